@@ -15,7 +15,7 @@ mod weigh;
 use std::ops::Range;
 
 use rolecall_conversation::Conversation;
-use rolecall_format::Format;
+use rolecall_format::{Format, LossRule};
 
 use crate::{ChatTemplate, Error, Prompt, TemplateOptions};
 
@@ -138,7 +138,12 @@ pub fn loss_by_format(
         return Err(Error::NoTags);
     }
     let (replies, notes) = by_format::replies(prompt, format);
-    weigh::weigh(prompt, conversation, replies, notes, policy)
+    // A dialect's own rule says what is learned, even if its turns end without a stop token.
+    let final_stop = match format.rules.loss {
+        LossRule::Reply => policy.final_stop,
+        LossRule::Turn | LossRule::Shifted => FinalStop::Ignore,
+    };
+    weigh::weigh(prompt, conversation, replies, notes, policy, final_stop)
 }
 
 /// Determines which text carries loss in a prompt that a chat template wrote.
@@ -174,5 +179,5 @@ pub fn loss_by_template(
         return Err(Error::NoTags);
     }
     let (replies, notes) = by_template::replies(prompt, conversation, template, options, stops);
-    weigh::weigh(prompt, conversation, replies, notes, policy)
+    weigh::weigh(prompt, conversation, replies, notes, policy, policy.final_stop)
 }

@@ -13,6 +13,7 @@ pub(super) fn weigh(
     replies: Vec<Written>,
     mut notes: Vec<LossNote>,
     policy: &LossPolicy,
+    final_stop: FinalStop,
 ) -> Result<Loss, Error> {
     if conversation.continue_final_message {
         return Err(Error::Unfinished { message: conversation.messages.len().saturating_sub(1) });
@@ -21,10 +22,10 @@ pub(super) fn weigh(
     let last = replies.iter().rposition(|reply| reply.message == last_message);
     if let Some(at) = last
         && let Written { message: Some(message), stop: None, .. } = replies[at]
-        && policy.final_stop != FinalStop::Ignore
+        && final_stop != FinalStop::Ignore
         && !prompt.open
     {
-        match policy.final_stop {
+        match final_stop {
             FinalStop::Refuse => return Err(Error::NoFinalStop { message }),
             _ => notes.push(LossNote::NoStop { message, is_last: true }),
         }
