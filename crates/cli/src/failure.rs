@@ -378,7 +378,8 @@ fn place_of_refusal<'a>(refusal: &'a Refusal, source: &'a Source) -> Place<'a> {
         | Refusal::TooLong { .. }
         | Refusal::TooLongForTokens { .. }
         | Refusal::SeveralConversations(_)
-        | Refusal::TooManyReplies { .. } => return Place::Named(source.name.clone()),
+        | Refusal::TooManyReplies { .. }
+        | Refusal::TooManyMessages { .. } => return Place::Named(source.name.clone()),
         Refusal::Template { source, error, .. } => {
             let offset = error.place().offset;
             return Place::Span(source, offset..offset + 1);

@@ -389,6 +389,20 @@ pub fn check_replies(conversation: &Conversation, bytes: usize) -> Result<(), Re
     }
 }
 
+/// The limit for the size of a request in bytes times the number of its messages. The renderings of
+/// a growing conversation have half of this size, and half of them are rendered twice.
+const MOST_COMPARED: usize = 1 << 29;
+
+/// Refuses a conversation that is too large to be rendered once for each message; `bytes` is its
+/// size.
+pub fn check_messages(conversation: &Conversation, bytes: usize) -> Result<(), Refusal> {
+    let messages = conversation.messages.len();
+    match messages.saturating_mul(bytes) > MOST_COMPARED {
+        true => Err(Refusal::TooManyMessages { messages }),
+        false => Ok(()),
+    }
+}
+
 /// Combines a refusal with the source that was refused.
 pub fn refused(refusal: Refusal, source: &Source) -> Failure {
     Failure::Refused { refusal, source: source.clone() }

@@ -56,6 +56,10 @@ pub enum Refusal {
     TooManyReplies {
         replies: usize,
     },
+    /// A conversation that is too large to be rendered once for each of its messages.
+    TooManyMessages {
+        messages: usize,
+    },
 }
 
 impl Refusal {
@@ -71,6 +75,7 @@ impl Refusal {
             Refusal::NotUtf8(_) => "not_utf8",
             Refusal::TooLong { .. } | Refusal::TooLongForTokens { .. } => "too_long",
             Refusal::TooManyReplies { .. } => "too_many_replies",
+            Refusal::TooManyMessages { .. } => "too_many_messages",
             Refusal::SeveralConversations(_) => "several_conversations",
         }
     }
@@ -97,7 +102,7 @@ impl Refusal {
             Refusal::TooLong { .. } => vec!["write JSON lines, which can be longer, or shorten it".into()],
             Refusal::TooLongForTokens { .. } => vec!["shorten it".into()],
             Refusal::SeveralConversations(_) => vec!["use `--jsonl` to process each of them".into()],
-            Refusal::TooManyReplies { .. } => vec!["split the conversation".into()],
+            Refusal::TooManyReplies { .. } | Refusal::TooManyMessages { .. } => vec!["split the conversation".into()],
         }
     }
 
@@ -179,6 +184,9 @@ impl fmt::Display for Refusal {
             Refusal::SeveralConversations(count) => write!(f, "expected one conversation, found {count}"),
             Refusal::TooManyReplies { replies } => {
                 write!(f, "the conversation is too long to be rendered once for each of its {replies} replies")
+            }
+            Refusal::TooManyMessages { messages } => {
+                write!(f, "the conversation is too long to be rendered once for each of its {messages} messages")
             }
         }
     }

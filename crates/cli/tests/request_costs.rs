@@ -175,11 +175,18 @@ fn a_byte_costs_the_same_in_a_request_of_any_size() {
 }
 
 #[test]
-fn a_conversation_that_is_rendered_for_each_reply_is_refused_where_that_is_too_much() {
+fn a_conversation_that_is_rendered_for_each_message_is_refused_where_that_is_too_much() {
     let folder = Folder::new("too-many-replies");
     let many = messages(200_000, |i| format!(r#"{{"role":"{}","content":"a"}}"#, ["user", "assistant"][i % 2]));
-    let path = folder.write("request.json", many);
-    for verb in ["roundtrip --format chatml --json", "diff chatml internlm2 --json"] {
+    let replies = folder.write("request.json", many);
+    let many = messages(200_000, |_| r#"{"role":"user","content":"a"}"#.into());
+    let questions = folder.write("questions.json", many);
+    for (verb, path) in [
+        ("roundtrip --format chatml --json", &replies),
+        ("diff chatml internlm2 --json", &replies),
+        ("stability --format chatml --json", &replies),
+        ("stability --format chatml --json", &questions),
+    ] {
         let args: Vec<String> = verb.split(' ').map(str::to_owned).chain([path.clone()]).collect();
         let cost = cost_of(&args, DEADLINE).unwrap_or_else(|why| panic!("{verb}: {why}"));
         assert!(cost.printed > 0, "{verb} prints an error");

@@ -7,12 +7,13 @@
 
 use std::fmt::Write;
 
+use rolecall::conversation::json::Object;
 use rolecall::conversation::{Conversation, Json, Message, Role, json};
 use rolecall::model::Settings;
-use rolecall::render::{Error as RenderError, Options};
+use rolecall::render::{Bos, Error as RenderError, Options};
 use rolecall::stability::{Case, Kept, KeptIds, Pace, Report, Speaker, Stability, Written, report, stability_with};
-use rolecall::template::{CallForm, ChatTemplate, DateTime, ModelTemplates, TemplateOptions};
-use rolecall::{Model, Prompt};
+use rolecall::template::{CallForm, ChatTemplate, DateTime, ModelTemplates, TemplateOptions, written_at};
+use rolecall::{Model, Origin, Prompt, Request};
 use rolecall_testkit::{Fixture, FolderTemplates};
 
 const NOON: DateTime = DateTime { year: 2026, month: 11, day: 30, hour: 12, minute: 0, second: 0, microsecond: 0 };
@@ -204,7 +205,7 @@ fn the_page_lists_every_template() {
     let mut rows = String::new();
     let mut counts = [0; 4];
     for (file, template) in FolderTemplates::read(&shared.join("templates")).unwrap().compiled {
-        let report = report_on(&file, template);
+        let report = report_on(&file, &template);
         let (history, generation) = (report_of(&report, false), report_of(&report, true));
         let is_refused = !report.says_anything();
         counts[0] += 1;
@@ -235,14 +236,19 @@ fn the_page_lists_every_template() {
 }
 
 /// Compares the prompts of a template over the built-in conversations, as the command does.
-fn report_on(file: &str, template: ChatTemplate) -> Report {
+fn report_on(file: &str, template: &ChatTemplate) -> Report {
+    let settings = Settings { tool_calls: CallForm::AsWanted, now: Some(NOON), ..Settings::default() };
+    let model = Model::builder().templates(templates_of(template)).settings(settings).open().unwrap();
+    report(&model, &Case::all()).unwrap_or_else(|error| panic!("{file}: {error}"))
+}
+
+/// Returns a template as that of a model.
+fn templates_of(template: &ChatTemplate) -> ModelTemplates {
     let mut templates = ModelTemplates::from_json(&template.source().into()).unwrap();
     for (name, token) in template.tokens() {
         templates.set_token(name, token.clone());
     }
-    let settings = Settings { tool_calls: CallForm::AsWanted, now: Some(NOON), ..Settings::default() };
-    let model = Model::builder().templates(templates).settings(settings).open().unwrap();
-    report(&model, &Case::all()).unwrap_or_else(|error| panic!("{file}: {error}"))
+    templates
 }
 
 /// The changes of the history or of generation prompts.
@@ -283,4 +289,99 @@ fn report_of(report: &Report, in_generation: bool) -> Option<Changes> {
 fn visible(text: &str) -> String {
     let shown: String = text.chars().take(20).collect();
     format!("`{}`", shown.replace('\n', "↵").replace(' ', "␣").replace('|', "\\|").replace('`', "ˋ"))
+}
+
+#[test]
+fn a_line_is_found_without_the_opening_token() {
+    let source = "{{ bos_token }}\n{%- for m in messages %}\n<{{ m.role }}>\n{{ m.content }}\n{%- endfor %}";
+    let template = ChatTemplate::compile(source, vec![("bos_token".into(), "<s>".into())]).unwrap();
+    let conversation = Conversation::new(vec![Message::user("<s>Hello")]);
+    for (bos, text) in [(Bos::Write, "<s><user>\n<s>Hello"), (Bos::LeaveToTokenizer, "<user>\n<s>Hello")] {
+        let options = TemplateOptions { bos, ..TemplateOptions::default() };
+        let prompt = Speaker::Template(&template, &options).render(&conversation).unwrap();
+        assert_eq!(prompt.text(), text);
+        let line = |byte| written_at(&conversation, &template, &options, byte).unwrap().map(|spot| spot.line);
+        let start = text.len() - "<user>\n<s>Hello".len();
+        if start > 0 {
+            assert_eq!(line(0), Some(1));
+        }
+        assert_eq!(
+            [0, 1, 5, 6, 7, 14, 15].map(|byte| line(start + byte)),
+            [3, 3, 3, 3, 4, 4, 0].map(|n| Some(n).filter(|n| *n > 0))
+        );
+    }
+}
+
+#[test]
+fn literal_text_is_found_where_it_stands_in_the_template() {
+    let mut checked = 0;
+    let mut check = |name: &str, template: &ChatTemplate| {
+        let options = TemplateOptions { now: Some(NOON), calls: CallForm::AsWanted, ..TemplateOptions::default() };
+        for case in Case::all() {
+            let found = rolecall::stability::stability(&case.conversation, Speaker::Template(template, &options));
+            for change in found.changes() {
+                for written in [Some(&change.change.earlier), change.change.later.as_ref()].into_iter().flatten() {
+                    let Some(spot) = written.spot.filter(|_| written.origin == Origin::Format) else { continue };
+                    let (before, rest) = template.source().split_at(usize::try_from(spot.offset).unwrap());
+                    // Inside an expression, the text may be a string or built from anything.
+                    let opened = before.rfind("{{").max(before.rfind("{%"));
+                    let is_data = opened <= before.rfind("}}").max(before.rfind("%}"));
+                    let begins = rest.chars().next() == written.text.chars().next();
+                    assert!(begins || !is_data, "{name}, {}: {written:?} {rest:.20}", case.name);
+                    checked += usize::from(is_data);
+                }
+            }
+        }
+    };
+    for case in Fixture::of_folder("stability") {
+        check(&case.path.display().to_string(), &ChatTemplate::compile(case.needed("template"), Vec::new()).unwrap());
+    }
+    if let Some(shared) = rolecall_testkit::shared() {
+        for (name, template) in FolderTemplates::read(&shared.join("templates")).unwrap().compiled {
+            check(&name, &template);
+        }
+    } else {
+        rolecall_testkit::say_skipped("only the places in templates of our own are checked");
+    }
+    assert!(checked > 20, "{checked}");
+}
+
+#[test]
+fn the_ids_are_those_of_the_prompts() {
+    let Some(shared) = rolecall_testkit::shared() else {
+        rolecall_testkit::say_skipped("the ids of growing conversations are not compared");
+        return;
+    };
+    let (mut lost, mut merged) = (0, 0);
+    for (number, (file, template)) in
+        FolderTemplates::read(&shared.join("templates")).unwrap().compiled.into_iter().enumerate()
+    {
+        // Loading a tokenizer takes most of the time.
+        if number % 40 != 7 {
+            continue;
+        }
+        let settings = Settings { tool_calls: CallForm::AsWanted, now: Some(NOON), ..Settings::default() };
+        let builder = Model::builder().templates(templates_of(&template)).settings(settings);
+        let model = builder.tokenizer(shared.join("tokenizers/qwen3")).open().unwrap();
+        for case in Case::all().into_iter().filter(|case| case.pace == Pace::AtOnce).step_by(3) {
+            let request = |end: usize, opened: bool| {
+                let mut conversation = case.conversation.clone();
+                conversation.messages.truncate(end);
+                conversation.add_generation_prompt = Some(opened);
+                Request { id: None, format: None, conversation, other: Object::new() }
+            };
+            let found = model.stability(&request(usize::MAX, false)).unwrap();
+            for step in &found.steps {
+                let later = model.prompt(request(step.messages + 1, false));
+                for (opened, kept) in [(false, Some(&step.history)), (true, step.generation.as_ref())] {
+                    let (Some(Ok(kept)), Ok(later)) = (kept, &later) else { continue };
+                    let earlier = model.prompt(request(step.messages, opened)).unwrap();
+                    assert_eq!(&earlier.kept_in(later).unwrap(), kept, "{file}, {}, {}", case.name, step.messages);
+                    lost += kept.lost_ids().unwrap();
+                    merged += usize::from(kept.is_stable() && kept.lost_ids() != Some(0));
+                }
+            }
+        }
+    }
+    assert!(lost > 500 && merged > 0, "{lost} ids are lost, {merged} times although the text is stable");
 }

@@ -15,7 +15,7 @@ use crate::batch::{Journal, Line, Plan, Rows, answer_lines};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::files;
-use crate::job::{Job, check_replies, load_tokenizer, misfit, only_request, refused};
+use crate::job::{Job, check_messages, load_tokenizer, misfit, only_request, refused};
 use crate::output::Output;
 use crate::reading::Reader;
 use crate::refusal::Refusal;
@@ -54,7 +54,7 @@ fn report_on(job: &Job, input: &Path) -> Result<Report, Failure> {
     let mut cases = Vec::new();
     for sample in samples {
         let conversation = &sample.request.conversation;
-        check_replies(conversation, source.text.len()).map_err(|refusal| refused(refusal, &source))?;
+        check_messages(conversation, source.text.len()).map_err(|refusal| refused(refusal, &source))?;
         let found = job.model.stability(&sample.request).map_err(|error| failed(error, job, &source))?;
         let name = sample.side.map_or_else(|| source.name.clone(), |side| format!("{} ({})", source.name, side.name()));
         cases.push((Case::of(name, sample.request.conversation), found));
@@ -85,7 +85,7 @@ fn run_lines(job: Job, args: &Stability, output: &Output) -> Result<Exit, Failur
 fn answer(job: &Job, line: Line<'_>, rows: &mut Rows) -> Result<bool, Refusal> {
     let (_, samples) = dataset::read(line.text, None)?;
     let request: Request = only_request(samples)?;
-    check_replies(&request.conversation, line.text.len())?;
+    check_messages(&request.conversation, line.text.len())?;
     let found = job.model.stability(&request)?;
     rows.push_json(&stability::to_json(request.id.as_ref(), &found));
     Ok(found.is_stable())

@@ -17,6 +17,14 @@ use rolecall::{Error, Prompt};
 use super::{Context, text};
 use crate::Verdict;
 
+/// The checks.
+const PREFIX: &str = "is_chat_template_prefix_preserving";
+const STOP: &str = "is_chat_template_stop_token_trained";
+const MARKERS: &str = "has_generation_markers";
+const CALLS: &str = "supports_tool_calling";
+/// The answer of a check that raises an error.
+const ERROR: &str = "an error";
+
 /// The dummy conversations, with `ARGUMENTS` where the arguments of the call are.
 const CALLED: &str = r#"[{"role": "user", "content": "dummy"}, {"role": "assistant", "content": "", "tool_calls":
     [{"type": "function", "function": {"name": "dummy", "arguments": ARGUMENTS}}]}]"#;
@@ -45,18 +53,22 @@ struct Checked {
 }
 
 pub(super) fn run(row: &Object, context: &mut Context) -> Verdict {
-    let checked = match open(row, context) {
-        Ok(checked) => checked,
-        Err(why) => return Verdict::cannot_run(why),
-    };
-    let found = object! {
-        "is_chat_template_prefix_preserving" => said(checked.keeps_prefix()),
-        "is_chat_template_stop_token_trained" => Json::from(checked.trains_the_end()),
-        "has_generation_markers" => Json::from(checked.template.has_generation_blocks()),
-        "supports_tool_calling" => said(checked.writes_calls()),
-    };
     let Some(Json::Object(expected)) = row.get("expected") else {
         return Verdict::cannot_run("the row has no `expected` object");
+    };
+    let found = match open(row, context) {
+        Ok(Ok(checked)) => object! {
+            PREFIX => said(checked.keeps_prefix()),
+            STOP => Json::from(checked.trains_the_end()),
+            MARKERS => Json::from(checked.template.has_generation_blocks()),
+            CALLS => said(checked.writes_calls()),
+        },
+        // The reference finds markers in a template that it cannot compile, too.
+        Ok(Err(_)) => object! {
+            PREFIX => Json::from(ERROR), STOP => false,
+            MARKERS => expected.get(MARKERS).cloned().unwrap_or(Json::Null), CALLS => false,
+        },
+        Err(why) => return Verdict::cannot_run(why),
     };
     // An error is compared as such: its words are another engine's.
     let expected: Object = expected.iter().map(|(key, value)| (key.to_owned(), without_words(value))).collect();
@@ -64,18 +76,26 @@ pub(super) fn run(row: &Object, context: &mut Context) -> Verdict {
     Verdict::compare(&written(expected), &written(found))
 }
 
-fn open(row: &Object, context: &mut Context) -> Result<Checked, String> {
+/// Returns the template of a row, or the error if it does not compile.
+fn open(row: &Object, context: &mut Context) -> Result<Result<Checked, String>, String> {
     let tokenizer = context.recipes.tokenizer(text(row, "tokenizer"), context.folders.tokenizers.as_deref())?;
     let folder = context.folders.templates.clone().ok_or("no folder of templates (--templates)")?;
     let tokens: Vec<(String, String)> = ["bos_token", "eos_token"]
         .into_iter()
         .filter_map(|name| Some((name.to_owned(), row.get(name)?.as_str()?.to_owned())))
         .collect();
-    let template = context.jinja.template_with(&folder, text(row, "template"), &tokens)?;
+    let file = text(row, "template");
+    if !folder.join(file).is_file() {
+        return Err(format!("no template `{file}`"));
+    }
+    let template = match context.jinja.template_with(&folder, file, &tokens) {
+        Ok(template) => template,
+        Err(why) => return Ok(Err(why)),
+    };
     let protection = Protection::of_template("template", &template);
     let encoder = Encoder::new(&protection, Arc::clone(&tokenizer)).map_err(|error| error.to_string())?;
     let options = TemplateOptions { now: Some(context.jinja.usual_now()), ..TemplateOptions::default() };
-    Ok(Checked { template, tokenizer, encoder, options })
+    Ok(Ok(Checked { template, tokenizer, encoder, options }))
 }
 
 impl Checked {
@@ -103,7 +123,7 @@ impl Checked {
         };
         match in_text_if_refused(ONE, writes) {
             // The reference takes the template's own error for an answer.
-            Err(error) if !is_type_error(&error) => Ok(false),
+            Err(error) if !is_python_error(&error) => Ok(false),
             other => other,
         }
     }
@@ -152,20 +172,30 @@ fn in_text_if_refused<T>(
     }
 }
 
+/// Reports whether the reference raises one of Python's own errors, and not one of jinja2's.
+fn is_python_error(error: &RenderError) -> bool {
+    is_type_error(error) || is_of_kind(error, |kind| kind == jinja::ErrorKind::Value)
+}
+
 /// Reports whether the reference raises Python's `TypeError`.
 fn is_type_error(error: &RenderError) -> bool {
     // jinja2 raises its own error where a value of the wrong type is assigned to.
     let is_own = |error: &jinja::Error| error.message().starts_with("cannot assign attribute");
-    matches!(error, RenderError::Template { error, .. } if error.kind() == jinja::ErrorKind::Type && !is_own(error))
+    is_of_kind(error, |kind| kind == jinja::ErrorKind::Type)
+        && !matches!(error, RenderError::Template { error, .. } if is_own(error))
+}
+
+fn is_of_kind(error: &RenderError, is: impl Fn(jinja::ErrorKind) -> bool) -> bool {
+    matches!(error, RenderError::Template { error, .. } if is(error.kind()))
 }
 
 fn said(answer: Result<bool, RenderError>) -> Json {
-    answer.map_or_else(|_| Json::from("an error"), Json::from)
+    answer.map_or_else(|_| Json::from(ERROR), Json::from)
 }
 
 fn without_words(value: &Json) -> Json {
     match value {
-        Json::Object(_) => Json::from("an error"),
+        Json::Object(_) => Json::from(ERROR),
         other => other.clone(),
     }
 }
