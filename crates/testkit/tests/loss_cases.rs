@@ -5,6 +5,8 @@
 //! "roles": {"tool": 1}, "whole_turns": true, "tagged": true, "final_stop": "refuse",
 //! "allow": ["masked_stop", "empty"]}`, with every key optional.
 
+#![allow(clippy::panic, reason = "a test that panics has failed, which is what it is for")]
+
 use rolecall::Prompt;
 use rolecall::conversation::json::Object;
 use rolecall::conversation::{Conversation, Json, Role, json};
