@@ -1,6 +1,7 @@
 //! The command line's arguments. The doc comments here are the help texts.
 
 mod groups;
+mod training;
 mod values;
 
 use std::path::{Path, PathBuf};
@@ -10,8 +11,9 @@ use clap::{Parser, Subcommand};
 use crate::paint::Color;
 
 pub use groups::{Batch, BatchFile, Chat, Layouts, MoreFormats, OwnTemplate, Policies, TextEncoding};
+pub use training::SampleFlags;
 pub use values::{
-    ApiArg, BosArg, CallsArg, FinishArg, LanguageArg, LossArg, ProtectArg, ReasoningArg, RulesArg, ShapeArg, ViewArg,
+    ApiArg, BosArg, CallsArg, FinishArg, LanguageArg, ProtectArg, ReasoningArg, RulesArg, ShapeArg, ViewArg,
 };
 
 /// Render chat conversations to the exact prompts and token ids that a model was trained on, and
@@ -73,9 +75,8 @@ pub struct Encode {
     pub tokenizer: Option<PathBuf>,
     #[command(flatten)]
     pub text: TextEncoding,
-    /// Truncate to this many ids, loss mask included, as trainers do
-    #[arg(long, value_name = "IDS")]
-    pub max_length: Option<usize>,
+    #[command(flatten)]
+    pub samples: SampleFlags,
     #[command(flatten)]
     pub file: BatchFile,
 }

@@ -24,6 +24,12 @@ fn against(code: &str) -> Option<&'static str> {
         "ambiguous_model" => {
             "choose one with `--format NAME`, or make the format files more specific (`models`, `[identity]`)"
         }
+        "no_final_stop" => "use `--final-stop append` to append the model's stop token",
+        "no_loss" => {
+            "include an assistant message without `\"weight\": 0` or `\"loss\": false`, or accept it with `--allow no-loss`"
+        }
+        "masked_stop" => "give the stop token a weight, or accept it with `--allow masked-stop`",
+        "no_tags" => "use `--for-training` without `=tagged`, which derives the loss from who writes the text",
         _ => return None,
     })
 }

@@ -4,21 +4,19 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rolecall::answer::{Answer, Streamed};
-use rolecall::dataset::{self, Sample, Shape, Side};
+use rolecall::dataset::{self, Sample, Shape};
 use rolecall::encode::{EncodedToken, Note, Protect};
 use rolecall::format::Format;
-use rolecall::loss::{Edges, Loss, LossPolicy, TokenLoss, weights};
+use rolecall::loss::{Edges, Loss, LossPolicy};
 use rolecall::model::{ModelPrompt, OpenError, Purpose, Settings};
 use rolecall::render::RuleMode;
 use rolecall::template::{CallForm, DateTime};
 use rolecall::tokenizer::AddedToken;
-use rolecall::{Encoded, Error, Model, Request, answer};
+use rolecall::training::{Limit, Samples};
+use rolecall::{Encoded, Error, Model, Request};
 use rolecall_conversation::{Conversation, Role};
 
-use crate::args::{BosArg, CallsArg, Chat, LossArg, OwnTemplate, ShapeArg};
-use crate::batch::{Line, Row, Rows};
-use crate::explain::Tokens;
+use crate::args::{BosArg, CallsArg, Chat, OwnTemplate, ShapeArg};
 use crate::failure::Failure;
 use crate::files;
 use crate::flags;
@@ -45,6 +43,10 @@ pub struct Job {
     pub loss: Option<LossPolicy>,
     /// What to do with tokens that straddle the border of loss.
     pub edges: Edges,
+    /// Whether to append a stop token to a last reply that has none.
+    appends_stop: bool,
+    /// How a conversation is divided into samples.
+    pub samples: Samples,
     /// The default time for templates in Unix seconds, the same for the whole run.
     pub clock: i64,
     /// Whether the command line sets the time.
@@ -107,18 +109,20 @@ impl Job {
                 (true, _) => Some(true),
                 (_, true) => Some(false),
                 // Training text is complete.
-                _ => chat.for_training.map(|_| false),
+                _ => chat.training.for_training.map(|_| false),
             },
             continue_final_message: chat.continue_final_message,
-            purpose: match (chat.new_turn, chat.for_training) {
+            purpose: match (chat.new_turn, chat.training.for_training) {
                 (true, _) => Purpose::NewTurn,
                 (_, Some(_)) => Purpose::Training,
                 _ => Purpose::Answer,
             },
             nameless,
             is_strict: chat.strict,
-            loss: chat.for_training.map(LossArg::policy),
-            edges: Edges::default(),
+            loss: chat.training.policy(),
+            edges: chat.training.edges(),
+            appends_stop: chat.training.appends_stop(),
+            samples: Samples::default(),
             clock,
             is_timed: own.running.now.is_some(),
             has_ids: false,
@@ -145,21 +149,32 @@ impl Job {
         self.prompt_of(only_request(self.read(text)?)?)
     }
 
-    /// Reads and renders a text that may hold several conversations: the answers of a preference
-    /// pair, or instances.
-    pub fn prompts(&self, text: &str) -> Result<Vec<(Option<Side>, ModelPrompt)>, Refusal> {
-        let samples = self.read(text)?.into_iter();
-        samples.map(|sample| Ok((sample.side, self.prompt_of(sample.request)?))).collect()
-    }
-
-    fn read(&self, text: &str) -> Result<Vec<Sample>, Refusal> {
+    /// Reads a text that may hold several conversations: the answers of a preference pair, or
+    /// instances.
+    pub fn read(&self, text: &str) -> Result<Vec<Sample>, Refusal> {
         let (shape, samples) = dataset::read(text, self.shape)?;
         self.seen.add(shape);
         Ok(samples)
     }
 
+    /// Renders a request that was already read, with a stop token if one is to be appended.
+    pub fn prompt_of(&self, request: impl Into<Arc<Request>>) -> Result<ModelPrompt, Refusal> {
+        let mut prompt = self.rendered(request)?;
+        self.append_stop(&mut prompt)?;
+        Ok(prompt)
+    }
+
+    /// Appends a stop token to a last reply that has none, if that was requested.
+    pub fn append_stop(&self, prompt: &mut ModelPrompt) -> Result<(), Refusal> {
+        if self.appends_stop {
+            prompt.append_final_stop()?;
+        }
+        Ok(())
+    }
+
     /// Renders a request that was already read.
-    pub fn prompt_of(&self, mut request: Request) -> Result<ModelPrompt, Refusal> {
+    pub fn rendered(&self, request: impl Into<Arc<Request>>) -> Result<ModelPrompt, Refusal> {
+        let mut request = Arc::unwrap_or_clone(request.into());
         if let Some(generation) = self.generation {
             request.conversation.add_generation_prompt = Some(generation);
             request.conversation.continue_final_message = false;
@@ -189,80 +204,11 @@ impl Job {
         Ok(self.loss.as_ref().map(|policy| prompt.loss(policy)).transpose()?)
     }
 
-    /// Adds the results of a batch line, with ids and the loss if requested: either all of them, or
-    /// none. Returns the number of tokens.
-    pub fn answer(&self, line: Line<'_>, encoding: Option<Encoding>, rows: &mut Rows) -> Result<u64, Refusal> {
-        let mut answers = Vec::new();
-        for (side, prompt) in self.prompts(line.text)? {
-            let encoded = encoding.map(|encoding| encoding.of(&prompt)).transpose()?;
-            let loss = self.loss_of(&prompt)?;
-            answers.push((side, prompt, encoded, loss));
-        }
-        let mut tokens = 0;
-        for (at, (side, prompt, encoded, loss)) in answers.into_iter().enumerate() {
-            if at > 0 {
-                rows.next_of_line();
-            }
-            tokens += encoded.as_ref().map_or(0, |encoded| encoded.tokens.len() as u64);
-            let loss = loss.as_ref().map(|loss| TokenLoss { loss, edges: self.edges });
-            add_to(rows, line.number, side, &prompt, encoded.as_ref(), loss)?;
-        }
-        Ok(tokens)
-    }
-
-    /// Writes the result as a line of JSON, with the loss if requested.
-    pub fn stream(
-        &self,
-        prompt: &ModelPrompt,
-        encoded: Option<(&Tokens, &[Note])>,
-        output: &Output,
-    ) -> Result<Result<(), Failure>, Refusal> {
-        let loss = self.loss_of(prompt)?;
-        let notes = encoded.map_or(&[][..], |(_, notes)| notes);
-        let id = prompt.request().id.as_ref();
-        let each;
-        let mut streamed = Streamed { id, prompt, tokens: None, notes, loss: None };
-        streamed.loss = loss.as_ref().map(|loss| TokenLoss { loss, edges: self.edges });
-        if let Some((tokens, _)) = encoded {
-            each = move || Box::new(tokens.iter()) as Box<dyn Iterator<Item = EncodedToken>>;
-            streamed.tokens = Some(&each);
-        }
-        Ok(output.stream(|out| {
-            answer::stream(out, &streamed, |_| Ok(()))?;
-            out.write_all(b"\n")
-        }))
-    }
-
     /// Returns a text that identifies the model's chat templates and tokens, which the results
     /// depend on.
     pub fn made_of(&self) -> String {
         let templates = self.model.templates();
         templates.map_or(String::new(), |model| format!("{:?}", (&model.templates, &model.tokens)))
-    }
-}
-
-/// Adds one result to a batch.
-fn add_to(
-    rows: &mut Rows,
-    number: u64,
-    side: Option<Side>,
-    prompt: &ModelPrompt,
-    encoded: Option<&Encoded>,
-    loss: Option<TokenLoss<'_>>,
-) -> Result<(), Refusal> {
-    let request = prompt.request();
-    match (&mut *rows, encoded) {
-        (Rows::Lines(text), _) => {
-            let answer = Answer { id: request.id.as_ref(), side, prompt, encoded, loss };
-            answer::write(text, &answer);
-            Ok(())
-        }
-        (Rows::Columns { .. }, Some(encoded)) => {
-            let weights = loss.map(|loss| weights(encoded, loss.loss, loss.edges).collect()).unwrap_or_default();
-            rows.push(&Row { number, request, side, prompt, encoded, weights })
-        }
-        // Columns are only written with ids.
-        (Rows::Columns { .. }, None) => Ok(()),
     }
 }
 
@@ -280,21 +226,17 @@ pub struct Encoding {
     /// Whether to encode as the reference implementation does.
     pub reference: bool,
     /// The maximum number of ids.
-    pub max_length: Option<usize>,
+    pub limit: Option<Limit>,
 }
 
 impl Encoding {
-    /// Returns all tokens of a prompt.
+    /// Returns all tokens of a prompt, without truncation.
     pub fn of(self, prompt: &ModelPrompt) -> Result<Encoded, Error> {
-        let mut encoded = if self.reference { prompt.encode_reference() } else { prompt.encode() }?;
-        if let Some(length) = self.max_length {
-            encoded.cut(length);
-        }
-        Ok(encoded)
+        if self.reference { prompt.encode_reference() } else { prompt.encode() }
     }
 
     /// Passes the tokens to `take` one by one, so that they are not all in memory, and returns the
-    /// notes.
+    /// notes. Nothing is truncated.
     pub fn each(
         self,
         model: &Model,
@@ -306,14 +248,7 @@ impl Encoding {
             encoded.tokens.into_iter().for_each(take);
             return Ok(encoded.notes);
         }
-        let mut left = self.max_length.unwrap_or(usize::MAX);
-        let mut kept = |token| {
-            if left > 0 {
-                left -= 1;
-                take(token);
-            }
-        };
-        prompt.encode_each(&mut kept).map_err(|error| misfit(error, model))
+        prompt.encode_each(take).map_err(|error| misfit(error, model))
     }
 }
 

@@ -28,6 +28,7 @@ mod output_problem;
 mod packed;
 mod paint;
 mod reading;
+mod ready;
 mod refusal;
 mod row_kind;
 mod shapes;

@@ -74,7 +74,7 @@ pub(crate) const OF_API: [&str; 46] = [
 ];
 
 /// The keys of messages that OpenAI's API, inference engines, datasets and formats use.
-const OF_MESSAGES: [&str; 22] = [
+const OF_MESSAGES: [&str; 23] = [
     "annotations",
     "audio",
     "content",
@@ -96,6 +96,7 @@ const OF_MESSAGES: [&str; 22] = [
     "tool_call_id",
     "tool_calls",
     "tools",
+    "train",
     "weight",
 ];
 

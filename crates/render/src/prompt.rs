@@ -199,6 +199,30 @@ impl Prompt {
         Some(prompt)
     }
 
+    /// Appends a token that stops the model to the last turn, as if the format or template had
+    /// written it.
+    ///
+    /// ```
+    /// use rolecall_conversation::{Conversation, Message};
+    /// use rolecall_render::{ChatTemplate, Origin, TemplateOptions, render_template};
+    /// let template = ChatTemplate::compile("{{ messages[0].content }}", Vec::new())?;
+    /// let conversation = Conversation::new(vec![Message::assistant("Hi")]);
+    /// let mut prompt = render_template(&conversation, &template, &TemplateOptions::default())?;
+    /// prompt.append_stop("</s>");
+    /// assert_eq!((prompt.text(), prompt.origin_at(2)), ("Hi</s>", Some(Origin::Format)));
+    /// # Ok::<(), rolecall_render::Error>(())
+    /// ```
+    pub fn append_stop(&mut self, stop: &str) {
+        let start = self.text.len();
+        match self.controls.iter().position(|control| control.text == stop) {
+            Some(at) => self.text.push_apart(stop, sources::control(ControlId(at))),
+            None => self.text.push(stop, sources::FORMAT),
+        }
+        if !self.generated.is_empty() {
+            self.generated.push(start..self.text.len());
+        }
+    }
+
     /// Removes the first `start` bytes, which must end on a character boundary. A turn that is cut
     /// there then begins at 0.
     pub(crate) fn behind(mut self, start: usize) -> Prompt {

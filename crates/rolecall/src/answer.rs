@@ -3,6 +3,7 @@
 mod openai;
 mod reading;
 mod stream;
+mod training;
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -16,10 +17,12 @@ use rolecall_render::{LeftOut, Origin, Prompt, Unusual};
 pub use self::openai::{Chunks, Completion};
 pub use self::reading::{add_warnings, finish_reason, of_event, of_reading, to_message};
 pub use self::stream::{Stream, Streamed, stream};
+use self::training::{cut, of_weight, training_notes, weights};
 use crate::Error;
 use crate::dataset::Side;
 use crate::identify::{Clues, Evidence, Identified};
-use crate::loss::{LossSpan, TokenLoss, first_behind};
+use crate::loss::TokenLoss;
+use crate::training::{Part, Truncated};
 
 /// The parts of an answer.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +37,10 @@ pub struct Answer<'a> {
     pub encoded: Option<&'a Encoded>,
     /// The byte ranges that carry loss, if they were requested.
     pub loss: Option<TokenLoss<'a>>,
+    /// What truncation removed from the ids.
+    pub truncated: Option<&'a Truncated>,
+    /// Which of several samples of the conversation it is.
+    pub part: Option<Part>,
 }
 
 /// Appends the answer of [`of_prompt`], [`of_encoded`] or [`of_training`] to a string, as compact
@@ -53,12 +60,14 @@ pub struct Answer<'a> {
 /// let prompt = render(&conversation, registry.get("chatml").expect("built in"), &Options::default())?;
 /// let id = Json::from(7);
 /// let mut text = String::new();
-/// answer::write(&mut text, &Answer { id: Some(&id), side: None, prompt: &prompt, encoded: None, loss: None });
+/// answer::write(&mut text, &Answer {
+///     id: Some(&id), side: None, prompt: &prompt, encoded: None, loss: None, truncated: None, part: None,
+/// });
 /// assert_eq!(text, json::write(&answer::of_prompt(Some(&id), &prompt), &json::Layout::compact()));
 /// # Ok::<(), rolecall::Error>(())
 /// ```
 pub fn write(text: &mut String, answer: &Answer<'_>) {
-    let Answer { id, side, prompt, encoded, loss } = *answer;
+    let Answer { id, side, prompt, encoded, loss, truncated, part } = *answer;
     text.push('{');
     if let Some(id) = id {
         text.push_str("\"id\":");
@@ -122,6 +131,10 @@ pub fn write(text: &mut String, answer: &Answer<'_>) {
                 write_into(text, &weights(encoded, loss), &Layout::compact());
             }
         }
+    }
+    for (key, value) in training_notes(loss, truncated, part) {
+        let _ = write!(text, ",\"{key}\":");
+        write_into(text, &value, &Layout::compact());
     }
     text.push('}');
 }
@@ -211,7 +224,7 @@ pub fn of_encoded(id: Option<&Json>, prompt: &Prompt, encoded: &Encoded) -> Json
 ///
 /// Segments are cut where loss begins or ends, and `"loss"` of each segment states whether it
 /// carries loss. `"loss_mask"` has 1 or 0 for each id. `"loss_weights"` has the weight of each id,
-/// unless all weights are 1.
+/// unless all weights are 1. `"loss_notes"` has what a trainer should know, if there is anything.
 pub fn of_training<'a>(
     id: Option<&Json>,
     prompt: &Prompt,
@@ -241,39 +254,11 @@ pub fn of_training<'a>(
                 answer.insert("loss_weights", weights(encoded, loss));
             }
         }
+        for (key, value) in training_notes(Some(loss), None, None) {
+            answer.insert(key, value);
+        }
     }
     answer
-}
-
-/// Returns the weight of each id.
-fn weights(encoded: &Encoded, loss: TokenLoss<'_>) -> Json {
-    let mut weigher = loss.weigher();
-    Json::Array(encoded.tokens.iter().map(|token| of_weight(weigher.weight(token))).collect())
-}
-
-/// Returns a weight in the shortest spelling that gives the same value.
-fn of_weight(weight: f32) -> Json {
-    Number::from_spelling(&weight.to_string()).map_or(Json::Null, Json::Number)
-}
-
-/// Cuts a range into pieces that carry loss or do not.
-fn cut(range: Range<usize>, loss: &[LossSpan]) -> Vec<(Range<usize>, bool)> {
-    let mut pieces = Vec::new();
-    let mut at = range.start;
-    for span in first_behind(loss, range.start).iter().take_while(|span| span.range.start < range.end) {
-        let (start, end) = (span.range.start.clamp(at, range.end), span.range.end.clamp(at, range.end));
-        if at < start {
-            pieces.push((at..start, false));
-        }
-        if start < end {
-            pieces.push((start..end, true));
-        }
-        at = at.max(end);
-    }
-    if at < range.end {
-        pieces.push((at..range.end, false));
-    }
-    pieces
 }
 
 /// Returns an error as

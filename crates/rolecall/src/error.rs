@@ -52,6 +52,15 @@ pub enum Error {
     },
     /// A chat template does not specify where a new turn begins.
     NoNewTurn,
+    /// A weight for the loss that is not allowed, or another setting that is not of the right type.
+    BadWeight {
+        /// The index of the message, or `None` for a weight of the policy.
+        message: Option<usize>,
+        /// The key of the message, or the part or role of the policy.
+        field: String,
+        /// The value.
+        found: String,
+    },
     /// The model has no tokenizer.
     NoTokenizer,
     /// The tokenizer cannot be loaded.
@@ -81,6 +90,7 @@ impl Error {
             Error::NoTemplate(why) => why.code(),
             Error::MisspeltSwitch { .. } => "misspelt_switch",
             Error::NoNewTurn => "no_new_turn",
+            Error::BadWeight { .. } => "bad_weight",
             Error::NoTokenizer => "no_tokenizer",
             Error::Tokenizer { error, .. } => error.code(),
             Error::File(error) => error.code(),
@@ -94,6 +104,7 @@ impl Error {
             Error::Request(error) => error.place(),
             Error::Render(error) => error.place(),
             Error::MisspeltSwitch { name, .. } => Some(Place::field(format!("chat_template_kwargs.{name}"))),
+            Error::BadWeight { message: Some(message), field, .. } => Some(Place::message(*message, field.as_str())),
             _ => None,
         }
     }
@@ -117,6 +128,9 @@ impl Error {
             Error::NoTemplate(why) => Some(why.help()),
             Error::MisspeltSwitch { near, .. } => Some(format!("did you mean `{near}`?")),
             Error::NoNewTurn => Some("render the whole prompt, or name a format instead of the chat template".into()),
+            Error::BadWeight { .. } => {
+                Some("use 0 for no loss, 1 for the usual loss, or a number between for less".into())
+            }
             Error::NoTokenizer => Some("open the model with a tokenizer".into()),
             Error::Tokenizer { error, .. } => Some(error.help().into()),
             Error::File(error) => Some(error.help()),
@@ -141,6 +155,16 @@ impl fmt::Display for Error {
                 write!(f, "unknown switch `{name}`; a known switch is `{near}`")
             }
             Error::NoNewTurn => f.write_str("a chat template does not define where a new turn starts"),
+            Error::BadWeight { message, field, found } => {
+                if let Some(message) = message {
+                    write!(f, "message {message}: ")?;
+                }
+                match (field.as_str(), message) {
+                    ("loss" | "train", Some(_)) => write!(f, "expected `{field}` to be true or false, found {found}"),
+                    (_, Some(_)) => write!(f, "expected `{field}` to be a number from 0 to 1000000, found {found}"),
+                    _ => write!(f, "expected the weight of `{field}` to be a number from 0 to 1000000, found {found}"),
+                }
+            }
             Error::NoTokenizer => f.write_str("the model has no tokenizer"),
             Error::Tokenizer { path, error } => write!(f, "{}: {error}", path.display()),
             Error::File(error) => write!(f, "{error}"),
@@ -165,6 +189,7 @@ impl std::error::Error for Error {
             | Error::NoFormat
             | Error::MisspeltSwitch { .. }
             | Error::NoNewTurn
+            | Error::BadWeight { .. }
             | Error::NoTokenizer => None,
         }
     }

@@ -97,6 +97,7 @@
 //! | [`infer`] | inferring the layouts of a reply from a chat template |
 //! | [`grammar`] | grammars that constrain what an engine may sample |
 //! | [`loss`] | which bytes and tokens of a training text carry loss |
+//! | [`training`] | samples for a trainer: ids with loss weights, truncated, split and packed |
 //! | [`explain`], [`mod@diff`], [`roundtrip`] | explaining a prompt; comparing formats and models; checking that rendered messages parse back |
 //! | [`stability`] | whether a new message changes what was already rendered |
 //! | [`answer`] | the results of all of these as JSON |
@@ -124,6 +125,7 @@ pub mod stability;
 mod template_files;
 mod templates;
 pub mod tokenizer;
+pub mod training;
 
 pub use error::Error;
 pub use model::Model;

@@ -108,6 +108,55 @@ impl<'a> Weigher<'a> {
     }
 }
 
+/// The greatest weight of a part, a role or a message. Products of such weights are finite.
+pub const GREATEST_WEIGHT: f32 = 1e6;
+
+/// Returns a stable name for a kind of note.
+pub fn note_code(note: &LossNote) -> &'static str {
+    match note {
+        LossNote::NoStop { is_last: true, .. } => "no_final_stop",
+        LossNote::NoStop { .. } => "no_stop",
+        LossNote::Undetermined { .. } => "undetermined_loss",
+        LossNote::NoOpening { .. } => "no_opening",
+        LossNote::TagDiffers { .. } => "tag_differs",
+        _ => "loss_note",
+    }
+}
+
+/// Returns a description of a note.
+pub fn note_text(note: &LossNote) -> String {
+    match note {
+        LossNote::NoStop { message, .. } => {
+            format!("message {message}: no stop token follows the reply, so the model does not learn to stop there")
+        }
+        LossNote::Undetermined { message, .. } => {
+            format!("message {message}: part of its text is outside its own turn and carries no loss")
+        }
+        LossNote::NoOpening { message } => {
+            format!("message {message}: the generation prompt before it could not be determined, so it carries no loss")
+        }
+        LossNote::TagDiffers { range, is_tagged: true } => format!(
+            "bytes {} to {} are in a `{{% generation %}}` block, but the model does not write them",
+            range.start, range.end
+        ),
+        LossNote::TagDiffers { range, is_tagged: false } => format!(
+            "bytes {} to {} are not in a `{{% generation %}}` block, but the model writes them",
+            range.start, range.end
+        ),
+        _ => "the loss has a note of an unknown kind".into(),
+    }
+}
+
+/// Returns the index of the message that a note is about.
+pub fn note_message(note: &LossNote) -> Option<usize> {
+    match note {
+        LossNote::NoStop { message, .. } | LossNote::Undetermined { message, .. } | LossNote::NoOpening { message } => {
+            Some(*message)
+        }
+        _ => None,
+    }
+}
+
 /// Returns the spans, which are sorted, starting with the first that ends after `at`.
 pub(crate) fn first_behind(spans: &[LossSpan], at: usize) -> &[LossSpan] {
     &spans[spans.partition_point(|span| span.range.end <= at)..]

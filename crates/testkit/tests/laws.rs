@@ -91,7 +91,10 @@ fn an_answer_written_at_once_is_the_answer_as_a_value() {
         let loss = Loss { spans, ..Loss::default() };
         let written = |encoded: Option<&Encoded>, loss: Option<TokenLoss<'_>>| {
             let mut text = String::new();
-            answer::write(&mut text, &Answer { id: Some(&id), side: None, prompt, encoded, loss });
+            answer::write(
+                &mut text,
+                &Answer { id: Some(&id), side: None, prompt, encoded, loss, truncated: None, part: None },
+            );
             text
         };
         let streamed = |encoded: Option<&Encoded>, loss| {
@@ -100,7 +103,12 @@ fn an_answer_written_at_once_is_the_answer_as_a_value() {
             let tokens = tokens.as_ref().map(|tokens| tokens as &dyn Fn() -> _);
             let notes = encoded.map_or(&[][..], |encoded| &encoded.notes);
             let mut written = Vec::new();
-            answer::stream(&mut written, &Streamed { id: Some(&id), prompt, tokens, notes, loss }, |_| Ok(())).unwrap();
+            answer::stream(
+                &mut written,
+                &Streamed { id: Some(&id), prompt, tokens, notes, loss, truncated: None },
+                |_| Ok(()),
+            )
+            .unwrap();
             json::parse(std::str::from_utf8(&written).unwrap()).unwrap()
         };
         for encoded in [None, Some(&encoded)] {

@@ -1,10 +1,10 @@
 //! Flags that several commands share.
 
+use super::training::Training;
 use super::values::AfterArg;
 use super::values::BosArg;
 use super::values::CallsArg;
 use super::values::DraftArg;
-use super::values::LossArg;
 use super::values::ProtectArg;
 use super::values::RulesArg;
 use super::values::ShapeArg;
@@ -167,18 +167,8 @@ pub struct Chat {
     /// has cached the rest
     #[arg(long, conflicts_with_all = ["for_training", "continue_final_message"])]
     pub new_turn: bool,
-    /// Render training text and show which tokens carry loss: those of each assistant message, of
-    /// the last one, or all; ends without the generation prompt
-    #[arg(
-        long,
-        value_enum,
-        value_name = "WHOSE",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "assistant",
-        conflicts_with_all = ["generation_prompt", "continue_final_message"]
-    )]
-    pub for_training: Option<LossArg>,
+    #[command(flatten)]
+    pub training: Training,
 }
 
 /// A model's own chat template, used instead of a format.

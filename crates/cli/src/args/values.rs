@@ -4,7 +4,6 @@ use clap::ValueEnum;
 use rolecall::Stop;
 use rolecall::dataset::Shape;
 use rolecall::encode::Protect;
-use rolecall::loss::LossPolicy;
 use rolecall::model::BosBy;
 use rolecall::render::Bos;
 use rolecall::render::RuleMode;
@@ -133,16 +132,6 @@ pub enum CallsArg {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum LossArg {
-    /// Every assistant message
-    Assistant,
-    /// The last assistant message
-    Last,
-    /// The whole text
-    All,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum ViewArg {
     /// The prompts
     Chat,
@@ -216,16 +205,6 @@ impl CallsArg {
         match self {
             CallsArg::AsGiven => CallForm::AsGiven,
             CallsArg::AsWanted => CallForm::AsWanted,
-        }
-    }
-}
-
-impl LossArg {
-    pub fn policy(self) -> LossPolicy {
-        match self {
-            LossArg::Assistant => LossPolicy::assistant(),
-            LossArg::Last => LossPolicy::last(),
-            LossArg::All => LossPolicy::all(),
         }
     }
 }

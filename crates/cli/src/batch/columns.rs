@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use arrow_array::builder::StringBuilder;
 use arrow_array::{
-    ArrayRef, Int32Array, ListArray, RecordBatch, StringArray, StructArray, UInt8Array, UInt32Array, UInt64Array,
+    ArrayRef, Float32Array, Int32Array, ListArray, RecordBatch, StringArray, StructArray, UInt8Array, UInt32Array,
+    UInt64Array,
 };
 use arrow_buffer::{BooleanBufferBuilder, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Fields, Schema, SchemaRef};
@@ -39,7 +40,8 @@ pub struct Columns {
     there: BooleanBufferBuilder,
     id_ends: Vec<i32>,
     ids: Vec<u32>,
-    mask: Vec<u8>,
+    weights: Vec<f32>,
+    truncated_from: Vec<Option<u64>>,
     starts: Vec<u32>,
     ends: Vec<u32>,
     origin_ends: Vec<i32>,
@@ -102,6 +104,12 @@ pub fn schema(wanted: Wanted) -> SchemaRef {
     if wanted.mask {
         fields.insert(4, Field::new("loss_mask", list_of(DataType::UInt8), true));
     }
+    if wanted.weights {
+        fields.insert(5, Field::new("loss_weights", list_of(DataType::Float32), true));
+    }
+    if wanted.truncated {
+        fields.push(Field::new("truncated_from", DataType::UInt64, true));
+    }
     if wanted.text {
         fields.push(Field::new("prompt", DataType::Utf8, true));
     }
@@ -142,7 +150,8 @@ impl Columns {
             there: BooleanBufferBuilder::new(0),
             id_ends: vec![0],
             ids: Vec::new(),
-            mask: Vec::new(),
+            weights: Vec::new(),
+            truncated_from: Vec::new(),
             starts: Vec::new(),
             ends: Vec::new(),
             origin_ends: vec![0],
@@ -166,7 +175,8 @@ impl Columns {
         // The prompt's length was checked above, so offsets fit.
         self.starts.extend(row.encoded.tokens.iter().map(|token| token.start as u32));
         self.ends.extend(row.encoded.tokens.iter().map(|token| token.end as u32));
-        self.mask.extend(row.weights.iter().map(|weight| u8::from(*weight > 0.0)));
+        self.weights.extend(&row.weights);
+        self.truncated_from.push(row.truncated.map(|truncated| truncated.ids as u64));
         for run in origin_runs(row.prompt, row.encoded, &row.request.conversation) {
             self.origins.push(&run);
         }
@@ -184,6 +194,7 @@ impl Columns {
     pub fn refuse(&mut self, number: u64, id: Option<&Json>, refusal: &Refusal) {
         self.open_row(number, id, false);
         self.sides.append_null();
+        self.truncated_from.push(None);
         self.texts.append_null();
         self.codes.append_value(refusal.code());
         let message = refusal.to_string();
@@ -237,7 +248,14 @@ impl Columns {
         let item = Field::new("item", DataType::Struct(origin_fields()), false);
         columns.push(list(&self.origin_ends, item, Arc::new(origins), nulls.clone())?);
         if self.wanted.mask {
-            columns.insert(4, ids_of(DataType::UInt8, Arc::new(UInt8Array::from(self.mask)))?);
+            let mask = UInt8Array::from_iter_values(self.weights.iter().map(|weight| u8::from(*weight > 0.0)));
+            columns.insert(4, ids_of(DataType::UInt8, Arc::new(mask))?);
+        }
+        if self.wanted.weights {
+            columns.insert(5, ids_of(DataType::Float32, Arc::new(Float32Array::from(self.weights)))?);
+        }
+        if self.wanted.truncated {
+            columns.push(Arc::new(UInt64Array::from(self.truncated_from)));
         }
         if self.wanted.text {
             columns.push(Arc::new(self.texts.finish()));

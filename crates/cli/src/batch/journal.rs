@@ -71,6 +71,8 @@ impl Journal {
             "refused" => self.tally.refused as i64,
             "refused_lines" => Json::Array(self.tally.named.iter().map(|line| Json::from(*line as i64)).collect()),
             "reasons" => Json::Array(self.tally.reasons.iter().map(of_reason).collect()),
+            "noted" => self.tally.noted as i64,
+            "notes" => Json::Array(self.tally.notes.iter().map(of_reason).collect()),
             "complete" => Json::Bool(self.complete),
         })
     }
@@ -82,6 +84,7 @@ impl Journal {
         let made_of = object.get("made_of")?.as_object()?;
         let made_of = made_of.iter().map(|(name, value)| Some((name.to_owned(), value.as_str()?.to_owned())));
         let reasons = object.get("reasons").and_then(Json::as_array).unwrap_or_default().iter().map(reason_of);
+        let notes = object.get("notes").and_then(Json::as_array).unwrap_or_default().iter().map(reason_of);
         let lines = object.get("refused_lines")?.as_array()?.iter().map(as_u64);
         Some(Journal {
             made_of: made_of.collect::<Option<_>>()?,
@@ -97,6 +100,8 @@ impl Journal {
                 named: lines.collect::<Option<_>>()?,
                 reasons: reasons.collect::<Option<_>>()?,
                 tokens: as_u64(object.get("tokens")?)?,
+                noted: object.get("noted").and_then(as_u64).unwrap_or_default(),
+                notes: notes.collect::<Option<_>>()?,
             },
             complete: *object.get("complete")? == Json::Bool(true),
         })
@@ -148,6 +153,8 @@ mod tests {
                 named: vec![2],
                 reasons: vec![Reason { code: "a".into(), count: 1, line: 2, message: "b".into() }],
                 tokens: 7,
+                noted: 1,
+                notes: vec![Reason { code: "c".into(), count: 1, line: 1, message: "d".into() }],
             },
             complete: true,
         };

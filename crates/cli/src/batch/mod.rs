@@ -50,6 +50,7 @@ use lines::{Block, Lines, Mark, Size};
 use pipeline::Step;
 use progress::Progress;
 use tally::Tally;
+pub use tally::Told;
 use unwritten::Unwritten;
 
 /// The block size for JSON lines: small, so that results appear soon.
@@ -58,9 +59,13 @@ const LINES: Size = Size { lines: 128, bytes: 128 << 10, prompt: false };
 const COLUMNS: Size = Size { lines: 1000, bytes: 1 << 20, prompt: false };
 
 /// The optional columns that are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
     pub mask: bool,
+    /// The loss weights as numbers.
+    pub weights: bool,
+    /// The number of ids before truncation.
+    pub truncated: bool,
     pub text: bool,
 }
 
@@ -100,11 +105,11 @@ enum Broken {
 }
 
 /// Processes every non-blank line on all threads and writes the results in order. `answer` adds a
-/// line's rows and returns the number of tokens.
+/// line's rows and returns what is to be counted.
 pub fn answer_lines(
     plan: Plan<'_>,
     output: &Output,
-    answer: impl Fn(Line<'_>, &mut Rows) -> Result<u64, Refusal> + Send + Sync + 'static,
+    answer: impl Fn(Line<'_>, &mut Rows) -> Result<Told, Refusal> + Send + Sync + 'static,
 ) -> Result<Exit, Failure> {
     let inputs = match plan.inputs {
         [] => vec![PathBuf::from("-")],
@@ -124,7 +129,7 @@ pub fn answer_lines(
     }
     let (kind, wanted) = match &plan.target {
         Some(target) => (target.kind, target.wanted),
-        None => (RowKind::Jsonl, Wanted { mask: false, text: false }),
+        None => (RowKind::Jsonl, Wanted::default()),
     };
     let size = Size { prompt: plan.target.is_none(), ..if kind == RowKind::Jsonl { LINES } else { COLUMNS } };
     let mut lines = Lines::new(Box::new(input), size);
@@ -190,9 +195,9 @@ pub fn answer_lines(
     Ok(close(&tally, &name, &begun, output))
 }
 
-/// Reports which lines were refused.
+/// Reports which lines have warnings, and which were refused.
 fn close(tally: &Tally, name: &str, begun: &Begun, output: &Output) -> Exit {
-    if let Some(diagnostic) = tally.diagnostic(name, begun) {
+    for diagnostic in tally.noted_lines(name, begun).into_iter().chain(tally.diagnostic(name, begun)) {
         output.show(&diagnostic);
     }
     tally.exit()
@@ -203,7 +208,7 @@ fn answer_block(
     kind: RowKind,
     wanted: Wanted,
     keeps_refused: bool,
-    answer: &impl Fn(Line<'_>, &mut Rows) -> Result<u64, Refusal>,
+    answer: &impl Fn(Line<'_>, &mut Rows) -> Result<Told, Refusal>,
 ) -> Result<Answered, Broken> {
     let mut rows = Rows::new(kind, wanted);
     let (mut tally, mut refused) = (Tally::default(), Vec::new());
@@ -219,7 +224,7 @@ fn answer_block(
             Err(error) => Err(Refusal::NotUtf8(error.valid_up_to())),
         };
         match answered {
-            Ok(tokens) => tally.tokens += tokens,
+            Ok(told) => tally.tell(number, told),
             Err(refusal) => {
                 tally.refuse(number, &refusal);
                 if keeps_refused {

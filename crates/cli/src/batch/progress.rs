@@ -64,6 +64,9 @@ impl Progress {
         if tally.refused > 0 {
             line.push_str(&format!(", {} refused", grouped(tally.refused)));
         }
+        if tally.noted > 0 {
+            line.push_str(&format!(", {} with warnings", grouped(tally.noted)));
+        }
         let rate = |count: u64, before: u64| {
             let seconds = took.as_secs_f64().max(1e-3);
             grouped(((count - before) as f64 / seconds).round() as u64)

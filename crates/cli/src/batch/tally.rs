@@ -16,14 +16,31 @@ pub struct Tally {
     /// The reasons for refusals, each listed once.
     pub reasons: Vec<Reason>,
     pub tokens: u64,
+    /// The number of lines that have warnings, and the warnings.
+    pub noted: u64,
+    pub notes: Vec<Reason>,
 }
 
-/// A reason for refusing lines, identified by its code.
+/// What an answered line adds to the counts.
+#[derive(Debug, Default)]
+pub struct Told {
+    pub tokens: u64,
+    /// Warnings, each with a stable code.
+    pub notes: Vec<(&'static str, String)>,
+}
+
+impl Told {
+    pub fn note(&mut self, code: &'static str, message: &str) {
+        self.notes.push((code, message.to_owned()));
+    }
+}
+
+/// A reason for refusing lines or for a warning, identified by its code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
     pub code: String,
     pub count: u64,
-    /// The first line refused for this reason; `message` is its error message.
+    /// The first line with this reason; `message` is its message.
     pub line: u64,
     pub message: String,
 }
@@ -34,11 +51,18 @@ impl Tally {
         if self.named.len() < NAMED {
             self.named.push(line);
         }
-        match self.reasons.iter_mut().find(|reason| reason.code == refusal.code()) {
-            Some(reason) => reason.count += 1,
-            None => {
-                let code = refusal.code().to_owned();
-                self.reasons.push(Reason { code, count: 1, line, message: shortened(&refusal.to_string()) });
+        let (code, message) = (refusal.code().to_owned(), shortened(&refusal.to_string()));
+        add_reason(&mut self.reasons, &Reason { code, count: 1, line, message });
+    }
+
+    /// Counts an answered line. Several warnings of one kind in a line count once.
+    pub fn tell(&mut self, line: u64, told: Told) {
+        self.tokens += told.tokens;
+        self.noted += u64::from(!told.notes.is_empty());
+        for (at, (code, message)) in told.notes.iter().enumerate() {
+            if told.notes[..at].iter().all(|(before, _)| before != code) {
+                let message = shortened(message);
+                add_reason(&mut self.notes, &Reason { code: (*code).to_owned(), count: 1, line, message });
             }
         }
     }
@@ -50,12 +74,9 @@ impl Tally {
         self.tokens += behind.tokens;
         let room = NAMED - self.named.len().min(NAMED);
         self.named.extend(behind.named.iter().take(room));
-        for more in &behind.reasons {
-            match self.reasons.iter_mut().find(|reason| reason.code == more.code) {
-                Some(reason) => reason.count += more.count,
-                None => self.reasons.push(more.clone()),
-            }
-        }
+        behind.reasons.iter().for_each(|more| add_reason(&mut self.reasons, more));
+        self.noted += behind.noted;
+        behind.notes.iter().for_each(|more| add_reason(&mut self.notes, more));
     }
 
     pub fn exit(&self) -> Exit {
@@ -64,12 +85,6 @@ impl Tally {
 
     /// Returns the final error, if a line was refused.
     pub fn diagnostic(&self, name: &str, begun: &Begun) -> Option<Diagnostic<'static>> {
-        let mut reasons: Vec<&Reason> = self.reasons.iter().collect();
-        reasons.sort_by_key(|reason| std::cmp::Reverse(reason.count));
-        let told = reasons.into_iter().map(|Reason { code, count, line, message }| match count {
-            1 => format!("{code}: {}: {message}", begun.place(*line)),
-            count => format!("{code}: {count} lines, the first is {}: {message}", begun.place(*line)),
-        });
         let more = if self.refused > self.named.len() as u64 { ", .." } else { "" };
         let lines = if self.refused == 1 { "line" } else { "lines" };
         let place = match begun.is_one() {
@@ -91,8 +106,41 @@ impl Tally {
                 refused => format!("{refused} of {} lines were refused", self.answered),
             },
             place: Place::Named(place),
-            help: told.collect(),
+            help: told(&self.reasons, begun),
         })
+    }
+
+    /// Returns the warnings about lines, if there are any.
+    pub fn noted_lines(&self, name: &str, begun: &Begun) -> Option<Diagnostic<'static>> {
+        Some(Diagnostic {
+            severity: Severity::Warning,
+            code: "noted_lines",
+            message: match self.noted {
+                0 => return None,
+                1 => format!("1 of {} lines has warnings", self.answered),
+                noted => format!("{noted} of {} lines have warnings", self.answered),
+            },
+            place: Place::Named(name.to_owned()),
+            help: told(&self.notes, begun),
+        })
+    }
+}
+
+/// Returns a line for each reason, the most frequent first.
+fn told(reasons: &[Reason], begun: &Begun) -> Vec<String> {
+    let mut reasons: Vec<&Reason> = reasons.iter().collect();
+    reasons.sort_by_key(|reason| std::cmp::Reverse(reason.count));
+    let told = reasons.into_iter().map(|Reason { code, count, line, message }| match count {
+        1 => format!("{code}: {}: {message}", begun.place(*line)),
+        count => format!("{code}: {count} lines, the first is {}: {message}", begun.place(*line)),
+    });
+    told.collect()
+}
+
+fn add_reason(reasons: &mut Vec<Reason>, more: &Reason) {
+    match reasons.iter_mut().find(|reason| reason.code == more.code) {
+        Some(reason) => reason.count += more.count,
+        None => reasons.push(more.clone()),
     }
 }
 

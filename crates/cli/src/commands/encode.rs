@@ -1,22 +1,27 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::{read_input, warn_of_dropped, warn_of_ends, warn_of_reference};
+use rolecall::Error;
+use rolecall::model::ModelPrompt;
+
+use super::{read_input, warn_of_dropped, warn_of_ends, warn_of_loss, warn_of_reference, warn_of_truncation};
 use crate::args::Encode;
 use crate::batch::{ARE_BUILT, Begin, Journal, Plan, Target, Wanted, answer_lines, beside, digest_of};
 use crate::exit::Exit;
 use crate::explain::Tokens;
 use crate::failure::Failure;
 use crate::files;
-use crate::job::{Encoding, Job, load_tokenizer, refused, render_one};
+use crate::job::{Encoding, Job, load_tokenizer, misfit, refused, render_one};
 use crate::output::Output;
+use crate::refusal::Refusal;
 use crate::row_kind::RowKind;
+use crate::source::Source;
 
 pub fn run(args: &Encode, output: &Output) -> Result<Exit, Failure> {
     let mut job = Job::open(&args.chat, &args.own, args.tokenizer.as_deref(), args.text.protect.mode(), output)?;
     load_tokenizer(&job.model)?;
     job.has_ids = true;
-    let encoding = Encoding { reference: args.text.reference_encoding, max_length: args.max_length };
+    let encoding = Encoding { reference: args.text.reference_encoding, limit: args.samples.limit() };
     if args.text.reference_encoding {
         warn_of_reference(output);
     }
@@ -26,17 +31,53 @@ pub fn run(args: &Encode, output: &Output) -> Result<Exit, Failure> {
     let source = read_input(&args.chat)?;
     let prompt = render_one(&job, &source)?;
     job.seen().tell(output);
+    if encoding.limit.is_some() {
+        return print_truncated(args, &job, encoding, prompt, &source, output);
+    }
+    let loss = job.loss_of(&prompt).map_err(|refusal| refused(refusal, &source))?;
     if args.batch.json {
         let mut tokens = Tokens::of(&prompt).map_err(|refusal| refused(refusal, &source))?;
         let notes = encoding.each(&job.model, &prompt, &mut |token| tokens.push(token))?;
-        let answer = job.stream(&prompt, Some((&tokens, &notes)), output);
-        answer.map_err(|refusal| refused(refusal, &source))??;
+        job.stream(&prompt, Some((&tokens, &notes)), (loss.as_ref(), None), output)?;
         return Ok(Exit::Good);
     }
     let mut ids: Vec<u32> = Vec::new();
     let notes = encoding.each(&job.model, &prompt, &mut |token| ids.push(token.id))?;
     warn_of_dropped(&prompt, &source, output);
     warn_of_ends(&notes, output);
+    warn_of_loss(loss.as_ref(), &source, output);
+    print_ids(&ids, output)
+}
+
+/// Prints the ids of a conversation that is truncated if it has too many. They are all in memory.
+fn print_truncated(
+    args: &Encode,
+    job: &Job,
+    encoding: Encoding,
+    prompt: ModelPrompt,
+    source: &Source,
+    output: &Output,
+) -> Result<Exit, Failure> {
+    let ready = job.ready(prompt, Some(encoding)).map_err(|refusal| match refusal {
+        Refusal::Library(error @ Error::Encode(_)) => misfit(error, &job.model),
+        refusal => refused(refusal, source),
+    })?;
+    let encoded = ready.encoded.unwrap_or_default();
+    if args.batch.json {
+        let mut tokens = Tokens::of(&ready.prompt).map_err(|refusal| refused(refusal, source))?;
+        encoded.tokens.iter().for_each(|token| tokens.push(*token));
+        let training = (ready.loss.as_ref(), ready.truncated.as_ref());
+        job.stream(&ready.prompt, Some((&tokens, &encoded.notes)), training, output)?;
+        return Ok(Exit::Good);
+    }
+    warn_of_dropped(&ready.prompt, source, output);
+    warn_of_ends(&encoded.notes, output);
+    warn_of_loss(ready.loss.as_ref(), source, output);
+    warn_of_truncation(ready.truncated.as_ref(), source, output);
+    print_ids(&encoded.ids(), output)
+}
+
+fn print_ids(ids: &[u32], output: &Output) -> Result<Exit, Failure> {
     output.stream(|out| {
         for (at, id) in ids.iter().enumerate() {
             write!(out, "{}{id}", if at == 0 { "" } else { " " })?;
@@ -72,7 +113,12 @@ fn target_of(args: &Encode, path: &Path) -> Result<Target, Failure> {
     Ok(Target {
         path: path.to_path_buf(),
         kind,
-        wanted: Wanted { mask: args.chat.for_training.is_some(), text: args.file.with_text },
+        wanted: Wanted {
+            mask: args.chat.training.for_training.is_some(),
+            weights: args.samples.loss_weights || args.chat.training.has_weights(),
+            truncated: args.samples.max_tokens.is_some(),
+            text: args.file.with_text,
+        },
         begin: match (args.file.resume, args.file.force) {
             (true, _) => Begin::Resume,
             (_, true) => Begin::Replace,
@@ -92,7 +138,7 @@ fn made_of(args: &Encode, target: &Target, job: &Job) -> Vec<(String, String)> {
     let chat = crate::args::Chat { inputs: Vec::new(), ..args.chat.clone() };
     let arguments = format!(
         "{:?}",
-        (chat, &args.own, args.text.reference_encoding, args.text.protect, args.max_length, args.file.with_text)
+        (chat, &args.own, args.text.reference_encoding, args.text.protect, &args.samples, args.file.with_text)
     );
     let mut formats: Vec<_> = args.chat.named.format.iter().map(|format| Path::new(format).to_path_buf()).collect();
     formats.extend(args.chat.named.more.formats.iter().filter_map(|folder| files::format_files(folder).ok()).flatten());

@@ -1,6 +1,6 @@
 use rolecall::loss::TokenLoss;
 
-use super::{read_input, warn_of_dropped, warn_of_reference};
+use super::{read_input, warn_of_dropped, warn_of_loss, warn_of_reference};
 use crate::args::Explain;
 use crate::exit::Exit;
 use crate::explain::{Explained, Tokens, View, draw_html, draw_terminal, write_json};
@@ -12,7 +12,7 @@ pub fn run(args: &Explain, output: &Output) -> Result<Exit, Failure> {
     let mut job = Job::open(&args.chat, &args.own, args.tokenizer.as_deref(), args.text.protect.mode(), output)?;
     job.has_ids = job.model.tokenizer_path().is_some();
     let added = job.model.tokenizer_path().map(|_| load_tokenizer(&job.model)).transpose()?;
-    let encoding = Encoding { reference: args.text.reference_encoding, max_length: None };
+    let encoding = Encoding { reference: args.text.reference_encoding, limit: None };
     if args.text.reference_encoding {
         warn_of_reference(output);
     }
@@ -39,6 +39,7 @@ pub fn run(args: &Explain, output: &Output) -> Result<Exit, Failure> {
         return Ok(Exit::Good);
     }
     warn_of_dropped(&prompt, &source, output);
+    warn_of_loss(loss.as_ref(), &source, output);
     output.stream(|out| match args.html {
         true => draw_html(&view, &source.name, out),
         false => draw_terminal(&view, output.paint, output.width, out),

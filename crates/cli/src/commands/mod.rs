@@ -17,9 +17,12 @@ mod tokenizer;
 
 use std::path::Path;
 
+use rolecall::conversation::Place as Field;
 use rolecall::encode::Note;
+use rolecall::loss::{Loss, note_code, note_message, note_text};
 use rolecall::model::ModelPrompt;
 use rolecall::render::LeftOut;
+use rolecall::training::Truncated;
 
 use crate::args::{Chat, Verb};
 use crate::diagnostic::{Diagnostic, Severity};
@@ -28,6 +31,7 @@ use crate::failure::{Failure, place_in_input};
 use crate::files;
 use crate::flags;
 use crate::output::Output;
+use crate::ready::truncation_notes;
 use crate::refusal::AS_WANTED;
 use crate::source::Source;
 
@@ -96,6 +100,42 @@ fn warn_of_ends(notes: &[Note], output: &Output) {
             message: note.to_string(),
             place: crate::diagnostic::Place::Named("the prompt's first token".into()),
             help: flags::in_flags(vec![note.help().into()], note.code()),
+        });
+    }
+}
+
+/// Warns about the loss of a conversation. Of each kind, it shows the first and the count.
+fn warn_of_loss(loss: Option<&Loss>, source: &Source, output: &Output) {
+    let notes = loss.map_or(&[][..], |loss| loss.notes.as_slice());
+    for (at, note) in notes.iter().enumerate() {
+        let code = note_code(note);
+        if notes[..at].iter().any(|before| note_code(before) == code) {
+            continue;
+        }
+        let more = notes[at..].iter().filter(|note| note_code(note) == code).count() - 1;
+        let more = if more > 0 { format!(" (and {more} more)") } else { String::new() };
+        output.show(&Diagnostic {
+            severity: Severity::Warning,
+            code,
+            message: format!("{}{more}", note_text(note)),
+            place: match note_message(note) {
+                Some(message) => place_in_input(source, &Field::message(message, "")),
+                None => crate::diagnostic::Place::Named(source.name.clone()),
+            },
+            help: flags::in_flags(Vec::new(), code),
+        });
+    }
+}
+
+/// Warns about what truncation removed.
+fn warn_of_truncation(truncated: Option<&Truncated>, source: &Source, output: &Output) {
+    for (code, message) in truncated.iter().flat_map(|truncated| truncation_notes(truncated)) {
+        output.show(&Diagnostic {
+            severity: Severity::Warning,
+            code,
+            message,
+            place: crate::diagnostic::Place::Named(source.name.clone()),
+            help: Vec::new(),
         });
     }
 }

@@ -1,6 +1,6 @@
 use rolecall::encode::Protect;
 
-use super::{read_input, warn_of_dropped};
+use super::{read_input, warn_of_dropped, warn_of_loss};
 use crate::args::Render;
 use crate::batch::{Journal, Plan, answer_lines};
 use crate::exit::Exit;
@@ -23,10 +23,12 @@ pub fn run(args: &Render, output: &Output) -> Result<Exit, Failure> {
     let source = read_input(&args.chat)?;
     let prompt = render_one(&job, &source)?;
     job.seen().tell(output);
+    let loss = job.loss_of(&prompt).map_err(|refusal| refused(refusal, &source))?;
     if args.batch.json {
-        job.stream(&prompt, None, output).map_err(|refusal| refused(refusal, &source))??;
+        job.stream(&prompt, None, (loss.as_ref(), None), output)?;
     } else {
         warn_of_dropped(&prompt, &source, output);
+        warn_of_loss(loss.as_ref(), &source, output);
         output.write(prompt.text())?;
     }
     Ok(Exit::Good)

@@ -15,7 +15,8 @@ pub fn write(id: Option<&Json>, view: &View<'_>, out: &mut dyn io::Write) -> io:
     let explained = view.explained;
     let prompt = explained.prompt;
     let each;
-    let mut streamed = Streamed { id, prompt, tokens: None, notes: explained.notes, loss: explained.loss };
+    let mut streamed =
+        Streamed { id, prompt, tokens: None, notes: explained.notes, loss: explained.loss, truncated: None };
     if let Some(tokens) = explained.tokens {
         each = move || Box::new(tokens.iter()) as Box<dyn Iterator<Item = EncodedToken>>;
         streamed.tokens = Some(&each);

@@ -1,10 +1,11 @@
 //! The facts below the prompt: counts, text that spells control tokens, and stop texts.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 
 use rolecall::Origin;
 use rolecall::conversation::Place;
+use rolecall::loss::TokenLoss;
 
 use super::forgery::Forgery;
 use super::view::View;
@@ -22,6 +23,9 @@ pub fn lines(view: &View<'_>) -> Vec<Line> {
         Line { label: "format", text: name_of(format), warns: false },
         Line { label: "counts", text: counts(view), warns: false },
     ];
+    if let Some(loss) = view.explained.loss.filter(|loss| !loss.loss.is_uniform()) {
+        lines.push(Line { label: "weights", text: weights(view, loss), warns: false });
+    }
     let stop = stops(view);
     if !stop.is_empty() {
         lines.push(Line { label: "stop", text: stop, warns: false });
@@ -48,6 +52,29 @@ fn counts(view: &View<'_>) -> String {
         counts.push(counted(tokens.len(), "token"));
     }
     counts.join(", ")
+}
+
+/// Returns the loss weights, each with the number of its tokens, or of its characters without a
+/// tokenizer.
+fn weights(view: &View<'_>, loss: TokenLoss<'_>) -> String {
+    // The bits of positive numbers have the order of the numbers.
+    let mut found: BTreeMap<u32, usize> = BTreeMap::new();
+    let mut add = |weight: f32, count: usize| *found.entry(weight.to_bits()).or_default() += count;
+    let what = match view.explained.tokens {
+        Some(tokens) => {
+            let mut weigher = loss.weigher();
+            tokens.iter().for_each(|token| add(weigher.weight(&token), 1));
+            "token"
+        }
+        None => {
+            let text = view.explained.prompt.text();
+            loss.loss.spans.iter().for_each(|span| add(span.weight, text[span.range.clone()].chars().count()));
+            "character"
+        }
+    };
+    found.remove(&0);
+    let each = found.into_iter().map(|(bits, count)| format!("{} ({})", f32::from_bits(bits), counted(count, what)));
+    each.collect::<Vec<_>>().join(", ")
 }
 
 /// Formats a count with its noun: `1 token`, `2 tokens`.

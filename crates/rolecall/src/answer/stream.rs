@@ -7,8 +7,9 @@ use rolecall_conversation::json::{Layout, Object, escape_into, write_into, write
 use rolecall_encode::{EncodedToken, Note};
 use rolecall_render::Prompt;
 
-use super::{cut, insert_end, of_note, of_origin, of_weight};
+use super::{cut, insert_end, of_note, of_origin, of_weight, training_notes};
 use crate::loss::TokenLoss;
+use crate::training::Truncated;
 
 /// The parts of an answer, with tokens that can be iterated several times.
 #[derive(Clone, Copy)]
@@ -23,6 +24,8 @@ pub struct Streamed<'a> {
     pub notes: &'a [Note],
     /// The byte ranges that carry loss, if they were requested.
     pub loss: Option<TokenLoss<'a>>,
+    /// What truncation removed from the ids.
+    pub truncated: Option<&'a Truncated>,
 }
 
 /// The number of bytes that are collected before they are written.
@@ -50,7 +53,7 @@ pub struct Stream<'w> {
 /// let conversation = Conversation::new(vec![Message::user("Hi")]);
 /// let prompt = render(&conversation, registry.get("chatml").expect("built in"), &Options::default())?;
 /// let mut written = Vec::new();
-/// let streamed = Streamed { id: None, prompt: &prompt, tokens: None, notes: &[], loss: None };
+/// let streamed = Streamed { id: None, prompt: &prompt, tokens: None, notes: &[], loss: None, truncated: None };
 /// answer::stream(&mut written, &streamed, |_| Ok(())).expect("memory takes all");
 /// assert_eq!(written, json::write(&answer::of_prompt(None, &prompt), &json::Layout::default()).into_bytes());
 /// # Ok::<(), rolecall::Error>(())
@@ -60,7 +63,7 @@ pub fn stream(
     answer: &Streamed<'_>,
     more: impl FnOnce(&mut Stream<'_>) -> io::Result<()>,
 ) -> io::Result<()> {
-    let Streamed { id, prompt, tokens, notes, loss } = *answer;
+    let Streamed { id, prompt, tokens, notes, loss, truncated } = *answer;
     let mut stream = Stream { out, text: String::from("{") };
     if let Some(id) = id {
         stream.text.push_str("\"id\": ");
@@ -111,6 +114,10 @@ pub fn stream(
                 stream.list("loss_weights", each, |stream, weight| stream.value(&of_weight(weight)))?;
             }
         }
+    }
+    for (key, value) in training_notes(loss, truncated, None) {
+        stream.key(key);
+        stream.value(&value)?;
     }
     more(&mut stream)?;
     stream.text.push('}');

@@ -1,11 +1,13 @@
 //! Which text of a model's prompt carries loss.
 
-use rolecall_render::{Loss, LossPolicy, loss_by_format, loss_by_template};
+use rolecall_conversation::json::{self, Layout};
+use rolecall_conversation::{Conversation, Json, Message, Role};
+use rolecall_render::{FinalStop, Loss, LossPolicy, Written, loss_by_format, loss_by_template};
 
 use super::prompt::{ModelPrompt, Speaker};
 use super::templates::Chosen;
 use crate::Error;
-use crate::loss::closers;
+use crate::loss::{GREATEST_WEIGHT, closers};
 
 impl ModelPrompt {
     /// Determines which text carries loss.
@@ -26,6 +28,11 @@ impl ModelPrompt {
     /// ```
     pub fn loss(&self, policy: &LossPolicy) -> Result<Loss, Error> {
         let conversation = &self.request.conversation;
+        check_weights(policy, &conversation.messages)?;
+        self.loss_unchecked(conversation, policy)
+    }
+
+    fn loss_unchecked(&self, conversation: &Conversation, policy: &LossPolicy) -> Result<Loss, Error> {
         let loss = match &self.speaker {
             Speaker::Format { .. } => {
                 let format = self.format().ok_or(Error::NoFormat)?;
@@ -38,6 +45,77 @@ impl ModelPrompt {
             }
         };
         Ok(loss?)
+    }
+
+    /// Appends the model's stop token if the conversation ends with a reply after which the format
+    /// or template writes none. Returns the token.
+    ///
+    /// The token is the template's `eos_token`, or else the first of the model's stop tokens. It
+    /// counts as text of the template and belongs to the reply, so it carries loss.
+    ///
+    /// ```
+    /// use rolecall::loss::LossPolicy;
+    /// use rolecall::model::Purpose;
+    /// use rolecall::template::ModelTemplates;
+    /// use rolecall::{Model, Request};
+    /// let source = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}\
+    ///               {% if add_generation_prompt %}assistant: {% endif %}";
+    /// let mut templates = ModelTemplates::from_json(&source.into())?;
+    /// templates.set_token("eos_token", "</s>".into());
+    /// let model = Model::builder().templates(templates).open()?;
+    /// let messages = r#"{"messages": [{"role": "user", "content": "2+2?"}, {"role": "assistant", "content": "4"}]}"#;
+    /// let mut prompt = model.prompt_for(Request::from_text(messages)?, Purpose::Training)?;
+    /// assert_eq!(prompt.append_final_stop()?.as_deref(), Some("</s>"));
+    /// let loss = prompt.loss(&LossPolicy::assistant())?;
+    /// assert_eq!(&prompt.text()[loss.spans[0].range.clone()], "4\n</s>");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn append_final_stop(&mut self) -> Result<Option<String>, Error> {
+        let messages = &self.request.conversation.messages;
+        let last = messages.len().checked_sub(1).filter(|last| *messages[*last].role() == Role::Assistant);
+        if last.is_none() || self.prompt.open {
+            return Ok(None);
+        }
+        let replies = self.replies()?;
+        let Some(reply) = replies.iter().rfind(|reply| reply.message == last) else { return Ok(None) };
+        // The token must follow the reply directly.
+        let after = self.prompt.segments_in(reply.range.end..self.prompt.text().len());
+        if reply.stop.is_some() || !after.into_iter().all(|segment| segment.origin.is_format()) {
+            return Ok(None);
+        }
+        let stop = self.final_stop()?;
+        if let Some(stop) = &stop {
+            self.append_stop(stop);
+        }
+        Ok(stop)
+    }
+
+    /// Appends a stop token as text of the template.
+    pub(crate) fn append_stop(&mut self, stop: &str) {
+        self.prompt.append_stop(stop);
+    }
+
+    /// Returns the text that the model itself would write, in order.
+    pub fn replies(&self) -> Result<Vec<Written>, Error> {
+        let mut policy = LossPolicy::assistant();
+        (policy.final_stop, policy.allow_masked_stop, policy.allow_empty) = (FinalStop::Ignore, true, true);
+        let conversation = &self.request.conversation;
+        Ok(self.loss_unchecked(conversation, &policy)?.replies)
+    }
+
+    /// Returns the token that stops the model at the end of a conversation.
+    fn final_stop(&self) -> Result<Option<String>, Error> {
+        let Speaker::Template(chosen) = &self.speaker else {
+            let mut ends = self.prompt.controls().iter().filter(|control| control.ends_turn);
+            return Ok(ends.next().map(|control| control.text.clone()));
+        };
+        let tokens = chosen.template.tokens().iter();
+        let eos = tokens.filter(|(name, token)| name == "eos_token" && !token.is_empty()).map(|(_, token)| token);
+        match eos.into_iter().next() {
+            Some(eos) => Ok(Some(eos.clone())),
+            None if chosen.templates.is_carried => Ok(None),
+            None => Ok(self.model.stops()?.into_iter().map(|stop| stop.text).find(|text| !text.is_empty())),
+        }
     }
 
     /// Returns the texts of the tokens that may stop the model: those with which its template ends
@@ -57,4 +135,34 @@ impl ModelPrompt {
         stops.dedup();
         Ok(stops)
     }
+}
+
+/// Refuses weights that are no numbers in the allowed range, and settings of messages that would
+/// otherwise be ignored.
+fn check_weights(policy: &LossPolicy, messages: &[Message]) -> Result<(), Error> {
+    let is_allowed = |weight: f64| (0.0..=f64::from(GREATEST_WEIGHT)).contains(&weight);
+    let parts = &policy.weights;
+    let parts =
+        [("reasoning", parts.reasoning), ("content", parts.content), ("calls", parts.calls), ("closer", parts.closer)];
+    let roles = policy.roles.iter().map(|role| (role.role.name(), role.weight));
+    for (field, weight) in parts.into_iter().chain(roles) {
+        if !is_allowed(weight.into()) {
+            return Err(Error::BadWeight { message: None, field: field.into(), found: weight.to_string() });
+        }
+    }
+    for (index, message) in messages.iter().enumerate() {
+        for field in ["weight", "loss", "train"] {
+            let is_good = match (field, message.as_object().get(field)) {
+                (_, None | Some(Json::Null)) => true,
+                ("weight", Some(Json::Number(number))) => number.as_f64().is_some_and(is_allowed),
+                ("weight", Some(_)) => false,
+                (_, Some(value)) => matches!(value, Json::Bool(_) | Json::String(_)),
+            };
+            if !is_good && let Some(found) = message.as_object().get(field) {
+                let found = json::write(found, &Layout::compact());
+                return Err(Error::BadWeight { message: Some(index), field: field.into(), found });
+            }
+        }
+    }
+    Ok(())
 }

@@ -12,7 +12,7 @@ use rolecall::parse::ParseOptions;
 use rolecall::{Event, Reading, answer, dataset};
 
 use crate::args::{ApiArg, FinishArg, Parse};
-use crate::batch::{Journal, Plan, Rows, answer_lines};
+use crate::batch::{Journal, Plan, Rows, Told, answer_lines};
 use crate::diagnostic::{DRAWN, Diagnostic, Place, Severity};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -105,7 +105,7 @@ fn run_batch(args: &Parse, reader: Reader, policies: ParseOptions, output: &Outp
         if let Rows::Lines(text) = rows {
             write_into(text, &answer, &Layout::compact());
         }
-        Ok(0)
+        Ok(Told::default())
     })
 }
 

@@ -1,0 +1,211 @@
+//! Flags for training text.
+
+use std::num::NonZeroUsize;
+
+use clap::ValueEnum;
+use rolecall::conversation::Role;
+use rolecall::loss::{Edges, FinalStop, GREATEST_WEIGHT, LossPolicy, RoleLoss};
+use rolecall::training::{Limit, Truncate};
+
+/// Training text, and which tokens carry loss.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Training")]
+pub struct Training {
+    /// Render training text and show which tokens carry loss; ends without the generation prompt
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHOSE",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "assistant",
+        conflicts_with_all = ["generation_prompt", "continue_final_message"]
+    )]
+    pub for_training: Option<LossArg>,
+    /// The loss weight of a part of each reply: `reasoning`, `content`, `calls` or `stop`, e.g.
+    /// reasoning=0; 0 is without loss; may be repeated
+    #[arg(long = "loss-weight", value_name = "PART=N", value_parser = read_part, value_delimiter = ',', requires = "for_training")]
+    pub parts: Vec<(PartArg, f32)>,
+    /// Also train on the text of another role, e.g. tool; `tool:turn` includes the template's text
+    /// around it, and `tool=0.5` gives it a weight; may be repeated
+    #[arg(long = "loss-role", value_name = "ROLE[:turn][=N]", value_parser = read_role, value_delimiter = ',', requires = "for_training")]
+    pub roles: Vec<RoleLoss>,
+    /// Whether a token carries loss if any or all of its bytes do [default: any]
+    #[arg(long, value_enum, value_name = "WHICH", requires = "for_training")]
+    pub edges: Option<EdgesArg>,
+    /// What to do if the template writes no stop token after the last reply [default: warn]
+    #[arg(long, value_enum, value_name = "WHAT", requires = "for_training")]
+    pub final_stop: Option<FinalStopArg>,
+    /// Accept what is otherwise an error; may be repeated
+    #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',', requires = "for_training")]
+    pub allow: Vec<AllowArg>,
+}
+
+/// How conversations become samples.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Samples")]
+pub struct SampleFlags {
+    /// Truncate to this many ids, loss mask included; every truncation is reported
+    #[arg(long, value_name = "N", alias = "max-length")]
+    pub max_tokens: Option<NonZeroUsize>,
+    /// How to truncate [default: right]
+    #[arg(long, value_enum, value_name = "HOW", requires = "max_tokens")]
+    pub truncate: Option<TruncateArg>,
+    /// Write the loss weight of each id to Arrow and Parquet files, even if the flags give no
+    /// weights other than 0 and 1; messages may have their own `weight`
+    #[arg(long, requires = "for_training")]
+    pub loss_weights: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TruncateArg {
+    /// Remove ids from the end
+    Right,
+    /// Remove whole turns of the text from the start
+    Left,
+    /// Remove the oldest turns of the conversation and render the rest; system messages, tools, and
+    /// calls with their results stay whole
+    Oldest,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LossArg {
+    /// Every assistant message, except those with `"weight": 0`, `"loss": false` or `"train": false`
+    Assistant,
+    /// The last assistant message
+    Last,
+    /// Only assistant messages with a `weight`, `loss` or `train` that includes them
+    Chosen,
+    /// What the chat template marks with `{% generation %}`
+    Tagged,
+    /// The whole text
+    All,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartArg {
+    Reasoning,
+    Content,
+    Calls,
+    Stop,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum EdgesArg {
+    /// If any byte does, with the greatest weight among them
+    Any,
+    /// If all bytes do, with the least weight among them
+    Strict,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FinalStopArg {
+    /// Append the model's stop token
+    Append,
+    /// Warn
+    Warn,
+    /// Refuse the conversation
+    Refuse,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum AllowArg {
+    /// A stop token without loss after a reply that carries loss
+    MaskedStop,
+    /// A conversation in which nothing carries loss
+    NoLoss,
+}
+
+impl SampleFlags {
+    pub fn limit(&self) -> Option<Limit> {
+        let by = match self.truncate {
+            None | Some(TruncateArg::Right) => Truncate::Right,
+            Some(TruncateArg::Left) => Truncate::Left,
+            Some(TruncateArg::Oldest) => Truncate::Oldest,
+        };
+        self.max_tokens.map(|most| Limit { ids: most.get(), by })
+    }
+}
+
+impl Training {
+    /// Returns which text carries loss, if that was requested.
+    pub fn policy(&self) -> Option<LossPolicy> {
+        let mut policy = match self.for_training? {
+            LossArg::Assistant | LossArg::Tagged => LossPolicy::assistant(),
+            LossArg::Last => LossPolicy::last(),
+            LossArg::Chosen => LossPolicy::chosen(),
+            LossArg::All => LossPolicy::all(),
+        };
+        policy.tagged = self.for_training == Some(LossArg::Tagged);
+        for (part, weight) in &self.parts {
+            let part = match part {
+                PartArg::Reasoning => &mut policy.weights.reasoning,
+                PartArg::Content => &mut policy.weights.content,
+                PartArg::Calls => &mut policy.weights.calls,
+                PartArg::Stop => &mut policy.weights.closer,
+            };
+            *part = *weight;
+        }
+        policy.roles.clone_from(&self.roles);
+        policy.final_stop = match self.final_stop {
+            Some(FinalStopArg::Refuse) => FinalStop::Refuse,
+            // If nothing can be appended, that is worth a warning.
+            None | Some(FinalStopArg::Append | FinalStopArg::Warn) => FinalStop::Warn,
+        };
+        policy.allow_masked_stop = self.allow.contains(&AllowArg::MaskedStop);
+        policy.allow_empty = self.allow.contains(&AllowArg::NoLoss);
+        Some(policy)
+    }
+
+    pub fn edges(&self) -> Edges {
+        match self.edges {
+            None | Some(EdgesArg::Any) => Edges::Any,
+            Some(EdgesArg::Strict) => Edges::Strict,
+        }
+    }
+
+    /// Reports whether a missing stop token is to be appended.
+    pub fn appends_stop(&self) -> bool {
+        self.final_stop == Some(FinalStopArg::Append)
+    }
+
+    /// Reports whether the flags give weights other than 0 and 1.
+    pub fn has_weights(&self) -> bool {
+        let weights = self.parts.iter().map(|(_, weight)| *weight).chain(self.roles.iter().map(|role| role.weight));
+        weights.into_iter().any(|weight| weight != 0.0 && weight != 1.0)
+    }
+}
+
+fn read_weight(text: &str) -> Result<f32, String> {
+    let weight = text.parse().ok().filter(|weight| (0.0..=GREATEST_WEIGHT).contains(weight));
+    weight.ok_or_else(|| format!("expected a weight from 0 to {GREATEST_WEIGHT}, found `{text}`"))
+}
+
+fn read_part(text: &str) -> Result<(PartArg, f32), String> {
+    let (part, weight) = text.split_once('=').ok_or("expected PART=N")?;
+    let part = match part {
+        "reasoning" => PartArg::Reasoning,
+        "content" => PartArg::Content,
+        "calls" => PartArg::Calls,
+        "stop" => PartArg::Stop,
+        _ => return Err(format!("expected `reasoning`, `content`, `calls` or `stop`, found `{part}`")),
+    };
+    Ok((part, read_weight(weight)?))
+}
+
+fn read_role(text: &str) -> Result<RoleLoss, String> {
+    let (name, weight) = match text.split_once('=') {
+        Some((name, weight)) => (name, read_weight(weight)?),
+        None => (text, 1.0),
+    };
+    let (name, whole_turn) = match name.split_once(':') {
+        Some((name, "turn")) => (name, true),
+        Some((_, other)) => return Err(format!("expected `:turn` after the role, found `:{other}`")),
+        None => (name, false),
+    };
+    match Role::from_name(name) {
+        Role::Assistant => Err("set the weights of replies with `--loss-weight`".into()),
+        Role::Other(name) if name.is_empty() => Err("expected the name of a role".into()),
+        role => Ok(RoleLoss { role, whole_turn, weight }),
+    }
+}
