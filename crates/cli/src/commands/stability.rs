@@ -11,7 +11,7 @@ use rolecall::template::CallForm;
 use rolecall::{Error, Request};
 
 use crate::args::{CallsArg, Stability};
-use crate::batch::{Journal, Line, Plan, Rows, answer_lines};
+use crate::batch::{Journal, Line, Plan, Rows, Told, answer_lines};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::files;
@@ -76,7 +76,7 @@ fn run_lines(job: Job, args: &Stability, output: &Output) -> Result<Exit, Failur
         if !answer(&job, line, rows)? {
             has_changed.store(true, Ordering::Relaxed);
         }
-        Ok(0)
+        Ok(Told::default())
     })?;
     Ok(if changes.load(Ordering::Relaxed) { Exit::Refused } else { exit })
 }
