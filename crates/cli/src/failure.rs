@@ -378,6 +378,8 @@ fn place_of_refusal<'a>(refusal: &'a Refusal, source: &'a Source) -> Place<'a> {
         | Refusal::TooLong { .. }
         | Refusal::TooLongForTokens { .. }
         | Refusal::SeveralConversations(_)
+        | Refusal::Unpacked(_)
+        | Refusal::PackedPair
         | Refusal::TooManyReplies { .. }
         | Refusal::TooManyMessages { .. } => return Place::Named(source.name.clone()),
         Refusal::Template { source, error, .. } => {

@@ -8,10 +8,10 @@ use rolecall::dataset::Side;
 use rolecall::encode::{EncodedToken, Note};
 use rolecall::loss::{Loss, LossPolicy, LossTurns, TokenLoss, note_code, note_text, weights};
 use rolecall::model::ModelPrompt;
-use rolecall::training::{Part, Prepared, Samples, Served, Truncate, Truncated, as_served, prepare};
+use rolecall::training::{Part, Prepared, Samples, Served, Slot, TooLong, Truncate, Truncated, as_served, prepare};
 use rolecall::{Encoded, Request};
 
-use crate::batch::{Line, Row, Rows, Told};
+use crate::batch::{Item, Line, Row, Rows, Told};
 use crate::explain::Tokens;
 use crate::failure::Failure;
 use crate::job::{Encoding, Job, check_replies};
@@ -137,21 +137,39 @@ impl Job {
         let (encoded, truncated) = (encoded.as_ref(), truncated.as_ref());
         let request = prompt.request();
         let loss = loss.as_ref().map(|loss| TokenLoss { loss, edges: self.edges });
+        if let Rows::Columns { wanted, .. } | Rows::Samples { wanted, .. } = rows
+            && !wanted.weights
+            && loss.is_some_and(|loss| !loss.loss.is_uniform())
+        {
+            told.note("unwritten_weights", "weights other than 1 are not written without `--loss-weights`");
+        }
         match (&mut *rows, encoded) {
             (Rows::Lines(text), _) => {
                 let id = request.id.as_ref();
                 answer::write(text, &Answer { id, side, prompt, encoded, loss, truncated, part: *part });
                 Ok(())
             }
-            (Rows::Columns { wanted, .. }, Some(encoded)) => {
+            (Rows::Columns { .. }, Some(encoded)) => {
                 let weights = loss.map(|loss| weights(encoded, loss.loss, loss.edges).collect()).unwrap_or_default();
-                if !wanted.weights && loss.is_some_and(|loss| !loss.loss.is_uniform()) {
-                    told.note("unwritten_weights", "weights other than 1 are not written without `--loss-weights`");
-                }
                 rows.push(&Row { number, request, side, prompt, encoded, weights, truncated })
             }
-            // Columns are only written with ids.
-            (Rows::Columns { .. }, None) => Ok(()),
+            (Rows::Samples { length, items, .. }, Some(encoded)) => {
+                let ids = encoded.ids();
+                if side.is_some() {
+                    return Err(Refusal::PackedPair);
+                }
+                if ids.is_empty() || ids.len() > *length as usize {
+                    return Err(Refusal::Unpacked(TooLong { ids: ids.len(), most: *length as usize }));
+                }
+                let weights = match loss {
+                    Some(loss) => weights(encoded, loss.loss, loss.edges).collect(),
+                    None => vec![0.0; ids.len()],
+                };
+                items.push(Item::Sample(Slot { source: number, ids, weights }));
+                Ok(())
+            }
+            // Columns and samples are only made with ids.
+            (Rows::Columns { .. } | Rows::Samples { .. }, None) => Ok(()),
         }
     }
 

@@ -5,6 +5,7 @@ use rolecall::conversation::{Json, Place, object};
 use rolecall::render::Error as RenderError;
 use rolecall::template::NoChoice;
 use rolecall::template::TemplateError;
+use rolecall::training::TooLong;
 
 use crate::flags;
 use crate::source::Source;
@@ -52,6 +53,10 @@ pub enum Refusal {
     },
     /// The text contains this many conversations, but one is expected.
     SeveralConversations(usize),
+    /// A sample that does not fit a sequence.
+    Unpacked(TooLong),
+    /// A preference pair in a run that packs samples.
+    PackedPair,
     /// The conversation is too large to be rendered once for each of its replies.
     TooManyReplies {
         replies: usize,
@@ -77,6 +82,8 @@ impl Refusal {
             Refusal::TooManyReplies { .. } => "too_many_replies",
             Refusal::TooManyMessages { .. } => "too_many_messages",
             Refusal::SeveralConversations(_) => "several_conversations",
+            Refusal::Unpacked(_) => "not_packed",
+            Refusal::PackedPair => "preference_pair",
         }
     }
 
@@ -103,6 +110,8 @@ impl Refusal {
             Refusal::TooLongForTokens { .. } => vec!["shorten it".into()],
             Refusal::SeveralConversations(_) => vec!["use `--jsonl` to process each of them".into()],
             Refusal::TooManyReplies { .. } | Refusal::TooManyMessages { .. } => vec!["split the conversation".into()],
+            Refusal::Unpacked(_) => vec!["truncate it with `--truncate right`, `left` or `oldest`".into()],
+            Refusal::PackedPair => vec!["omit `--pack`".into()],
         }
     }
 
@@ -181,6 +190,8 @@ impl fmt::Display for Refusal {
             Refusal::TooLongForTokens { bytes } => {
                 write!(f, "the prompt has {bytes} bytes, expected at most {}", u32::MAX)
             }
+            Refusal::Unpacked(error) => write!(f, "{error}"),
+            Refusal::PackedPair => f.write_str("a preference pair cannot be packed: a trainer compares its answers"),
             Refusal::SeveralConversations(count) => write!(f, "expected one conversation, found {count}"),
             Refusal::TooManyReplies { replies } => {
                 write!(f, "the conversation is too long to be rendered once for each of its {replies} replies")

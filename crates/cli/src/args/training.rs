@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use clap::ValueEnum;
 use rolecall::conversation::Role;
 use rolecall::loss::{Edges, FinalStop, GREATEST_WEIGHT, LossPolicy, RoleLoss};
-use rolecall::training::{Limit, Truncate};
+use rolecall::training::{Limit, Samples, Truncate};
 
 /// Training text, and which tokens carry loss.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -44,17 +44,42 @@ pub struct Training {
 /// How conversations become samples.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Samples")]
+#[command(group = clap::ArgGroup::new("lengths").args(["max_tokens", "pack"]).multiple(true))]
 pub struct SampleFlags {
     /// Truncate to this many ids, loss mask included; every truncation is reported
     #[arg(long, value_name = "N", alias = "max-length")]
     pub max_tokens: Option<NonZeroUsize>,
     /// How to truncate [default: right]
-    #[arg(long, value_enum, value_name = "HOW", requires = "max_tokens")]
+    #[arg(long, value_enum, value_name = "HOW", requires = "lengths")]
     pub truncate: Option<TruncateArg>,
     /// Write the loss weight of each id to Arrow and Parquet files, even if the flags give no
     /// weights other than 0 and 1; messages may have their own `weight`
     #[arg(long, requires = "for_training")]
     pub loss_weights: bool,
+    /// How to divide a conversation into samples [default: whole]
+    #[arg(long, value_enum, value_name = "HOW", requires_all = ["for_training", "jsonl"])]
+    pub samples: Option<SamplesArg>,
+    /// Pack the samples in sequences of at most this many ids; a longer sample is refused, or
+    /// truncated with --truncate
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)),
+        requires_all = ["for_training", "jsonl"],
+        conflicts_with_all = ["resume", "with_text"]
+    )]
+    pub pack: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SamplesArg {
+    /// One sample, rendered as a whole
+    Whole,
+    /// One sample per reply
+    Turns,
+    /// One sample as long as the template keeps what it wrote, and a new one after each change, so
+    /// that every reply follows what the server saw
+    Auto,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -123,7 +148,17 @@ impl SampleFlags {
             Some(TruncateArg::Left) => Truncate::Left,
             Some(TruncateArg::Oldest) => Truncate::Oldest,
         };
-        self.max_tokens.map(|most| Limit { ids: most.get(), by })
+        let packed = self.truncate.and(self.pack).map(|length| length as usize);
+        let most = self.max_tokens.map(NonZeroUsize::get).into_iter().chain(packed).min();
+        most.map(|ids| Limit { ids, by })
+    }
+
+    pub fn samples(&self) -> Samples {
+        match self.samples {
+            None | Some(SamplesArg::Whole) => Samples::Whole,
+            Some(SamplesArg::Turns) => Samples::Turns,
+            Some(SamplesArg::Auto) => Samples::AsServed,
+        }
     }
 }
 

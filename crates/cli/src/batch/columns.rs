@@ -2,6 +2,7 @@
 
 mod arrow;
 mod origins;
+mod packed;
 mod parquet;
 
 use std::io;
@@ -19,6 +20,7 @@ use rolecall::conversation::{Json, json};
 use rolecall::dataset::Side;
 
 use self::origins::{OriginRun, origin_runs};
+pub use self::packed::write as write_packed;
 use super::Wanted;
 use super::row::{LONGEST, Row};
 use super::unwritten::Unwritten;
@@ -80,9 +82,13 @@ pub fn end(kind: RowKind) -> &'static [u8] {
 
 /// Adds rows to the bytes of a file of this kind.
 pub fn write(kind: RowKind, columns: Columns, wanted: Wanted, out: &mut Vec<u8>) -> Result<(), Unwritten> {
+    write_batch(kind, &columns.into_batch()?, wanted, out)
+}
+
+fn write_batch(kind: RowKind, batch: &RecordBatch, wanted: Wanted, out: &mut Vec<u8>) -> Result<(), Unwritten> {
     match kind {
-        RowKind::Parquet => parquet::write(columns, wanted, out),
-        RowKind::Arrow | RowKind::Jsonl => arrow::write(columns, wanted, out),
+        RowKind::Parquet => parquet::write(batch, wanted, out),
+        RowKind::Arrow | RowKind::Jsonl => arrow::write(batch, wanted, out),
     }
 }
 
@@ -93,6 +99,9 @@ pub fn join(parts: &Path, joined: &Path, wanted: Wanted) -> io::Result<()> {
 
 /// Returns the schema of the columns, which docs/batches.md describes.
 pub fn schema(wanted: Wanted) -> SchemaRef {
+    if wanted.pack.is_some() {
+        return packed::schema(wanted);
+    }
     let mut fields = vec![
         Field::new("row", DataType::UInt64, false),
         Field::new("id", DataType::Utf8, true),

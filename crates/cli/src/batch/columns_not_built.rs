@@ -6,6 +6,7 @@ use std::path::Path;
 use rolecall::conversation::Json;
 
 use super::Wanted;
+use super::packing::PackedRow;
 use super::row::Row;
 use super::unwritten::Unwritten;
 use crate::refusal::Refusal;
@@ -44,6 +45,10 @@ pub fn end(_: RowKind) -> &'static [u8] {
 }
 
 pub fn write(_: RowKind, _: Columns, _: Wanted, _: &mut Vec<u8>) -> Result<(), Unwritten> {
+    Ok(())
+}
+
+pub fn write_packed(_: RowKind, _: &[PackedRow], _: Wanted, _: &mut Vec<u8>) -> Result<(), Unwritten> {
     Ok(())
 }
 

@@ -11,6 +11,7 @@ mod file;
 mod input;
 mod journal;
 mod lines;
+mod packing;
 mod pipeline;
 mod progress;
 mod records;
@@ -32,6 +33,7 @@ use rolecall::dataset;
 pub use columns::ARE_BUILT;
 pub use file::{Begin, Target};
 pub use journal::{Journal, beside};
+pub use packing::Item;
 pub use row::Row;
 pub use rows::Rows;
 
@@ -47,6 +49,7 @@ use crate::shapes::SeenShapes;
 use file::{Opened, OutputFile};
 use input::{Begun, Input};
 use lines::{Block, Lines, Mark, Size};
+use packing::Packing;
 use pipeline::Step;
 use progress::Progress;
 use tally::Tally;
@@ -66,6 +69,8 @@ pub struct Wanted {
     pub weights: bool,
     /// The number of ids before truncation.
     pub truncated: bool,
+    /// The number of ids of a sequence, if samples are packed.
+    pub pack: Option<u32>,
     pub text: bool,
 }
 
@@ -76,6 +81,8 @@ pub struct Plan<'a> {
     pub options: &'a args::Batch,
     /// The output file; `None` for standard output.
     pub target: Option<Target>,
+    /// The number of ids of a sequence, if samples are packed.
+    pub pack: Option<u32>,
     /// The dependencies of the results.
     pub journal: Journal,
     /// The shapes that the data was read in.
@@ -91,11 +98,29 @@ pub struct Line<'a> {
 
 /// The results of a block.
 struct Answered {
-    bytes: Vec<u8>,
+    rows: AnsweredRows,
     mark: Mark,
     tally: Tally,
     /// The refused lines, unchanged.
     refused: Vec<u8>,
+}
+
+/// The rows of a block, or the samples to be packed.
+pub enum AnsweredRows {
+    Bytes(Vec<u8>),
+    Items(Vec<Item>),
+}
+
+impl AnsweredRows {
+    /// Returns the bytes to be written.
+    fn bytes(self, packing: Option<&mut Packing>) -> io::Result<Vec<u8>> {
+        match (self, packing) {
+            (AnsweredRows::Bytes(bytes), _) => Ok(bytes),
+            (AnsweredRows::Items(items), Some(packing)) => Ok(packing.take(items)?),
+            // Samples are only collected if they are packed.
+            (AnsweredRows::Items(_), None) => Ok(Vec::new()),
+        }
+    }
 }
 
 /// The reasons why a block has no rows.
@@ -129,8 +154,9 @@ pub fn answer_lines(
     }
     let (kind, wanted) = match &plan.target {
         Some(target) => (target.kind, target.wanted),
-        None => (RowKind::Jsonl, Wanted::default()),
+        None => (RowKind::Jsonl, Wanted { pack: plan.pack, ..Wanted::default() }),
     };
+    let mut packing = wanted.pack.map(|length| Packing::new(length, kind, wanted));
     let size = Size { prompt: plan.target.is_none(), ..if kind == RowKind::Jsonl { LINES } else { COLUMNS } };
     let mut lines = Lines::new(Box::new(input), size);
     let mut sink = match Sink::open(plan.target.as_ref(), plan.journal)? {
@@ -167,7 +193,8 @@ pub fn answer_lines(
                 if let Some(errors) = &mut errors {
                     errors.write(&answered.refused)?;
                 }
-                if let Err(error) = sink.write(&answered.bytes, at, &tally) {
+                let written = answered.rows.bytes(packing.as_mut()).and_then(|bytes| sink.write(&bytes, at, &tally));
+                if let Err(error) = written {
                     break Err(sink.unwritable(error));
                 }
             }
@@ -181,7 +208,8 @@ pub fn answer_lines(
             progress.show(at.bytes, &tally);
         }
     };
-    if let Err(failure) = ended {
+    let packed = ended.and_then(|()| finish_packing(packing.as_mut(), &mut sink, at, &tally));
+    if let Err(failure) = packed {
         if let Some(progress) = &progress {
             progress.clear();
         }
@@ -192,7 +220,18 @@ pub fn answer_lines(
     if let Some(progress) = &mut progress {
         progress.end(&tally);
     }
+    if let Some(packing) = &packing {
+        output.show(&packing.report());
+    }
     Ok(close(&tally, &name, &begun, output))
+}
+
+/// Writes the sequences that are left.
+fn finish_packing(packing: Option<&mut Packing>, sink: &mut Sink, at: Mark, tally: &Tally) -> Result<(), Failure> {
+    let Some(packing) = packing else { return Ok(()) };
+    let bytes = packing.finish().map_err(io::Error::from);
+    let written = bytes.and_then(|bytes| sink.write(&bytes, at, tally));
+    written.map_err(|error| sink.unwritable(error))
 }
 
 /// Reports which lines have warnings, and which were refused.
@@ -238,7 +277,7 @@ fn answer_block(
         }
         rows.end_row().map_err(Broken::Unwritten)?;
     }
-    Ok(Answered { bytes: rows.into_bytes().map_err(Broken::Unwritten)?, mark: block.mark, tally, refused })
+    Ok(Answered { rows: rows.into_answered().map_err(Broken::Unwritten)?, mark: block.mark, tally, refused })
 }
 
 fn threads(options: &args::Batch) -> NonZeroUsize {

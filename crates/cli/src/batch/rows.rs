@@ -3,10 +3,11 @@
 use rolecall::conversation::Json;
 use rolecall::conversation::json::Layout;
 
-use super::Wanted;
 use super::columns::{Columns, write};
+use super::packing::{Item, Refused};
 use super::row::{LONGEST, Row};
 use super::unwritten::Unwritten;
+use super::{AnsweredRows, Wanted};
 use crate::refusal::Refusal;
 use crate::row_kind::RowKind;
 
@@ -14,6 +15,12 @@ use crate::row_kind::RowKind;
 pub enum Rows {
     /// JSON lines.
     Lines(String),
+    /// Samples that are packed later.
+    Samples {
+        wanted: Wanted,
+        length: u32,
+        items: Vec<Item>,
+    },
     Columns {
         kind: RowKind,
         wanted: Wanted,
@@ -24,6 +31,11 @@ pub enum Rows {
 
 impl Rows {
     pub fn new(kind: RowKind, wanted: Wanted) -> Rows {
+        if let Some(length) = wanted.pack {
+            // JSON has weights wherever there are any.
+            let wanted = Wanted { weights: wanted.weights || kind == RowKind::Jsonl, ..wanted };
+            return Rows::Samples { wanted, length, items: Vec::new() };
+        }
         match kind {
             RowKind::Jsonl => Rows::Lines(String::new()),
             RowKind::Arrow | RowKind::Parquet => {
@@ -44,7 +56,7 @@ impl Rows {
     pub fn push(&mut self, row: &Row<'_>) -> Result<(), Refusal> {
         match self {
             Rows::Columns { open, .. } => open.push(row),
-            Rows::Lines(_) => Ok(()),
+            Rows::Lines(_) | Rows::Samples { .. } => Ok(()),
         }
     }
 
@@ -62,6 +74,11 @@ impl Rows {
                 text.push_str(&rolecall::conversation::json::write(&refusal.to_json(id), &Layout::compact()));
             }
             Rows::Columns { open, .. } => open.refuse(number, id, refusal),
+            Rows::Samples { items, .. } => {
+                // Of a line, either all samples are packed, or none.
+                while items.pop_if(|item| matches!(item, Item::Sample(slot) if slot.source == number)).is_some() {}
+                items.push(Item::Refused(Refused::new(number, id, refusal)));
+            }
         }
     }
 
@@ -80,16 +97,17 @@ impl Rows {
                 Ok(())
             }
             Rows::Columns { open, .. } if open.is_full() => self.write_out(),
-            Rows::Columns { .. } => Ok(()),
+            Rows::Columns { .. } | Rows::Samples { .. } => Ok(()),
         }
     }
 
-    /// Returns the bytes of all rows.
-    pub fn into_bytes(mut self) -> Result<Vec<u8>, Unwritten> {
+    /// Returns the bytes of all rows, or the samples to be packed.
+    pub fn into_answered(mut self) -> Result<AnsweredRows, Unwritten> {
         self.write_out()?;
         Ok(match self {
-            Rows::Lines(text) => text.into_bytes(),
-            Rows::Columns { written, .. } => written,
+            Rows::Lines(text) => AnsweredRows::Bytes(text.into_bytes()),
+            Rows::Columns { written, .. } => AnsweredRows::Bytes(written),
+            Rows::Samples { items, .. } => AnsweredRows::Items(items),
         })
     }
 

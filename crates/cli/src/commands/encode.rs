@@ -21,6 +21,7 @@ pub fn run(args: &Encode, output: &Output) -> Result<Exit, Failure> {
     let mut job = Job::open(&args.chat, &args.own, args.tokenizer.as_deref(), args.text.protect.mode(), output)?;
     load_tokenizer(&job.model)?;
     job.has_ids = true;
+    job.samples = args.samples.samples();
     let encoding = Encoding { reference: args.text.reference_encoding, limit: args.samples.limit() };
     if args.text.reference_encoding {
         warn_of_reference(output);
@@ -98,6 +99,7 @@ fn run_batch(args: &Encode, mut job: Job, encoding: Encoding, output: &Output) -
         inputs: &args.chat.inputs,
         options: &args.batch,
         target,
+        pack: args.samples.pack,
         journal: Journal { made_of, clock: job.clock, ..Journal::default() },
         shapes: Some(job.seen()),
     };
@@ -117,6 +119,7 @@ fn target_of(args: &Encode, path: &Path) -> Result<Target, Failure> {
             mask: args.chat.training.for_training.is_some(),
             weights: args.samples.loss_weights || args.chat.training.has_weights(),
             truncated: args.samples.max_tokens.is_some(),
+            pack: args.samples.pack,
             text: args.file.with_text,
         },
         begin: match (args.file.resume, args.file.force) {

@@ -15,6 +15,7 @@ pub fn run(args: &Render, output: &Output) -> Result<Exit, Failure> {
             inputs: &args.chat.inputs,
             options: &args.batch,
             target: None,
+            pack: None,
             journal: Journal::default(),
             shapes: Some(job.seen()),
         };

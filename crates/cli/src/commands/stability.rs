@@ -68,6 +68,7 @@ fn run_lines(job: Job, args: &Stability, output: &Output) -> Result<Exit, Failur
         inputs: &args.inputs,
         options: &args.batch,
         target: None,
+        pack: None,
         journal: Journal::default(),
         shapes: Some(job.seen()),
     };

@@ -1,11 +1,12 @@
 //! Arrow's stream format.
 
+use arrow_array::RecordBatch;
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::ArrowError;
 
 use super::super::Wanted;
 use super::super::unwritten::Unwritten;
-use super::{Columns, schema};
+use super::schema;
 
 /// What an Arrow stream begins with: its schema.
 pub fn head(wanted: Wanted) -> Result<Vec<u8>, Unwritten> {
@@ -16,10 +17,10 @@ pub fn head(wanted: Wanted) -> Result<Vec<u8>, Unwritten> {
 /// What an Arrow stream ends with.
 pub const END: [u8; 8] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
 
-pub fn write(columns: Columns, wanted: Wanted, out: &mut Vec<u8>) -> Result<(), Unwritten> {
+pub fn write(batch: &RecordBatch, wanted: Wanted, out: &mut Vec<u8>) -> Result<(), Unwritten> {
     let mut writer = StreamWriter::try_new(Vec::new(), &schema(wanted))?;
     let head = writer.get_ref().len();
-    writer.write(&columns.into_batch()?)?;
+    writer.write(batch)?;
     out.extend_from_slice(&writer.get_ref()[head..]);
     Ok(())
 }

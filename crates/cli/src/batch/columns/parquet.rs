@@ -5,6 +5,7 @@ use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 
+use arrow_array::RecordBatch;
 use bytes::Bytes;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding};
@@ -17,12 +18,12 @@ use parquet::schema::types::ColumnPath;
 
 use super::super::Wanted;
 use super::super::unwritten::Unwritten;
-use super::{Columns, schema};
+use super::schema;
 
 /// A Parquet file of its own, with its length before it: [`join`] puts them together.
-pub fn write(columns: Columns, wanted: Wanted, out: &mut Vec<u8>) -> Result<(), Unwritten> {
+pub fn write(batch: &RecordBatch, wanted: Wanted, out: &mut Vec<u8>) -> Result<(), Unwritten> {
     let mut writer = ArrowWriter::try_new(Vec::new(), schema(wanted), Some(properties().build()))?;
-    writer.write(&columns.into_batch()?)?;
+    writer.write(batch)?;
     let file = writer.into_inner()?;
     out.extend_from_slice(&(file.len() as u64).to_le_bytes());
     out.extend_from_slice(&file);

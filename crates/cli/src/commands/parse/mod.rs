@@ -91,6 +91,7 @@ fn run_batch(args: &Parse, reader: Reader, policies: ParseOptions, output: &Outp
         inputs: args.input.as_slice(),
         options: &args.batch,
         target: None,
+        pack: None,
         journal: Journal::default(),
         shapes: None,
     };

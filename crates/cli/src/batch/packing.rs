@@ -1,0 +1,155 @@
+//! Packs the samples of a batch in sequences and writes them as rows.
+
+use std::fmt::Write;
+
+use rolecall::conversation::Json;
+use rolecall::conversation::json::{self, Layout};
+use rolecall::training::{Packed, Packer, Slot};
+
+use super::unwritten::Unwritten;
+use super::{Wanted, columns};
+use crate::diagnostic::{Diagnostic, Place, Severity};
+use crate::explain::counted;
+use crate::refusal::Refusal;
+use crate::row_kind::RowKind;
+
+/// The number of rows that are written at once, if no sequence comes between them.
+const MOST_ROWS: usize = 1000;
+
+/// A result of a line, before it is packed.
+pub enum Item {
+    /// A sample, with the number of its line.
+    Sample(Slot<u64>),
+    Refused(Refused),
+}
+
+/// The error of a line.
+#[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "nothing reads all of it without columns"))]
+pub struct Refused {
+    pub number: u64,
+    pub json: Json,
+    pub code: &'static str,
+    pub message: String,
+}
+
+/// A row of packed output.
+pub enum PackedRow {
+    Sequence(Packed<u64>),
+    Refused(Refused),
+}
+
+/// Packs samples in the order of their lines, whatever the blocks and threads are.
+pub struct Packing {
+    packer: Packer<u64>,
+    length: u32,
+    kind: RowKind,
+    wanted: Wanted,
+    rows: Vec<PackedRow>,
+    samples: u64,
+}
+
+impl Refused {
+    pub fn new(number: u64, id: Option<&Json>, refusal: &Refusal) -> Refused {
+        let mut json = refusal.to_json(id);
+        if let Json::Object(object) = &mut json {
+            object.insert("rows", Json::Array(vec![Json::from(number as i64)]));
+        }
+        Refused { number, json, code: refusal.code(), message: refusal.to_string() }
+    }
+}
+
+impl Packing {
+    pub fn new(length: u32, kind: RowKind, wanted: Wanted) -> Packing {
+        Packing { packer: Packer::new(length), length, kind, wanted, rows: Vec::new(), samples: 0 }
+    }
+
+    /// Adds the results of a block, and returns the bytes of the rows that are complete.
+    pub fn take(&mut self, items: Vec<Item>) -> Result<Vec<u8>, Unwritten> {
+        let mut is_due = false;
+        for item in items {
+            match item {
+                Item::Sample(slot) => {
+                    self.samples += 1;
+                    let sequences = self.packer.push(slot).map_err(|error| Unwritten(error.to_string()))?;
+                    is_due |= !sequences.is_empty();
+                    self.rows.extend(sequences.into_iter().map(PackedRow::Sequence));
+                }
+                Item::Refused(refused) => self.rows.push(PackedRow::Refused(refused)),
+            }
+        }
+        match is_due || self.rows.len() >= MOST_ROWS {
+            true => self.write_out(),
+            false => Ok(Vec::new()),
+        }
+    }
+
+    /// Returns the bytes of all rows that are left.
+    pub fn finish(&mut self) -> Result<Vec<u8>, Unwritten> {
+        self.rows.extend(self.packer.finish().into_iter().map(PackedRow::Sequence));
+        self.write_out()
+    }
+
+    fn write_out(&mut self) -> Result<Vec<u8>, Unwritten> {
+        let rows = std::mem::take(&mut self.rows);
+        let mut out = Vec::new();
+        match self.kind {
+            RowKind::Jsonl => {
+                let mut text = String::new();
+                rows.iter().for_each(|row| write_line(&mut text, row, self.wanted));
+                out = text.into_bytes();
+            }
+            kind => columns::write_packed(kind, &rows, self.wanted, &mut out)?,
+        }
+        Ok(out)
+    }
+
+    /// Returns how full the sequences are.
+    pub fn report(&self) -> Diagnostic<'static> {
+        let sequences = self.packer.sequences() as usize;
+        let fill = match sequences {
+            0 => String::new(),
+            _ => format!(", {:.1} % full", self.packer.fill_rate() * 100.0),
+        };
+        Diagnostic {
+            severity: Severity::Note,
+            code: "packed",
+            message: format!(
+                "{} in {} of at most {} ids{fill}",
+                counted(self.samples as usize, "sample"),
+                counted(sequences, "sequence"),
+                self.length
+            ),
+            place: Place::Nowhere,
+            help: Vec::new(),
+        }
+    }
+}
+
+/// Writes a row as a line of JSON.
+fn write_line(text: &mut String, row: &PackedRow, wanted: Wanted) {
+    match row {
+        PackedRow::Refused(refused) => json::write_into(text, &refused.json, &Layout::compact()),
+        PackedRow::Sequence(packed) => {
+            text.push('{');
+            list(text, "rows", packed.sources.iter());
+            list(text, "ids", packed.ids.iter());
+            list(text, "loss_mask", packed.weights.iter().map(|weight| u8::from(*weight > 0.0)));
+            if wanted.weights || packed.weights.iter().any(|weight| *weight != 0.0 && *weight != 1.0) {
+                list(text, "loss_weights", packed.weights.iter());
+            }
+            list(text, "position_ids", packed.position_ids().iter());
+            list(text, "cu_seqlens", packed.cu_seqlens().iter());
+            let _ = write!(text, "\"max_seqlen\":{}}}", packed.max_seqlen());
+        }
+    }
+    text.push('\n');
+}
+
+/// Writes `"key":[1,2],`.
+fn list(text: &mut String, key: &str, numbers: impl Iterator<Item = impl std::fmt::Display>) {
+    let _ = write!(text, "\"{key}\":[");
+    for (at, number) in numbers.enumerate() {
+        let _ = write!(text, "{}{number}", if at > 0 { "," } else { "" });
+    }
+    text.push_str("],");
+}
