@@ -20,7 +20,7 @@ use crate::output::Output;
 use crate::reading::Reader;
 use crate::refusal::Refusal;
 use crate::source::Source;
-use crate::stability::draw;
+use crate::stability::{Sources, draw};
 
 pub fn run(args: &Stability, output: &Output) -> Result<Exit, Failure> {
     let mut job = Reader::new(&args.layouts, args.tokenizer.as_deref(), false, output)?.job;
@@ -34,32 +34,42 @@ pub fn run(args: &Stability, output: &Output) -> Result<Exit, Failure> {
     if args.batch.jsonl {
         return run_lines(job, args, output);
     }
-    let report = match args.inputs.as_slice() {
-        [] => report(&job.model, &Case::all()).map_err(|error| failed(error, &job, &Source::default()))?,
+    let (report, carries) = match args.inputs.as_slice() {
+        [] => {
+            let report = report(&job.model, &Case::all());
+            (report.map_err(|error| failed(error, &job, &Source::default()))?, false)
+        }
         [input] => report_on(&job, input)?,
         several => return Err(Failure::SeveralFiles(several.len())),
     };
     match args.batch.json {
         true => output.write_json(&report.to_json())?,
-        false => output.write(&draw(&report, &job.model, args.all, output.paint))?,
+        false => {
+            let templates = job.model.templates().filter(|_| !carries);
+            let sources = Sources { templates, name: job.model.settings().template_name.as_deref() };
+            output.write(&draw(&report, sources, args.all, output.paint))?;
+        }
     }
     let is_good = report.is_stable() && report.says_anything();
     Ok(if is_good { Exit::Good } else { Exit::Refused })
 }
 
-/// Compares the prompts of the conversations of a file.
-fn report_on(job: &Job, input: &Path) -> Result<Report, Failure> {
+/// Compares the prompts of the conversations of a file. Also returns whether one of them carries its
+/// own template, or names one.
+fn report_on(job: &Job, input: &Path) -> Result<(Report, bool), Failure> {
     let source = files::read_text(input)?;
     let (_, samples) = dataset::read(&source.text, None).map_err(|error| refused(error.into(), &source))?;
-    let mut cases = Vec::new();
+    let (mut cases, mut carries) = (Vec::new(), false);
     for sample in samples {
         let conversation = &sample.request.conversation;
         check_messages(conversation, source.text.len()).map_err(|refusal| refused(refusal, &source))?;
+        let own = ["chat_template", "chat_template_name"];
+        carries |= own.iter().any(|key| sample.request.other.get(key).is_some());
         let found = job.model.stability(&sample.request).map_err(|error| failed(error, job, &source))?;
         let name = sample.side.map_or_else(|| source.name.clone(), |side| format!("{} ({})", source.name, side.name()));
         cases.push((Case::of(name, sample.request.conversation), found));
     }
-    Ok(Report { cases })
+    Ok((Report { cases }, carries))
 }
 
 fn run_lines(job: Job, args: &Stability, output: &Output) -> Result<Exit, Failure> {

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use rolecall::Model;
 use rolecall::stability::{Added, Case, Found, Report, Written};
 
+use super::Sources;
 use crate::paint::{Paint, Style};
 use crate::visible;
 
@@ -45,7 +45,7 @@ fn line(written: &Written) -> Option<u32> {
 
 impl Group<'_> {
     /// Appends the first change of the group, with the lines of the template.
-    pub fn push(&self, out: &mut String, model: &Model, paint: Paint) {
+    pub fn push(&self, out: &mut String, sources: Sources<'_>, paint: Paint) {
         let Found { step, in_generation, kept, change } = self.first;
         let added = format!("message {} ({})", step.messages, visible::escape(&step.added.to_string()));
         let heading = match in_generation {
@@ -68,29 +68,30 @@ impl Group<'_> {
             false => format!("byte {} (character {})", change.byte, change.character),
         };
         out.push_str(&format!("  {offset} of {}\n", kept.bytes));
-        self.push_side(out, "before", Some(&change.earlier), model, paint);
-        self.push_side(out, "now", change.later.as_ref(), model, paint);
+        self.push_side(out, "before", Some(&change.earlier), sources, paint);
+        self.push_side(out, "now", change.later.as_ref(), sources, paint);
         let ids = kept.ids.map_or(String::new(), |ids| format!(", {} of {} ids", ids.of - ids.kept, ids.of));
         out.push_str(&format!("  lost    {} bytes{ids}\n", kept.lost_bytes()));
     }
 
     /// Appends what one of the prompts has from the byte on, and the line of the template.
-    fn push_side(&self, out: &mut String, label: &str, written: Option<&Written>, model: &Model, paint: Paint) {
+    fn push_side(&self, out: &mut String, label: &str, written: Option<&Written>, sources: Sources<'_>, paint: Paint) {
         let Some(written) = written else {
             out.push_str(&format!("  {label:<7} the end of the prompt\n"));
             return;
         };
         out.push_str(&format!("  {label:<7} {}\n", paint.text(Style::Format, &visible::escape(&written.text))));
         if let Some(spot) = written.spot {
-            let line = self.source_line(spot.line, model).unwrap_or_default();
-            out.push_str(&format!("          line {}: {}\n", spot.line, visible::escape(&excerpt(&line, spot.column))));
+            let line = self.source_line(spot.line, sources);
+            let line = line.map_or_else(String::new, |line| format!(": {}", excerpt(&line, spot.column)));
+            out.push_str(&format!("          line {}{}\n", spot.line, visible::escape(&line)));
         }
     }
 
-    /// Returns a line of the template that renders the conversation.
-    fn source_line(&self, number: u32, model: &Model) -> Option<String> {
+    /// Returns a line of the template that renders the conversation, if it is known.
+    fn source_line(&self, number: u32, sources: Sources<'_>) -> Option<String> {
         let has_tools = self.case.conversation.tools.is_some();
-        let named = model.templates()?.choose(model.settings().template_name.as_deref(), has_tools).ok()?;
+        let named = sources.templates?.choose(sources.name, has_tools).ok()?;
         let at = usize::try_from(number).ok()?.checked_sub(1)?;
         named.source.lines().nth(at).map(str::to_owned)
     }

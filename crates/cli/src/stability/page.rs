@@ -1,19 +1,18 @@
-use rolecall::Model;
 use rolecall::render::Error;
 use rolecall::stability::{Case, Kept, Report, Stability};
 
-use super::changes;
+use super::{Sources, changes};
 use crate::paint::{Paint, Style};
 use crate::table::{self, Cell};
 use crate::visible;
 
 /// Draws a report, with every change if `all` is set, else with one of each kind.
-pub fn draw(report: &Report, model: &Model, all: bool, paint: Paint) -> String {
+pub fn draw(report: &Report, sources: Sources<'_>, all: bool, paint: Paint) -> String {
     let mut out = String::new();
     push_table(&mut out, report, paint);
     for group in changes::gather(report, all) {
         out.push('\n');
-        group.push(&mut out, model, paint);
+        group.push(&mut out, sources, paint);
     }
     push_refusals(&mut out, report, paint);
     out
