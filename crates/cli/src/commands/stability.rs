@@ -92,14 +92,15 @@ fn run_lines(job: Job, args: &Stability, output: &Output) -> Result<Exit, Failur
     Ok(if changes.load(Ordering::Relaxed) { Exit::Refused } else { exit })
 }
 
-/// Adds the comparison of a line's conversation, and reports whether it is stable.
+/// Adds the comparison of a line's conversation, and reports whether it is stable, as far as it could
+/// be compared.
 fn answer(job: &Job, line: Line<'_>, rows: &mut Rows) -> Result<bool, Refusal> {
     let (_, samples) = dataset::read(line.text, None)?;
     let request: Request = only_request(samples)?;
     check_messages(&request.conversation, line.text.len())?;
     let found = job.model.stability(&request)?;
     rows.push_json(&stability::to_json(request.id.as_ref(), &found));
-    Ok(found.is_stable())
+    Ok(found.is_stable() && found.says_anything())
 }
 
 fn failed(error: Error, job: &Job, source: &Source) -> Failure {

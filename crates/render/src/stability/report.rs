@@ -28,6 +28,12 @@ impl Stability {
         self.changes().next().is_none()
     }
 
+    /// Reports whether the comparison says something: some step was compared, or there is none. If
+    /// every step is refused, nothing is known.
+    pub fn says_anything(&self) -> bool {
+        self.steps.is_empty() || self.steps.iter().any(|step| step.history.is_ok())
+    }
+
     /// Returns the changes in order: for each step, that of the history and then that of the
     /// generation prompt.
     pub fn changes(&self) -> impl Iterator<Item = Found<'_>> {

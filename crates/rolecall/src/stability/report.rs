@@ -43,9 +43,10 @@ impl Report {
         self.changes().next().is_none()
     }
 
-    /// Reports whether anything was compared: if every step is refused, the report says nothing.
+    /// Reports whether the report says something: if every step of every conversation is refused, it
+    /// does not.
     pub fn says_anything(&self) -> bool {
-        self.cases.iter().any(|(_, found)| found.steps.iter().any(|step| step.history.is_ok()))
+        self.cases.iter().any(|(_, found)| found.says_anything())
     }
 
     /// Returns all changes in order.
