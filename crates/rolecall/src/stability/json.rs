@@ -20,7 +20,8 @@ impl Report {
             insert(&mut object, found);
             Json::Object(object)
         });
-        Json::Object(object! { "stable" => self.is_stable(), "conversations" => Json::Array(cases.collect()) })
+        let is_stable = self.is_stable() && self.says_anything();
+        Json::Object(object! { "stable" => is_stable, "conversations" => Json::Array(cases.collect()) })
     }
 }
 
@@ -33,7 +34,7 @@ pub fn to_json(id: Option<&Json>, found: &Stability) -> Json {
 }
 
 fn insert(object: &mut Object, found: &Stability) {
-    object.insert("stable", Json::from(found.is_stable()));
+    object.insert("stable", Json::from(found.is_stable() && found.says_anything()));
     object.insert("steps", Json::Array(found.steps.iter().map(of_step).collect()));
 }
 
