@@ -9,12 +9,13 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Int32Type, UInt8Type, UInt32Type, UInt64Type};
+use arrow_array::types::{Float32Type, Int32Type, UInt8Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, RecordBatch, StructArray};
 use arrow_ipc::reader::StreamReader;
+use arrow_schema::DataType;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use rolecall::conversation::json;
 use rolecall::conversation::json::Object;
+use rolecall::conversation::{Json, json};
 use rolecall_testkit::Fixture;
 
 /// The extensions of the output formats.
@@ -158,6 +159,60 @@ fn order_is_kept_however_many_threads_there_are() {
     assert!(one.stdout == piped.stdout);
     assert_eq!(encode(&folder, &["in.jsonl", "--output", "out.jsonl"]).status.code(), Some(1));
     assert!(fs::read(folder.path("out.jsonl")).unwrap() == one.stdout);
+}
+
+#[test]
+fn sequences_are_the_same_whatever_the_threads_and_the_files_are() {
+    let folder = Folder::new("packed");
+    fs::write(folder.path("in.jsonl"), lines(3000)).unwrap();
+    let args = ["in.jsonl", "--for-training", "--loss-weight", "stop=0.5", "--pack", "96", "--truncate", "right"];
+    let one = encode(&folder, &[&args[..], &["--threads", "1"]].concat());
+    let many = encode(&folder, &[&args[..], &["--threads", "7"]].concat());
+    assert!(one.stdout == many.stdout && one.stderr == many.stderr);
+    let text = String::from_utf8(one.stdout).unwrap();
+    let numbers = |answer: &Object, key: &str| -> Vec<f64> {
+        let list = answer.get(key).and_then(Json::as_array).unwrap_or_default().iter();
+        list.map(|number| json::write(number, &json::Layout::compact()).parse().unwrap()).collect()
+    };
+    let mut seen = vec![0; 3000];
+    let mut answers = Vec::new();
+    for line in text.lines() {
+        let Json::Object(answer) = json::parse(line).unwrap() else { panic!("{line}") };
+        numbers(&answer, "rows").iter().for_each(|row| seen[*row as usize - 1] += 1);
+        answers.push(answer);
+    }
+    assert!(seen.iter().all(|count| *count == 1), "{seen:?}");
+    for kind in ["arrow", "parquet"] {
+        let file = format!("out.{kind}");
+        let run = encode(&folder, &[&args[..], &["--output", &file]].concat());
+        assert_eq!(run.status.code(), Some(1), "{}", String::from_utf8_lossy(&run.stderr));
+        let mut answers = answers.iter();
+        for batch in read(&folder.path(&file)) {
+            for row in 0..batch.num_rows() {
+                let answer = answers.next().unwrap();
+                for key in ["rows", "ids", "loss_mask", "loss_weights", "position_ids", "cu_seqlens"] {
+                    let list = batch.column_by_name(key).unwrap().as_list::<i32>();
+                    let values = as_numbers(&list.value(row));
+                    let expected = numbers(answer, key);
+                    assert_eq!((list.is_null(row), values), (expected.is_empty(), expected), "{kind} {key} {row}");
+                }
+                assert_eq!(batch.column_by_name("error").unwrap().is_valid(row), answer.get("error").is_some());
+            }
+        }
+        assert!(answers.next().is_none(), "{kind}");
+    }
+}
+
+fn as_numbers(values: &dyn Array) -> Vec<f64> {
+    match values.data_type() {
+        DataType::UInt64 => values.as_primitive::<UInt64Type>().values().iter().map(|value| *value as f64).collect(),
+        DataType::UInt32 => {
+            values.as_primitive::<UInt32Type>().values().iter().map(|value| f64::from(*value)).collect()
+        }
+        DataType::Int32 => values.as_primitive::<Int32Type>().values().iter().map(|value| f64::from(*value)).collect(),
+        DataType::UInt8 => values.as_primitive::<UInt8Type>().values().iter().map(|value| f64::from(*value)).collect(),
+        _ => values.as_primitive::<Float32Type>().values().iter().map(|value| f64::from(*value)).collect(),
+    }
 }
 
 #[test]

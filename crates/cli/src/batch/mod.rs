@@ -81,8 +81,8 @@ pub struct Plan<'a> {
     pub options: &'a args::Batch,
     /// The output file; `None` for standard output.
     pub target: Option<Target>,
-    /// The number of ids of a sequence, if samples are packed.
-    pub pack: Option<u32>,
+    /// The optional parts of the results on standard output.
+    pub wanted: Wanted,
     /// The dependencies of the results.
     pub journal: Journal,
     /// The shapes that the data was read in.
@@ -154,7 +154,7 @@ pub fn answer_lines(
     }
     let (kind, wanted) = match &plan.target {
         Some(target) => (target.kind, target.wanted),
-        None => (RowKind::Jsonl, Wanted { pack: plan.pack, ..Wanted::default() }),
+        None => (RowKind::Jsonl, plan.wanted),
     };
     let mut packing = wanted.pack.map(|length| Packing::new(length, kind, wanted));
     let size = Size { prompt: plan.target.is_none(), ..if kind == RowKind::Jsonl { LINES } else { COLUMNS } };

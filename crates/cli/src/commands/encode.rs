@@ -99,11 +99,22 @@ fn run_batch(args: &Encode, mut job: Job, encoding: Encoding, output: &Output) -
         inputs: &args.chat.inputs,
         options: &args.batch,
         target,
-        pack: args.samples.pack,
+        wanted: wanted(args),
         journal: Journal { made_of, clock: job.clock, ..Journal::default() },
         shapes: Some(job.seen()),
     };
     answer_lines(plan, output, move |line, rows| job.answer(line, Some(encoding), rows))
+}
+
+/// Returns the optional parts of the rows.
+fn wanted(args: &Encode) -> Wanted {
+    Wanted {
+        mask: args.chat.training.for_training.is_some(),
+        weights: args.samples.loss_weights || args.chat.training.has_weights(),
+        truncated: args.samples.max_tokens.is_some(),
+        pack: args.samples.pack,
+        text: args.file.with_text,
+    }
 }
 
 fn target_of(args: &Encode, path: &Path) -> Result<Target, Failure> {
@@ -115,13 +126,7 @@ fn target_of(args: &Encode, path: &Path) -> Result<Target, Failure> {
     Ok(Target {
         path: path.to_path_buf(),
         kind,
-        wanted: Wanted {
-            mask: args.chat.training.for_training.is_some(),
-            weights: args.samples.loss_weights || args.chat.training.has_weights(),
-            truncated: args.samples.max_tokens.is_some(),
-            pack: args.samples.pack,
-            text: args.file.with_text,
-        },
+        wanted: wanted(args),
         begin: match (args.file.resume, args.file.force) {
             (true, _) => Begin::Resume,
             (_, true) => Begin::Replace,

@@ -2,7 +2,7 @@ use rolecall::encode::Protect;
 
 use super::{read_input, warn_of_dropped, warn_of_loss};
 use crate::args::Render;
-use crate::batch::{Journal, Plan, answer_lines};
+use crate::batch::{Journal, Plan, Wanted, answer_lines};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::job::{Job, refused, render_one};
@@ -15,7 +15,7 @@ pub fn run(args: &Render, output: &Output) -> Result<Exit, Failure> {
             inputs: &args.chat.inputs,
             options: &args.batch,
             target: None,
-            pack: None,
+            wanted: Wanted::default(),
             journal: Journal::default(),
             shapes: Some(job.seen()),
         };

@@ -11,7 +11,7 @@ use rolecall::template::CallForm;
 use rolecall::{Error, Request};
 
 use crate::args::{CallsArg, Stability};
-use crate::batch::{Journal, Line, Plan, Rows, Told, answer_lines};
+use crate::batch::{Journal, Line, Plan, Rows, Told, Wanted, answer_lines};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::files;
@@ -78,7 +78,7 @@ fn run_lines(job: Job, args: &Stability, output: &Output) -> Result<Exit, Failur
         inputs: &args.inputs,
         options: &args.batch,
         target: None,
-        pack: None,
+        wanted: Wanted::default(),
         journal: Journal::default(),
         shapes: Some(job.seen()),
     };

@@ -12,7 +12,7 @@ use rolecall::parse::ParseOptions;
 use rolecall::{Event, Reading, answer, dataset};
 
 use crate::args::{ApiArg, FinishArg, Parse};
-use crate::batch::{Journal, Plan, Rows, Told, answer_lines};
+use crate::batch::{Journal, Plan, Rows, Told, Wanted, answer_lines};
 use crate::diagnostic::{DRAWN, Diagnostic, Place, Severity};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -91,7 +91,7 @@ fn run_batch(args: &Parse, reader: Reader, policies: ParseOptions, output: &Outp
         inputs: args.input.as_slice(),
         options: &args.batch,
         target: None,
-        pack: None,
+        wanted: Wanted::default(),
         journal: Journal::default(),
         shapes: None,
     };
