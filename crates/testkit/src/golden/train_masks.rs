@@ -21,6 +21,9 @@ use super::parity::request;
 use super::{Context, parity, text};
 use crate::Verdict;
 
+/// The policy of every assistant message, with a stop token appended.
+const CLOSED: &str = "final stop";
+
 /// Models by template and special tokens.
 #[derive(Default)]
 pub(super) struct Models {
@@ -47,7 +50,11 @@ pub(super) fn run(row: &Object, context: &mut Context) -> Verdict {
             Err(why) => return Verdict::cannot_run(why),
         };
         let mut known = None;
-        for (policy, runs) in wanted.iter() {
+        // Without a final stop, the row has the ids that a stop token adds, and the mask with it.
+        let final_stop = expected.and_then(|expected| expected.get("final_stop")).and_then(Json::as_object);
+        let closed = final_stop.and_then(|stop| stop.get("loss")).map(|runs| (CLOSED, runs));
+        verdict = verdict.and(|| appended(&model, row, final_stop, &tokenizer));
+        for (policy, runs) in wanted.iter().chain(closed) {
             let masked = match Masked::of(&model, row, policy, &tokenizer) {
                 Ok(masked) => masked,
                 Err(error) => {
@@ -64,6 +71,29 @@ pub(super) fn run(row: &Object, context: &mut Context) -> Verdict {
         }
     }
     verdict
+}
+
+/// Checks that a stop token is appended only where the template writes none, and the ids of both.
+fn appended(model: &Model, row: &Object, stop: Option<&Object>, tokenizer: &Arc<dyn Tokenizer>) -> Verdict {
+    let masked = |policy: &str| Masked::of(model, row, policy, tokenizer);
+    let ids = |masked: &Masked| -> Vec<i64> { masked.tokens.iter().map(|token| i64::from(token.id)).collect() };
+    let number = |id: &Json| match id {
+        Json::Number(number) => number.as_i64(),
+        _ => None,
+    };
+    let added = stop.and_then(|stop| stop.get("appended")).and_then(Json::as_array).unwrap_or_default();
+    match (masked("default"), masked(CLOSED)) {
+        // The peer does not end a reply in which the model writes nothing.
+        (Ok(open), Ok(_)) if stop.is_none() && open.loss.replies.last().is_some_and(|last| last.range.is_empty()) => {
+            Verdict::Passed
+        }
+        (Ok(open), Ok(closed)) => {
+            let mut wanted = ids(&open);
+            wanted.extend(added.iter().filter_map(number));
+            Verdict::compare(&format!("{wanted:?}"), &format!("{:?}", ids(&closed)))
+        }
+        (Err(error), _) | (_, Err(error)) => Verdict::Failed { expected: "ids".into(), found: error.to_string() },
+    }
 }
 
 fn model(template: &str, row: &Object, context: &mut Context) -> Result<Model, String> {
@@ -97,7 +127,10 @@ impl Masked {
     fn of(model: &Model, row: &Object, policy: &str, tokenizer: &Arc<dyn Tokenizer>) -> Result<Masked, Error> {
         let conversation = Json::Object(chosen(request(row, false), policy));
         let request = Request::from_text(&json::write(&conversation, &json::Layout::default()))?;
-        let prompt = model.prompt_for(request, Purpose::Training)?;
+        let mut prompt = model.prompt_for(request, Purpose::Training)?;
+        if policy == CLOSED {
+            prompt.append_final_stop()?;
+        }
         let mut chosen = LossPolicy::assistant();
         chosen.allow_empty = true;
         let bodies: &[Role] = match policy {
