@@ -29,7 +29,7 @@ use self::reference::{Reference, Whole};
 use self::spelling::Spelling;
 use super::added::is_space;
 use super::config::Config;
-use super::native::{Core, Native, Out, Reading, Unencoded};
+use super::native::{Core, Native, Out, PART, Reading, Unencoded};
 use super::{AddedToken, Beside, Engine, Error, Named, NamedToken, TextPlace, Token, Tokenizer, TokenizerKind};
 
 /// A tokenizer read from a `tokenizer.json`.
@@ -293,7 +293,8 @@ impl Tokenizer for HuggingFace {
     }
 
     fn encode_in_parts(&self, text: &str, place: TextPlace, take: &mut dyn FnMut(&[Token])) -> Result<(), Error> {
-        let mut tokens = Vec::new();
+        // Most tokens cover at least three bytes.
+        let mut tokens = Vec::with_capacity((text.len() / 3 + 1).min(PART));
         let mut taken = 0;
         let mut counted = |part: &[Token]| {
             taken += part.len();

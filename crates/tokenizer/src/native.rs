@@ -85,7 +85,7 @@ pub(super) enum Unencoded {
 }
 
 /// The number of tokens to hand over at once when tokens are taken in parts.
-const PART: usize = 1 << 12;
+pub(super) const PART: usize = 1 << 12;
 
 /// The destination for the tokens of a text.
 pub(super) struct Out<'a> {

@@ -7,17 +7,18 @@ use super::pattern::{Greed, Node, Pattern};
 const MOST_STEPS: usize = 500;
 const MOST_CELLS: usize = 1 << 16;
 
-/// A flag on a transition: a match ends before the character. The other bits are the next state.
-const MATCHED: u16 = 0x8000;
-const DEAD: u16 = 0;
-const START: u16 = 1;
+/// A flag on a transition: a match ends before the character. The other bits are the position of
+/// the next state's transitions.
+const MATCHED: u32 = 1 << 31;
+const DEAD: u32 = 0;
+const START: u32 = 1;
 
 /// A pattern compiled to a table. It finds what a backtracking engine finds, in one pass without
 /// backtracking.
 pub(crate) struct Automaton {
     classes: CharClasses,
     /// `[state][class]`, with the end of the text as an additional class.
-    transitions: Vec<u16>,
+    transitions: Vec<u32>,
     width: usize,
 }
 
@@ -27,7 +28,7 @@ impl Automaton {
         let mut program = Program { steps: vec![Step::Match] };
         let entry = program.add(&pattern.root, 0)?;
         let width = classes.count() + 1;
-        let mut states: HashMap<Vec<usize>, u16> = HashMap::from([(Vec::new(), DEAD)]);
+        let mut states: HashMap<Vec<usize>, u32> = HashMap::from([(Vec::new(), DEAD)]);
         let mut lists = vec![Vec::new()];
         let mut start = Vec::new();
         program.follow(entry, &mut start);
@@ -44,11 +45,11 @@ impl Automaton {
                 }
                 let state = *states.entry(next).or_insert_with_key(|next| {
                     lists.push(next.clone());
-                    (lists.len() - 1) as u16
+                    (lists.len() - 1) as u32
                 });
-                transitions.push(state | if matched { MATCHED } else { 0 });
+                transitions.push(state * width as u32 | if matched { MATCHED } else { 0 });
             }
-            if lists.len() * width > MOST_CELLS || lists.len() >= usize::from(MATCHED) {
+            if lists.len() * width > MOST_CELLS {
                 return Err("a pattern whose automaton is too large".to_owned());
             }
         }
@@ -60,19 +61,19 @@ impl Automaton {
     #[inline]
     pub fn find(&self, text: &str, start: usize, end: usize) -> (Option<usize>, usize) {
         let mut found = None;
-        let mut state = START;
+        let mut state = START as usize * self.width;
         let mut at = start;
         loop {
             let (class, length) = match self.classes.at(text, at) {
                 Some(next) if at < end => next,
                 _ => (self.width - 1, 0),
             };
-            let next = self.transitions[usize::from(state) * self.width + class];
+            let next = self.transitions[state + class];
             if next & MATCHED != 0 {
                 found = Some(at);
             }
-            state = next & !MATCHED;
-            if state == DEAD || length == 0 {
+            state = (next & !MATCHED) as usize;
+            if state == DEAD as usize || length == 0 {
                 return (found, at);
             }
             at += length;

@@ -29,6 +29,20 @@ pub(crate) struct Key {
     slot: usize,
 }
 
+/// The bits of a key that a word of each length fills.
+static MASKS: [[u64; 3]; LONGEST + 1] = {
+    let mut masks = [[0; 3]; LONGEST + 1];
+    let mut bit = 0;
+    while bit < LONGEST * 8 * (LONGEST + 1) {
+        let (length, at) = (bit / (LONGEST * 8), bit % (LONGEST * 8));
+        if at < length * 8 {
+            masks[length][at / 64] |= 1 << (at % 64);
+        }
+        bit += 1;
+    }
+    masks
+};
+
 impl Key {
     /// Returns the key of a part of a text, or `None` if the word is too long.
     #[inline]
@@ -39,20 +53,18 @@ impl Key {
         }
         let bytes = text.as_bytes();
         let mut buffer = [0; LONGEST];
-        match bytes.get(start..start + LONGEST) {
-            Some(window) => buffer.copy_from_slice(window),
-            None => buffer[..length].copy_from_slice(bytes.get(start..end)?),
-        }
-        let part = |at: usize| {
-            let [a, b, c, d, e, f, g, h] = [0, 1, 2, 3, 4, 5, 6, 7].map(|byte| buffer[at * 8 + byte]);
-            let number = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
-            match (length).saturating_sub(at * 8) {
-                0 => 0,
-                taken @ 1..8 => number & (u64::MAX >> (64 - taken * 8)),
-                _ => number,
+        let window: &[u8; LONGEST] = match bytes.get(start..)?.first_chunk() {
+            // Read the text in place: numbers read from a copy that was just written wait for it.
+            Some(window) => window,
+            None => {
+                buffer[..length].copy_from_slice(bytes.get(start..end)?);
+                &buffer
             }
         };
-        let bytes = [part(0), part(1), part(2)];
+        let ([a, b, c], _) = window.as_chunks() else { return None };
+        let mask = &MASKS[length];
+        let part = |part: &[u8; 8], mask: u64| u64::from_le_bytes(*part) & mask;
+        let bytes = [part(a, mask[0]), part(b, mask[1]), part(c, mask[2])];
         let mixed = (bytes[0] ^ bytes[1].rotate_left(23) ^ bytes[2].rotate_left(41) ^ length as u64)
             .wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let mixed = (mixed ^ mixed >> 32 ^ bytes[1]).wrapping_mul(0xD6E8_FEB8_6659_FD93);
@@ -72,7 +84,9 @@ impl WordCache {
         let slot = &self.slots[key.slot];
         let [a, b, c, ids @ .., rest] = slot;
         let [.., count, length] = rest.to_le_bytes();
-        if [*a, *b, *c] != key.bytes || usize::from(length) != key.length {
+        // Number by number, for the same reason.
+        let [x, y, z] = key.bytes;
+        if (a ^ x) | (b ^ y) | (c ^ z) != 0 || usize::from(length) != key.length {
             return false;
         }
         let ends = rest.to_le_bytes();
