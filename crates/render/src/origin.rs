@@ -57,6 +57,13 @@ pub(crate) enum Speaker {
     Other,
 }
 
+/// The origin of a text of the conversation, without a copy.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum OriginRef<'a> {
+    Message { message: usize, field: &'a str },
+    Other(&'a Origin),
+}
+
 /// The origins of a prompt by number. The most common ones, a message's content and its role, take
 /// eight bytes and no further lookup.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -130,9 +137,9 @@ impl Origins {
         })
     }
 
-    pub fn get(&self, number: usize) -> Option<Origin> {
-        let of_message =
-            |message: u32, field| Origin::Message { message: message as usize, field: Cow::Borrowed(field) };
+    /// Returns the origin with this number.
+    pub fn look_up(&self, number: usize) -> Option<OriginRef<'_>> {
+        let of_message = |message: u32, field| OriginRef::Message { message: message as usize, field };
         match *self.entries.get(number)? {
             Entry::Content(message) => Some(of_message(message, "content")),
             Entry::Role(message) => Some(of_message(message, "role")),
@@ -140,10 +147,24 @@ impl Origins {
                 let at = at as usize;
                 let start = at.checked_sub(1).map_or(0, |before| self.fields[before].1);
                 let (message, end) = self.fields[at];
-                Some(Origin::Message { message, field: Cow::Owned(self.names[start..end].to_owned()) })
+                Some(OriginRef::Message { message, field: &self.names[start..end] })
             }
-            Entry::Other(at) => self.others.get(at as usize).cloned(),
+            Entry::Other(at) => self.others.get(at as usize).map(OriginRef::Other),
         }
+    }
+
+    pub fn get(&self, number: usize) -> Option<Origin> {
+        Some(match self.look_up(number)? {
+            OriginRef::Other(origin) => origin.clone(),
+            OriginRef::Message { message, field } => {
+                let field = match field {
+                    "content" => Cow::Borrowed("content"),
+                    "role" => Cow::Borrowed("role"),
+                    other => Cow::Owned(other.to_owned()),
+                };
+                Origin::Message { message, field }
+            }
+        })
     }
 }
 

@@ -5,7 +5,7 @@ use rolecall_conversation::Place;
 use rolecall_format::{Control, ControlId, Generation, Slot, sources};
 use rolecall_text::{Piece, Source, Text};
 
-use crate::origin::{Origins, Speaker};
+use crate::origin::{OriginRef, Origins, Speaker};
 use crate::{Origin, Trust};
 
 /// A rendered conversation: the text, the origin of every byte, and how generation continues.
@@ -291,6 +291,22 @@ impl Prompt {
     /// Returns the origin of the byte at this offset.
     pub fn origin_at(&self, offset: usize) -> Option<Origin> {
         self.text.source_at(offset).map(|source| self.origin(source))
+    }
+
+    /// Calls `visit` with the origin of each text of the conversation in the prompt. Adjacent pieces
+    /// with the same origin count as one.
+    pub(crate) fn each_origin(&self, visit: &mut dyn FnMut(OriginRef<'_>)) {
+        let mut last = None;
+        for piece in self.text.pieces().filter(|piece| !piece.text.is_empty()) {
+            if last.replace(piece.source) == Some(piece.source) {
+                continue;
+            }
+            if let Some(Err(number)) = sources::read(piece.source, self.controls.len())
+                && let Some(origin) = self.origins.look_up(number)
+            {
+                visit(origin);
+            }
+        }
     }
 
     /// Returns who says a text, or `None` for text of the format or template and names of roles.

@@ -1,17 +1,16 @@
 //! The parts of a conversation that a template did not write, determined by the origins of its
 //! output.
 
-use std::collections::HashSet;
-
 use rolecall_conversation::{Arguments, Call, Content, Conversation, Json, Message, Part, Place, Role};
 
+use crate::origin::OriginRef;
 use crate::{Dropped, Origin, Prompt};
 
 /// The names for reasoning.
 const REASONING: [&str; 3] = ["reasoning_content", "thinking", "reasoning"];
 
 /// A part of a message that appears in a prompt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Said {
     Content,
     /// The text of the part with this index.
@@ -28,30 +27,30 @@ enum Said {
 /// A template may write a non-text part as literal text, which does not have the part as its
 /// origin. See [`without_media`] for such parts.
 pub fn left_out(conversation: &Conversation, prompt: &Prompt) -> Vec<Dropped> {
-    let mut said: HashSet<(usize, Said)> = HashSet::new();
-    let (mut tools, mut documents) = (HashSet::new(), HashSet::new());
-    for segment in prompt.segments() {
-        match segment.origin {
-            Origin::Message { message, field } => {
-                said.extend(told_by(&field).into_iter().flatten().map(|what| (message, what)))
-            }
-            Origin::Tool { tool } => drop(tools.insert(tool)),
-            Origin::Document { document } => drop(documents.insert(document)),
-            Origin::Control(_) | Origin::Format | Origin::Option { .. } => {}
+    let mut said: Vec<(usize, Said)> = Vec::with_capacity(conversation.messages.len() * 2);
+    let mut tools = vec![false; conversation.tools.as_ref().map_or(0, Vec::len)];
+    let mut documents = vec![false; conversation.documents.as_ref().map_or(0, Vec::len)];
+    let mark = |there: &mut Vec<bool>, at: usize| there.get_mut(at).into_iter().for_each(|there| *there = true);
+    prompt.each_origin(&mut |origin| match origin {
+        OriginRef::Message { message, field } => {
+            said.extend(told_by(field).into_iter().flatten().map(|what| (message, what)));
         }
-    }
+        OriginRef::Other(Origin::Tool { tool }) => mark(&mut tools, *tool),
+        OriginRef::Other(Origin::Document { document }) => mark(&mut documents, *document),
+        OriginRef::Other(_) => {}
+    });
+    said.sort_unstable();
     let mut dropped = Vec::new();
     let last_user = conversation.messages.iter().rposition(|message| *message.role() == Role::User);
     for (index, message) in conversation.messages.iter().enumerate() {
         let is_earlier = last_user.is_some_and(|last| index < last);
-        of_message(index, message, is_earlier, &|what| said.contains(&(index, what)), &mut dropped);
+        of_message(index, message, is_earlier, &|what| said.binary_search(&(index, what)).is_ok(), &mut dropped);
     }
-    let missing =
-        |count: usize, there: &HashSet<usize>| (0..count).filter(|at| !there.contains(at)).collect::<Vec<_>>();
-    for at in missing(conversation.tools.as_ref().map_or(0, Vec::len), &tools) {
+    let missing = |there: Vec<bool>| (0..there.len()).filter(move |at| !there[*at]);
+    for at in missing(tools) {
         dropped.push(warning(Place::field(format!("tools[{at}]")), "the template does not write the tool"));
     }
-    for at in missing(conversation.documents.as_ref().map_or(0, Vec::len), &documents) {
+    for at in missing(documents) {
         dropped.push(warning(Place::field(format!("documents[{at}]")), "the template does not write the document"));
     }
     dropped
@@ -62,6 +61,10 @@ pub fn left_out(conversation: &Conversation, prompt: &Prompt) -> Vec<Dropped> {
 ///
 /// If a template gives the same prompt for both conversations, it did not write any of these parts.
 pub fn without_media(conversation: &Conversation) -> Option<(Conversation, Vec<Dropped>)> {
+    let is_media = |part: Part<'_>| !matches!(part, Part::Text(_));
+    if !conversation.messages.iter().flat_map(Message::parts).any(is_media) {
+        return None;
+    }
     let mut dropped = Vec::new();
     let mut messages = Vec::new();
     for (index, message) in conversation.messages.iter().enumerate() {
