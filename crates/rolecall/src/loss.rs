@@ -91,6 +91,11 @@ impl<'a> Weigher<'a> {
         while self.spans.get(self.next).is_some_and(|span| span.range.end <= token.start) {
             self.next += 1;
         }
+        // Most tokens lie between two spans or inside one.
+        let Some(first) = self.spans.get(self.next).filter(|first| first.range.start < token.end) else { return 0.0 };
+        if first.range.start <= token.start && token.end <= first.range.end {
+            return first.weight;
+        }
         let touching = self.spans[self.next..].iter().take_while(|span| span.range.start < token.end);
         match self.edges {
             Edges::Any => touching.map(|span| span.weight).fold(0.0, f32::max),

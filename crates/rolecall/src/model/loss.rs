@@ -1,5 +1,7 @@
 //! Which text of a model's prompt carries loss.
 
+use std::sync::Arc;
+
 use rolecall_conversation::json::{self, Layout};
 use rolecall_conversation::{Conversation, Json, Message, Role};
 use rolecall_render::{FinalStop, Loss, LossPolicy, Written, loss_by_format, loss_by_template};
@@ -120,7 +122,11 @@ impl ModelPrompt {
 
     /// Returns the texts of the tokens that may stop the model: those with which its template ends
     /// turns, and those that the model's files name.
-    fn reply_stops(&self, chosen: &Chosen) -> Result<Vec<String>, Error> {
+    fn reply_stops(&self, chosen: &Chosen) -> Result<Arc<[String]>, Error> {
+        chosen.templates.stops(chosen.named, &self.model.settings, || self.find_stops(chosen))
+    }
+
+    fn find_stops(&self, chosen: &Chosen) -> Result<Vec<String>, Error> {
         let tokens = chosen.template.tokens().iter().filter(|(name, _)| name == "eos_token");
         let mut stops: Vec<String> = tokens.map(|(_, token)| token.clone()).collect();
         // A template whose layouts cannot be inferred has at least the tokens that files name.

@@ -54,7 +54,13 @@ pub(super) struct Templates {
     /// carry others.
     pub is_carried: bool,
     number: OnceLock<u64>,
+    /// The texts that stop replies, once determined.
+    stops: RwLock<Vec<(StopsOf, Arc<[String]>)>>,
 }
+
+/// What the texts that stop replies depend on: the template by its position, and the settings that
+/// choose the model's default template.
+type StopsOf = (usize, Option<String>, Limits);
 
 /// One of the templates, compiled.
 #[derive(Clone, Debug)]
@@ -66,7 +72,7 @@ pub(super) struct Chosen {
 
 impl Templates {
     pub fn new(model: ModelTemplates) -> Templates {
-        Templates { model, is_carried: false, number: OnceLock::new() }
+        Templates { model, is_carried: false, number: OnceLock::new(), stops: RwLock::default() }
     }
 
     /// Returns the templates that a request carries as `chat_template`, with its `bos_token` and
@@ -110,6 +116,31 @@ impl Templates {
     pub fn number(&self) -> u64 {
         static STATE: LazyLock<RandomState> = LazyLock::new(RandomState::new);
         *self.number.get_or_init(|| STATE.hash_one(format!("{:?}", self.model)))
+    }
+
+    /// Returns the texts that stop the replies of a template. `find` determines them with the
+    /// settings of the model.
+    pub fn stops(
+        &self,
+        named: usize,
+        settings: &Settings,
+        find: impl FnOnce() -> Result<Vec<String>, Error>,
+    ) -> Result<Arc<[String]>, Error> {
+        let is_it = |(at, name, limits): &StopsOf| {
+            *at == named && *name == settings.template_name && *limits == settings.limits
+        };
+        let known = self.stops.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, stops)) = known.iter().find(|(of, _)| is_it(of)) {
+            return Ok(Arc::clone(stops));
+        }
+        drop(known);
+        let stops: Arc<[String]> = find()?.into();
+        let mut kept = self.stops.write().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() >= KEPT {
+            kept.clear();
+        }
+        kept.push(((named, settings.template_name.clone(), settings.limits.clone()), Arc::clone(&stops)));
+        Ok(stops)
     }
 }
 
