@@ -47,7 +47,7 @@ impl Automaton {
                     lists.push(next.clone());
                     (lists.len() - 1) as u32
                 });
-                transitions.push(state * width as u32 | if matched { MATCHED } else { 0 });
+                transitions.push((state * width as u32) | if matched { MATCHED } else { 0 });
             }
             if lists.len() * width > MOST_CELLS {
                 return Err("a pattern whose automaton is too large".to_owned());
