@@ -6,16 +6,14 @@
 //! FOLDER contains the chat templates; the default is ../shared/templates next to the project. For
 //! a missing template, a similar one written for this benchmark is used, and the output says so.
 
-use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use rolecall::conversation::Conversation;
 use rolecall::template::{ChatTemplate, TemplateOptions, render_template};
-use rolecall_benches::{Runner, race};
+use rolecall_benches::{Python, Runner, race};
 use rolecall_conversation::json::{self, Json};
 use rolecall_jinja::{Context, DateTime, Environment, Limits, Template};
 
@@ -73,7 +71,7 @@ fn main() {
         }
         cases.push((case, found.unwrap_or_else(|_| case.own.to_owned())));
     }
-    match Python::start(&cases[0].1, &cases[0].0.conversation(3)) {
+    match Jinja2::start(&cases[0].1, &cases[0].0.conversation(3)) {
         Some(python) => println!("Python: {}\n", python.versions),
         None => println!("no python3 with jinja2 found: its columns are left out\n"),
     }
@@ -124,7 +122,7 @@ fn measure_rendering(case: &Case, source: &str, messages: usize) {
     let peer_template = peer.get_template("t").expect("it was added");
     let converted = minijinja::Value::from(Serde(&theirs));
     let (template, conversation, options) = prompt_parts(source, &text);
-    let mut python = Python::start(source, &text);
+    let mut python = Jinja2::start(source, &text);
 
     let output = ours.render();
     let is_equal =
@@ -164,7 +162,7 @@ fn measure_compiling(case: &Case, source: &str) {
         configure(&mut peer);
         peer.add_template("t", source).expect("a valid template");
     };
-    let mut python = Python::start(source, &case.conversation(3));
+    let mut python = Jinja2::start(source, &case.conversation(3));
     let mut runners = vec![
         Runner::new("minijinja", by_peer),
         Runner::new("rolecall", || Template::compile(source, &Limits::default()).map(drop)),
@@ -236,55 +234,26 @@ fn prompt_parts(source: &str, variables: &str) -> (ChatTemplate, Conversation, T
     (template, conversation, TemplateOptions { now: Some(NOW), ..TemplateOptions::default() })
 }
 
-/// A Python process that renders and compiles one template on request, and reports the time taken.
-struct Python {
-    child: Child,
-    /// `None` after closing, which ends the process.
-    orders: Option<ChildStdin>,
-    answers: BufReader<ChildStdout>,
+/// The reference engine, which renders and compiles one template on request and reports the time
+/// taken.
+struct Jinja2 {
+    python: Python,
     text: String,
     versions: String,
 }
 
-impl Python {
+impl Jinja2 {
     /// Returns `None` if there is no Python with jinja2.
-    fn start(source: &str, variables: &str) -> Option<Python> {
-        let mut child = Command::new("python3")
-            .args(["-c", include_str!("jinja.py")])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .ok()?;
-        let mut orders = child.stdin.take()?;
-        let mut answers = BufReader::new(child.stdout.take()?);
+    fn start(source: &str, variables: &str) -> Option<Jinja2> {
         let template = serde_json::to_string(source).ok()?;
-        // A Python process that has already ended does not read.
-        let _ = writeln!(orders, "{{\"template\": {template}, \"variables\": {variables}}}");
-        let mut answer = String::new();
-        answers.read_line(&mut answer).ok()?;
-        let Ok(serde_json::Value::Object(ready)) = serde_json::from_str(&answer) else {
-            let _ = child.wait();
-            return None;
-        };
+        let job = format!("{{\"template\": {template}, \"variables\": {variables}}}");
+        let (python, ready) = Python::start(include_str!("jinja.py"), &job)?;
         let word = |name: &str| ready.get(name).and_then(|word| word.as_str()).unwrap_or_default().to_owned();
-        Some(Python { text: word("text"), versions: word("versions"), child, orders: Some(orders), answers })
+        Some(Jinja2 { text: word("text"), versions: word("versions"), python })
     }
 
     fn run(&mut self, what: &str, times: usize) -> Duration {
-        let orders = self.orders.as_mut().expect("it is running");
-        writeln!(orders, "{what} {times}").expect("it reads");
-        let mut answer = String::new();
-        self.answers.read_line(&mut answer).expect("it answers");
-        Duration::from_nanos(answer.trim().parse().expect("nanoseconds"))
-    }
-}
-
-impl Drop for Python {
-    fn drop(&mut self) {
-        // The process ends with its input.
-        self.orders = None;
-        let _ = self.child.wait();
+        self.python.time(&format!("{what} {times}"))
     }
 }
 

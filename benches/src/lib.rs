@@ -3,8 +3,12 @@
 //!
 //! Start reading at [`race`].
 
+mod python;
+
 use std::hint::black_box;
 use std::time::{Duration, Instant};
+
+pub use python::Python;
 
 /// A contestant: a name, and a function that runs its work a given number of times and returns the
 /// total time of the timed part.
