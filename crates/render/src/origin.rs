@@ -3,7 +3,7 @@ use std::borrow::Cow;
 use rolecall_format::ControlId;
 
 /// The origin of a byte of a prompt.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Origin {
     /// A control token that the format wrote.
     Control(ControlId),

@@ -6,6 +6,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use rolecall::conversation::{Conversation, Role, json};
 use rolecall::encode::{Encoder, Protection};
@@ -306,4 +307,53 @@ fn counted_ids_are_those_of_the_replies() {
         });
         assert!(again.iter().all(|other| *other == mask), "{label}");
     });
+}
+
+/// The cost is linear where one turn holds thousands of calls and results, each with a stop token,
+/// and where a template writes every message twice.
+#[test]
+fn thousands_of_places_cost_no_more_than_each_one() {
+    let calls: Vec<String> = (0..8_000)
+        .map(|at| {
+            format!(r#"{{"id": "c{at}", "type": "function", "function": {{"name": "f{at}", "arguments": {{}}}}}}"#)
+        })
+        .collect();
+    let results: Vec<String> =
+        (0..8_000).map(|at| format!(r#"{{"role": "tool", "tool_call_id": "c{at}", "content": "r{at}"}}"#)).collect();
+    let calls = format!(
+        r#"[{{"role": "user", "content": "Q"}}, {{"role": "assistant", "content": "", "tool_calls": [{}]}}, {}]"#,
+        calls.join(", "),
+        results.join(", ")
+    );
+    let pairs = [r#"{"role": "user", "content": "Q"}, {"role": "assistant", "content": "A"}"#; 8_000];
+    let pairs = format!("[{}]", pairs.join(", "));
+    let sources = [
+        (
+            "{% for m in messages if m.role != 'tool' %}<|{{ m.role }}|>{{ m.content }}{% for c in m.tool_calls or [] %}\
+             <c>{{ c.function.name }}</c></s><r>{{ messages[loop.index + 1].content }}</r>{% endfor %}</s>{% endfor %}\
+             {% if add_generation_prompt %}<|assistant|>{% endif %}",
+            &calls,
+        ),
+        (
+            "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% for c in m.tool_calls or [] %}<c>{{ c.function.name }}</c></s>\
+             {% endfor %}</s>{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}",
+            &calls,
+        ),
+        (
+            "{% for m in messages %}{{ m.content }};{% endfor %}{% for m in messages %}<|{{ m.role }}|>{{ m.content }}</s>{% endfor %}\
+             {% if add_generation_prompt %}<|assistant|>{% endif %}",
+            &pairs,
+        ),
+    ];
+    for (source, messages) in sources {
+        let template = ChatTemplate::compile(source, Vec::new()).unwrap();
+        let (conversation, options) = (conversation(messages), TemplateOptions::default());
+        let prompt = render_template(&conversation, &template, &options).unwrap();
+        let stops = ["</s>".to_owned()];
+        let start = Instant::now();
+        loss_by_template(&prompt, &conversation, &template, &options, &stops, &LossPolicy::assistant()).unwrap();
+        // A cost that is not linear takes at least five times as long.
+        let took = start.elapsed();
+        assert!(took < Duration::from_secs(4), "{took:?}: {source}");
+    }
 }

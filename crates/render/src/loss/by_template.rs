@@ -4,6 +4,7 @@
 //! last text of the message. Both are found in the template's own text next to the message, by the
 //! origins of that text.
 
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use rolecall_conversation::{Conversation, Role};
@@ -28,6 +29,7 @@ pub(super) fn replies(
         conversation,
         stops,
         openings: Openings::new(conversation, template, options),
+        said: HashMap::new(),
         replies: Vec::with_capacity(speeches.len() / 2 + 1),
         notes: Vec::new(),
     };
@@ -47,7 +49,7 @@ pub(super) fn replies(
         }
         // Text in several places belongs to the reply only where the template is at its message.
         let own = prompt.turns().get(speeches[at].turn).is_some_and(|turn| turn.message == Some(message));
-        if places[message] > 1 && found.is_repeated(message, &speeches[..at], &speeches[at]) {
+        if places[message] > 1 && found.is_repeated(message, &speeches[at]) {
             continue;
         }
         if places[message] > 1 && !own {
@@ -65,6 +67,8 @@ struct Found<'a> {
     conversation: &'a Conversation,
     stops: &'a [String],
     openings: Openings<'a>,
+    /// What each message that speaks in several places has said so far.
+    said: HashMap<usize, HashSet<Origin>>,
     replies: Vec<Written>,
     notes: Vec<LossNote>,
 }
@@ -90,22 +94,18 @@ impl Found<'_> {
     }
 
     /// Reports whether a speech only repeats what the message already said in earlier ones.
-    fn is_repeated(&self, message: usize, before: &[Speech], speech: &Speech) -> bool {
-        let earlier = before.iter().filter(|before| before.speaker == Speaker::Message(message));
-        let said: Vec<Origin> = earlier.flat_map(|before| self.said(before.start..before.end)).collect();
-        self.said(speech.start..speech.end).iter().all(|origin| said.contains(origin))
+    fn is_repeated(&mut self, message: usize, speech: &Speech) -> bool {
+        let new = self.said(speech.start..speech.end);
+        let said = self.said.entry(message).or_default();
+        let is_repeated = new.iter().all(|origin| said.contains(origin));
+        said.extend(new);
+        is_repeated
     }
 
     /// Returns the origins of the messages' texts in a range.
-    fn said(&self, range: Range<usize>) -> Vec<Origin> {
-        let mut said: Vec<Origin> = Vec::new();
+    fn said(&self, range: Range<usize>) -> HashSet<Origin> {
         let segments = self.prompt.segments_in(range).map(|segment| segment.origin);
-        for origin in segments.filter(|origin| origin.message().is_some()) {
-            if !said.contains(&origin) {
-                said.push(origin);
-            }
-        }
-        said
+        segments.filter(|origin| origin.message().is_some()).collect()
     }
 
     /// Returns the template's text after which it only repeats what the message already said, such
