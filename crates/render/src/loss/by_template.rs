@@ -30,6 +30,7 @@ pub(super) fn replies(
         stops,
         openings: Openings::new(conversation, template, options),
         said: HashMap::new(),
+        last: HashMap::new(),
         replies: Vec::with_capacity(speeches.len() / 2 + 1),
         notes: Vec::new(),
     };
@@ -39,6 +40,15 @@ pub(super) fn replies(
             && let Some(places) = places.get_mut(index)
         {
             *places += 1;
+        }
+    }
+    for (at, speech) in speeches.iter().enumerate() {
+        if let Speaker::Message(index) = speech.speaker
+            && places.get(index).is_some_and(|places| *places > 1)
+        {
+            let own = prompt.turns().get(speech.turn).is_some_and(|turn| turn.message == Some(index));
+            let said = origins(prompt, speech.start..speech.end);
+            found.last.extend(said.into_iter().filter(|_| own).map(|origin| (origin, at)));
         }
     }
     for at in 0..speeches.len() {
@@ -62,6 +72,14 @@ pub(super) fn replies(
     (found.replies, found.notes)
 }
 
+/// Where a reply begins, whether that could be determined, and whether text of the generation
+/// prompt precedes it.
+struct Start {
+    at: usize,
+    is_found: bool,
+    is_opened: bool,
+}
+
 struct Found<'a> {
     prompt: &'a Prompt,
     conversation: &'a Conversation,
@@ -69,6 +87,9 @@ struct Found<'a> {
     openings: Openings<'a>,
     /// What each message that speaks in several places has said so far.
     said: HashMap<usize, HashSet<Origin>>,
+    /// The index of the last speech that contains a text, for messages that speak in several
+    /// places.
+    last: HashMap<Origin, usize>,
     replies: Vec<Written>,
     notes: Vec<LossNote>,
 }
@@ -77,54 +98,63 @@ impl Found<'_> {
     fn add(&mut self, message: usize, speeches: &[Speech], at: usize) {
         let speech = &speeches[at];
         let before = at.checked_sub(1).map(|before| &speeches[before]);
-        let Some(start) = self.start(message, before, speech) else {
+        let Some(Start { at: start, is_found, is_opened }) = self.start(message, before, speech) else {
             return self.notes.push(LossNote::NoOpening { message });
         };
+        // A summary of the conversation may precede the turns.
+        if !is_opened && self.is_said_later(at, speech) {
+            return self.notes.push(LossNote::Undetermined { message, range: speech.start..speech.end });
+        }
+        if let Some(said) = self.said.get_mut(&message) {
+            said.extend(origins(self.prompt, speech.start..speech.end));
+        }
         let next = speeches.get(at + 1).map_or(self.prompt.text().len(), |next| next.start);
         let (body_end, next) = match self.echo(speech) {
             Some(gap) => (gap.start.max(start), gap.end),
             None => (speech.end.max(start), next),
         };
-        let stop = self.stop(body_end..next.max(body_end));
+        let rest = body_end..next.max(body_end);
+        let stop = self.stop(rest.clone()).filter(|stop| self.follows(speech, &rest, stop));
         let end = match &stop {
             Some(stop) => stop.end,
-            None => self.own_end(message, speech, body_end..next.max(body_end)),
+            None => self.own_end(message, speech, rest, at + 1 < speeches.len()),
         };
-        self.replies.push(Written { message: Some(message), range: start..end, stop });
+        if is_found {
+            self.replies.push(Written { message: Some(message), range: start..end, stop });
+        } else {
+            self.notes.push(LossNote::Undetermined { message, range: start..end });
+        }
     }
 
     /// Reports whether a speech only repeats what the message already said in earlier ones.
     fn is_repeated(&mut self, message: usize, speech: &Speech) -> bool {
-        let new = self.said(speech.start..speech.end);
         let said = self.said.entry(message).or_default();
-        let is_repeated = new.iter().all(|origin| said.contains(origin));
-        said.extend(new);
-        is_repeated
+        origins(self.prompt, speech.start..speech.end).iter().all(|origin| said.contains(origin))
     }
 
-    /// Returns the origins of the messages' texts in a range.
-    fn said(&self, range: Range<usize>) -> HashSet<Origin> {
-        let segments = self.prompt.segments_in(range).map(|segment| segment.origin);
-        segments.filter(|origin| origin.message().is_some()).collect()
+    /// Reports whether the message says all of a speech again.
+    fn is_said_later(&self, at: usize, speech: &Speech) -> bool {
+        let said = origins(self.prompt, speech.start..speech.end);
+        !said.is_empty() && said.iter().all(|origin| self.last.get(origin).is_some_and(|last| *last > at))
     }
 
     /// Returns the template's text after which it only repeats what the message already said, such
     /// as the name of a function before its result, if that text has a stop token.
     fn echo(&self, speech: &Speech) -> Option<Range<usize>> {
         let border = speech.gaps.iter().rev().find(|gap| self.stop((*gap).clone()).is_some())?.clone();
-        let before = self.said(speech.start..border.start);
-        self.said(border.end..speech.end).iter().all(|origin| before.contains(origin)).then_some(border)
+        let before = origins(self.prompt, speech.start..border.start);
+        origins(self.prompt, border.end..speech.end).iter().all(|origin| before.contains(origin)).then_some(border)
     }
 
     /// Returns where a reply begins: after the text that the engine receives as the end of the
     /// prompt.
-    fn start(&mut self, message: usize, before: Option<&Speech>, speech: &Speech) -> Option<usize> {
+    fn start(&mut self, message: usize, before: Option<&Speech>, speech: &Speech) -> Option<Start> {
         // The template is still at an earlier message: no probe ends here.
         if let Some(Speech { speaker: Speaker::Message(later), end, .. }) = before
             && *later > message
         {
             self.notes.push(LossNote::Undetermined { message, range: *end..speech.start });
-            return Some(speech.start);
+            return Some(Start { at: speech.start, is_found: speech.start < speech.end, is_opened: false });
         }
         let kind = Kind::of(before, self.conversation);
         let from = before.map_or(0, |before| before.end);
@@ -143,7 +173,8 @@ impl Found<'_> {
             // before the reply's own turn.
             let opened = text.get(own..from + same);
             if is_whole || opened.is_some_and(|opened| !opened.trim().is_empty()) {
-                return Some(self.beyond_spaces(message, from + same, &tail[same..]));
+                let at = self.beyond_spaces(message, from + same, &tail[same..]);
+                return Some(Start { at, is_found: true, is_opened: !tail[..same].trim().is_empty() });
             }
         }
         let mut added = self.openings.added(&kind, message)?;
@@ -162,9 +193,11 @@ impl Found<'_> {
         if start == from && !added.trim().is_empty() && from < speech.start {
             // The turn opens in another way than its generation prompt.
             self.notes.push(LossNote::Undetermined { message, range: from..speech.start });
-            return Some(speech.start);
+            return Some(Start { at: speech.start, is_found: true, is_opened: false });
         }
-        Some(start)
+        // Nothing of the message shows where its text begins.
+        let is_found = start > from || added.trim().is_empty() || speech.start < speech.end;
+        Some(Start { at: start, is_found, is_opened: start > from })
     }
 
     /// Returns where a reply starts if its turn and the generation prompt part at `start`, and
@@ -197,17 +230,43 @@ impl Found<'_> {
         each.min_by_key(|found| (found.end, std::cmp::Reverse(found.start)))
     }
 
+    /// Reports whether a stop token in the template's text after a speech stops the reply. In the
+    /// turn of the next message, only its first token does.
+    fn follows(&self, speech: &Speech, range: &Range<usize>, stop: &Range<usize>) -> bool {
+        let turn_end = self.prompt.turn_span(speech.turn).end.max(range.start);
+        let is_next = self.prompt.turns().get(speech.turn + 1).is_some_and(|turn| turn.message.is_some());
+        if !is_next || stop.end <= turn_end {
+            return true;
+        }
+        let text = self.prompt.text();
+        let is_first = text.get(turn_end..stop.start).is_none_or(|between| between.trim().is_empty());
+        is_first && text[stop.clone()].matches(['<', '[']).count() <= 1
+    }
+
     /// Returns the end of a reply without a stop token: that of the text that the template writes
     /// for its message, without white space.
-    fn own_end(&self, message: usize, speech: &Speech, range: Range<usize>) -> usize {
+    fn own_end(&mut self, message: usize, speech: &Speech, range: Range<usize>, is_followed: bool) -> usize {
         let turns = self.prompt.turns();
         let is_own = turns.get(speech.turn).is_some_and(|turn| turn.message == Some(message));
         if !is_own {
             return range.start;
         }
-        let end = self.prompt.turn_span(speech.turn).end.clamp(range.start, range.end);
-        range.start + self.prompt.text()[range.start..end].trim_end().len()
+        let turn_end = self.prompt.turn_span(speech.turn).end;
+        let end = turn_end.clamp(range.start, range.end);
+        let end = range.start + self.prompt.text()[range.start..end].trim_end().len();
+        // Another speaks in the same turn: the text between may open what it says.
+        if is_followed && range.end < turn_end && range.start < end {
+            self.notes.push(LossNote::Undetermined { message, range: range.start..end });
+            return range.start;
+        }
+        end
     }
+}
+
+/// Returns the origins of the messages' texts in a range.
+fn origins(prompt: &Prompt, range: Range<usize>) -> HashSet<Origin> {
+    let origins = prompt.segments_in(range).map(|segment| segment.origin);
+    origins.filter(|origin| origin.message().is_some()).collect()
 }
 
 /// Returns the length in bytes of the beginning that two texts share, without a part of a marker:
