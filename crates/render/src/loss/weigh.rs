@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use rolecall_conversation::Conversation;
+use rolecall_conversation::{Conversation, Role};
 
 use super::{FinalStop, Loss, LossNote, LossPolicy, LossSpan, LossTurns, PartWeights, Written};
 use crate::{Error, Origin, Prompt, Segment};
@@ -18,7 +18,11 @@ pub(super) fn weigh(
     if conversation.continue_final_message {
         return Err(Error::Unfinished { message: conversation.messages.len().saturating_sub(1) });
     }
-    let last_message = prompt.turns().iter().rev().find(|turn| turn.is_reply()).and_then(|turn| turn.message);
+    // A template may write a reply inside the turn of its question.
+    let is_reply =
+        |message: &usize| conversation.messages.get(*message).is_none_or(|message| *message.role() == Role::Assistant);
+    let of_turns = prompt.turns().iter().rev().find(|turn| turn.is_reply()).and_then(|turn| turn.message);
+    let last_message = of_turns.max(replies.iter().filter_map(|reply| reply.message).filter(is_reply).max());
     let last = replies.iter().rposition(|reply| reply.message == last_message);
     if let Some(at) = last
         && let Written { message: Some(message), stop: None, .. } = replies[at]
