@@ -189,7 +189,18 @@ pub fn closers(format: &Format) -> Vec<String> {
             literal(&ops[..ops.iter().position(|op| matches!(op, Op::Hole { .. } | Op::Group(_))).unwrap_or(0)]);
         let opens = opening.char_indices().map(|(at, _)| at).chain([opening.len()]).rev().take_while(|at| *at > 2);
         let end = opens.filter_map(|at| end.trim().strip_suffix(&opening[..at])).next().unwrap_or(&end);
-        end.split_whitespace().next().unwrap_or_default().to_owned()
+        first_word(end).to_owned()
     });
     ends.chain(format.generation.stop.iter().cloned()).filter(|end| !end.is_empty()).collect()
+}
+
+/// Returns the text up to the first white space that is not inside a marker.
+fn first_word(text: &str) -> &str {
+    let text = text.trim_start();
+    // An angle bracket that is never closed is no marker.
+    let has_markers = text.rfind('<').is_some_and(|open| text[open..].contains('>'));
+    let is_outside = |at: usize| text[..at].rfind('<').is_none_or(|open| text[open..at].contains('>'));
+    let spaces = text.char_indices().filter(|(_, c)| c.is_whitespace()).map(|(at, _)| at);
+    let end = spaces.filter(|at| !has_markers || is_outside(*at)).min();
+    &text[..end.unwrap_or(text.len())]
 }

@@ -201,12 +201,19 @@ impl Found<'_> {
     }
 
     /// Returns where a reply starts if its turn and the generation prompt part at `start`, and
-    /// `rest` is the rest of the generation prompt. If the two differ only in white space there,
-    /// the turn's opening does not count.
+    /// `rest` is the rest of the generation prompt. If the two differ only in white space or in a
+    /// counter there, the turn's opening does not count.
     fn beyond_spaces(&mut self, message: usize, start: usize, rest: &str) -> usize {
         let text = &self.prompt.text()[start..];
-        let spaces = text.len() - text.trim_start().len();
-        let rest = rest.trim_start();
+        let digits = |text: &str| text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        let around = start.saturating_sub(1)..start + usize::from(digits(text) > 0);
+        let is_counter = digits(text) + digits(rest) > 0
+            && self.prompt.text().is_char_boundary(around.start)
+            && self.prompt.segments_in(around).any(|segment| segment.is_made);
+        let (spaces, rest) = match is_counter {
+            true => (digits(text), &rest[digits(rest)..]),
+            false => (text.len() - text.trim_start().len(), rest.trim_start()),
+        };
         let opened = rest.trim_end();
         if opened.is_empty() || !text[spaces..].starts_with(opened) {
             return start;

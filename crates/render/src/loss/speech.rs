@@ -90,7 +90,7 @@ pub(super) enum Kind {
     /// The reply is the first text of the prompt.
     Nothing,
     Role(Role),
-    /// Tools, documents or switches.
+    /// Tools, documents, switches, or a role of another name.
     Other,
 }
 
@@ -100,6 +100,8 @@ impl Kind {
             None => Kind::Nothing,
             Some(Speaker::Other) => Kind::Other,
             Some(Speaker::Message(index)) => match conversation.messages.get(index) {
+                // Invented roles share a kind, so that they do not add probes.
+                Some(message) if matches!(message.role(), Role::Other(_)) => Kind::Other,
                 Some(message) => Kind::Role(message.role().clone()),
                 None => Kind::Other,
             },
