@@ -108,6 +108,11 @@
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
+/// Compiles the example in the page on training.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/training.md")]
+struct Training;
+
 pub mod answer;
 mod damage;
 pub mod dataset;
