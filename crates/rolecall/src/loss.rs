@@ -135,7 +135,7 @@ pub fn note_text(note: &LossNote) -> String {
             format!("message {message}: no stop token follows the reply, so the model does not learn to stop there")
         }
         LossNote::Undetermined { message, .. } => {
-            format!("message {message}: part of its text is outside its own turn and carries no loss")
+            format!("message {message}: part of its turn may not be the model's own text, so it carries no loss")
         }
         LossNote::NoOpening { message } => {
             format!("message {message}: the generation prompt before it could not be determined, so it carries no loss")
