@@ -10,6 +10,7 @@
 mod call_ids;
 mod error;
 mod extend;
+pub mod growth;
 mod loss;
 mod options;
 mod order;

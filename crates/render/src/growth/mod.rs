@@ -1,0 +1,79 @@
+//! Rendering of only the end of a growing conversation.
+//!
+//! [`Speaker::render_growing`] renders a conversation and returns a [`Growth`]: the state of the
+//! rendering, which does not depend on the conversation's length. [`Speaker::grow`] takes it up and
+//! renders what follows, if everything that was read, compared and written before is shown to be
+//! the same for the longer conversation. Otherwise it returns the reason, and the caller renders
+//! the whole conversation.
+//!
+//! Start reading at [`Speaker::grow`].
+
+mod format;
+mod longer;
+mod not_grown;
+mod template;
+
+use std::sync::Arc;
+
+use rolecall_conversation::Conversation;
+
+use crate::stability::Speaker;
+use crate::{Error, Prompt};
+
+pub use longer::Longer;
+pub use not_grown::NotGrown;
+
+/// The state of a rendering, from which a longer conversation can be rendered.
+///
+/// It is immutable, cheap to clone, and its size does not depend on the conversation's length.
+#[derive(Clone, Debug)]
+pub struct Growth(Kind);
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Format(Arc<format::FormatGrowth>),
+    Template(Arc<template::TemplateGrowth>),
+}
+
+/// The end of a longer conversation's prompt.
+#[derive(Clone, Debug)]
+pub struct Grown {
+    /// The byte of the whole prompt at which `prompt` begins. The text before it is that of the
+    /// shorter conversation's prompt.
+    pub start: usize,
+    /// The prompt from there on. Its positions count from its own start; its origins name the
+    /// messages of the whole conversation.
+    pub prompt: Prompt,
+    /// The state from which a still longer conversation can be rendered.
+    pub growth: Option<Growth>,
+}
+
+impl Speaker<'_> {
+    /// Renders a conversation as [`render`](Speaker::render) does, and returns the state from which
+    /// a longer one can be rendered, if there is one.
+    pub fn render_growing(self, conversation: &Conversation) -> Result<(Prompt, Option<Growth>), Error> {
+        Ok(match self {
+            Speaker::Format(format, options) => {
+                let (prompt, growth) = format::render(conversation, format, options)?;
+                (prompt, growth.map(|growth| Growth(Kind::Format(Arc::new(growth)))))
+            }
+            Speaker::Template(template, options) => {
+                let (prompt, growth) = template::render(conversation, template, options)?;
+                (prompt, growth.map(|growth| Growth(Kind::Template(Arc::new(growth)))))
+            }
+        })
+    }
+
+    /// Renders the end of a longer conversation. The speaker, its options and everything in the
+    /// conversation except its messages and `add_generation_prompt` must be those of the rendering
+    /// that the state comes from, and its messages must begin with that rendering's.
+    pub fn grow(self, growth: &Growth, longer: &Longer<'_>) -> Result<Grown, NotGrown> {
+        match (self, &growth.0) {
+            (Speaker::Format(format, options), Kind::Format(growth)) => format::grow(growth, longer, format, options),
+            (Speaker::Template(template, options), Kind::Template(growth)) => {
+                template::grow(growth, longer, template, options)
+            }
+            _ => Err(NotGrown::OtherSpeaker),
+        }
+    }
+}
