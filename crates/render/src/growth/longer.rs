@@ -9,9 +9,9 @@ pub struct Longer<'a> {
     /// The number of all messages.
     pub count: usize,
     /// The first messages.
-    pub head: &'a [Message],
+    pub head: &'a [&'a Message],
     /// The last messages. They may overlap with `head` in a short conversation.
-    pub tail: &'a [Message],
+    pub tail: &'a [&'a Message],
 }
 
 impl<'a> Longer<'a> {
@@ -19,8 +19,8 @@ impl<'a> Longer<'a> {
     pub fn message(&self, index: usize) -> Option<&'a Message> {
         let tail_start = self.count.checked_sub(self.tail.len())?;
         match index.checked_sub(tail_start) {
-            Some(at) => self.tail.get(at),
-            None => self.head.get(index),
+            Some(at) => self.tail.get(at).copied(),
+            None => self.head.get(index).copied(),
         }
     }
 }
