@@ -216,15 +216,27 @@ impl Encoder {
         if encoded.tokens.is_empty() {
             encoded.tokens.reserve(text.len() / 3);
         }
+        self.encode_parts(text, pieces, 0, TextPlace::Start, encoded)
+    }
+
+    /// Encodes the pieces from `first` on. `place` is that of the first piece of all.
+    pub(crate) fn encode_parts(
+        &self,
+        text: &str,
+        pieces: &[PromptPart],
+        first: usize,
+        place: TextPlace,
+        encoded: &mut Encoded,
+    ) -> Result<(), Error> {
         let mut tokens = Vec::new();
-        for (at, piece) in pieces.iter().enumerate() {
+        for (at, piece) in pieces.iter().enumerate().skip(first) {
             match piece {
                 PromptPart::Control(id, span) => {
                     encoded.tokens.push(EncodedToken { id: *id, start: span.start, end: span.end, control: true });
                 }
                 PromptPart::Text(span) => {
                     let span = self.stripped(text, span.clone(), pieces, at);
-                    let place = if at == 0 { TextPlace::Start } else { TextPlace::Inside };
+                    let place = if at == 0 { place } else { TextPlace::Inside };
                     tokens.clear();
                     if !span.is_empty() {
                         self.tokenizer.encode_ordinary(&text[span.clone()], place, &mut tokens)?;

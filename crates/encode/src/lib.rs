@@ -24,6 +24,7 @@ mod pieces;
 mod protected;
 mod protection;
 mod reference;
+mod rest;
 mod special;
 mod spelled;
 

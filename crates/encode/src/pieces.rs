@@ -13,6 +13,14 @@ pub(crate) enum PromptPart {
     Text(Range<usize>),
 }
 
+impl PromptPart {
+    pub fn span(&self) -> &Range<usize> {
+        match self {
+            PromptPart::Control(_, span) | PromptPart::Text(span) => span,
+        }
+    }
+}
+
 impl Encoder {
     /// Returns the pieces of a prompt from byte `from` on, which must be the start of the prompt or
     /// of a control token.

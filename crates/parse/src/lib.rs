@@ -30,6 +30,6 @@ mod values;
 pub use event::{Event, Malformed, Stop, Why};
 pub use message::{ParsedCall, Reading};
 pub use options::{Ids, Json as JsonPolicy, ParseOptions, TextAfterCalls, UnknownNames};
-pub use parser::{OutputParser, read};
+pub use parser::{OutputParser, Within, read};
 pub use reply::Reply;
 pub use rolecall_format::CallsInReasoning;

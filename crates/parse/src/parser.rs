@@ -76,6 +76,24 @@ enum State {
     Ended,
 }
 
+/// The part of a turn that an output has reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Within {
+    /// The start of the turn, of a message in it, or of the text after the reasoning.
+    Opening,
+    /// The reasoning.
+    Reasoning,
+    /// The answer.
+    Content,
+    /// A call.
+    Call,
+    /// After a call or a whole message; another one may follow.
+    AfterCall,
+    /// After the end of the turn.
+    Ended,
+}
+
 /// The part of the turn that text belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
@@ -176,6 +194,20 @@ impl OutputParser {
                     rest = &others[length..];
                 }
             }
+        }
+    }
+
+    /// Returns the part of the turn that the output has reached.
+    ///
+    /// Text that may still become a marker counts as the part before it.
+    pub fn within(&self) -> Within {
+        match &self.state {
+            State::Head { .. } | State::Header(_) => Within::Opening,
+            State::Text { part: Part::Reasoning, .. } | State::Draft(_) => Within::Reasoning,
+            State::Text { part: Part::Content, .. } => Within::Content,
+            State::Call(_) => Within::Call,
+            State::AfterCall { .. } => Within::AfterCall,
+            State::Ended => Within::Ended,
         }
     }
 

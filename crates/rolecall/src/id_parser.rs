@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use rolecall_encode::{Decoder, Error};
-use rolecall_parse::{Event, OutputParser, Stop};
+use rolecall_parse::{Event, OutputParser, Stop, Within};
 
 /// Parses a model's output from token ids. The id of a control token is a marker; ordinary tokens
 /// that spell the same characters are not.
@@ -55,6 +55,11 @@ impl IdParser {
         self.decoder.append(id, &mut self.bytes)?;
         self.parser.push_bytes(&self.bytes, self.decoder.is_marker(id), sink);
         Ok(())
+    }
+
+    /// Returns the part of the turn that the output has reached.
+    pub fn within(&self) -> Within {
+        self.parser.within()
     }
 
     /// Ends the output and emits the events that were held back.

@@ -11,6 +11,7 @@
 mod format;
 mod longer;
 mod not_grown;
+mod reply_end;
 mod template;
 
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use crate::{Error, Prompt};
 
 pub use longer::Longer;
 pub use not_grown::NotGrown;
+pub use reply_end::{ReplyEnd, reply_end};
 
 /// The state of a rendering, from which a longer conversation can be rendered.
 ///

@@ -1,0 +1,61 @@
+use std::ops::Range;
+
+use crate::{Prompt, Trust};
+
+/// Where a reply ends in a prompt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplyEnd {
+    /// The end of the last text of the message.
+    pub body: usize,
+    /// The token that stops the model: the first one in the prompt's own text after the message.
+    pub stop: Option<Range<usize>>,
+    /// Whether that token belongs to the message's own turn, not to the opening of the next one.
+    pub is_own: bool,
+}
+
+/// Finds where the reply of a message ends. The reply begins at `from`; `stops` are the texts of
+/// the tokens that may stop the model.
+///
+/// Only the prompt's own text after the message's last byte, and before any text of a later
+/// message, is searched, so what messages spell does not matter.
+pub fn reply_end(prompt: &Prompt, message: usize, from: usize, stops: &[String]) -> ReplyEnd {
+    let length = prompt.text().len();
+    let from = from.min(length);
+    let (mut body, mut next) = (from, length);
+    for segment in prompt.segments_in(from..length) {
+        match segment.origin.message() {
+            Some(own) if own == message => body = segment.start + segment.text.len(),
+            Some(other) if other > message => {
+                next = segment.start;
+                break;
+            }
+            _ => {}
+        }
+    }
+    let stop = first_stop(prompt, body..next.max(body), stops);
+    let turns = prompt.turns();
+    let turn = turns.iter().rposition(|turn| turn.start <= body).filter(|at| turns[*at].message == Some(message));
+    let turn_end = turn.map_or(next, |at| prompt.turn_span(at).end);
+    let is_own = stop.as_ref().is_none_or(|stop| stop.end <= turn_end);
+    let text = prompt.text();
+    let is_first = |stop: &Range<usize>| {
+        let between = text.get(turn_end.max(body)..stop.start);
+        between.is_none_or(|between| between.trim().is_empty())
+    };
+    // In the opening of the next turn, only its first token stops the model.
+    let stop = stop.filter(|stop| is_own || is_first(stop));
+    ReplyEnd { body, stop, is_own }
+}
+
+/// Returns the stop token that ends first in text that the template itself wrote.
+fn first_stop(prompt: &Prompt, range: Range<usize>, stops: &[String]) -> Option<Range<usize>> {
+    let text = prompt.text().get(range.clone())?;
+    let is_written =
+        |found: &Range<usize>| prompt.stretches(found.clone()).iter().all(|(_, trust)| *trust == Trust::Written);
+    let each = stops.iter().filter(|stop| !stop.is_empty()).filter_map(|stop| {
+        let found = text.match_indices(stop.as_str());
+        let mut found = found.map(|(at, _)| range.start + at..range.start + at + stop.len());
+        found.find(is_written)
+    });
+    each.min_by_key(|found| (found.end, std::cmp::Reverse(found.start)))
+}
