@@ -6,6 +6,7 @@ use rolecall_render::TemplateError;
 use rolecall_tokenizer as tokenizer;
 
 use crate::identify::FileError;
+use crate::session::SessionError;
 use crate::template::{NamedTemplate, NoChoice};
 
 /// An error between a request and its token ids.
@@ -74,6 +75,8 @@ pub enum Error {
     File(FileError),
     /// No grammar can be made for the request.
     Grammar(rolecall_grammar::Error),
+    /// A session cannot do this.
+    Session(SessionError),
 }
 
 impl Error {
@@ -95,6 +98,7 @@ impl Error {
             Error::Tokenizer { error, .. } => error.code(),
             Error::File(error) => error.code(),
             Error::Grammar(error) => error.code(),
+            Error::Session(error) => error.code(),
         }
     }
 
@@ -135,6 +139,7 @@ impl Error {
             Error::Tokenizer { error, .. } => Some(error.help().into()),
             Error::File(error) => Some(error.help()),
             Error::Grammar(error) => Some(error.help()),
+            Error::Session(error) => Some(error.help().into()),
         }
     }
 }
@@ -169,6 +174,7 @@ impl fmt::Display for Error {
             Error::Tokenizer { path, error } => write!(f, "{}: {error}", path.display()),
             Error::File(error) => write!(f, "{error}"),
             Error::Grammar(error) => write!(f, "{error}"),
+            Error::Session(error) => write!(f, "{error}"),
         }
     }
 }
@@ -185,6 +191,7 @@ impl std::error::Error for Error {
             Error::Tokenizer { error, .. } => Some(error),
             Error::File(error) => Some(error),
             Error::Grammar(error) => Some(error),
+            Error::Session(error) => Some(error),
             Error::UnknownFormat { .. }
             | Error::NoFormat
             | Error::MisspeltSwitch { .. }
@@ -222,5 +229,11 @@ impl From<rolecall_render::Error> for Error {
 impl From<rolecall_encode::Error> for Error {
     fn from(error: rolecall_encode::Error) -> Error {
         Error::Encode(error)
+    }
+}
+
+impl From<SessionError> for Error {
+    fn from(error: SessionError) -> Error {
+        Error::Session(error)
     }
 }

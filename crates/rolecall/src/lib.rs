@@ -99,6 +99,7 @@
 //! | [`loss`] | which bytes and tokens of a training text carry loss |
 //! | [`training`] | samples for a trainer: ids with loss weights, truncated, split and packed |
 //! | [`explain`], [`mod@diff`], [`roundtrip`] | explaining a prompt; comparing formats and models; checking that rendered messages parse back |
+//! | [`session`] | a conversation that grows: only new ids, sampled ids kept, loss weights of a rollout |
 //! | [`stability`] | whether a new message changes what was already rendered |
 //! | [`answer`] | the results of all of these as JSON |
 //! | [`gguf`] | the metadata of GGUF files |
@@ -126,6 +127,7 @@ pub mod identify;
 pub mod loss;
 pub mod model;
 pub mod roundtrip;
+pub mod session;
 pub mod stability;
 mod template_files;
 mod templates;

@@ -6,6 +6,7 @@ use rolecall_conversation::json::{self, Layout};
 use rolecall_conversation::{Conversation, Json, Message, Role};
 use rolecall_render::{FinalStop, Loss, LossPolicy, Written, loss_by_format, loss_by_template};
 
+use super::Model;
 use super::prompt::{ModelPrompt, Speaker};
 use super::templates::Chosen;
 use crate::Error;
@@ -42,7 +43,7 @@ impl ModelPrompt {
             }
             Speaker::Template(chosen) => {
                 let options = Chosen::options(&self.model.settings.of(&self.request)?);
-                let stops = self.reply_stops(chosen)?;
+                let stops = self.model.reply_stops(chosen)?;
                 loss_by_template(&self.prompt, conversation, &chosen.template, &options, &stops, policy)
             }
         };
@@ -119,22 +120,24 @@ impl ModelPrompt {
             None => Ok(self.model.stops()?.into_iter().map(|stop| stop.text).find(|text| !text.is_empty())),
         }
     }
+}
 
+impl Model {
     /// Returns the texts of the tokens that may stop the model: those with which its template ends
     /// turns, and those that the model's files name.
-    fn reply_stops(&self, chosen: &Chosen) -> Result<Arc<[String]>, Error> {
-        chosen.templates.stops(chosen.named, &self.model.settings, || self.find_stops(chosen))
+    pub(super) fn reply_stops(&self, chosen: &Chosen) -> Result<Arc<[String]>, Error> {
+        chosen.templates.stops(chosen.named, &self.settings, || self.find_stops(chosen))
     }
 
     fn find_stops(&self, chosen: &Chosen) -> Result<Vec<String>, Error> {
         let tokens = chosen.template.tokens().iter().filter(|(name, _)| name == "eos_token");
         let mut stops: Vec<String> = tokens.map(|(_, token)| token.clone()).collect();
         // A template whose layouts cannot be inferred has at least the tokens that files name.
-        if let Ok(layouts) = self.model.shared.replies.layouts(&chosen.template) {
+        if let Ok(layouts) = self.shared.replies.layouts(&chosen.template) {
             stops.extend(closers(&layouts));
         }
         if !chosen.templates.is_carried {
-            stops.extend(self.model.stops()?.into_iter().map(|stop| stop.text));
+            stops.extend(self.stops()?.into_iter().map(|stop| stop.text));
         }
         stops.retain(|stop| !stop.is_empty());
         stops.sort_unstable();

@@ -17,6 +17,7 @@ pub(crate) mod explain;
 mod loss;
 mod prompt;
 mod replies;
+pub(crate) mod session;
 mod settings;
 mod stability;
 mod templates;

@@ -203,7 +203,7 @@ impl Chosen {
 }
 
 /// Adds to an error the template that raised it.
-fn refused(named: &NamedTemplate, error: rolecall_render::Error) -> Error {
+pub(super) fn refused(named: &NamedTemplate, error: rolecall_render::Error) -> Error {
     match error {
         rolecall_render::Error::Template { error, message } => {
             Error::Template { template: Box::new(named.clone()), error, message, as_wanted: false }

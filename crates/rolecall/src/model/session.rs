@@ -1,0 +1,230 @@
+//! What a session needs of its model.
+
+use std::sync::Arc;
+
+use rolecall_conversation::Conversation;
+use rolecall_encode::{Decoder, Encoder};
+use rolecall_format::{Codec, Field, Format, Op, Slot};
+use rolecall_openai::Request;
+use rolecall_parse::{OutputParser, ParseOptions, Reply};
+use rolecall_render::growth::{Grown, Growth, Longer, NotGrown};
+use rolecall_render::jinja::Spot;
+use rolecall_render::stability::Speaker as Renders;
+use rolecall_render::{CallForm, Options, Prompt, TemplateOptions};
+
+use super::prompt::{Speaker, offered_tools};
+use super::templates::{Chosen, Templates, refused};
+use super::{Model, Purpose};
+use crate::Error;
+use crate::parse::IdParser;
+
+/// A model with everything of a request except its messages, resolved once.
+pub(crate) struct Setup {
+    pub model: Model,
+    /// The request without its messages.
+    pub request: Request,
+    pub encoder: Arc<Encoder>,
+    pub decoder: Arc<Decoder>,
+    /// The texts of the tokens that may stop the model, and the ids of those that are tokens.
+    pub stops: Arc<[String]>,
+    pub stop_ids: Vec<u32>,
+    /// Stop ids that the layouts of a reply also read, so that the parser decides what they mean.
+    pub read_stops: Vec<u32>,
+    /// The marker that closes reasoning.
+    pub reasoning_end: Option<String>,
+    speaker: Speaker,
+    options: Opened,
+    reply: Arc<Reply>,
+    tools: Vec<rolecall_conversation::Tool>,
+    /// The conversation without messages, with and without a generation prompt.
+    frames: [Conversation; 2],
+}
+
+enum Opened {
+    Format(Options),
+    Template(TemplateOptions),
+}
+
+impl Setup {
+    /// Resolves a request without its messages.
+    pub fn new(model: &Model, mut request: Request) -> Result<Setup, Error> {
+        request.conversation.messages.clear();
+        request.conversation.continue_final_message = false;
+        let mut settings = model.settings.of(&request)?;
+        // One clock for the whole session.
+        settings.now = settings.time();
+        // What the parser returns is passed in the form that the template writes correctly.
+        settings.tool_calls = CallForm::AsWanted;
+        let carried = Templates::of_request(&request)?.map(Arc::new);
+        let speaker = model.speaker(&request, carried, &settings, Purpose::Answer)?;
+        model.unread(&request, &settings, &speaker)?;
+        let writer = model.writer(&speaker)?;
+        let encoder = model.shared.encoders.encoder(&writer, settings.bos.add(), settings.protect)?;
+        let decoder = model.decoder()?;
+        let reply = model.reply_by(&speaker, settings.spelling(), Some(&decoder))?;
+        let layouts = model.layouts_by(&speaker)?;
+        let stops = model.stops_of(&speaker)?;
+        let tokenizer = model.tokenizer()?;
+        let mut stop_ids: Vec<u32> = stops.iter().filter_map(|stop| tokenizer.token_id(stop)).collect();
+        if matches!(speaker, Speaker::Format { .. }) || model.templates().is_some() {
+            stop_ids.extend(model.stop_ids()?);
+        }
+        stop_ids.sort_unstable();
+        stop_ids.dedup();
+        let texts = layout_texts(&layouts);
+        let is_read = |id: &u32| {
+            tokenizer.token_text(*id).is_some_and(|text| texts.iter().any(|literal| literal.contains(&text)))
+        };
+        let read_stops = stop_ids.iter().copied().filter(is_read).collect();
+        let options = match &speaker {
+            Speaker::Format { .. } => Opened::Format(settings.of_format()),
+            Speaker::Template(_) => Opened::Template(Chosen::options(&settings)),
+        };
+        let tools = offered_tools(&request);
+        let frame = |generates| Conversation { add_generation_prompt: Some(generates), ..request.conversation.clone() };
+        let frames = [frame(false), frame(true)];
+        let reasoning_end = reasoning_end(&layouts);
+        Ok(Setup {
+            model: model.clone(),
+            request,
+            encoder,
+            decoder,
+            stops,
+            stop_ids,
+            read_stops,
+            reasoning_end,
+            speaker,
+            options,
+            reply,
+            tools,
+            frames,
+        })
+    }
+
+    /// Returns the conversation without messages.
+    pub fn frame(&self, generates: bool) -> &Conversation {
+        &self.frames[usize::from(generates)]
+    }
+
+    fn renders(&self) -> Result<Renders<'_>, Error> {
+        Ok(match (&self.speaker, &self.options) {
+            (Speaker::Template(chosen), Opened::Template(options)) => Renders::Template(&chosen.template, options),
+            (speaker, Opened::Format(options)) => {
+                Renders::Format(self.model.format_of(speaker).ok_or(Error::NoFormat)?, options)
+            }
+            (_, Opened::Template(_)) => return Err(Error::NoFormat),
+        })
+    }
+
+    /// Renders a whole conversation.
+    pub fn render(&self, conversation: &Conversation) -> Result<(Prompt, Option<Growth>), Error> {
+        self.renders()?.render_growing(conversation).map_err(|error| self.refused(error))
+    }
+
+    /// Renders the end of a longer conversation.
+    pub fn grow(&self, growth: &Growth, longer: &Longer<'_>) -> Result<Grown, NotGrown> {
+        match self.renders() {
+            Ok(renders) => renders.grow(growth, longer),
+            Err(_) => Err(NotGrown::Failed),
+        }
+    }
+
+    /// Returns the place in the template that writes a byte of a conversation's prompt.
+    pub fn spot_at(&self, conversation: &Conversation, byte: usize) -> Option<Spot> {
+        self.renders().ok()?.spot_at(conversation, byte)
+    }
+
+    fn refused(&self, error: rolecall_render::Error) -> Error {
+        match &self.speaker {
+            Speaker::Template(chosen) => refused(chosen.named(), error),
+            Speaker::Format { .. } => error.into(),
+        }
+    }
+
+    /// Returns a parser for the ids of a reply. `tail` is the end of the prompt.
+    pub fn reader(&self, tail: &str) -> IdParser {
+        let options =
+            ParseOptions { tools: self.tools.clone(), prompt_tail: tail.to_owned(), ..ParseOptions::default() };
+        IdParser::new(OutputParser::new(&self.reply, options), Arc::clone(&self.decoder))
+    }
+}
+
+impl Model {
+    /// Returns the texts of the tokens that may stop the replies of a speaker.
+    fn stops_of(&self, speaker: &Speaker) -> Result<Arc<[String]>, Error> {
+        match speaker {
+            Speaker::Template(chosen) => self.reply_stops(chosen),
+            Speaker::Format { .. } => {
+                let format = self.format_of(speaker).ok_or(Error::NoFormat)?;
+                let ends = format.controls.iter().filter(|control| control.ends_turn);
+                let mut stops: Vec<String> = ends.flat_map(|end| end.texts().map(str::to_owned)).collect();
+                stops.extend(format.generation.stop.iter().cloned());
+                stops.retain(|stop| !stop.is_empty());
+                stops.sort_unstable();
+                stops.dedup();
+                Ok(stops.into())
+            }
+        }
+    }
+}
+
+/// Returns the literal texts of a reply's layouts.
+fn layout_texts(layouts: &Format) -> Vec<String> {
+    let slots = [Slot::Assistant, Slot::AssistantLast, Slot::AssistantWithCalls, Slot::Call];
+    let mut texts = Vec::new();
+    for layout in slots.into_iter().filter_map(|slot| layouts.layout(slot)) {
+        collect_texts(layout.ops(), layouts, &mut texts);
+    }
+    texts
+}
+
+fn collect_texts(ops: &[Op], format: &Format, texts: &mut Vec<String>) {
+    for op in ops {
+        match op {
+            Op::Literal(text) => texts.push(text.clone()),
+            Op::Control(id) => texts.extend(format.control(*id).texts().map(str::to_owned)),
+            Op::Group(ops) => collect_texts(ops, format, texts),
+            _ => {}
+        }
+    }
+}
+
+/// Returns the marker that a layout writes directly after the reasoning.
+fn reasoning_end(layouts: &Format) -> Option<String> {
+    let slots = [Slot::Assistant, Slot::AssistantWithCalls, Slot::AssistantLast];
+    slots.into_iter().find_map(|slot| after_reasoning(layouts.layout(slot)?.ops(), layouts))
+}
+
+fn after_reasoning(ops: &[Op], format: &Format) -> Option<String> {
+    let is_reasoning =
+        |op: &Op| matches!(op, Op::Hole { field: Field::Reasoning, codec, .. } if *codec != Codec::Present);
+    for (at, op) in ops.iter().enumerate() {
+        if let Op::Group(inner) = op
+            && let Some(found) = after_reasoning(inner, format)
+        {
+            return Some(found);
+        }
+        let follows = || ops.get(at + 1);
+        let marker = match (is_reasoning(op), follows()) {
+            (true, Some(Op::Literal(text))) => first_marker(text),
+            (true, Some(Op::Control(id))) => format.control(*id).text.clone(),
+            _ => continue,
+        };
+        return Some(marker).filter(|marker| !marker.is_empty());
+    }
+    None
+}
+
+/// Returns the first word of a text in brackets, or else the text without white space around it.
+fn first_marker(text: &str) -> String {
+    let text = text.trim();
+    let closes = |open: char| match open {
+        '<' => Some('>'),
+        '[' => Some(']'),
+        _ => None,
+    };
+    match text.chars().next().and_then(closes).and_then(|close| text.find(close)) {
+        Some(end) => text[..=end].to_owned(),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,96 @@
+//! Taking the ids that a model sampled.
+
+use std::sync::Arc;
+
+use rolecall_parse::{Reading, Within};
+
+use super::line::Run;
+use super::reply::message_of;
+use super::{Author, Finish, Part, Reply, Session, SessionError, SessionNote};
+use crate::Error;
+
+impl Session {
+    /// Takes the ids that the model sampled, unchanged, and parses them.
+    ///
+    /// Ids outside the vocabulary are refused.
+    pub fn accept(&mut self, ids: &[u32], finish: Finish) -> Result<Reply, Error> {
+        let Some(sent) = self.sent.as_ref().filter(|_| self.is_open) else { return Err(SessionError::NotOpen.into()) };
+        let setup = &self.setup;
+        let message = self.line.messages();
+        let mut run = Run { stock: sent.end(), reply: Some(message), ..Run::default() };
+        let mut reader = setup.reader(sent.tail());
+        let mut reading = Reading::default();
+        let mut stop = None;
+        let mut last = reader.within();
+        let mut bytes = Vec::new();
+        for (at, id) in ids.iter().enumerate() {
+            bytes.clear();
+            setup.decoder.append(*id, &mut bytes)?;
+            if stop.is_some() {
+                run.push(*id, &bytes, Author::Sampled, Some(message), Part::AfterStop, 0.0);
+                continue;
+            }
+            let is_stop = setup.stop_ids.contains(id);
+            let mut part = Part::Stop;
+            if is_stop && !setup.read_stops.contains(id) {
+                stop = Some(at);
+            } else {
+                reader.push(*id, &mut |event| reading.add(&event))?;
+                let within = reader.within();
+                let goes_on = matches!(within, Within::AfterCall | Within::Opening | Within::Call);
+                if within == Within::Ended || (is_stop && !goes_on) {
+                    stop = Some(at);
+                } else {
+                    part = part_between(last, within);
+                    last = within;
+                }
+            }
+            run.push(*id, &bytes, Author::Sampled, Some(message), part, 1.0);
+        }
+        let end = if stop.is_some() { Finish::Stop } else { finish };
+        reader.finish(end.as_stop(), &mut |event| reading.add(&event));
+        let in_reasoning = last == Within::Reasoning;
+        let (said, is_cut) = message_of(&reading);
+        let mut notes = Vec::new();
+        if in_reasoning && stop.is_some() {
+            notes.push(SessionNote::StopInReasoning);
+        }
+        if is_cut {
+            notes.push(SessionNote::CutCall);
+        }
+        let text_end = stop.map_or(run.bytes.len(), |at| run.text_of(at).start);
+        let said = Arc::new(said);
+        run.messages.push(Arc::clone(&said));
+        let reply = Reply {
+            message,
+            said,
+            reading,
+            stop: stop.map(|at| ids[at]),
+            is_unfinished: stop.is_none() && (finish != Finish::Stop || in_reasoning || is_cut),
+            in_reasoning,
+            notes,
+            text: run.bytes[..text_end].to_vec(),
+            stop_text: stop.map(|at| run.bytes[run.text_of(at)].to_vec()).unwrap_or_default(),
+            after: stop.map(|at| ids[at + 1..].to_vec()).unwrap_or_default(),
+            is_closed: false,
+        };
+        self.line.push(run);
+        self.is_open = false;
+        self.reply = Some(Arc::new(reply.clone()));
+        Ok(reply)
+    }
+}
+
+/// Returns the part of a reply that an id belongs to, by where the output was before and after it.
+fn part_between(before: Within, after: Within) -> Part {
+    let is = |within: Within| before == within || after == within;
+    if is(Within::Reasoning) {
+        Part::Reasoning
+    } else if is(Within::Call) || is(Within::AfterCall) {
+        Part::Calls
+    } else if is(Within::Content) {
+        Part::Content
+    } else {
+        Part::Frame
+    }
+}

@@ -1,0 +1,96 @@
+//! Ending replies that the model did not finish.
+
+use std::sync::Arc;
+
+use rolecall_tokenizer::TextPlace;
+
+use super::line::Run;
+use super::stock::Next;
+use super::{Author, Delta, Part, Proof, Reply, Session, SessionNote};
+use crate::Error;
+
+impl Session {
+    /// Ends an unfinished reply: writes what closes open reasoning, and then the token with which
+    /// the template ends the turn. These ids carry no loss. A call that was cut off is not
+    /// completed. Without an unfinished reply, nothing happens.
+    pub fn close(&mut self) -> Result<Delta, Error> {
+        if !self.needs_closing() {
+            return Ok(self.delta_since(self.len(), Proof::Closing, Vec::new()));
+        }
+        let next = match &self.next {
+            Some(next) => Arc::clone(next),
+            None => Arc::new(self.alone()?),
+        };
+        self.close_in(&next)
+    }
+
+    fn needs_closing(&self) -> bool {
+        self.reply.as_ref().is_some_and(|reply| reply.is_unfinished && !reply.is_closed)
+    }
+
+    /// Renders the conversation up to the last reply, or opened again where a template refuses to
+    /// end with a reply.
+    fn alone(&self) -> Result<Next, Error> {
+        let reply = self.reply.as_ref().map_or(0, |reply| reply.message);
+        let stock = self.render(&[], false).or_else(|_| self.render(&[], true))?;
+        let opened = self.sent.as_ref().map_or(0, |sent| sent.end()).max(stock.start);
+        let end = stock.reply_end(reply, opened, &self.setup.stops);
+        let reply = Some((Some(opened), end));
+        Ok(Next { stock: Arc::new(stock), base: opened, reply, rewrite: None, proof: Proof::Closing })
+    }
+
+    /// Closes an unfinished reply as a rendering does.
+    pub(super) fn close_in(&mut self, next: &Next) -> Result<Delta, Error> {
+        let keep = self.len();
+        let (closing, notes) = self.closing(next)?;
+        if let Some(closing) = closing
+            && let Some(reply) = &mut self.reply
+        {
+            self.line.push(closing);
+            let mut closed = Reply::clone(reply);
+            closed.is_closed = true;
+            *reply = Arc::new(closed);
+        }
+        Ok(self.delta_since(keep, Proof::Closing, notes))
+    }
+
+    /// Returns the ids that close an unfinished reply.
+    pub(super) fn closing(&self, next: &Next) -> Result<(Option<Run>, Vec<SessionNote>), Error> {
+        if !self.needs_closing() {
+            return Ok((None, Vec::new()));
+        }
+        let Some(reply) = &self.reply else { return Ok((None, Vec::new())) };
+        let message = Some(reply.message);
+        let stop = next.reply.as_ref().filter(|(_, end)| end.is_own).and_then(|(_, end)| end.stop.clone());
+        let stock = &next.stock;
+        let at = stop.as_ref().map_or(stock.end(), |stop| stop.start);
+        let mut run = Run { stock: at, ..Run::default() };
+        let tokenizer = self.setup.encoder.tokenizer();
+        if reply.in_reasoning
+            && let Some(marker) = &self.setup.reasoning_end
+        {
+            match tokenizer.token_id(marker) {
+                Some(id) => run.push(id, marker.as_bytes(), Author::Closing, message, Part::Frame, 0.0),
+                None => {
+                    let mut tokens = Vec::new();
+                    tokenizer
+                        .encode_ordinary(marker, TextPlace::Inside, &mut tokens)
+                        .map_err(rolecall_encode::Error::from)?;
+                    for token in tokens {
+                        let bytes = &marker.as_bytes()[token.start..token.end];
+                        run.push(token.id, bytes, Author::Closing, message, Part::Frame, 0.0);
+                    }
+                }
+            }
+        }
+        if let Some(stop) = stop {
+            let range = stop.start - stock.start..stop.end - stock.start;
+            for token in self.setup.encoder.encode_part(&stock.prompt, range)?.tokens {
+                let bytes = &stock.prompt.text().as_bytes()[token.start..token.end];
+                run.push(token.id, bytes, Author::Closing, message, Part::Stop, 0.0);
+            }
+        }
+        let notes = vec![SessionNote::Closed { ids: run.ids.len() }];
+        Ok((Some(run), notes))
+    }
+}

@@ -1,0 +1,154 @@
+//! Sessions: a conversation that grows, with only its new ids, and with sampled ids kept.
+//!
+//! A [`Session`] holds the ids that an engine has processed. [`plan`](Session::plan) shows what new
+//! messages change, [`append`](Session::append) takes them, [`open`](Session::open) returns the ids
+//! that the engine processes next, and [`accept`](Session::accept) takes the ids that it sampled.
+//! Each operation that adds ids returns a [`Delta`]: how many ids stay, which are new, who wrote
+//! them, and how the ids before were shown to be unchanged.
+//!
+//! The submodules: `line` holds the ids, shared by forks; `stock` renders the conversation and
+//! compares it with what was sent; `turn` has the operations of a turn; `close` ends unfinished
+//! replies; `rewrite` replaces what a template rewrites; `label` says who wrote an id. Start reading
+//! at [`Session::open`].
+
+mod accept;
+mod close;
+mod delta;
+mod error;
+mod label;
+mod line;
+mod plan;
+mod reply;
+mod rewrite;
+mod segment;
+mod stock;
+mod turn;
+
+use std::sync::Arc;
+
+use rolecall_conversation::Message;
+use rolecall_openai::Request;
+
+use crate::model::session::Setup;
+use crate::{Error, Model};
+use line::Line;
+use stock::{Next, Stock};
+
+pub use delta::{Delta, Proof, SessionNote};
+pub use error::SessionError;
+pub use plan::{OnRewrite, Plan, Rewrite};
+pub use reply::{Finish, Reply};
+pub use segment::{Author, Part, Segment};
+
+/// A conversation with a model as the ids that an engine has processed.
+///
+/// A clone is a fork: it shares all ids, and its cost does not depend on their number. An operation
+/// that returns an error leaves the session as it was.
+#[derive(Clone)]
+pub struct Session {
+    setup: Arc<Setup>,
+    line: Line,
+    /// The first messages.
+    head: Arc<[Arc<Message>]>,
+    /// Messages without ids yet.
+    pending: Vec<Arc<Message>>,
+    /// The rendering whose end was sent last.
+    sent: Option<Arc<Stock>>,
+    /// The reply since then.
+    reply: Option<Arc<Reply>>,
+    /// The rendering with the pending messages.
+    next: Option<Arc<Next>>,
+    /// Whether a reply is awaited.
+    is_open: bool,
+    /// The ids that were replaced.
+    branches: Vec<Line>,
+}
+
+/// The number of first messages that a rendering may look back to.
+const HEAD: usize = 4;
+
+impl Model {
+    /// Begins a session. The request's messages are pending until [`Session::open`].
+    pub fn session(&self, mut request: Request) -> Result<Session, Error> {
+        if request.conversation.continue_final_message {
+            return Err(SessionError::Continues.into());
+        }
+        let messages = std::mem::take(&mut request.conversation.messages);
+        let setup = Arc::new(Setup::new(self, request)?);
+        let mut session = Session {
+            setup,
+            line: Line::default(),
+            head: Arc::from([]),
+            pending: Vec::new(),
+            sent: None,
+            reply: None,
+            next: None,
+            is_open: false,
+            branches: Vec::new(),
+        };
+        session.add(messages.into_iter().map(Arc::new));
+        Ok(session)
+    }
+}
+
+impl Session {
+    /// Returns the number of ids.
+    pub fn len(&self) -> usize {
+        self.line.len()
+    }
+
+    /// Reports whether nothing was sent yet.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns all ids.
+    pub fn ids(&self) -> Vec<u32> {
+        self.line.ids()
+    }
+
+    /// Returns the text of all ids. Sampled ids need not be valid UTF-8.
+    pub fn bytes(&self) -> Vec<u8> {
+        self.line.bytes()
+    }
+
+    /// Returns who wrote each run of ids.
+    pub fn segments(&self) -> Vec<Segment> {
+        self.line.segments()
+    }
+
+    /// Returns all messages, those without ids included.
+    pub fn messages(&self) -> Vec<Arc<Message>> {
+        let mut messages = self.line.all_messages();
+        messages.extend(self.pending.iter().cloned());
+        messages
+    }
+
+    /// Reports whether a reply is awaited.
+    pub fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    /// Returns the last reply, if no new turn was opened since.
+    pub fn reply(&self) -> Option<&Reply> {
+        self.reply.as_deref()
+    }
+
+    /// Returns the ids of each branch that was replaced, in order.
+    pub fn branches(&self) -> impl Iterator<Item = Vec<u32>> {
+        self.branches.iter().map(Line::ids)
+    }
+
+    fn add(&mut self, messages: impl IntoIterator<Item = Arc<Message>>) {
+        self.pending.extend(messages);
+        if self.head.len() < HEAD && self.line.messages() <= self.head.len() {
+            let missing = self.pending.iter().skip(self.head.len() - self.line.messages().min(self.head.len()));
+            let head = self.head.iter().chain(missing).take(HEAD).cloned();
+            self.head = head.collect();
+        }
+    }
+
+    fn next_index(&self) -> usize {
+        self.line.messages() + self.pending.len()
+    }
+}

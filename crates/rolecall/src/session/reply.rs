@@ -1,0 +1,118 @@
+use std::sync::Arc;
+
+use rolecall_conversation::{Message, object};
+use rolecall_parse::{ParsedCall, Reading, Stop};
+use rolecall_render::growth::ReplyEnd;
+
+use super::SessionNote;
+use super::stock::Stock;
+use crate::answer::to_message;
+
+/// Why the engine ended a reply.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Finish {
+    /// The model stopped. The ids may or may not include the token that stopped it.
+    #[default]
+    Stop,
+    /// The engine reached its token limit.
+    Length,
+    /// The caller aborted.
+    Abort,
+}
+
+impl Finish {
+    pub(super) fn as_stop(self) -> Stop {
+        match self {
+            Finish::Stop => Stop::End,
+            Finish::Length => Stop::Length,
+            Finish::Abort => Stop::Abort,
+        }
+    }
+}
+
+/// A reply that a session accepted.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    /// The index of the message in the session.
+    pub message: usize,
+    /// The message, as the next rendering receives it.
+    pub said: Arc<Message>,
+    /// Everything that was parsed.
+    pub reading: Reading,
+    /// The id that stopped the model, if the ids include it.
+    pub stop: Option<u32>,
+    /// Whether the reply has no end. [`Session::close`](super::Session::close) writes one; so does
+    /// the next `append` or `open`.
+    pub is_unfinished: bool,
+    /// Whether the reply ended inside its reasoning.
+    pub in_reasoning: bool,
+    /// What the caller should know.
+    pub notes: Vec<SessionNote>,
+    /// The text of the ids before the stop token.
+    pub(super) text: Vec<u8>,
+    /// The text of the stop token.
+    pub(super) stop_text: Vec<u8>,
+    /// The ids after the stop token.
+    pub(super) after: Vec<u32>,
+    /// Whether the session closed it.
+    pub(super) is_closed: bool,
+}
+
+impl Reply {
+    /// Returns the byte of a stock prompt up to which the reply is sent. `opened` is where it
+    /// begins, if the prompt opens it as the session did.
+    pub(super) fn sent_until(&self, end: &ReplyEnd, stock: &Stock, opened: Option<usize>) -> usize {
+        match &end.stop {
+            Some(stop) if self.stop.is_some() => {
+                let text = stock.text_from(stop.start);
+                let is_same = text.as_bytes().starts_with(&self.stop_text);
+                if end.is_own || is_same { stop.end } else { stop.start }
+            }
+            Some(stop) if self.is_closed && end.is_own => stop.end,
+            Some(stop) => stop.start,
+            None => match opened.filter(|opened| stock.text_from(*opened).as_bytes().starts_with(&self.text)) {
+                Some(opened) => (opened + self.text.len()).max(end.body),
+                None => end.body,
+            },
+        }
+    }
+
+    /// Reports whether a stock prompt writes the reply as the model did.
+    pub(super) fn is_written(&self, stock: &Stock, opened: usize, end: &ReplyEnd) -> bool {
+        let text = stock.text_from(opened);
+        let Some(rest) = text.as_bytes().strip_prefix(&self.text[..]) else { return false };
+        let until = end.stop.as_ref().map_or(end.body, |stop| stop.start);
+        let rest = until.saturating_sub(opened + self.text.len()).min(rest.len());
+        opened + self.text.len() >= end.body && text.as_bytes()[self.text.len()..][..rest].trim_ascii().is_empty()
+    }
+
+    /// Compares the token that stopped the model with the one that a stock prompt writes.
+    pub(super) fn stop_note(&self, end: &ReplyEnd, stock: &Stock) -> Option<SessionNote> {
+        let stop = end.stop.as_ref().filter(|_| self.stop.is_some())?;
+        let expected = stock.text_from(stop.start).get(..stop.len())?.to_owned();
+        let found = String::from_utf8_lossy(&self.stop_text).into_owned();
+        if found == expected {
+            return None;
+        }
+        Some(match end.is_own {
+            true => SessionNote::OtherStop { found, expected },
+            false => SessionNote::Contradicted { found, expected },
+        })
+    }
+}
+
+/// Converts a reading to a message. Calls that were cut off are left out.
+pub(super) fn message_of(reading: &Reading) -> (Message, bool) {
+    let is_whole = |call: &ParsedCall| match call {
+        ParsedCall::Function { whole, .. } | ParsedCall::Code { whole, .. } => *whole,
+    };
+    let cut = reading.calls.iter().any(|call| !is_whole(call));
+    let mut whole = reading.clone();
+    whole.calls.retain(is_whole);
+    let message = to_message(&whole).or_else(|_| {
+        whole.calls.clear();
+        to_message(&whole)
+    });
+    let plain = || Message::from_object(object! { "role" => "assistant", "content" => reading.content.as_str() });
+    (message.or_else(|_| plain()).unwrap_or_else(|_| Message::assistant("")), cut)
+}

@@ -1,0 +1,221 @@
+//! The stock rendering of a session's conversation, and how it compares with what was sent.
+
+use std::sync::Arc;
+
+use rolecall_conversation::{Conversation, Message};
+use rolecall_render::Prompt;
+use rolecall_render::growth::{Growth, Longer, NotGrown, ReplyEnd, reply_end};
+
+use super::reply::Reply;
+use super::{Proof, Rewrite, Session};
+use crate::Error;
+
+/// A stock rendering, or its end.
+#[derive(Clone, Debug)]
+pub(super) struct Stock {
+    /// The byte of the whole prompt at which `prompt` begins.
+    pub start: usize,
+    pub prompt: Prompt,
+    pub growth: Option<Growth>,
+    /// The number of messages.
+    pub count: usize,
+    /// Why it was rendered as a whole, if it was.
+    pub whole: Option<NotGrown>,
+}
+
+/// The rendering of a longer conversation, compared with what was sent.
+#[derive(Clone, Debug)]
+pub(super) struct Next {
+    pub stock: Arc<Stock>,
+    /// The byte of the whole prompt up to which it is sent, if no reply was accepted since.
+    pub base: usize,
+    /// Where the last reply begins, if that is known, and where it ends.
+    pub reply: Option<(Option<usize>, ReplyEnd)>,
+    pub rewrite: Option<Rewrite>,
+    pub proof: Proof,
+}
+
+impl Next {
+    /// Returns the byte of the whole prompt from which on it is not sent yet.
+    pub fn from(&self, reply: Option<&Reply>) -> usize {
+        match (reply, &self.reply) {
+            (Some(reply), Some((opened, end))) => reply.sent_until(end, &self.stock, *opened),
+            _ => self.base,
+        }
+    }
+}
+
+impl Stock {
+    /// Returns the end of the whole prompt.
+    pub fn end(&self) -> usize {
+        self.start + self.prompt.text().len()
+    }
+
+    /// Returns the text from a byte of the whole prompt on.
+    pub fn text_from(&self, byte: usize) -> &str {
+        byte.checked_sub(self.start).and_then(|at| self.prompt.text().get(at..)).unwrap_or_default()
+    }
+
+    /// Returns the part after which only the template's own text follows: the generation prompt.
+    pub fn tail(&self) -> &str {
+        let text = self.prompt.text();
+        let said = self.prompt.segments().filter(|segment| !segment.origin.is_format()).last();
+        said.map_or(text, |said| &text[said.start + said.text.len()..])
+    }
+
+    /// Finds the end of a message's reply. Positions are those of the whole prompt.
+    pub fn reply_end(&self, message: usize, from: usize, stops: &[String]) -> ReplyEnd {
+        let end = reply_end(&self.prompt, message, from.saturating_sub(self.start), stops);
+        ReplyEnd {
+            body: end.body + self.start,
+            stop: end.stop.map(|stop| stop.start + self.start..stop.end + self.start),
+            is_own: end.is_own,
+        }
+    }
+
+    /// Returns the byte of the whole prompt at which a message's own text begins.
+    fn message_start(&self, message: usize) -> Option<usize> {
+        let own = self.prompt.segments().find(|segment| segment.origin.message() == Some(message));
+        let own = own.map(|own| own.start);
+        let turn = || self.prompt.turns().iter().find(|turn| turn.message == Some(message)).map(|turn| turn.start);
+        own.or_else(turn).map(|at| at + self.start)
+    }
+}
+
+impl Session {
+    /// Renders the conversation of all messages up to the last `pending` ones, and those.
+    pub(super) fn render(&self, pending: &[Arc<Message>], generates: bool) -> Result<Stock, Error> {
+        let count = self.line.messages() + pending.len();
+        let mut why = None;
+        if let Some(growth) = self.sent.as_ref().and_then(|sent| sent.growth.as_ref()) {
+            match self.grow(growth, pending, generates) {
+                Ok(stock) => return Ok(stock),
+                Err(reason) => why = Some(reason),
+            }
+        }
+        let mut messages = self.line.all_messages();
+        messages.extend(pending.iter().cloned());
+        let conversation = self.conversation(messages.iter().map(|message| (**message).clone()).collect(), generates);
+        let (prompt, growth) = self.setup.render(&conversation)?;
+        let whole = Some(why.unwrap_or(NotGrown::Unsupported("nothing")));
+        Ok(Stock { start: 0, prompt, growth, count, whole })
+    }
+
+    fn grow(&self, growth: &Growth, pending: &[Arc<Message>], generates: bool) -> Result<Stock, NotGrown> {
+        let count = self.line.messages() + pending.len();
+        let mut tail = self.line.last_messages(TAIL);
+        tail.extend(pending.iter().map(Arc::as_ref));
+        let head: Vec<&Message> = self.head.iter().map(Arc::as_ref).collect();
+        let frame = self.setup.frame(generates);
+        let longer = Longer { frame, count, head: &head, tail: &tail };
+        let grown = self.setup.grow(growth, &longer)?;
+        Ok(Stock { start: grown.start, prompt: grown.prompt, growth: grown.growth, count, whole: None })
+    }
+
+    /// Returns a conversation of the session with these messages.
+    pub(super) fn conversation(&self, messages: Vec<Message>, generates: bool) -> Conversation {
+        Conversation { messages, add_generation_prompt: Some(generates), ..self.setup.request.conversation.clone() }
+    }
+
+    /// Renders the conversation with the pending messages and compares it with what was sent.
+    pub(super) fn next(&self, pending: &[Arc<Message>]) -> Result<Next, Error> {
+        let stock = Arc::new(self.render(pending, true)?);
+        let proof = match &stock.whole {
+            None => Proof::Growth { start: stock.start },
+            Some(_) if self.sent.is_none() => Proof::First,
+            Some(why) => Proof::Whole { why: Some(why.clone()) },
+        };
+        let Some(sent) = self.sent.clone() else {
+            return Ok(Next { stock, base: 0, reply: None, rewrite: None, proof });
+        };
+        let earlier = self.reaching_back(sent, &stock)?;
+        let base = earlier.start.max(stock.start);
+        let same = base + common(earlier.text_from(base), stock.text_from(base));
+        let Some(reply) = &self.reply else {
+            // Everything up to the end of the last rendering was sent.
+            let rewrite = (same < earlier.end()).then(|| self.rewrite(&earlier, &stock, same));
+            return Ok(Next { base: earlier.end().min(stock.end()), stock, reply: None, rewrite, proof });
+        };
+        if same < earlier.end() {
+            let from = stock.message_start(reply.message).unwrap_or(same).max(stock.start);
+            let end = stock.reply_end(reply.message, from, &self.setup.stops);
+            let rewrite = Some(self.rewrite(&earlier, &stock, same));
+            return Ok(Next { base: from, stock, reply: Some((None, end)), rewrite, proof });
+        }
+        let opened = earlier.end();
+        let end = stock.reply_end(reply.message, opened, &self.setup.stops);
+        let rewrite = match reply.is_written(&stock, opened, &end) {
+            true => None,
+            false => self.rewritten_reply(reply, &stock, opened, &end)?,
+        };
+        Ok(Next { base: opened, stock, reply: Some((Some(opened), end)), rewrite, proof })
+    }
+
+    /// Returns the earlier rendering from a place on that the new one includes.
+    fn reaching_back(&self, earlier: Arc<Stock>, new: &Stock) -> Result<Arc<Stock>, Error> {
+        if earlier.start <= new.start {
+            return Ok(earlier);
+        }
+        let messages = self.line.all_messages();
+        let messages = messages[..earlier.count.min(messages.len())].iter().map(|message| (**message).clone());
+        let (prompt, growth) = self.setup.render(&self.conversation(messages.collect(), true))?;
+        Ok(Arc::new(Stock { start: 0, prompt, growth, count: earlier.count, whole: None }))
+    }
+
+    /// Determines whether a reply that the model spelled in its own way is written in the same way
+    /// with and without the messages that follow it.
+    fn rewritten_reply(
+        &self,
+        reply: &Reply,
+        stock: &Arc<Stock>,
+        opened: usize,
+        end: &ReplyEnd,
+    ) -> Result<Option<Rewrite>, Error> {
+        // A template may refuse a conversation that ends with the reply.
+        let Ok(fresh) = self.render(&[], false) else { return Ok(None) };
+        let fresh_end = fresh.reply_end(reply.message, opened, &self.setup.stops);
+        let before = fresh.text_from(opened).get(..fresh_end.body.saturating_sub(opened)).unwrap_or_default();
+        let after = stock.text_from(opened).get(..end.body.saturating_sub(opened)).unwrap_or_default();
+        if before == after {
+            return Ok(None);
+        }
+        let same = opened + common(before, after);
+        Ok(Some(self.rewrite(&fresh, stock, same)))
+    }
+
+    fn rewrite(&self, earlier: &Stock, later: &Stock, byte: usize) -> Rewrite {
+        let origin = earlier.prompt.origin_at(byte.saturating_sub(earlier.start));
+        let message = origin.and_then(|origin| origin.message()).or_else(|| {
+            let at = byte.saturating_sub(earlier.start);
+            earlier.prompt.turns().iter().rfind(|turn| turn.start <= at).and_then(|turn| turn.message)
+        });
+        let messages = self.line.all_messages();
+        let messages = messages[..earlier.count.min(messages.len())].iter().map(|message| (**message).clone());
+        let conversation = self.conversation(messages.collect(), earlier.prompt.open);
+        Rewrite {
+            byte,
+            message,
+            line: self.setup.spot_at(&conversation, byte),
+            ids: self.line.len() - self.line.ids_before_stock(byte).min(self.line.len()),
+            before: start_of(earlier.text_from(byte)),
+            after: start_of(later.text_from(byte)),
+        }
+    }
+}
+
+/// The number of messages before the new ones that a rendering may look back to.
+const TAIL: usize = 4;
+
+/// Returns the length in bytes of the beginning that two texts share.
+pub(super) fn common(one: &str, other: &str) -> usize {
+    let mut same = one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
+    while !one.is_char_boundary(same) {
+        same -= 1;
+    }
+    same
+}
+
+/// Returns the first characters of a text.
+fn start_of(text: &str) -> String {
+    text.chars().take(24).collect()
+}

@@ -1,0 +1,135 @@
+//! The operations of a turn: plan, append, open.
+
+use std::sync::Arc;
+
+use rolecall_conversation::Message;
+
+use super::label::push_tokens;
+use super::line::Run;
+use super::{Author, Delta, Next, OnRewrite, Part, Plan, Proof, Session, SessionError, SessionNote};
+use crate::Error;
+
+impl Session {
+    /// Shows what appending messages would change in the ids already sent.
+    pub fn plan(&self, new: &[Message]) -> Result<Plan, Error> {
+        if self.is_open {
+            return Err(SessionError::AwaitsReply.into());
+        }
+        let new: Vec<Arc<Message>> = new.iter().cloned().map(Arc::new).collect();
+        let mut pending = self.pending.clone();
+        pending.extend(new.iter().cloned());
+        if self.line.messages() + pending.len() == 0 {
+            return Err(SessionError::NoMessages.into());
+        }
+        let next = Arc::new(self.next(&pending)?);
+        Ok(Plan { new, next, line: self.line.clone(), pending: self.pending.len() })
+    }
+
+    /// Appends the messages of a plan. They have no ids until [`open`](Self::open), because a later
+    /// message may still change their text.
+    ///
+    /// The ids of the result close an unfinished reply, or replace what the template rewrites.
+    pub fn append(&mut self, plan: Plan, on: OnRewrite) -> Result<Delta, Error> {
+        if self.is_open {
+            return Err(SessionError::AwaitsReply.into());
+        }
+        if !plan.line.is(&self.line) || plan.pending != self.pending.len() {
+            return Err(SessionError::StalePlan.into());
+        }
+        match (&plan.next.rewrite, on) {
+            (Some(rewrite), OnRewrite::Refuse) => {
+                return Err(SessionError::Rewrites(Box::new(rewrite.clone())).into());
+            }
+            (Some(_), OnRewrite::Rewrite) => return self.rewrite_to(plan),
+            _ => {}
+        }
+        let mut delta = self.close_in(&plan.next)?;
+        delta.proof = plan.next.proof.clone();
+        if let Some(rewrite) = &plan.next.rewrite {
+            delta.notes.push(SessionNote::Kept(Box::new(rewrite.clone())));
+        }
+        self.add(plan.new);
+        self.next = Some(plan.next);
+        Ok(delta)
+    }
+
+    /// Opens the model's turn: returns the ids of everything pending and of the generation prompt.
+    pub fn open(&mut self) -> Result<Delta, Error> {
+        if self.is_open {
+            return Err(SessionError::AwaitsReply.into());
+        }
+        if self.next_index() == 0 {
+            return Err(SessionError::NoMessages.into());
+        }
+        let next = match &self.next {
+            Some(next) => Arc::clone(next),
+            None => {
+                let next = Arc::new(self.next(&self.pending)?);
+                if let Some(rewrite) = &next.rewrite {
+                    return Err(SessionError::Rewrites(Box::new(rewrite.clone())).into());
+                }
+                next
+            }
+        };
+        let (closing, mut notes) = self.closing(&next)?;
+        let reply = self.reply.as_deref();
+        let from = next.closed_from(reply, closing.is_some());
+        let stock = &next.stock;
+        let mut encoded = match self.sent {
+            None => self.setup.encoder.encode(&stock.prompt)?,
+            Some(_) => {
+                let range = from.saturating_sub(stock.start)..stock.prompt.text().len();
+                self.setup.encoder.encode_part(&stock.prompt, range)?
+            }
+        };
+        let mut after = 0;
+        if let Some(reply) = reply {
+            notes.extend(next.reply.as_ref().and_then(|(_, end)| reply.stop_note(end, stock)));
+            let is_same = encoded.tokens.iter().map(|token| token.id).zip(&reply.after).all(|(id, after)| id == *after);
+            match reply.after.len() {
+                0 => {}
+                ids if is_same && ids <= encoded.tokens.len() => after = ids,
+                ids => notes.push(SessionNote::AfterStop { ids }),
+            }
+        }
+        encoded.tokens.drain(..after);
+        let keep = self.line.len();
+        let stock_start = encoded.tokens.first().map_or(stock.end(), |token| token.start + stock.start);
+        let mut run = Run { stock: stock_start, messages: self.pending.clone(), ..Run::default() };
+        push_tokens(&mut run, &stock.prompt, &encoded.tokens);
+        // Nothing can fail from here on.
+        if after > 0 {
+            self.line.relabel_last(after, Author::Template, Part::Frame);
+        }
+        if let Some(closing) = closing {
+            self.line.push(closing);
+        }
+        self.line.push(run);
+        self.pending.clear();
+        (self.sent, self.reply, self.next) = (Some(Arc::clone(stock)), None, None);
+        self.is_open = true;
+        Ok(self.delta_since(keep, next.proof.clone(), notes))
+    }
+
+    /// Returns a delta of the ids after the first `keep` ones.
+    pub(super) fn delta_since(&self, keep: usize, proof: Proof, notes: Vec<SessionNote>) -> Delta {
+        let new: Vec<_> =
+            self.line.back().take_while(|node| node.start() >= keep && !node.run.ids.is_empty()).collect();
+        let ids = new.iter().rev().flat_map(|node| node.run.ids.iter().copied()).collect();
+        let segments = new.iter().rev().flat_map(|node| node.segments()).collect();
+        Delta { keep, ids, segments, proof, notes }
+    }
+}
+
+impl Next {
+    /// Returns the byte from which on nothing is sent, with a reply that was closed or not.
+    fn closed_from(&self, reply: Option<&super::Reply>, closes: bool) -> usize {
+        match (reply, closes) {
+            (Some(reply), true) => {
+                let closed = super::Reply { is_closed: true, ..reply.clone() };
+                self.from(Some(&closed))
+            }
+            (reply, _) => self.from(reply),
+        }
+    }
+}
