@@ -34,7 +34,7 @@ pub fn compare_models(models: [&Model; 2], tellings: &[Telling]) -> Result<Compa
     // Both models use the same time, for templates that ask for it.
     let now = models[0].settings().now.or(models[0].settings().time());
     let models = models.map(|model| at(model, now));
-    let has_ids = models.iter().all(|model| model.tokenizer_path().is_some());
+    let has_ids = models.iter().all(|model| model.has_tokenizer());
     let mut ids = SameIds::default();
     let mut cases = Vec::new();
     for telling in tellings {

@@ -1,9 +1,11 @@
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rolecall_encode::Protect;
 use rolecall_format::{Format, Registry};
 use rolecall_render::{CallForm, DateTime, RuleMode};
+use rolecall_tokenizer::Tokenizer;
 
 use super::encoders::Encoders;
 use super::ends::Ends;
@@ -32,9 +34,20 @@ pub struct ModelBuilder {
     format: Option<String>,
     template: Option<TemplateFrom>,
     tokenizer: Option<PathBuf>,
+    loaded: Option<Loaded>,
     bos_token: Option<Vec<String>>,
     eos_token: Option<String>,
     settings: Settings,
+}
+
+/// A tokenizer that the caller passes.
+#[derive(Clone)]
+struct Loaded(Arc<dyn Tokenizer>);
+
+impl fmt::Debug for Loaded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Loaded")
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -105,6 +118,27 @@ impl ModelBuilder {
     #[must_use]
     pub fn tokenizer(mut self, path: impl AsRef<Path>) -> ModelBuilder {
         self.tokenizer = Some(path.as_ref().to_path_buf());
+        self
+    }
+
+    /// Sets a tokenizer that is already loaded. It replaces any file.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use rolecall::{Model, Request};
+    /// use rolecall::template::ModelTemplates;
+    /// use rolecall::tokenizer::HuggingFace;
+    /// let json = br#"{"added_tokens": [], "model": {"type": "BPE", "vocab": {"a": 0, "|": 1}, "merges": []}}"#;
+    /// let templates = ModelTemplates::from_json(&"{% for m in messages %}{{ m.content }}|{% endfor %}".into())?;
+    /// let tokenizer = Arc::new(HuggingFace::from_bytes(json, None)?);
+    /// let model = Model::builder().templates(templates).loaded_tokenizer(tokenizer).open()?;
+    /// let request = Request::from_text(r#"{"messages": [{"role": "user", "content": "a"}]}"#)?;
+    /// assert_eq!(model.prompt(request)?.encode()?.ids(), [0, 1]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn loaded_tokenizer(mut self, tokenizer: Arc<dyn Tokenizer>) -> ModelBuilder {
+        self.loaded = Some(Loaded(tokenizer));
         self
     }
 
@@ -209,6 +243,11 @@ impl ModelBuilder {
             found.choices.push(Choice::asked("tokenizer", &path.display().to_string()));
             found.tokenizer = Some(path);
         }
+        if self.loaded.is_some() {
+            found.choices.retain(|choice| choice.part != "tokenizer");
+            found.choices.push(Choice::asked("tokenizer", "one that is already loaded"));
+            found.tokenizer = None;
+        }
         self.take_own_tokens(&mut found, &mut registry);
         let name = self.model.as_ref().map(|model| model.display().to_string());
         let compiled = Compiled::default();
@@ -228,7 +267,10 @@ impl ModelBuilder {
             Voice::Format(name) => Some(name.clone()),
             Voice::Nothing => None,
         };
-        let encoders = Encoders::new(found.tokenizer);
+        let encoders = match self.loaded.take() {
+            Some(Loaded(tokenizer)) => Encoders::of(tokenizer),
+            None => Encoders::new(found.tokenizer),
+        };
         Ok(Model {
             shared: Arc::new(Shared {
                 name: name.or(own).unwrap_or_default(),

@@ -30,7 +30,8 @@ pub(super) struct Encoders {
 
 /// A tokenizer with the files that it was loaded from.
 pub(super) struct Loaded {
-    pub file: TokenizerFile,
+    /// The file, unless the caller passed a tokenizer.
+    pub file: Option<TokenizerFile>,
     pub tokenizer: Arc<dyn Tokenizer>,
     pub decoder: Arc<Decoder>,
     /// The templates in the tokenizer's folder. Formats do not know them, but their control tokens
@@ -56,6 +57,19 @@ pub(super) enum Writer<'a> {
 impl Encoders {
     pub fn new(path: Option<PathBuf>) -> Encoders {
         Encoders { path, ..Encoders::default() }
+    }
+
+    /// Uses a tokenizer that is already loaded.
+    pub fn of(tokenizer: Arc<dyn Tokenizer>) -> Encoders {
+        let decoder = Arc::new(Decoder::new(Arc::clone(&tokenizer)));
+        let beside = ModelTemplates::default();
+        let loaded = Loaded { file: None, tokenizer, decoder, beside, bound: RwLock::default() };
+        Encoders { loaded: OnceLock::from(loaded), ..Encoders::default() }
+    }
+
+    /// Reports whether there is a tokenizer, loaded or not.
+    pub fn has_tokenizer(&self) -> bool {
+        self.path.is_some() || self.loaded.get().is_some()
     }
 
     pub fn path(&self) -> Option<&Path> {
@@ -108,6 +122,6 @@ impl Loaded {
         let tokenizer: Arc<dyn Tokenizer> = Arc::from(tokenizer);
         let decoder = Arc::new(Decoder::new(Arc::clone(&tokenizer)));
         let beside = template::beside(&file).map_err(Error::File)?;
-        Ok(Loaded { file, tokenizer, decoder, beside, bound: RwLock::default() })
+        Ok(Loaded { file: Some(file), tokenizer, decoder, beside, bound: RwLock::default() })
     }
 }

@@ -200,14 +200,19 @@ impl Model {
         Model { shared: Arc::clone(&self.shared), settings: Arc::new(settings) }
     }
 
+    /// Reports whether the model has a tokenizer.
+    pub fn has_tokenizer(&self) -> bool {
+        self.shared.encoders.has_tokenizer()
+    }
+
     /// Returns the path of the tokenizer, if the model has one.
     pub fn tokenizer_path(&self) -> Option<&Path> {
         self.shared.encoders.path()
     }
 
     /// Returns the file that the tokenizer was loaded from. Loads the tokenizer if needed.
-    pub fn tokenizer_file(&self) -> Result<&TokenizerFile, Error> {
-        Ok(&self.shared.encoders.loaded()?.file)
+    pub fn tokenizer_file(&self) -> Result<Option<&TokenizerFile>, Error> {
+        Ok(self.shared.encoders.loaded()?.file.as_ref())
     }
 
     /// Returns the tokenizer. Loads it if needed.
@@ -248,7 +253,7 @@ impl Model {
     /// The ids are those of the tokenizer, if the model has one.
     pub fn stops(&self) -> Result<Vec<StopToken>, Error> {
         let mut stops: Vec<StopToken> = Vec::new();
-        let tokenizer = self.tokenizer_path().map(|_| self.tokenizer()).transpose()?;
+        let tokenizer = self.has_tokenizer().then(|| self.tokenizer()).transpose()?;
         let mut add = |text: &str, id: Option<u32>, source: &str| {
             let known = stops.iter_mut().find(|stop| match (stop.id, id) {
                 (Some(known), Some(id)) => known == id,
@@ -285,7 +290,7 @@ impl Model {
 
     /// Returns the token of the tokenizer with which the chat template ends a reply.
     fn closer(&self) -> Result<Option<AddedToken>, Error> {
-        let (Voice::Templates { templates, .. }, Some(_)) = (&self.shared.voice, self.tokenizer_path()) else {
+        let (Voice::Templates { templates, .. }, true) = (&self.shared.voice, self.has_tokenizer()) else {
             return Ok(None);
         };
         // If there is no default template, or its layouts cannot be inferred, only the files name
@@ -535,7 +540,7 @@ impl Model {
     /// ```
     pub fn explain(&self, request: impl Into<Arc<Request>>) -> Result<Explanation, Error> {
         let prompt = self.prompt(request)?;
-        let has_tokenizer = self.tokenizer_path().is_some();
+        let has_tokenizer = self.has_tokenizer();
         let encoded = has_tokenizer.then(|| prompt.encode()).transpose()?;
         let added = if has_tokenizer { self.tokenizer()?.added_tokens() } else { &[] };
         Ok(Explanation::new(prompt, encoded, added))

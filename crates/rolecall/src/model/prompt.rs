@@ -196,13 +196,13 @@ impl ModelPrompt {
     /// The tools and the prompt's tail come from the prompt. The tokens come from the tokenizer, if
     /// the model has one.
     pub fn grammar(&self, options: grammar::Options) -> Result<Grammar, Error> {
-        let tokens = match self.model.tokenizer_path() {
-            Some(_) => {
+        let tokens = match self.model.has_tokenizer() {
+            true => {
                 let loaded = self.model.shared.encoders.loaded()?;
                 let each = loaded.tokenizer.added_tokens().iter();
                 each.map(|token| Token { text: token.text.clone(), id: Some(token.id) }).collect()
             }
-            None => options.tokens,
+            false => options.tokens,
         };
         let prompt_tail = Some(self.prompt.text().to_owned());
         let options = grammar::Options { tools: self.tools(), prompt_tail, tokens, ..options };

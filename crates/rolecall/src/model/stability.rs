@@ -50,7 +50,7 @@ impl Model {
         let speaker = self.speaker(request, carried, &settings, Purpose::Answer)?;
         self.unread(request, &settings, &speaker)?;
         let mut growing = None;
-        if self.tokenizer_path().is_some() {
+        if self.has_tokenizer() {
             let writer = self.writer(&speaker)?;
             let encoder = self.shared.encoders.encoder(&writer, settings.bos.add(), settings.protect)?;
             growing = Some(Growing::new(encoder));
@@ -116,7 +116,7 @@ impl ModelPrompt {
     /// ```
     pub fn kept_in(&self, later: &ModelPrompt) -> Result<Kept, Error> {
         let mut kept = compare(self, later);
-        if self.model.tokenizer_path().is_some() {
+        if self.model.has_tokenizer() {
             kept.ids = Some(KeptIds::compare(&self.encode()?.ids(), &later.encode()?.ids()));
         }
         if let Some(change) = &mut kept.change {
