@@ -86,7 +86,7 @@ impl ModelPrompt {
         if reply.stop.is_some() || !after.into_iter().all(|segment| segment.origin.is_format()) {
             return Ok(None);
         }
-        let stop = self.final_stop()?;
+        let stop = self.model.final_stop(&self.speaker)?;
         if let Some(stop) = &stop {
             self.append_stop(stop);
         }
@@ -105,11 +105,14 @@ impl ModelPrompt {
         let conversation = &self.request.conversation;
         Ok(self.loss_unchecked(conversation, &policy)?.replies)
     }
+}
 
+impl Model {
     /// Returns the token that stops the model at the end of a conversation.
-    fn final_stop(&self) -> Result<Option<String>, Error> {
-        let Speaker::Template(chosen) = &self.speaker else {
-            let mut ends = self.prompt.controls().iter().filter(|control| control.ends_turn);
+    pub(super) fn final_stop(&self, speaker: &Speaker) -> Result<Option<String>, Error> {
+        let Speaker::Template(chosen) = speaker else {
+            let format = self.format_of(speaker).ok_or(Error::NoFormat)?;
+            let mut ends = format.controls.iter().filter(|control| control.ends_turn);
             return Ok(ends.next().map(|control| control.text.clone()));
         };
         let tokens = chosen.template.tokens().iter();
@@ -117,12 +120,10 @@ impl ModelPrompt {
         match eos.into_iter().next() {
             Some(eos) => Ok(Some(eos.clone())),
             None if chosen.templates.is_carried => Ok(None),
-            None => Ok(self.model.stops()?.into_iter().map(|stop| stop.text).find(|text| !text.is_empty())),
+            None => Ok(self.stops()?.into_iter().map(|stop| stop.text).find(|text| !text.is_empty())),
         }
     }
-}
 
-impl Model {
     /// Returns the texts of the tokens that may stop the model: those with which its template ends
     /// turns, and those that the model's files name.
     pub(super) fn reply_stops(&self, chosen: &Chosen) -> Result<Arc<[String]>, Error> {

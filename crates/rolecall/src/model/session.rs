@@ -28,8 +28,10 @@ pub(crate) struct Setup {
     /// The texts of the tokens that may stop the model, and the ids of those that are tokens.
     pub stops: Arc<[String]>,
     pub stop_ids: Vec<u32>,
-    /// Stop ids that the layouts of a reply also read, so that the parser decides what they mean.
-    pub read_stops: Vec<u32>,
+    /// The token that ends a reply for which the template itself writes no end.
+    pub final_stop: Option<String>,
+    /// The literal texts of a reply's layouts.
+    read: Vec<String>,
     /// The marker that closes reasoning.
     pub reasoning_end: Option<String>,
     speaker: Speaker,
@@ -71,11 +73,7 @@ impl Setup {
         }
         stop_ids.sort_unstable();
         stop_ids.dedup();
-        let texts = layout_texts(&layouts);
-        let is_read = |id: &u32| {
-            tokenizer.token_text(*id).is_some_and(|text| texts.iter().any(|literal| literal.contains(&text)))
-        };
-        let read_stops = stop_ids.iter().copied().filter(is_read).collect();
+        let final_stop = model.final_stop(&speaker)?;
         let options = match &speaker {
             Speaker::Format { .. } => Opened::Format(settings.of_format()),
             Speaker::Template(_) => Opened::Template(Chosen::options(&settings)),
@@ -91,7 +89,8 @@ impl Setup {
             decoder,
             stops,
             stop_ids,
-            read_stops,
+            final_stop,
+            read: layout_texts(&layouts),
             reasoning_end,
             speaker,
             options,
@@ -139,6 +138,13 @@ impl Setup {
             Speaker::Template(chosen) => refused(chosen.named(), error),
             Speaker::Format { .. } => error.into(),
         }
+    }
+
+    /// Reports whether the layouts of a reply read an id, so that the parser determines what it
+    /// means.
+    pub fn reads(&self, id: u32) -> bool {
+        let text = self.encoder.tokenizer().token_text(id);
+        text.is_some_and(|text| self.read.iter().any(|literal| literal.contains(&text)))
     }
 
     /// Returns a parser for the ids of a reply. `tail` is the end of the prompt.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rolecall_parse::{Reading, Within};
 
 use super::line::Run;
-use super::reply::message_of;
+use super::reply::messages_of;
 use super::{Author, Finish, Part, Reply, Session, SessionError, SessionNote};
 use crate::Error;
 
@@ -30,15 +30,17 @@ impl Session {
                 run.push(*id, &bytes, Author::Sampled, Some(message), Part::AfterStop, 0.0);
                 continue;
             }
-            let is_stop = setup.stop_ids.contains(id);
+            // The model may stop with a token that no file names.
+            let is_last = at + 1 == ids.len() && finish == Finish::Stop && setup.decoder.is_marker(*id);
+            let is_stop = is_last || setup.stop_ids.contains(id);
             let mut part = Part::Stop;
-            if is_stop && !setup.read_stops.contains(id) {
+            if is_stop && !setup.reads(*id) {
                 stop = Some(at);
             } else {
                 reader.push(*id, &mut |event| reading.add(&event))?;
                 let within = reader.within();
                 let goes_on = matches!(within, Within::AfterCall | Within::Opening | Within::Call);
-                if within == Within::Ended || (is_stop && !goes_on) {
+                if within == Within::Ended || (setup.stop_ids.contains(id) && !goes_on) {
                     stop = Some(at);
                 } else {
                     part = part_between(last, within);
@@ -50,12 +52,12 @@ impl Session {
         let end = if stop.is_some() { Finish::Stop } else { finish };
         reader.finish(end.as_stop(), &mut |event| reading.add(&event));
         let in_reasoning = last == Within::Reasoning;
-        let (said, is_cut) = message_of(&reading);
+        let (said, cut) = messages_of(&reading);
         let mut notes = Vec::new();
         if in_reasoning && stop.is_some() {
             notes.push(SessionNote::StopInReasoning);
         }
-        if is_cut {
+        if cut.is_some() {
             notes.push(SessionNote::CutCall);
         }
         let text_end = stop.map_or(run.bytes.len(), |at| run.text_of(at).start);
@@ -66,13 +68,14 @@ impl Session {
             said,
             reading,
             stop: stop.map(|at| ids[at]),
-            is_unfinished: stop.is_none() && (finish != Finish::Stop || in_reasoning || is_cut),
+            is_unfinished: stop.is_none() && (finish != Finish::Stop || in_reasoning || cut.is_some()),
             in_reasoning,
             notes,
             text: run.bytes[..text_end].to_vec(),
             stop_text: stop.map(|at| run.bytes[run.text_of(at)].to_vec()).unwrap_or_default(),
             after: stop.map(|at| ids[at + 1..].to_vec()).unwrap_or_default(),
             is_closed: false,
+            with_cut_calls: cut.map(Arc::new),
         };
         self.line.push(run);
         self.is_open = false;

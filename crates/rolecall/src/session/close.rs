@@ -65,32 +65,39 @@ impl Session {
         let stock = &next.stock;
         let at = stop.as_ref().map_or(stock.end(), |stop| stop.start);
         let mut run = Run { stock: at, ..Run::default() };
-        let tokenizer = self.setup.encoder.tokenizer();
         if reply.in_reasoning
             && let Some(marker) = &self.setup.reasoning_end
         {
-            match tokenizer.token_id(marker) {
-                Some(id) => run.push(id, marker.as_bytes(), Author::Closing, message, Part::Frame, 0.0),
-                None => {
-                    let mut tokens = Vec::new();
-                    tokenizer
-                        .encode_ordinary(marker, TextPlace::Inside, &mut tokens)
-                        .map_err(rolecall_encode::Error::from)?;
-                    for token in tokens {
-                        let bytes = &marker.as_bytes()[token.start..token.end];
-                        run.push(token.id, bytes, Author::Closing, message, Part::Frame, 0.0);
-                    }
+            self.push_marker(&mut run, marker, message, Part::Frame)?;
+        }
+        match (stop, &self.setup.final_stop) {
+            (Some(stop), _) => {
+                let range = stop.start - stock.start..stop.end - stock.start;
+                for token in self.setup.encoder.encode_part(&stock.prompt, range)?.tokens {
+                    let bytes = &stock.prompt.text().as_bytes()[token.start..token.end];
+                    run.push(token.id, bytes, Author::Closing, message, Part::Stop, 0.0);
                 }
             }
-        }
-        if let Some(stop) = stop {
-            let range = stop.start - stock.start..stop.end - stock.start;
-            for token in self.setup.encoder.encode_part(&stock.prompt, range)?.tokens {
-                let bytes = &stock.prompt.text().as_bytes()[token.start..token.end];
-                run.push(token.id, bytes, Author::Closing, message, Part::Stop, 0.0);
-            }
+            (None, Some(stop)) => self.push_marker(&mut run, stop, message, Part::Stop)?,
+            (None, None) => {}
         }
         let notes = vec![SessionNote::Closed { ids: run.ids.len() }];
         Ok((Some(run), notes))
+    }
+
+    /// Adds a marker: as its own token if it has one, otherwise as text.
+    fn push_marker(&self, run: &mut Run, marker: &str, message: Option<usize>, part: Part) -> Result<(), Error> {
+        let tokenizer = self.setup.encoder.tokenizer();
+        if let Some(id) = tokenizer.token_id(marker) {
+            run.push(id, marker.as_bytes(), Author::Closing, message, part, 0.0);
+            return Ok(());
+        }
+        let mut tokens = Vec::new();
+        tokenizer.encode_ordinary(marker, TextPlace::Inside, &mut tokens).map_err(rolecall_encode::Error::from)?;
+        for token in tokens {
+            let bytes = &marker.as_bytes()[token.start..token.end];
+            run.push(token.id, bytes, Author::Closing, message, part, 0.0);
+        }
+        Ok(())
     }
 }

@@ -83,6 +83,19 @@ impl Line {
         self.last = Some(Arc::new(Node { before, run, totals }));
     }
 
+    /// Replaces the last message, for the same ids.
+    pub fn replace_last_message(&mut self, message: Arc<Message>) {
+        let Some(node) = &self.last else { return };
+        let (mut run, mut before) = (node.run.clone(), node.before.clone());
+        match run.messages.last_mut() {
+            Some(last) => *last = message,
+            // Ids that close a reply follow its run.
+            None => before.replace_last_message(message),
+        }
+        *self = before;
+        self.push(run);
+    }
+
     /// Gives the last ids of the last run another author and part.
     pub fn relabel_last(&mut self, ids: usize, author: Author, part: Part) {
         let Some(node) = &self.last else { return };

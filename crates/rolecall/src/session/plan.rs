@@ -14,6 +14,8 @@ use super::stock::Next;
 pub struct Plan {
     pub(super) new: Vec<Arc<Message>>,
     pub(super) next: Arc<Next>,
+    /// The last reply with the calls that were cut off, if their results follow.
+    pub(super) said: Option<Arc<Message>>,
     /// The state that it belongs to.
     pub(super) line: Line,
     pub(super) pending: usize,

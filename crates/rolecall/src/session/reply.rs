@@ -56,6 +56,8 @@ pub struct Reply {
     pub(super) after: Vec<u32>,
     /// Whether the session closed it.
     pub(super) is_closed: bool,
+    /// The message with the calls that were cut off, which results of such calls must follow.
+    pub(super) with_cut_calls: Option<Arc<Message>>,
 }
 
 impl Reply {
@@ -101,18 +103,29 @@ impl Reply {
     }
 }
 
-/// Converts a reading to a message. Calls that were cut off are left out.
-pub(super) fn message_of(reading: &Reading) -> (Message, bool) {
+/// Converts a reading to a message without the calls that were cut off, and to one with them, if
+/// there are any. Their arguments are empty there.
+pub(super) fn messages_of(reading: &Reading) -> (Message, Option<Message>) {
     let is_whole = |call: &ParsedCall| match call {
         ParsedCall::Function { whole, .. } | ParsedCall::Code { whole, .. } => *whole,
     };
-    let cut = reading.calls.iter().any(|call| !is_whole(call));
     let mut whole = reading.clone();
     whole.calls.retain(is_whole);
-    let message = to_message(&whole).or_else(|_| {
+    let said = to_message(&whole).or_else(|_| {
         whole.calls.clear();
         to_message(&whole)
     });
     let plain = || Message::from_object(object! { "role" => "assistant", "content" => reading.content.as_str() });
-    (message.or_else(|_| plain()).unwrap_or_else(|_| Message::assistant("")), cut)
+    let said = said.or_else(|_| plain()).unwrap_or_else(|_| Message::assistant(""));
+    if reading.calls.iter().all(is_whole) {
+        return (said, None);
+    }
+    let mut all = reading.clone();
+    for call in &mut all.calls {
+        if let ParsedCall::Function { arguments, whole: false, .. } = call {
+            "{}".clone_into(arguments);
+        }
+    }
+    let with_cut_calls = to_message(&all).unwrap_or_else(|_| said.clone());
+    (said, Some(with_cut_calls))
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rolecall_conversation::Message;
+use rolecall_conversation::{Message, Role};
 
 use super::label::push_tokens;
 use super::line::Run;
@@ -21,8 +21,25 @@ impl Session {
         if self.line.messages() + pending.len() == 0 {
             return Err(SessionError::NoMessages.into());
         }
-        let next = Arc::new(self.next(&pending)?);
-        Ok(Plan { new, next, line: self.line.clone(), pending: self.pending.len() })
+        let said = self.cut_calls_before(&pending);
+        let next = Arc::new(match &said {
+            Some(said) => self.saying(said).next(&pending)?,
+            None => self.next(&pending)?,
+        });
+        Ok(Plan { new, next, said, line: self.line.clone(), pending: self.pending.len() })
+    }
+
+    /// Returns the last message with the calls that were cut off, if their results follow.
+    fn cut_calls_before(&self, pending: &[Arc<Message>]) -> Option<Arc<Message>> {
+        let reply = self.reply.as_ref().filter(|_| pending.first().is_some_and(|next| *next.role() == Role::Tool));
+        reply.and_then(|reply| reply.with_cut_calls.clone())
+    }
+
+    /// Returns the session with another last message for the same ids.
+    fn saying(&self, said: &Arc<Message>) -> Session {
+        let mut session = self.clone();
+        session.line.replace_last_message(Arc::clone(said));
+        session
     }
 
     /// Appends the messages of a plan. They have no ids until [`open`](Self::open), because a later
@@ -43,13 +60,18 @@ impl Session {
             (Some(_), OnRewrite::Rewrite) => return self.rewrite_to(plan),
             _ => {}
         }
-        let mut delta = self.close_in(&plan.next)?;
+        let mut session = match &plan.said {
+            Some(said) => self.saying(said),
+            None => self.clone(),
+        };
+        let mut delta = session.close_in(&plan.next)?;
         delta.proof = plan.next.proof.clone();
         if let Some(rewrite) = &plan.next.rewrite {
             delta.notes.push(SessionNote::Kept(Box::new(rewrite.clone())));
         }
-        self.add(plan.new);
-        self.next = Some(plan.next);
+        session.add(plan.new);
+        session.next = Some(plan.next);
+        *self = session;
         Ok(delta)
     }
 

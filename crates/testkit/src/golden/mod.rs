@@ -1,6 +1,7 @@
 //! Runs vectors of reference systems through the public library. It implements operations and knows
 //! no particular vector.
 
+mod bridge;
 mod chatglm3;
 mod chatglm3_reading;
 mod harmony;
@@ -80,6 +81,7 @@ pub struct Context {
     reply_formats: replies::ReplyFormats,
     headers: harmony_reading::Replies,
     masked: train_masks::Models,
+    bridges: bridge::Known,
 }
 
 impl Context {
@@ -100,6 +102,7 @@ impl Context {
             reply_formats: replies::ReplyFormats::default(),
             headers: harmony_reading::Replies::default(),
             masked: train_masks::Models::default(),
+            bridges: bridge::Known::default(),
         }
     }
 
@@ -235,6 +238,7 @@ fn run_row(row: &Object, context: &mut Context, report: &mut Report) {
             }
             match op {
                 "train_mask" => train_masks::run(row, context),
+                "bridge" => bridge::run(row, context),
                 _ => renderers::pending(row, op, &context.setups),
             }
         }

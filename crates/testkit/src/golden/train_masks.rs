@@ -96,7 +96,8 @@ fn appended(model: &Model, row: &Object, stop: Option<&Object>, tokenizer: &Arc<
     }
 }
 
-fn model(template: &str, row: &Object, context: &mut Context) -> Result<Model, String> {
+/// Returns the model of a template with a row's special tokens.
+pub(super) fn model(template: &str, row: &Object, context: &mut Context) -> Result<Model, String> {
     let tokens: Vec<(String, String)> = ["bos_token", "eos_token"]
         .into_iter()
         .filter_map(|name| Some((name.to_owned(), row.get(name)?.as_str()?.to_owned())))
