@@ -1,13 +1,16 @@
 //! Call ids in a family's own form, for conversations whose ids the family would refuse or misread.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 
 use rolecall_conversation::{Call, Json, Message};
 use rolecall_format::CallIds;
 
+use crate::shared_map::{Layered, SharedMap};
+use crate::window::Window;
+
 /// The new ids for the calls that share one old id.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 struct Waiting {
     /// The ids whose results have not come yet.
     ids: VecDeque<String>,
@@ -15,24 +18,65 @@ struct Waiting {
     answered: Option<String>,
 }
 
+/// Where an id that is taken comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Taken {
+    /// The conversation has it.
+    Given,
+    /// It is new.
+    Generated,
+}
+
 /// Generates new ids for the calls of a conversation, in order.
 pub(crate) struct NewIds<'r> {
     rule: &'r CallIds,
     /// The new ids by old id.
-    new: HashMap<String, Waiting>,
-    taken: HashSet<String>,
+    new: Layered<Waiting>,
+    taken: Layered<Taken>,
     /// The number of calls so far.
     calls: usize,
     /// For each function name, the number up to which all ids are known to be taken, so that no
     /// taken id is tried again.
-    tried: HashMap<String, usize>,
+    tried: Layered<usize>,
+}
+
+/// The ids of the calls so far.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct IdState {
+    new: SharedMap<Waiting>,
+    taken: SharedMap<Taken>,
+    calls: usize,
+    tried: SharedMap<usize>,
+}
+
+impl IdState {
+    /// Reports whether a message has an id that was generated for an earlier call. If that message
+    /// had been known, the call would have got another id.
+    pub fn meets(&self, message: &Message) -> bool {
+        ids_of(message).any(|id| self.taken.get(id) == Some(&Taken::Generated))
+    }
 }
 
 impl<'r> NewIds<'r> {
     /// Creates a generator. Ids that already follow the rule are kept.
     pub fn new<'m>(messages: impl IntoIterator<Item = &'m Message>, rule: &'r CallIds) -> NewIds<'r> {
-        let ids = messages.into_iter().flat_map(ids_of).filter(|id| rule.fits(id));
-        NewIds { rule, new: HashMap::new(), taken: ids.map(str::to_owned).collect(), calls: 0, tried: HashMap::new() }
+        NewIds::resume(messages, rule, &IdState::default())
+    }
+
+    /// Continues after earlier calls.
+    fn resume<'m>(messages: impl IntoIterator<Item = &'m Message>, rule: &'r CallIds, earlier: &IdState) -> NewIds<'r> {
+        let mut taken = Layered::over(&earlier.taken);
+        for id in messages.into_iter().flat_map(ids_of).filter(|id| rule.fits(id)) {
+            if !taken.contains(id) {
+                taken.insert(id.to_owned(), Taken::Given);
+            }
+        }
+        let (new, tried) = (Layered::over(&earlier.new), Layered::over(&earlier.tried));
+        NewIds { rule, new, taken, calls: earlier.calls, tried }
+    }
+
+    fn state(&self) -> IdState {
+        IdState { new: self.new.shared(), taken: self.taken.shared(), calls: self.calls, tried: self.tried.shared() }
     }
 
     /// Returns the new id of the next call, or `None` if it keeps its id.
@@ -51,9 +95,14 @@ impl<'r> NewIds<'r> {
                 self.free(name, number..usize::MAX, |number| pattern.print(name, number)).unwrap_or_default()
             }
         };
-        self.taken.insert(new.clone());
+        self.taken.insert(new.clone(), Taken::Generated);
         if let Some(old) = old {
-            self.new.entry(old.to_owned()).or_default().ids.push_back(new.clone());
+            match self.new.get_mut(old) {
+                Some(waiting) => waiting.ids.push_back(new.clone()),
+                None => {
+                    self.new.insert(old.to_owned(), Waiting { ids: VecDeque::from([new.clone()]), answered: None });
+                }
+            }
         }
         Some(new)
     }
@@ -96,22 +145,35 @@ pub(crate) struct Renamed {
 }
 
 impl Renamed {
-    /// Gives each call an id that follows the rule, and its result the same id.
-    pub fn of(messages: &[Message], rule: &CallIds) -> Renamed {
+    /// Gives each call an id that follows the rule, and its result the same id. Returns the state
+    /// before the message with the index `keep`.
+    pub fn of(
+        messages: Window<'_>,
+        rule: &CallIds,
+        earlier: &IdState,
+        keep: Option<usize>,
+    ) -> (Renamed, Option<IdState>) {
         let mut renamed = Renamed::default();
         if *rule == CallIds::Any || messages.iter().all(Message::is_plain) {
-            return renamed;
+            return (renamed, keep.map(|_| earlier.clone()));
         }
-        let mut ids = NewIds::new(messages, rule);
-        for (index, message) in messages.iter().enumerate() {
+        let mut ids = NewIds::resume(messages.iter(), rule, earlier);
+        let kept = keep.unwrap_or(messages.start());
+        renamed.add(messages, messages.start(), kept, &mut ids);
+        let state = keep.map(|_| ids.state());
+        renamed.add(messages, kept, messages.end(), &mut ids);
+        (renamed, state)
+    }
+
+    fn add(&mut self, messages: Window<'_>, from: usize, to: usize, ids: &mut NewIds<'_>) {
+        for (message, index) in messages.between(from, to).zip(from..) {
             for (at, call) in message.calls().enumerate() {
                 let Call::Function { id, name, .. } = call else { continue };
-                renamed.calls.extend(ids.of_call(id, name).map(|new| ((index, at), new)));
+                self.calls.extend(ids.of_call(id, name).map(|new| ((index, at), new)));
             }
             let answer = message.tool_call_id().and_then(|id| ids.answer(id));
-            renamed.answers.extend(answer.map(|new| (index, new)));
+            self.answers.extend(answer.map(|new| (index, new)));
         }
-        renamed
     }
 
     /// Returns the new id of a message's call.

@@ -18,15 +18,23 @@ mod origin;
 mod plan;
 mod prompt;
 mod role;
+mod shared_map;
 pub mod stability;
+mod task;
 mod template;
 mod trust;
+mod window;
 mod write;
 
 use rolecall_conversation::Conversation;
 use rolecall_format::Format;
 
+use order::OrderState;
+use plan::{Extent, PlanState};
 use role::Speakers;
+use task::Task;
+use window::Window;
+use write::WriteState;
 
 pub use error::Error;
 pub use extend::{extend, new_turn};
@@ -60,9 +68,44 @@ pub use trust::{ROLES, Trust};
 /// # Ok::<(), rolecall_render::Error>(())
 /// ```
 pub fn render(conversation: &Conversation, format: &Format, options: &Options) -> Result<Prompt, Error> {
-    let chosen = options::choose(conversation, format, options)?;
-    let speakers = Speakers::new(conversation, format, options.rules);
-    order::check(conversation, format, options.rules, speakers)?;
-    let plan = plan::plan_turns(conversation, format, options.rules, speakers, &chosen)?;
-    write::write_prompt(plan, format, options.bos, &chosen)
+    let task = Task { frame: conversation, messages: Window::whole(&conversation.messages), format, options };
+    let (prompt, _) = render_whole(task, false)?;
+    Ok(prompt)
+}
+
+/// Renders a conversation, and returns the state from which a longer one can be rendered if it
+/// `grows`.
+fn render_whole(task: Task<'_>, grows: bool) -> Result<(Prompt, Option<State>), Error> {
+    let speakers = Speakers::new(task);
+    render_messages(task, speakers, Extent::of_whole(task, speakers, grows), None)
+}
+
+/// Renders messages after those that lead to a state.
+fn render_messages(
+    task: Task<'_>,
+    speakers: Speakers<'_>,
+    extent: Extent,
+    earlier: Option<&State>,
+) -> Result<(Prompt, Option<State>), Error> {
+    let chosen = options::choose(task.frame, task.format, task.options)?;
+    let order = order::check(task, speakers, earlier.map(|state| state.order), extent.keep())?;
+    let (plan, planned) = plan::plan_turns(task, &extent, speakers, &chosen, earlier.map(|state| &state.plan))?;
+    let nothing = WriteState::default();
+    let before = earlier.map_or(&nothing, |state| &state.write);
+    let (prompt, written) = write::write_prompt(plan, task, &chosen, extent.settled, before)?;
+    let state = extent.settled.zip(planned).zip(written);
+    let state = state.map(|((message, plan), write)| State { message, first: extent.first, order, plan, write });
+    Ok((prompt, state))
+}
+
+/// The state of a rendering before a message, from which any longer conversation can be rendered.
+#[derive(Clone, Debug)]
+struct State {
+    /// The index of the message.
+    message: usize,
+    /// The index of the first message after the system messages that open the conversation.
+    first: usize,
+    order: OrderState,
+    plan: PlanState,
+    write: WriteState,
 }

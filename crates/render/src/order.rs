@@ -1,48 +1,46 @@
 //! A format's rules for the order of messages.
 
-use rolecall_conversation::{Call, Conversation, Message, Role, Tool};
+use rolecall_conversation::{Call, Message, Role, Tool};
 use rolecall_format::{AnswersRule, AssistantRule, Format, HeaderRule, SystemRule, ToolRule, TurnsRule, UsersRule};
 
 use crate::role::{Roles, Speakers, is_blank};
+use crate::task::Task;
 use crate::{Error, RuleMode};
 
 /// Refuses roles that the format does not know and, if rules are enforced, orders that it does not
-/// allow.
+/// allow. Continues a check that earlier messages have passed, and returns its state before the
+/// message with the index `keep`.
 pub(crate) fn check(
-    conversation: &Conversation,
-    format: &Format,
-    mode: RuleMode,
+    task: Task<'_>,
     speakers: Speakers<'_>,
-) -> Result<(), Error> {
-    let mut state = State {
-        format,
-        roles: speakers.roles,
-        interprets: interprets(conversation, format, speakers.roles),
-        seen_user: false,
-        leading: true,
-        previous: None,
-        unanswered: None,
-        users_turn: true,
-    };
-    let messages = &conversation.messages;
-    let mut index = 0;
-    loop {
-        if mode == RuleMode::Enforce {
-            index += state.skip_plain(&messages[index..]);
+    passed: Option<OrderState>,
+    keep: usize,
+) -> Result<OrderState, Error> {
+    let (format, mode) = (task.format, task.options.rules);
+    let state = passed.unwrap_or_else(|| OrderState::new(task, speakers.roles));
+    let mut checker = Checker { format, roles: speakers.roles, state };
+    let mut index = task.messages.start();
+    let mut kept = checker.state;
+    for end in [keep, task.messages.end()] {
+        kept = checker.state;
+        while index < end {
+            if mode == RuleMode::Enforce {
+                index += checker.skip_plain(task.messages.between(index, end));
+            }
+            let Some(message) = task.messages.get(index).filter(|_| index < end) else { break };
+            if !speakers.are_by_place() {
+                check_role(index, message, speakers.roles, format, mode)?;
+            }
+            if mode == RuleMode::Enforce {
+                checker.take(index, message)?;
+            }
+            index += 1;
         }
-        let Some(message) = messages.get(index) else { break };
-        if !speakers.are_by_place() {
-            check_role(index, message, speakers.roles, format, mode)?;
-        }
-        if mode == RuleMode::Enforce {
-            state.take(index, message)?;
-        }
-        index += 1;
     }
-    if mode == RuleMode::Enforce && speakers.generates(conversation) {
-        state.need_answers(None)?;
+    if mode == RuleMode::Enforce && speakers.generates(task) {
+        checker.need_answers(None)?;
     }
-    Ok(())
+    Ok(kept)
 }
 
 fn check_role(index: usize, message: &Message, roles: Roles<'_>, format: &Format, mode: RuleMode) -> Result<(), Error> {
@@ -89,49 +87,81 @@ pub(crate) fn refuse_system(index: usize, format: &Format) -> Error {
     Error::Rule { message: index, rule: "system", what, help }
 }
 
-struct State<'a> {
-    format: &'a Format,
-    roles: Roles<'a>,
-    /// The only value that the family's own fields may have if the code interpreter is the only
-    /// tool.
-    interprets: Option<&'a str>,
+/// What the rules know of the messages that passed them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OrderState {
+    /// Whether the code interpreter is the only tool, so that the family's own fields have only one
+    /// possible value.
+    interprets: bool,
     seen_user: bool,
     /// Whether only system messages have been seen so far.
     leading: bool,
-    /// The previous message and its role.
-    previous: Option<(&'a Message, &'a Role)>,
+    previous: Option<Previous>,
     /// The message whose calls still lack answers, and the number of missing answers.
     unanswered: Option<(usize, usize)>,
     /// Whether a user message is next, if turns alternate.
     users_turn: bool,
 }
 
-impl<'a> State<'a> {
+/// The previous message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Previous {
+    User,
+    Assistant {
+        /// Whether it makes calls.
+        calls: bool,
+    },
+    Tool,
+    Other,
+}
+
+impl OrderState {
+    fn new(task: Task<'_>, roles: Roles<'_>) -> OrderState {
+        OrderState {
+            interprets: interprets(task, roles),
+            seen_user: false,
+            leading: true,
+            previous: None,
+            unanswered: None,
+            users_turn: true,
+        }
+    }
+}
+
+struct Checker<'a> {
+    format: &'a Format,
+    roles: Roles<'a>,
+    state: OrderState,
+}
+
+impl Checker<'_> {
     /// Takes the next messages that no rule can refuse because they only have text, and returns
     /// their number. Most of a long conversation consists of such messages.
-    fn skip_plain(&mut self, messages: &'a [Message]) -> usize {
-        if self.unanswered.is_some() || self.format.rules.users == UsersRule::Apart || alternates(self.format) {
+    fn skip_plain<'m>(&mut self, messages: impl Iterator<Item = &'m Message>) -> usize {
+        let state = &mut self.state;
+        if state.unanswered.is_some() || self.format.rules.users == UsersRule::Apart || alternates(self.format) {
             return 0;
         }
-        let follows_user = self.seen_user || self.format.rules.assistant != AssistantRule::AfterUser;
+        let follows_user = state.seen_user || self.format.rules.assistant != AssistantRule::AfterUser;
         let is_free = |message: &Message| match self.roles.of(message) {
             Role::User => message.is_plain(),
             Role::Assistant => message.is_plain() && follows_user,
             _ => false,
         };
-        let count = messages.iter().take_while(|message| is_free(message)).count();
-        let Some(last) = messages[..count].last() else { return 0 };
+        let free = messages.take_while(|message| is_free(message));
+        let (count, last) = free.fold((0, None), |(count, _), message| (count + 1, Some(message)));
+        let Some(last) = last else { return 0 };
         let role = self.roles.of(last);
         // With rules that allow an assistant message first, nothing depends on an earlier user
         // message.
-        self.seen_user |= *role == Role::User;
-        self.users_turn = *role == Role::Assistant;
-        self.leading = false;
-        self.previous = Some((last, role));
+        state.seen_user |= *role == Role::User;
+        state.users_turn = *role == Role::Assistant;
+        state.leading = false;
+        state.previous = Some(Previous::of(role, false));
         count
     }
 
-    fn take(&mut self, index: usize, message: &'a Message) -> Result<(), Error> {
+    fn take(&mut self, index: usize, message: &Message) -> Result<(), Error> {
         let role = self.roles.of(message);
         if *role != Role::Tool {
             self.need_answers(Some(index))?;
@@ -151,8 +181,10 @@ impl<'a> State<'a> {
             Role::Tool => self.tool(index)?,
             Role::Other(_) => {}
         }
-        self.leading &= *role == Role::System;
-        self.previous = Some((message, role));
+        self.state.leading &= *role == Role::System;
+        let has_calls = || message.calls().len() > 0 || has_own_field(message, self.format);
+        let calls = *role == Role::Assistant && self.format.rules.tool == ToolRule::AfterCall && has_calls();
+        self.state.previous = Some(Previous::of(role, calls));
         Ok(())
     }
 
@@ -170,7 +202,8 @@ impl<'a> State<'a> {
                 return Err(self.broken(index, "header", what, "use the function's name from the list of tools"));
             }
         }
-        let Some(only) = self.interprets.filter(|_| *role == Role::Assistant) else {
+        let only = self.format.rules.interpreter_field.as_deref();
+        let Some(only) = only.filter(|_| self.state.interprets && *role == Role::Assistant) else {
             return Ok(());
         };
         let odd = |(name, _): &&(String, String)| {
@@ -193,7 +226,7 @@ impl<'a> State<'a> {
         let rule = self.format.rules.system;
         let (what, help) = match rule {
             SystemRule::Anywhere => return Ok(()),
-            SystemRule::Leading if self.leading => return Ok(()),
+            SystemRule::Leading if self.state.leading => return Ok(()),
             SystemRule::First | SystemRule::Fold if index == 0 => return Ok(()),
             SystemRule::Leading => ("a system message comes after others", "move it before the first user message"),
             SystemRule::First | SystemRule::Fold => {
@@ -207,13 +240,13 @@ impl<'a> State<'a> {
     }
 
     fn user(&mut self, index: usize) -> Result<(), Error> {
-        let follows_user = || self.previous.is_some_and(|(_, role)| *role == Role::User);
+        let follows_user = || self.state.previous == Some(Previous::User);
         if self.format.rules.users == UsersRule::Apart && follows_user() {
             let (what, help) =
                 ("a second user message in a row", "merge the two, or put an assistant message between them");
             return Err(self.broken(index, "users", what, help));
         }
-        if alternates(self.format) && !self.users_turn {
+        if alternates(self.format) && !self.state.users_turn {
             let what = "expected an assistant message, found a user message";
             return Err(self.broken(
                 index,
@@ -222,18 +255,18 @@ impl<'a> State<'a> {
                 "merge it into the previous message, or put an assistant message between them",
             ));
         }
-        self.seen_user = true;
-        self.users_turn = false;
+        self.state.seen_user = true;
+        self.state.users_turn = false;
         Ok(())
     }
 
     fn assistant(&mut self, index: usize, message: &Message) -> Result<(), Error> {
-        if self.format.rules.assistant == AssistantRule::AfterUser && !self.seen_user {
+        if self.format.rules.assistant == AssistantRule::AfterUser && !self.state.seen_user {
             let what = "an assistant message before any user message";
             return Err(self.broken(index, "assistant", what, "begin with a user message"));
         }
-        let goes_on = || self.previous.is_some_and(|(_, role)| *role == Role::Tool);
-        if alternates(self.format) && self.users_turn && !goes_on() {
+        let goes_on = || self.state.previous == Some(Previous::Tool);
+        if alternates(self.format) && self.state.users_turn && !goes_on() {
             let what = "expected a user message, found an assistant message";
             return Err(self.broken(
                 index,
@@ -242,7 +275,7 @@ impl<'a> State<'a> {
                 "put a user message before it, or merge it into the previous message",
             ));
         }
-        self.users_turn = true;
+        self.state.users_turn = true;
         let calls = message.calls().len();
         if let Some(max) = self.format.rules.max_calls
             && calls > max
@@ -256,32 +289,30 @@ impl<'a> State<'a> {
             ));
         }
         if self.format.rules.answers == AnswersRule::Required && calls > 0 {
-            self.unanswered = Some((index, calls));
+            self.state.unanswered = Some((index, calls));
         }
         Ok(())
     }
 
     fn tool(&mut self, index: usize) -> Result<(), Error> {
-        let calls = |message: &Message| message.calls().len() > 0 || has_own_field(message, self.format);
-        let good = match (self.format.rules.tool, self.previous) {
-            (ToolRule::Any, _) => true,
-            (_, Some((_, Role::Tool))) => true,
-            (ToolRule::AfterAssistant, Some((_, role))) => *role == Role::Assistant,
-            (ToolRule::AfterCall, Some((previous, role))) => *role == Role::Assistant && calls(previous),
-            (_, None) => false,
+        let good = match (self.format.rules.tool, self.state.previous) {
+            (ToolRule::Any, _) | (_, Some(Previous::Tool)) => true,
+            (ToolRule::AfterAssistant, Some(Previous::Assistant { .. })) => true,
+            (ToolRule::AfterCall, Some(Previous::Assistant { calls })) => calls,
+            _ => false,
         };
         if !good {
             let what = "a tool result without a preceding call";
             return Err(self.broken(index, "tool", what, "put the assistant message with the call right before it"));
         }
-        self.unanswered = self.unanswered.and_then(|(call, left)| (left > 1).then(|| (call, left - 1)));
+        self.state.unanswered = self.state.unanswered.and_then(|(call, left)| (left > 1).then(|| (call, left - 1)));
         Ok(())
     }
 
     /// Requires that every call is answered before this message, or before the model speaks.
     #[inline]
     fn need_answers(&self, next: Option<usize>) -> Result<(), Error> {
-        self.unanswered.map_or(Ok(()), |(call, left)| Err(self.unanswered_call(call, left, next)))
+        self.state.unanswered.map_or(Ok(()), |(call, left)| Err(self.unanswered_call(call, left, next)))
     }
 
     #[cold]
@@ -297,6 +328,17 @@ impl<'a> State<'a> {
     }
 }
 
+impl Previous {
+    fn of(role: &Role, calls: bool) -> Previous {
+        match role {
+            Role::User => Previous::User,
+            Role::Assistant => Previous::Assistant { calls },
+            Role::Tool => Previous::Tool,
+            Role::System | Role::Other(_) => Previous::Other,
+        }
+    }
+}
+
 /// Returns the names of the functions that a message calls.
 fn names(message: &Message) -> impl Iterator<Item = &str> {
     message.calls().filter_map(|call| match call {
@@ -305,21 +347,22 @@ fn names(message: &Message) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns the only value that the family's own fields may have if nothing but the code interpreter
-/// can be called. This is the case if only the interpreter is offered, or if no tools are offered
-/// and the system text is the one that announces it.
-fn interprets<'a>(conversation: &Conversation, format: &'a Format, roles: Roles<'_>) -> Option<&'a str> {
-    let only = format.rules.interpreter_field.as_deref()?;
-    let offered = conversation.tools.iter().flatten();
-    let own = conversation.messages.iter().filter_map(Message::tools).flatten();
+/// Reports whether nothing but the code interpreter can be called, in a family whose own fields
+/// then have only one possible value. This is the case if only the interpreter is offered, or if no
+/// tools are offered and the system text is the one that announces it.
+fn interprets(task: Task<'_>, roles: Roles<'_>) -> bool {
+    if task.format.rules.interpreter_field.is_none() {
+        return false;
+    }
+    let offered = task.frame.tools.iter().flatten();
+    let own = task.messages.iter().filter_map(Message::tools).flatten();
     let tools: Vec<&Tool> = offered.chain(own).collect();
     let announced = || {
-        let text = format.defaults.interpreter.as_deref();
-        let first = conversation.messages.first().filter(|first| *roles.of(first) == Role::System);
+        let text = task.format.defaults.interpreter.as_deref();
+        let first = task.messages.first().filter(|first| *roles.of(first) == Role::System);
         text.is_some() && first.and_then(Message::text).as_deref() == text
     };
-    let is_all = if tools.is_empty() { announced() } else { tools.iter().all(|tool| **tool == Tool::CodeInterpreter) };
-    is_all.then_some(only)
+    if tools.is_empty() { announced() } else { tools.iter().all(|tool| **tool == Tool::CodeInterpreter) }
 }
 
 fn alternates(format: &Format) -> bool {

@@ -2,25 +2,33 @@
 //! each.
 
 mod calls;
+mod extent;
+mod in_order;
 mod pairs;
 mod places;
 mod raw;
+mod state;
 mod systems;
 mod texts;
 
-use rolecall_conversation::{Conversation, Message, Part, Place, Role, Tool};
-use rolecall_format::{EndingRule, Field, Format, Layout, Slot, SystemRule, ToolsPlace, TurnsRule};
+use rolecall_conversation::{Message, Part, Place, Role, Tool};
+use rolecall_format::{Field, Format, Layout, Slot, ToolsPlace, TurnsRule};
 
 use calls::Calls;
+use pairs::Asked;
+
+pub(crate) use extent::Extent;
+pub(crate) use state::PlanState;
 
 use crate::options::Chosen;
-use crate::order::refuse_system;
 use crate::role::Speakers;
+use crate::task::Task;
+use crate::window::Window;
 use crate::{Dropped, Error, RuleMode};
 
 /// The turns of a prompt in order, and the content that has no place in it.
 pub(crate) struct Plan<'a> {
-    pub messages: &'a [Message],
+    pub messages: Window<'a>,
     /// The tools that the conversation offers.
     pub tools: &'a [Tool],
     pub turns: Vec<Turn<'a>>,
@@ -41,6 +49,10 @@ pub(crate) struct Plan<'a> {
     pub bytes: usize,
     /// Whether the model is to continue the prompt.
     pub open: bool,
+    /// Whether any turn of the prompt prints tools.
+    pub prints_tools: bool,
+    /// The number of turns that belong to the messages up to the end of the settled ones.
+    pub settled: usize,
 }
 
 /// A layout with the content that fills it. A conversation has many turns and each is read once, so
@@ -87,8 +99,8 @@ pub(crate) enum What<'a> {
     /// A message's raw model output: the index of the message, and its index in the plan's
     /// `readings`.
     Raw(usize, usize),
-    /// Tool results.
-    Results(&'a [Message], usize),
+    /// Tool results: the index of the first message, and their number.
+    Results(usize, usize),
     /// Files of a user message.
     Files(usize, &'a Message),
     /// No content other than the tools that the conversation offers.
@@ -103,7 +115,7 @@ impl What<'_> {
             What::Message(index, _)
             | What::Plain(index, _)
             | What::Raw(index, _)
-            | What::Results(_, index)
+            | What::Results(index, _)
             | What::Files(index, _)
             | What::Gap(index) => Some(*index),
             What::Asked(_, first) => *first,
@@ -135,53 +147,72 @@ impl Offer<'_> {
     }
 }
 
+/// Plans the turns of a conversation, or of the rest of one whose first messages have been planned.
+/// Returns the state after the settled messages, if a longer conversation can be planned from it.
 pub(crate) fn plan_turns<'a>(
-    conversation: &'a Conversation,
-    format: &'a Format,
-    rules: RuleMode,
+    task: Task<'a>,
+    extent: &Extent,
     speakers: Speakers<'a>,
     chosen: &Chosen<'_>,
-) -> Result<Plan<'a>, Error> {
-    let mut planner = Planner::new(conversation, format, rules, speakers, chosen);
-    if planner.add_text_alone(conversation, chosen)? {
-        planner.check_rest(conversation)?;
-        if conversation.continue_final_message {
-            planner.cut(conversation)?;
+    planned: Option<&PlanState>,
+) -> Result<(Plan<'a>, Option<PlanState>), Error> {
+    let mut planner = Planner::new(task, speakers, chosen);
+    match planned {
+        Some(state) => planner.resume(state),
+        None => {
+            if planner.add_text_alone(chosen)? {
+                planner.check_rest()?;
+                if task.frame.continue_final_message {
+                    planner.cut()?;
+                }
+                return Ok((planner.plan, None));
+            }
+            planner.open(extent, chosen)?;
         }
-        return Ok(planner.plan);
     }
-    if format.rules.turns == TurnsRule::Answered {
-        planner.add_pairs(conversation)?;
-        planner.close(conversation)?;
-        return Ok(planner.plan);
-    }
-    planner.bare(Slot::Begin);
-    if format.rules.tools == ToolsPlace::BeforeSystem {
-        planner.add_tool_turns();
-    }
-    let first = planner.add_systems(conversation, chosen)?;
-    // If no system message came that the tool turns would follow, they go here.
-    planner.add_tool_turns();
-    planner.add_messages(conversation, first)?;
-    planner.close(conversation)?;
-    Ok(planner.plan)
+    planner.leave_out_unanswered(extent);
+    planner.add_messages(extent.keep(), extent.written)?;
+    planner.plan.settled = planner.plan.turns.len();
+    let state = extent.settled.and_then(|_| planner.state());
+    planner.add_messages(extent.written, extent.written)?;
+    planner.close()?;
+    planner.plan.prints_tools = planner.prints_tools();
+    Ok((planner.plan, state))
 }
 
 struct Planner<'a> {
+    task: Task<'a>,
     format: &'a Format,
     strict: bool,
     speakers: Speakers<'a>,
     plan: Plan<'a>,
+    /// The index of the next message to plan.
+    next: usize,
     round: usize,
+    /// Whether a user message has been planned.
+    user: bool,
+    calls: Calls<'a>,
+    /// The messages since the last answer, if only pairs are written.
+    asked: Asked<'a>,
+    /// Whether a message other than an answer has been seen, if only pairs are written.
+    begun: bool,
     /// Whether the conversation's tools are still to be printed.
     offers: bool,
     folded: Option<SystemText<'a>>,
     /// A system message that the format refuses. This is an error only if any turn is written.
     refused: Option<usize>,
+    /// Whether the tool prompt replaces the first system message.
+    replaces: bool,
     /// The system message that the tool prompt replaces.
     replaced: Option<usize>,
+    /// Whether the format adds something because there is no system message.
+    adds_for_lack: bool,
     /// Whether an added system message announces the code interpreter.
     says_interpreter: bool,
+    /// Whether a turn of an earlier plan announces the code interpreter.
+    announced: bool,
+    /// Whether a turn of an earlier plan prints tools.
+    printed: bool,
     /// Whether the turns that offer tools have been written.
     offered: bool,
     /// Whether content is raw model output in messages that have `function_call`.
@@ -189,41 +220,72 @@ struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
-    fn new(
-        conversation: &'a Conversation,
-        format: &'a Format,
-        rules: RuleMode,
-        speakers: Speakers<'a>,
-        chosen: &Chosen<'_>,
-    ) -> Planner<'a> {
-        let tools = conversation.tools.as_deref().unwrap_or_default();
+    fn new(task: Task<'a>, speakers: Speakers<'a>, chosen: &Chosen<'_>) -> Planner<'a> {
+        let tools = task.frame.tools.as_deref().unwrap_or_default();
         let functions = tools.iter().any(|tool| matches!(tool, Tool::Function { .. }));
         Planner {
-            format,
-            strict: rules == RuleMode::Enforce,
+            task,
+            format: task.format,
+            strict: task.options.rules == RuleMode::Enforce,
             speakers,
             plan: Plan {
-                messages: &conversation.messages,
+                messages: task.messages,
                 tools,
                 asked: Vec::new(),
                 folded: None,
                 gap: None,
                 cut: None,
-                turns: Vec::with_capacity(conversation.messages.len() + 4),
+                turns: Vec::with_capacity(task.messages.len() + 4),
                 dropped: Vec::new(),
                 interpreter: tools.contains(&Tool::CodeInterpreter),
                 readings: Vec::new(),
                 bytes: 0,
                 open: false,
+                prints_tools: false,
+                settled: 0,
             },
+            next: task.messages.start(),
             round: 0,
+            user: false,
+            calls: Calls::default(),
+            asked: Asked::default(),
+            begun: false,
             offers: functions,
             folded: None,
             refused: None,
+            replaces: false,
             replaced: None,
+            adds_for_lack: false,
             says_interpreter: false,
+            announced: false,
+            printed: false,
             offered: false,
-            raw_calls: chosen.value(format, "function-call") == Some("raw"),
+            raw_calls: chosen.value(task.format, "function-call") == Some("raw"),
+        }
+    }
+
+    /// Adds what comes before the first message that does not open the conversation.
+    fn open(&mut self, extent: &Extent, chosen: &Chosen<'_>) -> Result<(), Error> {
+        if self.format.rules.turns == TurnsRule::Answered {
+            return Ok(());
+        }
+        self.bare(Slot::Begin);
+        if self.format.rules.tools == ToolsPlace::BeforeSystem {
+            self.add_tool_turns();
+        }
+        self.add_systems(extent.first, chosen)?;
+        // If no system message came that the tool turns would follow, they go here.
+        self.add_tool_turns();
+        self.next = extent.first;
+        Ok(())
+    }
+
+    /// Adds the turns of the messages up to one with this index. Of all messages, those up to
+    /// `written` are written.
+    fn add_messages(&mut self, end: usize, written: usize) -> Result<(), Error> {
+        match self.format.rules.turns {
+            TurnsRule::Answered => self.add_pairs(end),
+            _ => self.add_in_order(end, written),
         }
     }
 
@@ -244,172 +306,17 @@ impl<'a> Planner<'a> {
         }
     }
 
-    fn add_messages(&mut self, conversation: &'a Conversation, first: usize) -> Result<(), Error> {
-        let messages = &conversation.messages[..self.answered(conversation, first)];
-        if let Some(index) = self.refused {
-            return Err(refuse_system(index, self.format));
-        }
-        let mut users = 0;
-        let mut calls = Calls::default();
-        let mut index = first;
-        loop {
-            if users > 0 {
-                index += self.add_plain(messages, index);
-            }
-            let Some(message) = messages.get(index) else { break };
-            match self.speakers.of(index, message) {
-                Role::System if self.is_replaced(index) || self.is_blank(index, message) => {}
-                Role::System if self.format.rules.system == SystemRule::Refused => {
-                    return Err(refuse_system(index, self.format));
-                }
-                Role::System => self.message(Slot::System, Slot::System, index, message)?,
-                Role::Assistant
-                    if self.raw_calls
-                        && message.as_object().get("function_call").is_some_and(|call| !call.is_null()) =>
-                {
-                    self.raw_output(index, message)?;
-                }
-                Role::User => {
-                    self.round += 1;
-                    users += 1;
-                    let slot = if users == 1 { Slot::UserFirst } else { Slot::User };
-                    self.user(slot, index, message)?;
-                }
-                Role::Assistant => {
-                    if !message.is_plain() {
-                        calls.remember(message);
-                    }
-                    let with_calls =
-                        message.calls().len() > 0 && self.format.layout(Slot::AssistantWithCalls).is_some();
-                    let last = index + 1 == messages.len() && self.format.layout(Slot::AssistantLast).is_some();
-                    let slot = match (with_calls, last) {
-                        (true, _) => Slot::AssistantWithCalls,
-                        (false, true) => Slot::AssistantLast,
-                        (false, false) => Slot::Assistant,
-                    };
-                    self.message(slot, Slot::Assistant, index, message)?;
-                    self.bare(Slot::AssistantAfter);
-                }
-                Role::Tool if self.format.layout(Slot::ToolGroup).is_some() => {
-                    let results = messages[index..]
-                        .iter()
-                        .take_while(|message| *self.speakers.roles.of(message) == Role::Tool)
-                        .count();
-                    let group = &messages[index..index + results];
-                    for (at, message) in group.iter().enumerate() {
-                        self.check_message(Slot::Tool, index + at, message)?;
-                    }
-                    let bytes = group.iter().map(size_of_content).sum();
-                    self.turn(Slot::ToolGroup, Slot::ToolGroup, What::Results(group, index), bytes);
-                    index += results;
-                    continue;
-                }
-                Role::Tool => {
-                    let slot = if calls.is_from_interpreter(message) { Slot::ToolInterpreter } else { Slot::Tool };
-                    self.message(slot, Slot::Tool, index, message)?;
-                }
-                // `order` has already refused it.
-                Role::Other(_) => {}
-            }
-            index += 1;
-        }
-        Ok(())
-    }
-
-    /// Adds the turns of the next user and assistant messages, for as long as only their texts can
-    /// be part of the turns, and returns the number of messages. Most of a long conversation
-    /// consists of such messages.
-    #[inline(never)]
-    fn add_plain(&mut self, messages: &'a [Message], first: usize) -> usize {
-        let has = |slot| self.format.layout(slot).is_some();
-        // The format treats the last assistant message differently, or adds a turn of its own.
-        let by_place = has(Slot::AssistantLast) || has(Slot::AssistantAfter);
-        if by_place || self.offers || self.folded.is_some() {
-            return 0;
-        }
-        let is_plain = |layout: &&Layout| layout.plain().is_some();
-        let user = self.format.layout(Slot::User).filter(is_plain);
-        let assistant = self.format.layout(Slot::Assistant).filter(is_plain);
-        for (at, message) in messages[first..].iter().enumerate() {
-            let (slot, layout) = match self.speakers.of(first + at, message) {
-                Role::User => (Slot::User, user),
-                Role::Assistant => (Slot::Assistant, assistant),
-                _ => return at,
-            };
-            let (Some(layout), Some(text)) = (layout, message.plain_text()) else { return at };
-            self.round += usize::from(slot == Slot::User);
-            self.plain_turn(layout, slot, first + at, text);
-        }
-        messages.len() - first
-    }
-
-    /// Returns the number of messages to write: all of them, or only those that are followed by an
-    /// answer.
-    fn answered(&mut self, conversation: &Conversation, first: usize) -> usize {
-        let messages = &conversation.messages;
-        let all = messages.len();
-        if self.format.rules.turns != TurnsRule::Paired {
-            return all;
-        }
-        let named_user = |message: &Message| *self.speakers.roles.of(message) == Role::User;
-        let (answered, why) = match self.speakers.are_by_place() {
-            true if !messages.get(first).is_some_and(named_user) => (first, "the first message is not a user message"),
-            true => (all - (all - first) % 2, "no answer follows it"),
-            false if !messages.get(first).is_some_and(named_user) => (first, "the first message is not a user message"),
-            false => {
-                let open = messages[first..].iter().rev().take_while(|message| named_user(message)).count();
-                (all - open, "no answer follows it")
-            }
-        };
-        let mut left_out = answered..all;
-        if answered == first {
-            // Without a complete pair, nothing is written.
-            self.plan.turns.clear();
-            self.folded = None;
-            self.refused = None;
-            self.offers = false;
-            left_out.start = 0;
-            let offered = conversation.tools.iter().flatten().next().map(|_| Place::field("tools"));
-            self.plan.dropped.extend(offered.map(|place| Dropped { place, why, by_design: false }));
-        }
-        self.plan.dropped.extend(left_out.map(|index| Dropped {
-            place: Place::message(index, ""),
-            why,
-            by_design: false,
-        }));
-        answered
-    }
-
-    fn user(&mut self, slot: Slot, index: usize, message: &'a Message) -> Result<(), Error> {
-        if message.plain_text().is_some() {
-            return self.message(slot, Slot::User, index, message);
-        }
-        let files = message.parts().any(|part| matches!(part, Part::File(_)));
-        let own_turn = self.format.layout(Slot::File).is_some();
-        let has_more = message.parts().any(|part| !matches!(part, Part::File(_)));
-        if !(files && own_turn) || has_more {
-            self.message(slot, Slot::User, index, message)?;
-        }
-        if files && own_turn {
-            if !has_more && let Some(layout) = self.format.layout(Slot::File) {
-                self.note_fields(index, message, |field| layout.prints(field), "the format has no place for it");
-            }
-            self.turn(Slot::File, Slot::File, What::Files(index, message), 80);
-        }
-        Ok(())
-    }
-
     /// Checks that a turn announces the code interpreter. Otherwise, refuses it, or records that
     /// another text took the place of the announcement.
-    fn check_interpreter(&mut self, conversation: &Conversation) -> Result<(), Error> {
+    fn check_interpreter(&mut self) -> Result<(), Error> {
         if !self.plan.interpreter {
             return Ok(());
         }
-        let said = self.says_interpreter || self.plan.turns.iter().any(|turn| turn.layout.prints(Field::Interpreter));
+        let said = self.says_interpreter || self.announces();
         if said && self.format.defaults.interpreter.is_some() {
             return Ok(());
         }
-        let tools = conversation.tools.iter().flatten();
+        let tools = self.task.frame.tools.iter().flatten();
         let index = tools.take_while(|tool| **tool != Tool::CodeInterpreter).count();
         let place = Place::field(format!("tools[{index}]"));
         if self.format.defaults.interpreter.is_none() {
@@ -423,20 +330,22 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    fn close(&mut self, conversation: &'a Conversation) -> Result<(), Error> {
-        self.check_rest(conversation)?;
-        if conversation.continue_final_message || self.stays_open(conversation) {
+    fn close(&mut self) -> Result<(), Error> {
+        self.leave_out_asked();
+        self.check_rest()?;
+        if self.speakers.stop_inside(self.task) {
             self.plan.open = true;
-            return self.cut(conversation);
+            return self.cut();
         }
-        self.plan.open = self.speakers.generates(conversation);
+        self.plan.open = self.speakers.generates(self.task);
         self.bare(if self.plan.open { Slot::Generate } else { Slot::End });
         Ok(())
     }
 
     /// Checks the rest of the conversation outside its messages that no turn has written.
-    fn check_rest(&mut self, conversation: &'a Conversation) -> Result<(), Error> {
-        self.check_interpreter(conversation)?;
+    fn check_rest(&mut self) -> Result<(), Error> {
+        let conversation = self.task.frame;
+        self.check_interpreter()?;
         if self.offers {
             let help = "remove the tools, or use a format that has a place for them";
             self.no_place(Place::field("tools"), "tools", help)?;
@@ -458,23 +367,16 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    /// Reports whether the assistant's last turn stays open for the model.
-    fn stays_open(&self, conversation: &Conversation) -> bool {
-        self.format.rules.ending == EndingRule::Open
-            && conversation.add_generation_prompt.is_none()
-            && self.speakers.ends_with_assistant(conversation)
-    }
-
     /// Ends the prompt after the last message's content.
-    fn cut(&mut self, conversation: &'a Conversation) -> Result<(), Error> {
-        let index = conversation.messages.len().saturating_sub(1);
+    fn cut(&mut self) -> Result<(), Error> {
+        let index = self.task.messages.end().saturating_sub(1);
         let nothing = |what| Err(Error::NothingToContinue { message: index, what });
-        let Some(message) = conversation.messages.last() else { return nothing("there is no message") };
+        let Some(message) = self.task.messages.last() else { return nothing("there is no message") };
         if *self.speakers.roles.of(message) != Role::Assistant {
             return nothing("the last message is not an assistant message");
         }
         let calls = message.calls().len() > 0;
-        if calls && conversation.continue_final_message {
+        if calls && self.task.frame.continue_final_message {
             return nothing("its calls are complete");
         }
         if self.plan.turns.last().is_some_and(|turn| turn.slot == Slot::AssistantAfter) {

@@ -227,12 +227,7 @@ impl Prompt {
     /// there then begins at 0.
     pub(crate) fn behind(mut self, start: usize) -> Prompt {
         if let Some(rest) = self.text.slice(start..self.text.len()) {
-            let first = self.turns.iter().rposition(|turn| turn.start <= start).unwrap_or(0);
-            self.turns.drain(..first);
-            for turn in &mut self.turns {
-                turn.start = turn.start.saturating_sub(start);
-            }
-            self.turns.retain(|turn| turn.start < rest.len());
+            self.cut_turns(start);
             for span in &mut self.generated {
                 *span = span.start.saturating_sub(start)..span.end.saturating_sub(start);
             }
@@ -240,6 +235,27 @@ impl Prompt {
             self.text = rest;
         }
         self
+    }
+
+    /// Returns a prompt that was rendered without the text before it as the same prompt is when it
+    /// is cut out of the whole.
+    pub(crate) fn cut_out(mut self) -> Prompt {
+        // An empty piece at the start marks a place in the whole prompt.
+        if self.text.pieces().next().is_some_and(|piece| piece.text.is_empty()) {
+            return self.behind(0);
+        }
+        self.cut_turns(0);
+        self
+    }
+
+    fn cut_turns(&mut self, start: usize) {
+        let first = self.turns.iter().rposition(|turn| turn.start <= start).unwrap_or(0);
+        self.turns.drain(..first);
+        for turn in &mut self.turns {
+            turn.start = turn.start.saturating_sub(start);
+        }
+        let end = self.text.len().saturating_sub(start);
+        self.turns.retain(|turn| turn.start < end);
     }
 
     /// Returns what is missing from the prompt, grouped by reason, in order of first occurrence.

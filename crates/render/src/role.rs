@@ -1,10 +1,12 @@
 //! Who speaks: determined by the usual role names, by the maker's role names, or by the message's
 //! position.
 
-use rolecall_conversation::{Conversation, Message, Role};
+use rolecall_conversation::{Message, Role};
 use rolecall_format::{BlankSystem, EndingRule, Format, RolesRule, TurnsRule};
 
 use crate::RuleMode;
+use crate::task::Task;
+use crate::window::Window;
 
 static USUAL: [Role; 4] = [Role::System, Role::User, Role::Assistant, Role::Tool];
 
@@ -66,11 +68,23 @@ pub(crate) struct Speakers<'f> {
 }
 
 impl<'f> Speakers<'f> {
-    pub fn new(conversation: &Conversation, format: &'f Format, mode: RuleMode) -> Speakers<'f> {
-        let by_place = mode == RuleMode::Reference && format.rules.roles == RolesRule::ByPlace;
+    pub fn new(task: Task<'f>) -> Speakers<'f> {
+        let format = task.format;
+        let by_place = task.options.rules == RuleMode::Reference && format.rules.roles == RolesRule::ByPlace;
         let roles = Roles::of_format(format);
-        let system = conversation.messages.first().is_some_and(|message| *roles.of(message) == Role::System);
+        let system = task.messages.first().is_some_and(|message| *roles.of(message) == Role::System);
         Speakers { format, roles, by_place: by_place.then_some(usize::from(system)) }
+    }
+
+    /// Returns what a later rendering of the same conversation needs to tell its speakers apart.
+    pub fn state(&self) -> SpeakersState {
+        SpeakersState { are_usual: self.roles.are_usual, by_place: self.by_place }
+    }
+
+    /// Restores the speakers of an earlier rendering of the same conversation.
+    pub fn restore(format: &'f Format, state: SpeakersState) -> Speakers<'f> {
+        let roles = Roles { format, are_usual: state.are_usual };
+        Speakers { format, roles, by_place: state.by_place }
     }
 
     /// Reports whether messages are told apart by position, regardless of their roles.
@@ -89,18 +103,33 @@ impl<'f> Speakers<'f> {
     }
 
     /// Reports whether the assistant speaks last.
-    pub fn ends_with_assistant(&self, conversation: &Conversation) -> bool {
-        let last = conversation.messages.len().wrapping_sub(1);
-        conversation.messages.last().is_some_and(|message| *self.of(last, message) == Role::Assistant)
+    pub fn end_with_assistant(&self, messages: Window<'_>) -> bool {
+        let last = messages.end().wrapping_sub(1);
+        messages.last().is_some_and(|message| *self.of(last, message) == Role::Assistant)
     }
 
     /// Reports whether the prompt ends with a generation prompt.
-    pub fn generates(&self, conversation: &Conversation) -> bool {
+    pub fn generates(&self, task: Task<'_>) -> bool {
         // Training text does not open an answer that is missing.
         let rules = &self.format.rules;
         let learned = rules.learned || matches!(rules.turns, TurnsRule::Answered | TurnsRule::Paired);
         let reopened = self.format.rules.ending == EndingRule::Reopened;
-        let usual = !learned && (reopened || !self.ends_with_assistant(conversation));
-        conversation.add_generation_prompt.unwrap_or(usual) && !conversation.continue_final_message
+        let usual = !learned && (reopened || !self.end_with_assistant(task.messages));
+        task.frame.add_generation_prompt.unwrap_or(usual) && !task.frame.continue_final_message
     }
+
+    /// Reports whether the prompt ends inside the last message, for the model to continue it.
+    pub fn stop_inside(&self, task: Task<'_>) -> bool {
+        let stays_open = self.format.rules.ending == EndingRule::Open
+            && task.frame.add_generation_prompt.is_none()
+            && self.end_with_assistant(task.messages);
+        task.frame.continue_final_message || stays_open
+    }
+}
+
+/// Who speaks, without the format.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SpeakersState {
+    are_usual: bool,
+    by_place: Option<usize>,
 }

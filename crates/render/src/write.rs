@@ -17,46 +17,78 @@ use rolecall_text::{Source, Text};
 
 use scene::Scene;
 
-use crate::call_ids::Renamed;
+use crate::call_ids::{IdState, Renamed};
 use crate::options::Chosen;
 use crate::origin::Origins;
-use crate::plan::{Offer, Plan, Printed, Turn, What};
+use crate::plan::{Offer, Plan, Turn, What};
+use crate::task::Task;
+use crate::window::Window;
 use crate::{Bos, Error, Origin, Prompt, prompt};
 
 /// The maximum number of bytes of line breaks and spaces that indent JSON in one prompt. Lists
 /// nested 200 deep need a thousand of them per byte of input.
 const MOST_INDENTATION: usize = 16 << 20;
 
-pub(crate) fn write_prompt(plan: Plan<'_>, format: &Format, bos: Bos, chosen: &Chosen<'_>) -> Result<Prompt, Error> {
+/// What writing knows of the text before the turns to write.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WriteState {
+    /// The number of bytes.
+    pub bytes: usize,
+    /// The bytes of indentation among them.
+    indentation: usize,
+    /// The number of calls in the messages that have been written.
+    calls: usize,
+    ids: IdState,
+}
+
+impl WriteState {
+    /// Reports whether a message has an id that was generated for the call of an earlier one.
+    pub fn meets(&self, message: &Message) -> bool {
+        self.ids.meets(message)
+    }
+}
+
+/// Writes the turns of a plan after the text that `written` describes. Returns the state after the
+/// settled turns, if there are any.
+pub(crate) fn write_prompt(
+    plan: Plan<'_>,
+    task: Task<'_>,
+    chosen: &Chosen<'_>,
+    settled: Option<usize>,
+    written: &WriteState,
+) -> Result<(Prompt, Option<WriteState>), Error> {
+    let (format, bos) = (task.format, task.options.bos);
+    let (renamed, ids) = Renamed::of(plan.messages, &format.rules.call_ids, &written.ids, settled);
     let mut writer = Writer {
         format,
         bos,
         usual: bos == Bos::Write && chosen.spelling.is_none(),
+        begins: written.bytes == 0,
         chosen,
         interpreter: plan.interpreter,
-        offered: plan.turns.iter().any(|turn| turn.tools != Printed::Nothing),
+        offered: plan.prints_tools,
         origins: Origins::with_capacity(plan.turns.len() + 8),
         readings: &plan.readings,
         messages: plan.messages,
         asked: &plan.asked,
-        renamed: Renamed::of(plan.messages, &format.rules.call_ids),
+        renamed,
+        counted: (plan.messages.start(), written.calls),
+        earlier_calls: written.calls,
         turns: Vec::with_capacity(plan.turns.len()),
-        indentation: 0,
+        indentation: written.indentation,
         refused: None,
     };
     let mut text = Text::with_capacity(plan.bytes + 16, plan.turns.len() * 6);
-    let mut at = 0;
-    loop {
-        let uncut = plan.turns.len() - usize::from(plan.cut.is_some());
-        at += writer.plain_turns(plan.turns.get(at..uncut).unwrap_or_default(), &mut text);
-        let Some(turn) = plan.turns.get(at) else { break };
-        at += 1;
-        let cut = plan.cut.filter(|_| at == plan.turns.len());
-        writer.begin(turn.slot, turn.what.message(), text.len());
-        let scene = Scene::of_turn(&plan, turn, cut);
-        if writer.steps(turn.layout.steps(), &scene, &mut text).is_break() {
-            break;
-        }
+    let mut state = None;
+    let all = plan.turns.len();
+    if writer.turns(&plan, 0, plan.settled.min(all), &mut text).is_continue() {
+        state = settled.zip(ids).map(|(message, ids)| WriteState {
+            bytes: written.bytes + text.len(),
+            indentation: writer.indentation,
+            calls: writer.calls_before(message),
+            ids,
+        });
+        let _ = writer.turns(&plan, plan.settled.min(all), all, &mut text);
     }
     if let Some(error) = writer.refused {
         return Err(error);
@@ -66,7 +98,7 @@ pub(crate) fn write_prompt(plan: Plan<'_>, format: &Format, bos: Bos, chosen: &C
         true => Arc::new(Generation { stop: format.generation.infill_stop.clone(), ..(*format.generation).clone() }),
         false => Arc::clone(&format.generation),
     };
-    Ok(Prompt {
+    let prompt = Prompt {
         template: None,
         turns: writer.turns,
         text,
@@ -78,7 +110,8 @@ pub(crate) fn write_prompt(plan: Plan<'_>, format: &Format, bos: Bos, chosen: &C
         unusual: chosen.unusual(format),
         open: plan.open,
         generated: Vec::new(),
-    })
+    };
+    Ok((prompt, state))
 }
 
 struct Writer<'a> {
@@ -87,6 +120,8 @@ struct Writer<'a> {
     /// Whether the opening tokens are written and all tokens have the usual spelling, so that
     /// precomputed constants apply.
     usual: bool,
+    /// Whether no text precedes that of the first turn.
+    begins: bool,
     chosen: &'a Chosen<'a>,
     /// Whether any turn prints the tools.
     offered: bool,
@@ -94,10 +129,14 @@ struct Writer<'a> {
     interpreter: bool,
     origins: Origins,
     readings: &'a [Vec<(Field, &'a str)>],
-    messages: &'a [Message],
+    messages: Window<'a>,
     asked: &'a [Vec<usize>],
     /// The new ids of calls whose ids do not follow the format's rule.
     renamed: Renamed,
+    /// A message, and the number of calls before it.
+    counted: (usize, usize),
+    /// The number of calls in messages that were written before.
+    earlier_calls: usize,
     turns: Vec<prompt::Turn>,
     /// The bytes of indentation written so far.
     indentation: usize,
@@ -106,6 +145,41 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
+    /// Writes turns of the plan. Stops after the content of a turn that is to be continued.
+    fn turns(&mut self, plan: &Plan<'_>, from: usize, to: usize, text: &mut Text) -> ControlFlow<()> {
+        let uncut = to.min(plan.turns.len() - usize::from(plan.cut.is_some()));
+        let mut at = from;
+        loop {
+            at += self.plain_turns(plan.turns.get(at..uncut).unwrap_or_default(), text);
+            let Some(turn) = plan.turns.get(at).filter(|_| at < to) else { return ControlFlow::Continue(()) };
+            at += 1;
+            let cut = plan.cut.filter(|_| at == plan.turns.len());
+            self.begin(turn.slot, turn.what.message(), text.len());
+            let scene = Scene::of_turn(plan, turn, cut);
+            self.steps(turn.layout.steps(), &scene, text)?;
+        }
+    }
+
+    /// Returns the number of calls in the messages before one.
+    fn calls_before(&mut self, message: usize) -> usize {
+        // Turns are written in the order of their messages.
+        if message < self.counted.0 {
+            self.counted = (self.messages.start(), self.earlier_calls);
+        }
+        let (counted, calls) = self.counted;
+        self.counted = (message, calls + self.messages.count_calls(counted, message));
+        self.counted.1
+    }
+
+    /// Writes into a text of its own, before which there is none.
+    fn apart(&mut self, write: impl FnOnce(&mut Self, &mut Text)) -> Text {
+        let mut text = Text::new();
+        let begins = std::mem::replace(&mut self.begins, true);
+        write(self, &mut text);
+        self.begins = begins;
+        text
+    }
+
     /// Counts the indentation of a value, and reports whether the total stays within the limit.
     fn may_indent(&mut self, style: &JsonStyle, value: &Json, levels: usize, place: impl FnOnce() -> Place) -> bool {
         self.indentation = self.indentation.saturating_add(style.indentation(value, levels));
@@ -181,7 +255,10 @@ impl<'a> Writer<'a> {
                 Op::Literal(text) => out.push(text, sources::FORMAT),
                 // A tokenizer that adds the opening tokens adds them before everything else.
                 Op::Control(id)
-                    if self.bos == Bos::LeaveToTokenizer && out.is_empty() && self.format.control(*id).bos => {}
+                    if self.bos == Bos::LeaveToTokenizer
+                        && self.begins
+                        && out.is_empty()
+                        && self.format.control(*id).bos => {}
                 Op::Control(id) => self.control(*id, out),
                 Op::Seam => out.push_apart("", sources::SEAM),
                 Op::Hole { .. } | Op::Group(_) | Op::Own(_) => {}
@@ -205,7 +282,9 @@ impl<'a> Writer<'a> {
                 What::Added(text) => !text.is_empty(),
                 What::Template(_) => true,
                 What::Chosen(at) => self.has(Field::Option(at), codec, scene),
-                What::Asked(number, _) => self.asked[number].iter().any(|index| has_text(&self.messages[*index])),
+                What::Asked(number, _) => {
+                    self.messages.those(&self.asked[number]).any(|(_, message)| has_text(message))
+                }
                 _ => message.is_some_and(has_text),
             },
             Field::Name if scene.call.is_some() || scene.tool_name.is_some() => true,
@@ -309,8 +388,9 @@ impl<'a> Writer<'a> {
             Field::Results => self.results(scene, out),
             Field::Folded => {
                 if let Some(layout) = self.format.layout(Slot::Folded) {
-                    let mut folded = Text::new();
-                    let _ = self.steps(layout.steps(), scene, &mut folded);
+                    let folded = self.apart(|writer, folded| {
+                        let _ = writer.steps(layout.steps(), scene, folded);
+                    });
                     out.append(&trimmed(folded, codec));
                 }
             }
@@ -356,14 +436,14 @@ impl<'a> Writer<'a> {
     }
 
     fn results(&mut self, scene: &Scene<'_>, out: &mut Text) {
-        let What::Results(messages, first) = scene.turn.what else { return };
+        let What::Results(first, count) = scene.turn.what else { return };
         let Some(layout) = self.format.layout(Slot::Tool) else { return };
-        for (at, message) in messages.iter().enumerate() {
+        for (message, index) in scene.plan.messages.between(first, first + count).zip(first..) {
             // The first result began with the text around the whole group.
-            if at > 0 {
-                self.begin(Slot::Tool, Some(first + at), out.len());
+            if index > first {
+                self.begin(Slot::Tool, Some(index), out.len());
             }
-            let scene = Scene { result: Some((first + at, message)), ..*scene };
+            let scene = Scene { result: Some((index, message)), ..*scene };
             let _ = self.steps(layout.steps(), &scene, out);
         }
     }

@@ -27,7 +27,9 @@ pub use reply_end::{ReplyEnd, reply_end};
 
 /// The state of a rendering, from which a longer conversation can be rendered.
 ///
-/// It is immutable, cheap to clone, and its size does not depend on the conversation's length.
+/// It is immutable, cheap to clone, and its size does not depend on the conversation's length. The
+/// only exception are the ids of calls, where a format generates them or tells results apart by
+/// them: states share the ids of what they have in common.
 #[derive(Clone, Debug)]
 pub struct Growth(Kind);
 
@@ -44,7 +46,8 @@ pub struct Grown {
     /// shorter conversation's prompt.
     pub start: usize,
     /// The prompt from there on. Its positions count from its own start; its origins name the
-    /// messages of the whole conversation.
+    /// messages of the whole conversation. It lists what was left out of the messages that were
+    /// rendered again and of everything outside the messages.
     pub prompt: Prompt,
     /// The state from which a still longer conversation can be rendered.
     pub growth: Option<Growth>,

@@ -4,13 +4,24 @@ use std::collections::{HashSet, VecDeque};
 
 use rolecall_conversation::{Call, Message};
 
+use crate::shared_map::SharedMap;
+
 /// The earlier calls to the code interpreter.
 #[derive(Default)]
 pub(super) struct Calls<'a> {
-    /// The ids of the interpreter's calls.
+    /// The ids of the interpreter's calls that were planned before.
+    earlier: SharedMap<()>,
+    /// The ids of the interpreter's other calls.
     interpreter_ids: HashSet<&'a str>,
     /// For each call of the last message that still waits for its result: whether it calls the
     /// interpreter.
+    waiting: VecDeque<bool>,
+}
+
+/// The calls of the messages that have been planned.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CallsState {
+    interpreter_ids: SharedMap<()>,
     waiting: VecDeque<bool>,
 }
 
@@ -30,9 +41,22 @@ impl<'a> Calls<'a> {
         let next = self.waiting.pop_front();
         match (result.tool_call_id(), result.name()) {
             (_, Some("interpreter" | "code_interpreter")) => true,
-            (Some(id), _) => self.interpreter_ids.contains(id),
+            (Some(id), _) => self.interpreter_ids.contains(id) || self.earlier.get(id).is_some(),
             (None, Some(_)) => false,
             (None, None) => next.unwrap_or(false),
         }
+    }
+
+    pub fn state(&self) -> CallsState {
+        let mut interpreter_ids = self.earlier.clone();
+        for id in &self.interpreter_ids {
+            interpreter_ids.insert(id, ());
+        }
+        CallsState { interpreter_ids, waiting: self.waiting.clone() }
+    }
+
+    pub fn resume(&mut self, state: &CallsState) {
+        self.earlier = state.interpreter_ids.clone();
+        self.waiting = state.waiting.clone();
     }
 }

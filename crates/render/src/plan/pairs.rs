@@ -1,44 +1,55 @@
 //! Conversations as pairs of a question and its answer.
 
-use rolecall_conversation::{Conversation, Message, Place, Role};
+use rolecall_conversation::{Message, Place, Role};
 use rolecall_format::{Field, Slot, SystemRule};
 
 use super::{Planner, What, size_of_content};
 use crate::order::refuse_system;
 use crate::{Dropped, Error};
 
+/// The messages since the last answer.
+#[derive(Default)]
+pub(super) struct Asked<'a> {
+    system: Option<(usize, &'a Message)>,
+    users: Vec<usize>,
+}
+
 impl<'a> Planner<'a> {
     /// Writes each answer after everything that was asked since the previous answer: the user
     /// messages as one, and the last system message among them. Messages without a following
     /// answer, and answers before any other message, are left out and recorded.
-    pub(super) fn add_pairs(&mut self, conversation: &'a Conversation) -> Result<(), Error> {
-        let mut system: Option<(usize, &'a Message)> = None;
-        let mut asked: Vec<usize> = Vec::new();
-        let mut begun = false;
-        for (index, message) in conversation.messages.iter().enumerate() {
+    pub(super) fn add_pairs(&mut self, end: usize) -> Result<(), Error> {
+        while let Some(message) = self.task.messages.get(self.next).filter(|_| self.next < end) {
+            let index = self.next;
+            self.next += 1;
             match self.speakers.of(index, message) {
                 Role::System => {
-                    if let Some((before, _)) = system {
+                    if let Some((before, _)) = self.asked.system {
                         self.leave_out(before, "a later system message replaces it");
                     }
-                    system = (!self.is_blank(index, message)).then_some((index, message));
+                    self.asked.system = (!self.is_blank(index, message)).then_some((index, message));
                 }
-                Role::User => asked.push(index),
-                Role::Assistant if !begun => self.leave_out(index, "no other speaker precedes it"),
+                Role::User => self.asked.users.push(index),
+                Role::Assistant if !self.begun => self.leave_out(index, "no other speaker precedes it"),
                 Role::Assistant => {
-                    let asked = std::mem::take(&mut asked);
-                    self.add_pair(system.take(), asked, index, message)?;
+                    let asked = std::mem::take(&mut self.asked);
+                    self.add_pair(asked.system, asked.users, index, message)?;
                 }
                 Role::Tool => self.message(Slot::Tool, Slot::Tool, index, message)?,
                 // `order` has already refused it.
                 Role::Other(_) => {}
             }
-            begun |= *self.speakers.of(index, message) != Role::Assistant;
-        }
-        for index in system.map(|(index, _)| index).into_iter().chain(asked) {
-            self.leave_out(index, "no answer follows it");
+            self.begun |= *self.speakers.of(index, message) != Role::Assistant;
         }
         Ok(())
+    }
+
+    /// Records the messages that no answer follows.
+    pub(super) fn leave_out_asked(&mut self) {
+        let asked = std::mem::take(&mut self.asked);
+        for index in asked.system.map(|(index, _)| index).into_iter().chain(asked.users) {
+            self.leave_out(index, "no answer follows it");
+        }
     }
 
     fn add_pair(
@@ -62,11 +73,11 @@ impl<'a> Planner<'a> {
         }
         let slot = if self.round == 1 { Slot::UserFirst } else { Slot::User };
         if let Some(layout) = self.format.layout(slot).or_else(|| self.format.layout(Slot::User)) {
-            for index in &asked {
-                self.check_layout(layout, Field::Content, *index, &self.plan.messages[*index])?;
+            for (index, message) in self.task.messages.those(&asked) {
+                self.check_layout(layout, Field::Content, index, message)?;
             }
         }
-        let bytes = asked.iter().map(|index| size_of_content(&self.plan.messages[*index])).sum();
+        let bytes = self.task.messages.those(&asked).map(|(_, message)| size_of_content(message)).sum();
         let first = asked.first().copied();
         self.plan.asked.push(asked);
         self.turn(slot, Slot::User, What::Asked(self.plan.asked.len() - 1, first), bytes);

@@ -1,6 +1,6 @@
 //! The system messages that open a conversation, and those that the format adds.
 
-use rolecall_conversation::{Conversation, Message, Place, Role};
+use rolecall_conversation::{Message, Place, Role};
 use rolecall_format::{Field, Slot, SystemRule, SystemWhen, SystemWithTools, ToolsPlace};
 
 use super::{Planner, SystemText, What};
@@ -8,56 +8,47 @@ use crate::options::Chosen;
 use crate::role::is_blank;
 use crate::{Dropped, Error};
 
+/// What the format adds where the conversation has no system message.
+#[derive(PartialEq)]
+struct Added<'a> {
+    /// The option with this index, and the length of its value.
+    option: Option<(usize, usize)>,
+    /// The format's system template with this index.
+    template: Option<usize>,
+    text: Option<&'a str>,
+    /// Whether the text announces the code interpreter.
+    says_interpreter: bool,
+}
+
 impl<'a> Planner<'a> {
-    /// Adds the system messages that open the conversation and those that the format adds. Returns
-    /// the index of the first message after them.
-    pub(super) fn add_systems(&mut self, conversation: &'a Conversation, chosen: &Chosen<'_>) -> Result<usize, Error> {
-        let messages = &conversation.messages;
+    /// Adds the system messages that open the conversation, which are those before `first`, and
+    /// those that the format adds.
+    pub(super) fn add_systems(&mut self, first: usize, chosen: &Chosen<'_>) -> Result<(), Error> {
+        let messages = self.task.messages;
         let (format, roles) = (self.format, self.speakers.roles);
-        let is_system = |message: &&Message| *roles.of(message) == Role::System;
-        let leading = match self.speakers.are_by_place() {
-            true => usize::from(messages.first().is_some_and(|message| is_system(&message))),
-            false => messages.iter().take_while(is_system).count(),
-        };
-        let said = |message: &Message| *roles.of(message) == Role::System && !is_blank(message, format);
-        let opened = messages[..leading].iter().any(said);
-        let replaced = self.replaces_system(chosen) && self.offers;
-        let none = !opened && !messages[leading..].iter().any(said);
-        self.replaced = replaced.then(|| messages.iter().position(|message| is_system(&message))).flatten();
-        if let Some(index) = self.replaced {
+        let is_system = |message: &Message| *roles.of(message) == Role::System;
+        let said = |message: &Message| is_system(message) && !is_blank(message, format);
+        let opened = messages.between(0, first).any(said);
+        let none = !opened && !messages.between(first, messages.end()).any(said);
+        self.replaces = self.replaces_system(chosen) && self.offers;
+        self.replaced = self.replaces.then(|| messages.iter().position(is_system)).flatten();
+        if let Some(index) = self.replaced
+            && let Some(message) = messages.get(index)
+        {
             let why = "the tool prompt replaces it";
             self.plan.dropped.push(Dropped { place: Place::message(index, "content"), why, by_design: false });
-            self.note_fields(index, &messages[index], |_| false, why);
+            self.note_fields(index, message, |_| false, why);
         }
-        let defaults = &self.format.defaults;
-        let own = defaults.system_option.and_then(|at| Some((at, chosen.values.get(at)?.0.as_str())));
-        let wanted = match defaults.system_when {
-            SystemWhen::NotFirst => !opened && !messages.is_empty(),
-            SystemWhen::None => none && !messages.is_empty(),
-            SystemWhen::Always => true,
-        };
-        let added = match &defaults.system {
-            _ if replaced => defaults.system_with_tools.as_deref(),
-            Some(_) if own.is_some() => None,
-            Some(text) if wanted => Some(text.as_str()),
-            _ if none && self.offers => defaults.system_with_tools.as_deref(),
-            _ => None,
-        };
-        let before = added;
-        let added = match added {
-            None if none && self.plan.interpreter && self.interpreter_is_system() => defaults.interpreter.as_deref(),
-            added => added,
-        };
-        self.says_interpreter = before.is_none() && added.is_some();
-        if let Some((at, text)) = own.filter(|(_, text)| wanted && !replaced && !text.is_empty()) {
-            self.turn(Slot::SystemFirst, Slot::System, What::Chosen(at), text.len());
+        let added = self.added(opened, none, chosen);
+        self.adds_for_lack = none && added != self.added(opened, false, chosen);
+        self.says_interpreter = added.says_interpreter;
+        if let Some((at, bytes)) = added.option {
+            self.turn(Slot::SystemFirst, Slot::System, What::Chosen(at), bytes);
         }
-        let template = chosen.value(format, "system_template").filter(|_| none && added.is_none());
-        let templates = &self.format.defaults.system_templates;
-        if let Some(number) = templates.iter().position(|(name, _)| Some(name.as_str()) == template) {
+        if let Some(number) = added.template {
             self.turn(Slot::SystemFirst, Slot::System, What::Template(number), 200);
         }
-        if let Some(text) = added {
+        if let Some(text) = added.text {
             match self.format.rules.system {
                 SystemRule::Fold => self.folded = Some(SystemText::Added(text)),
                 _ => self.turn(Slot::SystemFirst, Slot::System, What::Added(text), text.len()),
@@ -66,7 +57,7 @@ impl<'a> Planner<'a> {
         if self.format.rules.tools == ToolsPlace::AfterDefault {
             self.add_tool_turns();
         }
-        for (index, message) in messages[..leading].iter().enumerate() {
+        for (index, message) in messages.between(0, first).enumerate() {
             if self.is_replaced(index) || self.is_blank(index, message) {
                 continue;
             }
@@ -90,7 +81,37 @@ impl<'a> Planner<'a> {
                 self.add_tool_turns();
             }
         }
-        Ok(leading)
+        Ok(())
+    }
+
+    /// Returns what the format adds to a conversation that is opened by a system message or not,
+    /// and that has none at all or some.
+    fn added(&self, opened: bool, none: bool, chosen: &Chosen<'_>) -> Added<'a> {
+        let format = self.format;
+        let (defaults, empty) = (&format.defaults, self.task.messages.end() == 0);
+        let own = defaults.system_option.and_then(|at| Some((at, chosen.values.get(at)?.0.as_str())));
+        let wanted = match defaults.system_when {
+            SystemWhen::NotFirst => !opened && !empty,
+            SystemWhen::None => none && !empty,
+            SystemWhen::Always => true,
+        };
+        let usual = match &defaults.system {
+            _ if self.replaces => defaults.system_with_tools.as_deref(),
+            Some(_) if own.is_some() => None,
+            Some(text) if wanted => Some(text.as_str()),
+            _ if none && self.offers => defaults.system_with_tools.as_deref(),
+            _ => None,
+        };
+        let announces = usual.is_none() && none && self.plan.interpreter && self.interpreter_is_system();
+        let text = if announces { defaults.interpreter.as_deref() } else { usual };
+        let option = own.filter(|(_, text)| wanted && !self.replaces && !text.is_empty());
+        let template = chosen.value(format, "system_template").filter(|_| none && text.is_none());
+        Added {
+            option: option.map(|(at, text)| (at, text.len())),
+            template: defaults.system_templates.iter().position(|(name, _)| Some(name.as_str()) == template),
+            text,
+            says_interpreter: usual.is_none() && text.is_some(),
+        }
     }
 
     pub(super) fn replaces_system(&self, chosen: &Chosen<'_>) -> bool {

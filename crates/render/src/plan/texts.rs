@@ -1,7 +1,7 @@
 //! Prompts that consist of a single text instead of a conversation, either to be continued or with
 //! a gap to be filled.
 
-use rolecall_conversation::{Content, Conversation, Place, Role};
+use rolecall_conversation::{Content, Place, Role};
 use rolecall_format::{Field, Slot};
 
 use super::{Planner, What};
@@ -11,11 +11,7 @@ use crate::options::Chosen;
 impl<'a> Planner<'a> {
     /// Plans a prompt that is one user message's text, if the option `capability` asks for it.
     /// Returns whether it did.
-    pub(super) fn add_text_alone(
-        &mut self,
-        conversation: &'a Conversation,
-        chosen: &Chosen<'_>,
-    ) -> Result<bool, Error> {
+    pub(super) fn add_text_alone(&mut self, chosen: &Chosen<'_>) -> Result<bool, Error> {
         let Some((capability, given)) = chosen.entry(self.format, "capability") else { return Ok(false) };
         let slot = match capability {
             "completion" => Slot::Completion,
@@ -25,7 +21,8 @@ impl<'a> Planner<'a> {
             _ => return Ok(false),
         };
         let Some(layout) = self.format.layout(slot) else { return Ok(false) };
-        let [message] = &conversation.messages[..] else { return self.refuse_conversation(given) };
+        let only = self.task.messages.first().filter(|_| self.task.messages.len() == 1);
+        let Some(message) = only else { return self.refuse_conversation(given) };
         let (Role::User, Content::Text(text)) = (self.speakers.of(0, message), message.content()) else {
             return self.refuse_conversation(given);
         };

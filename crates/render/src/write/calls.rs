@@ -112,10 +112,10 @@ impl Writer<'_> {
     }
 
     /// Returns the index of the first call of a message.
-    pub(super) fn first_index(&self, codec: &Codec, scene: &Scene<'_>) -> usize {
+    pub(super) fn first_index(&mut self, codec: &Codec, scene: &Scene<'_>) -> usize {
         let Codec::From(count) = codec else { return 0 };
         let earlier = match (count.over_conversation, scene.message()) {
-            (true, Some((index, _))) => self.messages.iter().take(index).map(|message| message.calls().len()).sum(),
+            (true, Some((index, _))) => self.calls_before(index),
             _ => 0,
         };
         count.first + earlier

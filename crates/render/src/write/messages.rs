@@ -27,9 +27,9 @@ impl Writer<'_> {
                 }
             }
             What::Asked(number, _) => {
-                let messages = self.messages;
-                for index in &self.asked[number] {
-                    self.message_content(*index, &messages[*index], codec, scene, out);
+                let (messages, asked) = (self.messages, self.asked);
+                for (index, message) in messages.those(&asked[number]) {
+                    self.message_content(index, message, codec, scene, out);
                 }
             }
             _ => {
@@ -65,10 +65,11 @@ impl Writer<'_> {
                 out.push(text_by(text, codec), source);
             }
             (Content::Parts(_), _) => {
-                let mut joined = Text::new();
-                for (at, part) in message.parts().enumerate() {
-                    self.part(index, at, part, scene, &mut joined);
-                }
+                let joined = self.apart(|writer, joined| {
+                    for (at, part) in message.parts().enumerate() {
+                        writer.part(index, at, part, scene, joined);
+                    }
+                });
                 out.append(&trimmed(joined, codec));
             }
         }

@@ -64,9 +64,10 @@ impl Writer<'_> {
             && let (Some(Json::String(name)), Some(Json::String(description))) =
                 (function.get("name"), function.get("description"))
         {
-            let mut text = Text::new();
             let scene = Scene { description: Some(description), tool_name: Some(name), ..*scene };
-            let _ = self.steps(layout.steps(), &scene, &mut text);
+            let text = self.apart(|writer, text| {
+                let _ = writer.steps(layout.steps(), &scene, text);
+            });
             let text = text.into_plain();
             function.insert("description", Json::String(text));
         }
