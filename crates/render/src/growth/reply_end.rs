@@ -34,7 +34,8 @@ pub fn reply_end(prompt: &Prompt, message: usize, from: usize, stops: &[String])
     }
     let stop = first_stop(prompt, body..next.max(body), stops);
     let turns = prompt.turns();
-    let turn = turns.iter().rposition(|turn| turn.start <= body).filter(|at| turns[*at].message == Some(message));
+    let last = body.max(from + 1);
+    let turn = turns.iter().rposition(|turn| turn.start < last).filter(|at| turns[*at].message == Some(message));
     let turn_end = turn.map_or(next, |at| prompt.turn_span(at).end);
     let is_own = stop.as_ref().is_none_or(|stop| stop.end <= turn_end);
     let text = prompt.text();

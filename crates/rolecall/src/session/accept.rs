@@ -52,7 +52,8 @@ impl Session {
         let end = if stop.is_some() { Finish::Stop } else { finish };
         reader.finish(end.as_stop(), &mut |event| reading.add(&event));
         let in_reasoning = last == Within::Reasoning;
-        let (said, cut) = messages_of(&reading);
+        let text_end = stop.map_or(run.bytes.len(), |at| run.text_of(at).start);
+        let (said, cut) = messages_of(&reading, &String::from_utf8_lossy(&run.bytes[..text_end]));
         let mut notes = Vec::new();
         if in_reasoning && stop.is_some() {
             notes.push(SessionNote::StopInReasoning);
@@ -60,7 +61,6 @@ impl Session {
         if cut.is_some() {
             notes.push(SessionNote::CutCall);
         }
-        let text_end = stop.map_or(run.bytes.len(), |at| run.text_of(at).start);
         let said = Arc::new(said);
         run.messages.push(Arc::clone(&said));
         let reply = Reply {

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use rolecall_conversation::{Message, object};
-use rolecall_parse::{ParsedCall, Reading, Stop};
+use rolecall_parse::{ParsedCall, Reading, Stop, Why};
 use rolecall_render::growth::ReplyEnd;
 
 use super::SessionNote;
@@ -105,7 +105,7 @@ impl Reply {
 
 /// Converts a reading to a message without the calls that were cut off, and to one with them, if
 /// there are any. Their arguments are empty there.
-pub(super) fn messages_of(reading: &Reading) -> (Message, Option<Message>) {
+pub(super) fn messages_of(reading: &Reading, output: &str) -> (Message, Option<Message>) {
     let is_whole = |call: &ParsedCall| match call {
         ParsedCall::Function { whole, .. } | ParsedCall::Code { whole, .. } => *whole,
     };
@@ -117,10 +117,14 @@ pub(super) fn messages_of(reading: &Reading) -> (Message, Option<Message>) {
     });
     let plain = || Message::from_object(object! { "role" => "assistant", "content" => reading.content.as_str() });
     let said = said.or_else(|_| plain()).unwrap_or_else(|_| Message::assistant(""));
-    if reading.calls.iter().all(is_whole) {
+    let begun = begun_call(reading, output);
+    if reading.calls.iter().all(is_whole) && begun.is_none() {
         return (said, None);
     }
     let mut all = reading.clone();
+    if let Some(begun) = begun {
+        all.content.truncate(all.content.len() - begun);
+    }
     for call in &mut all.calls {
         if let ParsedCall::Function { arguments, whole: false, .. } = call {
             "{}".clone_into(arguments);
@@ -128,4 +132,12 @@ pub(super) fn messages_of(reading: &Reading) -> (Message, Option<Message>) {
     }
     let with_cut_calls = to_message(&all).unwrap_or_else(|_| said.clone());
     (said, Some(with_cut_calls))
+}
+
+/// Returns how many bytes at the end of the content are a call whose name was cut off.
+fn begun_call(reading: &Reading, output: &str) -> Option<usize> {
+    let last = reading.malformed.last().filter(|last| last.why == Why::Unfinished)?;
+    let start = usize::try_from(last.span.start).ok()?;
+    let begun = output.get(start..)?;
+    (!begun.is_empty() && reading.content.ends_with(begun)).then_some(begun.len())
 }

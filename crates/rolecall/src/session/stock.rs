@@ -144,9 +144,11 @@ impl Session {
         }
         let opened = earlier.end();
         let end = stock.reply_end(reply.message, opened, &self.setup.stops);
-        let rewrite = match reply.is_written(&stock, opened, &end) {
+        // A template may also take back the token that stops the reply.
+        let is_open_again = end.stop.is_none() && (reply.stop.is_some() || reply.is_closed);
+        let rewrite = match reply.is_written(&stock, opened, &end) && !is_open_again {
             true => None,
-            false => self.rewritten_reply(reply, &stock, opened, &end)?,
+            false => self.rewritten_reply(reply, &stock, opened)?,
         };
         Ok(Next { base: opened, stock, reply: Some((Some(opened), end)), rewrite, proof })
     }
@@ -164,19 +166,14 @@ impl Session {
 
     /// Determines whether a reply that the model spelled in its own way is written in the same way
     /// with and without the messages that follow it.
-    fn rewritten_reply(
-        &self,
-        reply: &Reply,
-        stock: &Arc<Stock>,
-        opened: usize,
-        end: &ReplyEnd,
-    ) -> Result<Option<Rewrite>, Error> {
+    fn rewritten_reply(&self, reply: &Reply, stock: &Arc<Stock>, opened: usize) -> Result<Option<Rewrite>, Error> {
         // A template may refuse a conversation that ends with the reply.
         let Ok(fresh) = self.render(&[], false) else { return Ok(None) };
-        let fresh_end = fresh.reply_end(reply.message, opened, &self.setup.stops);
-        let before = fresh.text_from(opened).get(..fresh_end.body.saturating_sub(opened)).unwrap_or_default();
-        let after = stock.text_from(opened).get(..end.body.saturating_sub(opened)).unwrap_or_default();
-        if before == after {
+        let end = fresh.reply_end(reply.message, opened, &self.setup.stops);
+        let end = end.stop.filter(|_| end.is_own).map_or(end.body, |stop| stop.end);
+        let before = fresh.text_from(opened).get(..end.saturating_sub(opened)).unwrap_or_default();
+        let after = stock.text_from(opened);
+        if after.starts_with(before) {
             return Ok(None);
         }
         let same = opened + common(before, after);

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use rolecall_conversation::{Message, Role};
 
+use rolecall_render::{Origin, Prompt};
+
 use super::label::push_tokens;
 use super::line::Run;
 use super::{Author, Delta, Next, OnRewrite, Part, Plan, Proof, Session, SessionError, SessionNote};
@@ -115,6 +117,7 @@ impl Session {
             }
         }
         encoded.tokens.drain(..after);
+        notes.extend(self.left_out(&stock.prompt));
         let keep = self.line.len();
         let stock_start = encoded.tokens.first().map_or(stock.end(), |token| token.start + stock.start);
         let mut run = Run { stock: stock_start, messages: self.pending.clone(), ..Run::default() };
@@ -131,6 +134,28 @@ impl Session {
         (self.sent, self.reply, self.next) = (Some(Arc::clone(stock)), None, None);
         self.is_open = true;
         Ok(self.delta_since(keep, next.proof.clone(), notes))
+    }
+
+    /// Returns the pending messages of whose content the template writes nothing.
+    fn left_out(&self, prompt: &Prompt) -> Vec<SessionNote> {
+        let first = self.line.messages();
+        let mut is_written = vec![false; self.pending.len()];
+        for segment in prompt.segments() {
+            if let Origin::Message { message, field } = &segment.origin
+                && field.starts_with("content")
+                && let Some(written) = message.checked_sub(first).and_then(|at| is_written.get_mut(at))
+            {
+                *written = true;
+            }
+        }
+        let has_text = |message: &Message| message.text().is_some_and(|text| !text.trim().is_empty());
+        let missing = self.pending.iter().enumerate().filter(|(at, message)| !is_written[*at] && has_text(message));
+        let note = |(at, _)| SessionNote::LeftOut {
+            message: first + at,
+            field: "content".to_owned(),
+            why: "the template writes nothing of it here",
+        };
+        missing.map(note).collect()
     }
 
     /// Returns a delta of the ids after the first `keep` ones.
