@@ -21,11 +21,15 @@ pub struct ReplyEnd {
 pub fn reply_end(prompt: &Prompt, message: usize, from: usize, stops: &[String]) -> ReplyEnd {
     let length = prompt.text().len();
     let from = from.min(length);
+    let turns = prompt.turns();
+    // A later turn may repeat text of the message, such as the name of the function that it called.
+    let own = (0..turns.len()).rfind(|at| turns[*at].message == Some(message) && prompt.turn_span(*at).end > from);
+    let own_end = own.map_or(length, |at| prompt.turn_span(at).end);
     let (mut body, mut next) = (from, length);
     for segment in prompt.segments_in(from..length) {
         match segment.origin.message() {
-            Some(own) if own == message => body = segment.start + segment.text.len(),
-            Some(other) if other > message => {
+            Some(said) if said == message && segment.start < own_end => body = segment.start + segment.text.len(),
+            Some(said) if said > message => {
                 next = segment.start;
                 break;
             }
@@ -33,10 +37,7 @@ pub fn reply_end(prompt: &Prompt, message: usize, from: usize, stops: &[String])
         }
     }
     let stop = first_stop(prompt, body..next.max(body), stops);
-    let turns = prompt.turns();
-    let last = body.max(from + 1);
-    let turn = turns.iter().rposition(|turn| turn.start < last).filter(|at| turns[*at].message == Some(message));
-    let turn_end = turn.map_or(next, |at| prompt.turn_span(at).end);
+    let turn_end = if own.is_some() { own_end } else { next };
     let is_own = stop.as_ref().is_none_or(|stop| stop.end <= turn_end);
     let text = prompt.text();
     let is_first = |stop: &Range<usize>| {

@@ -140,6 +140,17 @@ impl Setup {
         }
     }
 
+    /// Reports whether the format or template itself may write a text.
+    pub fn writes(&self, text: &str) -> bool {
+        match &self.speaker {
+            Speaker::Template(chosen) => chosen.template.source().contains(text),
+            speaker => self
+                .model
+                .format_of(speaker)
+                .is_some_and(|format| format.controls.iter().any(|control| control.texts().any(|known| known == text))),
+        }
+    }
+
     /// Reports whether the layouts of a reply read an id, so that the parser determines what it
     /// means.
     pub fn reads(&self, id: u32) -> bool {

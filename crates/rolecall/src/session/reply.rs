@@ -7,6 +7,7 @@ use rolecall_render::growth::ReplyEnd;
 use super::SessionNote;
 use super::stock::Stock;
 use crate::answer::to_message;
+use crate::model::session::Setup;
 
 /// Why the engine ended a reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -88,15 +89,20 @@ impl Reply {
         opened + self.text.len() >= end.body && text.as_bytes()[self.text.len()..][..rest].trim_ascii().is_empty()
     }
 
-    /// Compares the token that stopped the model with the one that a stock prompt writes.
-    pub(super) fn stop_note(&self, end: &ReplyEnd, stock: &Stock) -> Option<SessionNote> {
-        let stop = end.stop.as_ref().filter(|_| self.stop.is_some())?;
-        let expected = stock.text_from(stop.start).get(..stop.len())?.to_owned();
+    /// Compares the token that stopped the model with what a stock prompt writes there. A token that
+    /// the speaker never writes is not reported.
+    pub(super) fn stop_note(&self, end: &ReplyEnd, stock: &Stock, from: usize, setup: &Setup) -> Option<SessionNote> {
+        self.stop?;
         let found = String::from_utf8_lossy(&self.stop_text).into_owned();
+        let expected = match &end.stop {
+            Some(stop) => stock.text_from(stop.start).get(..stop.len())?.to_owned(),
+            None if setup.writes(&found) => stock.text_from(from).chars().take(24).collect(),
+            None => return None,
+        };
         if found == expected {
             return None;
         }
-        Some(match end.is_own {
+        Some(match end.is_own && end.stop.is_some() {
             true => SessionNote::OtherStop { found, expected },
             false => SessionNote::Contradicted { found, expected },
         })

@@ -108,7 +108,7 @@ impl Session {
         };
         let mut after = 0;
         if let Some(reply) = reply {
-            notes.extend(next.reply.as_ref().and_then(|(_, end)| reply.stop_note(end, stock)));
+            notes.extend(next.reply.as_ref().and_then(|(_, end)| reply.stop_note(end, stock, from, &self.setup)));
             let is_same = encoded.tokens.iter().map(|token| token.id).zip(&reply.after).all(|(id, after)| id == *after);
             match reply.after.len() {
                 0 => {}

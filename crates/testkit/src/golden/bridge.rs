@@ -110,7 +110,9 @@ fn opinion(
         };
         // What the model had not written yet may change how the template goes on.
         let is_other = matches!(text(row, "completion"), "cut" | "inside_reasoning" | "stop_inside_reasoning");
-        let same = is_other || whole.found.is_none() || whole.found.as_ref().is_some_and(|whole| found.ends_with(whole) || whole.ends_with(found));
+        let same = is_other
+            || whole.found.is_none()
+            || whole.found.as_ref().is_some_and(|whole| found.ends_with(whole) || whole.ends_with(found));
         if !same && !turn.is_rewritten && !whole.is_rewritten {
             return Verdict::Failed {
                 expected: format!("{template}: the end of {:?}", whole.found),
@@ -125,7 +127,6 @@ fn opinion(
     if wanted == *found {
         return Verdict::Passed;
     }
-    if std::env::var("DBG").is_ok() { eprintln!("EXC {} {template} {} wanted {wanted:?} found {found:?}", text(row, "id"), turn.is_rewritten); }
     let drops = peer.and_then(|peer| peer.get("keeps_all")) == Some(&Json::Bool(false));
     Verdict::Excused(match () {
         _ if drops => "the peer drops sampled ids; the session keeps them",
@@ -171,6 +172,8 @@ struct Turn {
     /// The texts of all ids, and of those after the sampled ones.
     text: String,
     added: String,
+    /// Whether the model stopped with another token than the template's.
+    has_other_stop: bool,
 }
 
 impl Turn {
@@ -232,8 +235,18 @@ impl Turn {
             Ok::<_, String>(String::from_utf8_lossy(&bytes).into_owned())
         };
         turn.added = text(&all[kept.len()..])?;
+        turn.has_other_stop =
+            opened.notes.iter().any(|note| matches!(note.code(), "other_stop" | "contradicted" | "after_stop"));
         turn.text = String::from_utf8_lossy(&session.bytes()).into_owned();
         Ok(turn)
+    }
+
+    /// Reports whether what the session added follows a reply that ends with the same characters as
+    /// the sampled one, unless the model's last token is not the template's.
+    fn follows(&self, before: &str) -> bool {
+        let end = self.text.len() - self.added.len();
+        let last = self.text[..end].trim_end().chars().next_back();
+        self.added.is_empty() || self.has_other_stop || last == before.trim_end().chars().next_back()
     }
 
     /// Compares the whole text of a canonical row with what its template writes for the whole
@@ -253,7 +266,7 @@ impl Turn {
         let is_prefix = prompt.text().starts_with(&self.text[..self.text.len() - self.added.len()]);
         let is_same = match is_prefix {
             true => prompt.text() == self.text,
-            false => prompt.text().ends_with(&self.added),
+            false => prompt.text().strip_suffix(&self.added).is_some_and(|before| self.follows(before)),
         };
         (!is_same && !self.is_rewritten).then(|| Verdict::Failed {
             expected: format!("{template}: {}", prompt.text()),
