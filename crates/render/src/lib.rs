@@ -39,8 +39,8 @@ use write::WriteState;
 pub use error::Error;
 pub use extend::{extend, new_turn};
 pub use loss::{
-    FinalStop, Loss, LossNote, LossPolicy, LossSpan, LossTurns, PartWeights, RoleLoss, Written, loss_by_format,
-    loss_by_template,
+    FinalStop, Loss, LossNote, LossPolicy, LossSpan, LossTurns, PartWeights, ReplyPart, RoleLoss, Written,
+    loss_by_format, loss_by_template,
 };
 pub use options::{Bos, Options, RuleMode};
 pub use origin::Origin;

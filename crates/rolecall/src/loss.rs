@@ -7,8 +7,8 @@ use rolecall_encode::{Encoded, EncodedToken};
 use rolecall_format::{Format, Op, Slot};
 use rolecall_render::{Error, Prompt};
 pub use rolecall_render::{
-    FinalStop, Loss, LossNote, LossPolicy, LossSpan, LossTurns, PartWeights, RoleLoss, Written, loss_by_format,
-    loss_by_template,
+    FinalStop, Loss, LossNote, LossPolicy, LossSpan, LossTurns, PartWeights, ReplyPart, RoleLoss, Written,
+    loss_by_format, loss_by_template,
 };
 
 /// What to do with a token that straddles the border of the text that carries loss.

@@ -19,7 +19,7 @@ use rolecall_format::{Format, LossRule};
 
 use crate::{ChatTemplate, Error, Prompt, TemplateOptions};
 
-pub use policy::{FinalStop, LossPolicy, LossTurns, PartWeights, RoleLoss};
+pub use policy::{FinalStop, LossPolicy, LossTurns, PartWeights, ReplyPart, RoleLoss};
 
 /// The text of a prompt that carries loss.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -67,6 +67,58 @@ impl Default for PartWeights {
     }
 }
 
+/// A part of a reply that has a weight of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ReplyPart {
+    /// The reasoning.
+    Reasoning,
+    /// The content.
+    Content,
+    /// The tool calls and the code.
+    Calls,
+}
+
+impl PartWeights {
+    /// Returns the weight of a part.
+    pub fn of(&self, part: ReplyPart) -> f32 {
+        match part {
+            ReplyPart::Reasoning => self.reasoning,
+            ReplyPart::Content => self.content,
+            ReplyPart::Calls => self.calls,
+        }
+    }
+
+    /// Reports whether all parts before the closer have the same weight.
+    pub fn is_even(&self) -> bool {
+        self.reasoning == self.content && self.content == self.calls
+    }
+}
+
+impl ReplyPart {
+    /// Returns the length of the text between two parts that closes this one. The rest opens the
+    /// part `after` it.
+    pub fn closing_length(self, between: &str, after: ReplyPart) -> usize {
+        match (self, after) {
+            (ReplyPart::Content, _) => 0,
+            (_, ReplyPart::Content) => between.len(),
+            // Closes the first part and opens the second: the closing marker ends at white space or
+            // where the next marker begins.
+            _ => {
+                let start = between.len() - between.trim_start().len();
+                let word = between[start..].find(char::is_whitespace).map(|at| start + at);
+                let marker = between[start..].find("><").map(|at| start + at + 1);
+                match (word, marker) {
+                    (Some(word), marker) if marker.is_none_or(|marker| word < marker) => {
+                        between.len() - between[word..].trim_start().len()
+                    }
+                    (_, Some(marker)) => marker,
+                    _ => between.len(),
+                }
+            }
+        }
+    }
+}
+
 /// A role other than the assistant whose messages carry loss.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RoleLoss {
@@ -113,39 +165,52 @@ impl LossPolicy {
     }
 
     /// Returns the weight of a message among those that the policy selects.
-    pub(super) fn weight_of(&self, message: Option<&Message>) -> f32 {
-        match (message.map_or(Choice::Unset, choice), self.turns) {
-            (Choice::Weight(weight), _) => weight,
-            (Choice::Unset, LossTurns::Chosen) => 0.0,
-            (Choice::Unset, _) => 1.0,
+    pub fn weight_of(&self, message: Option<&Message>) -> f32 {
+        match (message.and_then(LossPolicy::own_weight), self.turns) {
+            (Some(weight), _) => weight,
+            (None, LossTurns::Chosen) => 0.0,
+            (None, _) => 1.0,
         }
     }
-}
 
-/// What a message says about its own loss.
-enum Choice {
-    Unset,
-    Weight(f32),
-}
-
-/// Reads the message's own setting: `weight` as in OpenAI's fine-tuning, or `loss` or `train` as in
-/// other trainers. The smallest weight wins.
-fn choice(message: &Message) -> Choice {
-    let object = message.as_object();
-    let mut least: Option<f32> = None;
-    let mut add = |weight: f32| least = Some(least.map_or(weight, |least| least.min(weight)));
-    if let Some(Json::Number(number)) = object.get("weight")
-        && let Some(weight) = number.as_f64()
-    {
-        add(weight.max(0.0) as f32);
-    }
-    for key in ["loss", "train"] {
-        match object.get(key) {
-            Some(Json::Bool(is_in)) => add(f32::from(*is_in)),
-            // XTuner: a string means true only if it is `true` (ignoring case) or `1`.
-            Some(Json::String(text)) => add(f32::from(text.eq_ignore_ascii_case("true") || text == "1")),
-            _ => {}
+    /// Returns the weight of a reply, which is 0 if the policy does not select it.
+    pub fn weight_of_reply(&self, message: Option<&Message>, is_last: bool) -> f32 {
+        match self.turns == LossTurns::Last && !is_last {
+            true => 0.0,
+            false => self.weight_of(message),
         }
     }
-    least.map_or(Choice::Unset, Choice::Weight)
+
+    /// Returns the weight that one of the policy's [`roles`](Self::roles) gives to a message, or
+    /// `None` if the message has another role.
+    pub fn weight_of_role(&self, role: &RoleLoss, message: &Message) -> Option<f32> {
+        if *message.role() != role.role {
+            return None;
+        }
+        // A role that is named in the policy carries loss even if messages must choose it.
+        let weight = if self.turns == LossTurns::Chosen { 1.0 } else { self.weight_of(Some(message)).min(1.0) };
+        Some(weight * role.weight)
+    }
+
+    /// Returns the weight that a message itself sets: `weight` as in OpenAI's fine-tuning, or
+    /// `loss` or `train` as in other trainers. The smallest weight wins.
+    pub fn own_weight(message: &Message) -> Option<f32> {
+        let object = message.as_object();
+        let mut least: Option<f32> = None;
+        let mut add = |weight: f32| least = Some(least.map_or(weight, |least| least.min(weight)));
+        if let Some(Json::Number(number)) = object.get("weight")
+            && let Some(weight) = number.as_f64()
+        {
+            add(weight.max(0.0) as f32);
+        }
+        for key in ["loss", "train"] {
+            match object.get(key) {
+                Some(Json::Bool(is_in)) => add(f32::from(*is_in)),
+                // XTuner: a string means true only if it is `true` (ignoring case) or `1`.
+                Some(Json::String(text)) => add(f32::from(text.eq_ignore_ascii_case("true") || text == "1")),
+                _ => {}
+            }
+        }
+        least
+    }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use rolecall_conversation::{Conversation, Role};
 
-use super::{FinalStop, Loss, LossNote, LossPolicy, LossSpan, LossTurns, PartWeights, Written};
+use super::{FinalStop, Loss, LossNote, LossPolicy, LossSpan, LossTurns, ReplyPart, Written};
 use crate::{Error, Origin, Prompt, Segment};
 
 pub(super) fn weigh(
@@ -73,10 +73,8 @@ impl Weighed<'_> {
 
     /// Returns the weight of a reply, which is 0 if the policy does not select it.
     fn weight_of_reply(&self, message: Option<usize>, last: Option<usize>) -> f32 {
-        match self.policy.turns == LossTurns::Last && message != last {
-            true => 0.0,
-            false => self.weight_of(message),
-        }
+        let found = message.and_then(|index| self.conversation.messages.get(index));
+        self.policy.weight_of_reply(found, message == last)
     }
 
     fn add_all(&mut self) {
@@ -88,23 +86,18 @@ impl Weighed<'_> {
 
     fn add_reply(&mut self, reply: &Written, last: Option<usize>) {
         let weight = self.weight_of_reply(reply.message, last);
-        let PartWeights { reasoning, content, calls, closer } = self.policy.weights;
+        let weights = &self.policy.weights;
         let body = reply.range.start..reply.stop.as_ref().map_or(reply.range.end, |stop| stop.start);
         let body = body.start..body.end.max(body.start);
-        if reasoning == content && content == calls {
-            self.add(body, weight * content);
+        if weights.is_even() {
+            self.add(body, weight * weights.content);
         } else {
             for (range, part) in parts(self.prompt, body) {
-                let of_part = match part {
-                    Part::Reasoning => reasoning,
-                    Part::Content => content,
-                    Part::Calls => calls,
-                };
-                self.add(range, weight * of_part);
+                self.add(range, weight * weights.of(part));
             }
         }
         if let Some(stop) = &reply.stop {
-            self.add(stop.start.max(reply.range.start)..stop.end, weight * closer);
+            self.add(stop.start.max(reply.range.start)..stop.end, weight * weights.closer);
         }
     }
 
@@ -133,7 +126,7 @@ impl Weighed<'_> {
         for role in &self.policy.roles {
             let is_it = |message: Option<usize>| {
                 let message = message.and_then(|index| self.conversation.messages.get(index))?;
-                (*message.role() == role.role).then(|| self.policy.weight_of(Some(message)).min(1.0))
+                self.policy.weight_of_role(role, message)
             };
             let mut found: Vec<(Range<usize>, f32)> = Vec::new();
             if role.whole_turn {
@@ -144,9 +137,7 @@ impl Weighed<'_> {
                 found.extend(bodies.filter_map(|segment| Some((range_of(&segment), is_it(segment.origin.message())?))));
             }
             for (range, weight) in found {
-                // A role that is named in the policy carries loss even if messages must choose it.
-                let weight = if self.policy.turns == LossTurns::Chosen { 1.0 } else { weight };
-                self.add(range, weight * role.weight);
+                self.add(range, weight);
             }
         }
     }
@@ -161,17 +152,10 @@ fn is_content(segment: &Segment<'_>) -> bool {
     matches!(&segment.origin, Origin::Message { field, .. } if field.starts_with("content"))
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
-    Reasoning,
-    Content,
-    Calls,
-}
-
 /// Splits a reply into its parts. The template's text between two parts goes to the one that it
 /// opens or closes.
-fn parts(prompt: &Prompt, reply: Range<usize>) -> Vec<(Range<usize>, Part)> {
-    let mut parts: Vec<(Range<usize>, Part)> = Vec::new();
+fn parts(prompt: &Prompt, reply: Range<usize>) -> Vec<(Range<usize>, ReplyPart)> {
+    let mut parts: Vec<(Range<usize>, ReplyPart)> = Vec::new();
     for segment in prompt.segments_in(reply.clone()) {
         let Some(part) = part_of(&segment.origin) else { continue };
         let range = range_of(&segment);
@@ -180,7 +164,7 @@ fn parts(prompt: &Prompt, reply: Range<usize>) -> Vec<(Range<usize>, Part)> {
             Some((before, same)) if *same == part => before.end = range.end,
             Some((before, other)) => {
                 let between = &prompt.text()[before.end..range.start];
-                let border = before.end + border(between, *other, part);
+                let border = before.end + other.closing_length(between, part);
                 before.end = border;
                 parts.push((border..range.end, part));
             }
@@ -188,41 +172,19 @@ fn parts(prompt: &Prompt, reply: Range<usize>) -> Vec<(Range<usize>, Part)> {
     }
     match parts.last_mut() {
         Some((last, _)) => last.end = reply.end,
-        None => parts.push((reply, Part::Content)),
+        None => parts.push((reply, ReplyPart::Content)),
     }
     parts
 }
 
-/// Returns the length of the text between two parts that closes the first one.
-fn border(between: &str, before: Part, after: Part) -> usize {
-    match (before, after) {
-        (Part::Content, _) => 0,
-        (_, Part::Content) => between.len(),
-        // Closes the first part and opens the second: the closing marker ends at white space or
-        // where the next marker begins.
-        _ => {
-            let start = between.len() - between.trim_start().len();
-            let word = between[start..].find(char::is_whitespace).map(|at| start + at);
-            let marker = between[start..].find("><").map(|at| start + at + 1);
-            match (word, marker) {
-                (Some(word), marker) if marker.is_none_or(|marker| word < marker) => {
-                    between.len() - between[word..].trim_start().len()
-                }
-                (_, Some(marker)) => marker,
-                _ => between.len(),
-            }
-        }
-    }
-}
-
-fn part_of(origin: &Origin) -> Option<Part> {
+fn part_of(origin: &Origin) -> Option<ReplyPart> {
     let Origin::Message { field, .. } = origin else { return None };
     let root = field.split(['.', '[']).next().unwrap_or_default();
     Some(match root {
         "role" | "name" => return None,
-        "reasoning_content" | "reasoning" | "thinking" => Part::Reasoning,
-        "tool_calls" | "function_call" | "code" => Part::Calls,
-        _ => Part::Content,
+        "reasoning_content" | "reasoning" | "thinking" => ReplyPart::Reasoning,
+        "tool_calls" | "function_call" | "code" => ReplyPart::Calls,
+        _ => ReplyPart::Content,
     })
 }
 

@@ -149,7 +149,10 @@ impl Model {
 
 /// Refuses weights that are no numbers in the allowed range, and settings of messages that would
 /// otherwise be ignored.
-fn check_weights(policy: &LossPolicy, messages: &[Message]) -> Result<(), Error> {
+pub(crate) fn check_weights<'a>(
+    policy: &LossPolicy,
+    messages: impl IntoIterator<Item = &'a Message>,
+) -> Result<(), Error> {
     let is_allowed = |weight: f64| (0.0..=f64::from(GREATEST_WEIGHT)).contains(&weight);
     let parts = &policy.weights;
     let parts =
@@ -160,7 +163,7 @@ fn check_weights(policy: &LossPolicy, messages: &[Message]) -> Result<(), Error>
             return Err(Error::BadWeight { message: None, field: field.into(), found: weight.to_string() });
         }
     }
-    for (index, message) in messages.iter().enumerate() {
+    for (index, message) in messages.into_iter().enumerate() {
         for field in ["weight", "loss", "train"] {
             let is_good = match (field, message.as_object().get(field)) {
                 (_, None | Some(Json::Null)) => true,

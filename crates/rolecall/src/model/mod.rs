@@ -14,7 +14,7 @@ mod encoders;
 mod ends;
 mod error;
 pub(crate) mod explain;
-mod loss;
+pub(crate) mod loss;
 mod prompt;
 mod replies;
 pub(crate) mod session;

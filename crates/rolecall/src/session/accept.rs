@@ -80,6 +80,7 @@ impl Session {
         self.line.push(run);
         self.is_open = false;
         self.reply = Some(Arc::new(reply.clone()));
+        self.record(self.len(), &reply.notes);
         Ok(reply)
     }
 }

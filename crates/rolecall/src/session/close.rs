@@ -50,6 +50,7 @@ impl Session {
             let mut closed = Reply::clone(reply);
             closed.is_closed = true;
             *reply = Arc::new(closed);
+            self.record(keep, &notes);
         }
         Ok(self.delta_since(keep, Proof::Closing, notes))
     }

@@ -99,6 +99,14 @@ pub enum SessionNote {
     /// The template rewrites what was sent. It was kept, and the session differs from the stock
     /// rendering.
     Kept(Box<Rewrite>),
+    /// The template rewrites what was sent, and it was written anew. The replaced ids are a
+    /// [branch](super::Session::branches).
+    Rewritten {
+        /// The index of the branch.
+        branch: usize,
+        /// The number of ids that were replaced.
+        ids: usize,
+    },
     /// A part of a message that the template does not write.
     LeftOut {
         /// The index of the message.
@@ -121,6 +129,7 @@ impl SessionNote {
             SessionNote::CutCall => "cut_call",
             SessionNote::Closed { .. } => "closed",
             SessionNote::Kept(_) => "kept",
+            SessionNote::Rewritten { .. } => "rewritten",
             SessionNote::LeftOut { .. } => "left_out",
         }
     }
@@ -146,6 +155,9 @@ impl fmt::Display for SessionNote {
             }
             SessionNote::Closed { ids } => write!(f, "the reply was unfinished; {ids} ids close it"),
             SessionNote::Kept(rewrite) => write!(f, "kept although {rewrite}"),
+            SessionNote::Rewritten { branch, ids } => {
+                write!(f, "the template rewrites what was sent: {ids} ids are replaced and remain as branch {branch}")
+            }
             SessionNote::LeftOut { message, field, why } => {
                 write!(f, "message {message}: `{field}` is not written: {why}")
             }

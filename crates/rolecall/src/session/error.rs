@@ -18,6 +18,8 @@ pub enum SessionError {
     Rewrites(Box<Rewrite>),
     /// A message with a partial text cannot be appended.
     Continues,
+    /// The loss was to follow the chat template's `{% generation %}` blocks.
+    Tagged,
     /// The saved session belongs to another model.
     OtherModel {
         /// What differs: `template`, `tokenizer` ..
@@ -52,6 +54,7 @@ impl SessionError {
             SessionError::NoMessages => "no_messages",
             SessionError::Rewrites(_) => "rewrites",
             SessionError::Continues => "continues",
+            SessionError::Tagged => "no_tags",
             SessionError::OtherModel { .. } => "other_model",
             SessionError::OtherVersion { .. } => "other_version",
             SessionError::Damaged { .. } => "damaged_session",
@@ -68,6 +71,7 @@ impl SessionError {
             SessionError::NoMessages => "append a message first",
             SessionError::Rewrites(_) => "choose to keep what was sent, or to rewrite it",
             SessionError::Continues => "append whole messages; a session continues replies by their ids",
+            SessionError::Tagged => "choose a policy that is not `tagged`",
             SessionError::OtherModel { .. } => "restore the session with the model that it was saved with",
             SessionError::OtherVersion { .. } => "restore the session with the version of rolecall that saved it",
             SessionError::Damaged { .. } => "save the session again",
@@ -85,6 +89,9 @@ impl fmt::Display for SessionError {
             SessionError::NoMessages => f.write_str("the session has no messages"),
             SessionError::Rewrites(rewrite) => write!(f, "{rewrite}"),
             SessionError::Continues => f.write_str("a session cannot continue a message"),
+            SessionError::Tagged => f.write_str(
+                "the loss was to follow the chat template's tags, but a session's loss follows who wrote the ids",
+            ),
             SessionError::OtherModel { part } => write!(f, "the session was saved with another {part}"),
             SessionError::OtherVersion { found } => write!(f, "unknown version {found} of a saved session"),
             SessionError::Damaged { why } => write!(f, "the saved session is damaged: {why}"),

@@ -13,6 +13,8 @@ pub(super) fn push_tokens(run: &mut Run, prompt: &Prompt, tokens: &[EncodedToken
     let segments: Vec<_> = prompt.segments_in(first.start..text.len()).collect();
     let turns = prompt.turns();
     let mut at = 0;
+    // Tokens that each hold a part of a character all span it. The first one gets its text.
+    let mut end = first.start;
     for token in tokens {
         while segments.get(at).is_some_and(|segment| segment.start + segment.text.len() <= token.start) {
             at += 1;
@@ -30,7 +32,9 @@ pub(super) fn push_tokens(run: &mut Run, prompt: &Prompt, tokens: &[EncodedToken
                 (Author::Template, message, Part::Frame)
             }
         };
-        run.push(token.id, &text.as_bytes()[token.start..token.end], author, message, part, 0.0);
+        let text = &text.as_bytes()[end..token.end.max(end)];
+        run.push(token.id, text, author, message, part, 0.0);
+        end = end.max(token.end);
     }
 }
 

@@ -259,6 +259,12 @@ impl Run {
         start..self.ends[at] as usize
     }
 
+    /// Returns the bytes of some of the ids.
+    pub fn text_of_ids(&self, ids: Range<usize>) -> &[u8] {
+        let end = |id: usize| id.checked_sub(1).map_or(0, |last| self.ends[last] as usize);
+        &self.bytes[end(ids.start)..end(ids.end)]
+    }
+
     /// Returns the run with its first ids only, and without messages.
     fn up_to(&self, ids: usize) -> Run {
         let bytes = ids.checked_sub(1).map_or(0, |last| self.ends[last] as usize);

@@ -8,18 +8,23 @@
 //!
 //! The submodules: `line` holds the ids, shared by forks; `stock` renders the conversation and
 //! compares it with what was sent; `turn` has the operations of a turn; `close` ends unfinished
-//! replies; `rewrite` replaces what a template rewrites; `label` says who wrote an id. Start reading
-//! at [`Session::open`].
+//! replies; `rewrite` replaces what a template rewrites; `label` says who wrote an id; `notes` keeps
+//! what the caller was told, and `rollout` makes a sample for a trainer. Start reading at
+//! [`Session::open`].
 
 mod accept;
+mod align;
 mod close;
 mod delta;
+mod difference;
 mod error;
 mod label;
 mod line;
+mod notes;
 mod plan;
 mod reply;
 mod rewrite;
+mod rollout;
 mod segment;
 mod stock;
 mod turn;
@@ -32,12 +37,15 @@ use rolecall_openai::Request;
 use crate::model::session::Setup;
 use crate::{Error, Model};
 use line::Line;
+use notes::Notes;
 use stock::{Next, Stock};
 
 pub use delta::{Delta, Proof, SessionNote};
+pub use difference::{Difference, Gap, GapPart};
 pub use error::SessionError;
 pub use plan::{OnRewrite, Plan, Rewrite};
 pub use reply::{Finish, Reply};
+pub use rollout::{Break, Rollout};
 pub use segment::{Author, Part, Segment};
 
 /// A conversation with a model as the ids that an engine has processed.
@@ -62,6 +70,8 @@ pub struct Session {
     is_open: bool,
     /// The ids that were replaced.
     branches: Vec<Line>,
+    /// What the caller was told.
+    notes: Notes,
 }
 
 /// The number of first messages that a rendering may look back to.
@@ -85,6 +95,7 @@ impl Model {
             next: None,
             is_open: false,
             branches: Vec::new(),
+            notes: Notes::default(),
         };
         session.add(messages.into_iter().map(Arc::new));
         Ok(session)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::label::push_tokens;
 use super::line::Run;
 use super::stock::{Next, Stock};
-use super::{Delta, Plan, Proof, Session};
+use super::{Delta, Plan, Proof, Session, SessionNote};
 use crate::Error;
 
 impl Session {
@@ -36,12 +36,15 @@ impl Session {
         let sent = Stock { prompt: sent, growth: None, count: line.messages(), whole: None, start: stock.start };
         let proof = Proof::Whole { why: None };
         let next = Next { stock, base: until, reply: None, rewrite: None, proof: proof.clone() };
+        let note = SessionNote::Rewritten { branch: self.branches.len(), ids: self.line.len() - keep };
+        self.notes = self.notes.up_to(keep);
+        self.notes.push(keep, note.clone());
         self.branches.push(std::mem::replace(&mut self.line, line));
         self.reply = None;
         self.sent = Some(Arc::new(sent));
         self.add(plan.new);
         self.next = Some(Arc::new(next));
-        Ok(self.delta_since(keep, proof, Vec::new()))
+        Ok(self.delta_since(keep, proof, vec![note]))
     }
 
     /// Renders the whole conversation with the pending messages.

@@ -69,7 +69,9 @@ impl Session {
         let mut delta = session.close_in(&plan.next)?;
         delta.proof = plan.next.proof.clone();
         if let Some(rewrite) = &plan.next.rewrite {
-            delta.notes.push(SessionNote::Kept(Box::new(rewrite.clone())));
+            let kept = SessionNote::Kept(Box::new(rewrite.clone()));
+            session.record(delta.keep, std::slice::from_ref(&kept));
+            delta.notes.push(kept);
         }
         session.add(plan.new);
         session.next = Some(plan.next);
@@ -130,6 +132,7 @@ impl Session {
             self.line.push(closing);
         }
         self.line.push(run);
+        self.record(keep, &notes);
         self.pending.clear();
         (self.sent, self.reply, self.next) = (Some(Arc::clone(stock)), None, None);
         self.is_open = true;

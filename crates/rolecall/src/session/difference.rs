@@ -1,0 +1,276 @@
+//! How a session differs from the stock rendering of its messages.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::Session;
+use super::align::{Piece, pieces};
+use super::line::Node;
+use super::stock::Stock;
+use crate::Error;
+
+/// How a session differs from the stock rendering of its messages.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Difference {
+    /// The places that differ, in order.
+    pub gaps: Vec<Gap>,
+    /// Whether the session's ids are those that encoding the stock prompt as a whole returns, as
+    /// far as they are sent.
+    pub has_stock_ids: bool,
+}
+
+impl Difference {
+    /// Reports whether the session's text is the stock text. Its ids may be others.
+    pub fn has_stock_text(&self) -> bool {
+        self.gaps.iter().all(Gap::is_ids_only)
+    }
+}
+
+/// A place where a session differs from the stock rendering.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// The index of the message that the session's ids belong to, if any.
+    pub message: Option<usize>,
+    /// The part of the session.
+    pub part: GapPart,
+    /// The session's text: only what differs, or the text of the ids if only they do. Bytes that
+    /// are not UTF-8 become U+FFFD.
+    pub session: String,
+    /// The stock text in its place.
+    pub stock: String,
+    /// The byte of the stock prompt at which that text begins.
+    pub byte: usize,
+    /// The index of the first of the session's ids that differ.
+    pub id: usize,
+    /// The number of the session's ids that differ.
+    pub ids: usize,
+    /// The number of ids in their place in the encoded stock prompt.
+    pub stock_ids: usize,
+    is_ids_only: bool,
+}
+
+impl Gap {
+    /// Reports whether the text is the same and only the ids differ, as where the session encodes a
+    /// prompt and a reply separately.
+    pub fn is_ids_only(&self) -> bool {
+        self.is_ids_only
+    }
+
+    /// Returns a stable code: `opening`, `reply`, `between`, or `ids` if only the ids differ.
+    pub fn code(&self) -> &'static str {
+        match self.part {
+            _ if self.is_ids_only => "ids",
+            GapPart::Opening => "opening",
+            GapPart::Reply => "reply",
+            GapPart::Between => "between",
+        }
+    }
+}
+
+/// The part of a session where a difference begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum GapPart {
+    /// Before the first reply.
+    Opening,
+    /// In a reply.
+    Reply,
+    /// After a reply.
+    Between,
+}
+
+impl Session {
+    /// Compares the session with the stock rendering of its messages.
+    ///
+    /// Messages without ids are rendered too, because a template may write what precedes them in
+    /// another way. The two are compared piece by piece: each reply, and what stands between two
+    /// replies.
+    pub fn difference(&self) -> Result<Difference, Error> {
+        if self.is_empty() {
+            return Ok(Difference { gaps: Vec::new(), has_stock_ids: true });
+        }
+        let stock = self.stock()?;
+        let nodes = self.line.nodes();
+        let sides = Sides { session: self.line.bytes(), stock: stock.prompt.text().as_bytes() };
+        let sent = match (self.is_open, &self.reply) {
+            (true, _) => Some(stock.end()),
+            (false, None) => self.sent.as_ref().map(|sent| sent.end()),
+            (false, Some(_)) => None,
+        };
+        let pieces = pieces(&nodes, &stock, &self.setup.stops, sent);
+        let same = pieces.iter().flat_map(|piece| sides.same(piece)).collect::<Vec<_>>();
+        let end = pieces.last().map_or(0, |piece| piece.stock.end);
+        let ours = Tokens::of_session(&nodes);
+        let encoded = self.setup.encoder.encode(&stock.prompt)?;
+        let theirs = Tokens::of_stock(encoded.tokens.iter().map(|token| (token.id, token.end)));
+        let mut gaps = Vec::new();
+        for block in blocks(&ours, &theirs, &same, (sides.session.len(), end)) {
+            if ours.ids[block.ours.clone()] != theirs.ids[block.theirs.clone()] || !sides.is_same(&block) {
+                gaps.push(self.gap(&block, &sides, &pieces, &nodes));
+            }
+        }
+        Ok(Difference { has_stock_ids: theirs.ids.starts_with(&ours.ids), gaps })
+    }
+
+    /// Renders the session's messages as the next operation would.
+    fn stock(&self) -> Result<Stock, Error> {
+        let messages = self.messages();
+        let generates = self.is_open || !self.pending.is_empty();
+        let render = |generates| {
+            let conversation =
+                self.conversation(messages.iter().map(|message| (**message).clone()).collect(), generates);
+            self.setup.render(&conversation)
+        };
+        // A template may refuse a conversation that ends with a reply.
+        let (prompt, growth) = match generates {
+            true => render(true)?,
+            false => render(false).or_else(|_| render(true))?,
+        };
+        Ok(Stock { start: 0, prompt, growth, count: messages.len(), whole: None })
+    }
+
+    fn gap(&self, block: &Block, sides: &Sides<'_>, pieces: &[Piece], nodes: &[&Arc<Node>]) -> Gap {
+        let (ours, theirs) = (&sides.session[block.session.clone()], &sides.stock[block.stock.clone()]);
+        let is_ids_only = ours == theirs;
+        let (before, after) = if is_ids_only { (0, 0) } else { shared(ours, theirs) };
+        let at = block.session.start + before;
+        let piece = pieces.iter().find(|piece| at < piece.session.end).or(pieces.last());
+        let segment = nodes.iter().flat_map(|node| node.segments()).find(|segment| segment.ids.end > block.ours.start);
+        let reply = piece.and_then(|piece| piece.reply);
+        let is_first = pieces.iter().take_while(|piece| piece.reply.is_none()).any(|piece| at < piece.session.end);
+        let text = |bytes: &[u8]| String::from_utf8_lossy(&bytes[before..bytes.len() - after]).into_owned();
+        Gap {
+            message: reply.or_else(|| segment.and_then(|segment| segment.message)),
+            part: match reply {
+                Some(_) => GapPart::Reply,
+                None if is_first => GapPart::Opening,
+                None => GapPart::Between,
+            },
+            session: text(ours),
+            stock: text(theirs),
+            byte: block.stock.start + before,
+            id: block.ours.start,
+            ids: block.ours.len(),
+            stock_ids: block.theirs.len(),
+            is_ids_only,
+        }
+    }
+}
+
+/// The texts of a session and of the stock prompt.
+struct Sides<'a> {
+    session: Vec<u8>,
+    stock: &'a [u8],
+}
+
+/// Bytes of the session and of the stock prompt that are equal.
+struct Same {
+    session: usize,
+    stock: usize,
+    length: usize,
+}
+
+impl Sides<'_> {
+    /// Returns what is equal at the start and at the end of a piece.
+    fn same(&self, piece: &Piece) -> Vec<Same> {
+        let (ours, theirs) = (&self.session[piece.session.clone()], &self.stock[piece.stock.clone()]);
+        let (before, after) = shared(ours, theirs);
+        vec![
+            Same { session: piece.session.start, stock: piece.stock.start, length: before },
+            Same { session: piece.session.end - after, stock: piece.stock.end - after, length: after },
+        ]
+    }
+
+    fn is_same(&self, block: &Block) -> bool {
+        self.session[block.session.clone()] == self.stock[block.stock.clone()]
+    }
+}
+
+/// Returns the lengths of what two texts share at the start and at the end, in whole characters
+/// and without overlap.
+fn shared(one: &[u8], other: &[u8]) -> (usize, usize) {
+    let is_inside = |bytes: &[u8], at: usize| bytes.get(at).is_some_and(|byte| byte & 0xc0 == 0x80);
+    let mut before = one.iter().zip(other).take_while(|(a, b)| a == b).count();
+    while before > 0 && (is_inside(one, before) || is_inside(other, before)) {
+        before -= 1;
+    }
+    let (rest, others) = (&one[before..], &other[before..]);
+    let mut after = rest.iter().rev().zip(others.iter().rev()).take_while(|(a, b)| a == b).count();
+    while after > 0 && is_inside(rest, rest.len() - after) {
+        after -= 1;
+    }
+    (before, after)
+}
+
+/// Ids with the ends of their texts, which do not decrease.
+struct Tokens {
+    ids: Vec<u32>,
+    ends: Vec<usize>,
+}
+
+impl Tokens {
+    fn of_session(nodes: &[&Arc<Node>]) -> Tokens {
+        let mut start = 0;
+        let mut each = Vec::new();
+        for node in nodes {
+            each.extend(node.run.ids.iter().zip(&node.run.ends).map(|(id, end)| (*id, start + *end as usize)));
+            start += node.run.bytes.len();
+        }
+        Tokens::of_stock(each)
+    }
+
+    fn of_stock(each: impl IntoIterator<Item = (u32, usize)>) -> Tokens {
+        let mut last = 0;
+        let each = each.into_iter().map(|(id, end)| {
+            last = last.max(end);
+            (id, last)
+        });
+        let (ids, ends) = each.unzip();
+        Tokens { ids, ends }
+    }
+
+    /// Returns the number of ids whose text ends at or before a byte, if one ends exactly there.
+    fn border(&self, byte: usize) -> Option<usize> {
+        let count = self.ends.partition_point(|end| *end <= byte);
+        let end = count.checked_sub(1).map_or(0, |last| self.ends[last]);
+        (end == byte).then_some(count)
+    }
+}
+
+/// Ids of the session and of the stock prompt between two places where both have a border.
+struct Block {
+    ours: Range<usize>,
+    theirs: Range<usize>,
+    session: Range<usize>,
+    stock: Range<usize>,
+}
+
+/// Divides both sides wherever equal text has a border of ids in both.
+fn blocks(ours: &Tokens, theirs: &Tokens, same: &[Same], (ours_end, theirs_end): (usize, usize)) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut from = [0; 4];
+    let mut add = |to: [usize; 4]| {
+        if to != from {
+            blocks.push(Block {
+                ours: from[0]..to[0],
+                theirs: from[1]..to[1],
+                session: from[2]..to[2],
+                stock: from[3]..to[3],
+            });
+        }
+        from = to;
+    };
+    for Same { session, stock, length } in same {
+        let first = ours.ends.partition_point(|end| end < session);
+        let ends = ours.ends[first..].iter().copied().take_while(|end| *end <= session + length);
+        for end in std::iter::once(*session).chain(ends) {
+            let other = end - session + stock;
+            if let (Some(one), Some(two)) = (ours.border(end), theirs.border(other)) {
+                add([one, two, end, other]);
+            }
+        }
+    }
+    let rest = theirs.ends.partition_point(|end| *end <= theirs_end);
+    add([ours.ids.len(), rest, ours_end, theirs_end]);
+    blocks
+}
