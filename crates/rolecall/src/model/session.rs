@@ -10,7 +10,9 @@ use rolecall_parse::{OutputParser, ParseOptions, Reply};
 use rolecall_render::growth::{Grown, Growth, Longer, NotGrown};
 use rolecall_render::jinja::Spot;
 use rolecall_render::stability::Speaker as Renders;
-use rolecall_render::{CallForm, Options, Prompt, TemplateOptions};
+use rolecall_render::{
+    CallForm, FinalStop, LossPolicy, Options, Prompt, TemplateOptions, Written, loss_by_format, loss_by_template,
+};
 
 use super::prompt::{Speaker, offered_tools};
 use super::templates::{Chosen, Templates, refused};
@@ -131,6 +133,19 @@ impl Setup {
     /// Returns the place in the template that writes a byte of a conversation's prompt.
     pub fn spot_at(&self, conversation: &Conversation, byte: usize) -> Option<Spot> {
         self.renders().ok()?.spot_at(conversation, byte)
+    }
+
+    /// Returns the text of a prompt that the model itself would write.
+    pub fn replies(&self, prompt: &Prompt, conversation: &Conversation) -> Result<Vec<Written>, Error> {
+        let mut policy = LossPolicy::assistant();
+        (policy.final_stop, policy.allow_masked_stop, policy.allow_empty) = (FinalStop::Ignore, true, true);
+        let loss = match self.renders()? {
+            Renders::Format(format, _) => loss_by_format(prompt, conversation, format, &policy)?,
+            Renders::Template(template, options) => {
+                loss_by_template(prompt, conversation, template, options, &self.stops, &policy)?
+            }
+        };
+        Ok(loss.replies)
     }
 
     fn refused(&self, error: rolecall_render::Error) -> Error {

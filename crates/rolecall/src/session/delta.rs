@@ -107,6 +107,20 @@ pub enum SessionNote {
         /// The number of ids that were replaced.
         ids: usize,
     },
+    /// Messages were removed. The ids before that are a [branch](super::Session::branches).
+    Truncated {
+        /// The index of the branch.
+        branch: usize,
+        /// The number of messages that were removed.
+        messages: usize,
+        /// The number of ids before that.
+        ids: usize,
+    },
+    /// The stock rendering writes a reply in another way. Its sampled ids are kept.
+    Differs {
+        /// The index of the message.
+        message: usize,
+    },
     /// A part of a message that the template does not write.
     LeftOut {
         /// The index of the message.
@@ -130,6 +144,8 @@ impl SessionNote {
             SessionNote::Closed { .. } => "closed",
             SessionNote::Kept(_) => "kept",
             SessionNote::Rewritten { .. } => "rewritten",
+            SessionNote::Truncated { .. } => "truncated",
+            SessionNote::Differs { .. } => "differs",
             SessionNote::LeftOut { .. } => "left_out",
         }
     }
@@ -157,6 +173,12 @@ impl fmt::Display for SessionNote {
             SessionNote::Kept(rewrite) => write!(f, "kept although {rewrite}"),
             SessionNote::Rewritten { branch, ids } => {
                 write!(f, "the template rewrites what was sent: {ids} ids are replaced and remain as branch {branch}")
+            }
+            SessionNote::Truncated { branch, messages, ids } => {
+                write!(f, "{messages} messages were removed; the {ids} ids before that remain as branch {branch}")
+            }
+            SessionNote::Differs { message } => {
+                write!(f, "message {message}: the template now writes this reply in another way; its ids are kept")
             }
             SessionNote::LeftOut { message, field, why } => {
                 write!(f, "message {message}: `{field}` is not written: {why}")

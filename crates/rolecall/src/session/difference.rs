@@ -113,7 +113,7 @@ impl Session {
     }
 
     /// Renders the session's messages as the next operation would.
-    fn stock(&self) -> Result<Stock, Error> {
+    pub(super) fn stock(&self) -> Result<Stock, Error> {
         let messages = self.messages();
         let generates = self.is_open || !self.pending.is_empty();
         let render = |generates| {

@@ -9,8 +9,9 @@
 //! The submodules: `line` holds the ids, shared by forks; `stock` renders the conversation and
 //! compares it with what was sent; `turn` has the operations of a turn; `close` ends unfinished
 //! replies; `rewrite` replaces what a template rewrites; `label` says who wrote an id; `notes` keeps
-//! what the caller was told, and `rollout` makes a sample for a trainer. Start reading at
-//! [`Session::open`].
+//! what the caller was told. `rollout` makes a sample for a trainer; `difference` compares a session
+//! with the stock rendering, by the pieces that `align` finds; `import` begins with replies that
+//! nobody sampled here; `truncate` removes turns. Start reading at [`Session::open`].
 
 mod accept;
 mod align;
@@ -18,6 +19,7 @@ mod close;
 mod delta;
 mod difference;
 mod error;
+mod import;
 mod label;
 mod line;
 mod notes;
@@ -27,6 +29,7 @@ mod rewrite;
 mod rollout;
 mod segment;
 mod stock;
+mod truncate;
 mod turn;
 
 use std::sync::Arc;
@@ -43,10 +46,12 @@ use stock::{Next, Stock};
 pub use delta::{Delta, Proof, SessionNote};
 pub use difference::{Difference, Gap, GapPart};
 pub use error::SessionError;
+pub use import::Seams;
 pub use plan::{OnRewrite, Plan, Rewrite};
 pub use reply::{Finish, Reply};
 pub use rollout::{Break, Rollout};
 pub use segment::{Author, Part, Segment};
+pub use truncate::{Cut, Keep};
 
 /// A conversation with a model as the ids that an engine has processed.
 ///
@@ -72,6 +77,8 @@ pub struct Session {
     branches: Vec<Line>,
     /// What the caller was told.
     notes: Notes,
+    /// How replies that the caller wrote are divided from the text around them.
+    seams: Seams,
 }
 
 /// The number of first messages that a rendering may look back to.
@@ -85,18 +92,7 @@ impl Model {
         }
         let messages = std::mem::take(&mut request.conversation.messages);
         let setup = Arc::new(Setup::new(self, request)?);
-        let mut session = Session {
-            setup,
-            line: Line::default(),
-            head: Arc::from([]),
-            pending: Vec::new(),
-            sent: None,
-            reply: None,
-            next: None,
-            is_open: false,
-            branches: Vec::new(),
-            notes: Notes::default(),
-        };
+        let mut session = Session::empty(setup);
         session.add(messages.into_iter().map(Arc::new));
         Ok(session)
     }
