@@ -238,7 +238,10 @@ fn run_row(row: &Object, context: &mut Context, report: &mut Report) {
             }
             match op {
                 "train_mask" => train_masks::run(row, context),
-                "bridge" => bridge::run(row, context),
+                "bridge" => {
+                    let (group, verdict) = bridge::run(row, context);
+                    return add(group, verdict);
+                }
                 _ => renderers::pending(row, op, &context.setups),
             }
         }

@@ -7,7 +7,6 @@ use crate::Verdict;
 
 /// Pending operations by system, each with the reason.
 const WAITING: &[(&str, &str, &str)] = &[
-    ("renderers", "bridge", "the library has no sessions yet"),
     ("harmony", "harmony_render", "there is no format for harmony's own rendering yet"),
     ("mistral", "mistral_encode", "there is no format for this maker's own code yet"),
     ("mistral", "mistral_fim", "there is no format for this maker's own code yet"),
