@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
+use std::sync::Arc;
 
 use rolecall_conversation::{Call, Json, Message};
 use rolecall_format::CallIds;
@@ -145,24 +146,24 @@ pub(crate) struct Renamed {
 }
 
 impl Renamed {
-    /// Gives each call an id that follows the rule, and its result the same id. Returns the state
-    /// before the message with the index `keep`.
-    pub fn of(
-        messages: Window<'_>,
-        rule: &CallIds,
-        earlier: &IdState,
-        keep: Option<usize>,
-    ) -> (Renamed, Option<IdState>) {
+    /// Gives each call an id that follows the rule, and its result the same id. `state` is that
+    /// after the earlier messages, and becomes that before the message with the index `keep`.
+    pub fn of(messages: Window<'_>, rule: &CallIds, state: &mut Option<Arc<IdState>>, keep: Option<usize>) -> Renamed {
         let mut renamed = Renamed::default();
         if *rule == CallIds::Any || messages.iter().all(Message::is_plain) {
-            return (renamed, keep.map(|_| earlier.clone()));
+            return renamed;
         }
-        let mut ids = NewIds::resume(messages.iter(), rule, earlier);
+        let mut ids = match state.as_deref() {
+            None => NewIds::new(messages.iter(), rule),
+            Some(earlier) => NewIds::resume(messages.iter(), rule, earlier),
+        };
         let kept = keep.unwrap_or(messages.start());
         renamed.add(messages, messages.start(), kept, &mut ids);
-        let state = keep.map(|_| ids.state());
+        if keep.is_some() {
+            *state = Some(Arc::new(ids.state()));
+        }
         renamed.add(messages, kept, messages.end(), &mut ids);
-        (renamed, state)
+        renamed
     }
 
     fn add(&mut self, messages: Window<'_>, from: usize, to: usize, ids: &mut NewIds<'_>) {

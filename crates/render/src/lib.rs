@@ -69,33 +69,29 @@ pub use trust::{ROLES, Trust};
 /// ```
 pub fn render(conversation: &Conversation, format: &Format, options: &Options) -> Result<Prompt, Error> {
     let task = Task { frame: conversation, messages: Window::whole(&conversation.messages), format, options };
-    let (prompt, _) = render_whole(task, false)?;
-    Ok(prompt)
-}
-
-/// Renders a conversation, and returns the state from which a longer one can be rendered if it
-/// `grows`.
-fn render_whole(task: Task<'_>, grows: bool) -> Result<(Prompt, Option<State>), Error> {
     let speakers = Speakers::new(task);
-    render_messages(task, speakers, Extent::of_whole(task, speakers, grows), None)
+    render_messages(task, speakers, Extent::of_whole(task, speakers, false), None, &mut None)
 }
 
-/// Renders messages after those that lead to a state.
+/// Renders messages after those that lead to the state `earlier`. If the extent has settled
+/// messages, `later` becomes the state after them.
 fn render_messages(
     task: Task<'_>,
     speakers: Speakers<'_>,
     extent: Extent,
     earlier: Option<&State>,
-) -> Result<(Prompt, Option<State>), Error> {
+    later: &mut Option<State>,
+) -> Result<Prompt, Error> {
     let chosen = options::choose(task.frame, task.format, task.options)?;
-    let order = order::check(task, speakers, earlier.map(|state| state.order), extent.keep())?;
+    let passed = order::check(task, speakers, earlier.map(|state| state.order), extent.settled)?;
     let (plan, planned) = plan::plan_turns(task, &extent, speakers, &chosen, earlier.map(|state| &state.plan))?;
-    let nothing = WriteState::default();
-    let before = earlier.map_or(&nothing, |state| &state.write);
-    let (prompt, written) = write::write_prompt(plan, task, &chosen, extent.settled, before)?;
-    let state = extent.settled.zip(planned).zip(written);
-    let state = state.map(|((message, plan), write)| State { message, first: extent.first, order, plan, write });
-    Ok((prompt, state))
+    let mut written = None;
+    let before = earlier.map(|state| &state.write);
+    let prompt = write::write_prompt(plan, task, &chosen, extent.settled, before, &mut written)?;
+    if let (Some(message), Some(plan), Some(write)) = (extent.settled, planned, written) {
+        *later = Some(State { message, first: extent.first, order: passed, plan, write });
+    }
+    Ok(prompt)
 }
 
 /// The state of a rendering before a message, from which any longer conversation can be rendered.

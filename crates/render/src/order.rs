@@ -1,5 +1,7 @@
 //! A format's rules for the order of messages.
 
+use std::ops::Range;
+
 use rolecall_conversation::{Call, Message, Role, Tool};
 use rolecall_format::{AnswersRule, AssistantRule, Format, HeaderRule, SystemRule, ToolRule, TurnsRule, UsersRule};
 
@@ -8,34 +10,23 @@ use crate::task::Task;
 use crate::{Error, RuleMode};
 
 /// Refuses roles that the format does not know and, if rules are enforced, orders that it does not
-/// allow. Continues a check that earlier messages have passed, and returns its state before the
-/// message with the index `keep`.
+/// allow. Continues a check that earlier messages have passed. Returns its state before the message
+/// with the index `keep`, or at the end.
 pub(crate) fn check(
     task: Task<'_>,
     speakers: Speakers<'_>,
     passed: Option<OrderState>,
-    keep: usize,
+    keep: Option<usize>,
 ) -> Result<OrderState, Error> {
     let (format, mode) = (task.format, task.options.rules);
     let state = passed.unwrap_or_else(|| OrderState::new(task, speakers.roles));
     let mut checker = Checker { format, roles: speakers.roles, state };
-    let mut index = task.messages.start();
-    let mut kept = checker.state;
-    for end in [keep, task.messages.end()] {
-        kept = checker.state;
-        while index < end {
-            if mode == RuleMode::Enforce {
-                index += checker.skip_plain(task.messages.between(index, end));
-            }
-            let Some(message) = task.messages.get(index).filter(|_| index < end) else { break };
-            if !speakers.are_by_place() {
-                check_role(index, message, speakers.roles, format, mode)?;
-            }
-            if mode == RuleMode::Enforce {
-                checker.take(index, message)?;
-            }
-            index += 1;
-        }
+    let (start, end) = (task.messages.start(), task.messages.end());
+    let keep = keep.unwrap_or(end);
+    checker.take_all(task, start..keep, speakers)?;
+    let kept = checker.state;
+    if keep < end {
+        checker.take_all(task, keep..end, speakers)?;
     }
     if mode == RuleMode::Enforce && speakers.generates(task) {
         checker.need_answers(None)?;
@@ -135,6 +126,26 @@ struct Checker<'a> {
 }
 
 impl Checker<'_> {
+    /// Takes the messages of a range of indices.
+    fn take_all(&mut self, task: Task<'_>, messages: Range<usize>, speakers: Speakers<'_>) -> Result<(), Error> {
+        let mode = task.options.rules;
+        let (mut index, end) = (messages.start, messages.end);
+        while index < end {
+            if mode == RuleMode::Enforce {
+                index += self.skip_plain(task.messages.between(index, end));
+            }
+            let Some(message) = task.messages.get(index).filter(|_| index < end) else { break };
+            if !speakers.are_by_place() {
+                check_role(index, message, speakers.roles, self.format, mode)?;
+            }
+            if mode == RuleMode::Enforce {
+                self.take(index, message)?;
+            }
+            index += 1;
+        }
+        Ok(())
+    }
+
     /// Takes the next messages that no rule can refuse because they only have text, and returns
     /// their number. Most of a long conversation consists of such messages.
     fn skip_plain<'m>(&mut self, messages: impl Iterator<Item = &'m Message>) -> usize {

@@ -51,7 +51,7 @@ pub(crate) struct Plan<'a> {
     pub open: bool,
     /// Whether any turn of the prompt prints tools.
     pub prints_tools: bool,
-    /// The number of turns that belong to the messages up to the end of the settled ones.
+    /// The number of turns that belong to the settled messages, if any are.
     pub settled: usize,
 }
 
@@ -171,9 +171,12 @@ pub(crate) fn plan_turns<'a>(
         }
     }
     planner.leave_out_unanswered(extent);
-    planner.add_messages(extent.keep(), extent.written)?;
-    planner.plan.settled = planner.plan.turns.len();
-    let state = extent.settled.and_then(|_| planner.state());
+    let mut state = None;
+    if let Some(settled) = extent.settled {
+        planner.add_messages(settled, extent.written)?;
+        planner.plan.settled = planner.plan.turns.len();
+        state = planner.state();
+    }
     planner.add_messages(extent.written, extent.written)?;
     planner.close()?;
     planner.plan.prints_tools = planner.prints_tools();
@@ -191,7 +194,8 @@ struct Planner<'a> {
     round: usize,
     /// Whether a user message has been planned.
     user: bool,
-    calls: Calls<'a>,
+    /// The calls so far, if the format tells the interpreter's results apart.
+    calls: Option<Calls<'a>>,
     /// The messages since the last answer, if only pairs are written.
     asked: Asked<'a>,
     /// Whether a message other than an answer has been seen, if only pairs are written.
@@ -247,7 +251,7 @@ impl<'a> Planner<'a> {
             next: task.messages.start(),
             round: 0,
             user: false,
-            calls: Calls::default(),
+            calls: None,
             asked: Asked::default(),
             begun: false,
             offers: functions,

@@ -5,7 +5,6 @@ use rolecall_conversation::Message;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window<'a> {
     start: usize,
-    end: usize,
     /// The messages as one list. If it is empty, they are lent one by one.
     list: &'a [Message],
     lent: &'a [&'a Message],
@@ -14,12 +13,12 @@ pub(crate) struct Window<'a> {
 impl<'a> Window<'a> {
     /// Creates a window of all messages of a conversation.
     pub fn whole(messages: &'a [Message]) -> Window<'a> {
-        Window { start: 0, end: messages.len(), list: messages, lent: &[] }
+        Window { start: 0, list: messages, lent: &[] }
     }
 
     /// Creates a window of the last messages, of which the first has this index.
     pub fn lent(start: usize, messages: &'a [&'a Message]) -> Window<'a> {
-        Window { start, end: start + messages.len(), list: &[], lent: messages }
+        Window { start, list: &[], lent: messages }
     }
 
     /// Returns the index of the first message.
@@ -31,12 +30,13 @@ impl<'a> Window<'a> {
     /// Returns the number of messages in the whole conversation.
     #[inline]
     pub fn end(&self) -> usize {
-        self.end
+        self.start + self.len()
     }
 
     /// Returns the number of messages in the window.
+    #[inline]
     pub fn len(&self) -> usize {
-        self.end - self.start
+        self.list.len() + self.lent.len()
     }
 
     /// Returns the message with this index, if it is in the window.
@@ -53,18 +53,18 @@ impl<'a> Window<'a> {
 
     /// Returns the last message.
     pub fn last(&self) -> Option<&'a Message> {
-        self.get(self.end.wrapping_sub(1))
+        self.get(self.end().wrapping_sub(1))
     }
 
     /// Returns the messages of the window in order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &'a Message> + use<'a> {
-        self.between(self.start, self.end)
+        self.list.iter().chain(self.lent.iter().copied())
     }
 
     /// Returns the messages of a range of indices in order, as far as they are in the window.
     #[inline]
     pub fn between(&self, from: usize, to: usize) -> impl DoubleEndedIterator<Item = &'a Message> + use<'a> {
-        let (from, to) = (from.saturating_sub(self.start), to.min(self.end).saturating_sub(self.start));
+        let (from, to) = (from.saturating_sub(self.start), to.min(self.end()).saturating_sub(self.start));
         let list = self.list.get(from..to).unwrap_or_default();
         let lent = self.lent.get(from..to).unwrap_or_default();
         list.iter().chain(lent.iter().copied())

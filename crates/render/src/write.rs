@@ -38,27 +38,32 @@ pub(crate) struct WriteState {
     indentation: usize,
     /// The number of calls in the messages that have been written.
     calls: usize,
-    ids: IdState,
+    /// The ids of these calls, if any of them got a new one.
+    ids: Option<Arc<IdState>>,
 }
 
 impl WriteState {
     /// Reports whether a message has an id that was generated for the call of an earlier one.
     pub fn meets(&self, message: &Message) -> bool {
-        self.ids.meets(message)
+        self.ids.as_ref().is_some_and(|ids| ids.meets(message))
     }
 }
 
-/// Writes the turns of a plan after the text that `written` describes. Returns the state after the
-/// settled turns, if there are any.
+/// Writes the turns of a plan after the text that `earlier` describes. If a number of messages is
+/// settled, `later` becomes the state after their turns.
 pub(crate) fn write_prompt(
     plan: Plan<'_>,
     task: Task<'_>,
     chosen: &Chosen<'_>,
     settled: Option<usize>,
-    written: &WriteState,
-) -> Result<(Prompt, Option<WriteState>), Error> {
+    earlier: Option<&WriteState>,
+    later: &mut Option<WriteState>,
+) -> Result<Prompt, Error> {
     let (format, bos) = (task.format, task.options.bos);
-    let (renamed, ids) = Renamed::of(plan.messages, &format.rules.call_ids, &written.ids, settled);
+    let nothing = WriteState::default();
+    let written = earlier.unwrap_or(&nothing);
+    let mut ids = written.ids.clone();
+    let renamed = Renamed::of(plan.messages, &format.rules.call_ids, &mut ids, settled);
     let mut writer = Writer {
         format,
         bos,
@@ -79,17 +84,17 @@ pub(crate) fn write_prompt(
         refused: None,
     };
     let mut text = Text::with_capacity(plan.bytes + 16, plan.turns.len() * 6);
-    let mut state = None;
-    let all = plan.turns.len();
-    if writer.turns(&plan, 0, plan.settled.min(all), &mut text).is_continue() {
-        state = settled.zip(ids).map(|(message, ids)| WriteState {
-            bytes: written.bytes + text.len(),
-            indentation: writer.indentation,
-            calls: writer.calls_before(message),
-            ids,
-        });
-        let _ = writer.turns(&plan, plan.settled.min(all), all, &mut text);
+    let (all, mut next) = (plan.turns.len(), 0);
+    if let Some(message) = settled {
+        next = plan.settled.min(all);
+        if writer.turns(&plan, 0, next, &mut text).is_continue() {
+            let calls = writer.calls_before(message);
+            *later =
+                Some(WriteState { bytes: written.bytes + text.len(), indentation: writer.indentation, calls, ids });
+        }
     }
+    // A turn that stops is the last one.
+    let _ = writer.turns(&plan, next, all, &mut text);
     if let Some(error) = writer.refused {
         return Err(error);
     }
@@ -98,7 +103,7 @@ pub(crate) fn write_prompt(
         true => Arc::new(Generation { stop: format.generation.infill_stop.clone(), ..(*format.generation).clone() }),
         false => Arc::clone(&format.generation),
     };
-    let prompt = Prompt {
+    Ok(Prompt {
         template: None,
         turns: writer.turns,
         text,
@@ -110,8 +115,7 @@ pub(crate) fn write_prompt(
         unusual: chosen.unusual(format),
         open: plan.open,
         generated: Vec::new(),
-    };
-    Ok((prompt, state))
+    })
 }
 
 struct Writer<'a> {
@@ -302,8 +306,8 @@ impl<'a> Writer<'a> {
                 Some((at, call)) => self.call_id(scene, at, call).is_some(),
                 None => filled(message.and_then(Message::tool_call_id)),
             },
-            Field::Path => matches!(scene.part, Some((_, Part::File(file))) if file.path().is_some()),
-            Field::Size => matches!(scene.part, Some((_, Part::File(file))) if file.size().is_some()),
+            Field::Path => matches!(scene.part, Some((_, _, Part::File(file))) if file.path().is_some()),
+            Field::Size => matches!(scene.part, Some((_, _, Part::File(file))) if file.size().is_some()),
             Field::Option(at) => self.chosen.values.get(at).is_some_and(|(value, _)| !value.is_empty()),
             Field::Extra(at) => filled(message.and_then(|message| message.text_field(&self.format.fields[at].0))),
             Field::Interpreter if !self.interpreter => false,

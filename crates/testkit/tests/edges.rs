@@ -38,6 +38,35 @@ fn tiny(from: &str, to: &str) -> Format {
     load(&text).unwrap_or_else(|error| panic!("{text}\n{error}"))
 }
 
+#[test]
+fn a_part_is_that_of_its_own_message_wherever_it_is_written() {
+    let parts = r#"[{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]"#;
+    let conversation = |system: &str| {
+        let text = format!(
+            r#"{{"messages": [{{"role": "system", "content": {system}}}, {{"role": "user", "content": {parts}}}, {{"role": "assistant", "content": "c"}}]}}"#
+        );
+        Conversation::from_json(json::parse(&text).unwrap()).unwrap()
+    };
+    let messages = |format: &Format, conversation: &Conversation| {
+        let prompt = render(conversation, format, &Options::default()).unwrap();
+        let written =
+            prompt.segments().filter_map(|segment| Some((segment.text.to_owned(), segment.origin.message()?)));
+        written.collect::<Vec<_>>()
+    };
+    // Several messages in one turn, and a system message inside the user's turn.
+    let answered = "part-text = \"<{content}>\"\ngenerate  = \"<|im|>assistant\\n\"\n[rules]\nturns = \"answered\"";
+    let answered = tiny("generate  = \"<|im|>assistant\\n\"", answered);
+    let expected = [("S", 0), ("a", 1), ("b", 1), ("c", 2)].map(|(text, message)| (text.to_owned(), message));
+    assert_eq!(messages(&answered, &conversation("\"S\"")), expected);
+    let folded =
+        TINY.replace("user      = ", "part-text = \"<{content}>\"\nfolded = \"[[{system}\\n]]{content}\"\nuser = ");
+    let folded = folded.replace("user\\n{content}", "user\\n{folded}").replace("system    =", "# ")
+        + "[rules]\nsystem = \"fold\"\n";
+    let folded = load(&folded).unwrap_or_else(|error| panic!("{folded}\n{error}"));
+    let expected = [("a", 0), ("b", 0), ("a", 1), ("b", 1), ("c", 2)].map(|(text, message)| (text.to_owned(), message));
+    assert_eq!(messages(&folded, &conversation(parts)), expected);
+}
+
 fn message(text: &str) -> Message {
     let Json::Object(object) = json::parse(text).unwrap() else { panic!("not an object: {text}") };
     Message::from_object(object).unwrap()

@@ -13,9 +13,9 @@ use std::collections::BTreeMap;
 
 use fastrand::Rng;
 use rolecall::conversation::{Conversation, Message, json};
-use rolecall::format::{Format, registry};
+use rolecall::format::{Format, load, registry};
 use rolecall::render::growth::{Grown, Growth, Longer, NotGrown};
-use rolecall::render::{Bos, Error, Options, Prompt, RuleMode, Run, Turn};
+use rolecall::render::{Bos, Dropped, Error, Options, Prompt, RuleMode, Run, Turn};
 use rolecall::stability::Speaker;
 use rolecall_testkit::generate;
 
@@ -160,6 +160,43 @@ fn a_turn_of_every_format_is_rendered_alone() {
     assert!(refusals.iter().all(|refusal| refusal.ends_with("the whole conversation is refused")), "{refusals:#?}");
 }
 
+/// A later message that changes what an earlier one may have in its header.
+#[test]
+fn tools_that_make_an_earlier_message_wrong_are_noticed() {
+    let format = "name = 'own'\ntitle = 'Own'\n[sources]\nlayout = 'a test'\n[control]\n'<e>' = {}\n[fields]\nmode = 'a field'\n\
+                  [layout]\nsystem = 'S:{content}[[ T:{tools:json}]]<e>'\nuser = 'U:{content}<e>'\n\
+                  assistant = 'A:[[{mode}|]]{content}<e>'\ntool = 'T:{content}<e>'\ngenerate = 'A:'\n\
+                  [defaults]\ninterpreter = 'S'\n[rules]\ninterpreter-field = 'interpreter'\n";
+    let format = load(format).unwrap_or_else(|error| panic!("{error}"));
+    let mut found = Found::default();
+    for (name, conversation) in conversations::all() {
+        check(&name, &format, &Options::default(), &conversation, &mut found);
+    }
+    // The later message also makes the whole conversation wrong.
+    assert!(found.grown > 100 && found.refused > 10, "{found:?}");
+}
+
+#[test]
+fn a_state_belongs_to_its_format_its_options_and_its_messages() {
+    let registry = registry();
+    let [chatml, internlm2] = ["chatml", "internlm2"].map(|name| registry.get(name).unwrap());
+    let usual = Options::default();
+    let messages = vec![Message::user("2+2?"), Message::assistant("4"), Message::user("times 3?")];
+    let frame = Conversation::new(messages.clone());
+    let (_, growth) = Speaker::Format(chatml, &usual).render_growing(&frame).unwrap();
+    let growth = growth.unwrap();
+    let lent: Vec<&Message> = messages.iter().collect();
+    let longer = |count: usize| Longer { frame: &frame, count, head: &lent[..count], tail: &lent[..count] };
+    let grown = Speaker::Format(chatml, &usual).grow(&growth, &longer(3)).unwrap();
+    assert_eq!(grown.prompt.text(), "<|im_start|>assistant\n");
+    let refused =
+        |format, options: &Options, count| Speaker::Format(format, options).grow(&growth, &longer(count)).err();
+    assert_eq!(refused(internlm2, &usual, 3), Some(NotGrown::OtherSpeaker));
+    let without_bos = Options { bos: Bos::LeaveToTokenizer, ..Options::default() };
+    assert_eq!(refused(chatml, &without_bos, 3), Some(NotGrown::OtherSpeaker));
+    assert_eq!(refused(chatml, &usual, 2), Some(NotGrown::Depends("a message that was removed")));
+}
+
 /// Returns turns that may follow one another in most formats.
 fn turns() -> [Vec<Message>; 3] {
     let call = r#"{"role": "assistant", "content": "", "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "get", "arguments": "{\"city\": \"Oslo\"}"}}]}"#;
@@ -264,11 +301,11 @@ fn compare(
     match (result, whole) {
         (Ok(grown), Ok(whole)) => {
             assert_is_end(&grown, whole, what);
-            // What is left out of the new messages is known.
+            // What is left out of the new messages is known, and what is left out of the rest of the
+            // conversation.
             let new = |prompt: &Prompt| {
-                let dropped =
-                    prompt.dropped.iter().filter(|dropped| dropped.place.message.is_some_and(|at| at >= count));
-                dropped.cloned().collect::<Vec<_>>()
+                let is_new = |dropped: &&Dropped| dropped.place.message.is_none_or(|at| at >= count);
+                prompt.dropped.iter().filter(is_new).cloned().collect::<Vec<_>>()
             };
             assert_eq!(new(&grown.prompt), new(whole), "{what}");
             found.grown += 1;

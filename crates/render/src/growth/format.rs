@@ -11,7 +11,7 @@ use crate::plan::Extent;
 use crate::role::{Speakers, SpeakersState, is_blank};
 use crate::task::Task;
 use crate::window::Window;
-use crate::{Error, Options, Prompt, State, render_messages, render_whole};
+use crate::{Error, Options, Prompt, State, render_messages};
 
 /// The state of a format's rendering.
 #[derive(Debug)]
@@ -30,8 +30,10 @@ pub(super) fn render(
     options: &Options,
 ) -> Result<(Prompt, Option<FormatGrowth>), Error> {
     let task = Task { frame: conversation, messages: Window::whole(&conversation.messages), format, options };
-    let (prompt, state) = render_whole(task, true)?;
-    Ok((prompt, state.map(|state| FormatGrowth::after(task, Speakers::new(task).state(), state))))
+    let speakers = Speakers::new(task);
+    let mut state = None;
+    let prompt = render_messages(task, speakers, Extent::of_whole(task, speakers, true), None, &mut state)?;
+    Ok((prompt, state.map(|state| FormatGrowth::after(task, speakers.state(), state))))
 }
 
 pub(super) fn grow(
@@ -48,8 +50,9 @@ pub(super) fn grow(
     let speakers = Speakers::restore(format, growth.speakers);
     growth.check(task, speakers)?;
     let extent = Extent::of_rest(task, speakers, growth.state.first);
-    let rendered = render_messages(task, speakers, extent, Some(&growth.state));
-    let (prompt, state) = rendered.map_err(|_| NotGrown::Failed)?;
+    let mut state = None;
+    let rendered = render_messages(task, speakers, extent, Some(&growth.state), &mut state);
+    let prompt = rendered.map_err(|_| NotGrown::Failed)?;
     let grown = state.map(|state| FormatGrowth::after(task, growth.speakers, state));
     Ok(Grown {
         start: growth.state.write.bytes,

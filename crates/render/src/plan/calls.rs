@@ -47,6 +47,7 @@ impl<'a> Calls<'a> {
         }
     }
 
+    /// Returns the state after the calls and results so far.
     pub fn state(&self) -> CallsState {
         let mut interpreter_ids = self.earlier.clone();
         for id in &self.interpreter_ids {
@@ -55,8 +56,12 @@ impl<'a> Calls<'a> {
         CallsState { interpreter_ids, waiting: self.waiting.clone() }
     }
 
-    pub fn resume(&mut self, state: &CallsState) {
-        self.earlier = state.interpreter_ids.clone();
-        self.waiting = state.waiting.clone();
+    /// Continues after earlier calls and results.
+    pub fn resume(state: &CallsState) -> Calls<'a> {
+        Calls {
+            earlier: state.interpreter_ids.clone(),
+            interpreter_ids: HashSet::new(),
+            waiting: state.waiting.clone(),
+        }
     }
 }

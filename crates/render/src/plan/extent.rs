@@ -44,11 +44,6 @@ impl Extent {
         let written = written(task, speakers, first);
         Extent { first, written, settled: Some(settled(task, speakers, written)) }
     }
-
-    /// Returns the end of the settled messages, or else of those to write.
-    pub fn keep(&self) -> usize {
-        self.settled.unwrap_or(self.written)
-    }
 }
 
 /// Reports whether each answer is written together with everything that was asked before it.

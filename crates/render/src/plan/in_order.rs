@@ -43,7 +43,7 @@ impl<'a> Planner<'a> {
                 }
                 Role::Assistant => {
                     if interprets && !message.is_plain() {
-                        self.calls.remember(message);
+                        self.calls.get_or_insert_default().remember(message);
                     }
                     let with_calls =
                         message.calls().len() > 0 && self.format.layout(Slot::AssistantWithCalls).is_some();
@@ -70,7 +70,7 @@ impl<'a> Planner<'a> {
                     continue;
                 }
                 Role::Tool => {
-                    let interpreted = interprets && self.calls.is_from_interpreter(message);
+                    let interpreted = interprets && self.calls.get_or_insert_default().is_from_interpreter(message);
                     let slot = if interpreted { Slot::ToolInterpreter } else { Slot::Tool };
                     self.message(slot, Slot::Tool, index, message)?;
                 }
@@ -95,17 +95,18 @@ impl<'a> Planner<'a> {
         let is_plain = |layout: &&Layout| layout.plain().is_some();
         let user = self.format.layout(Slot::User).filter(is_plain);
         let assistant = self.format.layout(Slot::Assistant).filter(is_plain);
-        for message in self.task.messages.between(self.next, end) {
+        let _ = self.task.messages.between(self.next, end).try_for_each(|message| {
             let (slot, layout) = match self.speakers.of(self.next, message) {
                 Role::User => (Slot::User, user),
                 Role::Assistant => (Slot::Assistant, assistant),
-                _ => return,
+                _ => return None,
             };
-            let (Some(layout), Some(text)) = (layout, message.plain_text()) else { return };
+            let (layout, text) = (layout?, message.plain_text()?);
             self.round += usize::from(slot == Slot::User);
             self.plain_turn(layout, slot, self.next, text);
             self.next += 1;
-        }
+            Some(())
+        });
     }
 
     /// Records the messages that are not written because no answer follows them.

@@ -1,6 +1,8 @@
+use std::sync::Arc;
+
 use rolecall_format::Field;
 
-use super::calls::CallsState;
+use super::calls::{Calls, CallsState};
 use super::{Planner, Printed};
 
 /// What planning knows of the messages that have been planned.
@@ -13,7 +15,7 @@ pub(crate) struct PlanState {
     pub offers: bool,
     replaced: Option<usize>,
     says_interpreter: bool,
-    calls: CallsState,
+    calls: Option<Arc<CallsState>>,
     /// Whether a message other than an answer has been seen, if only pairs are written.
     begun: bool,
     /// Whether a turn announces the code interpreter.
@@ -41,7 +43,7 @@ impl Planner<'_> {
             offers: self.offers,
             replaced: self.replaced,
             says_interpreter: self.says_interpreter,
-            calls: self.calls.state(),
+            calls: self.calls.as_ref().map(|calls| Arc::new(calls.state())),
             begun: self.begun,
             announced: self.announces(),
             printed: self.prints_tools(),
@@ -58,7 +60,7 @@ impl Planner<'_> {
         self.replaced = state.replaced;
         self.replaces = state.replaces_next || state.replaced.is_some();
         self.says_interpreter = state.says_interpreter;
-        self.calls.resume(&state.calls);
+        self.calls = state.calls.as_deref().map(Calls::resume);
         self.begun = state.begun;
         self.announced = state.announced;
         self.printed = state.printed;

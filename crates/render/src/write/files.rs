@@ -26,7 +26,7 @@ impl Writer<'_> {
     }
 
     pub(super) fn file_field(&mut self, field: Field, scene: &Scene<'_>, out: &mut Text) {
-        if let (Some((at, Part::File(file))), Some((index, _))) = (scene.part, scene.message()) {
+        if let Some((index, at, Part::File(file))) = scene.part {
             let source = self.message_source(index, Cow::Owned(format!("content[{at}]")));
             match (field, file.path(), file.size()) {
                 (Field::Path, Some(path), _) => out.push(path, source),

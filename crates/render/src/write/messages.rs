@@ -11,9 +11,7 @@ use crate::plan::{SystemText, What};
 
 impl Writer<'_> {
     pub(super) fn content(&mut self, codec: &Codec, scene: &Scene<'_>, out: &mut Text) {
-        if let Some((_, Part::Text(text))) = scene.part
-            && let Some((index, _)) = scene.message()
-        {
+        if let Some((index, _, Part::Text(text))) = scene.part {
             let source = self.content_source(index);
             return out.push(text, source);
         }
@@ -85,7 +83,7 @@ impl Writer<'_> {
         };
         match (self.format.layout(slot), part) {
             (Some(layout), _) => {
-                let scene = Scene { part: Some((at, part)), ..*scene };
+                let scene = Scene { part: Some((index, at, part)), ..*scene };
                 let _ = self.steps(layout.steps(), &scene, out);
             }
             (None, Part::Text(text)) => {

@@ -18,7 +18,8 @@ pub(super) struct Scene<'a> {
     /// Whether the layout around all calls is being written.
     pub around_calls: bool,
     pub tool: Option<(usize, &'a Tool)>,
-    pub part: Option<(usize, Part<'a>)>,
+    /// A part of a message's content: the index of the message, the index of the part, and the part.
+    pub part: Option<(usize, usize, Part<'a>)>,
     /// The description of the current tool.
     pub description: Option<&'a str>,
     /// The name of the current tool.

@@ -7,7 +7,7 @@ use fastrand::Rng;
 use rolecall::format::{Format, LoadError, load};
 
 /// The layouts to choose from, by slot. An empty one is left out.
-const LAYOUTS: [(&str, &[&str]); 20] = [
+const LAYOUTS: [(&str, &[&str]); 21] = [
     ("begin", &["", "<s>", "B"]),
     ("system", &["S:{content}<e>", "S:{content}[[ T:{tools:json}]]<e>", "S:[[{tools:present}P]]{content}<e>"]),
     ("system-first", &["", "", "<s>F:[[{tools:present}P]]{content}<e>", "F{seam}{content}<e>"]),
@@ -52,6 +52,7 @@ const LAYOUTS: [(&str, &[&str]); 20] = [
     ("generate", &["A:", "A{round}:", "<x>A:"]),
     ("end", &["", "<x>"]),
     ("pair", &["", "", "<x>"]),
+    ("part-text", &["", "", "<s>{content}<x>"]),
 ];
 
 const RULES: [(&str, &[&str]); 14] = [
