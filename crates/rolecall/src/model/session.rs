@@ -11,7 +11,8 @@ use rolecall_render::growth::{Grown, Growth, Longer, NotGrown};
 use rolecall_render::jinja::Spot;
 use rolecall_render::stability::Speaker as Renders;
 use rolecall_render::{
-    CallForm, FinalStop, LossPolicy, Options, Prompt, TemplateOptions, Written, loss_by_format, loss_by_template,
+    CallForm, DateTime, FinalStop, LossPolicy, Options, Prompt, TemplateOptions, Written, loss_by_format,
+    loss_by_template,
 };
 
 use super::prompt::{Speaker, offered_tools};
@@ -51,12 +52,25 @@ enum Opened {
 
 impl Setup {
     /// Resolves a request without its messages.
-    pub fn new(model: &Model, mut request: Request) -> Result<Setup, Error> {
+    pub fn new(model: &Model, request: Request) -> Result<Setup, Error> {
+        Setup::at(model, request, None)
+    }
+
+    /// Resolves another request for the same model at the same time.
+    pub fn with(&self, request: Request) -> Result<Setup, Error> {
+        let now = match &self.options {
+            Opened::Template(options) => options.now,
+            Opened::Format(_) => None,
+        };
+        Setup::at(&self.model, request, now)
+    }
+
+    fn at(model: &Model, mut request: Request, now: Option<DateTime>) -> Result<Setup, Error> {
         request.conversation.messages.clear();
         request.conversation.continue_final_message = false;
         let mut settings = model.settings.of(&request)?;
         // One clock for the whole session.
-        settings.now = settings.time();
+        settings.now = now.or_else(|| settings.time());
         // What the parser returns is passed in the form that the template writes correctly.
         settings.tool_calls = CallForm::AsWanted;
         let carried = Templates::of_request(&request)?.map(Arc::new);

@@ -4,21 +4,22 @@ use std::sync::Arc;
 use rolecall_conversation::Message;
 use rolecall_render::jinja::Spot;
 
+use super::Session;
 use super::line::Line;
 use super::stock::Next;
 
 /// Messages that may be appended to a session, and what this changes.
 ///
 /// A plan belongs to the state of the session in which it was made.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Plan {
     pub(super) new: Vec<Arc<Message>>,
     pub(super) next: Arc<Next>,
-    /// The last reply with the calls that were cut off, if their results follow.
-    pub(super) said: Option<Arc<Message>>,
+    /// The session as the plan continues it.
+    pub(super) base: Session,
     /// The state that it belongs to.
     pub(super) line: Line,
-    pub(super) pending: usize,
+    pub(super) pending: Vec<Arc<Message>>,
 }
 
 impl Plan {

@@ -27,7 +27,15 @@ impl Session {
             until = end.stop.as_ref().map_or(end.body, |stop| if end.is_own { stop.end } else { stop.start });
         }
         until = until.max(from);
-        let encoded = self.setup.encoder.encode_part(&stock.prompt, from - stock.start..until - stock.start)?;
+        let encoded = match from {
+            // The tokenizer may add a token before everything.
+            0 => {
+                let mut prompt = stock.prompt.up_to(until).unwrap_or_else(|| stock.prompt.clone());
+                prompt.open = true;
+                self.setup.encoder.encode(&prompt)?
+            }
+            from => self.setup.encoder.encode_part(&stock.prompt, from - stock.start..until - stock.start)?,
+        };
         let (mut line, messages) = self.line.cut(keep);
         let mut run = Run { stock: from, messages, ..Run::default() };
         push_tokens(&mut run, &stock.prompt, &encoded.tokens);

@@ -128,7 +128,7 @@ impl Session {
         let Some(sent) = self.sent.clone() else {
             return Ok(Next { stock, base: 0, reply: None, rewrite: None, proof });
         };
-        let earlier = self.reaching_back(sent, &stock)?;
+        let earlier = self.reaching_back(sent, stock.start)?;
         let base = earlier.start.max(stock.start);
         let same = base + common(earlier.text_from(base), stock.text_from(base));
         let Some(reply) = &self.reply else {
@@ -153,9 +153,9 @@ impl Session {
         Ok(Next { base: opened, stock, reply: Some((Some(opened), end)), rewrite, proof })
     }
 
-    /// Returns the earlier rendering from a place on that the new one includes.
-    fn reaching_back(&self, earlier: Arc<Stock>, new: &Stock) -> Result<Arc<Stock>, Error> {
-        if earlier.start <= new.start {
+    /// Returns the earlier rendering from a byte on.
+    pub(super) fn reaching_back(&self, earlier: Arc<Stock>, start: usize) -> Result<Arc<Stock>, Error> {
+        if earlier.start <= start {
             return Ok(earlier);
         }
         let messages = self.line.all_messages();

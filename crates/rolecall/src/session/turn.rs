@@ -3,17 +3,37 @@
 use std::sync::Arc;
 
 use rolecall_conversation::{Message, Role};
-
+use rolecall_openai::Request;
 use rolecall_render::{Origin, Prompt};
 
 use super::label::push_tokens;
 use super::line::Run;
+use super::stock::Stock;
 use super::{Author, Delta, Next, OnRewrite, Part, Plan, Proof, Session, SessionError, SessionNote};
 use crate::Error;
 
 impl Session {
     /// Shows what appending messages would change in the ids already sent.
     pub fn plan(&self, new: &[Message]) -> Result<Plan, Error> {
+        self.plan_from(self.clone(), new)
+    }
+
+    /// Shows what appending messages would change if from now on another request's tools, documents
+    /// and switches apply. The clock stays; the request's own messages are ignored.
+    ///
+    /// Where the speaker writes them before the conversation, this rewrites everything after them.
+    pub fn plan_with(&self, request: Request, new: &[Message]) -> Result<Plan, Error> {
+        let mut base = self.clone();
+        // What was sent is compared as it was rendered then.
+        if let Some(sent) = &self.sent {
+            let whole = self.reaching_back(Arc::clone(sent), 0)?;
+            base.sent = Some(Arc::new(Stock { growth: None, ..Stock::clone(&whole) }));
+        }
+        base.setup = Arc::new(self.setup.with(request)?);
+        self.plan_from(base, new)
+    }
+
+    fn plan_from(&self, mut base: Session, new: &[Message]) -> Result<Plan, Error> {
         if self.is_open {
             return Err(SessionError::AwaitsReply.into());
         }
@@ -23,25 +43,17 @@ impl Session {
         if self.line.messages() + pending.len() == 0 {
             return Err(SessionError::NoMessages.into());
         }
-        let said = self.cut_calls_before(&pending);
-        let next = Arc::new(match &said {
-            Some(said) => self.saying(said).next(&pending)?,
-            None => self.next(&pending)?,
-        });
-        Ok(Plan { new, next, said, line: self.line.clone(), pending: self.pending.len() })
+        if let Some(said) = self.cut_calls_before(&pending) {
+            base.line.replace_last_message(said);
+        }
+        let next = Arc::new(base.next(&pending)?);
+        Ok(Plan { new, next, base, line: self.line.clone(), pending: self.pending.clone() })
     }
 
     /// Returns the last message with the calls that were cut off, if their results follow.
     fn cut_calls_before(&self, pending: &[Arc<Message>]) -> Option<Arc<Message>> {
         let reply = self.reply.as_ref().filter(|_| pending.first().is_some_and(|next| *next.role() == Role::Tool));
         reply.and_then(|reply| reply.with_cut_calls.clone())
-    }
-
-    /// Returns the session with another last message for the same ids.
-    fn saying(&self, said: &Arc<Message>) -> Session {
-        let mut session = self.clone();
-        session.line.replace_last_message(Arc::clone(said));
-        session
     }
 
     /// Appends the messages of a plan. They have no ids until [`open`](Self::open), because a later
@@ -52,20 +64,22 @@ impl Session {
         if self.is_open {
             return Err(SessionError::AwaitsReply.into());
         }
-        if !plan.line.is(&self.line) || plan.pending != self.pending.len() {
+        if !self.is_planned(&plan) {
             return Err(SessionError::StalePlan.into());
         }
         match (&plan.next.rewrite, on) {
             (Some(rewrite), OnRewrite::Refuse) => {
                 return Err(SessionError::Rewrites(Box::new(rewrite.clone())).into());
             }
-            (Some(_), OnRewrite::Rewrite) => return self.rewrite_to(plan),
+            (Some(_), OnRewrite::Rewrite) => {
+                let mut session = plan.base.clone();
+                let delta = session.rewrite_to(plan)?;
+                *self = session;
+                return Ok(delta);
+            }
             _ => {}
         }
-        let mut session = match &plan.said {
-            Some(said) => self.saying(said),
-            None => self.clone(),
-        };
+        let mut session = plan.base;
         let mut delta = session.close_in(&plan.next)?;
         delta.proof = plan.next.proof.clone();
         if let Some(rewrite) = &plan.next.rewrite {
@@ -77,6 +91,14 @@ impl Session {
         session.next = Some(plan.next);
         *self = session;
         Ok(delta)
+    }
+
+    /// Reports whether a plan was made for the session as it is.
+    fn is_planned(&self, plan: &Plan) -> bool {
+        let is_same = |(one, other): (&Arc<Message>, &Arc<Message>)| Arc::ptr_eq(one, other);
+        plan.line.is(&self.line)
+            && plan.pending.len() == self.pending.len()
+            && plan.pending.iter().zip(&self.pending).all(is_same)
     }
 
     /// Opens the model's turn: returns the ids of everything pending and of the generation prompt.
