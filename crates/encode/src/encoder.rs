@@ -201,6 +201,10 @@ impl Encoder {
         Ok(encoded)
     }
 
+    pub(crate) fn controls(&self) -> &[Control] {
+        &self.controls
+    }
+
     pub(crate) fn control_id(&self, control: ControlId) -> Result<u32, Error> {
         match self.ids.get(control.0) {
             Some(Some(id)) => Ok(*id),

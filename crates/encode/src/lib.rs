@@ -25,6 +25,7 @@ mod protected;
 mod protection;
 mod reference;
 mod rest;
+mod sampled;
 mod special;
 mod spelled;
 

@@ -6,7 +6,7 @@ use rolecall_conversation::Conversation;
 use rolecall_encode::{Decoder, Encoder};
 use rolecall_format::{Codec, Field, Format, Op, Slot};
 use rolecall_openai::Request;
-use rolecall_parse::{OutputParser, ParseOptions, Reply};
+use rolecall_parse::{Ids, OutputParser, ParseOptions, Reply};
 use rolecall_render::growth::{Grown, Growth, Longer, NotGrown};
 use rolecall_render::jinja::Spot;
 use rolecall_render::stability::Speaker as Renders;
@@ -187,10 +187,15 @@ impl Setup {
         text.is_some_and(|text| self.read.iter().any(|literal| literal.contains(&text)))
     }
 
-    /// Returns a parser for the ids of a reply. `tail` is the end of the prompt.
-    pub fn reader(&self, tail: &str) -> IdParser {
-        let options =
-            ParseOptions { tools: self.tools.clone(), prompt_tail: tail.to_owned(), ..ParseOptions::default() };
+    /// Returns a parser for the ids of a reply. `tail` is the end of the prompt. The calls of each
+    /// message get ids of their own.
+    pub fn reader(&self, tail: &str, message: usize) -> IdParser {
+        let options = ParseOptions {
+            tools: self.tools.clone(),
+            prompt_tail: tail.to_owned(),
+            ids: Ids::Seeded(message as u64),
+            ..ParseOptions::default()
+        };
         IdParser::new(OutputParser::new(&self.reply, options), Arc::clone(&self.decoder))
     }
 }

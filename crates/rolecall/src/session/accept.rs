@@ -18,7 +18,7 @@ impl Session {
         let setup = &self.setup;
         let message = self.line.messages();
         let mut run = Run { stock: sent.end(), reply: Some(message), ..Run::default() };
-        let mut reader = setup.reader(sent.tail());
+        let mut reader = setup.reader(sent.tail(), message);
         let mut reading = Reading::default();
         let mut stop = None;
         let mut last = reader.within();

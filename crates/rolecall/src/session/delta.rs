@@ -155,7 +155,7 @@ impl fmt::Display for SessionNote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SessionNote::AfterStop { ids } => {
-                write!(f, "the model wrote {ids} ids after its stop token; they are kept")
+                write!(f, "the model wrote {} after its stop token, which the session keeps", Ids(*ids))
             }
             SessionNote::OtherStop { found, expected } => write!(
                 f,
@@ -169,7 +169,7 @@ impl fmt::Display for SessionNote {
             SessionNote::CutCall => {
                 f.write_str("the reply was cut off inside a call, which is not part of the message")
             }
-            SessionNote::Closed { ids } => write!(f, "the reply was unfinished; {ids} ids close it"),
+            SessionNote::Closed { ids } => write!(f, "the reply was unfinished and is closed by {}", Ids(*ids)),
             SessionNote::Kept(rewrite) => write!(f, "kept although {rewrite}"),
             SessionNote::Rewritten { branch, ids } => {
                 write!(f, "the template rewrites what was sent: {ids} ids are replaced and remain as branch {branch}")
@@ -184,5 +184,14 @@ impl fmt::Display for SessionNote {
                 write!(f, "message {message}: `{field}` is not written: {why}")
             }
         }
+    }
+}
+
+/// Writes a number of ids.
+struct Ids(usize);
+
+impl fmt::Display for Ids {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.0, if self.0 == 1 { "id" } else { "ids" })
     }
 }

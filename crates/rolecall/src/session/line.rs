@@ -176,6 +176,16 @@ impl Line {
         segments
     }
 
+    /// Returns the segments from an id on. A segment that begins before it is cut.
+    pub fn segments_from(&self, first: usize) -> Vec<Segment> {
+        let mut runs: Vec<Vec<Segment>> = Vec::new();
+        for node in self.back().take_while(|node| node.totals.ids > first) {
+            let segments = node.segments().filter(|segment| segment.ids.end > first);
+            runs.push(segments.map(|segment| segment.from(first)).collect());
+        }
+        runs.into_iter().rev().flatten().collect()
+    }
+
     /// Returns the line without the runs after the first `ids` ids. A run that is cut keeps its
     /// first ids. The messages of the removed runs are returned too.
     pub fn cut(&self, ids: usize) -> (Line, Vec<Arc<Message>>) {

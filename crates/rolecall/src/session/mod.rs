@@ -131,6 +131,17 @@ impl Session {
         messages
     }
 
+    /// Returns who wrote each run of ids from an index on.
+    pub fn segments_from(&self, first: usize) -> Vec<Segment> {
+        self.line.segments_from(first)
+    }
+
+    /// Encodes a text that stands for what the model sampled: text that spells a control token
+    /// becomes this token. Use it where an engine returns no ids, and never for text from a user.
+    pub fn encode_sampled(&self, text: &str) -> Result<Vec<u32>, Error> {
+        Ok(self.setup.encoder.encode_sampled(text)?)
+    }
+
     /// Reports whether a reply is awaited.
     pub fn is_open(&self) -> bool {
         self.is_open

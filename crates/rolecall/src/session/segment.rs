@@ -82,3 +82,10 @@ pub struct Segment {
     /// [`Session::rollout`](super::Session::rollout) applies other policies.
     pub weight: f32,
 }
+
+impl Segment {
+    /// Returns the part of the segment from an id on.
+    pub(super) fn from(self, first: usize) -> Segment {
+        Segment { ids: self.ids.start.max(first)..self.ids.end, ..self }
+    }
+}

@@ -1,0 +1,131 @@
+//! The results of sessions as JSON.
+
+use std::ops::Range;
+
+use rolecall_conversation::json::Object;
+use rolecall_conversation::{Json, object};
+
+use super::training::of_weight;
+use super::{numbers, of_reading};
+use crate::session::{Delta, Proof, Reply, Rewrite, Segment, SessionNote};
+
+/// Returns what an operation changed as
+/// `{"keep", "ids", "total", "segments", "reused", "proof", "notes"?}`.
+///
+/// `"reused"` is the share of all ids that the engine has already processed.
+///
+/// ```
+/// use rolecall::answer;
+/// use rolecall::conversation::json;
+/// use rolecall::session::{Delta, Proof};
+/// let delta = Delta { keep: 3, ids: vec![7], segments: Vec::new(), proof: Proof::Closing, notes: Vec::new() };
+/// let text = json::write(&answer::of_delta(&delta), &json::Layout::compact());
+/// assert_eq!(text, r#"{"keep":3,"ids":[7],"total":4,"segments":[],"reused":0.75,"proof":{"code":"closing"}}"#);
+/// ```
+pub fn of_delta(delta: &Delta) -> Json {
+    let mut object = Object::new();
+    insert_ids(&mut object, delta.keep, &delta.ids, &delta.segments);
+    object.insert("reused", share(delta.keep, delta.total()));
+    object.insert("proof", of_proof(&delta.proof));
+    insert_notes(&mut object, &delta.notes);
+    Json::Object(object)
+}
+
+/// Returns a reply that a session accepted as `{"keep", "ids", "total", "segments", "message_index",
+/// "message", "finish_reason", "malformed", "stop", "unfinished", "in_reasoning", "notes"?}`.
+///
+/// `keep` is the number of ids before the reply; the ids of the reply and their segments follow.
+pub fn of_reply(reply: &Reply, keep: usize, ids: &[u32], segments: &[Segment]) -> Json {
+    let mut object = Object::new();
+    insert_ids(&mut object, keep, ids, segments);
+    object.insert("message_index", Json::from(reply.message as i64));
+    if let Json::Object(reading) = of_reading(None, &reply.reading) {
+        reading.iter().for_each(|(key, value)| object.insert(key, value.clone()));
+    }
+    object.insert("stop", reply.stop.map_or(Json::Null, |id| Json::from(i64::from(id))));
+    object.insert("unfinished", Json::from(reply.is_unfinished));
+    object.insert("in_reasoning", Json::from(reply.in_reasoning));
+    insert_notes(&mut object, &reply.notes);
+    Json::Object(object)
+}
+
+/// Returns runs of ids as
+/// `[{"author", "message"?, "part", "ids": [first, end], "weight"}, ..]`.
+pub fn of_segments(segments: &[Segment]) -> Json {
+    Json::Array(segments.iter().map(of_segment).collect())
+}
+
+fn of_segment(segment: &Segment) -> Json {
+    let mut object = object! { "author" => segment.author.name() };
+    if let Some(message) = segment.message {
+        object.insert("message", Json::from(message as i64));
+    }
+    object.insert("part", Json::from(segment.part.name()));
+    object.insert("ids", of_range(&segment.ids));
+    object.insert("weight", of_weight(segment.weight));
+    Json::Object(object)
+}
+
+/// Returns what a template rewrites as
+/// `{"byte", "message"?, "line"?, "column"?, "ids", "before", "after"}`.
+pub fn of_rewrite(rewrite: &Rewrite) -> Json {
+    let mut object = object! { "byte" => rewrite.byte as i64 };
+    if let Some(message) = rewrite.message {
+        object.insert("message", Json::from(message as i64));
+    }
+    if let Some(spot) = rewrite.line {
+        object.insert("line", Json::from(i64::from(spot.line)));
+        object.insert("column", Json::from(i64::from(spot.column)));
+    }
+    object.insert("ids", Json::from(rewrite.ids as i64));
+    object.insert("before", Json::from(rewrite.before.as_str()));
+    object.insert("after", Json::from(rewrite.after.as_str()));
+    Json::Object(object)
+}
+
+/// Returns a proof as `{"code"}`, with `"start"` for `growth`, and for `whole` with the `"reason"` why
+/// the new part could not be rendered alone and its `"message"`.
+fn of_proof(proof: &Proof) -> Json {
+    let mut object = object! { "code" => proof.code() };
+    match proof {
+        Proof::Growth { start } => object.insert("start", Json::from(*start as i64)),
+        Proof::Whole { why: Some(why) } => {
+            object.insert("reason", Json::from(why.code()));
+            object.insert("message", Json::from(why.to_string()));
+        }
+        _ => {}
+    }
+    Json::Object(object)
+}
+
+/// Returns a note as `{"code", "message", "rewrite"?}`.
+pub fn of_session_note(note: &SessionNote) -> Json {
+    let mut object = object! { "code" => note.code(), "message" => note.to_string() };
+    if let SessionNote::Kept(rewrite) = note {
+        object.insert("rewrite", of_rewrite(rewrite));
+    }
+    Json::Object(object)
+}
+
+fn insert_notes(object: &mut Object, notes: &[SessionNote]) {
+    if !notes.is_empty() {
+        object.insert("notes", Json::Array(notes.iter().map(of_session_note).collect()));
+    }
+}
+
+fn insert_ids(object: &mut Object, keep: usize, ids: &[u32], segments: &[Segment]) {
+    object.insert("keep", Json::from(keep as i64));
+    object.insert("ids", numbers(ids.to_vec()));
+    object.insert("total", Json::from((keep + ids.len()) as i64));
+    object.insert("segments", of_segments(segments));
+}
+
+/// Returns a share with three digits after the point, or 0 of nothing.
+fn share(part: usize, of: usize) -> Json {
+    let thousandths = if of == 0 { 0 } else { part.saturating_mul(1000) / of };
+    of_weight(thousandths as f32 / 1000.0)
+}
+
+fn of_range(range: &Range<usize>) -> Json {
+    Json::Array(vec![Json::from(range.start as i64), Json::from(range.end as i64)])
+}
