@@ -1,6 +1,7 @@
 //! The command line's arguments. The doc comments here are the help texts.
 
 mod groups;
+mod session;
 mod training;
 mod values;
 
@@ -11,6 +12,7 @@ use clap::{Parser, Subcommand};
 use crate::paint::Color;
 
 pub use groups::{Batch, BatchFile, Chat, Layouts, MoreFormats, OwnTemplate, Policies, TextEncoding};
+pub use session::SessionModel;
 pub use training::SampleFlags;
 pub use values::{
     ApiArg, BosArg, CallsArg, FinishArg, LanguageArg, ProtectArg, ReasoningArg, RulesArg, ShapeArg, ViewArg,
@@ -37,6 +39,7 @@ pub enum Verb {
     Parse(Parse),
     Roundtrip(Roundtrip),
     Stability(Stability),
+    Session(Session),
     Grammar(Grammar),
     Explain(Explain),
     Formats(Formats),
@@ -189,6 +192,24 @@ pub struct Stability {
     pub all: bool,
     #[command(flatten)]
     pub batch: Batch,
+}
+
+/// Play a session step by step: only the new ids of each turn, with sampled ids kept
+#[derive(Debug, clap::Args)]
+#[command(after_help = include_str!("../help/session.txt"))]
+#[command(mut_arg("template", rendering))]
+pub struct Session {
+    /// The script: one step per line, as JSON; reads standard input if `-` or omitted
+    #[arg(value_name = "FILE")]
+    pub input: Option<PathBuf>,
+    #[command(flatten)]
+    pub model: SessionModel,
+    /// End after the first step that fails, instead of going on with the session as it was
+    #[arg(long)]
+    pub fail_fast: bool,
+    /// Print the result of each step as a line of JSON as soon as it is done, errors included
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Print a grammar that restricts sampling to well-formed tool calls that match their schemas
@@ -432,6 +453,14 @@ impl Decode {
     }
 }
 
+/// Says what a chat template does if the command renders with it.
+fn rendering(template: clap::Arg) -> clap::Arg {
+    template.help(
+        "Render with a chat template (Jinja) instead of a format: a .jinja file, a tokenizer_config.json, a GGUF file, \
+         or a model's folder",
+    )
+}
+
 /// Returns whichever of two paths is given; clap requires exactly one of them.
 fn either<'a>(one: Option<&'a Path>, other: Option<&'a Path>) -> &'a Path {
     one.or(other).unwrap_or(Path::new("-"))
@@ -446,6 +475,7 @@ impl Verb {
             Verb::Parse(parse) => (parse.batch.json || parse.events) && !parse.batch.jsonl,
             Verb::Roundtrip(roundtrip) => roundtrip.json,
             Verb::Stability(stability) => stability.batch.json && !stability.batch.jsonl,
+            Verb::Session(session) => session.json,
             Verb::Explain(explain) => explain.json,
             Verb::Formats(formats) => formats.json,
             Verb::Diff(diff) => diff.json,

@@ -18,6 +18,7 @@ use crate::flags;
 use crate::locate::locate;
 use crate::output_problem::OutputProblem;
 use crate::refusal::Refusal;
+use crate::session::BadStep;
 use crate::source::{Source, Spot};
 
 #[derive(Debug)]
@@ -105,6 +106,17 @@ impl Failure {
             | Failure::NoFormatFor(_)
             | Failure::Open(..)
             | Failure::NoGrammar(_) => Exit::Refused,
+        }
+    }
+
+    /// Returns the diagnostic of a refusal that does not end the command.
+    pub fn diagnostic_of<'a>(refusal: &'a Refusal, source: &'a Source) -> Diagnostic<'a> {
+        Diagnostic {
+            severity: Severity::Error,
+            code: refusal.code(),
+            message: message_of(refusal),
+            place: place_of_refusal(refusal, source),
+            help: refusal.help(),
         }
     }
 
@@ -198,15 +210,7 @@ impl Failure {
             Failure::BrokenInput { why } => format!("cannot read the input to its end: {why}"),
             Failure::ErrorsFile { path, why } => format!("cannot write refused lines to `{path}`: {why}"),
             Failure::Unwritable(error) => format!("cannot write the result: {error}"),
-            // The place already has the line and column.
-            Failure::Refused {
-                refusal: Refusal::Library(Error::Request(rolecall_openai::Error::NotJson(error))),
-                ..
-            } => match error.is_key_twice {
-                true => error.message.clone(),
-                false => format!("not JSON: {}", error.message),
-            },
-            Failure::Refused { refusal, .. } => refusal.to_string(),
+            Failure::Refused { refusal, .. } => message_of(refusal),
             Failure::Misfit { error, .. } => error.to_string(),
             Failure::NotAnId { found, .. } => format!("expected a token id, found `{found}`"),
             Failure::NotAChunk { found, .. } => format!("expected a chunk of text as a JSON string, found `{found}`"),
@@ -288,6 +292,17 @@ impl Failure {
             }
             Failure::LostLines { .. } => vec!["please report it, together with the next line of the input".into()],
         }
+    }
+}
+
+/// Returns the message of a refusal. The place already has the line and column.
+fn message_of(refusal: &Refusal) -> String {
+    match refusal {
+        Refusal::Library(Error::Request(rolecall_openai::Error::NotJson(error))) => match error.is_key_twice {
+            true => error.message.clone(),
+            false => format!("not JSON: {}", error.message),
+        },
+        refusal => refusal.to_string(),
     }
 }
 
@@ -374,6 +389,15 @@ fn place_of_refusal<'a>(refusal: &'a Refusal, source: &'a Source) -> Place<'a> {
         Refusal::NoChoice(_) => Field::field("chat_template_name"),
         Refusal::NoNewTurn => Field::field("chat_template"),
         Refusal::LeftOut { place, .. } => place.clone(),
+        // A line of a script stands at the end of its source.
+        Refusal::BadStep(BadStep::NotJson(error)) => {
+            let start = source.text.rfind('\n').map_or(0, |at| at + 1);
+            let at = start + error.offset.min(source.text.len() - start);
+            return Place::Span(source, at..at + 1);
+        }
+        Refusal::BadStep(step) => Field::field(step.field()),
+        Refusal::ForkTaken(_) => Field::field("fork"),
+        Refusal::NoFork { .. } => Field::field("switch"),
         Refusal::NotUtf8(_)
         | Refusal::TooLong { .. }
         | Refusal::TooLongForTokens { .. }

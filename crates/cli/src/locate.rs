@@ -11,9 +11,10 @@ pub fn locate(text: &str, place: &Place) -> Option<Range<usize>> {
     let top = span(text, &[])?;
     let mut path = Vec::new();
     if let Some(index) = place.message {
-        // The list of messages may be the whole input.
+        // The list of messages may be the whole input, or the value of a session's step.
         if text.as_bytes().get(top.start) == Some(&b'{') {
-            path.push(Step::Key("messages"));
+            let has = |key: &&str| span(&text[top.clone()], &[Step::Key(key)]).is_some();
+            path.push(Step::Key(["append", "plan"].into_iter().find(has).unwrap_or("messages")));
         }
         path.push(Step::Index(index));
     }

@@ -31,6 +31,7 @@ mod reading;
 mod ready;
 mod refusal;
 mod row_kind;
+mod session;
 mod shapes;
 mod source;
 mod stability;

@@ -8,6 +8,7 @@ use rolecall::template::TemplateError;
 use rolecall::training::TooLong;
 
 use crate::flags;
+use crate::session::BadStep;
 use crate::source::Source;
 
 /// Help for tool calls that a template does not write correctly in their given form.
@@ -65,6 +66,15 @@ pub enum Refusal {
     TooManyMessages {
         messages: usize,
     },
+    /// A line of a session's script is no step.
+    BadStep(BadStep),
+    /// A fork of a session has a name that another one has.
+    ForkTaken(String),
+    /// A session's script names a fork that does not exist.
+    NoFork {
+        name: String,
+        known: Vec<String>,
+    },
 }
 
 impl Refusal {
@@ -84,6 +94,9 @@ impl Refusal {
             Refusal::SeveralConversations(_) => "several_conversations",
             Refusal::Unpacked(_) => "not_packed",
             Refusal::PackedPair => "preference_pair",
+            Refusal::BadStep(step) => step.code(),
+            Refusal::ForkTaken(_) => "fork_taken",
+            Refusal::NoFork { .. } => "unknown_fork",
         }
     }
 
@@ -112,6 +125,12 @@ impl Refusal {
             Refusal::TooManyReplies { .. } | Refusal::TooManyMessages { .. } => vec!["split the conversation".into()],
             Refusal::Unpacked(_) => vec!["truncate it with `--truncate right`, `left` or `oldest`".into()],
             Refusal::PackedPair => vec!["omit `--pack`".into()],
+            Refusal::BadStep(step) => vec![step.help()],
+            Refusal::ForkTaken(_) => vec!["choose another name".into()],
+            Refusal::NoFork { known, .. } => {
+                let known: Vec<String> = known.iter().map(|known| format!("`{known}`")).collect();
+                vec![format!("the sessions are {}", known.join(", "))]
+            }
         }
     }
 
@@ -192,6 +211,9 @@ impl fmt::Display for Refusal {
             }
             Refusal::Unpacked(error) => write!(f, "{error}"),
             Refusal::PackedPair => f.write_str("a preference pair cannot be packed: a trainer compares its answers"),
+            Refusal::BadStep(step) => write!(f, "{step}"),
+            Refusal::ForkTaken(name) => write!(f, "there already is a session `{name}`"),
+            Refusal::NoFork { name, .. } => write!(f, "there is no session `{name}`"),
             Refusal::SeveralConversations(count) => write!(f, "expected one conversation, found {count}"),
             Refusal::TooManyReplies { replies } => {
                 write!(f, "the conversation is too long to be rendered once for each of its {replies} replies")
@@ -214,6 +236,12 @@ impl From<rolecall::Error> for Refusal {
             }
             error => Refusal::Library(error),
         }
+    }
+}
+
+impl From<BadStep> for Refusal {
+    fn from(step: BadStep) -> Refusal {
+        Refusal::BadStep(step)
     }
 }
 

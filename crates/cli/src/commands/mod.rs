@@ -11,6 +11,7 @@ mod grammar;
 mod parse;
 mod render;
 mod roundtrip;
+mod session;
 mod stability;
 mod template;
 mod tokenizer;
@@ -42,6 +43,7 @@ pub fn run(verb: &Verb, output: &Output) -> Result<Exit, Failure> {
         Verb::Decode(args) => decode::run(args, output),
         Verb::Parse(args) => parse::run(args, output),
         Verb::Roundtrip(args) => roundtrip::run(args, output),
+        Verb::Session(args) => session::run(args, output),
         Verb::Stability(args) => stability::run(args, output),
         Verb::Grammar(args) => grammar::run(args, output),
         Verb::Explain(args) => explain::run(args, output),

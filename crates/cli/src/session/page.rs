@@ -1,0 +1,94 @@
+//! Draws the result of a step for people.
+
+use std::fmt::Write;
+
+use rolecall::answer;
+use rolecall::conversation::json;
+use rolecall::encode::Decoder;
+use rolecall::session::{Proof, Segment, SessionNote};
+
+use super::Done;
+use super::written::push_ids;
+use crate::paint::{Paint, Style};
+use crate::visible;
+
+/// Returns the lines of a step.
+pub fn draw_step(step: usize, operation: &str, session: &str, done: &Done, decoder: &Decoder, paint: Paint) -> String {
+    let mut out = head(step, operation, session, paint);
+    match done {
+        Done::Began { messages } => {
+            let _ = writeln!(out, "{messages} {}", if *messages == 1 { "message" } else { "messages" });
+        }
+        Done::Planned { rewrite: None } => out.push_str("stable\n"),
+        Done::Planned { rewrite: Some(rewrite) } => {
+            let _ = writeln!(out, "{}", visible::escape(&rewrite.to_string()));
+        }
+        Done::Changed(delta) => {
+            let proof = match &delta.proof {
+                Proof::First => "first rendering".to_owned(),
+                Proof::Closing => "nothing rendered".to_owned(),
+                Proof::Growth { start } => format!("rendered from byte {start}"),
+                Proof::Whole { why: Some(why) } => format!("rendered as a whole: {why}"),
+                _ => "rendered as a whole".to_owned(),
+            };
+            let (keep, new, total) = (delta.keep, delta.ids.len(), delta.total());
+            let share = if total == 0 { 0 } else { keep * 100 / total };
+            let _ = writeln!(out, "{keep} + {new} = {total} ids, {share}% reused, {}", visible::escape(&proof));
+            let ids = Ids { ids: &delta.ids, first: delta.keep, segments: &delta.segments };
+            ids.push(&mut out, decoder, paint);
+            push_notes(&mut out, &delta.notes, paint);
+        }
+        Done::Accepted { reply, keep, ids, segments } => {
+            let end = if reply.is_unfinished { "unfinished" } else { answer::finish_reason(&reply.reading) };
+            let _ = writeln!(out, "{keep} + {} = {} ids, {end}", ids.len(), keep + ids.len());
+            Ids { ids, first: *keep, segments }.push(&mut out, decoder, paint);
+            let said = json::write(&reply.said.as_object().clone().into(), &json::Layout::default());
+            let _ = writeln!(out, "     message  {}", visible::escape(&said));
+            push_notes(&mut out, &reply.notes, paint);
+        }
+        Done::Named { name, total } => {
+            let _ = writeln!(out, "{}, {total} ids", visible::escape(name));
+        }
+    }
+    out
+}
+
+/// `   3  open     `, with the name of a session that is not the first one.
+fn head(step: usize, operation: &str, session: &str, paint: Paint) -> String {
+    let mut out = format!("{step:>3}  ");
+    paint.push(&mut out, Style::Strong, operation);
+    out.push_str(&" ".repeat(9_usize.saturating_sub(operation.len())));
+    if session != "main" {
+        let _ = write!(out, "[{}] ", visible::escape(session));
+    }
+    out
+}
+
+/// New ids, and who wrote them.
+struct Ids<'a> {
+    ids: &'a [u32],
+    first: usize,
+    segments: &'a [Segment],
+}
+
+impl Ids<'_> {
+    fn push(&self, out: &mut String, decoder: &Decoder, paint: Paint) {
+        if self.ids.is_empty() {
+            return;
+        }
+        out.push_str("     ids      ");
+        let listed: Vec<String> = self.ids.iter().map(u32::to_string).collect();
+        out.push_str(&listed.join(" "));
+        out.push_str("\n     text     ");
+        push_ids(out, paint, decoder, self.ids, self.first, self.segments);
+        out.push('\n');
+    }
+}
+
+fn push_notes(out: &mut String, notes: &[SessionNote], paint: Paint) {
+    for note in notes {
+        out.push_str("     ");
+        paint.push(out, Style::Warning, &format!("note[{}]", note.code()));
+        let _ = writeln!(out, ": {}", visible::escape(&note.to_string()));
+    }
+}

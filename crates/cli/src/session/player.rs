@@ -1,0 +1,112 @@
+//! Performs the steps of a script.
+
+use rolecall::conversation::json::Object;
+use rolecall::session::{Delta, OnRewrite, Reply, Rewrite, Segment, Session};
+use rolecall::{Model, Request};
+
+use super::script::{Said, Step, without_messages};
+use crate::refusal::Refusal;
+
+/// The sessions of a script, by name. One of them is the current one.
+pub struct Player {
+    model: Model,
+    sessions: Vec<(String, Session)>,
+    current: usize,
+}
+
+/// What a step did.
+pub enum Done {
+    /// The session began, with this many messages.
+    Began { messages: usize },
+    /// Messages could be appended, with this rewrite.
+    Planned { rewrite: Option<Rewrite> },
+    /// An operation added ids, or replaced some.
+    Changed(Delta),
+    /// A reply was taken.
+    Accepted { reply: Box<Reply>, keep: usize, ids: Vec<u32>, segments: Vec<Segment> },
+    /// The current session got another name too, or another session became the current one.
+    Named { name: String, total: usize },
+}
+
+/// The name of the first session.
+const MAIN: &str = "main";
+
+impl Player {
+    pub fn new(model: Model) -> Player {
+        Player { model, sessions: Vec::new(), current: 0 }
+    }
+
+    /// Returns the name of the current session.
+    pub fn name(&self) -> &str {
+        self.sessions.get(self.current).map_or(MAIN, |(name, _)| name)
+    }
+
+    /// Performs a step. If it fails, the sessions are as they were.
+    pub fn play(&mut self, step: Step) -> Result<Done, Refusal> {
+        if let Step::Request(request) = step {
+            let messages = request.conversation.messages.len();
+            self.begin(*request)?;
+            return Ok(Done::Began { messages });
+        }
+        if self.sessions.is_empty() {
+            self.begin(without_messages(Object::new())?)?;
+        }
+        match step {
+            Step::Fork(name) => return self.fork(name),
+            Step::Switch(name) => return self.switch(name),
+            _ => {}
+        }
+        let Some((_, session)) = self.sessions.get_mut(self.current) else { return Err(Refusal::NoFormat) };
+        Ok(match step {
+            Step::Plan(messages) => Done::Planned { rewrite: session.plan(&messages)?.rewrite().cloned() },
+            Step::Append { messages, on } => Done::Changed(append(session, &messages, on)?),
+            Step::Open => Done::Changed(session.open()?),
+            Step::Accept { said, finish } => {
+                let ids = match said {
+                    Said::Ids(ids) => ids,
+                    Said::Text(text) => session.encode_sampled(&text)?,
+                };
+                let keep = session.len();
+                let reply = Box::new(session.accept(&ids, finish)?);
+                Done::Accepted { reply, keep, ids, segments: session.segments_from(keep) }
+            }
+            Step::Close => Done::Changed(session.close()?),
+            Step::Request(_) | Step::Fork(_) | Step::Switch(_) => Done::Began { messages: 0 },
+        })
+    }
+
+    fn begin(&mut self, request: Request) -> Result<(), Refusal> {
+        let session = self.model.session(request)?;
+        self.sessions.push((MAIN.to_owned(), session));
+        Ok(())
+    }
+
+    fn fork(&mut self, name: String) -> Result<Done, Refusal> {
+        if self.sessions.iter().any(|(known, _)| *known == name) {
+            return Err(Refusal::ForkTaken(name));
+        }
+        let Some((_, session)) = self.sessions.get(self.current) else { return Err(Refusal::NoFormat) };
+        let total = session.len();
+        let fork = session.clone();
+        self.sessions.push((name.clone(), fork));
+        Ok(Done::Named { name, total })
+    }
+
+    fn switch(&mut self, name: String) -> Result<Done, Refusal> {
+        let Some(at) = self.sessions.iter().position(|(known, _)| *known == name) else {
+            let known = self.sessions.iter().map(|(known, _)| known.clone()).collect();
+            return Err(Refusal::NoFork { name, known });
+        };
+        self.current = at;
+        Ok(Done::Named { name, total: self.sessions[at].1.len() })
+    }
+}
+
+fn append(
+    session: &mut Session,
+    messages: &[rolecall::conversation::Message],
+    on: OnRewrite,
+) -> Result<Delta, rolecall::Error> {
+    let plan = session.plan(messages)?;
+    session.append(plan, on)
+}

@@ -1,0 +1,327 @@
+//! Reads the lines of a session's script.
+
+use std::fmt;
+
+use rolecall::Request;
+use rolecall::conversation::json::{self, Object};
+use rolecall::conversation::{Json, Message, object};
+use rolecall::session::{Finish, OnRewrite};
+
+use crate::refusal::Refusal;
+
+/// The operations, in the order of the documentation.
+const OPERATIONS: [&str; 7] = ["append", "plan", "open", "accept", "close", "fork", "switch"];
+
+/// The keys of a request, any of which makes the first line a request.
+const OF_REQUEST: [&str; 5] = ["messages", "tools", "documents", "options", "chat_template_kwargs"];
+
+/// A line of a script.
+#[derive(Debug)]
+pub struct Line {
+    /// The caller's id, which is returned with the result.
+    pub id: Option<Json>,
+    pub step: Step,
+}
+
+/// One step of a session.
+#[derive(Debug)]
+pub enum Step {
+    /// The first line may be a request: tools, switches, and the first messages.
+    Request(Box<Request>),
+    Append {
+        messages: Vec<Message>,
+        on: OnRewrite,
+    },
+    Plan(Vec<Message>),
+    Open,
+    Accept {
+        said: Said,
+        finish: Finish,
+    },
+    Close,
+    /// Gives the session as it is now a name.
+    Fork(String),
+    /// Goes on with the session of this name.
+    Switch(String),
+}
+
+/// What the model sampled.
+#[derive(Debug)]
+pub enum Said {
+    Ids(Vec<u32>),
+    /// A text that stands for the ids: text that spells a control token is this token.
+    Text(String),
+}
+
+/// A line that is no step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BadStep {
+    /// The line is not JSON, or has a key twice.
+    NotJson(json::ParseError),
+    /// The line is not an object.
+    NotAnObject { found: String },
+    /// The line has none of the operations.
+    NoOperation { found: Option<String> },
+    /// The line has two of them.
+    TwoOperations { first: &'static str, second: &'static str },
+    /// A request after the first line.
+    LateRequest,
+    /// A key that the operation does not have.
+    UnknownKey { operation: &'static str, key: String },
+    /// A value of the wrong type.
+    Wrong { field: &'static str, expected: &'static str, found: String },
+}
+
+impl Step {
+    /// Returns the name of the operation.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Step::Request(_) => "request",
+            Step::Append { .. } => "append",
+            Step::Plan(_) => "plan",
+            Step::Open => "open",
+            Step::Accept { .. } => "accept",
+            Step::Close => "close",
+            Step::Fork(_) => "fork",
+            Step::Switch(_) => "switch",
+        }
+    }
+}
+
+impl BadStep {
+    /// Returns a stable code for the kind of mistake.
+    pub fn code(&self) -> &'static str {
+        match self {
+            BadStep::NotJson(error) if error.is_key_twice => "duplicate_key",
+            BadStep::NotJson(_) => "not_json",
+            _ => "bad_step",
+        }
+    }
+
+    /// Returns the field at fault.
+    pub fn field(&self) -> String {
+        match self {
+            BadStep::NotJson(_) | BadStep::NotAnObject { .. } => String::new(),
+            BadStep::NoOperation { found } => found.clone().unwrap_or_default(),
+            BadStep::TwoOperations { second, .. } => (*second).to_owned(),
+            BadStep::LateRequest => String::new(),
+            BadStep::UnknownKey { key, .. } => key.clone(),
+            BadStep::Wrong { field, .. } => (*field).to_owned(),
+        }
+    }
+
+    pub fn help(&self) -> String {
+        match self {
+            BadStep::NotJson(error) if error.is_key_twice => {
+                "remove one of the keys: only one of them would be read".into()
+            }
+            BadStep::NotJson(_) => "write each step on one line, as a JSON object such as {\"open\": true}".into(),
+            BadStep::NotAnObject { .. } | BadStep::NoOperation { .. } | BadStep::TwoOperations { .. } => {
+                format!("write one operation per line: {}", listed(&OPERATIONS))
+            }
+            BadStep::LateRequest => "add messages with `append`; tools and switches cannot change".into(),
+            BadStep::UnknownKey { operation, .. } => match extra_keys(operation) {
+                [] => format!("write only `{operation}`, and an `id` if you want one"),
+                keys => format!("write `{operation}` with {}, and an `id` if you want one", listed(keys)),
+            },
+            BadStep::Wrong { .. } => "`rolecall session --help` lists the steps".into(),
+        }
+    }
+}
+
+impl fmt::Display for BadStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            // The place has the column.
+            BadStep::NotJson(error) if error.is_key_twice => f.write_str(&error.message),
+            BadStep::NotJson(error) => write!(f, "not JSON: {}", error.message),
+            BadStep::NotAnObject { found } => write!(f, "expected an object, found {found}"),
+            BadStep::NoOperation { found: Some(key) } => write!(f, "unknown operation `{key}`"),
+            BadStep::NoOperation { found: None } => f.write_str("expected an operation, found none"),
+            BadStep::TwoOperations { first, second } => {
+                write!(f, "expected one operation, found `{first}` and `{second}`")
+            }
+            BadStep::LateRequest => f.write_str("expected a step, found a request, which can only be the first line"),
+            BadStep::UnknownKey { operation, key } => write!(f, "unknown key `{key}` of `{operation}`"),
+            BadStep::Wrong { field, expected, found } => write!(f, "`{field}`: expected {expected}, found {found}"),
+        }
+    }
+}
+
+/// Returns the operation that a line names, even if the line is refused.
+pub fn operation_of(text: &str) -> Option<&'static str> {
+    let value = json::parse(text).ok()?;
+    let object = value.as_object()?;
+    OPERATIONS.into_iter().find(|operation| object.get(operation).is_some())
+}
+
+/// Reads a line. Only the first one may be a request.
+pub fn read_line(text: &str, is_first: bool) -> Result<Line, Refusal> {
+    let value = json::parse_unique(text).map_err(BadStep::NotJson)?;
+    let mut object = match value {
+        Json::Object(object) => object,
+        messages @ Json::Array(_) if is_first => return request(messages),
+        other => return Err(BadStep::NotAnObject { found: kind(&other) }.into()),
+    };
+    let mut found = OPERATIONS.into_iter().filter(|operation| object.get(operation).is_some());
+    let (first, second) = (found.next(), found.next());
+    let Some(operation) = first else {
+        if is_first {
+            return request(Json::Object(object));
+        }
+        let mut keys = object.iter().map(|(key, _)| key).filter(|key| *key != "id");
+        let found = keys.next().map(str::to_owned);
+        let is_late = object.iter().any(|(key, _)| OF_REQUEST.contains(&key));
+        return Err(if is_late { BadStep::LateRequest } else { BadStep::NoOperation { found } }.into());
+    };
+    if let Some(second) = second {
+        return Err(BadStep::TwoOperations { first: operation, second }.into());
+    }
+    let extra = extra_keys(operation);
+    let is_known = |key: &str| key == operation || key == "id" || extra.contains(&key);
+    if let Some((key, _)) = object.iter().find(|(key, _)| !is_known(key)) {
+        return Err(BadStep::UnknownKey { operation, key: key.to_owned() }.into());
+    }
+    let id = object.remove("id").filter(|id| !id.is_null());
+    let value = object.remove(operation).unwrap_or(Json::Null);
+    let step = match operation {
+        "append" => Step::Append { on: rewriting(object.remove("on_rewrite"))?, messages: messages("append", value)? },
+        "plan" => Step::Plan(messages("plan", value)?),
+        "accept" => Step::Accept { finish: finish(object.remove("finish"))?, said: said(value)? },
+        "fork" => Step::Fork(name("fork", value)?),
+        "switch" => Step::Switch(name("switch", value)?),
+        "open" => bare("open", &value, Step::Open)?,
+        _ => bare("close", &value, Step::Close)?,
+    };
+    Ok(Line { id, step })
+}
+
+/// Returns the keys that an operation has beside its own.
+fn extra_keys(operation: &str) -> &'static [&'static str] {
+    match operation {
+        "append" => &["on_rewrite"],
+        "accept" => &["finish"],
+        _ => &[],
+    }
+}
+
+fn request(value: Json) -> Result<Line, Refusal> {
+    let request = match value {
+        Json::Object(object) if is_empty(object.get("messages")) => without_messages(object)?,
+        Json::Array(list) if list.is_empty() => without_messages(Object::new())?,
+        value => Request::from_json(value)?,
+    };
+    Ok(Line { id: request.id.clone(), step: Step::Request(Box::new(request)) })
+}
+
+/// Returns a request without messages, with which a session may begin, but which no prompt can be
+/// made of.
+pub fn without_messages(mut object: Object) -> Result<Request, Refusal> {
+    let any = object! { "role" => "user", "content" => "" };
+    object.insert("messages", Json::Array(vec![Json::Object(any)]));
+    let mut request = Request::from_json(Json::Object(object))?;
+    request.conversation.messages.clear();
+    Ok(request)
+}
+
+fn is_empty(messages: Option<&Json>) -> bool {
+    messages.is_none_or(|messages| messages.is_null() || messages.as_array().is_some_and(<[Json]>::is_empty))
+}
+
+/// Reads messages as a request does. One message need not be in a list.
+fn messages(field: &'static str, value: Json) -> Result<Vec<Message>, Refusal> {
+    let list = match value {
+        Json::Array(list) if list.is_empty() => return Ok(Vec::new()),
+        Json::Array(list) => list,
+        message @ Json::Object(_) => vec![message],
+        other => return Err(wrong(field, "a message or a list of messages", &other).into()),
+    };
+    let object: Object = [("messages".to_owned(), Json::Array(list))].into_iter().collect();
+    Ok(Request::from_json(Json::Object(object))?.conversation.messages)
+}
+
+fn said(value: Json) -> Result<Said, BadStep> {
+    let expected = "an object with `ids` or `text`";
+    let Json::Object(mut object) = value else { return Err(wrong("accept", expected, &value)) };
+    if object.len() != 1 {
+        let keys: Vec<&str> = object.iter().map(|(key, _)| key).collect();
+        return Err(BadStep::Wrong { field: "accept", expected, found: listed(&keys) });
+    }
+    match (object.remove("ids"), object.remove("text")) {
+        (Some(Json::Array(ids)), _) => Ok(Said::Ids(ids.iter().map(token_id).collect::<Result<_, _>>()?)),
+        (Some(other), _) => Err(wrong("accept.ids", "a list of ids", &other)),
+        (None, Some(Json::String(text))) => Ok(Said::Text(text)),
+        (None, Some(other)) => Err(wrong("accept.text", "a text", &other)),
+        (None, None) => {
+            let keys: Vec<&str> = object.iter().map(|(key, _)| key).collect();
+            Err(BadStep::Wrong { field: "accept", expected, found: listed(&keys) })
+        }
+    }
+}
+
+fn token_id(value: &Json) -> Result<u32, BadStep> {
+    let id = match value {
+        Json::Number(_) => json::write(value, &json::Layout::compact()).parse().ok(),
+        _ => None,
+    };
+    id.ok_or_else(|| wrong("accept.ids", "ids, which are numbers from 0", value))
+}
+
+fn finish(value: Option<Json>) -> Result<Finish, BadStep> {
+    let value = value.unwrap_or(Json::Null);
+    match value.as_str() {
+        None if value.is_null() => Ok(Finish::Stop),
+        Some("stop") => Ok(Finish::Stop),
+        Some("length") => Ok(Finish::Length),
+        Some("abort") => Ok(Finish::Abort),
+        _ => Err(wrong("finish", "`stop`, `length` or `abort`", &value)),
+    }
+}
+
+fn rewriting(value: Option<Json>) -> Result<OnRewrite, BadStep> {
+    let value = value.unwrap_or(Json::Null);
+    match value.as_str() {
+        None if value.is_null() => Ok(OnRewrite::Refuse),
+        Some("refuse") => Ok(OnRewrite::Refuse),
+        Some("keep") => Ok(OnRewrite::Keep),
+        Some("rewrite") => Ok(OnRewrite::Rewrite),
+        _ => Err(wrong("on_rewrite", "`refuse`, `keep` or `rewrite`", &value)),
+    }
+}
+
+fn name(field: &'static str, value: Json) -> Result<String, BadStep> {
+    match value {
+        Json::String(name) if !name.is_empty() => Ok(name),
+        other => Err(wrong(field, "a name", &other)),
+    }
+}
+
+fn bare(field: &'static str, value: &Json, step: Step) -> Result<Step, BadStep> {
+    match value {
+        Json::Bool(true) => Ok(step),
+        other => Err(wrong(field, "true", other)),
+    }
+}
+
+fn wrong(field: &'static str, expected: &'static str, found: &Json) -> BadStep {
+    BadStep::Wrong { field, expected, found: kind(found) }
+}
+
+/// Returns what a value is, or the value itself if it is short.
+fn kind(value: &Json) -> String {
+    match value {
+        Json::Array(_) => "a list".to_owned(),
+        Json::Object(_) => "an object".to_owned(),
+        other => json::write(other, &json::Layout::compact()).chars().take(40).collect(),
+    }
+}
+
+/// Returns names as `a`, `b` and `c`, in code quotes.
+fn listed(names: &[&str]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    match quoted.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
+        None => "nothing".to_owned(),
+    }
+}
