@@ -13,7 +13,7 @@ use crate::paint::Color;
 
 pub use groups::{Batch, BatchFile, Chat, Layouts, MoreFormats, OwnTemplate, Policies, TextEncoding};
 pub use session::SessionModel;
-pub use training::SampleFlags;
+pub use training::{RolloutLoss, SampleFlags};
 pub use values::{
     ApiArg, BosArg, CallsArg, FinishArg, LanguageArg, ProtectArg, ReasoningArg, RulesArg, ShapeArg, ViewArg,
 };
@@ -40,6 +40,7 @@ pub enum Verb {
     Roundtrip(Roundtrip),
     Stability(Stability),
     Session(Session),
+    Rollout(Rollout),
     Grammar(Grammar),
     Explain(Explain),
     Formats(Formats),
@@ -208,6 +209,24 @@ pub struct Session {
     #[arg(long)]
     pub fail_fast: bool,
     /// Print the result of each step as a line of JSON as soon as it is done, errors included
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Show a session turn by turn: who wrote each run of ids, its text, its loss weight, and where the
+/// session left the template's own rendering
+#[derive(Debug, clap::Args)]
+#[command(after_help = include_str!("../help/rollout.txt"))]
+#[command(mut_arg("template", rendering))]
+pub struct Rollout {
+    /// The script of a session, as `session` takes it; reads standard input if `-` or omitted
+    #[arg(value_name = "FILE")]
+    pub input: Option<PathBuf>,
+    #[command(flatten)]
+    pub model: SessionModel,
+    #[command(flatten)]
+    pub loss: RolloutLoss,
+    /// Print one JSON object
     #[arg(long)]
     pub json: bool,
 }
@@ -476,6 +495,7 @@ impl Verb {
             Verb::Roundtrip(roundtrip) => roundtrip.json,
             Verb::Stability(stability) => stability.batch.json && !stability.batch.jsonl,
             Verb::Session(session) => session.json,
+            Verb::Rollout(rollout) => rollout.json,
             Verb::Explain(explain) => explain.json,
             Verb::Formats(formats) => formats.json,
             Verb::Diff(diff) => diff.json,

@@ -41,6 +41,40 @@ pub struct Training {
     pub allow: Vec<AllowArg>,
 }
 
+/// Which ids of a rollout carry loss.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Training")]
+pub struct RolloutLoss {
+    /// Whose ids carry loss
+    #[arg(long, value_enum, value_name = "WHOSE", default_value = "assistant")]
+    pub for_training: LossArg,
+    /// The loss weight of a part of each reply: `reasoning`, `content`, `calls` or `stop`, e.g.
+    /// reasoning=0; 0 is without loss; may be repeated
+    #[arg(long = "loss-weight", value_name = "PART=N", value_parser = read_part, value_delimiter = ',')]
+    pub parts: Vec<(PartArg, f32)>,
+    /// Also train on the text of another role, e.g. tool; `tool:turn` includes the template's text
+    /// around it, and `tool=0.5` gives it a weight; may be repeated
+    #[arg(long = "loss-role", value_name = "ROLE[:turn][=N]", value_parser = read_role, value_delimiter = ',')]
+    pub roles: Vec<RoleLoss>,
+    /// Accept what is otherwise an error; may be repeated
+    #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
+    pub allow: Vec<AllowArg>,
+}
+
+impl RolloutLoss {
+    /// Returns which ids carry loss.
+    pub fn policy(&self) -> LossPolicy {
+        let training = Training {
+            for_training: Some(self.for_training),
+            parts: self.parts.clone(),
+            roles: self.roles.clone(),
+            allow: self.allow.clone(),
+            ..Training::default()
+        };
+        training.policy().unwrap_or_else(LossPolicy::assistant)
+    }
+}
+
 /// How conversations become samples.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Samples")]

@@ -10,6 +10,7 @@ mod formats;
 mod grammar;
 mod parse;
 mod render;
+mod rollout;
 mod roundtrip;
 mod session;
 mod stability;
@@ -44,6 +45,7 @@ pub fn run(verb: &Verb, output: &Output) -> Result<Exit, Failure> {
         Verb::Parse(args) => parse::run(args, output),
         Verb::Roundtrip(args) => roundtrip::run(args, output),
         Verb::Session(args) => session::run(args, output),
+        Verb::Rollout(args) => rollout::run(args, output),
         Verb::Stability(args) => stability::run(args, output),
         Verb::Grammar(args) => grammar::run(args, output),
         Verb::Explain(args) => explain::run(args, output),

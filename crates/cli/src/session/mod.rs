@@ -1,15 +1,20 @@
 //! Sessions for the command line.
 //!
-//! `script` reads the steps of a session, `player` performs them, `row` writes each result as JSON,
-//! and `page` draws it for people. `written` draws ids by their author. Start reading at `player`.
+//! `play` reads a script line by line: `script` reads a step, `player` performs it. `row` writes the
+//! result as JSON, and `page` draws it for people. `rollout` draws a whole session turn by turn, and
+//! `written` ids by their author. Start reading at `play`.
 
 mod page;
+mod play;
 mod player;
+mod rollout;
 mod row;
 mod script;
 mod written;
 
-pub use page::draw_step;
+pub use page::draw_played;
+pub use play::{Played, play};
 pub use player::{Done, Player};
-pub use row::{of_done, of_refusal};
-pub use script::{BadStep, Step, operation_of, read_line, without_messages};
+pub use rollout::draw_rollout;
+pub use row::of_played;
+pub use script::BadStep;

@@ -8,13 +8,30 @@ use rolecall::encode::Decoder;
 use rolecall::session::{Proof, Segment, SessionNote};
 
 use super::Done;
+use super::play::Played;
 use super::written::push_ids;
 use crate::paint::{Paint, Style};
 use crate::visible;
 
 /// Returns the lines of a step.
-pub fn draw_step(step: usize, operation: &str, session: &str, done: &Done, decoder: &Decoder, paint: Paint) -> String {
-    let mut out = head(step, operation, session, paint);
+pub fn draw_played(played: &Played<'_>, decoder: &Decoder, paint: Paint) -> String {
+    let mut out = head(played, paint);
+    match &played.outcome {
+        Ok(done) => push_done(&mut out, done, decoder, paint),
+        Err(refusal) => {
+            let source = played.source();
+            let end = out.trim_end().len();
+            out.truncate(end);
+            out.push('\n');
+            for line in played.diagnostic(refusal, &source).draw(paint).lines() {
+                let _ = writeln!(out, "     {line}");
+            }
+        }
+    }
+    out
+}
+
+fn push_done(out: &mut String, done: &Done, decoder: &Decoder, paint: Paint) {
     match done {
         Done::Began { messages } => {
             let _ = writeln!(out, "{messages} {}", if *messages == 1 { "message" } else { "messages" });
@@ -35,31 +52,31 @@ pub fn draw_step(step: usize, operation: &str, session: &str, done: &Done, decod
             let share = if total == 0 { 0 } else { keep * 100 / total };
             let _ = writeln!(out, "{keep} + {new} = {total} ids, {share}% reused, {}", visible::escape(&proof));
             let ids = Ids { ids: &delta.ids, first: delta.keep, segments: &delta.segments };
-            ids.push(&mut out, decoder, paint);
-            push_notes(&mut out, &delta.notes, paint);
+            ids.push(out, decoder, paint);
+            push_notes(out, &delta.notes, paint);
         }
         Done::Accepted { reply, keep, ids, segments } => {
             let end = if reply.is_unfinished { "unfinished" } else { answer::finish_reason(&reply.reading) };
             let _ = writeln!(out, "{keep} + {} = {} ids, {end}", ids.len(), keep + ids.len());
-            Ids { ids, first: *keep, segments }.push(&mut out, decoder, paint);
+            Ids { ids, first: *keep, segments }.push(out, decoder, paint);
             let said = json::write(&reply.said.as_object().clone().into(), &json::Layout::default());
             let _ = writeln!(out, "     message  {}", visible::escape(&said));
-            push_notes(&mut out, &reply.notes, paint);
+            push_notes(out, &reply.notes, paint);
         }
         Done::Named { name, total } => {
             let _ = writeln!(out, "{}, {total} ids", visible::escape(name));
         }
     }
-    out
 }
 
 /// `   3  open     `, with the name of a session that is not the first one.
-fn head(step: usize, operation: &str, session: &str, paint: Paint) -> String {
-    let mut out = format!("{step:>3}  ");
+fn head(played: &Played<'_>, paint: Paint) -> String {
+    let operation = played.operation.unwrap_or("?");
+    let mut out = format!("{:>3}  ", played.step);
     paint.push(&mut out, Style::Strong, operation);
     out.push_str(&" ".repeat(9_usize.saturating_sub(operation.len())));
-    if session != "main" {
-        let _ = write!(out, "[{}] ", visible::escape(session));
+    if played.session != "main" {
+        let _ = write!(out, "[{}] ", visible::escape(&played.session));
     }
     out
 }

@@ -41,6 +41,14 @@ impl Player {
         self.sessions.get(self.current).map_or(MAIN, |(name, _)| name)
     }
 
+    /// Returns the current session, which begins if none did yet.
+    pub fn session(&mut self) -> Result<&Session, Refusal> {
+        if self.sessions.is_empty() {
+            self.begin(without_messages(Object::new())?)?;
+        }
+        self.sessions.get(self.current).map(|(_, session)| session).ok_or(Refusal::NoFormat)
+    }
+
     /// Performs a step. If it fails, the sessions are as they were.
     pub fn play(&mut self, step: Step) -> Result<Done, Refusal> {
         if let Step::Request(request) = step {

@@ -3,14 +3,43 @@
 use rolecall::answer;
 use rolecall::conversation::json::Object;
 use rolecall::conversation::{Json, object};
+use rolecall::session::SessionError;
 
+use super::play::Played;
 use super::{BadStep, Done};
 use crate::refusal::Refusal;
 
-/// Returns `{"step", "id"?, "operation", "session", ..}`.
-pub fn of_done(step: usize, id: Option<&Json>, operation: &str, session: &str, done: &Done) -> Json {
-    let mut row = head(step, id, Some(operation), session);
-    let facts = match done {
+/// Returns `{"step", "id"?, "operation"?, "session", ..}`, or for a step that was refused
+/// `{"step", "id"?, "operation"?, "session", "line", "column"?, "error"}`.
+pub fn of_played(played: &Played<'_>) -> Json {
+    let mut row = object! { "step" => played.step as i64 };
+    if let Some(id) = &played.id {
+        row.insert("id", id.clone());
+    }
+    if let Some(operation) = played.operation {
+        row.insert("operation", Json::from(operation));
+    }
+    row.insert("session", Json::from(played.session.as_str()));
+    match &played.outcome {
+        Ok(done) => add(&mut row, of_done(done)),
+        Err(refusal) => {
+            row.insert("line", Json::from(played.line as i64));
+            if let Refusal::BadStep(BadStep::NotJson(error)) = refusal {
+                row.insert("column", Json::from(error.column as i64));
+            }
+            add(&mut row, refusal.to_json(None));
+            if let Refusal::Library(rolecall::Error::Session(SessionError::Rewrites(rewrite))) = refusal
+                && let Some(Json::Object(error)) = row.get_mut("error")
+            {
+                error.insert("rewrite", answer::of_rewrite(rewrite));
+            }
+        }
+    }
+    Json::Object(row)
+}
+
+fn of_done(done: &Done) -> Json {
+    match done {
         Done::Began { messages } => Json::Object(object! { "messages" => *messages as i64 }),
         Done::Planned { rewrite } => {
             let mut facts = object! { "stable" => rewrite.is_none() };
@@ -22,47 +51,11 @@ pub fn of_done(step: usize, id: Option<&Json>, operation: &str, session: &str, d
         Done::Changed(delta) => answer::of_delta(delta),
         Done::Accepted { reply, keep, ids, segments } => answer::of_reply(reply, *keep, ids, segments),
         Done::Named { name, total } => Json::Object(object! { "name" => name.as_str(), "total" => *total as i64 }),
-    };
+    }
+}
+
+fn add(row: &mut Object, facts: Json) {
     if let Json::Object(facts) = facts {
         facts.iter().for_each(|(key, value)| row.insert(key, value.clone()));
     }
-    Json::Object(row)
-}
-
-/// Returns `{"step", "id"?, "operation"?, "session", "line", "column"?, "error"}`.
-pub fn of_refusal(
-    step: usize,
-    id: Option<&Json>,
-    operation: Option<&str>,
-    session: &str,
-    line: usize,
-    refusal: &Refusal,
-) -> Json {
-    let mut row = head(step, id, operation, session);
-    row.insert("line", Json::from(line as i64));
-    if let Refusal::BadStep(BadStep::NotJson(error)) = refusal {
-        row.insert("column", Json::from(error.column as i64));
-    }
-    if let Json::Object(error) = refusal.to_json(None) {
-        error.iter().for_each(|(key, value)| row.insert(key, value.clone()));
-    }
-    if let (Refusal::Library(rolecall::Error::Session(error)), Some(Json::Object(inner))) =
-        (refusal, row.get_mut("error"))
-        && let rolecall::session::SessionError::Rewrites(rewrite) = error
-    {
-        inner.insert("rewrite", answer::of_rewrite(rewrite));
-    }
-    Json::Object(row)
-}
-
-fn head(step: usize, id: Option<&Json>, operation: Option<&str>, session: &str) -> Object {
-    let mut row = object! { "step" => step as i64 };
-    if let Some(id) = id {
-        row.insert("id", id.clone());
-    }
-    if let Some(operation) = operation {
-        row.insert("operation", Json::from(operation));
-    }
-    row.insert("session", Json::from(session));
-    row
 }

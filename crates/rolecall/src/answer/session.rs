@@ -5,9 +5,9 @@ use std::ops::Range;
 use rolecall_conversation::json::Object;
 use rolecall_conversation::{Json, object};
 
-use super::training::of_weight;
+use super::training::{of_loss_note, of_weight};
 use super::{numbers, of_reading};
-use crate::session::{Delta, Proof, Reply, Rewrite, Segment, SessionNote};
+use crate::session::{Break, Delta, Proof, Reply, Rewrite, Rollout, Segment, Session, SessionNote};
 
 /// Returns what an operation changed as
 /// `{"keep", "ids", "total", "segments", "reused", "proof", "notes"?}`.
@@ -63,6 +63,42 @@ fn of_segment(segment: &Segment) -> Json {
     object.insert("part", Json::from(segment.part.name()));
     object.insert("ids", of_range(&segment.ids));
     object.insert("weight", of_weight(segment.weight));
+    Json::Object(object)
+}
+
+/// Returns a rollout as `{"messages", "ids", "loss_weights", "segments", "breaks", "loss_notes"?}`.
+///
+/// Segments have their `"text"` too, in which bytes that are not UTF-8 are U+FFFD. A break is
+/// `{"id", "code", "message", "rewrite"?}`.
+pub fn of_rollout(session: &Session, rollout: &Rollout) -> Json {
+    let messages = rollout.messages.iter().map(|message| Json::Object(message.as_object().clone()));
+    let weights = rollout.weights.iter().map(|weight| of_weight(*weight));
+    let segments = rollout.segments.iter().map(|segment| {
+        let mut of = of_segment(segment);
+        if let Json::Object(object) = &mut of {
+            let bytes = session.bytes_of(segment.ids.clone());
+            object.insert("text", Json::from(String::from_utf8_lossy(&bytes).into_owned()));
+        }
+        of
+    });
+    let mut object = object! {
+        "messages" => Json::Array(messages.collect()),
+        "ids" => numbers(rollout.ids.clone()),
+        "loss_weights" => Json::Array(weights.collect()),
+        "segments" => Json::Array(segments.collect()),
+        "breaks" => Json::Array(rollout.breaks.iter().map(of_break).collect()),
+    };
+    if !rollout.notes.is_empty() {
+        object.insert("loss_notes", Json::Array(rollout.notes.iter().map(of_loss_note).collect()));
+    }
+    Json::Object(object)
+}
+
+fn of_break(found: &Break) -> Json {
+    let mut object = object! { "id" => found.id as i64 };
+    if let Json::Object(note) = of_session_note(&found.note) {
+        note.iter().for_each(|(key, value)| object.insert(key, value.clone()));
+    }
     Json::Object(object)
 }
 

@@ -38,7 +38,7 @@ fn of_part(part: Part) -> Json {
 }
 
 /// Returns a note as `{"code", "message", "message_index"?}`.
-fn of_loss_note(note: &LossNote) -> Json {
+pub(super) fn of_loss_note(note: &LossNote) -> Json {
     let mut object = object! { "code" => note_code(note), "message" => note_text(note) };
     if let Some(index) = note_message(note) {
         object.insert("message_index", Json::from(index as i64));

@@ -1,0 +1,120 @@
+//! Draws a rollout turn by turn.
+
+use std::fmt::Write;
+
+use rolecall::conversation::{Message, Role};
+use rolecall::encode::Decoder;
+use rolecall::loss::note_text;
+use rolecall::session::{Author, Break, Rollout, Segment};
+
+use super::written::{push_run, style};
+use crate::paint::{Paint, Style};
+use crate::visible;
+
+/// Returns the rollout: a heading for each message, a line for each run of ids with its author, part,
+/// ids and weight, and what broke between them.
+pub fn draw_rollout(rollout: &Rollout, decoder: &Decoder, paint: Paint) -> String {
+    let mut out = String::new();
+    let widths = Widths::of(rollout);
+    let mut breaks = rollout.breaks.iter().peekable();
+    let mut turn = None;
+    for segment in &rollout.segments {
+        while let Some(found) = breaks.next_if(|found| found.id <= segment.ids.start) {
+            push_break(&mut out, found, paint);
+        }
+        if turn != Some(segment.message) {
+            turn = Some(segment.message);
+            push_heading(&mut out, segment.message, &rollout.messages, paint);
+        }
+        widths.push(&mut out, segment, paint);
+        push_run(&mut out, paint, decoder, &rollout.ids[segment.ids.clone()], style(segment.author));
+        out.push('\n');
+    }
+    breaks.for_each(|found| push_break(&mut out, found, paint));
+    push_summary(&mut out, rollout, paint);
+    out
+}
+
+/// `2 assistant`
+fn push_heading(out: &mut String, message: Option<usize>, messages: &[std::sync::Arc<Message>], paint: Paint) {
+    let Some(index) = message else {
+        paint.push(out, Style::Strong, "no message");
+        return out.push('\n');
+    };
+    let said = messages.get(index);
+    let style = match said.map(|message| message.role()) {
+        Some(Role::System) => Style::System,
+        Some(Role::User) => Style::User,
+        Some(Role::Assistant) => Style::Assistant,
+        Some(Role::Tool) => Style::Tool,
+        _ => Style::Strong,
+    };
+    let role = said.map_or("?", |message| message.role_as_spelled());
+    paint.push(out, style, &format!("{index} {}", visible::escape(role)));
+    out.push('\n');
+}
+
+/// The widths of the columns before the text.
+struct Widths {
+    author: usize,
+    part: usize,
+    ids: usize,
+    weight: usize,
+}
+
+impl Widths {
+    fn of(rollout: &Rollout) -> Widths {
+        let least = Widths { author: 0, part: 0, ids: 0, weight: 0 };
+        rollout.segments.iter().fold(least, |widest, segment| Widths {
+            author: widest.author.max(segment.author.name().len()),
+            part: widest.part.max(segment.part.name().len()),
+            ids: widest.ids.max(span(segment).len()),
+            weight: widest.weight.max(segment.weight.to_string().len()),
+        })
+    }
+
+    fn push(&self, out: &mut String, segment: &Segment, paint: Paint) {
+        out.push_str("  ");
+        let (author, part) = (segment.author.name(), segment.part.name());
+        paint.push(out, style(segment.author), &format!("{author:<width$}", width = self.author));
+        let _ = write!(out, "  {part:<width$}", width = self.part);
+        let _ = write!(out, "  {:>width$}  ", span(segment), width = self.ids);
+        let weight = format!("{:>width$}", segment.weight, width = self.weight);
+        paint.push(out, if segment.weight > 0.0 { Style::Strong } else { Style::Mark }, &weight);
+        out.push_str("  ");
+    }
+}
+
+/// `9..12`
+fn span(segment: &Segment) -> String {
+    format!("{}..{}", segment.ids.start, segment.ids.end)
+}
+
+fn push_break(out: &mut String, found: &Break, paint: Paint) {
+    out.push_str("  ");
+    paint.push(out, Style::Warning, &format!("note[{}]", found.code()));
+    let _ = writeln!(out, " at id {}: {}", found.id, visible::escape(&found.message()));
+}
+
+/// The number of ids by author, and of those with loss.
+fn push_summary(out: &mut String, rollout: &Rollout, paint: Paint) {
+    let of = |author: Author| -> usize {
+        rollout.segments.iter().filter(|segment| segment.author == author).map(|segment| segment.ids.len()).sum()
+    };
+    let learned = rollout.weights.iter().filter(|weight| **weight > 0.0).count();
+    let total: f32 = rollout.weights.iter().sum();
+    let authors = [Author::Template, Author::Caller, Author::Sampled, Author::Closing];
+    let authors: Vec<String> = authors
+        .into_iter()
+        .map(|author| (author, of(author)))
+        .filter(|(_, count)| *count > 0)
+        .map(|(author, count)| format!("{} {count}", author.name()))
+        .collect();
+    out.push('\n');
+    let _ = writeln!(out, "{} ids: {}", rollout.ids.len(), authors.join(", "));
+    let _ = writeln!(out, "{learned} with loss, of weight {total}");
+    for note in &rollout.notes {
+        paint.push(out, Style::Warning, &format!("note[{}]", rolecall::loss::note_code(note)));
+        let _ = writeln!(out, ": {}", visible::escape(&note_text(note)));
+    }
+}
