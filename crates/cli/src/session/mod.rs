@@ -13,7 +13,7 @@ mod script;
 mod written;
 
 pub use page::draw_played;
-pub use play::{Played, play};
+pub use play::play;
 pub use player::{Done, Player};
 pub use rollout::draw_rollout;
 pub use row::of_played;

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use rolecall::answer;
 use rolecall::conversation::json;
 use rolecall::encode::Decoder;
-use rolecall::session::{Proof, Segment, SessionNote};
+use rolecall::session::{Delta, Difference, Proof, Segment, SessionNote};
 
 use super::Done;
 use super::play::Played;
@@ -40,21 +40,17 @@ fn push_done(out: &mut String, done: &Done, decoder: &Decoder, paint: Paint) {
         Done::Planned { rewrite: Some(rewrite) } => {
             let _ = writeln!(out, "{}", visible::escape(&rewrite.to_string()));
         }
-        Done::Changed(delta) => {
-            let proof = match &delta.proof {
-                Proof::First => "first rendering".to_owned(),
-                Proof::Closing => "nothing rendered".to_owned(),
-                Proof::Growth { start } => format!("rendered from byte {start}"),
-                Proof::Whole { why: Some(why) } => format!("rendered as a whole: {why}"),
-                _ => "rendered as a whole".to_owned(),
+        Done::Changed(delta) => push_delta(out, delta, decoder, paint),
+        Done::Truncated(cut) => {
+            let removed = match cut.dropped.len() {
+                0 => "nothing to remove, ".to_owned(),
+                1 => format!("without message {}, ", cut.dropped.start),
+                _ => format!("without messages {} to {}, ", cut.dropped.start, cut.dropped.end - 1),
             };
-            let (keep, new, total) = (delta.keep, delta.ids.len(), delta.total());
-            let share = if total == 0 { 0 } else { keep * 100 / total };
-            let _ = writeln!(out, "{keep} + {new} = {total} ids, {share}% reused, {}", visible::escape(&proof));
-            let ids = Ids { ids: &delta.ids, first: delta.keep, segments: &delta.segments };
-            ids.push(out, decoder, paint);
-            push_notes(out, &delta.notes, paint);
+            out.push_str(&removed);
+            push_delta(out, &cut.delta, decoder, paint);
         }
+        Done::Compared(difference) => push_difference(out, difference),
         Done::Accepted { reply, keep, ids, segments } => {
             let end = if reply.is_unfinished { "unfinished" } else { answer::finish_reason(&reply.reading) };
             let _ = writeln!(out, "{keep} + {} = {} ids, {end}", ids.len(), keep + ids.len());
@@ -66,6 +62,34 @@ fn push_done(out: &mut String, done: &Done, decoder: &Decoder, paint: Paint) {
         Done::Named { name, total } => {
             let _ = writeln!(out, "{}, {total} ids", visible::escape(name));
         }
+    }
+}
+
+fn push_delta(out: &mut String, delta: &Delta, decoder: &Decoder, paint: Paint) {
+    let proof = match &delta.proof {
+        Proof::First => "first rendering".to_owned(),
+        Proof::Closing => "nothing rendered".to_owned(),
+        Proof::Growth { start } => format!("rendered from byte {start}"),
+        Proof::Whole { why: Some(why) } => format!("rendered as a whole: {why}"),
+        _ => "rendered as a whole".to_owned(),
+    };
+    let (keep, new, total) = (delta.keep, delta.ids.len(), delta.total());
+    let share = if total == 0 { 0 } else { keep * 100 / total };
+    let _ = writeln!(out, "{keep} + {new} = {total} ids, {share}% reused, {}", visible::escape(&proof));
+    let ids = Ids { ids: &delta.ids, first: delta.keep, segments: &delta.segments };
+    ids.push(out, decoder, paint);
+    push_notes(out, &delta.notes, paint);
+}
+
+fn push_difference(out: &mut String, difference: &Difference) {
+    let text = if difference.has_stock_text() { "the stock text" } else { "not the stock text" };
+    let ids = if difference.has_stock_ids { "its ids" } else { "other ids" };
+    let _ = writeln!(out, "{text}, {ids}");
+    for gap in &difference.gaps {
+        let message = gap.message.map(|message| format!(", message {message}")).unwrap_or_default();
+        let _ = writeln!(out, "     {} at id {}{message}: {} ids for {}", gap.code(), gap.id, gap.ids, gap.stock_ids);
+        let _ = writeln!(out, "       session  {:?}", visible::escape(&gap.session));
+        let _ = writeln!(out, "       stock    {:?}", visible::escape(&gap.stock));
     }
 }
 

@@ -84,21 +84,21 @@ pub fn play(
         };
         played.outcome = match refusal {
             Some(refusal) => Err(refusal),
-            None => read_line(&text, step == 1).and_then(|line| {
-                played.operation = Some(line.step.name());
-                match &line.step {
-                    Step::Request(request) => reader.warn_about(request, output)?,
+            None => read_line(&text, step == 1).and_then(|read| {
+                played.operation = Some(read.name());
+                match &read {
+                    Step::Request(request) | Step::Import { request, .. } => reader.warn_about(request, output)?,
                     _ if step == 1 => reader.warn_about(&without_messages(Object::new())?, output)?,
                     _ => {}
                 }
-                player.play(line.step)
+                player.play(read)
             }),
         };
         each(&played)?;
         if played.outcome.is_err() {
             exit = Exit::Refused;
             // Without its request, the script would be played in another session.
-            let is_request = step == 1 && operation_of(&text).is_none();
+            let is_request = step == 1 && operation_of(&text).is_none_or(|operation| operation == "import");
             if fails_fast || is_request {
                 break;
             }

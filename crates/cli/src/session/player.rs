@@ -1,7 +1,7 @@
 //! Performs the steps of a script.
 
 use rolecall::conversation::json::Object;
-use rolecall::session::{Delta, OnRewrite, Reply, Rewrite, Segment, Session};
+use rolecall::session::{Cut, Delta, Difference, OnRewrite, Proof, Reply, Rewrite, Segment, Session};
 use rolecall::{Model, Request};
 
 use super::script::{Said, Step, without_messages};
@@ -24,6 +24,10 @@ pub enum Done {
     Changed(Delta),
     /// A reply was taken.
     Accepted { reply: Box<Reply>, keep: usize, ids: Vec<u32>, segments: Vec<Segment> },
+    /// The oldest turns were removed.
+    Truncated(Box<Cut>),
+    /// The session was compared with the stock rendering.
+    Compared(Difference),
     /// The current session got another name too, or another session became the current one.
     Named { name: String, total: usize },
 }
@@ -51,11 +55,21 @@ impl Player {
 
     /// Performs a step. If it fails, the sessions are as they were.
     pub fn play(&mut self, step: Step) -> Result<Done, Refusal> {
-        if let Step::Request(request) = step {
-            let messages = request.conversation.messages.len();
-            self.begin(*request)?;
-            return Ok(Done::Began { messages });
-        }
+        let step = match step {
+            Step::Request(request) => {
+                let messages = request.conversation.messages.len();
+                self.begin(*request)?;
+                return Ok(Done::Began { messages });
+            }
+            Step::Import { request, seams } => {
+                let session = self.model.import_session(*request, seams)?;
+                let (ids, segments) = (session.ids(), session.segments());
+                let delta = Delta { keep: 0, ids, segments, proof: Proof::First, notes: Vec::new() };
+                self.sessions.push((MAIN.to_owned(), session));
+                return Ok(Done::Changed(delta));
+            }
+            step => step,
+        };
         if self.sessions.is_empty() {
             self.begin(without_messages(Object::new())?)?;
         }
@@ -79,7 +93,10 @@ impl Player {
                 Done::Accepted { reply, keep, ids, segments: session.segments_from(keep) }
             }
             Step::Close => Done::Changed(session.close()?),
-            Step::Request(_) | Step::Fork(_) | Step::Switch(_) => Done::Began { messages: 0 },
+            Step::Truncate(keep) => Done::Truncated(Box::new(session.truncate(keep)?)),
+            Step::Difference => Done::Compared(session.difference()?),
+            // These were performed above.
+            Step::Request(_) | Step::Import { .. } | Step::Fork(_) | Step::Switch(_) => Done::Began { messages: 0 },
         })
     }
 

@@ -50,6 +50,8 @@ fn of_done(done: &Done) -> Json {
         }
         Done::Changed(delta) => answer::of_delta(delta),
         Done::Accepted { reply, keep, ids, segments } => answer::of_reply(reply, *keep, ids, segments),
+        Done::Truncated(cut) => answer::of_cut(cut),
+        Done::Compared(difference) => answer::of_difference(difference),
         Done::Named { name, total } => Json::Object(object! { "name" => name.as_str(), "total" => *total as i64 }),
     }
 }

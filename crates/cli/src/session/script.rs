@@ -5,23 +5,16 @@ use std::fmt;
 use rolecall::Request;
 use rolecall::conversation::json::{self, Object};
 use rolecall::conversation::{Json, Message, object};
-use rolecall::session::{Finish, OnRewrite};
+use rolecall::session::{Finish, Keep, OnRewrite, Seams};
 
 use crate::refusal::Refusal;
 
 /// The operations, in the order of the documentation.
-const OPERATIONS: [&str; 7] = ["append", "plan", "open", "accept", "close", "fork", "switch"];
+const OPERATIONS: [&str; 10] =
+    ["append", "plan", "open", "accept", "close", "truncate", "difference", "fork", "switch", "import"];
 
 /// The keys of a request, any of which makes the first line a request.
 const OF_REQUEST: [&str; 5] = ["messages", "tools", "documents", "options", "chat_template_kwargs"];
-
-/// A line of a script.
-#[derive(Debug)]
-pub struct Line {
-    /// The caller's id, which is returned with the result.
-    pub id: Option<Json>,
-    pub step: Step,
-}
 
 /// One step of a session.
 #[derive(Debug)]
@@ -39,6 +32,13 @@ pub enum Step {
         finish: Finish,
     },
     Close,
+    Truncate(Keep),
+    Difference,
+    /// Begins with a conversation that already has replies.
+    Import {
+        request: Box<Request>,
+        seams: Seams,
+    },
     /// Gives the session as it is now a name.
     Fork(String),
     /// Goes on with the session of this name.
@@ -66,6 +66,8 @@ pub enum BadStep {
     TwoOperations { first: &'static str, second: &'static str },
     /// A request after the first line.
     LateRequest,
+    /// An import after the first line.
+    LateImport,
     /// A key that the operation does not have.
     UnknownKey { operation: &'static str, key: String },
     /// A value of the wrong type.
@@ -82,6 +84,9 @@ impl Step {
             Step::Open => "open",
             Step::Accept { .. } => "accept",
             Step::Close => "close",
+            Step::Truncate(_) => "truncate",
+            Step::Difference => "difference",
+            Step::Import { .. } => "import",
             Step::Fork(_) => "fork",
             Step::Switch(_) => "switch",
         }
@@ -105,6 +110,7 @@ impl BadStep {
             BadStep::NoOperation { found } => found.clone().unwrap_or_default(),
             BadStep::TwoOperations { second, .. } => (*second).to_owned(),
             BadStep::LateRequest => String::new(),
+            BadStep::LateImport => "import".to_owned(),
             BadStep::UnknownKey { key, .. } => key.clone(),
             BadStep::Wrong { field, .. } => (*field).to_owned(),
         }
@@ -120,6 +126,7 @@ impl BadStep {
                 format!("write one operation per line: {}", listed(&OPERATIONS))
             }
             BadStep::LateRequest => "add messages with `append`; tools and switches cannot change".into(),
+            BadStep::LateImport => "make it the first line".into(),
             BadStep::UnknownKey { operation, .. } => match extra_keys(operation) {
                 [] => format!("write only `{operation}`, and an `id` if you want one"),
                 keys => format!("write `{operation}` with {}, and an `id` if you want one", listed(keys)),
@@ -142,6 +149,7 @@ impl fmt::Display for BadStep {
                 write!(f, "expected one operation, found `{first}` and `{second}`")
             }
             BadStep::LateRequest => f.write_str("expected a step, found a request, which can only be the first line"),
+            BadStep::LateImport => f.write_str("only the first line can import a conversation"),
             BadStep::UnknownKey { operation, key } => write!(f, "unknown key `{key}` of `{operation}`"),
             BadStep::Wrong { field, expected, found } => write!(f, "`{field}`: expected {expected}, found {found}"),
         }
@@ -156,18 +164,18 @@ pub fn operation_of(text: &str) -> Option<&'static str> {
 }
 
 /// Reads a line. Only the first one may be a request.
-pub fn read_line(text: &str, is_first: bool) -> Result<Line, Refusal> {
+pub fn read_line(text: &str, is_first: bool) -> Result<Step, Refusal> {
     let value = json::parse_unique(text).map_err(BadStep::NotJson)?;
     let mut object = match value {
         Json::Object(object) => object,
-        messages @ Json::Array(_) if is_first => return request(messages),
+        messages @ Json::Array(_) if is_first => return Ok(Step::Request(request(messages)?)),
         other => return Err(BadStep::NotAnObject { found: kind(&other) }.into()),
     };
     let mut found = OPERATIONS.into_iter().filter(|operation| object.get(operation).is_some());
     let (first, second) = (found.next(), found.next());
     let Some(operation) = first else {
         if is_first {
-            return request(Json::Object(object));
+            return Ok(Step::Request(request(Json::Object(object))?));
         }
         let mut keys = object.iter().map(|(key, _)| key).filter(|key| *key != "id");
         let found = keys.next().map(str::to_owned);
@@ -182,18 +190,20 @@ pub fn read_line(text: &str, is_first: bool) -> Result<Line, Refusal> {
     if let Some((key, _)) = object.iter().find(|(key, _)| !is_known(key)) {
         return Err(BadStep::UnknownKey { operation, key: key.to_owned() }.into());
     }
-    let id = object.remove("id").filter(|id| !id.is_null());
     let value = object.remove(operation).unwrap_or(Json::Null);
-    let step = match operation {
+    Ok(match operation {
         "append" => Step::Append { on: rewriting(object.remove("on_rewrite"))?, messages: messages("append", value)? },
         "plan" => Step::Plan(messages("plan", value)?),
         "accept" => Step::Accept { finish: finish(object.remove("finish"))?, said: said(value)? },
         "fork" => Step::Fork(name("fork", value)?),
         "switch" => Step::Switch(name("switch", value)?),
         "open" => bare("open", &value, Step::Open)?,
-        _ => bare("close", &value, Step::Close)?,
-    };
-    Ok(Line { id, step })
+        "close" => bare("close", &value, Step::Close)?,
+        "truncate" => Step::Truncate(keep(value)?),
+        "difference" => bare("difference", &value, Step::Difference)?,
+        _ if !is_first => return Err(BadStep::LateImport.into()),
+        _ => Step::Import { seams: seams(object.remove("seams"))?, request: request(value)? },
+    })
 }
 
 /// Returns the keys that an operation has beside its own.
@@ -201,17 +211,17 @@ fn extra_keys(operation: &str) -> &'static [&'static str] {
     match operation {
         "append" => &["on_rewrite"],
         "accept" => &["finish"],
+        "import" => &["seams"],
         _ => &[],
     }
 }
 
-fn request(value: Json) -> Result<Line, Refusal> {
-    let request = match value {
+fn request(value: Json) -> Result<Box<Request>, Refusal> {
+    Ok(Box::new(match value {
         Json::Object(object) if is_empty(object.get("messages")) => without_messages(object)?,
         Json::Array(list) if list.is_empty() => without_messages(Object::new())?,
         value => Request::from_json(value)?,
-    };
-    Ok(Line { id: request.id.clone(), step: Step::Request(Box::new(request)) })
+    }))
 }
 
 /// Returns a request without messages, with which a session may begin, but which no prompt can be
@@ -260,11 +270,7 @@ fn said(value: Json) -> Result<Said, BadStep> {
 }
 
 fn token_id(value: &Json) -> Result<u32, BadStep> {
-    let id = match value {
-        Json::Number(_) => json::write(value, &json::Layout::compact()).parse().ok(),
-        _ => None,
-    };
-    id.ok_or_else(|| wrong("accept.ids", "ids, which are numbers from 0", value))
+    number(value).ok_or_else(|| wrong("accept.ids", "ids, which are numbers from 0", value))
 }
 
 fn finish(value: Option<Json>) -> Result<Finish, BadStep> {
@@ -286,6 +292,36 @@ fn rewriting(value: Option<Json>) -> Result<OnRewrite, BadStep> {
         Some("keep") => Ok(OnRewrite::Keep),
         Some("rewrite") => Ok(OnRewrite::Rewrite),
         _ => Err(wrong("on_rewrite", "`refuse`, `keep` or `rewrite`", &value)),
+    }
+}
+
+fn seams(value: Option<Json>) -> Result<Seams, BadStep> {
+    let value = value.unwrap_or(Json::Null);
+    match value.as_str() {
+        None if value.is_null() => Ok(Seams::Live),
+        Some("live") => Ok(Seams::Live),
+        Some("whole") => Ok(Seams::Whole),
+        _ => Err(wrong("seams", "`live` or `whole`", &value)),
+    }
+}
+
+fn keep(value: Json) -> Result<Keep, BadStep> {
+    let expected = "an object with a number of `turns` or `ids`";
+    let Json::Object(mut object) = value else { return Err(wrong("truncate", expected, &value)) };
+    let (turns, ids) = (object.remove("turns"), object.remove("ids"));
+    let count = |value: &Json| number(value).ok_or_else(|| wrong("truncate", expected, value));
+    match (turns, ids, object.is_empty()) {
+        (Some(turns), None, true) => Ok(Keep::Turns(count(&turns)?)),
+        (None, Some(ids), true) => Ok(Keep::Ids(count(&ids)?)),
+        _ => Err(wrong("truncate", expected, &Json::Object(object))),
+    }
+}
+
+/// Returns a whole number from 0.
+fn number<N: std::str::FromStr>(value: &Json) -> Option<N> {
+    match value {
+        Json::Number(_) => json::write(value, &json::Layout::compact()).parse().ok(),
+        _ => None,
     }
 }
 

@@ -7,7 +7,7 @@ use rolecall_conversation::{Json, object};
 
 use super::training::{of_loss_note, of_weight};
 use super::{numbers, of_reading};
-use crate::session::{Break, Delta, Proof, Reply, Rewrite, Rollout, Segment, Session, SessionNote};
+use crate::session::{Break, Cut, Delta, Difference, Proof, Reply, Rewrite, Rollout, Segment, Session, SessionNote};
 
 /// Returns what an operation changed as
 /// `{"keep", "ids", "total", "segments", "reused", "proof", "notes"?}`.
@@ -66,10 +66,46 @@ fn of_segment(segment: &Segment) -> Json {
     Json::Object(object)
 }
 
-/// Returns a rollout as `{"messages", "ids", "loss_weights", "segments", "breaks", "loss_notes"?}`.
+/// Returns what truncation removed as `{"dropped": [first, end], "before", "after", ..}`, with the keys
+/// of [`of_delta`].
+pub fn of_cut(cut: &Cut) -> Json {
+    let mut object = object! {
+        "dropped" => of_range(&cut.dropped), "before" => cut.before as i64, "after" => cut.after as i64,
+    };
+    if let Json::Object(delta) = of_delta(&cut.delta) {
+        delta.iter().for_each(|(key, value)| object.insert(key, value.clone()));
+    }
+    Json::Object(object)
+}
+
+/// Returns how a session differs from the stock rendering as `{"stock_text", "stock_ids", "gaps":
+/// [{"code", "message"?, "session", "stock", "byte", "id", "ids", "stock_ids"}, ..]}`.
+pub fn of_difference(difference: &Difference) -> Json {
+    let gaps = difference.gaps.iter().map(|gap| {
+        let mut object = object! { "code" => gap.code() };
+        if let Some(message) = gap.message {
+            object.insert("message", Json::from(message as i64));
+        }
+        object.insert("session", Json::from(gap.session.as_str()));
+        object.insert("stock", Json::from(gap.stock.as_str()));
+        object.insert("byte", Json::from(gap.byte as i64));
+        object.insert("id", Json::from(gap.id as i64));
+        object.insert("ids", Json::from(gap.ids as i64));
+        object.insert("stock_ids", Json::from(gap.stock_ids as i64));
+        Json::Object(object)
+    });
+    Json::Object(object! {
+        "stock_text" => difference.has_stock_text(),
+        "stock_ids" => difference.has_stock_ids,
+        "gaps" => Json::Array(gaps.collect()),
+    })
+}
+
+/// Returns a rollout as `{"messages", "ids", "loss_weights", "segments", "breaks", "branches"?,
+/// "loss_notes"?}`.
 ///
 /// Segments have their `"text"` too, in which bytes that are not UTF-8 are U+FFFD. A break is
-/// `{"id", "code", "message", "rewrite"?}`.
+/// `{"id", "code", "message", "rewrite"?}`. The branches are the ids that were replaced.
 pub fn of_rollout(session: &Session, rollout: &Rollout) -> Json {
     let messages = rollout.messages.iter().map(|message| Json::Object(message.as_object().clone()));
     let weights = rollout.weights.iter().map(|weight| of_weight(*weight));
@@ -88,6 +124,10 @@ pub fn of_rollout(session: &Session, rollout: &Rollout) -> Json {
         "segments" => Json::Array(segments.collect()),
         "breaks" => Json::Array(rollout.breaks.iter().map(of_break).collect()),
     };
+    let branches: Vec<Json> = session.branches().map(numbers).collect();
+    if !branches.is_empty() {
+        object.insert("branches", Json::Array(branches));
+    }
     if !rollout.notes.is_empty() {
         object.insert("loss_notes", Json::Array(rollout.notes.iter().map(of_loss_note).collect()));
     }
