@@ -98,7 +98,7 @@ fn head(played: &Played<'_>, paint: Paint) -> String {
     let operation = played.operation.unwrap_or("?");
     let mut out = format!("{:>3}  ", played.step);
     paint.push(&mut out, Style::Strong, operation);
-    out.push_str(&" ".repeat(9_usize.saturating_sub(operation.len())));
+    out.push_str(&" ".repeat(12_usize.saturating_sub(operation.len())));
     if played.session != "main" {
         let _ = write!(out, "[{}] ", visible::escape(&played.session));
     }

@@ -1,6 +1,7 @@
 //! Draws a rollout turn by turn.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 use rolecall::conversation::{Message, Role};
 use rolecall::encode::Decoder;
@@ -18,13 +19,14 @@ pub fn draw_rollout(rollout: &Rollout, decoder: &Decoder, paint: Paint) -> Strin
     let widths = Widths::of(rollout);
     let mut breaks = rollout.breaks.iter().peekable();
     let mut turn = None;
-    for segment in &rollout.segments {
+    for (at, segment) in rollout.segments.iter().enumerate() {
         while let Some(found) = breaks.next_if(|found| found.id <= segment.ids.start) {
             push_break(&mut out, found, paint);
         }
-        if turn != Some(segment.message) {
-            turn = Some(segment.message);
-            push_heading(&mut out, segment.message, &rollout.messages, paint);
+        let owner = Owner::of(rollout, at);
+        if turn != Some(owner) {
+            turn = Some(owner);
+            push_heading(&mut out, owner, &rollout.messages, paint);
         }
         widths.push(&mut out, segment, paint);
         push_run(&mut out, paint, decoder, &rollout.ids[segment.ids.clone()], style(segment.author));
@@ -35,11 +37,43 @@ pub fn draw_rollout(rollout: &Rollout, decoder: &Decoder, paint: Paint) -> Strin
     out
 }
 
+/// What a run of ids stands under.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    Message(usize),
+    /// Text before the messages, such as tools.
+    Opening,
+    /// What opens a turn of the model that is still awaited.
+    GenerationPrompt,
+}
+
+impl Owner {
+    /// Returns the owner of a segment. What opens a reply belongs to the reply.
+    fn of(rollout: &Rollout, at: usize) -> Owner {
+        if let Some(message) = rollout.segments[at].message {
+            return Owner::Message(message);
+        }
+        let next = rollout.segments[at..].iter().find_map(|segment| segment.message);
+        let is_reply =
+            |index: &usize| rollout.messages.get(*index).is_some_and(|message| *message.role() == Role::Assistant);
+        match next {
+            None => Owner::GenerationPrompt,
+            Some(_) if at == 0 => Owner::Opening,
+            Some(next) if is_reply(&next) => Owner::Message(next),
+            Some(_) => Owner::Opening,
+        }
+    }
+}
+
 /// `2 assistant`
-fn push_heading(out: &mut String, message: Option<usize>, messages: &[std::sync::Arc<Message>], paint: Paint) {
-    let Some(index) = message else {
-        paint.push(out, Style::Strong, "no message");
-        return out.push('\n');
+fn push_heading(out: &mut String, owner: Owner, messages: &[Arc<Message>], paint: Paint) {
+    let index = match owner {
+        Owner::Message(index) => index,
+        Owner::Opening | Owner::GenerationPrompt => {
+            let name = if owner == Owner::Opening { "opening" } else { "generation prompt" };
+            paint.push(out, Style::Strong, name);
+            return out.push('\n');
+        }
     };
     let said = messages.get(index);
     let style = match said.map(|message| message.role()) {
