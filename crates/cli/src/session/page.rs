@@ -74,7 +74,7 @@ fn push_delta(out: &mut String, delta: &Delta, decoder: &Decoder, paint: Paint) 
         _ => "rendered as a whole".to_owned(),
     };
     let (keep, new, total) = (delta.keep, delta.ids.len(), delta.total());
-    let share = if total == 0 { 0 } else { keep * 100 / total };
+    let share = (keep * 100).checked_div(total).unwrap_or(0);
     let _ = writeln!(out, "{keep} + {new} = {total} ids, {share}% reused, {}", visible::escape(&proof));
     let ids = Ids { ids: &delta.ids, first: delta.keep, segments: &delta.segments };
     ids.push(out, decoder, paint);

@@ -65,8 +65,9 @@ pub fn play(
     let mut script = Script::open(path)?;
     let mut exit = Exit::Good;
     let mut step = 0;
-    while let Some((line, text)) = script.next_line()? {
+    while let Some(text) = script.next_line()? {
         step += 1;
+        let line = script.line;
         // Nothing of a line that is not UTF-8 can be shown.
         let (text, refusal) = match text {
             Ok(text) => (text, None),
@@ -121,8 +122,8 @@ impl Script {
         Ok(Script { name, input: BufReader::new(input), line: 0 })
     }
 
-    /// Returns the next line that is not blank, with its number from 1.
-    fn next_line(&mut self) -> Result<Option<(usize, Result<String, Refusal>)>, Failure> {
+    /// Returns the next line that is not blank. Its number is then `line`, from 1.
+    fn next_line(&mut self) -> Result<Option<Result<String, Refusal>>, Failure> {
         loop {
             let mut bytes = Vec::new();
             let read = self.input.read_until(b'\n', &mut bytes);
@@ -134,13 +135,13 @@ impl Script {
                 Ok(text) => text,
                 Err(error) => {
                     let at = error.utf8_error().valid_up_to();
-                    return Ok(Some((self.line, Err(Refusal::NotUtf8(at)))));
+                    return Ok(Some(Err(Refusal::NotUtf8(at))));
                 }
             };
             let text = text.strip_prefix('\u{feff}').filter(|_| self.line == 1).unwrap_or(&text);
             let text = text.trim_end_matches(['\n', '\r']);
             if !text.trim().is_empty() {
-                return Ok(Some((self.line, Ok(text.to_owned()))));
+                return Ok(Some(Ok(text.to_owned())));
             }
         }
     }

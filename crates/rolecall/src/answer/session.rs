@@ -198,7 +198,7 @@ fn insert_ids(object: &mut Object, keep: usize, ids: &[u32], segments: &[Segment
 
 /// Returns a share with three digits after the point, or 0 of nothing.
 fn share(part: usize, of: usize) -> Json {
-    let thousandths = if of == 0 { 0 } else { part.saturating_mul(1000) / of };
+    let thousandths = part.saturating_mul(1000).checked_div(of).unwrap_or(0);
     of_weight(thousandths as f32 / 1000.0)
 }
 
