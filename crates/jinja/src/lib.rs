@@ -14,6 +14,7 @@ mod builtins;
 mod clock;
 mod compile;
 mod error;
+mod growth;
 mod input;
 mod lexer;
 mod limits;
@@ -28,6 +29,7 @@ pub use analysis::{
 };
 pub use clock::{Clock, DateTime, NotATime};
 pub use error::{Call, Error, ErrorKind, LimitKind, Location};
+pub use growth::{Checkpoint, Growing, GrowingInputs, Grown, Place};
 pub use input::{Context, Input, InputEntry, InputNode, InputValue, Inputs, Tag};
 pub use limits::Limits;
 pub use output::{Generation, Literal, Mark, MarkId, Offset, Origin, Output, Piece};

@@ -5,6 +5,7 @@ use crate::clock::Clock;
 use crate::compile;
 use crate::compile::program::{Op, Program};
 use crate::error::{Error, Fault, LimitKind, place_of};
+use crate::growth::{Growing, GrowingInputs, Grown};
 use crate::input::Context;
 use crate::lexer::normalize;
 use crate::limits::Limits;
@@ -59,6 +60,32 @@ impl Template {
     /// Renders the template.
     pub fn render(&self, context: &Context<'_>, environment: &Environment<'_>) -> Result<Output, Error> {
         vm::render(&self.program, context, environment, &self.usual)
+    }
+
+    /// Renders the template as [`render`](Template::render) does, and keeps what is needed to take
+    /// the rendering up for a longer list. `inputs` must be those of the context.
+    pub fn render_growing(
+        &self,
+        context: &Context<'_>,
+        inputs: &dyn GrowingInputs,
+        environment: &Environment<'_>,
+    ) -> Result<(Output, Growing), Error> {
+        vm::render_growing(&self.program, context, inputs, environment, &self.usual)
+    }
+
+    /// Takes up a rendering for a longer list and returns the end of the output, from the latest
+    /// state that is proved to be that of the longer list's rendering as well. All inputs must be
+    /// those of the earlier rendering, except for more items at the end of the growing list, and
+    /// for the switch if `is_switched`. Returns `None` if there is no such state.
+    pub fn grow(
+        &self,
+        context: &Context<'_>,
+        inputs: &dyn GrowingInputs,
+        growing: &Growing,
+        is_switched: bool,
+        environment: &Environment<'_>,
+    ) -> Result<Option<Grown>, Error> {
+        vm::grow(&self.program, context, inputs, growing, is_switched, environment, &self.usual)
     }
 
     /// Reports what the template reads, compares and calls, without running it.

@@ -7,6 +7,7 @@
 //! - `transcript` parses model output that is split in any way.
 //! - `generate` makes conversations for property tests.
 //! - `forge` tries to forge control tokens.
+//! - `growth` compares grown prompts with whole ones.
 //! - `matcher` reports whether a grammar accepts a text.
 //! - `toy` is a tokenizer that needs no files; `gguf` and `sentencepiece` write files of these kinds.
 //!
@@ -21,6 +22,7 @@ pub mod generate;
 mod gguf;
 pub mod golden;
 pub mod grammars;
+pub mod growth;
 mod makers;
 mod matcher;
 pub mod outputs;

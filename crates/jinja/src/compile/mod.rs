@@ -6,7 +6,7 @@ pub(crate) mod program;
 mod scope;
 mod statement;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use program::{LoopSite, Op, Program, Routine, Shape};
 use scope::{FrameId, Ident, Load, Scopes, Storage};
@@ -35,6 +35,7 @@ pub(crate) fn compile(source: String, tree: Tree) -> Result<Program, Error> {
         sites: Vec::new(),
         loops: Vec::new(),
         routines: vec![root],
+        live: OnceLock::new(),
     };
     let mut scopes = Scopes::default();
     let frame = scopes.frame(None);

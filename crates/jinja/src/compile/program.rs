@@ -1,7 +1,7 @@
 //! The compact program that a template compiles to.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use num_bigint::BigInt;
 
@@ -10,6 +10,7 @@ use crate::builtins::methods::{MethodSite, is_dict_attribute};
 use crate::builtins::{FilterFn, TestFn};
 use crate::output::Literals;
 use crate::parser::ast::{BinaryOp, CompareOp};
+use crate::vm::Live;
 
 /// An instruction. Operands and results are on the value stack; numbers are indexes into the
 /// program's tables.
@@ -305,9 +306,16 @@ pub(crate) struct Program {
     pub(crate) sites: Vec<(u32, MethodSite)>,
     pub(crate) loops: Vec<LoopSite>,
     pub(crate) routines: Vec<Routine>,
+    /// The variables to keep at each loop, once determined.
+    pub(crate) live: OnceLock<Live>,
 }
 
 impl Program {
+    /// Returns which variables of the template's own frame are read later, at each loop.
+    pub(crate) fn live(&self) -> &Live {
+        self.live.get_or_init(|| Live::of(self))
+    }
+
     pub(crate) fn name(&self, id: u32) -> &str {
         &self.names[id as usize]
     }

@@ -173,10 +173,10 @@ impl<'a> Iter<'a> {
     }
 
     /// Returns the number of remaining items, if it is known without consuming them.
-    pub(crate) fn left(&self) -> Option<usize> {
+    pub(crate) fn left(&self, world: &World<'a>) -> Option<usize> {
         match self {
             Iter::Empty => Some(0),
-            Iter::InputList(items) => Some(items.len),
+            Iter::InputList(items) => Some(items.len(world)),
             Iter::InputDict { next, len, .. } | Iter::Items { next, len, .. } => Some(len - next),
             Iter::Characters { of, next } => Some(super::char_count(&of.plain()[*next..])),
             Iter::Ready(items) => Some(items.len()),
@@ -186,7 +186,7 @@ impl<'a> Iter<'a> {
 
     /// Collects the remaining items.
     pub(crate) fn rest(mut self, world: &World<'a>) -> Res<Vec<Value<'a>>> {
-        let left = self.left().unwrap_or(0);
+        let left = self.left(world).unwrap_or(0);
         world.check_items(left)?;
         let mut items = Vec::with_capacity(left);
         while let Some(item) = self.next(world)? {

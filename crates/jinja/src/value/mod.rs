@@ -194,12 +194,57 @@ pub(crate) struct InputItems<'a> {
     start: usize,
     /// The distance from one item to the next, which may be negative.
     step: isize,
+    /// The number of items, or [`OPEN`].
+    len: usize,
+}
+
+/// The length of a growing list's items up to its end. The end is found by asking for an item that
+/// does not exist, so that it is noticed (see [`crate::growth`]).
+const OPEN: usize = usize::MAX;
+
+/// The state of [`InputItems`], from which they can be selected again.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Selection {
+    pub(crate) start: usize,
+    pub(crate) step: isize,
     pub(crate) len: usize,
 }
 
 impl<'a> InputItems<'a> {
     pub(crate) fn all(world: &World<'a>, list: &'a dyn Any) -> InputItems<'a> {
-        InputItems { list, start: 0, step: 1, len: world.inputs.len(list) }
+        let len = if world.grows(list) { OPEN } else { world.inputs.len(list) };
+        InputItems { list, start: 0, step: 1, len }
+    }
+
+    pub(crate) fn selected(list: &'a dyn Any, Selection { start, step, len }: Selection) -> InputItems<'a> {
+        InputItems { list, start, step, len }
+    }
+
+    pub(crate) fn selection(&self) -> (&'a dyn Any, Selection) {
+        (self.list, Selection { start: self.start, step: self.step, len: self.len })
+    }
+
+    /// Reports whether these are a growing list's items up to its end.
+    #[inline]
+    pub(crate) fn is_open(&self) -> bool {
+        self.len == OPEN
+    }
+
+    /// Returns the index in the list of the next item, if these are a growing list's items up to
+    /// its end.
+    pub(crate) fn open_start(&self) -> Option<usize> {
+        self.is_open().then_some(self.start)
+    }
+
+    /// Returns the number of items. The length of a growing list is a dependency on its end.
+    #[inline]
+    pub(crate) fn len(&self, world: &World<'a>) -> usize {
+        if self.is_open() { world.inputs.len(self.list).saturating_sub(self.start) } else { self.len }
+    }
+
+    /// Selects the items from `start` on, if they are a growing list's items up to its end.
+    pub(crate) fn open_from(self, start: usize) -> Option<InputItems<'a>> {
+        self.is_open().then(|| InputItems { start: self.start.saturating_add(start), ..self })
     }
 
     /// Selects `len` of these items: every `step`th one from `start` on.
@@ -223,7 +268,9 @@ impl<'a> InputItems<'a> {
     pub(crate) fn take_first(&mut self, world: &World<'a>) -> Option<InputNode<'a>> {
         let first = self.get(world, 0)?;
         self.start = self.place(1);
-        self.len -= 1;
+        if !self.is_open() {
+            self.len -= 1;
+        }
         Some(first)
     }
 }
@@ -401,6 +448,8 @@ impl<'a> Value<'a> {
             Value::Float(value) => *value != 0.0,
             Value::Str(text) => !text.is_empty(),
             Value::Loop(state) => state.borrow_mut().length(world).map_or(true, |length| length > 0),
+            // A list that has an item keeps it.
+            other if other.grows(world) => other.item_at(world, 0).map_or(true, |first| first.is_some()),
             other => other.size(world).is_none_or(|length| length > 0),
         }
     }
@@ -410,12 +459,22 @@ impl<'a> Value<'a> {
         match self {
             Value::Undefined(_) => Some(0),
             Value::InputList(node, _) | Value::InputDict(node, _) => Some(world.inputs.len(*node)),
-            Value::InputPart(part) => Some(part.items.len),
+            Value::InputPart(part) => Some(part.items.len(world)),
             Value::List(list) | Value::Tuple(list) => Some(list.items.len()),
             Value::Dict(dict) => Some(dict.len()),
             Value::View(view) => view.dict.size(world),
             Value::Range(range) => Some(range.len),
             _ => None,
+        }
+    }
+
+    /// Reports whether this is a growing list, or its items from one on.
+    #[inline]
+    pub(crate) fn grows(&self, world: &World<'a>) -> bool {
+        match self {
+            Value::InputList(list, _) => world.grows(*list),
+            Value::InputPart(part) => part.items.is_open(),
+            _ => false,
         }
     }
 

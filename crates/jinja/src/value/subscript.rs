@@ -146,8 +146,13 @@ pub(crate) fn item<'a>(world: &World<'a>, value: &Value<'a>, key: &Value<'a>) ->
         }
         _ if value.is_sequence() => {
             if let Value::Int(_) | Value::Bool(_) = key {
-                let length = value.size(world).unwrap_or(0);
-                if let Some(index) = wrap_index(number::index(key)?, length)
+                let index = number::index(key)?;
+                // An item of a growing list stays where it is.
+                let found = match usize::try_from(index) {
+                    Ok(index) if value.grows(world) => Some(index),
+                    _ => wrap_index(index, value.size(world).unwrap_or(0)),
+                };
+                if let Some(index) = found
                     && let Some(found) = value.item_at(world, index)?
                 {
                     return Ok(found);
@@ -361,6 +366,17 @@ pub(crate) fn slice<'a>(world: &World<'a>, value: &Value<'a>, bounds: [&Value<'a
     if let Value::Str(text) = value {
         return slice_string(world, text, numbers[0], numbers[1], step).map(Value::Str);
     }
+    let of_inputs = match value {
+        Value::InputList(list, _) => Some(super::InputItems::all(world, *list)),
+        Value::InputPart(part) => Some(part.items),
+        _ => None,
+    };
+    // The items of a growing list from one on grow with it.
+    if let (Some(items), Ok(start), None, 1) = (of_inputs, usize::try_from(numbers[0].unwrap_or(0)), numbers[1], step)
+        && let Some(rest) = items.open_from(start)
+    {
+        return Value::input_part(world, rest);
+    }
     let length = value.size(world).unwrap_or(0);
     let (start, end, count) = slice_range(length, numbers[0], numbers[1], step);
     if let Value::Range(range) = value {
@@ -369,11 +385,6 @@ pub(crate) fn slice<'a>(world: &World<'a>, value: &Value<'a>, bounds: [&Value<'a
         let step = range.step.saturating_mul(step);
         return Ok(Value::Range(Rc::new(super::Range { start: first, stop, step, len: count })));
     }
-    let of_inputs = match value {
-        Value::InputList(list, _) => Some(super::InputItems::all(world, *list)),
-        Value::InputPart(part) => Some(part.items),
-        _ => None,
-    };
     if let Some(items) = of_inputs {
         return Value::input_part(world, items.part(start as usize, step as isize, count));
     }

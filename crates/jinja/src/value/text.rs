@@ -34,6 +34,19 @@ pub(crate) struct Joined {
     pub(super) _charge: Charge,
 }
 
+impl Joined {
+    /// Returns the text, its runs, and whether it is safe HTML.
+    pub(crate) fn parts(&self) -> (&str, &[Run], bool) {
+        (&self.text, &self.runs, self.is_markup)
+    }
+
+    /// Creates a string from the parts of an earlier one.
+    pub(crate) fn restored(world: &World<'_>, text: Box<str>, runs: Box<[Run]>, is_markup: bool) -> Res<Joined> {
+        let bytes = text.len() + runs.len() * size_of::<Run>() + size_of::<Joined>();
+        Ok(Joined { _charge: Charge::new(&world.meter, bytes)?, text, runs, is_markup })
+    }
+}
+
 /// A part of a string with a single origin.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part<'s> {
@@ -61,6 +74,11 @@ impl<'a> Str<'a> {
 
     pub(crate) fn input(text: &'a str, tag: crate::Tag) -> Str<'a> {
         Str::Slice(Slice { text, origin: Origin::Input { tag, offset: Offset::new(0) } })
+    }
+
+    /// Creates a string from a part of a literal.
+    pub(crate) fn literal(text: &'a str, id: u32, start: usize) -> Str<'a> {
+        Str::Slice(Slice { text, origin: Origin::Literal { id, offset: Offset::new(start) } })
     }
 
     /// Returns the text without its origins.

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use super::look::with_test;
 use super::{SharedLoop, Vm, World};
 use crate::error::{Fault, Res};
+use crate::growth::FrozenState;
 use crate::input::InputNode;
 use crate::parser::ast::NameId;
 use crate::parser::known;
@@ -19,6 +20,8 @@ pub(super) struct LoopRun<'a> {
     pub(super) passes: usize,
     /// Whether a pass was completed, in which case `else` is skipped.
     pub(super) has_passed: bool,
+    /// Whether the loop has just begun.
+    pub(super) is_new: bool,
 }
 
 pub(super) enum Source<'a> {
@@ -55,6 +58,7 @@ pub(crate) struct LoopState<'a> {
 
 impl<'a> LoopState<'a> {
     pub(super) fn new(
+        world: &World<'a>,
         of: &Value<'a>,
         iter: Iter<'a>,
         depth0: u32,
@@ -66,7 +70,9 @@ impl<'a> LoopState<'a> {
             Iter::Generator(_) | Iter::Loop(_) | Iter::Ready(_) => None,
             // Computed on demand.
             Iter::Characters { .. } => None,
-            other => other.left(),
+            // The length of a growing list is taken only where it is read.
+            Iter::InputList(items) if items.is_open() => None,
+            other => other.left(world),
         };
         LoopState {
             iter,
@@ -205,6 +211,11 @@ impl<'a> LoopState<'a> {
         if let Some(length) = self.length {
             return Ok(length);
         }
+        if let (Some(items), None) = (&self.items, &self.test) {
+            let length = items.size(world).unwrap_or(0);
+            self.length = Some(length);
+            return Ok(length);
+        }
         if self.test.is_some() {
             return Err(Fault::unsupported(
                 "taking the length of a loop with a test from inside a function is not supported",
@@ -245,6 +256,7 @@ impl<'a> LoopState<'a> {
         }
         let index0 = self.index0;
         Ok(Some(match name {
+            "last" if self.items.is_some() => Value::Bool(self.following(world)?.is_none()),
             "last" => Value::Bool(self.peek(world)?.is_none()),
             "length" => Value::length(self.length(world)?),
             "revindex" => Value::Int(self.length(world)? as i64 - index0),
@@ -255,8 +267,7 @@ impl<'a> LoopState<'a> {
                 None => self.before.clone(),
             },
             "nextitem" if self.items.is_some() => {
-                let next = self.items.as_ref().map_or(Ok(None), |items| items.item_at(world, (index0 + 1) as usize))?;
-                next.unwrap_or(Value::undefined("there is no next item"))
+                self.following(world)?.unwrap_or(Value::undefined("there is no next item"))
             }
             "nextitem" => match self.peek(world)? {
                 Some(next) => next.clone(),
@@ -268,6 +279,11 @@ impl<'a> LoopState<'a> {
         }))
     }
 
+    /// Returns the next item of a sequence that can be accessed by index.
+    fn following(&self, world: &World<'a>) -> Res<Option<Value<'a>>> {
+        self.items.as_ref().map_or(Ok(None), |items| items.item_at(world, (self.index0 + 1) as usize))
+    }
+
     /// Returns where the last arguments of `loop.changed` are stored. They live in the world, since
     /// they may hold the loop itself.
     pub(crate) fn changed_place(&mut self, world: &World<'a>) -> usize {
@@ -276,6 +292,88 @@ impl<'a> LoopState<'a> {
             changed.push(Value::Missing);
             changed.len() - 1
         })
+    }
+}
+
+/// The state of a loop over the growing list, as far as it is kept.
+pub(super) struct KeptState<'s, 'a> {
+    pub(super) index0: i64,
+    pub(super) depth0: u32,
+    pub(super) depth_of_values: u32,
+    pub(super) before: &'s Value<'a>,
+    pub(super) current: &'s Value<'a>,
+    pub(super) after: Option<&'s Value<'a>>,
+    /// The index of the first item of the loop, if items can be accessed by index.
+    pub(super) first: Option<usize>,
+    pub(super) test: Option<(u32, u32)>,
+    pub(super) is_testing: bool,
+}
+
+impl<'a> LoopState<'a> {
+    /// Returns the index of the next item in the growing list.
+    pub(super) fn open_start(&self) -> Option<usize> {
+        match &self.iter {
+            Iter::InputList(items) => items.open_start(),
+            _ => None,
+        }
+    }
+
+    /// Returns the state to keep, or `None` if it depends on the end of the list.
+    pub(super) fn kept(&self) -> Option<KeptState<'_, 'a>> {
+        let first = match &self.items {
+            Some(Value::InputList(..)) => Some(0),
+            Some(Value::InputPart(part)) => Some(part.items.open_start()?),
+            Some(_) => return None,
+            None => None,
+        };
+        let after = match &self.after {
+            Some(None) => return None,
+            Some(Some(after)) => Some(after),
+            None => None,
+        };
+        if self.length.is_some() || self.changed.is_some() || self.recursion.is_some() {
+            return None;
+        }
+        Some(KeptState {
+            index0: self.index0,
+            depth0: self.depth0,
+            depth_of_values: self.depth_of_values,
+            before: &self.before,
+            current: &self.current,
+            after,
+            first,
+            test: self.test,
+            is_testing: self.is_testing,
+        })
+    }
+
+    /// Takes up a state that was kept, without its values.
+    pub(super) fn resumed(iter: Iter<'a>, kept: &FrozenState) -> LoopState<'a> {
+        LoopState {
+            iter,
+            items: None,
+            length: None,
+            index0: kept.index0,
+            before: Value::Missing,
+            current: Value::Missing,
+            after: None,
+            depth0: kept.depth0,
+            depth_of_values: kept.depth_of_values,
+            changed: None,
+            recursion: None,
+            test: kept.test.map(|routine| (routine, 0)),
+            is_testing: kept.is_testing,
+        }
+    }
+
+    /// Sets the list whose items can be accessed by index.
+    pub(super) fn set_items(&mut self, items: Value<'a>) {
+        self.items = Some(items);
+    }
+
+    /// Sets the previous and the current item, and the next one if it was already fetched.
+    pub(super) fn set_around(&mut self, before: Value<'a>, current: Value<'a>, after: Option<Option<Value<'a>>>) {
+        (self.before, self.current, self.after) = (before, current, after);
     }
 }
 
@@ -300,12 +398,13 @@ impl<'a> Vm<'_, 'a> {
                     self.keep_frames(self.frames[self.frame as usize].parent);
                 }
                 let test = site.test.map(|routine| (routine, self.frame));
-                let state: SharedLoop<'a> = Rc::new(RefCell::new(LoopState::new(&value, iter, depth, recursion, test)));
+                let state: SharedLoop<'a> =
+                    Rc::new(RefCell::new(LoopState::new(world, &value, iter, depth, recursion, test)));
                 self.slots[slot as usize] = Value::Loop(Rc::clone(&state));
                 Source::Shared(state)
             }
         };
-        self.loops.push(LoopRun { source, passes: 0, has_passed: false });
+        self.loops.push(LoopRun { source, passes: 0, has_passed: false, is_new: true });
         world.begin_passes(site.at);
         Ok(())
     }

@@ -4,6 +4,7 @@
 mod call;
 mod chains;
 mod fields;
+mod growth;
 mod kinds;
 mod look;
 pub(crate) mod loops;
@@ -18,10 +19,12 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-pub(crate) use world::World;
+pub(crate) use growth::live::Live;
+pub(crate) use growth::{grow, render as render_growing};
+pub(crate) use world::{World, address};
 
 use crate::compile::program::Program;
-use crate::error::{Call, Error, place_of};
+use crate::error::{Call, Error, Fault, place_of};
 use crate::input::Context;
 use crate::output::{Generation, Output};
 use crate::template::Environment;
@@ -38,32 +41,15 @@ pub(crate) fn render<'a>(
     environment: &'a Environment<'a>,
     usual: &Usual,
 ) -> Result<Output, Error> {
-    let world = World::new(program, context.inputs, environment);
+    let world = World::new(program, context.inputs, None, environment);
     let mut vm = Vm::new(&world, context, usual);
     match vm.run() {
         Ok(()) => {
-            let generations = std::mem::take(&mut vm.generations);
-            let (text, runs) = vm.sink.take().into_output();
-            usual.note(text.len(), runs.len());
-            drop(vm);
-            let steps = world.steps();
-            Ok(Output { text, runs, marks: world.take_marks(), generations, literals: program.literals.clone(), steps })
+            let output = vm.into_output();
+            usual.note(output.text.len(), output.runs.len());
+            Ok(output)
         }
-        Err(fault) => {
-            let source = &program.literals.source;
-            let place = |op: usize| place_of(source, program.places.get(op).map_or(0, |at| *at as usize));
-            let calls = vm.calls.iter().skip(1).map(|call| {
-                let name = program.routines[call.routine as usize].name.map_or("caller", |name| program.name(name));
-                Call { name: name.to_owned(), place: place(call.return_to.saturating_sub(1)) }
-            });
-            // In a deep recursion, only the outermost and innermost calls are reported.
-            let mut calls: Vec<Call> = calls.collect();
-            if calls.len() > 20 {
-                calls.drain(10..calls.len() - 10);
-            }
-            let error = Error::new(fault, place(vm.pc.saturating_sub(1)), calls);
-            Err(error.during(world.current_items()).after(world.steps()))
-        }
+        Err(fault) => Err(vm.error(fault)),
     }
 }
 
@@ -92,6 +78,8 @@ struct Vm<'w, 'a> {
     generations: Vec<Generation>,
     /// The length of the output when a call that writes directly into it began.
     shown: Option<usize>,
+    /// Keeps states from which the rendering of a longer list can be taken up.
+    recorder: Option<Box<growth::Recorder<'a>>>,
 }
 
 /// A suspended frame, or a finished one kept for a macro defined in it.
@@ -169,7 +157,35 @@ impl<'w, 'a> Vm<'w, 'a> {
             outer_sinks: Vec::new(),
             generations: Vec::new(),
             shown: None,
+            recorder: None,
         }
+    }
+
+    fn into_output(mut self) -> Output {
+        let (world, program) = (self.world, self.program);
+        let (text, runs) = self.sink.take().into_output();
+        let generations = std::mem::take(&mut self.generations);
+        drop(self);
+        let (marks, steps) = (world.take_marks(), world.steps());
+        Output { text, runs, marks, generations, literals: program.literals.clone(), steps }
+    }
+
+    #[cold]
+    fn error(&self, fault: Fault) -> Error {
+        let (world, program) = (self.world, self.program);
+        let source = &program.literals.source;
+        let place = |op: usize| place_of(source, program.places.get(op).map_or(0, |at| *at as usize));
+        let calls = self.calls.iter().skip(1).map(|call| {
+            let name = program.routines[call.routine as usize].name.map_or("caller", |name| program.name(name));
+            Call { name: name.to_owned(), place: place(call.return_to.saturating_sub(1)) }
+        });
+        // In a deep recursion, only the outermost and innermost calls are reported.
+        let mut calls: Vec<Call> = calls.collect();
+        if calls.len() > 20 {
+            calls.drain(10..calls.len() - 10);
+        }
+        let error = Error::new(fault, place(self.pc.saturating_sub(1)), calls);
+        error.during(world.current_items()).after(world.steps())
     }
 }
 

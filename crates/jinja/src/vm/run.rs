@@ -482,6 +482,9 @@ impl<'w, 'a> Vm<'w, 'a> {
                 }
                 Op::LoopBegin(site) => self.begin_loop(site)?,
                 Op::LoopNext(end) => {
+                    if self.recorder.is_some() && self.at_top() {
+                        return Ok(());
+                    }
                     let Some(run) = self.loops.last_mut() else { continue };
                     // The common case: a loop over a list of the caller's.
                     let found = match &mut run.source {
@@ -514,7 +517,12 @@ impl<'w, 'a> Vm<'w, 'a> {
                             check_loop(world, run.passes)?;
                             self.stack.push(item);
                         }
-                        None => self.pc = end as usize,
+                        None => {
+                            if self.recorder.is_some() && self.at_end(end) {
+                                return Ok(());
+                            }
+                            self.pc = end as usize;
+                        }
                     }
                 }
                 Op::LoopPassed => {

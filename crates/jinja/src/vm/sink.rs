@@ -65,6 +65,25 @@ impl<'a> Sink<'a> {
         }
     }
 
+    /// Counts bytes that an earlier rendering wrote. Returns false if they exceed the limit.
+    pub(super) fn count_before(&mut self, bytes: usize) -> bool {
+        let Sink::Output(output) = self else { return false };
+        output.most.checked_sub(bytes).map(|most| output.most = most).is_some()
+    }
+
+    /// Returns the output from a byte on, as text and runs whose ends count from there.
+    pub(super) fn since(&self, start: usize) -> Option<(&str, Vec<Run>)> {
+        let Sink::Output(output) = self else { return None };
+        let first = output.runs.partition_point(|run| run.end as usize <= start);
+        let before = first.checked_sub(1).map_or(0, |before| output.runs[before].end as usize);
+        let shifted = |(at, run): (usize, &Run)| {
+            // The first one may begin earlier.
+            let origin = if at == 0 { run.origin.forward(start.saturating_sub(before)) } else { run.origin };
+            Run { origin, end: run.end - start as u32, mark: run.mark }
+        };
+        Some((output.text.get(start..)?, output.runs[first..].iter().enumerate().map(shifted).collect()))
+    }
+
     pub(super) fn len(&self) -> usize {
         match self {
             Sink::Output(output) => output.text.len(),

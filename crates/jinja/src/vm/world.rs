@@ -22,6 +22,8 @@ pub(crate) struct World<'a> {
     pub(crate) clock: Option<&'a dyn Clock>,
     pub(crate) program: &'a Program,
     pub(crate) inputs: &'a dyn Inputs,
+    /// The address of the list that may get more items, or 0.
+    growing: usize,
     interrupted: Option<&'a dyn Fn() -> bool>,
     /// Fuel until the next check of the deadline.
     chunk: Cell<u64>,
@@ -35,6 +37,11 @@ pub(crate) struct World<'a> {
     /// The address of a caller's dict known to be small, since the next lookup is usually in the
     /// same dict.
     small: Cell<usize>,
+}
+
+/// Returns the address of a caller's value, which identifies it during a rendering.
+pub(crate) fn address(node: &dyn Any) -> usize {
+    std::ptr::from_ref(node).cast::<()>() as usize
 }
 
 /// A pass of a running loop. It gets a number when something is written in it.
@@ -56,7 +63,12 @@ const MARK: u64 = 128;
 const CHUNK: u64 = 4096 * STEP;
 
 impl<'a> World<'a> {
-    pub(crate) fn new(program: &'a Program, inputs: &'a dyn Inputs, environment: &'a Environment<'a>) -> World<'a> {
+    pub(crate) fn new(
+        program: &'a Program,
+        inputs: &'a dyn Inputs,
+        growing: Option<&'a dyn Any>,
+        environment: &'a Environment<'a>,
+    ) -> World<'a> {
         let limits = &environment.limits;
         let fuel = limits.instructions.saturating_mul(STEP);
         let meter = Meter::new(limits.live_bytes, fuel, limits.instructions);
@@ -67,6 +79,7 @@ impl<'a> World<'a> {
             clock: environment.clock,
             program,
             inputs,
+            growing: growing.map_or(0, address),
             interrupted: environment.interrupted,
             chunk: Cell::new(chunk),
             namespaces: RefCell::default(),
@@ -79,10 +92,16 @@ impl<'a> World<'a> {
         }
     }
 
+    /// Reports whether a list may get more items (see [`crate::growth`]).
+    #[inline]
+    pub(crate) fn grows(&self, list: &'a dyn Any) -> bool {
+        address(list) == self.growing
+    }
+
     /// Charges for a key lookup in a caller's dict, which may be a linear search.
     #[inline]
     pub(crate) fn charge_search(&self, dict: &'a dyn Any) -> Res<()> {
-        let place = std::ptr::from_ref(dict).cast::<()>() as usize;
+        let place = address(dict);
         if place == self.small.get() {
             return Ok(());
         }
@@ -268,6 +287,23 @@ impl<'a> World<'a> {
     /// Returns the tags of the input values that the active loops are at, innermost first.
     pub(super) fn current_items(&self) -> Vec<Tag> {
         self.passes.borrow().iter().rev().filter_map(|pass| pass.item).collect()
+    }
+
+    /// Returns the position of the tag of the innermost running loop.
+    pub(super) fn innermost_loop(&self) -> Option<u32> {
+        self.passes.borrow().last().map(|pass| pass.loop_at)
+    }
+
+    /// Returns the pass with a number.
+    pub(super) fn mark(&self, id: MarkId) -> Option<Mark> {
+        self.marks.borrow().get((id.0 as usize).checked_sub(1)?).copied()
+    }
+
+    /// Records a pass of an earlier rendering.
+    pub(super) fn restore_mark(&self, mark: Mark) -> MarkId {
+        let mut marks = self.marks.borrow_mut();
+        marks.push(mark);
+        MarkId(marks.len() as u32)
     }
 
     pub(super) fn take_marks(&self) -> Vec<Mark> {

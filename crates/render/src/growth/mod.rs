@@ -33,6 +33,28 @@ pub use reply_end::{ReplyEnd, reply_end};
 #[derive(Clone, Debug)]
 pub struct Growth(Kind);
 
+/// The place at which a rendering is taken up, which proves that the text before it is the same.
+///
+/// A template is taken up at the top of a loop over the messages, before the loop takes a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TakenUp {
+    /// The line of the loop in the template.
+    pub line: u32,
+    /// The index of the first message that is rendered again.
+    pub message: usize,
+}
+
+impl Growth {
+    /// Returns the place at which a template's rendering is taken up if all else is the same. A
+    /// format has no lines.
+    pub fn taken_up(&self) -> Option<TakenUp> {
+        match &self.0 {
+            Kind::Format(_) => None,
+            Kind::Template(growth) => growth.place().map(|(line, message)| TakenUp { line, message }),
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 enum Kind {
     Format(Arc<format::FormatGrowth>),

@@ -1,27 +1,29 @@
 //! Growth of a chat template's prompt.
 
+use std::sync::Arc;
+
 use rolecall_conversation::Conversation;
 
-use super::{Grown, Longer, NotGrown};
-use crate::{ChatTemplate, Error, Prompt, TemplateOptions, render_template};
+use super::{Grown, Growth, Kind, Longer, NotGrown};
+use crate::template::growing;
+use crate::{ChatTemplate, Error, Prompt, TemplateOptions};
 
-/// The state of a template's rendering.
-#[derive(Debug)]
-pub(super) struct TemplateGrowth;
+pub(super) use growing::TemplateGrowth;
 
 pub(super) fn render(
     conversation: &Conversation,
     template: &ChatTemplate,
     options: &TemplateOptions,
 ) -> Result<(Prompt, Option<TemplateGrowth>), Error> {
-    Ok((render_template(conversation, template, options)?, None))
+    growing::render(conversation, template, options)
 }
 
 pub(super) fn grow(
-    _growth: &TemplateGrowth,
-    _longer: &Longer<'_>,
-    _template: &ChatTemplate,
-    _options: &TemplateOptions,
+    growth: &TemplateGrowth,
+    longer: &Longer<'_>,
+    template: &ChatTemplate,
+    options: &TemplateOptions,
 ) -> Result<Grown, NotGrown> {
-    Err(NotGrown::Unsupported("a template's loop"))
+    let (start, prompt, growth) = growing::grow(growth, longer, template, options)?;
+    Ok(Grown { start, prompt, growth: growth.map(|growth| Growth(Kind::Template(Arc::new(growth)))) })
 }

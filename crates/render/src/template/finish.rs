@@ -2,19 +2,24 @@
 
 use std::sync::Arc;
 
-use rolecall_conversation::{Conversation, Role};
+use rolecall_conversation::Role;
 use rolecall_format::{Generation, Slot, sources};
 use rolecall_jinja as jinja;
 use rolecall_text::{Source, Text};
 
+use super::messages::Messages;
 use super::prepare::Inputs;
 use crate::origin::Origins;
 use crate::{Prompt, Turn};
 
-pub(super) fn prompt(conversation: &Conversation, inputs: &Inputs<'_>, output: jinja::Output, end: usize) -> Prompt {
-    let mut origins = Origins::with_capacity(conversation.messages.len() * 2 + 8);
+/// Builds the prompt from the output up to `end`. If it follows that of an earlier rendering,
+/// `before` has the last two turns of that.
+pub(super) fn prompt(inputs: &Inputs<'_>, output: jinja::Output, end: usize, before: &[Turn]) -> Prompt {
+    let messages = &inputs.said_by;
+    let mut origins = Origins::with_capacity(messages.at_hand() * 2 + 8);
     let mut ends: Vec<(usize, Source)> = Vec::with_capacity(output.pieces().size_hint().0);
-    let mut turns: Vec<Turn> = Vec::with_capacity(conversation.messages.len() + 2);
+    let mut turns: Vec<Turn> = Vec::with_capacity(messages.at_hand() + 4);
+    turns.extend(before.iter().map(|turn| Turn { start: 0, ..*turn }));
     // Adjacent pieces of the same input share an origin.
     let mut last: Option<(jinja::Tag, Source, Option<usize>)> = None;
     // Adjacent pieces often share a mark.
@@ -50,7 +55,7 @@ pub(super) fn prompt(conversation: &Conversation, inputs: &Inputs<'_>, output: j
                 turns.pop();
             }
             if turns.last().is_none_or(|turn| turn.message != message) {
-                let slot = slot(conversation, message, turns.is_empty());
+                let slot = slot(messages, message, turns.is_empty());
                 turns.push(Turn { start: piece.start, slot, message });
             }
         }
@@ -60,6 +65,12 @@ pub(super) fn prompt(conversation: &Conversation, inputs: &Inputs<'_>, output: j
             _ if piece.text.is_empty() => {}
             _ => ends.push((piece_end, source)),
         }
+    }
+    if !before.is_empty() {
+        // The turn before may go on.
+        let first = turns.iter().rposition(|turn| turn.start == 0).unwrap_or(0);
+        turns.drain(..first);
+        turns.retain(|turn| turn.start < end);
     }
     let generated = generated(&output, end);
     let mut characters = output.into_string();
@@ -75,14 +86,14 @@ pub(super) fn prompt(conversation: &Conversation, inputs: &Inputs<'_>, output: j
         dropped: Vec::new(),
         calls_as_wanted: false,
         unusual: Vec::new(),
-        open: inputs.generates || conversation.continue_final_message,
+        open: inputs.generates,
         generated,
     }
 }
 
 /// Returns the slot for a message, or for text that belongs to no message.
-fn slot(conversation: &Conversation, message: Option<usize>, is_first: bool) -> Slot {
-    match message.and_then(|index| conversation.messages.get(index)).map(|message| message.role()) {
+fn slot(messages: &Messages<'_>, message: Option<usize>, is_first: bool) -> Slot {
+    match message.and_then(|index| messages.message(index)).map(|message| message.role()) {
         Some(Role::System) => Slot::System,
         Some(Role::User) => Slot::User,
         Some(Role::Tool) => Slot::Tool,

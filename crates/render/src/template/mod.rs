@@ -9,7 +9,9 @@ mod adapt;
 mod analysis;
 mod continuing;
 mod finish;
+pub(crate) mod growing;
 mod left_out;
+mod messages;
 mod prepare;
 mod written;
 
@@ -22,6 +24,7 @@ use crate::{Bos, Error, Prompt};
 
 use adapt::{Adapted, adapt_calls};
 use continuing::Continued;
+use messages::Messages;
 use prepare::Inputs;
 
 pub use analysis::{
@@ -190,7 +193,8 @@ fn rendered(
         Some(continued) => continued.cut(&inputs, &output)?,
         None => output.text().len(),
     };
-    let mut prompt = finish::prompt(conversation, &inputs, output, end);
+    let mut prompt = finish::prompt(&inputs, output, end, &[]);
+    prompt.open |= conversation.continue_final_message;
     prompt.template = Some(Arc::clone(&template.identity));
     Ok(match left_to_tokenizer(template, options) {
         Some(bos) => prompt.without_bos(bos),
@@ -214,7 +218,7 @@ fn adapt(
     let mut adapted = Adapted::default();
     let has_calls = || conversation.messages.iter().any(|message| message.as_object().get("tool_calls").is_some());
     if options.calls == CallForm::AsWanted && has_calls() {
-        adapt_calls(conversation, template.wanted_calls()?, &mut adapted);
+        adapt_calls(Messages::all(&conversation.messages), template.wanted_calls()?, &mut adapted);
     }
     let continued = continuing::mark(conversation, &mut adapted)?;
     Ok((adapted, continued))
@@ -248,11 +252,14 @@ fn run<'a>(
     }
     match output {
         Ok(output) => Ok((inputs, output)),
-        Err(error) => {
-            let message = error.passes().iter().find_map(|tag| inputs.message_of(*tag));
-            Err(Error::Template { error, message })
-        }
+        Err(error) => Err(at_message(&inputs, error)),
     }
+}
+
+/// Builds an error with the message at which it occurred.
+fn at_message(inputs: &Inputs<'_>, error: jinja::Error) -> Error {
+    let message = error.passes().iter().find_map(|tag| inputs.message_of(*tag));
+    Error::Template { error, message }
 }
 
 /// The error of a rendering that exceeds its steps.

@@ -1,8 +1,11 @@
 //! The variables that transformers passes to a template: plain JSON, reasoning under all its names,
 //! and `None` for missing values.
 
+mod places;
+
 use std::any::Any;
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::fmt::Write;
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -12,6 +15,7 @@ use rolecall_conversation::{Conversation, Json, Tool, object};
 use rolecall_jinja::{Context, InputEntry, InputNode, InputValue, Tag};
 
 use super::adapt::Adapted;
+use super::messages::Messages;
 use super::{ChatTemplate, TemplateOptions};
 use crate::Origin;
 use crate::origin::Origins;
@@ -23,8 +27,16 @@ pub(super) struct Inputs<'a> {
     /// All values: the messages, the values inside them, and then the rest. The items of a list or
     /// dict are adjacent.
     values: Vec<Value<'a>>,
-    /// The number of messages, which come first in `values`.
+    /// The number of messages at hand, which come first in `values`.
     messages: u32,
+    /// The messages themselves.
+    pub said_by: Messages<'a>,
+    /// The index in `values` of the variable `messages`, after which all other variables follow.
+    list: u32,
+    /// The index in `values` of the variable `add_generation_prompt`.
+    switch: u32,
+    /// A message that was read but is not at hand.
+    needs: Cell<Option<usize>>,
     /// The end of the messages and the values inside them.
     said: u32,
     tools: Range<u32>,
@@ -62,6 +74,8 @@ enum Shape<'a> {
     Text(&'a str),
     List(Children),
     Dict(Children),
+    /// The list of all messages, of which some are not at hand.
+    Messages,
     /// A list whose items have not become values yet.
     ClosedList(&'a [Json]),
     /// A dict whose entries have not become values yet.
@@ -96,11 +110,26 @@ impl<'a> Inputs<'a> {
         options: &'a TemplateOptions,
         adapted: &'a Adapted,
     ) -> Inputs<'a> {
-        let count = conversation.messages.len();
+        Inputs::with_messages(Messages::all(&conversation.messages), conversation, template, options, adapted)
+    }
+
+    /// Creates the inputs for some messages and everything else in a conversation.
+    pub fn with_messages(
+        said_by: Messages<'a>,
+        conversation: &'a Conversation,
+        template: &'a ChatTemplate,
+        options: &'a TemplateOptions,
+        adapted: &'a Adapted,
+    ) -> Inputs<'a> {
+        let count = said_by.at_hand();
         let mut inputs = Inputs {
             variables: Vec::with_capacity(8),
             values: Vec::with_capacity(count * 6 + 64),
             messages: count as u32,
+            said_by,
+            list: 0,
+            switch: 0,
+            needs: Cell::new(None),
             said: 0,
             tools: 0..0,
             documents: 0..0,
@@ -108,20 +137,24 @@ impl<'a> Inputs<'a> {
             spelled: Vec::new(),
             generates: false,
         };
-        let messages = conversation.messages.iter().map(|message| Shape::ClosedDict(message.as_object()));
-        let messages = inputs.push_all(messages);
-        for (index, message) in conversation.messages.iter().enumerate() {
-            inputs.open_message(index, message.as_object(), adapted);
+        let messages = inputs.push_all(said_by.iter().map(|(_, message)| Shape::ClosedDict(message.as_object())));
+        for (number, (index, message)) in said_by.iter().enumerate() {
+            inputs.open_message(number, index, message.as_object(), adapted);
         }
         inputs.open(messages.end, Tagged::Each);
         inputs.said = inputs.next();
         for spelled in adapted.spelled() {
-            let arguments = inputs.arguments(spelled.message, spelled.call);
+            let message = said_by.number(spelled.message);
+            let arguments = message.and_then(|message| inputs.arguments(message, spelled.call));
             inputs.spelled.extend(arguments.map(|at| (at, spelled.spellings.as_slice())));
         }
         let rest = inputs.next();
         inputs.spelled.sort_by_key(|(at, _)| *at);
-        inputs.set_list("messages", Some(messages));
+        inputs.list = rest;
+        match said_by.is_complete() {
+            true => inputs.set_list("messages", Some(messages)),
+            false => inputs.set("messages", Shape::Messages),
+        }
         let tools = conversation.tools.as_ref();
         inputs.tools = inputs.push_all(tools.into_iter().flatten().map(|tool| match tool {
             Tool::Function { object, .. } => Shape::ClosedDict(object),
@@ -131,9 +164,11 @@ impl<'a> Inputs<'a> {
         let documents = conversation.documents.as_ref();
         inputs.documents = inputs.push_all(documents.into_iter().flatten().map(Shape::of));
         inputs.set_list("documents", documents.map(|_| inputs.documents.clone()));
-        let usual = conversation.messages.last().is_none_or(|last| last.role_as_spelled() != "assistant");
+        let last = said_by.count.checked_sub(1).and_then(|last| said_by.message(last));
+        let usual = last.is_none_or(|last| last.role_as_spelled() != "assistant");
         let generates = conversation.add_generation_prompt.unwrap_or(usual) && !conversation.continue_final_message;
         inputs.generates = generates;
+        inputs.switch = inputs.next();
         inputs.set("add_generation_prompt", Shape::Bool(generates));
         for (name, token) in &template.tokens {
             inputs.set(name, Shape::Text(token));
@@ -161,7 +196,7 @@ impl<'a> Inputs<'a> {
         let at = u32::try_from(tag.0).ok().filter(|at| *at != OWN)?;
         let value = self.values.get(at as usize)?;
         Some(if at < self.messages {
-            Origin::Message { message: at as usize, field: Cow::Borrowed("") }
+            Origin::Message { message: self.said_by.index(at as usize), field: Cow::Borrowed("") }
         } else if at < self.said {
             let mut path = String::new();
             let message = self.write_path(at, &mut path);
@@ -181,9 +216,10 @@ impl<'a> Inputs<'a> {
         let at = u32::try_from(tag.0).ok()?;
         if (self.messages..self.said).contains(&at) {
             let Value { parent, key, .. } = self.values[at as usize];
+            let message = self.said_by.index(parent as usize);
             let (number, message) = match key {
-                "content" if parent < self.messages => (origins.add_content(parent as usize), parent as usize),
-                "role" if parent < self.messages => (origins.add_role(parent as usize), parent as usize),
+                "content" if parent < self.messages => (origins.add_content(message), message),
+                "role" if parent < self.messages => (origins.add_role(message), message),
                 _ => origins.add_field(|path| self.write_path(at, path)),
             };
             return Some((number, Some(message)));
@@ -195,7 +231,7 @@ impl<'a> Inputs<'a> {
 
     /// Returns the message if the tag is that of a loop item that is a message.
     pub fn message_of(&self, tag: Tag) -> Option<usize> {
-        (tag.0 < u64::from(self.messages)).then_some(tag.0 as usize)
+        (tag.0 < u64::from(self.messages)).then(|| self.said_by.index(tag.0 as usize))
     }
 
     /// Appends the path to a value inside a message and returns the index of the message.
@@ -204,7 +240,7 @@ impl<'a> Inputs<'a> {
         if value.parent < self.messages {
             let alias = self.aliases.binary_search_by_key(&at, |(value, _)| *value);
             path.push_str(alias.map_or(value.key, |alias| self.aliases[alias].1));
-            return value.parent as usize;
+            return self.said_by.index(value.parent as usize);
         }
         let message = self.write_path(value.parent, path);
         match self.values[value.parent as usize].shape {
@@ -249,8 +285,8 @@ impl<'a> Inputs<'a> {
         self.set(name, items.map_or(Shape::Null, list));
     }
 
-    fn open_message(&mut self, index: usize, object: &'a Object, adapted: &'a Adapted) {
-        let message = index as u32;
+    fn open_message(&mut self, number: usize, index: usize, object: &'a Object, adapted: &'a Adapted) {
+        let message = number as u32;
         let first = self.next();
         let reasoning = Reasoning::of(object);
         if let Some(reasoning) = &reasoning {
@@ -273,7 +309,7 @@ impl<'a> Inputs<'a> {
         if let Some(reasoning) = reasoning.filter(|_| !has_reasoning_content) {
             self.push_reasoning(message, "reasoning_content", (reasoning.name, reasoning.said));
         }
-        self.values[index].shape = Shape::Dict(Children { first, count: self.next() - first });
+        self.values[number].shape = Shape::Dict(Children { first, count: self.next() - first });
     }
 
     /// Adds reasoning to a message under one of its names. The message itself may use a different
@@ -346,7 +382,24 @@ impl<'a> Inputs<'a> {
     fn item_of(&self, list: &dyn Any, index: usize) -> Option<&Value<'a>> {
         match self.find(list)?.shape {
             Shape::List(items) => self.children(items).get(index),
+            Shape::Messages => self.message(index),
             _ => None,
+        }
+    }
+
+    /// Returns a message, of which some are not at hand.
+    #[cold]
+    fn message(&self, index: usize) -> Option<&Value<'a>> {
+        if index >= self.said_by.count {
+            return None;
+        }
+        match self.said_by.number(index) {
+            Some(number) => self.values.get(number),
+            None => {
+                // The rendering goes on with wrong values, and its result is not used.
+                self.needs.set(Some(self.needs.get().unwrap_or(index)));
+                None
+            }
         }
     }
 
@@ -383,7 +436,7 @@ impl Value<'_> {
             Shape::Bool(value) => InputValue::Bool(value),
             Shape::Number(spelling) => InputValue::Number(spelling),
             Shape::Text(text) => InputValue::Str(text),
-            Shape::List(_) | Shape::ClosedList(_) => InputValue::List,
+            Shape::List(_) | Shape::Messages | Shape::ClosedList(_) => InputValue::List,
             Shape::Dict(_) | Shape::ClosedDict(_) => InputValue::Dict,
         };
         InputNode { node: &self.handle, value, tag: self.tag() }
@@ -431,6 +484,7 @@ impl rolecall_jinja::Inputs for Inputs<'_> {
     fn len(&self, node: &dyn Any) -> usize {
         match self.find(node).map(|value| value.shape) {
             Some(Shape::List(children) | Shape::Dict(children)) => children.count as usize,
+            Some(Shape::Messages) => self.said_by.count,
             _ => 0,
         }
     }

@@ -6,9 +6,10 @@ mod ids;
 
 use std::collections::HashMap;
 
-use rolecall_conversation::{Conversation, Json};
+use rolecall_conversation::Json;
 
 use super::analysis::{IdForm, WantedCalls};
+use super::messages::Messages;
 use crate::call_ids::NewIds;
 
 /// Replacement values by message and key.
@@ -51,10 +52,12 @@ impl Adapted {
 
 /// Converts the tool calls of a conversation to the form that a template expects. Calls already in
 /// that form are unchanged, including their spelling.
-pub(super) fn adapt_calls(conversation: &Conversation, wanted: WantedCalls, adapted: &mut Adapted) {
+///
+/// New ids depend on all messages, so all must be at hand if the template expects them in a form.
+pub(super) fn adapt_calls(messages: Messages<'_>, wanted: WantedCalls, adapted: &mut Adapted) {
     let rule = wanted.ids.map(IdForm::rule);
-    let mut ids = rule.as_ref().map(|rule| NewIds::new(&conversation.messages, rule));
-    for (index, message) in conversation.messages.iter().enumerate() {
+    let mut ids = rule.as_ref().map(|rule| NewIds::new(messages.iter().map(|(_, message)| message), rule));
+    for (index, message) in messages.iter() {
         let object = message.as_object();
         if let Some(Json::Array(calls)) = object.get("tool_calls") {
             let mut changed = calls.clone();

@@ -1,0 +1,66 @@
+use std::sync::Arc;
+
+use super::{Checkpoint, Stretch};
+use crate::output::Output;
+
+/// What a rendering keeps, from which that of a longer list can be taken up.
+///
+/// It is cheap to clone, and its size does not depend on the length of the list.
+#[derive(Clone, Debug, Default)]
+pub struct Growing {
+    /// The parts of the template that must be rendered again.
+    pub(crate) stretches: Vec<Arc<Stretch>>,
+    pub(crate) kept: Checkpoints,
+}
+
+/// The states from which a rendering can be taken up.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Checkpoints {
+    /// The latest one.
+    pub(crate) latest: Option<Kept>,
+    /// The latest one that does not depend on the switch.
+    pub(crate) free: Option<Kept>,
+}
+
+/// A state, if nothing changes in the stretches before it.
+#[derive(Clone, Debug)]
+pub(crate) struct Kept {
+    /// The number of stretches before it.
+    pub(crate) stretches: usize,
+    pub(crate) checkpoint: Arc<Checkpoint>,
+}
+
+/// The end of a rendering.
+#[derive(Debug)]
+pub struct Grown {
+    /// The byte of the whole output at which `output` begins.
+    pub start: usize,
+    /// The output from there on.
+    pub output: Output,
+    /// What the next rendering can take up.
+    pub growing: Growing,
+    /// The state that was taken up; without one, the template was rendered from its start.
+    pub from: Option<Arc<Checkpoint>>,
+}
+
+impl Growing {
+    /// Returns the state that is taken up if nothing changes in what comes before it.
+    pub fn latest(&self) -> Option<&Checkpoint> {
+        self.kept.latest.as_ref().map(|kept| &*kept.checkpoint)
+    }
+
+    /// Returns the bytes of the output at which the rendering may be taken up.
+    pub fn starts(&self) -> impl Iterator<Item = usize> {
+        let stretches = self.stretches.iter().filter_map(|stretch| stretch.from.as_ref());
+        let kept = [&self.kept.latest, &self.kept.free].into_iter().flatten().map(|kept| &kept.checkpoint);
+        stretches.chain(kept).map(|checkpoint| checkpoint.written)
+    }
+
+    /// Forgets states before this byte of the output.
+    pub fn after(mut self, byte: usize) -> Growing {
+        let is_after = |kept: &Kept| kept.checkpoint.written >= byte;
+        self.kept.latest = self.kept.latest.filter(is_after);
+        self.kept.free = self.kept.free.filter(is_after);
+        self
+    }
+}

@@ -1,0 +1,174 @@
+//! What is kept while a template runs.
+
+use std::sync::Arc;
+
+use super::super::Vm;
+use super::super::loops::Source;
+use super::freeze::At;
+use crate::growth::{Checkpoint, Checkpoints, Kept, Stretch, Tracked};
+use crate::value::iter::Iter;
+
+/// The number of passes at the end of a loop before which the state is kept. A template that looks
+/// further ahead is rendered whole.
+const LAST: usize = 3;
+
+/// What a rendering keeps of its states.
+pub(crate) struct Recorder<'a> {
+    tracked: &'a Tracked<'a>,
+    /// The output before that of this machine, in bytes.
+    before: usize,
+    /// The parts of the template that must be rendered again, up to now.
+    stretches: Vec<Arc<Stretch>>,
+    /// The state after the last of them, without one the start of the template.
+    boundary: Option<Arc<Checkpoint>>,
+    /// The latest state in the running loop.
+    in_loop: Option<Arc<Checkpoint>>,
+    /// Whether the switch was read before this machine started, since the last stretch.
+    has_switched: bool,
+    kept: Checkpoints,
+    /// The stretch that is rendered again, if that is all to do.
+    wanted: Option<&'a Stretch>,
+    /// Whether it had the same result.
+    is_same: bool,
+}
+
+impl<'a> Recorder<'a> {
+    pub(super) fn new(
+        tracked: &'a Tracked<'a>,
+        from: Option<&Arc<Checkpoint>>,
+        stretches: Vec<Arc<Stretch>>,
+        wanted: Option<&'a Stretch>,
+    ) -> Recorder<'a> {
+        let mut recorder = Recorder {
+            tracked,
+            before: from.map_or(0, |from| from.written),
+            stretches,
+            boundary: None,
+            in_loop: None,
+            has_switched: from.is_some_and(|from| from.has_switched),
+            kept: Checkpoints::default(),
+            wanted,
+            is_same: false,
+        };
+        match from {
+            Some(from) if from.running.is_over => recorder.boundary = Some(Arc::clone(from)),
+            Some(from) => recorder.keep(Arc::clone(from)),
+            None => {}
+        }
+        recorder
+    }
+
+    /// Returns whether the wanted stretch had the same result, the stretches, and the states.
+    pub(super) fn finish(self) -> (bool, Vec<Arc<Stretch>>, Checkpoints) {
+        (self.is_same, self.stretches, self.kept)
+    }
+
+    fn has_switched(&self) -> bool {
+        self.has_switched || self.tracked.has_switched()
+    }
+
+    fn keep(&mut self, checkpoint: Arc<Checkpoint>) {
+        let kept = Kept { stretches: self.stretches.len(), checkpoint: Arc::clone(&checkpoint) };
+        if !checkpoint.has_switched {
+            self.kept.free = Some(kept.clone());
+        }
+        self.kept.latest = Some(kept);
+        self.in_loop = Some(checkpoint);
+    }
+}
+
+impl<'a> Vm<'_, 'a> {
+    /// Notes that a loop is at the top of a pass.
+    ///
+    /// Before the first pass, it ends a stretch if something depended on the list's end. Before the
+    /// last ones, it keeps the state if nothing did. Returns true if nothing else is to do.
+    #[cold]
+    pub(in super::super) fn at_top(&mut self) -> bool {
+        let Some(next) = self.next_of_outermost() else { return false };
+        let is_new = self.loops.last_mut().is_some_and(|run| std::mem::replace(&mut run.is_new, false));
+        let Some(recorder) = &mut self.recorder else { return false };
+        if is_new {
+            recorder.in_loop = None;
+            let is_wanted = recorder.wanted.is_some_and(|wanted| wanted.to.pc as usize + 1 == self.pc);
+            let depends = recorder.tracked.has_ended() || recorder.tracked.has_switched() || is_wanted;
+            if depends && self.end_stretch(At::Top { next }) {
+                return true;
+            }
+        }
+        let Some(recorder) = &self.recorder else { return false };
+        let is_near = next.saturating_add(LAST) >= recorder.tracked.inputs.count();
+        // This may be where the rendering was taken up.
+        let is_known = recorder.in_loop.as_ref().is_some_and(|latest| latest.next == next);
+        if recorder.tracked.has_ended() || !is_near || is_known {
+            return false;
+        }
+        let written = recorder.before + self.sink.len();
+        let kept = self.freeze(recorder.tracked, At::Top { next }, written, recorder.has_switched());
+        if let (Some(checkpoint), Some(recorder)) = (kept, &mut self.recorder) {
+            recorder.keep(Arc::new(checkpoint));
+        }
+        false
+    }
+
+    /// Notes that a loop has no more items. It ends a stretch if another loop may follow. Returns
+    /// true if nothing else is to do.
+    #[cold]
+    pub(in super::super) fn at_end(&mut self, end: u32) -> bool {
+        let is_followed = self.pc.checked_sub(1).is_some_and(|pc| self.program.live().is_followed(pc));
+        is_followed && self.next_of_outermost().is_some() && self.end_stretch(At::End { pc: end as usize })
+    }
+
+    /// Returns the index of the next item of the running loop, if it is a loop over the growing
+    /// list, and nothing else runs.
+    fn next_of_outermost(&self) -> Option<usize> {
+        let is_outermost = self.calls.len() == 1
+            && self.loops.len() == 1
+            && self.outer_sinks.is_empty()
+            && self.shown.is_none()
+            && self.looks == 0
+            && self.stack.is_empty();
+        match self.loops.last().map(|run| &run.source) {
+            Some(Source::Plain(Iter::InputList(items))) if is_outermost => items.open_start(),
+            Some(Source::Shared(state)) if is_outermost => state.try_borrow().ok()?.open_start(),
+            _ => None,
+        }
+    }
+
+    /// Ends a stretch, after which nothing depends on the list's end but the state. Returns true if
+    /// it is the wanted one and had the same result.
+    fn end_stretch(&mut self, at: At) -> bool {
+        let Some(recorder) = &self.recorder else { return false };
+        let tracked = recorder.tracked;
+        let from = match at {
+            At::Top { .. } => recorder.boundary.clone(),
+            // A loop is rendered again from its last passes on.
+            At::End { .. } if recorder.in_loop.is_none() => return false,
+            At::End { .. } => recorder.in_loop.clone(),
+        };
+        let (before, written) = (recorder.before, recorder.before + self.sink.len());
+        // What is before `from` is not rendered again, so if it read the switch, that stays so.
+        let has_switched = from.as_ref().is_some_and(|from| from.has_switched);
+        let start = from.as_ref().map_or(0, |from| from.written).checked_sub(before);
+        let wrote = start.and_then(|start| self.wrote(tracked, start));
+        let to = self.freeze(tracked, at, written, has_switched);
+        let (Some(start), Some(wrote), Some(to)) = (start, wrote, to) else { return false };
+        // The wanted stretch began where this machine did.
+        let is_wanted = recorder.wanted.is_some_and(|wanted| {
+            wanted.to.is_same(&to)
+                && match start {
+                    0 => wanted.wrote == wrote,
+                    _ => self.wrote(tracked, 0).is_some_and(|wrote| wanted.wrote == wrote),
+                }
+        });
+        let Some(recorder) = &mut self.recorder else { return false };
+        let to = Arc::new(to);
+        let has_ended = tracked.has_ended();
+        recorder.stretches.push(Arc::new(Stretch { from, to: Arc::clone(&to), wrote, has_ended }));
+        recorder.boundary = Some(to);
+        recorder.in_loop = None;
+        recorder.has_switched = has_switched;
+        recorder.is_same = is_wanted;
+        tracked.clear();
+        is_wanted
+    }
+}

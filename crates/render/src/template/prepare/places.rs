@@ -1,0 +1,94 @@
+//! The places of values, at which a rendering of a longer conversation finds them again: a message
+//! and the way to a value in it, or the number of a value that is not in a message.
+
+use std::any::Any;
+
+use rolecall_jinja::{GrowingInputs, Place, Tag};
+
+use super::{Inputs, OWN, Shape};
+
+/// The root of values that are not in a message. They are numbered in the order in which they are
+/// created, which is the same as long as only messages are added.
+const REST: u64 = u64::MAX;
+
+/// The root of values that belong to the template itself.
+const TEMPLATE: u64 = u64::MAX - 1;
+
+impl Inputs<'_> {
+    /// Returns the index of the first message that was read but is not at hand.
+    pub fn needs(&self) -> Option<usize> {
+        self.needs.get()
+    }
+
+    fn place_of(&self, at: u32) -> Option<Place> {
+        if at >= self.said {
+            return Some(Place { root: REST, path: vec![at.checked_sub(self.list)?] });
+        }
+        let (mut at, mut path) = (at, Vec::new());
+        while at >= self.messages {
+            let parent = self.values.get(at as usize)?.parent;
+            let (Shape::List(children) | Shape::Dict(children)) = self.values.get(parent as usize)?.shape else {
+                return None;
+            };
+            path.push(at.checked_sub(children.first)?);
+            at = parent;
+        }
+        path.reverse();
+        Some(Place { root: self.said_by.index(at as usize) as u64, path })
+    }
+
+    fn at_place(&self, place: &Place) -> Option<u32> {
+        if place.root == REST {
+            let at = self.list.checked_add(*place.path.first()?)?;
+            return ((at as usize) < self.values.len()).then_some(at);
+        }
+        let index = usize::try_from(place.root).ok()?;
+        let Some(number) = self.said_by.number(index) else {
+            self.needs.set(Some(self.needs.get().unwrap_or(index)));
+            return None;
+        };
+        let mut at = number as u32;
+        for step in &place.path {
+            let (Shape::List(children) | Shape::Dict(children)) = self.values.get(at as usize)?.shape else {
+                return None;
+            };
+            at = (*step < children.count).then(|| children.first + step)?;
+        }
+        Some(at)
+    }
+}
+
+impl GrowingInputs for Inputs<'_> {
+    fn growing(&self) -> &dyn Any {
+        &self.values[self.list as usize].handle
+    }
+
+    fn count(&self) -> usize {
+        self.said_by.count
+    }
+
+    fn switch(&self) -> Option<&dyn Any> {
+        Some(&self.values[self.switch as usize].handle)
+    }
+
+    fn place(&self, node: &dyn Any) -> Option<Place> {
+        self.place_of(self.find(node)?.handle.0)
+    }
+
+    fn node<'n>(&'n self, place: &Place) -> Option<&'n dyn Any> {
+        let at = self.at_place(place)?;
+        self.values.get(at as usize).map(|value| &value.handle as &dyn Any)
+    }
+
+    fn tag_place(&self, tag: Tag) -> Option<Place> {
+        match u32::try_from(tag.0).ok()? {
+            OWN => Some(Place { root: TEMPLATE, path: Vec::new() }),
+            at => self.place_of(at),
+        }
+    }
+
+    fn place_tag(&self, place: &Place) -> Option<Tag> {
+        let at = if place.root == TEMPLATE { OWN } else { self.at_place(place)? };
+        Some(Tag(u64::from(at)))
+    }
+}
