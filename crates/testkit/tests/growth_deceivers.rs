@@ -545,6 +545,156 @@ const DECEIVERS: &[(&str, Must, &str)] = &[
         Grow,
         r#"{% set s = messages[0].content|e %}{% for m in messages %}{{ s ~ m.content }}{% endfor %}"#,
     ),
+    (
+        "the last user: after it",
+        Grow,
+        r#"{% set ns = namespace(at=-1) %}{% for m in messages %}{% if m.role == 'user' %}{% set ns.at = loop.index0 %}{% endif %}{% endfor %}{% for m in messages %}{% if loop.index0 > ns.at %}AFTER{% endif %}{{ m.content }}{% endfor %}"#,
+    ),
+    (
+        "the last user: not before it",
+        Grow,
+        r#"{% set ns = namespace(at=-1) %}{% for m in messages %}{% if m.role == 'user' %}{% set ns.at = loop.index0 %}{% endif %}{% endfor %}{% for m in messages %}{% if loop.index0 >= ns.at %}AFTER{% endif %}{{ m.content }}{% endfor %}"#,
+    ),
+    (
+        "the last user: before it",
+        Grow,
+        r#"{% set ns = namespace(at=-1) %}{% for m in messages %}{% if m.role == 'user' %}{% set ns.at = loop.index0 %}{% endif %}{% endfor %}{% for m in messages %}{% if loop.index0 < ns.at %}BEFORE{% endif %}{{ m.content }}{% endfor %}"#,
+    ),
+    (
+        "the last user: not after it",
+        Grow,
+        r#"{% set ns = namespace(at=-1) %}{% for m in messages %}{% if m.role == 'user' %}{% set ns.at = loop.index0 %}{% endif %}{% endfor %}{% for m in messages %}{% if loop.index0 <= ns.at %}BEFORE{% endif %}{{ m.content }}{% endfor %}"#,
+    ),
+    (
+        "the last user: from the left",
+        Grow,
+        r#"{% set ns = namespace(at=-1) %}{% for m in messages %}{% if m.role == 'user' %}{% set ns.at = loop.index0 %}{% endif %}{% endfor %}{% for m in messages %}{% if ns.at > loop.index0 %}BEFORE{% endif %}{% if ns.at <= loop.index0 %}AFTER{% endif %}{{ m.content }}{% endfor %}"#,
+    ),
+    (
+        "the last user: at it",
+        Grow,
+        r#"{% set ns = namespace(at=-1) %}{% for m in messages %}{% if m.role == 'user' %}{% set ns.at = loop.index0 %}{% endif %}{% endfor %}{% for m in messages %}{% if loop.index0 == ns.at %}AT{% endif %}{{ m.content }}{% endfor %}"#,
+    ),
+    (
+        "the last user: not at it",
+        Grow,
+        r#"{% set ns = namespace(at=-1) %}{% for m in messages %}{% if m.role == 'user' %}{% set ns.at = loop.index0 %}{% endif %}{% endfor %}{% for m in messages %}{% if loop.index0 != ns.at %}NOT{% endif %}{{ m.content }}{% endfor %}"#,
+    ),
+    (
+        "the last user: only replies",
+        Grow,
+        r#"{% set ns = namespace(at=-1) %}{% for m in messages %}{% if m.role == 'user' %}{% set ns.at = loop.index0 %}{% endif %}{% endfor %}{% for m in messages %}{% if m.role == 'assistant' and loop.index0 > ns.at %}AFTER{% endif %}{{ m.content }}{% endfor %}"#,
+    ),
+    (
+        "the last user: as a value",
+        Grow,
+        r#"{% set ns = namespace(at=-1) %}{% for m in messages %}{% if m.role == 'user' %}{% set ns.at = loop.index0 %}{% endif %}{% endfor %}{% for m in messages %}{% set after = loop.index0 > ns.at %}{{ after }}{{ m.content }}{% endfor %}"#,
+    ),
+    (
+        "the last user: with a number",
+        Grow,
+        r#"{% set ns = namespace(at=-1) %}{% for m in messages %}{% if m.role == 'user' %}{% set ns.at = loop.index0 %}{% endif %}{% endfor %}{% for m in messages %}{% if ns.at > 3 %}LATE{% endif %}{{ m.content }}{% endfor %}"#,
+    ),
+    (
+        "the last user: with a number, rarely",
+        MayRefuse,
+        r#"{% set ns = namespace(at=-1) %}{% for m in messages %}{% if m.role == 'user' %}{% set ns.at = loop.index0 %}{% endif %}{% endfor %}{% if ns.at > 6 %}LATE{% endif %}{% for m in messages %}{{ m.content }}{% endfor %}"#,
+    ),
+    (
+        "the last user: its parity",
+        MayRefuse,
+        r#"{% set ns = namespace(at=-1) %}{% for m in messages %}{% if m.role == 'user' %}{% set ns.at = loop.index0 %}{% endif %}{% endfor %}{% for m in messages %}{% if ns.at % 2 == 0 %}EVEN{% endif %}{{ m.content }}{% endfor %}"#,
+    ),
+    (
+        "the last user: its distance",
+        MayRefuse,
+        r#"{% set ns = namespace(at=-1) %}{% for m in messages %}{% if m.role == 'user' %}{% set ns.at = loop.index0 %}{% endif %}{% endfor %}{% for m in messages %}{% if ns.at - loop.index0 > 2 %}FAR{% endif %}{{ m.content }}{% endfor %}"#,
+    ),
+    (
+        "the last user: printed",
+        MayRefuse,
+        r#"{% set ns = namespace(at=-1) %}{% for m in messages %}{% if m.role == 'user' %}{% set ns.at = loop.index0 %}{% endif %}{% endfor %}{% for m in messages %}{{ ns.at }}{{ m.content }}{% endfor %}"#,
+    ),
+    (
+        "the last user: its truth",
+        MayRefuse,
+        r#"{% set ns = namespace(at=-1) %}{% for m in messages %}{% if m.role == 'user' %}{% set ns.at = loop.index0 %}{% endif %}{% endfor %}{% for m in messages %}{% if ns.at %}SOME{% endif %}{{ m.content }}{% endfor %}"#,
+    ),
+    (
+        "the last user: between",
+        MayRefuse,
+        r#"{% set ns = namespace(at=-1) %}{% for m in messages %}{% if m.role == 'user' %}{% set ns.at = loop.index0 %}{% endif %}{% endfor %}{% for m in messages %}{% if 0 < ns.at < loop.index0 + 2 %}SOON{% endif %}{{ m.content }}{% endfor %}"#,
+    ),
+    (
+        "the last user: in a list",
+        MayRefuse,
+        r#"{% set ns = namespace(at=-1) %}{% for m in messages %}{% if m.role == 'user' %}{% set ns.at = loop.index0 %}{% endif %}{% endfor %}{% for m in messages %}{% if loop.index0 in [ns.at, 1] %}AT{% endif %}{{ m.content }}{% endfor %}"#,
+    ),
+    (
+        "the last user: copied",
+        MayRefuse,
+        r#"{% set ns = namespace(at=-1) %}{% for m in messages %}{% if m.role == 'user' %}{% set ns.at = loop.index0 %}{% endif %}{% endfor %}{% set at = ns.at %}{% for m in messages %}{% if loop.index0 > at %}AFTER{% endif %}{{ m.content }}{% endfor %}"#,
+    ),
+    (
+        "the last user: copied to a namespace",
+        MayRefuse,
+        r#"{% set ns = namespace(at=-1) %}{% for m in messages %}{% if m.role == 'user' %}{% set ns.at = loop.index0 %}{% endif %}{% endfor %}{% set other = namespace(at=ns.at) %}{% for m in messages %}{% if loop.index0 > other.at %}AFTER{% endif %}{{ m.content }}{% endfor %}"#,
+    ),
+    (
+        "the last user: changed later",
+        Grow,
+        r#"{% set ns = namespace(at=-1) %}{% for m in messages %}{% if m.role == 'user' %}{% set ns.at = loop.index0 %}{% endif %}{% endfor %}{% for m in messages %}{% if loop.index0 > ns.at %}AFTER{% endif %}{% if loop.index0 == 2 %}{% set ns.at = 0 %}{% endif %}{{ m.content }}{% endfor %}"#,
+    ),
+    (
+        "the last user: counted on",
+        MayRefuse,
+        r#"{% set ns = namespace(at=-1) %}{% for m in messages %}{% if m.role == 'user' %}{% set ns.at = loop.index0 %}{% endif %}{% endfor %}{% for m in messages %}{% set ns.at = ns.at + 1 %}{% if ns.at % 3 == 0 %}THIRD{% endif %}{{ m.content }}{% endfor %}"#,
+    ),
+    (
+        "the last user: in a macro",
+        Grow,
+        r#"{% set ns = namespace(at=-1) %}{% for m in messages %}{% if m.role == 'user' %}{% set ns.at = loop.index0 %}{% endif %}{% endfor %}{% macro f(i) %}{% if i > ns.at %}AFTER{% endif %}{% endmacro %}{% for m in messages %}{{ f(loop.index0) }}{{ m.content }}{% endfor %}"#,
+    ),
+    (
+        "the last user: in a generation block",
+        Grow,
+        r#"{% set ns = namespace(at=-1) %}{% for m in messages %}{% if m.role == 'user' %}{% set ns.at = loop.index0 %}{% endif %}{% endfor %}{% for m in messages %}{% generation %}{% if loop.index0 > ns.at %}AFTER{% endif %}{% endgeneration %}{{ m.content }}{% endfor %}"#,
+    ),
+    (
+        "the last user: by two loops",
+        Grow,
+        r#"{% set ns = namespace(at=-1) %}{% for m in messages %}{% if m.role == 'user' %}{% set ns.at = loop.index0 %}{% endif %}{% endfor %}{% for m in messages %}{% if loop.index0 > ns.at %}{% set ns.x = 1 %}{% endif %}{% endfor %}{% for m in messages %}{% if loop.index0 > ns.at %}AFTER{% endif %}{{ m.content }}{% endfor %}"#,
+    ),
+    (
+        "the last user: read by another scan",
+        MayRefuse,
+        r#"{% set ns = namespace(at=-1) %}{% for m in messages %}{% if m.role == 'user' %}{% set ns.at = loop.index0 %}{% endif %}{% endfor %}{% set o = namespace(n=0) %}{% for m in messages %}{% if loop.index0 > ns.at %}{% set o.n = o.n + 1 %}{% endif %}{% endfor %}{% for m in messages %}{% if o.n > 1 %}MANY{% endif %}{{ m.content }}{% endfor %}"#,
+    ),
+    (
+        "the last user: compared with the length",
+        MayRefuse,
+        r#"{% set ns = namespace(at=-1) %}{% for m in messages %}{% if m.role == 'user' %}{% set ns.at = loop.index0 %}{% endif %}{% endfor %}{% for m in messages %}{% if messages|length > ns.at + 2 %}OLD{% endif %}{{ m.content }}{% endfor %}"#,
+    ),
+    (
+        "the last user: with text after the loop",
+        Grow,
+        r#"{% set ns = namespace(at=-1) %}{% for m in messages %}{% if m.role == 'user' %}{% set ns.at = loop.index0 %}{% endif %}{% endfor %}{% for m in messages %}{% if loop.index0 > ns.at %}AFTER{% endif %}{{ m.content }}{% endfor %}{{ ns.at }}"#,
+    ),
+    (
+        "the last user: with a default",
+        MayRefuse,
+        r#"{% set ns = namespace(at=-1) %}{% for m in messages %}{% if m.role == 'user' %}{% set ns.at = loop.index0 %}{% endif %}{% endfor %}{% for m in messages %}{% if loop.index0 > ns.at|default(0) %}AFTER{% endif %}{{ m.content }}{% endfor %}"#,
+    ),
+    (
+        "the last user: with another type",
+        MayRefuse,
+        r#"{% set ns = namespace(at=-1) %}{% for m in messages %}{% if m.role == 'user' %}{% set ns.at = loop.index0 %}{% endif %}{% endfor %}{% for m in messages %}{% if ns.at == 'x' or ns.at == 2.0 or 1.5 < ns.at %}ODD{% endif %}{{ m.content }}{% endfor %}"#,
+    ),
+    (
+        "the last user: none at first",
+        MayRefuse,
+        r#"{% set ns = namespace(at=none) %}{% for m in messages %}{% if m.role == 'user' %}{% set ns.at = loop.index0 %}{% endif %}{% endfor %}{% for m in messages %}{% if ns.at is not none and loop.index0 > ns.at %}AFTER{% endif %}{{ m.content }}{% endfor %}"#,
+    ),
 ];
 
 fn conversations() -> Vec<Conversation> {

@@ -6,6 +6,7 @@ use super::Place;
 use crate::builtins::functions::Function;
 use crate::output::{Generation, Offset};
 use crate::value::{Selection, TypeName};
+use crate::vm::Volatile;
 
 /// The state of a rendering at the top of a loop over the growing list, before the next pass, or
 /// after such a loop.
@@ -27,6 +28,8 @@ pub struct Checkpoint {
     pub(crate) namespaces: Vec<Vec<(FrozenValue, FrozenValue)>>,
     /// The lists, tuples and dicts that the template created, each after those in it.
     pub(crate) items: Vec<Items>,
+    /// The numbers that may differ from those after the last stretch.
+    pub(crate) volatiles: Vec<Volatile>,
     /// The passes that built the strings in these values, each after the one around it.
     pub(crate) marks: Vec<FrozenMark>,
 }
@@ -42,14 +45,62 @@ impl Checkpoint {
         self.next
     }
 
-    /// Reports whether two states have the same effect on everything that follows.
-    pub(crate) fn is_same(&self, other: &Checkpoint) -> bool {
+    /// Reports whether two states have the same effect on everything that follows, except for
+    /// numbers in namespaces.
+    pub(crate) fn is_like(&self, other: &Checkpoint) -> bool {
+        let is_like = |(one, other): (&(FrozenValue, FrozenValue), &(FrozenValue, FrozenValue))| {
+            let are_numbers = matches!((&one.1, &other.1), (FrozenValue::Int(_), FrozenValue::Int(_)));
+            one.0 == other.0 && (are_numbers || one.1 == other.1)
+        };
+        let are_like = |(one, other): (&Vec<(FrozenValue, FrozenValue)>, &Vec<(FrozenValue, FrozenValue)>)| {
+            one.len() == other.len() && one.iter().zip(other).all(is_like)
+        };
         (self.pc, self.next, self.written) == (other.pc, other.next, other.written)
             && self.running == other.running
             && self.slots == other.slots
-            && self.namespaces == other.namespaces
+            && self.namespaces.len() == other.namespaces.len()
+            && self.namespaces.iter().zip(&other.namespaces).all(are_like)
             && self.items == other.items
             && self.marks == other.marks
+    }
+
+    /// Reports whether this state can be taken up whenever an earlier one can.
+    pub(crate) fn requires_as(&self, earlier: &Checkpoint) -> bool {
+        let range = |volatile: &Volatile| (volatile.key, volatile.low, volatile.high);
+        (!self.has_switched || earlier.has_switched)
+            && self.volatiles.iter().map(range).eq(earlier.volatiles.iter().map(range))
+    }
+
+    /// Returns all numbers in namespaces, each with any value.
+    pub(crate) fn numbers(&self) -> Vec<Volatile> {
+        let mut numbers = Vec::new();
+        for (namespace, entries) in self.namespaces.iter().enumerate() {
+            for (entry, (_, value)) in entries.iter().enumerate() {
+                if let FrozenValue::Int(_) = value {
+                    let key = (namespace as u32, entry as u32);
+                    let (low, high) = (i64::MIN, i64::MAX);
+                    numbers.push(Volatile { namespace: key.0, entry: key.1, key, low, high, is_kept: true });
+                }
+            }
+        }
+        numbers
+    }
+
+    /// Returns the number in a namespace.
+    pub(crate) fn number(&self, (namespace, entry): (u32, u32)) -> Option<i64> {
+        match self.namespaces.get(namespace as usize)?.get(entry as usize)?.1 {
+            FrozenValue::Int(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// Reports whether the same happened up to here for the numbers of another state after the last
+    /// stretch.
+    pub(crate) fn allows(&self, after: Option<&Arc<Checkpoint>>) -> bool {
+        self.volatiles.iter().all(|volatile| {
+            let value = after.and_then(|after| after.number(volatile.key));
+            value.is_some_and(|value| (volatile.low..=volatile.high).contains(&value))
+        })
     }
 
     /// Returns the byte offset of the loop's tag in the template's source.

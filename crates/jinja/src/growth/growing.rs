@@ -10,24 +10,17 @@ use crate::output::Output;
 pub struct Growing {
     /// The parts of the template that must be rendered again.
     pub(crate) stretches: Vec<Arc<Stretch>>,
-    pub(crate) kept: Checkpoints,
+    pub(crate) kept: Kept,
 }
 
-/// The states from which a rendering can be taken up.
+/// The states from which a rendering can be taken up, if nothing changes in the stretches before
+/// them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Checkpoints {
-    /// The latest one.
-    pub(crate) latest: Option<Kept>,
-    /// The latest one that does not depend on the switch.
-    pub(crate) free: Option<Kept>,
-}
-
-/// A state, if nothing changes in the stretches before it.
-#[derive(Clone, Debug)]
 pub(crate) struct Kept {
-    /// The number of stretches before it.
+    /// The number of stretches before them.
     pub(crate) stretches: usize,
-    pub(crate) checkpoint: Arc<Checkpoint>,
+    /// The latest states, the earliest first.
+    pub(crate) checkpoints: Vec<Arc<Checkpoint>>,
 }
 
 /// The end of a rendering.
@@ -46,21 +39,18 @@ pub struct Grown {
 impl Growing {
     /// Returns the state that is taken up if nothing changes in what comes before it.
     pub fn latest(&self) -> Option<&Checkpoint> {
-        self.kept.latest.as_ref().map(|kept| &*kept.checkpoint)
+        self.kept.checkpoints.last().map(|checkpoint| &**checkpoint)
     }
 
     /// Returns the bytes of the output at which the rendering may be taken up.
     pub fn starts(&self) -> impl Iterator<Item = usize> {
         let stretches = self.stretches.iter().filter_map(|stretch| stretch.from.as_ref());
-        let kept = [&self.kept.latest, &self.kept.free].into_iter().flatten().map(|kept| &kept.checkpoint);
-        stretches.chain(kept).map(|checkpoint| checkpoint.written)
+        stretches.chain(&self.kept.checkpoints).map(|checkpoint| checkpoint.written)
     }
 
     /// Forgets states before this byte of the output.
     pub fn after(mut self, byte: usize) -> Growing {
-        let is_after = |kept: &Kept| kept.checkpoint.written >= byte;
-        self.kept.latest = self.kept.latest.filter(is_after);
-        self.kept.free = self.kept.free.filter(is_after);
+        self.kept.checkpoints.retain(|checkpoint| checkpoint.written >= byte);
         self
     }
 }

@@ -26,7 +26,7 @@ pub(crate) use checkpoint::{
     FrozenAbsence, FrozenLoop, FrozenMark, FrozenOrigin, FrozenRun, FrozenState, FrozenText, FrozenValue, Items,
     Stretch, Wrote,
 };
-pub(crate) use growing::{Checkpoints, Kept};
+pub(crate) use growing::Kept;
 pub use growing::{Growing, Grown};
 pub(crate) use tracked::Tracked;
 

@@ -86,6 +86,19 @@ impl<'a> Dict<'a> {
         }
     }
 
+    /// Returns the index of the entry with a key.
+    pub(crate) fn place_str(&self, key: &str) -> Option<usize> {
+        let is_key = |known: &Value<'a>| matches!(known, Value::Str(text) if text.plain() == key);
+        self.entries.iter().position(|(known, _)| is_key(known))
+    }
+
+    /// Sets the number in an entry.
+    pub(crate) fn set_number(&mut self, entry: usize, value: i64) {
+        if let Some((_, number @ Value::Int(_))) = self.entries.get_mut(entry) {
+            *number = Value::Int(value);
+        }
+    }
+
     pub(crate) fn get_str_mut(&mut self, key: &str) -> Option<&mut Value<'a>> {
         let is_key = |known: &Value<'a>| matches!(known, Value::Str(text) if text.plain() == key);
         let at = match &self.places {

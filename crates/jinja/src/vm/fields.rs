@@ -2,9 +2,10 @@
 
 use std::any::Any;
 
+use super::growth::volatile::turned;
 use super::look::with_test;
 use super::{Vm, World};
-use crate::compile::program::{Field, Key, KeyOf};
+use crate::compile::program::{Field, Key, KeyOf, Op};
 use crate::error::Res;
 use crate::input::{InputNode, InputValue, Tag};
 use crate::output::{Offset, Origin};
@@ -109,11 +110,14 @@ impl<'a> Vm<'_, 'a> {
         if let KeyOf::Name(name) = field.key.of() {
             match &self.slots[field.slot as usize] {
                 Value::Namespace(id) => {
-                    let found = self.world.with_namespace(*id, |namespace| {
-                        let value = namespace.get_str(self.program.name(name));
-                        value.map(|value| self.stack.push_copy(value)).is_some()
-                    });
-                    if found {
+                    let (id, name) = (*id, self.program.name(name));
+                    if self.world.volatiles().are_some()
+                        && let Some(number) = self.compared_number(id, name)
+                    {
+                        self.stack.push_int(number);
+                        return Ok(());
+                    }
+                    if self.world.with_attribute(id, name, |value| self.stack.push_copy(value)).is_some() {
                         return Ok(());
                     }
                 }
@@ -136,13 +140,38 @@ impl<'a> Vm<'_, 'a> {
         Ok(())
     }
 
+    /// Returns a number in a namespace, if all that the next steps do is to compare it with another.
+    #[cold]
+    pub(super) fn compared_number(&self, id: u32, name: &str) -> Option<i64> {
+        let compares = |at: usize| match self.program.ops.get(at)? {
+            Op::Compare(op) | Op::CompareStack(op) => Some(*op),
+            _ => None,
+        };
+        if let (Some(op), Some(Value::Int(left))) = (compares(self.pc), self.stack.last()) {
+            return self.world.compared(id, name, turned(op), *left);
+        }
+        let right = match *self.program.ops.get(self.pc)? {
+            Op::Int(number) => number,
+            Op::Field(field) => match (&self.slots[field.slot as usize], field.key.of()) {
+                (Value::Loop(state), KeyOf::Name(name)) => match state.try_borrow().ok()?.quick_attribute(name)? {
+                    Value::Int(number) => number,
+                    _ => return None,
+                },
+                _ => return None,
+            },
+            _ => return None,
+        };
+        self.world.compared(id, name, compares(self.pc + 1)?, right)
+    }
+
     /// Evaluates Python's `bool()` for a field that is not one of a caller's dict.
     pub(super) fn is_field_true(&mut self, field: Field) -> Res<bool> {
         if let KeyOf::Name(name) = field.key.of() {
             let quick = match &self.slots[field.slot as usize] {
-                Value::Namespace(id) => self.world.with_namespace(*id, |namespace| {
-                    namespace.get_str(self.program.name(name)).map(|value| value.is_true(self.world))
-                }),
+                Value::Namespace(id) => {
+                    let name = self.program.name(name);
+                    self.world.with_attribute(*id, name, |value| value.is_true(self.world))
+                }
                 Value::Loop(state) => state.borrow().quick_attribute(name).map(|value| value.is_true(self.world)),
                 _ => None,
             };

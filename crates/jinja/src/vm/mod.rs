@@ -20,6 +20,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub(crate) use growth::live::Live;
+pub(crate) use growth::volatile::Volatile;
 pub(crate) use growth::{grow, render as render_growing};
 pub(crate) use world::{World, address};
 

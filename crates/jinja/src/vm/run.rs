@@ -116,6 +116,13 @@ impl<'w, 'a> Vm<'w, 'a> {
                 },
                 Op::Attribute(name) => {
                     let value = self.pop();
+                    if world.volatiles().are_some()
+                        && let Value::Namespace(id) = value
+                        && let Some(number) = self.compared_number(id, self.program.name(name))
+                    {
+                        self.stack.push_int(number);
+                        continue;
+                    }
                     if let Some(state) = with_test(&value) {
                         self.look_for(&state, self.program.name(name))?;
                     }

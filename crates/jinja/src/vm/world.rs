@@ -11,10 +11,13 @@ use crate::error::{Fault, LimitKind, Res};
 use crate::input::{Inputs, Tag};
 use crate::limits::{Limits, Meter};
 use crate::output::{Mark, MarkId};
+use crate::parser::ast::CompareOp;
 use crate::template::Environment;
 use crate::value::dict::Dict;
 use crate::value::text::Str;
 use crate::value::{Macro, Value};
+
+use super::growth::volatile::Volatiles;
 
 pub(crate) struct World<'a> {
     pub(crate) limits: &'a Limits,
@@ -28,6 +31,7 @@ pub(crate) struct World<'a> {
     /// Fuel until the next check of the deadline.
     chunk: Cell<u64>,
     namespaces: RefCell<Vec<Dict<'a>>>,
+    pub(super) volatiles: Volatiles,
     /// The last arguments of `loop.changed`, one entry for each loop.
     pub(crate) changed: RefCell<Vec<Value<'a>>>,
     marks: RefCell<Vec<Mark>>,
@@ -83,6 +87,7 @@ impl<'a> World<'a> {
             interrupted: environment.interrupted,
             chunk: Cell::new(chunk),
             namespaces: RefCell::default(),
+            volatiles: Volatiles::default(),
             changed: RefCell::default(),
             marks: RefCell::new(Vec::with_capacity(16)),
             passes: RefCell::default(),
@@ -169,13 +174,50 @@ impl<'a> World<'a> {
         Ok(Value::Namespace(namespaces.len() as u32 - 1))
     }
 
+    /// Reads an attribute of a namespace.
     #[inline]
-    pub(crate) fn with_namespace<T>(&self, id: u32, read: impl FnOnce(&Dict<'a>) -> T) -> T {
-        read(&self.namespaces.borrow()[id as usize])
+    pub(crate) fn with_attribute<T>(&self, id: u32, name: &str, read: impl FnOnce(&Value<'a>) -> T) -> Option<T> {
+        if self.volatiles.are_some() {
+            self.note_read(id, name);
+        }
+        self.namespaces.borrow()[id as usize].get_str(name).map(read)
     }
 
     pub(crate) fn namespace_get(&self, id: u32, name: &str) -> Option<Value<'a>> {
-        self.namespaces.borrow()[id as usize].get_str(name).cloned()
+        self.with_attribute(id, name, Value::clone)
+    }
+
+    #[cold]
+    fn note_read(&self, id: u32, name: &str) {
+        if let Some((entry, value)) = self.number_in(id, name) {
+            self.volatiles.note_read(id, entry, value);
+        }
+    }
+
+    /// Notes that an attribute is only compared with a number, to the right of it. Returns the
+    /// attribute if it is a number.
+    #[cold]
+    pub(super) fn compared(&self, id: u32, name: &str, op: CompareOp, other: i64) -> Option<i64> {
+        let (entry, value) = self.number_in(id, name)?;
+        self.volatiles.note_compared(id, entry, value, op, other);
+        Some(value)
+    }
+
+    fn number_in(&self, id: u32, name: &str) -> Option<(usize, i64)> {
+        let namespaces = self.namespaces.borrow();
+        let namespace = namespaces.get(id as usize)?;
+        let entry = namespace.place_str(name)?;
+        match namespace.entries()[entry].1 {
+            Value::Int(value) => Some((entry, value)),
+            _ => None,
+        }
+    }
+
+    /// Sets a number to its value for a longer list.
+    pub(super) fn renew_number(&self, id: u32, entry: usize, value: i64) {
+        if let Some(namespace) = self.namespaces.borrow_mut().get_mut(id as usize) {
+            namespace.set_number(entry, value);
+        }
     }
 
     pub(crate) fn namespace_set(&self, id: u32, name: &'a str, value: Value<'a>) -> Res<()> {
@@ -183,6 +225,11 @@ impl<'a> World<'a> {
         let key = crate::builtins::functions::name_value(name);
         let mut namespaces = self.namespaces.borrow_mut();
         let namespace = &mut namespaces[id as usize];
+        if self.volatiles.are_some()
+            && let Some(entry) = namespace.place_str(name)
+        {
+            self.volatiles.note_set(id, entry);
+        }
         match namespace.get_str_mut(name) {
             Some(place) => {
                 self.check_depth(value.depth() + 1)?;
@@ -193,7 +240,21 @@ impl<'a> World<'a> {
         }
     }
 
+    /// Reads all attributes of a namespace.
     pub(crate) fn namespace_entries(&self, id: u32) -> Vec<(Value<'a>, Value<'a>)> {
+        if self.volatiles.are_some() {
+            let namespaces = self.namespaces.borrow();
+            for (entry, (_, value)) in namespaces[id as usize].entries().iter().enumerate() {
+                if let Value::Int(value) = value {
+                    self.volatiles.note_read(id, entry, *value);
+                }
+            }
+        }
+        self.kept_entries(id)
+    }
+
+    /// Returns all attributes of a namespace, to keep them.
+    pub(super) fn kept_entries(&self, id: u32) -> Vec<(Value<'a>, Value<'a>)> {
         self.namespaces.borrow()[id as usize].entries().to_vec()
     }
 

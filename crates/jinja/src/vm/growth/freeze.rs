@@ -13,6 +13,7 @@ use crate::input::{InputValue, Tag};
 use crate::output::{Generation, MarkId, Offset, Origin, Run};
 use crate::value::text::{Joined, Slice, Str};
 use crate::value::{Absence, List, Value};
+use crate::vm::Volatile;
 
 /// The largest state that is kept, in bytes of text and values.
 const MOST_BYTES: usize = 64 << 10;
@@ -53,14 +54,15 @@ pub(super) enum At {
 }
 
 impl<'a> Vm<'_, 'a> {
-    /// Copies the state. The output so far is `written` bytes long.
+    /// Copies the state. The output so far is `written` bytes long. Also returns the numbers that
+    /// the namespaces have in the machine.
     pub(super) fn freeze(
         &self,
         tracked: &Tracked<'a>,
         at: At,
         written: usize,
         has_switched: bool,
-    ) -> Option<Checkpoint> {
+    ) -> Option<(Checkpoint, Vec<u32>)> {
         if !self.world.changed.borrow().is_empty() {
             return None;
         }
@@ -80,12 +82,21 @@ impl<'a> Vm<'_, 'a> {
         // Freezing a namespace may find more of them.
         let mut namespaces = Vec::new();
         while let Some(id) = freezer.namespaces.get(namespaces.len()).copied() {
-            let entries = self.world.namespace_entries(id);
+            let entries = self.world.kept_entries(id);
             let entry = |(key, value): &(Value<'a>, Value<'a>)| Some((freezer.value(key)?, freezer.value(value)?));
             namespaces.push(entries.iter().map(entry).collect::<Option<Vec<_>>>()?);
         }
-        let Freezer { items, marks, .. } = freezer;
-        Some(Checkpoint {
+        let Freezer { items, marks, namespaces: ids, .. } = freezer;
+        let moved = |mut volatile: Volatile| {
+            match ids.iter().position(|id| *id == volatile.namespace) {
+                Some(at) => volatile.namespace = at as u32,
+                // It cannot be read any more.
+                None => volatile.is_kept = false,
+            }
+            volatile
+        };
+        let checkpoint = Checkpoint {
+            volatiles: self.world.volatiles().all().into_iter().map(moved).collect(),
             pc: u32::try_from(pc).ok()?,
             next,
             written,
@@ -95,7 +106,8 @@ impl<'a> Vm<'_, 'a> {
             namespaces,
             items,
             marks,
-        })
+        };
+        Some((checkpoint, ids))
     }
 }
 

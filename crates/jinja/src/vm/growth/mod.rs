@@ -4,13 +4,14 @@ mod freeze;
 pub(crate) mod live;
 mod recorder;
 mod thaw;
+pub(crate) mod volatile;
 
 use std::sync::Arc;
 
 use super::{Usual, Vm, World};
 use crate::compile::program::Program;
 use crate::error::Error;
-use crate::growth::{Checkpoint, Checkpoints, Growing, GrowingInputs, Grown, Stretch, Tracked};
+use crate::growth::{Checkpoint, Growing, GrowingInputs, Grown, Stretch, Tracked};
 use crate::input::Context;
 use crate::output::Output;
 use crate::template::Environment;
@@ -27,7 +28,7 @@ pub(crate) fn render(
 ) -> Result<(Output, Growing), Error> {
     let (context, tracked) = (context.clone(), Tracked::new(inputs));
     let ran = run(program, &context, &tracked, Part::default(), environment, usual)?;
-    Ok((ran.output, Growing { stretches: ran.stretches, kept: ran.kept }))
+    Ok((ran.output, ran.growing))
 }
 
 /// Renders a program for a longer list, from the latest state that is still that of the rendering.
@@ -41,38 +42,63 @@ pub(crate) fn grow(
     environment: &Environment<'_>,
     usual: &Usual,
 ) -> Result<Option<Grown>, Error> {
-    let kept = if is_switched { &growing.kept.free } else { &growing.kept.latest };
-    let Some(kept) = kept else { return Ok(None) };
-    let mut stretches = Vec::with_capacity(growing.stretches.len());
-    for stretch in growing.stretches.iter().take(kept.stretches) {
-        if !stretch.has_ended && !is_switched {
+    let render = |part: Part<'_>| {
+        let (context, tracked) = (context.clone(), Tracked::new(inputs));
+        run(program, &context, &tracked, part, environment, usual)
+    };
+    let is_free = |state: &Checkpoint| !(is_switched && state.has_switched);
+    let mut stretches: Vec<Arc<Stretch>> = Vec::with_capacity(growing.stretches.len());
+    let mut earlier: Option<&Arc<Checkpoint>> = None;
+    for stretch in growing.stretches.iter().take(growing.kept.stretches) {
+        let after = stretches.last().map(|stretch| Arc::clone(&stretch.to));
+        let is_changed = match (earlier, &after) {
+            (Some(earlier), Some(after)) => !Arc::ptr_eq(earlier, after),
+            _ => false,
+        };
+        if !stretch.has_ended && !is_switched && !is_changed {
             stretches.push(Arc::clone(stretch));
+            earlier = Some(&stretch.to);
             continue;
         }
-        let from = stretch.from.as_ref();
-        let part = Part { from, stretches, wanted: Some(stretch) };
-        let (context, tracked) = (context.clone(), Tracked::new(inputs));
-        let ran = run(program, &context, &tracked, part, environment, usual)?;
+        // A stretch that follows another one directly begins with the state after that.
+        let is_boundary = match (&stretch.from, earlier) {
+            (Some(from), Some(earlier)) => Arc::ptr_eq(from, earlier),
+            _ => false,
+        };
+        let from = if is_boundary { after.as_ref() } else { stretch.from.as_ref() };
+        if from.is_some_and(|from| !is_free(from) || !from.allows(after.as_ref())) {
+            return Ok(None);
+        }
+        let part = Part { from, is_boundary, after: after.as_deref(), stretches, wanted: Some(stretch), kept: &[] };
+        let ran = render(part)?;
         if !ran.is_same {
             // It went on to the end.
             let start = from.map_or(0, |from| from.written);
-            let growing = Growing { stretches: ran.stretches, kept: ran.kept };
-            return Ok(Some(Grown { start, output: ran.output, growing, from: from.cloned() }));
+            return Ok(Some(Grown { start, output: ran.output, growing: ran.growing, from: from.cloned() }));
         }
-        stretches = ran.stretches;
+        stretches = ran.growing.stretches;
+        earlier = Some(&stretch.to);
     }
-    let from = &kept.checkpoint;
-    let part = Part { from: Some(from), stretches, wanted: None };
-    let (context, tracked) = (context.clone(), Tracked::new(inputs));
-    let ran = run(program, &context, &tracked, part, environment, usual)?;
-    let growing = Growing { stretches: ran.stretches, kept: ran.kept };
-    Ok(Some(Grown { start: from.written, output: ran.output, growing, from: Some(Arc::clone(from)) }))
+    let after = stretches.last().map(|stretch| Arc::clone(&stretch.to));
+    let is_usable = |state: &Arc<Checkpoint>| is_free(state) && state.allows(after.as_ref());
+    let checkpoints = &growing.kept.checkpoints;
+    let Some(at) = checkpoints.iter().rposition(is_usable) else { return Ok(None) };
+    let (from, kept) = (&checkpoints[at], &checkpoints[..at]);
+    let part = Part { from: Some(from), kept, after: after.as_deref(), stretches, ..Part::default() };
+    let ran = render(part)?;
+    Ok(Some(Grown { start: from.written, output: ran.output, growing: ran.growing, from: Some(Arc::clone(from)) }))
 }
 
 /// A part of a rendering.
 #[derive(Default)]
 struct Part<'p> {
     from: Option<&'p Arc<Checkpoint>>,
+    /// Whether `from` is the state after the last stretch.
+    is_boundary: bool,
+    /// Earlier states in the same loop.
+    kept: &'p [Arc<Checkpoint>],
+    /// The state after the last stretch.
+    after: Option<&'p Checkpoint>,
     /// The stretches before it.
     stretches: Vec<Arc<Stretch>>,
     /// The stretch that is rendered again. If its result is the same, the rendering stops.
@@ -81,8 +107,7 @@ struct Part<'p> {
 
 struct Ran {
     output: Output,
-    stretches: Vec<Arc<Stretch>>,
-    kept: Checkpoints,
+    growing: Growing,
     is_same: bool,
 }
 
@@ -97,18 +122,19 @@ fn run<'a>(
     let world = World::new(program, tracked, Some(tracked.inputs.growing()), environment);
     let mut vm = Vm::new(&world, context, usual);
     if let Some(checkpoint) = part.from
-        && let Err(fault) = vm.thaw(checkpoint, tracked)
+        && let Err(fault) = vm.thaw(checkpoint, part.after, tracked)
     {
         return Err(vm.error(fault));
     }
-    vm.recorder = Some(Box::new(Recorder::new(tracked, part.from, part.stretches, part.wanted)));
+    let Part { from, is_boundary, kept, stretches, wanted, .. } = part;
+    vm.recorder = Some(Box::new(Recorder::new(tracked, from, is_boundary, kept, stretches, wanted)));
     let done = vm.run();
-    let (is_same, stretches, kept) = match vm.recorder.take() {
+    let (is_same, growing) = match vm.recorder.take() {
         Some(recorder) => recorder.finish(),
         None => Default::default(),
     };
     match done {
-        Ok(()) => Ok(Ran { output: vm.into_output(), stretches, kept, is_same }),
+        Ok(()) => Ok(Ran { output: vm.into_output(), growing, is_same }),
         Err(fault) => Err(vm.error(fault)),
     }
 }

@@ -5,12 +5,16 @@ use std::sync::Arc;
 use super::super::Vm;
 use super::super::loops::Source;
 use super::freeze::At;
-use crate::growth::{Checkpoint, Checkpoints, Kept, Stretch, Tracked};
+use crate::growth::{Checkpoint, Growing, Kept, Stretch, Tracked};
 use crate::value::iter::Iter;
+use crate::vm::Volatile;
 
 /// The number of passes at the end of a loop before which the state is kept. A template that looks
 /// further ahead is rendered whole.
 const LAST: usize = 3;
+
+/// The most states that are kept besides the latest.
+const MOST_KEPT: usize = 3;
 
 /// What a rendering keeps of its states.
 pub(crate) struct Recorder<'a> {
@@ -25,7 +29,10 @@ pub(crate) struct Recorder<'a> {
     in_loop: Option<Arc<Checkpoint>>,
     /// Whether the switch was read before this machine started, since the last stretch.
     has_switched: bool,
-    kept: Checkpoints,
+    /// The latest states, none of which is before the last stretch.
+    kept: Vec<Arc<Checkpoint>>,
+    /// The number of stretches before them.
+    kept_after: usize,
     /// The stretch that is rendered again, if that is all to do.
     wanted: Option<&'a Stretch>,
     /// Whether it had the same result.
@@ -36,6 +43,8 @@ impl<'a> Recorder<'a> {
     pub(super) fn new(
         tracked: &'a Tracked<'a>,
         from: Option<&Arc<Checkpoint>>,
+        is_boundary: bool,
+        kept: &[Arc<Checkpoint>],
         stretches: Vec<Arc<Stretch>>,
         wanted: Option<&'a Stretch>,
     ) -> Recorder<'a> {
@@ -46,21 +55,28 @@ impl<'a> Recorder<'a> {
             boundary: None,
             in_loop: None,
             has_switched: from.is_some_and(|from| from.has_switched),
-            kept: Checkpoints::default(),
+            kept: Vec::new(),
+            kept_after: 0,
             wanted,
             is_same: false,
         };
         match from {
-            Some(from) if from.running.is_over => recorder.boundary = Some(Arc::clone(from)),
-            Some(from) => recorder.keep(Arc::clone(from)),
+            Some(from) if is_boundary => recorder.boundary = Some(Arc::clone(from)),
+            Some(from) => {
+                recorder.kept_after = recorder.stretches.len();
+                for state in kept.iter().chain([from]) {
+                    recorder.keep(Arc::clone(state));
+                }
+            }
             None => {}
         }
         recorder
     }
 
     /// Returns whether the wanted stretch had the same result, the stretches, and the states.
-    pub(super) fn finish(self) -> (bool, Vec<Arc<Stretch>>, Checkpoints) {
-        (self.is_same, self.stretches, self.kept)
+    pub(super) fn finish(self) -> (bool, Growing) {
+        let kept = Kept { stretches: self.kept_after, checkpoints: self.kept };
+        (self.is_same, Growing { stretches: self.stretches, kept })
     }
 
     fn has_switched(&self) -> bool {
@@ -68,11 +84,19 @@ impl<'a> Recorder<'a> {
     }
 
     fn keep(&mut self, checkpoint: Arc<Checkpoint>) {
-        let kept = Kept { stretches: self.stretches.len(), checkpoint: Arc::clone(&checkpoint) };
-        if !checkpoint.has_switched {
-            self.kept.free = Some(kept.clone());
+        if self.in_loop.is_none() || self.kept_after != self.stretches.len() {
+            // Another loop began.
+            self.kept.clear();
+            self.kept_after = self.stretches.len();
         }
-        self.kept.latest = Some(kept);
+        // A later state that requires no more is always the better one.
+        if self.kept.last().is_some_and(|last| checkpoint.requires_as(last)) {
+            self.kept.pop();
+        }
+        if self.kept.len() > MOST_KEPT {
+            self.kept.remove(0);
+        }
+        self.kept.push(Arc::clone(&checkpoint));
         self.in_loop = Some(checkpoint);
     }
 }
@@ -104,7 +128,7 @@ impl<'a> Vm<'_, 'a> {
         }
         let written = recorder.before + self.sink.len();
         let kept = self.freeze(recorder.tracked, At::Top { next }, written, recorder.has_switched());
-        if let (Some(checkpoint), Some(recorder)) = (kept, &mut self.recorder) {
+        if let (Some((checkpoint, _)), Some(recorder)) = (kept, &mut self.recorder) {
             recorder.keep(Arc::new(checkpoint));
         }
         false
@@ -151,10 +175,13 @@ impl<'a> Vm<'_, 'a> {
         let start = from.as_ref().map_or(0, |from| from.written).checked_sub(before);
         let wrote = start.and_then(|start| self.wrote(tracked, start));
         let to = self.freeze(tracked, at, written, has_switched);
-        let (Some(start), Some(wrote), Some(to)) = (start, wrote, to) else { return false };
+        let (Some(start), Some(wrote), Some((mut to, ids))) = (start, wrote, to) else { return false };
+        // From here on, what happens depends on the state alone.
+        to.volatiles = to.numbers();
+        let volatiles = to.volatiles.clone();
         // The wanted stretch began where this machine did.
         let is_wanted = recorder.wanted.is_some_and(|wanted| {
-            wanted.to.is_same(&to)
+            wanted.to.is_like(&to)
                 && match start {
                     0 => wanted.wrote == wrote,
                     _ => self.wrote(tracked, 0).is_some_and(|wrote| wanted.wrote == wrote),
@@ -169,6 +196,8 @@ impl<'a> Vm<'_, 'a> {
         recorder.has_switched = has_switched;
         recorder.is_same = is_wanted;
         tracked.clear();
+        let own = |number: &Volatile| Some(Volatile { namespace: *ids.get(number.namespace as usize)?, ..*number });
+        self.world.volatiles().set(volatiles.iter().filter_map(own).collect());
         is_wanted
     }
 }

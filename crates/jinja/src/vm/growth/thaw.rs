@@ -32,7 +32,13 @@ fn not_there() -> Fault {
 }
 
 impl<'a> Vm<'_, 'a> {
-    pub(super) fn thaw(&mut self, kept: &'a Checkpoint, tracked: &'a Tracked<'a>) -> Res<()> {
+    /// Takes up a state. `after` is the state after the last stretch before it, for the same inputs.
+    pub(super) fn thaw(
+        &mut self,
+        kept: &'a Checkpoint,
+        after: Option<&Checkpoint>,
+        tracked: &'a Tracked<'a>,
+    ) -> Res<()> {
         let world = self.world;
         let inputs = tracked.inputs;
         if !self.sink.count_before(kept.written) {
@@ -82,6 +88,11 @@ impl<'a> Vm<'_, 'a> {
             let dict = thawer.dict(entries)?;
             world.new_namespace(dict)?;
         }
+        for volatile in kept.volatiles.iter().filter(|volatile| volatile.is_kept) {
+            let value = after.and_then(|after| after.number(volatile.key)).ok_or_else(not_there)?;
+            world.renew_number(volatile.namespace, volatile.entry as usize, value);
+        }
+        world.volatiles().set(kept.volatiles.clone());
         for (slot, value) in &kept.slots {
             self.slots[*slot as usize] = thawer.value(value)?;
         }
