@@ -695,6 +695,86 @@ const DECEIVERS: &[(&str, Must, &str)] = &[
         MayRefuse,
         r#"{% set ns = namespace(at=none) %}{% for m in messages %}{% if m.role == 'user' %}{% set ns.at = loop.index0 %}{% endif %}{% endfor %}{% for m in messages %}{% if ns.at is not none and loop.index0 > ns.at %}AFTER{% endif %}{{ m.content }}{% endfor %}"#,
     ),
+    (
+        "a backward scan: for the last user",
+        Grow,
+        r#"{% set ns = namespace(at=messages|length - 1, on=true) %}{% for m in messages[::-1] %}{% set index = (messages|length - 1) - loop.index0 %}{% if ns.on and m.role == 'user' %}{% set ns.on = false %}{% set ns.at = index %}{% endif %}{% endfor %}{% for m in messages %}{% if loop.index0 > ns.at %}AFTER{% endif %}{{ m.content }}{% endfor %}"#,
+    ),
+    (
+        "a backward scan: in the other order",
+        MayRefuse,
+        r#"{% set ns = namespace(at=messages|length - 1, on=true) %}{% for m in messages[::-1] %}{% set index = (messages|length - 1) - loop.index0 %}{% if m.role == 'user' and ns.on %}{% set ns.on = false %}{% set ns.at = index %}{% endif %}{% endfor %}{% for m in messages %}{% if loop.index0 > ns.at %}AFTER{% endif %}{{ m.content }}{% endfor %}"#,
+    ),
+    (
+        "a backward scan: that counts on",
+        MayRefuse,
+        r#"{% set ns = namespace(at=messages|length - 1, on=true) %}{% for m in messages[::-1] %}{% set index = (messages|length - 1) - loop.index0 %}{% if ns.on and m.role == 'user' %}{% set ns.on = false %}{% set ns.at = index %}{% endif %}{% set ns.n = (ns.n or 0) + 1 %}{% endfor %}{% for m in messages %}{% if loop.index0 > ns.at %}AFTER{% endif %}{{ m.content }}{% endfor %}{{ ns.n }}"#,
+    ),
+    (
+        "a backward scan: that writes on",
+        MayRefuse,
+        r#"{% set ns = namespace(at=messages|length - 1, on=true) %}{% for m in messages[::-1] %}{% set index = (messages|length - 1) - loop.index0 %}{% if ns.on and m.role == 'user' %}{% set ns.on = false %}{% set ns.at = index %}{% endif %}{% if not ns.on %}.{% endif %}{% endfor %}{% for m in messages %}{% if loop.index0 > ns.at %}AFTER{% endif %}{{ m.content }}{% endfor %}"#,
+    ),
+    (
+        "a backward scan: that wakes up",
+        MayRefuse,
+        r#"{% set ns = namespace(at=messages|length - 1, on=true) %}{% for m in messages[::-1] %}{% set index = (messages|length - 1) - loop.index0 %}{% if ns.on and m.role == 'user' %}{% set ns.on = false %}{% set ns.at = index %}{% endif %}{% if not ns.on and loop.index0 == 6 %}{% set ns.at = 1 %}{% endif %}{% endfor %}{% for m in messages %}{% if loop.index0 > ns.at %}AFTER{% endif %}{{ m.content }}{% endfor %}"#,
+    ),
+    (
+        "a backward scan: that wakes up at a tool",
+        MayRefuse,
+        r#"{% set ns = namespace(at=messages|length - 1, on=true) %}{% for m in messages[::-1] %}{% if ns.on and m.role == 'user' %}{% set ns.on = false %}{% set ns.at = 2 %}{% endif %}{% if m.tool_calls %}{% set ns.at = 0 %}{% endif %}{% endfor %}{% for m in messages %}{% if loop.index0 > ns.at %}AFTER{% endif %}{{ m.content }}{% endfor %}"#,
+    ),
+    (
+        "a backward scan: that ends with loop.last",
+        MayRefuse,
+        r#"{% set ns = namespace(at=messages|length - 1, on=true) %}{% for m in messages[::-1] %}{% if ns.on and m.role == 'user' %}{% set ns.on = false %}{% endif %}{% if loop.last %}{% set ns.at = 0 %}{% endif %}{% endfor %}{% for m in messages %}{% if loop.index0 > ns.at %}AFTER{% endif %}{{ m.content }}{% endfor %}"#,
+    ),
+    (
+        "a backward scan: with an else",
+        Grow,
+        r#"{% set ns = namespace(at=messages|length - 1, on=true) %}{% for m in messages[::-1] %}{% if ns.on and m.role == 'user' %}{% set ns.on = false %}{% set ns.at = messages|length - 1 - loop.index0 %}{% endif %}{% else %}NONE{% endfor %}{% for m in messages %}{% if loop.index0 > ns.at %}AFTER{% endif %}{{ m.content }}{% endfor %}"#,
+    ),
+    (
+        "a backward scan: that raises an error",
+        MayRefuse,
+        r#"{% set ns = namespace(at=messages|length - 1, on=true) %}{% for m in messages[::-1] %}{% set index = (messages|length - 1) - loop.index0 %}{% if ns.on and m.role == 'user' %}{% set ns.on = false %}{% set ns.at = index %}{% endif %}{% if m.content < 5 %}{% endif %}{% endfor %}{% for m in messages %}{% if loop.index0 > ns.at %}AFTER{% endif %}{{ m.content }}{% endfor %}"#,
+    ),
+    (
+        "a backward scan: that adds texts",
+        MayRefuse,
+        r#"{% set ns = namespace(at=messages|length - 1, on=true) %}{% for m in messages[::-1] %}{% set index = m.content + 1 %}{% if ns.on and m.role == 'user' %}{% set ns.on = false %}{% endif %}{% endfor %}{% for m in messages %}{% if loop.index0 > ns.at %}AFTER{% endif %}{{ m.content }}{% endfor %}"#,
+    ),
+    (
+        "a backward scan: whose loop is kept",
+        MayRefuse,
+        r#"{% set ns = namespace(at=0, on=true, l=none) %}{% for m in messages[::-1] %}{% if ns.on and m.role == 'user' %}{% set ns.on = false %}{% set ns.l = loop %}{% endif %}{% endfor %}{{ ns.l.index }}{% for m in messages %}{% if loop.index0 > ns.at %}AFTER{% endif %}{{ m.content }}{% endfor %}"#,
+    ),
+    (
+        "a backward scan: whose variable is kept",
+        MayRefuse,
+        r#"{% set ns = namespace(at=0, on=true) %}{% macro f() %}{{ index }}{% endmacro %}{% for m in messages[::-1] %}{% set index = loop.index0 %}{% if ns.on and m.role == 'user' %}{% set ns.on = false %}{% endif %}{% endfor %}{{ f() }}{% for m in messages %}{% if loop.index0 > ns.at %}AFTER{% endif %}{{ m.content }}{% endfor %}"#,
+    ),
+    (
+        "a backward scan: over every second",
+        MayRefuse,
+        r#"{% set ns = namespace(at=0, on=true) %}{% for m in messages[::-2] %}{% if ns.on and m.role == 'user' %}{% set ns.on = false %}{% set ns.at = loop.index0 %}{% endif %}{% endfor %}{% for m in messages %}{% if loop.index0 > ns.at %}AFTER{% endif %}{{ m.content }}{% endfor %}"#,
+    ),
+    (
+        "a backward scan: without the last",
+        MayRefuse,
+        r#"{% set ns = namespace(at=0, on=true) %}{% for m in messages[:-1][::-1] %}{% if ns.on and m.role == 'user' %}{% set ns.on = false %}{% set ns.at = messages|length - 2 - loop.index0 %}{% endif %}{% endfor %}{% for m in messages %}{% if loop.index0 > ns.at %}AFTER{% endif %}{{ m.content }}{% endfor %}"#,
+    ),
+    (
+        "a backward scan: in a filter",
+        MayRefuse,
+        r#"{% set ns = namespace(at=0, on=true) %}{% for m in messages|reverse %}{% if ns.on and m.role == 'user' %}{% set ns.on = false %}{% set ns.at = messages|length - 1 - loop.index0 %}{% endif %}{% endfor %}{% for m in messages %}{% if loop.index0 > ns.at %}AFTER{% endif %}{{ m.content }}{% endfor %}"#,
+    ),
+    (
+        "a backward scan: that breaks",
+        Grow,
+        r#"{% set ns = namespace(at=0) %}{% for m in messages[::-1] %}{% if m.role == 'user' %}{% set ns.at = messages|length - 1 - loop.index0 %}{% break %}{% endif %}{% endfor %}{% for m in messages %}{% if loop.index0 > ns.at %}AFTER{% endif %}{{ m.content }}{% endfor %}"#,
+    ),
 ];
 
 fn conversations() -> Vec<Conversation> {

@@ -25,7 +25,7 @@ pub struct Checkpoint {
     pub(crate) running: FrozenLoop,
     /// The slots that are read later, by number.
     pub(crate) slots: Vec<(u32, FrozenValue)>,
-    pub(crate) namespaces: Vec<Vec<(FrozenValue, FrozenValue)>>,
+    pub(crate) namespaces: Vec<Entries>,
     /// The lists, tuples and dicts that the template created, each after those in it.
     pub(crate) items: Vec<Items>,
     /// The numbers that may differ from those after the last stretch.
@@ -33,6 +33,9 @@ pub struct Checkpoint {
     /// The passes that built the strings in these values, each after the one around it.
     pub(crate) marks: Vec<FrozenMark>,
 }
+
+/// The entries of a dict or a namespace.
+type Entries = Vec<(FrozenValue, FrozenValue)>;
 
 impl Checkpoint {
     /// Returns the length of the output, in bytes, up to this point.
@@ -52,9 +55,8 @@ impl Checkpoint {
             let are_numbers = matches!((&one.1, &other.1), (FrozenValue::Int(_), FrozenValue::Int(_)));
             one.0 == other.0 && (are_numbers || one.1 == other.1)
         };
-        let are_like = |(one, other): (&Vec<(FrozenValue, FrozenValue)>, &Vec<(FrozenValue, FrozenValue)>)| {
-            one.len() == other.len() && one.iter().zip(other).all(is_like)
-        };
+        let are_like =
+            |(one, other): (&Entries, &Entries)| one.len() == other.len() && one.iter().zip(other).all(is_like);
         (self.pc, self.next, self.written) == (other.pc, other.next, other.written)
             && self.running == other.running
             && self.slots == other.slots
@@ -196,7 +198,7 @@ pub(crate) enum Items {
     List(Vec<FrozenValue>),
     Tuple(Vec<FrozenValue>),
     Group(Vec<FrozenValue>),
-    Dict(Vec<(FrozenValue, FrozenValue)>),
+    Dict(Entries),
 }
 
 #[derive(Debug, PartialEq)]

@@ -318,6 +318,15 @@ impl<'a> LoopState<'a> {
         }
     }
 
+    /// Reports whether the next item is taken from the iterator as it is.
+    pub(super) fn is_plain(&self) -> bool {
+        self.test.is_none() && self.after.is_none() && !self.is_testing
+    }
+
+    pub(super) fn iter(&self) -> &Iter<'a> {
+        &self.iter
+    }
+
     /// Returns the state to keep, or `None` if it depends on the end of the list.
     pub(super) fn kept(&self) -> Option<KeptState<'_, 'a>> {
         let first = match &self.items {

@@ -489,8 +489,14 @@ impl<'w, 'a> Vm<'w, 'a> {
                 }
                 Op::LoopBegin(site) => self.begin_loop(site)?,
                 Op::LoopNext(end) => {
-                    if self.recorder.is_some() && self.at_top() {
-                        return Ok(());
+                    if self.recorder.is_some() {
+                        if self.at_top() {
+                            return Ok(());
+                        }
+                        if self.is_idle() {
+                            self.pc = end as usize;
+                            continue;
+                        }
                     }
                     let Some(run) = self.loops.last_mut() else { continue };
                     // The common case: a loop over a list of the caller's.

@@ -1,6 +1,7 @@
 //! Keeping and taking up the state of the machine (see [`crate::growth`]).
 
 mod freeze;
+mod idle;
 pub(crate) mod live;
 mod recorder;
 mod thaw;
