@@ -30,7 +30,7 @@ use rolecall_conversation::Conversation;
 use rolecall_format::Format;
 
 use order::OrderState;
-use plan::{Extent, PlanState};
+use plan::{Extent, Plan, PlanState};
 use role::Speakers;
 use task::Task;
 use window::Window;
@@ -68,7 +68,7 @@ pub use trust::{ROLES, Trust};
 /// # Ok::<(), rolecall_render::Error>(())
 /// ```
 pub fn render(conversation: &Conversation, format: &Format, options: &Options) -> Result<Prompt, Error> {
-    let task = Task { frame: conversation, messages: Window::whole(&conversation.messages), format, options };
+    let task = &Task { frame: conversation, messages: Window::whole(&conversation.messages), format, options };
     let speakers = Speakers::new(task);
     render_messages(task, speakers, Extent::of_whole(task, speakers, false), None, &mut None)
 }
@@ -76,7 +76,7 @@ pub fn render(conversation: &Conversation, format: &Format, options: &Options) -
 /// Renders messages after those that lead to the state `earlier`. If the extent has settled
 /// messages, `later` becomes the state after them.
 fn render_messages(
-    task: Task<'_>,
+    task: &Task<'_>,
     speakers: Speakers<'_>,
     extent: Extent,
     earlier: Option<&State>,
@@ -84,11 +84,14 @@ fn render_messages(
 ) -> Result<Prompt, Error> {
     let chosen = options::choose(task.frame, task.format, task.options)?;
     let passed = order::check(task, speakers, earlier.map(|state| state.order), extent.settled)?;
-    let (plan, planned) = plan::plan_turns(task, &extent, speakers, &chosen, earlier.map(|state| &state.plan))?;
+    let mut plan = Plan::new(task);
+    plan::plan_turns(task, &extent, speakers, &chosen, earlier.map(|state| &state.plan), &mut plan)?;
+    let mut settled = extent.settled.zip(plan.settled.take());
+    let mark = settled.as_ref().map(|(message, (turns, _))| (*message, *turns));
     let mut written = None;
     let before = earlier.map(|state| &state.write);
-    let prompt = write::write_prompt(plan, task, &chosen, extent.settled, before, &mut written)?;
-    if let (Some(message), Some(plan), Some(write)) = (extent.settled, planned, written) {
+    let prompt = write::write_prompt(&mut plan, task, &chosen, mark, before, &mut written)?;
+    if let (Some((message, (_, plan))), Some(write)) = (settled.take(), written) {
         *later = Some(State { message, first: extent.first, order: passed, plan, write });
     }
     Ok(prompt)

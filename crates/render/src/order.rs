@@ -13,7 +13,7 @@ use crate::{Error, RuleMode};
 /// allow. Continues a check that earlier messages have passed. Returns its state before the message
 /// with the index `keep`, or at the end.
 pub(crate) fn check(
-    task: Task<'_>,
+    task: &Task<'_>,
     speakers: Speakers<'_>,
     passed: Option<OrderState>,
     keep: Option<usize>,
@@ -107,7 +107,7 @@ enum Previous {
 }
 
 impl OrderState {
-    fn new(task: Task<'_>, roles: Roles<'_>) -> OrderState {
+    fn new(task: &Task<'_>, roles: Roles<'_>) -> OrderState {
         OrderState {
             interprets: interprets(task, roles),
             seen_user: false,
@@ -127,7 +127,7 @@ struct Checker<'a> {
 
 impl Checker<'_> {
     /// Takes the messages of a range of indices.
-    fn take_all(&mut self, task: Task<'_>, messages: Range<usize>, speakers: Speakers<'_>) -> Result<(), Error> {
+    fn take_all(&mut self, task: &Task<'_>, messages: Range<usize>, speakers: Speakers<'_>) -> Result<(), Error> {
         let mode = task.options.rules;
         let (mut index, end) = (messages.start, messages.end);
         while index < end {
@@ -361,7 +361,7 @@ fn names(message: &Message) -> impl Iterator<Item = &str> {
 /// Reports whether nothing but the code interpreter can be called, in a family whose own fields
 /// then have only one possible value. This is the case if only the interpreter is offered, or if no
 /// tools are offered and the system text is the one that announces it.
-fn interprets(task: Task<'_>, roles: Roles<'_>) -> bool {
+fn interprets(task: &Task<'_>, roles: Roles<'_>) -> bool {
     if task.format.rules.interpreter_field.is_none() {
         return false;
     }

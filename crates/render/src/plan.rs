@@ -51,8 +51,32 @@ pub(crate) struct Plan<'a> {
     pub open: bool,
     /// Whether any turn of the prompt prints tools.
     pub prints_tools: bool,
-    /// The number of turns that belong to the settled messages, if any are.
-    pub settled: usize,
+    /// The number of turns that belong to the settled messages, and the state after them, if a
+    /// longer conversation can be planned from it.
+    pub settled: Option<(usize, PlanState)>,
+}
+
+impl<'a> Plan<'a> {
+    /// Creates a plan without turns.
+    pub fn new(task: &Task<'a>) -> Plan<'a> {
+        let tools = task.frame.tools.as_deref().unwrap_or_default();
+        Plan {
+            messages: task.messages,
+            tools,
+            asked: Vec::new(),
+            folded: None,
+            gap: None,
+            cut: None,
+            turns: Vec::with_capacity(task.messages.len() + 4),
+            dropped: Vec::new(),
+            interpreter: tools.contains(&Tool::CodeInterpreter),
+            readings: Vec::new(),
+            bytes: 0,
+            open: false,
+            prints_tools: false,
+            settled: None,
+        }
+    }
 }
 
 /// A layout with the content that fills it. A conversation has many turns and each is read once, so
@@ -147,16 +171,17 @@ impl Offer<'_> {
     }
 }
 
-/// Plans the turns of a conversation, or of the rest of one whose first messages have been planned.
-/// Returns the state after the settled messages, if a longer conversation can be planned from it.
+/// Adds to a plan the turns of a conversation, or of the rest of one whose first messages have been
+/// planned.
 pub(crate) fn plan_turns<'a>(
-    task: Task<'a>,
+    task: &Task<'a>,
     extent: &Extent,
     speakers: Speakers<'a>,
     chosen: &Chosen<'_>,
     planned: Option<&PlanState>,
-) -> Result<(Plan<'a>, Option<PlanState>), Error> {
-    let mut planner = Planner::new(task, speakers, chosen);
+    plan: &mut Plan<'a>,
+) -> Result<(), Error> {
+    let mut planner = Planner::new(task, speakers, chosen, plan);
     match planned {
         Some(state) => planner.resume(state),
         None => {
@@ -165,37 +190,35 @@ pub(crate) fn plan_turns<'a>(
                 if task.frame.continue_final_message {
                     planner.cut()?;
                 }
-                return Ok((planner.plan, None));
+                return Ok(());
             }
             planner.open(extent, chosen)?;
         }
     }
     planner.leave_out_unanswered(extent);
-    let mut state = None;
     if let Some(settled) = extent.settled {
         planner.add_messages(settled, extent.written)?;
-        planner.plan.settled = planner.plan.turns.len();
-        state = planner.state();
+        planner.plan.settled = planner.state().map(|state| (planner.plan.turns.len(), state));
     }
     planner.add_messages(extent.written, extent.written)?;
     planner.close()?;
     planner.plan.prints_tools = planner.prints_tools();
-    Ok((planner.plan, state))
+    Ok(())
 }
 
-struct Planner<'a> {
-    task: Task<'a>,
+struct Planner<'p, 'a> {
+    task: &'p Task<'a>,
     format: &'a Format,
     strict: bool,
     speakers: Speakers<'a>,
-    plan: Plan<'a>,
+    plan: &'p mut Plan<'a>,
     /// The index of the next message to plan.
     next: usize,
     round: usize,
     /// Whether a user message has been planned.
     user: bool,
     /// The calls so far, if the format tells the interpreter's results apart.
-    calls: Option<Calls<'a>>,
+    calls: Option<Box<Calls<'a>>>,
     /// The messages since the last answer, if only pairs are written.
     asked: Asked<'a>,
     /// Whether a message other than an answer has been seen, if only pairs are written.
@@ -223,31 +246,15 @@ struct Planner<'a> {
     raw_calls: bool,
 }
 
-impl<'a> Planner<'a> {
-    fn new(task: Task<'a>, speakers: Speakers<'a>, chosen: &Chosen<'_>) -> Planner<'a> {
-        let tools = task.frame.tools.as_deref().unwrap_or_default();
-        let functions = tools.iter().any(|tool| matches!(tool, Tool::Function { .. }));
+impl<'p, 'a> Planner<'p, 'a> {
+    fn new(task: &'p Task<'a>, speakers: Speakers<'a>, chosen: &Chosen<'_>, plan: &'p mut Plan<'a>) -> Planner<'p, 'a> {
+        let functions = plan.tools.iter().any(|tool| matches!(tool, Tool::Function { .. }));
         Planner {
             task,
             format: task.format,
             strict: task.options.rules == RuleMode::Enforce,
             speakers,
-            plan: Plan {
-                messages: task.messages,
-                tools,
-                asked: Vec::new(),
-                folded: None,
-                gap: None,
-                cut: None,
-                turns: Vec::with_capacity(task.messages.len() + 4),
-                dropped: Vec::new(),
-                interpreter: tools.contains(&Tool::CodeInterpreter),
-                readings: Vec::new(),
-                bytes: 0,
-                open: false,
-                prints_tools: false,
-                settled: 0,
-            },
+            plan,
             next: task.messages.start(),
             round: 0,
             user: false,
@@ -277,7 +284,7 @@ impl<'a> Planner<'a> {
         if self.format.rules.tools == ToolsPlace::BeforeSystem {
             self.add_tool_turns();
         }
-        self.add_systems(extent.first, chosen)?;
+        self.add_systems(extent, chosen)?;
         // If no system message came that the tool turns would follow, they go here.
         self.add_tool_turns();
         self.next = extent.first;

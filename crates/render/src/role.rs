@@ -68,7 +68,7 @@ pub(crate) struct Speakers<'f> {
 }
 
 impl<'f> Speakers<'f> {
-    pub fn new(task: Task<'f>) -> Speakers<'f> {
+    pub fn new(task: &Task<'f>) -> Speakers<'f> {
         let format = task.format;
         let by_place = task.options.rules == RuleMode::Reference && format.rules.roles == RolesRule::ByPlace;
         let roles = Roles::of_format(format);
@@ -109,7 +109,7 @@ impl<'f> Speakers<'f> {
     }
 
     /// Reports whether the prompt ends with a generation prompt.
-    pub fn generates(&self, task: Task<'_>) -> bool {
+    pub fn generates(&self, task: &Task<'_>) -> bool {
         // Training text does not open an answer that is missing.
         let rules = &self.format.rules;
         let learned = rules.learned || matches!(rules.turns, TurnsRule::Answered | TurnsRule::Paired);
@@ -119,7 +119,7 @@ impl<'f> Speakers<'f> {
     }
 
     /// Reports whether the prompt ends inside the last message, for the model to continue it.
-    pub fn stop_inside(&self, task: Task<'_>) -> bool {
+    pub fn stop_inside(&self, task: &Task<'_>) -> bool {
         let stays_open = self.format.rules.ending == EndingRule::Open
             && task.frame.add_generation_prompt.is_none()
             && self.end_with_assistant(task.messages);

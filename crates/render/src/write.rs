@@ -49,21 +49,22 @@ impl WriteState {
     }
 }
 
-/// Writes the turns of a plan after the text that `earlier` describes. If a number of messages is
-/// settled, `later` becomes the state after their turns.
+/// Writes the turns of a plan after the text that `earlier` describes. If messages and their turns
+/// are settled, given by where they end, `later` becomes the state after them.
 pub(crate) fn write_prompt(
-    plan: Plan<'_>,
-    task: Task<'_>,
+    plan: &mut Plan<'_>,
+    task: &Task<'_>,
     chosen: &Chosen<'_>,
-    settled: Option<usize>,
+    settled: Option<(usize, usize)>,
     earlier: Option<&WriteState>,
     later: &mut Option<WriteState>,
 ) -> Result<Prompt, Error> {
-    let (format, bos) = (task.format, task.options.bos);
+    let (format, bos, dropped) = (task.format, task.options.bos, std::mem::take(&mut plan.dropped));
+    let plan = &*plan;
     let nothing = WriteState::default();
     let written = earlier.unwrap_or(&nothing);
     let mut ids = written.ids.clone();
-    let renamed = Renamed::of(plan.messages, &format.rules.call_ids, &mut ids, settled);
+    let renamed = Renamed::of(plan.messages, &format.rules.call_ids, &mut ids, settled.map(|(messages, _)| messages));
     let mut writer = Writer {
         format,
         bos,
@@ -85,16 +86,16 @@ pub(crate) fn write_prompt(
     };
     let mut text = Text::with_capacity(plan.bytes + 16, plan.turns.len() * 6);
     let (all, mut next) = (plan.turns.len(), 0);
-    if let Some(message) = settled {
-        next = plan.settled.min(all);
-        if writer.turns(&plan, 0, next, &mut text).is_continue() {
+    if let Some((message, turns)) = settled {
+        next = turns.min(all);
+        if writer.turns(plan, 0, next, &mut text).is_continue() {
             let calls = writer.calls_before(message);
             *later =
                 Some(WriteState { bytes: written.bytes + text.len(), indentation: writer.indentation, calls, ids });
         }
     }
     // A turn that stops is the last one.
-    let _ = writer.turns(&plan, next, all, &mut text);
+    let _ = writer.turns(plan, next, all, &mut text);
     if let Some(error) = writer.refused {
         return Err(error);
     }
@@ -110,7 +111,7 @@ pub(crate) fn write_prompt(
         origins: writer.origins,
         controls: Arc::clone(&format.controls),
         generation,
-        dropped: plan.dropped,
+        dropped,
         calls_as_wanted: false,
         unusual: chosen.unusual(format),
         open: plan.open,

@@ -29,7 +29,7 @@ pub(super) fn render(
     format: &Format,
     options: &Options,
 ) -> Result<(Prompt, Option<FormatGrowth>), Error> {
-    let task = Task { frame: conversation, messages: Window::whole(&conversation.messages), format, options };
+    let task = &Task { frame: conversation, messages: Window::whole(&conversation.messages), format, options };
     let speakers = Speakers::new(task);
     let mut state = None;
     let prompt = render_messages(task, speakers, Extent::of_whole(task, speakers, true), None, &mut state)?;
@@ -46,7 +46,7 @@ pub(super) fn grow(
         return Err(NotGrown::OtherSpeaker);
     }
     let messages = growth.rest_of(longer)?;
-    let task = Task { frame: longer.frame, messages, format, options };
+    let task = &Task { frame: longer.frame, messages, format, options };
     let speakers = Speakers::restore(format, growth.speakers);
     growth.check(task, speakers)?;
     let extent = Extent::of_rest(task, speakers, growth.state.first);
@@ -62,7 +62,7 @@ pub(super) fn grow(
 }
 
 impl FormatGrowth {
-    fn after(task: Task<'_>, speakers: SpeakersState, state: State) -> FormatGrowth {
+    fn after(task: &Task<'_>, speakers: SpeakersState, state: State) -> FormatGrowth {
         let (controls, options) = (Arc::clone(&task.format.controls), task.options.clone());
         FormatGrowth { controls, options, speakers, count: task.messages.end(), state }
     }
@@ -88,7 +88,7 @@ impl FormatGrowth {
 
     /// Checks that the new messages change nothing that was written before the settled messages
     /// ended. Everything else that is written depends only on the messages before it.
-    fn check(&self, task: Task<'_>, speakers: Speakers<'_>) -> Result<(), NotGrown> {
+    fn check(&self, task: &Task<'_>, speakers: Speakers<'_>) -> Result<(), NotGrown> {
         let plan = &self.state.plan;
         let is_asked = task.format.rules.interpreter_field.is_some();
         for message in task.messages.between(self.count, task.messages.end()) {

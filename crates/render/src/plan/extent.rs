@@ -22,7 +22,7 @@ pub(crate) struct Extent {
 
 impl Extent {
     /// Determines the extent of a whole conversation, with its settled messages if it is to grow.
-    pub fn of_whole(task: Task<'_>, speakers: Speakers<'_>, grows: bool) -> Extent {
+    pub fn of_whole(task: &Task<'_>, speakers: Speakers<'_>, grows: bool) -> Extent {
         let is_system = |message: &Message| *speakers.roles.of(message) == Role::System;
         let mut leading = task.messages.iter().take_while(|message| is_system(message));
         let first = match speakers.are_by_place() {
@@ -40,18 +40,18 @@ impl Extent {
     }
 
     /// Determines the extent of a conversation whose first messages have been written.
-    pub fn of_rest(task: Task<'_>, speakers: Speakers<'_>, first: usize) -> Extent {
+    pub fn of_rest(task: &Task<'_>, speakers: Speakers<'_>, first: usize) -> Extent {
         let written = written(task, speakers, first);
         Extent { first, written, settled: Some(settled(task, speakers, written)) }
     }
 }
 
 /// Reports whether each answer is written together with everything that was asked before it.
-fn answers(task: Task<'_>) -> bool {
+fn answers(task: &Task<'_>) -> bool {
     task.format.rules.turns == TurnsRule::Answered
 }
 
-fn written(task: Task<'_>, speakers: Speakers<'_>, first: usize) -> usize {
+fn written(task: &Task<'_>, speakers: Speakers<'_>, first: usize) -> usize {
     let all = task.messages.end();
     if task.format.rules.turns != TurnsRule::Paired {
         return all;
@@ -63,7 +63,7 @@ fn written(task: Task<'_>, speakers: Speakers<'_>, first: usize) -> usize {
     all - last.take_while(|message| *speakers.roles.of(message) == Role::User).count()
 }
 
-fn settled(task: Task<'_>, speakers: Speakers<'_>, written: usize) -> usize {
+fn settled(task: &Task<'_>, speakers: Speakers<'_>, written: usize) -> usize {
     let (messages, start) = (task.messages, task.messages.start());
     let has = |slot| task.format.layout(slot).is_some();
     let mut at = written;

@@ -7,7 +7,7 @@ use super::{Extent, Planner, What, size_of_content};
 use crate::order::refuse_system;
 use crate::{Dropped, Error};
 
-impl<'a> Planner<'a> {
+impl<'a> Planner<'_, 'a> {
     /// Adds the turns of the messages up to one with this index, each in its place. Of all messages,
     /// those up to `written` are written.
     pub(super) fn add_in_order(&mut self, end: usize, written: usize) -> Result<(), Error> {

@@ -14,7 +14,7 @@ pub(super) struct Asked<'a> {
     users: Vec<usize>,
 }
 
-impl<'a> Planner<'a> {
+impl<'a> Planner<'_, 'a> {
     /// Writes each answer after everything that was asked since the previous answer: the user
     /// messages as one, and the last system message among them. Messages without a following
     /// answer, and answers before any other message, are left out and recorded.

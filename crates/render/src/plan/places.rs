@@ -7,7 +7,7 @@ use rolecall_format::{Codec, Field, Layout, Op, Slot};
 use super::Planner;
 use crate::{Dropped, Error};
 
-impl<'a> Planner<'a> {
+impl<'a> Planner<'_, 'a> {
     pub(super) fn check_message(&mut self, slot: Slot, index: usize, message: &'a Message) -> Result<(), Error> {
         match self.format.layout(slot) {
             Some(layout) => self.check_layout(layout, Field::Content, index, message),

@@ -7,7 +7,7 @@ use rolecall_format::{ControlId, Op, Slot};
 use super::{Planner, What};
 use crate::Error;
 
-impl<'a> Planner<'a> {
+impl<'a> Planner<'_, 'a> {
     /// Adds a message whose content is raw model output with several turns. Each becomes a separate
     /// turn.
     pub(super) fn raw_output(&mut self, index: usize, message: &'a Message) -> Result<(), Error> {

@@ -28,7 +28,7 @@ pub(crate) struct PlanState {
     pub replaces_next: bool,
 }
 
-impl Planner<'_> {
+impl Planner<'_, '_> {
     /// Returns the state from which a longer conversation can be planned, or `None` if later
     /// messages change a turn that has been planned.
     pub(super) fn state(&self) -> Option<PlanState> {
@@ -60,12 +60,11 @@ impl Planner<'_> {
         self.replaced = state.replaced;
         self.replaces = state.replaces_next || state.replaced.is_some();
         self.says_interpreter = state.says_interpreter;
-        self.calls = state.calls.as_deref().map(Calls::resume);
+        self.calls = state.calls.as_deref().map(|calls| Box::new(Calls::resume(calls)));
         self.begun = state.begun;
         self.announced = state.announced;
         self.printed = state.printed;
         self.adds_for_lack = state.adds_for_lack;
-        self.offered = true;
     }
 
     /// Reports whether a turn announces the code interpreter.

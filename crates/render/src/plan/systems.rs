@@ -3,7 +3,7 @@
 use rolecall_conversation::{Message, Place, Role};
 use rolecall_format::{Field, Slot, SystemRule, SystemWhen, SystemWithTools, ToolsPlace};
 
-use super::{Planner, SystemText, What};
+use super::{Extent, Planner, SystemText, What};
 use crate::options::Chosen;
 use crate::role::is_blank;
 use crate::{Dropped, Error};
@@ -20,10 +20,11 @@ struct Added<'a> {
     says_interpreter: bool,
 }
 
-impl<'a> Planner<'a> {
-    /// Adds the system messages that open the conversation, which are those before `first`, and
-    /// those that the format adds.
-    pub(super) fn add_systems(&mut self, first: usize, chosen: &Chosen<'_>) -> Result<(), Error> {
+impl<'a> Planner<'_, 'a> {
+    /// Adds the system messages that open the conversation, which are those before the first
+    /// message of the extent, and those that the format adds.
+    pub(super) fn add_systems(&mut self, extent: &Extent, chosen: &Chosen<'_>) -> Result<(), Error> {
+        let first = extent.first;
         let messages = self.task.messages;
         let (format, roles) = (self.format, self.speakers.roles);
         let is_system = |message: &Message| *roles.of(message) == Role::System;
@@ -40,7 +41,7 @@ impl<'a> Planner<'a> {
             self.note_fields(index, message, |_| false, why);
         }
         let added = self.added(opened, none, chosen);
-        self.adds_for_lack = none && added != self.added(opened, false, chosen);
+        self.adds_for_lack = extent.settled.is_some() && none && added != self.added(opened, false, chosen);
         self.says_interpreter = added.says_interpreter;
         if let Some((at, bytes)) = added.option {
             self.turn(Slot::SystemFirst, Slot::System, What::Chosen(at), bytes);

@@ -8,7 +8,7 @@ use super::{Planner, What};
 use crate::Error;
 use crate::options::Chosen;
 
-impl<'a> Planner<'a> {
+impl<'a> Planner<'_, 'a> {
     /// Plans a prompt that is one user message's text, if the option `capability` asks for it.
     /// Returns whether it did.
     pub(super) fn add_text_alone(&mut self, chosen: &Chosen<'_>) -> Result<bool, Error> {
