@@ -142,7 +142,7 @@ impl<'a> Vm<'_, 'a> {
 
     /// Returns a number in a namespace, if all that the next steps do is to compare it with another.
     #[cold]
-    pub(super) fn compared_number(&self, id: u32, name: &str) -> Option<i64> {
+    fn compared_number(&self, id: u32, name: &str) -> Option<i64> {
         let compares = |at: usize| match self.program.ops.get(at)? {
             Op::Compare(op) | Op::CompareStack(op) => Some(*op),
             _ => None,
@@ -162,6 +162,24 @@ impl<'a> Vm<'_, 'a> {
             _ => return None,
         };
         self.world.compared(id, name, compares(self.pc + 1)?, right)
+    }
+
+    /// Replaces the top value with one of its attributes.
+    pub(super) fn push_attribute(&mut self, name: u32) -> Res<()> {
+        let (value, name) = (self.pop(), self.program.name(name));
+        if self.world.volatiles().are_some()
+            && let Value::Namespace(id) = value
+            && let Some(number) = self.compared_number(id, name)
+        {
+            self.stack.push_int(number);
+            return Ok(());
+        }
+        if let Some(state) = with_test(&value) {
+            self.look_for(&state, name)?;
+        }
+        let found = subscript::attribute(self.world, &value, name)?;
+        self.stack.push(found);
+        Ok(())
     }
 
     /// Evaluates Python's `bool()` for a field that is not one of a caller's dict.

@@ -6,13 +6,14 @@ use std::rc::Rc;
 
 use super::look::with_test;
 use super::{SharedLoop, Vm, World};
+use crate::compile::program::Op;
 use crate::error::{Fault, Res};
 use crate::growth::FrozenState;
-use crate::input::InputNode;
+use crate::input::{InputNode, InputValue};
 use crate::parser::ast::NameId;
 use crate::parser::known;
 use crate::value::Value;
-use crate::value::iter::Iter;
+use crate::value::iter::{Iter, check_loop};
 
 /// A running loop.
 pub(super) struct LoopRun<'a> {
@@ -416,6 +417,58 @@ impl<'a> Vm<'_, 'a> {
         self.loops.push(LoopRun { source, passes: 0, has_passed: false, is_new: true });
         world.begin_passes(site.at);
         Ok(())
+    }
+
+    /// Begins the next pass of the running loop with its item, or ends the loop. Returns true if
+    /// nothing else is to be rendered.
+    #[inline(always)]
+    pub(super) fn next_pass(&mut self, end: u32) -> Res<bool> {
+        let world = self.world;
+        if self.recorder.is_some() {
+            if self.at_top() {
+                return Ok(true);
+            }
+            if self.is_idle() {
+                self.pc = end as usize;
+                return Ok(false);
+            }
+        }
+        let Some(run) = self.loops.last_mut() else { return Ok(false) };
+        // The common case: a loop over a list of the caller's.
+        let found = match &mut run.source {
+            Source::Plain(Iter::InputList(items)) => items.take_first(world),
+            Source::Shared(state) => state.borrow_mut().take_input(world),
+            Source::Plain(_) => None,
+        };
+        if let Some(InputNode { node, value: InputValue::Dict, tag }) = found {
+            world.begin_pass(Some(tag), run.passes);
+            run.passes += 1;
+            check_loop(world, run.passes)?;
+            match self.program.ops.get(self.pc) {
+                Some(Op::Store(slot)) => {
+                    self.slots[*slot as usize] = Value::InputDict(node, tag);
+                    self.pc += 1;
+                }
+                _ => self.stack.push_input_dict(node, tag),
+            }
+            return Ok(false);
+        }
+        let next = match (found, &mut run.source) {
+            (Some(found), _) => Some(Value::of_node(world, found)?),
+            (None, Source::Plain(iter)) => iter.next(world)?,
+            (None, Source::Shared(state)) => state.borrow_mut().take(world)?,
+        };
+        match next {
+            Some(item) => {
+                world.begin_pass(item.tag(), run.passes);
+                run.passes += 1;
+                check_loop(world, run.passes)?;
+                self.stack.push(item);
+            }
+            None if self.recorder.is_some() && self.at_end(end) => return Ok(true),
+            None => self.pc = end as usize,
+        }
+        Ok(false)
     }
 
     /// Ends the loop and reports whether a pass was completed.

@@ -19,7 +19,7 @@ use crate::input::{InputNode, InputValue};
 use crate::value::builder::{Builder, Pieces};
 use crate::value::compare::{compare, contains};
 use crate::value::dict::Dict;
-use crate::value::iter::{Iter, check_loop, collect};
+use crate::value::iter::collect;
 use crate::value::operate::{self, binary};
 use crate::value::text::Str;
 use crate::value::{Absence, Value, number, subscript};
@@ -114,21 +114,7 @@ impl<'w, 'a> Vm<'w, 'a> {
                     Value::Missing => {}
                     value => self.slots[slot as usize] = value,
                 },
-                Op::Attribute(name) => {
-                    let value = self.pop();
-                    if world.volatiles().are_some()
-                        && let Value::Namespace(id) = value
-                        && let Some(number) = self.compared_number(id, self.program.name(name))
-                    {
-                        self.stack.push_int(number);
-                        continue;
-                    }
-                    if let Some(state) = with_test(&value) {
-                        self.look_for(&state, self.program.name(name))?;
-                    }
-                    let found = subscript::attribute(world, &value, self.program.name(name))?;
-                    self.stack.push(found);
-                }
+                Op::Attribute(name) => self.push_attribute(name)?,
                 Op::Field(field) => self.push_field(field)?,
                 Op::Item => {
                     let key = self.pop();
@@ -489,53 +475,8 @@ impl<'w, 'a> Vm<'w, 'a> {
                 }
                 Op::LoopBegin(site) => self.begin_loop(site)?,
                 Op::LoopNext(end) => {
-                    if self.recorder.is_some() {
-                        if self.at_top() {
-                            return Ok(());
-                        }
-                        if self.is_idle() {
-                            self.pc = end as usize;
-                            continue;
-                        }
-                    }
-                    let Some(run) = self.loops.last_mut() else { continue };
-                    // The common case: a loop over a list of the caller's.
-                    let found = match &mut run.source {
-                        Source::Plain(Iter::InputList(items)) => items.take_first(world),
-                        Source::Shared(state) => state.borrow_mut().take_input(world),
-                        Source::Plain(_) => None,
-                    };
-                    if let Some(InputNode { node, value: InputValue::Dict, tag }) = found {
-                        world.begin_pass(Some(tag), run.passes);
-                        run.passes += 1;
-                        check_loop(world, run.passes)?;
-                        match ops.get(self.pc) {
-                            Some(Op::Store(slot)) => {
-                                self.slots[*slot as usize] = Value::InputDict(node, tag);
-                                self.pc += 1;
-                            }
-                            _ => self.stack.push_input_dict(node, tag),
-                        }
-                        continue;
-                    }
-                    let next = match (found, &mut run.source) {
-                        (Some(found), _) => Some(Value::of_node(world, found)?),
-                        (None, Source::Plain(iter)) => iter.next(world)?,
-                        (None, Source::Shared(state)) => state.borrow_mut().take(world)?,
-                    };
-                    match next {
-                        Some(item) => {
-                            world.begin_pass(item.tag(), run.passes);
-                            run.passes += 1;
-                            check_loop(world, run.passes)?;
-                            self.stack.push(item);
-                        }
-                        None => {
-                            if self.recorder.is_some() && self.at_end(end) {
-                                return Ok(());
-                            }
-                            self.pc = end as usize;
-                        }
+                    if self.next_pass(end)? {
+                        return Ok(());
                     }
                 }
                 Op::LoopPassed => {
