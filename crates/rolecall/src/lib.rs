@@ -114,6 +114,11 @@ struct Readme;
 #[doc = include_str!("../../../docs/training.md")]
 struct Training;
 
+/// Compiles the example in the page on sessions.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/sessions.md")]
+struct Sessions;
+
 pub mod answer;
 mod damage;
 pub mod dataset;

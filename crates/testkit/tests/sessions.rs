@@ -1,85 +1,19 @@
 //! Sessions: what a rollout weighs, how a session differs from the stock rendering, truncation, and
-//! saving and restoring.
+//! imported conversations.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
+mod session_common;
+
 use std::sync::Arc;
 
-use rolecall::conversation::{Conversation, Message, Role, json};
+use rolecall::Model;
+use rolecall::conversation::{Message, Role};
 use rolecall::loss::{LossPolicy, LossTurns, RoleLoss};
 use rolecall::session::{Author, Finish, GapPart, Keep, OnRewrite, Part, Seams, Session};
 use rolecall::template::ModelTemplates;
-use rolecall::{Model, Request};
 use rolecall_testkit::Toy;
-
-/// A template like many: reasoning is written only after the last user message.
-const THINKS: &str = "\
-{%- set ns = namespace(last=0) %}{% for m in messages %}{% if m.role == 'user' %}{% set ns.last = loop.index0 %}{% endif %}{% endfor %}
-{%- for m in messages -%}
-<|im_start|>{{ m.role }}
-{% if m.role == 'assistant' and m.reasoning_content and loop.index0 > ns.last %}<think>
-{{ m.reasoning_content }}
-</think>
-
-{% endif %}{{ m.content }}<|im_end|>
-{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
-{% endif %}";
-
-fn toy() -> Toy {
-    let registry = rolecall::format::registry();
-    Toy::of(registry.get("chatml").unwrap()).with("<think>").with("</think>").with("<|end|>")
-}
-
-fn model(source: &str) -> Model {
-    let mut templates = ModelTemplates::from_json(&source.into()).unwrap();
-    templates.set_token("eos_token", "<|im_end|>".into());
-    Model::builder().templates(templates).loaded_tokenizer(Arc::new(toy())).open().unwrap()
-}
-
-fn request(messages: &str) -> Request {
-    Request::from_text(&format!("{{\"messages\": {messages}}}")).unwrap()
-}
-
-/// Begins a session without messages.
-fn empty(model: &Model) -> Session {
-    let mut request = request(r#"[{"role": "user", "content": ""}]"#);
-    request.conversation.messages.clear();
-    model.session(request).unwrap()
-}
-
-fn messages(text: &str) -> Vec<Message> {
-    Conversation::from_json(json::parse(&format!("{{\"messages\": {text}}}")).unwrap()).unwrap().messages
-}
-
-/// Returns the ids of a text in which markers are control tokens.
-fn ids(text: &str) -> Vec<u32> {
-    let toy = toy();
-    let mut ids = Vec::new();
-    let mut rest = text;
-    while !rest.is_empty() {
-        let markers = ["<|im_start|>", "<|im_end|>", "<think>", "</think>", "<|end|>"];
-        match markers.into_iter().find(|marker| rest.starts_with(marker)) {
-            Some(marker) => {
-                ids.push(rolecall::tokenizer::Tokenizer::token_id(&toy, marker).unwrap());
-                rest = &rest[marker.len()..];
-            }
-            None => {
-                ids.push(Toy::BYTES + u32::from(rest.as_bytes()[0]));
-                rest = &rest[1..];
-            }
-        }
-    }
-    ids
-}
-
-/// Says what the user says, and takes the reply.
-fn turn(session: &mut Session, user: &str, reply: &str, finish: Finish) {
-    let new = [Message::user(user)];
-    let plan = session.plan(&new).unwrap();
-    session.append(plan, OnRewrite::Keep).unwrap();
-    session.open().unwrap();
-    session.accept(&ids(reply), finish).unwrap();
-}
+use session_common::{PLAIN, THINKS, contents, empty, ids, long, messages, model, request, text, turn};
 
 /// Returns the text with weight, in brackets where the weight is not 1.
 fn weighed(session: &Session, policy: &LossPolicy) -> String {
@@ -240,31 +174,6 @@ fn the_same_text_with_other_ids_is_told_apart() {
     let [gap] = found.gaps.as_slice() else { panic!("{found:?}") };
     assert_eq!((gap.code(), gap.session.as_str(), gap.stock.as_str()), ("ids", "nn", "nn"));
     assert_eq!((gap.id, gap.ids, gap.stock_ids), (5, 2, 1));
-}
-
-/// A model whose template writes everything in the same way, whatever follows.
-const PLAIN: &str = "\
-{%- for m in messages -%}
-<|im_start|>{{ m.role }}
-{{ m.content }}<|im_end|>
-{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
-{% endif %}";
-
-/// Returns a session with a system message and turns `u0 a0 u1 a1 ..`.
-fn long(model: &Model, turns: usize) -> Session {
-    let mut session = model.session(request(r#"[{"role": "system", "content": "S"}]"#)).unwrap();
-    for at in 0..turns {
-        turn(&mut session, &format!("u{at}"), &format!("a{at}<|im_end|>"), Finish::Stop);
-    }
-    session
-}
-
-fn text(session: &Session) -> String {
-    String::from_utf8(session.bytes()).unwrap()
-}
-
-fn contents(session: &Session) -> Vec<String> {
-    session.messages().iter().map(|message| message.text().unwrap_or_default()).collect()
 }
 
 #[test]
@@ -432,7 +341,7 @@ fn an_imported_conversation_goes_on_and_is_truncated() {
     assert_eq!(session.messages().len(), 6);
     let rendered = "<|im_start|>system\nS<|im_end|>\n<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\nb<|im_end|>\n\
         <|im_start|>user\nc<|im_end|>\n<|im_start|>assistant\nd<|im_end|>";
-    assert_eq!(self::text(&session), rendered);
+    assert_eq!(session_common::text(&session), rendered);
     assert_eq!(weighed(&session, &LossPolicy::assistant()), "b<|im_end|>d<|im_end|>");
     session.open().unwrap();
     session.accept(&ids("f<|im_end|>"), Finish::Stop).unwrap();

@@ -37,6 +37,8 @@ pub(super) struct Loaded {
     /// The templates in the tokenizer's folder. Formats do not know them, but their control tokens
     /// are protected as well.
     pub beside: ModelTemplates,
+    /// The digest of the tokenizer's content, once determined.
+    pub digest: OnceLock<String>,
     bound: RwLock<HashMap<(Bound, AddSpecial, Protect), Arc<Encoder>>>,
 }
 
@@ -63,7 +65,8 @@ impl Encoders {
     pub fn of(tokenizer: Arc<dyn Tokenizer>) -> Encoders {
         let decoder = Arc::new(Decoder::new(Arc::clone(&tokenizer)));
         let beside = ModelTemplates::default();
-        let loaded = Loaded { file: None, tokenizer, decoder, beside, bound: RwLock::default() };
+        let loaded =
+            Loaded { file: None, tokenizer, decoder, beside, digest: OnceLock::new(), bound: RwLock::default() };
         Encoders { loaded: OnceLock::from(loaded), ..Encoders::default() }
     }
 
@@ -122,6 +125,6 @@ impl Loaded {
         let tokenizer: Arc<dyn Tokenizer> = Arc::from(tokenizer);
         let decoder = Arc::new(Decoder::new(Arc::clone(&tokenizer)));
         let beside = template::beside(&file).map_err(Error::File)?;
-        Ok(Loaded { file: Some(file), tokenizer, decoder, beside, bound: RwLock::default() })
+        Ok(Loaded { file: Some(file), tokenizer, decoder, beside, digest: OnceLock::new(), bound: RwLock::default() })
     }
 }

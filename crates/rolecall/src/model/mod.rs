@@ -14,6 +14,7 @@ mod encoders;
 mod ends;
 mod error;
 pub(crate) mod explain;
+pub(crate) mod fingerprint;
 pub(crate) mod loss;
 mod prompt;
 mod replies;

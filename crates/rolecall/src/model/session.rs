@@ -1,6 +1,6 @@
 //! What a session needs of its model.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rolecall_conversation::Conversation;
 use rolecall_encode::{Decoder, Encoder};
@@ -11,10 +11,11 @@ use rolecall_render::growth::{Grown, Growth, Longer, NotGrown};
 use rolecall_render::jinja::Spot;
 use rolecall_render::stability::Speaker as Renders;
 use rolecall_render::{
-    CallForm, DateTime, FinalStop, LossPolicy, Options, Prompt, TemplateOptions, Written, loss_by_format,
+    CallForm, ChatTemplate, DateTime, FinalStop, LossPolicy, Options, Prompt, TemplateOptions, Written, loss_by_format,
     loss_by_template,
 };
 
+use super::fingerprint::Fingerprint;
 use super::prompt::{Speaker, offered_tools};
 use super::templates::{Chosen, Templates, refused};
 use super::{Model, Purpose};
@@ -37,6 +38,9 @@ pub(crate) struct Setup {
     read: Vec<String>,
     /// The marker that closes reasoning.
     pub reasoning_end: Option<String>,
+    /// The settings on which the ids depend, as text.
+    pub switches: String,
+    pub fingerprint: OnceLock<Fingerprint>,
     speaker: Speaker,
     options: Opened,
     reply: Arc<Reply>,
@@ -108,6 +112,8 @@ impl Setup {
             final_stop,
             read: layout_texts(&layouts),
             reasoning_end,
+            switches: format!("{:?}", (settings.bos, settings.rules, &settings.options, settings.protect)),
+            fingerprint: OnceLock::new(),
             speaker,
             options,
             reply,
@@ -147,6 +153,27 @@ impl Setup {
     /// Returns the place in the template that writes a byte of a conversation's prompt.
     pub fn spot_at(&self, conversation: &Conversation, byte: usize) -> Option<Spot> {
         self.renders().ok()?.spot_at(conversation, byte)
+    }
+
+    /// Returns the chat template that renders the session.
+    pub fn template(&self) -> Option<&ChatTemplate> {
+        match &self.speaker {
+            Speaker::Template(chosen) => Some(&chosen.template),
+            Speaker::Format { .. } => None,
+        }
+    }
+
+    /// Returns the format that renders the session.
+    pub fn format(&self) -> Option<&Format> {
+        self.model.format_of(&self.speaker)
+    }
+
+    /// Returns the time that the chat template sees.
+    pub fn clock(&self) -> Option<DateTime> {
+        match &self.options {
+            Opened::Template(options) => options.now,
+            Opened::Format(_) => None,
+        }
     }
 
     /// Returns the text of a prompt that the model itself would write.

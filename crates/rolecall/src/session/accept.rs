@@ -71,6 +71,7 @@ impl Session {
             is_unfinished: stop.is_none() && (finish != Finish::Stop || in_reasoning || cut.is_some()),
             in_reasoning,
             notes,
+            finish,
             text: run.bytes[..text_end].to_vec(),
             stop_text: stop.map(|at| run.bytes[run.text_of(at)].to_vec()).unwrap_or_default(),
             after: stop.map(|at| ids[at + 1..].to_vec()).unwrap_or_default(),

@@ -11,7 +11,8 @@
 //! replies; `rewrite` replaces what a template rewrites; `label` says who wrote an id; `notes` keeps
 //! what the caller was told. `rollout` makes a sample for a trainer; `difference` compares a session
 //! with the stock rendering, by the pieces that `align` finds; `import` begins with replies that
-//! nobody sampled here; `truncate` removes turns. Start reading at [`Session::open`].
+//! nobody sampled here; `truncate` removes turns; `save` writes and
+//! restores sessions. Start reading at [`Session::open`].
 
 mod accept;
 mod align;
@@ -27,6 +28,7 @@ mod plan;
 mod reply;
 mod rewrite;
 mod rollout;
+mod save;
 mod segment;
 mod stock;
 mod truncate;

@@ -22,6 +22,15 @@ pub enum Finish {
 }
 
 impl Finish {
+    /// Returns the name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Finish::Stop => "stop",
+            Finish::Length => "length",
+            Finish::Abort => "abort",
+        }
+    }
+
     pub(super) fn as_stop(self) -> Stop {
         match self {
             Finish::Stop => Stop::End,
@@ -49,6 +58,8 @@ pub struct Reply {
     pub in_reasoning: bool,
     /// What the caller should know.
     pub notes: Vec<SessionNote>,
+    /// Why the engine ended it.
+    pub(super) finish: Finish,
     /// The text of the ids before the stop token.
     pub(super) text: Vec<u8>,
     /// The text of the stop token.

@@ -18,7 +18,8 @@ impl Session {
         let (keep, from) = self.boundary_before(byte);
         let mut stock = Arc::clone(&plan.next.stock);
         let mut until = plan.next.from(self.reply.as_deref());
-        if stock.start > from {
+        // What is sent then cannot be rendered again without the pending messages.
+        if stock.start > 0 {
             let whole = self.whole(&pending)?;
             stock = Arc::new(whole);
         }

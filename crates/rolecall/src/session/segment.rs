@@ -15,6 +15,8 @@ pub enum Author {
 }
 
 impl Author {
+    pub(super) const ALL: [Author; 4] = [Author::Template, Author::Caller, Author::Sampled, Author::Closing];
+
     /// Returns the author's name in JSON.
     pub fn name(self) -> &'static str {
         match self {
@@ -51,6 +53,18 @@ pub enum Part {
 }
 
 impl Part {
+    pub(super) const ALL: [Part; 9] = [
+        Part::Frame,
+        Part::Content,
+        Part::Reasoning,
+        Part::Calls,
+        Part::Field,
+        Part::Tools,
+        Part::Documents,
+        Part::Stop,
+        Part::AfterStop,
+    ];
+
     /// Returns the part's name in JSON.
     pub fn name(self) -> &'static str {
         match self {

@@ -1,0 +1,84 @@
+//! Saving and restoring sessions.
+//!
+//! `write` turns a session into JSON, `read` checks it and turns it back, and `notes` has the form
+//! of each note; `fields` reads typed fields. Start reading at [`Session::save`].
+
+mod fields;
+mod notes;
+mod read;
+mod write;
+
+use rolecall_conversation::Json;
+use rolecall_conversation::json::{self, Layout, Object};
+
+use super::{Session, SessionError};
+use crate::model::fingerprint::digest;
+use crate::{Error, Model};
+
+/// The version of the saved form.
+const VERSION: i64 = 1;
+
+impl Session {
+    /// Returns the session as JSON text.
+    ///
+    /// It holds the ids, who wrote them, the messages and branches, and everything that the next
+    /// operation needs. It names the model by digests of what the ids depend on: the chat template
+    /// with its special tokens or the format, the tokenizer, the settings and the stop tokens.
+    /// Tools, documents, switches and the clock are in it as they are.
+    ///
+    /// ```
+    /// use rolecall::template::ModelTemplates;
+    /// use rolecall::tokenizer::HuggingFace;
+    /// use rolecall::{Model, Request};
+    /// let json = br#"{"added_tokens": [], "model": {"type": "BPE",
+    ///     "vocab": {"a": 0, "b": 1, "|": 2, ">": 3}, "merges": []}}"#;
+    /// let source = "{% for m in messages %}>{{ m.content }}|{% endfor %}{% if add_generation_prompt %}>{% endif %}";
+    /// let templates = ModelTemplates::from_json(&source.into())?;
+    /// let tokenizer = std::sync::Arc::new(HuggingFace::from_bytes(json, None)?);
+    /// let model = Model::builder().templates(templates).loaded_tokenizer(tokenizer).open()?;
+    /// let request = Request::from_text(r#"{"messages": [{"role": "user", "content": "a"}]}"#)?;
+    /// let mut session = model.session(request)?;
+    /// session.open()?;
+    /// let restored = model.restore_session(&session.save()?)?;
+    /// assert_eq!((restored.ids(), restored.is_open()), (vec![3, 0, 2, 3], true));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn save(&self) -> Result<String, Error> {
+        let mut saved = self.written()?;
+        let sum = digest(&compact(&saved));
+        saved.insert("checksum", Json::from(sum));
+        Ok(compact(&saved))
+    }
+}
+
+impl Model {
+    /// Restores a session that [`Session::save`] returned.
+    ///
+    /// The model must be the one of the session: another chat template, format, tokenizer, other
+    /// settings or another clock are refused. Damaged text is refused too. The last rendering is
+    /// not saved but made again, so the first operation may prove its result by rendering the whole
+    /// conversation. Otherwise everything goes on as before.
+    pub fn restore_session(&self, saved: &str) -> Result<Session, Error> {
+        let value = json::parse_unique(saved).map_err(|error| damaged("", &error.to_string()))?;
+        let Json::Object(mut object) = value else { return Err(damaged("", "expected an object")) };
+        match object.get("version").map(|version| json::write(version, &Layout::compact())) {
+            Some(version) if version == VERSION.to_string() => {}
+            Some(found) => return Err(SessionError::OtherVersion { found }.into()),
+            None => return Err(damaged("version", "it is missing")),
+        }
+        let sum = object.remove("checksum");
+        if sum.as_ref().and_then(Json::as_str) != Some(digest(&compact(&object)).as_str()) {
+            return Err(damaged("checksum", "the content has another one"));
+        }
+        Session::read(self, &object)
+    }
+}
+
+fn compact(object: &Object) -> String {
+    json::write(&Json::Object(object.clone()), &Layout::compact())
+}
+
+fn damaged(place: &str, why: &str) -> Error {
+    let why = if place.is_empty() { why.to_owned() } else { format!("`{place}`: {why}") };
+    SessionError::Damaged { why }.into()
+}

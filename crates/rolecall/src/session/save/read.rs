@@ -1,0 +1,292 @@
+//! A session from JSON, with everything checked.
+
+use std::sync::Arc;
+
+use rolecall_conversation::json::Object;
+use rolecall_conversation::{Conversation, Json, Message, object};
+use rolecall_encode::Decoder;
+use rolecall_openai::Request;
+use rolecall_render::DateTime;
+
+use super::fields::{Fields, as_number};
+use super::{damaged, notes};
+use crate::model::Settings;
+use crate::model::fingerprint::digest;
+use crate::model::session::Setup;
+use crate::session::line::{Line, Run};
+use crate::session::notes::Notes;
+use crate::session::stock::Stock;
+use crate::session::{Author, Finish, Part, Reply, Seams, Segment, Session, SessionError};
+use crate::{Error, Model};
+
+impl Session {
+    pub(super) fn read(model: &Model, object: &Object) -> Result<Session, Error> {
+        let saved = Fields::new(object, "");
+        let clock = saved.optional("clock").map(clock).transpose()?;
+        let request = request(&saved.object("request")?)?;
+        let setup = setup(model, request, clock)?;
+        let bound = saved.object("model")?;
+        if let Some(part) = setup.fingerprint()?.difference(bound.object_of()) {
+            return Err(SessionError::OtherModel { part }.into());
+        }
+        let mut session = Session::empty(Arc::new(setup));
+        session.seams = match saved.text("seams")? {
+            "live" => Seams::Live,
+            "whole" => Seams::Whole,
+            _ => return Err(damaged("seams", "unknown word")),
+        };
+        let mut runs = Vec::new();
+        for run in saved.objects("runs")? {
+            runs.push(read_run(&run, &session.setup)?);
+        }
+        session.pending = messages(&saved, "pending")?;
+        check_runs(&runs)?;
+        for branch in saved.objects("branches")? {
+            let shared = branch.number("shared")?;
+            let shared = runs.get(..shared).ok_or_else(|| damaged("shared", "there are fewer runs"))?;
+            let mut own = shared.to_vec();
+            for run in branch.objects("runs")? {
+                own.push(read_run(&run, &session.setup)?);
+            }
+            check_runs(&own)?;
+            session.branches.push(line_of(own));
+        }
+        let mut list = Notes::default();
+        for note in saved.objects("notes")? {
+            let (at, note) = notes::read(&note)?;
+            list.push(at, note);
+        }
+        session.notes = list;
+        let is_open = saved.flag("is_open")?;
+        let reply = saved.optional_object("reply")?;
+        let tail = match &reply {
+            Some(_) => {
+                let at = runs.iter().rposition(|run| run.reply.is_some());
+                runs.split_off(at.ok_or_else(|| damaged("reply", "there is no run of it"))?)
+            }
+            None => Vec::new(),
+        };
+        session.line = line_of(runs);
+        if let Some(sent) = saved.optional_object("sent")? {
+            session.sent = Some(Arc::new(session.read_sent(&sent, &tail)?));
+        } else if is_open || reply.is_some() || session.line.len() > 0 {
+            return Err(damaged("sent", "it is missing"));
+        }
+        match reply {
+            Some(_) if is_open => return Err(damaged("reply", "a reply is awaited")),
+            Some(reply) => session.read_reply(&reply, tail)?,
+            None => session.is_open = is_open,
+        }
+        let all = session.messages();
+        let head = saved.number("head")?;
+        session.head = all.get(..head).ok_or_else(|| damaged("head", "there are fewer messages"))?.into();
+        if saved.flag("is_planned")? {
+            let pending = session.pending.clone();
+            let next = session.next(&pending);
+            session.next = Some(Arc::new(next.map_err(|error| damaged("pending", &error.to_string()))?));
+        }
+        Ok(session)
+    }
+
+    /// Renders again what was sent last.
+    fn read_sent(&self, sent: &Fields<'_>, tail: &[Run]) -> Result<Stock, Error> {
+        let (count, start, end) = (sent.number("messages")?, sent.number("start")?, sent.number("end")?);
+        let wanted = sent.text("digest")?;
+        let mut all = self.line.all_messages();
+        all.extend(tail.iter().flat_map(|run| run.messages.iter().cloned()));
+        all.extend(self.pending.iter().cloned());
+        // What was sent may be the beginning of a longer conversation.
+        for known in count..=all.len() {
+            for generates in [true, false] {
+                let messages = all[..known].iter().map(|message| (**message).clone()).collect();
+                let Ok((prompt, growth)) = self.setup.render(&self.conversation(messages, generates)) else { continue };
+                let text = prompt.text();
+                if text.get(start..end).is_none_or(|text| digest(text) != wanted) {
+                    continue;
+                }
+                let is_all = text.len() == end;
+                let (prompt, growth) = match is_all {
+                    true => (prompt, growth),
+                    false => (prompt.up_to(end).unwrap_or(prompt), None),
+                };
+                return Ok(Stock { start: 0, prompt, growth, count, whole: None });
+            }
+        }
+        Err(damaged("sent", "the model renders other text"))
+    }
+
+    /// Accepts the last reply again, and takes what closed it.
+    fn read_reply(&mut self, reply: &Fields<'_>, tail: Vec<Run>) -> Result<(), Error> {
+        let mut tail = tail.into_iter();
+        let run = tail.next().ok_or_else(|| damaged("reply", "there is no run of it"))?;
+        if run.reply != Some(self.line.messages()) || run.messages.len() != 1 {
+            return Err(damaged("reply", "its run has another message"));
+        }
+        let finish = match reply.text("finish")? {
+            "stop" => Finish::Stop,
+            "length" => Finish::Length,
+            "abort" => Finish::Abort,
+            _ => return Err(damaged("reply.finish", "unknown word")),
+        };
+        let (notes, line) = (self.notes.clone(), self.line.clone());
+        self.is_open = true;
+        let accepted = self.accept(&run.ids, finish).map_err(|error| damaged("reply", &error.to_string()))?;
+        (self.notes, self.line) = (notes, line);
+        self.line.push(run);
+        tail.for_each(|closing| self.line.push(closing));
+        let said = message(reply.object("said")?.object_of().clone())?;
+        let (is_unfinished, is_closed) = (reply.flag("is_unfinished")?, reply.flag("is_closed")?);
+        self.reply = Some(Arc::new(Reply { said: Arc::new(said), is_unfinished, is_closed, ..accepted }));
+        Ok(())
+    }
+}
+
+/// Resolves the request with the clock of the saved session.
+fn setup(model: &Model, request: Request, clock: Option<DateTime>) -> Result<Setup, Error> {
+    let own = model.settings().now;
+    if let (Some(own), Some(clock)) = (own, clock)
+        && own != clock
+        && request.other.get("now").is_none_or(Json::is_null)
+    {
+        return Err(SessionError::OtherModel { part: "clock" }.into());
+    }
+    let settings = Settings { now: clock.or(own), ..model.settings().clone() };
+    Setup::new(&model.with_settings(settings), request)
+}
+
+fn request(saved: &Fields<'_>) -> Result<Request, Error> {
+    let mut own = object! { "messages" => vec![Json::from(object! { "role" => "user", "content" => "" })] };
+    for key in ["tools", "documents", "add_generation_prompt", "chat_template_kwargs"] {
+        own.insert(key, saved.optional(key).cloned().unwrap_or(Json::Null));
+    }
+    let mut conversation =
+        Conversation::from_json(own.into()).map_err(|error| damaged("request", &error.to_string()))?;
+    conversation.messages.clear();
+    Ok(Request {
+        id: saved.optional("id").cloned(),
+        format: saved.optional("format").and_then(Json::as_str).map(str::to_owned),
+        conversation,
+        other: saved.object("other")?.object_of().clone(),
+    })
+}
+
+fn clock(saved: &Json) -> Result<DateTime, Error> {
+    let bad = || damaged("clock", "expected seven numbers");
+    let numbers: Vec<i64> = match saved {
+        Json::Array(items) => items.iter().filter_map(as_number).collect(),
+        _ => return Err(bad()),
+    };
+    let [year, month, day, hour, minute, second, microsecond] = numbers[..] else { return Err(bad()) };
+    let in_range = |value: i64, range: std::ops::RangeInclusive<u32>| {
+        u32::try_from(value).ok().filter(|value| range.contains(value)).ok_or_else(bad)
+    };
+    Ok(DateTime {
+        year: i32::try_from(year).ok().filter(|year| (0..=9999).contains(year)).ok_or_else(bad)?,
+        month: in_range(month, 1..=12)?,
+        day: in_range(day, 1..=31)?,
+        hour: in_range(hour, 0..=23)?,
+        minute: in_range(minute, 0..=59)?,
+        second: in_range(second, 0..=60)?,
+        microsecond: in_range(microsecond, 0..=999_999)?,
+    })
+}
+
+fn message(object: Object) -> Result<Message, Error> {
+    Message::from_object(object).map_err(|error| damaged("messages", &error.to_string()))
+}
+
+fn messages(saved: &Fields<'_>, key: &'static str) -> Result<Vec<Arc<Message>>, Error> {
+    let objects = saved.objects(key)?.into_iter();
+    objects.map(|object| message(object.object_of().clone()).map(Arc::new)).collect()
+}
+
+/// Decodes ids one by one: their bytes, and where each one ends.
+pub(super) fn decoded(ids: &[u32], decoder: &Decoder) -> Result<(Vec<u8>, Vec<u32>), Error> {
+    let (mut bytes, mut ends) = (Vec::new(), Vec::with_capacity(ids.len()));
+    for id in ids {
+        decoder.append(*id, &mut bytes)?;
+        ends.push(bytes.len() as u32);
+    }
+    Ok((bytes, ends))
+}
+
+fn read_run(saved: &Fields<'_>, setup: &Setup) -> Result<Run, Error> {
+    let ids = saved.numbers("ids")?;
+    let text = saved.optional("text");
+    let (bytes, ends) = match text {
+        None => decoded(&ids, &setup.decoder).map_err(|error| damaged("ids", &error.to_string()))?,
+        Some(text) => read_text(saved, text, &ids, setup)?,
+    };
+    let mut segments = Vec::new();
+    let mut at = 0;
+    for segment in saved.objects("segments")? {
+        let start = at;
+        at += segment.number("ids")?;
+        segments.push(Segment {
+            author: named(&Author::ALL, Author::name, segment.text("author")?)?,
+            message: segment.optional_number("message")?,
+            part: named(&Part::ALL, Part::name, segment.text("part")?)?,
+            ids: start..at,
+            weight: segment.weight("weight")?,
+        });
+    }
+    if at != ids.len() || segments.iter().any(|segment| segment.ids.is_empty()) {
+        return Err(damaged("segments", "they do not cover the ids"));
+    }
+    let messages = messages(saved, "messages")?;
+    let (reply, stock) = (saved.optional_number("reply")?, saved.number("stock")?);
+    Ok(Run { ids, ends, bytes, segments, messages, reply, stock })
+}
+
+/// Reads the text of ids that is not what they decode to.
+fn read_text(saved: &Fields<'_>, text: &Json, ids: &[u32], setup: &Setup) -> Result<(Vec<u8>, Vec<u32>), Error> {
+    let bytes = match text {
+        Json::String(text) => text.clone().into_bytes(),
+        Json::Array(items) => {
+            let byte = |item: &Json| as_number(item).and_then(|byte| u8::try_from(byte).ok());
+            items.iter().map(byte).collect::<Option<Vec<u8>>>().ok_or_else(|| damaged("text", "expected bytes"))?
+        }
+        _ => return Err(damaged("text", "expected text")),
+    };
+    let ends = saved.numbers("ends")?;
+    let is_sorted = ends.is_sorted() && ends.last().map_or(0, |end| *end as usize) == bytes.len();
+    if ends.len() != ids.len() || !is_sorted {
+        return Err(damaged("ends", "they do not divide the text"));
+    }
+    let mut unused = Vec::new();
+    for id in ids {
+        unused.clear();
+        // A format may have tokens that the maker's code adds to those of the tokenizer.
+        let is_added = || setup.format().is_some_and(|format| format.controls.iter().any(|own| own.id == Some(*id)));
+        if let Err(error) = setup.decoder.append(*id, &mut unused)
+            && !is_added()
+        {
+            return Err(damaged("ids", &error.to_string()));
+        }
+    }
+    Ok((bytes, ends))
+}
+
+/// Returns the value with a name.
+fn named<T: Copy>(all: &[T], name: impl Fn(T) -> &'static str, wanted: &str) -> Result<T, Error> {
+    let found = all.iter().copied().find(|known| name(*known) == wanted);
+    found.ok_or_else(|| damaged("segments", &format!("unknown word {wanted:?}")))
+}
+
+/// Checks that runs name only messages that exist.
+fn check_runs(runs: &[Run]) -> Result<(), Error> {
+    let count: usize = runs.iter().map(|run| run.messages.len()).sum();
+    let named = runs
+        .iter()
+        .flat_map(|run| run.reply.into_iter().chain(run.segments.iter().filter_map(|segment| segment.message)));
+    match named.max() {
+        Some(most) if most >= count => Err(damaged("message", "there are fewer messages")),
+        _ => Ok(()),
+    }
+}
+
+fn line_of(runs: Vec<Run>) -> Line {
+    let mut line = Line::default();
+    runs.into_iter().for_each(|run| line.push(run));
+    line
+}

@@ -1,0 +1,126 @@
+//! A session as JSON.
+
+use std::sync::Arc;
+
+use rolecall_conversation::json::{Number, Object};
+use rolecall_conversation::{Json, Message, Tool, object};
+use rolecall_encode::Decoder;
+use rolecall_openai::Request;
+
+use super::{VERSION, notes};
+use crate::Error;
+use crate::model::fingerprint::digest;
+use crate::session::line::{Line, Node, Run};
+use crate::session::{Seams, Segment, Session};
+
+impl Session {
+    pub(super) fn written(&self) -> Result<Object, Error> {
+        let decoder = &self.setup.decoder;
+        let nodes = self.line.nodes();
+        let branch = |branch: &Line| {
+            let own = branch.nodes();
+            let shared = own.iter().zip(&nodes).take_while(|(one, other)| Arc::ptr_eq(one, other)).count();
+            object! { "shared" => number(shared), "runs" => runs(&own[shared..], decoder) }.into()
+        };
+        let sent = self.sent.as_ref().map(|sent| {
+            object! {
+                "messages" => number(sent.count),
+                "start" => number(sent.start),
+                "end" => number(sent.end()),
+                "digest" => digest(sent.prompt.text()),
+            }
+        });
+        let reply = self.reply.as_ref().map(|reply| {
+            object! {
+                "said" => message(&reply.said),
+                "is_unfinished" => reply.is_unfinished,
+                "is_closed" => reply.is_closed,
+                "finish" => reply.finish.name(),
+            }
+        });
+        let clock = self.setup.clock().map(|clock| {
+            let date = [i64::from(clock.year), clock.month.into(), clock.day.into()];
+            let time = [clock.hour, clock.minute, clock.second, clock.microsecond].map(i64::from);
+            Json::Array(date.into_iter().chain(time).map(Json::from).collect())
+        });
+        Ok(object! {
+            "version" => VERSION,
+            "model" => self.setup.fingerprint()?.to_json(),
+            "clock" => clock.unwrap_or(Json::Null),
+            "request" => request(&self.setup.request),
+            "seams" => match self.seams { Seams::Live => "live", Seams::Whole => "whole" },
+            "runs" => runs(&nodes, decoder),
+            "branches" => self.branches.iter().map(branch).collect::<Vec<Json>>(),
+            "head" => number(self.head.len()),
+            "pending" => self.pending.iter().map(|pending| message(pending)).collect::<Vec<Json>>(),
+            "sent" => sent.map_or(Json::Null, Json::from),
+            "reply" => reply.map_or(Json::Null, Json::from),
+            "is_planned" => self.next.is_some(),
+            "is_open" => self.is_open,
+            "notes" => self.notes.all().into_iter().map(|(at, note)| notes::write(at, note)).collect::<Vec<Json>>(),
+        })
+    }
+}
+
+/// Returns a number as JSON.
+pub(super) fn number(value: usize) -> Json {
+    // Nothing in memory has more bytes than fit.
+    Json::from(i64::try_from(value).unwrap_or(i64::MAX))
+}
+
+fn message(message: &Message) -> Json {
+    Json::Object(message.as_object().clone())
+}
+
+fn request(request: &Request) -> Json {
+    let conversation = &request.conversation;
+    let tool = |tool: &Tool| match tool {
+        Tool::Function { object, .. } => Json::Object(object.clone()),
+        Tool::CodeInterpreter => object! { "type" => "code_interpreter" }.into(),
+    };
+    let tools = conversation.tools.as_ref().map(|tools| Json::Array(tools.iter().map(tool).collect()));
+    object! {
+        "id" => request.id.clone().unwrap_or(Json::Null),
+        "format" => request.format.as_deref().map_or(Json::Null, Json::from),
+        "tools" => tools.unwrap_or(Json::Null),
+        "documents" => conversation.documents.clone().map_or(Json::Null, Json::Array),
+        "add_generation_prompt" => conversation.add_generation_prompt.map_or(Json::Null, Json::Bool),
+        "chat_template_kwargs" => conversation.template_kwargs.clone(),
+        "other" => request.other.clone(),
+    }
+    .into()
+}
+
+fn runs(nodes: &[&Arc<Node>], decoder: &Decoder) -> Vec<Json> {
+    nodes.iter().map(|node| run(&node.run, decoder).into()).collect()
+}
+
+fn run(run: &Run, decoder: &Decoder) -> Object {
+    let mut object = object! {
+        "ids" => run.ids.iter().map(|id| Json::from(i64::from(*id))).collect::<Vec<Json>>(),
+        "segments" => run.segments.iter().map(segment).collect::<Vec<Json>>(),
+        "messages" => run.messages.iter().map(|said| message(said)).collect::<Vec<Json>>(),
+        "reply" => run.reply.map_or(Json::Null, number),
+        "stock" => number(run.stock),
+    };
+    // The text of most ids is what they decode to.
+    if super::read::decoded(&run.ids, decoder).ok().as_ref() != Some(&(run.bytes.clone(), run.ends.clone())) {
+        let bytes = || run.bytes.iter().map(|byte| Json::from(i64::from(*byte))).collect();
+        let text = std::str::from_utf8(&run.bytes).map_or_else(|_| Json::Array(bytes()), Json::from);
+        object.insert("text", text);
+        object.insert("ends", Json::Array(run.ends.iter().map(|end| Json::from(i64::from(*end))).collect()));
+    }
+    object
+}
+
+fn segment(segment: &Segment) -> Json {
+    let weight = Number::from_spelling(&segment.weight.to_string()).map_or(Json::Null, Json::Number);
+    object! {
+        "author" => segment.author.name(),
+        "message" => segment.message.map_or(Json::Null, number),
+        "part" => segment.part.name(),
+        "ids" => number(segment.ids.len()),
+        "weight" => weight,
+    }
+    .into()
+}
