@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use rolecall::conversation::{Message, json};
 use rolecall::session::{Finish, OnRewrite, Session};
-use rolecall::template::ModelTemplates;
+use rolecall::template::{CallForm, ModelTemplates};
 use rolecall::{Model, Request};
 use rolecall_benches::{Python, Runner, race};
 use serde_json::{Value, json};
@@ -39,7 +39,8 @@ fn main() {
     }
     let templates = ModelTemplates::from_json(&OWN.into()).expect("a template");
     let model = Model::builder().templates(templates).tokenizer(&tokenizer).eos_token("<|im_end|>");
-    let model = model.open().expect("a model");
+    // The peer receives arguments as objects too.
+    let model = model.tool_calls(CallForm::AsWanted).open().expect("a model");
     let cases: Vec<Case> = MESSAGES.iter().map(|messages| Case::new(&model, *messages)).collect();
     let mut python = start(&tokenizer, &cases);
     match &python {
@@ -103,10 +104,11 @@ impl Case {
             let answer: Vec<u32> = serde_json::from_str(&answer).expect("ids");
             assert!(answer == new, "renderers: {answer:?}, rolecall: {new:?}");
         }
+        let result = [said("tool", RESULT)];
         let mut runners = vec![
             Runner::new("turn", || {
                 let mut session = self.replied.clone();
-                turn(&mut session)
+                append(&mut session, &result)
             }),
             Runner::new("accept", || {
                 let mut session = self.open.clone();
@@ -135,9 +137,12 @@ impl Case {
     }
 }
 
-fn turn(session: &mut Session) -> usize {
-    let result = [said("tool", RESULT)];
-    let plan = session.plan(&result).expect("a plan");
+fn turn(session: &mut Session) {
+    append(session, &[said("tool", RESULT)]);
+}
+
+fn append(session: &mut Session, result: &[Message]) -> usize {
+    let plan = session.plan(result).expect("a plan");
     session.append(plan, OnRewrite::Refuse).expect("it is stable");
     session.open().expect("it opens").ids.len()
 }

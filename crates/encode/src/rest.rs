@@ -31,7 +31,9 @@ impl Encoder {
     /// ```
     pub fn encode_part(&self, prompt: &Prompt, range: Range<usize>) -> Result<Encoded, Error> {
         self.check(prompt)?;
-        let mut parts = self.pieces(prompt, 0)?;
+        // Only a token before the range that takes white space after it matters.
+        let from = if self.markers.any_strips() { 0 } else { range.start };
+        let mut parts = self.pieces(prompt, from)?;
         let end_of = |part: &PromptPart| part.span().end;
         parts.truncate(parts.partition_point(|part| part.span().start < range.end));
         let first = parts.partition_point(|part| end_of(part) <= range.start);

@@ -57,6 +57,11 @@ impl IdParser {
         Ok(())
     }
 
+    /// Parses the next id, whose bytes are known.
+    pub(crate) fn push_bytes(&mut self, bytes: &[u8], is_marker: bool, sink: &mut impl FnMut(Event<'_>)) {
+        self.parser.push_bytes(bytes, is_marker, sink);
+    }
+
     /// Returns the part of the turn that the output has reached.
     pub fn within(&self) -> Within {
         self.parser.within()

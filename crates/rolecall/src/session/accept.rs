@@ -37,7 +37,7 @@ impl Session {
             if is_stop && !setup.reads(*id) {
                 stop = Some(at);
             } else {
-                reader.push(*id, &mut |event| reading.add(&event))?;
+                reader.push_bytes(&bytes, setup.decoder.is_marker(*id), &mut |event| reading.add(&event));
                 let within = reader.within();
                 let goes_on = matches!(within, Within::AfterCall | Within::Opening | Within::Call);
                 if within == Within::Ended || (setup.stop_ids.contains(id) && !goes_on) {

@@ -208,7 +208,8 @@ impl Line {
         (line, messages)
     }
 
-    /// Returns how many ids lie before a byte of the stock prompt.
+    /// Returns how many ids lie before a byte of the stock prompt, if the runs were rendered at the
+    /// positions that they have now.
     pub fn ids_before_stock(&self, byte: usize) -> usize {
         match self.back().find(|node| node.run.stock <= byte) {
             Some(node) => {

@@ -14,8 +14,6 @@ impl Session {
     pub(super) fn rewrite_to(&mut self, plan: Plan) -> Result<Delta, Error> {
         let mut pending = self.pending.clone();
         pending.extend(plan.new.iter().cloned());
-        let byte = plan.next.rewrite.as_ref().map_or(0, |rewrite| rewrite.byte);
-        let (keep, from) = self.boundary_before(byte);
         let mut stock = Arc::clone(&plan.next.stock);
         let mut until = plan.next.from(self.reply.as_deref());
         // What is sent then cannot be rendered again without the pending messages.
@@ -27,6 +25,7 @@ impl Session {
             // The reply is now the template's own text, closed as the template closes it.
             until = end.stop.as_ref().map_or(end.body, |stop| if end.is_own { stop.end } else { stop.start });
         }
+        let (keep, from) = self.boundary_in(stock.prompt.text());
         until = until.max(from);
         let encoded = match from {
             // The tokenizer may add a token before everything.
@@ -66,18 +65,31 @@ impl Session {
         Ok(Stock { start: 0, prompt, growth, count, whole: None })
     }
 
-    /// Returns the last place before a byte of the stock prompt at which ids can be replaced, as
-    /// the number of ids before it and the byte: the start of a run, or a control token in a run
-    /// that was not sampled.
-    fn boundary_before(&self, byte: usize) -> (usize, usize) {
-        let Some(node) = self.line.back().find(|node| node.run.stock <= byte) else { return (0, 0) };
-        let run = &node.run;
-        let within = byte - run.stock;
-        let whole = run.ends.partition_point(|end| *end as usize <= within);
-        let is_marker = |at: usize| run.ids.get(at).is_some_and(|id| self.setup.decoder.is_marker(*id));
-        let is_boundary = |at: &usize| is_marker(*at) || at.checked_sub(1).is_some_and(is_marker);
-        let at = (1..=whole).rev().find(|at| run.reply.is_none() && is_boundary(at)).unwrap_or(0);
-        let bytes = at.checked_sub(1).map_or(0, |last| run.ends[last] as usize);
-        (node.start() + at, run.stock + bytes)
+    /// Returns the last place up to which the session's text is the beginning of a text and at which
+    /// ids can be replaced, as the number of ids before it and the byte. This is the end of a run,
+    /// or a control token in a run that was not sampled.
+    ///
+    /// The texts themselves are compared, since what was kept before may have shifted positions.
+    fn boundary_in(&self, text: &str) -> (usize, usize) {
+        let (mut ids, mut byte) = (0, 0);
+        for node in self.line.nodes() {
+            let run = &node.run;
+            let rest = text.as_bytes().get(byte..).unwrap_or_default();
+            if rest.starts_with(&run.bytes) && text.is_char_boundary(byte + run.bytes.len()) {
+                (ids, byte) = (node.start() + run.ids.len(), byte + run.bytes.len());
+                continue;
+            }
+            if run.reply.is_none() {
+                let same = run.bytes.iter().zip(rest).take_while(|(one, other)| one == other).count();
+                let whole = run.ends.partition_point(|end| *end as usize <= same);
+                let is_marker = |at: usize| run.ids.get(at).is_some_and(|id| self.setup.decoder.is_marker(*id));
+                let is_boundary = |at: &usize| is_marker(*at) || is_marker(*at - 1);
+                let end = |at: usize| byte + run.ends[at - 1] as usize;
+                let at = (1..=whole).rev().find(|at| is_boundary(at) && text.is_char_boundary(end(*at)));
+                (ids, byte) = at.map_or((ids, byte), |at| (node.start() + at, end(at)));
+            }
+            break;
+        }
+        (ids, byte)
     }
 }

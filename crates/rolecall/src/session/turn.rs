@@ -141,7 +141,7 @@ impl Session {
             }
         }
         encoded.tokens.drain(..after);
-        notes.extend(self.left_out(&stock.prompt));
+        notes.extend(self.left_out(&stock.prompt, from.saturating_sub(stock.start)));
         let keep = self.line.len();
         let stock_start = encoded.tokens.first().map_or(stock.end(), |token| token.start + stock.start);
         let mut run = Run { stock: stock_start, messages: self.pending.clone(), ..Run::default() };
@@ -162,10 +162,11 @@ impl Session {
     }
 
     /// Returns the pending messages of whose content the template writes nothing.
-    fn left_out(&self, prompt: &Prompt) -> Vec<SessionNote> {
+    fn left_out(&self, prompt: &Prompt, from: usize) -> Vec<SessionNote> {
+        let has_text = |message: &Message| message.text().is_some_and(|text| !text.trim().is_empty());
         let first = self.line.messages();
         let mut is_written = vec![false; self.pending.len()];
-        for segment in prompt.segments() {
+        for segment in prompt.segments_in(from.min(prompt.text().len())..prompt.text().len()) {
             if let Origin::Message { message, field } = &segment.origin
                 && field.starts_with("content")
                 && let Some(written) = message.checked_sub(first).and_then(|at| is_written.get_mut(at))
@@ -173,7 +174,6 @@ impl Session {
                 *written = true;
             }
         }
-        let has_text = |message: &Message| message.text().is_some_and(|text| !text.trim().is_empty());
         let missing = self.pending.iter().enumerate().filter(|(at, message)| !is_written[*at] && has_text(message));
         let note = |(at, _)| SessionNote::LeftOut {
             message: first + at,
