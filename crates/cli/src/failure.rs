@@ -387,7 +387,6 @@ fn place_of_refusal<'a>(refusal: &'a Refusal, source: &'a Source) -> Place<'a> {
     let field = match refusal {
         Refusal::NoFormat => return Place::Nowhere,
         Refusal::NoChoice(_) => Field::field("chat_template_name"),
-        Refusal::NoNewTurn => Field::field("chat_template"),
         Refusal::LeftOut { place, .. } => place.clone(),
         // A line of a script stands at the end of its source.
         Refusal::BadStep(BadStep::NotJson(error)) => {

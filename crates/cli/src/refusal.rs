@@ -38,8 +38,6 @@ pub enum Refusal {
     },
     /// None of the chat templates applies to the conversation.
     NoChoice(NoChoice),
-    /// The input contains a chat template, but the new turn was requested.
-    NoNewTurn,
     /// The input is not UTF-8; the first invalid byte is at this offset.
     NotUtf8(usize),
     /// A line or a prompt is too long for a column.
@@ -86,7 +84,6 @@ impl Refusal {
             Refusal::Template { error, .. } => error.kind().code(),
             Refusal::LeftOut { .. } => "left_out",
             Refusal::NoChoice(why) => why.code(),
-            Refusal::NoNewTurn => "no_new_turn",
             Refusal::NotUtf8(_) => "not_utf8",
             Refusal::TooLong { .. } | Refusal::TooLongForTokens { .. } => "too_long",
             Refusal::TooManyReplies { .. } => "too_many_replies",
@@ -117,7 +114,6 @@ impl Refusal {
                 vec![format!("{}, with `--template-name` or the input's `chat_template_name`", why.help())]
             }
             Refusal::NoChoice(why) => vec![why.help()],
-            Refusal::NoNewTurn => vec!["omit `--new-turn`, or name a format instead of `chat_template`".into()],
             Refusal::NotUtf8(_) => vec!["convert it to UTF-8".into()],
             Refusal::TooLong { .. } => vec!["write JSON lines, which can be longer, or shorten it".into()],
             Refusal::TooLongForTokens { .. } => vec!["shorten it".into()],
@@ -201,7 +197,6 @@ impl fmt::Display for Refusal {
                 write!(f, "{place} and {} more are not in the prompt: {why}", count - 1)
             }
             Refusal::NoChoice(why) => write!(f, "{why}"),
-            Refusal::NoNewTurn => f.write_str("`chat_template` does not define where a new turn begins"),
             Refusal::NotUtf8(offset) => write!(f, "expected UTF-8, found an invalid sequence at byte {offset}"),
             Refusal::TooLong { what, bytes, most } => {
                 write!(f, "the {what} has {bytes} bytes, expected at most {most} for a row of Arrow or Parquet")
@@ -230,7 +225,6 @@ impl From<rolecall::Error> for Refusal {
         match error {
             rolecall::Error::NoFormat => Refusal::NoFormat,
             rolecall::Error::NoTemplate(why) => Refusal::NoChoice(why),
-            rolecall::Error::NoNewTurn => Refusal::NoNewTurn,
             rolecall::Error::Template { template, error, message, as_wanted } => {
                 Refusal::Template { source: Source::of_template(&template), error, message, as_wanted }
             }

@@ -3,6 +3,7 @@
 use rolecall_conversation::Conversation;
 use rolecall_format::{Format, LossRule};
 
+use crate::growth::reply_end;
 use crate::loss::by_format::{shifted, written_by_model};
 use crate::loss::openings::common_prefix;
 use crate::{Error, Options, Prompt, Turn, render};
@@ -70,6 +71,20 @@ pub fn new_turn(prompt: &Prompt, format: &Format) -> Prompt {
         LossRule::Shifted => shifted(prompt, turn),
     };
     prompt.clone().behind(written.end)
+}
+
+/// Returns the part of a chat template's whole prompt after the reply of a message.
+///
+/// `stops` are the texts of the tokens that may stop the model. The new turn begins after the one
+/// with which the template ends the reply. Where the opening of the next turn stops the model, the
+/// new turn begins with it. If no such token follows the reply, it is not known what the model
+/// wrote last, and the result is `None`.
+pub fn new_turn_after(prompt: &Prompt, message: usize, stops: &[String]) -> Option<Prompt> {
+    let turn = prompt.turns().iter().rfind(|turn| turn.message == Some(message)).map(|turn| turn.start);
+    let own = || prompt.segments().find(|segment| segment.origin.message() == Some(message)).map(|own| own.start);
+    let end = reply_end(prompt, message, turn.or_else(own)?, stops);
+    let stop = end.stop?;
+    Some(prompt.clone().behind(if end.is_own { stop.end } else { stop.start }))
 }
 
 #[cfg(test)]

@@ -51,8 +51,12 @@ pub enum Error {
         /// The similar switch.
         near: String,
     },
-    /// A chat template does not specify where a new turn begins.
-    NoNewTurn,
+    /// A chat template writes no token that stops the model after its last reply, so it is not known
+    /// where the new turn begins.
+    NoNewTurn {
+        /// The index of the reply's message.
+        message: usize,
+    },
     /// A weight for the loss that is not allowed, or another setting that is not of the right type.
     BadWeight {
         /// The index of the message, or `None` for a weight of the policy.
@@ -92,7 +96,7 @@ impl Error {
             Error::Template { error, .. } => error.kind().code(),
             Error::NoTemplate(why) => why.code(),
             Error::MisspeltSwitch { .. } => "misspelt_switch",
-            Error::NoNewTurn => "no_new_turn",
+            Error::NoNewTurn { .. } => "no_new_turn",
             Error::BadWeight { .. } => "bad_weight",
             Error::NoTokenizer => "no_tokenizer",
             Error::Tokenizer { error, .. } => error.code(),
@@ -108,6 +112,7 @@ impl Error {
             Error::Request(error) => error.place(),
             Error::Render(error) => error.place(),
             Error::MisspeltSwitch { name, .. } => Some(Place::field(format!("chat_template_kwargs.{name}"))),
+            Error::NoNewTurn { message } => Some(Place::message(*message, "")),
             Error::BadWeight { message: Some(message), field, .. } => Some(Place::message(*message, field.as_str())),
             _ => None,
         }
@@ -131,7 +136,9 @@ impl Error {
             }
             Error::NoTemplate(why) => Some(why.help()),
             Error::MisspeltSwitch { near, .. } => Some(format!("did you mean `{near}`?")),
-            Error::NoNewTurn => Some("render the whole prompt, or name a format instead of the chat template".into()),
+            Error::NoNewTurn { .. } => {
+                Some("render the whole prompt, or use a session, which knows what the model wrote".into())
+            }
             Error::BadWeight { .. } => {
                 Some("use 0 for no loss, 1 for the usual loss, or a number between for less".into())
             }
@@ -159,7 +166,11 @@ impl fmt::Display for Error {
             Error::MisspeltSwitch { name, near } => {
                 write!(f, "unknown switch `{name}`; a known switch is `{near}`")
             }
-            Error::NoNewTurn => f.write_str("a chat template does not define where a new turn starts"),
+            Error::NoNewTurn { message } => write!(
+                f,
+                "the chat template writes no token that stops the model after message {message}, so it is not known \
+                 where the new turn begins"
+            ),
             Error::BadWeight { message, field, found } => {
                 if let Some(message) = message {
                     write!(f, "message {message}: ")?;
@@ -195,7 +206,7 @@ impl std::error::Error for Error {
             Error::UnknownFormat { .. }
             | Error::NoFormat
             | Error::MisspeltSwitch { .. }
-            | Error::NoNewTurn
+            | Error::NoNewTurn { .. }
             | Error::BadWeight { .. }
             | Error::NoTokenizer => None,
         }

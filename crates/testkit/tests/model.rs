@@ -247,7 +247,6 @@ fn a_model_without_a_part_says_which() {
     assert!(model.prompt(request(r#", "format": "chatml""#)).is_ok());
     assert!(matches!(Model::open("chatml").unwrap().encode(request("")), Err(Error::NoTokenizer)));
     let template = Model::open(chat("loss")).unwrap();
-    assert!(matches!(template.prompt_for(request(""), Purpose::NewTurn), Err(Error::NoNewTurn)));
     let nothing = template.prompt(request("")).unwrap().loss(&LossPolicy::assistant());
     assert!(matches!(nothing, Err(Error::Render(rolecall::render::Error::NoLoss))), "{nothing:?}");
 }

@@ -181,7 +181,7 @@ pub struct OwnTemplate {
     #[arg(
         long,
         value_name = "FILE|DIR",
-        conflicts_with_all = ["format", "formats", "rules", "new_turn"]
+        conflicts_with_all = ["format", "formats", "rules"]
     )]
     pub template: Option<PathBuf>,
     #[command(flatten)]

@@ -29,14 +29,14 @@ use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use rolecall_conversation::Conversation;
+use rolecall_conversation::{Conversation, Role};
 use rolecall_encode::{Decoder, Encoded};
 use rolecall_format::{Format, FormatPart, Generation, Op, Registry, Slot};
 use rolecall_grammar::{self as grammar, Grammar};
 use rolecall_infer::LayoutWarning;
 use rolecall_openai::Request;
 use rolecall_parse::Reply;
-use rolecall_render::{Prompt, new_turn, render};
+use rolecall_render::{Prompt, new_turn, new_turn_after, render};
 use rolecall_tokenizer::Tokenizer;
 
 pub use builder::ModelBuilder;
@@ -324,6 +324,10 @@ impl Model {
         let (speaker, mut prompt) = match self.speaker(&request, carried, &settings, purpose)? {
             Speaker::Template(chosen) => {
                 let prompt = chosen.render(&request.conversation, &settings)?;
+                let prompt = match purpose {
+                    Purpose::NewTurn => self.new_turn(&chosen, &request, prompt)?,
+                    _ => prompt,
+                };
                 (Speaker::Template(chosen), prompt)
             }
             speaker @ Speaker::Format { .. } => {
@@ -342,6 +346,13 @@ impl Model {
         // A new turn continues an existing text, so no opening token is missing before it.
         let bos = if purpose == Purpose::NewTurn { BosBy::Nobody } else { settings.bos };
         Ok(ModelPrompt { model: self.clone(), request, prompt, speaker, bos, spelling })
+    }
+
+    /// Returns the part of a template's prompt after the last reply, or all of it if there is none.
+    fn new_turn(&self, chosen: &templates::Chosen, request: &Request, prompt: Prompt) -> Result<Prompt, Error> {
+        let replies = request.conversation.messages.iter().rposition(|message| *message.role() == Role::Assistant);
+        let Some(message) = replies else { return Ok(prompt) };
+        new_turn_after(&prompt, message, &self.reply_stops(chosen)?).ok_or(Error::NoNewTurn { message })
     }
 
     /// Returns the text before the reply to a request, which is needed to parse that reply.
@@ -448,9 +459,6 @@ impl Model {
             _ => None,
         };
         if let Some(templates) = templates {
-            if purpose == Purpose::NewTurn {
-                return Err(Error::NoNewTurn);
-            }
             let has_tools = request.conversation.tools.is_some();
             let chosen = templates.choose(settings, has_tools, &shared.compiled)?;
             return Ok(Speaker::Template(chosen));
