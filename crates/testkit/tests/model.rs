@@ -11,7 +11,7 @@ use rolecall::conversation::json::Layout;
 use rolecall::encode::Protect;
 use rolecall::grammar::Options;
 use rolecall::loss::LossPolicy;
-use rolecall::model::{BosBy, OpenError, Purpose, Settings};
+use rolecall::model::{BosBy, OpenError, Settings};
 use rolecall::template::ModelTemplates;
 use rolecall::{Error, Model, Reading, Request, Stop};
 use rolecall_testkit::gguf_of;

@@ -85,7 +85,14 @@ impl Reply {
             Some(stop) if self.is_closed && end.is_own => stop.end,
             Some(stop) => stop.start,
             None => match opened.filter(|opened| stock.text_from(*opened).as_bytes().starts_with(&self.text)) {
-                Some(opened) => (opened + self.text.len()).max(end.body),
+                Some(opened) => {
+                    let until = opened + self.text.len();
+                    // The model may stop with text that is no stop token of the speaker.
+                    let has_stop =
+                        std::str::from_utf8(&self.stop_text).is_ok_and(|stop| stock.text_from(until).starts_with(stop));
+                    let until = if has_stop { until + self.stop_text.len() } else { until };
+                    until.max(end.body)
+                }
                 None => end.body,
             },
         }
