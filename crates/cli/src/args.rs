@@ -205,6 +205,10 @@ pub struct Session {
     pub input: Option<PathBuf>,
     #[command(flatten)]
     pub model: SessionModel,
+    /// Write the session that is the current one at the end to a file, as one line, with which
+    /// another script can begin
+    #[arg(long, value_name = "FILE")]
+    pub save: Option<PathBuf>,
     /// End after the first step that fails, instead of going on with the session as it was
     #[arg(long)]
     pub fail_fast: bool,
@@ -219,7 +223,8 @@ pub struct Session {
 #[command(after_help = include_str!("../help/rollout.txt"))]
 #[command(mut_arg("template", rendering))]
 pub struct Rollout {
-    /// The script of a session, as `session` takes it; reads standard input if `-` or omitted
+    /// A saved session, or the script of one, as `session` takes it; reads standard input if `-` or
+    /// omitted
     #[arg(value_name = "FILE")]
     pub input: Option<PathBuf>,
     #[command(flatten)]

@@ -29,6 +29,8 @@ pub enum Failure {
     BrokenInput { why: String },
     /// The file for refused lines cannot be written.
     ErrorsFile { path: String, why: String },
+    /// A session cannot be saved.
+    SessionFile { path: String, why: String },
     /// The result cannot be written.
     Unwritable(io::Error),
     /// A conversation is refused.
@@ -82,6 +84,7 @@ impl Failure {
             Failure::Unreadable { .. }
             | Failure::BrokenInput { .. }
             | Failure::ErrorsFile { .. }
+            | Failure::SessionFile { .. }
             | Failure::Unwritable(_)
             | Failure::Output { .. }
             | Failure::LostLines { .. } => Exit::Unreadable,
@@ -180,6 +183,7 @@ impl Failure {
         match self {
             Failure::Unreadable { .. } | Failure::BrokenInput { .. } => "unreadable_file",
             Failure::ErrorsFile { .. } => "unwritable_errors",
+            Failure::SessionFile { .. } => "unwritable_session",
             Failure::Unwritable(_) => "unwritable_output",
             Failure::Refused { refusal, .. } => refusal.code(),
             Failure::Misfit { error, .. } => error.code(),
@@ -209,6 +213,7 @@ impl Failure {
             Failure::Unreadable { path, why } => format!("cannot read `{path}`: {why}"),
             Failure::BrokenInput { why } => format!("cannot read the input to its end: {why}"),
             Failure::ErrorsFile { path, why } => format!("cannot write refused lines to `{path}`: {why}"),
+            Failure::SessionFile { path, why } => format!("cannot write the session to `{path}`: {why}"),
             Failure::Unwritable(error) => format!("cannot write the result: {error}"),
             Failure::Refused { refusal, .. } => message_of(refusal),
             Failure::Misfit { error, .. } => error.to_string(),
@@ -252,6 +257,7 @@ impl Failure {
             Failure::Unreadable { .. } | Failure::Unwritable(_) | Failure::FormatFile { .. } => Vec::new(),
             Failure::BrokenInput { .. } => vec!["everything before this point was processed".into()],
             Failure::ErrorsFile { .. } => vec!["choose another file with `--errors`".into()],
+            Failure::SessionFile { .. } => vec!["choose another file with `--save`".into()],
             Failure::Refused { refusal, .. } => refusal.help(),
             Failure::Misfit { error, .. } => flags::in_flags(error.help().into_iter().collect(), error.code()),
             Failure::NameClash { .. } => {

@@ -40,6 +40,8 @@ impl SessionModel {
             bos: self.bos.map(BosArg::by).unwrap_or_default(),
             rules: self.rules.map_or(RuleMode::default(), |rules| rules.mode()),
             protect: self.protect.mode(),
+            // A session begins with the current time and keeps it; a saved one has its own.
+            now: self.layouts.running.now,
             ..model.settings().clone()
         };
         reader.job.model = model.with_settings(settings);

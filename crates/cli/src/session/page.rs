@@ -50,6 +50,13 @@ fn push_done(out: &mut String, done: &Done, decoder: &Decoder, paint: Paint) {
             out.push_str(&removed);
             push_delta(out, &cut.delta, decoder, paint);
         }
+        Done::Saved(saved) => {
+            let _ = writeln!(out, "{} bytes; `--json` prints them, and `--save FILE` writes a file", saved.len());
+        }
+        Done::Restored { messages, total, is_open } => {
+            let open = if *is_open { ", awaiting a reply" } else { "" };
+            let _ = writeln!(out, "{messages} messages, {total} ids{open}");
+        }
         Done::Compared(difference) => push_difference(out, difference),
         Done::Accepted { reply, keep, ids, segments } => {
             let end = if reply.is_unfinished { "unfinished" } else { answer::finish_reason(&reply.reading) };

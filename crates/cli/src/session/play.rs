@@ -99,7 +99,8 @@ pub fn play(
         if played.outcome.is_err() {
             exit = Exit::Refused;
             // Without its request, the script would be played in another session.
-            let is_request = step == 1 && operation_of(&text).is_none_or(|operation| operation == "import");
+            let is_request =
+                step == 1 && operation_of(&text).is_none_or(|operation| matches!(operation, "import" | "restore"));
             if fails_fast || is_request {
                 break;
             }

@@ -26,6 +26,10 @@ pub enum Done {
     Accepted { reply: Box<Reply>, keep: usize, ids: Vec<u32>, segments: Vec<Segment> },
     /// The oldest turns were removed.
     Truncated(Box<Cut>),
+    /// The session as JSON, on one line.
+    Saved(String),
+    /// A saved session goes on.
+    Restored { messages: usize, total: usize, is_open: bool },
     /// The session was compared with the stock rendering.
     Compared(Difference),
     /// The current session got another name too, or another session became the current one.
@@ -68,6 +72,12 @@ impl Player {
                 self.sessions.push((MAIN.to_owned(), session));
                 return Ok(Done::Changed(delta));
             }
+            Step::Restore(saved) => {
+                let session = self.model.restore_session(&saved)?;
+                let (messages, total, is_open) = (session.messages().len(), session.len(), session.is_open());
+                self.sessions.push((MAIN.to_owned(), session));
+                return Ok(Done::Restored { messages, total, is_open });
+            }
             step => step,
         };
         if self.sessions.is_empty() {
@@ -94,9 +104,12 @@ impl Player {
             }
             Step::Close => Done::Changed(session.close()?),
             Step::Truncate(keep) => Done::Truncated(Box::new(session.truncate(keep)?)),
+            Step::Save => Done::Saved(session.save()?),
             Step::Difference => Done::Compared(session.difference()?),
             // These were performed above.
-            Step::Request(_) | Step::Import { .. } | Step::Fork(_) | Step::Switch(_) => Done::Began { messages: 0 },
+            Step::Request(_) | Step::Import { .. } | Step::Restore(_) | Step::Fork(_) | Step::Switch(_) => {
+                Done::Began { messages: 0 }
+            }
         })
     }
 

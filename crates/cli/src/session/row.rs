@@ -2,7 +2,7 @@
 
 use rolecall::answer;
 use rolecall::conversation::json::Object;
-use rolecall::conversation::{Json, object};
+use rolecall::conversation::{Json, json, object};
 use rolecall::session::SessionError;
 
 use super::play::Played;
@@ -51,6 +51,13 @@ fn of_done(done: &Done) -> Json {
         Done::Changed(delta) => answer::of_delta(delta),
         Done::Accepted { reply, keep, ids, segments } => answer::of_reply(reply, *keep, ids, segments),
         Done::Truncated(cut) => answer::of_cut(cut),
+        Done::Saved(saved) => {
+            let saved = json::parse(saved).unwrap_or_else(|_| Json::from(saved.as_str()));
+            Json::Object(object! { "saved" => saved })
+        }
+        Done::Restored { messages, total, is_open } => Json::Object(object! {
+            "messages" => *messages as i64, "total" => *total as i64, "open" => *is_open,
+        }),
         Done::Compared(difference) => answer::of_difference(difference),
         Done::Named { name, total } => Json::Object(object! { "name" => name.as_str(), "total" => *total as i64 }),
     }

@@ -10,8 +10,8 @@ use rolecall::session::{Finish, Keep, OnRewrite, Seams};
 use crate::refusal::Refusal;
 
 /// The operations, in the order of the documentation.
-const OPERATIONS: [&str; 10] =
-    ["append", "plan", "open", "accept", "close", "truncate", "difference", "fork", "switch", "import"];
+const OPERATIONS: [&str; 11] =
+    ["append", "plan", "open", "accept", "close", "truncate", "difference", "save", "fork", "switch", "import"];
 
 /// The keys of a request, any of which makes the first line a request.
 const OF_REQUEST: [&str; 5] = ["messages", "tools", "documents", "options", "chat_template_kwargs"];
@@ -34,6 +34,9 @@ pub enum Step {
     Close,
     Truncate(Keep),
     Difference,
+    Save,
+    /// Begins with a saved session.
+    Restore(String),
     /// Begins with a conversation that already has replies.
     Import {
         request: Box<Request>,
@@ -66,7 +69,7 @@ pub enum BadStep {
     TwoOperations { first: &'static str, second: &'static str },
     /// A request after the first line.
     LateRequest,
-    /// An import after the first line.
+    /// An import or a saved session after the first line.
     LateImport,
     /// A key that the operation does not have.
     UnknownKey { operation: &'static str, key: String },
@@ -86,6 +89,8 @@ impl Step {
             Step::Close => "close",
             Step::Truncate(_) => "truncate",
             Step::Difference => "difference",
+            Step::Save => "save",
+            Step::Restore(_) => "restore",
             Step::Import { .. } => "import",
             Step::Fork(_) => "fork",
             Step::Switch(_) => "switch",
@@ -149,7 +154,7 @@ impl fmt::Display for BadStep {
                 write!(f, "expected one operation, found `{first}` and `{second}`")
             }
             BadStep::LateRequest => f.write_str("expected a step, found a request, which can only be the first line"),
-            BadStep::LateImport => f.write_str("only the first line can import a conversation"),
+            BadStep::LateImport => f.write_str("only the first line can import a conversation or restore a session"),
             BadStep::UnknownKey { operation, key } => write!(f, "unknown key `{key}` of `{operation}`"),
             BadStep::Wrong { field, expected, found } => write!(f, "`{field}`: expected {expected}, found {found}"),
         }
@@ -160,6 +165,9 @@ impl fmt::Display for BadStep {
 pub fn operation_of(text: &str) -> Option<&'static str> {
     let value = json::parse(text).ok()?;
     let object = value.as_object()?;
+    if is_saved(object) {
+        return Some("restore");
+    }
     OPERATIONS.into_iter().find(|operation| object.get(operation).is_some())
 }
 
@@ -171,6 +179,12 @@ pub fn read_line(text: &str, is_first: bool) -> Result<Step, Refusal> {
         messages @ Json::Array(_) if is_first => return Ok(Step::Request(request(messages)?)),
         other => return Err(BadStep::NotAnObject { found: kind(&other) }.into()),
     };
+    if is_saved(&object) {
+        return match is_first {
+            true => Ok(Step::Restore(text.trim().to_owned())),
+            false => Err(BadStep::LateImport.into()),
+        };
+    }
     let mut found = OPERATIONS.into_iter().filter(|operation| object.get(operation).is_some());
     let (first, second) = (found.next(), found.next());
     let Some(operation) = first else {
@@ -200,10 +214,16 @@ pub fn read_line(text: &str, is_first: bool) -> Result<Step, Refusal> {
         "open" => bare("open", &value, Step::Open)?,
         "close" => bare("close", &value, Step::Close)?,
         "truncate" => Step::Truncate(keep(value)?),
+        "save" => bare("save", &value, Step::Save)?,
         "difference" => bare("difference", &value, Step::Difference)?,
         _ if !is_first => return Err(BadStep::LateImport.into()),
         _ => Step::Import { seams: seams(object.remove("seams"))?, request: request(value)? },
     })
+}
+
+/// Reports whether an object is a saved session.
+fn is_saved(object: &Object) -> bool {
+    object.get("version").is_some() && object.get("runs").is_some()
 }
 
 /// Returns the keys that an operation has beside its own.
