@@ -98,7 +98,11 @@ return it:
   the whole prompt, or the function returns the first byte that the format now writes differently.
 - `new_turn`: the text after the last text that the model wrote itself. The prompt of a question,
   the model's answer (with the token that ends it) and the new turn of the next question join to the
-  prompt of that question.
+  prompt of that question. For a chat template, `new_turn_after` returns the text after the token that
+  ends the last reply, if the template writes one.
+
+A session (`rolecall session`) knows the ids that the model sampled. It sends the same new turn, with
+the exceptions that `crates/testkit/tests/new_turns.rs` lists, and reports rewrites beforehand.
 
 The test conversation has three rounds, `question 1`, `answer 1`, and so on, with and without a
 system message, and once more with a line break at both ends of the answers. It is cut after each
