@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rolecall_parse::{Reading, Within};
+use rolecall_parse::{OutputParser, Reading, Within};
 
 use super::line::Run;
 use super::reply::messages_of;
@@ -37,11 +37,21 @@ impl Session {
             if is_stop && !setup.reads(*id) {
                 stop = Some(at);
             } else {
+                let can_stop = setup.stop_ids.contains(id);
+                let before = can_stop.then(|| (reader.clone(), reading.clone()));
                 reader.push_bytes(&bytes, setup.decoder.is_marker(*id), &mut |event| reading.add(&event));
                 let within = reader.within();
-                let goes_on = matches!(within, Within::AfterCall | Within::Opening | Within::Call);
-                if within == Within::Ended || (setup.stop_ids.contains(id) && !goes_on) {
+                // Some templates write such a token between the parts of a reply.
+                let goes_on =
+                    at + 1 < ids.len() && matches!(within, Within::AfterCall | Within::Opening | Within::Call);
+                if within == Within::Ended || (can_stop && !goes_on) {
                     stop = Some(at);
+                    // Layouts that do not end with this token take it for text.
+                    if let Some((reader_before, reading_before)) = before
+                        && flaws(&reader, &reading) > flaws(&reader_before, &reading_before)
+                    {
+                        (reader, reading) = (reader_before, reading_before);
+                    }
                 } else {
                     part = part_between(last, within);
                     last = within;
@@ -84,6 +94,13 @@ impl Session {
         self.record(self.len(), &reply.notes);
         Ok(reply)
     }
+}
+
+/// Returns the number of things that could not be parsed if the reply ends here.
+fn flaws(reader: &OutputParser, reading: &Reading) -> usize {
+    let (mut reader, mut reading) = (reader.clone(), reading.clone());
+    reader.finish(Finish::Stop.as_stop(), &mut |event| reading.add(&event));
+    reading.malformed.len()
 }
 
 /// Returns the part of a reply that an id belongs to, by where the output was before and after it.

@@ -159,6 +159,16 @@ impl Session {
         self.branches.iter().map(Line::ids)
     }
 
+    /// Forgets how the last rendering can be continued, so that the next operation renders the whole
+    /// conversation. Tests compare both ways.
+    #[doc(hidden)]
+    pub fn forget_growth(&mut self) {
+        let without = |stock: &Arc<Stock>| Arc::new(Stock { growth: None, ..Stock::clone(stock) });
+        self.sent = self.sent.as_ref().map(without);
+        let next = self.next.as_ref().map(|next| Next { stock: without(&next.stock), ..Next::clone(next) });
+        self.next = next.map(Arc::new);
+    }
+
     fn add(&mut self, messages: impl IntoIterator<Item = Arc<Message>>) {
         self.pending.extend(messages);
         if self.head.len() < HEAD && self.line.messages() <= self.head.len() {

@@ -76,7 +76,9 @@ impl Reply {
     /// Returns the byte of a stock prompt up to which the reply is sent. `opened` is where it
     /// begins, if the prompt opens it as the session did.
     pub(super) fn sent_until(&self, end: &ReplyEnd, stock: &Stock, opened: Option<usize>) -> usize {
-        match &end.stop {
+        // What the prompt writes as the model did is sent, whatever it is.
+        let same = opened.and_then(|opened| self.same_until(stock, opened)).unwrap_or(0);
+        let until = match &end.stop {
             Some(stop) if self.stop.is_some() => {
                 let text = stock.text_from(stop.start);
                 let is_same = text.as_bytes().starts_with(&self.stop_text);
@@ -95,7 +97,15 @@ impl Reply {
                 }
                 None => end.body,
             },
-        }
+        };
+        until.max(same)
+    }
+
+    /// Returns the byte of a stock prompt up to which it writes the reply as the model did, with the
+    /// text that stopped the model. That text may be several ids, of which the last one is the stop.
+    pub(super) fn same_until(&self, stock: &Stock, opened: usize) -> Option<usize> {
+        let rest = stock.text_from(opened).as_bytes().strip_prefix(&self.text[..])?;
+        rest.starts_with(&self.stop_text).then(|| opened + self.text.len() + self.stop_text.len())
     }
 
     /// Reports whether a stock prompt writes the reply as the model did.
@@ -109,8 +119,18 @@ impl Reply {
 
     /// Compares the token that stopped the model with what a stock prompt writes there. A token that
     /// the speaker never writes is not reported.
-    pub(super) fn stop_note(&self, end: &ReplyEnd, stock: &Stock, from: usize, setup: &Setup) -> Option<SessionNote> {
+    pub(super) fn stop_note(
+        &self,
+        opened: Option<usize>,
+        end: &ReplyEnd,
+        stock: &Stock,
+        from: usize,
+        setup: &Setup,
+    ) -> Option<SessionNote> {
         self.stop?;
+        if opened.is_some_and(|opened| self.same_until(stock, opened).is_some()) {
+            return None;
+        }
         let found = String::from_utf8_lossy(&self.stop_text).into_owned();
         let expected = match &end.stop {
             Some(stop) => stock.text_from(stop.start).get(..stop.len())?.to_owned(),

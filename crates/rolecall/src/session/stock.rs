@@ -145,7 +145,8 @@ impl Session {
         let opened = earlier.end();
         let end = stock.reply_end(reply.message, opened, &self.setup.stops);
         // A template may also take back the token that stops the reply.
-        let is_open_again = end.stop.is_none() && (reply.stop.is_some() || reply.is_closed);
+        let is_stopped = reply.is_closed || (reply.stop.is_some() && reply.same_until(&stock, opened).is_none());
+        let is_open_again = end.stop.is_none() && is_stopped;
         let rewrite = match reply.is_written(&stock, opened, &end) && !is_open_again {
             true => None,
             false => self.rewritten_reply(reply, &stock, opened)?,

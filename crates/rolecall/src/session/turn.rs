@@ -132,7 +132,8 @@ impl Session {
         };
         let mut after = 0;
         if let Some(reply) = reply {
-            notes.extend(next.reply.as_ref().and_then(|(_, end)| reply.stop_note(end, stock, from, &self.setup)));
+            let place = next.reply.as_ref();
+            notes.extend(place.and_then(|(opened, end)| reply.stop_note(*opened, end, stock, from, &self.setup)));
             let is_same = encoded.tokens.iter().map(|token| token.id).zip(&reply.after).all(|(id, after)| id == *after);
             match reply.after.len() {
                 0 => {}
@@ -185,8 +186,8 @@ impl Session {
 
     /// Returns a delta of the ids after the first `keep` ones.
     pub(super) fn delta_since(&self, keep: usize, proof: Proof, notes: Vec<SessionNote>) -> Delta {
-        let new: Vec<_> =
-            self.line.back().take_while(|node| node.start() >= keep && !node.run.ids.is_empty()).collect();
+        // A run without ids may follow others that are new.
+        let new: Vec<_> = self.line.back().take_while(|node| node.start() >= keep).collect();
         let ids = new.iter().rev().flat_map(|node| node.run.ids.iter().copied()).collect();
         let segments = new.iter().rev().flat_map(|node| node.segments()).collect();
         Delta { keep, ids, segments, proof, notes }
