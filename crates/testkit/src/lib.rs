@@ -8,6 +8,7 @@
 //! - `generate` makes conversations for property tests.
 //! - `forge` tries to forge control tokens.
 //! - `growth` compares grown prompts with whole ones.
+//! - `sessions` plays sessions of which every operation is checked.
 //! - `matcher` reports whether a grammar accepts a text.
 //! - `toy` is a tokenizer that needs no files; `gguf` and `sentencepiece` write files of these kinds.
 //!
@@ -30,6 +31,7 @@ mod pins;
 mod report;
 mod reviewed;
 mod sentencepiece;
+pub mod sessions;
 mod shared;
 mod templates;
 pub mod texts;

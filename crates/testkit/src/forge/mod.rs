@@ -29,6 +29,8 @@ use crate::batches::Batches;
 
 pub use crate::batches::BATCH;
 pub use marks::Marks;
+pub(crate) use marks::spelled_in;
+pub(crate) use plan::is_token;
 pub use plan::{Plan, Templates, Tokenizers};
 pub use property::{Outcome, check};
 pub use small::{small_templates, small_tokenizer_files, small_tokenizers};

@@ -228,7 +228,7 @@ fn without_comments(source: &str) -> String {
     text + rest
 }
 
-fn is_token(word: &str) -> bool {
+pub(crate) fn is_token(word: &str) -> bool {
     let closed = (word.starts_with('<') && word.ends_with('>')) || (word.starts_with('[') && word.ends_with(']'));
     closed && word.len() > 2
 }

@@ -1,0 +1,27 @@
+//! Laws of sessions, over every built-in format, templates of our own, and every real template.
+
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
+
+#[path = "session_laws/canonical.rs"]
+mod canonical;
+#[path = "session_laws/own.rs"]
+mod own;
+#[path = "session_laws/random.rs"]
+mod random;
+
+use rolecall_testkit::sessions::{Subject, Vocabulary};
+
+/// Returns our own templates, and the real ones if they are there.
+fn templates(vocabulary: &Vocabulary) -> Vec<Subject> {
+    let mut subjects = own::subjects(vocabulary);
+    match rolecall_testkit::shared() {
+        Some(shared) => subjects.extend(Subject::of_folder(&shared.join("templates"), vocabulary).0),
+        None => rolecall_testkit::say_skipped("only our own templates are played"),
+    }
+    subjects
+}
+
+/// Returns a vocabulary that joins bytes: that of a real tokenizer, if it is there.
+fn vocabulary() -> Vocabulary {
+    rolecall_testkit::shared().map_or_else(Vocabulary::small, |shared| Vocabulary::real(&shared))
+}
