@@ -98,8 +98,8 @@ impl Session {
 
 /// Returns the number of things that could not be parsed if the reply ends here.
 fn flaws(reader: &OutputParser, reading: &Reading) -> usize {
-    let (mut reader, mut reading) = (reader.clone(), reading.clone());
-    reader.finish(Finish::Stop.as_stop(), &mut |event| reading.add(&event));
+    let mut reading = reading.clone();
+    reader.clone().finish(Finish::Stop.as_stop(), &mut |event| reading.add(&event));
     reading.malformed.len()
 }
 

@@ -13,15 +13,38 @@ fn run(subjects: &[Subject], scripts: usize, seed: u64) -> Played {
         for _ in 0..scripts {
             let length = rng.usize(..120);
             let script: Vec<u8> = std::iter::repeat_with(|| rng.u8(..)).take(length).collect();
-            let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| play(subject, &script)));
-            match result {
-                Ok(other) => played.join(other),
-                Err(_) => panic!("{}: {script:?}", subject.name),
+            match try_play(subject, &script) {
+                Some(other) => played.join(other),
+                None => panic!("{}: {:?}", subject.name, shrink(subject, script)),
             }
         }
     }
     println!("{} subjects, {scripts} scripts each: {played:#?}", subjects.len());
     played
+}
+
+fn try_play(subject: &Subject, script: &[u8]) -> Option<Played> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| play(subject, script))).ok()
+}
+
+/// Removes what a failure does not need.
+fn shrink(subject: &Subject, mut script: Vec<u8>) -> Vec<u8> {
+    let fails = |script: &[u8]| try_play(subject, script).is_none();
+    while let Some(shorter) = script.split_last().map(|(_, rest)| rest.to_vec()).filter(|rest| fails(rest)) {
+        script = shorter;
+    }
+    for length in [4, 3, 2, 1] {
+        let mut at = 0;
+        while at + length <= script.len() {
+            let mut shorter = script.clone();
+            shorter.drain(at..at + length);
+            match fails(&shorter) {
+                true => script = shorter,
+                false => at += 1,
+            }
+        }
+    }
+    script
 }
 
 #[test]
