@@ -33,6 +33,7 @@ use rolecall_parse::{Event, OutputParser, Stop, Within};
 /// assert_eq!(reading.content, "Hi");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[derive(Clone)]
 pub struct IdParser {
     parser: OutputParser,
     decoder: Arc<Decoder>,

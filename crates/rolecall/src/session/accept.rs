@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use rolecall_parse::{OutputParser, Reading, Within};
+use rolecall_parse::{Reading, Within};
 
 use super::line::Run;
 use super::reply::messages_of;
 use super::{Author, Finish, Part, Reply, Session, SessionError, SessionNote};
 use crate::Error;
+use crate::parse::IdParser;
 
 impl Session {
     /// Takes the ids that the model sampled, unchanged, and parses them.
@@ -97,7 +98,7 @@ impl Session {
 }
 
 /// Returns the number of things that could not be parsed if the reply ends here.
-fn flaws(reader: &OutputParser, reading: &Reading) -> usize {
+fn flaws(reader: &IdParser, reading: &Reading) -> usize {
     let mut reading = reading.clone();
     reader.clone().finish(Finish::Stop.as_stop(), &mut |event| reading.add(&event));
     reading.malformed.len()
