@@ -185,6 +185,7 @@ fn a_state_belongs_to_its_format_its_options_and_its_messages() {
     let frame = Conversation::new(messages.clone());
     let (_, growth) = Speaker::Format(chatml, &usual).render_growing(&frame).unwrap();
     let growth = growth.unwrap();
+    assert_eq!(growth.first_message(), Some(3));
     let lent: Vec<&Message> = messages.iter().collect();
     let longer = |count: usize| Longer { frame: &frame, count, head: &lent[..count], tail: &lent[..count] };
     let grown = Speaker::Format(chatml, &usual).grow(&growth, &longer(3)).unwrap();

@@ -67,6 +67,11 @@ impl FormatGrowth {
         FormatGrowth { controls, options, speakers, count: task.messages.end(), state }
     }
 
+    /// Returns the index of the first message whose turn is not settled.
+    pub fn first_message(&self) -> usize {
+        self.state.message
+    }
+
     fn is_of(&self, format: &Format, options: &Options) -> bool {
         let same = Arc::ptr_eq(&self.controls, &format.controls) || self.controls == format.controls;
         same && self.options == *options

@@ -45,6 +45,14 @@ pub struct TakenUp {
 }
 
 impl Growth {
+    /// Returns the index of the first message that is rendered again if all else is the same.
+    pub fn first_message(&self) -> Option<usize> {
+        match &self.0 {
+            Kind::Format(growth) => Some(growth.first_message()),
+            Kind::Template(growth) => growth.place().map(|(_, message)| message),
+        }
+    }
+
     /// Returns the place at which a template's rendering is taken up if all else is the same. A
     /// format has no lines.
     pub fn taken_up(&self) -> Option<TakenUp> {
