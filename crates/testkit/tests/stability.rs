@@ -14,6 +14,7 @@ use rolecall::render::{Bos, Error as RenderError, Options};
 use rolecall::stability::{Case, Kept, KeptIds, Pace, Report, Speaker, Stability, Written, report, stability_with};
 use rolecall::template::{CallForm, ChatTemplate, DateTime, ModelTemplates, TemplateOptions, written_at};
 use rolecall::{Model, Origin, Prompt, Request};
+use rolecall_testkit::growth::{Window, grow};
 use rolecall_testkit::{Fixture, FolderTemplates};
 
 const NOON: DateTime = DateTime { year: 2026, month: 11, day: 30, hour: 12, minute: 0, second: 0, microsecond: 0 };
@@ -189,6 +190,11 @@ prompt is compared with the next one. `rolecall stability --template FILE --all`
 - **first change**: the conversation and the message that is added (counted from 0), the first byte
   that differs and its text, the line of the template that wrote it, and the line that now writes
   another text there
+- **next turn**: how a session renders the next turn of a plain conversation. If everything that a
+  template read, compared and wrote before is shown to be unchanged, its rendering is taken up at the
+  top of a loop, and the turn costs the same after any number of messages. The line is that of the
+  loop; the number is how many of the messages before the new ones are rendered again. `whole` is
+  followed by the reason why the whole conversation is rendered.
 - Steps that a template refuses are not compared.
 
 A test writes this page (`crates/testkit/tests/stability.rs`, `UPDATE=1`), and checks it if the
@@ -203,7 +209,7 @@ fn the_page_lists_every_template() {
         return;
     };
     let mut rows = String::new();
-    let mut counts = [0; 4];
+    let mut counts = [0; 5];
     for (file, template) in FolderTemplates::read(&shared.join("templates")).unwrap().compiled {
         let report = report_on(&file, &template);
         let (history, generation) = (report_of(&report, false), report_of(&report, true));
@@ -219,13 +225,18 @@ fn the_page_lists_every_template() {
         };
         let kinds = history.as_ref().map_or(String::new(), |changes| changes.kinds.join(", "));
         let first = history.as_ref().or(generation.as_ref()).map_or(String::new(), |changes| changes.first.clone());
-        let _ = writeln!(rows, "| `{file}` | {} | {} | {kinds} | {first} |", word(&history), word(&generation));
+        let turn = next_turn(&template);
+        counts[4] += usize::from(turn.is_ok());
+        let turn = turn.unwrap_or_else(|why| format!("whole: {why}"));
+        let _ =
+            writeln!(rows, "| `{file}` | {} | {} | {kinds} | {first} | {turn} |", word(&history), word(&generation));
     }
-    let [all, history, generation, both] = counts;
+    let [all, history, generation, both, flat] = counts;
     let page = format!(
         "{HEAD}Of {all} templates, {history} never change the history, {generation} begin every reply with its generation\n\
-         prompt, and {both} do both.\n\n\
-         | template | history | generation prompt | kinds | first change |\n| --- | --- | --- | --- | --- |\n{rows}"
+         prompt, and {both} do both. The next turn of {flat} is rendered alone.\n\n\
+         | template | history | generation prompt | kinds | first change | next turn |\n\
+         | --- | --- | --- | --- | --- | --- |\n{rows}"
     );
     let path = rolecall_testkit::root().join(PAGE);
     if std::fs::read_to_string(&path).is_ok_and(|known| known == page) {
@@ -233,6 +244,41 @@ fn the_page_lists_every_template() {
     }
     assert!(std::env::var_os("UPDATE").is_some(), "{PAGE} is stale; run `UPDATE=1 cargo test` to write it");
     std::fs::write(path, page).unwrap();
+}
+
+/// Renders the next turns of plain conversations, with and without a system message, from few
+/// messages, and returns where the rendering is taken up, or why it is not.
+fn next_turn(template: &ChatTemplate) -> Result<String, String> {
+    match grown_turn(template, 0) {
+        // Some templates have no place for a system message.
+        Err(why) => grown_turn(template, 1).map_err(|_| why),
+        found => found,
+    }
+}
+
+fn grown_turn(template: &ChatTemplate, without: usize) -> Result<String, String> {
+    const WINDOW: Window = Window { head: 4, tail: 6 };
+    let options = TemplateOptions { calls: CallForm::AsWanted, now: Some(NOON), ..TemplateOptions::default() };
+    let speaker = Speaker::Template(template, &options);
+    let message = |at: usize| match at {
+        0 => Message::system("You are kind."),
+        at if at % 2 == 1 => Message::user(format!("Question {at}")),
+        at => Message::assistant(format!("Answer {at}")),
+    };
+    let conversation = |count: usize| {
+        let mut conversation = Conversation::new((without..count).map(message).collect());
+        conversation.add_generation_prompt = Some(true);
+        conversation
+    };
+    let rendered = speaker.render_growing(&conversation(22));
+    let (_, growth) = rendered.map_err(|error| error.code().to_owned())?;
+    let mut growth = growth.ok_or("no loop over the messages can be taken up")?;
+    for count in (24..=40).step_by(2) {
+        let grown = grow(speaker, &growth, &conversation(count), WINDOW).map_err(|why| why.to_string())?;
+        growth = grown.growth.ok_or("no loop over the messages can be taken up")?;
+    }
+    let place = growth.taken_up().ok_or("no loop over the messages can be taken up")?;
+    Ok(format!("line {}, {} again", place.line, 40 - without - place.message))
 }
 
 /// Compares the prompts of a template over the built-in conversations, as the command does.
