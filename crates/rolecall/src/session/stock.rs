@@ -88,8 +88,15 @@ impl Session {
         let count = self.line.messages() + pending.len();
         let mut why = None;
         if let Some(growth) = self.sent.as_ref().and_then(|sent| sent.growth.as_ref()) {
-            match self.grow(growth, pending, generates) {
+            match self.grow(growth, pending, generates, TAIL) {
                 Ok(stock) => return Ok(stock),
+                // A long chain of calls may be rendered again from its start.
+                Err(NotGrown::Needs { message }) if message + LONG_TAIL >= count => {
+                    match self.grow(growth, pending, generates, self.line.messages().saturating_sub(message)) {
+                        Ok(stock) => return Ok(stock),
+                        Err(reason) => why = Some(reason),
+                    }
+                }
                 Err(reason) => why = Some(reason),
             }
         }
@@ -101,9 +108,9 @@ impl Session {
         Ok(Stock { start: 0, prompt, growth, count, whole })
     }
 
-    fn grow(&self, growth: &Growth, pending: &[Arc<Message>], generates: bool) -> Result<Stock, NotGrown> {
+    fn grow(&self, growth: &Growth, pending: &[Arc<Message>], generates: bool, tail: usize) -> Result<Stock, NotGrown> {
         let count = self.line.messages() + pending.len();
-        let mut tail = self.line.last_messages(TAIL);
+        let mut tail = self.line.last_messages(tail);
         tail.extend(pending.iter().map(Arc::as_ref));
         let head: Vec<&Message> = self.head.iter().map(Arc::as_ref).collect();
         let frame = self.setup.frame(generates);
@@ -203,6 +210,9 @@ impl Session {
 
 /// The number of messages before the new ones that a rendering may look back to.
 const TAIL: usize = 4;
+
+/// The same, if a rendering asks for more.
+const LONG_TAIL: usize = 128;
 
 /// Returns the length in bytes of the beginning that two texts share.
 pub(super) fn common(one: &str, other: &str) -> usize {
