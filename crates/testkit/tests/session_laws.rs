@@ -8,6 +8,8 @@ mod canonical;
 mod own;
 #[path = "session_laws/random.rs"]
 mod random;
+#[path = "session_laws/replies.rs"]
+mod replies;
 
 use rolecall_testkit::sessions::{Subject, Vocabulary};
 

@@ -270,20 +270,21 @@ fn collect_texts(ops: &[Op], format: &Format, texts: &mut Vec<String>) {
 /// Returns the marker that a layout writes directly after the reasoning.
 fn reasoning_end(layouts: &Format) -> Option<String> {
     let slots = [Slot::Assistant, Slot::AssistantWithCalls, Slot::AssistantLast];
-    slots.into_iter().find_map(|slot| after_reasoning(layouts.layout(slot)?.ops(), layouts))
+    slots.into_iter().find_map(|slot| after_reasoning(layouts.layout(slot)?.ops(), None, layouts))
 }
 
-fn after_reasoning(ops: &[Op], format: &Format) -> Option<String> {
+/// Finds the marker after the reasoning. `outer` is what follows these parts of a layout.
+fn after_reasoning(ops: &[Op], outer: Option<&Op>, format: &Format) -> Option<String> {
     let is_reasoning =
         |op: &Op| matches!(op, Op::Hole { field: Field::Reasoning, codec, .. } if *codec != Codec::Present);
     for (at, op) in ops.iter().enumerate() {
+        let follows = ops.get(at + 1).or(outer);
         if let Op::Group(inner) = op
-            && let Some(found) = after_reasoning(inner, format)
+            && let Some(found) = after_reasoning(inner, follows, format)
         {
             return Some(found);
         }
-        let follows = || ops.get(at + 1);
-        let marker = match (is_reasoning(op), follows()) {
+        let marker = match (is_reasoning(op), follows) {
             (true, Some(Op::Literal(text))) => first_marker(text),
             (true, Some(Op::Control(id))) => format.control(*id).text.clone(),
             _ => continue,

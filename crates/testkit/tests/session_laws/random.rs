@@ -68,5 +68,5 @@ fn random_scripts_keep_the_laws_with_every_format() {
 #[test]
 fn random_scripts_keep_the_laws_with_every_template() {
     let played = run(&templates(&vocabulary()), 8, 3);
-    assert!(played.count("ok open") > 100, "{played:#?}");
+    assert!(played.count("ok open") > 20, "{played:#?}");
 }
