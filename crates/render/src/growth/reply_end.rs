@@ -9,6 +9,9 @@ pub struct ReplyEnd {
     pub body: usize,
     /// The token that stops the model: the first one in the prompt's own text after the message.
     pub stop: Option<Range<usize>>,
+    /// The end of what the prompt itself writes for the message after that, without white space:
+    /// what closes a call, for example.
+    pub own: usize,
     /// Whether that token belongs to the message's own turn, not to the opening of the next one.
     pub is_own: bool,
 }
@@ -38,6 +41,8 @@ pub fn reply_end(prompt: &Prompt, message: usize, from: usize, stops: &[String])
     }
     let stop = first_stop(prompt, body..next.max(body), stops);
     let turn_end = if own.is_some() { own_end } else { next };
+    let own_text = prompt.text().get(body..if own.is_some() { own_end } else { body }).unwrap_or_default();
+    let own_text = body + own_text.trim_end().len();
     let is_own = stop.as_ref().is_none_or(|stop| stop.end <= turn_end);
     let text = prompt.text();
     let is_first = |stop: &Range<usize>| {
@@ -46,7 +51,7 @@ pub fn reply_end(prompt: &Prompt, message: usize, from: usize, stops: &[String])
     };
     // In the opening of the next turn, only its first token stops the model.
     let stop = stop.filter(|stop| is_own || is_first(stop));
-    ReplyEnd { body, stop, is_own }
+    ReplyEnd { body, own: own_text, stop, is_own }
 }
 
 /// Returns the stop token that ends first in text that the template itself wrote.

@@ -82,10 +82,12 @@ impl Reply {
             Some(stop) if self.stop.is_some() => {
                 let text = stock.text_from(stop.start);
                 let is_same = text.as_bytes().starts_with(&self.stop_text);
-                if end.is_own || is_same { stop.end } else { stop.start }
+                if end.is_own || is_same { stop.end } else { self.said_until(end, stock, opened) }
             }
             Some(stop) if self.is_closed && end.is_own => stop.end,
-            Some(stop) => stop.start,
+            Some(stop) if end.is_own => stop.start,
+            // The token belongs to the next turn, and so may white space before it.
+            Some(_) => self.said_until(end, stock, opened),
             None => match opened.filter(|opened| stock.text_from(*opened).as_bytes().starts_with(&self.text)) {
                 Some(opened) => {
                     let until = opened + self.text.len();
@@ -95,10 +97,19 @@ impl Reply {
                     let until = if has_stop { until + self.stop_text.len() } else { until };
                     until.max(end.body)
                 }
-                None => end.body,
+                None => end.own,
             },
         };
         until.max(same)
+    }
+
+    /// Returns the byte of a stock prompt up to which it writes what the model wrote, if it ends the
+    /// reply with no token of its own.
+    fn said_until(&self, end: &ReplyEnd, stock: &Stock, opened: Option<usize>) -> usize {
+        match opened.filter(|opened| stock.text_from(*opened).as_bytes().starts_with(&self.text)) {
+            Some(opened) => (opened + self.text.len()).max(end.own),
+            None => end.own,
+        }
     }
 
     /// Returns the byte of a stock prompt up to which it writes the reply as the model did, with the

@@ -68,9 +68,30 @@ impl Stock {
         let end = reply_end(&self.prompt, message, from.saturating_sub(self.start), stops);
         ReplyEnd {
             body: end.body + self.start,
+            own: end.own + self.start,
             stop: end.stop.map(|stop| stop.start + self.start..stop.end + self.start),
             is_own: end.is_own,
         }
+    }
+
+    /// Reports whether anything from a byte of the whole prompt on belongs to a message.
+    fn has_message(&self, message: usize, from: usize) -> bool {
+        let from = from.saturating_sub(self.start);
+        let turns = self.prompt.turns();
+        let has_turn =
+            (0..turns.len()).any(|at| turns[at].message == Some(message) && self.prompt.turn_span(at).end > from);
+        let length = self.prompt.text().len();
+        has_turn
+            || self
+                .prompt
+                .segments_in(from.min(length)..length)
+                .any(|segment| segment.origin.message() == Some(message))
+    }
+
+    /// Returns the byte of the whole prompt at which the generation prompt begins.
+    fn opening_start(&self) -> usize {
+        let last = self.prompt.turns().last().filter(|turn| turn.message.is_none());
+        self.start + last.map_or(self.prompt.text().len() - self.tail().len(), |turn| turn.start)
     }
 
     /// Returns the byte of the whole prompt at which a message's own text begins.
@@ -154,6 +175,11 @@ impl Session {
         // A template may also take back the token that stops the reply.
         let is_stopped = reply.is_closed || (reply.stop.is_some() && reply.same_until(&stock, opened).is_none());
         let is_open_again = end.stop.is_none() && is_stopped;
+        if is_open_again && !stock.has_message(reply.message, opened) {
+            // The template leaves the reply out, and its opening now opens another one.
+            let rewrite = Some(self.rewrite(&earlier, &stock, opened));
+            return Ok(Next { base: stock.opening_start(), stock, reply: None, rewrite, proof });
+        }
         let rewrite = match reply.is_written(&stock, opened, &end) && !is_open_again {
             true => None,
             false => self.rewritten_reply(reply, &stock, opened)?,

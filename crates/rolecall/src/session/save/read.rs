@@ -40,7 +40,9 @@ impl Session {
             runs.push(read_run(&run, &session.setup)?);
         }
         session.pending = messages(&saved, "pending")?;
-        check_runs(&runs)?;
+        // What was rewritten may name messages that are still pending.
+        let known = session.pending.len() + runs.iter().map(|run| run.messages.len()).sum::<usize>();
+        check_runs(&runs, known)?;
         for branch in saved.objects("branches")? {
             let shared = branch.number("shared")?;
             let shared = runs.get(..shared).ok_or_else(|| damaged("shared", "there are fewer runs"))?;
@@ -48,7 +50,7 @@ impl Session {
             for run in branch.objects("runs")? {
                 own.push(read_run(&run, &session.setup)?);
             }
-            check_runs(&own)?;
+            check_runs(&own, known)?;
             session.branches.push(line_of(own));
         }
         let mut list = Notes::default();
@@ -274,8 +276,9 @@ fn named<T: Copy>(all: &[T], name: impl Fn(T) -> &'static str, wanted: &str) -> 
 }
 
 /// Checks that runs name only messages that exist.
-fn check_runs(runs: &[Run]) -> Result<(), Error> {
-    let count: usize = runs.iter().map(|run| run.messages.len()).sum();
+fn check_runs(runs: &[Run], known: usize) -> Result<(), Error> {
+    let own: usize = runs.iter().map(|run| run.messages.len()).sum();
+    let count = own.max(known);
     let named = runs
         .iter()
         .flat_map(|run| run.reply.into_iter().chain(run.segments.iter().filter_map(|segment| segment.message)));
