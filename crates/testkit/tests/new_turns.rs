@@ -15,8 +15,12 @@ use rolecall::{Model, Prompt, Request};
 use rolecall_testkit::Toy;
 
 /// Formats whose new turn is not what a session sends, each with the reason.
-const OTHERS: &[(&str, &str)] =
-    &[("chatglm2", ENDS_IN_SPACE), ("default", ENDS_IN_SPACE), ("lmflow:hymba", ENDS_IN_SPACE)];
+const OTHERS: &[(&str, &str)] = &[
+    ("chatglm2", ENDS_IN_SPACE),
+    ("default", ENDS_IN_SPACE),
+    ("lmdeploy:yi-vl", ENDS_IN_SPACE),
+    ("lmflow:hymba", ENDS_IN_SPACE),
+];
 
 /// A known wrong result: the session sends the white space again.
 const ENDS_IN_SPACE: &str = "the model is trained to write the white space that ends its turn, and then no stop token";

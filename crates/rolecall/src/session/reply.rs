@@ -108,7 +108,11 @@ impl Reply {
     fn said_until(&self, end: &ReplyEnd, stock: &Stock, opened: Option<usize>) -> usize {
         match opened.filter(|opened| stock.text_from(*opened).as_bytes().starts_with(&self.text)) {
             Some(opened) => (opened + self.text.len()).max(end.own),
-            None => end.own,
+            None => {
+                let space = &self.text[self.text.trim_ascii_end().len()..];
+                let has_space = stock.text_from(end.own).as_bytes().starts_with(space);
+                end.own + if has_space { space.len() } else { 0 }
+            }
         }
     }
 
