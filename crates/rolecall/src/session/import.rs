@@ -31,7 +31,7 @@ impl Model {
     /// reply gets ids; the messages after it are pending.
     ///
     /// Nobody sampled these replies here, so their ids have the author
-    /// [`Caller`](super::session::Author::Caller). In a [rollout](Session::rollout) they have the
+    /// [`Caller`](super::Author::Caller). In a [rollout](Session::rollout) they have the
     /// weight of an assistant's message. The text is that of the stock rendering. A reply of which
     /// it cannot be determined where it begins counts as text around the replies.
     ///
