@@ -55,7 +55,7 @@ pub fn reply_end(prompt: &Prompt, message: usize, from: usize, stops: &[String])
 }
 
 /// Returns the stop token that ends first in text that the template itself wrote.
-fn first_stop(prompt: &Prompt, range: Range<usize>, stops: &[String]) -> Option<Range<usize>> {
+pub(crate) fn first_stop(prompt: &Prompt, range: Range<usize>, stops: &[String]) -> Option<Range<usize>> {
     let text = prompt.text().get(range.clone())?;
     let is_written =
         |found: &Range<usize>| prompt.stretches(found.clone()).iter().all(|(_, trust)| *trust == Trust::Written);

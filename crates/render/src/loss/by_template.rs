@@ -12,8 +12,9 @@ use rolecall_conversation::{Conversation, Role};
 use super::openings::{Openings, common_prefix};
 use super::speech::{Kind, Speech, speeches};
 use super::{LossNote, Written};
+use crate::growth::first_stop;
 use crate::origin::Speaker;
-use crate::{ChatTemplate, Origin, Prompt, TemplateOptions, Trust};
+use crate::{ChatTemplate, Origin, Prompt, TemplateOptions};
 
 /// Returns the text that the model writes.
 pub(super) fn replies(
@@ -225,16 +226,7 @@ impl Found<'_> {
 
     /// Returns the stop token that ends first in text that the template itself wrote.
     fn stop(&self, range: Range<usize>) -> Option<Range<usize>> {
-        let text = &self.prompt.text()[range.clone()];
-        let is_written = |found: &Range<usize>| {
-            self.prompt.stretches(found.clone()).iter().all(|(_, trust)| *trust == Trust::Written)
-        };
-        let each = self.stops.iter().filter(|stop| !stop.is_empty()).filter_map(|stop| {
-            let found = text.match_indices(stop.as_str());
-            let mut found = found.map(|(at, _)| range.start + at..range.start + at + stop.len());
-            found.find(is_written)
-        });
-        each.min_by_key(|found| (found.end, std::cmp::Reverse(found.start)))
+        first_stop(self.prompt, range, self.stops)
     }
 
     /// Reports whether a stop token in the template's text after a speech stops the reply. In the
