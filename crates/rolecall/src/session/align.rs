@@ -52,17 +52,16 @@ pub(super) fn pieces(nodes: &[&Arc<Node>], stock: &Stock, stops: &[String], end:
         };
         let end = stock.reply_end(message, byte, stops);
         let text = stock.text_from(byte).as_bytes();
-        let has_body = text.starts_with(&part.text[..part.body]);
-        let end = match end.stop {
+        let said = || stock.said_until(&end, Some(byte), &part.text[..part.body]);
+        let end = match &end.stop {
             Some(stop) if part.has_stop => {
                 let is_same = text
                     .get(stop.start.saturating_sub(byte)..)
                     .is_some_and(|text| text.starts_with(&part.text[part.body..]));
-                if end.is_own || is_same { stop.end } else { stop.start }
+                if end.is_own || is_same { stop.end } else { said() }
             }
-            Some(stop) => stop.start,
-            None if has_body => (byte + part.body).max(end.body),
-            None => end.body,
+            Some(stop) if end.is_own => stop.start,
+            _ => said(),
         };
         let end = end.clamp(byte, length);
         pieces.push(Piece { reply: Some(message), session, stock: byte..end });

@@ -36,7 +36,7 @@ impl Session {
         let opened = self.sent.as_ref().map_or(0, |sent| sent.end()).max(stock.start);
         let end = stock.reply_end(reply, opened, &self.setup.stops);
         let reply = Some((Some(opened), end));
-        Ok(Next { stock: Arc::new(stock), base: opened, reply, rewrite: None, proof: Proof::Closing })
+        Ok(Next { stock: Arc::new(stock), base: opened, reply, rewrite: None, kept: None, proof: Proof::Closing })
     }
 
     /// Closes an unfinished reply as a rendering does.

@@ -116,11 +116,7 @@ impl Session {
     pub(super) fn stock(&self) -> Result<Stock, Error> {
         let messages = self.messages();
         let generates = self.is_open || !self.pending.is_empty();
-        let render = |generates| {
-            let conversation =
-                self.conversation(messages.iter().map(|message| (**message).clone()).collect(), generates);
-            self.setup.render(&conversation)
-        };
+        let render = |generates| self.setup.render(&self.conversation_of(&messages, generates));
         // A template may refuse a conversation that ends with a reply.
         let (prompt, growth) = match generates {
             true => render(true)?,

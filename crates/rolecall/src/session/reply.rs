@@ -82,12 +82,12 @@ impl Reply {
             Some(stop) if self.stop.is_some() => {
                 let text = stock.text_from(stop.start);
                 let is_same = text.as_bytes().starts_with(&self.stop_text);
-                if end.is_own || is_same { stop.end } else { self.said_until(end, stock, opened) }
+                if end.is_own || is_same { stop.end } else { stock.said_until(end, opened, &self.text) }
             }
             Some(stop) if self.is_closed && end.is_own => stop.end,
             Some(stop) if end.is_own => stop.start,
             // The token belongs to the next turn, and so may white space before it.
-            Some(_) => self.said_until(end, stock, opened),
+            Some(_) => stock.said_until(end, opened, &self.text),
             None => match opened.filter(|opened| stock.text_from(*opened).as_bytes().starts_with(&self.text)) {
                 Some(opened) => {
                     let until = opened + self.text.len();
@@ -101,19 +101,6 @@ impl Reply {
             },
         };
         until.max(same)
-    }
-
-    /// Returns the byte of a stock prompt up to which it writes what the model wrote, if it ends the
-    /// reply with no token of its own.
-    fn said_until(&self, end: &ReplyEnd, stock: &Stock, opened: Option<usize>) -> usize {
-        match opened.filter(|opened| stock.text_from(*opened).as_bytes().starts_with(&self.text)) {
-            Some(opened) => (opened + self.text.len()).max(end.own),
-            None => {
-                let space = &self.text[self.text.trim_ascii_end().len()..];
-                let has_space = stock.text_from(end.own).as_bytes().starts_with(space);
-                end.own + if has_space { space.len() } else { 0 }
-            }
-        }
     }
 
     /// Returns the byte of a stock prompt up to which it writes the reply as the model did, with the

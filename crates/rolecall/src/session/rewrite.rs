@@ -43,7 +43,7 @@ impl Session {
         let sent = stock.prompt.up_to(until - stock.start).unwrap_or_else(|| stock.prompt.clone());
         let sent = Stock { prompt: sent, growth: None, count: line.messages(), whole: None, start: stock.start };
         let proof = Proof::Whole { why: None };
-        let next = Next { stock, base: until, reply: None, rewrite: None, proof: proof.clone() };
+        let next = Next { stock, base: until, reply: None, rewrite: None, kept: None, proof: proof.clone() };
         let note = SessionNote::Rewritten { branch: self.branches.len(), ids: self.line.len() - keep };
         self.notes = self.notes.up_to(keep);
         self.notes.push(keep, note.clone());
@@ -60,7 +60,7 @@ impl Session {
         let mut messages = self.line.all_messages();
         messages.extend(pending.iter().cloned());
         let count = messages.len();
-        let conversation = self.conversation(messages.iter().map(|message| (**message).clone()).collect(), true);
+        let conversation = self.conversation_of(&messages, true);
         let (prompt, growth) = self.setup.render(&conversation)?;
         Ok(Stock { start: 0, prompt, growth, count, whole: None })
     }

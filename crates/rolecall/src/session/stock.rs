@@ -32,6 +32,8 @@ pub(super) struct Next {
     /// Where the last reply begins, if that is known, and where it ends.
     pub reply: Option<(Option<usize>, ReplyEnd)>,
     pub rewrite: Option<Rewrite>,
+    /// A rewrite that the caller chose to keep before.
+    pub kept: Option<Rewrite>,
     pub proof: Proof,
 }
 
@@ -71,6 +73,19 @@ impl Stock {
             own: end.own + self.start,
             stop: end.stop.map(|stop| stop.start + self.start..stop.end + self.start),
             is_own: end.is_own,
+        }
+    }
+
+    /// Returns the byte of the whole prompt up to which it writes a text of the model, if it ends the
+    /// reply with no token of its own. `opened` is where the reply begins, if that is known.
+    pub fn said_until(&self, end: &ReplyEnd, opened: Option<usize>, text: &[u8]) -> usize {
+        match opened.filter(|opened| self.text_from(*opened).as_bytes().starts_with(text)) {
+            Some(opened) => (opened + text.len()).max(end.own),
+            None => {
+                let space = &text[text.trim_ascii_end().len()..];
+                let has_space = self.text_from(end.own).as_bytes().starts_with(space);
+                end.own + if has_space { space.len() } else { 0 }
+            }
         }
     }
 
@@ -123,7 +138,7 @@ impl Session {
         }
         let mut messages = self.line.all_messages();
         messages.extend(pending.iter().cloned());
-        let conversation = self.conversation(messages.iter().map(|message| (**message).clone()).collect(), generates);
+        let conversation = self.conversation_of(&messages, generates);
         let (prompt, growth) = self.setup.render(&conversation)?;
         let whole = Some(why.unwrap_or(NotGrown::Unsupported("nothing")));
         Ok(Stock { start: 0, prompt, growth, count, whole })
@@ -140,6 +155,11 @@ impl Session {
         Ok(Stock { start: grown.start, prompt: grown.prompt, growth: grown.growth, count, whole: None })
     }
 
+    /// Returns the conversation of the session with these shared messages.
+    pub(super) fn conversation_of(&self, messages: &[Arc<Message>], generates: bool) -> Conversation {
+        self.conversation(messages.iter().map(|message| Message::clone(message)).collect(), generates)
+    }
+
     /// Returns a conversation of the session with these messages.
     pub(super) fn conversation(&self, messages: Vec<Message>, generates: bool) -> Conversation {
         Conversation { messages, add_generation_prompt: Some(generates), ..self.setup.request.conversation.clone() }
@@ -154,7 +174,7 @@ impl Session {
             Some(why) => Proof::Whole { why: Some(why.clone()) },
         };
         let Some(sent) = self.sent.clone() else {
-            return Ok(Next { stock, base: 0, reply: None, rewrite: None, proof });
+            return Ok(Next { stock, base: 0, reply: None, rewrite: None, kept: None, proof });
         };
         let earlier = self.reaching_back(sent, stock.start)?;
         let base = earlier.start.max(stock.start);
@@ -162,13 +182,13 @@ impl Session {
         let Some(reply) = &self.reply else {
             // Everything up to the end of the last rendering was sent.
             let rewrite = (same < earlier.end()).then(|| self.rewrite(&earlier, &stock, same));
-            return Ok(Next { base: earlier.end().min(stock.end()), stock, reply: None, rewrite, proof });
+            return Ok(Next { base: earlier.end().min(stock.end()), stock, reply: None, rewrite, kept: None, proof });
         };
         if same < earlier.end() {
             let from = stock.message_start(reply.message).unwrap_or(same).max(stock.start);
             let end = stock.reply_end(reply.message, from, &self.setup.stops);
             let rewrite = Some(self.rewrite(&earlier, &stock, same));
-            return Ok(Next { base: from, stock, reply: Some((None, end)), rewrite, proof });
+            return Ok(Next { base: from, stock, reply: Some((None, end)), rewrite, kept: None, proof });
         }
         let opened = earlier.end();
         let end = stock.reply_end(reply.message, opened, &self.setup.stops);
@@ -178,13 +198,13 @@ impl Session {
         if is_open_again && !stock.has_message(reply.message, opened) {
             // The template leaves the reply out, and its opening now opens another one.
             let rewrite = Some(self.rewrite(&earlier, &stock, opened));
-            return Ok(Next { base: stock.opening_start(), stock, reply: None, rewrite, proof });
+            return Ok(Next { base: stock.opening_start(), stock, reply: None, rewrite, kept: None, proof });
         }
         let rewrite = match reply.is_written(&stock, opened, &end) && !is_open_again {
             true => None,
             false => self.rewritten_reply(reply, &stock, opened)?,
         };
-        Ok(Next { base: opened, stock, reply: Some((Some(opened), end)), rewrite, proof })
+        Ok(Next { base: opened, stock, reply: Some((Some(opened), end)), rewrite, kept: None, proof })
     }
 
     /// Returns the earlier rendering from a byte on.
@@ -193,8 +213,8 @@ impl Session {
             return Ok(earlier);
         }
         let messages = self.line.all_messages();
-        let messages = messages[..earlier.count.min(messages.len())].iter().map(|message| (**message).clone());
-        let (prompt, growth) = self.setup.render(&self.conversation(messages.collect(), true))?;
+        let messages = &messages[..earlier.count.min(messages.len())];
+        let (prompt, growth) = self.setup.render(&self.conversation_of(messages, true))?;
         Ok(Arc::new(Stock { start: 0, prompt, growth, count: earlier.count, whole: None }))
     }
 
@@ -221,8 +241,8 @@ impl Session {
             earlier.prompt.turns().iter().rfind(|turn| turn.start <= at).and_then(|turn| turn.message)
         });
         let messages = self.line.all_messages();
-        let messages = messages[..earlier.count.min(messages.len())].iter().map(|message| (**message).clone());
-        let conversation = self.conversation(messages.collect(), earlier.prompt.open);
+        let messages = &messages[..earlier.count.min(messages.len())];
+        let conversation = self.conversation_of(messages, earlier.prompt.open);
         Rewrite {
             byte,
             message,

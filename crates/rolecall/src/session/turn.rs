@@ -9,7 +9,7 @@ use rolecall_render::{Origin, Prompt};
 use super::label::push_tokens;
 use super::line::Run;
 use super::stock::Stock;
-use super::{Author, Delta, Next, OnRewrite, Part, Plan, Proof, Session, SessionError, SessionNote};
+use super::{Author, Delta, Next, OnRewrite, Part, Plan, Proof, Rewrite, Session, SessionError, SessionNote};
 use crate::Error;
 
 impl Session {
@@ -46,7 +46,16 @@ impl Session {
         if let Some(said) = self.cut_calls_before(&pending) {
             base.line.replace_last_message(said);
         }
-        let next = Arc::new(base.next(&pending)?);
+        let mut next = base.next(&pending)?;
+        // The caller has already chosen to keep this.
+        let is_kept = |found: &Rewrite| {
+            let kept = self.next.as_ref().and_then(|next| next.kept.as_ref());
+            kept.is_some_and(|kept| (kept.byte, &kept.before, &kept.after) == (found.byte, &found.before, &found.after))
+        };
+        if next.rewrite.as_ref().is_some_and(is_kept) {
+            next.kept = next.rewrite.take();
+        }
+        let next = Arc::new(next);
         Ok(Plan { new, next, base, line: self.line.clone(), pending: self.pending.clone() })
     }
 
@@ -88,7 +97,8 @@ impl Session {
             delta.notes.push(kept);
         }
         session.add(plan.new);
-        session.next = Some(plan.next);
+        let kept = plan.next.kept.clone().or_else(|| plan.next.rewrite.clone());
+        session.next = Some(Arc::new(Next { kept, ..Next::clone(&plan.next) }));
         *self = session;
         Ok(delta)
     }

@@ -1,0 +1,65 @@
+//! Where the next turn of a session begins, in templates that make this hard to tell.
+
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
+
+mod session_common;
+
+use rolecall::session::{Finish, OnRewrite, Session};
+use session_common::{THINKS, ids, messages, model, request, text};
+
+/// Asks a question and takes a reply.
+fn asked(source: &str, reply: &str) -> Session {
+    let mut session = model(source).session(request(r#"[{"role": "user", "content": "a"}]"#)).unwrap();
+    session.open().unwrap();
+    session.accept(&ids(reply), Finish::Stop).unwrap();
+    session
+}
+
+#[test]
+fn white_space_before_the_next_turn_is_sent() {
+    let source = "{% for m in messages %}{% if m.role == 'user' %} <|im_start|>{{ m.content }}<|im_end|>\
+                  {% else %}{{ m.content }}{% endif %}{% endfor %}";
+    let mut session = asked(source, "b");
+    let plan = session.plan(&messages(r#"[{"role": "user", "content": "c"}]"#)).unwrap();
+    session.append(plan, OnRewrite::Refuse).unwrap();
+    assert_eq!(session.open().unwrap().ids, ids(" <|im_start|>c<|im_end|>"));
+    assert!(session.difference().unwrap().gaps.is_empty());
+}
+
+#[test]
+fn a_reply_that_the_template_leaves_out_is_a_rewrite() {
+    let source = "{% for m in messages %}{% if m.content %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n\
+                  {% endif %}{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+    let mut session = asked(source, "<|im_end|>");
+    let plan = session.plan(&messages(r#"[{"role": "user", "content": ""}]"#)).unwrap();
+    assert!(!plan.is_stable());
+    assert!(session.append(plan.clone(), OnRewrite::Refuse).is_err());
+    session.append(plan, OnRewrite::Keep).unwrap();
+    assert_eq!(session.open().unwrap().ids, ids("<|im_start|>assistant\n"));
+}
+
+#[test]
+fn a_session_is_restored_after_a_rewrite_that_moves_a_message_forward() {
+    let source = "{% for m in messages if m.role == 'system' %}{{ m.content }}{% endfor %}\
+                  {% for m in messages if m.role != 'system' %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>{% endfor %}";
+    let mut session = asked(source, "b<|im_end|>");
+    let late = messages(r#"[{"role": "system", "content": "late"}, {"role": "user", "content": "c"}]"#);
+    let plan = session.plan(&late).unwrap();
+    session.append(plan, OnRewrite::Rewrite).unwrap();
+    let mut restored = model(source).restore_session(&session.save().unwrap()).unwrap();
+    assert_eq!(restored.open().unwrap().ids, session.open().unwrap().ids);
+    assert!(text(&session).starts_with("late<|im_start|>user\na<|im_end|>"));
+}
+
+#[test]
+fn a_rewrite_that_was_kept_is_not_planned_again() {
+    let mut session = asked(THINKS, "<think>\nhm\n</think>\n\nb<|im_end|>");
+    let plan = session.plan(&messages(r#"[{"role": "user", "content": "c"}]"#)).unwrap();
+    assert!(!plan.is_stable());
+    session.append(plan, OnRewrite::Keep).unwrap();
+    let plan = session.plan(&messages(r#"[{"role": "user", "content": "d"}]"#)).unwrap();
+    assert!(plan.is_stable(), "{:?}", plan.rewrite());
+    session.append(plan, OnRewrite::Refuse).unwrap();
+    let new = session.open().unwrap().ids;
+    assert_eq!(new, ids("\n<|im_start|>user\nc<|im_end|>\n<|im_start|>user\nd<|im_end|>\n<|im_start|>assistant\n"));
+}
