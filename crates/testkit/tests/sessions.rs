@@ -155,16 +155,20 @@ fn a_difference_shows_what_the_stock_rendering_writes_instead() {
     assert_eq!(found.gaps[0].part, GapPart::Reply);
 }
 
-#[test]
-fn the_same_text_with_other_ids_is_told_apart() {
-    // The tokenizer merges the line feed of the generation prompt and that of the reply.
+/// A model whose tokenizer merges the `n` of the generation prompt and that of the reply.
+fn merging() -> Model {
     let json = br#"{"added_tokens": [], "model": {"type": "BPE",
         "vocab": {"a": 0, "b": 1, "|": 2, ">": 3, "n": 4, "nn": 5}, "merges": ["n n"]}}"#;
     let source = "{% for m in messages %}>n{{ m.content }}|{% endfor %}{% if add_generation_prompt %}>n{% endif %}";
     let mut templates = ModelTemplates::from_json(&source.into()).unwrap();
     templates.set_token("eos_token", "|".into());
     let tokenizer = Arc::new(rolecall::tokenizer::HuggingFace::from_bytes(json, None).unwrap());
-    let model = Model::builder().templates(templates).loaded_tokenizer(tokenizer).open().unwrap();
+    Model::builder().templates(templates).loaded_tokenizer(tokenizer).open().unwrap()
+}
+
+#[test]
+fn the_same_text_with_other_ids_is_told_apart() {
+    let model = merging();
     let mut session = model.session(request(r#"[{"role": "user", "content": "a"}]"#)).unwrap();
     session.open().unwrap();
     session.accept(&[4, 1, 2], Finish::Stop).unwrap();
@@ -302,13 +306,7 @@ fn a_reply_that_is_now_written_in_another_way_is_kept_and_reported() {
 
 #[test]
 fn an_imported_conversation_has_the_ids_that_its_seams_say() {
-    let json = br#"{"added_tokens": [], "model": {"type": "BPE",
-        "vocab": {"a": 0, "b": 1, "|": 2, ">": 3, "n": 4, "nn": 5}, "merges": ["n n"]}}"#;
-    let source = "{% for m in messages %}>n{{ m.content }}|{% endfor %}{% if add_generation_prompt %}>n{% endif %}";
-    let mut templates = ModelTemplates::from_json(&source.into()).unwrap();
-    templates.set_token("eos_token", "|".into());
-    let tokenizer = Arc::new(rolecall::tokenizer::HuggingFace::from_bytes(json, None).unwrap());
-    let model = Model::builder().templates(templates).loaded_tokenizer(tokenizer).open().unwrap();
+    let model = merging();
     let finished = r#"[{"role": "user", "content": "a"}, {"role": "assistant", "content": "nb"}]"#;
     let live = model.import_session(request(finished), Seams::Live).unwrap();
     let whole = model.import_session(request(finished), Seams::Whole).unwrap();
