@@ -209,6 +209,77 @@ fn tools_documents_switches_and_the_clock_are_restored() {
     assert_eq!(code(&at(2000), &saved), "other_model");
 }
 
+/// A template that writes a switch before the conversation.
+const SWITCHED: &str = "{{ mood }}{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n\
+    {% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+
+#[test]
+fn what_was_sent_with_other_switches_is_restored() {
+    let model = model(SWITCHED);
+    let with = |mood: &str| {
+        let text = format!(
+            r#"{{"messages": [{{"role": "user", "content": "a"}}], "chat_template_kwargs": {{"mood": "{mood}"}}}}"#
+        );
+        Request::from_text(&text).unwrap()
+    };
+    for (reply, finish) in [("b<|im_end|>", Finish::Stop), ("b", Finish::Length)] {
+        let mut session = model.session(with("calm")).unwrap();
+        session.open().unwrap();
+        session.accept(&ids(reply), finish).unwrap();
+        for on in [OnRewrite::Keep, OnRewrite::Rewrite] {
+            let mut fork = session.clone();
+            let plan = fork.plan_with(with("glad"), &[Message::user("c")]).unwrap();
+            assert_eq!(plan.rewrite().map(|rewrite| rewrite.byte), Some(0));
+            fork.append(plan, on).unwrap();
+            let check = |session: &Session| {
+                let restored = model.restore_session(&session.save().unwrap()).unwrap();
+                assert_eq!(done(&restored, 1), done(session, 1), "{on:?}");
+            };
+            check(&fork);
+            // Planned again with the first switch, nothing is rewritten that was kept.
+            let plan = fork.plan_with(with("calm"), &[Message::user("d")]).unwrap();
+            assert_eq!(plan.is_stable(), on == OnRewrite::Keep);
+            let plan = fork.plan(&[Message::user("d")]).unwrap();
+            assert!(plan.is_stable(), "{on:?}: {:?}", plan.rewrite());
+            fork.append(plan, OnRewrite::Refuse).unwrap();
+            check(&fork);
+            fork.open().unwrap();
+            check(&fork);
+            let text = String::from_utf8(fork.bytes()).unwrap();
+            assert!(text.starts_with(if on == OnRewrite::Keep { "calm<" } else { "glad<" }), "{text}");
+            assert!(text.ends_with("d<|im_end|>\n<|im_start|>assistant\n"), "{text}");
+            fork.accept(&ids("e<|im_end|>"), Finish::Stop).unwrap();
+            turn(&mut fork, "f", "g<|im_end|>", Finish::Stop);
+            check(&fork);
+        }
+    }
+}
+
+#[test]
+fn restored_branches_share_their_ids() {
+    let model = model(THINKS);
+    let mut session = long(&model, 20);
+    for name in ["c", "d", "e", "f"] {
+        session.open().unwrap_or_else(|error| panic!("{error}"));
+        session.accept(&ids(THOUGHT), Finish::Stop).unwrap();
+        let plan = session.plan(&[Message::user(name)]).unwrap();
+        session.append(plan, OnRewrite::Rewrite).unwrap();
+    }
+    let saved = session.save().unwrap();
+    let Json::Object(object) = json::parse(&saved).unwrap() else { panic!("an object") };
+    let own = |branch: &Json| branch.as_object().and_then(|branch| branch.get("runs")?.as_array().map(<[Json]>::len));
+    let own: Vec<usize> = object.get("branches").unwrap().as_array().unwrap().iter().filter_map(own).collect();
+    assert_eq!(own.len(), 4);
+    assert!(own.iter().all(|runs| *runs <= 3), "{own:?}");
+    let mut restored = model.restore_session(&saved).unwrap();
+    for _ in 0..3 {
+        let again = restored.save().unwrap();
+        assert_eq!(again.len(), saved.len());
+        assert_eq!(seen(&restored), seen(&session));
+        restored = model.restore_session(&again).unwrap();
+    }
+}
+
 fn code(model: &Model, saved: &str) -> &'static str {
     match model.restore_session(saved) {
         Ok(_) => "restored",

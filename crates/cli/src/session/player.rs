@@ -1,7 +1,8 @@
 //! Performs the steps of a script.
 
+use rolecall::conversation::Message;
 use rolecall::conversation::json::Object;
-use rolecall::session::{Cut, Delta, Difference, OnRewrite, Proof, Reply, Rewrite, Segment, Session};
+use rolecall::session::{Cut, Delta, Difference, Plan, Proof, Reply, Rewrite, Segment, Session};
 use rolecall::{Model, Request};
 
 use super::script::{Said, Step, without_messages};
@@ -90,8 +91,13 @@ impl Player {
         }
         let Some((_, session)) = self.sessions.get_mut(self.current) else { return Err(Refusal::NoFormat) };
         Ok(match step {
-            Step::Plan(messages) => Done::Planned { rewrite: session.plan(&messages)?.rewrite().cloned() },
-            Step::Append { messages, on } => Done::Changed(append(session, &messages, on)?),
+            Step::Plan { messages, with } => {
+                Done::Planned { rewrite: plan(session, &messages, with)?.rewrite().cloned() }
+            }
+            Step::Append { messages, with, on } => {
+                let plan = plan(session, &messages, with)?;
+                Done::Changed(session.append(plan, on)?)
+            }
             Step::Open => Done::Changed(session.open()?),
             Step::Accept { said, finish } => {
                 let ids = match said {
@@ -140,11 +146,9 @@ impl Player {
     }
 }
 
-fn append(
-    session: &mut Session,
-    messages: &[rolecall::conversation::Message],
-    on: OnRewrite,
-) -> Result<Delta, rolecall::Error> {
-    let plan = session.plan(messages)?;
-    session.append(plan, on)
+fn plan(session: &Session, messages: &[Message], with: Option<Box<Request>>) -> Result<Plan, rolecall::Error> {
+    match with {
+        Some(request) => session.plan_with(*request, messages),
+        None => session.plan(messages),
+    }
 }

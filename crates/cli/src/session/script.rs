@@ -23,9 +23,14 @@ pub enum Step {
     Request(Box<Request>),
     Append {
         messages: Vec<Message>,
+        /// Tools, documents and switches that apply from now on.
+        with: Option<Box<Request>>,
         on: OnRewrite,
     },
-    Plan(Vec<Message>),
+    Plan {
+        messages: Vec<Message>,
+        with: Option<Box<Request>>,
+    },
     Open,
     Accept {
         said: Said,
@@ -83,7 +88,7 @@ impl Step {
         match self {
             Step::Request(_) => "request",
             Step::Append { .. } => "append",
-            Step::Plan(_) => "plan",
+            Step::Plan { .. } => "plan",
             Step::Open => "open",
             Step::Accept { .. } => "accept",
             Step::Close => "close",
@@ -130,11 +135,11 @@ impl BadStep {
             BadStep::NotAnObject { .. } | BadStep::NoOperation { .. } | BadStep::TwoOperations { .. } => {
                 format!("write one operation per line: {}", listed(&OPERATIONS))
             }
-            BadStep::LateRequest => "add messages with `append`; tools and switches cannot change".into(),
+            BadStep::LateRequest => "add messages with `append`, and other tools or switches as its `with`".into(),
             BadStep::LateImport => "make it the first line".into(),
             BadStep::UnknownKey { operation, .. } => match extra_keys(operation) {
                 [] => format!("write only `{operation}`, and an `id` if you want one"),
-                keys => format!("write `{operation}` with {}, and an `id` if you want one", listed(keys)),
+                keys => format!("beside `{operation}`, a step may have {} and an `id`", listed(keys)),
             },
             BadStep::Wrong { .. } => "`rolecall session --help` lists the steps".into(),
         }
@@ -206,8 +211,12 @@ pub fn read_line(text: &str, is_first: bool) -> Result<Step, Refusal> {
     }
     let value = object.remove(operation).unwrap_or(Json::Null);
     Ok(match operation {
-        "append" => Step::Append { on: rewriting(object.remove("on_rewrite"))?, messages: messages("append", value)? },
-        "plan" => Step::Plan(messages("plan", value)?),
+        "append" => Step::Append {
+            on: rewriting(object.remove("on_rewrite"))?,
+            with: object.remove("with").map(with).transpose()?,
+            messages: messages("append", value)?,
+        },
+        "plan" => Step::Plan { with: object.remove("with").map(with).transpose()?, messages: messages("plan", value)? },
         "accept" => Step::Accept { finish: finish(object.remove("finish"))?, said: said(value)? },
         "fork" => Step::Fork(name("fork", value)?),
         "switch" => Step::Switch(name("switch", value)?),
@@ -223,13 +232,15 @@ pub fn read_line(text: &str, is_first: bool) -> Result<Step, Refusal> {
 
 /// Reports whether an object is a saved session.
 fn is_saved(object: &Object) -> bool {
-    object.get("version").is_some() && object.get("runs").is_some()
+    let other = OPERATIONS.into_iter().chain(["messages"]).any(|key| object.get(key).is_some());
+    object.get("version").is_some() && !other
 }
 
 /// Returns the keys that an operation has beside its own.
 fn extra_keys(operation: &str) -> &'static [&'static str] {
     match operation {
-        "append" => &["on_rewrite"],
+        "append" => &["with", "on_rewrite"],
+        "plan" => &["with"],
         "accept" => &["finish"],
         "import" => &["seams"],
         _ => &[],
@@ -242,6 +253,18 @@ fn request(value: Json) -> Result<Box<Request>, Refusal> {
         Json::Array(list) if list.is_empty() => without_messages(Object::new())?,
         value => Request::from_json(value)?,
     }))
+}
+
+/// Reads the tools, documents and switches that apply from a step on.
+fn with(value: Json) -> Result<Box<Request>, Refusal> {
+    match value {
+        Json::Object(object) if is_empty(object.get("messages")) => Ok(Box::new(without_messages(object)?)),
+        Json::Object(_) => {
+            let (expected, found) = ("an object with `tools`, `documents` or switches", "`messages`".to_owned());
+            Err(BadStep::Wrong { field: "with", expected, found }.into())
+        }
+        other => Err(wrong("with", "an object with `tools`, `documents` or switches", &other).into()),
+    }
 }
 
 /// Returns a request without messages, with which a session may begin, but which no prompt can be

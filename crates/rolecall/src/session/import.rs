@@ -76,6 +76,7 @@ impl Session {
             head: Arc::from([]),
             pending: Vec::new(),
             sent: None,
+            sent_by: None,
             reply: None,
             next: None,
             is_open: false,

@@ -126,6 +126,15 @@ impl Line {
         nodes
     }
 
+    /// Returns the line without the runs after the first `count` ones, if it has so many.
+    pub fn first_runs(&self, count: usize) -> Option<Line> {
+        let runs = self.back().count();
+        match runs.checked_sub(count)? {
+            0 => Some(self.clone()),
+            later => self.back().nth(later - 1).map(|node| node.before.clone()),
+        }
+    }
+
     /// Returns all ids.
     pub fn ids(&self) -> Vec<u32> {
         let mut ids = Vec::with_capacity(self.len());
@@ -232,6 +241,11 @@ impl Drop for Line {
 }
 
 impl Node {
+    /// Returns the line before this run.
+    pub fn before(&self) -> &Line {
+        &self.before
+    }
+
     /// Returns the number of ids before this run.
     pub fn start(&self) -> usize {
         self.totals.ids - self.run.ids.len()

@@ -69,6 +69,8 @@ pub struct Session {
     pending: Vec<Arc<Message>>,
     /// The rendering whose end was sent last.
     sent: Option<Arc<Stock>>,
+    /// The setup with which that was rendered, if another one applies since.
+    sent_by: Option<Arc<Setup>>,
     /// The reply since then.
     reply: Option<Arc<Reply>>,
     /// The rendering with the pending messages.

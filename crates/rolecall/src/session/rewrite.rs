@@ -49,7 +49,7 @@ impl Session {
         self.notes.push(keep, note.clone());
         self.branches.push(std::mem::replace(&mut self.line, line));
         self.reply = None;
-        self.sent = Some(Arc::new(sent));
+        (self.sent, self.sent_by) = (Some(Arc::new(sent)), None);
         self.add(plan.new);
         self.next = Some(Arc::new(next));
         Ok(self.delta_since(keep, proof, vec![note]))

@@ -28,6 +28,7 @@ impl Session {
         if let Some(sent) = &self.sent {
             let whole = self.reaching_back(Arc::clone(sent), 0)?;
             base.sent = Some(Arc::new(Stock { growth: None, ..Stock::clone(&whole) }));
+            base.sent_by.get_or_insert_with(|| Arc::clone(&self.setup));
         }
         base.setup = Arc::new(self.setup.with(request)?);
         self.plan_from(base, new)
@@ -167,7 +168,7 @@ impl Session {
         self.line.push(run);
         self.record(keep, &notes);
         self.pending.clear();
-        (self.sent, self.reply, self.next) = (Some(Arc::clone(stock)), None, None);
+        (self.sent, self.sent_by, self.reply, self.next) = (Some(Arc::clone(stock)), None, None, None);
         self.is_open = true;
         Ok(self.delta_since(keep, next.proof.clone(), notes))
     }

@@ -61,7 +61,8 @@ pub(super) fn read(saved: &Fields<'_>) -> Result<(usize, SessionNote), Error> {
     Ok((saved.number("id")?, note))
 }
 
-fn write_rewrite(rewrite: &Rewrite) -> Json {
+/// Returns a rewrite as JSON.
+pub(super) fn write_rewrite(rewrite: &Rewrite) -> Json {
     let spot = |spot: Spot| [spot.line, spot.column, spot.offset].map(|part| Json::from(i64::from(part))).to_vec();
     object! {
         "byte" => number(rewrite.byte),
@@ -74,7 +75,8 @@ fn write_rewrite(rewrite: &Rewrite) -> Json {
     .into()
 }
 
-fn read_rewrite(saved: &Fields<'_>) -> Result<Rewrite, Error> {
+/// Reads a rewrite.
+pub(super) fn read_rewrite(saved: &Fields<'_>) -> Result<Rewrite, Error> {
     let line = match saved.optional("line") {
         None => None,
         Some(_) => match saved.numbers("line")?[..] {

@@ -23,8 +23,7 @@ impl Session {
     pub(super) fn read(model: &Model, object: &Object) -> Result<Session, Error> {
         let saved = Fields::new(object, "");
         let clock = saved.optional("clock").map(clock).transpose()?;
-        let request = request(&saved.object("request")?)?;
-        let setup = setup(model, request, clock)?;
+        let setup = setup(model, request(&saved.object("request")?)?, clock)?;
         let bound = saved.object("model")?;
         if let Some(part) = setup.fingerprint()?.difference(bound.object_of()) {
             return Err(SessionError::OtherModel { part }.into());
@@ -40,19 +39,22 @@ impl Session {
             runs.push(read_run(&run, &session.setup)?);
         }
         session.pending = messages(&saved, "pending")?;
+        let whole = line_of(Line::default(), runs);
         // What was rewritten may name messages that are still pending.
-        let known = session.pending.len() + runs.iter().map(|run| run.messages.len()).sum::<usize>();
-        check_runs(&runs, known)?;
+        let known = session.pending.len() + whole.messages();
+        check_runs(&whole, known)?;
+        let mut lines = vec![whole.clone()];
         for branch in saved.objects("branches")? {
-            let shared = branch.number("shared")?;
-            let shared = runs.get(..shared).ok_or_else(|| damaged("shared", "there are fewer runs"))?;
-            let mut own = shared.to_vec();
-            for run in branch.objects("runs")? {
-                own.push(read_run(&run, &session.setup)?);
-            }
-            check_runs(&own, known)?;
-            session.branches.push(line_of(own));
+            let (with, shared) = (branch.optional_number("with")?.unwrap_or_default(), branch.number("shared")?);
+            let shared = lines.get(with).and_then(|line| line.first_runs(shared));
+            let shared = shared.ok_or_else(|| damaged("shared", "there are fewer runs"))?;
+            let own = branch.objects("runs")?;
+            let own: Result<_, _> = own.iter().map(|run| read_run(run, &session.setup)).collect();
+            let line = line_of(shared, own?);
+            check_runs(&line, known)?;
+            lines.push(line);
         }
+        session.branches = lines.split_off(1);
         let mut list = Notes::default();
         for note in saved.objects("notes")? {
             let (at, note) = notes::read(&note)?;
@@ -61,41 +63,39 @@ impl Session {
         session.notes = list;
         let is_open = saved.flag("is_open")?;
         let reply = saved.optional_object("reply")?;
-        let tail = match &reply {
-            Some(_) => {
-                let at = runs.iter().rposition(|run| run.reply.is_some());
-                runs.split_off(at.ok_or_else(|| damaged("reply", "there is no run of it"))?)
-            }
-            None => Vec::new(),
-        };
-        session.line = line_of(runs);
+        let later = Arc::clone(&session.setup);
         if let Some(sent) = saved.optional_object("sent")? {
-            session.sent = Some(Arc::new(session.read_sent(&sent, &tail)?));
-        } else if is_open || reply.is_some() || session.line.len() > 0 {
+            if let Some(earlier) = sent.optional_object("request")? {
+                session.setup = Arc::new(later.with(self::request(&earlier)?)?);
+                session.sent_by = Some(Arc::clone(&session.setup));
+            }
+            session.sent = Some(Arc::new(session.read_sent(&sent, &whole)?));
+        } else if is_open || reply.is_some() || whole.len() > 0 {
             return Err(damaged("sent", "it is missing"));
         }
         match reply {
             Some(_) if is_open => return Err(damaged("reply", "a reply is awaited")),
-            Some(reply) => session.read_reply(&reply, tail)?,
+            Some(reply) => session.read_reply(&reply, &whole)?,
             None => session.is_open = is_open,
         }
+        (session.line, session.setup) = (whole, later);
         let all = session.messages();
         let head = saved.number("head")?;
         session.head = all.get(..head).ok_or_else(|| damaged("head", "there are fewer messages"))?.into();
         if saved.flag("is_planned")? {
             let pending = session.pending.clone();
-            let next = session.next(&pending);
-            session.next = Some(Arc::new(next.map_err(|error| damaged("pending", &error.to_string()))?));
+            let mut next = session.next(&pending).map_err(|error| damaged("pending", &error.to_string()))?;
+            next.kept = saved.optional_object("kept")?.map(|kept| notes::read_rewrite(&kept)).transpose()?;
+            session.next = Some(Arc::new(next));
         }
         Ok(session)
     }
 
     /// Renders again what was sent last.
-    fn read_sent(&self, sent: &Fields<'_>, tail: &[Run]) -> Result<Stock, Error> {
+    fn read_sent(&self, sent: &Fields<'_>, line: &Line) -> Result<Stock, Error> {
         let (count, start, end) = (sent.number("messages")?, sent.number("start")?, sent.number("end")?);
         let wanted = sent.text("digest")?;
-        let mut all = self.line.all_messages();
-        all.extend(tail.iter().flat_map(|run| run.messages.iter().cloned()));
+        let mut all = line.all_messages();
         all.extend(self.pending.iter().cloned());
         // What was sent may be the beginning of a longer conversation.
         for known in count..=all.len() {
@@ -108,7 +108,7 @@ impl Session {
                 }
                 let is_all = text.len() == end;
                 let (prompt, growth) = match is_all {
-                    true => (prompt, growth),
+                    true => (prompt, growth.filter(|_| self.sent_by.is_none())),
                     false => (prompt.up_to(end).unwrap_or(prompt), None),
                 };
                 return Ok(Stock { start: 0, prompt, growth, count, whole: None });
@@ -117,10 +117,12 @@ impl Session {
         Err(damaged("sent", "the model renders other text"))
     }
 
-    /// Accepts the last reply again, and takes what closed it.
-    fn read_reply(&mut self, reply: &Fields<'_>, tail: Vec<Run>) -> Result<(), Error> {
-        let mut tail = tail.into_iter();
-        let run = tail.next().ok_or_else(|| damaged("reply", "there is no run of it"))?;
+    /// Accepts the last reply of a line again.
+    fn read_reply(&mut self, reply: &Fields<'_>, line: &Line) -> Result<(), Error> {
+        let run = line.back().find(|node| node.run.reply.is_some());
+        let run = run.ok_or_else(|| damaged("reply", "there is no run of it"))?;
+        self.line = run.before().clone();
+        let run = &run.run;
         if run.reply != Some(self.line.messages()) || run.messages.len() != 1 {
             return Err(damaged("reply", "its run has another message"));
         }
@@ -130,12 +132,10 @@ impl Session {
             "abort" => Finish::Abort,
             _ => return Err(damaged("reply.finish", "unknown word")),
         };
-        let (notes, line) = (self.notes.clone(), self.line.clone());
+        let notes = self.notes.clone();
         self.is_open = true;
         let accepted = self.accept(&run.ids, finish).map_err(|error| damaged("reply", &error.to_string()))?;
-        (self.notes, self.line) = (notes, line);
-        self.line.push(run);
-        tail.for_each(|closing| self.line.push(closing));
+        self.notes = notes;
         let said = message(reply.object("said")?.object_of().clone())?;
         let (is_unfinished, is_closed) = (reply.flag("is_unfinished")?, reply.flag("is_closed")?);
         self.reply = Some(Arc::new(Reply { said: Arc::new(said), is_unfinished, is_closed, ..accepted }));
@@ -276,20 +276,18 @@ fn named<T: Copy>(all: &[T], name: impl Fn(T) -> &'static str, wanted: &str) -> 
 }
 
 /// Checks that runs name only messages that exist.
-fn check_runs(runs: &[Run], known: usize) -> Result<(), Error> {
-    let own: usize = runs.iter().map(|run| run.messages.len()).sum();
-    let count = own.max(known);
-    let named = runs
-        .iter()
-        .flat_map(|run| run.reply.into_iter().chain(run.segments.iter().filter_map(|segment| segment.message)));
+fn check_runs(line: &Line, known: usize) -> Result<(), Error> {
+    let count = line.messages().max(known);
+    let runs = line.back().map(|node| &node.run);
+    let named =
+        runs.flat_map(|run| run.reply.into_iter().chain(run.segments.iter().filter_map(|segment| segment.message)));
     match named.max() {
         Some(most) if most >= count => Err(damaged("message", "there are fewer messages")),
         _ => Ok(()),
     }
 }
 
-fn line_of(runs: Vec<Run>) -> Line {
-    let mut line = Line::default();
+fn line_of(mut line: Line, runs: Vec<Run>) -> Line {
     runs.into_iter().for_each(|run| line.push(run));
     line
 }

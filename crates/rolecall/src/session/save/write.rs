@@ -1,5 +1,6 @@
 //! A session as JSON.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use rolecall_conversation::json::{Number, Object};
@@ -16,18 +17,20 @@ use crate::session::{Seams, Segment, Session};
 impl Session {
     pub(super) fn written(&self) -> Result<Object, Error> {
         let decoder = &self.setup.decoder;
-        let nodes = self.line.nodes();
+        let mut written = Written::default();
+        let nodes = written.own(&self.line).1;
         let branch = |branch: &Line| {
-            let own = branch.nodes();
-            let shared = own.iter().zip(&nodes).take_while(|(one, other)| Arc::ptr_eq(one, other)).count();
-            object! { "shared" => number(shared), "runs" => runs(&own[shared..], decoder) }.into()
+            let ((with, shared), own) = written.own(branch);
+            object! { "with" => number(with), "shared" => number(shared), "runs" => runs(&own, decoder) }.into()
         };
+        let branches = self.branches.iter().map(branch).collect::<Vec<Json>>();
         let sent = self.sent.as_ref().map(|sent| {
             object! {
                 "messages" => number(sent.count),
                 "start" => number(sent.start),
                 "end" => number(sent.end()),
                 "digest" => digest(sent.prompt.text()),
+                "request" => self.sent_by.as_ref().map_or(Json::Null, |setup| request(&setup.request)),
             }
         });
         let reply = self.reply.as_ref().map(|reply| {
@@ -43,6 +46,7 @@ impl Session {
             let time = [clock.hour, clock.minute, clock.second, clock.microsecond].map(i64::from);
             Json::Array(date.into_iter().chain(time).map(Json::from).collect())
         });
+        let kept = self.next.as_ref().and_then(|next| next.kept.as_ref());
         Ok(object! {
             "version" => VERSION,
             "model" => self.setup.fingerprint()?.to_json(),
@@ -50,15 +54,45 @@ impl Session {
             "request" => request(&self.setup.request),
             "seams" => match self.seams { Seams::Live => "live", Seams::Whole => "whole" },
             "runs" => runs(&nodes, decoder),
-            "branches" => self.branches.iter().map(branch).collect::<Vec<Json>>(),
+            "branches" => branches,
             "head" => number(self.head.len()),
             "pending" => self.pending.iter().map(|pending| message(pending)).collect::<Vec<Json>>(),
             "sent" => sent.map_or(Json::Null, Json::from),
             "reply" => reply.map_or(Json::Null, Json::from),
             "is_planned" => self.next.is_some(),
+            "kept" => kept.map_or(Json::Null, notes::write_rewrite),
             "is_open" => self.is_open,
             "notes" => self.notes.all().into_iter().map(|(at, note)| notes::write(at, note)).collect::<Vec<Json>>(),
         })
+    }
+}
+
+/// The runs that are written already, by the line that has them first.
+#[derive(Default)]
+struct Written {
+    /// The line, and the number of its runs up to this one.
+    runs: HashMap<*const Node, (usize, usize)>,
+    lines: usize,
+}
+
+impl Written {
+    /// Returns an earlier line with the number of runs that it shares with this one, and the runs
+    /// that only this one has.
+    fn own<'l>(&mut self, line: &'l Line) -> ((usize, usize), Vec<&'l Arc<Node>>) {
+        let mut shared = (0, 0);
+        let mut own = Vec::new();
+        for node in line.back() {
+            if let Some(known) = self.runs.get(&Arc::as_ptr(node)) {
+                shared = *known;
+                break;
+            }
+            own.push(node);
+        }
+        own.reverse();
+        let new = own.iter().enumerate().map(|(at, node)| (Arc::as_ptr(node), (self.lines, shared.1 + at + 1)));
+        self.runs.extend(new);
+        self.lines += 1;
+        (shared, own)
     }
 }
 
