@@ -1,5 +1,6 @@
 //! Ending replies that the model did not finish.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use rolecall_tokenizer::TextPlace;
@@ -74,10 +75,9 @@ impl Session {
         match (stop, &self.setup.final_stop) {
             (Some(stop), _) => {
                 let range = stop.start - stock.start..stop.end - stock.start;
-                for token in self.setup.encoder.encode_part(&stock.prompt, range)?.tokens {
-                    let bytes = &stock.prompt.text().as_bytes()[token.start..token.end];
-                    run.push(token.id, bytes, Author::Closing, message, Part::Stop, 0.0);
-                }
+                let tokens = self.setup.encoder.encode_part(&stock.prompt, range)?.tokens;
+                let tokens = tokens.iter().map(|token| (token.id, token.start..token.end));
+                push_closing(&mut run, stock.prompt.text(), tokens, message, Part::Stop);
             }
             (None, Some(stop)) => self.push_marker(&mut run, stop, message, Part::Stop)?,
             (None, None) => {}
@@ -95,10 +95,25 @@ impl Session {
         }
         let mut tokens = Vec::new();
         tokenizer.encode_ordinary(marker, TextPlace::Inside, &mut tokens).map_err(rolecall_encode::Error::from)?;
-        for token in tokens {
-            let bytes = &marker.as_bytes()[token.start..token.end];
-            run.push(token.id, bytes, Author::Closing, message, part, 0.0);
-        }
+        let tokens = tokens.iter().map(|token| (token.id, token.start..token.end));
+        push_closing(run, marker, tokens, message, part);
         Ok(())
+    }
+}
+
+/// Adds ids that close a reply. Tokens that each hold a part of a character all span it: the first
+/// one gets its text.
+fn push_closing(
+    run: &mut Run,
+    text: &str,
+    tokens: impl Iterator<Item = (u32, Range<usize>)>,
+    message: Option<usize>,
+    part: Part,
+) {
+    let mut at = 0;
+    for (id, span) in tokens {
+        let bytes = text.as_bytes().get(span.start.max(at)..span.end).unwrap_or_default();
+        run.push(id, bytes, Author::Closing, message, part, 0.0);
+        at = at.max(span.end);
     }
 }

@@ -233,6 +233,11 @@ impl<'a> Watched<'a> {
         let name = &self.subject.name;
         check_cover(name, &now.segments, 0..now.ids.len());
         assert_eq!(self.session.len(), now.ids.len(), "{name}");
+        let mut bytes = Vec::with_capacity(now.bytes.len());
+        let decoded = now.ids.iter().try_for_each(|id| self.decoder.append(*id, &mut bytes));
+        assert!(decoded.is_ok(), "{name}: {decoded:?}");
+        let shown = String::from_utf8_lossy(&bytes);
+        assert_eq!(shown, String::from_utf8_lossy(&now.bytes), "{name}: the text is that of the ids");
         for (start, ids) in &self.sampled {
             assert_eq!(&now.ids[*start..start + ids.len()], ids, "{name}: sampled ids in their place");
             for segment in now.segments.iter().filter(|segment| {
