@@ -4,6 +4,8 @@
 
 #[path = "session_laws/canonical.rs"]
 mod canonical;
+#[path = "session_laws/difference.rs"]
+mod difference;
 #[path = "session_laws/own.rs"]
 mod own;
 #[path = "session_laws/random.rs"]

@@ -63,3 +63,21 @@ fn a_rewrite_that_was_kept_is_not_planned_again() {
     let new = session.open().unwrap().ids;
     assert_eq!(new, ids("\n<|im_start|>user\nc<|im_end|>\n<|im_start|>user\nd<|im_end|>\n<|im_start|>assistant\n"));
 }
+
+#[test]
+fn a_change_before_the_first_reply_is_one_gap() {
+    let source = "<|im_start|>system\n{% if messages | length > 2 %}long{% else %}short{% endif %}<|im_end|>\n\
+                  {% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}\
+                  {% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+    let mut session = asked(source, "b<|end|>");
+    let plan = session.plan(&messages(r#"[{"role": "user", "content": "c"}]"#)).unwrap();
+    session.append(plan, OnRewrite::Keep).unwrap();
+    session.open().unwrap();
+    let found = session.difference().unwrap();
+    let gaps: Vec<_> =
+        found.gaps.iter().map(|gap| (gap.code(), gap.session.as_str(), gap.stock.as_str(), gap.byte)).collect();
+    let reply = found.stock.find("b<|im_end|>").unwrap() + "b<|".len();
+    let opening = "<|im_start|>system\n".len();
+    assert_eq!(gaps, [("opening", "short", "long", opening), ("reply", "", "im_", reply)]);
+    assert!(text(&session).starts_with("<|im_start|>system\nshort<|im_end|>"));
+}

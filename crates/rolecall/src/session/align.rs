@@ -27,48 +27,88 @@ struct Spoken {
     has_stop: bool,
 }
 
+/// How much of a stock prompt corresponds to what is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sent {
+    /// All of it.
+    Whole,
+    /// The text before this byte, if the prompt is the one that was sent.
+    Until(usize),
+    /// As much as the last piece says.
+    Unknown,
+}
+
 /// Aligns a session with a whole stock prompt. The replies are found by their messages, not by
-/// their text. `end` is the byte of the stock prompt up to which it is sent, if that is known.
-pub(super) fn pieces(nodes: &[&Arc<Node>], stock: &Stock, stops: &[String], end: Option<usize>) -> Vec<Piece> {
+/// their text. The pieces cover the session, and the stock prompt as far as it is sent.
+pub(super) fn pieces(nodes: &[&Arc<Node>], stock: &Stock, stops: &[String], sent: Sent) -> Vec<Piece> {
     let spoken = spoken(nodes);
+    let session = spoken.iter().flat_map(|part| &part.text).copied().collect::<Vec<u8>>();
     let length = stock.prompt.text().len();
-    let sent = end;
     let mut pieces: Vec<Piece> = Vec::new();
     let (mut at, mut byte) = (0, 0);
     for (index, part) in spoken.iter().enumerate() {
-        let session = at..at + part.text.len();
-        at = session.end;
-        let Some(message) = part.reply else {
-            let next = spoken.get(index + 1).and_then(|next| next.reply);
-            let has_text = stock.text_from(byte).as_bytes().starts_with(&part.text);
-            let end = match next {
-                Some(_) if has_text => byte + part.text.len(),
-                Some(message) => stock.message_start(message).unwrap_or(byte).max(byte),
-                None => sent.unwrap_or(if has_text { byte + part.text.len() } else { byte }).clamp(byte, length),
-            };
-            pieces.push(Piece { reply: None, session, stock: byte..end });
-            byte = end;
-            continue;
-        };
-        let end = stock.reply_end(message, byte, stops);
-        let text = stock.text_from(byte).as_bytes();
-        let said = || stock.said_until(&end, Some(byte), &part.text[..part.body]);
-        let end = match &end.stop {
-            Some(stop) if part.has_stop => {
-                let is_same = text
-                    .get(stop.start.saturating_sub(byte)..)
-                    .is_some_and(|text| text.starts_with(&part.text[part.body..]));
-                if end.is_own || is_same { stop.end } else { said() }
+        let range = at..at + part.text.len();
+        let rest = stock.text_from(byte).as_bytes();
+        let is_equal = rest.starts_with(&session[at..]) && (sent != Sent::Whole || rest.len() == session.len() - at);
+        let end = if is_equal {
+            byte + part.text.len()
+        } else if index + 1 == spoken.len() && sent == Sent::Whole {
+            length
+        } else if let Some(message) = part.reply {
+            reply_end(part, message, stock, byte, stops)
+        } else {
+            match spoken.get(index + 1) {
+                _ if rest.starts_with(&part.text) => byte + part.text.len(),
+                Some(next) => opening_end(part, next, stock, byte, stops),
+                None => {
+                    if let Sent::Until(end) = sent {
+                        end
+                    } else {
+                        byte
+                    }
+                }
             }
-            Some(stop) if end.is_own => stop.start,
-            _ => said(),
         };
-        let end = end.clamp(byte, length);
-        pieces.push(Piece { reply: Some(message), session, stock: byte..end });
-        byte = end;
+        let end = (byte..=end.min(length)).rev().find(|end| stock.prompt.text().is_char_boundary(*end)).unwrap_or(byte);
+        pieces.push(Piece { reply: part.reply, session: range.clone(), stock: byte..end });
+        (at, byte) = (range.end, end);
     }
     pieces
 }
+
+/// Returns the byte of the stock prompt at which a reply that begins at a byte ends.
+fn reply_end(part: &Spoken, message: usize, stock: &Stock, byte: usize, stops: &[String]) -> usize {
+    let end = stock.reply_end(message, byte, stops);
+    let said = || stock.said_until(&end, Some(byte), &part.text[..part.body]);
+    match &end.stop {
+        Some(stop) if part.has_stop => {
+            let is_same = stock.text_from(stop.start).as_bytes().starts_with(&part.text[part.body..]);
+            if end.is_own || is_same { stop.end } else { said() }
+        }
+        Some(stop) if end.is_own => stop.start,
+        _ => said(),
+    }
+}
+
+/// Returns the byte of the stock prompt at which the reply after a piece begins: in what the prompt
+/// writes before the reply's own text, the place around which most is as in the session.
+fn opening_end(part: &Spoken, next: &Spoken, stock: &Stock, byte: usize, stops: &[String]) -> usize {
+    let Some(span) = next.reply.and_then(|message| stock.opening_span(message, byte, stops)) else { return byte };
+    let text = stock.text_from(byte).as_bytes();
+    let score = |at: &usize| {
+        let (before, after) = text.split_at_checked(at - byte).unwrap_or_default();
+        let before = part.text.iter().rev().zip(before.iter().rev()).take(MOST).take_while(|(a, b)| a == b).count();
+        before + next.text.iter().zip(after).take(MOST).take_while(|(a, b)| a == b).count()
+    };
+    let is_border = |at: &usize| stock.prompt.text().is_char_boundary(at - stock.start);
+    let places = (span.start.max(byte)..=span.end.max(byte)).take(MOST_PLACES).filter(is_border);
+    // Of equal places, the last one: what precedes a reply is the template's.
+    places.max_by_key(score).unwrap_or(byte)
+}
+
+/// The number of bytes that are compared on each side of a place, and the number of places.
+const MOST: usize = 256;
+const MOST_PLACES: usize = 4096;
 
 /// Divides a session into replies, each with what closes it, and what stands between them.
 fn spoken(nodes: &[&Arc<Node>]) -> Vec<Spoken> {

@@ -4,16 +4,22 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::Session;
-use super::align::{Piece, pieces};
+use super::align::{Piece, Sent, pieces};
 use super::line::Node;
 use super::stock::Stock;
 use crate::Error;
 
 /// How a session differs from the stock rendering of its messages.
+///
+/// Replacing the stock text of each gap by the session's gives the session's text, and outside the
+/// gaps the ids are the same.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Difference {
-    /// The places that differ, in order.
+    /// The places that differ, in order. Two texts that differ have something equal between them.
     pub gaps: Vec<Gap>,
+    /// The stock text, as far as it corresponds to what is sent. While a reply is awaited, this is
+    /// the whole stock prompt.
+    pub stock: String,
     /// Whether the session's ids are those that encoding the stock prompt as a whole returns, as
     /// far as they are sent.
     pub has_stock_ids: bool,
@@ -38,7 +44,8 @@ pub struct Gap {
     pub session: String,
     /// The stock text in its place.
     pub stock: String,
-    /// The byte of the stock prompt at which that text begins.
+    /// The byte at which that text begins in the stock text. The session's text has it elsewhere if
+    /// the texts of earlier gaps differ in length.
     pub byte: usize,
     /// The index of the first of the session's ids that differ.
     pub id: usize,
@@ -84,18 +91,19 @@ impl Session {
     ///
     /// Messages without ids are rendered too, because a template may write what precedes them in
     /// another way. The two are compared piece by piece: each reply, and what stands between two
-    /// replies.
+    /// replies. A piece has at most one gap in its text, from the first to the last character that
+    /// differs.
     pub fn difference(&self) -> Result<Difference, Error> {
         if self.is_empty() {
-            return Ok(Difference { gaps: Vec::new(), has_stock_ids: true });
+            return Ok(Difference { has_stock_ids: true, ..Difference::default() });
         }
         let stock = self.stock()?;
         let nodes = self.line.nodes();
         let sides = Sides { session: self.line.bytes(), stock: stock.prompt.text().as_bytes() };
         let sent = match (self.is_open, &self.reply) {
-            (true, _) => Some(stock.end()),
-            (false, None) => self.sent.as_ref().map(|sent| sent.end()),
-            (false, Some(_)) => None,
+            (true, _) => Sent::Whole,
+            (false, None) => self.sent.as_ref().map_or(Sent::Unknown, |sent| Sent::Until(sent.end())),
+            (false, Some(_)) => Sent::Unknown,
         };
         let pieces = pieces(&nodes, &stock, &self.setup.stops, sent);
         let same = pieces.iter().flat_map(|piece| sides.same(piece)).collect::<Vec<_>>();
@@ -103,13 +111,16 @@ impl Session {
         let ours = Tokens::of_session(&nodes);
         let encoded = self.setup.encoder.encode(&stock.prompt)?;
         let theirs = Tokens::of_stock(encoded.tokens.iter().map(|token| (token.id, token.end)));
-        let mut gaps = Vec::new();
-        for block in blocks(&ours, &theirs, &same, (sides.session.len(), end)) {
-            if ours.ids[block.ours.clone()] != theirs.ids[block.theirs.clone()] || !sides.is_same(&block) {
-                gaps.push(self.gap(&block, &sides, &pieces, &nodes));
-            }
-        }
-        Ok(Difference { has_stock_ids: theirs.ids.starts_with(&ours.ids), gaps })
+        let blocks = blocks(&ours, &theirs, &same, (sides.session.len(), end));
+        let sent_ids = theirs.ids.get(..blocks.last().map_or(0, |last| last.theirs.end));
+        let differs =
+            |block: &Block| ours.ids[block.ours.clone()] != theirs.ids[block.theirs.clone()] || !sides.is_same(block);
+        let gaps = sides.join(blocks.into_iter().filter(differs)).into_iter().filter(differs);
+        Ok(Difference {
+            gaps: gaps.map(|block| self.gap(&block, &sides, &pieces, &nodes)).collect(),
+            stock: stock.prompt.text().get(..end).unwrap_or_default().to_owned(),
+            has_stock_ids: sent_ids == Some(&ours.ids[..]),
+        })
     }
 
     /// Renders the session's messages as the next operation would.
@@ -128,7 +139,7 @@ impl Session {
     fn gap(&self, block: &Block, sides: &Sides<'_>, pieces: &[Piece], nodes: &[&Arc<Node>]) -> Gap {
         let (ours, theirs) = (&sides.session[block.session.clone()], &sides.stock[block.stock.clone()]);
         let is_ids_only = ours == theirs;
-        let (before, after) = if is_ids_only { (0, 0) } else { shared(ours, theirs) };
+        let (before, after) = sides.trimmed(block);
         let at = block.session.start + before;
         let piece = pieces.iter().find(|piece| at < piece.session.end).or(pieces.last());
         let segment = nodes.iter().flat_map(|node| node.segments()).find(|segment| segment.ids.end > block.ours.start);
@@ -175,6 +186,38 @@ impl Sides<'_> {
             Same { session: piece.session.start, stock: piece.stock.start, length: before },
             Same { session: piece.session.end - after, stock: piece.stock.end - after, length: after },
         ]
+    }
+
+    /// Joins blocks with nothing equal between them. Where a piece was divided at another place than
+    /// in the stock prompt, this leaves only what differs.
+    fn join(&self, blocks: impl Iterator<Item = Block>) -> Vec<Block> {
+        let mut joined: Vec<Block> = Vec::new();
+        for block in blocks {
+            if let Some(last) = joined.last_mut()
+                && (last.session.end, last.stock.end) == (block.session.start, block.stock.start)
+                && ((!self.is_same(last) && !self.is_same(&block)) || self.start(last) == self.start(&block))
+            {
+                last.ours.end = block.ours.end;
+                last.theirs.end = block.theirs.end;
+                last.session.end = block.session.end;
+                last.stock.end = block.stock.end;
+            } else {
+                joined.push(block);
+            }
+        }
+        joined
+    }
+
+    /// Returns the byte of the stock prompt at which a block differs.
+    fn start(&self, block: &Block) -> usize {
+        block.stock.start + self.trimmed(block).0
+    }
+
+    /// Returns the lengths of what a block's texts share at the start and at the end, or 0 if they
+    /// are equal: then all of it is shown.
+    fn trimmed(&self, block: &Block) -> (usize, usize) {
+        let (ours, theirs) = (&self.session[block.session.clone()], &self.stock[block.stock.clone()]);
+        if ours == theirs { (0, 0) } else { shared(ours, theirs) }
     }
 
     fn is_same(&self, block: &Block) -> bool {

@@ -1,10 +1,11 @@
 //! The stock rendering of a session's conversation, and how it compares with what was sent.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use rolecall_conversation::{Conversation, Message};
-use rolecall_render::Prompt;
 use rolecall_render::growth::{Growth, Longer, NotGrown, ReplyEnd, reply_end};
+use rolecall_render::{Origin, Prompt};
 
 use super::reply::Reply;
 use super::{Proof, Rewrite, Session};
@@ -107,6 +108,32 @@ impl Stock {
     fn opening_start(&self) -> usize {
         let last = self.prompt.turns().last().filter(|turn| turn.message.is_none());
         self.start + last.map_or(self.prompt.text().len() - self.tail().len(), |turn| turn.start)
+    }
+
+    /// Returns where the text of a message's reply may begin, from a byte of the whole prompt on:
+    /// between the start of its turn and the first text of the message that no header prints.
+    pub fn opening_span(&self, message: usize, byte: usize, stops: &[String]) -> Option<Range<usize>> {
+        let from = byte.saturating_sub(self.start);
+        let length = self.prompt.text().len();
+        let mut own = self
+            .prompt
+            .segments_in(from.min(length)..length)
+            .filter(|segment| segment.origin.message() == Some(message));
+        let is_header =
+            |origin: &Origin| matches!(origin, Origin::Message { field, .. } if field == "role" || field == "name");
+        let first = own.next();
+        let turn = self.prompt.turns().iter().find(|turn| turn.message == Some(message) && turn.start >= from);
+        let start = self.start
+            + turn.map(|turn| turn.start).into_iter().chain(first.as_ref().map(|first| first.start)).min()?;
+        let text = first.into_iter().chain(own).find(|segment| !is_header(&segment.origin));
+        let end = text.map_or_else(
+            || {
+                let end = self.reply_end(message, start, stops);
+                end.stop.filter(|_| end.is_own).map_or(end.own, |stop| stop.start)
+            },
+            |text| text.start + self.start,
+        );
+        Some(start..end.max(start))
     }
 
     /// Returns the byte of the whole prompt at which a message's own text begins.

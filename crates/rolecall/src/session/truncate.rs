@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rolecall_conversation::{Message, Role};
 
-use super::align::pieces;
+use super::align::{Sent, pieces};
 use super::line::Node;
 use super::{Author, Delta, Finish, OnRewrite, Proof, Segment, Session, SessionError, SessionNote};
 use crate::Error;
@@ -193,7 +193,7 @@ impl Session {
         let Ok(stock) = self.stock() else { return Vec::new() };
         let nodes = self.line.nodes();
         let (ours, theirs) = (self.line.bytes(), stock.prompt.text().as_bytes());
-        let pieces = pieces(&nodes, &stock, &self.setup.stops, None);
+        let pieces = pieces(&nodes, &stock, &self.setup.stops, Sent::Unknown);
         let differing = pieces.into_iter().filter(|piece| ours[piece.session.clone()] != theirs[piece.stock.clone()]);
         differing.filter_map(|piece| piece.reply).collect()
     }
