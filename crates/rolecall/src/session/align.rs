@@ -46,10 +46,17 @@ pub(super) fn pieces(nodes: &[&Arc<Node>], stock: &Stock, stops: &[String], sent
     let length = stock.prompt.text().len();
     let mut pieces: Vec<Piece> = Vec::new();
     let (mut at, mut byte) = (0, 0);
+    // Up to which byte of the session it is as the stock prompt, if that is this many bytes ahead.
+    let mut same = (None, 0);
     for (index, part) in spoken.iter().enumerate() {
         let range = at..at + part.text.len();
         let rest = stock.text_from(byte).as_bytes();
-        let is_equal = rest.starts_with(&session[at..]) && (sent != Sent::Whole || rest.len() == session.len() - at);
+        let ahead = byte.wrapping_sub(at);
+        if same.0 != Some(ahead) || same.1 < at {
+            let length = session[at..].iter().zip(rest).take_while(|(one, other)| one == other).count();
+            same = (Some(ahead), at + length);
+        }
+        let is_equal = same.1 == session.len() && (sent != Sent::Whole || rest.len() == session.len() - at);
         let end = if is_equal {
             byte + part.text.len()
         } else if index + 1 == spoken.len() && sent == Sent::Whole {
