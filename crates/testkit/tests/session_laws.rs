@@ -6,6 +6,10 @@
 mod canonical;
 #[path = "session_laws/difference.rs"]
 mod difference;
+#[path = "session_laws/line.rs"]
+mod line;
+#[path = "session_laws/names.rs"]
+mod names;
 #[path = "session_laws/own.rs"]
 mod own;
 #[path = "session_laws/random.rs"]

@@ -28,6 +28,8 @@ pub struct Subject {
     pub tokenizer: Arc<dyn Tokenizer>,
     /// The template's source; a format has none.
     pub source: Option<String>,
+    /// The tokens that the template is given by name.
+    pub tokens: Vec<(String, String)>,
 }
 
 /// What encodes the text between markers.
@@ -88,7 +90,8 @@ impl Subject {
         }
         let protection = templates.protection(None);
         let model = Model::builder().templates(templates);
-        Subject::open(name, model, &protection, vocabulary.with(&markers), Some(source.to_owned()))
+        let subject = Subject::open(name, model, &protection, vocabulary.with(&markers), Some(source.to_owned()))?;
+        Ok(Subject { tokens: tokens.to_vec(), ..subject })
     }
 
     /// Opens a built-in format with a vocabulary and the format's control tokens.
@@ -120,7 +123,7 @@ impl Subject {
         let model = model.loaded_tokenizer(Arc::clone(&tokenizer)).settings(settings).open();
         let model = model.unwrap_or_else(|error| panic!("{name}: {error}"));
         let encoder = Arc::new(Encoder::new(protection, Arc::clone(&tokenizer))?);
-        Ok(Subject { name: name.to_owned(), model, encoder, tokenizer, source })
+        Ok(Subject { name: name.to_owned(), model, encoder, tokenizer, source, tokens: Vec::new() })
     }
 
     /// Opens all templates of a folder, and returns those that cannot be opened with the reason.

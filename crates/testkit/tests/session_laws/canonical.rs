@@ -7,12 +7,12 @@ use std::fmt::Write;
 use rolecall::conversation::json::Object;
 use rolecall::conversation::{Conversation, Message, Role};
 use rolecall::model::ModelPrompt;
-use rolecall::session::{Finish, OnRewrite};
+use rolecall::session::{Finish, OnRewrite, Rewrite};
 use rolecall::stability::{Case, Pace};
 use rolecall::{Error, Request};
 use rolecall_testkit::sessions::{Subject, Vocabulary, Watched};
 
-use super::{own, templates, vocabulary};
+use super::{line, own, templates, vocabulary};
 
 /// What the conversations of one subject show.
 #[derive(Debug, Default)]
@@ -27,6 +27,9 @@ struct Found {
     unread_first: Option<String>,
     /// Turns that rewrite what was sent.
     rewrites: usize,
+    /// Rewrites whose place in the template was found to write the earlier text, and the others.
+    placed: usize,
+    unplaced: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -208,6 +211,7 @@ impl Play<'_> {
         assert!(text[rewrite.byte..].starts_with(&rewrite.before) || rewrite.byte >= opened.len(), "{what}: {rewrite}");
         assert!(stock.text()[rewrite.byte..].starts_with(&rewrite.after), "{what}: {rewrite}");
         assert!(rewrite.ids <= watched.session().len(), "{what}: {rewrite}");
+        self.check_place(&said[..=at], rewrite.byte < opened.len(), &rewrite, found);
         let code = watched.clone().append(plan.clone(), OnRewrite::Refuse).unwrap_err().code();
         assert_eq!(code, "rewrites", "{what}");
         let mut kept = watched.clone();
@@ -222,6 +226,19 @@ impl Play<'_> {
         let said: Vec<Message> = anew.session().messages().iter().map(|said| (**said).clone()).collect();
         assert_eq!(self.stock(&said).unwrap().text(), text, "{what}");
     }
+    /// Checks that the place of a rewrite is the one that wrote the earlier text.
+    fn check_place(&self, said: &[Message], is_in_prompt: bool, rewrite: &Rewrite, found: &mut Found) {
+        assert_eq!(rewrite.line.is_some(), self.subject.source.is_some(), "{}: {rewrite}", self.subject.name);
+        if rewrite.line.is_none() {
+            return;
+        }
+        let mut earlier = self.request(if is_in_prompt { &said[..said.len() - 1] } else { said });
+        earlier.conversation.add_generation_prompt = Some(is_in_prompt);
+        match line::check(self.subject, &earlier, rewrite) {
+            line::Place::Wrote => found.placed += 1,
+            place => found.unplaced.push(format!("{place:?}: {}: {rewrite} {:?}", self.subject.name, rewrite.line)),
+        }
+    }
 }
 
 #[test]
@@ -233,7 +250,8 @@ fn canonical_replies_give_the_stock_prompt_for_templates_of_our_own() {
             play(&subject, &mut found);
             println!("{}: {found:?}", subject.name);
             assert!(found.turns > 3, "{}: {found:?}", subject.name);
-            rewrites += found.rewrites;
+            assert!(found.unplaced.is_empty(), "{:?}", found.unplaced);
+            rewrites += found.placed;
         }
         assert!(rewrites > 3, "{rewrites}");
     }
@@ -293,6 +311,8 @@ fn canonical_replies_give_the_stock_prompt_for_every_template() {
         sum.seams += found.seams;
         sum.unread += found.unread;
         sum.rewrites += found.rewrites;
+        sum.placed += found.placed;
+        sum.unplaced.append(&mut found.unplaced);
         // Our own templates are not part of the page.
         if subject.name.starts_with("own: ") {
             continue;
@@ -318,6 +338,7 @@ fn canonical_replies_give_the_stock_prompt_for_every_template() {
         return;
     }
     assert!(sum.turns > 4_000 && sum.rewrites > 100, "{sum:?}");
+    assert!(sum.placed > 100 && sum.unplaced.is_empty(), "{sum:?}");
     let page = format!(
         "{HEAD}Of {count} templates, {templates_listed} are listed.\n\n| template | turns | other ids | first difference |\n\
          | --- | --- | --- | --- |\n{rows}"
