@@ -4,6 +4,8 @@
 
 #[path = "session_laws/canonical.rs"]
 mod canonical;
+#[path = "session_laws/chains.rs"]
+mod chains;
 #[path = "session_laws/difference.rs"]
 mod difference;
 #[path = "session_laws/line.rs"]

@@ -4,8 +4,13 @@
 
 mod session_common;
 
+use std::sync::Arc;
+
+use rolecall::Model;
 use rolecall::session::{Finish, OnRewrite, Session};
-use session_common::{THINKS, ids, messages, model, request, text};
+use rolecall::template::ModelTemplates;
+use rolecall_testkit::Toy;
+use session_common::{THINKS, ids, messages, model, request, text, toy};
 
 /// Asks a question and takes a reply.
 fn asked(source: &str, reply: &str) -> Session {
@@ -80,4 +85,41 @@ fn a_change_before_the_first_reply_is_one_gap() {
     let opening = "<|im_start|>system\n".len();
     assert_eq!(gaps, [("opening", "short", "long", opening), ("reply", "", "im_", reply)]);
     assert!(text(&session).starts_with("<|im_start|>system\nshort<|im_end|>"));
+}
+
+/// Some templates write a line break between a reply and the token that ends it. A finished reply
+/// has it among the sampled ids, and nobody knows whether the model would have written it after a
+/// reply that was cut, so only the token is written. `renderers` bridges a cut reply of such a
+/// template in the same way (op `bridge`, completion `cut`: the first id is the token).
+#[test]
+fn a_cut_reply_is_closed_by_the_token_alone() {
+    let source = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}\n<|im_end|>\n{% endfor %}\
+                  {% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+    let mut session = model(source).session(request(r#"[{"role": "user", "content": "a"}]"#)).unwrap();
+    session.open().unwrap();
+    session.accept(&ids("b"), Finish::Length).unwrap();
+    assert_eq!(session.close().unwrap().ids, ids("<|im_end|>"));
+    let plan = session.plan(&messages(r#"[{"role": "user", "content": "c"}]"#)).unwrap();
+    session.append(plan, OnRewrite::Refuse).unwrap();
+    let new = "\n<|im_start|>user\nc\n<|im_end|>\n<|im_start|>assistant\n";
+    assert_eq!(session.open().unwrap().ids, ids(new));
+    let gaps = session.difference().unwrap().gaps;
+    let gaps: Vec<_> = gaps.iter().map(|gap| (gap.session.as_str(), gap.stock.as_str())).collect();
+    assert_eq!(gaps, [("", "\n")]);
+}
+
+#[test]
+fn a_closer_of_several_ids_has_its_text_once() {
+    let source = "{% for m in messages %}{{ m.content }}{{ eos_token }}{% endfor %}";
+    let mut templates = ModelTemplates::from_json(&source.into()).unwrap();
+    templates.set_token("eos_token", "｜é｜".into());
+    let model = Model::builder().templates(templates).loaded_tokenizer(Arc::new(toy())).open().unwrap();
+    let mut session = model.session(request(r#"[{"role": "user", "content": "a"}]"#)).unwrap();
+    session.open().unwrap();
+    session.accept(&ids("b"), Finish::Length).unwrap();
+    let delta = session.close().unwrap();
+    let bytes: Vec<u32> = "｜é｜".bytes().map(|byte| Toy::BYTES + u32::from(byte)).collect();
+    assert_eq!(delta.ids, bytes);
+    assert_eq!(text(&session), "a｜é｜b｜é｜");
+    assert!(session.difference().unwrap().gaps.is_empty());
 }
