@@ -1,6 +1,5 @@
 //! Decodes ids to text.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::Error;
@@ -25,7 +24,8 @@ use rolecall_tokenizer::{TextPlace, Tokenizer};
 /// ```
 pub struct Decoder {
     tokenizer: Arc<dyn Tokenizer>,
-    markers: HashSet<u32>,
+    /// In order.
+    markers: Vec<u32>,
 }
 
 impl Decoder {
@@ -37,7 +37,10 @@ impl Decoder {
             !tokenizer.token_bytes(*id, &mut bytes) || bytes == text.as_bytes()
         };
         let added = tokenizer.added_tokens().iter();
-        let markers = added.filter(|token| is_marker(&token.id, &token.text)).map(|token| token.id).collect();
+        let markers = added.filter(|token| is_marker(&token.id, &token.text)).map(|token| token.id);
+        let mut markers: Vec<u32> = markers.collect();
+        markers.sort_unstable();
+        markers.dedup();
         Decoder { tokenizer, markers }
     }
 
@@ -60,14 +63,12 @@ impl Decoder {
 
     /// Reports whether an id is a control token or another token that text never encodes to.
     pub fn is_marker(&self, id: u32) -> bool {
-        self.markers.contains(&id)
+        self.markers.binary_search(&id).is_ok()
     }
 
     /// Returns the texts of all these tokens, ordered by id.
     pub fn markers(&self) -> Vec<String> {
-        let mut ids: Vec<u32> = self.markers.iter().copied().collect();
-        ids.sort_unstable();
-        ids.into_iter().filter_map(|id| self.tokenizer.token_text(id)).collect()
+        self.markers.iter().filter_map(|id| self.tokenizer.token_text(*id)).collect()
     }
 
     /// Appends the bytes of an id inside a text, as a model generates it after its prompt. The
@@ -79,7 +80,7 @@ impl Decoder {
     /// Appends the bytes of an id. `place` is set if a text begins with this id.
     fn push(&self, id: u32, place: &mut Option<TextPlace>, bytes: &mut Vec<u8>) -> Result<(), Error> {
         let unknown = || Error::UnknownId { id, size: self.tokenizer.vocabulary_size() };
-        if self.markers.contains(&id) {
+        if self.is_marker(id) {
             bytes.extend_from_slice(self.tokenizer.token_text(id).ok_or_else(unknown)?.as_bytes());
             *place = Some(TextPlace::Inside);
             return Ok(());

@@ -5,13 +5,15 @@ use crate::ids;
 use crate::marks::{Here, Input, Marks};
 use crate::reply::Reply;
 use crate::stray::{Stray, Strays};
-use crate::{CallsInReasoning, Event, Malformed, ParseOptions, Reading, Stop, Why};
+use crate::{CallsInReasoning, Event, Ids, Malformed, ParseOptions, Reading, Stop, Why};
 
 /// State that all parts of the parser share.
 #[derive(Clone, Debug)]
 pub(crate) struct Shared {
     pub reply: Arc<Reply>,
-    pub options: ParseOptions,
+    pub options: Arc<ParseOptions>,
+    /// How to generate the ids of calls.
+    pub ids: Ids,
     /// The number of calls that have begun.
     pub calls: usize,
     /// The number of calls when a group of calls was last closed.
@@ -46,7 +48,8 @@ impl Shared {
     pub fn new(reply: &Arc<Reply>, options: ParseOptions) -> Shared {
         Shared {
             reply: Arc::clone(reply),
-            options,
+            ids: options.ids,
+            options: Arc::new(options),
             calls: 0,
             closed: 0,
             closed_at: None,
@@ -178,6 +181,6 @@ impl Shared {
 
     /// Generates the id of the next call, for a model that writes none.
     pub fn make_id(&self, name: &str) -> String {
-        ids::make(&self.reply.call_ids, self.options.ids, name, self.calls)
+        ids::make(&self.reply.call_ids, self.ids, name, self.calls)
     }
 }

@@ -1,5 +1,7 @@
 //! Performs the steps of a script.
 
+use std::sync::Arc;
+
 use rolecall::conversation::Message;
 use rolecall::conversation::json::Object;
 use rolecall::session::{Cut, Delta, Difference, Plan, Proof, Reply, Rewrite, Segment, Session};
@@ -24,7 +26,7 @@ pub enum Done {
     /// An operation added ids, or replaced some.
     Changed(Delta),
     /// A reply was taken.
-    Accepted { reply: Box<Reply>, keep: usize, ids: Vec<u32>, segments: Vec<Segment> },
+    Accepted { reply: Arc<Reply>, keep: usize, ids: Vec<u32>, segments: Vec<Segment> },
     /// The oldest turns were removed.
     Truncated(Box<Cut>),
     /// The session as JSON, on one line.
@@ -105,7 +107,7 @@ impl Player {
                     Said::Text(text) => session.encode_sampled(&text)?,
                 };
                 let keep = session.len();
-                let reply = Box::new(session.accept(&ids, finish)?);
+                let reply = session.accept(&ids, finish)?;
                 Done::Accepted { reply, keep, ids, segments: session.segments_from(keep) }
             }
             Step::Close => Done::Changed(session.close()?),

@@ -7,7 +7,7 @@ use super::index::Index;
 type Key = Cow<'static, str>;
 
 /// Returns a key in the form in which it is stored.
-fn key_of(key: String) -> Key {
+fn key_of(key: impl AsRef<str> + Into<String>) -> Key {
     const COMMON: [&str; 14] = [
         "role",
         "content",
@@ -24,9 +24,9 @@ fn key_of(key: String) -> Key {
         "description",
         "required",
     ];
-    match COMMON.iter().find(|common| **common == key) {
+    match COMMON.iter().find(|common| **common == key.as_ref()) {
         Some(common) => Cow::Borrowed(common),
-        None => Cow::Owned(key),
+        None => Cow::Owned(key.into()),
     }
 }
 
@@ -84,9 +84,8 @@ impl Object {
     }
 
     /// Sets the value of a key. A new key is added at the end.
-    pub fn insert(&mut self, key: impl Into<String>, value: Json) {
-        let key = key.into();
-        if let Some(at) = self.position(&key) {
+    pub fn insert(&mut self, key: impl AsRef<str> + Into<String>, value: Json) {
+        if let Some(at) = self.position(key.as_ref()) {
             self.entries[at].1 = value;
             return;
         }
@@ -94,7 +93,7 @@ impl Object {
             // Most objects have two keys, and there can be very many objects.
             self.entries.reserve_exact(2);
         }
-        let is_indexed = self.index.as_mut().is_some_and(|index| index.push(&key));
+        let is_indexed = self.index.as_mut().is_some_and(|index| index.push(key.as_ref()));
         self.entries.push((key_of(key), value));
         if !is_indexed {
             self.number();

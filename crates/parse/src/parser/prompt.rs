@@ -1,9 +1,23 @@
 //! The state in which the end of the prompt leaves the parser.
 
 use super::{OutputParser, Part, State};
-use crate::Reading;
+use crate::{Ids, Reading};
 
 impl OutputParser {
+    /// Returns a parser in the state after the same prompt that generates other ids for calls. The
+    /// parser must not have parsed any output yet. Returns `None` if the prompt began a call, because
+    /// that call already has its id.
+    ///
+    /// This is faster than to create another parser for the same prompt.
+    pub fn with_ids(&self, ids: Ids) -> Option<OutputParser> {
+        if !self.shared.opened.calls.is_empty() || matches!(self.state, State::Call(_)) {
+            return None;
+        }
+        let mut parser = self.clone();
+        parser.shared.ids = ids;
+        Some(parser)
+    }
+
     /// Forgets the calls of the prompt if something follows them. They are part of the
     /// conversation: in some families a turn continues after the results of its calls, so the last
     /// opening in the prompt belongs to an earlier message.

@@ -89,7 +89,9 @@ impl OutputParser {
         let Some(verdict) = draft.read(&mut self.shared, cursor) else { return Flow::Wait };
         self.state = State::Text { part: Part::Reasoning, blank: None };
         match verdict {
-            Verdict::Call => self.shared.options.calls_in_reasoning = Some(CallsInReasoning::Call),
+            Verdict::Call => {
+                Arc::make_mut(&mut self.shared.options).calls_in_reasoning = Some(CallsInReasoning::Call);
+            }
             Verdict::Draft(end) => self.say_up_to(end, cursor),
             // The text is read again, without trying any calls in it.
             Verdict::Text(end) => cursor.view().set_tried(end),

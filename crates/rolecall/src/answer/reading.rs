@@ -44,10 +44,9 @@ pub fn add_warnings(answer: &mut Json, warnings: &[LayoutWarning]) {
 /// JSON object, because the output was cut off, is an error.
 pub fn to_message(reading: &Reading) -> Result<Message, Error> {
     let mut message = object! { "role" => "assistant" };
-    for (key, value) in of_message(reading).iter() {
-        if key != "tool_calls" || !reading.calls.is_empty() {
-            message.insert(key, value.clone());
-        }
+    insert_text(&mut message, reading);
+    if !reading.calls.is_empty() {
+        message.insert("tool_calls", calls(reading));
     }
     Message::from_object(message)
 }
@@ -129,12 +128,21 @@ fn of_malformed(malformed: &Malformed) -> Json {
 }
 
 pub(super) fn of_message(reading: &Reading) -> Object {
-    let mut message = object! { "content" => reading.content.as_str() };
+    let mut message = Object::new();
+    insert_text(&mut message, reading);
+    message.insert("tool_calls", calls(reading));
+    message
+}
+
+fn insert_text(message: &mut Object, reading: &Reading) {
+    message.insert("content", Json::from(reading.content.as_str()));
     if let Some(reasoning) = &reading.reasoning {
         message.insert("reasoning_content", Json::from(reasoning.as_str()));
     }
-    message.insert("tool_calls", Json::Array(reading.calls.iter().map(of_call).collect()));
-    message
+}
+
+fn calls(reading: &Reading) -> Json {
+    Json::Array(reading.calls.iter().map(of_call).collect())
 }
 
 fn of_call(call: &ParsedCall) -> Json {

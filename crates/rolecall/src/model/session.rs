@@ -32,6 +32,8 @@ pub(crate) struct Setup {
     /// The texts of the tokens that may stop the model, and the ids of those that are tokens.
     pub stops: Arc<[String]>,
     pub stop_ids: Vec<u32>,
+    /// Those of these ids that the layouts of a reply read.
+    read_stop_ids: Vec<u32>,
     /// The token that ends a reply for which the template itself writes no end.
     pub final_stop: Option<String>,
     /// The literal texts of a reply's layouts.
@@ -41,6 +43,8 @@ pub(crate) struct Setup {
     /// The settings on which the ids depend, as text.
     pub switches: String,
     pub fingerprint: OnceLock<Fingerprint>,
+    /// The parser after the first generation prompt, with that text. Later ones are mostly the same.
+    first_reader: OnceLock<(String, OutputParser)>,
     speaker: Speaker,
     options: Opened,
     reply: Arc<Reply>,
@@ -102,6 +106,9 @@ impl Setup {
         let frame = |generates| Conversation { add_generation_prompt: Some(generates), ..request.conversation.clone() };
         let frames = [frame(false), frame(true)];
         let reasoning_end = reasoning_end(&layouts);
+        let read = layout_texts(&layouts);
+        let is_read = |id: &u32| reads(&read, encoder.tokenizer().token_text(*id));
+        let read_stop_ids = stop_ids.iter().copied().filter(is_read).collect();
         Ok(Setup {
             model: model.clone(),
             request,
@@ -109,11 +116,13 @@ impl Setup {
             decoder,
             stops,
             stop_ids,
+            read_stop_ids,
             final_stop,
-            read: layout_texts(&layouts),
+            read,
             reasoning_end,
             switches: format!("{:?}", (settings.bos, settings.rules, &settings.options, settings.protect)),
             fingerprint: OnceLock::new(),
+            first_reader: OnceLock::new(),
             speaker,
             options,
             reply,
@@ -207,24 +216,39 @@ impl Setup {
         }
     }
 
+    /// Reports whether an id may stop the model.
+    pub fn can_stop(&self, id: u32) -> bool {
+        self.stop_ids.contains(&id)
+    }
+
     /// Reports whether the layouts of a reply read an id, so that the parser determines what it
     /// means.
     pub fn reads(&self, id: u32) -> bool {
-        let text = self.encoder.tokenizer().token_text(id);
-        text.is_some_and(|text| self.read.iter().any(|literal| literal.contains(&text)))
+        match self.can_stop(id) {
+            true => self.read_stop_ids.contains(&id),
+            false => reads(&self.read, self.encoder.tokenizer().token_text(id)),
+        }
     }
 
     /// Returns a parser for the ids of a reply. `tail` is the end of the prompt. The calls of each
     /// message get ids of their own.
     pub fn reader(&self, tail: &str, message: usize) -> IdParser {
-        let options = ParseOptions {
-            tools: self.tools.clone(),
-            prompt_tail: tail.to_owned(),
-            ids: Ids::Seeded(message as u64),
-            ..ParseOptions::default()
-        };
-        IdParser::new(OutputParser::new(&self.reply, options), Arc::clone(&self.decoder))
+        let ids = Ids::Seeded(message as u64);
+        let (first_tail, first) = self.first_reader.get_or_init(|| (tail.to_owned(), self.parser(tail, ids)));
+        let known = if first_tail == tail { first.with_ids(ids) } else { None };
+        IdParser::new(known.unwrap_or_else(|| self.parser(tail, ids)), Arc::clone(&self.decoder))
     }
+
+    fn parser(&self, tail: &str, ids: Ids) -> OutputParser {
+        let options =
+            ParseOptions { tools: self.tools.clone(), prompt_tail: tail.to_owned(), ids, ..ParseOptions::default() };
+        OutputParser::new(&self.reply, options)
+    }
+}
+
+/// Reports whether one of these literal texts has a token's text.
+fn reads(literals: &[String], token: Option<String>) -> bool {
+    token.is_some_and(|text| literals.iter().any(|literal| literal.contains(&text)))
 }
 
 impl Model {

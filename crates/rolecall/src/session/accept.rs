@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use rolecall_encode::Decoder;
 use rolecall_parse::{Reading, Within};
 
 use super::line::Run;
@@ -14,14 +15,17 @@ impl Session {
     /// Takes the ids that the model sampled, unchanged, and parses them.
     ///
     /// Ids outside the vocabulary are refused.
-    pub fn accept(&mut self, ids: &[u32], finish: Finish) -> Result<Reply, Error> {
+    pub fn accept(&mut self, ids: &[u32], finish: Finish) -> Result<Arc<Reply>, Error> {
         let Some(sent) = self.sent.as_ref().filter(|_| self.is_open) else { return Err(SessionError::NotOpen.into()) };
         let setup = &self.setup;
         let message = self.line.messages();
-        let mut run = Run { stock: sent.end(), reply: Some(message), ..Run::default() };
-        let mut reader = setup.reader(sent.tail(), message);
+        let mut run = Run { stock: sent.end(), reply: Some(message), ..Run::with_capacity(ids.len()) };
+        let tail = sent.tail();
+        let mut reader = setup.reader(tail, message);
         let mut reading = Reading::default();
         let mut stop = None;
+        // The flaws before the stop token, if the layouts read it.
+        let mut flaws = None;
         let mut last = reader.within();
         let mut bytes = Vec::new();
         for (at, id) in ids.iter().enumerate() {
@@ -31,28 +35,23 @@ impl Session {
                 run.push(*id, &bytes, Author::Sampled, Some(message), Part::AfterStop, 0.0);
                 continue;
             }
+            let is_marker = setup.decoder.is_marker(*id);
+            let can_stop = setup.can_stop(*id);
             // The model may stop with a token that no file names.
-            let is_last = at + 1 == ids.len() && finish == Finish::Stop && setup.decoder.is_marker(*id);
-            let is_stop = is_last || setup.stop_ids.contains(id);
+            let is_stop = can_stop || (is_marker && at + 1 == ids.len() && finish == Finish::Stop);
             let mut part = Part::Stop;
             if is_stop && !setup.reads(*id) {
                 stop = Some(at);
             } else {
-                let can_stop = setup.stop_ids.contains(id);
-                let before = can_stop.then(|| (reader.clone(), reading.clone()));
-                reader.push_bytes(&bytes, setup.decoder.is_marker(*id), &mut |event| reading.add(&event));
+                let before = reading.malformed.len();
+                reader.push_bytes(&bytes, is_marker, &mut |event| reading.add(&event));
                 let within = reader.within();
                 // Some templates write such a token between the parts of a reply.
                 let goes_on =
                     at + 1 < ids.len() && matches!(within, Within::AfterCall | Within::Opening | Within::Call);
                 if within == Within::Ended || (can_stop && !goes_on) {
                     stop = Some(at);
-                    // Layouts that do not end with this token take it for text.
-                    if let Some((reader_before, reading_before)) = before
-                        && flaws(&reader, &reading) > flaws(&reader_before, &reading_before)
-                    {
-                        (reader, reading) = (reader_before, reading_before);
-                    }
+                    flaws = can_stop.then_some(before);
                 } else {
                     part = part_between(last, within);
                     last = within;
@@ -62,8 +61,17 @@ impl Session {
         }
         let end = if stop.is_some() { Finish::Stop } else { finish };
         reader.finish(end.as_stop(), &mut |event| reading.add(&event));
-        let in_reasoning = last == Within::Reasoning;
         let text_end = stop.map_or(run.bytes.len(), |at| run.text_of(at).start);
+        // Layouts that do not end with the stop token take it for text.
+        if let Some(at) = stop
+            && flaws.is_some_and(|flaws| reading.malformed.len() > flaws)
+        {
+            let without = read(setup.reader(tail, message), &run, &ids[..at], &setup.decoder);
+            if reading.malformed.len() > without.malformed.len() {
+                reading = without;
+            }
+        }
+        let in_reasoning = last == Within::Reasoning;
         let (said, cut) = messages_of(&reading, &String::from_utf8_lossy(&run.bytes[..text_end]));
         let mut notes = Vec::new();
         if in_reasoning && stop.is_some() {
@@ -74,7 +82,7 @@ impl Session {
         }
         let said = Arc::new(said);
         run.messages.push(Arc::clone(&said));
-        let reply = Reply {
+        let reply = Arc::new(Reply {
             message,
             said,
             reading,
@@ -88,20 +96,23 @@ impl Session {
             after: stop.map(|at| ids[at + 1..].to_vec()).unwrap_or_default(),
             is_closed: false,
             with_cut_calls: cut.map(Arc::new),
-        };
+        });
         self.line.push(run);
         self.is_open = false;
-        self.reply = Some(Arc::new(reply.clone()));
+        self.reply = Some(Arc::clone(&reply));
         self.record(self.len(), &reply.notes);
         Ok(reply)
     }
 }
 
-/// Returns the number of things that could not be parsed if the reply ends here.
-fn flaws(reader: &IdParser, reading: &Reading) -> usize {
-    let mut reading = reading.clone();
-    reader.clone().finish(Finish::Stop.as_stop(), &mut |event| reading.add(&event));
-    reading.malformed.len()
+/// Parses the first ids of a run as a whole reply.
+fn read(mut reader: IdParser, run: &Run, ids: &[u32], decoder: &Decoder) -> Reading {
+    let mut reading = Reading::default();
+    for (at, id) in ids.iter().enumerate() {
+        reader.push_bytes(&run.bytes[run.text_of(at)], decoder.is_marker(*id), &mut |event| reading.add(&event));
+    }
+    reader.finish(Finish::Stop.as_stop(), &mut |event| reading.add(&event));
+    reading
 }
 
 /// Returns the part of a reply that an id belongs to, by where the output was before and after it.

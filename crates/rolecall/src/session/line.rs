@@ -40,6 +40,9 @@ pub(super) struct Run {
     pub stock: usize,
 }
 
+/// The usual number of bytes of an id's text.
+const BYTES_PER_ID: usize = 5;
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Totals {
     ids: usize,
@@ -262,6 +265,12 @@ impl Node {
 }
 
 impl Run {
+    /// Returns a run with room for this many ids.
+    pub fn with_capacity(ids: usize) -> Run {
+        let bytes = Vec::with_capacity(ids * BYTES_PER_ID);
+        Run { ids: Vec::with_capacity(ids), ends: Vec::with_capacity(ids), bytes, ..Run::default() }
+    }
+
     /// Adds an id with its text and its author.
     pub fn push(&mut self, id: u32, bytes: &[u8], author: Author, message: Option<usize>, part: Part, weight: f32) {
         let at = self.ids.len();

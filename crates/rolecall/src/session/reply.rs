@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use rolecall_conversation::{Message, object};
@@ -155,10 +156,12 @@ pub(super) fn messages_of(reading: &Reading, output: &str) -> (Message, Option<M
     let is_whole = |call: &ParsedCall| match call {
         ParsedCall::Function { whole, .. } | ParsedCall::Code { whole, .. } => *whole,
     };
-    let mut whole = reading.clone();
-    whole.calls.retain(is_whole);
+    let mut whole = Cow::Borrowed(reading);
+    if !reading.calls.iter().all(is_whole) {
+        whole.to_mut().calls.retain(is_whole);
+    }
     let said = to_message(&whole).or_else(|_| {
-        whole.calls.clear();
+        whole.to_mut().calls.clear();
         to_message(&whole)
     });
     let plain = || Message::from_object(object! { "role" => "assistant", "content" => reading.content.as_str() });

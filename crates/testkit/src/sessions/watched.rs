@@ -133,7 +133,7 @@ impl<'a> Watched<'a> {
     }
 
     /// Takes the ids of a reply.
-    pub fn accept(&mut self, ids: &[u32], finish: Finish) -> Result<Reply, Error> {
+    pub fn accept(&mut self, ids: &[u32], finish: Finish) -> Result<Arc<Reply>, Error> {
         let before = self.session.clone();
         let result = self.session.accept(ids, finish);
         let name = &self.subject.name;

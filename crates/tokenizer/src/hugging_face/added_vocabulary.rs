@@ -1,12 +1,14 @@
 use std::collections::HashMap;
 
+use foldhash::fast::RandomState;
+
 use super::super::LARGEST_ID;
 use super::super::{AddedToken, Error};
 
 /// The added tokens by text and by id, in addition to the model's vocabulary.
 pub(super) struct AddedVocabulary {
     ids: HashMap<String, u32>,
-    texts: HashMap<u32, String>,
+    texts: HashMap<u32, String, RandomState>,
     /// The number of added tokens that the model's vocabulary lacks.
     beyond: usize,
 }
@@ -19,7 +21,7 @@ impl AddedVocabulary {
             let why = format!("`{}` is empty, or its id {} is too large", token.text, token.id);
             return Err(Error::malformed("added_tokens", why));
         }
-        let mut vocabulary = Self { ids: HashMap::new(), texts: HashMap::new(), beyond: 0 };
+        let mut vocabulary = Self { ids: HashMap::new(), texts: HashMap::default(), beyond: 0 };
         let mut next = u32::try_from(model_size).unwrap_or(u32::MAX);
         for token in added {
             let known = vocabulary.ids.get(&token.text).copied().or_else(|| model_id(&token.text));

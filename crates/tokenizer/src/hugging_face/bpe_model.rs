@@ -43,8 +43,12 @@ impl BpeModel {
     }
 
     pub fn text(&self, id: u32) -> Option<&str> {
-        let at = self.texts.binary_search_by_key(&id, |&(id, _)| id).ok()?;
-        Some(&self.texts[at].1)
+        // Most vocabularies have all ids from 0 on.
+        let (_, text) = match self.texts.get(id as usize) {
+            Some(found) if found.0 == id => found,
+            _ => &self.texts[self.texts.binary_search_by_key(&id, |&(id, _)| id).ok()?],
+        };
+        Some(text)
     }
 
     pub fn largest_id(&self) -> u32 {

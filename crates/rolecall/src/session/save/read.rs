@@ -138,7 +138,8 @@ impl Session {
         self.notes = notes;
         let said = message(reply.object("said")?.object_of().clone())?;
         let (is_unfinished, is_closed) = (reply.flag("is_unfinished")?, reply.flag("is_closed")?);
-        self.reply = Some(Arc::new(Reply { said: Arc::new(said), is_unfinished, is_closed, ..accepted }));
+        self.reply =
+            Some(Arc::new(Reply { said: Arc::new(said), is_unfinished, is_closed, ..Reply::clone(&accepted) }));
         Ok(())
     }
 }
