@@ -63,7 +63,8 @@ impl Decoder {
 
     /// Reports whether an id is a control token or another token that text never encodes to.
     pub fn is_marker(&self, id: u32) -> bool {
-        self.markers.binary_search(&id).is_ok()
+        // Most tokenizers have them after all other ids.
+        self.markers.first().is_some_and(|first| id >= *first) && self.markers.binary_search(&id).is_ok()
     }
 
     /// Returns the texts of all these tokens, ordered by id.

@@ -293,6 +293,36 @@ impl Prompt {
         })
     }
 
+    /// Returns the end of the last text of the conversation. Only the format or template wrote what
+    /// follows.
+    pub fn said_until(&self) -> usize {
+        let said = self.text.pieces().filter(|piece| !piece.text.is_empty() && self.is_said(piece.source)).last();
+        said.map_or(0, |said| said.start + said.text.len())
+    }
+
+    fn is_said(&self, source: Source) -> bool {
+        match self.look_up(source) {
+            Some(OriginRef::Other(origin)) => !origin.is_format(),
+            Some(OriginRef::Message { .. }) => true,
+            None => false,
+        }
+    }
+
+    /// Returns the index of the message that a text comes from.
+    pub(crate) fn message_of(&self, source: Source) -> Option<usize> {
+        match self.look_up(source)? {
+            OriginRef::Message { message, .. } => Some(message),
+            OriginRef::Other(origin) => origin.message(),
+        }
+    }
+
+    fn look_up(&self, source: Source) -> Option<OriginRef<'_>> {
+        match sources::read(source, self.controls.len()) {
+            Some(Err(number)) => self.origins.look_up(number),
+            _ => None,
+        }
+    }
+
     /// Returns the pieces of a byte range of the prompt, cut at the ends of the range.
     pub fn segments_in(&self, range: Range<usize>) -> impl Iterator<Item = Segment<'_>> {
         let inside = self.text.pieces_in(range).filter(|piece| !piece.text.is_empty());

@@ -29,11 +29,11 @@ pub fn reply_end(prompt: &Prompt, message: usize, from: usize, stops: &[String])
     let own = (0..turns.len()).rfind(|at| turns[*at].message == Some(message) && prompt.turn_span(*at).end > from);
     let own_end = own.map_or(length, |at| prompt.turn_span(at).end);
     let (mut body, mut next) = (from, length);
-    for segment in prompt.segments_in(from..length) {
-        match segment.origin.message() {
-            Some(said) if said == message && segment.start < own_end => body = segment.start + segment.text.len(),
+    for piece in prompt.text.pieces_in(from..length).filter(|piece| !piece.text.is_empty()) {
+        match prompt.message_of(piece.source) {
+            Some(said) if said == message && piece.start < own_end => body = piece.start + piece.text.len(),
             Some(said) if said > message => {
-                next = segment.start;
+                next = piece.start;
                 break;
             }
             _ => {}

@@ -1,6 +1,7 @@
 //! What a session needs of its model.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rolecall_conversation::Conversation;
 use rolecall_encode::{Decoder, Encoder};
@@ -43,8 +44,11 @@ pub(crate) struct Setup {
     /// The settings on which the ids depend, as text.
     pub switches: String,
     pub fingerprint: OnceLock<Fingerprint>,
-    /// The parser after the first generation prompt, with that text. Later ones are mostly the same.
-    first_reader: OnceLock<(String, OutputParser)>,
+    /// Whether the end of a conversation was rendered with its first messages. Most templates do
+    /// not look back that far, and what they do not read need not be prepared for them.
+    pub needs_head: AtomicBool,
+    /// The parser after the last generation prompt, with that text. The next one is mostly the same.
+    last_parser: Mutex<Option<(String, OutputParser)>>,
     speaker: Speaker,
     options: Opened,
     reply: Arc<Reply>,
@@ -122,7 +126,8 @@ impl Setup {
             reasoning_end,
             switches: format!("{:?}", (settings.bos, settings.rules, &settings.options, settings.protect)),
             fingerprint: OnceLock::new(),
-            first_reader: OnceLock::new(),
+            needs_head: AtomicBool::new(false),
+            last_parser: Mutex::default(),
             speaker,
             options,
             reply,
@@ -234,9 +239,14 @@ impl Setup {
     /// message get ids of their own.
     pub fn reader(&self, tail: &str, message: usize) -> IdParser {
         let ids = Ids::Seeded(message as u64);
-        let (first_tail, first) = self.first_reader.get_or_init(|| (tail.to_owned(), self.parser(tail, ids)));
-        let known = if first_tail == tail { first.with_ids(ids) } else { None };
-        IdParser::new(known.unwrap_or_else(|| self.parser(tail, ids)), Arc::clone(&self.decoder))
+        let mut last = self.last_parser.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = last.as_ref().filter(|(known, _)| known == tail).and_then(|(_, parser)| parser.with_ids(ids));
+        let parser = known.unwrap_or_else(|| {
+            let parser = self.parser(tail, ids);
+            *last = Some((tail.to_owned(), parser.clone()));
+            parser
+        });
+        IdParser::new(parser, Arc::clone(&self.decoder))
     }
 
     fn parser(&self, tail: &str, ids: Ids) -> OutputParser {

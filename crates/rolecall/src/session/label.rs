@@ -10,6 +10,7 @@ use super::{Author, Part};
 pub(super) fn push_tokens(run: &mut Run, prompt: &Prompt, tokens: &[EncodedToken]) {
     let Some(first) = tokens.first() else { return };
     let text = prompt.text();
+    run.reserve(tokens.len());
     let segments: Vec<_> = prompt.segments_in(first.start..text.len()).collect();
     let turns = prompt.turns();
     let mut at = 0;

@@ -267,8 +267,16 @@ impl Node {
 impl Run {
     /// Returns a run with room for this many ids.
     pub fn with_capacity(ids: usize) -> Run {
-        let bytes = Vec::with_capacity(ids * BYTES_PER_ID);
-        Run { ids: Vec::with_capacity(ids), ends: Vec::with_capacity(ids), bytes, ..Run::default() }
+        let mut run = Run::default();
+        run.reserve(ids);
+        run
+    }
+
+    /// Makes room for this many more ids.
+    pub fn reserve(&mut self, ids: usize) {
+        self.ids.reserve_exact(ids);
+        self.ends.reserve_exact(ids);
+        self.bytes.reserve(ids * BYTES_PER_ID);
     }
 
     /// Adds an id with its text and its author.

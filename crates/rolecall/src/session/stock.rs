@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use rolecall_conversation::{Conversation, Message};
 use rolecall_render::growth::{Growth, Longer, NotGrown, ReplyEnd, reply_end};
@@ -61,9 +62,7 @@ impl Stock {
 
     /// Returns the part after which only the template's own text follows: the generation prompt.
     pub fn tail(&self) -> &str {
-        let text = self.prompt.text();
-        let said = self.prompt.segments().filter(|segment| !segment.origin.is_format()).last();
-        said.map_or(text, |said| &text[said.start + said.text.len()..])
+        self.prompt.text().get(self.prompt.said_until()..).unwrap_or_default()
     }
 
     /// Finds the end of a message's reply. Positions are those of the whole prompt.
@@ -151,16 +150,20 @@ impl Session {
         let count = self.line.messages() + pending.len();
         let mut why = None;
         if let Some(growth) = self.sent.as_ref().and_then(|sent| sent.growth.as_ref()) {
-            match self.grow(growth, pending, generates, TAIL) {
-                Ok(stock) => return Ok(stock),
-                // A long chain of calls may be rendered again from its start.
-                Err(NotGrown::Needs { message }) if message + LONG_TAIL >= count => {
-                    match self.grow(growth, pending, generates, self.line.messages().saturating_sub(message)) {
-                        Ok(stock) => return Ok(stock),
-                        Err(reason) => why = Some(reason),
+            let mut reach = Reach { has_head: self.setup.needs_head.load(Ordering::Relaxed), tail: TAIL };
+            while why.is_none() {
+                match self.grow(growth, pending, generates, reach) {
+                    Ok(stock) => return Ok(stock),
+                    Err(NotGrown::Needs { message }) if !reach.has_head && message < self.head.len() => {
+                        reach.has_head = true;
+                        self.setup.needs_head.store(true, Ordering::Relaxed);
                     }
+                    // A long chain of calls may be rendered again from its start.
+                    Err(NotGrown::Needs { message }) if reach.tail == TAIL && message + LONG_TAIL >= count => {
+                        reach.tail = self.line.messages().saturating_sub(message).max(TAIL + 1);
+                    }
+                    Err(reason) => why = Some(reason),
                 }
-                Err(reason) => why = Some(reason),
             }
         }
         let mut messages = self.line.all_messages();
@@ -171,11 +174,17 @@ impl Session {
         Ok(Stock { start: 0, prompt, growth, count, whole })
     }
 
-    fn grow(&self, growth: &Growth, pending: &[Arc<Message>], generates: bool, tail: usize) -> Result<Stock, NotGrown> {
+    fn grow(
+        &self,
+        growth: &Growth,
+        pending: &[Arc<Message>],
+        generates: bool,
+        reach: Reach,
+    ) -> Result<Stock, NotGrown> {
         let count = self.line.messages() + pending.len();
-        let mut tail = self.line.last_messages(tail);
+        let mut tail = self.line.last_messages(reach.tail);
         tail.extend(pending.iter().map(Arc::as_ref));
-        let head: Vec<&Message> = self.head.iter().map(Arc::as_ref).collect();
+        let head: Vec<&Message> = self.head.iter().filter(|_| reach.has_head).map(Arc::as_ref).collect();
         let frame = self.setup.frame(generates);
         let longer = Longer { frame, count, head: &head, tail: &tail };
         let grown = self.setup.grow(growth, &longer)?;
@@ -281,6 +290,15 @@ impl Session {
     }
 }
 
+/// The messages that are at hand for a rendering, besides the new ones.
+#[derive(Clone, Copy)]
+struct Reach {
+    /// Whether the session's first messages are.
+    has_head: bool,
+    /// The number of messages before the new ones.
+    tail: usize,
+}
+
 /// The number of messages before the new ones that a rendering may look back to.
 const TAIL: usize = 4;
 
@@ -289,6 +307,9 @@ const LONG_TAIL: usize = 128;
 
 /// Returns the length in bytes of the beginning that two texts share.
 pub(super) fn common(one: &str, other: &str) -> usize {
+    if other.starts_with(one) {
+        return one.len();
+    }
     let mut same = one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
     while !one.is_char_boundary(same) {
         same -= 1;

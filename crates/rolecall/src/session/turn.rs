@@ -98,8 +98,10 @@ impl Session {
             delta.notes.push(kept);
         }
         session.add(plan.new);
-        let kept = plan.next.kept.clone().or_else(|| plan.next.rewrite.clone());
-        session.next = Some(Arc::new(Next { kept, ..Next::clone(&plan.next) }));
+        session.next = Some(match (&plan.next.kept, &plan.next.rewrite) {
+            (None, Some(rewrite)) => Arc::new(Next { kept: Some(rewrite.clone()), ..Next::clone(&plan.next) }),
+            _ => plan.next,
+        });
         *self = session;
         Ok(delta)
     }

@@ -4,8 +4,6 @@
 mod arguments;
 mod ids;
 
-use std::collections::HashMap;
-
 use rolecall_conversation::Json;
 
 use super::analysis::{IdForm, WantedCalls};
@@ -15,7 +13,8 @@ use crate::call_ids::NewIds;
 /// Replacement values by message and key.
 #[derive(Default)]
 pub(super) struct Adapted {
-    values: HashMap<(usize, &'static str), Json>,
+    /// In the order of the messages.
+    values: Vec<(usize, &'static str, Json)>,
     spelled: Vec<Spelled>,
 }
 
@@ -27,12 +26,14 @@ pub(super) struct Spelled {
     pub spellings: Vec<String>,
 }
 
-/// All keys whose values can be replaced.
-const KEYS: [&str; 3] = ["content", "tool_calls", "tool_call_id"];
-
 impl Adapted {
     pub fn replace(&mut self, message: usize, key: &'static str, value: Json) {
-        self.values.insert((message, key), value);
+        let at = self.values.partition_point(|(known, ..)| *known <= message);
+        let mut of_message = self.values[..at].iter_mut().rev().take_while(|(known, ..)| *known == message);
+        match of_message.find(|(_, name, _)| *name == key) {
+            Some((.., known)) => *known = value,
+            None => self.values.insert(at, (message, key, value)),
+        }
     }
 
     /// Returns the spellings of arguments that were converted from text to an object.
@@ -42,11 +43,9 @@ impl Adapted {
 
     /// Returns the replacement for a message's value, if there is one.
     pub fn value_of(&self, message: usize, key: &str) -> Option<&Json> {
-        if self.values.is_empty() {
-            return None;
-        }
-        let key = KEYS.into_iter().find(|known| *known == key)?;
-        self.values.get(&(message, key))
+        let first = self.values.partition_point(|(known, ..)| *known < message);
+        let mut of_message = self.values[first..].iter().take_while(|(known, ..)| *known == message);
+        of_message.find(|(_, name, _)| *name == key).map(|(.., value)| value)
     }
 }
 
