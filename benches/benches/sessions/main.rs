@@ -48,16 +48,17 @@ fn main() {
         None => println!("no python3 with renderers found, so its column is left out"),
     }
     println!(
-        "{:>8} {:>7} {:>4} {:>9} {:>9} {:>10} {:>10} {:>8} {:>10}",
-        "messages", "ids", "new", "turn", "accept", "whole", "renderers", "× whole", "× renderers"
+        "{:>8} {:>7} {:>4} {:>9} {:>9} {:>9} {:>10} {:>10} {:>8} {:>10}",
+        "messages", "ids", "new", "turn", "accept", "both", "whole", "renderers", "× whole", "× renderers"
     );
     for (at, case) in cases.iter().enumerate() {
         case.print(at, python.as_mut().map(|(python, _)| python));
     }
     println!();
     println!("times in µs, medians; turn: fork, plan, append and open of a tool's result after an accepted reply;");
-    println!("accept: fork, and accept of the reply; whole: rendering and encoding of the whole conversation;");
-    println!("renderers: `bridge_to_next_turn`; ×: its time / that of turn");
+    println!("accept: fork, and accept of the reply; both: without the fork; whole: rendering and encoding of the");
+    println!("whole conversation; renderers: `bridge_to_next_turn`; × whole: its time / that of both;");
+    println!("× renderers: its time / that of turn");
 }
 
 /// A session before and after a reply.
@@ -114,7 +115,20 @@ impl Case {
                 let mut session = self.open.clone();
                 session.accept(&self.reply, Finish::Stop).expect("a reply")
             }),
-            Runner::new("whole", || self.model.prompt(self.whole.clone()).expect("it renders").encode().expect("ids")),
+            Runner::with_input(
+                "both",
+                || self.replied.clone(),
+                |mut session| {
+                    append(&mut session, &result);
+                    let reply = session.accept(&self.reply, Finish::Stop).expect("a reply");
+                    (session, reply)
+                },
+            ),
+            Runner::with_input(
+                "whole",
+                || self.whole.clone(),
+                |request| self.model.prompt(request).expect("it renders").encode().expect("ids"),
+            ),
         ];
         if let Some(python) = python {
             let time = move |times| python.time(&json!({"action": "time", "case": at, "times": times}).to_string());
@@ -123,16 +137,17 @@ impl Case {
         let micros: Vec<f64> = race(runners).iter().map(|(_, time)| time.as_secs_f64() * 1e6).collect();
         let shown = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1}"));
         println!(
-            "{:>8} {:>7} {:>4} {:>9.2} {:>9.2} {:>10.1} {:>10} {:>8.1} {:>10}",
+            "{:>8} {:>7} {:>4} {:>9.2} {:>9.2} {:>9.2} {:>10.1} {:>10} {:>8.1} {:>10}",
             self.messages,
             before,
             new.len(),
             micros[0],
             micros[1],
             micros[2],
-            shown(micros.get(3).copied()),
-            micros[2] / micros[0],
-            shown(micros.get(3).map(|peer| peer / micros[0])),
+            micros[3],
+            shown(micros.get(4).copied()),
+            micros[3] / micros[2],
+            shown(micros.get(4).map(|peer| peer / micros[0])),
         );
     }
 }
