@@ -123,3 +123,21 @@ fn a_closer_of_several_ids_has_its_text_once() {
     assert_eq!(text(&session), "a｜é｜b｜é｜");
     assert!(session.difference().unwrap().gaps.is_empty());
 }
+
+#[test]
+fn reasoning_that_is_left_open_is_closed_before_the_turn() {
+    let mut session = asked(THINKS, "<think>\nhm");
+    assert!(session.reply().is_some_and(|reply| reply.in_reasoning && reply.is_unfinished));
+    assert_eq!(session.close().unwrap().ids, ids("</think><|im_end|>"));
+}
+
+#[test]
+fn notes_about_rewritten_ids_are_dropped() {
+    let codes = |session: &Session| session.breaks().iter().map(|found| found.code()).collect::<Vec<_>>();
+    let mut session = asked(THINKS, "<think>\nhm<|im_end|>");
+    assert_eq!(codes(&session), ["stop_in_reasoning"]);
+    let plan = session.plan(&messages(r#"[{"role": "user", "content": "c"}]"#)).unwrap();
+    assert!(!plan.is_stable());
+    session.append(plan, OnRewrite::Rewrite).unwrap();
+    assert_eq!(codes(&session), ["rewritten"]);
+}
