@@ -7,7 +7,7 @@ mod session_common;
 use std::sync::Arc;
 
 use rolecall::Model;
-use rolecall::session::{Finish, OnRewrite, Session};
+use rolecall::session::{Finish, Keep, OnRewrite, Session};
 use rolecall::template::ModelTemplates;
 use rolecall_testkit::Toy;
 use session_common::{THINKS, ids, messages, model, request, text, toy};
@@ -140,4 +140,17 @@ fn notes_about_rewritten_ids_are_dropped() {
     assert!(!plan.is_stable());
     session.append(plan, OnRewrite::Rewrite).unwrap();
     assert_eq!(codes(&session), ["rewritten"]);
+}
+
+#[test]
+fn truncation_keeps_a_closed_reply_closed() {
+    let mut session = asked(THINKS, "b<|im_end|>");
+    let plan = session.plan(&messages(r#"[{"role": "user", "content": "c"}]"#)).unwrap();
+    session.append(plan, OnRewrite::Refuse).unwrap();
+    session.open().unwrap();
+    session.accept(&ids("half"), Finish::Length).unwrap();
+    session.close().unwrap();
+    session.truncate(Keep::Turns(1)).unwrap();
+    assert_eq!(text(&session), "<|im_start|>user\nc<|im_end|>\n<|im_start|>assistant\nhalf<|im_end|>");
+    assert!(session.close().unwrap().ids.is_empty());
 }
