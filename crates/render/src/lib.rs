@@ -37,7 +37,7 @@ use window::Window;
 use write::WriteState;
 
 pub use error::Error;
-pub use extend::{extend, new_turn, new_turn_after};
+pub use extend::extend;
 pub use loss::{
     FinalStop, Loss, LossNote, LossPolicy, LossSpan, LossTurns, PartWeights, ReplyPart, RoleLoss, Written,
     loss_by_format, loss_by_template,

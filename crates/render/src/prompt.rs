@@ -223,6 +223,12 @@ impl Prompt {
         }
     }
 
+    /// Returns the prompt from a byte on, or `None` if the byte is not at a character boundary. A turn
+    /// that is cut there begins at 0.
+    pub fn after(&self, start: usize) -> Option<Prompt> {
+        self.text().is_char_boundary(start).then(|| self.clone().behind(start))
+    }
+
     /// Removes the first `start` bytes, which must end on a character boundary. A turn that is cut
     /// there then begins at 0.
     pub(crate) fn behind(mut self, start: usize) -> Prompt {

@@ -175,7 +175,7 @@ pub mod request {
 pub mod render {
     pub use rolecall_render::{
         Bos, Dropped, Error, LeftOut, Options, Origin, Prompt, ROLES, RuleMode, Run, Runs, Segment, Trust, Turn,
-        Unusual, extend, growth, new_turn, render,
+        Unusual, extend, growth, render,
     };
 }
 

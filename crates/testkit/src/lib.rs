@@ -9,6 +9,7 @@
 //! - `forge` tries to forge control tokens.
 //! - `growth` compares grown prompts with whole ones.
 //! - `sessions` plays sessions of which every operation is checked.
+//! - `new_turn` renders new turns, and what the model writes before them.
 //! - `matcher` reports whether a grammar accepts a text.
 //! - `toy` is a tokenizer that needs no files; `gguf` and `sentencepiece` write files of these kinds.
 //!
@@ -26,6 +27,7 @@ pub mod grammars;
 pub mod growth;
 mod makers;
 mod matcher;
+mod new_turn;
 pub mod outputs;
 mod pins;
 mod report;
@@ -42,6 +44,7 @@ pub use fixture::{Fixture, Source};
 pub use gguf::{flaw_of, gguf_of, read_gguf, write_gguf};
 pub use makers::{Makers, Pair};
 pub use matcher::matches;
+pub use new_turn::{last_answer, new_turn};
 pub use pins::Pins;
 pub use report::{Report, Verdict};
 pub use reviewed::Reviewed;

@@ -10,8 +10,8 @@ use std::{env, fs};
 use rolecall::Prompt;
 use rolecall::conversation::{Conversation, Message, Role};
 use rolecall::format::{Format, Slot};
-use rolecall::loss::{LossPolicy, spans as loss_spans};
-use rolecall::render::{Error as RenderError, Options, extend, new_turn, render};
+use rolecall::render::{Error as RenderError, Options, extend, render};
+use rolecall_testkit::{last_answer, new_turn};
 
 const PAGE: &str = "docs/interactive-turns.md";
 
@@ -70,14 +70,14 @@ fn the_page_says_which_formats_cannot_join_and_why() {
     let all = formats.len();
     let _ = writeln!(
         page,
-        "Of {all} formats, dialects included, {} keep both laws, {} that of `extend`, {} that of `new_turn`.",
+        "Of {all} formats, dialects included, {} keep both laws, {} that of `extend`, {} that of new turns.",
         all - parted.len(),
         all - extended.len(),
         all - new.len()
     );
     page.push_str("\n## Formats for which `extend` returns `rewritten`\n\n");
     page.push_str(&table(&extended));
-    page.push_str("\n## Formats for which the engine's text and `new_turn` do not make the next prompt\n\n");
+    page.push_str("\n## Formats for which the engine's text and the new turn do not make the next prompt\n\n");
     page.push_str(&table(&new));
     let path = rolecall_testkit::root().join(PAGE);
     if fs::read_to_string(&path).ok().as_deref() != Some(&page) {
@@ -91,18 +91,20 @@ const INTRODUCTION: &str = "\
 
 A test writes this page (`crates/testkit/tests/interactive_turns.rs`, `UPDATE=1`) and checks it.
 
-An engine that keeps everything it has processed needs only the text of each new turn. Two functions
-return it:
+An engine that keeps everything it has processed needs only the text of each new turn. There are two
+ways to get it:
 
 - `extend`: the text that a longer conversation adds to a prompt rendered earlier. The two join to
   the whole prompt, or the function returns the first byte that the format now writes differently.
-- `new_turn`: the text after the last text that the model wrote itself. The prompt of a question,
-  the model's answer (with the token that ends it) and the new turn of the next question join to the
-  prompt of that question. For a chat template, `new_turn_after` returns the text after the token that
-  ends the last reply, if the template writes one.
+- A new turn (`Purpose::NewTurn`, `--new-turn`): the text after the last text that the model wrote
+  itself. It is what a session sends next if it has taken over the conversation up to the last reply.
+  The prompt of a question, the model's answer (with the token that ends it) and the new turn of the
+  next question join to the prompt of that question. A chat template has a new turn if it ends the
+  last reply with a token that stops the model.
 
-A session (`rolecall session`) knows the ids that the model sampled. It sends the same new turn, with
-the exceptions that `crates/testkit/tests/new_turns.rs` lists, and reports rewrites beforehand.
+A session (`rolecall session`) knows the ids that the model sampled. If the model ends its replies as
+the format does, the session sends the same new turns (`crates/testkit/tests/new_turns.rs`). It also
+reports rewrites beforehand.
 
 The test conversation has three rounds, `question 1`, `answer 1`, and so on, with and without a
 system message, and once more with a line break at both ends of the answers. It is cut after each
@@ -247,7 +249,7 @@ fn extends<'f>(format: &'f Format, messages: &[Message]) -> Option<Parting<'f>> 
     })
 }
 
-/// Finds a question whose prompt, the model's answer and the [`new_turn`] of the next question do
+/// Finds a question whose prompt, the model's answer and the new turn of the next question do
 /// not join to the next prompt.
 fn new_turns<'f>(format: &'f Format, messages: &[Message]) -> Option<Parting<'f>> {
     let users: Vec<usize> = ends(messages).filter(|end| *messages[end - 1].role() == Role::User).collect();
@@ -255,30 +257,14 @@ fn new_turns<'f>(format: &'f Format, messages: &[Message]) -> Option<Parting<'f>
         let (seen, next) = (messages[..users[0]].to_vec(), messages[..users[1]].to_vec());
         let before = rendered(&seen, format);
         let now = rendered(&next, format);
-        let has = format!("{}{}", before.text(), written(&before, &now, &next, format));
-        if format!("{has}{}", new_turn(&now, format).text()) == now.text() {
+        let has = format!("{}{}", before.text(), last_answer(&before, &now, &next, format));
+        let new = new_turn(format, Conversation::new(next), &Options::default()).unwrap();
+        if format!("{has}{}", new.text()) == now.text() {
             return None;
         }
         let offset = common_prefix(&has, now.text());
         Some(Parting { format, seen, before, has, now, offset })
     })
-}
-
-/// Returns the text that the model writes as the last answer: the part that carries loss. The loss
-/// may cover the whole turn, but the generation prompt is given. The model also writes the white
-/// space that the format trims.
-fn written(before: &Prompt, now: &Prompt, messages: &[Message], format: &Format) -> String {
-    let conversation = Conversation::new(messages.to_vec());
-    let learned = loss_spans(now, &conversation, format, &LossPolicy::assistant()).unwrap();
-    let learned = &now.text()[learned.last().unwrap().clone()];
-    let last = before.turns().last().filter(|turn| turn.slot == Slot::Generate);
-    let opening = last.map_or("", |turn| &before.text()[turn.start..]);
-    let learned = learned.strip_prefix(opening).unwrap_or(learned);
-    let answer = messages[messages.len() - 2].text().unwrap();
-    match learned.contains(&answer) {
-        true => learned.to_owned(),
-        false => learned.replacen(answer.trim(), &answer, 1),
-    }
 }
 
 fn common_prefix(one: &str, other: &str) -> usize {

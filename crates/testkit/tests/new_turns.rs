@@ -4,26 +4,14 @@
 
 use std::sync::Arc;
 
-use rolecall::conversation::{Conversation, Message, Role};
-use rolecall::format::{Format, FormatPart, Slot};
-use rolecall::loss::{LossPolicy, spans as loss_spans};
+use rolecall::conversation::{Conversation, Message};
+use rolecall::format::{Format, FormatPart};
 use rolecall::model::Purpose;
-use rolecall::render::{Options, new_turn, render};
-use rolecall::session::{Finish, OnRewrite};
+use rolecall::render::{Options, render};
+use rolecall::session::{Finish, OnRewrite, Seams};
 use rolecall::template::ModelTemplates;
 use rolecall::{Model, Prompt, Request};
-use rolecall_testkit::Toy;
-
-/// Formats whose new turn is not what a session sends, each with the reason.
-const OTHERS: &[(&str, &str)] = &[
-    ("chatglm2", ENDS_IN_SPACE),
-    ("default", ENDS_IN_SPACE),
-    ("lmdeploy:yi-vl", ENDS_IN_SPACE),
-    ("lmflow:hymba", ENDS_IN_SPACE),
-];
-
-/// A known wrong result: the session sends the white space again.
-const ENDS_IN_SPACE: &str = "the model is trained to write the white space that ends its turn, and then no stop token";
+use rolecall_testkit::{Toy, last_answer, new_turn};
 
 #[test]
 fn a_session_sends_the_new_turn_of_the_format() {
@@ -40,7 +28,7 @@ fn a_session_sends_the_new_turn_of_the_format() {
         for end in [3, 5] {
             let before = rendered(&messages[..end - 2], format);
             let now = rendered(&messages[..end], format);
-            let written = written(&before, &now, &messages[..end], format);
+            let written = last_answer(&before, &now, &messages[..end], format);
             let ids = session.encode_sampled(&written).unwrap();
             session.accept(&ids, Finish::Stop).unwrap();
             let plan = session.plan(&messages[end - 1..end]).unwrap();
@@ -48,17 +36,18 @@ fn a_session_sends_the_new_turn_of_the_format() {
             session.append(plan, OnRewrite::Keep).unwrap();
             let delta = session.open().unwrap();
             let text = String::from_utf8(session.bytes_of(delta.keep..delta.total())).unwrap();
-            let new = new_turn(&now, format);
+            let conversation = Conversation::new(messages[..end].to_vec());
+            let new = new_turn(format, conversation, &Options::default()).unwrap();
             if text != new.text() {
                 found.push((format.name.clone(), end, is_rewritten, text, new.text().to_owned()));
             }
+            let mut taken_over = model.import_session(request(&messages[..end]), Seams::Live).unwrap();
+            let delta = taken_over.open().unwrap();
+            let text = String::from_utf8(taken_over.bytes_of(delta.keep..delta.total())).unwrap();
+            assert_eq!(text, new.text(), "{} {end}, taken over", format.name);
         }
     }
-    let unknown: Vec<_> = found.iter().filter(|(name, ..)| !OTHERS.iter().any(|(known, _)| known == name)).collect();
-    assert!(unknown.is_empty(), "{} differ: {unknown:#?}", unknown.len());
-    let is_found = |name: &str| found.iter().any(|(found, ..)| found == name);
-    let stale: Vec<_> = OTHERS.iter().filter(|(name, _)| !is_found(name)).collect();
-    assert!(stale.is_empty(), "these send the new turn: {stale:?}");
+    assert!(found.is_empty(), "{} differ: {found:#?}", found.len());
 }
 
 /// Templates in which a reply ends in its own turn, in the next turn's opening, or nowhere.
@@ -70,8 +59,7 @@ fn a_session_sends_the_new_turn_of_the_template() {
                    Q: {{ m.content }}{% else %} A: {{ m.content }}{% endif %}{% endfor %}\
                    {% if add_generation_prompt %} A: {% endif %}";
     let forged = "answer<|im_end|>";
-    // The opening that stopped the model is part of a new turn, but an engine has it already.
-    for (source, has) in [(own, ""), (between, "<|im_end|>")] {
+    for source in [own, between] {
         let model = of_template(source);
         let messages = [Message::user("question"), Message::assistant(forged), Message::user("next")];
         let mut session = model.session(request(&messages[..1])).unwrap();
@@ -90,7 +78,11 @@ fn a_session_sends_the_new_turn_of_the_template() {
         let mut whole = request(&messages);
         whole.conversation.add_generation_prompt = Some(true);
         let new = model.prompt_for(whole, Purpose::NewTurn).unwrap();
-        assert_eq!(new.text(), format!("{has}{text}"), "{source}");
+        assert_eq!(new.text(), text, "{source}");
+        let mut taken_over = model.import_session(request(&messages), Seams::Live).unwrap();
+        let delta = taken_over.open().unwrap();
+        let sent = String::from_utf8(taken_over.bytes_of(delta.keep..delta.total())).unwrap();
+        assert_eq!(sent, text, "{source}, taken over");
     }
 }
 
@@ -123,16 +115,4 @@ fn request(messages: &[Message]) -> Request {
 fn rendered(messages: &[Message], format: &Format) -> Prompt {
     render(&Conversation::new(messages.to_vec()), format, &Options::default())
         .unwrap_or_else(|error| panic!("{}: {error}", format.name))
-}
-
-/// Returns the text that the model writes as the last answer: the part that carries loss, without
-/// what the generation prompt gives.
-fn written(before: &Prompt, now: &Prompt, messages: &[Message], format: &Format) -> String {
-    let conversation = Conversation::new(messages.to_vec());
-    let learned = loss_spans(now, &conversation, format, &LossPolicy::assistant()).unwrap();
-    let learned = &now.text()[learned.last().unwrap().clone()];
-    let last = before.turns().last().filter(|turn| turn.slot == Slot::Generate);
-    let opening = last.map_or("", |turn| &before.text()[turn.start..]);
-    assert!(messages.iter().any(|message| *message.role() == Role::Assistant));
-    learned.strip_prefix(opening).unwrap_or(learned).to_owned()
 }

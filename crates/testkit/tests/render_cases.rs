@@ -14,9 +14,9 @@ use rolecall::conversation::json::Layout;
 use rolecall::conversation::{Conversation, Json, Role};
 use rolecall::format::{Format, Registry};
 use rolecall::loss::{LossPolicy, spans as loss_spans};
-use rolecall::render::{Bos, Options, RuleMode, new_turn, render};
+use rolecall::render::{Bos, Options, RuleMode, render};
 use rolecall::{Error, Origin, Prompt, Request, interop};
-use rolecall_testkit::Fixture;
+use rolecall_testkit::{Fixture, new_turn};
 
 #[test]
 fn every_case_renders_as_it_says() {
@@ -133,8 +133,11 @@ fn inputs(conversation: &Conversation, format: &Format, options: &Options, new_a
     let users = (0..messages.len()).filter(|at| *messages[*at].role() == Role::User);
     let each = users.map(|at| {
         let so_far = Conversation { messages: messages[..=at].to_vec(), ..conversation.clone() };
-        let prompt = render(&so_far, format, options).unwrap_or_else(|error| panic!("{error}"));
-        quoted(if new_alone { new_turn(&prompt, format) } else { prompt }.text())
+        let prompt = match new_alone {
+            true => new_turn(format, so_far, options),
+            false => render(&so_far, format, options).map_err(Error::from),
+        };
+        quoted(prompt.unwrap_or_else(|error| panic!("{error}")).text())
     });
     each.collect()
 }

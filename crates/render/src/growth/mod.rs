@@ -24,7 +24,7 @@ use crate::{Error, Prompt};
 pub use longer::Longer;
 pub use not_grown::NotGrown;
 pub(crate) use reply_end::first_stop;
-pub use reply_end::{ReplyEnd, reply_end};
+pub use reply_end::{ReplyEnd, ReplyRule, reply_end};
 
 /// The state of a rendering, from which a longer conversation can be rendered.
 ///

@@ -1,27 +1,58 @@
 use std::ops::Range;
 
-use crate::{Prompt, Trust};
+use rolecall_format::Format;
+
+use crate::loss::by_format::written_in;
+use crate::{Prompt, Trust, Turn};
+
+/// What determines where replies end.
+#[derive(Clone, Copy, Debug)]
+pub struct ReplyRule<'a> {
+    /// The format that wrote the prompt, unless a chat template did. Its rule for what carries loss
+    /// determines the end.
+    pub format: Option<&'a Format>,
+    /// The texts of the tokens that may stop the model.
+    pub stops: &'a [String],
+}
 
 /// Where a reply ends in a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplyEnd {
     /// The end of the last text of the message.
     pub body: usize,
-    /// The token that stops the model: the first one in the prompt's own text after the message.
+    /// The token that stops the model: the first one in the prompt's own text after the message, or
+    /// the one that the format's rule names.
     pub stop: Option<Range<usize>>,
     /// The end of what the prompt itself writes for the message after that, without white space:
     /// what closes a call, for example.
     pub own: usize,
     /// Whether that token belongs to the message's own turn, not to the opening of the next one.
     pub is_own: bool,
+    /// The end of what the model writes if it writes the reply as the prompt does. A token that
+    /// stops it is included.
+    pub end: usize,
 }
 
-/// Finds where the reply of a message ends. The reply begins at `from`; `stops` are the texts of
-/// the tokens that may stop the model.
+/// Finds where the reply of a message ends. The reply begins at `from`.
 ///
-/// Only the prompt's own text after the message's last byte, and before any text of a later
+/// For a format, the reply ends where its rule for what carries loss ends it. For a chat template,
+/// only the prompt's own text after the message's last byte, and before any text of a later
 /// message, is searched, so what messages spell does not matter.
-pub fn reply_end(prompt: &Prompt, message: usize, from: usize, stops: &[String]) -> ReplyEnd {
+pub fn reply_end(prompt: &Prompt, message: usize, from: usize, rule: ReplyRule<'_>) -> ReplyEnd {
+    let end = end_by_stops(prompt, message, from, rule.stops);
+    let is_reply = |turn: &Turn| turn.is_reply() && turn.message == Some(message);
+    let turn = prompt.turns().iter().rposition(is_reply).filter(|at| prompt.turn_span(*at).end > from);
+    let (Some(format), Some(turn)) = (rule.format, turn) else { return end };
+    let written = written_in(prompt, format, turn);
+    let turn = prompt.turn_span(turn);
+    // A stop word need not be a control token.
+    let stop = written.stop.or(end.stop);
+    let is_own = stop.as_ref().is_none_or(|stop| stop.end <= turn.end);
+    ReplyEnd { stop, is_own, end: written.range.end, ..end }
+}
+
+/// Finds where a reply ends by the texts of the tokens that may stop the model.
+fn end_by_stops(prompt: &Prompt, message: usize, from: usize, stops: &[String]) -> ReplyEnd {
     let length = prompt.text().len();
     let from = from.min(length);
     let turns = prompt.turns();
@@ -51,7 +82,8 @@ pub fn reply_end(prompt: &Prompt, message: usize, from: usize, stops: &[String])
     };
     // In the opening of the next turn, only its first token stops the model.
     let stop = stop.filter(|stop| is_own || is_first(stop));
-    ReplyEnd { body, own: own_text, stop, is_own }
+    let end = stop.as_ref().map_or(own_text, |stop| stop.end);
+    ReplyEnd { body, own: own_text, stop, is_own, end }
 }
 
 /// Returns the stop token that ends first in text that the template itself wrote.

@@ -9,25 +9,24 @@ use crate::{Origin, Prompt};
 
 /// Returns the text that the model writes, by the format's rule.
 pub(super) fn replies(prompt: &Prompt, format: &Format) -> (Vec<Written>, Vec<LossNote>) {
-    let mut replies: Vec<Written> = Vec::new();
-    for (at, turn) in prompt.turns().iter().enumerate() {
-        // A shifted mask leaves out only what others say.
-        let is_shifted = format.rules.loss == LossRule::Shifted && turn.slot == Slot::Tool;
-        if !turn.is_reply() && !is_shifted {
-            continue;
-        }
-        let whole = prompt.turn_span(at);
-        let (range, stop) = match format.rules.loss {
-            LossRule::Turn => (whole.clone(), None),
-            LossRule::Reply => written_by_model(prompt, format, whole),
-            LossRule::Shifted => (shifted(prompt, whole), None),
-        };
-        if !range.is_empty() {
-            let stop = stop.or_else(|| last_stop(prompt, format, range.clone()));
-            replies.push(Written { message: turn.message, range, stop });
-        }
-    }
-    (replies, Vec::new())
+    let turns = prompt.turns().iter().enumerate();
+    // A shifted mask leaves out only what others say.
+    let is_shifted = |slot: Slot| format.rules.loss == LossRule::Shifted && slot == Slot::Tool;
+    let turns = turns.filter(|(_, turn)| turn.is_reply() || is_shifted(turn.slot));
+    let replies = turns.map(|(at, _)| written_in(prompt, format, at)).filter(|written| !written.range.is_empty());
+    (replies.collect(), Vec::new())
+}
+
+/// Returns what the model writes in a turn, by the format's rule. `at` is the index of the turn.
+pub(crate) fn written_in(prompt: &Prompt, format: &Format, at: usize) -> Written {
+    let turn = prompt.turn_span(at);
+    let (range, stop) = match format.rules.loss {
+        LossRule::Turn => (turn, None),
+        LossRule::Reply => written_by_model(prompt, format, turn),
+        LossRule::Shifted => (shifted(prompt, turn), None),
+    };
+    let stop = stop.or_else(|| last_stop(prompt, format, range.clone()));
+    Written { message: prompt.turns().get(at).and_then(|turn| turn.message), range, stop }
 }
 
 /// Returns the token at the end of a range that ends a turn.
@@ -42,11 +41,7 @@ fn is_stop(origin: &Origin, format: &Format) -> bool {
 
 /// Returns the part of an assistant's turn after the generation prompt, up to and including the
 /// token that ends the turn, and that token.
-pub(crate) fn written_by_model(
-    prompt: &Prompt,
-    format: &Format,
-    turn: Range<usize>,
-) -> (Range<usize>, Option<Range<usize>>) {
+fn written_by_model(prompt: &Prompt, format: &Format, turn: Range<usize>) -> (Range<usize>, Option<Range<usize>>) {
     let start = turn.start + opening(prompt, format, &turn);
     if let Some(stop) = last_stop(prompt, format, start..turn.end) {
         return (start..stop.end, Some(stop));
@@ -59,7 +54,7 @@ pub(crate) fn written_by_model(
 }
 
 /// Returns the turn without its first control token, extended by the control token that follows it.
-pub(crate) fn shifted(prompt: &Prompt, turn: Range<usize>) -> Range<usize> {
+fn shifted(prompt: &Prompt, turn: Range<usize>) -> Range<usize> {
     let control = |range: Range<usize>| {
         let first = prompt.segments_in(range).next();
         first.filter(|first| matches!(first.origin, Origin::Control(_))).map(|first| first.text.len())

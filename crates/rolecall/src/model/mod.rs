@@ -29,14 +29,15 @@ use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use rolecall_conversation::{Conversation, Role};
+use rolecall_conversation::Conversation;
 use rolecall_encode::{Decoder, Encoded};
 use rolecall_format::{Format, FormatPart, Generation, Op, Registry, Slot};
 use rolecall_grammar::{self as grammar, Grammar};
 use rolecall_infer::LayoutWarning;
 use rolecall_openai::Request;
 use rolecall_parse::Reply;
-use rolecall_render::{Prompt, new_turn, new_turn_after, render};
+use rolecall_render::growth::ReplyRule;
+use rolecall_render::{Prompt, render};
 use rolecall_tokenizer::Tokenizer;
 
 pub use builder::ModelBuilder;
@@ -48,6 +49,7 @@ pub use settings::{BosBy, Settings};
 use crate::Error;
 use crate::identify::ModelWarning;
 use crate::parse::IdParser;
+use crate::session::new_turn;
 use crate::template::ModelTemplates;
 use crate::tokenizer::{AddedToken, Audit, TokenizerFile};
 use encoders::Encoders;
@@ -321,22 +323,18 @@ impl Model {
         let settings = self.settings.of(&request)?;
         let carried = Templates::of_request(&request)?.map(Arc::new);
         let is_own = carried.is_none();
-        let (speaker, mut prompt) = match self.speaker(&request, carried, &settings, purpose)? {
-            Speaker::Template(chosen) => {
-                let prompt = chosen.render(&request.conversation, &settings)?;
-                let prompt = match purpose {
-                    Purpose::NewTurn => self.new_turn(&chosen, &request, prompt)?,
-                    _ => prompt,
-                };
-                (Speaker::Template(chosen), prompt)
-            }
-            speaker @ Speaker::Format { .. } => {
+        let speaker = self.speaker(&request, carried, &settings, purpose)?;
+        let mut prompt = match &speaker {
+            Speaker::Template(chosen) => chosen.render(&request.conversation, &settings)?,
+            Speaker::Format { .. } => {
                 let format = self.format_of(&speaker).ok_or(Error::NoFormat)?;
-                let prompt = render(&request.conversation, format, &settings.of_format())?;
-                let prompt = if purpose == Purpose::NewTurn { new_turn(&prompt, format) } else { prompt };
-                (speaker, prompt)
+                render(&request.conversation, format, &settings.of_format())?
             }
         };
+        if purpose == Purpose::NewTurn {
+            let rule = ReplyRule { format: self.format_of(&speaker), stops: &self.stops_of(&speaker)? };
+            prompt = new_turn(prompt, &request.conversation.messages, rule)?;
+        }
         prompt.dropped.extend(self.unread(&request, &settings, &speaker)?);
         // A template that the request carries belongs to another model.
         if is_own {
@@ -346,13 +344,6 @@ impl Model {
         // A new turn continues an existing text, so no opening token is missing before it.
         let bos = if purpose == Purpose::NewTurn { BosBy::Nobody } else { settings.bos };
         Ok(ModelPrompt { model: self.clone(), request, prompt, speaker, bos, spelling })
-    }
-
-    /// Returns the part of a template's prompt after the last reply, or all of it if there is none.
-    fn new_turn(&self, chosen: &templates::Chosen, request: &Request, prompt: Prompt) -> Result<Prompt, Error> {
-        let replies = request.conversation.messages.iter().rposition(|message| *message.role() == Role::Assistant);
-        let Some(message) = replies else { return Ok(prompt) };
-        new_turn_after(&prompt, message, &self.reply_stops(chosen)?).ok_or(Error::NoNewTurn { message })
     }
 
     /// Returns the text before the reply to a request, which is needed to parse that reply.

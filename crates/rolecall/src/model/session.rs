@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rolecall_conversation::Conversation;
 use rolecall_encode::{Decoder, Encoder};
-use rolecall_format::{Codec, Field, Format, Op, Slot};
+use rolecall_format::{Codec, Field, Format, Layout, Op, Slot};
 use rolecall_openai::Request;
 use rolecall_parse::{Ids, OutputParser, ParseOptions, Reply};
-use rolecall_render::growth::{Grown, Growth, Longer, NotGrown};
+use rolecall_render::growth::{Grown, Growth, Longer, NotGrown, ReplyRule};
 use rolecall_render::jinja::Spot;
 use rolecall_render::stability::Speaker as Renders;
 use rolecall_render::{
@@ -41,6 +41,8 @@ pub(crate) struct Setup {
     read: Vec<String>,
     /// The marker that closes reasoning.
     pub reasoning_end: Option<String>,
+    /// The white space with which the format ends a turn without a stop token.
+    pub turn_space: String,
     /// The settings on which the ids depend, as text.
     pub switches: String,
     pub fingerprint: OnceLock<Fingerprint>,
@@ -113,6 +115,7 @@ impl Setup {
         let read = layout_texts(&layouts);
         let is_read = |id: &u32| reads(&read, encoder.tokenizer().token_text(*id));
         let read_stop_ids = stop_ids.iter().copied().filter(is_read).collect();
+        let turn_space = model.format_of(&speaker).map(turn_space).unwrap_or_default();
         Ok(Setup {
             model: model.clone(),
             request,
@@ -124,6 +127,7 @@ impl Setup {
             final_stop,
             read,
             reasoning_end,
+            turn_space,
             switches: format!("{:?}", (settings.bos, settings.rules, &settings.options, settings.protect)),
             fingerprint: OnceLock::new(),
             needs_head: AtomicBool::new(false),
@@ -180,6 +184,11 @@ impl Setup {
     /// Returns the format that renders the session.
     pub fn format(&self) -> Option<&Format> {
         self.model.format_of(&self.speaker)
+    }
+
+    /// Returns what determines where replies end.
+    pub fn reply_rule(&self) -> ReplyRule<'_> {
+        ReplyRule { format: self.format(), stops: &self.stops }
     }
 
     /// Returns the time that the chat template sees.
@@ -263,7 +272,7 @@ fn reads(literals: &[String], token: Option<String>) -> bool {
 
 impl Model {
     /// Returns the texts of the tokens that may stop the replies of a speaker.
-    fn stops_of(&self, speaker: &Speaker) -> Result<Arc<[String]>, Error> {
+    pub(super) fn stops_of(&self, speaker: &Speaker) -> Result<Arc<[String]>, Error> {
         match speaker {
             Speaker::Template(chosen) => self.reply_stops(chosen),
             Speaker::Format { .. } => {
@@ -299,6 +308,17 @@ fn collect_texts(ops: &[Op], format: &Format, texts: &mut Vec<String>) {
             _ => {}
         }
     }
+}
+
+/// Returns the white space with which a format ends a reply for which it writes nothing else.
+fn turn_space(format: &Format) -> String {
+    let ops = format.layout(Slot::Assistant).map_or(&[][..], Layout::ops);
+    let last = ops.iter().rposition(|op| matches!(op, Op::Hole { .. } | Op::Group(_) | Op::Control(_) | Op::Own(_)));
+    let Some(last) = last.filter(|last| matches!(ops[*last], Op::Hole { .. } | Op::Group(_))) else {
+        return String::new();
+    };
+    let texts = ops[last + 1..].iter().map(|op| if let Op::Literal(text) = op { text.as_str() } else { "" });
+    Some(texts.collect()).filter(|text: &String| text.trim().is_empty()).unwrap_or_default()
 }
 
 /// Returns the marker that a layout writes directly after the reasoning.

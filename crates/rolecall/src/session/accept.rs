@@ -72,7 +72,8 @@ impl Session {
             }
         }
         let in_reasoning = last == Within::Reasoning;
-        let (said, cut) = messages_of(&reading, &String::from_utf8_lossy(&run.bytes[..text_end]));
+        let space = if end == Finish::Stop { &*setup.turn_space } else { "" };
+        let (said, cut) = messages_of(&reading, &String::from_utf8_lossy(&run.bytes[..text_end]), space);
         let mut notes = Vec::new();
         if in_reasoning && stop.is_some() {
             notes.push(SessionNote::StopInReasoning);

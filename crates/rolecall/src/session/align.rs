@@ -3,6 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use rolecall_render::growth::ReplyRule;
+
 use super::line::Node;
 use super::stock::Stock;
 use super::{Author, Part};
@@ -40,7 +42,7 @@ pub(super) enum Sent {
 
 /// Aligns a session with a whole stock prompt. The replies are found by their messages, not by
 /// their text. The pieces cover the session, and the stock prompt as far as it is sent.
-pub(super) fn pieces(nodes: &[&Arc<Node>], stock: &Stock, stops: &[String], sent: Sent) -> Vec<Piece> {
+pub(super) fn pieces(nodes: &[&Arc<Node>], stock: &Stock, rule: ReplyRule<'_>, sent: Sent) -> Vec<Piece> {
     let spoken = spoken(nodes);
     let session = spoken.iter().flat_map(|part| &part.text).copied().collect::<Vec<u8>>();
     let length = stock.prompt.text().len();
@@ -62,11 +64,11 @@ pub(super) fn pieces(nodes: &[&Arc<Node>], stock: &Stock, stops: &[String], sent
         } else if index + 1 == spoken.len() && sent == Sent::Whole {
             length
         } else if let Some(message) = part.reply {
-            reply_end(part, message, stock, byte, stops)
+            reply_end(part, message, stock, byte, rule)
         } else {
             match spoken.get(index + 1) {
                 _ if rest.starts_with(&part.text) => byte + part.text.len(),
-                Some(next) => opening_end(part, next, stock, byte, stops),
+                Some(next) => opening_end(part, next, stock, byte, rule),
                 None => {
                     if let Sent::Until(end) = sent {
                         end
@@ -84,8 +86,8 @@ pub(super) fn pieces(nodes: &[&Arc<Node>], stock: &Stock, stops: &[String], sent
 }
 
 /// Returns the byte of the stock prompt at which a reply that begins at a byte ends.
-fn reply_end(part: &Spoken, message: usize, stock: &Stock, byte: usize, stops: &[String]) -> usize {
-    let end = stock.reply_end(message, byte, stops);
+fn reply_end(part: &Spoken, message: usize, stock: &Stock, byte: usize, rule: ReplyRule<'_>) -> usize {
+    let end = stock.reply_end(message, byte, rule);
     let said = || stock.said_until(&end, Some(byte), &part.text[..part.body]);
     match &end.stop {
         Some(stop) if part.has_stop => {
@@ -99,8 +101,8 @@ fn reply_end(part: &Spoken, message: usize, stock: &Stock, byte: usize, stops: &
 
 /// Returns the byte of the stock prompt at which the reply after a piece begins: in what the prompt
 /// writes before the reply's own text, the place around which most is as in the session.
-fn opening_end(part: &Spoken, next: &Spoken, stock: &Stock, byte: usize, stops: &[String]) -> usize {
-    let Some(span) = next.reply.and_then(|message| stock.opening_span(message, byte, stops)) else { return byte };
+fn opening_end(part: &Spoken, next: &Spoken, stock: &Stock, byte: usize, rule: ReplyRule<'_>) -> usize {
+    let Some(span) = next.reply.and_then(|message| stock.opening_span(message, byte, rule)) else { return byte };
     let text = stock.text_from(byte).as_bytes();
     let score = |at: &usize| {
         let (before, after) = text.split_at_checked(at - byte).unwrap_or_default();

@@ -35,7 +35,7 @@ impl Session {
         let reply = self.reply.as_ref().map_or(0, |reply| reply.message);
         let stock = self.render(&[], false).or_else(|_| self.render(&[], true))?;
         let opened = self.sent.as_ref().map_or(0, |sent| sent.end()).max(stock.start);
-        let end = stock.reply_end(reply, opened, &self.setup.stops);
+        let end = stock.reply_end(reply, opened, self.setup.reply_rule());
         let reply = Some((Some(opened), end));
         Ok(Next { stock: Arc::new(stock), base: opened, reply, rewrite: None, kept: None, proof: Proof::Closing })
     }

@@ -105,7 +105,7 @@ impl Session {
             (false, None) => self.sent.as_ref().map_or(Sent::Unknown, |sent| Sent::Until(sent.end())),
             (false, Some(_)) => Sent::Unknown,
         };
-        let pieces = pieces(&nodes, &stock, &self.setup.stops, sent);
+        let pieces = pieces(&nodes, &stock, self.setup.reply_rule(), sent);
         let same = pieces.iter().flat_map(|piece| sides.same(piece)).collect::<Vec<_>>();
         let end = pieces.last().map_or(0, |piece| piece.stock.end);
         let ours = Tokens::of_session(&nodes);

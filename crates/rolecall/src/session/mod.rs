@@ -49,6 +49,7 @@ pub use delta::{Delta, Proof, SessionNote};
 pub use difference::{Difference, Gap, GapPart};
 pub use error::SessionError;
 pub use import::Seams;
+pub(crate) use import::new_turn;
 pub use plan::{OnRewrite, Plan, Rewrite};
 pub use reply::{Finish, Reply};
 pub use rollout::{Break, Rollout};

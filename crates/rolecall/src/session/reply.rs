@@ -151,12 +151,20 @@ impl Reply {
 }
 
 /// Converts a reading to a message without the calls that were cut off, and to one with them, if
-/// there are any. Their arguments are empty there.
-pub(super) fn messages_of(reading: &Reading, output: &str) -> (Message, Option<Message>) {
+/// there are any. Their arguments are empty there. `space` is the white space with which the model
+/// ends its turn, which is not part of the message.
+pub(super) fn messages_of(reading: &Reading, output: &str, space: &str) -> (Message, Option<Message>) {
     let is_whole = |call: &ParsedCall| match call {
         ParsedCall::Function { whole, .. } | ParsedCall::Code { whole, .. } => *whole,
     };
-    let mut whole = Cow::Borrowed(reading);
+    let begun = begun_call(reading, output);
+    let is_last = reading.calls.is_empty() && output.ends_with(&reading.content) && reading.content.ends_with(space);
+    let without = begun.unwrap_or(if is_last { space.len() } else { 0 });
+    let mut all = Cow::Borrowed(reading);
+    if without > 0 {
+        all.to_mut().content.truncate(reading.content.len() - without);
+    }
+    let mut whole = all.clone();
     if !reading.calls.iter().all(is_whole) {
         whole.to_mut().calls.retain(is_whole);
     }
@@ -164,16 +172,12 @@ pub(super) fn messages_of(reading: &Reading, output: &str) -> (Message, Option<M
         whole.to_mut().calls.clear();
         to_message(&whole)
     });
-    let plain = || Message::from_object(object! { "role" => "assistant", "content" => reading.content.as_str() });
+    let plain = || Message::from_object(object! { "role" => "assistant", "content" => all.content.as_str() });
     let said = said.or_else(|_| plain()).unwrap_or_else(|_| Message::assistant(""));
-    let begun = begun_call(reading, output);
     if reading.calls.iter().all(is_whole) && begun.is_none() {
         return (said, None);
     }
-    let mut all = reading.clone();
-    if let Some(begun) = begun {
-        all.content.truncate(all.content.len() - begun);
-    }
+    let mut all = all.into_owned();
     for call in &mut all.calls {
         if let ParsedCall::Function { arguments, whole: false, .. } = call {
             "{}".clone_into(arguments);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use rolecall_conversation::{Conversation, Message};
-use rolecall_render::growth::{Growth, Longer, NotGrown, ReplyEnd, reply_end};
+use rolecall_render::growth::{Growth, Longer, NotGrown, ReplyEnd, ReplyRule, reply_end};
 use rolecall_render::{Origin, Prompt};
 
 use super::reply::Reply;
@@ -66,13 +66,14 @@ impl Stock {
     }
 
     /// Finds the end of a message's reply. Positions are those of the whole prompt.
-    pub fn reply_end(&self, message: usize, from: usize, stops: &[String]) -> ReplyEnd {
-        let end = reply_end(&self.prompt, message, from.saturating_sub(self.start), stops);
+    pub fn reply_end(&self, message: usize, from: usize, rule: ReplyRule<'_>) -> ReplyEnd {
+        let end = reply_end(&self.prompt, message, from.saturating_sub(self.start), rule);
         ReplyEnd {
             body: end.body + self.start,
             own: end.own + self.start,
             stop: end.stop.map(|stop| stop.start + self.start..stop.end + self.start),
             is_own: end.is_own,
+            end: end.end + self.start,
         }
     }
 
@@ -111,7 +112,7 @@ impl Stock {
 
     /// Returns where the text of a message's reply may begin, from a byte of the whole prompt on:
     /// between the start of its turn and the first text of the message that no header prints.
-    pub fn opening_span(&self, message: usize, byte: usize, stops: &[String]) -> Option<Range<usize>> {
+    pub fn opening_span(&self, message: usize, byte: usize, rule: ReplyRule<'_>) -> Option<Range<usize>> {
         let from = byte.saturating_sub(self.start);
         let length = self.prompt.text().len();
         let mut own = self
@@ -127,7 +128,7 @@ impl Stock {
         let text = first.into_iter().chain(own).find(|segment| !is_header(&segment.origin));
         let end = text.map_or_else(
             || {
-                let end = self.reply_end(message, start, stops);
+                let end = self.reply_end(message, start, rule);
                 end.stop.filter(|_| end.is_own).map_or(end.own, |stop| stop.start)
             },
             |text| text.start + self.start,
@@ -222,12 +223,12 @@ impl Session {
         };
         if same < earlier.end() {
             let from = stock.message_start(reply.message).unwrap_or(same).max(stock.start);
-            let end = stock.reply_end(reply.message, from, &self.setup.stops);
+            let end = stock.reply_end(reply.message, from, self.setup.reply_rule());
             let rewrite = Some(self.rewrite(&earlier, &stock, same));
             return Ok(Next { base: from, stock, reply: Some((None, end)), rewrite, kept: None, proof });
         }
         let opened = earlier.end();
-        let end = stock.reply_end(reply.message, opened, &self.setup.stops);
+        let end = stock.reply_end(reply.message, opened, self.setup.reply_rule());
         // A template may also take back the token that stops the reply.
         let is_stopped = reply.is_closed || (reply.stop.is_some() && reply.same_until(&stock, opened).is_none());
         let is_open_again = end.stop.is_none() && is_stopped;
@@ -259,7 +260,7 @@ impl Session {
     fn rewritten_reply(&self, reply: &Reply, stock: &Arc<Stock>, opened: usize) -> Result<Option<Rewrite>, Error> {
         // A template may refuse a conversation that ends with the reply.
         let Ok(fresh) = self.render(&[], false) else { return Ok(None) };
-        let end = fresh.reply_end(reply.message, opened, &self.setup.stops);
+        let end = fresh.reply_end(reply.message, opened, self.setup.reply_rule());
         let end = end.stop.filter(|_| end.is_own).map_or(end.body, |stop| stop.end);
         let before = fresh.text_from(opened).get(..end.saturating_sub(opened)).unwrap_or_default();
         let after = stock.text_from(opened);

@@ -193,7 +193,7 @@ impl Session {
         let Ok(stock) = self.stock() else { return Vec::new() };
         let nodes = self.line.nodes();
         let (ours, theirs) = (self.line.bytes(), stock.prompt.text().as_bytes());
-        let pieces = pieces(&nodes, &stock, &self.setup.stops, Sent::Unknown);
+        let pieces = pieces(&nodes, &stock, self.setup.reply_rule(), Sent::Unknown);
         let differing = pieces.into_iter().filter(|piece| ours[piece.session.clone()] != theirs[piece.stock.clone()]);
         differing.filter_map(|piece| piece.reply).collect()
     }

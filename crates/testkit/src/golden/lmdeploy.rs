@@ -3,11 +3,11 @@ use rolecall::conversation::{Conversation, Json, Message, json, object};
 use rolecall::format::Format;
 use rolecall::interop::lmdeploy;
 use rolecall::interop::lmdeploy::{Config, Template};
-use rolecall::render::{Bos, Options, RuleMode, new_turn, render};
+use rolecall::render::{Bos, Options, RuleMode, render};
 use rolecall::{Error, Prompt};
 
 use super::{Context, conversation, keys, refusal, text};
-use crate::Verdict;
+use crate::{Verdict, new_turn};
 
 const CRASH: &str = "messages2prompt returns nothing for a list";
 const DOCUMENT: &str = "the document has session length and sampling in a template; the released code refuses them";
@@ -137,8 +137,8 @@ fn turns(row: &Object, format: &Format) -> Result<Vec<Json>, Error> {
             continue;
         }
         said.push(Message::user(user));
-        let prompt = render(&Conversation::new(said.clone()), format, &reference(Vec::new()))?;
-        prompts.push(Json::from(new_turn(&prompt, format).text()));
+        let new = new_turn(format, Conversation::new(said.clone()), &reference(Vec::new()))?;
+        prompts.push(Json::from(new.text()));
         said.push(Message::assistant(""));
     }
     Ok(prompts)
@@ -176,8 +176,8 @@ fn one_text(content: &str, start: bool, format: &Format, choices: Vec<(String, S
     if !start {
         messages.splice(0..0, [Message::user(""), Message::assistant("")]);
     }
-    let prompt = render(&Conversation::new(messages), format, &reference(choices))?;
-    Ok(if start { prompt } else { new_turn(&prompt, format) })
+    // At the start, this is the whole prompt.
+    new_turn(format, Conversation::new(messages), &reference(choices))
 }
 
 fn numbers(format: &Format) -> bool {
