@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rolecall_encode::Decoder;
-use rolecall_parse::{Reading, Within};
+use rolecall_parse::{Reading, Why, Within};
 
 use super::line::Run;
 use super::reply::messages_of;
@@ -79,7 +79,8 @@ impl Session {
             notes.push(SessionNote::StopInReasoning);
         }
         if cut.is_some() {
-            notes.push(SessionNote::CutCall);
+            let is_cut = end != Finish::Stop || reading.malformed.iter().any(|flaw| flaw.why == Why::Unfinished);
+            notes.push(if is_cut { SessionNote::CutCall } else { SessionNote::BrokenCall });
         }
         let said = Arc::new(said);
         run.messages.push(Arc::clone(&said));

