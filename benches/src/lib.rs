@@ -6,6 +6,7 @@
 mod python;
 
 use std::hint::black_box;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 pub use python::Python;
@@ -53,6 +54,23 @@ impl<'a> Runner<'a> {
         };
         Runner { name, run: Box::new(run), is_elsewhere: false }
     }
+}
+
+/// Returns the folder with templates and tokenizers: the first argument, or the one beside the
+/// repository.
+pub fn folder() -> PathBuf {
+    let beside = || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared"));
+    std::env::args().skip(1).find(|arg| !arg.starts_with("--")).map_or_else(beside, PathBuf::from)
+}
+
+/// Returns the tokenizer with which conversations are encoded. If it is missing, this is said.
+pub fn tokenizer_in(folder: &Path) -> Option<PathBuf> {
+    let tokenizer = folder.join("tokenizers/qwen3");
+    let is_there = tokenizer.join("tokenizer.json").is_file();
+    if !is_there {
+        println!("no tokenizer.json in {}: nothing to measure", tokenizer.display());
+    }
+    is_there.then_some(tokenizer)
 }
 
 /// The total time of the runs between two clock readings: long compared with reading the clock, and

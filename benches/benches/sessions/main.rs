@@ -10,7 +10,7 @@
 //!     peers/bin/pip install transformers==5.23.0 jinja2==3.1.6 renderers==0.1.12 httpx
 //!     PATH="$PWD/peers/bin:$PATH" taskset -c 0 cargo bench -p rolecall-benches --bench sessions
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rolecall::conversation::{Message, json};
 use rolecall::session::{Finish, OnRewrite, Session};
@@ -28,15 +28,8 @@ const REPLY: &str =
     "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Rome\"}}\n</tool_call><|im_end|>";
 
 fn main() {
-    let folder = std::env::args()
-        .skip(1)
-        .find(|arg| !arg.starts_with("--"))
-        .map_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared")), PathBuf::from);
-    let tokenizer = folder.join("tokenizers/qwen3");
-    if !tokenizer.join("tokenizer.json").is_file() {
-        println!("no tokenizer.json in {}: nothing to measure", tokenizer.display());
-        return;
-    }
+    let folder = rolecall_benches::folder();
+    let Some(tokenizer) = rolecall_benches::tokenizer_in(&folder) else { return };
     let templates = ModelTemplates::from_json(&OWN.into()).expect("a template");
     let model = Model::builder().templates(templates).tokenizer(&tokenizer).eos_token("<|im_end|>");
     // The peer receives arguments as objects too.

@@ -13,7 +13,7 @@
 
 use std::cell::RefCell;
 use std::hint::black_box;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -65,15 +65,8 @@ const CASES: [Case; 4] = [
 const OWN: &str = include_str!("../templates/training.jinja");
 
 fn main() {
-    let folder = std::env::args()
-        .skip(1)
-        .find(|arg| !arg.starts_with("--"))
-        .map_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared")), PathBuf::from);
-    let tokenizer = folder.join("tokenizers/qwen3");
-    if !tokenizer.join("tokenizer.json").is_file() {
-        println!("no tokenizer.json in {}: nothing to measure", tokenizer.display());
-        return;
-    }
+    let folder = rolecall_benches::folder();
+    let Some(tokenizer) = rolecall_benches::tokenizer_in(&folder) else { return };
     let groups = conversations::groups(MESSAGES, CONVERSATIONS);
     for case in &CASES {
         let source = match case.source {

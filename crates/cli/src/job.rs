@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rolecall::dataset::{self, Sample, Shape};
-use rolecall::encode::{EncodedToken, Note, Protect};
+use rolecall::encode::{Decoder, EncodedToken, Note, Protect};
 use rolecall::format::Format;
 use rolecall::loss::{Edges, Loss, LossPolicy};
 use rolecall::model::{ModelPrompt, OpenError, Purpose, Settings};
@@ -257,6 +257,12 @@ impl Encoding {
 pub fn load_tokenizer(model: &Model) -> Result<&[AddedToken], Failure> {
     let tokenizer = model.tokenizer().map_err(|error| misfit(error, model))?;
     Ok(tokenizer.added_tokens())
+}
+
+/// Loads the model's tokenizer and returns a decoder of its ids. Called before any input is read.
+pub fn load_decoder(model: &Model) -> Result<Arc<Decoder>, Failure> {
+    load_tokenizer(model)?;
+    model.decoder().map_err(|error| misfit(error, model))
 }
 
 /// Returns the failure for a prompt that cannot be encoded.

@@ -7,7 +7,7 @@ use rolecall::answer;
 use crate::args::Rollout;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::job::{load_tokenizer, misfit, refused};
+use crate::job::{load_decoder, refused};
 use crate::output::Output;
 use crate::session::{Player, draw_rollout, play};
 use crate::source::Source;
@@ -15,8 +15,7 @@ use crate::source::Source;
 pub fn run(args: &Rollout, output: &Output) -> Result<Exit, Failure> {
     let reader = args.model.open(output)?;
     let model = &reader.job.model;
-    load_tokenizer(model)?;
-    let decoder = model.decoder().map_err(|error| misfit(error, model))?;
+    let decoder = load_decoder(model)?;
     let path = args.input.as_deref().unwrap_or(Path::new("-"));
     let mut player = Player::new(model.clone());
     let mut source = Source::default();

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::args::Session;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::job::{load_tokenizer, misfit, refused};
+use crate::job::{load_decoder, refused};
 use crate::output::Output;
 use crate::session::{Player, draw_played, of_played, play};
 use crate::source::Source;
@@ -14,8 +14,7 @@ use crate::source::Source;
 pub fn run(args: &Session, output: &Output) -> Result<Exit, Failure> {
     let reader = args.model.open(output)?;
     let model = &reader.job.model;
-    load_tokenizer(model)?;
-    let decoder = model.decoder().map_err(|error| misfit(error, model))?;
+    let decoder = load_decoder(model)?;
     let path = args.input.as_deref().unwrap_or(Path::new("-"));
     let mut player = Player::new(model.clone());
     let exit = play(path, &reader, &mut player, args.fail_fast, output, &mut |played| match args.json {

@@ -317,35 +317,32 @@ fn token_id(value: &Json) -> Result<u32, BadStep> {
 }
 
 fn finish(value: Option<Json>) -> Result<Finish, BadStep> {
-    let value = value.unwrap_or(Json::Null);
-    match value.as_str() {
-        None if value.is_null() => Ok(Finish::Stop),
-        Some("stop") => Ok(Finish::Stop),
-        Some("length") => Ok(Finish::Length),
-        Some("abort") => Ok(Finish::Abort),
-        _ => Err(wrong("finish", "`stop`, `length` or `abort`", &value)),
-    }
+    let words = [("stop", Finish::Stop), ("length", Finish::Length), ("abort", Finish::Abort)];
+    word("finish", "`stop`, `length` or `abort`", value, &words)
 }
 
 fn rewriting(value: Option<Json>) -> Result<OnRewrite, BadStep> {
-    let value = value.unwrap_or(Json::Null);
-    match value.as_str() {
-        None if value.is_null() => Ok(OnRewrite::Refuse),
-        Some("refuse") => Ok(OnRewrite::Refuse),
-        Some("keep") => Ok(OnRewrite::Keep),
-        Some("rewrite") => Ok(OnRewrite::Rewrite),
-        _ => Err(wrong("on_rewrite", "`refuse`, `keep` or `rewrite`", &value)),
-    }
+    let words = [("refuse", OnRewrite::Refuse), ("keep", OnRewrite::Keep), ("rewrite", OnRewrite::Rewrite)];
+    word("on_rewrite", "`refuse`, `keep` or `rewrite`", value, &words)
 }
 
 fn seams(value: Option<Json>) -> Result<Seams, BadStep> {
+    word("seams", "`live` or `whole`", value, &[("live", Seams::Live), ("whole", Seams::Whole)])
+}
+
+/// Reads one of several words. `expected` lists them; without a value, it is the default one.
+fn word<T: Copy + Default>(
+    field: &'static str,
+    expected: &'static str,
+    value: Option<Json>,
+    words: &[(&str, T)],
+) -> Result<T, BadStep> {
     let value = value.unwrap_or(Json::Null);
-    match value.as_str() {
-        None if value.is_null() => Ok(Seams::Live),
-        Some("live") => Ok(Seams::Live),
-        Some("whole") => Ok(Seams::Whole),
-        _ => Err(wrong("seams", "`live` or `whole`", &value)),
+    if value.is_null() {
+        return Ok(T::default());
     }
+    let found = words.iter().find(|(name, _)| value.as_str() == Some(name));
+    found.map(|(_, word)| *word).ok_or_else(|| wrong(field, expected, &value))
 }
 
 fn keep(value: Json) -> Result<Keep, BadStep> {
