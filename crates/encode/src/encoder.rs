@@ -243,6 +243,7 @@ impl Encoder {
                     let place = if at == 0 { place } else { TextPlace::Inside };
                     tokens.clear();
                     if !span.is_empty() {
+                        tokens.reserve(span.len() / 3);
                         self.tokenizer.encode_ordinary(&text[span.clone()], place, &mut tokens)?;
                     }
                     encoded.tokens.extend(tokens.iter().map(|token| EncodedToken {

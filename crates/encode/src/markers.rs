@@ -1,6 +1,6 @@
 //! Finds protected tokens in text that the format or template wrote.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, MatchKind};
@@ -15,16 +15,16 @@ pub(crate) struct Markers {
     passes: Vec<Pass>,
     /// Protected words of the vocabulary, if the tokenizer itself finds the added tokens.
     words: Option<Pass>,
-    markers: HashSet<u32>,
+    markers: BTreeSet<u32>,
     /// Added tokens that no literal of the template spells, so the template should not write them.
-    foreign: HashSet<u32>,
+    foreign: BTreeSet<u32>,
     /// Whether text is normalized before some of the tokens are matched, so that only the tokenizer
     /// itself can find them.
     is_left_to_tokenizer: bool,
     /// Whether a token absorbs the white space before it and the white space after it.
     strips: HashMap<u32, (bool, bool)>,
     /// Tokens that must not be adjacent to a word.
-    alone: HashSet<u32>,
+    alone: BTreeSet<u32>,
 }
 
 struct Pass {
@@ -49,7 +49,7 @@ impl Markers {
         let is_foreign = |token: &&AddedToken| !protected.contains(token.id) && !is_space(&token.text);
         let foreign = match (mode, tokenizer.chat_control_tokens()) {
             (Protect::Control, None) => added.iter().filter(is_foreign).map(|token| token.id).collect(),
-            _ => HashSet::new(),
+            _ => BTreeSet::new(),
         };
         let (normalized, mut raw): (Vec<_>, Vec<_>) = added.into_iter().partition(|token| token.normalized);
         let is_left_to_tokenizer = !normalized.is_empty() && tokenizer.normalizes();
@@ -71,7 +71,7 @@ impl Markers {
     /// Returns the added tokens that the format or template wrote in a run, in order. Fails if a
     /// token only exists because of a nonstandard role, a number or a filter.
     pub fn find(&self, prompt: &Prompt, run: &Range<usize>, tokenizer: &dyn Tokenizer) -> Result<Vec<Marker>, Error> {
-        let mut found = Vec::new();
+        let mut found = Vec::with_capacity(8);
         if self.passes.is_empty() && self.words.is_none() {
             return Ok(found);
         }

@@ -25,7 +25,7 @@ impl Encoder {
     /// Returns the pieces of a prompt from byte `from` on, which must be the start of the prompt or
     /// of a control token.
     pub(crate) fn pieces(&self, prompt: &Prompt, from: usize) -> Result<Vec<PromptPart>, Error> {
-        let mut pieces = Vec::new();
+        let mut pieces = Vec::with_capacity(8);
         for run in prompt.runs_from(from) {
             match run {
                 Run::Control { text, id, start } => {

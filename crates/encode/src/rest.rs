@@ -46,6 +46,7 @@ impl Encoder {
             span.start = span.start.max(range.start);
         }
         let mut encoded = Encoded::default();
+        encoded.tokens.reserve(range.len() / 3);
         self.encode_parts(prompt.text(), &parts, first, TextPlace::Inside, &mut encoded)?;
         Ok(encoded)
     }

@@ -123,6 +123,17 @@ impl Running {
         self.has_read
     }
 
+    /// Returns how many bytes may be read at once without reaching a cap, at which a call fails; 0
+    /// if this is not known.
+    pub fn room(&self, shared: &Shared) -> usize {
+        let most = shared.cap().min(item::NAME);
+        match (&self.inside, self.index) {
+            (Inside::Nothing | Inside::Word(_) | Inside::Object(_), None) => most.saturating_sub(self.raw.len() + 1),
+            (Inside::Object(object), Some(_)) => most.saturating_sub(object.held() + 1),
+            _ => 0,
+        }
+    }
+
     /// Adds the white space before the call to its text.
     pub fn prefix(&mut self, blank: &str) {
         self.raw.insert_str(0, blank);

@@ -11,15 +11,15 @@ pub(crate) fn make(family: &CallIds, ids: Ids, name: &str, index: usize) -> Stri
     match (family.id_of(name, index), family, ids) {
         (Some(id), ..) => id,
         (None, CallIds::Nine, Ids::Seeded(seed) | Ids::Nine(seed)) | (None, _, Ids::Nine(seed)) => {
-            letters(seed, index, 9)
+            letters("", seed, index, 9)
         }
-        (None, _, Ids::Seeded(seed)) => format!("call_{}", letters(seed, index, 24)),
+        (None, _, Ids::Seeded(seed)) => letters("call_", seed, index, 24),
     }
 }
 
-/// Returns letters and digits derived from a seed. splitmix64 keeps the ids of one seed from
+/// Returns a prefix with letters and digits derived from a seed. splitmix64 keeps the ids of one seed from
 /// looking alike.
-fn letters(seed: u64, index: usize, count: usize) -> String {
+fn letters(prefix: &str, seed: u64, index: usize, count: usize) -> String {
     let mut state = seed ^ (index as u64).wrapping_mul(0xa076_1d64_78bd_642f);
     let next = move || {
         state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -28,7 +28,10 @@ fn letters(seed: u64, index: usize, count: usize) -> String {
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         char::from(LETTERS[((mixed ^ (mixed >> 31)) % 62) as usize])
     };
-    std::iter::repeat_with(next).take(count).collect()
+    let mut id = String::with_capacity(prefix.len() + count);
+    id.push_str(prefix);
+    id.extend(std::iter::repeat_with(next).take(count));
+    id
 }
 
 #[cfg(test)]

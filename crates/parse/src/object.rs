@@ -127,6 +127,14 @@ impl Object {
         }
     }
 
+    /// Returns the number of bytes of a key, with its value, that counts towards a cap.
+    pub fn held(&self) -> usize {
+        match self.at {
+            At::Value(KeyKind::Arguments, _) => 0,
+            _ => self.unended(),
+        }
+    }
+
     /// Reports whether a text only continues a string in the arguments.
     pub fn is_plain(&self, text: &str) -> bool {
         matches!(&self.at, At::Value(KeyKind::Arguments, value) if value.reader.is_plain(text))
@@ -308,8 +316,10 @@ impl Object {
 
     /// Returns the part that a value completes.
     fn end_value(&mut self, kind: KeyKind, spelling: &str) -> Option<Part> {
+        if kind == KeyKind::Arguments {
+            return Some(Part::ArgumentsOver);
+        }
         match (kind, json::parse(spelling)) {
-            (KeyKind::Arguments, _) => Some(Part::ArgumentsOver),
             (KeyKind::Name, Ok(Json::String(name))) => {
                 self.has_name = true;
                 Some(Part::Name(name))

@@ -1,3 +1,4 @@
+mod ahead;
 mod header;
 mod prompt;
 mod say;
@@ -315,9 +316,14 @@ impl OutputParser {
         }
         let at = cursor.at;
         pending.drop_up_to(at);
+        self.forget_strays(&pending);
+        self.pending = pending;
+    }
+
+    /// Forgets the control tokens before the pending output.
+    fn forget_strays(&mut self, pending: &Pending) {
         // Text of a call that fails may still be emitted.
         self.shared.strays.forget(pending.offset(0).saturating_sub(self.shared.cap() as u64 + KEPT));
-        self.pending = pending;
     }
 
     /// Returns the rank of the state. A step that reads no byte must lead to a state of a lower

@@ -70,6 +70,12 @@ impl Pending {
         self.tried.set(end);
     }
 
+    /// Forgets the text that was not read, as if it had not been pushed.
+    pub fn drop_rest(&mut self) {
+        self.text.clear();
+        self.control.clear();
+    }
+
     pub fn drop_up_to(&mut self, at: usize) {
         self.start += (at - self.hidden.min(at)) as u64;
         self.hidden -= self.hidden.min(at);

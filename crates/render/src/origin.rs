@@ -106,6 +106,9 @@ impl Origins {
     /// Adds a field of a message. The closure appends the field's name and returns the index of the
     /// message. Returns the number of the origin and the index of the message.
     pub fn add_field(&mut self, name: impl FnOnce(&mut String) -> usize) -> (usize, usize) {
+        if self.names.is_empty() {
+            self.names.reserve(64);
+        }
         let message = name(&mut self.names);
         self.fields.push((message, self.names.len()));
         self.entries.push(Entry::Field(self.fields.len() as u32 - 1));

@@ -29,7 +29,7 @@ pub enum Trust {
 impl Prompt {
     /// Splits a byte range of the prompt into maximal stretches of equal trust, in order.
     pub fn stretches(&self, range: Range<usize>) -> Vec<(Range<usize>, Trust)> {
-        let mut stretches: Vec<(Range<usize>, Trust)> = Vec::new();
+        let mut stretches: Vec<(Range<usize>, Trust)> = Vec::with_capacity(8);
         for piece in self.text.pieces_in(range).filter(|piece| !piece.text.is_empty()) {
             let trust = self.trust(&piece);
             let end = piece.start + piece.text.len();

@@ -63,6 +63,12 @@ impl IdParser {
         self.parser.push_bytes(bytes, is_marker, sink);
     }
 
+    /// Parses the beginning of the bytes that ordinary ids stand for, as far as it certainly belongs to the
+    /// open call, and returns its length.
+    pub(crate) fn push_in_call(&mut self, bytes: &[u8], sink: &mut impl FnMut(Event<'_>)) -> usize {
+        self.parser.push_in_call(bytes, sink)
+    }
+
     /// Returns the part of the turn that the output has reached.
     pub fn within(&self) -> Within {
         self.parser.within()

@@ -160,14 +160,22 @@ impl Reader<'_> {
         loop {
             let rest = &self.text.as_bytes()[self.at..];
             let run = plain_run(rest);
-            string.push_str(&self.text[self.at..self.at + run]);
+            let plain = &self.text[self.at..self.at + run];
             self.at += run;
             match self.peek() {
                 Some(b'"') => {
                     self.at += 1;
+                    if string.is_empty() {
+                        // Most strings have no escapes.
+                        return Ok(plain.to_owned());
+                    }
+                    string.push_str(plain);
                     return Ok(string);
                 }
-                Some(b'\\') => self.escape(&mut string)?,
+                Some(b'\\') => {
+                    string.push_str(plain);
+                    self.escape(&mut string)?;
+                }
                 Some(_) => return Err(format!("expected a control character to be escaped, found {}", self.found())),
                 None => return Err("expected `\"` at the end of the string, found the end of the text".into()),
             }

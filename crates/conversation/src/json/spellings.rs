@@ -14,7 +14,8 @@ use super::Json;
 /// # Ok::<(), json::ParseError>(())
 /// ```
 pub fn spellings(value: &Json, text: &str) -> Option<Vec<String>> {
-    let mut found = Vec::new();
+    let expected = count(value);
+    let mut found = Vec::with_capacity(expected);
     let bytes = text.as_bytes();
     let mut at = 0;
     while let Some(byte) = bytes.get(at) {
@@ -28,7 +29,7 @@ pub fn spellings(value: &Json, text: &str) -> Option<Vec<String>> {
         }
         at += length.max(1);
     }
-    (found.len() == count(value)).then_some(found)
+    (found.len() == expected).then_some(found)
 }
 
 fn is_between(byte: u8) -> bool {

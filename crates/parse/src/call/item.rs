@@ -373,7 +373,7 @@ impl Running {
 }
 
 /// The maximum length of a name, in bytes.
-const NAME: usize = 1024;
+pub(super) const NAME: usize = 1024;
 
 /// The maximum length of a literal in the output, including white space.
 const LONGEST_MARK: usize = 4096;

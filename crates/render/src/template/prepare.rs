@@ -6,7 +6,6 @@ mod places;
 use std::any::Any;
 use std::borrow::Cow;
 use std::cell::Cell;
-use std::fmt::Write;
 use std::ops::Range;
 use std::sync::LazyLock;
 
@@ -245,8 +244,12 @@ impl<'a> Inputs<'a> {
         let message = self.write_path(value.parent, path);
         match self.values[value.parent as usize].shape {
             Shape::List(items) => {
-                // Writing to a string cannot fail.
-                let _ = write!(path, "[{}]", at - items.first);
+                path.push('[');
+                match char::from_digit(at - items.first, 10) {
+                    Some(digit) => path.push(digit),
+                    None => path.push_str(&(at - items.first).to_string()),
+                }
+                path.push(']');
             }
             _ => {
                 path.push('.');

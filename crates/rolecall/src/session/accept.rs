@@ -1,5 +1,6 @@
 //! Taking the ids that a model sampled.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use rolecall_encode::Decoder;
@@ -20,6 +21,11 @@ impl Session {
         let setup = &self.setup;
         let message = self.line.messages();
         let mut run = Run { stock: sent.end(), reply: Some(message), ..Run::with_capacity(ids.len()) };
+        for id in ids {
+            setup.decoder.append(*id, &mut run.bytes)?;
+            run.ends.push(run.bytes.len() as u32);
+        }
+        run.ids.extend_from_slice(ids);
         let tail = sent.tail();
         let mut reader = setup.reader(tail, message);
         let mut reading = Reading::default();
@@ -27,12 +33,27 @@ impl Session {
         // The flaws before the stop token, if the layouts read it.
         let mut flaws = None;
         let mut last = reader.within();
-        let mut bytes = Vec::new();
+        // Up to here, ids are ordinary, and the model cannot stop with them.
+        let mut ordinary = 0;
+        // Up to here, the text of the ids is parsed.
+        let mut parsed = 0;
         for (at, id) in ids.iter().enumerate() {
-            bytes.clear();
-            setup.decoder.append(*id, &mut bytes)?;
+            let text = run.text_of(at);
             if stop.is_some() {
-                run.push(*id, &bytes, Author::Sampled, Some(message), Part::AfterStop, 0.0);
+                run.label(at, Author::Sampled, Some(message), Part::AfterStop, 0.0);
+                continue;
+            }
+            // Most ids of a call only continue it, and are parsed together.
+            if last == Within::Call && parsed <= text.start {
+                if ordinary <= at {
+                    let is_other = |id: &u32| setup.can_stop(*id) || setup.decoder.is_marker(*id);
+                    ordinary = ids[at..].iter().position(is_other).map_or(ids.len(), |others| at + others);
+                }
+                let ahead = run.text_of_ids(at..ordinary);
+                parsed = text.start + reader.push_in_call(ahead, &mut |event| reading.add(&event));
+            }
+            if at < ordinary && text.end <= parsed {
+                run.label(at, Author::Sampled, Some(message), Part::Calls, 1.0);
                 continue;
             }
             let is_marker = setup.decoder.is_marker(*id);
@@ -44,7 +65,8 @@ impl Session {
                 stop = Some(at);
             } else {
                 let before = reading.malformed.len();
-                reader.push_bytes(&bytes, is_marker, &mut |event| reading.add(&event));
+                let rest = &run.bytes[text.start.max(parsed)..text.end];
+                reader.push_bytes(rest, is_marker, &mut |event| reading.add(&event));
                 let within = reader.within();
                 // Some templates write such a token between the parts of a reply.
                 let goes_on =
@@ -57,7 +79,7 @@ impl Session {
                     last = within;
                 }
             }
-            run.push(*id, &bytes, Author::Sampled, Some(message), part, 1.0);
+            run.label(at, Author::Sampled, Some(message), part, 1.0);
         }
         let end = if stop.is_some() { Finish::Stop } else { finish };
         reader.finish(end.as_stop(), &mut |event| reading.add(&event));
@@ -73,7 +95,7 @@ impl Session {
         }
         let in_reasoning = last == Within::Reasoning;
         let space = if end == Finish::Stop { &*setup.turn_space } else { "" };
-        let (said, cut) = messages_of(&reading, &String::from_utf8_lossy(&run.bytes[..text_end]), space);
+        let (said, cut) = messages_of(&reading, &lossy(&run.bytes[..text_end]), space);
         let mut notes = Vec::new();
         if in_reasoning && stop.is_some() {
             notes.push(SessionNote::StopInReasoning);
@@ -105,6 +127,11 @@ impl Session {
         self.record(self.len(), &reply.notes);
         Ok(reply)
     }
+}
+
+/// Returns bytes as text. Most are valid UTF-8, which this finds out faster than the library.
+fn lossy(bytes: &[u8]) -> Cow<'_, str> {
+    str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
 /// Parses the first ids of a run as a whole reply.

@@ -1,7 +1,7 @@
 //! Who wrote the ids of a prompt.
 
 use rolecall_encode::EncodedToken;
-use rolecall_render::{Origin, Prompt};
+use rolecall_render::{Origin, Prompt, Segment};
 
 use super::line::Run;
 use super::{Author, Part};
@@ -10,33 +10,44 @@ use super::{Author, Part};
 pub(super) fn push_tokens(run: &mut Run, prompt: &Prompt, tokens: &[EncodedToken]) {
     let Some(first) = tokens.first() else { return };
     let text = prompt.text();
-    run.reserve(tokens.len());
     let segments: Vec<_> = prompt.segments_in(first.start..text.len()).collect();
     let turns = prompt.turns();
-    let mut at = 0;
-    // Tokens that each hold a part of a character all span it. The first one gets its text.
-    let mut end = first.start;
-    for token in tokens {
+    let (mut at, mut turn) = (0, 0);
+    // Who wrote the last token, if it begins in a segment of the conversation.
+    let mut known = None;
+    for (token, number) in tokens.iter().zip(run.ids.len()..) {
         while segments.get(at).is_some_and(|segment| segment.start + segment.text.len() <= token.start) {
-            at += 1;
+            (at, known) = (at + 1, None);
+        }
+        while turns.get(turn).is_some_and(|turn| turn.start <= token.start) {
+            turn += 1;
         }
         let touching = segments[at..].iter().take_while(|segment| segment.start < token.end);
-        let said = touching.map(|segment| &segment.origin).find(|origin| !origin.is_format());
-        let (author, message, part) = match said {
-            Some(Origin::Message { message, field }) => (Author::Caller, Some(*message), part_of(field)),
-            Some(Origin::Tool { .. }) => (Author::Caller, None, Part::Tools),
-            Some(Origin::Document { .. }) => (Author::Caller, None, Part::Documents),
-            Some(Origin::Option { .. }) => (Author::Caller, None, Part::Field),
-            _ => {
-                let turn = turns.partition_point(|turn| turn.start <= token.start);
-                let message = turn.checked_sub(1).and_then(|turn| turns[turn].message);
-                (Author::Template, message, Part::Frame)
+        let (author, message, part) = known.unwrap_or_else(|| {
+            let said = touching.map(|segment| &segment.origin).find(|origin| !origin.is_format());
+            match said {
+                Some(Origin::Message { message, field }) => (Author::Caller, Some(*message), part_of(field)),
+                Some(Origin::Tool { .. }) => (Author::Caller, None, Part::Tools),
+                Some(Origin::Document { .. }) => (Author::Caller, None, Part::Documents),
+                Some(Origin::Option { .. }) => (Author::Caller, None, Part::Field),
+                _ => {
+                    let message = turn.checked_sub(1).and_then(|turn| turns[turn].message);
+                    (Author::Template, message, Part::Frame)
+                }
             }
-        };
-        let text = &text.as_bytes()[end..token.end.max(end)];
-        run.push(token.id, text, author, message, part, 0.0);
-        end = end.max(token.end);
+        });
+        let is_said = |segment: &&Segment<'_>| segment.start < token.end && !segment.origin.is_format();
+        known = segments.get(at).filter(is_said).map(|_| (author, message, part));
+        run.label(number, author, message, part, 0.0);
     }
+    run.ids.extend(tokens.iter().map(|token| token.id));
+    // Tokens that each hold a part of a character all span it. The first one gets its text.
+    let (before, mut end) = (run.bytes.len(), first.start);
+    run.ends.extend(tokens.iter().map(|token| {
+        end = end.max(token.end);
+        (before + end - first.start) as u32
+    }));
+    run.bytes.extend_from_slice(&text.as_bytes()[first.start..end]);
 }
 
 /// Returns the part of a message that a field belongs to.

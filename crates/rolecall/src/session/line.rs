@@ -267,24 +267,24 @@ impl Node {
 impl Run {
     /// Returns a run with room for this many ids.
     pub fn with_capacity(ids: usize) -> Run {
-        let mut run = Run::default();
-        run.reserve(ids);
-        run
-    }
-
-    /// Makes room for this many more ids.
-    pub fn reserve(&mut self, ids: usize) {
-        self.ids.reserve_exact(ids);
-        self.ends.reserve_exact(ids);
-        self.bytes.reserve(ids * BYTES_PER_ID);
+        Run {
+            ids: Vec::with_capacity(ids),
+            ends: Vec::with_capacity(ids),
+            bytes: Vec::with_capacity(ids * BYTES_PER_ID),
+            ..Run::default()
+        }
     }
 
     /// Adds an id with its text and its author.
     pub fn push(&mut self, id: u32, bytes: &[u8], author: Author, message: Option<usize>, part: Part, weight: f32) {
-        let at = self.ids.len();
         self.ids.push(id);
         self.bytes.extend_from_slice(bytes);
         self.ends.push(self.bytes.len() as u32);
+        self.label(self.ids.len() - 1, author, message, part, weight);
+    }
+
+    /// Says who wrote an id. The ids before it are labeled.
+    pub fn label(&mut self, at: usize, author: Author, message: Option<usize>, part: Part, weight: f32) {
         match self.segments.last_mut() {
             Some(last)
                 if (last.author, last.message, last.part) == (author, message, part) && last.weight == weight =>
