@@ -81,13 +81,18 @@ impl Decoder {
     /// Appends the bytes of an id. `place` is set if a text begins with this id.
     fn push(&self, id: u32, place: &mut Option<TextPlace>, bytes: &mut Vec<u8>) -> Result<(), Error> {
         let unknown = || Error::UnknownId { id, size: self.tokenizer.vocabulary_size() };
+        let start = bytes.len();
+        let has_bytes = self.tokenizer.token_bytes(id, bytes);
         if self.is_marker(id) {
-            bytes.extend_from_slice(self.tokenizer.token_text(id).ok_or_else(unknown)?.as_bytes());
+            // If it has bytes, they are its text.
+            if !has_bytes {
+                bytes.truncate(start);
+                bytes.extend_from_slice(self.tokenizer.token_text(id).ok_or_else(unknown)?.as_bytes());
+            }
             *place = Some(TextPlace::Inside);
             return Ok(());
         }
-        let start = bytes.len();
-        if !self.tokenizer.token_bytes(id, bytes) {
+        if !has_bytes {
             let text = self.tokenizer.token_text(id).ok_or_else(unknown)?;
             return Err(Error::NoBytes { id, text });
         }

@@ -201,8 +201,12 @@ impl Session {
     pub(super) fn delta_since(&self, keep: usize, proof: Proof, notes: Vec<SessionNote>) -> Delta {
         // A run without ids may follow others that are new.
         let new: Vec<_> = self.line.back().take_while(|node| node.start() >= keep).collect();
-        let ids = new.iter().rev().flat_map(|node| node.run.ids.iter().copied()).collect();
-        let segments = new.iter().rev().flat_map(|node| node.segments()).collect();
+        let mut ids = Vec::with_capacity(self.line.len().saturating_sub(keep));
+        let mut segments = Vec::with_capacity(new.iter().map(|node| node.run.segments.len()).sum());
+        for node in new.iter().rev() {
+            ids.extend_from_slice(&node.run.ids);
+            segments.extend(node.segments());
+        }
         Delta { keep, ids, segments, proof, notes }
     }
 }

@@ -163,6 +163,28 @@ impl Reader<'_> {
         log
     }
 
+    /// Returns the events of tokens whose calls are parsed ahead as far as they go, and the rest in
+    /// small pieces.
+    fn read_ahead(&self, written: &[(&str, bool)], rng: &mut Rng) -> Log {
+        let mut log = Log::default();
+        let mut parser = OutputParser::new(&self.subject.reply, self.options.clone());
+        let mut add = |event: Event<'_>| log.add(&event);
+        for (text, is_control) in written {
+            let mut rest = text.as_bytes();
+            while !rest.is_empty() {
+                if !is_control {
+                    rest = &rest[parser.push_in_call(rest, &mut add)..];
+                }
+                let length = if *is_control { rest.len() } else { rng.usize(1..=4).min(rest.len()) };
+                let (piece, others) = rest.split_at(length);
+                parser.push_bytes(piece, *is_control, &mut add);
+                rest = others;
+            }
+        }
+        parser.finish(self.stop, &mut add);
+        log
+    }
+
     /// Checks that a text has the same events however it is split, and that they are in order.
     pub fn splits(&self, text: &str, rng: &mut Rng) -> Result<Log, Broken> {
         let whole = self.read([text], self.stop);
@@ -220,6 +242,14 @@ impl Reader<'_> {
                     what: format!("{cut:?}\n  whole: {:?}\n  split: {:?}", whole.seen, log.seen),
                 });
             }
+        }
+        let ahead = self.read_ahead(written, rng);
+        if ahead != whole {
+            return Err(Broken {
+                law: "calls that are parsed ahead give the same events",
+                output: text,
+                what: format!("  whole: {:?}\n  ahead: {:?}", whole.seen, ahead.seen),
+            });
         }
         Ok(whole)
     }
