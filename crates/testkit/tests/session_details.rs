@@ -7,12 +7,12 @@ mod session_common;
 
 use std::sync::Arc;
 
-use rolecall::Model;
 use rolecall::conversation::Role;
 use rolecall::loss::{LossPolicy, RoleLoss};
 use rolecall::session::{Author, Delta, Finish, Keep, OnRewrite, Part, Reply, Session, SessionNote};
 use rolecall::template::ModelTemplates;
 use rolecall::tokenizer::HuggingFace;
+use rolecall::{Model, Request};
 use rolecall_testkit::Toy;
 use session_common::{PLAIN, THINKS, ids, long, messages, model, request, text, toy, turn};
 
@@ -168,6 +168,29 @@ fn a_message_of_which_only_the_role_is_written_is_left_out() {
     let notes = model(&source).session(request(two)).unwrap().open().unwrap().notes;
     let found = matches!(notes.as_slice(), [SessionNote::LeftOut { message: 0, field, .. }] if field == "content");
     assert!(found, "{notes:?}");
+}
+
+/// What was sent is compared, and restored, as it was rendered when it was sent.
+#[test]
+fn a_session_whose_switches_changed_twice_is_restored() {
+    let model = model(&("{{ mood }}".to_owned() + PLAIN));
+    let with = |mood: &str| {
+        let text = format!(
+            r#"{{"messages": [{{"role": "user", "content": "a"}}], "chat_template_kwargs": {{"mood": "{mood}"}}}}"#
+        );
+        Request::from_text(&text).unwrap()
+    };
+    let mut session = model.session(with("calm")).unwrap();
+    session.open().unwrap();
+    session.accept(&ids("b<|im_end|>"), Finish::Stop).unwrap();
+    for mood in ["glad", "sad"] {
+        let plan = session.plan_with(with(mood), &messages(NEXT)).unwrap();
+        assert_eq!(plan.rewrite().map(|rewrite| (rewrite.before.get(..4), rewrite.byte)), Some((Some("calm"), 0)));
+        session.append(plan, OnRewrite::Keep).unwrap();
+    }
+    let mut restored = model.restore_session(&session.save().unwrap()).unwrap();
+    assert_eq!(restored.open().unwrap().ids, session.open().unwrap().ids);
+    assert!(text(&session).starts_with("calm<|im_start|>user\na<|im_end|>"));
 }
 
 #[test]
