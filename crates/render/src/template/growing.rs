@@ -28,6 +28,8 @@ pub(crate) struct TemplateGrowth {
     removed: usize,
     /// Whether a message has tool calls.
     has_calls: bool,
+    /// The last calls, in the form that the template expects.
+    adapted: Adapted,
     /// The number of messages.
     count: usize,
 }
@@ -42,7 +44,7 @@ pub(crate) fn render(
     if conversation.continue_final_message || (has_calls && renames(template, options)?) {
         return Ok((rendered(conversation, template, options, None)?, None));
     }
-    let adapted = adapt(messages, has_calls, template, options)?;
+    let adapted = adapt(messages, has_calls, template, options, &Adapted::default())?;
     let inputs = Inputs::with_messages(messages, conversation, template, options, &adapted);
     let ran = template.program.render_growing(&inputs.context(), &inputs, &environment(options));
     let (output, growing) = ran.map_err(|error| super::at_message(&inputs, error))?;
@@ -68,6 +70,7 @@ pub(crate) fn render(
         generates: inputs.generates,
         removed,
         has_calls,
+        adapted: adapted.of_last(),
         count: messages.count,
     };
     Ok((prompt, Some(growth)))
@@ -96,7 +99,7 @@ pub(crate) fn grow(
     if has_calls && renames(template, options).map_err(failed)? {
         return Err(NotGrown::Unsupported("call ids that are numbered over the conversation"));
     }
-    let adapted = adapt(messages, has_calls, template, options).map_err(failed)?;
+    let adapted = adapt(messages, has_calls, template, options, &growth.adapted).map_err(failed)?;
     let inputs = Inputs::with_messages(messages, longer.frame, template, options, &adapted);
     let is_switched = inputs.generates != growth.generates;
     let context = inputs.context();
@@ -131,6 +134,7 @@ pub(crate) fn grow(
         turns,
         generates: inputs.generates,
         has_calls,
+        adapted: adapted.of_last(),
         count: messages.count,
         ..*growth
     };
@@ -168,10 +172,11 @@ fn adapt(
     has_calls: bool,
     template: &ChatTemplate,
     options: &TemplateOptions,
+    earlier: &Adapted,
 ) -> Result<Adapted, Error> {
     let mut adapted = Adapted::default();
     if options.calls == CallForm::AsWanted && has_calls {
-        adapt_calls(messages, template.wanted_calls()?, &mut adapted);
+        adapt_calls(messages, template.wanted_calls()?, earlier, &mut adapted);
     }
     Ok(adapted)
 }

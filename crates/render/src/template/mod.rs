@@ -218,7 +218,8 @@ fn adapt(
     let mut adapted = Adapted::default();
     let has_calls = || conversation.messages.iter().any(|message| message.as_object().get("tool_calls").is_some());
     if options.calls == CallForm::AsWanted && has_calls() {
-        adapt_calls(Messages::all(&conversation.messages), template.wanted_calls()?, &mut adapted);
+        let messages = Messages::all(&conversation.messages);
+        adapt_calls(messages, template.wanted_calls()?, &Adapted::default(), &mut adapted);
     }
     let continued = continuing::mark(conversation, &mut adapted)?;
     Ok((adapted, continued))

@@ -123,7 +123,7 @@ impl<'a> Inputs<'a> {
         let count = said_by.at_hand();
         let mut inputs = Inputs {
             variables: Vec::with_capacity(8),
-            values: Vec::with_capacity(count * 6 + 64),
+            values: Vec::with_capacity(count * 6 + 40),
             messages: count as u32,
             said_by,
             list: 0,
@@ -145,7 +145,7 @@ impl<'a> Inputs<'a> {
         for spelled in adapted.spelled() {
             let message = said_by.number(spelled.message);
             let arguments = message.and_then(|message| inputs.arguments(message, spelled.call));
-            inputs.spelled.extend(arguments.map(|at| (at, spelled.spellings.as_slice())));
+            inputs.spelled.extend(arguments.map(|at| (at, &*spelled.spellings)));
         }
         let rest = inputs.next();
         inputs.spelled.sort_by_key(|(at, _)| *at);

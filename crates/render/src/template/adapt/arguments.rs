@@ -3,21 +3,33 @@ use rolecall_conversation::{Arguments, Json};
 
 use super::super::ArgumentForm;
 
-/// Converts the arguments of a call to a form: missing arguments become an empty object, JSON text
-/// becomes an object, or an object becomes JSON text. The text was validated as JSON when the
-/// message was parsed.
+/// Returns a call with its arguments in another form, or `None` if they have it: missing arguments
+/// become an empty object, JSON text becomes an object, or an object becomes JSON text. The text
+/// was validated as JSON when the message was parsed.
 ///
-/// If text became an object, returns the spellings of the values in it.
-pub(super) fn adapt(call: &mut Json, form: ArgumentForm) -> Option<Vec<String>> {
-    let Json::Object(call) = call else { return None };
-    match call.get_mut("function") {
-        Some(Json::Object(function)) => adapt_function(function, form),
+/// If text became an object, the spellings of the values in it are returned too.
+pub(super) fn adapted(call: &Json, form: ArgumentForm) -> Option<(Json, Option<Vec<String>>)> {
+    let call = call.as_object()?;
+    let Some(Json::Object(function)) = call.get("function") else {
         // `{"name": .., "arguments": ..}` without a wrapper
-        _ => adapt_function(call, form),
-    }
+        let (arguments, spellings) = arguments_in(call, form)?;
+        return Some((with(call, "arguments", arguments), spellings));
+    };
+    let (arguments, spellings) = arguments_in(function, form)?;
+    Some((with(call, "function", with(function, "arguments", arguments)), spellings))
 }
 
-fn adapt_function(function: &mut Object, form: ArgumentForm) -> Option<Vec<String>> {
+/// Returns an object with another value for a key.
+fn with(object: &Object, key: &'static str, value: Json) -> Json {
+    let mut changed = Object::with_capacity(object.len() + 1);
+    for (name, old) in object.iter() {
+        changed.insert(name, if name == key { Json::Null } else { old.clone() });
+    }
+    changed.insert(key, value);
+    Json::Object(changed)
+}
+
+fn arguments_in(function: &Object, form: ArgumentForm) -> Option<(Json, Option<Vec<String>>)> {
     let mut spellings = None;
     let empty = || match form {
         ArgumentForm::String => Json::from("{}"),
@@ -37,6 +49,5 @@ fn adapt_function(function: &mut Object, form: ArgumentForm) -> Option<Vec<Strin
         (Some(value @ Json::Object(_)), ArgumentForm::String) => Json::from(json::write(value, &Layout::default())),
         _ => return None,
     };
-    function.insert("arguments", adapted);
-    spellings
+    Some((adapted, spellings))
 }

@@ -4,6 +4,8 @@
 mod arguments;
 mod ids;
 
+use std::sync::Arc;
+
 use rolecall_conversation::Json;
 
 use super::analysis::{IdForm, WantedCalls};
@@ -11,23 +13,25 @@ use super::messages::Messages;
 use crate::call_ids::NewIds;
 
 /// Replacement values by message and key.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Adapted {
     /// In the order of the messages.
-    values: Vec<(usize, &'static str, Json)>,
+    values: Vec<(usize, &'static str, Arc<Json>)>,
     spelled: Vec<Spelled>,
 }
 
 /// The JSON spellings of the values in a call's arguments, which were converted from text to an
 /// object.
+#[derive(Clone, Debug)]
 pub(super) struct Spelled {
     pub message: usize,
     pub call: usize,
-    pub spellings: Vec<String>,
+    pub spellings: Arc<[String]>,
 }
 
 impl Adapted {
-    pub fn replace(&mut self, message: usize, key: &'static str, value: Json) {
+    pub fn replace(&mut self, message: usize, key: &'static str, value: impl Into<Arc<Json>>) {
+        let value = value.into();
         let at = self.values.partition_point(|(known, ..)| *known <= message);
         let mut of_message = self.values[..at].iter_mut().rev().take_while(|(known, ..)| *known == message);
         match of_message.find(|(_, name, _)| *name == key) {
@@ -45,32 +49,62 @@ impl Adapted {
     pub fn value_of(&self, message: usize, key: &str) -> Option<&Json> {
         let first = self.values.partition_point(|(known, ..)| *known < message);
         let mut of_message = self.values[first..].iter().take_while(|(known, ..)| *known == message);
-        of_message.find(|(_, name, _)| *name == key).map(|(.., value)| value)
+        of_message.find(|(_, name, _)| *name == key).map(|(.., value)| &**value)
+    }
+
+    /// Takes over the calls of a message, if they are there.
+    fn take_calls(&mut self, message: usize, earlier: &Adapted) -> bool {
+        let Some((.., calls)) = earlier.values.iter().find(|(known, key, _)| (*known, *key) == (message, CALLS)) else {
+            return false;
+        };
+        self.replace(message, CALLS, Arc::clone(calls));
+        self.spelled.extend(earlier.spelled.iter().filter(|spelled| spelled.message == message).cloned());
+        true
+    }
+
+    /// Keeps the calls of the last few messages only.
+    pub fn of_last(mut self) -> Adapted {
+        self.values.drain(..self.values.len().saturating_sub(KEPT));
+        let first = self.values.first().map_or(0, |(message, ..)| *message);
+        self.spelled.retain(|spelled| spelled.message >= first);
+        self
     }
 }
+
+const CALLS: &str = "tool_calls";
+
+/// The number of values that are kept for a longer conversation.
+const KEPT: usize = 4;
 
 /// Converts the tool calls of a conversation to the form that a template expects. Calls already in
 /// that form are unchanged, including their spelling.
 ///
 /// New ids depend on all messages, so all must be at hand if the template expects them in a form.
-pub(super) fn adapt_calls(messages: Messages<'_>, wanted: WantedCalls, adapted: &mut Adapted) {
+/// `earlier` has calls of the same conversation that were converted before, without new ids.
+pub(super) fn adapt_calls(messages: Messages<'_>, wanted: WantedCalls, earlier: &Adapted, adapted: &mut Adapted) {
     let rule = wanted.ids.map(IdForm::rule);
     let mut ids = rule.as_ref().map(|rule| NewIds::new(messages.iter().map(|(_, message)| message), rule));
     for (index, message) in messages.iter() {
         let object = message.as_object();
-        if let Some(Json::Array(calls)) = object.get("tool_calls") {
-            let mut changed = calls.clone();
-            if let Some(form) = wanted.arguments {
-                for (at, call) in changed.iter_mut().enumerate() {
-                    let spellings = arguments::adapt(call, form);
-                    adapted.spelled.extend(spellings.map(|spellings| Spelled { message: index, call: at, spellings }));
+        if let Some(Json::Array(calls)) = object.get(CALLS)
+            && !adapted.take_calls(index, earlier)
+        {
+            let mut is_changed = false;
+            let mut changed = Vec::with_capacity(calls.len());
+            for (at, call) in calls.iter().enumerate() {
+                let new = wanted.arguments.and_then(|form| arguments::adapted(call, form));
+                is_changed |= new.is_some();
+                let (mut call, spellings) = new.unwrap_or_else(|| (call.clone(), None));
+                let spelled =
+                    spellings.map(|spellings| Spelled { message: index, call: at, spellings: spellings.into() });
+                adapted.spelled.extend(spelled);
+                if let Some(ids) = &mut ids {
+                    is_changed |= ids::adapt(&mut call, ids);
                 }
+                changed.push(call);
             }
-            if let Some(ids) = &mut ids {
-                changed.iter_mut().for_each(|call| ids::adapt(call, ids));
-            }
-            if changed != *calls {
-                adapted.replace(index, "tool_calls", Json::Array(changed));
+            if is_changed {
+                adapted.replace(index, CALLS, Json::Array(changed));
             }
         }
         if let (Some(ids), Some(Json::String(id))) = (&mut ids, object.get("tool_call_id"))
