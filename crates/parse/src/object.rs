@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use crate::progress::Falling;
 use crate::reply::{INDEX, Keys, has_index};
 use crate::shared::Shared;
@@ -8,7 +10,7 @@ use rolecall_conversation::{Json, json};
 /// A call written as a JSON object, parsed while it streams.
 #[derive(Clone, Debug)]
 pub(crate) struct Object {
-    keys: Keys,
+    keys: Arc<Keys>,
     /// Whether the call has no marker. An object that is not a call is then rejected as early as
     /// possible.
     is_bare: bool,
@@ -100,7 +102,7 @@ const CONSTANT: usize = 1024;
 const USUAL: [&str; 6] = ["name", "arguments", "parameters", "id", "type", "function"];
 
 impl Object {
-    pub fn new(keys: Keys, is_bare: bool) -> Object {
+    pub fn new(keys: Arc<Keys>, is_bare: bool) -> Object {
         Object {
             at: if keys.is_open { At::Key(false) } else { At::Start },
             depth: usize::from(keys.is_open),

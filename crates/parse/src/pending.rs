@@ -21,6 +21,9 @@ impl Pending {
     /// Appends output. `is_control` tells whether a control token wrote it, if that is known.
     pub fn push(&mut self, piece: &str, is_control: Option<bool>) {
         let before = self.text.len();
+        if self.text.capacity() == 0 {
+            self.text.reserve(piece.len().max(256));
+        }
         self.text.push_str(piece);
         if is_control.is_some() || !self.control.is_empty() {
             // Text of the prompt may come from a control token.

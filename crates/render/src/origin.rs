@@ -107,7 +107,9 @@ impl Origins {
     /// message. Returns the number of the origin and the index of the message.
     pub fn add_field(&mut self, name: impl FnOnce(&mut String) -> usize) -> (usize, usize) {
         if self.names.is_empty() {
-            self.names.reserve(64);
+            self.names.reserve(256);
+            self.fields.reserve(16);
+            self.entries.reserve(16);
         }
         let message = name(&mut self.names);
         self.fields.push((message, self.names.len()));

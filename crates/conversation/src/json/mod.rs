@@ -217,7 +217,7 @@ impl From<Vec<Json>> for Json {
 macro_rules! object {
     ($($key:expr => $value:expr),* $(,)?) => {{
         #[allow(unused_mut)]
-        let mut object = $crate::json::Object::new();
+        let mut object = $crate::json::Object::with_capacity(<[&str]>::len(&[$(stringify!($key)),*]));
         $(object.insert($key, $crate::Json::from($value));)*
         object
     }};

@@ -57,6 +57,11 @@ impl Object {
         Object::default()
     }
 
+    /// Creates an empty object with room for a number of keys.
+    pub fn with_capacity(keys: usize) -> Object {
+        Object { entries: Vec::with_capacity(keys), ..Object::default() }
+    }
+
     /// Returns the value of a key.
     #[inline]
     pub fn get(&self, key: &str) -> Option<&Json> {
@@ -89,7 +94,7 @@ impl Object {
             self.entries[at].1 = value;
             return;
         }
-        if self.entries.is_empty() {
+        if self.entries.capacity() == 0 {
             // Most objects have two keys, and there can be very many objects.
             self.entries.reserve_exact(2);
         }

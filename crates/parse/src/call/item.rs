@@ -1,5 +1,7 @@
 //! Reads the items of a call's layout, each as far as the input goes.
 
+use std::sync::Arc;
+
 use super::{Inside, Running, Step, name_again};
 use crate::arguments::{Arguments, Callee};
 use crate::cursor::Cursor;
@@ -44,7 +46,7 @@ impl Running {
             Item::Object(keys) => {
                 if !matches!(self.inside, Inside::Object(_)) {
                     let is_bare = shared.reply.program(self.program).bare;
-                    self.inside = Inside::Object(Box::new(Object::new(keys.clone(), is_bare)));
+                    self.inside = Inside::Object(Box::new(Object::new(Arc::clone(keys), is_bare)));
                 }
                 self.object(shared, cursor)
             }

@@ -461,7 +461,7 @@ impl Calls {
         match items.first() {
             Some(Item::Object(keys)) => {
                 let mut open = items.to_vec();
-                open[0] = Item::Object(Keys { is_open: true, ..keys.clone() });
+                open[0] = Item::Object(Arc::new(Keys { is_open: true, ..Keys::clone(keys) }));
                 let open = self.add(open, true);
                 self.programs[open].bare = true;
                 self.entries.push((pad.to_owned(), Literal::of("{"), open));

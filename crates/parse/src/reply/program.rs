@@ -1,5 +1,7 @@
 //! A call's layout as a list of items to parse in order.
 
+use std::sync::Arc;
+
 use rolecall_conversation::{Json, json};
 use rolecall_format::codec::Spelling;
 use rolecall_format::{Codec, Field, Format, Op, Slot};
@@ -48,7 +50,7 @@ pub(crate) enum Item {
     /// The call's index.
     Index,
     /// A JSON object that holds the name and the arguments.
-    Object(Keys),
+    Object(Arc<Keys>),
     /// The arguments.
     Arguments(Syntax),
     /// Optional white space that belongs to no value.
@@ -247,7 +249,7 @@ pub(crate) fn call_items(layouts: Layouts<'_>) -> Option<Vec<Item>> {
             && let Some((before, keys, behind, used)) = object_in(literal, &pieces[at..])
         {
             push_item(&mut items, before);
-            items.push(Item::Object(keys));
+            items.push(Item::Object(Arc::new(keys)));
             push_item(&mut items, behind);
             at += used;
             continue;
@@ -263,11 +265,11 @@ pub(crate) fn call_items(layouts: Layouts<'_>) -> Option<Vec<Item>> {
                     (Field::Name, _) => items.push(Item::Name(next)),
                     (Field::Id, _) => items.push(Item::Id(next)),
                     (Field::Index, _) => items.push(Item::Index),
-                    (Field::Call, Codec::Call(keys)) => items.push(Item::Object(Keys {
+                    (Field::Call, Codec::Call(keys)) => items.push(Item::Object(Arc::new(Keys {
                         name: keys.name().to_owned(),
                         arguments: keys.arguments().to_owned(),
                         ..Keys::default()
-                    })),
+                    }))),
                     (Field::Arguments, Codec::Text) => {
                         let end = match pieces.get(at + 1) {
                             Some(LayoutPiece::Literal(literal)) => literal.core(),

@@ -43,6 +43,9 @@ pub(super) struct Run {
 /// The usual number of bytes of an id's text.
 const BYTES_PER_ID: usize = 5;
 
+/// The usual number of segments of a run.
+const SEGMENTS: usize = 8;
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Totals {
     ids: usize,
@@ -271,6 +274,7 @@ impl Run {
             ids: Vec::with_capacity(ids),
             ends: Vec::with_capacity(ids),
             bytes: Vec::with_capacity(ids * BYTES_PER_ID),
+            segments: Vec::with_capacity(SEGMENTS),
             ..Run::default()
         }
     }

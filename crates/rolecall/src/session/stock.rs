@@ -311,6 +311,10 @@ pub(super) fn common(one: &str, other: &str) -> usize {
     if other.starts_with(one) {
         return one.len();
     }
+    // Usually, one text only continues the other.
+    if other.starts_with(one) {
+        return one.len();
+    }
     let mut same = one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
     while !one.is_char_boundary(same) {
         same -= 1;
