@@ -17,8 +17,8 @@ pub(crate) fn make(family: &CallIds, ids: Ids, name: &str, index: usize) -> Stri
     }
 }
 
-/// Returns a prefix with letters and digits derived from a seed. splitmix64 keeps the ids of one seed from
-/// looking alike.
+/// Returns a prefix with letters and digits derived from a seed. splitmix64 keeps the ids of one
+/// seed from looking alike.
 fn letters(prefix: &str, seed: u64, index: usize, count: usize) -> String {
     let mut state = seed ^ (index as u64).wrapping_mul(0xa076_1d64_78bd_642f);
     let next = move || {

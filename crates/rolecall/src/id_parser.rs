@@ -63,8 +63,8 @@ impl IdParser {
         self.parser.push_bytes(bytes, is_marker, sink);
     }
 
-    /// Parses the beginning of the bytes that ordinary ids stand for, as far as it certainly belongs to the
-    /// open call, and returns its length.
+    /// Parses the beginning of the bytes that ordinary ids stand for, as far as it certainly belongs
+    /// to the open call, and returns its length.
     pub(crate) fn push_in_call(&mut self, bytes: &[u8], sink: &mut impl FnMut(Event<'_>)) -> usize {
         self.parser.push_in_call(bytes, sink)
     }
