@@ -51,8 +51,8 @@ pub enum Error {
         /// The similar switch.
         near: String,
     },
-    /// A chat template writes no token that stops the model after its last reply, so it is not known
-    /// where the new turn begins.
+    /// The prompt has no token that stops the model after the last reply, or leaves this reply out, so
+    /// it is not known where the new turn begins.
     NoNewTurn {
         /// The index of the reply's message.
         message: usize,
@@ -168,8 +168,8 @@ impl fmt::Display for Error {
             }
             Error::NoNewTurn { message } => write!(
                 f,
-                "the chat template writes no token that stops the model after message {message}, so it is not known \
-                 where the new turn begins"
+                "the prompt has no token that stops the model after message {message}, so it is not known where the \
+                 new turn begins"
             ),
             Error::BadWeight { message, field, found } => {
                 if let Some(message) = message {
