@@ -11,6 +11,8 @@ pub struct Growing {
     /// The parts of the template that must be rendered again.
     pub(crate) stretches: Vec<Arc<Stretch>>,
     pub(crate) kept: Kept,
+    /// The number of passes after the latest state.
+    pub(crate) near: Option<usize>,
 }
 
 /// The states from which a rendering can be taken up, if nothing changes in the stretches before

@@ -70,7 +70,15 @@ pub(crate) fn grow(
         if from.is_some_and(|from| !is_free(from) || !from.allows(after.as_ref())) {
             return Ok(None);
         }
-        let part = Part { from, is_boundary, after: after.as_deref(), stretches, wanted: Some(stretch), kept: &[] };
+        let part = Part {
+            from,
+            is_boundary,
+            after: after.as_deref(),
+            stretches,
+            wanted: Some(stretch),
+            kept: &[],
+            near: growing.near,
+        };
         let ran = render(part)?;
         if !ran.is_same {
             // It went on to the end.
@@ -85,7 +93,8 @@ pub(crate) fn grow(
     let checkpoints = &growing.kept.checkpoints;
     let Some(at) = checkpoints.iter().rposition(is_usable) else { return Ok(None) };
     let (from, kept) = (&checkpoints[at], &checkpoints[..at]);
-    let part = Part { from: Some(from), kept, after: after.as_deref(), stretches, ..Part::default() };
+    let part =
+        Part { from: Some(from), kept, after: after.as_deref(), stretches, near: growing.near, ..Part::default() };
     let ran = render(part)?;
     Ok(Some(Grown { start: from.written, output: ran.output, growing: ran.growing, from: Some(Arc::clone(from)) }))
 }
@@ -104,6 +113,8 @@ struct Part<'p> {
     stretches: Vec<Arc<Stretch>>,
     /// The stretch that is rendered again. If its result is the same, the rendering stops.
     wanted: Option<&'p Stretch>,
+    /// The number of passes after the latest state of the rendering before.
+    near: Option<usize>,
 }
 
 struct Ran {
@@ -127,8 +138,8 @@ fn run<'a>(
     {
         return Err(vm.error(fault));
     }
-    let Part { from, is_boundary, kept, stretches, wanted, .. } = part;
-    vm.recorder = Some(Box::new(Recorder::new(tracked, from, is_boundary, kept, stretches, wanted)));
+    let Part { from, is_boundary, kept, stretches, wanted, near, .. } = part;
+    vm.recorder = Some(Box::new(Recorder::new(tracked, from, is_boundary, kept, stretches, wanted, near)));
     let done = vm.run();
     let (is_same, growing) = match vm.recorder.take() {
         Some(recorder) => recorder.finish(),

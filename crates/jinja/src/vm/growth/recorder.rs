@@ -9,8 +9,8 @@ use crate::growth::{Checkpoint, Growing, Kept, Stretch, Tracked};
 use crate::value::iter::Iter;
 use crate::vm::Volatile;
 
-/// The number of passes at the end of a loop before which the state is kept. A template that looks
-/// further ahead is rendered whole.
+/// The most passes at the end of a loop before which the state is kept. A template that looks further
+/// ahead is rendered whole. Most look no further than before, and fewer states are kept then.
 const LAST: usize = 3;
 
 /// The most states that are kept besides the latest.
@@ -37,6 +37,8 @@ pub(crate) struct Recorder<'a> {
     wanted: Option<&'a Stretch>,
     /// Whether it had the same result.
     is_same: bool,
+    /// The number of passes at the end of a loop before which the state is kept.
+    near: usize,
 }
 
 impl<'a> Recorder<'a> {
@@ -47,6 +49,7 @@ impl<'a> Recorder<'a> {
         kept: &[Arc<Checkpoint>],
         stretches: Vec<Arc<Stretch>>,
         wanted: Option<&'a Stretch>,
+        near: Option<usize>,
     ) -> Recorder<'a> {
         let mut recorder = Recorder {
             tracked,
@@ -59,6 +62,7 @@ impl<'a> Recorder<'a> {
             kept_after: 0,
             wanted,
             is_same: false,
+            near: near.unwrap_or(LAST).min(LAST),
         };
         match from {
             Some(from) if is_boundary => recorder.boundary = Some(Arc::clone(from)),
@@ -76,7 +80,11 @@ impl<'a> Recorder<'a> {
     /// Returns whether the wanted stretch had the same result, the stretches, and the states.
     pub(super) fn finish(self) -> (bool, Growing) {
         let kept = Kept { stretches: self.kept_after, checkpoints: self.kept };
-        (self.is_same, Growing { stretches: self.stretches, kept })
+        let count = self.tracked.inputs.count();
+        let is_enough = |last: &&Arc<Checkpoint>| !last.has_switched && last.volatiles.is_empty();
+        let latest = kept.checkpoints.last().filter(is_enough);
+        let near = latest.map(|latest| count.saturating_sub(latest.next).max(1));
+        (self.is_same, Growing { stretches: self.stretches, kept, near })
     }
 
     fn has_switched(&self) -> bool {
@@ -120,7 +128,7 @@ impl<'a> Vm<'_, 'a> {
             }
         }
         let Some(recorder) = &self.recorder else { return false };
-        let is_near = next.saturating_add(LAST) >= recorder.tracked.inputs.count();
+        let is_near = next.saturating_add(recorder.near) >= recorder.tracked.inputs.count();
         // This may be where the rendering was taken up.
         let is_known = recorder.in_loop.as_ref().is_some_and(|latest| latest.next == next);
         if recorder.tracked.has_ended() || !is_near || is_known {
