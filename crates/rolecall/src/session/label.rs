@@ -12,33 +12,46 @@ pub(super) fn push_tokens(run: &mut Run, prompt: &Prompt, tokens: &[EncodedToken
     let text = prompt.text();
     let segments: Vec<_> = prompt.segments_in(first.start..text.len()).collect();
     let turns = prompt.turns();
-    let (mut at, mut turn) = (0, 0);
-    // Who wrote the last token, if it begins in a segment of the conversation.
-    let mut known = None;
-    for (token, number) in tokens.iter().zip(run.ids.len()..) {
+    let (mut at, mut turn, mut done) = (0, 0, 0);
+    let before = run.ids.len();
+    while let Some(token) = tokens.get(done) {
         while segments.get(at).is_some_and(|segment| segment.start + segment.text.len() <= token.start) {
-            (at, known) = (at + 1, None);
+            at += 1;
         }
         while turns.get(turn).is_some_and(|turn| turn.start <= token.start) {
             turn += 1;
         }
         let touching = segments[at..].iter().take_while(|segment| segment.start < token.end);
-        let (author, message, part) = known.unwrap_or_else(|| {
-            let said = touching.map(|segment| &segment.origin).find(|origin| !origin.is_format());
-            match said {
-                Some(Origin::Message { message, field }) => (Author::Caller, Some(*message), part_of(field)),
-                Some(Origin::Tool { .. }) => (Author::Caller, None, Part::Tools),
-                Some(Origin::Document { .. }) => (Author::Caller, None, Part::Documents),
-                Some(Origin::Option { .. }) => (Author::Caller, None, Part::Field),
-                _ => {
-                    let message = turn.checked_sub(1).and_then(|turn| turns[turn].message);
-                    (Author::Template, message, Part::Frame)
-                }
+        let said = touching.map(|segment| &segment.origin).find(|origin| !origin.is_format());
+        let (author, message, part) = match said {
+            Some(Origin::Message { message, field }) => (Author::Caller, Some(*message), part_of(field)),
+            Some(Origin::Tool { .. }) => (Author::Caller, None, Part::Tools),
+            Some(Origin::Document { .. }) => (Author::Caller, None, Part::Documents),
+            Some(Origin::Option { .. }) => (Author::Caller, None, Part::Field),
+            _ => {
+                let message = turn.checked_sub(1).and_then(|turn| turns[turn].message);
+                (Author::Template, message, Part::Frame)
             }
-        });
-        let is_said = |segment: &&Segment<'_>| segment.start < token.end && !segment.origin.is_format();
-        known = segments.get(at).filter(is_said).map(|_| (author, message, part));
-        run.label(number, author, message, part, 0.0);
+        };
+        // The tokens that begin in the same text of the conversation, or are wholly in the same text
+        // of the format and in the same turn.
+        let next_turn = turns.get(turn).map_or(usize::MAX, |turn| turn.start);
+        let rest = &tokens[done + 1..];
+        let alike = match segments.get(at).filter(|segment| segment.start < token.end) {
+            None => 0,
+            Some(Segment { start, text, origin, .. }) if origin.is_format() => {
+                let end = start + text.len();
+                let is_alike = |token: &&EncodedToken| token.end <= end && token.start < next_turn.min(end);
+                if said.is_some() { 0 } else { rest.iter().take_while(is_alike).count() }
+            }
+            Some(Segment { start, text, .. }) => {
+                let end = start + text.len();
+                rest.iter().take_while(|token| token.start < end).count()
+            }
+        };
+        let next = done + 1 + alike;
+        run.label_all(before + done..before + next, author, message, part, 0.0);
+        done = next;
     }
     run.ids.extend(tokens.iter().map(|token| token.id));
     // Tokens that each hold a part of a character all span it. The first one gets its text.

@@ -289,13 +289,18 @@ impl Run {
 
     /// Says who wrote an id. The ids before it are labeled.
     pub fn label(&mut self, at: usize, author: Author, message: Option<usize>, part: Part, weight: f32) {
+        self.label_all(at..at + 1, author, message, part, weight);
+    }
+
+    /// Says who wrote some ids. The ids before them are labeled.
+    pub fn label_all(&mut self, ids: Range<usize>, author: Author, message: Option<usize>, part: Part, weight: f32) {
         match self.segments.last_mut() {
             Some(last)
                 if (last.author, last.message, last.part) == (author, message, part) && last.weight == weight =>
             {
-                last.ids.end = at + 1;
+                last.ids.end = ids.end;
             }
-            _ => self.segments.push(Segment { author, message, part, ids: at..at + 1, weight }),
+            _ => self.segments.push(Segment { author, message, part, ids, weight }),
         }
     }
 

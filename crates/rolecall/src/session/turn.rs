@@ -158,7 +158,8 @@ impl Session {
         notes.extend(self.left_out(&stock.prompt, from.saturating_sub(stock.start)));
         let keep = self.line.len();
         let stock_start = encoded.tokens.first().map_or(stock.end(), |token| token.start + stock.start);
-        let mut run = Run { stock: stock_start, messages: self.pending.clone(), ..Run::default() };
+        let new = Run::with_capacity(encoded.tokens.len());
+        let mut run = Run { stock: stock_start, messages: self.pending.clone(), ..new };
         push_tokens(&mut run, &stock.prompt, &encoded.tokens);
         // Nothing can fail from here on.
         if after > 0 {

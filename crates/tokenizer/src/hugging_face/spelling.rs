@@ -1,5 +1,3 @@
-use std::sync::LazyLock;
-
 use serde_json::Value;
 
 use super::super::TokenizerKind;
@@ -42,6 +40,11 @@ impl Spelling {
         match self {
             Spelling::None => return false,
             Spelling::ByteLevel => {
+                // These represent themselves.
+                if token.bytes().all(|byte| matches!(byte, b'!'..=b'~')) {
+                    out.extend_from_slice(token.as_bytes());
+                    return true;
+                }
                 let first = out.len();
                 for character in token.chars() {
                     let Some(byte) = BYTES.get(character as usize).copied().flatten() else {
@@ -81,17 +84,18 @@ fn escapes_spaces(part: &Value) -> bool {
 }
 
 /// GPT-2: printable bytes represent themselves, and the others are U+0100 and up, in order.
-static BYTES: LazyLock<[Option<u8>; 0x180]> = LazyLock::new(|| {
+static BYTES: [Option<u8>; 0x180] = {
     let mut bytes = [None; 0x180];
-    let mut next = 0x100;
-    for byte in 0..=u8::MAX {
-        let is_printable = matches!(byte, b'!'..=b'~' | 0xA1..=0xAC | 0xAE..=0xFF);
-        let character = if is_printable { usize::from(byte) } else { next };
-        next += usize::from(!is_printable);
-        bytes[character] = Some(byte);
+    let (mut byte, mut next) = (0, 0x100);
+    while byte < 0x100 {
+        let is_printable = matches!(byte as u8, b'!'..=b'~' | 0xA1..=0xAC | 0xAE..=0xFF);
+        let character = if is_printable { byte } else { next };
+        next += !is_printable as usize;
+        bytes[character] = Some(byte as u8);
+        byte += 1;
     }
     bytes
-});
+};
 
 #[cfg(test)]
 mod tests {
