@@ -279,12 +279,15 @@ impl Literal<'_> {
 #[derive(Debug, Default)]
 pub(crate) struct Literals {
     pub(crate) source: String,
-    texts: Vec<Box<str>>,
+    /// The concatenated texts.
+    texts: String,
     entries: Vec<LiteralEntry>,
 }
 
 #[derive(Debug)]
 struct LiteralEntry {
+    /// The end of the text, which starts where the previous one ends.
+    end: u32,
     offset: u32,
     is_data: bool,
 }
@@ -294,25 +297,31 @@ impl Literals {
     pub(crate) fn with_room(bytes: usize) -> Literals {
         Literals {
             source: String::new(),
-            texts: Vec::with_capacity(bytes / 64 + 8),
+            texts: String::with_capacity(bytes),
             entries: Vec::with_capacity(bytes / 64 + 8),
         }
     }
 
     /// Adds a literal and returns its number.
     pub(crate) fn push(&mut self, text: &str, offset: u32, is_data: bool) -> u32 {
-        self.texts.push(text.into());
-        self.entries.push(LiteralEntry { offset, is_data });
+        self.texts.push_str(text);
+        self.entries.push(LiteralEntry { end: self.texts.len() as u32, offset, is_data });
         self.entries.len() as u32 - 1
     }
 
     /// Returns the text of each literal.
-    pub(crate) fn texts(&self) -> &[Box<str>] {
-        &self.texts
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
+        let mut start = 0;
+        self.entries.iter().map(move |entry| {
+            let from = std::mem::replace(&mut start, entry.end as usize);
+            &self.texts[from..start]
+        })
     }
 
     pub(crate) fn text(&self, id: u32) -> Option<&str> {
-        self.texts.get(id as usize).map(|text| &**text)
+        let end = self.entries.get(id as usize)?.end;
+        let start = id.checked_sub(1).map_or(0, |before| self.entries[before as usize].end);
+        self.texts.get(start as usize..end as usize)
     }
 
     pub(crate) fn get(&self, id: u32) -> Option<Literal<'_>> {

@@ -45,7 +45,7 @@ impl<'a> Fields<'a> {
     pub(super) fn ask(
         &mut self,
         world: &World<'a>,
-        literals: &'a [Box<str>],
+        literals: &[&'a str],
         variable: &Value<'a>,
         field: Field,
     ) -> Answer<'_, 'a> {
@@ -55,7 +55,7 @@ impl<'a> Fields<'a> {
             let key = match field.key.of() {
                 KeyOf::DictName(_) => return Answer::Elsewhere,
                 KeyOf::Name(name) => world.program.name(name),
-                KeyOf::Literal(id) => &literals[id as usize],
+                KeyOf::Literal(id) => literals[id as usize],
             };
             // An error here occurs again on the general path.
             if world.charge_search(*dict).is_err() {
@@ -79,7 +79,7 @@ impl<'a> Fields<'a> {
 /// machine that it needs.
 macro_rules! ask {
     ($vm:expr, $field:expr) => {
-        $vm.fields.ask($vm.world, $vm.literals, &$vm.slots[$field.slot as usize], $field)
+        $vm.fields.ask($vm.world, &$vm.literals, &$vm.slots[$field.slot as usize], $field)
     };
 }
 pub(super) use ask;
@@ -208,7 +208,7 @@ impl<'a> Vm<'_, 'a> {
                 &state,
                 match field.key.of() {
                     KeyOf::Name(name) | KeyOf::DictName(name) => self.program.name(name),
-                    KeyOf::Literal(id) => &self.literals[id as usize],
+                    KeyOf::Literal(id) => self.literals[id as usize],
                 },
             )?;
         }
@@ -227,7 +227,7 @@ impl<'a> Vm<'_, 'a> {
     #[inline]
     pub(super) fn item_literal(&self, value: &Value<'a>, id: u32) -> Res<Value<'a>> {
         if let Value::InputDict(..) = value
-            && let Some(found) = value.dict_get_str(self.world, &self.literals[id as usize])?
+            && let Some(found) = value.dict_get_str(self.world, self.literals[id as usize])?
         {
             return Ok(found);
         }
@@ -235,7 +235,7 @@ impl<'a> Vm<'_, 'a> {
     }
 
     pub(super) fn is_literal(&self, value: &Value<'a>, id: u32) -> Res<bool> {
-        let (Value::Str(text), wanted) = (value, &*self.literals[id as usize]) else { return Ok(false) };
+        let (Value::Str(text), wanted) = (value, self.literals[id as usize]) else { return Ok(false) };
         if wanted.len() > 256 {
             self.world.work(wanted.len())?;
         }

@@ -71,7 +71,7 @@ struct Vm<'w, 'a> {
     looks: usize,
     globals: Vec<Value<'a>>,
     keyword_names: Vec<&'a str>,
-    literals: &'a [Box<str>],
+    literals: Vec<&'a str>,
     fields: Fields<'a>,
     sink: Sink<'a>,
     /// The sinks of the enclosing captures.
@@ -152,7 +152,7 @@ impl<'w, 'a> Vm<'w, 'a> {
             looks: 0,
             globals: vec![Value::Missing; program.globals.len()],
             keyword_names: program.keyword_names.iter().map(|name| program.name(*name)).collect(),
-            literals: program.literals.texts(),
+            literals: program.literals.texts().collect(),
             fields: Fields::default(),
             sink: Sink::output(world, usual),
             outer_sinks: Vec::new(),

@@ -127,7 +127,7 @@ impl<'w, 'a> Vm<'w, 'a> {
                 Op::ItemLiteral(id) => {
                     let value = self.pop();
                     if let Some(state) = with_test(&value) {
-                        self.look_for(&state, &self.literals[id as usize])?;
+                        self.look_for(&state, self.literals[id as usize])?;
                     }
                     let found = self.item_literal(&value, id)?;
                     self.stack.push(found);
@@ -228,7 +228,7 @@ impl<'w, 'a> Vm<'w, 'a> {
                     self.decide(ops, holds);
                 }
                 Op::EqualsField(field, id) => {
-                    let wanted = &*self.literals[id as usize];
+                    let wanted = self.literals[id as usize];
                     if wanted.len() > 256 {
                         world.work(wanted.len())?;
                     }
@@ -259,7 +259,7 @@ impl<'w, 'a> Vm<'w, 'a> {
                 Op::LiteralInSlot(id, slot) => {
                     let holds = match &self.slots[slot as usize] {
                         Value::InputDict(dict, _) => {
-                            subscript::input_node(world, *dict, &self.literals[id as usize])?.is_some()
+                            subscript::input_node(world, *dict, self.literals[id as usize])?.is_some()
                         }
                         // An unset variable contains nothing.
                         Value::Missing => false,
@@ -459,7 +459,7 @@ impl<'w, 'a> Vm<'w, 'a> {
                     self.write(&value)?;
                 }
                 Op::EmitLiteral(id) => {
-                    self.sink.push_literal(world, id, &self.literals[id as usize])?;
+                    self.sink.push_literal(world, id, self.literals[id as usize])?;
                 }
                 Op::BeginCapture => {
                     let sink = Sink::capture(world);

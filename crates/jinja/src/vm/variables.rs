@@ -8,7 +8,7 @@ use crate::value::{Absence, Value};
 
 impl<'a> Vm<'_, 'a> {
     pub(super) fn literal(&self, id: u32) -> Slice<'a> {
-        Slice { text: &self.literals[id as usize], origin: Origin::Literal { id, offset: Offset::new(0) } }
+        Slice { text: self.literals[id as usize], origin: Origin::Literal { id, offset: Offset::new(0) } }
     }
 
     pub(super) fn frame_up(&self, up: u16) -> u32 {

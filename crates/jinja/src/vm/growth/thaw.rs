@@ -20,7 +20,7 @@ use crate::value::{Absence, InputItems, List, Macro, Range, Selection, Value};
 struct Thawer<'t, 'a> {
     world: &'t World<'a>,
     inputs: &'a dyn GrowingInputs,
-    literals: &'a [Box<str>],
+    literals: &'t [&'a str],
     items: Vec<Value<'a>>,
     running: Option<SharedLoop<'a>>,
 }
@@ -48,7 +48,7 @@ impl<'a> Vm<'_, 'a> {
             let item = inputs.place_tag(&mark.item).ok_or_else(not_there)?;
             world.restore_mark(Mark { outer: MarkId(mark.outer), loop_at: mark.loop_at, item, index: mark.index });
         }
-        let mut thawer = Thawer { world, inputs, literals: self.literals, items: Vec::new(), running: None };
+        let mut thawer = Thawer { world, inputs, literals: &self.literals, items: Vec::new(), running: None };
         // A template cannot store the loop in a list before the loop exists, but it can later, so
         // the loop comes first. It holds only items of the caller's list.
         let list = inputs.growing();
@@ -171,7 +171,7 @@ impl<'a> Thawer<'_, 'a> {
     fn text(&self, text: &'a FrozenText) -> Res<Str<'a>> {
         Ok(match text {
             FrozenText::Literal { id, start, len } => {
-                let whole = self.literals.get(*id as usize).map_or("", |text| &**text);
+                let whole = self.literals.get(*id as usize).copied().unwrap_or_default();
                 let text = whole.get(*start..*start + *len).ok_or_else(not_there)?;
                 Str::literal(text, *id, *start)
             }
