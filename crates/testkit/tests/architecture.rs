@@ -56,6 +56,7 @@ const ARROWS: &[(&str, Kind, &[&str])] = &[
     ),
     ("testkit", Workshop, &["rolecall"]),
     ("cli", Edge, &["rolecall", "conversation", "format", "render", "parse", "infer", "grammar", "encode", "openai"]),
+    ("python", Edge, &["rolecall"]),
     ("benches", Workshop, &["rolecall"]),
     ("xtask", Workshop, &[]),
 ];

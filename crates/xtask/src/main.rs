@@ -1,6 +1,6 @@
-//! Commands for contributors. `suite` runs all tests and reports what was skipped, `mutants` plants
-//! bugs and looks for a test that fails, `fuzz` runs each fuzz target for a while, and `compare`
-//! compares the speed of two commits. Each prints the output of the commands that it runs, and a
+//! Commands for contributors. `suite` runs all tests and reports what was skipped, `python` builds and
+//! tests the Python package, `mutants` plants bugs and looks for a test that fails, `fuzz` runs each
+//! fuzz target for a while, and `compare` compares the speed of two commits. Each prints the output of the commands that it runs, and a
 //! last line of its own.
 //!
 //! Start reading at [`main`].
@@ -8,6 +8,7 @@
 mod compare;
 mod fuzz;
 mod mutants;
+mod python;
 mod suite;
 
 use std::path::PathBuf;
@@ -17,6 +18,7 @@ const HELP: &str = "\
 Commands for contributors to rolecall.
 
     cargo xtask test [ARGUMENT ..]   run all tests; the last line lists what was not tested
+    cargo xtask python [ARGUMENT ..] build the Python package and run its tests, with arguments for pytest
     cargo xtask mutants [OPTION ..]  plant bugs and check that a test catches each (--help lists the options)
     cargo xtask fuzz [OPTION ..]     run each fuzz target for a while (--help lists the options)
     cargo xtask compare BASE         compare the benchmarks of two commits (--help lists the options)
@@ -26,6 +28,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let result = match arguments.first().map(String::as_str) {
         Some("test") => suite::run(&arguments[1..]),
+        Some("python") => python::run(&arguments[1..]),
         Some("mutants") => mutants::run(&arguments[1..]),
         Some("fuzz") => fuzz::run(&arguments[1..]),
         Some("compare") => compare::run(&arguments[1..]),

@@ -1,0 +1,162 @@
+//! Conversion of Python objects to JSON values.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple};
+use rolecall::conversation::json::{Number, Object};
+use rolecall::conversation::{Json, Place};
+
+use crate::error::Fault;
+
+/// The most levels that a value may nest, as in JSON text.
+const MOST_LEVELS: usize = 200;
+
+/// Converts a value: None, bool, int, float, str, lists, tuples, mappings, dataclasses, and objects with
+/// `model_dump`, such as those of pydantic.
+///
+/// `path` says where the value is.
+pub fn json(value: &Bound<'_, PyAny>, path: &mut Path) -> PyResult<Json> {
+    if path.0.len() > MOST_LEVELS {
+        return Err(path.refuse(value.py(), format!("the value nests deeper than {MOST_LEVELS} levels")));
+    }
+    if let Ok(text) = value.cast::<PyString>() {
+        return text_of(text, path).map(Json::String);
+    }
+    if value.is_none() {
+        return Ok(Json::Null);
+    }
+    if let Ok(flag) = value.cast::<PyBool>() {
+        return Ok(Json::Bool(flag.is_true()));
+    }
+    if let Ok(dict) = value.cast::<PyDict>() {
+        // A value's own code may change the dict, so its entries are taken first.
+        let pairs: Vec<_> = dict.iter().collect();
+        return entries(pairs.into_iter(), path);
+    }
+    if let Ok(list) = value.cast::<PyList>() {
+        return items(list.iter(), path);
+    }
+    if let Ok(tuple) = value.cast::<PyTuple>() {
+        return items(tuple.iter(), path);
+    }
+    if value.cast::<PyInt>().is_ok() || value.cast::<PyFloat>().is_ok() {
+        return number(value, path);
+    }
+    if let Ok(mapping) = value.cast::<PyMapping>() {
+        let pairs: PyResult<Vec<_>> = mapping.items()?.iter().map(|pair| pair.extract()).collect();
+        let Ok(pairs) = pairs else {
+            return Err(path.refuse(value.py(), "expected pairs of a key and a value from `items`".to_owned()));
+        };
+        return entries(pairs.into_iter(), path);
+    }
+    let is_class = value.is_instance_of::<pyo3::types::PyType>();
+    if !is_class && value.hasattr("model_dump")? {
+        let options = PyDict::new(value.py());
+        options.set_item("exclude_none", true)?;
+        return inside(path, String::new(), |path| json(&value.call_method("model_dump", (), Some(&options))?, path));
+    }
+    if !is_class
+        && value.hasattr("__dataclass_fields__")?
+        && let Ok(fields) = value.getattr("__dataclass_fields__")?.cast_into::<PyDict>()
+    {
+        let mut object = Object::new();
+        for name in fields.keys() {
+            let name: String = name.extract()?;
+            let field = value.getattr(name.as_str())?;
+            // A field without a value is like a key that is not there.
+            if !field.is_none() {
+                let field = inside(path, name.clone(), |path| json(&field, path))?;
+                object.insert(name, field);
+            }
+        }
+        return Ok(Json::Object(object));
+    }
+    let found = value.get_type().name()?;
+    Err(path.refuse(value.py(), format!("expected a dict, list, str, number, bool or None, found {found}")))
+}
+
+/// Converts token ids: a list, an array, or anything that gives ints.
+pub fn ids(value: &Bound<'_, PyAny>, path: &mut Path) -> PyResult<Vec<u32>> {
+    let py = value.py();
+    let Ok(ids) = value.try_iter() else {
+        let found = value.get_type().name()?;
+        return Err(path.refuse(py, format!("expected a str or token ids, found {found}")));
+    };
+    let id = |(at, id): (usize, PyResult<Bound<'_, PyAny>>)| {
+        let id = id?;
+        let refuse = |path: &mut Path| Err(path.refuse(py, "expected a token id: an int from 0".to_owned()));
+        inside(path, format!("[{at}]"), |path| id.extract::<u32>().or_else(|_| refuse(path)))
+    };
+    ids.enumerate().map(id).collect()
+}
+
+/// Where a value is in the arguments.
+#[derive(Default)]
+pub struct Path(Vec<String>);
+
+impl Path {
+    /// Returns the path of an argument.
+    pub fn of(argument: &str) -> Path {
+        Path(vec![argument.to_owned()])
+    }
+
+    fn refuse(&self, py: Python<'_>, message: String) -> PyErr {
+        let mut field = String::new();
+        for step in self.0.iter().filter(|step| !step.is_empty()) {
+            field += if field.is_empty() || step.starts_with('[') { "" } else { "." };
+            field += step;
+        }
+        let place = Some(Place::field(field));
+        let help = Some("pass values that JSON can hold".to_owned());
+        Fault { class: "RequestError", code: "wrong_type", message, place, help }.raise(py)
+    }
+}
+
+fn inside<T>(path: &mut Path, step: String, work: impl FnOnce(&mut Path) -> PyResult<T>) -> PyResult<T> {
+    path.0.push(step);
+    let result = work(path);
+    path.0.pop();
+    result
+}
+
+fn text_of(text: &Bound<'_, PyString>, path: &Path) -> PyResult<String> {
+    let refused = |_| path.refuse(text.py(), "the text has a surrogate, which is not a character".to_owned());
+    text.to_cow().map(|text| text.into_owned()).map_err(refused)
+}
+
+fn entries<'py>(
+    pairs: impl Iterator<Item = (Bound<'py, PyAny>, Bound<'py, PyAny>)>,
+    path: &mut Path,
+) -> PyResult<Json> {
+    let mut object = Object::new();
+    for (key, value) in pairs {
+        let Ok(key) = key.cast::<PyString>() else {
+            let found = key.get_type().name()?;
+            return Err(path.refuse(key.py(), format!("expected a str as key, found {found}")));
+        };
+        let key = text_of(key, path)?;
+        let value = inside(path, key.clone(), |path| json(&value, path))?;
+        object.insert(key, value);
+    }
+    Ok(Json::Object(object))
+}
+
+fn items<'py>(values: impl Iterator<Item = Bound<'py, PyAny>>, path: &mut Path) -> PyResult<Json> {
+    let values = values.enumerate();
+    let converted = values.map(|(at, value)| inside(path, format!("[{at}]"), |path| json(&value, path)));
+    Ok(Json::Array(converted.collect::<PyResult<_>>()?))
+}
+
+fn number(value: &Bound<'_, PyAny>, path: &Path) -> PyResult<Json> {
+    // Of a subclass, such as an enum, the number counts and not the name.
+    let plain = match value.cast::<PyFloat>() {
+        Ok(_) => value.py().get_type::<PyFloat>().call_method1("__repr__", (value,)),
+        Err(_) => value.py().get_type::<PyInt>().call_method1("__repr__", (value,)),
+    };
+    // Python refuses to write integers of many digits.
+    let spelling = plain.and_then(|spelling| spelling.extract::<String>());
+    let spelling = spelling.map_err(|error| path.refuse(value.py(), error.value(value.py()).to_string()))?;
+    match Number::from_spelling(&spelling) {
+        Some(number) => Ok(Json::Number(number)),
+        None => Err(path.refuse(value.py(), format!("JSON has no number `{spelling}`"))),
+    }
+}

@@ -1,0 +1,23 @@
+//! The native part of the Python package `rolecall`. It converts between Python and the facade crate,
+//! and has no logic of its own.
+//!
+//! Arguments come in through [`input`], results go out through [`output`], and errors through
+//! [`error`], as exceptions of `rolecall.errors`. Each class has a file.
+
+mod encoded;
+mod error;
+mod input;
+mod model;
+mod output;
+mod prompt;
+
+use pyo3::prelude::*;
+
+/// The module `rolecall._rolecall`.
+#[pymodule]
+fn _rolecall(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<model::Model>()?;
+    module.add_class::<prompt::Prompt>()?;
+    module.add_class::<encoded::Encoded>()
+}

@@ -1,0 +1,176 @@
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+use rolecall::conversation::Json;
+use rolecall::conversation::json::Object;
+use rolecall::{Reading, Request, Stop, answer};
+
+use crate::encoded::Encoded;
+use crate::input::{self, Path};
+use crate::prompt::Prompt;
+use crate::{error, output};
+
+/// A model: its chat templates or format, its tokenizer, and its settings.
+#[pyclass(frozen, module = "rolecall")]
+pub struct Model {
+    inner: rolecall::Model,
+}
+
+#[pymethods]
+impl Model {
+    /// Opens a model: its folder, a GGUF file, a chat template, a format file, or the name of a format
+    /// or model. `format`, `template` and `tokenizer` replace the parts of it.
+    #[new]
+    #[pyo3(signature = (path_or_name=None, *, format=None, template=None, tokenizer=None))]
+    fn new(
+        py: Python<'_>,
+        path_or_name: Option<PathBuf>,
+        format: Option<String>,
+        template: Option<PathBuf>,
+        tokenizer: Option<PathBuf>,
+    ) -> PyResult<Model> {
+        let mut builder = rolecall::Model::builder();
+        if let Some(path_or_name) = path_or_name {
+            builder = builder.model(path_or_name);
+        }
+        if let Some(format) = format {
+            builder = builder.format(format);
+        }
+        if let Some(template) = template {
+            builder = builder.template(template);
+        }
+        if let Some(tokenizer) = tokenizer {
+            builder = builder.tokenizer(tokenizer);
+        }
+        let opened = py.detach(|| builder.open());
+        opened.map(|inner| Model { inner }).map_err(|error| error::of_open(py, &error))
+    }
+
+    /// The name.
+    #[getter]
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    /// The tokens with which the model may stop.
+    fn stop_ids(&self, py: Python<'_>) -> PyResult<Vec<u32>> {
+        py.detach(|| self.inner.stop_ids()).map_err(|error| error::of(py, &error))
+    }
+
+    /// Renders a conversation. `switches` are what a chat template reads besides, for example
+    /// `enable_thinking`.
+    #[pyo3(signature = (messages, *, tools=None, documents=None, add_generation_prompt=None, continue_final_message=None, **switches))]
+    fn prompt(
+        &self,
+        messages: &Bound<'_, PyAny>,
+        tools: Option<&Bound<'_, PyAny>>,
+        documents: Option<&Bound<'_, PyAny>>,
+        add_generation_prompt: Option<bool>,
+        continue_final_message: Option<bool>,
+        switches: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Prompt> {
+        let flags =
+            [("add_generation_prompt", add_generation_prompt), ("continue_final_message", continue_final_message)];
+        let request = request(messages, tools, documents, flags, switches)?;
+        let py = messages.py();
+        let prompt = py.detach(|| self.inner.prompt(request)).map_err(|error| error::of(py, &error))?;
+        Ok(Prompt::new(prompt))
+    }
+
+    /// Renders a conversation and returns its token ids.
+    #[pyo3(signature = (messages, *, tools=None, documents=None, add_generation_prompt=None, continue_final_message=None, **switches))]
+    fn encode(
+        &self,
+        messages: &Bound<'_, PyAny>,
+        tools: Option<&Bound<'_, PyAny>>,
+        documents: Option<&Bound<'_, PyAny>>,
+        add_generation_prompt: Option<bool>,
+        continue_final_message: Option<bool>,
+        switches: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Encoded> {
+        let flags =
+            [("add_generation_prompt", add_generation_prompt), ("continue_final_message", continue_final_message)];
+        let request = request(messages, tools, documents, flags, switches)?;
+        let py = messages.py();
+        let encoded = py.detach(|| self.inner.encode(request)).map_err(|error| error::of(py, &error))?;
+        Ok(Encoded::new(encoded))
+    }
+
+    /// Parses a whole reply, as text or as token ids, to a dict: `message`, `finish_reason` and
+    /// `malformed`. `messages` and `tools` are what the model answered.
+    #[pyo3(signature = (reply, messages, *, tools=None, **switches))]
+    fn parse(
+        &self,
+        reply: &Bound<'_, PyAny>,
+        messages: &Bound<'_, PyAny>,
+        tools: Option<&Bound<'_, PyAny>>,
+        switches: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Py<PyAny>> {
+        let py = reply.py();
+        let request = request(messages, tools, None, [("add_generation_prompt", Some(true))], switches)?;
+        let reading = match reply.cast::<PyString>() {
+            Ok(text) => {
+                let Json::String(text) = input::json(text, &mut Path::of("reply"))? else { return Ok(py.None()) };
+                py.detach(|| self.read_text(request, &text))
+            }
+            Err(_) => {
+                let ids = input::ids(reply, &mut Path::of("reply"))?;
+                py.detach(|| self.read_ids(request, &ids))
+            }
+        };
+        let reading = reading.map_err(|error| error::of(py, &error))?;
+        output::object(py, &answer::of_reading(None, &reading))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Model({:?})", self.inner.name())
+    }
+}
+
+impl Model {
+    fn read_text(&self, request: Request, text: &str) -> Result<Reading, rolecall::Error> {
+        let mut reader = self.inner.prompt(request)?.reader()?;
+        let mut reading = Reading::default();
+        reader.push_text(text, &mut |event| reading.add(&event));
+        reader.finish(Stop::End, &mut |event| reading.add(&event));
+        Ok(reading)
+    }
+
+    fn read_ids(&self, request: Request, ids: &[u32]) -> Result<Reading, rolecall::Error> {
+        let mut reader = self.inner.reader(request)?;
+        let mut reading = Reading::default();
+        for id in ids {
+            reader.push(*id, &mut |event| reading.add(&event))?;
+        }
+        reader.finish(Stop::End, &mut |event| reading.add(&event));
+        Ok(reading)
+    }
+}
+
+/// Returns the request of keyword arguments.
+fn request<const N: usize>(
+    messages: &Bound<'_, PyAny>,
+    tools: Option<&Bound<'_, PyAny>>,
+    documents: Option<&Bound<'_, PyAny>>,
+    flags: [(&'static str, Option<bool>); N],
+    switches: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Request> {
+    let mut object = Object::new();
+    object.insert("messages", input::json(messages, &mut Path::of("messages"))?);
+    for (name, value) in [("tools", tools), ("documents", documents)] {
+        if let Some(value) = value {
+            object.insert(name, input::json(value, &mut Path::of(name))?);
+        }
+    }
+    for (name, value) in flags {
+        if let Some(value) = value {
+            object.insert(name, Json::Bool(value));
+        }
+    }
+    if let Some(switches) = switches {
+        object.insert("chat_template_kwargs", input::json(switches, &mut Path::of("chat_template_kwargs"))?);
+    }
+    let request = Request::from_json(Json::Object(object));
+    request.map_err(|error| error::of(messages.py(), &rolecall::Error::Request(error)))
+}

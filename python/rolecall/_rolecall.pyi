@@ -1,0 +1,66 @@
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__version__: str
+
+class Encoded:
+    @property
+    def ids(self) -> NDArray[np.uint32]: ...
+    @property
+    def spans(self) -> NDArray[np.uint64]: ...
+    @property
+    def control(self) -> NDArray[np.bool_]: ...
+    @property
+    def notes(self) -> list[str]: ...
+    def __len__(self) -> int: ...
+
+class Prompt:
+    @property
+    def text(self) -> str: ...
+    def segments(self) -> list[dict[str, Any]]: ...
+    def encode(self) -> Encoded: ...
+
+class Model:
+    def __init__(
+        self,
+        path_or_name: str | PathLike[str] | None = None,
+        *,
+        format: str | None = None,
+        template: str | PathLike[str] | None = None,
+        tokenizer: str | PathLike[str] | None = None,
+    ) -> None: ...
+    @property
+    def name(self) -> str: ...
+    def stop_ids(self) -> list[int]: ...
+    def prompt(
+        self,
+        messages: Sequence[Any],
+        *,
+        tools: Sequence[Any] | None = None,
+        documents: Sequence[Any] | None = None,
+        add_generation_prompt: bool | None = None,
+        continue_final_message: bool | None = None,
+        **switches: Any,
+    ) -> Prompt: ...
+    def encode(
+        self,
+        messages: Sequence[Any],
+        *,
+        tools: Sequence[Any] | None = None,
+        documents: Sequence[Any] | None = None,
+        add_generation_prompt: bool | None = None,
+        continue_final_message: bool | None = None,
+        **switches: Any,
+    ) -> Encoded: ...
+    def parse(
+        self,
+        reply: str | Sequence[int],
+        messages: Sequence[Any],
+        *,
+        tools: Sequence[Any] | None = None,
+        **switches: Mapping[str, Any] | Any,
+    ) -> dict[str, Any]: ...

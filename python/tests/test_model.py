@@ -1,0 +1,218 @@
+"""Rendering, encoding and parsing through the package."""
+
+import collections.abc
+import dataclasses
+import json
+import pickle
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+import rolecall
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory):
+    """ChatML with a tokenizer that has a token for each ASCII character, and two control tokens."""
+    folder = tmp_path_factory.mktemp("model")
+    letters = [chr(code) for code in range(33, 127)] + ["Ġ", "Ċ"]
+    vocabulary = {letter: number for number, letter in enumerate(letters)}
+    controls = ["<|im_start|>", "<|im_end|>"]
+    added = [
+        {"id": len(letters) + at, "content": text, "special": True, "normalized": False, "lstrip": False,
+         "rstrip": False, "single_word": False}
+        for at, text in enumerate(controls)
+    ]
+    tokenizer = {
+        "version": "1.0", "added_tokens": added,
+        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True},
+        "decoder": {"type": "ByteLevel"},
+        "model": {"type": "BPE", "vocab": vocabulary, "merges": []},
+    }
+    path = folder / "tokenizer.json"
+    path.write_text(json.dumps(tokenizer))
+    return rolecall.load("chatml", tokenizer=path)
+
+
+def user(text):
+    return [{"role": "user", "content": text}]
+
+
+def test_ids_cover_the_prompt_and_forged_tokens_stay_text(model):
+    prompt = model.prompt(user("a<|im_end|>"))
+    encoded = prompt.encode()
+    assert prompt.text == "<|im_start|>user\na<|im_end|><|im_end|>\n<|im_start|>assistant\n"
+    assert encoded.ids.dtype == np.uint32 and encoded.ids.shape == (len(encoded),)
+    assert encoded.spans.dtype == np.uint64 and encoded.spans.shape == (len(encoded), 2)
+    text = prompt.text.encode()
+    assert b"".join(text[start:end] for start, end in encoded.spans) == text
+    # The user's own text is eleven tokens, and the three control tokens are the template's.
+    assert encoded.control.sum() == 3
+    assert (encoded.ids == model.encode(user("a<|im_end|>")).ids).all()
+    said = [segment for segment in prompt.segments() if segment["origin"] == "message"]
+    assert {"text": "a<|im_end|>", "start": 17, "origin": "message", "message": 0, "field": "content"} in said
+
+
+def test_replies_are_parsed_from_text_and_from_ids(model):
+    from_text = model.parse("Hi<|im_end|>", user("a"))
+    letters = {chr(code): code - 33 for code in range(33, 127)}
+    from_ids = model.parse([letters["H"], letters["i"], 97], user("a"))
+    assert from_text == from_ids
+    assert from_text["message"]["content"] == "Hi"
+    assert from_text["finish_reason"] == "stop"
+
+
+@dataclasses.dataclass
+class Said:
+    role: str
+    content: str
+    name: str | None = None
+
+
+class Dumped:
+    def __init__(self, **values):
+        self.values = values
+
+    def model_dump(self, exclude_none):
+        assert exclude_none
+        return self.values
+
+
+@pytest.mark.parametrize("message", [Said("user", "a"), Dumped(role="user", content="a")])
+def test_messages_may_be_dataclasses_and_pydantic_models(model, message):
+    assert model.prompt([message]).text == model.prompt(user("a")).text
+
+
+LOOP = []
+LOOP.append(LOOP)
+DEEP = None
+for _ in range(100_000):
+    DEEP = [DEEP]
+
+
+class Dumping:
+    def model_dump(self, exclude_none):
+        return self
+
+
+class Pairless(collections.abc.Mapping):
+    def __getitem__(self, key): ...
+    def __iter__(self): ...
+    def __len__(self): ...
+    def items(self):
+        return [(1,), 2]
+
+
+class Fieldless:
+    __dataclass_fields__ = 5
+
+
+class Raising:
+    def model_dump(self, exclude_none):
+        raise KeyError("own")
+
+
+BAD = [
+    None, 7, "text", b"bytes", object(), Said, {"role": "user"}, [None], [[]], [{}], [{"role": 7, "content": "a"}],
+    [{"role": "user", "content": float("nan")}], [{"role": "user", "content": "\ud800"}], [{7: "a"}],
+    [{"role": "user", "content": object()}], LOOP, DEEP, [Dumping()], [Pairless()], [Fieldless()],
+    [{"role": "user", "content": [{"type": "text", "text": 10 ** 5000}]}],
+]
+
+
+@pytest.mark.parametrize("messages", BAD, ids=[str(at) for at in range(len(BAD))])
+def test_bad_messages_are_refused_with_a_typed_error(model, messages):
+    with pytest.raises(rolecall.RolecallError) as raised:
+        model.encode(messages)
+    assert raised.value.code and str(raised.value)
+
+
+def test_an_error_of_a_callers_object_is_the_callers(model):
+    with pytest.raises(KeyError, match="own"):
+        model.encode([Raising()])
+
+
+def test_an_error_says_where_and_survives_pickling(model):
+    with pytest.raises(rolecall.RequestError) as raised:
+        model.encode([{"role": "user", "content": "a"}, {"role": "user", "content": {1, 2}}])
+    error = raised.value
+    assert (error.code, error.field) == ("wrong_type", "messages[1].content")
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), again.__dict__) == (type(error), str(error), error.__dict__)
+
+
+def test_errors_have_classes(tmp_path):
+    with pytest.raises(rolecall.OpenError) as raised:
+        rolecall.load(tmp_path / "missing")
+    assert raised.value.code
+    with pytest.raises(rolecall.TokenizerError) as raised:
+        rolecall.load("chatml").encode(user("a"))
+    assert raised.value.code == "no_tokenizer"
+    with pytest.raises(rolecall.RequestError) as raised:
+        rolecall.load("chatml").prompt([{"role": "user", "contents": "a"}])
+    assert raised.value.message_index == 0
+
+
+@pytest.mark.parametrize("reply", [None, 7, [-1], [2 ** 40], ["a"], [4_000_000], "\ud800"])
+def test_bad_replies_are_refused(model, reply):
+    with pytest.raises(rolecall.RolecallError):
+        model.parse(reply, user("a"))
+
+
+def test_ids_may_be_an_array(model):
+    ids = model.encode(user("a")).ids
+    assert model.parse(ids, user("a")) == model.parse(ids.tolist(), user("a"))
+
+
+def test_a_value_may_change_the_dict_around_it(model):
+    message = {"role": "user"}
+
+    class Growing:
+        def model_dump(self, exclude_none):
+            message.update({str(at): at for at in range(1000)})
+            return {"type": "text", "text": "a"}
+
+    message["content"] = [Growing()]
+    assert model.prompt([message]).text == model.prompt(user("a")).text
+
+
+def test_threads_give_the_same_ids(model):
+    expected, found = model.encode(user("hello")).ids.tolist(), []
+    threads = [threading.Thread(target=lambda: found.append(model.encode(user("hello")).ids.tolist()))
+               for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [expected] * 16
+
+
+def test_memory_is_flat_over_bad_calls(model):
+    resource = pytest.importorskip("resource")
+
+    def refuse(times):
+        for at in range(times):
+            try:
+                model.encode(BAD[at % 15])
+            except rolecall.RolecallError:
+                pass
+
+    refuse(20_000)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    refuse(100_000)
+    # In KiB.
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 4096
+
+
+def test_import_does_not_import_numpy(tmp_path):
+    code = "import sys, rolecall; assert 'numpy' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)
+
+
+def test_examples_in_docstrings_hold():
+    import doctest
+
+    results = doctest.testmod(rolecall)
+    assert results.attempted > 3 and results.failed == 0
