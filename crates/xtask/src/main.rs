@@ -1,7 +1,7 @@
 //! Commands for contributors. `suite` runs all tests and reports what was skipped, `python` builds and
 //! tests the Python package, `mutants` plants bugs and looks for a test that fails, `fuzz` runs each
-//! fuzz target for a while, and `compare` compares the speed of two commits. Each prints the output of the commands that it runs, and a
-//! last line of its own.
+//! fuzz target for a while, and `compare` compares the speed of two commits. Each prints the output of
+//! the commands that it runs, and a last line of its own.
 //!
 //! Start reading at [`main`].
 

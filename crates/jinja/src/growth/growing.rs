@@ -11,7 +11,7 @@ pub struct Growing {
     /// The parts of the template that must be rendered again.
     pub(crate) stretches: Vec<Arc<Stretch>>,
     pub(crate) kept: Kept,
-    /// The number of passes after the latest state.
+    /// The number of passes after the latest state, if that one can always be taken up.
     pub(crate) near: Option<usize>,
 }
 

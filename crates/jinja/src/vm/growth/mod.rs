@@ -113,7 +113,7 @@ struct Part<'p> {
     stretches: Vec<Arc<Stretch>>,
     /// The stretch that is rendered again. If its result is the same, the rendering stops.
     wanted: Option<&'p Stretch>,
-    /// The number of passes after the latest state of the rendering before.
+    /// [`Growing::near`] of the rendering before.
     near: Option<usize>,
 }
 
