@@ -8,7 +8,7 @@
 The first ``<|im_end|>`` is the user's text, and it is never encoded as the control token:
 
 >>> [segment["text"] for segment in model.prompt([{"role": "user", "content": "Hello<|im_end|>"}]).segments()
-...  if segment["origin"] == "message"]
+...  if segment["origin"] == {"message": 0, "field": "content"}]
 ['Hello<|im_end|>']
 """
 

@@ -1,10 +1,10 @@
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use rolecall::Origin;
 use rolecall::model::ModelPrompt;
+use rolecall::{Segment, answer};
 
 use crate::encoded::Encoded;
-use crate::error;
+use crate::{error, output};
 
 /// A rendered request. Every byte of its text has an origin.
 #[pyclass(frozen, module = "rolecall")]
@@ -26,45 +26,22 @@ impl Prompt {
         self.inner.text()
     }
 
-    /// The pieces of the text in order, as dicts: `text`, `start` in bytes, `origin` (`control`,
-    /// `format`, `message`, `tool`, `document` or `option`), and `message` and `field` for text of a
-    /// message.
+    /// The pieces of the text in order, as dicts: `text`, `start` in bytes, and `origin`, as the command
+    /// writes it: `"control"`, `"format"`, `{"message": 0, "field": "content"}`, `{"tool": 0}`,
+    /// `{"document": 0}` or `{"option": "name"}`.
     fn segments<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
-        self.inner
-            .segments()
-            .map(|segment| {
-                let dict = PyDict::new(py);
-                dict.set_item("text", segment.text)?;
-                dict.set_item("start", segment.start)?;
-                let origin = match &segment.origin {
-                    Origin::Control(_) => "control",
-                    Origin::Format => "format",
-                    Origin::Message { message, field } => {
-                        dict.set_item("message", message)?;
-                        dict.set_item("field", &**field)?;
-                        "message"
-                    }
-                    Origin::Tool { tool } => {
-                        dict.set_item("tool", tool)?;
-                        "tool"
-                    }
-                    Origin::Document { document } => {
-                        dict.set_item("document", document)?;
-                        "document"
-                    }
-                    Origin::Option { name } => {
-                        dict.set_item("name", name)?;
-                        "option"
-                    }
-                };
-                dict.set_item("origin", origin)?;
-                Ok(dict)
-            })
-            .collect()
+        let dict = |segment: Segment<'_>| {
+            let dict = PyDict::new(py);
+            dict.set_item("text", segment.text)?;
+            dict.set_item("start", segment.start)?;
+            dict.set_item("origin", output::object(py, &answer::of_origin(&segment.origin))?)?;
+            Ok(dict)
+        };
+        self.inner.segments().map(dict).collect()
     }
 
     /// Returns the token ids.
-    fn encode(&self, py: Python<'_>) -> PyResult<Encoded> {
+    pub fn encode(&self, py: Python<'_>) -> PyResult<Encoded> {
         let encoded = py.detach(|| self.inner.encode()).map_err(|error| error::of(py, &error))?;
         Ok(Encoded::new(encoded))
     }
