@@ -1,7 +1,7 @@
 //! Conversion of Python objects to JSON values.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple};
+use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple};
 use rolecall::conversation::json::{Number, Object};
 use rolecall::conversation::{Json, Place};
 
@@ -77,7 +77,9 @@ pub fn json(value: &Bound<'_, PyAny>, path: &mut Path) -> PyResult<Json> {
 /// Converts token ids: a list, an array, or anything that gives ints.
 pub fn ids(value: &Bound<'_, PyAny>, path: &mut Path) -> PyResult<Vec<u32>> {
     let py = value.py();
-    let Ok(ids) = value.try_iter() else {
+    // Bytes give ints too, but they are text that was not decoded.
+    let is_bytes = value.is_instance_of::<PyBytes>() || value.is_instance_of::<PyByteArray>();
+    let Some(ids) = value.try_iter().ok().filter(|_| !is_bytes) else {
         let found = value.get_type().name()?;
         return Err(path.refuse(py, format!("expected a str or token ids, found {found}")));
     };
@@ -90,7 +92,6 @@ pub fn ids(value: &Bound<'_, PyAny>, path: &mut Path) -> PyResult<Vec<u32>> {
 }
 
 /// Where a value is in the arguments.
-#[derive(Default)]
 pub struct Path(Vec<String>);
 
 impl Path {
@@ -99,15 +100,22 @@ impl Path {
         Path(vec![argument.to_owned()])
     }
 
-    fn refuse(&self, py: Python<'_>, message: String) -> PyErr {
+    fn refuse(&self, py: Python<'_>, what: String) -> PyErr {
+        let index = |step: &String| step.strip_prefix('[')?.strip_suffix(']')?.parse().ok();
+        let message = match &self.0[..] {
+            [argument, step, ..] if argument == "messages" => index(step),
+            _ => None,
+        };
+        // The field is counted from the message.
+        let outer = if message.is_some() { 2 } else { 0 };
         let mut field = String::new();
-        for step in self.0.iter().filter(|step| !step.is_empty()) {
+        for step in self.0.iter().skip(outer).filter(|step| !step.is_empty()) {
             field += if field.is_empty() || step.starts_with('[') { "" } else { "." };
             field += step;
         }
-        let place = Some(Place::field(field));
+        let place = Some(Place { message, field });
         let help = Some("pass values that JSON can hold".to_owned());
-        Fault { class: "RequestError", code: "wrong_type", message, place, help }.raise(py)
+        Fault { class: "RequestError", code: "wrong_type", message: what, place, help }.raise(py)
     }
 }
 

@@ -89,12 +89,9 @@ impl Model {
         continue_final_message: Option<bool>,
         switches: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Encoded> {
-        let flags =
-            [("add_generation_prompt", add_generation_prompt), ("continue_final_message", continue_final_message)];
-        let request = request(messages, tools, documents, flags, switches)?;
-        let py = messages.py();
-        let encoded = py.detach(|| self.inner.encode(request)).map_err(|error| error::of(py, &error))?;
-        Ok(Encoded::new(encoded))
+        let prompt =
+            self.prompt(messages, tools, documents, add_generation_prompt, continue_final_message, switches)?;
+        prompt.encode(messages.py())
     }
 
     /// Parses a whole reply, as text or as token ids, to a dict: `message`, `finish_reason` and
