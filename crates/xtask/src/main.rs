@@ -17,8 +17,9 @@ use std::process::{Command, ExitCode};
 const HELP: &str = "\
 Commands for contributors to rolecall.
 
-    cargo xtask test [ARGUMENT ..]   run all tests; the last line lists what was not tested
-    cargo xtask python [ARGUMENT ..] build the Python package and run its tests, with arguments for pytest
+    cargo xtask test [ARGUMENT ..]   run all tests; the last line lists what was not tested. With
+                                     --complete, leaving out the Python package is a failure
+    cargo xtask python [OPTION ..]   build the Python package and run its tests (--help lists the options)
     cargo xtask mutants [OPTION ..]  plant bugs and check that a test catches each (--help lists the options)
     cargo xtask fuzz [OPTION ..]     run each fuzz target for a while (--help lists the options)
     cargo xtask compare BASE         compare the benchmarks of two commits (--help lists the options)

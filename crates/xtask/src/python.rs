@@ -4,8 +4,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-/// What the tests need besides the package, with the package that builds the wheel.
-const PACKAGES: [&str; 3] = ["maturin==1.16.0", "numpy==2.4.6", "pytest==9.2.0"];
+const HELP: &str = "\
+Builds the Python package's wheel and runs its tests with it.
+
+    cargo xtask python [--extras] [--python PROGRAM] [ARGUMENT ..]
+
+    --extras           also install the libraries that the package works with (transformers, datasets,
+                       Ray and others), and fail if a test that needs one of them is skipped
+    --python PROGRAM   the interpreter (default: python3)
+    ARGUMENT ..        arguments for pytest
+";
+
+/// The largest wheel, in bytes.
+const LARGEST_WHEEL: u64 = 15_000_000;
 
 /// The result of the tests.
 #[derive(Debug, PartialEq, Eq)]
@@ -16,21 +27,71 @@ pub enum Outcome {
     LeftOut(String),
 }
 
+/// What is tested, and with what.
+#[derive(Debug, PartialEq, Eq)]
+struct Plan<'a> {
+    /// Whether the libraries that the package works with are installed.
+    with_extras: bool,
+    interpreter: &'a str,
+    /// The file to which tests without `../shared` write a line each.
+    record: Option<&'a Path>,
+    pytest: &'a [String],
+}
+
+impl Default for Plan<'_> {
+    fn default() -> Self {
+        Plan { with_extras: false, interpreter: "python3", record: None, pytest: &[] }
+    }
+}
+
 /// Runs the tests. Not running them is a failure.
 pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
-    match test(arguments)? {
+    if let [argument] = arguments
+        && (argument == "--help" || argument == "-h")
+    {
+        print!("{HELP}");
+        return Ok(ExitCode::SUCCESS);
+    }
+    match test(&plan_of(arguments)?)? {
         Outcome::Passed => Ok(ExitCode::SUCCESS),
         Outcome::Failed => Ok(ExitCode::FAILURE),
-        Outcome::LeftOut(why) => Err(format!("the Python package was not tested: {why}")),
+        Outcome::LeftOut(why) => Err(left_out(&why)),
+    }
+}
+
+/// Runs the tests that need only the interpreter and numpy. Tests without `../shared` write a line
+/// each to `record`.
+pub fn test_base(record: &Path) -> Result<Outcome, String> {
+    test(&Plan { record: Some(record), ..Plan::default() })
+}
+
+/// Says that the tests were not run.
+pub fn left_out(why: &str) -> String {
+    format!("the Python package was NOT TESTED: {why}")
+}
+
+fn plan_of(mut arguments: &[String]) -> Result<Plan<'_>, String> {
+    let mut plan = Plan::default();
+    loop {
+        match arguments {
+            [flag, rest @ ..] if flag == "--extras" => (plan.with_extras, arguments) = (true, rest),
+            [flag, program, rest @ ..] if flag == "--python" => (plan.interpreter, arguments) = (program, rest),
+            [flag] if flag == "--python" => return Err("--python needs the name of an interpreter".to_owned()),
+            pytest => return Ok(Plan { pytest, ..plan }),
+        }
     }
 }
 
 /// Runs the tests, if there is a Python with `venv`, and the network or earlier packages.
-fn test(arguments: &[String]) -> Result<Outcome, String> {
+fn test(plan: &Plan<'_>) -> Result<Outcome, String> {
     let folder = crate::root().join("target/python");
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let env = folder.join("env");
-    if let Err(why) = prepare(&env) {
+    let version = match version_of(plan.interpreter) {
+        Some(version) => version,
+        None => return Ok(Outcome::LeftOut(format!("there is no {}", plan.interpreter))),
+    };
+    let env = folder.join(format!("{}-{version}", if plan.with_extras { "extras" } else { "env" }));
+    if let Err(why) = prepare(&env, plan)? {
         return Ok(Outcome::LeftOut(why));
     }
     let wheels = folder.join("wheels");
@@ -43,6 +104,9 @@ fn test(arguments: &[String]) -> Result<Outcome, String> {
     if !succeeds(build.current_dir(crate::root().join("python")))? {
         return Ok(Outcome::Failed);
     }
+    if let Some(bytes) = size_of_wheel(&wheels)?.filter(|bytes| *bytes > LARGEST_WHEEL) {
+        return Err(format!("the wheel has {bytes} bytes; the most is {LARGEST_WHEEL}"));
+    }
     let mut install = Command::new(program(&env, "python"));
     install.args(["-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--force-reinstall", "--find-links"]);
     if !succeeds(install.arg(&wheels).arg("rolecall"))? {
@@ -50,29 +114,57 @@ fn test(arguments: &[String]) -> Result<Outcome, String> {
     }
     let mut tests = Command::new(program(&env, "python"));
     // The installed package is tested, and not the folder: the root has no `rolecall`.
-    tests.args(["-m", "pytest", "-q", "--import-mode=importlib", "python/tests"]).args(arguments);
+    tests.args(["-m", "pytest", "-q", "--import-mode=importlib", "python/tests"]).args(plan.pytest);
+    tests.env_remove("ROLECALL_EXTRAS").env_remove("ROLECALL_SKIPPED");
+    if let Some(record) = plan.record {
+        tests.env("ROLECALL_SKIPPED", record);
+    }
+    if plan.with_extras {
+        tests.env("ROLECALL_EXTRAS", "1");
+    }
     Ok(if succeeds(&mut tests)? { Outcome::Passed } else { Outcome::Failed })
 }
 
-/// Creates the environment with its packages. The reason why this is not possible is the error.
-fn prepare(env: &Path) -> Result<(), String> {
+/// Creates the environment with its packages, or returns the reason why this is not possible.
+fn prepare(env: &Path, plan: &Plan<'_>) -> Result<Result<(), String>, String> {
+    let mut files = vec![crate::root().join("python/requirements/tests.txt")];
+    if plan.with_extras {
+        files.push(crate::root().join("python/requirements/extras.txt"));
+    }
+    let mut wanted = String::new();
+    for file in &files {
+        wanted += &fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    }
     let record = env.join("packages");
-    let wanted = PACKAGES.join("\n");
     if fs::read_to_string(&record).is_ok_and(|found| found == wanted) {
-        return Ok(());
+        return Ok(Ok(()));
     }
-    let is_there = Command::new("python3").arg("--version").output().is_ok_and(|output| output.status.success());
-    if !is_there {
-        return Err("there is no python3".to_owned());
-    }
-    if !succeeds(Command::new("python3").args(["-m", "venv", "--clear"]).arg(env))? {
-        return Err("python3 has no venv".to_owned());
+    if !succeeds(Command::new(plan.interpreter).args(["-m", "venv", "--clear"]).arg(env))? {
+        return Ok(Err(format!("{} has no venv", plan.interpreter)));
     }
     let mut install = Command::new(program(env, "python"));
-    if !succeeds(install.args(["-m", "pip", "install", "--quiet"]).args(PACKAGES))? {
-        return Err(format!("pip cannot install {}", PACKAGES.join(" ")));
+    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
+    for file in &files {
+        install.arg("-r").arg(file);
     }
-    fs::write(&record, wanted).map_err(|error| format!("{}: {error}", record.display()))
+    if !succeeds(&mut install)? {
+        return Ok(Err("pip cannot install the packages that the tests need".to_owned()));
+    }
+    fs::write(&record, wanted).map_err(|error| format!("{}: {error}", record.display()))?;
+    Ok(Ok(()))
+}
+
+/// Returns the version of an interpreter, such as `3.11`, if there is one.
+fn version_of(interpreter: &str) -> Option<String> {
+    let code = "import sys; print('%d.%d' % sys.version_info[:2])";
+    let output = Command::new(interpreter).args(["-c", code]).output().ok()?;
+    let version = String::from_utf8(output.stdout).ok()?;
+    Some(version.trim().to_owned()).filter(|version| output.status.success() && !version.is_empty())
+}
+
+fn size_of_wheel(wheels: &Path) -> Result<Option<u64>, String> {
+    let entries = fs::read_dir(wheels).map_err(|error| format!("{}: {error}", wheels.display()))?;
+    Ok(entries.flatten().filter_map(|entry| entry.metadata().ok()).map(|metadata| metadata.len()).max())
 }
 
 fn program(env: &Path, name: &str) -> PathBuf {
@@ -86,4 +178,23 @@ fn succeeds(command: &mut Command) -> Result<bool, String> {
     }
     let status = command.status();
     status.map(|status| status.success()).map_err(|error| format!("cannot start {name}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Plan, plan_of, version_of};
+
+    #[test]
+    fn flags_come_before_the_arguments_for_pytest() {
+        let arguments = ["--extras", "--python", "python3.10", "-k", "--extras"].map(str::to_owned);
+        let plan = Plan { with_extras: true, interpreter: "python3.10", pytest: &arguments[3..], ..Plan::default() };
+        assert_eq!(plan_of(&arguments), Ok(plan));
+        assert!(plan_of(&["--python".to_owned()]).is_err());
+    }
+
+    #[test]
+    fn an_interpreter_that_does_not_exist_has_no_version() {
+        assert_eq!(version_of("no-such-python"), None);
+        assert_eq!(version_of("false"), None);
+    }
 }

@@ -1,9 +1,15 @@
 use std::fs;
 use std::process::ExitCode;
 
-/// Runs all tests of the workspace, and reads the file to which tests without `../shared` write a
-/// line each.
+use crate::python::{self, Outcome};
+
+/// Runs all tests of the workspace and of the Python package, and reads the file to which tests
+/// without `../shared` write a line each. With `--complete`, leaving out the Python package is a
+/// failure. Other arguments are cargo's.
 pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
+    let is_complete = arguments.iter().any(|argument| argument == "--complete");
+    let arguments: Vec<String> = arguments.iter().filter(|argument| *argument != "--complete").cloned().collect();
+    let arguments = arguments.as_slice();
     let folder = crate::root().join("target/xtask");
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let record = folder.join("skipped");
@@ -17,13 +23,28 @@ pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
         .current_dir(crate::root())
         .status()
         .map_err(|error| format!("cannot start cargo: {error}"))?;
+    // Arguments may select a part of the crates.
+    let is_whole = arguments.iter().all(|argument| argument == "--no-fail-fast");
+    let python = match (status.success(), is_whole) {
+        (true, true) => Some(python::test_base(&record)?),
+        _ => None,
+    };
     let skipped = fs::read_to_string(&record).map_err(|error| format!("{}: {error}", record.display()))?;
+    let has_passed = status.success() && python != Some(Outcome::Failed);
     println!(
         "\n{}{}",
-        if status.success() { "" } else { "tests FAILED; " },
-        closing_line(&skipped, has_shared(), arguments)
+        if has_passed { "" } else { "tests FAILED; " },
+        closing_line(&skipped, has_shared(), if is_whole { &[] } else { arguments })
     );
-    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let left_out = match python {
+        Some(Outcome::LeftOut(why)) => Some(why),
+        None if is_complete && status.success() => Some("only a part was run".to_owned()),
+        _ => None,
+    };
+    if let Some(why) = &left_out {
+        println!("{}", python::left_out(why));
+    }
+    Ok(if has_passed && !(is_complete && left_out.is_some()) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Reports whether the references exist.

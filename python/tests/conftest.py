@@ -1,0 +1,63 @@
+"""What all tests share: the references beside the repository, and what may be skipped."""
+
+import os
+import pathlib
+import sys
+
+import pytest
+
+#: Libraries that no registry offers for every machine. Their tests may be skipped even with
+#: ``--extras``.
+OPTIONAL = ("torch", "trl", "daft", "pyspark", "vllm", "sglang")
+
+
+@pytest.fixture(scope="session")
+def root():
+    """The root folder of the repository."""
+    return pathlib.Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def shared(request, root):
+    """The folder of references beside the repository. A test without it is skipped and says so."""
+    folder = root.parent / "shared"
+    if (folder / "golden").is_dir():
+        return folder
+    what = f"{request.node.name} compared nothing"
+    # `cargo xtask test` sums up these lines in its last line.
+    if record := os.environ.get("ROLECALL_SKIPPED"):
+        with open(record, "a") as lines:
+            lines.write(f"{request.node.nodeid}\t{what}\n")
+    pytest.skip(f"../shared is missing, so {what}")
+
+
+def pytest_runtest_logreport(report):
+    if report.skipped and not hasattr(report, "wasxfail"):
+        _note(report)
+
+
+def pytest_collectreport(report):
+    # A module that skips itself has no tests to report.
+    if report.skipped:
+        _note(report)
+
+
+_skipped = []
+
+
+def _note(report):
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    _skipped.append((report.nodeid, reason))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session, exitstatus):
+    """With all extras installed, a test that misses one of them is a failure."""
+    if not os.environ.get("ROLECALL_EXTRAS") or exitstatus not in (0, pytest.ExitCode.NO_TESTS_COLLECTED):
+        return
+    allowed = [f"could not import '{name}" for name in OPTIONAL] + ["../shared is missing"]
+    missing = [(node, why) for node, why in _skipped if not any(part in why for part in allowed)]
+    for node, why in missing:
+        print(f"\nskipped, although all extras should be there: {node}: {why}", file=sys.stderr)
+    if missing:
+        session.exitstatus = 1
