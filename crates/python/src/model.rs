@@ -1,7 +1,8 @@
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict, PyString};
 use rolecall::conversation::Json;
 use rolecall::conversation::json::Object;
 use rolecall::{Reading, Request, Stop, answer};
@@ -15,6 +16,8 @@ use crate::{error, output};
 #[pyclass(frozen, module = "rolecall")]
 pub struct Model {
     inner: rolecall::Model,
+    /// What is pickled, once that was asked for.
+    sent: PyOnceLock<Py<PyAny>>,
 }
 
 #[pymethods]
@@ -44,7 +47,7 @@ impl Model {
             builder = builder.tokenizer(tokenizer);
         }
         let opened = py.detach(|| builder.open());
-        opened.map(|inner| Model { inner }).map_err(|error| error::of_open(py, &error))
+        opened.map(Model::of).map_err(|error| error::of_open(py, &error))
     }
 
     /// The name.
@@ -120,12 +123,48 @@ impl Model {
         output::object(py, &answer::of_reading(None, &reading))
     }
 
+    /// Everything that the model was opened from, with the content of its files.
+    fn _to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let content = py.detach(|| self.inner.to_bytes()).map_err(|error| error::of_open(py, &error))?;
+        Ok(PyBytes::new(py, &content))
+    }
+
+    /// Opens the model of which `_to_bytes` returned these bytes.
+    #[staticmethod]
+    fn _from_bytes(py: Python<'_>, content: &[u8]) -> PyResult<Model> {
+        let opened = py.detach(|| rolecall::Model::from_bytes(content));
+        opened.map(Model::of).map_err(|error| error::of_open(py, &error))
+    }
+
+    fn __reduce_ex__<'py>(slf: &Bound<'py, Self>, protocol: u8) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let module = py.import("rolecall._content")?;
+        let model = slf.get();
+        let sent = model.sent.get_or_try_init(py, || {
+            let compressed = module.call_method1("compress", (model._to_bytes(py)?,))?;
+            PyResult::Ok(compressed.unbind())
+        })?;
+        module.call_method1("reduce", (slf, sent, protocol))
+    }
+
+    fn __copy__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __deepcopy__<'py>(slf: Bound<'py, Self>, _memo: &Bound<'py, PyAny>) -> Bound<'py, Self> {
+        slf
+    }
+
     fn __repr__(&self) -> String {
         format!("Model({:?})", self.inner.name())
     }
 }
 
 impl Model {
+    fn of(inner: rolecall::Model) -> Model {
+        Model { inner, sent: PyOnceLock::new() }
+    }
+
     fn read_text(&self, request: Request, text: &str) -> Result<Reading, rolecall::Error> {
         let mut reader = self.inner.prompt(request)?.reader()?;
         let mut reading = Reading::default();

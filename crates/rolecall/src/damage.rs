@@ -81,6 +81,11 @@ pub enum FileError {
         /// Files of the folder that may have one.
         candidates: Vec<PathBuf>,
     },
+    /// The file is not the one that the model was opened with.
+    Changed {
+        /// The path.
+        path: PathBuf,
+    },
 }
 
 impl FileError {
@@ -90,6 +95,7 @@ impl FileError {
             FileError::Unreadable { .. } => "model_unreadable",
             FileError::Damaged { .. } => "model_damaged",
             FileError::NoTemplate { .. } => "no_template",
+            FileError::Changed { .. } => "model_changed",
         }
     }
 
@@ -104,6 +110,7 @@ impl FileError {
                 "the file is truncated or damaged: download it again, or give the model's .jinja file".into()
             }
             FileError::Damaged { .. } => "repair the file or remove it from the folder".into(),
+            FileError::Changed { .. } => "open the model again".into(),
             FileError::NoTemplate { candidates, .. } => match candidates.as_slice() {
                 [] => "base models have no chat template: give a .jinja file, or name a format".into(),
                 [only] => format!("give the file that may have one: {}", only.display()),
@@ -132,6 +139,9 @@ impl fmt::Display for FileError {
             FileError::NoTemplate { path, looked_for, .. } => {
                 write!(f, "`{}` has no chat template: there is no {looked_for}", path.display())
             }
+            FileError::Changed { path } => {
+                write!(f, "`{}` was changed or removed after the model was opened", path.display())
+            }
         }
     }
 }
@@ -141,7 +151,7 @@ impl std::error::Error for FileError {
         match self {
             FileError::Unreadable { source, .. } => Some(source),
             FileError::Damaged { damage, .. } => Some(damage),
-            FileError::NoTemplate { .. } => None,
+            FileError::NoTemplate { .. } | FileError::Changed { .. } => None,
         }
     }
 }

@@ -44,6 +44,7 @@ const SHORTEST_ENTRY: u64 = 8 + 4 + 1;
 pub struct Gguf<R> {
     cursor: Cursor<R>,
     entries: BTreeMap<String, Entry>,
+    size: u64,
 }
 
 #[derive(Debug)]
@@ -122,7 +123,8 @@ impl<R: Read + Seek> Gguf<R> {
             }
             entries.insert(key, Entry { value, offset });
         }
-        Ok(Gguf { cursor, entries })
+        let size = cursor.offset();
+        Ok(Gguf { cursor, entries, size })
     }
 
     /// Returns an iterator over the elements of an array, or `None` if the key is missing. Elements
@@ -145,6 +147,11 @@ impl<R: Read + Seek> Gguf<R> {
 }
 
 impl<R> Gguf<R> {
+    /// Returns the size of the metadata in bytes, from the start of the file.
+    pub fn metadata_size(&self) -> u64 {
+        self.size
+    }
+
     /// Returns all keys in alphabetical order.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.entries.keys().map(String::as_str)

@@ -1,12 +1,10 @@
 //! Loading a model's chat templates from disk.
 
-use std::fs;
 use std::path::Path;
 
 use crate::damage::{Damage, FileError};
-use crate::files::{gguf_files, is_gguf, read_text};
+use crate::files::Files;
 use crate::gguf;
-use crate::gguf::Gguf;
 use crate::identify::{ModelFile, ModelFolder, NAMED_TEMPLATES, read_files};
 use crate::templates::{DEFAULT, ModelTemplates, NamedTemplate};
 use crate::tokenizer::{FileKind, TokenizerFile};
@@ -17,19 +15,25 @@ use crate::tokenizer::{FileKind, TokenizerFile};
 /// The result has at least one template. The special tokens of a `.jinja` file are those that the
 /// other files of its folder name.
 pub fn load(path: &Path) -> Result<ModelTemplates, FileError> {
+    load_from(&Files::default(), path)
+}
+
+/// Loads a model's chat templates as [`load`] does.
+pub(crate) fn load_from(files: &Files, path: &Path) -> Result<ModelTemplates, FileError> {
+    let unreadable = |source| FileError::Unreadable { path: path.to_path_buf(), source };
     let is_called = |ending: &str| path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(ending));
-    let (templates, looked_for) = if path.is_dir() {
+    let (templates, looked_for) = if files.is_dir(path) {
         let whole = "chat_template.jinja, chat_template.json or additional_chat_templates in it, and no `chat_template` in its tokenizer_config.json";
-        (read_files(path, &ModelFile::OF_TEMPLATES)?.templates, whole)
+        (read_files(files, path, &ModelFile::OF_TEMPLATES)?.templates, whole)
     } else if is_called("json") {
-        (templates_of_json(path)?, "`chat_template` in it")
-    } else if is_called("gguf") || (!is_called("jinja") && is_gguf(path)?) {
-        (templates_of_gguf(path)?, "`tokenizer.chat_template` in it")
+        (templates_of_json(files, path)?, "`chat_template` in it")
+    } else if is_called("gguf") || (!is_called("jinja") && files.is_gguf(path).map_err(unreadable)?) {
+        (templates_of_gguf(files, path)?, "`tokenizer.chat_template` in it")
     } else {
-        (templates_of_text(path)?, "text in it")
+        (templates_of_text(files, path)?, "text in it")
     };
     if templates.templates.is_empty() {
-        let candidates = if path.is_dir() { gguf_files(path)? } else { Vec::new() };
+        let candidates = if files.is_dir(path) { files.with_extension(path, "gguf")? } else { Vec::new() };
         return Err(FileError::NoTemplate { path: path.to_path_buf(), looked_for, candidates });
     }
     Ok(templates)
@@ -40,8 +44,13 @@ pub fn load(path: &Path) -> Result<ModelTemplates, FileError> {
 /// If there are none, the result is empty. Damaged files are an error, because what the templates
 /// write must be protected.
 pub fn beside(file: &TokenizerFile) -> Result<ModelTemplates, FileError> {
+    beside_from(&Files::default(), file)
+}
+
+/// Loads the chat templates in the tokenizer's file or folder, as [`beside`] does.
+pub(crate) fn beside_from(files: &Files, file: &TokenizerFile) -> Result<ModelTemplates, FileError> {
     let folder = file.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    match load(if file.kind == FileKind::Gguf { &file.path } else { folder }) {
+    match load_from(files, if file.kind == FileKind::Gguf { &file.path } else { folder }) {
         Err(FileError::NoTemplate { .. }) => Ok(ModelTemplates::default()),
         loaded => loaded,
     }
@@ -49,21 +58,23 @@ pub fn beside(file: &TokenizerFile) -> Result<ModelTemplates, FileError> {
 
 /// Loads the templates of a JSON file, and the tokens that it or the other files of its folder
 /// name.
-fn templates_of_json(path: &Path) -> Result<ModelTemplates, FileError> {
+fn templates_of_json(files: &Files, path: &Path) -> Result<ModelTemplates, FileError> {
     let beside = path.parent().unwrap_or(Path::new(""));
     let mut folder = ModelFolder::default();
     let read = |folder: &mut ModelFolder, file: ModelFile, path: &Path| {
-        folder.read(file, &read_text(path)?).map_err(|damage| FileError::Damaged { path: path.to_path_buf(), damage })
+        folder
+            .read(file, &files.read_text(path)?)
+            .map_err(|damage| FileError::Damaged { path: path.to_path_buf(), damage })
     };
     let is_legacy = path.file_name().is_some_and(|name| name == ModelFile::TemplateJson.name());
     let config = beside.join(ModelFile::TokenizerConfig.name());
     match is_legacy {
-        true if config.is_file() => read(&mut folder, ModelFile::TokenizerConfig, &config)?,
+        true if files.is_file(&config) => read(&mut folder, ModelFile::TokenizerConfig, &config)?,
         true => {}
         false => read(&mut folder, ModelFile::TokenizerConfig, path)?,
     }
     let map = beside.join(ModelFile::SpecialTokens.name());
-    if map.is_file() {
+    if files.is_file(&map) {
         read(&mut folder, ModelFile::SpecialTokens, &map)?;
     }
     if is_legacy {
@@ -73,26 +84,25 @@ fn templates_of_json(path: &Path) -> Result<ModelTemplates, FileError> {
     let mut templates = folder.templates;
     templates.templates.iter_mut().for_each(|template| template.file = path.to_path_buf());
     let folder = if beside.as_os_str().is_empty() { Path::new(".") } else { beside };
-    Ok(templates.beside(&read_files(folder, &ModelFile::OF_TEMPLATES)?.templates))
+    Ok(templates.beside(&read_files(files, folder, &ModelFile::OF_TEMPLATES)?.templates))
 }
 
-fn templates_of_text(path: &Path) -> Result<ModelTemplates, FileError> {
-    let source = read_text(path)?;
+fn templates_of_text(files: &Files, path: &Path) -> Result<ModelTemplates, FileError> {
+    let source = files.read_text(path)?;
     // A named template is one folder deeper than the files that name its tokens.
     let parent = path.parent().unwrap_or(Path::new(""));
     let is_named = parent.file_name().is_some_and(|name| name == NAMED_TEMPLATES);
     let folder = if is_named { parent.parent().unwrap_or(Path::new("")) } else { parent };
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    let mut templates = read_files(folder, &ModelFile::OF_TEMPLATES)?.templates;
+    let mut templates = read_files(files, folder, &ModelFile::OF_TEMPLATES)?.templates;
     let whole = templates.clone();
     templates.templates.clear();
     templates.take_file(NamedTemplate::of_file(DEFAULT, source, path));
     Ok(templates.beside(&whole))
 }
 
-fn templates_of_gguf(path: &Path) -> Result<ModelTemplates, FileError> {
-    let file = fs::File::open(path).map_err(gguf::Error::Unreadable);
-    let templates = file.and_then(Gguf::read).and_then(|mut gguf| ModelTemplates::from_gguf(&mut gguf, path));
+fn templates_of_gguf(files: &Files, path: &Path) -> Result<ModelTemplates, FileError> {
+    let templates = files.gguf(path).and_then(|mut gguf| ModelTemplates::from_gguf(&mut gguf, path));
     templates.map_err(|error| match error {
         gguf::Error::Unreadable(source) => FileError::Unreadable { path: path.to_path_buf(), source },
         gguf::Error::Damaged(flaw) => FileError::Damaged { path: path.to_path_buf(), damage: Damage::Gguf(flaw) },
@@ -102,6 +112,8 @@ fn templates_of_gguf(path: &Path) -> Result<ModelTemplates, FileError> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
+
+    use std::fs;
 
     use super::*;
 

@@ -5,7 +5,6 @@ mod load;
 #[cfg(not(feature = "tokenizers"))]
 mod not_built;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 pub use rolecall_encode::audit::{Audit, ControlFit, Finding, FindingKind, Fit, Level, audit};
@@ -15,6 +14,13 @@ pub use rolecall_tokenizer::*;
 pub use load::{load_bytes, load_file};
 #[cfg(not(feature = "tokenizers"))]
 pub use not_built::{load_bytes, load_file};
+
+#[cfg(feature = "tokenizers")]
+pub(crate) use load::load_from;
+#[cfg(not(feature = "tokenizers"))]
+pub(crate) use not_built::load_from;
+
+use crate::files::Files;
 
 /// The names that a folder's tokenizer may have. The first that exists is used: transformers' own
 /// order, then the rest.
@@ -81,7 +87,7 @@ pub fn load(path: &Path) -> Result<Box<dyn Tokenizer>, Error> {
 /// These are its own file and the files in its folder that determine which tokens are protected:
 /// those that [`load_file`] reads, and those that the model's chat templates are loaded from.
 pub fn files_read(path: &Path) -> Result<Vec<PathBuf>, Error> {
-    let own = find_file(path)?;
+    let own = find_file(&Files::default(), path)?;
     let folder = own.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut files = crate::identify::model_files(folder);
     files.extend(TELLING_TOKENS.iter().map(|name| folder.join(name)).filter(|file| file.is_file()));
@@ -91,16 +97,14 @@ pub fn files_read(path: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
-pub(crate) fn find_file(path: &Path) -> Result<PathBuf, Error> {
-    if !path.is_dir() {
+pub(crate) fn find_file(from: &Files, path: &Path) -> Result<PathBuf, Error> {
+    if !from.is_dir(path) {
         return Ok(path.to_path_buf());
     }
-    if let Some(file) = NAMES.iter().map(|name| path.join(name)).find(|file| file.is_file()) {
+    if let Some(file) = NAMES.iter().map(|name| path.join(name)).find(|file| from.is_file(file)) {
         return Ok(file);
     }
-    let entries = fs::read_dir(path).map_err(|source| unreadable(path, source))?;
-    let files: Vec<PathBuf> =
-        entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.is_file()).collect();
+    let files = from.of_folder(path).map_err(|source| unreadable(path, source))?;
     let has_ending = |ending: &'static str| move |file: &Path| file.extension().is_some_and(|found| found == ending);
     let kinds: [&dyn Fn(&Path) -> bool; 4] =
         [&is_of_version, &is_dated_tekken, &has_ending(ENDINGS[0]), &has_ending(ENDINGS[1])];

@@ -11,11 +11,11 @@ use super::encoders::Encoders;
 use super::ends::Ends;
 use super::templates::{Compiled, Templates};
 use super::{BosBy, Choice, Model, OpenError, Settings, Shared, Voice};
-use crate::files;
+use crate::files::Files;
 use crate::format::{read as read_format, registry, reply_format};
-use crate::identify::{Clues, FileError, ModelFile, ModelWarning, identify, read_folder};
-use crate::template;
+use crate::identify::{Clues, FileError, ModelFile, ModelWarning, identify, read_files};
 use crate::template::{ModelTemplates, NamedTemplate};
+use crate::template_files::load_from as load_templates;
 use crate::tokenizer;
 
 /// A builder that opens a model part by part.
@@ -28,21 +28,22 @@ use crate::tokenizer;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct ModelBuilder {
-    model: Option<PathBuf>,
-    registry: Option<Registry>,
-    replaces: bool,
-    format: Option<String>,
-    template: Option<TemplateFrom>,
-    tokenizer: Option<PathBuf>,
-    loaded: Option<Loaded>,
-    bos_token: Option<Vec<String>>,
-    eos_token: Option<String>,
-    settings: Settings,
+    pub(super) model: Option<PathBuf>,
+    pub(super) files: Files,
+    pub(super) registry: Option<Registry>,
+    pub(super) replaces: bool,
+    pub(super) format: Option<String>,
+    pub(super) template: Option<TemplateFrom>,
+    pub(super) tokenizer: Option<PathBuf>,
+    pub(super) loaded: Option<Loaded>,
+    pub(super) bos_token: Option<Vec<String>>,
+    pub(super) eos_token: Option<String>,
+    pub(super) settings: Settings,
 }
 
 /// A tokenizer that the caller passes.
 #[derive(Clone)]
-struct Loaded(Arc<dyn Tokenizer>);
+pub(super) struct Loaded(Arc<dyn Tokenizer>);
 
 impl fmt::Debug for Loaded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -51,7 +52,7 @@ impl fmt::Debug for Loaded {
 }
 
 #[derive(Clone, Debug)]
-enum TemplateFrom {
+pub(super) enum TemplateFrom {
     Path(PathBuf),
     Templates(ModelTemplates),
 }
@@ -75,6 +76,13 @@ impl ModelBuilder {
     #[must_use]
     pub fn model(mut self, path_or_name: impl AsRef<Path>) -> ModelBuilder {
         self.model = Some(path_or_name.as_ref().to_path_buf());
+        self
+    }
+
+    /// Sets where files are read from. By default, from the disk.
+    #[must_use]
+    pub fn files(mut self, files: Files) -> ModelBuilder {
+        self.files = files;
         self
     }
 
@@ -214,6 +222,8 @@ impl ModelBuilder {
 
     /// Opens the model. The tokenizer is loaded when it is first needed.
     pub fn open(mut self) -> Result<Model, OpenError> {
+        self.files = self.files.unseen();
+        let made = self.clone();
         let mut registry = self.registry.take().unwrap_or_else(registry);
         let mut found = match &self.model {
             Some(asked) => self.find(asked, &mut registry)?,
@@ -228,7 +238,7 @@ impl ModelBuilder {
         }
         if let Some(from) = self.template.take() {
             let (templates, path) = match from {
-                TemplateFrom::Path(path) => (template::load(&path)?, path),
+                TemplateFrom::Path(path) => (load_templates(&self.files, &path)?, path),
                 TemplateFrom::Templates(templates) => {
                     let path = templates.templates.first().map(|first| first.file.clone()).unwrap_or_default();
                     (templates, path)
@@ -269,11 +279,12 @@ impl ModelBuilder {
         };
         let encoders = match self.loaded.take() {
             Some(Loaded(tokenizer)) => Encoders::of(tokenizer),
-            None => Encoders::new(found.tokenizer),
+            None => Encoders::new(found.tokenizer, self.files.clone()),
         };
         Ok(Model {
             shared: Arc::new(Shared {
                 name: name.or(own).unwrap_or_default(),
+                made,
                 registry,
                 voice,
                 compiled,
@@ -290,7 +301,7 @@ impl ModelBuilder {
 
     /// Finds the parts of a model from a path or name.
     fn find(&self, asked: &Path, registry: &mut Registry) -> Result<Found, OpenError> {
-        if asked.is_dir() {
+        if self.files.is_dir(asked) {
             return self.find_in_folder(asked, registry);
         }
         let name = asked.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
@@ -300,15 +311,15 @@ impl ModelBuilder {
         // A file that belongs to every model's folder stands for the folder.
         let of_folder = [ModelFile::Config, ModelFile::Tokenizer, ModelFile::SpecialTokens, ModelFile::AddedTokens];
         let of_folder = of_folder.map(ModelFile::name).into_iter().chain(["generation_config.json", "tekken.json"]);
-        if asked.is_file() && of_folder.into_iter().any(|file| name == file) {
+        if self.files.is_file(asked) && of_folder.into_iter().any(|file| name == file) {
             return self.find_in_folder(folder_of(asked), registry);
         }
-        let is_gguf = ends(".gguf") || (asked.is_file() && files::is_gguf(asked)?);
+        let is_gguf = ends(".gguf") || (self.files.is_file(asked) && self.is_gguf(asked)?);
         if is_gguf {
-            return find_in_gguf(asked);
+            return self.find_in_gguf(asked);
         }
         if is_template {
-            return match find_in_template(asked) {
+            return match self.find_in_template(asked) {
                 // The template may be in another file of the folder, or the folder may be
                 // recognized by something else.
                 Err(OpenError::File(FileError::NoTemplate { .. })) if name == ModelFile::TokenizerConfig.name() => {
@@ -322,7 +333,7 @@ impl ModelBuilder {
             let choices = vec![Choice::new("format", format!("`{text}` is the name of a format"))];
             return Ok(Found { format: Some(text.into_owned()), choices, ..Found::default() });
         }
-        if asked.is_file() || [".toml", ".json", ".py"].iter().any(|ending| ends(ending)) {
+        if self.files.is_file(asked) || [".toml", ".json", ".py"].iter().any(|ending| ends(ending)) {
             let name = self.add_format(asked, registry)?;
             let choices = vec![Choice::new("format", format!("the file {}", asked.display()))];
             return Ok(Found { format: Some(name), choices, ..Found::default() });
@@ -347,7 +358,7 @@ impl ModelBuilder {
         let is_path =
             path.extension().is_some_and(|extension| ["toml", "json", "py"].iter().any(|one| extension == *one))
                 || asked.contains(std::path::is_separator);
-        if !is_path && !path.is_file() {
+        if !is_path && !self.files.is_file(path) {
             let near = registry.suggest(asked).map(str::to_owned);
             return Err(OpenError::UnknownFormat { name: asked.to_owned(), near });
         }
@@ -356,7 +367,7 @@ impl ModelBuilder {
 
     /// Adds the format of a file to the registry and returns its name.
     fn add_format(&self, path: &Path, registry: &mut Registry) -> Result<String, OpenError> {
-        let format = load_format(path)?;
+        let format = load_format(&self.files, path)?;
         let added = match self.replaces {
             true => registry.replace(format),
             false => registry.add(format).map_err(|clash| OpenError::NameClash { path: path.to_path_buf(), clash })?,
@@ -365,12 +376,12 @@ impl ModelBuilder {
     }
 
     fn find_in_folder(&self, folder: &Path, registry: &Registry) -> Result<Found, OpenError> {
-        let read = read_folder(folder)?;
+        let read = read_files(&self.files, folder, &ModelFile::ALL)?;
         // `.` and `..` have no name.
-        let named = folder.file_name().is_none().then(|| folder.canonicalize().ok()).flatten();
+        let named = folder.file_name().is_none().then(|| self.files.absolute(folder)).flatten();
         let name = named.as_deref().unwrap_or(folder).display().to_string();
         let templates = read.templates.clone();
-        let ends = Ends::of_folder(folder, &templates)?;
+        let ends = Ends::of_folder(&self.files, folder, &templates)?;
         let has_template = !templates.templates.is_empty();
         let identified = identify(&Clues { name, folder: Some(read) }, registry);
         let mut found = Found { ends, ..Found::default() };
@@ -390,23 +401,82 @@ impl ModelBuilder {
             // The template is sufficient, or the caller sets the format or template separately.
             Err(_) if has_template || self.format.is_some() || self.template.is_some() => {}
             Err(error) => {
-                return match gguf_of(folder)? {
-                    Some(file) => find_in_gguf(&file),
+                return match self.gguf_of(folder)? {
+                    Some(file) => self.find_in_gguf(&file),
                     None => Err(OpenError::Unidentified(error)),
                 };
             }
         }
-        if let Ok(file) = tokenizer::find_file(folder) {
+        if let Ok(file) = tokenizer::find_file(&self.files, folder) {
             found.choices.push(Choice::new("tokenizer", file.display().to_string()));
             found.tokenizer = Some(folder.to_path_buf());
         }
         Ok(found)
     }
 
+    fn find_in_template(&self, path: &Path) -> Result<Found, OpenError> {
+        let templates = load_templates(&self.files, path)?;
+        let folder = folder_of(path);
+        let ends = Ends::of_folder(&self.files, folder, &templates)?;
+        let mut choices = vec![Choice::asked("chat template", &path.display().to_string())];
+        let tokenizer = tokenizer::find_file(&self.files, folder).ok().map(|file| {
+            choices.push(Choice::new("tokenizer", format!("{}, in the folder of the chat template", file.display())));
+            folder.to_path_buf()
+        });
+        Ok(Found { templates: Some((templates, path.to_path_buf())), tokenizer, ends, choices, ..Found::default() })
+    }
+
+    fn find_in_gguf(&self, path: &Path) -> Result<Found, OpenError> {
+        let templates = match load_templates(&self.files, path) {
+            Ok(templates) => Some(templates),
+            Err(FileError::NoTemplate { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
+        let ends = Ends::of_gguf(&self.files, path, templates.as_ref().unwrap_or(&ModelTemplates::default()))?;
+        let shown = path.display().to_string();
+        let mut choices = vec![Choice::new("tokenizer", format!("the vocabulary in {shown}"))];
+        choices.extend(
+            templates.as_ref().map(|_| Choice::new("chat template", format!("`tokenizer.chat_template` in {shown}"))),
+        );
+        Ok(Found {
+            templates: templates.map(|templates| (templates, path.to_path_buf())),
+            tokenizer: Some(path.to_path_buf()),
+            ends,
+            choices,
+            ..Found::default()
+        })
+    }
+
+    fn is_gguf(&self, path: &Path) -> Result<bool, FileError> {
+        self.files.is_gguf(path).map_err(|source| FileError::Unreadable { path: path.to_path_buf(), source })
+    }
+
+    /// Returns the GGUF file of a folder that has exactly one.
+    fn gguf_of(&self, folder: &Path) -> Result<Option<PathBuf>, OpenError> {
+        Ok(match self.files.with_extension(folder, "gguf")?.as_slice() {
+            [only] => Some(only.clone()),
+            _ => None,
+        })
+    }
+
+    /// Returns the tokens that open and close a text, as the files in the tokenizer's folder name them,
+    /// or `None` if no such file exists.
+    fn own_tokens(&self, tokenizer: &Path) -> Option<(Vec<String>, String)> {
+        let folder = if self.files.is_dir(tokenizer) { tokenizer } else { tokenizer.parent()? };
+        // Errors in these files are reported where the files themselves are requested.
+        let folder = read_files(&self.files, folder, &ModelFile::ALL).ok()?;
+        // If these files exist and name no token, the tokenizer has none.
+        let named = folder.files.iter().any(|file| {
+            [ModelFile::TokenizerConfig, ModelFile::SpecialTokens].iter().any(|telling| telling.name() == *file)
+        });
+        let token = |name| folder.templates.token(name).map(str::to_owned);
+        named.then(|| (token("bos_token").into_iter().collect(), token("eos_token").unwrap_or_default()))
+    }
+
     /// Sets the tokens that open and close a text in formats and templates that use those of the
     /// tokenizer. The caller's tokens come first, then those that the tokenizer's files name.
     fn take_own_tokens(&self, found: &mut Found, registry: &mut Registry) {
-        let (bos, eos) = found.tokenizer.as_deref().and_then(own_tokens).unzip();
+        let (bos, eos) = found.tokenizer.as_deref().and_then(|path| self.own_tokens(path)).unzip();
         let named = |token: &String| !token.is_empty();
         let asked = self.bos_token.as_ref().map(|tokens| tokens.iter().filter(|token| named(token)).cloned().collect());
         if let Some((templates, _)) = &mut found.templates {
@@ -454,68 +524,13 @@ fn knows(registry: &mut Registry, name: &str) -> bool {
     registry.get(name).is_some() || reply_format(name).is_some_and(|format| registry.add(format).is_ok())
 }
 
-/// Returns the tokens that open and close a text, as the files in the tokenizer's folder name them,
-/// or `None` if no such file exists.
-fn own_tokens(tokenizer: &Path) -> Option<(Vec<String>, String)> {
-    let folder = if tokenizer.is_dir() { tokenizer } else { tokenizer.parent()? };
-    // Errors in these files are reported where the files themselves are requested.
-    let folder = read_folder(folder).ok()?;
-    // If these files exist and name no token, the tokenizer has none.
-    let named = folder.files.iter().any(|file| {
-        [ModelFile::TokenizerConfig, ModelFile::SpecialTokens].iter().any(|telling| telling.name() == *file)
-    });
-    let token = |name| folder.templates.token(name).map(str::to_owned);
-    named.then(|| (token("bos_token").into_iter().collect(), token("eos_token").unwrap_or_default()))
-}
-
-fn find_in_template(path: &Path) -> Result<Found, OpenError> {
-    let templates = template::load(path)?;
-    let folder = folder_of(path);
-    let ends = Ends::of_folder(folder, &templates)?;
-    let mut choices = vec![Choice::asked("chat template", &path.display().to_string())];
-    let tokenizer = tokenizer::find_file(folder).ok().map(|file| {
-        choices.push(Choice::new("tokenizer", format!("{}, in the folder of the chat template", file.display())));
-        folder.to_path_buf()
-    });
-    Ok(Found { templates: Some((templates, path.to_path_buf())), tokenizer, ends, choices, ..Found::default() })
-}
-
-fn find_in_gguf(path: &Path) -> Result<Found, OpenError> {
-    let templates = match template::load(path) {
-        Ok(templates) => Some(templates),
-        Err(FileError::NoTemplate { .. }) => None,
-        Err(error) => return Err(error.into()),
-    };
-    let ends = Ends::of_gguf(path, templates.as_ref().unwrap_or(&ModelTemplates::default()))?;
-    let shown = path.display().to_string();
-    let mut choices = vec![Choice::new("tokenizer", format!("the vocabulary in {shown}"))];
-    choices.extend(
-        templates.as_ref().map(|_| Choice::new("chat template", format!("`tokenizer.chat_template` in {shown}"))),
-    );
-    Ok(Found {
-        templates: templates.map(|templates| (templates, path.to_path_buf())),
-        tokenizer: Some(path.to_path_buf()),
-        ends,
-        choices,
-        ..Found::default()
-    })
-}
-
 /// Returns the folder that contains a file.
 fn folder_of(file: &Path) -> &Path {
     file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Returns the GGUF file of a folder that has exactly one.
-fn gguf_of(folder: &Path) -> Result<Option<PathBuf>, OpenError> {
-    Ok(match files::gguf_files(folder)?.as_slice() {
-        [only] => Some(only.clone()),
-        _ => None,
-    })
-}
-
-fn load_format(path: &Path) -> Result<Format, OpenError> {
-    let text = files::read_text(path)?;
+fn load_format(files: &Files, path: &Path) -> Result<Format, OpenError> {
+    let text = files.read_text(path)?;
     let named = path.display().to_string();
     read_format(&named, &text).map_err(|error| OpenError::Format { path: path.to_path_buf(), error })
 }

@@ -11,7 +11,7 @@ use rolecall_tokenizer::Tokenizer;
 
 use super::templates::Templates;
 use crate::Error;
-use crate::template;
+use crate::files::Files;
 use crate::template::ModelTemplates;
 use crate::tokenizer;
 use crate::tokenizer::TokenizerFile;
@@ -24,6 +24,7 @@ const KEPT: usize = 64;
 #[derive(Default)]
 pub(super) struct Encoders {
     path: Option<PathBuf>,
+    files: Files,
     loading: Mutex<()>,
     loaded: OnceLock<Loaded>,
 }
@@ -57,8 +58,8 @@ pub(super) enum Writer<'a> {
 }
 
 impl Encoders {
-    pub fn new(path: Option<PathBuf>) -> Encoders {
-        Encoders { path, ..Encoders::default() }
+    pub fn new(path: Option<PathBuf>, files: Files) -> Encoders {
+        Encoders { path, files, ..Encoders::default() }
     }
 
     /// Uses a tokenizer that is already loaded.
@@ -89,7 +90,7 @@ impl Encoders {
         if let Some(loaded) = self.loaded.get() {
             return Ok(loaded);
         }
-        let loaded = Loaded::load(path)?;
+        let loaded = Loaded::load(&self.files, path)?;
         Ok(self.loaded.get_or_init(|| loaded))
     }
 
@@ -119,12 +120,12 @@ impl Encoders {
 }
 
 impl Loaded {
-    fn load(path: &Path) -> Result<Loaded, Error> {
+    fn load(files: &Files, path: &Path) -> Result<Loaded, Error> {
         let at = |error| Error::Tokenizer { path: path.to_path_buf(), error };
-        let (file, tokenizer) = tokenizer::load_file(path).map_err(at)?;
+        let (file, tokenizer) = tokenizer::load_from(files, path).map_err(at)?;
         let tokenizer: Arc<dyn Tokenizer> = Arc::from(tokenizer);
         let decoder = Arc::new(Decoder::new(Arc::clone(&tokenizer)));
-        let beside = template::beside(&file).map_err(Error::File)?;
+        let beside = crate::template_files::beside_from(files, &file).map_err(Error::File)?;
         Ok(Loaded { file: Some(file), tokenizer, decoder, beside, digest: OnceLock::new(), bound: RwLock::default() })
     }
 }

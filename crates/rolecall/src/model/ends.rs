@@ -8,7 +8,7 @@ use rolecall_format::Generation;
 use rolecall_tokenizer::{Error, Named, NamedToken};
 
 use super::OpenError;
-use crate::gguf::Gguf;
+use crate::files::Files;
 use crate::template::ModelTemplates;
 
 /// A token that ends a reply.
@@ -38,17 +38,17 @@ const CONFIG: &str = "config.json";
 
 impl Ends {
     /// Reads the files of a folder.
-    pub fn of_folder(folder: &Path, templates: &ModelTemplates) -> Result<Ends, OpenError> {
+    pub fn of_folder(files: &Files, folder: &Path, templates: &ModelTemplates) -> Result<Ends, OpenError> {
         let mut ends = Ends::default();
         if let Some(eos) = templates.token("eos_token").filter(|eos| !eos.is_empty()) {
             ends.texts.push((eos.to_owned(), "tokenizer_config.json".to_owned()));
         }
         for file in [GENERATION, CONFIG] {
             let path = folder.join(file);
-            if !path.is_file() {
+            if !files.is_file(&path) {
                 continue;
             }
-            let bytes = crate::files::read_bytes(&path)?;
+            let bytes = files.read_bytes(&path)?;
             let damaged = |error: Error| OpenError::Tokenizer { path: path.clone(), error };
             // A base model's config may name another stop token than the chat model's generation
             // config.
@@ -68,15 +68,14 @@ impl Ends {
     }
 
     /// Reads the metadata of a GGUF file.
-    pub fn of_gguf(path: &Path, templates: &ModelTemplates) -> Result<Ends, OpenError> {
+    pub fn of_gguf(files: &Files, path: &Path, templates: &ModelTemplates) -> Result<Ends, OpenError> {
         const KEYS: [&str; 3] =
             ["tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"];
         let mut ends = Ends::default();
         if let Some(eos) = templates.token("eos_token").filter(|eos| !eos.is_empty()) {
             ends.texts.push((eos.to_owned(), KEYS[0].to_owned()));
         }
-        let file = std::fs::File::open(path).map_err(crate::gguf::Error::Unreadable);
-        let gguf = file.and_then(Gguf::read).map_err(|error| OpenError::of_gguf(path, error))?;
+        let gguf = files.gguf(path).map_err(|error| OpenError::of_gguf(path, error))?;
         for key in KEYS {
             let id = gguf.number(key).map_err(|error| OpenError::of_gguf(path, error))?;
             ends.ids.extend(id.and_then(|id| u32::try_from(id).ok()).map(|id| (id, key.to_owned())));

@@ -53,6 +53,16 @@ pub enum OpenError {
     },
     /// The chat template that all requests use has an error.
     Template(Box<crate::Error>),
+    /// The model was opened with something already loaded, whose content is not known.
+    NoContent {
+        /// What was already loaded.
+        part: &'static str,
+    },
+    /// The content of a model is damaged.
+    Content {
+        /// What is wrong with it.
+        why: String,
+    },
 }
 
 impl OpenError {
@@ -67,6 +77,8 @@ impl OpenError {
             OpenError::Unidentified(error) => error.code(),
             OpenError::NoTemplate { why, .. } => why.code(),
             OpenError::Template(error) => error.code(),
+            OpenError::NoContent { .. } => "no_content",
+            OpenError::Content { .. } => "damaged_content",
         }
     }
 
@@ -84,6 +96,8 @@ impl OpenError {
             OpenError::Unidentified(error) => error.help(),
             OpenError::NoTemplate { why, .. } => vec![why.help()],
             OpenError::Template(error) => error.help().into_iter().collect(),
+            OpenError::NoContent { .. } => vec!["open the model from files, on the disk or in memory".into()],
+            OpenError::Content { .. } => vec!["write the model again where it was opened".into()],
         }
     }
 
@@ -107,6 +121,10 @@ impl fmt::Display for OpenError {
             OpenError::Unidentified(error) => write!(f, "{error}"),
             OpenError::NoTemplate { path, why } => write!(f, "{}: {why}", path.display()),
             OpenError::Template(error) => write!(f, "{error}"),
+            OpenError::NoContent { part } => {
+                write!(f, "the model was opened with {part} already loaded, whose content is not known")
+            }
+            OpenError::Content { why } => write!(f, "the content of the model is damaged: {why}"),
         }
     }
 }
@@ -120,7 +138,10 @@ impl std::error::Error for OpenError {
             OpenError::NameClash { clash, .. } => Some(clash),
             OpenError::Unidentified(error) => Some(error),
             OpenError::Template(error) => Some(error),
-            OpenError::UnknownFormat { .. } | OpenError::NoTemplate { .. } => None,
+            OpenError::UnknownFormat { .. }
+            | OpenError::NoTemplate { .. }
+            | OpenError::NoContent { .. }
+            | OpenError::Content { .. } => None,
         }
     }
 }

@@ -4,12 +4,14 @@
 //! [`Model::open`] turns a path or a name into a [`Model`]; [`Model::prompt`] turns a request into
 //! a [`ModelPrompt`].
 //!
-//! The submodules: `builder` finds the parts of a model, `settings` merges the caller's settings
+//! The submodules: `builder` finds the parts of a model, `content` writes and reads everything
+//! that it was opened from, `settings` merges the caller's settings
 //! with those of a request, `templates` chooses and renders chat templates, `encoders` loads the
 //! tokenizer and binds it to formats and templates, `replies` holds how replies are parsed, `ends`
 //! where they end, and `stability` compares the prompts of a growing conversation. Start reading at [`Model::open`].
 
 mod builder;
+mod content;
 mod encoders;
 mod ends;
 mod error;
@@ -40,6 +42,7 @@ use rolecall_render::growth::ReplyRule;
 use rolecall_render::{Prompt, render};
 use rolecall_tokenizer::Tokenizer;
 
+pub use crate::files::Files;
 pub use builder::ModelBuilder;
 pub use ends::StopToken;
 pub use error::OpenError;
@@ -85,6 +88,8 @@ pub struct Model {
 
 struct Shared {
     name: String,
+    /// What the model was opened with.
+    made: ModelBuilder,
     registry: Registry,
     voice: Voice,
     compiled: Compiled,

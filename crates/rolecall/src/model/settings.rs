@@ -83,6 +83,16 @@ impl BosBy {
         }
     }
 
+    /// Returns the word that is parsed to this value.
+    pub fn word(self) -> &'static str {
+        match self {
+            BosBy::Auto => "auto",
+            BosBy::Template => "template",
+            BosBy::Tokenizer => "tokenizer",
+            BosBy::Nobody => "none",
+        }
+    }
+
     /// Returns whether the tokenizer adds its own tokens around a prompt.
     pub fn add(self) -> AddSpecial {
         match self {

@@ -1,34 +1,32 @@
 //! Loading a tokenizer. The content of the file determines its kind.
 
-use std::fs::File;
 use std::io::{Cursor, Read, Seek};
 use std::path::Path;
 
 use rolecall_tokenizer::{Beside, Error, HuggingFace, Named, SentencePiece, Tokenizer, is_tekken, is_tiktoken};
 
 use super::{FileKind, TELLING_TOKENS, TokenizerFile, find_file, unreadable};
+use crate::files::{Files, Unread};
 use crate::gguf::{self, Gguf, Problem};
-
-/// The maximum size in bytes of a file that is read whole. The largest known `tokenizer.json` is a
-/// tenth of this.
-const MOST: u64 = 512 << 20;
 
 /// Loads a tokenizer as [`load`](super::load) does, and returns the file that it came from.
 pub fn load_file(path: &Path) -> Result<(TokenizerFile, Box<dyn Tokenizer>), Error> {
-    let path = find_file(path)?;
-    let mut file = File::open(&path).map_err(|source| unreadable(&path, source))?;
-    let mut bytes = Vec::new();
-    file.by_ref().take(4).read_to_end(&mut bytes).map_err(|source| unreadable(&path, source))?;
-    if bytes == *b"GGUF" {
-        let tokenizer = from_gguf(file).map_err(|error| match error {
+    load_from(&Files::default(), path)
+}
+
+/// Loads a tokenizer as [`load_file`] does.
+pub(crate) fn load_from(files: &Files, path: &Path) -> Result<(TokenizerFile, Box<dyn Tokenizer>), Error> {
+    let path = find_file(files, path)?;
+    if files.is_gguf(&path).map_err(|source| unreadable(&path, source))? {
+        let tokenizer = files.gguf(&path).map_err(of_gguf).and_then(from_gguf).map_err(|error| match error {
             Error::Unreadable { source, .. } => unreadable(&path, source),
             error => error,
         })?;
         return Ok((TokenizerFile { path, kind: FileKind::Gguf }, tokenizer));
     }
-    read_rest(&mut file, &mut bytes, &path)?;
-    let config = read_beside(&path, "tokenizer_config.json")?;
-    let named = named_beside(&path)?;
+    let bytes = read(files, &path)?;
+    let config = read_beside(files, &path, "tokenizer_config.json")?;
+    let named = named_beside(files, &path)?;
     let (kind, tokenizer) = load_bytes(&bytes, Beside { config: config.as_deref(), named })?;
     Ok((TokenizerFile { path, kind }, tokenizer))
 }
@@ -42,7 +40,7 @@ pub fn load_bytes<'a>(bytes: &[u8], beside: impl Into<Beside<'a>>) -> Result<(Fi
     // A tokenizer.json is an object; a sentencepiece model starts with a protobuf field tag.
     let starts_as_json = bytes.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'{');
     if bytes.starts_with(b"GGUF") {
-        Ok((FileKind::Gguf, from_gguf(Cursor::new(bytes))?))
+        Ok((FileKind::Gguf, Gguf::read(Cursor::new(bytes)).map_err(of_gguf).and_then(from_gguf)?))
     } else if starts_as_json && is_tekken(bytes) {
         Ok((FileKind::Tekken, Box::new(HuggingFace::from_tekken(bytes, beside)?)))
     } else if starts_as_json {
@@ -58,16 +56,16 @@ pub fn load_bytes<'a>(bytes: &[u8], beside: impl Into<Beside<'a>>) -> Result<(Fi
 }
 
 /// Reads another file of the tokenizer's folder, if it exists.
-fn read_beside(path: &Path, name: &str) -> Result<Option<Vec<u8>>, Error> {
+fn read_beside(files: &Files, path: &Path, name: &str) -> Result<Option<Vec<u8>>, Error> {
     let beside = path.with_file_name(name);
-    if beside.is_file() { read(&beside).map(Some) } else { Ok(None) }
+    if files.is_file(&beside) { read(files, &beside).map(Some) } else { Ok(None) }
 }
 
 /// Returns the tokens that the other files of a model name.
-fn named_beside(path: &Path) -> Result<Vec<Named>, Error> {
+fn named_beside(files: &Files, path: &Path) -> Result<Vec<Named>, Error> {
     let mut named = Vec::new();
     for name in TELLING_TOKENS {
-        if let Some(bytes) = read_beside(path, name)? {
+        if let Some(bytes) = read_beside(files, path, name)? {
             let has_texts = name == TELLING_TOKENS[0];
             named.extend(if has_texts { Named::in_tokens(name, &bytes) } else { Named::in_ids(name, &bytes) }?);
         }
@@ -75,8 +73,8 @@ fn named_beside(path: &Path) -> Result<Vec<Named>, Error> {
     Ok(named)
 }
 
-fn from_gguf<R: Read + Seek>(file: R) -> Result<Box<dyn Tokenizer>, Error> {
-    let vocabulary = Gguf::read(file).and_then(|mut gguf| gguf.vocabulary()).map_err(of_gguf)?;
+fn from_gguf<R: Read + Seek>(mut gguf: Gguf<R>) -> Result<Box<dyn Tokenizer>, Error> {
+    let vocabulary = gguf.vocabulary().map_err(of_gguf)?;
     let missing = || Error::Malformed {
         place: "tokenizer.ggml.model".into(),
         why: "the key is missing: the file has no tokenizer".into(),
@@ -84,22 +82,14 @@ fn from_gguf<R: Read + Seek>(file: R) -> Result<Box<dyn Tokenizer>, Error> {
     vocabulary.ok_or_else(missing)?.into_tokenizer()
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, Error> {
-    let mut file = File::open(path).map_err(|source| unreadable(path, source))?;
-    let mut bytes = Vec::new();
-    read_rest(&mut file, &mut bytes, path)?;
-    Ok(bytes)
-}
-
-fn read_rest(file: &mut File, bytes: &mut Vec<u8>, path: &Path) -> Result<(), Error> {
-    file.take(MOST + 1).read_to_end(bytes).map_err(|source| unreadable(path, source))?;
-    match bytes.len() as u64 > MOST {
-        true => {
-            let found = format!("the file has more than {MOST} bytes, the limit");
-            Err(Error::Unsupported { place: path.display().to_string(), found })
+fn read(files: &Files, path: &Path) -> Result<Vec<u8>, Error> {
+    files.read(path).map_err(|error| match error {
+        Unread::System(source) => unreadable(path, source),
+        Unread::TooLarge(limit) => {
+            let found = format!("the file has more than {limit} bytes, the limit");
+            Error::Unsupported { place: path.display().to_string(), found }
         }
-        false => Ok(()),
-    }
+    })
 }
 
 /// Converts an error in a GGUF file to an error in the tokenizer.

@@ -1,0 +1,337 @@
+//! Everything that a model was opened from, as bytes.
+//!
+//! The bytes are a line that names the form, the length of a JSON object, that object, and the
+//! content of each file. The object holds the arguments of the builder, and the path and size of
+//! each file.
+
+use std::collections::BTreeMap;
+use std::path::{MAIN_SEPARATOR_STR, Path, PathBuf};
+
+use rolecall_conversation::json::{self, Layout, Object};
+use rolecall_conversation::{Json, object};
+use rolecall_encode::Protect;
+use rolecall_render::{CallForm, DateTime, Limits, RuleMode};
+
+use super::builder::TemplateFrom;
+use super::{BosBy, Model, ModelBuilder, OpenError, Settings};
+use crate::files::{Files, Held};
+
+/// The first line, which names the form and its version.
+const START: &[u8] = b"rolecall model 1\n";
+/// The bytes of the object's length.
+const LENGTH: usize = 8;
+
+impl Model {
+    /// Returns everything that the model was opened from: the caller's choices, the settings, and
+    /// the content of each file that was read.
+    ///
+    /// [`Model::from_bytes`] opens the same model from it, on any machine. The tokenizer is loaded
+    /// first if needed. Equal models give equal bytes. A file that has changed since the model was
+    /// opened is an error, and so is a model with a tokenizer, chat templates or a registry that
+    /// the caller had already loaded: hold their files in [`Files`](super::Files) instead.
+    ///
+    /// ```
+    /// use rolecall::Model;
+    /// let bytes = Model::open("chatml")?.to_bytes()?;
+    /// assert_eq!(Model::from_bytes(&bytes)?.name(), "chatml");
+    /// # Ok::<(), rolecall::model::OpenError>(())
+    /// ```
+    pub fn to_bytes(&self) -> Result<Vec<u8>, OpenError> {
+        // What the tokenizer is loaded from is known once it was loaded. A tokenizer that cannot
+        // be loaded gives the same error there.
+        let _ = self.shared.encoders.loaded();
+        let mut header = arguments(&self.shared.made)?;
+        header.insert("settings", settings(&self.settings).into());
+        let mut rows = Vec::new();
+        let mut content = Vec::new();
+        for (path, held) in self.shared.made.files.content()? {
+            let mut row = object! { "path" => portable(&path) };
+            match held {
+                Held::File(bytes) => {
+                    row.insert("size", number(bytes.len() as u64));
+                    content.push(bytes);
+                }
+                Held::Folder(absolute) => {
+                    row.insert("absolute", absolute.map_or(Json::Null, |path| portable(&path).into()));
+                }
+            }
+            rows.push(Json::Object(row));
+        }
+        header.insert("files", Json::Array(rows));
+        let header = json::write(&Json::Object(header), &Layout::compact());
+        let size = START.len() + LENGTH + header.len() + content.iter().map(|bytes| bytes.len()).sum::<usize>();
+        let mut bytes = Vec::with_capacity(size);
+        bytes.extend(START);
+        bytes.extend((header.len() as u64).to_le_bytes());
+        bytes.extend(header.as_bytes());
+        content.iter().for_each(|content| bytes.extend(&content[..]));
+        Ok(bytes)
+    }
+
+    /// Opens the model of which [`Model::to_bytes`] returned these bytes. Nothing is read from the
+    /// disk.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Model, OpenError> {
+        let rest = bytes.strip_prefix(START).ok_or_else(|| {
+            damaged(&format!("expected `{}` in the first line", String::from_utf8_lossy(START).trim_end()))
+        })?;
+        let (length, rest) = rest.split_first_chunk::<LENGTH>().ok_or_else(ends)?;
+        let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|_| ends())?;
+        let (header, mut rest) = rest.split_at_checked(length).ok_or_else(ends)?;
+        let header = std::str::from_utf8(header).map_err(|error| damaged(&format!("the header: {error}")))?;
+        let header = json::parse_unique(header).map_err(|error| damaged(&format!("the header: {error}")))?;
+        let header = Fields(header.as_object().ok_or_else(|| damaged("expected an object as the header"))?);
+        let mut held = BTreeMap::new();
+        for row in header.0.get("files").and_then(Json::as_array).ok_or_else(|| expected("files", "a list"))? {
+            let row = Fields(row.as_object().ok_or_else(|| expected("files", "a list of objects"))?);
+            let path = row.path("path")?.ok_or_else(|| expected("path", "text"))?;
+            let found = match row.0.get("size") {
+                None => Held::Folder(row.path("absolute")?),
+                Some(_) => {
+                    let size = usize::try_from(row.number("size")?).map_err(|_| ends())?;
+                    let (content, after) = rest.split_at_checked(size).ok_or_else(ends)?;
+                    rest = after;
+                    Held::File(content.into())
+                }
+            };
+            if held.insert(path, found).is_some() {
+                return Err(damaged("a file is there twice"));
+            }
+        }
+        if !rest.is_empty() {
+            return Err(damaged(&format!("{} bytes are left over", rest.len())));
+        }
+        let files = Files::closed(held);
+        let settings = read_settings(header.object("settings")?)?;
+        ModelBuilder { files, settings, ..read_arguments(&header)? }.open()
+    }
+}
+
+fn arguments(made: &ModelBuilder) -> Result<Object, OpenError> {
+    // Named one by one, so that a new field is not forgotten here.
+    let ModelBuilder {
+        model,
+        files: _,
+        registry,
+        replaces,
+        format,
+        template,
+        tokenizer,
+        loaded,
+        bos_token,
+        eos_token,
+        settings: _,
+    } = made;
+    let template = match template {
+        Some(TemplateFrom::Path(path)) => Some(path),
+        Some(TemplateFrom::Templates(_)) => return Err(OpenError::NoContent { part: "chat templates" }),
+        None => None,
+    };
+    if loaded.is_some() {
+        return Err(OpenError::NoContent { part: "a tokenizer" });
+    }
+    if registry.is_some() {
+        return Err(OpenError::NoContent { part: "a registry" });
+    }
+    let path = |path: &Option<PathBuf>| path.as_ref().map_or(Json::Null, |path| portable(path).into());
+    let text = |text: &Option<String>| text.as_deref().map_or(Json::Null, Json::from);
+    let bos_token = bos_token.as_ref().map(|tokens| tokens.iter().map(|token| token.as_str().into()).collect());
+    Ok(object! {
+        "model" => path(model),
+        "replaces" => *replaces,
+        "format" => text(format),
+        "template" => path(&template.cloned()),
+        "tokenizer" => path(tokenizer),
+        "bos_token" => bos_token.map_or(Json::Null, Json::Array),
+        "eos_token" => text(eos_token),
+    })
+}
+
+fn read_arguments(header: &Fields<'_>) -> Result<ModelBuilder, OpenError> {
+    let bos_token = match header.0.get("bos_token") {
+        None | Some(Json::Null) => None,
+        Some(tokens) => {
+            let texts = tokens.as_array().map(|tokens| tokens.iter().map(|token| token.as_str().map(str::to_owned)));
+            let texts = texts.and_then(Iterator::collect::<Option<Vec<String>>>);
+            Some(texts.ok_or_else(|| expected("bos_token", "a list of texts"))?)
+        }
+    };
+    Ok(ModelBuilder {
+        model: header.path("model")?,
+        replaces: header.flag("replaces")?,
+        format: header.text("format")?.map(str::to_owned),
+        template: header.path("template")?.map(TemplateFrom::Path),
+        tokenizer: header.path("tokenizer")?,
+        bos_token,
+        eos_token: header.text("eos_token")?.map(str::to_owned),
+        ..ModelBuilder::default()
+    })
+}
+
+fn settings(settings: &Settings) -> Object {
+    let Settings { bos, rules, options, tool_calls, template_name, now, limits, protect } = settings;
+    let pair =
+        |(name, value): &(String, String)| Json::Array(vec![Json::from(name.as_str()), Json::from(value.as_str())]);
+    let now = now.map(|now| {
+        let DateTime { year, month, day, hour, minute, second, microsecond } = now;
+        let rest = [month, day, hour, minute, second, microsecond].map(i64::from);
+        Json::Array([i64::from(year)].into_iter().chain(rest).map(Json::from).collect())
+    });
+    object! {
+        "bos" => bos.word(),
+        "is_reference" => *rules == RuleMode::Reference,
+        "options" => options.iter().map(pair).collect::<Vec<Json>>(),
+        "calls_as_wanted" => *tool_calls == CallForm::AsWanted,
+        "template_name" => template_name.as_deref().map_or(Json::Null, Json::from),
+        "now" => now.unwrap_or(Json::Null),
+        "limits" => LIMITS.map(|limit| number(limit(&mut limits.clone()).get())).to_vec(),
+        "protects_all" => *protect == Protect::AllAdded,
+    }
+}
+
+fn read_settings(fields: Fields<'_>) -> Result<Settings, OpenError> {
+    let pair = |pair: &Json| {
+        let [name, value] = pair.as_array()? else { return None };
+        Some((name.as_str()?.to_owned(), value.as_str()?.to_owned()))
+    };
+    let options = fields.0.get("options").and_then(Json::as_array);
+    let options = options.and_then(|options| options.iter().map(pair).collect::<Option<Vec<_>>>());
+    let numbers = |key| {
+        let items = fields.0.get(key).and_then(Json::as_array);
+        let items = items.map(|items| items.iter().map(as_number).collect::<Option<Vec<u64>>>());
+        items.flatten().ok_or_else(|| expected(key, "a list of whole numbers"))
+    };
+    let now = match fields.0.get("now") {
+        None | Some(Json::Null) => None,
+        Some(_) => Some(date(&numbers("now")?).ok_or_else(|| expected("now", "a date and a time"))?),
+    };
+    let mut limits = Limits::default();
+    let given = numbers("limits")?;
+    if given.len() != LIMITS.len() {
+        return Err(expected("limits", "another count of numbers"));
+    }
+    LIMITS.iter().zip(given).for_each(|(limit, given)| limit(&mut limits).set(given));
+    let bos = fields.text("bos")?.and_then(|word| word.parse::<BosBy>().ok());
+    Ok(Settings {
+        bos: bos.ok_or_else(|| expected("bos", "one of the known words"))?,
+        rules: if fields.flag("is_reference")? { RuleMode::Reference } else { RuleMode::Enforce },
+        options: options.ok_or_else(|| expected("options", "pairs of texts"))?,
+        tool_calls: if fields.flag("calls_as_wanted")? { CallForm::AsWanted } else { CallForm::AsGiven },
+        template_name: fields.text("template_name")?.map(str::to_owned),
+        now,
+        limits,
+        protect: if fields.flag("protects_all")? { Protect::AllAdded } else { Protect::Control },
+    })
+}
+
+fn date(numbers: &[u64]) -> Option<DateTime> {
+    let [year, month, day, hour, minute, second, microsecond] = *numbers else { return None };
+    let is_date = year <= 9999 && (1..=12).contains(&month) && (1..=31).contains(&day);
+    let is_time = hour < 24 && minute < 60 && second < 60 && microsecond < 1_000_000;
+    let small = |number: u64| u32::try_from(number).ok();
+    (is_date && is_time).then_some(())?;
+    Some(DateTime {
+        year: i32::try_from(year).ok()?,
+        month: small(month)?,
+        day: small(day)?,
+        hour: small(hour)?,
+        minute: small(minute)?,
+        second: small(second)?,
+        microsecond: small(microsecond)?,
+    })
+}
+
+/// A limit of a template.
+enum Limit<'a> {
+    Count(&'a mut usize),
+    Steps(&'a mut u64),
+}
+
+/// The limits, in the order in which they are written.
+const LIMITS: [fn(&mut Limits) -> Limit<'_>; 9] = [
+    |limits| Limit::Count(&mut limits.source_bytes),
+    |limits| Limit::Count(&mut limits.nesting),
+    |limits| Limit::Steps(&mut limits.instructions),
+    |limits| Limit::Count(&mut limits.output_bytes),
+    |limits| Limit::Count(&mut limits.live_bytes),
+    |limits| Limit::Count(&mut limits.recursion),
+    |limits| Limit::Count(&mut limits.depth),
+    |limits| Limit::Count(&mut limits.loop_length),
+    |limits| Limit::Steps(&mut limits.integer_bits),
+];
+
+impl Limit<'_> {
+    fn get(self) -> u64 {
+        match self {
+            Limit::Count(count) => *count as u64,
+            Limit::Steps(steps) => *steps,
+        }
+    }
+
+    fn set(self, most: u64) {
+        match self {
+            Limit::Count(count) => *count = usize::try_from(most).unwrap_or(usize::MAX),
+            Limit::Steps(steps) => *steps = most,
+        }
+    }
+}
+
+/// The fields of an object.
+struct Fields<'a>(&'a Object);
+
+impl<'a> Fields<'a> {
+    /// Returns a text, or `None` if it is null.
+    fn text(&self, key: &str) -> Result<Option<&'a str>, OpenError> {
+        match self.0.get(key) {
+            Some(Json::String(text)) => Ok(Some(text)),
+            Some(Json::Null) => Ok(None),
+            _ => Err(expected(key, "text or null")),
+        }
+    }
+
+    fn path(&self, key: &str) -> Result<Option<PathBuf>, OpenError> {
+        Ok(self.text(key)?.map(PathBuf::from))
+    }
+
+    fn flag(&self, key: &str) -> Result<bool, OpenError> {
+        self.0.get(key).and_then(Json::as_bool).ok_or_else(|| expected(key, "true or false"))
+    }
+
+    fn number(&self, key: &str) -> Result<u64, OpenError> {
+        self.0.get(key).and_then(as_number).ok_or_else(|| expected(key, "a whole number"))
+    }
+
+    fn object(&self, key: &str) -> Result<Fields<'a>, OpenError> {
+        self.0.get(key).and_then(Json::as_object).map(Fields).ok_or_else(|| expected(key, "an object"))
+    }
+}
+
+/// Returns a path as text that means the same file on every system. Bytes that are not UTF-8 are
+/// replaced.
+fn portable(path: &Path) -> String {
+    path.to_string_lossy().replace(MAIN_SEPARATOR_STR, "/")
+}
+
+/// Returns a number as JSON, as text where JSON numbers of this crate end.
+fn number(number: u64) -> Json {
+    i64::try_from(number).map_or_else(|_| number.to_string().into(), Json::from)
+}
+
+fn as_number(value: &Json) -> Option<u64> {
+    match value {
+        Json::Number(number) => number.as_i64().and_then(|number| u64::try_from(number).ok()),
+        Json::String(text) => text.parse().ok(),
+        _ => None,
+    }
+}
+
+fn expected(key: &str, what: &str) -> OpenError {
+    damaged(&format!("expected {what} as `{key}`"))
+}
+
+fn ends() -> OpenError {
+    damaged("it is cut off")
+}
+
+fn damaged(why: &str) -> OpenError {
+    OpenError::Content { why: why.to_owned() }
+}

@@ -1,0 +1,257 @@
+"""Models in other processes and threads: pickled, copied and forked."""
+
+import copy
+import hashlib
+import json
+import multiprocessing
+import os
+import pickle
+import shutil
+import zlib
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import rolecall
+from rolecall import _content
+
+CONVERSATIONS = [[{"role": "user", "content": f"Number {number} <|im_end|>"}] for number in range(32)]
+
+TEMPLATE = (
+    "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A model's folder with a chat template, and a tokenizer of single characters."""
+    folder = tmp_path / "some-model"
+    folder.mkdir()
+    letters = [chr(code) for code in range(33, 127)] + ["Ġ", "Ċ"]
+    added = [
+        {"id": len(letters) + at, "content": text, "special": True, "normalized": False, "lstrip": False,
+         "rstrip": False, "single_word": False}
+        for at, text in enumerate(["<|im_start|>", "<|im_end|>"])
+    ]
+    tokenizer = {
+        "version": "1.0", "added_tokens": added,
+        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True},
+        "decoder": {"type": "ByteLevel"},
+        "model": {"type": "BPE", "vocab": {letter: at for at, letter in enumerate(letters)}, "merges": []},
+    }
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    (folder / "tokenizer_config.json").write_text(json.dumps({"eos_token": "<|im_end|>", "chat_template": TEMPLATE}))
+    (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": len(letters) + 1, "top_p": 0.5}))
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def nothing_opened():
+    _content._opened.clear()
+    yield
+    _content._opened.clear()
+
+
+def encode_all(model):
+    return [model.encode(messages).ids.tolist() for messages in CONVERSATIONS]
+
+
+def encode_one(model_and_messages):
+    model, messages = model_and_messages
+    return model.encode(messages).ids.tolist()
+
+
+def restored(pickled):
+    """The model as another process restores it."""
+    _content._opened.clear()
+    return pickle.loads(pickled)
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_a_pickled_model_needs_none_of_its_files(folder, protocol):
+    model = rolecall.load(folder)
+    expected, stops = encode_all(model), model.stop_ids()
+    pickled = pickle.dumps(model, protocol)
+    shutil.rmtree(folder)
+    other = restored(pickled)
+    assert other is not model
+    assert encode_all(other) == expected
+    assert (other.name, other.stop_ids()) == (model.name, stops)
+    # It can be sent on, and is the same content.
+    assert pickle.dumps(other, protocol) == pickled
+
+
+@pytest.mark.parametrize("part", ["folder", "template", "config", "tokenizer", "format file", "name", "parts"])
+def test_everything_that_a_model_can_be_opened_from_is_sent(folder, part, tmp_path):
+    template = folder / "chat_template.jinja"
+    template.write_text(TEMPLATE.replace("\n", "\n\n"))
+    form = tmp_path / "mine.json"
+    form.write_text(json.dumps({"INSTRUCTION": "Q: {input}\nA:"}))
+    model = {
+        "folder": lambda: rolecall.load(folder),
+        "template": lambda: rolecall.load(template),
+        "config": lambda: rolecall.load(folder / "tokenizer_config.json"),
+        "tokenizer": lambda: rolecall.load(folder / "tokenizer.json"),
+        "format file": lambda: rolecall.load(form, tokenizer=folder),
+        "name": lambda: rolecall.load("internlm2"),
+        "parts": lambda: rolecall.Model(template=template, tokenizer=folder),
+    }[part]()
+    text = [model.prompt(messages).text for messages in CONVERSATIONS]
+    ids = encode_all(model) if part != "name" else None
+    pickled = pickle.dumps(model)
+    shutil.rmtree(folder)
+    form.unlink()
+    other = restored(pickled)
+    assert [other.prompt(messages).text for messages in CONVERSATIONS] == text
+    assert ids is None or encode_all(other) == ids
+    assert repr(other) == repr(model)
+
+
+def test_a_restored_model_reads_nothing_from_the_disk(folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pickled = pickle.dumps(rolecall.load("some-model"))
+    (folder / "chat_template.jinja").write_text("other {{ messages[0].content }}")
+    assert "other" in rolecall.load("some-model").prompt(CONVERSATIONS[0]).text
+    assert "other" not in restored(pickled).prompt(CONVERSATIONS[0]).text
+
+
+def test_the_second_unpickle_gives_the_same_object(folder):
+    pickled = pickle.dumps(rolecall.load(folder))
+    first = restored(pickled)
+    assert pickle.loads(pickled) is first
+    # An equal model of other objects too.
+    assert pickle.loads(pickle.dumps(rolecall.load(folder))) is first
+
+
+def test_the_content_is_compressed_once_and_passed_without_a_copy(folder):
+    model = rolecall.load(folder)
+    buffers = []
+    pickled = pickle.dumps(model, 5, buffer_callback=buffers.append)
+    assert len(pickled) < 300 and len(buffers) == 1
+    again = []
+    pickle.dumps(model, 5, buffer_callback=again.append)
+    assert buffers[0].raw().obj is again[0].raw().obj
+    _content._opened.clear()
+    assert encode_all(pickle.loads(pickled, buffers=[bytearray(buffers[0])])) == encode_all(model)
+
+
+def test_only_a_few_models_are_kept():
+    pickled = []
+    for number in range(12):
+        name = ["chatml", "internlm2", "llama2", "qwen2.5"][number % 4]
+        model = rolecall.Model(name, format=name) if number >= 8 else rolecall.Model(name)
+        pickled.append(pickle.dumps(model))
+    for one in pickled:
+        pickle.loads(one)
+    assert len(_content._opened) <= 8
+
+
+def test_a_file_that_changed_since_is_not_sent(folder):
+    model = rolecall.load(folder)
+    model.encode(CONVERSATIONS[0])
+    (folder / "generation_config.json").write_text("{}")
+    with pytest.raises(rolecall.OpenError) as raised:
+        pickle.dumps(model)
+    assert raised.value.code == "model_changed" and "generation_config.json" in str(raised.value)
+
+
+def test_a_tokenizer_that_cannot_be_loaded_fails_in_the_same_way(folder):
+    (folder / "tokenizer.json").write_text('{"model": {"type": "Unknown"}}')
+    model = rolecall.load(folder)
+    with pytest.raises(rolecall.TokenizerError) as expected:
+        model.encode(CONVERSATIONS[0])
+    other = restored(pickle.dumps(model))
+    assert other.prompt(CONVERSATIONS[0]).text == model.prompt(CONVERSATIONS[0]).text
+    with pytest.raises(rolecall.TokenizerError) as found:
+        other.encode(CONVERSATIONS[0])
+    assert str(found.value) == str(expected.value)
+
+
+def test_copies_are_the_model_itself(folder):
+    model = rolecall.load(folder)
+    assert copy.copy(model) is model and copy.deepcopy({"model": [model]})["model"][0] is model
+
+
+def damaged(content):
+    """The call that restores this content, as a pickle has it."""
+    digest = hashlib.sha256(content).hexdigest()
+    return _content.restore(digest, len(content), zlib.compress(content))
+
+
+def test_damaged_pickles_are_refused(folder):
+    model = rolecall.load(folder)
+    content = model._to_bytes()
+    digest, size, compressed = _content.compress(content)
+    _content._opened.clear()
+    other = bytearray(compressed)
+    other[len(other) // 2] ^= 1
+    bombs = [(digest, 10, compressed), (digest, 2**62, compressed), (digest, -1, compressed), (digest, None, compressed)]
+    wrong = [(digest, size, bytes(other)), (digest, size, compressed[:-9]), (digest, size, b""), (digest, size, "text")]
+    wrong += [("0" * 64, size, compressed), (None, size, compressed), ([], size, compressed), (digest, size, None)]
+    for arguments in bombs + wrong:
+        with pytest.raises(rolecall.OpenError) as raised:
+            _content.restore(*arguments)
+        assert raised.value.code == "damaged_content"
+    assert encode_all(_content.restore(digest, size, compressed)) == encode_all(model)
+
+
+def test_damaged_content_is_refused_at_every_place(folder):
+    content = rolecall.load(folder)._to_bytes()
+    header = content.index(b"some-model") + 40
+    for size in [*range(header), *range(header, len(content), 97)]:
+        with pytest.raises(rolecall.OpenError):
+            damaged(content[:size])
+    for at in range(header):
+        for byte in (0, 0x22, 0x30, 0x7B, 0xFF):
+            changed = bytearray(content)
+            changed[at] = byte
+            try:
+                model = damaged(bytes(changed))
+                model.encode(CONVERSATIONS[0])
+            except rolecall.RolecallError:
+                pass
+    with pytest.raises(rolecall.OpenError):
+        damaged(content + b"x")
+
+
+def test_spawned_processes_give_the_same_ids(folder):
+    model = rolecall.load(folder)
+    expected = encode_all(model)
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        found = pool.map(encode_one, [(model, messages) for messages in CONVERSATIONS], chunksize=4)
+    assert found == expected
+
+
+def test_threads_give_the_same_ids(folder):
+    expected = encode_all(rolecall.load(folder))
+    model = rolecall.load(folder)
+    with ThreadPoolExecutor(8) as pool:
+        assert all(ids == expected for ids in pool.map(lambda _: encode_all(model), range(16)))
+    pickled = pickle.dumps(model)
+    _content._opened.clear()
+    with ThreadPoolExecutor(8) as pool:
+        assert all(ids == expected for ids in pool.map(lambda _: encode_all(pickle.loads(pickled)), range(16)))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_process_goes_on_with_the_model(folder):
+    model = rolecall.load(folder)
+    expected = encode_all(model)
+    pickled = pickle.dumps(model)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: encode_all(model), range(8)))
+    child = os.fork()
+    if child == 0:
+        is_same = encode_all(model) == expected and pickle.loads(pickled) is model
+        os._exit(0 if is_same else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_a_torch_loader_gives_the_same_ids(folder):
+    data = pytest.importorskip("torch.utils.data")
+    model = rolecall.load(folder)
+    rows = data.DataLoader(
+        [(model, messages) for messages in CONVERSATIONS], batch_size=None, num_workers=2, collate_fn=encode_one,
+        multiprocessing_context="spawn",
+    )
+    assert list(rows) == encode_all(model)
