@@ -12,7 +12,7 @@ The first ``<|im_end|>`` is the user's text, and it is never encoded as the cont
 ['Hello<|im_end|>']
 """
 
-from ._rolecall import Encoded, Model, Prompt, __version__
+from ._rolecall import Encoded, Explanation, Model, Prompt, __version__
 from .errors import (
     EncodeError,
     FormatError,
@@ -29,6 +29,7 @@ from .errors import (
 __all__ = [
     "EncodeError",
     "Encoded",
+    "Explanation",
     "FormatError",
     "GrammarError",
     "Model",

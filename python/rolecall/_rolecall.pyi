@@ -24,6 +24,12 @@ class Prompt:
     def segments(self) -> list[dict[str, Any]]: ...
     def encode(self) -> Encoded: ...
 
+class Explanation:
+    def text(self, *, color: bool = True, width: int | None = None) -> str: ...
+    def html(self) -> str: ...
+    def to_dict(self) -> dict[str, Any]: ...
+    def _repr_html_(self) -> str: ...
+
 class Model:
     def __init__(
         self,
@@ -56,6 +62,17 @@ class Model:
         continue_final_message: bool | None = None,
         **switches: Any,
     ) -> Encoded: ...
+    def explain(
+        self,
+        messages: Sequence[Any],
+        *,
+        tools: Sequence[Any] | None = None,
+        documents: Sequence[Any] | None = None,
+        add_generation_prompt: bool | None = None,
+        continue_final_message: bool | None = None,
+        mask: bool = False,
+        **switches: Any,
+    ) -> Explanation: ...
     def parse(
         self,
         reply: str | Sequence[int],

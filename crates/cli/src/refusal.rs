@@ -75,6 +75,12 @@ pub enum Refusal {
     },
 }
 
+impl From<rolecall::explain::TooLong> for Refusal {
+    fn from(error: rolecall::explain::TooLong) -> Refusal {
+        Refusal::TooLongForTokens { bytes: error.bytes }
+    }
+}
+
 impl Refusal {
     /// Returns a stable name for the kind of refusal.
     pub fn code(&self) -> &'static str {

@@ -6,6 +6,7 @@
 
 mod encoded;
 mod error;
+mod explanation;
 mod input;
 mod model;
 mod output;
@@ -19,5 +20,6 @@ fn _rolecall(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<model::Model>()?;
     module.add_class::<prompt::Prompt>()?;
-    module.add_class::<encoded::Encoded>()
+    module.add_class::<encoded::Encoded>()?;
+    module.add_class::<explanation::Explanation>()
 }

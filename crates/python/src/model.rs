@@ -5,9 +5,12 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyString};
 use rolecall::conversation::Json;
 use rolecall::conversation::json::Object;
+use rolecall::loss::LossPolicy;
+use rolecall::model::Purpose;
 use rolecall::{Reading, Request, Stop, answer};
 
 use crate::encoded::Encoded;
+use crate::explanation::Explanation;
 use crate::input::{self, Path};
 use crate::prompt::Prompt;
 use crate::{error, output};
@@ -95,6 +98,32 @@ impl Model {
         let prompt =
             self.prompt(messages, tools, documents, add_generation_prompt, continue_final_message, switches)?;
         prompt.encode(messages.py())
+    }
+
+    /// Explains where every piece of a prompt comes from: the origin of every byte, the tokens, and the
+    /// places where the conversation spells a control token. With `mask`, the conversation is rendered
+    /// as a text to train on, and the text that carries loss is shown.
+    #[pyo3(signature = (messages, *, tools=None, documents=None, add_generation_prompt=None, continue_final_message=None, mask=false, **switches))]
+    #[expect(clippy::too_many_arguments, reason = "each is a keyword argument in Python")]
+    fn explain(
+        &self,
+        messages: &Bound<'_, PyAny>,
+        tools: Option<&Bound<'_, PyAny>>,
+        documents: Option<&Bound<'_, PyAny>>,
+        add_generation_prompt: Option<bool>,
+        continue_final_message: Option<bool>,
+        mask: bool,
+        switches: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Explanation> {
+        let opens = add_generation_prompt.or(mask.then_some(false));
+        let flags = [("add_generation_prompt", opens), ("continue_final_message", continue_final_message)];
+        let request = request(messages, tools, documents, flags, switches)?;
+        let py = messages.py();
+        let purpose = if mask { Purpose::Training } else { Purpose::Answer };
+        let policy = mask.then(LossPolicy::default);
+        let explanation = py.detach(|| self.inner.prompt_for(request, purpose)?.explain(policy.as_ref()));
+        let explanation = explanation.map_err(|error| error::of(py, &error))?;
+        Ok(Explanation::new(explanation, self.inner.name().to_owned()))
     }
 
     /// Parses a whole reply, as text or as token ids, to a dict: `message`, `finish_reason` and

@@ -101,6 +101,7 @@
 //! | [`explain`], [`mod@diff`], [`roundtrip`] | explaining a prompt; comparing formats and models; checking that rendered messages parse back |
 //! | [`session`] | a conversation that grows: only new ids, sampled ids kept, loss weights of a rollout |
 //! | [`stability`] | whether a new message changes what was already rendered |
+//! | [`visible`] | text made safe to print |
 //! | [`answer`] | the results of all of these as JSON |
 //! | [`gguf`] | the metadata of GGUF files |
 
@@ -124,6 +125,7 @@ mod damage;
 pub mod dataset;
 pub mod diff;
 mod error;
+pub mod explain;
 mod files;
 pub mod format;
 pub mod gguf;
@@ -138,6 +140,7 @@ mod template_files;
 mod templates;
 pub mod tokenizer;
 pub mod training;
+pub mod visible;
 
 pub use error::Error;
 pub use model::Model;
@@ -153,11 +156,6 @@ pub use rolecall_render::{Origin, Prompt, Segment};
 pub mod template {
     pub use crate::template_files::{beside, load};
     pub use crate::templates::*;
-}
-
-/// Explaining a prompt: the origin of every byte, and where the conversation spells a control token.
-pub mod explain {
-    pub use crate::model::explain::*;
 }
 
 /// Conversations: messages, tool calls, tools, JSON values, and text that records its sources.

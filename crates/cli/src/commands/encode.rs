@@ -37,7 +37,7 @@ pub fn run(args: &Encode, output: &Output) -> Result<Exit, Failure> {
     }
     let loss = job.loss_of(&prompt).map_err(|refusal| refused(refusal, &source))?;
     if args.batch.json {
-        let mut tokens = Tokens::of(&prompt).map_err(|refusal| refused(refusal, &source))?;
+        let mut tokens = Tokens::of(&prompt).map_err(|error| refused(error.into(), &source))?;
         let notes = encoding.each(&job.model, &prompt, &mut |token| tokens.push(token))?;
         job.stream(&prompt, Some((&tokens, &notes)), (loss.as_ref(), None), output)?;
         return Ok(Exit::Good);
@@ -65,7 +65,7 @@ fn print_truncated(
     })?;
     let encoded = ready.encoded.unwrap_or_default();
     if args.batch.json {
-        let mut tokens = Tokens::of(&ready.prompt).map_err(|refusal| refused(refusal, source))?;
+        let mut tokens = Tokens::of(&ready.prompt).map_err(|error| refused(error.into(), source))?;
         encoded.tokens.iter().for_each(|token| tokens.push(*token));
         let training = (ready.loss.as_ref(), ready.truncated.as_ref());
         job.stream(&ready.prompt, Some((&tokens, &encoded.notes)), training, output)?;

@@ -19,7 +19,7 @@ pub fn run(args: &Explain, output: &Output) -> Result<Exit, Failure> {
     let source = read_input(&args.chat)?;
     let prompt = render_one(&job, &source)?;
     job.seen().tell(output);
-    let mut tokens = Tokens::of(&prompt).map_err(|refusal| refused(refusal, &source))?;
+    let mut tokens = Tokens::of(&prompt).map_err(|error| refused(error.into(), &source))?;
     let notes = match added {
         Some(_) => encoding.each(&job.model, &prompt, &mut |token| tokens.push(token))?,
         None => Vec::new(),

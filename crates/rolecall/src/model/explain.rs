@@ -1,16 +1,20 @@
 //! Explaining a prompt: the origin of every byte, the id of every token, and where the conversation
 //! spells a control token.
 
+use std::io;
 use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use rolecall_conversation::json::Object;
 use rolecall_conversation::{Json, object};
 use rolecall_encode::{Encoded, EncodedToken};
-use rolecall_render::{Origin, Prompt};
+use rolecall_format::Format;
+use rolecall_render::{Loss, Origin, Prompt};
 
 use super::ModelPrompt;
 use crate::answer;
+use crate::explain::{self, Explained, Paint, Tokens, View};
+use crate::loss::TokenLoss;
 use crate::tokenizer::AddedToken;
 
 /// A prompt with its tokens and the control tokens that the conversation spells. See
@@ -24,6 +28,8 @@ pub struct Explanation {
     pub encoded: Option<Encoded>,
     /// The places where the conversation spells control tokens, in order.
     pub spelled: Vec<Spelled>,
+    /// The text that carries loss, if requested.
+    pub loss: Option<Loss>,
 }
 
 /// A place where a conversation spells a control token.
@@ -81,7 +87,12 @@ impl<'a> Marks<'a> {
 }
 
 impl Explanation {
-    pub(crate) fn new(prompt: ModelPrompt, encoded: Option<Encoded>, added: &[AddedToken]) -> Explanation {
+    pub(crate) fn new(
+        prompt: ModelPrompt,
+        encoded: Option<Encoded>,
+        added: &[AddedToken],
+        loss: Option<Loss>,
+    ) -> Explanation {
         let becomes_control = |span: &Range<usize>| {
             let tokens = encoded.as_ref().map_or(&[][..], |encoded| &encoded.tokens);
             let from = tokens.partition_point(|token| token.end <= span.start);
@@ -95,7 +106,65 @@ impl Explanation {
             origin,
         });
         let spelled = spelled.collect();
-        Explanation { prompt, encoded, spelled }
+        Explanation { prompt, encoded, spelled, loss }
+    }
+
+    /// Draws the prompt for a terminal, or without colors for a file: a row for each line, with its
+    /// message, and a legend. Rows are wrapped if a width in columns is given.
+    ///
+    /// ```
+    /// use rolecall::explain::Paint;
+    /// use rolecall::{Model, Request};
+    /// let request = Request::from_text(r#"{"messages": [{"role": "user", "content": "Hi"}]}"#)?;
+    /// let explanation = Model::open("chatml")?.explain(request)?;
+    /// let drawn = explanation.draw_terminal(Paint { colored: false }, None);
+    /// assert!(drawn.contains("0 user     │ Hi⟦<|im_end|>⟧⏎"), "{drawn}");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn draw_terminal(&self, paint: Paint, width: Option<usize>) -> String {
+        self.draw(|view, out| explain::draw_terminal(view, paint, width, out))
+    }
+
+    /// Draws the prompt as an HTML page without scripts, fonts or network access. Everything in it
+    /// is escaped. `name` is its heading.
+    pub fn draw_html(&self, name: &str) -> String {
+        self.draw(|view, out| explain::draw_html(view, name, out))
+    }
+
+    /// Returns the answer as JSON text, as the command `rolecall explain --json` writes it: that of
+    /// [`to_json`](Explanation::to_json), with the loss if it was requested.
+    pub fn write_json(&self) -> String {
+        self.draw(|view, out| explain::write_json(self.prompt.request().id.as_ref(), view, out))
+    }
+
+    fn draw(&self, draw: impl FnOnce(&View<'_>, &mut Vec<u8>) -> io::Result<()>) -> String {
+        let named = || {
+            let mut nameless = Format::new(self.prompt.model.name());
+            nameless.title = "chat template".into();
+            nameless
+        };
+        let format = self.prompt.format().cloned().unwrap_or_else(named);
+        let mut tokens = None;
+        if let Some(encoded) = &self.encoded
+            && let Ok(mut compact) = Tokens::of(&self.prompt)
+        {
+            encoded.tokens.iter().for_each(|token| compact.push(*token));
+            tokens = Some(compact);
+        }
+        let has_tokens = tokens.is_some();
+        let added = has_tokens.then(|| self.prompt.model.tokenizer().ok()).flatten();
+        let view = View::new(Explained {
+            conversation: &self.prompt.request().conversation,
+            format: &format,
+            prompt: &self.prompt,
+            tokens: tokens.as_ref(),
+            notes: self.encoded.as_ref().map_or(&[][..], |encoded| &encoded.notes),
+            added: added.map_or(&[][..], |tokenizer| tokenizer.added_tokens()),
+            loss: self.loss.as_ref().map(TokenLoss::from),
+        });
+        let mut drawn = Vec::new();
+        draw(&view, &mut drawn).expect("writing to memory does not fail");
+        String::from_utf8_lossy(&drawn).into_owned()
     }
 
     /// Returns the answer as JSON, with ids if there are any.

@@ -544,11 +544,7 @@ impl Model {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn explain(&self, request: impl Into<Arc<Request>>) -> Result<Explanation, Error> {
-        let prompt = self.prompt(request)?;
-        let has_tokenizer = self.has_tokenizer();
-        let encoded = has_tokenizer.then(|| prompt.encode()).transpose()?;
-        let added = if has_tokenizer { self.tokenizer()?.added_tokens() } else { &[] };
-        Ok(Explanation::new(prompt, encoded, added))
+        self.prompt(request)?.explain(None)
     }
 
     /// Returns the known corrections that fit a template of this model: formats of models whose

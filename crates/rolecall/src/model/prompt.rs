@@ -8,8 +8,9 @@ use rolecall_grammar::{self as grammar, Grammar, Token};
 use rolecall_infer::LayoutWarning;
 use rolecall_openai::Request;
 use rolecall_parse::{OutputParser, ParseOptions, Reply};
-use rolecall_render::{ChatTemplate, Prompt};
+use rolecall_render::{ChatTemplate, LossPolicy, Prompt};
 
+use super::explain::Explanation;
 use super::templates::Chosen;
 use super::{BosBy, Model};
 use crate::Error;
@@ -111,6 +112,16 @@ impl ModelPrompt {
         let mut encoded = self.encoder()?.encode_reference(&self.prompt)?;
         self.drop_notes(&mut encoded.notes);
         Ok(encoded)
+    }
+
+    /// Explains the prompt, and which text carries loss if a policy is given.
+    pub fn explain(self, policy: Option<&LossPolicy>) -> Result<Explanation, Error> {
+        let loss = policy.map(|policy| self.loss(policy)).transpose()?;
+        let has_tokenizer = self.model.has_tokenizer();
+        let encoded = has_tokenizer.then(|| self.encode()).transpose()?;
+        let model = self.model.clone();
+        let added = if has_tokenizer { model.tokenizer()?.added_tokens() } else { &[] };
+        Ok(Explanation::new(self, encoded, added, loss))
     }
 
     fn encoder(&self) -> Result<Arc<Encoder>, Error> {

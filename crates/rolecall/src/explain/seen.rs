@@ -1,6 +1,6 @@
 //! The kinds of pieces and marks that a drawn prompt contains, for its legend.
 
-use rolecall::conversation::Role;
+use crate::conversation::Role;
 
 use super::piece::{DrawnPiece, PieceKind};
 

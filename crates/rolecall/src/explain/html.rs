@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::io;
 
-use rolecall::Origin;
-use rolecall::conversation::Role;
+use crate::Origin;
+use crate::conversation::Role;
 
 use super::legend;
 use super::piece::{DrawnPiece, PieceKind};

@@ -1,7 +1,5 @@
-use rolecall::Prompt;
-use rolecall::encode::EncodedToken;
-
-use crate::refusal::Refusal;
+use crate::Prompt;
+use crate::encode::EncodedToken;
 
 /// The tokens of a prompt, stored compactly because a prompt may have one per byte: twelve bytes
 /// each, in blocks that are never reallocated.
@@ -20,20 +18,28 @@ struct Entry {
 
 const CONTROL: u32 = 1 << 31;
 
+/// An error for a prompt whose offsets do not fit into 32 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLong {
+    /// The prompt's size in bytes.
+    pub bytes: usize,
+}
+
 /// The number of tokens in a block.
 const BLOCK: usize = 1 << 14;
 
 impl Tokens {
     /// Creates an empty list of tokens for a prompt. Fails if the prompt's offsets do not fit into
     /// 32 bits.
-    pub fn of(prompt: &Prompt) -> Result<Tokens, Refusal> {
+    pub fn of(prompt: &Prompt) -> Result<Tokens, TooLong> {
         let bytes = prompt.text().len();
         match u32::try_from(bytes) {
             Ok(_) => Ok(Tokens { blocks: Vec::new() }),
-            Err(_) => Err(Refusal::TooLongForTokens { bytes }),
+            Err(_) => Err(TooLong { bytes }),
         }
     }
 
+    /// Adds the next token.
     pub fn push(&mut self, token: EncodedToken) {
         let flag = if token.control { CONTROL } else { 0 };
         let entry = Entry { id: token.id | flag, start: token.start as u32, end: token.end as u32 };
@@ -47,14 +53,22 @@ impl Tokens {
         }
     }
 
+    /// Returns the token at an index.
     pub fn get(&self, at: usize) -> Option<EncodedToken> {
         self.blocks.get(at / BLOCK)?.get(at % BLOCK).map(Entry::token)
     }
 
+    /// Reports whether there are no tokens.
+    pub fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
+    /// Returns the number of tokens.
     pub fn len(&self) -> usize {
         self.blocks.last().map_or(0, |last| (self.blocks.len() - 1) * BLOCK + last.len())
     }
 
+    /// Returns all tokens in order.
     pub fn iter(&self) -> impl Iterator<Item = EncodedToken> {
         self.from(0)
     }

@@ -1,7 +1,7 @@
 //! Finds the owner of each turn of a prompt.
 
-use rolecall::conversation::Role;
-use rolecall::format::Slot;
+use crate::conversation::Role;
+use crate::format::Slot;
 
 use super::Explained;
 

@@ -2,9 +2,9 @@ use std::io;
 use std::iter::Peekable;
 use std::ops::Range;
 
-use rolecall::conversation::Role;
-use rolecall::explain::Marks;
-use rolecall::{Origin, Segment};
+use crate::conversation::Role;
+use crate::model::explain::Marks;
+use crate::{Origin, Segment};
 
 use super::Explained;
 use super::forgery::{self, Forgery};
@@ -15,13 +15,13 @@ use super::turns::{Owner, find_turns};
 /// A prompt cut into rows of one turn each, and rows cut into pieces of one origin and one token
 /// each. Rows and pieces are not stored but passed to the drawing code one by one.
 pub struct View<'a> {
-    pub explained: Explained<'a>,
+    pub(super) explained: Explained<'a>,
     marks: Marks<'a>,
 }
 
 /// A line of the prompt, or the part of a line that belongs to one turn.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub(super) struct Row {
     pub owner: Owner,
     /// Whether this is the first row of its turn.
     pub opens: bool,
@@ -29,7 +29,7 @@ pub struct Row {
 }
 
 /// A step of drawing a prompt.
-pub enum Stroke<'a, 's> {
+pub(super) enum Stroke<'a, 's> {
     /// A row begins.
     Row(&'s Row),
     /// A piece of the row.
@@ -39,17 +39,18 @@ pub enum Stroke<'a, 's> {
 }
 
 impl<'a> View<'a> {
+    /// Creates a view.
     pub fn new(explained: Explained<'a>) -> View<'a> {
         View { explained, marks: Marks::new(explained.prompt, explained.added) }
     }
 
     /// Returns the places where the conversation spells control tokens.
-    pub fn forgeries(&self) -> impl Iterator<Item = Forgery<'a>> {
+    pub(super) fn forgeries(&self) -> impl Iterator<Item = Forgery<'a>> {
         forgery::find(&self.marks, self.explained.prompt, self.explained.tokens)
     }
 
     /// Returns the rows in order.
-    pub fn rows(&self) -> impl Iterator<Item = Row> {
+    pub(super) fn rows(&self) -> impl Iterator<Item = Row> {
         let explained = self.explained;
         let text = explained.prompt.text();
         let mut turns = find_turns(explained).peekable();
@@ -74,7 +75,7 @@ impl<'a> View<'a> {
     }
 
     /// Draws the prompt from start to end, and returns what occurred in it.
-    pub fn draw(&self, mut draw: impl FnMut(Stroke<'a, '_>) -> io::Result<()>) -> io::Result<Seen> {
+    pub(super) fn draw(&self, mut draw: impl FnMut(Stroke<'a, '_>) -> io::Result<()>) -> io::Result<Seen> {
         let mut seen = Seen::default();
         let mut pieces = Pieces::new(self.explained, self.forgeries());
         for row in self.rows() {

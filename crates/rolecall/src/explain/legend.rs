@@ -3,9 +3,9 @@
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
-use rolecall::Origin;
-use rolecall::conversation::Place;
-use rolecall::loss::TokenLoss;
+use crate::Origin;
+use crate::conversation::Place;
+use crate::loss::TokenLoss;
 
 use super::forgery::Forgery;
 use super::view::View;
@@ -142,7 +142,7 @@ pub fn who(origin: &Origin) -> String {
 }
 
 /// Returns the title and name of a format; a format without a title is shown by name only.
-fn name_of(format: &rolecall::format::Format) -> String {
+fn name_of(format: &crate::format::Format) -> String {
     match format.title.is_empty() {
         true => format!("`{}`", format.name),
         false => format!("{} (`{}`)", format.title, format.name),

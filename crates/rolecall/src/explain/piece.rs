@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use rolecall::Origin;
-use rolecall::conversation::Role;
+use crate::Origin;
+use crate::conversation::Role;
 
 use crate::visible;
 

@@ -1,10 +1,10 @@
 use std::io;
 
-use rolecall::answer;
-use rolecall::answer::Streamed;
-use rolecall::conversation::Json;
-use rolecall::encode::EncodedToken;
-use rolecall::explain::{Spelled, of_spelled, of_token};
+use crate::answer;
+use crate::answer::Streamed;
+use crate::conversation::Json;
+use crate::encode::EncodedToken;
+use crate::model::explain::{Spelled, of_spelled, of_token};
 
 use super::forgery::Forgery;
 use super::view::View;

@@ -5,11 +5,11 @@ use std::io;
 use unicode_width::UnicodeWidthChar;
 
 use super::legend::{self, Line};
+use super::paint::{Paint, Style};
 use super::piece::{DrawnPiece, PieceKind};
 use super::seen::Seen;
 use super::turns::Owner;
 use super::view::{Row, Stroke, View};
-use crate::paint::{Paint, Style};
 use crate::visible;
 
 /// Writes the prompt and its legend. Rows are wrapped if a width is given.
@@ -75,7 +75,7 @@ fn owner_style(owner: &Owner) -> Style {
 }
 
 fn style(kind: &PieceKind) -> Style {
-    use rolecall::conversation::Role;
+    use crate::conversation::Role;
     match kind {
         PieceKind::Control => Style::Control,
         PieceKind::Format => Style::Format,

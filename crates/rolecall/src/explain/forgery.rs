@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use rolecall::explain::Marks;
-use rolecall::{Origin, Prompt};
+use crate::model::explain::Marks;
+use crate::{Origin, Prompt};
 
 use super::tokens::Tokens;
 

@@ -1,0 +1,62 @@
+use pyo3::prelude::*;
+use rolecall::explain::Paint;
+
+/// Where every piece of a prompt comes from: the origin of every byte, the tokens, and the places where
+/// the conversation spells a control token.
+///
+/// `print` draws it for the terminal, with colors if the output is one and the environment variable
+/// `NO_COLOR` is not set. A notebook shows it as HTML.
+///
+/// >>> import rolecall
+/// >>> explanation = rolecall.load("chatml").explain([{"role": "user", "content": "Hi"}])
+/// >>> print(explanation.text(color=False).splitlines()[0])
+/// 0 user     │ ⟦<|im_start|>⟧user⏎
+/// >>> explanation.to_dict()["prompt"]
+/// '<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n'
+#[pyclass(frozen, module = "rolecall")]
+pub struct Explanation {
+    inner: rolecall::explain::Explanation,
+    name: String,
+}
+
+impl Explanation {
+    pub fn new(inner: rolecall::explain::Explanation, name: String) -> Explanation {
+        Explanation { inner, name }
+    }
+}
+
+#[pymethods]
+impl Explanation {
+    /// Returns the drawing for a terminal. `width` wraps the rows at a number of columns.
+    #[pyo3(signature = (*, color=true, width=None))]
+    fn text(&self, py: Python<'_>, color: bool, width: Option<usize>) -> String {
+        py.detach(|| self.inner.draw_terminal(Paint { colored: color }, width))
+    }
+
+    /// Returns the drawing as an HTML page of its own, without scripts, fonts or network access. All
+    /// text of the conversation in it is escaped.
+    fn html(&self, py: Python<'_>) -> String {
+        py.detach(|| self.inner.draw_html(&self.name))
+    }
+
+    /// Returns everything as a dict, as `rolecall explain --json` writes it.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let written = py.detach(|| self.inner.write_json());
+        py.import("json")?.call_method1("loads", (written,))
+    }
+
+    fn __str__(&self, py: Python<'_>) -> PyResult<String> {
+        let looks = py.import("rolecall._drawing")?.call_method0("looks")?;
+        let (color, width) = looks.extract()?;
+        Ok(self.text(py, color, width))
+    }
+
+    fn _repr_html_<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let rows = self.inner.prompt.text().lines().count();
+        py.import("rolecall._drawing")?.call_method1("frame", (self.html(py), rows))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Explanation of {} characters>", self.inner.prompt.text().chars().count())
+    }
+}
