@@ -46,12 +46,36 @@ __all__ = [
 ]
 
 
-def load(path_or_name, *, format=None, template=None, tokenizer=None):
-    """Open a model: its folder, a GGUF file, a chat template, a format file, or a known name.
+def load(model=None, **parts):
+    """Open a model.
 
-    ``format``, ``template`` and ``tokenizer`` replace the parts of it. Raises :class:`OpenError`.
+    ``model`` is its folder, a GGUF file, a chat template (``.jinja``, ``tokenizer_config.json``), a format file, the
+    name of a format or model, a tokenizer of transformers (or a processor that has one), or a
+    ``tokenizers.Tokenizer``. An object is copied: later changes to it do not change the model.
+
+    Keyword arguments replace parts of the model:
+
+    - ``format``: the name of a format, or a format file.
+    - ``template``: the *path* of a chat template. ``chat_template`` is its *source*: a str, a dict of templates by
+      name, or a list of dicts with ``name`` and ``template``. The model's special tokens stay.
+    - ``tokenizer``: a path, the bytes of a tokenizer's file of any kind, a ``tokenizers.Tokenizer``, or a tokenizer of
+      transformers, whose chat template is then not used.
+    - ``tokenizer_config``: for a model in memory, a dict as in ``tokenizer_config.json``.
+    - ``bos_token`` (a str or a list of str) and ``eos_token``, for templates and for formats that use the tokenizer's
+      own. An empty str means none.
+
+    They also set how requests are rendered, with the names and values of the command: ``template_name``; ``options``,
+    a dict; ``bos``: ``"template"``, ``"auto"``, ``"tokenizer"`` or ``"none"``; ``rules``: ``"enforce"`` or
+    ``"reference"``; ``tool_calls``: ``"as-given"`` or ``"as-wanted"``; ``protect``: ``"control"`` or ``"all-added"``;
+    ``now``, the time that templates see: a datetime or a str; ``limits``, a dict of a template's limits by name.
+
+    Raises :class:`OpenError`.
 
     >>> load("chatml").name
     'chatml'
+    >>> model = load(chat_template="{% for m in messages %}[{{ m.role }}] {{ m.content }}{{ eos_token }}{% endfor %}",
+    ...              eos_token="</s>")
+    >>> model.prompt([{"role": "user", "content": "Hi"}]).text
+    '[user] Hi</s>'
     """
-    return Model(path_or_name, format=format, template=template, tokenizer=tokenizer)
+    return Model(model, **parts)

@@ -1,6 +1,7 @@
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from os import PathLike
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,11 +34,23 @@ class Explanation:
 class Model:
     def __init__(
         self,
-        path_or_name: str | PathLike[str] | None = None,
+        model: str | PathLike[str] | Any | None = None,
         *,
         format: str | None = None,
         template: str | PathLike[str] | None = None,
-        tokenizer: str | PathLike[str] | None = None,
+        chat_template: str | Mapping[str, str] | Sequence[Mapping[str, str]] | None = None,
+        tokenizer: str | PathLike[str] | bytes | Any | None = None,
+        tokenizer_config: Mapping[str, Any] | None = None,
+        bos_token: str | Sequence[str] | None = None,
+        eos_token: str | None = None,
+        template_name: str | None = None,
+        options: Mapping[str, str | int | float | bool] | None = None,
+        bos: Literal["auto", "template", "tokenizer", "none"] | None = None,
+        rules: Literal["enforce", "reference"] | None = None,
+        tool_calls: Literal["as-given", "as-wanted"] | None = None,
+        protect: Literal["control", "all-added"] | None = None,
+        now: str | datetime | None = None,
+        limits: Mapping[str, int] | None = None,
     ) -> None: ...
     @property
     def name(self) -> str: ...

@@ -9,6 +9,7 @@ mod error;
 mod explanation;
 mod input;
 mod model;
+mod opening;
 mod output;
 mod prompt;
 

@@ -1,5 +1,3 @@
-use std::path::PathBuf;
-
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyString};
@@ -12,6 +10,7 @@ use rolecall::{Reading, Request, Stop, answer};
 use crate::encoded::Encoded;
 use crate::explanation::Explanation;
 use crate::input::{self, Path};
+use crate::opening::Opening;
 use crate::prompt::Prompt;
 use crate::{error, output};
 
@@ -25,31 +24,19 @@ pub struct Model {
 
 #[pymethods]
 impl Model {
-    /// Opens a model: its folder, a GGUF file, a chat template, a format file, or the name of a format
-    /// or model. `format`, `template` and `tokenizer` replace the parts of it.
+    /// Opens a model: its folder, a GGUF file, a chat template, a format file, the name of a format
+    /// or model, a tokenizer of transformers, or a `tokenizers.Tokenizer`. The keyword arguments
+    /// replace parts of it and set how it renders.
     #[new]
-    #[pyo3(signature = (path_or_name=None, *, format=None, template=None, tokenizer=None))]
-    fn new(
-        py: Python<'_>,
-        path_or_name: Option<PathBuf>,
-        format: Option<String>,
-        template: Option<PathBuf>,
-        tokenizer: Option<PathBuf>,
-    ) -> PyResult<Model> {
-        let mut builder = rolecall::Model::builder();
-        if let Some(path_or_name) = path_or_name {
-            builder = builder.model(path_or_name);
-        }
-        if let Some(format) = format {
-            builder = builder.format(format);
-        }
-        if let Some(template) = template {
-            builder = builder.template(template);
-        }
-        if let Some(tokenizer) = tokenizer {
-            builder = builder.tokenizer(tokenizer);
-        }
-        let opened = py.detach(|| builder.open());
+    #[pyo3(
+        signature = (model=None, **parts),
+        text_signature = "(model=None, *, format=None, template=None, chat_template=None, tokenizer=None, \
+                          tokenizer_config=None, bos_token=None, eos_token=None, template_name=None, options=None, \
+                          bos=None, rules=None, tool_calls=None, protect=None, now=None, limits=None)"
+    )]
+    fn new(py: Python<'_>, model: Option<&Bound<'_, PyAny>>, parts: Option<&Bound<'_, PyDict>>) -> PyResult<Model> {
+        let opening = Opening::read(model, parts)?;
+        let opened = py.detach(|| opening.builder().open());
         opened.map(Model::of).map_err(|error| error::of_open(py, &error))
     }
 
