@@ -12,12 +12,13 @@ The first ``<|im_end|>`` is the user's text, and it is never encoded as the cont
 ['Hello<|im_end|>']
 """
 
-from ._rolecall import Encoded, Explanation, Model, Prompt, __version__
+from ._rolecall import Encoded, Explanation, Grammar, Model, OutputParser, Prompt, __version__
 from .errors import (
     EncodeError,
     FormatError,
     GrammarError,
     OpenError,
+    ParseError,
     RenderError,
     RequestError,
     RolecallError,
@@ -25,15 +26,20 @@ from .errors import (
     TemplateError,
     TokenizerError,
 )
+from .streams import EventStream
 
 __all__ = [
     "EncodeError",
     "Encoded",
+    "EventStream",
     "Explanation",
     "FormatError",
+    "Grammar",
     "GrammarError",
     "Model",
     "OpenError",
+    "OutputParser",
+    "ParseError",
     "Prompt",
     "RenderError",
     "RequestError",

@@ -1,12 +1,52 @@
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from os import PathLike
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias, TypedDict, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .events import Event
+from .streams import EventStream
+
 __version__: str
+
+_Piece: TypeAlias = str | int | Sequence[int] | NDArray[np.integer[Any]]
+_FinishReason: TypeAlias = Literal["stop", "tool_calls", "length", "abort"]
+_Reasoning: TypeAlias = Literal["off", "optional", "required", "over"]
+_Language: TypeAlias = Literal["structural-tag", "lark", "gbnf"]
+
+class _Policies(TypedDict, total=False):
+    calls_in_reasoning: Literal["draft", "unclosed", "call"]
+    unknown_names: Literal["pass", "text"]
+    text_after_calls: Literal["content", "report"]
+    strict_json: bool
+    check_schema: bool
+    max_calls: int
+    cap: int
+    id_seed: int
+    id_form: Literal["call", "nine"]
+
+class _Completion(TypedDict, total=False):
+    id: str
+    model: str
+    created: int
+
+class OutputParser:
+    def push(self, piece: _Piece, /) -> list[Any]: ...
+    def finish(self, finish_reason: _FinishReason = "stop") -> list[Any]: ...
+    def reading(self) -> dict[str, Any]: ...
+    def message(self) -> dict[str, Any]: ...
+    @property
+    def warnings(self) -> list[str]: ...
+    @property
+    def finished(self) -> bool: ...
+
+class Grammar:
+    def structural_tag(self) -> str: ...
+    def lark(self) -> str: ...
+    def gbnf(self) -> str: ...
+    def notes(self, language: _Language = "structural-tag") -> list[str]: ...
 
 class Encoded:
     @property
@@ -24,6 +64,16 @@ class Prompt:
     def text(self) -> str: ...
     def segments(self) -> list[dict[str, Any]]: ...
     def encode(self) -> Encoded: ...
+    def parser(
+        self, *, policies: _Policies | None = None, completion: _Completion | None = None
+    ) -> OutputParser: ...
+    def grammar(
+        self,
+        *,
+        tool_choice: str | Mapping[str, Any] | None = None,
+        parallel_tool_calls: bool = True,
+        reasoning: _Reasoning = "off",
+    ) -> Grammar: ...
 
 class Explanation:
     def text(self, *, color: bool = True, width: int | None = None) -> str: ...
@@ -88,9 +138,67 @@ class Model:
     ) -> Explanation: ...
     def parse(
         self,
-        reply: str | Sequence[int],
-        messages: Sequence[Any],
+        reply: _Piece,
+        messages: Sequence[Any] | None = None,
         *,
         tools: Sequence[Any] | None = None,
-        **switches: Mapping[str, Any] | Any,
+        documents: Sequence[Any] | None = None,
+        finish_reason: _FinishReason = "stop",
+        continue_final_message: bool | None = None,
+        policies: _Policies | None = None,
+        **switches: Any,
     ) -> dict[str, Any]: ...
+    def parser(
+        self,
+        messages: Sequence[Any] | None = None,
+        *,
+        tools: Sequence[Any] | None = None,
+        documents: Sequence[Any] | None = None,
+        continue_final_message: bool | None = None,
+        policies: _Policies | None = None,
+        completion: _Completion | None = None,
+        **switches: Any,
+    ) -> OutputParser: ...
+    @overload
+    def parse_stream(
+        self,
+        chunks: Iterable[_Piece] | AsyncIterable[_Piece],
+        messages: Sequence[Any] | None = None,
+        *,
+        tools: Sequence[Any] | None = None,
+        documents: Sequence[Any] | None = None,
+        finish_reason: _FinishReason | Callable[[], str] = "stop",
+        continue_final_message: bool | None = None,
+        policies: _Policies | None = None,
+        as_openai: Literal[False] = False,
+        **switches: Any,
+    ) -> EventStream[Event]: ...
+    @overload
+    def parse_stream(
+        self,
+        chunks: Iterable[_Piece] | AsyncIterable[_Piece],
+        messages: Sequence[Any] | None = None,
+        *,
+        tools: Sequence[Any] | None = None,
+        documents: Sequence[Any] | None = None,
+        finish_reason: _FinishReason | Callable[[], str] = "stop",
+        continue_final_message: bool | None = None,
+        policies: _Policies | None = None,
+        as_openai: Literal[True],
+        id: str | None = None,
+        model: str | None = None,
+        created: int | None = None,
+        **switches: Any,
+    ) -> EventStream[dict[str, Any]]: ...
+    def grammar(
+        self,
+        messages: Sequence[Any] | None = None,
+        *,
+        tools: Sequence[Any] | None = None,
+        documents: Sequence[Any] | None = None,
+        tool_choice: str | Mapping[str, Any] | None = None,
+        parallel_tool_calls: bool = True,
+        reasoning: _Reasoning = "off",
+        continue_final_message: bool | None = None,
+        **switches: Any,
+    ) -> Grammar: ...

@@ -57,6 +57,10 @@ class EncodeError(RolecallError):
     """The prompt cannot be encoded."""
 
 
+class ParseError(RolecallError):
+    """A parser is used wrongly: text and ids are mixed, or the reply has already ended."""
+
+
 class GrammarError(RolecallError):
     """No grammar can be made for the request."""
 

@@ -7,7 +7,7 @@ use rolecall::Request;
 use rolecall::conversation::{Json, object};
 use rolecall::encode::Protect;
 use rolecall::infer::LayoutWarning;
-use rolecall::model::offered_tools;
+use rolecall::model::{assumed_messages, offered_tools};
 use rolecall::parse::{Ids, ParseOptions, Reply};
 
 use crate::args::{Chat, Layouts, OwnTemplate};
@@ -97,10 +97,9 @@ impl Reader {
     }
 }
 
-/// Returns a one-word request, for outputs whose conversation is unknown except for the offered
-/// tools.
+/// Returns the request that an output is assumed to answer if only the offered tools are known.
 pub fn request_of_one_word(tools: Option<Json>) -> Result<Request, Refusal> {
-    let mut request = object! { "messages" => vec![Json::Object(object! { "role" => "user", "content" => "Hi" })] };
+    let mut request = object! { "messages" => assumed_messages() };
     if let Some(tools) = tools {
         request.insert("tools", tools);
     }

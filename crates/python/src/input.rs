@@ -119,6 +119,14 @@ impl Path {
     }
 }
 
+/// Returns the error for an argument of a wrong type.
+pub fn wrong_type(value: &Bound<'_, PyAny>, field: &str, expected: &str) -> PyErr {
+    let found = value.get_type().name().map_or_else(|_| "another type".to_owned(), |name| name.to_string());
+    let message = format!("expected {expected}, found {found}");
+    let place = Some(Place { message: None, field: field.to_owned() });
+    Fault { class: "RequestError", code: "wrong_type", message, place, help: None }.raise(value.py())
+}
+
 fn inside<T>(path: &mut Path, step: String, work: impl FnOnce(&mut Path) -> PyResult<T>) -> PyResult<T> {
     path.0.push(step);
     let result = work(path);
@@ -126,7 +134,8 @@ fn inside<T>(path: &mut Path, step: String, work: impl FnOnce(&mut Path) -> PyRe
     result
 }
 
-fn text_of(text: &Bound<'_, PyString>, path: &Path) -> PyResult<String> {
+/// Converts a text, in which every character must be one of Unicode.
+pub fn text_of(text: &Bound<'_, PyString>, path: &Path) -> PyResult<String> {
     let refused = |_| path.refuse(text.py(), "the text has a surrogate, which is not a character".to_owned());
     text.to_cow().map(|text| text.into_owned()).map_err(refused)
 }

@@ -7,10 +7,13 @@
 mod encoded;
 mod error;
 mod explanation;
+mod grammar;
 mod input;
 mod model;
 mod opening;
 mod output;
+mod parser;
+mod policies;
 mod prompt;
 
 use pyo3::prelude::*;
@@ -22,5 +25,7 @@ fn _rolecall(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<model::Model>()?;
     module.add_class::<prompt::Prompt>()?;
     module.add_class::<encoded::Encoded>()?;
-    module.add_class::<explanation::Explanation>()
+    module.add_class::<explanation::Explanation>()?;
+    module.add_class::<parser::OutputParser>()?;
+    module.add_class::<grammar::Grammar>()
 }

@@ -1,18 +1,21 @@
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyDict, PyString};
+use pyo3::types::{PyBytes, PyDict, PyTuple};
 use rolecall::conversation::Json;
 use rolecall::conversation::json::Object;
 use rolecall::loss::LossPolicy;
-use rolecall::model::Purpose;
-use rolecall::{Reading, Request, Stop, answer};
+use rolecall::model::{Purpose, ReplyContext, assumed_messages};
+use rolecall::parse::ParseOptions;
+use rolecall::{Request, answer};
 
 use crate::encoded::Encoded;
 use crate::explanation::Explanation;
+use crate::grammar::{self, Grammar};
 use crate::input::{self, Path};
 use crate::opening::Opening;
+use crate::parser::{self, OutputParser, Piece};
 use crate::prompt::Prompt;
-use crate::{error, output};
+use crate::{error, output, policies};
 
 /// A model: its chat templates or format, its tokenizer, and its settings.
 #[pyclass(frozen, module = "rolecall")]
@@ -114,29 +117,102 @@ impl Model {
     }
 
     /// Parses a whole reply, as text or as token ids, to a dict: `message`, `finish_reason` and
-    /// `malformed`. `messages` and `tools` are what the model answered.
-    #[pyo3(signature = (reply, messages, *, tools=None, **switches))]
+    /// `malformed`.
+    ///
+    /// `messages`, `tools` and `documents` are what the model answered. Without messages, the reply is
+    /// assumed to answer one user message, "Hi". `finish_reason` says why the engine stopped: "stop",
+    /// or "length" or "abort" for a reply that was cut off.
+    #[pyo3(signature = (reply, messages=None, *, tools=None, documents=None, finish_reason="stop", continue_final_message=None, policies=None, **switches))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments")]
     fn parse(
         &self,
         reply: &Bound<'_, PyAny>,
-        messages: &Bound<'_, PyAny>,
+        messages: Option<&Bound<'_, PyAny>>,
         tools: Option<&Bound<'_, PyAny>>,
+        documents: Option<&Bound<'_, PyAny>>,
+        finish_reason: &str,
+        continue_final_message: Option<bool>,
+        policies: Option<&Bound<'_, PyAny>>,
         switches: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Py<PyAny>> {
         let py = reply.py();
-        let request = request(messages, tools, None, [("add_generation_prompt", Some(true))], switches)?;
-        let reading = match reply.cast::<PyString>() {
-            Ok(text) => {
-                let Json::String(text) = input::json(text, &mut Path::of("reply"))? else { return Ok(py.None()) };
-                py.detach(|| self.read_text(request, &text))
-            }
-            Err(_) => {
-                let ids = input::ids(reply, &mut Path::of("reply"))?;
-                py.detach(|| self.read_ids(request, &ids))
-            }
-        };
+        let stop = parser::stop_of(py, finish_reason)?;
+        let asked = Asked { messages, tools, documents, continue_final_message, switches };
+        let request = asked.request(py)?;
+        let policies = policies::policies(policies)?;
+        let piece = Piece::whole(reply)?;
+        let reading = py.detach(|| OutputParser::read(&request.context(&self.inner, policies)?, &piece, stop));
         let reading = reading.map_err(|error| error::of(py, &error))?;
         output::object(py, &answer::of_reading(None, &reading))
+    }
+
+    /// Returns a parser for a reply that arrives in pieces. The arguments are those of `parse`.
+    ///
+    /// With `completion`, a dict with `id`, `model` and `created`, the parser returns the dicts of
+    /// `chat.completion.chunk` instead of events.
+    #[pyo3(signature = (messages=None, *, tools=None, documents=None, continue_final_message=None, policies=None, completion=None, **switches))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments")]
+    fn parser(
+        &self,
+        py: Python<'_>,
+        messages: Option<&Bound<'_, PyAny>>,
+        tools: Option<&Bound<'_, PyAny>>,
+        documents: Option<&Bound<'_, PyAny>>,
+        continue_final_message: Option<bool>,
+        policies: Option<&Bound<'_, PyAny>>,
+        completion: Option<&Bound<'_, PyDict>>,
+        switches: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<OutputParser> {
+        let asked = Asked { messages, tools, documents, continue_final_message, switches };
+        let request = asked.request(py)?;
+        let policies = policies::policies(policies)?;
+        let completion = completion.map(parser::completion).transpose()?;
+        let context = py.detach(|| request.context(&self.inner, policies)).map_err(|error| error::of(py, &error))?;
+        Ok(OutputParser::new(context, completion))
+    }
+
+    /// Parses a reply that arrives in chunks: an iterator of events, or an asynchronous one if the
+    /// chunks are. See `rolecall.streams.parse_stream`.
+    #[pyo3(
+        signature = (*args, **arguments),
+        text_signature = "($self, chunks, messages=None, *, tools=None, documents=None, finish_reason='stop', \
+                          continue_final_message=None, policies=None, as_openai=False, id=None, model=None, \
+                          created=None, **switches)"
+    )]
+    fn parse_stream<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        arguments: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let all: Vec<_> = std::iter::once(slf.as_any().clone()).chain(args.iter()).collect();
+        let all = PyTuple::new(slf.py(), all)?;
+        slf.py().import("rolecall.streams")?.getattr("parse_stream")?.call(all, arguments)
+    }
+
+    /// Returns a grammar of what an engine may sample as the reply.
+    ///
+    /// `tool_choice` is OpenAI's: "none", "auto", "required", or the name of a tool, as a str or as
+    /// `{"type": "function", "function": {"name": ...}}`. `reasoning` is "off", "optional",
+    /// "required" or "over" (the model has already reasoned). The rest is as in `parse`.
+    #[pyo3(signature = (messages=None, *, tools=None, documents=None, tool_choice=None, parallel_tool_calls=true, reasoning="off", continue_final_message=None, **switches))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments")]
+    fn grammar(
+        &self,
+        py: Python<'_>,
+        messages: Option<&Bound<'_, PyAny>>,
+        tools: Option<&Bound<'_, PyAny>>,
+        documents: Option<&Bound<'_, PyAny>>,
+        tool_choice: Option<&Bound<'_, PyAny>>,
+        parallel_tool_calls: bool,
+        reasoning: &str,
+        continue_final_message: Option<bool>,
+        switches: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Grammar> {
+        let asked = Asked { messages, tools, documents, continue_final_message, switches };
+        let request = asked.request(py)?;
+        let options = grammar::options(py, tool_choice, parallel_tool_calls, reasoning)?;
+        let made = py.detach(|| request.context(&self.inner, ParseOptions::default())?.grammar(options));
+        made.map(Grammar::new).map_err(|error| error::of(py, &error))
     }
 
     /// Everything that the model was opened from, with the content of its files.
@@ -180,23 +256,42 @@ impl Model {
     fn of(inner: rolecall::Model) -> Model {
         Model { inner, sent: PyOnceLock::new() }
     }
+}
 
-    fn read_text(&self, request: Request, text: &str) -> Result<Reading, rolecall::Error> {
-        let mut reader = self.inner.prompt(request)?.reader()?;
-        let mut reading = Reading::default();
-        reader.push_text(text, &mut |event| reading.add(&event));
-        reader.finish(Stop::End, &mut |event| reading.add(&event));
-        Ok(reading)
+/// The arguments that say what a reply answers.
+struct Asked<'a, 'py> {
+    messages: Option<&'a Bound<'py, PyAny>>,
+    tools: Option<&'a Bound<'py, PyAny>>,
+    documents: Option<&'a Bound<'py, PyAny>>,
+    continue_final_message: Option<bool>,
+    switches: Option<&'a Bound<'py, PyDict>>,
+}
+
+/// What a reply answers.
+struct Answered {
+    request: Request,
+    /// Whether only the tools are known.
+    is_assumed: bool,
+}
+
+impl Asked<'_, '_> {
+    fn request(&self, py: Python<'_>) -> PyResult<Answered> {
+        let messages = match self.messages {
+            Some(messages) => input::json(messages, &mut Path::of("messages"))?,
+            None => assumed_messages(),
+        };
+        let flags = [("continue_final_message", self.continue_final_message)];
+        let request = request_of(py, messages, self.tools, self.documents, flags, self.switches)?;
+        Ok(Answered { request, is_assumed: self.messages.is_none() })
     }
+}
 
-    fn read_ids(&self, request: Request, ids: &[u32]) -> Result<Reading, rolecall::Error> {
-        let mut reader = self.inner.reader(request)?;
-        let mut reading = Reading::default();
-        for id in ids {
-            reader.push(*id, &mut |event| reading.add(&event))?;
+impl Answered {
+    fn context(self, model: &rolecall::Model, options: ParseOptions) -> Result<ReplyContext, rolecall::Error> {
+        match self.is_assumed {
+            true => model.assumed_reply_context(self.request, options),
+            false => model.reply_context(self.request, options),
         }
-        reader.finish(Stop::End, &mut |event| reading.add(&event));
-        Ok(reading)
     }
 }
 
@@ -208,8 +303,20 @@ fn request<const N: usize>(
     flags: [(&'static str, Option<bool>); N],
     switches: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Request> {
+    let value = input::json(messages, &mut Path::of("messages"))?;
+    request_of(messages.py(), value, tools, documents, flags, switches)
+}
+
+fn request_of<const N: usize>(
+    py: Python<'_>,
+    messages: Json,
+    tools: Option<&Bound<'_, PyAny>>,
+    documents: Option<&Bound<'_, PyAny>>,
+    flags: [(&'static str, Option<bool>); N],
+    switches: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Request> {
     let mut object = Object::new();
-    object.insert("messages", input::json(messages, &mut Path::of("messages"))?);
+    object.insert("messages", messages);
     for (name, value) in [("tools", tools), ("documents", documents)] {
         if let Some(value) = value {
             object.insert(name, input::json(value, &mut Path::of(name))?);
@@ -224,5 +331,5 @@ fn request<const N: usize>(
         object.insert("chat_template_kwargs", input::json(switches, &mut Path::of("chat_template_kwargs"))?);
     }
     let request = Request::from_json(Json::Object(object));
-    request.map_err(|error| error::of(messages.py(), &rolecall::Error::Request(error)))
+    request.map_err(|error| error::of(py, &rolecall::Error::Request(error)))
 }

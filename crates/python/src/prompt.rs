@@ -4,7 +4,9 @@ use rolecall::model::ModelPrompt;
 use rolecall::{Segment, answer};
 
 use crate::encoded::Encoded;
-use crate::{error, output};
+use crate::grammar::{self, Grammar};
+use crate::parser::{self, OutputParser};
+use crate::{error, output, policies};
 
 /// A rendered request. Every byte of its text has an origin.
 #[pyclass(frozen, module = "rolecall")]
@@ -44,6 +46,36 @@ impl Prompt {
     pub fn encode(&self, py: Python<'_>) -> PyResult<Encoded> {
         let encoded = py.detach(|| self.inner.encode()).map_err(|error| error::of(py, &error))?;
         Ok(Encoded::new(encoded))
+    }
+
+    /// Returns a parser for the reply, which arrives in pieces. The arguments are those of
+    /// `Model.parser`.
+    #[pyo3(signature = (*, policies=None, completion=None))]
+    fn parser(
+        &self,
+        py: Python<'_>,
+        policies: Option<&Bound<'_, PyAny>>,
+        completion: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<OutputParser> {
+        let policies = policies::policies(policies)?;
+        let completion = completion.map(parser::completion).transpose()?;
+        let context = py.detach(|| self.inner.reply_context(policies)).map_err(|error| error::of(py, &error))?;
+        Ok(OutputParser::new(context, completion))
+    }
+
+    /// Returns a grammar of what an engine may sample as the reply. The arguments are those of
+    /// `Model.grammar`.
+    #[pyo3(signature = (*, tool_choice=None, parallel_tool_calls=true, reasoning="off"))]
+    fn grammar(
+        &self,
+        py: Python<'_>,
+        tool_choice: Option<&Bound<'_, PyAny>>,
+        parallel_tool_calls: bool,
+        reasoning: &str,
+    ) -> PyResult<Grammar> {
+        let options = grammar::options(py, tool_choice, parallel_tool_calls, reasoning)?;
+        let made = py.detach(|| self.inner.grammar(options)).map_err(|error| error::of(py, &error))?;
+        Ok(Grammar::new(made))
     }
 
     fn __str__(&self) -> &str {

@@ -58,6 +58,23 @@ impl IdParser {
         Ok(())
     }
 
+    /// Parses the next ids. An id that the tokenizer does not have is an error; then none of the ids
+    /// was parsed.
+    pub fn push_all(&mut self, ids: &[u32], sink: &mut impl FnMut(Event<'_>)) -> Result<(), Error> {
+        self.bytes.clear();
+        let mut ends = Vec::with_capacity(ids.len());
+        for id in ids {
+            self.decoder.append(*id, &mut self.bytes)?;
+            ends.push(self.bytes.len());
+        }
+        let mut start = 0;
+        for (id, end) in ids.iter().zip(ends) {
+            self.parser.push_bytes(&self.bytes[start..end], self.decoder.is_marker(*id), sink);
+            start = end;
+        }
+        Ok(())
+    }
+
     /// Parses the next id, whose bytes are known.
     pub(crate) fn push_bytes(&mut self, bytes: &[u8], is_marker: bool, sink: &mut impl FnMut(Event<'_>)) {
         self.parser.push_bytes(bytes, is_marker, sink);

@@ -7,8 +7,8 @@
 //! The submodules: `builder` finds the parts of a model, `content` writes and reads everything
 //! that it was opened from, `settings` merges the caller's settings
 //! with those of a request, `templates` chooses and renders chat templates, `encoders` loads the
-//! tokenizer and binds it to formats and templates, `replies` holds how replies are parsed, `ends`
-//! where they end, and `stability` compares the prompts of a growing conversation. Start reading at [`Model::open`].
+//! tokenizer and binds it to formats and templates, `replies` holds how replies are parsed,
+//! `reply_context` what is known about one reply before it arrives, `ends` where they end, and `stability` compares the prompts of a growing conversation. Start reading at [`Model::open`].
 
 mod builder;
 mod content;
@@ -20,6 +20,7 @@ pub(crate) mod fingerprint;
 pub(crate) mod loss;
 mod prompt;
 mod replies;
+mod reply_context;
 pub(crate) mod session;
 mod settings;
 mod stability;
@@ -34,7 +35,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use rolecall_conversation::Conversation;
 use rolecall_encode::{Decoder, Encoded};
 use rolecall_format::{Format, FormatPart, Generation, Op, Registry, Slot};
-use rolecall_grammar::{self as grammar, Grammar};
+use rolecall_grammar::{self as grammar, Grammar, Token};
 use rolecall_infer::LayoutWarning;
 use rolecall_openai::Request;
 use rolecall_parse::Reply;
@@ -47,6 +48,7 @@ pub use builder::ModelBuilder;
 pub use ends::StopToken;
 pub use error::OpenError;
 pub use prompt::{ModelPrompt, offered_tools};
+pub use reply_context::{ReplyContext, assumed_messages};
 pub use settings::{BosBy, Settings};
 
 use crate::Error;
@@ -528,6 +530,16 @@ impl Model {
     /// Returns a grammar of what an engine may sample as the reply to a request.
     pub fn grammar(&self, request: impl Into<Arc<Request>>, options: grammar::Options) -> Result<Grammar, Error> {
         self.prompt(request)?.grammar(options)
+    }
+
+    /// Returns the tokens that a grammar names: those of the tokenizer, or the given ones if the model
+    /// has none.
+    fn tokens_or(&self, given: Vec<Token>) -> Result<Vec<Token>, Error> {
+        if !self.has_tokenizer() {
+            return Ok(given);
+        }
+        let each = self.tokenizer()?.added_tokens().iter();
+        Ok(each.map(|token| Token { text: token.text.clone(), id: Some(token.id) }).collect())
     }
 
     /// Renders a request and explains the prompt.

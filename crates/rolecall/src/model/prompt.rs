@@ -4,7 +4,7 @@ use std::sync::Arc;
 use rolecall_conversation::{Message, Tool};
 use rolecall_encode::{Decoder, Encoded, EncodedToken, Encoder, Note};
 use rolecall_format::Format;
-use rolecall_grammar::{self as grammar, Grammar, Token};
+use rolecall_grammar::{self as grammar, Grammar};
 use rolecall_infer::LayoutWarning;
 use rolecall_openai::Request;
 use rolecall_parse::{OutputParser, ParseOptions, Reply};
@@ -156,8 +156,7 @@ impl ModelPrompt {
     /// Returns a parser for the reply's token ids with other options, as
     /// [`reader_with`](Self::reader_with) does.
     pub fn id_reader_with(&self, options: ParseOptions) -> Result<IdParser, Error> {
-        let decoder = self.model.decoder()?;
-        let reply = self.reply_of(Some(&decoder))?;
+        let (reply, decoder) = self.id_reply()?;
         Ok(IdParser::new(OutputParser::new(&reply, self.of(options)), decoder))
     }
 
@@ -166,11 +165,11 @@ impl ModelPrompt {
         self.reply_of(None)
     }
 
-    fn reply_of(&self, ids: Option<&Decoder>) -> Result<Arc<Reply>, Error> {
+    pub(super) fn reply_of(&self, ids: Option<&Decoder>) -> Result<Arc<Reply>, Error> {
         self.model.reply_by(&self.speaker, self.spelling.as_deref(), ids)
     }
 
-    fn of(&self, options: ParseOptions) -> ParseOptions {
+    pub(super) fn of(&self, options: ParseOptions) -> ParseOptions {
         ParseOptions { tools: self.tools(), prompt_tail: self.prompt.text().to_owned(), ..options }
     }
 
@@ -207,14 +206,7 @@ impl ModelPrompt {
     /// The tools and the prompt's tail come from the prompt. The tokens come from the tokenizer, if
     /// the model has one.
     pub fn grammar(&self, options: grammar::Options) -> Result<Grammar, Error> {
-        let tokens = match self.model.has_tokenizer() {
-            true => {
-                let loaded = self.model.shared.encoders.loaded()?;
-                let each = loaded.tokenizer.added_tokens().iter();
-                each.map(|token| Token { text: token.text.clone(), id: Some(token.id) }).collect()
-            }
-            false => options.tokens,
-        };
+        let tokens = self.model.tokens_or(options.tokens)?;
         let prompt_tail = Some(self.prompt.text().to_owned());
         let options = grammar::Options { tools: self.tools(), prompt_tail, tokens, ..options };
         grammar::grammar(&*self.layouts()?, &options).map_err(Error::Grammar)

@@ -1,0 +1,101 @@
+//! The policies of parsing, as a dict with the names of the command's flags.
+
+use pyo3::prelude::*;
+use rolecall::conversation::{Json, Place};
+use rolecall::parse::{CallsInReasoning, Ids, JsonPolicy, ParseOptions, TextAfterCalls, UnknownNames};
+
+use crate::error::Fault;
+use crate::input::{self, Path};
+
+/// Returns the policies of a mapping.
+pub fn policies(value: Option<&Bound<'_, PyAny>>) -> PyResult<ParseOptions> {
+    let mut options = ParseOptions::default();
+    let Some(value) = value else { return Ok(options) };
+    let py = value.py();
+    let Json::Object(policies) = input::json(value, &mut Path::of("policies"))? else {
+        return Err(input::wrong_type(value, "policies", "a dict"));
+    };
+    let mut nine = false;
+    let mut seed = 0;
+    for (key, value) in policies.iter() {
+        let word = value.as_str().unwrap_or_default();
+        let flag = match value {
+            Json::Bool(flag) => Some(*flag),
+            _ => None,
+        };
+        let number = || match value {
+            Json::Number(number) => number.spelling().parse::<u64>().ok(),
+            _ => None,
+        };
+        let known = match key {
+            "calls_in_reasoning" => {
+                let named = CallsInReasoning::ALL.into_iter().find(|(name, _)| *name == word);
+                options.calls_in_reasoning = named.map(|(_, policy)| policy);
+                options.calls_in_reasoning.is_some()
+            }
+            "unknown_names" => {
+                options.unknown_names = if word == "text" { UnknownNames::Text } else { UnknownNames::Pass };
+                matches!(word, "pass" | "text")
+            }
+            "text_after_calls" => {
+                options.text_after_calls =
+                    if word == "report" { TextAfterCalls::Report } else { TextAfterCalls::Content };
+                matches!(word, "content" | "report")
+            }
+            "strict_json" => {
+                options.json = if flag == Some(true) { JsonPolicy::Strict } else { JsonPolicy::Lenient };
+                flag.is_some()
+            }
+            "check_schema" => {
+                options.check_schema = flag == Some(true);
+                flag.is_some()
+            }
+            "max_calls" => {
+                options.max_calls = number().and_then(|number| usize::try_from(number).ok());
+                options.max_calls.is_some()
+            }
+            "cap" => {
+                options.cap = number().and_then(|number| usize::try_from(number).ok());
+                options.cap.is_some()
+            }
+            "id_seed" => {
+                seed = number().unwrap_or_default();
+                number().is_some()
+            }
+            "id_form" => {
+                nine = word == "nine";
+                matches!(word, "call" | "nine")
+            }
+            _ => false,
+        };
+        if !known {
+            return Err(unknown_policy(py, key));
+        }
+    }
+    options.ids = if nine { Ids::Nine(seed) } else { Ids::Seeded(seed) };
+    Ok(options)
+}
+
+fn unknown_policy(py: Python<'_>, key: &str) -> PyErr {
+    const KNOWN: [(&str, &str); 9] = [
+        ("calls_in_reasoning", "\"draft\", \"call\" or \"unclosed\""),
+        ("unknown_names", "\"pass\" or \"text\""),
+        ("text_after_calls", "\"content\" or \"report\""),
+        ("strict_json", "a bool"),
+        ("check_schema", "a bool"),
+        ("max_calls", "an int from 0"),
+        ("cap", "an int from 0, in bytes"),
+        ("id_seed", "an int from 0"),
+        ("id_form", "\"call\" or \"nine\""),
+    ];
+    let (code, message, help) = match KNOWN.iter().find(|(name, _)| *name == key) {
+        Some((_, values)) => ("wrong_type", format!("expected {values}"), None),
+        None => {
+            let names: Vec<&str> = KNOWN.iter().map(|(name, _)| *name).collect();
+            let help = format!("known policies: {}", names.join(", "));
+            ("unknown_policy", "there is no policy of this name".to_owned(), Some(help))
+        }
+    };
+    let place = Some(Place { message: None, field: format!("policies.{key}") });
+    Fault { class: "RequestError", code, message, place, help }.raise(py)
+}
