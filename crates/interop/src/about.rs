@@ -23,7 +23,17 @@ impl About {
     pub fn read(text: &str) -> Result<About, LoadError> {
         let file = File::parse(text)?;
         let fields = file.fields();
-        fields.refuse_others(&["title", "sources", "tokens", "deprecated", "system_templates", "models", "classes"]);
+        // Only the Python package reads `tokenizer_classes`.
+        fields.refuse_others(&[
+            "title",
+            "sources",
+            "tokens",
+            "tokenizer_classes",
+            "deprecated",
+            "system_templates",
+            "models",
+            "classes",
+        ]);
         let mut about = About { title: fields.text("title").unwrap_or_default(), ..About::default() };
         if let Some(sources) = fields.inner("sources") {
             about.sources = texts_of(&sources);

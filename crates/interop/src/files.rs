@@ -15,3 +15,8 @@ pub(crate) fn of(framework: &'static str, ending: &'static str) -> impl Iterator
 pub(crate) fn text(path: &str) -> &'static str {
     FILES.iter().find(|(known, _)| *known == path).map_or("", |(_, text)| text)
 }
+
+/// Returns the name and text of each data file of a framework.
+pub(crate) fn all(framework: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    FILES.iter().filter_map(move |(path, text)| Some((path.strip_prefix(framework)?.strip_prefix('/')?, *text)))
+}

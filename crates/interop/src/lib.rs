@@ -115,3 +115,14 @@ fn unknown_shape(span: std::ops::Range<usize>) -> LoadError {
 pub fn xtuner_models() -> &'static ModelTable {
     &xtuner::XTUNER_MODELS
 }
+
+/// Returns the name and text of each data file of a framework: its templates in the framework's own
+/// file format, and facts about them in `about.json` or `registry.json`.
+///
+/// ```
+/// let files: Vec<&str> = rolecall_interop::framework_files("xtuner").map(|(name, _)| name).collect();
+/// assert!(files.contains(&"about.json") && files.contains(&"vicuna.json"));
+/// ```
+pub fn framework_files(framework: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    files::all(framework)
+}

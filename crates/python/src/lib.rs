@@ -7,6 +7,8 @@
 mod encoded;
 mod error;
 mod explanation;
+mod framework_prompt;
+mod framework_template;
 mod grammar;
 mod input;
 mod model;
@@ -22,6 +24,7 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _rolecall(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    framework_template::add(module)?;
     module.add_class::<model::Model>()?;
     module.add_class::<prompt::Prompt>()?;
     module.add_class::<encoded::Encoded>()?;

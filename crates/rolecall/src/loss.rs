@@ -5,7 +5,7 @@ use std::ops::Range;
 use rolecall_conversation::Conversation;
 use rolecall_encode::{Encoded, EncodedToken};
 use rolecall_format::{Format, Op, Slot};
-use rolecall_render::{Error, Prompt};
+use rolecall_render::{Error, Prompt, Segment};
 pub use rolecall_render::{
     FinalStop, Loss, LossNote, LossPolicy, LossSpan, LossTurns, PartWeights, ReplyPart, RoleLoss, Written,
     loss_by_format, loss_by_template,
@@ -29,6 +29,39 @@ pub fn spans(
     policy: &LossPolicy,
 ) -> Result<Vec<Range<usize>>, Error> {
     Ok(loss_by_format(prompt, conversation, format, policy)?.ranges())
+}
+
+/// Splits the text of a part of a prompt where its origin changes and at the borders of loss. Each
+/// segment is paired with whether it carries loss.
+///
+/// ```
+/// use rolecall::loss::{LossPolicy, segments};
+/// use rolecall::model::Purpose;
+/// use rolecall::{Model, Request};
+/// let messages = r#"{"messages": [{"role": "user", "content": "2+2?"}, {"role": "assistant", "content": "4"}]}"#;
+/// let prompt = Model::open("chatml")?.prompt_for(Request::from_text(messages)?, Purpose::Training)?;
+/// let loss = prompt.loss(&LossPolicy::assistant())?;
+/// let learned = segments(&prompt, 0..prompt.text().len(), &loss).into_iter().filter(|(_, learned)| *learned);
+/// assert_eq!(learned.map(|(segment, _)| segment.text).collect::<String>(), "4<|im_end|>");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn segments<'a>(prompt: &'a Prompt, part: Range<usize>, loss: &Loss) -> Vec<(Segment<'a>, bool)> {
+    let mut found = Vec::new();
+    let mut spans = first_behind(&loss.spans, part.start);
+    for segment in prompt.segments_in(part) {
+        let end = segment.start + segment.text.len();
+        let mut start = segment.start;
+        while start < end {
+            spans = first_behind(spans, start);
+            let span = spans.first().map_or(end..end, |span| span.range.clone());
+            let learned = span.start <= start;
+            let next = if learned { span.end } else { span.start }.min(end);
+            let text = &prompt.text()[start..next];
+            found.push((Segment { text, start, origin: segment.origin.clone(), is_made: segment.is_made }, learned));
+            start = next;
+        }
+    }
+    found
 }
 
 /// Returns, for each token, whether it carries loss. A token that straddles the border of a span

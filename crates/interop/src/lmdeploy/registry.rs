@@ -54,7 +54,8 @@ fn read_lmdeploy() -> Result<LmdeployRegistry, LoadError> {
 }
 
 fn read_builtin(entry: &Fields<'_, '_>) -> Builtin {
-    entry.refuse_others(&["file", "aliases", "kind", "session_len", "sampling", "bos", "infill", "trims"]);
+    // Only the Python package reads the name of the class.
+    entry.refuse_others(&["file", "class", "aliases", "kind", "session_len", "sampling", "bos", "infill", "trims"]);
     let mut generation = Generation { session_len: entry.whole("session_len"), ..Generation::default() };
     if let Some(sampling) = entry.inner("sampling") {
         generation.top_p = sampling.number("top_p");
