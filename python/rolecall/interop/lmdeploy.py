@@ -1,0 +1,472 @@
+"""LMDeploy's chat templates: ``MODELS``, ``ChatTemplateConfig``, and the classes of its templates.
+
+>>> from rolecall.interop.lmdeploy import MODELS
+>>> template = MODELS.get("vicuna")(meta_instruction="Be brief.")
+>>> template.messages2prompt([{"role": "user", "content": "Hello"}])
+'Be brief. USER: Hello ASSISTANT: '
+>>> template.get_prompt("And now?", sequence_start=False)
+'USER: And now? ASSISTANT: '
+
+A class of your own can set other texts, or have methods of its own:
+
+>>> @MODELS.register_module(name="shout")
+... class Shout(BaseModel):
+...     def decorate_prompt(self, prompt, sequence_start=True):
+...         return prompt.upper()
+>>> MODELS.module_dict.pop("shout")().get_prompt("hello")
+'HELLO'
+
+Prompts do not contain the opening token (BOS): LMDeploy's engine adds it where a session starts.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, ClassVar
+
+from .. import _rolecall
+from ..errors import FormatError, RequestError
+from . import _values
+
+__all__ = [
+    "CHAT_TEMPLATES",
+    "MODELS",
+    "BaseChatTemplate",
+    "BaseModel",
+    "BaseTemplate",
+    "ChatTemplateConfig",
+    "Registry",
+    "SamplingParam",
+    "best_match_model",
+]
+
+_PARTS = ("system", "meta_instruction", "eosys", "user", "eoh", "assistant", "eoa", "separator")
+
+
+@dataclasses.dataclass
+class SamplingParam:
+    """The sampling parameters of a template. None leaves the choice to the engine."""
+
+    top_p: float | None = 0.8
+    top_k: int | None = None
+    temperature: float | None = 0.8
+    repetition_penalty: float | None = 1.0
+
+
+class Registry:
+    """Templates by name.
+
+    >>> registry = Registry("mine")
+    >>> @registry.register_module(name=["a", "b"])
+    ... class Template(BaseModel):
+    ...     pass
+    >>> registry.get("b") is Template, registry.get("c")
+    (True, None)
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._modules: dict[str, type] = {}
+
+    @property
+    def module_dict(self) -> dict[str, type]:
+        """The classes by name."""
+        return self._modules
+
+    def get(self, key: str) -> type | None:
+        """Return the class with this name, or None."""
+        return self._modules.get(key) if isinstance(key, str) else None
+
+    def register_module(
+        self,
+        name: str | Sequence[str] | None = None,
+        force: bool = False,
+        module: type | None = None,
+    ) -> Any:
+        """Register a class under one or more names. Without ``module``, return a decorator.
+
+        A class that is used as a template has the methods ``get_prompt(prompt, sequence_start)`` and
+        ``messages2prompt(messages, sequence_start)``; those of :class:`BaseModel` and
+        :class:`BaseChatTemplate` render its texts. Raises ``KeyError`` if a name is taken, unless
+        ``force``.
+        """
+        if not isinstance(force, bool):
+            raise TypeError(f"expected a bool as `force`, found {type(force).__name__}")
+        names = [name] if isinstance(name, str) else name
+        if names is not None and not (isinstance(names, (list, tuple)) and all(isinstance(one, str) for one in names)):
+            raise TypeError(f"expected a str or a list of str as `name`, found {type(name).__name__}")
+        if module is not None:
+            self._add(module, names, force)
+            return module
+
+        def register(module: type) -> type:
+            self._add(module, names, force)
+            return module
+
+        return register
+
+    def _add(self, module: type, names: Sequence[str] | None, force: bool) -> None:
+        if not callable(module):
+            raise TypeError(f"expected a class, found {type(module).__name__}")
+        names = [module.__name__] if names is None else names
+        for name in names:
+            if not force and name in self._modules:
+                taken = self._modules[name].__name__
+                raise KeyError(f"`{name}` is already the name of {taken} in {self.name}; pass force=True to replace it")
+        for name in names:
+            self._modules[name] = module
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._modules
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(self._modules))
+
+    def __repr__(self) -> str:
+        return f"Registry({self.name!r}, {len(self)} templates)"
+
+
+MODELS = Registry("model")
+"""LMDeploy's templates by name, and those that you register."""
+
+CHAT_TEMPLATES = MODELS
+"""The name of the same registry in LMDeploy's documentation."""
+
+
+class BaseModel:
+    """A template that writes texts as they are.
+
+    ``capability`` is the task: "chat", "completion", "infilling" or "python". ``session_len`` and the
+    sampling parameters are attributes; they do not change prompts. Other keyword arguments are ignored,
+    as in LMDeploy.
+
+    >>> BaseModel(session_len=4096).session_len
+    4096
+    >>> BaseModel().get_prompt("Once upon")
+    'Once upon'
+    """
+
+    _like: ClassVar[str | None] = "base"
+    _defaults: ClassVar[Mapping[str, Any]] = {}
+    _infill_stop: ClassVar[list[str] | None] = None
+    _counts_rounds: ClassVar[bool] = False
+
+    session_len: int
+    top_p: float | None
+    top_k: int | None
+    temperature: float | None
+    repetition_penalty: float | None
+    capability: str
+    stop_words: list[str] | None
+
+    def __init__(
+        self,
+        session_len: int = 2048,
+        *,
+        top_p: float | None = 0.8,
+        top_k: int | None = None,
+        temperature: float | None = 0.8,
+        repetition_penalty: float | None = 1.0,
+        capability: str = "chat",
+        stop_words: list[str] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        self.session_len = session_len
+        self.top_p = top_p
+        self.top_k = top_k
+        self.temperature = temperature
+        self.repetition_penalty = repetition_penalty
+        self.capability = capability
+        self.stop_words = stop_words
+
+    @property
+    def sampling_param(self) -> SamplingParam:
+        """The sampling parameters."""
+        return SamplingParam(self.top_p, self.top_k, self.temperature, self.repetition_penalty)
+
+    def get_prompt(self, prompt: str, sequence_start: bool = True) -> str:
+        """Return what the engine gets for a user's text.
+
+        ``sequence_start`` says whether the text opens a session. If not, the engine has cached the
+        earlier turns, and only the new one is written. With the capability "completion" the text is
+        returned unchanged.
+        """
+        if self.capability == "completion":
+            return self._render(_values.text("prompt", prompt), True)
+        return self.decorate_prompt(prompt, sequence_start)
+
+    def decorate_prompt(self, prompt: str, sequence_start: bool = True) -> str:
+        """Return a user's text in the template. :meth:`get_prompt` calls this."""
+        return self._render(_values.text("prompt", prompt), sequence_start)
+
+    def messages2prompt(
+        self, messages: str | Sequence[Any], sequence_start: bool = True, **kwargs: Any
+    ) -> str:
+        """Return the prompt of a conversation: a list of messages with ``role`` and ``content``.
+
+        A str is passed to :meth:`get_prompt`. Raises :class:`rolecall.RenderError` for a role that the
+        template does not have.
+        """
+        if isinstance(messages, str):
+            return self.get_prompt(messages, sequence_start)
+        options = [("capability", "chat")]
+        return self._template().render(messages, bos=False, options=options, tools=kwargs.get("tools")).text
+
+    def _render(self, prompt: str, sequence_start: bool) -> str:
+        capability = _values.word("capability", self.capability)
+        alone = capability == "completion" or (capability != "chat" and self._infill_stop is not None)
+        messages = [{"role": "user", "content": prompt}]
+        earlier = [{"role": "user", "content": ""}, {"role": "assistant", "content": ""}]
+        if self._counts_rounds:
+            # The reference counts the calls of the object; a new session starts again at 1.
+            self._rounds = 1 if sequence_start else getattr(self, "_rounds", 0) + 1
+            messages = earlier * (self._rounds - 1) + messages
+        elif not (sequence_start or alone):
+            messages = earlier + messages
+        options = [("capability", capability)]
+        if self._infill_stop is not None:
+            options.append(("suffix_first", str(bool(getattr(self, "suffix_first", False))).lower()))
+        return self._template().render(messages, purpose="new-turn", bos=False, options=options).text
+
+    def _template(self) -> _rolecall.FrameworkTemplate:
+        """The template with the present values of the attributes."""
+        parts = tuple(getattr(self, part, None) for part in _PARTS)
+        stop = self.stop_words
+        stop = None if stop is None else tuple(_values.items("stop_words", stop))
+        try:
+            return _compiled(self._like, parts, stop)
+        except TypeError:
+            # An unhashable part is of the wrong type, which the engine reports.
+            return _compile(self._like, parts, stop)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(session_len={self.session_len!r}, capability={self.capability!r})"
+
+
+def _compile(like: str | None, parts: tuple[Any, ...], stop: tuple[Any, ...] | None) -> _rolecall.FrameworkTemplate:
+    fields = dict(zip(_PARTS, parts), model_name=like or "template", stop_words=stop)
+    return _rolecall.FrameworkTemplate.lmdeploy(fields, like=like)
+
+
+_compiled = lru_cache(maxsize=128)(_compile)
+
+
+class BaseChatTemplate(BaseModel):
+    """A template of texts around each message. The attributes have the names of LMDeploy's JSON fields.
+
+    ``meta_instruction`` is the system text of a conversation without one; None writes no system turn,
+    and "" an empty one.
+
+    >>> template = BaseChatTemplate(user="U:", eoh="\\n", assistant="A:", eoa="\\n", meta_instruction=None)
+    >>> template.messages2prompt([{"role": "user", "content": "{hi}"}])
+    'U:{hi}\\nA:'
+    """
+
+    _like = None
+
+    def __init__(
+        self,
+        system: str = "",
+        meta_instruction: str | None = "",
+        eosys: str = "",
+        user: str = "",
+        eoh: str = "",
+        assistant: str = "",
+        eoa: str = "",
+        separator: str = "",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.system = system
+        self.meta_instruction = meta_instruction
+        self.eosys = eosys
+        self.user = user
+        self.eoh = eoh
+        self.assistant = assistant
+        self.eoa = eoa
+        self.separator = separator
+
+
+BaseTemplate = BaseModel
+"""The name of the same class in LMDeploy's documentation."""
+
+
+@dataclasses.dataclass
+class ChatTemplateConfig:
+    """A template's JSON file. A field that is None keeps the value of the registered template.
+
+    >>> config = ChatTemplateConfig("vicuna", meta_instruction="Be brief.")
+    >>> config.chat_template.get_prompt("Hello")
+    'Be brief. USER: Hello ASSISTANT: '
+    >>> ChatTemplateConfig.from_json(config.to_json()) == config
+    True
+    """
+
+    model_name: str
+    system: str | None = None
+    meta_instruction: str | None = None
+    eosys: str | None = None
+    user: str | None = None
+    eoh: str | None = None
+    assistant: str | None = None
+    eoa: str | None = None
+    separator: str | None = None
+    capability: str | None = None
+    stop_words: list[str] | None = None
+    session_len: int | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    temperature: float | None = None
+    repetition_penalty: float | None = None
+    suffix_first: bool | None = None
+
+    @property
+    def chat_template(self) -> Any:
+        """The template: an object of the registered class, or of :class:`BaseChatTemplate`.
+
+        Raises :class:`rolecall.FormatError` for a value of the wrong type.
+        """
+        self._checked()
+        given = {key: value for key, value in self._fields().items() if value is not None and key != "model_name"}
+        made = MODELS.get(self.model_name) or BaseChatTemplate
+        if self.suffix_first is not None and getattr(made, "_infill_stop", ()) is None:
+            message = f"`{self.model_name}` does not support infilling, so it has no `suffix_first`"
+            help = "remove it, or name a registered template that supports infilling"
+            raise FormatError(message, code="unknown_key", field="suffix_first", help=help)
+        return made(**given, model_name=self.model_name)
+
+    def to_json(self, file_path: str | os.PathLike[str] | None = None) -> str:
+        """Return the JSON text, and write it to a file if a path is given.
+
+        The fields that only LMDeploy's documentation has are left out unless they are set.
+        """
+        fields = self._fields()
+        of_release = list(fields)[: list(fields).index("session_len")]
+        fields = {key: value for key, value in fields.items() if key in of_release or value is not None}
+        text = json.dumps(fields, ensure_ascii=False, indent=4)
+        if file_path is not None:
+            with open(file_path, "w", encoding="utf-8") as file:
+                file.write(text)
+        return text
+
+    @classmethod
+    def from_json(cls, file_or_string: str | os.PathLike[str]) -> ChatTemplateConfig:
+        """Read a file, or JSON text.
+
+        Raises :class:`rolecall.FormatError` for text that is not JSON, an unknown field, a missing
+        ``model_name``, or a value of the wrong type.
+
+        >>> ChatTemplateConfig.from_json('{"model_name": "mine", "user": "U:"}').user
+        'U:'
+        """
+        return cls(**_rolecall.lmdeploy_config(_read(file_or_string)))
+
+    def _fields(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+    def _checked(self) -> None:
+        _values.text("model_name", self.model_name)
+        fields = {key: value for key, value in self._fields().items() if value is not None}
+        try:
+            text = json.dumps(fields)
+        except (TypeError, ValueError, RecursionError) as error:
+            help = "pass values that JSON can hold"
+            raise RequestError(str(error), code="wrong_type", field="ChatTemplateConfig", help=help) from None
+        _rolecall.lmdeploy_config(text)
+
+
+def _read(file_or_string: str | os.PathLike[str]) -> str:
+    is_path = isinstance(file_or_string, os.PathLike)
+    if not is_path and not isinstance(file_or_string, str):
+        raise _values.wrong_type("file_or_string", "a path or JSON text", file_or_string)
+    try:
+        # A text that is too long for a file name, or has a NUL, is not a path.
+        is_path = is_path or os.path.isfile(file_or_string)
+    except (OSError, ValueError):
+        pass
+    if not is_path:
+        return str(file_or_string)
+    try:
+        with open(file_or_string, encoding="utf-8") as file:
+            return file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        help = "pass the path of a JSON file in UTF-8, or its text"
+        raise FormatError(f"cannot read {os.fspath(file_or_string)!r}: {error}", code="unreadable", help=help) from error
+
+
+def best_match_model(query: str | os.PathLike[str]) -> str | None:
+    """Return the name of the template that LMDeploy selects for a model's path, or None.
+
+    LMDeploy tries its rules in order and takes the first that fits.
+
+    >>> best_match_model("/models/vicuna-7b-v1.5"), best_match_model("/models/unknown")
+    ('vicuna', None)
+    """
+    if isinstance(query, os.PathLike):
+        query = os.fspath(query)
+    return _rolecall.lmdeploy_match(_values.word("query", query))
+
+
+def _register_builtin() -> None:
+    """Make a class for each template of the data files, and register it."""
+    files = dict(_rolecall.framework_data("lmdeploy"))
+    for entry in json.loads(files["registry.json"])["templates"]:
+        template = json.loads(files[f"{entry['file']}.json"])
+        name = template.pop("model_name")
+        defaults = {key: value for key, value in template.items() if value is not None}
+        defaults["session_len"] = entry["session_len"]
+        defaults.update(entry.get("sampling", {}))
+        defaults.setdefault("meta_instruction", None)
+        if entry["class"] == BaseModel.__name__:
+            made = BaseModel
+        else:
+            made = _class_of(entry, name, defaults)
+            globals()[entry["class"]] = made
+            __all__.append(entry["class"])
+        MODELS.register_module(name=[name, *entry.get("aliases", [])], module=made)
+
+
+def _class_of(entry: Mapping[str, Any], name: str, defaults: Mapping[str, Any]) -> type:
+    infill = entry.get("infill")
+    base: type = BaseModel if entry.get("kind") == "text" else BaseChatTemplate
+
+    def __init__(self: Any, **kwargs: Any) -> None:
+        given = {**copy.deepcopy(type(self)._defaults), **kwargs}
+        if infill is not None:
+            self.suffix_first = given.pop("suffix_first", False)
+            if given.get("capability") == "infilling" and given.get("stop_words") is None:
+                given["stop_words"] = list(infill["stop_words"])
+            if given.get("capability") not in _CAPABILITIES:
+                raise _unknown_capability(type(self).__name__, given.get("capability"))
+        base.__init__(self, **given)
+
+    body = {
+        "__init__": __init__,
+        "__doc__": f"LMDeploy's template `{name}`. Keyword arguments replace its texts and parameters.",
+        "__module__": __name__,
+        "_like": name,
+        "_defaults": dict(defaults),
+        "_infill_stop": None if infill is None else list(infill["stop_words"]),
+        "_counts_rounds": entry.get("kind") == "rounds",
+    }
+    return type(entry["class"], (base,), body)
+
+
+_CAPABILITIES = ("completion", "infilling", "chat", "python")
+
+
+def _unknown_capability(name: str, found: object) -> RequestError:
+    help = f"use one of {', '.join(_CAPABILITIES)}"
+    message = f"{name} does not support the capability {found!r}"
+    return RequestError(message, code="unknown_name", field="capability", help=help)
+
+
+_register_builtin()
