@@ -48,5 +48,9 @@ def items(what: str, value: object) -> list[Any]:
 
 
 def token_ids(tokenizer: Any, text: str) -> list[int]:
-    """Return the ids of a text, without the tokens that the tokenizer adds around it."""
-    return list(tokenizer.encode(text, add_special_tokens=False))
+    """Return the ids of a text, without the tokens that the tokenizer adds around it.
+
+    The tokenizer is one of transformers, one of the package tokenizers, or anything that encodes like them.
+    """
+    encoded = tokenizer.encode(text, add_special_tokens=False)
+    return list(getattr(encoded, "ids", encoded))
