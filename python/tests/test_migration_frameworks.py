@@ -35,35 +35,35 @@ def test_old_and_new_lines_differ_in_their_imports_alone(framework):
     assert names[0] == names[1]
 
 
-def of(system, op, template):
-    return [row for row in rows(system, op) if row["template"] == template]
+def of(shared, system, op, template):
+    return [row for row in rows(shared, system, op) if row["template"] == template]
 
 
-def test_the_lines_for_lmdeploy(record_property):
+def test_the_lines_for_lmdeploy(shared, record_property):
     def check(row, expected):
         same(run("lmdeploy: new", messages=row["conversation"])["prompt"], expected.get("prompt"))
 
-    lists = [row for row in of("lmdeploy", "messages2prompt", "internlm2-chat-7b") if isinstance(row["conversation"], list)]
+    lists = [row for row in of(shared, "lmdeploy", "messages2prompt", "internlm2-chat-7b") if isinstance(row["conversation"], list)]
     judge(lists, check, record_property)
 
 
-def test_the_lines_for_xtuner(record_property):
+def test_the_lines_for_xtuner(shared, record_property):
     def check(row, expected):
         sample = run("xtuner: new", messages=row["conversation"], tokenizer=Letters())["sample"]
         same(segments(sample["input_ids"], sample["labels"], row["options"]), merged(expected["segments"]))
 
-    plain = [row for row in of("xtuner", "train", "internlm2_chat") if row["options"].get("version") == "v0.1.15"]
+    plain = [row for row in of(shared, "xtuner", "train", "internlm2_chat") if row["options"].get("version") == "v0.1.15"]
     judge(plain, check, record_property)
 
 
-def test_the_lines_for_lmflow(record_property):
+def test_the_lines_for_lmflow(shared, record_property):
     def check(row, expected):
         messages, system, _ = asked(row)
         tokenizer = Letters()
         turns = run("lmflow: new", messages=messages, system=system, tokenizer=tokenizer)["turns"]
         same([[pieces(tokenizer, part) for part in turn] for turn in turns], expected.get("turns"))
 
-    judge([row for row in of("lmflow", "encode_conversation", "llama3") if not is_accident(row["expected"])], check,
+    judge([row for row in of(shared, "lmflow", "encode_conversation", "llama3") if not is_accident(row["expected"])], check,
           record_property)
 
 
