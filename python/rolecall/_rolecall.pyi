@@ -42,6 +42,14 @@ class OutputParser:
     @property
     def finished(self) -> bool: ...
 
+class ReasoningSplit:
+    @property
+    def over(self) -> bool: ...
+    @property
+    def markers(self) -> tuple[str, str] | None: ...
+    def push(self, text: str, /) -> tuple[str, str, str]: ...
+    def finish(self, finish_reason: _FinishReason = "stop") -> tuple[str, str, str]: ...
+
 class Grammar:
     def structural_tag(self) -> str: ...
     def lark(self) -> str: ...
@@ -208,8 +216,20 @@ class Model:
         continue_final_message: bool | None = None,
         policies: _Policies | None = None,
         completion: _Completion | None = None,
+        prompt_tail: str | None = None,
+        after_reasoning: bool = False,
         **switches: Any,
     ) -> OutputParser: ...
+    def reasoning_split(
+        self,
+        messages: Sequence[Any] | None = None,
+        *,
+        tools: Sequence[Any] | None = None,
+        documents: Sequence[Any] | None = None,
+        continue_final_message: bool | None = None,
+        prompt_tail: str | None = None,
+        **switches: Any,
+    ) -> ReasoningSplit: ...
     @overload
     def parse_stream(
         self,

@@ -11,7 +11,7 @@ import rolecall
 #: Modules whose examples need a library that is not installed with the package.
 NEEDS = {
     "rolecall.hf": "transformers",
-    "rolecall.serving": "transformers",
+    "rolecall.serving.vllm_plugin": "vllm",
     "rolecall.data": "pyarrow",
     "rolecall.renderers": "renderers",
 }

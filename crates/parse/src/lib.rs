@@ -24,6 +24,7 @@ mod pending;
 mod progress;
 mod reply;
 mod shared;
+mod split;
 mod stray;
 mod values;
 
@@ -33,3 +34,4 @@ pub use options::{Ids, Json as JsonPolicy, ParseOptions, TextAfterCalls, Unknown
 pub use parser::{OutputParser, Within, read};
 pub use reply::Reply;
 pub use rolecall_format::CallsInReasoning;
+pub use split::{ReasoningSplit, SplitText};

@@ -138,6 +138,11 @@ impl<A> Marks<A> {
         self.actions.is_empty()
     }
 
+    /// Returns the actions of all markers.
+    pub fn actions(&self) -> &[A] {
+        &self.actions
+    }
+
     pub fn action(&self, number: usize) -> &A {
         &self.actions[number]
     }

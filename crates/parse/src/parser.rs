@@ -56,6 +56,10 @@ pub struct OutputParser {
     is_stopped: bool,
     /// Whether the prompt opened reasoning and none of its text has arrived yet.
     is_opened: bool,
+    /// The byte of the output after the marker that first closed reasoning.
+    reasoning_end: Option<u64>,
+    /// The text that may follow that marker and belongs to it, usually white space.
+    closing_pad: Arc<str>,
 }
 
 #[derive(Clone, Debug)]
@@ -135,6 +139,8 @@ impl OutputParser {
             carry: Vec::new(),
             is_stopped: false,
             is_opened: false,
+            reasoning_end: None,
+            closing_pad: "".into(),
         };
         let mut opened = Reading::default();
         parser.push(&tail, None, &mut |event| {
@@ -153,6 +159,7 @@ impl OutputParser {
         parser.is_opened =
             reply.reopens_reasoning && matches!(parser.state, State::Text { part: Part::Reasoning, blank: Some(_) });
         parser.pending.hide();
+        parser.reasoning_end = None;
         match (&mut parser.state, &reply.headers) {
             (State::Call(running), _) => running.hide(),
             (State::Header(header), Some(headers)) => header.hide(&headers.words),
@@ -161,6 +168,55 @@ impl OutputParser {
         parser.shared.opened = opened;
         parser.shared.is_silent = false;
         parser
+    }
+
+    /// Creates a parser for the rest of a turn after its reasoning, as [`ReasoningSplit`] returns it.
+    ///
+    /// If the reply has no reasoning, or the prompt has closed it, this is the same as
+    /// [`new`](OutputParser::new).
+    ///
+    /// [`ReasoningSplit`]: crate::ReasoningSplit
+    pub fn after_reasoning(reply: &Arc<Reply>, options: ParseOptions) -> OutputParser {
+        let mut parser = OutputParser::new(reply, options);
+        if parser.may_reason() && reply.headers.is_none() {
+            parser.pad = ("".into(), 0);
+            parser.state = State::Head { is_fresh: false };
+            parser.pending = Pending::default();
+            parser.is_opened = false;
+        }
+        parser
+    }
+
+    /// Reports whether reasoning is open or the next text may open it.
+    pub fn may_reason(&self) -> bool {
+        match &self.state {
+            State::Text { part: Part::Reasoning, .. } | State::Draft(_) | State::Header(_) => true,
+            State::Head { is_fresh } => {
+                let opens = |mark: &Mark| matches!(mark.meaning, Meaning::Reasoning | Meaning::Header);
+                *is_fresh && self.shared.reply.head.actions().iter().any(opens)
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns the output that was held back, since it may become a marker.
+    pub(crate) fn pending_text(&self) -> &str {
+        self.pending.shown(0..self.pending.text().len())
+    }
+
+    /// Returns the byte of the output after the marker that first closed reasoning.
+    pub(crate) fn reasoning_end(&self) -> Option<u64> {
+        self.reasoning_end
+    }
+
+    /// Returns the text that may follow the marker that first closed reasoning, and belongs to it.
+    pub(crate) fn pad(&self) -> &str {
+        &self.closing_pad
+    }
+
+    /// Returns the number of bytes of output so far.
+    pub(crate) fn length(&self) -> u64 {
+        self.pending.offset(self.pending.text().len())
     }
 
     /// Parses the next chunk of text.
@@ -511,7 +567,13 @@ impl OutputParser {
             Meaning::Reasoning if self.shared.has_spoken && self.in_answer() => {
                 self.shared.reasoning_at = Some(cursor.view().offset(span.start));
             }
-            Meaning::ReasoningClosed => self.shared.reasoning_at = None,
+            Meaning::ReasoningClosed => {
+                self.shared.reasoning_at = None;
+                if self.reasoning_end.is_none() {
+                    self.reasoning_end = Some(cursor.offset());
+                    self.closing_pad = Arc::clone(&mark.pad);
+                }
+            }
             Meaning::End => self.unclosed(cursor.offset(), cursor.on),
             _ => {}
         }

@@ -17,6 +17,7 @@ mod output;
 mod parser;
 mod policies;
 mod prompt;
+mod reasoning;
 
 use pyo3::prelude::*;
 
@@ -30,5 +31,6 @@ fn _rolecall(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<encoded::Encoded>()?;
     module.add_class::<explanation::Explanation>()?;
     module.add_class::<parser::OutputParser>()?;
+    module.add_class::<reasoning::ReasoningSplit>()?;
     module.add_class::<grammar::Grammar>()
 }

@@ -15,6 +15,7 @@ use crate::input::{self, Path};
 use crate::opening::Opening;
 use crate::parser::{self, OutputParser, Piece};
 use crate::prompt::Prompt;
+use crate::reasoning::ReasoningSplit;
 use crate::{error, output, policies};
 
 /// A model: its chat templates or format, its tokenizer, and its settings.
@@ -149,8 +150,10 @@ impl Model {
     /// Returns a parser for a reply that arrives in pieces. The arguments are those of `parse`.
     ///
     /// With `completion`, a dict with `id`, `model` and `created`, the parser returns the dicts of
-    /// `chat.completion.chunk` instead of events.
-    #[pyo3(signature = (messages=None, *, tools=None, documents=None, continue_final_message=None, policies=None, completion=None, **switches))]
+    /// `chat.completion.chunk` instead of events. `prompt_tail` is the end of the prompt, if it is not
+    /// that of the messages. With `after_reasoning`, the parser takes the text after the reasoning, which
+    /// `reasoning_split` returns.
+    #[pyo3(signature = (messages=None, *, tools=None, documents=None, continue_final_message=None, policies=None, completion=None, prompt_tail=None, after_reasoning=false, **switches))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments")]
     fn parser(
         &self,
@@ -161,6 +164,8 @@ impl Model {
         continue_final_message: Option<bool>,
         policies: Option<&Bound<'_, PyAny>>,
         completion: Option<&Bound<'_, PyDict>>,
+        prompt_tail: Option<String>,
+        after_reasoning: bool,
         switches: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<OutputParser> {
         let asked = Asked { messages, tools, documents, continue_final_message, switches };
@@ -168,7 +173,39 @@ impl Model {
         let policies = policies::policies(policies)?;
         let completion = completion.map(parser::completion).transpose()?;
         let context = py.detach(|| request.context(&self.inner, policies)).map_err(|error| error::of(py, &error))?;
-        Ok(OutputParser::new(context, completion))
+        let context = match prompt_tail {
+            Some(tail) => context.after_prompt(tail),
+            None => context,
+        };
+        Ok(match after_reasoning {
+            true => OutputParser::after_reasoning(context, completion),
+            false => OutputParser::new(context, completion),
+        })
+    }
+
+    /// Returns a splitter of a reply's text into its reasoning and the text after it. The arguments are
+    /// those of `parser`.
+    #[pyo3(signature = (messages=None, *, tools=None, documents=None, continue_final_message=None, prompt_tail=None, **switches))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments")]
+    fn reasoning_split(
+        &self,
+        py: Python<'_>,
+        messages: Option<&Bound<'_, PyAny>>,
+        tools: Option<&Bound<'_, PyAny>>,
+        documents: Option<&Bound<'_, PyAny>>,
+        continue_final_message: Option<bool>,
+        prompt_tail: Option<String>,
+        switches: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<ReasoningSplit> {
+        let asked = Asked { messages, tools, documents, continue_final_message, switches };
+        let request = asked.request(py)?;
+        let context = py.detach(|| request.context(&self.inner, ParseOptions::default()));
+        let context = context.map_err(|error| error::of(py, &error))?;
+        let context = match prompt_tail {
+            Some(tail) => context.after_prompt(tail),
+            None => context,
+        };
+        Ok(ReasoningSplit::new(context.reasoning_split(), context.around_reasoning()))
     }
 
     /// Parses a reply that arrives in chunks: an iterator of events, or an asynchronous one if the

@@ -298,6 +298,13 @@ impl OutputParser {
         PyList::new(py, objects?)
     }
 
+    /// Returns a parser for the text after the reasoning of the reply.
+    pub fn after_reasoning(context: ReplyContext, completion: Option<Completion>) -> OutputParser {
+        let parser = Live::Text(Box::new(context.parser_after_reasoning()));
+        let state = State { parser, reading: Reading::default(), chunks: completion.map(Chunks::new) };
+        OutputParser { context, state: Mutex::new(state) }
+    }
+
     /// Parses a whole reply.
     pub fn read(context: &ReplyContext, piece: &Piece, stop: Stop) -> Result<Reading, rolecall::Error> {
         let mut reading = Reading::default();

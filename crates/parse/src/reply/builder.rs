@@ -41,6 +41,8 @@ impl Builder<'_> {
         for (number, around) in turns.around.iter().enumerate() {
             match around.part {
                 Part::Reasoning => {
+                    let texts = [&around.open, &around.close].map(|literal| literal.text().trim().to_owned());
+                    self.reply.around_reasoning.get_or_insert(texts.into());
                     self.close_by_words(around, turns.around.get(number + 1));
                     self.add(&[Head], &around.open, Meaning::Reasoning);
                     if around.open.core().is_strong() {

@@ -68,6 +68,8 @@ pub struct Reply {
     pub(crate) calls_in_reasoning: CallsInReasoning,
     /// Whether the models repeat the marker that opens reasoning after the prompt.
     pub(crate) reopens_reasoning: bool,
+    /// The texts that open and close reasoning, without white space.
+    pub(crate) around_reasoning: Option<(String, String)>,
     /// The form of the family's call ids.
     pub(crate) call_ids: CallIds,
     /// The headers of the reply's messages. If there are any, replies are parsed by them and not by
@@ -112,6 +114,12 @@ pub(crate) enum Meaning {
 }
 
 impl Reply {
+    /// Returns the texts that open and close reasoning, such as `<think>` and `</think>`, if the replies
+    /// have it.
+    pub fn around_reasoning(&self) -> Option<(&str, &str)> {
+        self.around_reasoning.as_ref().map(|(open, close)| (open.as_str(), close.as_str()))
+    }
+
     /// Builds the parsing tables from a format's layouts. Without a layout for calls, no calls are
     /// parsed.
     pub fn new(format: &Format) -> Reply {
@@ -145,6 +153,7 @@ impl Reply {
             reopens_reasoning: format.habits.reopens_reasoning,
             call_ids: format.rules.call_ids.clone(),
             headers: None,
+            around_reasoning: None,
             spellings: Vec::new(),
         };
         if !tokens.is_empty() {

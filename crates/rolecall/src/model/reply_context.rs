@@ -5,7 +5,7 @@ use rolecall_encode::Decoder;
 use rolecall_grammar::{self as grammar, Grammar};
 use rolecall_infer::LayoutWarning;
 use rolecall_openai::Request;
-use rolecall_parse::{OutputParser, ParseOptions, Reply};
+use rolecall_parse::{OutputParser, ParseOptions, ReasoningSplit, Reply};
 
 use super::{Model, ModelPrompt, offered_tools};
 use crate::Error;
@@ -45,6 +45,28 @@ impl ReplyContext {
     /// Returns a parser for the reply's text.
     pub fn text_parser(&self) -> OutputParser {
         OutputParser::new(&self.reply, self.options.clone())
+    }
+
+    /// Returns a splitter of the reply's text into its reasoning and the rest.
+    pub fn reasoning_split(&self) -> ReasoningSplit {
+        ReasoningSplit::new(self.text_parser())
+    }
+
+    /// Returns a parser for the text after the reasoning, as the splitter returns it.
+    pub fn parser_after_reasoning(&self) -> OutputParser {
+        OutputParser::after_reasoning(&self.reply, self.options.clone())
+    }
+
+    /// Returns the texts that open and close reasoning, such as `<think>` and `</think>`, if the replies
+    /// have it.
+    pub fn around_reasoning(&self) -> Option<(&str, &str)> {
+        self.reply.around_reasoning()
+    }
+
+    /// Returns the context of the same reply after another prompt, of which the end is given.
+    #[must_use]
+    pub fn after_prompt(self, prompt_tail: impl Into<String>) -> ReplyContext {
+        ReplyContext { options: ParseOptions { prompt_tail: prompt_tail.into(), ..self.options }, ..self }
     }
 
     /// Returns a parser for the reply's token ids. This loads the tokenizer.
