@@ -10,6 +10,7 @@ use rolecall::format::LoadError;
 use rolecall::grammar::Error as GrammarError;
 use rolecall::identify::{FileError, Unidentified};
 use rolecall::template::NoChoice;
+use rolecall::training::RowError;
 use rolecall::{Error, Request, tokenizer};
 
 use crate::diagnostic::{DRAWN, Diagnostic, Place, Severity};
@@ -393,7 +394,7 @@ fn place_of_refusal<'a>(refusal: &'a Refusal, source: &'a Source) -> Place<'a> {
     let field = match refusal {
         Refusal::NoFormat => return Place::Nowhere,
         Refusal::NoChoice(_) => Field::field("chat_template_name"),
-        Refusal::LeftOut { place, .. } => place.clone(),
+        Refusal::Row(RowError::LeftOut { place, .. }) => place.clone(),
         // A line of a script stands at the end of its source.
         Refusal::BadStep(BadStep::NotJson(error)) => {
             let start = source.text.rfind('\n').map_or(0, |at| at + 1);
@@ -407,9 +408,7 @@ fn place_of_refusal<'a>(refusal: &'a Refusal, source: &'a Source) -> Place<'a> {
         | Refusal::TooLong { .. }
         | Refusal::TooLongForTokens { .. }
         | Refusal::SeveralConversations(_)
-        | Refusal::Unpacked(_)
-        | Refusal::PackedPair
-        | Refusal::TooManyReplies { .. }
+        | Refusal::Row(_)
         | Refusal::TooManyMessages { .. } => return Place::Named(source.name.clone()),
         Refusal::Template { source, error, .. } => {
             let offset = error.place().offset;

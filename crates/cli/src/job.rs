@@ -4,17 +4,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rolecall::dataset::{self, Sample, Shape};
+use rolecall::dataset::{self, Sample};
 use rolecall::encode::{Decoder, EncodedToken, Note, Protect};
 use rolecall::format::Format;
-use rolecall::loss::{Edges, Loss, LossPolicy};
+use rolecall::loss::Loss;
 use rolecall::model::{ModelPrompt, OpenError, Purpose, Settings};
 use rolecall::render::RuleMode;
 use rolecall::template::{CallForm, DateTime};
 use rolecall::tokenizer::AddedToken;
-use rolecall::training::{Limit, Samples};
-use rolecall::{Encoded, Error, Model, Request};
-use rolecall_conversation::{Conversation, Role};
+use rolecall::training::{RowEncoding, RowRecipe};
+use rolecall::{Error, Model, Request};
+use rolecall_conversation::Conversation;
 
 use crate::args::{BosArg, CallsArg, Chat, OwnTemplate, ShapeArg};
 use crate::failure::Failure;
@@ -28,31 +28,16 @@ use crate::source::Source;
 /// A model, and the settings that a run applies to each request.
 pub struct Job {
     pub model: Model,
-    /// The shape of the data, if the command line sets it.
-    shape: Option<Shape>,
+    /// How each request becomes a prompt or samples.
+    pub rows: RowRecipe,
     /// The shapes that were read so far.
     seen: Arc<SeenShapes>,
-    generation: Option<bool>,
-    continue_final_message: bool,
-    purpose: Purpose,
     /// A placeholder format for chat templates; it only has the name that views show.
     nameless: Format,
-    /// Whether every part of a conversation must be in the prompt.
-    is_strict: bool,
-    /// Whose text carries loss, if that was requested.
-    pub loss: Option<LossPolicy>,
-    /// What to do with tokens that straddle the border of loss.
-    pub edges: Edges,
-    /// Whether to append a stop token to a last reply that has none.
-    appends_stop: bool,
-    /// How a conversation is divided into samples.
-    pub samples: Samples,
     /// The default time for templates in Unix seconds, the same for the whole run.
     pub clock: i64,
     /// Whether the command line sets the time.
     is_timed: bool,
-    /// Whether prompts come with ids, and so with the tokenizer's stop ids.
-    pub has_ids: bool,
 }
 
 impl Job {
@@ -101,32 +86,28 @@ impl Job {
         let name = named.map_or("chat_template".into(), |path| path.display().to_string());
         let mut nameless = Format::new(name);
         nameless.title = "chat template".into();
-        Ok(Job {
-            model,
+        let training = &chat.training;
+        let rows = RowRecipe {
             shape: chat.shape.map(ShapeArg::shape),
-            seen: Arc::default(),
             generation: match (chat.generation_prompt, chat.no_generation_prompt) {
                 (true, _) => Some(true),
                 (_, true) => Some(false),
                 // Training text is complete.
-                _ => chat.training.for_training.map(|_| false),
+                _ => training.for_training.map(|_| false),
             },
             continue_final_message: chat.continue_final_message,
-            purpose: match (chat.new_turn, chat.training.for_training) {
+            purpose: match (chat.new_turn, training.for_training) {
                 (true, _) => Purpose::NewTurn,
                 (_, Some(_)) => Purpose::Training,
                 _ => Purpose::Answer,
             },
-            nameless,
-            is_strict: chat.strict,
-            loss: chat.training.policy(),
-            edges: chat.training.edges(),
-            appends_stop: chat.training.appends_stop(),
-            samples: Samples::default(),
-            clock,
-            is_timed: own.running.now.is_some(),
-            has_ids: false,
-        })
+            strict: chat.strict,
+            policy: training.policy(),
+            edges: training.edges(),
+            append_final_stop: training.appends_stop(),
+            ..RowRecipe::default()
+        };
+        Ok(Job { model, rows, seen: Arc::default(), nameless, clock, is_timed: own.running.now.is_some() })
     }
 
     /// Sets the time for templates, unless the command line sets it.
@@ -152,46 +133,14 @@ impl Job {
     /// Reads a text that may hold several conversations: the answers of a preference pair, or
     /// instances.
     pub fn read(&self, text: &str) -> Result<Vec<Sample>, Refusal> {
-        let (shape, samples) = dataset::read(text, self.shape)?;
+        let (shape, samples) = dataset::read(text, self.rows.shape)?;
         self.seen.add(shape);
         Ok(samples)
     }
 
     /// Renders a request that was already read, with a stop token if one is to be appended.
     pub fn prompt_of(&self, request: impl Into<Arc<Request>>) -> Result<ModelPrompt, Refusal> {
-        let mut prompt = self.rendered(request)?;
-        self.append_stop(&mut prompt)?;
-        Ok(prompt)
-    }
-
-    /// Appends a stop token to a last reply that has none, if that was requested.
-    pub fn append_stop(&self, prompt: &mut ModelPrompt) -> Result<(), Refusal> {
-        if self.appends_stop {
-            prompt.append_final_stop()?;
-        }
-        Ok(())
-    }
-
-    /// Renders a request that was already read.
-    pub fn rendered(&self, request: impl Into<Arc<Request>>) -> Result<ModelPrompt, Refusal> {
-        let mut request = Arc::unwrap_or_clone(request.into());
-        if let Some(generation) = self.generation {
-            request.conversation.add_generation_prompt = Some(generation);
-            request.conversation.continue_final_message = false;
-        }
-        request.conversation.continue_final_message |= self.continue_final_message;
-        let mut prompt = self.model.prompt_for(request, self.purpose)?;
-        if self.has_ids {
-            prompt.find_stop_ids()?;
-        }
-        if self.is_strict
-            && let Some(left_out) = prompt.left_out().into_iter().find(|left_out| !left_out.by_design)
-        {
-            let (place, why, count) = (left_out.first.clone(), left_out.why, left_out.count);
-            let as_wanted = place.field.starts_with("tool_calls") && prompt.calls_as_wanted;
-            return Err(Refusal::LeftOut { place, why, count, as_wanted });
-        }
-        Ok(prompt)
+        Ok(self.rows.prompt(&self.model, request)?)
     }
 
     /// Returns the format of a prompt, or a placeholder with the template's name.
@@ -201,7 +150,7 @@ impl Job {
 
     /// Returns the text that carries loss, if that was requested.
     pub fn loss_of(&self, prompt: &ModelPrompt) -> Result<Option<Loss>, Refusal> {
-        Ok(self.loss.as_ref().map(|policy| prompt.loss(policy)).transpose()?)
+        Ok(self.rows.policy.as_ref().map(|policy| prompt.loss(policy)).transpose()?)
     }
 
     /// Returns a text that identifies the model's chat templates and tokens, which the results
@@ -220,36 +169,20 @@ pub fn only_request(mut samples: Vec<Sample>) -> Result<Request, Refusal> {
     }
 }
 
-/// The encoding settings of a run.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Encoding {
-    /// Whether to encode as the reference implementation does.
-    pub reference: bool,
-    /// The maximum number of ids.
-    pub limit: Option<Limit>,
-}
-
-impl Encoding {
-    /// Returns all tokens of a prompt, without truncation.
-    pub fn of(self, prompt: &ModelPrompt) -> Result<Encoded, Error> {
-        if self.reference { prompt.encode_reference() } else { prompt.encode() }
+/// Passes the tokens of a prompt to `take` one by one, so that they are not all in memory, and returns
+/// the notes. Nothing is truncated.
+pub fn encode_each(
+    encoding: RowEncoding,
+    model: &Model,
+    prompt: &ModelPrompt,
+    take: &mut dyn FnMut(EncodedToken),
+) -> Result<Vec<Note>, Failure> {
+    if encoding.reference {
+        let encoded = encoding.encode(prompt).map_err(|error| misfit(error, model))?;
+        encoded.tokens.into_iter().for_each(take);
+        return Ok(encoded.notes);
     }
-
-    /// Passes the tokens to `take` one by one, so that they are not all in memory, and returns the
-    /// notes. Nothing is truncated.
-    pub fn each(
-        self,
-        model: &Model,
-        prompt: &ModelPrompt,
-        take: &mut dyn FnMut(EncodedToken),
-    ) -> Result<Vec<Note>, Failure> {
-        if self.reference {
-            let encoded = self.of(prompt).map_err(|error| misfit(error, model))?;
-            encoded.tokens.into_iter().for_each(take);
-            return Ok(encoded.notes);
-        }
-        prompt.encode_each(take).map_err(|error| misfit(error, model))
-    }
+    prompt.encode_each(take).map_err(|error| misfit(error, model))
 }
 
 /// Loads the model's tokenizer and returns its added tokens. Called before any input is read, so
@@ -315,19 +248,6 @@ pub fn render_one(job: &Job, source: &Source) -> Result<ModelPrompt, Failure> {
         Ok(prompt)
     });
     rendered.map_err(|refusal| refused(refusal, source))
-}
-
-/// The limit for the size of a request in bytes times the number of its replies.
-const MOST_RENDERED: usize = 1 << 27;
-
-/// Refuses a conversation that is too large to be rendered once for each reply; `bytes` is its
-/// size.
-pub fn check_replies(conversation: &Conversation, bytes: usize) -> Result<(), Refusal> {
-    let replies = conversation.messages.iter().filter(|message| *message.role() == Role::Assistant).count();
-    match replies.saturating_mul(bytes) > MOST_RENDERED {
-        true => Err(Refusal::TooManyReplies { replies }),
-        false => Ok(()),
-    }
 }
 
 /// The limit for the size of a request in bytes times the number of its messages. The renderings of

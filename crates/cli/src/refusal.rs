@@ -1,11 +1,11 @@
 use std::fmt;
 
 use rolecall::answer;
-use rolecall::conversation::{Json, Place, object};
+use rolecall::conversation::{Json, object};
 use rolecall::render::Error as RenderError;
 use rolecall::template::NoChoice;
 use rolecall::template::TemplateError;
-use rolecall::training::TooLong;
+use rolecall::training::RowError;
 
 use crate::flags;
 use crate::session::BadStep;
@@ -29,13 +29,9 @@ pub enum Refusal {
         /// Whether passing the calls in the form that the template writes would help.
         as_wanted: bool,
     },
-    /// With `--strict`, a part of the conversation is not in the prompt.
-    LeftOut {
-        place: Place,
-        why: &'static str,
-        count: usize,
-        as_wanted: bool,
-    },
+    /// A row has no sample: a part of it is left out, it does not fit, or it has too many replies. The
+    /// library's errors have variants of their own.
+    Row(RowError),
     /// None of the chat templates applies to the conversation.
     NoChoice(NoChoice),
     /// The input is not UTF-8; the first invalid byte is at this offset.
@@ -52,14 +48,6 @@ pub enum Refusal {
     },
     /// The text contains this many conversations, but one is expected.
     SeveralConversations(usize),
-    /// A sample that does not fit a sequence.
-    Unpacked(TooLong),
-    /// A preference pair in a run that packs samples.
-    PackedPair,
-    /// The conversation is too large to be rendered once for each of its replies.
-    TooManyReplies {
-        replies: usize,
-    },
     /// A conversation that is too large to be rendered once for each of its messages.
     TooManyMessages {
         messages: usize,
@@ -88,15 +76,12 @@ impl Refusal {
             Refusal::Library(error) => error.code(),
             Refusal::NoFormat => "no_format",
             Refusal::Template { error, .. } => error.kind().code(),
-            Refusal::LeftOut { .. } => "left_out",
+            Refusal::Row(error) => error.code(),
             Refusal::NoChoice(why) => why.code(),
             Refusal::NotUtf8(_) => "not_utf8",
             Refusal::TooLong { .. } | Refusal::TooLongForTokens { .. } => "too_long",
-            Refusal::TooManyReplies { .. } => "too_many_replies",
             Refusal::TooManyMessages { .. } => "too_many_messages",
             Refusal::SeveralConversations(_) => "several_conversations",
-            Refusal::Unpacked(_) => "not_packed",
-            Refusal::PackedPair => "preference_pair",
             Refusal::BadStep(step) => step.code(),
             Refusal::ForkTaken(_) => "fork_taken",
             Refusal::NoFork { .. } => "unknown_fork",
@@ -111,10 +96,8 @@ impl Refusal {
                 "pass `--format NAME` or set `\"format\": \"NAME\"` in the input; `rolecall formats` lists the names"
                     .into(),
             ],
-            Refusal::Template { as_wanted: true, .. } | Refusal::LeftOut { as_wanted: true, .. } => {
-                vec![AS_WANTED.into()]
-            }
-            Refusal::LeftOut { .. } => vec!["remove it, or omit `--strict` to get only a warning".into()],
+            Refusal::Template { as_wanted: true, .. } => vec![AS_WANTED.into()],
+            Refusal::Row(error) => help_with_row(error),
             Refusal::Template { error, message, .. } => help_with_template(error, *message),
             Refusal::NoChoice(why) if why.known().len() > 1 => {
                 vec![format!("{}, with `--template-name` or the input's `chat_template_name`", why.help())]
@@ -124,9 +107,7 @@ impl Refusal {
             Refusal::TooLong { .. } => vec!["write JSON lines, which can be longer, or shorten it".into()],
             Refusal::TooLongForTokens { .. } => vec!["shorten it".into()],
             Refusal::SeveralConversations(_) => vec!["use `--jsonl` to process each of them".into()],
-            Refusal::TooManyReplies { .. } | Refusal::TooManyMessages { .. } => vec!["split the conversation".into()],
-            Refusal::Unpacked(_) => vec!["truncate it with `--truncate right`, `left` or `oldest`".into()],
-            Refusal::PackedPair => vec!["omit `--pack`".into()],
+            Refusal::TooManyMessages { .. } => vec!["split the conversation".into()],
             Refusal::BadStep(step) => vec![step.help()],
             Refusal::ForkTaken(_) => vec!["choose another name".into()],
             Refusal::NoFork { known, .. } => {
@@ -152,7 +133,7 @@ impl Refusal {
         if let [.., help] = self.help().as_slice() {
             inner.insert("help", Json::from(help.as_str()));
         }
-        if let Refusal::LeftOut { place, .. } = self {
+        if let Refusal::Row(RowError::LeftOut { place, .. }) = self {
             if let Some(message) = place.message {
                 inner.insert("message_index", Json::from(message as i64));
             }
@@ -170,6 +151,18 @@ impl Refusal {
         answer.insert("error", Json::Object(inner));
         Json::Object(answer)
     }
+}
+
+/// Returns what to do about a row that has no sample, in terms of the command's flags.
+fn help_with_row(error: &RowError) -> Vec<String> {
+    let flag = match error {
+        RowError::LeftOut { as_wanted: true, .. } => AS_WANTED,
+        RowError::LeftOut { .. } => "remove it, or omit `--strict` to get only a warning",
+        RowError::Unpacked(_) => "truncate it with `--truncate right`, `left` or `oldest`",
+        RowError::PackedPair => "omit `--pack`",
+        error => return error.help().into_iter().collect(),
+    };
+    vec![flag.into()]
 }
 
 /// Returns the message that the template was processing, the macro calls that led to the error
@@ -198,10 +191,7 @@ impl fmt::Display for Refusal {
             Refusal::NoFormat => f.write_str("no format given"),
             // Line and column are printed separately.
             Refusal::Template { error, .. } => f.write_str(error.message()),
-            Refusal::LeftOut { place, why, count: 1, .. } => write!(f, "{place} is not in the prompt: {why}"),
-            Refusal::LeftOut { place, why, count, .. } => {
-                write!(f, "{place} and {} more are not in the prompt: {why}", count - 1)
-            }
+            Refusal::Row(error) => write!(f, "{error}"),
             Refusal::NoChoice(why) => write!(f, "{why}"),
             Refusal::NotUtf8(offset) => write!(f, "expected UTF-8, found an invalid sequence at byte {offset}"),
             Refusal::TooLong { what, bytes, most } => {
@@ -210,15 +200,10 @@ impl fmt::Display for Refusal {
             Refusal::TooLongForTokens { bytes } => {
                 write!(f, "the prompt has {bytes} bytes, expected at most {}", u32::MAX)
             }
-            Refusal::Unpacked(error) => write!(f, "{error}"),
-            Refusal::PackedPair => f.write_str("a preference pair cannot be packed: a trainer compares its answers"),
             Refusal::BadStep(step) => write!(f, "{step}"),
             Refusal::ForkTaken(name) => write!(f, "there already is a session `{name}`"),
             Refusal::NoFork { name, .. } => write!(f, "there is no session `{name}`"),
             Refusal::SeveralConversations(count) => write!(f, "expected one conversation, found {count}"),
-            Refusal::TooManyReplies { replies } => {
-                write!(f, "the conversation is too long to be rendered once for each of its {replies} replies")
-            }
             Refusal::TooManyMessages { messages } => {
                 write!(f, "the conversation is too long to be rendered once for each of its {messages} messages")
             }
@@ -235,6 +220,15 @@ impl From<rolecall::Error> for Refusal {
                 Refusal::Template { source: Source::of_template(&template), error, message, as_wanted }
             }
             error => Refusal::Library(error),
+        }
+    }
+}
+
+impl From<RowError> for Refusal {
+    fn from(error: RowError) -> Refusal {
+        match error {
+            RowError::Library(error) => error.into(),
+            error => Refusal::Row(error),
         }
     }
 }

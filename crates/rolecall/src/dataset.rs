@@ -204,13 +204,18 @@ pub const KINDS: [&str; 2] = ["conversation", "text2text"];
 
 /// Returns the id of a record that cannot be parsed otherwise, so that the answer can name it.
 pub fn id_of(text: &str) -> Option<Json> {
-    let Ok(Json::Object(object)) = json::parse(text) else { return None };
+    id_in(&json::parse(text).ok()?)
+}
+
+/// Returns the id of a record, as [`id_of`] does.
+pub fn id_in(record: &Json) -> Option<Json> {
+    let object = record.as_object()?;
     let named = |object: &Object| object.get("id").filter(|id| !id.is_null()).cloned();
     let of_instance = || match object.get("instances")?.as_array()? {
         [Json::Object(only)] => named(only).or_else(|| only.get("conversation_id").cloned()),
         _ => None,
     };
-    named(&object).or_else(of_instance)
+    named(object).or_else(of_instance)
 }
 
 /// Parses a JSON text in a given shape, or in the shape that its keys determine, and returns the
@@ -228,7 +233,12 @@ pub fn id_of(text: &str) -> Option<Json> {
 /// # Ok::<(), rolecall::request::Error>(())
 /// ```
 pub fn read(text: &str, shape: Option<Shape>) -> Result<(Shape, Vec<Sample>), Error> {
-    let object = match json::parse_unique(text)? {
+    from_json(json::parse_unique(text)?, shape)
+}
+
+/// Reads a JSON value as [`read`] does a text.
+pub fn from_json(value: Json, shape: Option<Shape>) -> Result<(Shape, Vec<Sample>), Error> {
+    let object = match value {
         Json::Object(object) => object,
         Json::Array(messages)
             if shape.map_or_else(|| harmony::is_harmony(&messages), |shape| shape == Shape::Harmony) =>

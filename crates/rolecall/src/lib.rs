@@ -98,6 +98,7 @@
 //! | [`grammar`] | grammars that constrain what an engine may sample |
 //! | [`loss`] | which bytes and tokens of a training text carry loss |
 //! | [`training`] | samples for a trainer: ids with loss weights, truncated, split and packed |
+//! | [`pipeline`] | processing many rows on several threads, with results in order |
 //! | [`explain`], [`mod@diff`], [`roundtrip`] | explaining a prompt; comparing formats and models; checking that rendered messages parse back |
 //! | [`session`] | a conversation that grows: only new ids, sampled ids kept, loss weights of a rollout |
 //! | [`stability`] | whether a new message changes what was already rendered |
@@ -133,6 +134,7 @@ mod id_parser;
 pub mod identify;
 pub mod loss;
 pub mod model;
+pub mod pipeline;
 pub mod roundtrip;
 pub mod session;
 pub mod stability;

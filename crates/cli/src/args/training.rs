@@ -3,9 +3,8 @@
 use std::num::NonZeroUsize;
 
 use clap::ValueEnum;
-use rolecall::conversation::Role;
-use rolecall::loss::{Edges, FinalStop, GREATEST_WEIGHT, LossPolicy, RoleLoss};
-use rolecall::training::{Limit, Samples, Truncate};
+use rolecall::loss::{Edges, FinalStop, LossPolicy, RoleLoss};
+use rolecall::training::{Limit, LossPart, Samples, Truncate, limit, read_part, read_role};
 
 /// Training text, and which tokens carry loss.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -25,7 +24,7 @@ pub struct Training {
     /// The loss weight of a part of each reply: `reasoning`, `content`, `calls` or `stop`, e.g.
     /// reasoning=0; 0 is without loss; may be repeated
     #[arg(long = "loss-weight", value_name = "PART=N", value_parser = read_part, value_delimiter = ',', requires = "for_training")]
-    pub parts: Vec<(PartArg, f32)>,
+    pub parts: Vec<(LossPart, f32)>,
     /// Also train on the text of another role, e.g. tool; `tool:turn` includes the template's text
     /// around it, and `tool=0.5` gives it a weight; may be repeated
     #[arg(long = "loss-role", value_name = "ROLE[:turn][=N]", value_parser = read_role, value_delimiter = ',', requires = "for_training")]
@@ -51,7 +50,7 @@ pub struct RolloutLoss {
     /// The loss weight of a part of each reply: `reasoning`, `content`, `calls` or `stop`, e.g.
     /// reasoning=0; 0 is without loss; may be repeated
     #[arg(long = "loss-weight", value_name = "PART=N", value_parser = read_part, value_delimiter = ',')]
-    pub parts: Vec<(PartArg, f32)>,
+    pub parts: Vec<(LossPart, f32)>,
     /// Also train on the text of another role, e.g. tool; `tool:turn` includes the template's text
     /// around it, and `tool=0.5` gives it a weight; may be repeated
     #[arg(long = "loss-role", value_name = "ROLE[:turn][=N]", value_parser = read_role, value_delimiter = ',')]
@@ -141,14 +140,6 @@ pub enum LossArg {
     All,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PartArg {
-    Reasoning,
-    Content,
-    Calls,
-    Stop,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum EdgesArg {
     /// If any byte does, with the greatest weight among them
@@ -182,9 +173,7 @@ impl SampleFlags {
             Some(TruncateArg::Left) => Truncate::Left,
             Some(TruncateArg::Oldest) => Truncate::Oldest,
         };
-        let packed = self.truncate.and(self.pack).map(|length| length as usize);
-        let most = self.max_tokens.map(NonZeroUsize::get).into_iter().chain(packed).min();
-        most.map(|ids| Limit { ids, by })
+        limit(self.max_tokens, self.truncate.map(|_| by), self.pack)
     }
 
     pub fn samples(&self) -> Samples {
@@ -207,13 +196,7 @@ impl Training {
         };
         policy.tagged = self.for_training == Some(LossArg::Tagged);
         for (part, weight) in &self.parts {
-            let part = match part {
-                PartArg::Reasoning => &mut policy.weights.reasoning,
-                PartArg::Content => &mut policy.weights.content,
-                PartArg::Calls => &mut policy.weights.calls,
-                PartArg::Stop => &mut policy.weights.closer,
-            };
-            *part = *weight;
+            part.set(&mut policy.weights, *weight);
         }
         policy.roles.clone_from(&self.roles);
         policy.final_stop = match self.final_stop {
@@ -242,39 +225,5 @@ impl Training {
     pub fn has_weights(&self) -> bool {
         let weights = self.parts.iter().map(|(_, weight)| *weight).chain(self.roles.iter().map(|role| role.weight));
         weights.into_iter().any(|weight| weight != 0.0 && weight != 1.0)
-    }
-}
-
-fn read_weight(text: &str) -> Result<f32, String> {
-    let weight = text.parse().ok().filter(|weight| (0.0..=GREATEST_WEIGHT).contains(weight));
-    weight.ok_or_else(|| format!("expected a weight from 0 to {GREATEST_WEIGHT}, found `{text}`"))
-}
-
-fn read_part(text: &str) -> Result<(PartArg, f32), String> {
-    let (part, weight) = text.split_once('=').ok_or("expected PART=N")?;
-    let part = match part {
-        "reasoning" => PartArg::Reasoning,
-        "content" => PartArg::Content,
-        "calls" => PartArg::Calls,
-        "stop" => PartArg::Stop,
-        _ => return Err(format!("expected `reasoning`, `content`, `calls` or `stop`, found `{part}`")),
-    };
-    Ok((part, read_weight(weight)?))
-}
-
-fn read_role(text: &str) -> Result<RoleLoss, String> {
-    let (name, weight) = match text.split_once('=') {
-        Some((name, weight)) => (name, read_weight(weight)?),
-        None => (text, 1.0),
-    };
-    let (name, whole_turn) = match name.split_once(':') {
-        Some((name, "turn")) => (name, true),
-        Some((_, other)) => return Err(format!("expected `:turn` after the role, found `:{other}`")),
-        None => (name, false),
-    };
-    match Role::from_name(name) {
-        Role::Assistant => Err("set the weights of replies with `--loss-weight`".into()),
-        Role::Other(name) if name.is_empty() => Err("expected the name of a role".into()),
-        role => Ok(RoleLoss { role, whole_turn, weight }),
     }
 }

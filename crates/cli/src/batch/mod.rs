@@ -1,7 +1,7 @@
 //! Batches: reads one JSON object per line and writes a result for each, in order, as JSON lines or
 //! as columns. A line with an error gets the error as its result.
 //!
-//! `lines` cuts the input into blocks, `pipeline` processes them on several threads, and `rows`
+//! `lines` cuts the input into blocks, the library's `pipeline` processes them on several threads, and `rows`
 //! converts the results to bytes. These are written here or by `file`, which can resume an
 //! interrupted run (`journal`). `progress` shows the progress. Start reading at [`answer_lines`].
 
@@ -12,7 +12,6 @@ mod input;
 mod journal;
 mod lines;
 mod packing;
-mod pipeline;
 mod progress;
 mod records;
 mod row;
@@ -29,6 +28,7 @@ use std::thread;
 use std::time::Duration;
 
 use rolecall::dataset;
+use rolecall::pipeline::{self, Step};
 
 pub use columns::ARE_BUILT;
 pub use file::{Begin, Target};
@@ -50,7 +50,6 @@ use file::{Opened, OutputFile};
 use input::{Begun, Input};
 use lines::{Block, Lines, Mark, Size};
 use packing::Packing;
-use pipeline::Step;
 use progress::Progress;
 use tally::Tally;
 pub use tally::Told;

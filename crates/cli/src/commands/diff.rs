@@ -7,6 +7,7 @@ use rolecall::diff::{Comparison, Matrix, Telling, View, compare};
 use rolecall::format::{Format, Registry};
 use rolecall::model::Settings;
 use rolecall::render::{Bos, Options, RuleMode};
+use rolecall::training::check_replies;
 
 use crate::args::{BosArg, Diff, ViewArg};
 use crate::diagnostic::{Diagnostic, Place, Severity};
@@ -14,7 +15,7 @@ use crate::diff::{Group, draw_matrix, draw_pair, group_models, list_formats, rea
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::files::{self, Formats};
-use crate::job::{check_replies, refused};
+use crate::job::refused;
 use crate::output::Output;
 use crate::source::Source;
 use crate::versus::{self, OwnTokens, has_template};
@@ -108,7 +109,7 @@ fn read_telling(source: &Source) -> Result<Vec<Telling>, Failure> {
     let mut tellings = Vec::new();
     for sample in samples {
         let conversation = sample.request.conversation;
-        check_replies(&conversation, source.text.len()).map_err(|refusal| refused(refusal, source))?;
+        check_replies(&conversation, source.text.len()).map_err(|error| refused(error.into(), source))?;
         let name = sample.side.map_or_else(|| source.name.clone(), |side| format!("{} ({})", source.name, side.name()));
         tellings.push(Telling::of(name, conversation));
     }

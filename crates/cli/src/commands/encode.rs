@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use rolecall::Error;
 use rolecall::model::ModelPrompt;
+use rolecall::training::RowEncoding;
 
 use super::{read_input, warn_of_dropped, warn_of_ends, warn_of_loss, warn_of_reference, warn_of_truncation};
 use crate::args::Encode;
@@ -11,7 +12,7 @@ use crate::exit::Exit;
 use crate::explain::Tokens;
 use crate::failure::Failure;
 use crate::files;
-use crate::job::{Encoding, Job, load_tokenizer, misfit, refused, render_one};
+use crate::job::{Job, encode_each, load_tokenizer, misfit, refused, render_one};
 use crate::output::Output;
 use crate::refusal::Refusal;
 use crate::row_kind::RowKind;
@@ -20,30 +21,31 @@ use crate::source::Source;
 pub fn run(args: &Encode, output: &Output) -> Result<Exit, Failure> {
     let mut job = Job::open(&args.chat, &args.own, args.tokenizer.as_deref(), args.text.protect.mode(), output)?;
     load_tokenizer(&job.model)?;
-    job.has_ids = true;
-    job.samples = args.samples.samples();
-    let encoding = Encoding { reference: args.text.reference_encoding, limit: args.samples.limit() };
+    let encoding = RowEncoding { reference: args.text.reference_encoding, limit: args.samples.limit() };
+    job.rows.stop_ids = true;
+    job.rows.samples = args.samples.samples();
+    job.rows.encoding = Some(encoding);
     if args.text.reference_encoding {
         warn_of_reference(output);
     }
     if args.batch.jsonl {
-        return run_batch(args, job, encoding, output);
+        return run_batch(args, job, output);
     }
     let source = read_input(&args.chat)?;
     let prompt = render_one(&job, &source)?;
     job.seen().tell(output);
     if encoding.limit.is_some() {
-        return print_truncated(args, &job, encoding, prompt, &source, output);
+        return print_truncated(args, &job, prompt, &source, output);
     }
     let loss = job.loss_of(&prompt).map_err(|refusal| refused(refusal, &source))?;
     if args.batch.json {
         let mut tokens = Tokens::of(&prompt).map_err(|error| refused(error.into(), &source))?;
-        let notes = encoding.each(&job.model, &prompt, &mut |token| tokens.push(token))?;
+        let notes = encode_each(encoding, &job.model, &prompt, &mut |token| tokens.push(token))?;
         job.stream(&prompt, Some((&tokens, &notes)), (loss.as_ref(), None), output)?;
         return Ok(Exit::Good);
     }
     let mut ids: Vec<u32> = Vec::new();
-    let notes = encoding.each(&job.model, &prompt, &mut |token| ids.push(token.id))?;
+    let notes = encode_each(encoding, &job.model, &prompt, &mut |token| ids.push(token.id))?;
     warn_of_dropped(&prompt, &source, output);
     warn_of_ends(&notes, output);
     warn_of_loss(loss.as_ref(), &source, output);
@@ -54,12 +56,11 @@ pub fn run(args: &Encode, output: &Output) -> Result<Exit, Failure> {
 fn print_truncated(
     args: &Encode,
     job: &Job,
-    encoding: Encoding,
     prompt: ModelPrompt,
     source: &Source,
     output: &Output,
 ) -> Result<Exit, Failure> {
-    let ready = job.ready(prompt, Some(encoding)).map_err(|refusal| match refusal {
+    let ready = job.rows.prepare_prompt(&job.model, prompt).map_err(|error| match error.into() {
         Refusal::Library(error @ Error::Encode(_)) => misfit(error, &job.model),
         refusal => refused(refusal, source),
     })?;
@@ -88,7 +89,7 @@ fn print_ids(ids: &[u32], output: &Output) -> Result<Exit, Failure> {
     Ok(Exit::Good)
 }
 
-fn run_batch(args: &Encode, mut job: Job, encoding: Encoding, output: &Output) -> Result<Exit, Failure> {
+fn run_batch(args: &Encode, mut job: Job, output: &Output) -> Result<Exit, Failure> {
     let target = args.file.output.as_deref().map(|path| target_of(args, path)).transpose()?;
     // A resumed run passes the same time to its templates.
     let resumed = target.as_ref().filter(|target| target.begin == Begin::Resume);
@@ -103,7 +104,7 @@ fn run_batch(args: &Encode, mut job: Job, encoding: Encoding, output: &Output) -
         journal: Journal { made_of, clock: job.clock, ..Journal::default() },
         shapes: Some(job.seen()),
     };
-    answer_lines(plan, output, move |line, rows| job.answer(line, Some(encoding), rows))
+    answer_lines(plan, output, move |line, rows| job.answer(line, rows))
 }
 
 /// Returns the optional parts of the rows.

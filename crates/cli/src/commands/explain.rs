@@ -1,18 +1,19 @@
 use rolecall::loss::TokenLoss;
+use rolecall::training::RowEncoding;
 
 use super::{read_input, warn_of_dropped, warn_of_loss, warn_of_reference};
 use crate::args::Explain;
 use crate::exit::Exit;
 use crate::explain::{Explained, Tokens, View, draw_html, draw_terminal, write_json};
 use crate::failure::Failure;
-use crate::job::{Encoding, Job, load_tokenizer, refused, render_one};
+use crate::job::{Job, encode_each, load_tokenizer, refused, render_one};
 use crate::output::Output;
 
 pub fn run(args: &Explain, output: &Output) -> Result<Exit, Failure> {
     let mut job = Job::open(&args.chat, &args.own, args.tokenizer.as_deref(), args.text.protect.mode(), output)?;
-    job.has_ids = job.model.tokenizer_path().is_some();
+    job.rows.stop_ids = job.model.tokenizer_path().is_some();
     let added = job.model.tokenizer_path().map(|_| load_tokenizer(&job.model)).transpose()?;
-    let encoding = Encoding { reference: args.text.reference_encoding, limit: None };
+    let encoding = RowEncoding { reference: args.text.reference_encoding, limit: None };
     if args.text.reference_encoding {
         warn_of_reference(output);
     }
@@ -21,7 +22,7 @@ pub fn run(args: &Explain, output: &Output) -> Result<Exit, Failure> {
     job.seen().tell(output);
     let mut tokens = Tokens::of(&prompt).map_err(|error| refused(error.into(), &source))?;
     let notes = match added {
-        Some(_) => encoding.each(&job.model, &prompt, &mut |token| tokens.push(token))?,
+        Some(_) => encode_each(encoding, &job.model, &prompt, &mut |token| tokens.push(token))?,
         None => Vec::new(),
     };
     let loss = job.loss_of(&prompt).map_err(|refusal| refused(refusal, &source))?;
@@ -32,7 +33,7 @@ pub fn run(args: &Explain, output: &Output) -> Result<Exit, Failure> {
         tokens: added.map(|_| &tokens),
         notes: &notes,
         added: added.unwrap_or_default(),
-        loss: loss.as_ref().map(|loss| TokenLoss { loss, edges: job.edges }),
+        loss: loss.as_ref().map(|loss| TokenLoss { loss, edges: job.rows.edges }),
     });
     if args.json {
         output.stream(|out| write_json(prompt.request().id.as_ref(), &view, out))?;

@@ -24,7 +24,7 @@ use rolecall::encode::Note;
 use rolecall::loss::{Loss, note_code, note_message, note_text};
 use rolecall::model::ModelPrompt;
 use rolecall::render::LeftOut;
-use rolecall::training::Truncated;
+use rolecall::training::{Truncated, truncation_notes};
 
 use crate::args::{Chat, Verb};
 use crate::diagnostic::{Diagnostic, Severity};
@@ -33,7 +33,6 @@ use crate::failure::{Failure, place_in_input};
 use crate::files;
 use crate::flags;
 use crate::output::Output;
-use crate::ready::truncation_notes;
 use crate::refusal::AS_WANTED;
 use crate::source::Source;
 

@@ -19,7 +19,7 @@ pub fn run(args: &Render, output: &Output) -> Result<Exit, Failure> {
             journal: Journal::default(),
             shapes: Some(job.seen()),
         };
-        return answer_lines(plan, output, move |line, rows| job.answer(line, None, rows));
+        return answer_lines(plan, output, move |line, rows| job.answer(line, rows));
     }
     let source = read_input(&args.chat)?;
     let prompt = render_one(&job, &source)?;

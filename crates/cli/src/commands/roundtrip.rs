@@ -9,13 +9,14 @@ use rolecall::conversation::{Conversation, Json, Role, object};
 use rolecall::dataset;
 use rolecall::parse::ParseOptions;
 use rolecall::roundtrip::{Difference, DifferenceKind, differences};
+use rolecall::training::check_replies;
 use rolecall::{Origin, Prompt, Reading, Request, Stop, answer};
 
 use crate::args::Roundtrip;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::files;
-use crate::job::{check_replies, only_request, refused};
+use crate::job::{only_request, refused};
 use crate::output::Output;
 use crate::paint::{Paint, Style};
 use crate::reading::{Reader, Ready};

@@ -2,15 +2,21 @@
 //!
 //! [`Sample::new`] turns a request into a sample. [`truncate`] makes it fit a length, [`as_served`]
 //! splits a conversation that its template rewrites, and [`Packer`] puts several samples in one
-//! sequence. Nothing is dropped silently: each step reports what it did.
+//! sequence. [`RowRecipe`] does all of this to a row of a dataset, and [`RowOptions`] reads a recipe
+//! from the words that the command and the Python package use. Nothing is dropped silently: each step
+//! reports what it did.
 
 mod oldest;
+mod options;
 mod pack;
+mod row;
 mod sample;
 mod served;
 mod truncate;
 
+pub use options::{LossPart, OptionError, RowOptions, limit, read_part, read_role};
 pub use pack::{Packed, Packer, Slot, TooLong};
+pub use row::{Ready, ReadyRow, RowEncoding, RowError, RowRecipe, check_replies, truncation_notes};
 pub use sample::{Prepared, Recipe, Sample, prepare};
 pub use served::{Part, Rewritten, Samples, Served, as_served, restrict};
 pub use truncate::{Limit, Truncate, Truncated, truncate};

@@ -1,5 +1,7 @@
-//! Processes tasks on several threads, with results in order and at most a fixed window of them in
+//! Processing tasks on several threads, with results in order and at most a fixed window of them in
 //! memory.
+//!
+//! [`start`] starts the threads, and [`Ordered::next`] waits for the next result.
 //!
 //! ```text
 //!            ┌─tasks──► worker ─┐
@@ -24,16 +26,20 @@ const STACK: usize = 8 << 20;
 const WINDOW: usize = 4;
 
 /// Results in the order of their tasks.
+#[derive(Debug)]
 pub struct Ordered<R> {
     order: Receiver<Turn<R>>,
     owed: Option<Receiver<R>>,
 }
 
 /// The outcome of waiting for the next result.
+#[derive(Debug)]
 pub enum Step<R> {
+    /// A result.
     Done(R),
     /// No result is available yet.
     Late,
+    /// There are no more results.
     End,
 }
 
@@ -41,6 +47,7 @@ pub enum Step<R> {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Lost;
 
+#[derive(Debug)]
 enum Turn<R> {
     Owed(Receiver<R>),
     /// The source has ended normally.
@@ -54,8 +61,21 @@ struct Task<T, R> {
 
 /// Starts the threads: `source` produces tasks until it returns `None`, and `work` processes each.
 ///
-/// The threads are never joined, so that a source that blocks in a read does not keep the command
-/// from ending.
+/// The threads are never joined, so that a source that blocks in a read does not keep the caller from
+/// ending. When the results are dropped, the threads end with the tasks that they have begun.
+///
+/// ```
+/// use rolecall::pipeline::{Step, start};
+/// use std::{num::NonZeroUsize, time::Duration};
+/// let mut numbers = 0..3;
+/// let mut ordered = start(NonZeroUsize::MIN, move || numbers.next(), |number| number * 2)?;
+/// let mut doubled = Vec::new();
+/// while let Ok(Step::Done(number)) = ordered.next(Duration::from_secs(10)) {
+///     doubled.push(number);
+/// }
+/// assert_eq!(doubled, [0, 2, 4]);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub fn start<T: Send + 'static, R: Send + 'static>(
     threads: NonZeroUsize,
     mut source: impl FnMut() -> Option<T> + Send + 'static,
