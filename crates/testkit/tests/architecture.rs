@@ -55,8 +55,13 @@ const ARROWS: &[(&str, Kind, &[&str])] = &[
         ],
     ),
     ("testkit", Workshop, &["rolecall"]),
-    ("cli", Edge, &["rolecall", "conversation", "format", "render", "parse", "infer", "grammar", "encode", "openai"]),
-    ("python", Edge, &["rolecall"]),
+    (
+        "cli",
+        Edge,
+        &["rolecall", "conversation", "format", "render", "parse", "infer", "grammar", "encode", "openai", "columns"],
+    ),
+    ("columns", Edge, &["rolecall"]),
+    ("python", Edge, &["rolecall", "columns"]),
     ("benches", Workshop, &["rolecall"]),
     ("xtask", Workshop, &[]),
 ];

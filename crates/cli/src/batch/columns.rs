@@ -10,14 +10,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::builder::StringBuilder;
-use arrow_array::{
-    ArrayRef, Float32Array, Int32Array, ListArray, RecordBatch, StringArray, StructArray, UInt8Array, UInt32Array,
-    UInt64Array,
-};
-use arrow_buffer::{BooleanBufferBuilder, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_array::{ArrayRef, Float32Array, Int32Array, RecordBatch, StructArray, UInt8Array, UInt32Array, UInt64Array};
+use arrow_buffer::{BooleanBufferBuilder, NullBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Fields, Schema, SchemaRef};
 use rolecall::conversation::{Json, json};
 use rolecall::dataset::Side;
+use rolecall_columns::{list, list_of, under};
 
 use self::origins::{OriginRun, origin_runs};
 pub use self::packed::write as write_packed;
@@ -124,10 +122,6 @@ pub fn schema(wanted: Wanted) -> SchemaRef {
     }
     fields.push(Field::new("error", DataType::Struct(error_fields()), true));
     Arc::new(Schema::new(fields))
-}
-
-fn list_of(item: DataType) -> DataType {
-    DataType::List(Arc::new(Field::new("item", item, false)))
 }
 
 fn span_fields() -> Fields {
@@ -300,15 +294,4 @@ impl Origins {
 
 fn numbers(values: Vec<u32>) -> ArrayRef {
     Arc::new(UInt32Array::from(values))
-}
-
-fn list(ends: &[i32], item: Field, values: ArrayRef, nulls: Option<NullBuffer>) -> Result<ArrayRef, ArrowError> {
-    let offsets = OffsetBuffer::new(ScalarBuffer::from(ends.to_vec()));
-    Ok(Arc::new(ListArray::try_new(Arc::new(item), offsets, values, nulls)?))
-}
-
-/// Returns texts with the null buffer of the struct that contains them.
-fn under(mut texts: StringBuilder, there: &NullBuffer) -> Result<ArrayRef, ArrowError> {
-    let (offsets, values, _) = texts.finish().into_parts();
-    Ok(Arc::new(StringArray::try_new(offsets, values, Some(there.clone()))?))
 }

@@ -1,0 +1,393 @@
+//! Rows to columns of samples, on several threads.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow_array::{ArrayRef, Int64Array, RecordBatch};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use rolecall::Model;
+use rolecall::conversation::Json;
+use rolecall::dataset;
+use rolecall::pipeline::{self, Step};
+use rolecall::training::{Packed, Packer, RowRecipe, Slot};
+
+use crate::packed::{self, PackedRow};
+use crate::samples::{self, Sample, Samples, list_of};
+use crate::{Fault, Table, error_fields, errors};
+
+/// The number of rows that a thread encodes at once. Between two blocks, the caller can stop the run.
+const BLOCK: usize = 64;
+/// How long to wait for a block before the caller is asked whether to go on.
+const PATIENCE: Duration = Duration::from_millis(50);
+/// The maximum size of a prompt in bytes, as in the command's batches.
+const LONGEST: usize = 256 << 20;
+
+/// The rows of a dataset.
+pub enum Rows {
+    /// In Arrow's memory.
+    Table(Table),
+    /// JSON values, or why a row is none.
+    Values(Vec<Result<Json, Fault>>),
+}
+
+/// What is made of the rows.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// How each row becomes samples.
+    pub recipe: RowRecipe,
+    /// The number of ids of a sequence, if samples are packed.
+    pub pack: Option<u32>,
+    /// Whether to write the weights as numbers, too.
+    pub weights: bool,
+    /// The names and types of the columns.
+    pub layout: Layout,
+}
+
+/// The names and types of the columns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Layout {
+    /// Those of the command: `ids`, `loss_mask`.
+    #[default]
+    Rolecall,
+    /// Those of TRL's trainers: `input_ids`, `labels`.
+    Trl,
+}
+
+/// What was done so far.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Counts {
+    /// The number of rows.
+    pub rows: u64,
+    /// The number of rows with an error.
+    pub refused: u64,
+    /// The number of samples.
+    pub samples: u64,
+    /// The number of ids.
+    pub tokens: u64,
+    /// The number of packed sequences.
+    pub sequences: u64,
+    /// The number of rows with each note: what was truncated, where no stop token is.
+    pub notes: BTreeMap<&'static str, u64>,
+}
+
+/// Columns of samples.
+#[derive(Clone, Debug)]
+pub struct Encoded {
+    /// The fields, which do not depend on the rows.
+    pub schema: SchemaRef,
+    /// The rows in order.
+    pub batches: Vec<RecordBatch>,
+    /// What was done.
+    pub counts: Counts,
+}
+
+/// Why there are no columns at all. `E` is the caller's reason to stop.
+#[derive(Debug)]
+pub enum Error<E> {
+    /// The caller stopped the run.
+    Stopped(E),
+    /// The columns could not be built.
+    Arrow(ArrowError),
+    /// The model has no tokenizer, or it cannot be loaded.
+    Library(rolecall::Error),
+    /// No thread could be started, or one has died.
+    Threads(String),
+}
+
+/// Encodes rows. A row that cannot be encoded becomes a row with an error.
+///
+/// `watch` is called between blocks of rows, at least 20 times a second, and may stop the run.
+pub fn encode<E>(
+    rows: Rows,
+    model: &Model,
+    plan: Plan,
+    threads: NonZeroUsize,
+    watch: &mut dyn FnMut(&Counts) -> Result<(), E>,
+) -> Result<Encoded, Error<E>> {
+    // Without a tokenizer every row would have the same error.
+    model.tokenizer().map_err(Error::Library)?;
+    let count = rows.len();
+    let mut gathered = Gathered::new(plan.clone());
+    let mut starts = (0..count).step_by(BLOCK);
+    let mut next = move || starts.next().map(|start| start..(start + BLOCK).min(count));
+    if threads.get() == 1 || count <= BLOCK {
+        while let Some(range) = next() {
+            watch(&gathered.counts).map_err(Error::Stopped)?;
+            gathered.add(encode_block(&rows, range, model, &plan))?;
+        }
+    } else {
+        let model = model.clone();
+        let threads = threads.min(NonZeroUsize::new(count.div_ceil(BLOCK)).unwrap_or(NonZeroUsize::MIN));
+        let work = move |range: Range<usize>| encode_block(&rows, range, &model, &plan);
+        let started = pipeline::start(threads, next, work);
+        let mut ordered = started.map_err(|error| Error::Threads(error.to_string()))?;
+        loop {
+            match ordered.next(PATIENCE) {
+                Ok(Step::Done(block)) => gathered.add(block)?,
+                Ok(Step::Late) => {}
+                Ok(Step::End) => break,
+                Err(pipeline::Lost) => return Err(Error::Threads("a thread died while it encoded rows".into())),
+            }
+            watch(&gathered.counts).map_err(Error::Stopped)?;
+        }
+    }
+    gathered.finish()
+}
+
+impl Rows {
+    /// Returns the number of rows.
+    pub fn len(&self) -> usize {
+        match self {
+            Rows::Table(table) => table.len(),
+            Rows::Values(values) => values.len(),
+        }
+    }
+
+    /// Reports whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn row(&self, row: usize) -> Result<Json, Fault> {
+        match self {
+            Rows::Table(table) => table.row(row),
+            Rows::Values(values) => values[row].clone(),
+        }
+    }
+}
+
+/// The results of a block of rows.
+struct Block {
+    rows: Result<Vec<RecordBatch>, ArrowError>,
+    /// The samples to be packed, or a row's error.
+    items: Vec<Result<Slot<u64>, (u64, Fault)>>,
+    counts: Counts,
+}
+
+fn encode_block(rows: &Rows, range: Range<usize>, model: &Model, plan: &Plan) -> Block {
+    let mut counts = Counts::default();
+    let (mut open, mut batches, mut items) = (Samples::default(), Vec::new(), Vec::new());
+    let mut failed = None;
+    for row in range {
+        let number = row as u64;
+        let mut id = None;
+        counts.rows += 1;
+        let answered = rows.row(row).and_then(|value| {
+            id = dataset::id_in(&value);
+            encode_row(value, number, model, plan)
+        });
+        match answered {
+            Ok(answer) => {
+                counts.samples += answer.samples.len() as u64;
+                for (code, _) in &answer.notes {
+                    *counts.notes.entry(code).or_default() += 1;
+                }
+                for sample in answer.samples {
+                    counts.tokens += sample.ids.len() as u64;
+                    match plan.pack {
+                        Some(_) => items.push(Ok(Slot { source: number, ids: sample.ids, weights: sample.weights })),
+                        None => open.push(sample),
+                    }
+                }
+            }
+            Err(fault) => {
+                counts.refused += 1;
+                match plan.pack {
+                    Some(_) => items.push(Err((number, fault))),
+                    None => open.refuse(number, id.as_ref(), fault),
+                }
+            }
+        }
+        if open.is_full() {
+            match std::mem::take(&mut open).into_batch(plan) {
+                Ok(batch) => batches.push(batch),
+                Err(error) => failed = Some(error),
+            }
+        }
+    }
+    if !open.is_empty() {
+        match open.into_batch(plan) {
+            Ok(batch) => batches.push(batch),
+            Err(error) => failed = Some(error),
+        }
+    }
+    Block { rows: failed.map_or(Ok(batches), Err), items, counts }
+}
+
+/// The samples of a row, and what a trainer should know about them.
+struct Answer {
+    samples: Vec<Sample>,
+    notes: BTreeMap<&'static str, ()>,
+}
+
+fn encode_row(value: Json, row: u64, model: &Model, plan: &Plan) -> Result<Answer, Fault> {
+    // A mistake of ours in one row must not end a job of millions.
+    let read = catch_unwind(AssertUnwindSafe(|| plan.recipe.read(model, value)));
+    let Ok(read) = read else {
+        return Err(Fault::at("internal_error", "this is a bug in rolecall: please report the row".into(), None));
+    };
+    let (_, all) = read?;
+    let mut answer = Answer { samples: Vec::with_capacity(all.len()), notes: BTreeMap::new() };
+    for (side, ready) in all {
+        let bytes = ready.prompt.text().len();
+        if bytes > LONGEST {
+            let message = format!("the prompt has {bytes} bytes, expected at most {LONGEST}");
+            return Err(Fault::at("too_long", message, None));
+        }
+        answer.notes.extend(ready.notes().into_iter().map(|(code, _)| (code, ())));
+        let (ids, weights) = match plan.pack {
+            Some(length) => {
+                let slot = ready.slot(row, side, plan.recipe.edges, length)?;
+                (slot.ids, slot.weights)
+            }
+            None => {
+                let ids = ready.encoded.as_ref().map(rolecall::Encoded::ids).unwrap_or_default();
+                (ids, if plan.recipe.policy.is_some() { ready.weights(plan.recipe.edges) } else { Vec::new() })
+            }
+        };
+        answer.samples.push(Sample {
+            row,
+            id: ready.prompt.request().id.clone(),
+            side,
+            ids,
+            weights,
+            truncated_from: ready.truncated.as_ref().map(|truncated| truncated.ids as u64),
+        });
+    }
+    Ok(answer)
+}
+
+/// The results so far.
+struct Gathered {
+    plan: Plan,
+    packer: Option<Packer<u64>>,
+    waiting: Vec<Result<Packed<u64>, (u64, Fault)>>,
+    waiting_ids: usize,
+    batches: Vec<RecordBatch>,
+    counts: Counts,
+}
+
+impl Gathered {
+    fn new(plan: Plan) -> Gathered {
+        let packer = plan.pack.map(Packer::new);
+        Gathered { plan, packer, waiting: Vec::new(), waiting_ids: 0, batches: Vec::new(), counts: Counts::default() }
+    }
+
+    fn add<E>(&mut self, block: Block) -> Result<(), Error<E>> {
+        self.batches.extend(block.rows.map_err(Error::Arrow)?);
+        self.counts.rows += block.counts.rows;
+        self.counts.refused += block.counts.refused;
+        self.counts.samples += block.counts.samples;
+        self.counts.tokens += block.counts.tokens;
+        for (code, count) in block.counts.notes {
+            *self.counts.notes.entry(code).or_default() += count;
+        }
+        let Some(packer) = &mut self.packer else { return Ok(()) };
+        for item in block.items {
+            match item {
+                Err(refused) => self.waiting.push(Err(refused)),
+                Ok(slot) => {
+                    let row = slot.source;
+                    match packer.push(slot) {
+                        Ok(sequences) => {
+                            self.waiting_ids += sequences.iter().map(|packed| packed.ids.len()).sum::<usize>();
+                            self.waiting.extend(sequences.into_iter().map(Ok));
+                        }
+                        Err(error) => {
+                            self.waiting.push(Err((row, Fault::at("not_packed", error.to_string(), None))));
+                        }
+                    }
+                }
+            }
+        }
+        if self.waiting_ids >= packed::MOST_IDS { self.write_packed() } else { Ok(()) }
+    }
+
+    fn finish<E>(mut self) -> Result<Encoded, Error<E>> {
+        if let Some(packer) = &mut self.packer {
+            self.waiting.extend(packer.finish().into_iter().map(Ok));
+            self.counts.sequences = packer.sequences();
+            self.write_packed()?;
+        }
+        let schema = match self.plan.pack {
+            Some(_) => packed_schema(&self.plan),
+            None => samples::schema(&self.plan),
+        };
+        Ok(Encoded { schema, batches: self.batches, counts: self.counts })
+    }
+
+    fn write_packed<E>(&mut self) -> Result<(), Error<E>> {
+        let rows = std::mem::take(&mut self.waiting);
+        self.waiting_ids = 0;
+        // A window of sequences can be longer than a batch.
+        let (mut from, mut ids) = (0, 0);
+        for (at, row) in rows.iter().enumerate() {
+            let more = row.as_ref().map_or(0, |packed| packed.ids.len());
+            if at > from && ids + more > packed::MOST_IDS {
+                self.batches.push(packed_batch(&rows[from..at], &self.plan).map_err(Error::Arrow)?);
+                (from, ids) = (at, 0);
+            }
+            ids += more;
+        }
+        if from < rows.len() {
+            self.batches.push(packed_batch(&rows[from..], &self.plan).map_err(Error::Arrow)?);
+        }
+        Ok(())
+    }
+}
+
+/// Returns the schema of packed rows.
+fn packed_schema(plan: &Plan) -> SchemaRef {
+    let mut fields = match plan.layout {
+        Layout::Rolecall => packed::fields(plan.weights),
+        Layout::Trl => {
+            let mut fields = vec![Field::new("rows", list_of(DataType::UInt64), false)];
+            fields.extend(samples::id_fields(plan));
+            fields.push(Field::new("seq_lengths", list_of(DataType::Int64), true));
+            fields
+        }
+    };
+    fields.push(Field::new("error", DataType::Struct(error_fields()), true));
+    Arc::new(Schema::new(fields))
+}
+
+fn packed_batch(rows: &[Result<Packed<u64>, (u64, Fault)>], plan: &Plan) -> Result<RecordBatch, ArrowError> {
+    let packed: Vec<PackedRow<'_>> = rows.iter().map(|row| row.as_ref().map_err(|(number, _)| *number)).collect();
+    let mut columns: Vec<ArrayRef> = match plan.layout {
+        Layout::Rolecall => packed::columns(&packed, plan.weights)?,
+        Layout::Trl => {
+            let there = packed::there(&packed);
+            let mut columns = vec![packed::sources(&packed)?];
+            let (mut ids, mut weights, mut ends) = (Vec::new(), Vec::new(), vec![0]);
+            for row in &packed {
+                if let Ok(row) = row {
+                    ids.extend_from_slice(&row.ids);
+                    weights.extend_from_slice(&row.weights);
+                }
+                ends.push(ids.len() as i32);
+            }
+            columns.extend(samples::id_columns(plan, &ends, ids, weights, &there)?);
+            let lengths = |packed: &Packed<u64>| packed.lengths.iter().map(|length| *length as i64).collect();
+            columns.push(packed::of_each::<Int64Array, _>(&packed, &there, lengths)?);
+            columns
+        }
+    };
+    columns.push(errors(rows.iter().map(|row| row.as_ref().err().map(|(_, fault)| fault)))?);
+    RecordBatch::try_new(packed_schema(plan), columns)
+}
+
+impl<E: fmt::Display> fmt::Display for Error<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Stopped(why) => write!(f, "{why}"),
+            Error::Arrow(error) => write!(f, "{error}"),
+            Error::Library(error) => write!(f, "{error}"),
+            Error::Threads(why) => f.write_str(why),
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! Rows of training datasets in Arrow's memory, encoded to columns of token ids.
+//!
+//! Input: a [`Table`] of Arrow arrays, or JSON values, and a [`Plan`]. Output: record batches with ids,
+//! loss masks, weights, lengths and errors. In between: `value` reads a cell as JSON, `table` a row,
+//! `samples` and [`packed`] build the columns, and `encode` runs it all on several threads. Start
+//! reading at [`encode()`].
+
+mod encode;
+mod fault;
+pub mod packed;
+mod samples;
+mod table;
+mod value;
+
+pub use encode::{Counts, Encoded, Error, Layout, Plan, Rows, encode};
+pub use fault::{Fault, error_fields, errors};
+pub use samples::{list, list_of, under};
+pub use table::{Table, of_columns};

@@ -1,0 +1,323 @@
+//! Rows of training datasets: Arrow and Python values in, columns out. `rolecall/data.py` is what users
+//! call.
+
+use std::num::NonZeroUsize;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use arrow_array::cast::AsArray;
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::types::{Float32Type, Int32Type, Int64Type, UInt8Type, UInt32Type, UInt64Type};
+use arrow_array::{Array, ArrowPrimitiveType, RecordBatch, RecordBatchIterator, RecordBatchReader};
+use arrow_pyarrow::FromPyArrow;
+use arrow_schema::DataType;
+use numpy::PyArray1;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict, PyList, PyString};
+use rolecall::training::RowOptions;
+use rolecall_columns::{Counts, Encoded, Error, Fault, Layout, Plan, Rows, Table, encode, of_columns};
+
+use crate::error;
+use crate::input::{self, Path};
+use crate::model::Model;
+
+/// How often the caller is told about the progress.
+const OFTEN: Duration = Duration::from_millis(250);
+
+/// The keyword arguments of `rolecall.data.encode`, which checks and documents them.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct Options {
+    for_training: Option<String>,
+    loss_weight: Vec<String>,
+    loss_role: Vec<String>,
+    edges: Option<String>,
+    final_stop: Option<String>,
+    allow: Vec<String>,
+    max_tokens: Option<usize>,
+    truncate: Option<String>,
+    samples: Option<String>,
+    pack: Option<u32>,
+    shape: Option<String>,
+    strict: bool,
+    reference_encoding: bool,
+    loss_weights: bool,
+    json_column: Option<String>,
+    trl: bool,
+    threads: Option<usize>,
+}
+
+impl Options {
+    fn plan(&self, py: Python<'_>) -> PyResult<Plan> {
+        let options = RowOptions {
+            for_training: self.for_training.clone(),
+            loss_weight: self.loss_weight.clone(),
+            loss_role: self.loss_role.clone(),
+            edges: self.edges.clone(),
+            final_stop: self.final_stop.clone(),
+            allow: self.allow.clone(),
+            max_tokens: self.max_tokens,
+            truncate: self.truncate.clone(),
+            samples: self.samples.clone(),
+            pack: self.pack,
+            shape: self.shape.clone(),
+            strict: self.strict,
+            reference_encoding: self.reference_encoding,
+        };
+        let recipe = options.recipe().map_err(|wrong| refuse(py, wrong.option, wrong.problem))?;
+        let layout = if self.trl { Layout::Trl } else { Layout::Rolecall };
+        Ok(Plan { recipe, pack: self.pack, weights: self.loss_weights, layout })
+    }
+
+    fn threads(&self, py: Python<'_>) -> PyResult<NonZeroUsize> {
+        match self.threads.map(NonZeroUsize::new) {
+            Some(Some(threads)) => Ok(threads),
+            Some(None) => Err(refuse(py, "threads", "expected a number of threads from 1, found 0".into())),
+            None => Ok(thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)),
+        }
+    }
+}
+
+/// Encodes rows. `watch` is called about four times a second with the counts so far.
+#[pyfunction]
+pub fn encode_rows(
+    batch: &Bound<'_, PyAny>,
+    model: &Bound<'_, Model>,
+    options: Options,
+    watch: Option<Py<PyAny>>,
+) -> PyResult<Columns> {
+    let py = batch.py();
+    let (plan, threads) = (options.plan(py)?, options.threads(py)?);
+    let rows = rows_of(batch, options.json_column.as_deref())?;
+    let model = model.get().inner().clone();
+    let mut told = Instant::now();
+    let mut watched = |counts: &Counts| -> PyResult<()> {
+        Python::attach(|py| {
+            py.check_signals()?;
+            if let Some(watch) = watch.as_ref().filter(|_| told.elapsed() >= OFTEN) {
+                told = Instant::now();
+                watch.call1(py, (counts_of(py, counts)?,))?;
+            }
+            Ok(())
+        })
+    };
+    let encoded = py.detach(|| encode(rows, &model, plan, threads, &mut watched));
+    let encoded = encoded.map_err(|failure| match failure {
+        Error::Stopped(error) => error,
+        Error::Library(failure) => error::of(py, &failure),
+        Error::Arrow(failure) => PyRuntimeError::new_err(failure.to_string()),
+        Error::Threads(why) => PyRuntimeError::new_err(why),
+    })?;
+    if let Some(watch) = watch {
+        watch.call1(py, (counts_of(py, &encoded.counts)?,))?;
+    }
+    Ok(Columns { inner: encoded })
+}
+
+/// Columns of samples, in Arrow's memory.
+#[pyclass(frozen, module = "rolecall")]
+pub struct Columns {
+    inner: Encoded,
+}
+
+#[pymethods]
+impl Columns {
+    /// The names of the columns.
+    #[getter]
+    fn column_names(&self) -> Vec<String> {
+        self.inner.schema.fields().iter().map(|field| field.name().clone()).collect()
+    }
+
+    /// What was done: `rows`, `refused`, `samples`, `tokens`, `sequences`, and `notes` with the number of
+    /// rows that have each note.
+    #[getter]
+    fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        counts_of(py, &self.inner.counts)
+    }
+
+    /// Returns the columns as Python values: lists of numbers are numpy arrays, errors are dicts, and
+    /// what is missing is None.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        for (at, field) in self.inner.schema.fields().iter().enumerate() {
+            let values = PyList::empty(py);
+            for batch in &self.inner.batches {
+                add_values(&values, batch.column(at).as_ref())?;
+            }
+            dict.set_item(field.name(), values)?;
+        }
+        Ok(dict)
+    }
+
+    /// The columns for any library that reads Arrow's PyCapsule interface.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // Another schema is only a wish, which the interface allows to be ignored.
+        let _ = requested_schema;
+        let batches: Vec<_> = self.inner.batches.iter().cloned().map(Ok).collect();
+        let reader: Box<dyn RecordBatchReader + Send> =
+            Box::new(RecordBatchIterator::new(batches, self.inner.schema.clone()));
+        PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(reader), c"arrow_array_stream")
+    }
+
+    fn __len__(&self) -> usize {
+        self.inner.batches.iter().map(RecordBatch::num_rows).sum()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Columns({} rows: {})", self.__len__(), self.column_names().join(", "))
+    }
+}
+
+fn counts_of<'py>(py: Python<'py>, counts: &Counts) -> PyResult<Bound<'py, PyDict>> {
+    let Counts { rows, refused, samples, tokens, sequences, notes } = counts;
+    let dict = PyDict::new(py);
+    let numbers =
+        [("rows", rows), ("refused", refused), ("samples", samples), ("tokens", tokens), ("sequences", sequences)];
+    for (name, count) in numbers {
+        dict.set_item(name, count)?;
+    }
+    dict.set_item("notes", notes)?;
+    Ok(dict)
+}
+
+/// Adds the values of a column to a list.
+fn add_values(list: &Bound<'_, PyList>, array: &dyn Array) -> PyResult<()> {
+    let py = list.py();
+    for at in 0..array.len() {
+        if array.is_null(at) {
+            list.append(py.None())?;
+            continue;
+        }
+        match array.data_type() {
+            DataType::Utf8 => list.append(array.as_string::<i32>().value(at))?,
+            DataType::UInt64 => list.append(array.as_primitive::<UInt64Type>().value(at))?,
+            DataType::UInt32 => list.append(array.as_primitive::<UInt32Type>().value(at))?,
+            DataType::List(_) => list.append(numbers(py, array.as_list::<i32>().value(at).as_ref())?)?,
+            DataType::Struct(fields) => {
+                let dict = PyDict::new(py);
+                for (field, column) in fields.iter().zip(array.as_struct().columns()) {
+                    let value = PyList::empty(py);
+                    add_values(&value, column.slice(at, 1).as_ref())?;
+                    dict.set_item(field.name(), value.get_item(0)?)?;
+                }
+                list.append(dict)?;
+            }
+            // There are no columns of other types.
+            _ => list.append(py.None())?,
+        }
+    }
+    Ok(())
+}
+
+fn numbers<'py>(py: Python<'py>, array: &dyn Array) -> PyResult<Bound<'py, PyAny>> {
+    fn of<'py, T>(py: Python<'py>, array: &dyn Array) -> Bound<'py, PyAny>
+    where
+        T: ArrowPrimitiveType,
+        T::Native: numpy::Element,
+    {
+        PyArray1::from_slice(py, array.as_primitive::<T>().values()).into_any()
+    }
+    Ok(match array.data_type() {
+        DataType::UInt8 => of::<UInt8Type>(py, array),
+        DataType::UInt32 => of::<UInt32Type>(py, array),
+        DataType::UInt64 => of::<UInt64Type>(py, array),
+        DataType::Int32 => of::<Int32Type>(py, array),
+        DataType::Int64 => of::<Int64Type>(py, array),
+        DataType::Float32 => of::<Float32Type>(py, array),
+        _ => py.None().into_bound(py),
+    })
+}
+
+/// Returns the rows of a batch: Arrow's, a mapping of columns, or an iterable of rows.
+fn rows_of(batch: &Bound<'_, PyAny>, json: Option<&str>) -> PyResult<Rows> {
+    let py = batch.py();
+    if batch.hasattr("__arrow_c_stream__")? || batch.hasattr("__arrow_c_array__")? {
+        return Ok(Rows::Table(Table::new(&batches_of(batch)?, json)));
+    }
+    if batch.hasattr("keys")? && batch.hasattr("__getitem__")? {
+        return rows_of_columns(batch, json);
+    }
+    let is_rows = !batch.is_instance_of::<PyString>();
+    let Some(rows) = batch.try_iter().ok().filter(|_| is_rows) else {
+        let found = batch.get_type().name()?;
+        let expected = "expected an Arrow table or record batch, a dict of columns, or a list of rows";
+        return Err(refuse(py, "batch", format!("{expected}, found {found}")));
+    };
+    let mut values = Vec::new();
+    for (at, row) in rows.enumerate() {
+        check_signals(py, at)?;
+        values.push(input::json(&row?, &mut Path::of("row")).map_err(|error| fault_of(py, &error)));
+    }
+    Ok(Rows::Values(values))
+}
+
+/// Returns the rows of a mapping from names to columns, as `datasets.map(batched=True)` passes it.
+fn rows_of_columns(batch: &Bound<'_, PyAny>, json: Option<&str>) -> PyResult<Rows> {
+    let py = batch.py();
+    let names: Vec<String> = batch.call_method0("keys")?.try_iter()?.map(|key| key?.extract()).collect::<PyResult<_>>()?;
+    let mut columns = Vec::new();
+    for name in names {
+        let column: Vec<Bound<'_, PyAny>> = batch.get_item(&name)?.try_iter()?.collect::<PyResult<_>>()?;
+        columns.push((name, column));
+    }
+    let count = columns.first().map_or(0, |(_, column)| column.len());
+    if let Some((name, column)) = columns.iter().find(|(_, column)| column.len() != count) {
+        let problem = format!("expected {count} values in every column, found {} in `{name}`", column.len());
+        return Err(refuse(py, "batch", problem));
+    }
+    let mut values = Vec::with_capacity(count);
+    for at in 0..count {
+        check_signals(py, at)?;
+        let entries = columns.iter().map(|(name, column)| {
+            let value = input::json(&column[at], &mut Path::of(name));
+            (name.as_str(), value.map_err(|error| fault_of(py, &error)))
+        });
+        values.push(of_columns(entries, json));
+    }
+    Ok(Rows::Values(values))
+}
+
+/// Checks for Ctrl-C once in a while.
+fn check_signals(py: Python<'_>, at: usize) -> PyResult<()> {
+    if at.is_multiple_of(1024) { py.check_signals() } else { Ok(()) }
+}
+
+fn batches_of(batch: &Bound<'_, PyAny>) -> PyResult<Vec<RecordBatch>> {
+    let py = batch.py();
+    // Arrow's bindings raise pyarrow's own exception, and panic without that package.
+    let read = catch_unwind(AssertUnwindSafe(|| -> PyResult<Vec<RecordBatch>> {
+        if !batch.hasattr("__arrow_c_stream__")? {
+            return Ok(vec![RecordBatch::from_pyarrow_bound(batch)?]);
+        }
+        let reader = arrow_array::ffi_stream::RecordBatchStreamReader::from_pyarrow_bound(batch)?;
+        let each = reader.map(|batch| batch.map_err(|error| refuse(py, "batch", error.to_string())));
+        each.collect()
+    }));
+    read.unwrap_or_else(|_| Err(refuse(py, "batch", "expected an Arrow table or record batch".into())))
+}
+
+/// Returns the error of a row that cannot be converted.
+fn fault_of(py: Python<'_>, error: &PyErr) -> Fault {
+    let value = error.value(py);
+    let text = |name: &str| value.getattr(name).ok()?.extract::<Option<String>>().ok()?;
+    let args = value.getattr("args").ok();
+    let message = args.and_then(|args| args.get_item(0).ok()?.extract::<String>().ok());
+    Fault {
+        code: text("code").unwrap_or_else(|| "wrong_type".into()),
+        message: message.unwrap_or_else(|| error.to_string()),
+        message_index: value.getattr("message_index").ok().and_then(|index| index.extract().ok()),
+        field: text("field"),
+    }
+}
+
+fn refuse(py: Python<'_>, field: &str, message: String) -> PyErr {
+    let place = Some(rolecall::conversation::Place::field(field));
+    error::Fault { class: "RequestError", code: "bad_argument", message, place, help: None }.raise(py)
+}
