@@ -15,7 +15,8 @@ use arrow_schema::DataType;
 use numpy::PyArray1;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyList, PyString};
+use pyo3::types::{PyCapsule, PyDict, PyFloat, PyList, PyString};
+use rolecall::conversation::{Json, Place};
 use rolecall::training::RowOptions;
 use rolecall_columns::{Counts, Encoded, Error, Fault, Layout, Plan, Rows, Table, encode, of_columns};
 
@@ -261,7 +262,8 @@ fn rows_of(batch: &Bound<'_, PyAny>, json: Option<&str>) -> PyResult<Rows> {
 /// Returns the rows of a mapping from names to columns, as `datasets.map(batched=True)` passes it.
 fn rows_of_columns(batch: &Bound<'_, PyAny>, json: Option<&str>) -> PyResult<Rows> {
     let py = batch.py();
-    let names: Vec<String> = batch.call_method0("keys")?.try_iter()?.map(|key| key?.extract()).collect::<PyResult<_>>()?;
+    let names: Vec<String> =
+        batch.call_method0("keys")?.try_iter()?.map(|key| key?.extract()).collect::<PyResult<_>>()?;
     let mut columns = Vec::new();
     for name in names {
         let column: Vec<Bound<'_, PyAny>> = batch.get_item(&name)?.try_iter()?.collect::<PyResult<_>>()?;
@@ -276,12 +278,20 @@ fn rows_of_columns(batch: &Bound<'_, PyAny>, json: Option<&str>) -> PyResult<Row
     for at in 0..count {
         check_signals(py, at)?;
         let entries = columns.iter().map(|(name, column)| {
-            let value = input::json(&column[at], &mut Path::of(name));
-            (name.as_str(), value.map_err(|error| fault_of(py, &error)))
+            let value = match is_missing(&column[at]) {
+                true => Ok(Json::Null),
+                false => input::json(&column[at], &mut Path::of(name)).map_err(|error| fault_of(py, &error)),
+            };
+            (name.as_str(), value)
         });
         values.push(of_columns(entries, json));
     }
     Ok(Rows::Values(values))
+}
+
+/// Reports whether a value is NaN, which pandas and numpy have in place of null.
+fn is_missing(value: &Bound<'_, PyAny>) -> bool {
+    value.cast::<PyFloat>().is_ok_and(|number| number.value().is_nan())
 }
 
 /// Checks for Ctrl-C once in a while.
@@ -318,6 +328,6 @@ fn fault_of(py: Python<'_>, error: &PyErr) -> Fault {
 }
 
 fn refuse(py: Python<'_>, field: &str, message: String) -> PyErr {
-    let place = Some(rolecall::conversation::Place::field(field));
+    let place = Some(Place::field(field));
     error::Fault { class: "RequestError", code: "bad_argument", message, place, help: None }.raise(py)
 }

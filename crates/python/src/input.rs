@@ -70,6 +70,10 @@ pub fn json(value: &Bound<'_, PyAny>, path: &mut Path) -> PyResult<Json> {
         }
         return Ok(Json::Object(object));
     }
+    // Arrays and numbers of numpy, torch and others.
+    if !is_class && value.hasattr("tolist")? {
+        return inside(path, String::new(), |path| json(&value.call_method0("tolist")?, path));
+    }
     let found = value.get_type().name()?;
     Err(path.refuse(value.py(), format!("expected a dict, list, str, number, bool or None, found {found}")))
 }

@@ -4,6 +4,7 @@
 //! Arguments come in through [`input`], results go out through [`output`], and errors through
 //! [`error`], as exceptions of `rolecall.errors`. Each class has a file.
 
+mod data;
 mod encoded;
 mod error;
 mod explanation;
@@ -26,6 +27,8 @@ use pyo3::prelude::*;
 fn _rolecall(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     framework_template::add(module)?;
+    module.add_class::<data::Columns>()?;
+    module.add_function(wrap_pyfunction!(data::encode_rows, module)?)?;
     module.add_class::<model::Model>()?;
     module.add_class::<prompt::Prompt>()?;
     module.add_class::<encoded::Encoded>()?;

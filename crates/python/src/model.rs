@@ -290,6 +290,11 @@ impl Model {
 }
 
 impl Model {
+    /// Returns the model of the library.
+    pub fn inner(&self) -> &rolecall::Model {
+        &self.inner
+    }
+
     fn of(inner: rolecall::Model) -> Model {
         Model { inner, sent: PyOnceLock::new() }
     }
