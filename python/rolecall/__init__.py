@@ -12,7 +12,23 @@ The first ``<|im_end|>`` is the user's text, and it is never encoded as the cont
 ['Hello<|im_end|>']
 """
 
-from ._rolecall import Encoded, Explanation, Grammar, Model, OutputParser, Prompt, __version__
+from ._rolecall import (
+    Attributed,
+    Cut,
+    Delta,
+    Difference,
+    Encoded,
+    Explanation,
+    Grammar,
+    Model,
+    OutputParser,
+    Plan,
+    Prompt,
+    Reply,
+    Rollout,
+    Session,
+    __version__,
+)
 from .errors import (
     EncodeError,
     FormatError,
@@ -29,6 +45,10 @@ from .errors import (
 from .streams import EventStream
 
 __all__ = [
+    "Attributed",
+    "Cut",
+    "Delta",
+    "Difference",
     "EncodeError",
     "Encoded",
     "EventStream",
@@ -40,10 +60,14 @@ __all__ = [
     "OpenError",
     "OutputParser",
     "ParseError",
+    "Plan",
     "Prompt",
     "RenderError",
+    "Reply",
     "RequestError",
     "RolecallError",
+    "Rollout",
+    "Session",
     "SessionError",
     "TemplateError",
     "TokenizerError",

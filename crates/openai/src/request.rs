@@ -1,6 +1,6 @@
 use rolecall_conversation::json::{self, Object};
 use rolecall_conversation::spelling::near_miss;
-use rolecall_conversation::{Conversation, Json, Place, Problem};
+use rolecall_conversation::{Conversation, Json, Place, Problem, object};
 
 use crate::keys::{self, OF_API, READ};
 use crate::{Error, legacy};
@@ -66,6 +66,23 @@ impl Request {
         keys::check(inner.get("messages").and_then(Json::as_array).unwrap_or_default())?;
         let conversation = Conversation::from_json(Json::Object(inner))?;
         Ok(Request { id, format, conversation, other: object })
+    }
+
+    /// Reads everything of a request except its messages. A session may begin with such a request,
+    /// but no prompt can be made of it.
+    ///
+    /// ```
+    /// use rolecall_conversation::json::Object;
+    /// use rolecall_openai::Request;
+    /// assert!(Request::without_messages(Object::new())?.conversation.messages.is_empty());
+    /// # Ok::<(), rolecall_openai::Error>(())
+    /// ```
+    pub fn without_messages(mut object: Object) -> Result<Request, Error> {
+        let any = object! { "role" => "user", "content" => "" };
+        object.insert("messages", Json::Array(vec![Json::Object(any)]));
+        let mut request = Request::from_json(Json::Object(object))?;
+        request.conversation.messages.clear();
+        Ok(request)
     }
 
     fn of(conversation: Conversation) -> Request {

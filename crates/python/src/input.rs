@@ -81,6 +81,13 @@ pub fn json(value: &Bound<'_, PyAny>, path: &mut Path) -> PyResult<Json> {
 /// Converts token ids: a list, an array, or anything that gives ints.
 pub fn ids(value: &Bound<'_, PyAny>, path: &mut Path) -> PyResult<Vec<u32>> {
     let py = value.py();
+    // Most ids are in a list of ints.
+    let plain = |id: Bound<'_, PyAny>| id.cast_exact::<PyInt>().ok()?.extract::<u32>().ok();
+    if let Ok(list) = value.cast_exact::<PyList>()
+        && let Some(ids) = list.iter().map(plain).collect()
+    {
+        return Ok(ids);
+    }
     // Bytes give ints too, but they are text that was not decoded.
     let is_bytes = value.is_instance_of::<PyBytes>() || value.is_instance_of::<PyByteArray>();
     let Some(ids) = value.try_iter().ok().filter(|_| !is_bytes) else {
@@ -93,6 +100,63 @@ pub fn ids(value: &Bound<'_, PyAny>, path: &mut Path) -> PyResult<Vec<u32>> {
         inside(path, format!("[{at}]"), |path| id.extract::<u32>().or_else(|_| refuse(path)))
     };
     ids.enumerate().map(id).collect()
+}
+
+/// Converts a text.
+pub fn text(value: &Bound<'_, PyAny>, path: &mut Path) -> PyResult<String> {
+    match value.cast::<PyString>() {
+        Ok(text) => text_of(text, path),
+        Err(_) => {
+            let found = value.get_type().name()?;
+            Err(path.refuse(value.py(), format!("expected a str, found {found}")))
+        }
+    }
+}
+
+/// Reads one of several words.
+pub fn word<T: Copy>(argument: &str, value: &Bound<'_, PyAny>, words: &[(&str, T)]) -> PyResult<T> {
+    let found = value.cast::<PyString>().ok().and_then(|word| word.to_cow().ok());
+    let word = words.iter().find(|(name, _)| found.as_deref() == Some(name));
+    word.map(|(_, word)| *word).ok_or_else(|| {
+        let names: Vec<String> = words.iter().map(|(name, _)| format!("{name:?}")).collect();
+        let found = match found {
+            Some(found) => format!("{found:?}"),
+            None => value.get_type().name().map(|name| name.to_string()).unwrap_or_default(),
+        };
+        refuse(value.py(), argument, format!("expected {}, found {found}", names.join(" or ")))
+    })
+}
+
+/// Reads one of several words, or the default without a value.
+pub fn word_or_default<T: Copy + Default>(
+    argument: &str,
+    value: Option<&Bound<'_, PyAny>>,
+    words: &[(&str, T)],
+) -> PyResult<T> {
+    value.map_or_else(|| Ok(T::default()), |value| word(argument, value, words))
+}
+
+/// Reads a whole number from 0.
+pub fn count(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<usize> {
+    let count = value.extract::<usize>();
+    count.map_err(|_| refuse(value.py(), argument, "expected a whole number from 0".to_owned()))
+}
+
+/// Returns what a list or another iterable has.
+pub fn items_of<'py>(argument: &str, value: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    match value.try_iter().ok().filter(|_| !value.is_instance_of::<PyString>()) {
+        Some(items) => items.collect(),
+        None => {
+            let found = value.get_type().name()?;
+            Err(refuse(value.py(), argument, format!("expected a list, found {found}")))
+        }
+    }
+}
+
+/// Returns the exception for an argument that cannot be used.
+pub fn refuse(py: Python<'_>, argument: &str, what: String) -> PyErr {
+    let place = Some(Place { message: None, field: argument.to_owned() });
+    Fault { class: "RequestError", code: "wrong_argument", message: what, place, help: None }.raise(py)
 }
 
 /// Where a value is in the arguments.

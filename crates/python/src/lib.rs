@@ -5,6 +5,10 @@
 //! [`error`], as exceptions of `rolecall.errors`. Each class has a file.
 
 mod data;
+mod attributed;
+mod cut;
+mod delta;
+mod difference;
 mod encoded;
 mod error;
 mod explanation;
@@ -12,13 +16,19 @@ mod framework_prompt;
 mod framework_template;
 mod grammar;
 mod input;
+mod loss;
 mod model;
+mod once;
 mod opening;
 mod output;
 mod parser;
+mod plan;
 mod policies;
 mod prompt;
 mod reasoning;
+mod reply;
+mod rollout;
+mod session;
 
 use pyo3::prelude::*;
 
@@ -35,5 +45,14 @@ fn _rolecall(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<explanation::Explanation>()?;
     module.add_class::<parser::OutputParser>()?;
     module.add_class::<reasoning::ReasoningSplit>()?;
-    module.add_class::<grammar::Grammar>()
+    module.add_class::<grammar::Grammar>()?;
+    module.add_class::<grammar::Grammar>()?;
+    module.add_class::<attributed::Attributed>()?;
+    module.add_class::<session::Session>()?;
+    module.add_class::<plan::Plan>()?;
+    module.add_class::<delta::Delta>()?;
+    module.add_class::<reply::Reply>()?;
+    module.add_class::<cut::Cut>()?;
+    module.add_class::<difference::Difference>()?;
+    module.add_class::<rollout::Rollout>()
 }

@@ -6,8 +6,9 @@ use rolecall::conversation::json::Object;
 use rolecall::loss::LossPolicy;
 use rolecall::model::{Purpose, ReplyContext, assumed_messages};
 use rolecall::parse::ParseOptions;
-use rolecall::{Request, answer};
+use rolecall::{Request, answer, stability};
 
+use crate::attributed::Attributed;
 use crate::encoded::Encoded;
 use crate::explanation::Explanation;
 use crate::grammar::{self, Grammar};
@@ -16,6 +17,7 @@ use crate::opening::Opening;
 use crate::parser::{self, OutputParser, Piece};
 use crate::prompt::Prompt;
 use crate::reasoning::ReasoningSplit;
+use crate::session::{self, Session};
 use crate::{error, output, policies};
 
 /// A model: its chat templates or format, its tokenizer, and its settings.
@@ -115,6 +117,85 @@ impl Model {
         let explanation = py.detach(|| self.inner.prompt_for(request, purpose)?.explain(policy.as_ref()));
         let explanation = explanation.map_err(|error| error::of(py, &error))?;
         Ok(Explanation::new(explanation, self.inner.name().to_owned()))
+    }
+
+    /// Renders and encodes a conversation, and says for each id which message it belongs to, whether
+    /// the model itself writes it, and whether it is content. Without `add_generation_prompt`, the text
+    /// ends after the last message, as for training.
+    #[pyo3(signature = (messages, *, tools=None, documents=None, add_generation_prompt=false, **switches))]
+    fn attribute(
+        &self,
+        messages: &Bound<'_, PyAny>,
+        tools: Option<&Bound<'_, PyAny>>,
+        documents: Option<&Bound<'_, PyAny>>,
+        add_generation_prompt: bool,
+        switches: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Attributed> {
+        let py = messages.py();
+        let flags = [("add_generation_prompt", Some(add_generation_prompt))];
+        let request = request(messages, tools, documents, flags, switches)?;
+        let purpose = if add_generation_prompt { Purpose::Answer } else { Purpose::Training };
+        let attributed = py.detach(|| {
+            let prompt = self.inner.prompt_for(request, purpose)?;
+            Attributed::new(&prompt, &prompt.encode()?)
+        });
+        attributed.map_err(|error| error::of(py, &error))
+    }
+
+    /// Reports whether a conversation that goes on after a reply keeps the ids rendered so far. It is
+    /// found out by rendering conversations that were chosen to expose changes.
+    #[pyo3(signature = (**switches))]
+    fn is_prefix_stable(&self, py: Python<'_>, switches: Option<&Bound<'_, PyDict>>) -> PyResult<bool> {
+        let switches = match switches {
+            Some(switches) => input::json(switches, &mut Path::of("chat_template_kwargs"))?,
+            None => Json::Null,
+        };
+        let switches = switches.as_object().cloned().unwrap_or_default();
+        let found = py.detach(|| stability::is_prefix_stable(&self.inner, &switches));
+        found.map_err(|error| error::of(py, &error))
+    }
+
+    /// Begins a session. The messages are pending until `Session.open`; there may be none yet.
+    #[pyo3(signature = (messages=None, *, tools=None, documents=None, **switches))]
+    fn session(
+        slf: &Bound<'_, Model>,
+        messages: Option<&Bound<'_, PyAny>>,
+        tools: Option<&Bound<'_, PyAny>>,
+        documents: Option<&Bound<'_, PyAny>>,
+        switches: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Session> {
+        let py = slf.py();
+        let request = session::request(py, messages, tools, documents, switches)?;
+        let inner = &slf.get().inner;
+        let begun = py.detach(|| inner.session(request)).map_err(|error| error::of(py, &error))?;
+        Ok(Session::new(slf.clone().unbind(), begun))
+    }
+
+    /// Begins a session with a conversation that already has replies. Everything up to the last reply
+    /// gets ids, and the messages after it are pending.
+    ///
+    /// `seams` says how the conversation is divided before it is encoded: `"live"` as an engine sees
+    /// it, prompts and replies separately, or `"whole"` not at all, as trainers do.
+    #[pyo3(signature = (messages, *, seams=None, tools=None, documents=None, **switches))]
+    fn import_session(
+        slf: &Bound<'_, Model>,
+        messages: &Bound<'_, PyAny>,
+        seams: Option<&Bound<'_, PyAny>>,
+        tools: Option<&Bound<'_, PyAny>>,
+        documents: Option<&Bound<'_, PyAny>>,
+        switches: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Session> {
+        let py = slf.py();
+        let seams = session::seams(seams)?;
+        let request = session::request(py, Some(messages), tools, documents, switches)?;
+        let inner = &slf.get().inner;
+        let begun = py.detach(|| inner.import_session(request, seams));
+        Ok(Session::new(slf.clone().unbind(), begun.map_err(|error| error::of(py, &error))?))
+    }
+
+    /// Restores a session that `Session.save` returned.
+    fn restore_session(slf: &Bound<'_, Model>, saved: &Bound<'_, PyAny>) -> PyResult<Session> {
+        session::restore(slf, saved)
     }
 
     /// Parses a whole reply, as text or as token ids, to a dict: `message`, `finish_reason` and
@@ -357,6 +438,19 @@ fn request_of<const N: usize>(
     flags: [(&'static str, Option<bool>); N],
     switches: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Request> {
+    let object = keywords(messages, tools, documents, flags, switches)?;
+    let request = Request::from_json(Json::Object(object));
+    request.map_err(|error| error::of(py, &rolecall::Error::Request(error)))
+}
+
+/// Returns keyword arguments as the JSON object of a request.
+pub fn keywords<const N: usize>(
+    messages: Json,
+    tools: Option<&Bound<'_, PyAny>>,
+    documents: Option<&Bound<'_, PyAny>>,
+    flags: [(&'static str, Option<bool>); N],
+    switches: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Object> {
     let mut object = Object::new();
     object.insert("messages", messages);
     for (name, value) in [("tools", tools), ("documents", documents)] {
@@ -372,6 +466,5 @@ fn request_of<const N: usize>(
     if let Some(switches) = switches {
         object.insert("chat_template_kwargs", input::json(switches, &mut Path::of("chat_template_kwargs"))?);
     }
-    let request = Request::from_json(Json::Object(object));
-    request.map_err(|error| error::of(py, &rolecall::Error::Request(error)))
+    Ok(object)
 }

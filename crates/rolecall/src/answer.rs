@@ -18,7 +18,7 @@ use rolecall_render::{LeftOut, Origin, Prompt, Unusual};
 pub use self::openai::{Chunks, Completion};
 pub use self::reading::{add_warnings, finish_reason, of_event, of_reading, to_message};
 pub use self::session::{
-    of_cut, of_delta, of_difference, of_reply, of_rewrite, of_rollout, of_segments, of_session_note,
+    of_break, of_cut, of_delta, of_difference, of_proof, of_reply, of_rewrite, of_rollout, of_segments, of_session_note,
 };
 pub use self::stream::{Stream, Streamed, stream};
 use self::training::{cut, of_weight, training_notes, weights};

@@ -8,7 +8,7 @@ use rolecall::conversation::Json;
 use rolecall::conversation::json::Object;
 
 use super::player::{Done, Player};
-use super::script::{Step, operation_of, read_line, without_messages};
+use super::script::{Step, operation_of, read_line};
 use crate::diagnostic::{Diagnostic, Place};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -89,7 +89,7 @@ pub fn play(
                 played.operation = Some(read.name());
                 match &read {
                     Step::Request(request) | Step::Import { request, .. } => reader.warn_about(request, output)?,
-                    _ if step == 1 => reader.warn_about(&without_messages(Object::new())?, output)?,
+                    _ if step == 1 => reader.warn_about(&Request::without_messages(Object::new())?, output)?,
                     _ => {}
                 }
                 player.play(read)

@@ -7,7 +7,7 @@ use rolecall::conversation::json::Object;
 use rolecall::session::{Cut, Delta, Difference, Plan, Proof, Reply, Rewrite, Segment, Session};
 use rolecall::{Model, Request};
 
-use super::script::{Said, Step, without_messages};
+use super::script::{Said, Step};
 use crate::refusal::Refusal;
 
 /// The sessions of a script, by name. One of them is the current one.
@@ -55,7 +55,7 @@ impl Player {
     /// Returns the current session, which begins if none did yet.
     pub fn session(&mut self) -> Result<&Session, Refusal> {
         if self.sessions.is_empty() {
-            self.begin(without_messages(Object::new())?)?;
+            self.begin(Request::without_messages(Object::new())?)?;
         }
         self.sessions.get(self.current).map(|(_, session)| session).ok_or(Refusal::NoFormat)
     }
@@ -84,7 +84,7 @@ impl Player {
             step => step,
         };
         if self.sessions.is_empty() {
-            self.begin(without_messages(Object::new())?)?;
+            self.begin(Request::without_messages(Object::new())?)?;
         }
         match step {
             Step::Fork(name) => return self.fork(name),

@@ -4,7 +4,7 @@ use std::fmt;
 
 use rolecall::Request;
 use rolecall::conversation::json::{self, Object};
-use rolecall::conversation::{Json, Message, object};
+use rolecall::conversation::{Json, Message};
 use rolecall::session::{Finish, Keep, OnRewrite, Seams};
 
 use crate::refusal::Refusal;
@@ -249,8 +249,8 @@ fn extra_keys(operation: &str) -> &'static [&'static str] {
 
 fn request(value: Json) -> Result<Box<Request>, Refusal> {
     Ok(Box::new(match value {
-        Json::Object(object) if is_empty(object.get("messages")) => without_messages(object)?,
-        Json::Array(list) if list.is_empty() => without_messages(Object::new())?,
+        Json::Object(object) if is_empty(object.get("messages")) => Request::without_messages(object)?,
+        Json::Array(list) if list.is_empty() => Request::without_messages(Object::new())?,
         value => Request::from_json(value)?,
     }))
 }
@@ -258,23 +258,13 @@ fn request(value: Json) -> Result<Box<Request>, Refusal> {
 /// Reads the tools, documents and switches that apply from a step on.
 fn with(value: Json) -> Result<Box<Request>, Refusal> {
     match value {
-        Json::Object(object) if is_empty(object.get("messages")) => Ok(Box::new(without_messages(object)?)),
+        Json::Object(object) if is_empty(object.get("messages")) => Ok(Box::new(Request::without_messages(object)?)),
         Json::Object(_) => {
             let (expected, found) = ("an object with `tools`, `documents` or switches", "`messages`".to_owned());
             Err(BadStep::Wrong { field: "with", expected, found }.into())
         }
         other => Err(wrong("with", "an object with `tools`, `documents` or switches", &other).into()),
     }
-}
-
-/// Returns a request without messages, with which a session may begin, but which no prompt can be
-/// made of.
-pub fn without_messages(mut object: Object) -> Result<Request, Refusal> {
-    let any = object! { "role" => "user", "content" => "" };
-    object.insert("messages", Json::Array(vec![Json::Object(any)]));
-    let mut request = Request::from_json(Json::Object(object))?;
-    request.conversation.messages.clear();
-    Ok(request)
 }
 
 fn is_empty(messages: Option<&Json>) -> bool {

@@ -134,7 +134,8 @@ pub fn of_rollout(session: &Session, rollout: &Rollout) -> Json {
     Json::Object(object)
 }
 
-fn of_break(found: &Break) -> Json {
+/// Returns a break as `{"id", "code", "message", "rewrite"?}`.
+pub fn of_break(found: &Break) -> Json {
     let mut object = object! { "id" => found.id as i64 };
     if let Json::Object(note) = of_session_note(&found.note) {
         note.iter().for_each(|(key, value)| object.insert(key, value.clone()));
@@ -161,7 +162,7 @@ pub fn of_rewrite(rewrite: &Rewrite) -> Json {
 
 /// Returns a proof as `{"code"}`, with `"start"` for `growth`, and for `whole` with the `"reason"` why
 /// the new part could not be rendered alone and its `"message"`.
-fn of_proof(proof: &Proof) -> Json {
+pub fn of_proof(proof: &Proof) -> Json {
     let mut object = object! { "code" => proof.code() };
     match proof {
         Proof::Growth { start } => object.insert("start", Json::from(*start as i64)),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rolecall_conversation::json::{self, Layout};
 use rolecall_conversation::{Conversation, Json, Message, Role};
+use rolecall_encode::EncodedToken;
 use rolecall_render::{FinalStop, Loss, LossPolicy, Written, loss_by_format, loss_by_template};
 
 use super::Model;
@@ -11,6 +12,7 @@ use super::prompt::{ModelPrompt, Speaker};
 use super::templates::Chosen;
 use crate::Error;
 use crate::loss::{GREATEST_WEIGHT, closers};
+use crate::session;
 
 impl ModelPrompt {
     /// Determines which text carries loss.
@@ -98,12 +100,34 @@ impl ModelPrompt {
         self.prompt.append_stop(stop);
     }
 
+    /// Returns who wrote the tokens of the prompt, in order, with the message and its part. Replies
+    /// have the author of the conversation, too.
+    pub fn segments_of_tokens(&self, tokens: &[EncodedToken]) -> Vec<session::Segment> {
+        session::segments_of(&self.prompt, tokens)
+    }
+
     /// Returns the text that the model itself would write, in order.
     pub fn replies(&self) -> Result<Vec<Written>, Error> {
+        Ok(self.loss_of_replies()?.replies)
+    }
+
+    /// Determines which text the model itself would write, whatever the messages say about loss.
+    pub fn loss_of_replies(&self) -> Result<Loss, Error> {
         let mut policy = LossPolicy::assistant();
         (policy.final_stop, policy.allow_masked_stop, policy.allow_empty) = (FinalStop::Ignore, true, true);
+        let own = ["weight", "loss", "train"];
+        let is_weighed = |message: &Message| own.iter().any(|key| message.as_object().get(key).is_some());
         let conversation = &self.request.conversation;
-        Ok(self.loss_unchecked(conversation, &policy)?.replies)
+        if !conversation.messages.iter().any(is_weighed) {
+            return self.loss_unchecked(conversation, &policy);
+        }
+        let mut conversation = conversation.clone();
+        for message in &mut conversation.messages {
+            let mut object = message.as_object().clone();
+            own.iter().for_each(|key| drop(object.remove(key)));
+            *message = Message::from_object(object).map_err(|error| Error::Request(error.into()))?;
+        }
+        self.loss_unchecked(&conversation, &policy)
     }
 }
 

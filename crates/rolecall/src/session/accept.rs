@@ -1,6 +1,7 @@
 //! Taking the ids that a model sampled.
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 
 use rolecall_encode::Decoder;
@@ -8,7 +9,7 @@ use rolecall_parse::{Reading, Why, Within};
 
 use super::line::Run;
 use super::reply::messages_of;
-use super::{Author, Finish, Part, Reply, Session, SessionError, SessionNote};
+use super::{Author, Finish, Part, Reply, Segment, Session, SessionError, SessionNote};
 use crate::Error;
 use crate::parse::IdParser;
 
@@ -18,21 +19,60 @@ impl Session {
     /// Ids outside the vocabulary are refused.
     pub fn accept(&mut self, ids: &[u32], finish: Finish) -> Result<Arc<Reply>, Error> {
         let Some(sent) = self.sent.as_ref().filter(|_| self.is_open) else { return Err(SessionError::NotOpen.into()) };
+        let (run, reply) = self.read_sampled(ids, finish, sent.tail(), sent.end())?;
+        let reply = Arc::new(reply);
+        self.line.push(run);
+        self.is_open = false;
+        self.reply = Some(Arc::clone(&reply));
+        self.record(self.len(), &reply.notes);
+        Ok(reply)
+    }
+
+    /// Parses the ids of a reply to another prompt of the same model, tools and switches. Neither
+    /// the session nor its state matter otherwise. The segments count the reply's ids from 0.
+    ///
+    /// `prompt` has the ids of that prompt, or none if it is not known.
+    pub fn parse(&self, ids: &[u32], finish: Finish, prompt: &[u32]) -> Result<(Reply, Vec<Segment>), Error> {
+        // What precedes the last stop token belongs to earlier messages.
+        let start = prompt.iter().rposition(|id| self.setup.can_stop(*id)).map_or(0, |stop| stop + 1);
+        let mut tail = Vec::new();
+        for id in &prompt[start.max(prompt.len().saturating_sub(LONGEST_TAIL))..] {
+            self.setup.decoder.append(*id, &mut tail)?;
+        }
+        let (run, reply) = self.read_sampled(ids, finish, &lossy(&tail), 0)?;
+        Ok((reply, run.segments))
+    }
+
+    /// Returns why an engine ended a reply, as far as its ids tell: `Stop` if one of them stops the
+    /// model, or if the last one is a control token that the layouts of a reply do not read.
+    /// Otherwise the reply was cut off.
+    pub fn finish_of(&self, ids: &[u32]) -> Finish {
+        let setup = &self.setup;
+        let is_end = |id: &u32| setup.can_stop(*id) || (setup.decoder.is_marker(*id) && !setup.reads(*id));
+        match ids.last().is_some_and(is_end) || ids.iter().any(|id| setup.can_stop(*id)) {
+            true => Finish::Stop,
+            false => Finish::Length,
+        }
+    }
+
+    /// Parses a reply. `tail` is the end of the prompt, and `stock` the byte of the whole prompt at
+    /// which the reply begins.
+    fn read_sampled(&self, ids: &[u32], finish: Finish, tail: &str, stock: usize) -> Result<(Run, Reply), Error> {
         let setup = &self.setup;
         let message = self.line.messages();
-        let mut run = Run { stock: sent.end(), reply: Some(message), ..Run::with_capacity(ids.len()) };
+        let mut run = Run { stock, reply: Some(message), ..Run::with_capacity(ids.len()) };
         for id in ids {
             setup.decoder.append(*id, &mut run.bytes)?;
             run.ends.push(run.bytes.len() as u32);
         }
         run.ids.extend_from_slice(ids);
-        let tail = sent.tail();
         let mut reader = setup.reader(tail, message);
         let mut reading = Reading::default();
         let mut stop = None;
         // The flaws before the stop token, if the layouts read it.
         let mut flaws = None;
         let mut last = reader.within();
+        let mut calls = CallSpans::default();
         // Up to here, ids are ordinary, and the model cannot stop with them.
         let mut ordinary = 0;
         // Up to here, the text of the ids is parsed.
@@ -54,6 +94,7 @@ impl Session {
             }
             if at < ordinary && text.end <= parsed {
                 run.label(at, Author::Sampled, Some(message), Part::Calls, 1.0);
+                calls.add(at, true, reading.calls.len());
                 continue;
             }
             let is_marker = setup.decoder.is_marker(*id);
@@ -76,6 +117,9 @@ impl Session {
                     flaws = can_stop.then_some(before);
                 } else {
                     part = part_between(last, within);
+                    if part == Part::Calls {
+                        calls.add(at, last == Within::Call, reading.calls.len());
+                    }
                     last = within;
                 }
             }
@@ -88,7 +132,7 @@ impl Session {
         if let Some(at) = stop
             && flaws.is_some_and(|flaws| reading.malformed.len() > flaws)
         {
-            let without = read(setup.reader(tail, message), &run, &ids[..at], &setup.decoder);
+            let without = read_again(setup.reader(tail, message), &run, &ids[..at], &setup.decoder);
             if reading.malformed.len() > without.malformed.len() {
                 reading = without;
             }
@@ -106,7 +150,7 @@ impl Session {
         }
         let said = Arc::new(said);
         run.messages.push(Arc::clone(&said));
-        let reply = Arc::new(Reply {
+        let reply = Reply {
             message,
             said,
             reading,
@@ -114,20 +158,48 @@ impl Session {
             is_unfinished: stop.is_none() && (finish != Finish::Stop || in_reasoning || cut.is_some()),
             in_reasoning,
             notes,
+            call_texts: calls.spans.iter().map(|ids| run.range_of(ids)).collect(),
+            calls: calls.spans,
             finish,
             text: run.bytes[..text_end].to_vec(),
             stop_text: stop.map(|at| run.bytes[run.text_of(at)].to_vec()).unwrap_or_default(),
             after: stop.map(|at| ids[at + 1..].to_vec()).unwrap_or_default(),
             is_closed: false,
             with_cut_calls: cut.map(Arc::new),
-        });
-        self.line.push(run);
-        self.is_open = false;
-        self.reply = Some(Arc::clone(&reply));
-        self.record(self.len(), &reply.notes);
-        Ok(reply)
+        };
+        Ok((run, reply))
     }
 }
+
+/// Where the ids of calls are.
+#[derive(Default)]
+struct CallSpans {
+    spans: Vec<Range<usize>>,
+    /// The first id of a call whose name is not known yet.
+    begun: Option<usize>,
+}
+
+impl CallSpans {
+    /// Adds an id of the calls. `continues` says whether a call was open before it, and `count` is the
+    /// number of calls that are known after it.
+    fn add(&mut self, at: usize, continues: bool, count: usize) {
+        if !continues {
+            self.begun.get_or_insert(at);
+        }
+        while self.spans.len() < count {
+            let start = self.begun.take().unwrap_or(at);
+            self.spans.push(start..at);
+        }
+        if self.begun.is_none()
+            && let Some(last) = self.spans.last_mut()
+        {
+            last.end = at + 1;
+        }
+    }
+}
+
+/// The number of ids of a prompt that may say how a reply begins.
+const LONGEST_TAIL: usize = 4096;
 
 /// Returns bytes as text. Most are valid UTF-8, which this finds out faster than the library.
 fn lossy(bytes: &[u8]) -> Cow<'_, str> {
@@ -135,7 +207,7 @@ fn lossy(bytes: &[u8]) -> Cow<'_, str> {
 }
 
 /// Parses the first ids of a run as a whole reply.
-fn read(mut reader: IdParser, run: &Run, ids: &[u32], decoder: &Decoder) -> Reading {
+fn read_again(mut reader: IdParser, run: &Run, ids: &[u32], decoder: &Decoder) -> Reading {
     let mut reading = Reading::default();
     for (at, id) in ids.iter().enumerate() {
         reader.push_bytes(&run.bytes[run.text_of(at)], decoder.is_marker(*id), &mut |event| reading.add(&event));

@@ -63,6 +63,13 @@ pub(super) fn push_tokens(run: &mut Run, prompt: &Prompt, tokens: &[EncodedToken
     run.bytes.extend_from_slice(&text.as_bytes()[first.start..end]);
 }
 
+/// Returns who wrote the tokens of a prompt.
+pub(crate) fn segments_of(prompt: &Prompt, tokens: &[EncodedToken]) -> Vec<super::Segment> {
+    let mut run = Run::default();
+    push_tokens(&mut run, prompt, tokens);
+    run.segments
+}
+
 /// Returns the part of a message that a field belongs to.
 fn part_of(field: &str) -> Part {
     let name = field.split(['.', '[']).next().unwrap_or(field);

@@ -310,10 +310,15 @@ impl Run {
         start..self.ends[at] as usize
     }
 
+    /// Returns where the text of some of the ids is.
+    pub fn range_of(&self, ids: &Range<usize>) -> Range<usize> {
+        let end = |id: usize| id.checked_sub(1).map_or(0, |last| self.ends[last] as usize);
+        end(ids.start)..end(ids.end)
+    }
+
     /// Returns the bytes of some of the ids.
     pub fn text_of_ids(&self, ids: Range<usize>) -> &[u8] {
-        let end = |id: usize| id.checked_sub(1).map_or(0, |last| self.ends[last] as usize);
-        &self.bytes[end(ids.start)..end(ids.end)]
+        &self.bytes[self.range_of(&ids)]
     }
 
     /// Returns the run with its first ids only, and without messages.

@@ -50,11 +50,13 @@ pub use difference::{Difference, Gap, GapPart};
 pub use error::SessionError;
 pub use import::Seams;
 pub(crate) use import::new_turn;
+pub(crate) use label::segments_of;
 pub use plan::{OnRewrite, Plan, Rewrite};
 pub use reply::{Finish, Reply};
 pub use rollout::{Break, Rollout};
 pub use segment::{Author, Part, Segment};
 pub use truncate::{Cut, Keep};
+pub use turn::NextTurn;
 
 /// A conversation with a model as the ids that an engine has processed.
 ///

@@ -1,4 +1,5 @@
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 
 use rolecall_conversation::{Message, object};
@@ -59,10 +60,14 @@ pub struct Reply {
     pub in_reasoning: bool,
     /// What the caller should know.
     pub notes: Vec<SessionNote>,
+    /// Where the ids of each call of the reading are among those of the reply.
+    pub calls: Vec<Range<usize>>,
     /// Why the engine ended it.
     pub(super) finish: Finish,
     /// The text of the ids before the stop token.
     pub(super) text: Vec<u8>,
+    /// Where the text of each call is in it.
+    pub(super) call_texts: Vec<Range<usize>>,
     /// The text of the stop token.
     pub(super) stop_text: Vec<u8>,
     /// The ids after the stop token.
@@ -74,6 +79,17 @@ pub struct Reply {
 }
 
 impl Reply {
+    /// Returns the text of the ids before the stop token. It need not be valid UTF-8.
+    pub fn bytes(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// Returns where the text of a call of the reading is among the [`bytes`](Self::bytes).
+    pub fn call_bytes(&self, call: usize) -> Range<usize> {
+        let all = self.text.len();
+        self.call_texts.get(call).map_or(all..all, |bytes| bytes.start.min(all)..bytes.end.min(all))
+    }
+
     /// Returns the byte of a stock prompt up to which the reply is sent. `opened` is where it
     /// begins, if the prompt opens it as the session did.
     pub(super) fn sent_until(&self, end: &ReplyEnd, stock: &Stock, opened: Option<usize>) -> usize {

@@ -9,7 +9,7 @@ use rolecall_render::{Origin, Prompt};
 use super::label::push_tokens;
 use super::line::Run;
 use super::stock::Stock;
-use super::{Author, Delta, Next, OnRewrite, Part, Plan, Proof, Rewrite, Session, SessionError, SessionNote};
+use super::{Author, Delta, Finish, Next, OnRewrite, Part, Plan, Proof, Rewrite, Session, SessionError, SessionNote};
 use crate::Error;
 
 impl Session {
@@ -176,6 +176,30 @@ impl Session {
         Ok(self.delta_since(keep, next.proof.clone(), notes))
     }
 
+    /// Takes a reply and the messages that follow it, and opens the next turn, on a fork.
+    ///
+    /// The delta has everything that follows the reply's ids: what closes the reply, the messages,
+    /// and the generation prompt.
+    pub fn next_turn(&self, ids: &[u32], finish: Finish, new: &[Message], on: OnRewrite) -> Result<NextTurn, Error> {
+        let mut next = self.clone();
+        next.accept(ids, finish)?;
+        let (keep, first) = (next.len(), next.line.messages());
+        let plan = next.plan(new)?;
+        let closed = next.append(plan, on)?;
+        let mut opened = next.open()?;
+        if closed.keep < keep {
+            // The template's text was written anew from an earlier place.
+            let notes = closed.notes.into_iter().chain(opened.notes).collect();
+            let delta = next.delta_since(closed.keep, opened.proof, notes);
+            return Ok(NextTurn { session: next, delta, first });
+        }
+        if !closed.ids.is_empty() || !closed.notes.is_empty() {
+            let notes = closed.notes.into_iter().chain(opened.notes).collect();
+            opened = next.delta_since(keep, opened.proof, notes);
+        }
+        Ok(NextTurn { session: next, delta: opened, first })
+    }
+
     /// Returns the pending messages of whose content the template writes nothing.
     fn left_out(&self, prompt: &Prompt, from: usize) -> Vec<SessionNote> {
         let has_text = |message: &Message| message.text().is_some_and(|text| !text.trim().is_empty());
@@ -210,6 +234,17 @@ impl Session {
         }
         Delta { keep, ids, segments, proof, notes }
     }
+}
+
+/// What [`Session::next_turn`] returns.
+#[derive(Clone)]
+pub struct NextTurn {
+    /// The session that goes on.
+    pub session: Session,
+    /// The ids that follow those of the reply.
+    pub delta: Delta,
+    /// The index of the first new message.
+    pub first: usize,
 }
 
 impl Next {

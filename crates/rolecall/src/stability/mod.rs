@@ -10,7 +10,7 @@ mod report;
 
 pub use case::Case;
 pub use json::to_json;
-pub use report::{Report, report};
+pub use report::{Report, is_prefix_stable, report};
 pub use rolecall_render::stability::{
     Added, Change, Found, Kept, KeptIds, Pace, Speaker, Stability, Step, Written, compare, stability, stability_with,
 };

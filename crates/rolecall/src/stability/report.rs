@@ -37,6 +37,39 @@ pub fn report(model: &Model, cases: &[Case]) -> Result<Report, Error> {
     Ok(Report { cases: compared })
 }
 
+/// Reports whether a conversation that goes on after a reply keeps everything rendered so far, in all
+/// built-in conversations, without generation prompts and with these switches of the chat template.
+/// If the model refuses all of them, it does not.
+///
+/// ```
+/// use rolecall::Model;
+/// use rolecall::conversation::json::Object;
+/// use rolecall::stability::is_prefix_stable;
+/// assert!(is_prefix_stable(&Model::open("chatml")?, &Object::new())?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn is_prefix_stable(model: &Model, switches: &Object) -> Result<bool, Error> {
+    let mut says_anything = false;
+    for mut case in Case::all() {
+        for (name, value) in switches.iter() {
+            case.conversation.template_kwargs.insert(name, value.clone());
+        }
+        let request = Request { id: None, format: None, conversation: case.conversation, other: Object::new() };
+        let compared = model.stability(&request)?;
+        let mut follows_reply = false;
+        for step in &compared.steps {
+            if follows_reply && let Ok(kept) = &step.history {
+                if !kept.is_stable() || kept.ids.is_some_and(|ids| ids.kept < ids.of) {
+                    return Ok(false);
+                }
+                says_anything = true;
+            }
+            follows_reply = step.added.is_reply();
+        }
+    }
+    Ok(says_anything)
+}
+
 impl Report {
     /// Reports whether no conversation has a change.
     pub fn is_stable(&self) -> bool {

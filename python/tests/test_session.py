@@ -1,0 +1,340 @@
+"""Sessions: a growing conversation as ids."""
+
+import copy
+import json
+import pickle
+import threading
+
+import numpy as np
+import pytest
+import rolecall
+
+LETTERS = [chr(code) for code in range(33, 127)] + ["Ġ", "Ċ"]
+IDS = {letter: number for number, letter in enumerate(LETTERS)}
+END = len(LETTERS) + 1
+
+
+CHATML = (
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% if loud %}!{% endif %}{% endif %}"
+)
+# Writes earlier replies without what they say.
+FORGETFUL = CHATML.replace("{{ m.content }}", "{{ m.content if loop.last or m.role != 'assistant' else '-' }}")
+
+
+def load(folder, source):
+    """A template with a token for each ASCII character, and two control tokens."""
+    added = [
+        {"id": len(LETTERS) + at, "content": text, "special": True, "normalized": False, "lstrip": False,
+         "rstrip": False, "single_word": False}
+        for at, text in enumerate(["<|im_start|>", "<|im_end|>"])
+    ]
+    (folder / "tokenizer.json").write_text(json.dumps({
+        "version": "1.0", "added_tokens": added,
+        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True},
+        "decoder": {"type": "ByteLevel"},
+        "model": {"type": "BPE", "vocab": IDS, "merges": []},
+    }))
+    (folder / "chat_template.jinja").write_text(source)
+    (folder / "tokenizer_config.json").write_text(json.dumps({"eos_token": "<|im_end|>"}))
+    return rolecall.load(folder)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return load(tmp_path_factory.mktemp("model"), CHATML)
+
+
+@pytest.fixture(scope="module")
+def forgetful(tmp_path_factory):
+    return load(tmp_path_factory.mktemp("forgetful"), FORGETFUL)
+
+
+def user(text):
+    return {"role": "user", "content": text}
+
+
+def spelled(text):
+    return [IDS[letter] for letter in text] + [END]
+
+
+def test_a_turn_returns_only_its_new_ids_and_keeps_what_was_sampled(model):
+    session = model.session([user("a")])
+    assert not session.is_open and len(session) == 0 and session
+    first = session.open()
+    assert first.keep == 0 and first.proof["code"] == "first"
+    assert first.ids.dtype == np.uint32
+    assert (first.ids == model.encode([user("a")]).ids).all()
+    reply = session.accept(spelled("Hi"))
+    assert reply.message == {"role": "assistant", "content": "Hi"}
+    assert (reply.message_index, reply.finish_reason, reply.stop, reply.keep) == (1, "stop", END, len(first.ids))
+    assert reply.ids.tolist() == spelled("Hi")
+    appended = session.append(user("b"))
+    assert len(appended.ids) == 0
+    second = session.open()
+    assert second.keep == first.total + 3 and second.total == len(session)
+    assert second.proof["code"] in ("growth", "whole")
+    assert session.ids.tolist() == first.ids.tolist() + spelled("Hi") + second.ids.tolist()
+    whole = [user("a"), {"role": "assistant", "content": "Hi"}, user("b")]
+    assert session.messages == whole
+    assert (session.ids == model.encode(whole).ids).all()
+    assert session.bytes.decode() == model.prompt(whole).text
+    assert {segment["author"] for segment in session.segments} == {"template", "caller", "sampled"}
+    assert [segment for segment in second.segments if segment["part"] == "content"] == [
+        {"author": "caller", "message": 2, "part": "content", "ids": [second.keep + 7, second.keep + 8], "weight": 0}
+    ]
+
+
+def test_ids_are_made_once_and_cannot_be_written(model):
+    session = model.session([user("a")])
+    delta = session.open()
+    assert session.ids is session.ids and delta.ids is delta.ids
+    with pytest.raises(ValueError):
+        session.ids[0] = 1
+    before = session.ids
+    session.accept([IDS["a"]])
+    assert len(before) == len(session.ids) - 1
+
+
+def test_results_are_what_the_command_writes(model):
+    session = model.session([user("a")])
+    delta = session.open()
+    assert delta.to_dict()["ids"] == delta.ids.tolist()
+    assert delta.to_dict()["segments"] == delta.segments
+    reply = session.accept(spelled("x"))
+    assert reply.to_dict()["message"]["content"] == "x"
+    rollout = session.rollout()
+    assert rollout.to_dict()["ids"] == rollout.ids.tolist()
+    assert session.difference().to_dict() == {"stock_text": True, "stock_ids": True, "gaps": []}
+
+
+def test_weights_follow_who_wrote_the_ids(model):
+    session = model.session([user("a")])
+    opened = session.open().total
+    session.accept(spelled("Hi"))
+    rollout = session.rollout()
+    assert rollout.weights.dtype == np.float32 and rollout.weights.shape == rollout.ids.shape
+    assert rollout.weights.tolist() == [0.0] * opened + [1.0, 1.0, 1.0]
+    assert session.rollout(loss_weights={"content": 0.5, "stop": 0}, allow=["masked_stop"]).weights.tolist()[opened:] == [
+        0.5, 0.5, 0.0,
+    ]
+    assert session.rollout(loss_roles={"user": 0.25}).weights.tolist().count(0.25) == 1
+    assert session.rollout(loss_roles={"user:turn": 0.25}).weights.tolist().count(0.25) > 1
+    assert [segment["text"] for segment in rollout.segments if segment["author"] == "sampled"] == ["Hi", "<|im_end|>"]
+    assert rollout.messages[1]["content"] == "Hi"
+    assert (rollout.breaks, rollout.notes) == ([], [])
+
+
+def test_a_session_without_loss_is_refused_unless_allowed(model):
+    session = model.session([user("a")])
+    session.open()
+    with pytest.raises(rolecall.RenderError):
+        session.rollout()
+    assert session.rollout(allow=["no_loss"]).weights.sum() == 0
+
+
+def test_a_reply_that_was_cut_off_is_closed(model):
+    session = model.session([user("a")])
+    session.open()
+    reply = session.accept([IDS["H"]], "length")
+    assert reply.is_unfinished and reply.finish_reason == "length" and reply.stop is None
+    closed = session.close()
+    assert closed.ids.tolist() == [END]
+    assert [note["code"] for note in closed.notes] == ["closed"]
+    assert closed.segments[0]["author"] == "closing"
+    assert session.close().ids.tolist() == []
+
+
+def test_what_a_template_rewrites_is_planned_and_chosen(forgetful):
+    session = forgetful.session([user("a")])
+    session.open()
+    session.accept(spelled("Hi"))
+    plan = session.plan([user("b")])
+    assert not plan.is_stable
+    assert (plan.rewrite["message"], plan.rewrite["line"]) == (1, 2)
+    with pytest.raises(rolecall.SessionError) as raised:
+        session.append([user("b")])
+    assert raised.value.code == "rewrites" and raised.value.help
+    before = session.ids.tolist()
+    kept = session.fork()
+    delta = kept.append(plan, on_rewrite="keep")
+    assert [note["code"] for note in delta.notes] == ["kept"]
+    kept.open()
+    assert kept.ids.tolist()[: len(before)] == before
+    assert [gap["session"] for gap in kept.difference().gaps] == ["Hi"]
+    assert kept.rollout().breaks[0]["code"] == "kept"
+    session.append([user("b")], on_rewrite="rewrite")
+    session.open()
+    assert session.ids.tolist() == forgetful.encode(session.messages).ids.tolist()
+    assert [branch.tolist() for branch in session.branches] == [before]
+    session.accept(spelled("Hi"))
+    with pytest.raises(rolecall.SessionError, match="another state"):
+        session.append(plan)
+
+
+def test_other_tools_and_switches_can_be_planned(model):
+    session = model.session([user("a")])
+    session.open()
+    session.accept(spelled("Hi"))
+    plan = session.plan_with([user("b")], loud=True)
+    assert plan.is_stable
+    session.append(plan)
+    assert session.open().ids[-1] == IDS["!"]
+    session.accept(spelled("Hi"))
+    # The template writes it only where the model is to go on.
+    session.append(user("c"), on_rewrite="keep")
+    assert session.open().ids[-1] == IDS["!"]
+
+
+def test_oldest_turns_are_removed(model):
+    session = model.session([user("a")])
+    for text in "bcd":
+        session.open()
+        session.accept(spelled("Hi"))
+        session.append([user(text)])
+    cut = session.truncate(turns=2)
+    assert cut.dropped == (0, 4) and cut.after < cut.before == cut.delta.to_dict()["keep"] + cut.before - cut.delta.keep
+    assert [message["content"] for message in session.messages] == ["c", "Hi", "d"]
+    assert session.truncate(ids=10_000).dropped == (0, 0)
+    session.open()
+    session.accept(spelled("Hi"))
+    with pytest.raises(rolecall.SessionError) as raised:
+        session.truncate(ids=1)
+    assert raised.value.code == "too_long"
+    for bad in [{}, {"turns": 1, "ids": 1}, {"turns": -1}, {"ids": "x"}, {"ids": 2**70}]:
+        with pytest.raises(rolecall.RequestError):
+            session.truncate(**bad)
+
+
+def test_a_conversation_with_replies_is_imported(model):
+    messages = [user("a"), {"role": "assistant", "content": "Hi"}, user("b")]
+    for seams in [None, "live", "whole"]:
+        session = model.import_session(messages, seams=seams)
+        assert session.rollout().weights.sum() == 3
+        session.open()
+        assert (session.ids == model.encode(messages).ids).all()
+
+
+def test_forks_and_copies_go_on_independently(model):
+    session = model.session([user("a")])
+    session.open()
+    for fork in [session.fork(), copy.copy(session), copy.deepcopy(session)]:
+        fork.accept(spelled("x"))
+        assert session.is_open and not fork.is_open
+        assert fork.model is session.model
+
+
+def test_a_saved_session_goes_on_and_another_model_is_refused(model, forgetful):
+    session = model.session([user("a")])
+    session.open()
+    session.accept(spelled("Hi"))
+    saved = session.save()
+    again = rolecall.Session.load(model, saved)
+    assert (again.ids == session.ids).all() and again.segments == session.segments
+    assert (model.restore_session(saved).ids == session.ids).all()
+    assert again.reply.message == session.reply.message
+    again.append([user("b")])
+    assert again.open().keep == len(session)
+    for bad, code in [("{}", "damaged_session"), ("", "damaged_session"), (saved.replace("Hi", "Ho"), "damaged_session")]:
+        with pytest.raises(rolecall.SessionError) as raised:
+            rolecall.Session.load(model, bad)
+        assert raised.value.code == code
+    with pytest.raises(rolecall.SessionError) as raised:
+        rolecall.Session.load(forgetful, saved)
+    assert raised.value.code == "other_model"
+    with pytest.raises(rolecall.RequestError):
+        rolecall.Session.load(model, b"bytes")
+
+
+def test_a_session_is_pickled_with_its_model(model):
+    session = model.session([user("a")])
+    session.open()
+    session.accept(spelled("Hi"))
+    again = pickle.loads(pickle.dumps(session))
+    assert (again.ids == session.ids).all() and again.messages == session.messages
+    again.append([user("b")])
+    assert again.open().total > len(session)
+
+
+def test_a_text_can_stand_for_what_was_sampled(model):
+    session = model.session([user("a")])
+    session.open()
+    ids = session.encode_sampled("Hi<|im_end|>")
+    assert ids.tolist() == spelled("Hi")
+    assert session.accept(ids).message["content"] == "Hi"
+
+
+BAD_IDS = [
+    None, 7, "Hi", b"Hi", [-1], [2**32], [2**70], [1.5], [None], ["a"], [[1]], {"a": 1}, [99_999], object(),
+    np.array([-1]), np.array([1.5]), np.array([[1]]), np.array(["a"]),
+]
+
+
+@pytest.mark.parametrize("ids", BAD_IDS, ids=[str(at) for at in range(len(BAD_IDS))])
+def test_bad_ids_are_refused_and_change_nothing(model, ids):
+    session = model.session([user("a")])
+    session.open()
+    before = session.ids.tolist()
+    with pytest.raises(rolecall.RolecallError) as raised:
+        session.accept(ids)
+    assert raised.value.code and str(raised.value)
+    assert session.is_open and session.ids.tolist() == before
+
+
+def test_operations_out_of_order_are_refused(model):
+    with pytest.raises(rolecall.SessionError) as raised:
+        model.session().open()
+    assert raised.value.code == "no_messages"
+    session = model.session([user("a")])
+    for call in [lambda: session.accept([1]), lambda: (session.open(), session.open()), lambda: session.append([user("b")]),
+                 lambda: session.truncate(turns=1), lambda: session.plan([user("b")])]:
+        with pytest.raises(rolecall.SessionError):
+            call()
+    with pytest.raises(rolecall.RequestError):
+        session.accept([1], "never")
+    with pytest.raises(rolecall.RequestError):
+        session.accept([1], 7)
+
+
+@pytest.mark.parametrize("arguments", [
+    {"loss": "none"}, {"loss": 1}, {"loss_weights": {"calls": "x"}}, {"loss_weights": {"call": 1}}, {"loss_weights": []},
+    {"loss_roles": {"assistant": 1}}, {"loss_roles": {1: 1}}, {"loss_roles": "user"}, {"allow": "no_loss"},
+    {"allow": ["all"]}, {"allow": 1}, {"loss_weights": {"calls": -1}}, {"loss_weights": {"calls": 1e9}},
+])
+def test_bad_policies_are_refused(model, arguments):
+    session = model.session([user("a")])
+    session.open()
+    session.accept(spelled("x"))
+    with pytest.raises(rolecall.RequestError) as raised:
+        session.rollout(**arguments)
+    assert raised.value.code and str(raised.value)
+    with pytest.raises(rolecall.SessionError):
+        session.rollout(loss="tagged")
+
+
+def test_threads_share_a_session_without_panics(model):
+    session = model.session([user("a")])
+    done = {"open": 0, "accept": 0, "append": 0}
+    errors = []
+
+    def work():
+        for _ in range(25):
+            for name, call in [("open", session.open), ("accept", lambda: session.accept(spelled("Hi"))),
+                               ("append", lambda: session.append([user("b")]))]:
+                try:
+                    call()
+                    done[name] += 1
+                except rolecall.SessionError as error:
+                    assert error.code in ("awaits_reply", "not_open", "stale_plan", "no_messages"), error.code
+                except BaseException as error:
+                    errors.append(error)
+            session.ids, session.segments, len(session), repr(session)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert not errors
+    assert done["accept"] > 1
+    # Every reply is there as it was sampled, once.
+    assert sum(segment["author"] == "sampled" and segment["part"] == "content" for segment in session.segments) == done["accept"]
+    assert sum(message["role"] == "user" for message in session.messages) == done["append"] + 1
