@@ -4,9 +4,9 @@
 //! Arguments come in through [`input`], results go out through [`output`], and errors through
 //! [`error`], as exceptions of `rolecall.errors`. Each class has a file.
 
-mod data;
 mod attributed;
 mod cut;
+mod data;
 mod delta;
 mod difference;
 mod encoded;
