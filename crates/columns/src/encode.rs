@@ -184,7 +184,7 @@ fn encode_block(rows: &Rows, range: Range<usize>, model: &Model, plan: &Plan) ->
         match answered {
             Ok(answer) => {
                 counts.samples += answer.samples.len() as u64;
-                for (code, _) in &answer.notes {
+                for code in answer.notes.keys() {
                     *counts.notes.entry(code).or_default() += 1;
                 }
                 for sample in answer.samples {

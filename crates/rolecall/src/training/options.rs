@@ -105,7 +105,8 @@ impl RowOptions {
                 None => Ok(None),
             };
         };
-        let policies: [(&str, fn() -> LossPolicy); 5] = [
+        type Make = fn() -> LossPolicy;
+        let policies: [(&str, Make); 5] = [
             ("assistant", LossPolicy::assistant),
             ("last", LossPolicy::last),
             ("chosen", LossPolicy::chosen),
