@@ -426,3 +426,20 @@ def test_long_texts_and_many_messages_are_encoded():
     [(question, _)] = own().encode_conversation(Letters(), [{"role": "user", "content": text}, ANSWERED[1]])
     assert len(question) == len(text) + 3
     assert len(own().encode_conversation(Letters(), ANSWERED * 5_000)) == 5_000
+
+
+@dataclasses.dataclass
+class Said:
+    role: str
+    content: str
+
+
+def test_messages_may_be_objects():
+    said = [Said("system", "S"), *(Said(**message) for message in ANSWERED)]
+    for name in ("llama3", "llama3_for_tool"):
+        template = PRESET_TEMPLATES[name]
+        assert template.text(said) == template.text(ANSWERED, "S")
+        batches = [{"messages": [said]}, {"messages": [ANSWERED], "system": ["S"]}]
+        arguments = types.SimpleNamespace(train_on_prompt=False)
+        found, wanted = (conversation_tokenize_function(batch, arguments, Letters(), [], name) for batch in batches)
+        assert found == wanted

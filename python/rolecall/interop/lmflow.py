@@ -236,7 +236,7 @@ class ConversationTemplate:
         )
         turns = []
         for slot, message, pieces in prompt.turns(loss):
-            role = None if message is None else messages[message]["role"]
+            role = None if message is None else _role(message, messages[message])
             turns.append(_Turn(slot, role, _with_tools(pieces, tools)))
         return turns
 
@@ -377,7 +377,7 @@ def _labelled(
 ) -> tuple[list[int], list[int]]:
     said = _values.items("messages", messages)
     if said and system is None and _role(0, said[0]) == "system":
-        system, said = said[0].get("content"), said[1:]
+        system, said = _content(said[0]), said[1:]
     if len(said) < 2 or _role(0, said[0]) != "user":
         return [], []
     said = said[: len(said) - len(said) % 2]
@@ -403,11 +403,17 @@ def _labelled(
 
 
 def _role(index: int, message: Any) -> Any:
-    if not isinstance(message, Mapping):
-        found = type(message).__name__
-        help = "pass a dict with `role` and `content`"
-        raise RequestError(f"expected a dict, found {found}", code="wrong_type", message_index=index, help=help)
-    return message.get("role")
+    if isinstance(message, Mapping):
+        return message.get("role")
+    if hasattr(message, "role"):
+        return message.role
+    help = "pass a dict with `role` and `content`"
+    found = type(message).__name__
+    raise RequestError(f"expected a dict, found {found}", code="wrong_type", message_index=index, help=help)
+
+
+def _content(message: Any) -> Any:
+    return message.get("content") if isinstance(message, Mapping) else getattr(message, "content", None)
 
 
 def _labelled_jinja(
