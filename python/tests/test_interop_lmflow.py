@@ -443,3 +443,10 @@ def test_messages_may_be_objects():
         arguments = types.SimpleNamespace(train_on_prompt=False)
         found, wanted = (conversation_tokenize_function(batch, arguments, Letters(), [], name) for batch in batches)
         assert found == wanted
+
+
+def test_a_tokenizer_without_an_opening_token_writes_none():
+    tokenizer = Letters()
+    tokenizer.bos_token_id = None
+    ((question, answer),) = PRESET_TEMPLATES["empty"].encode_conversation(tokenizer, ANSWERED)
+    assert len(question) == len(ANSWERED[0]["content"]) and answer[-1] == 2
