@@ -522,6 +522,67 @@ def test_bad_policies_are_refused_by_name(model, policies):
         assert raised.value.field.startswith("policies")
 
 
+@pytest.mark.parametrize("arguments", [
+    {"finish_reason": 7}, {"finish_reason": "\ud800"}, {"finish_reason": b"stop"}, {"policies": "none"},
+])
+def test_bad_arguments_of_parse_are_refused_by_name(model, arguments):
+    with pytest.raises(rolecall.RequestError) as raised:
+        model.parse("Hi", **arguments)
+    assert raised.value.field == next(iter(arguments))
+
+
+@pytest.mark.parametrize("arguments", [
+    {"completion": []}, {"completion": {"id": 7}}, {"completion": {"created": None}}, {"prompt_tail": 7},
+    {"prompt_tail": "\ud800"}, {"prompt_tail": b"a"},
+])
+def test_bad_arguments_of_parser_are_refused_by_name(model, arguments):
+    with pytest.raises(rolecall.RequestError) as raised:
+        model.parser(**arguments)
+    assert raised.value.field in ("completion", "id", "created", "prompt_tail")
+
+
+def message_of(reading):
+    message = reading["message"]
+    calls = [(call.get("function") or call["code_interpreter"]) for call in message["tool_calls"]]
+    return message.get("reasoning_content") or "", message["content"], calls
+
+
+def test_golden_outputs_cut_anywhere_and_at_the_end_of_their_reasoning_give_the_same_message(root):
+    path = root.parent / "shared" / "golden" / "outputs.jsonl"
+    if not path.exists():
+        pytest.skip(f"the golden vectors are not at {path}")
+    models, reasoned = {}, 0
+    for number, line in enumerate(path.read_text().splitlines()):
+        row = json.loads(line)
+        parts = {"bos_token": row["bos_token"] or "", "eos_token": row["eos_token"] or ""}
+        key = (row["template"], *parts.values())
+        if key not in models:
+            source = (path.parent.parent / "templates" / row["template"]).read_text()
+            models[key] = rolecall.load(chat_template=source, **parts)
+        model, output = models[key], row["options"]["output"]
+        about = {"tools": row["tools"], "prompt_tail": row["options"]["prompt"]}
+        at = number * 7919 % (len(output) + 1)
+        pieces = [output[:at], output[at:]]
+
+        def parsed(pieces, **options):
+            parser = model.parser(**about, **options)
+            for piece in pieces:
+                parser.push(piece)
+            parser.finish()
+            return message_of(parser.reading())
+
+        whole = parsed([output])
+        assert parsed(pieces) == whole, (row["id"], at)
+        split = model.reasoning_split(**about)
+        found = [*(split.push(piece) for piece in pieces), split.finish()]
+        reasoning, rest, raw = ("".join(part) for part in zip(*found))
+        assert raw + rest == output, (row["id"], at)
+        more, content, calls = parsed([rest], after_reasoning=True)
+        assert (reasoning + more, content, calls) == whole, (row["id"], at)
+        reasoned += bool(reasoning)
+    assert reasoned > 20
+
+
 def merged(chunks):
     """A message from OpenAI's chunks, as a client merges them."""
     message = {"content": "", "tool_calls": {}}

@@ -199,6 +199,14 @@ impl OutputParser {
         }
     }
 
+    /// Returns the length of the white space at the start of a text that was held back.
+    pub(crate) fn blank_length(&self) -> usize {
+        match &self.state {
+            State::Text { blank: Some(blank), .. } => blank.len(),
+            _ => 0,
+        }
+    }
+
     /// Returns the output that was held back, since it may become a marker.
     pub(crate) fn pending_text(&self) -> &str {
         self.pending.shown(0..self.pending.text().len())

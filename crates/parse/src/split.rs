@@ -24,6 +24,8 @@ pub struct ReasoningSplit {
     held: String,
     /// White space that may follow the marker and belongs to it.
     pad: String,
+    /// The number of bytes of the answer that the parser has emitted.
+    said: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +55,7 @@ impl ReasoningSplit {
             _ if parser.may_reason() => Stage::Before,
             _ => Stage::Over,
         };
-        ReasoningSplit { parser, stage, held: String::new(), pad: String::new() }
+        ReasoningSplit { parser, stage, held: String::new(), pad: String::new(), said: 0 }
     }
 
     /// Reports whether the reasoning is over, or the reply has none.
@@ -80,12 +82,16 @@ impl ReasoningSplit {
                 break;
             }
             self.held.push_str(text);
-            let mut is_answer = false;
+            let (mut is_answer, mut said) = (false, self.said);
             self.parser.push_text(text, &mut |event| match event {
                 Event::Reasoning(text) => on(text),
                 Event::Malformed(_) => {}
-                _ => is_answer = true,
+                other => {
+                    is_answer = true;
+                    said += content_length(&other);
+                }
             });
+            self.said = said;
             self.advance(is_answer, &mut parts);
         }
         parts
@@ -97,15 +103,21 @@ impl ReasoningSplit {
         if let Stage::Closed | Stage::Over = std::mem::replace(&mut self.stage, Stage::Over) {
             return parts;
         }
-        let mut is_answer = false;
+        let (mut is_answer, mut said) = (false, self.said);
         self.parser.finish(stop, &mut |event| match event {
             Event::Reasoning(text) => on(text),
             Event::Malformed(_) | Event::Stop(_) => {}
-            _ => is_answer = true,
+            other => {
+                is_answer = true;
+                said += content_length(&other);
+            }
         });
+        self.said = said;
         if !self.close(&mut parts) {
-            let held = std::mem::take(&mut self.held);
-            *(if is_answer { &mut parts.rest } else { &mut parts.raw }) = held;
+            match is_answer {
+                true => self.answer(&mut parts),
+                false => parts.raw = std::mem::take(&mut self.held),
+            }
         }
         self.stage = Stage::Over;
         parts
@@ -125,9 +137,20 @@ impl ReasoningSplit {
             Stage::Before if !is_answer && self.parser.may_reason() => {}
             _ => {
                 self.stage = Stage::Over;
-                parts.rest.push_str(&std::mem::take(&mut self.held));
+                self.answer(parts);
             }
         }
+    }
+
+    /// Gives the held text back, which is no reasoning, without white space that belongs to the turn's
+    /// opening.
+    fn answer(&mut self, parts: &mut SplitText) {
+        let held = std::mem::take(&mut self.held);
+        let kept = self.said + self.parser.blank_length() + self.parser.pending_text().len();
+        let opening = held.len().checked_sub(kept).and_then(|length| held.get(..length));
+        let opening = opening.filter(|opening| opening.trim().is_empty()).unwrap_or_default();
+        parts.raw.push_str(opening);
+        parts.rest.push_str(&held[opening.len()..]);
     }
 
     /// Ends the reasoning if its closing marker was read, and returns whether it was.
@@ -142,9 +165,8 @@ impl ReasoningSplit {
         parts.raw.push_str(&held[..end]);
         let pad = self.parser.pad();
         let rest = &held[end..];
-        let blank = rest.bytes().zip(pad.bytes()).take_while(|(byte, pad)| byte == pad).count();
-        // A pad is white space, so this is at the end of a character.
-        let (skipped, rest) = rest.split_at_checked(blank).unwrap_or(("", rest));
+        let blank = common(rest, pad);
+        let (skipped, rest) = rest.split_at(blank);
         parts.raw.push_str(skipped);
         parts.rest.push_str(rest);
         let missing = pad.get(blank..).unwrap_or_default();
@@ -154,5 +176,18 @@ impl ReasoningSplit {
             self.stage = Stage::Closed;
         }
         true
+    }
+}
+
+/// Returns the length of the white space that a text has in common with a pad.
+fn common(text: &str, pad: &str) -> usize {
+    let same = text.chars().zip(pad.chars()).take_while(|(one, other)| one == other && one.is_whitespace());
+    same.map(|(one, _)| one.len_utf8()).sum()
+}
+
+fn content_length(event: &Event<'_>) -> usize {
+    match event {
+        Event::Content(text) => text.len(),
+        _ => 0,
     }
 }

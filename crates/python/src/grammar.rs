@@ -64,11 +64,13 @@ impl Grammar {
 
     /// Returns the requirements that a language ("structural-tag", "lark" or "gbnf") does not express
     /// exactly. The grammar then allows more than the tools' schemas, never less.
-    #[pyo3(signature = (language="structural-tag"))]
-    fn notes(&self, py: Python<'_>, language: &str) -> PyResult<Vec<String>> {
+    #[pyo3(signature = (language=None), text_signature = "($self, language='structural-tag')")]
+    fn notes(&self, py: Python<'_>, language: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<String>> {
+        let language =
+            language.map_or_else(|| Ok(LANGUAGES[0].to_owned()), |word| input::argument(word, "language"))?;
         match LANGUAGES.iter().position(|known| *known == language) {
             Some(at) => Ok(self.form(py, at).1.clone()),
-            None => Err(unknown(py, "language", language, "\"structural-tag\", \"lark\" or \"gbnf\"")),
+            None => Err(unknown(py, "language", &language, "\"structural-tag\", \"lark\" or \"gbnf\"")),
         }
     }
 
@@ -93,9 +95,10 @@ pub fn options(
     py: Python<'_>,
     tool_choice: Option<&Bound<'_, PyAny>>,
     parallel_tool_calls: bool,
-    reasoning: &str,
+    reasoning: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Options> {
-    let reasoning = match reasoning {
+    let reasoning = reasoning.map_or_else(|| Ok("off".to_owned()), |word| input::argument(word, "reasoning"))?;
+    let reasoning = match reasoning.as_str() {
         "off" => Reasoning::Off,
         "optional" => Reasoning::Optional,
         "required" => Reasoning::Required,

@@ -187,6 +187,14 @@ impl Path {
     }
 }
 
+/// Converts an argument that must be a str.
+pub fn argument(value: &Bound<'_, PyAny>, field: &str) -> PyResult<String> {
+    match value.cast::<PyString>() {
+        Ok(text) => text_of(text, &Path::of(field)),
+        Err(_) => Err(wrong_type(value, field, "a str")),
+    }
+}
+
 /// Returns the error for an argument of a wrong type.
 pub fn wrong_type(value: &Bound<'_, PyAny>, field: &str, expected: &str) -> PyErr {
     let found = value.get_type().name().map_or_else(|_| "another type".to_owned(), |name| name.to_string());

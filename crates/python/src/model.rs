@@ -204,7 +204,7 @@ impl Model {
     /// `messages`, `tools` and `documents` are what the model answered. Without messages, the reply is
     /// assumed to answer one user message, "Hi". `finish_reason` says why the engine stopped: "stop",
     /// or "length" or "abort" for a reply that was cut off.
-    #[pyo3(signature = (reply, messages=None, *, tools=None, documents=None, finish_reason="stop", continue_final_message=None, policies=None, **switches))]
+    #[pyo3(signature = (reply, messages=None, *, tools=None, documents=None, finish_reason=None, continue_final_message=None, policies=None, **switches))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments")]
     fn parse(
         &self,
@@ -212,7 +212,7 @@ impl Model {
         messages: Option<&Bound<'_, PyAny>>,
         tools: Option<&Bound<'_, PyAny>>,
         documents: Option<&Bound<'_, PyAny>>,
-        finish_reason: &str,
+        finish_reason: Option<&Bound<'_, PyAny>>,
         continue_final_message: Option<bool>,
         policies: Option<&Bound<'_, PyAny>>,
         switches: Option<&Bound<'_, PyDict>>,
@@ -244,8 +244,8 @@ impl Model {
         documents: Option<&Bound<'_, PyAny>>,
         continue_final_message: Option<bool>,
         policies: Option<&Bound<'_, PyAny>>,
-        completion: Option<&Bound<'_, PyDict>>,
-        prompt_tail: Option<String>,
+        completion: Option<&Bound<'_, PyAny>>,
+        prompt_tail: Option<&Bound<'_, PyAny>>,
         after_reasoning: bool,
         switches: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<OutputParser> {
@@ -255,7 +255,7 @@ impl Model {
         let completion = completion.map(parser::completion).transpose()?;
         let context = py.detach(|| request.context(&self.inner, policies)).map_err(|error| error::of(py, &error))?;
         let context = match prompt_tail {
-            Some(tail) => context.after_prompt(tail),
+            Some(tail) => context.after_prompt(input::argument(tail, "prompt_tail")?),
             None => context,
         };
         Ok(match after_reasoning {
@@ -275,7 +275,7 @@ impl Model {
         tools: Option<&Bound<'_, PyAny>>,
         documents: Option<&Bound<'_, PyAny>>,
         continue_final_message: Option<bool>,
-        prompt_tail: Option<String>,
+        prompt_tail: Option<&Bound<'_, PyAny>>,
         switches: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<ReasoningSplit> {
         let asked = Asked { messages, tools, documents, continue_final_message, switches };
@@ -283,7 +283,7 @@ impl Model {
         let context = py.detach(|| request.context(&self.inner, ParseOptions::default()));
         let context = context.map_err(|error| error::of(py, &error))?;
         let context = match prompt_tail {
-            Some(tail) => context.after_prompt(tail),
+            Some(tail) => context.after_prompt(input::argument(tail, "prompt_tail")?),
             None => context,
         };
         Ok(ReasoningSplit::new(context.reasoning_split(), context.around_reasoning()))
@@ -312,7 +312,7 @@ impl Model {
     /// `tool_choice` is OpenAI's: "none", "auto", "required", or the name of a tool, as a str or as
     /// `{"type": "function", "function": {"name": ...}}`. `reasoning` is "off", "optional",
     /// "required" or "over" (the model has already reasoned). The rest is as in `parse`.
-    #[pyo3(signature = (messages=None, *, tools=None, documents=None, tool_choice=None, parallel_tool_calls=true, reasoning="off", continue_final_message=None, **switches))]
+    #[pyo3(signature = (messages=None, *, tools=None, documents=None, tool_choice=None, parallel_tool_calls=true, reasoning=None, continue_final_message=None, **switches))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments")]
     fn grammar(
         &self,
@@ -322,7 +322,7 @@ impl Model {
         documents: Option<&Bound<'_, PyAny>>,
         tool_choice: Option<&Bound<'_, PyAny>>,
         parallel_tool_calls: bool,
-        reasoning: &str,
+        reasoning: Option<&Bound<'_, PyAny>>,
         continue_final_message: Option<bool>,
         switches: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Grammar> {

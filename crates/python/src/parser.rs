@@ -336,8 +336,8 @@ impl OutputParser {
     }
 
     /// Ends the reply and returns the remaining events. The last one is a `Stop`.
-    #[pyo3(signature = (finish_reason="stop"))]
-    fn finish<'py>(&self, py: Python<'py>, finish_reason: &str) -> PyResult<Bound<'py, PyList>> {
+    #[pyo3(signature = (finish_reason=None), text_signature = "($self, finish_reason='stop')")]
+    fn finish<'py>(&self, py: Python<'py>, finish_reason: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyList>> {
         let stop = stop_of(py, finish_reason)?;
         self.work(py, false, |state, pending| state.finish(&self.context, stop, pending))
     }
@@ -391,14 +391,16 @@ impl OutputParser {
 }
 
 /// Returns the completion of chunks, from a dict with `id`, `model` and `created`.
-pub fn completion(fields: &Bound<'_, PyDict>) -> PyResult<Completion> {
-    let text = |key: &str| match fields.get_item(key)? {
-        Some(value) => value.extract::<String>().map_err(|_| input::wrong_type(&value, key, "a str")),
-        None => Ok(String::new()),
+pub fn completion(fields: &Bound<'_, PyAny>) -> PyResult<Completion> {
+    let Ok(fields) = fields.cast::<PyDict>() else {
+        return Err(input::wrong_type(fields, "completion", "a dict"));
     };
+    let text =
+        |key: &str| fields.get_item(key)?.map_or_else(|| Ok(String::new()), |value| input::argument(&value, key));
     let created = match fields.get_item("created")? {
         Some(value) => {
-            value.extract().map_err(|_| input::wrong_type(&value, "created", "an int, in seconds since 1970"))?
+            let number = value.extract::<i64>();
+            number.map_err(|_| input::wrong_type(&value, "created", "an int, in seconds since 1970"))?
         }
         None => 0,
     };
@@ -406,8 +408,9 @@ pub fn completion(fields: &Bound<'_, PyDict>) -> PyResult<Completion> {
 }
 
 /// Returns the reason of a word in OpenAI's terms.
-pub fn stop_of(py: Python<'_>, word: &str) -> PyResult<Stop> {
-    match word {
+pub fn stop_of(py: Python<'_>, word: Option<&Bound<'_, PyAny>>) -> PyResult<Stop> {
+    let word = word.map_or_else(|| Ok("stop".to_owned()), |word| input::argument(word, "finish_reason"))?;
+    match word.as_str() {
         "stop" | "tool_calls" => Ok(Stop::End),
         "length" => Ok(Stop::Length),
         "abort" => Ok(Stop::Abort),

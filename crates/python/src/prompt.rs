@@ -55,7 +55,7 @@ impl Prompt {
         &self,
         py: Python<'_>,
         policies: Option<&Bound<'_, PyAny>>,
-        completion: Option<&Bound<'_, PyDict>>,
+        completion: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<OutputParser> {
         let policies = policies::policies(policies)?;
         let completion = completion.map(parser::completion).transpose()?;
@@ -65,13 +65,13 @@ impl Prompt {
 
     /// Returns a grammar of what an engine may sample as the reply. The arguments are those of
     /// `Model.grammar`.
-    #[pyo3(signature = (*, tool_choice=None, parallel_tool_calls=true, reasoning="off"))]
+    #[pyo3(signature = (*, tool_choice=None, parallel_tool_calls=true, reasoning=None))]
     fn grammar(
         &self,
         py: Python<'_>,
         tool_choice: Option<&Bound<'_, PyAny>>,
         parallel_tool_calls: bool,
-        reasoning: &str,
+        reasoning: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Grammar> {
         let options = grammar::options(py, tool_choice, parallel_tool_calls, reasoning)?;
         let made = py.detach(|| self.inner.grammar(options)).map_err(|error| error::of(py, &error))?;

@@ -1,10 +1,9 @@
 use std::sync::{Mutex, PoisonError};
 
 use pyo3::prelude::*;
-use pyo3::types::PyString;
 use rolecall::parse::{ReasoningSplit as Split, SplitText};
 
-use crate::input::{self, Path};
+use crate::input;
 use crate::parser::stop_of;
 
 /// Splits the text of a reply into its reasoning and the text after it, while it streams.
@@ -45,8 +44,8 @@ impl ReasoningSplit {
     /// Takes the next text, and returns the reasoning, the text after the reasoning, and the reasoning as
     /// the model wrote it, with its markers.
     #[pyo3(signature = (text, /))]
-    fn push(&self, text: &Bound<'_, PyString>) -> PyResult<(String, String, String)> {
-        let chunk = input::text_of(text, &Path::of("text"))?;
+    fn push(&self, text: &Bound<'_, PyAny>) -> PyResult<(String, String, String)> {
+        let chunk = input::argument(text, "text")?;
         Ok(self.with(text.py(), |split| {
             let mut reasoning = String::new();
             let SplitText { raw, rest } = split.push(&chunk, &mut |text| reasoning.push_str(text));
@@ -55,8 +54,8 @@ impl ReasoningSplit {
     }
 
     /// Ends the reply, and returns what was held back, as `push` does.
-    #[pyo3(signature = (finish_reason="stop"))]
-    fn finish(&self, py: Python<'_>, finish_reason: &str) -> PyResult<(String, String, String)> {
+    #[pyo3(signature = (finish_reason=None), text_signature = "($self, finish_reason='stop')")]
+    fn finish(&self, py: Python<'_>, finish_reason: Option<&Bound<'_, PyAny>>) -> PyResult<(String, String, String)> {
         let stop = stop_of(py, finish_reason)?;
         Ok(self.with(py, |split| {
             let mut reasoning = String::new();
