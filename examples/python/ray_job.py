@@ -23,21 +23,20 @@ import pyarrow.compute
 import pyarrow.parquet
 from rolecall.data import Progress, encoder
 
-ROWS_PER_FILE = 5000
 ROWS_PER_BATCH = 500
 
 
-def make(folder: str, count: int, bad: int) -> None:
-    """Writes a dataset in which `bad` rows have a role that no message can have, or no messages."""
+def make(folder: str, count: int, bad: int, rows_per_file: int = 5000) -> None:
+    """Writes a dataset in which `bad` rows have a message without a role, or no messages."""
     words = "the of and a to in is you that it he was for on are as with his they at be this have from or".split()
     generator = random.Random(7)
     wrong = set(generator.sample(range(count), bad))
     turns = pyarrow.list_(pyarrow.struct({"role": pyarrow.string(), "content": pyarrow.string()}))
     schema = pyarrow.schema({"id": pyarrow.int64(), "messages": turns})
     pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
-    for start in range(0, count, ROWS_PER_FILE):
+    for start in range(0, count, rows_per_file):
         rows = []
-        for number in range(start, min(start + ROWS_PER_FILE, count)):
+        for number in range(start, min(start + rows_per_file, count)):
             said = [" ".join(generator.choices(words, k=generator.randint(5, 60))) for _ in range(4)]
             roles = ["user", "assistant"] * 2
             messages = [{"role": role, "content": text} for role, text in zip(roles, said, strict=True)]
@@ -45,7 +44,7 @@ def make(folder: str, count: int, bad: int) -> None:
                 messages = [] if number % 2 else [{"role": None, "content": "no role"}]
             rows.append({"id": number, "messages": messages})
         table = pyarrow.Table.from_pylist(rows, schema)
-        pyarrow.parquet.write_table(table, f"{folder}/part-{start // ROWS_PER_FILE:05}.parquet")
+        pyarrow.parquet.write_table(table, f"{folder}/part-{start // rows_per_file:05}.parquet")
 
 
 class EncodeFile:
@@ -126,7 +125,7 @@ if __name__ == "__main__":
     command, *arguments = sys.argv[1:]
     begun = time.monotonic()
     if command == "make":
-        make(arguments[0], int(arguments[1]), int(arguments[2]))
+        make(arguments[0], *map(int, arguments[1:]))
     else:
         {"run": run, "check": check}[command](*arguments)
     print(f"{time.monotonic() - begun:.1f} s")

@@ -157,23 +157,26 @@ def workers(root):
 def test_a_ray_job_that_is_killed_and_run_again_has_every_row_once(model, tmp_path):
     pytest.importorskip("ray")
     folder = model.name
-    job("make", tmp_path / "chats", 60_000, 30)
+    # Numbers of a dataset that is read in seconds, in files that take a task each.
+    job("make", tmp_path / "chats", 6000, 30, 100)
     output = tmp_path / "encoded"
     first = job("run", folder, tmp_path / "chats", output, wait=False)
     # A worker dies in the middle of a file, and then the driver does.
     deadline = time.monotonic() + 120
     while not workers(first.pid) and time.monotonic() < deadline:
-        time.sleep(0.05)
+        time.sleep(0.01)
     for worker in workers(first.pid)[:1]:
         os.kill(worker, signal.SIGKILL)
     while len(list(output.glob("*.parquet"))) < 3 and time.monotonic() < deadline:
-        time.sleep(0.05)
+        time.sleep(0.01)
     first.kill()
     first.communicate()
+    # Workers that the driver leaves behind may still finish a file.
+    while workers(first.pid) and time.monotonic() < deadline + 30:
+        time.sleep(0.05)
     done = len(list(output.glob("*.parquet")))
-    assert 3 <= done < 12
-    time.sleep(2)
+    assert 3 <= done < 60
     again = job("run", folder, tmp_path / "chats", output)
-    assert f"{12 - done} files to encode" in again
+    assert f"{60 - done} files to encode" in again
     found = job("check", tmp_path / "chats", output)
-    assert "{'rows': 60000, 'once': 60000, 'several_times': 0, 'missing': 0, 'refused': 30}" in found
+    assert "{'rows': 6000, 'once': 6000, 'several_times': 0, 'missing': 0, 'refused': 30}" in found

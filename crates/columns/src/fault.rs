@@ -49,11 +49,12 @@ impl From<request::Error> for Fault {
     }
 }
 
-/// Returns the fields of the column.
+/// Returns the fields of the column. None is declared as never null, because some writers check this for
+/// rows without an error too.
 pub fn error_fields() -> Fields {
     Fields::from(vec![
-        Field::new("code", DataType::Utf8, false),
-        Field::new("message", DataType::Utf8, false),
+        Field::new("code", DataType::Utf8, true),
+        Field::new("message", DataType::Utf8, true),
         Field::new("message_index", DataType::UInt32, true),
         Field::new("field", DataType::Utf8, true),
     ])
