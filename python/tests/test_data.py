@@ -409,6 +409,24 @@ def test_a_batch_of_another_type_is_refused(model, batch):
         encode(batch, model)
 
 
+class NoCapsule:
+    def __arrow_c_stream__(self, requested_schema=None):
+        return 5
+
+
+@pytest.mark.parametrize("batch", [NoCapsule(), {"messages": 5}, {1: [2]}])
+def test_a_batch_that_breaks_its_promise_is_refused(model, batch):
+    with pytest.raises(rolecall.RequestError):
+        encode(batch, model)
+
+
+def test_an_array_that_is_no_table_is_refused(model):
+    pyarrow = pytest.importorskip("pyarrow")
+    for batch in (pyarrow.array(["a"]), pyarrow.chunked_array([["a"]])):
+        with pytest.raises(rolecall.RequestError):
+            encode(batch, model)
+
+
 def test_columns_of_different_lengths_are_refused(model):
     with pytest.raises(rolecall.RequestError, match="in every column"):
         encode({"prompt": ["a"], "completion": []}, model)

@@ -13,7 +13,7 @@ use arrow_array::{Array, ArrowPrimitiveType, RecordBatch, RecordBatchIterator, R
 use arrow_pyarrow::FromPyArrow;
 use arrow_schema::DataType;
 use numpy::PyArray1;
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyFloat, PyList, PyString};
 use rolecall::conversation::{Json, Place};
@@ -262,11 +262,13 @@ fn rows_of(batch: &Bound<'_, PyAny>, json: Option<&str>) -> PyResult<Rows> {
 /// Returns the rows of a mapping from names to columns, as `datasets.map(batched=True)` passes it.
 fn rows_of_columns(batch: &Bound<'_, PyAny>, json: Option<&str>) -> PyResult<Rows> {
     let py = batch.py();
-    let names: Vec<String> =
-        batch.call_method0("keys")?.try_iter()?.map(|key| key?.extract()).collect::<PyResult<_>>()?;
+    let name = |key: PyResult<Bound<'_, PyAny>>| key?.extract().map_err(|error: PyErr| of_type(py, error, "batch"));
+    let names: Vec<String> = batch.call_method0("keys")?.try_iter()?.map(name).collect::<PyResult<_>>()?;
     let mut columns = Vec::new();
     for name in names {
-        let column: Vec<Bound<'_, PyAny>> = batch.get_item(&name)?.try_iter()?.collect::<PyResult<_>>()?;
+        let column = batch.get_item(&name)?;
+        let column = column.try_iter().map_err(|error| of_type(py, error, &name))?;
+        let column: Vec<Bound<'_, PyAny>> = column.collect::<PyResult<_>>()?;
         columns.push((name, column));
     }
     let count = columns.first().map_or(0, |(_, column)| column.len());
@@ -310,7 +312,17 @@ fn batches_of(batch: &Bound<'_, PyAny>) -> PyResult<Vec<RecordBatch>> {
         let each = reader.map(|batch| batch.map_err(|error| refuse(py, "batch", error.to_string())));
         each.collect()
     }));
-    read.unwrap_or_else(|_| Err(refuse(py, "batch", "expected an Arrow table or record batch".into())))
+    let read = read.unwrap_or_else(|_| Err(refuse(py, "batch", "expected an Arrow table or record batch".into())));
+    read.map_err(|error| of_type(py, error, "batch"))
+}
+
+/// Returns the error of a batch that is not of the right type or has values that Arrow refuses.
+fn of_type(py: Python<'_>, error: PyErr, field: &str) -> PyErr {
+    let is_typed = error.value(py).hasattr("message_index").unwrap_or_default();
+    match error.is_instance_of::<PyTypeError>(py) || error.is_instance_of::<PyValueError>(py) && !is_typed {
+        true => refuse(py, field, error.value(py).to_string()),
+        false => error,
+    }
 }
 
 /// Returns the error of a row that cannot be converted.
