@@ -91,30 +91,29 @@ impl Reply {
     }
 
     /// Where the calls of `reading` are, as dicts: the first of their `ids` among those of the reply and
-    /// the end, their `bytes` in the text, the `text` itself, and whether they are `whole`.
+    /// the end, their `bytes` in the text, the `text` itself, and whether they are `whole`. Of a call
+    /// that the parser recognized only at the end of the reply, `ids`, `bytes` and `text` are None.
     #[getter]
     fn calls(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.calls.list(
-            py,
-            self.inner.calls.iter().enumerate().map(|(at, ids)| {
-                let range = |range: &Range<usize>| {
-                    let end = |at: usize| Json::from(i64::try_from(at).unwrap_or(i64::MAX));
-                    Json::Array(vec![end(range.start), end(range.end)])
-                };
-                let bytes = self.inner.call_bytes(at);
-                let text = String::from_utf8_lossy(&self.inner.bytes()[bytes.clone()]).into_owned();
-                let is_whole = matches!(
-                    self.inner.reading.calls.get(at),
-                    Some(ParsedCall::Function { whole: true, .. } | ParsedCall::Code { whole: true, .. })
-                );
-                let mut call = Object::new();
-                call.insert("ids", range(ids));
-                call.insert("bytes", range(&bytes));
-                call.insert("text", Json::from(text));
-                call.insert("whole", Json::from(is_whole));
-                Json::Object(call)
-            }),
-        )
+        let range = |range: &Range<usize>| {
+            let end = |at: usize| Json::from(i64::try_from(at).unwrap_or(i64::MAX));
+            Json::Array(vec![end(range.start), end(range.end)])
+        };
+        let calls = self.inner.reading.calls.iter().enumerate().map(|(at, call)| {
+            let whole = match call {
+                ParsedCall::Function { whole, .. } | ParsedCall::Code { whole, .. } => *whole,
+            };
+            let ids = self.inner.calls.get(at);
+            let bytes = ids.map(|_| self.inner.call_bytes(at));
+            let text = |bytes: &Range<usize>| String::from_utf8_lossy(&self.inner.bytes()[bytes.clone()]).into_owned();
+            let mut object = Object::new();
+            object.insert("ids", ids.map_or(Json::Null, range));
+            object.insert("bytes", bytes.as_ref().map_or(Json::Null, range));
+            object.insert("text", bytes.as_ref().map_or(Json::Null, |bytes| Json::from(text(bytes))));
+            object.insert("whole", Json::from(whole));
+            Json::Object(object)
+        });
+        self.calls.list(py, calls)
     }
 
     /// The text of the ids before the stop token. It need not be valid UTF-8.

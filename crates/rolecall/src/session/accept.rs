@@ -33,22 +33,33 @@ impl Session {
     ///
     /// `prompt` has the ids of that prompt, or none if it is not known.
     pub fn parse(&self, ids: &[u32], finish: Finish, prompt: &[u32]) -> Result<(Reply, Vec<Segment>), Error> {
-        // What precedes the last stop token belongs to earlier messages.
-        let start = prompt.iter().rposition(|id| self.setup.can_stop(*id)).map_or(0, |stop| stop + 1);
         let mut tail = Vec::new();
-        for id in &prompt[start.max(prompt.len().saturating_sub(LONGEST_TAIL))..] {
+        for id in &prompt[prompt.len().saturating_sub(LONGEST_TAIL)..] {
             self.setup.decoder.append(*id, &mut tail)?;
         }
-        let (run, reply) = self.read_sampled(ids, finish, &lossy(&tail), 0)?;
+        let (run, mut reply) = self.read_sampled(ids, finish, &lossy(&tail), 0)?;
+        // Some models write several calls with a token after each that could stop them.
+        if !reply.after.is_empty() {
+            let ends = ids.last().is_some_and(|id| self.setup.can_stop(*id) || !self.setup.reads(*id));
+            let end = if ends && self.finish_of(ids) == Finish::Stop { ids.len() - 1 } else { ids.len() };
+            let reader = self.setup.reader(&lossy(&tail), self.line.messages());
+            let whole = read_again(reader, &run, &ids[..end], &self.setup.decoder);
+            let is_better = whole.malformed.len() <= reply.reading.malformed.len();
+            if is_better && whole.calls.len() > reply.reading.calls.len() {
+                reply.reading = whole;
+            }
+        }
         Ok((reply, run.segments))
     }
 
     /// Returns why an engine ended a reply, as far as its ids tell: `Stop` if one of them stops the
-    /// model, or if the last one is a control token that the layouts of a reply do not read.
-    /// Otherwise the reply was cut off.
+    /// model, or if the last one is a control token that neither the layouts of a reply read nor the
+    /// speaker writes. Otherwise the reply was cut off.
     pub fn finish_of(&self, ids: &[u32]) -> Finish {
         let setup = &self.setup;
-        let is_end = |id: &u32| setup.can_stop(*id) || (setup.decoder.is_marker(*id) && !setup.reads(*id));
+        let is_written = |id: u32| setup.encoder.tokenizer().token_text(id).is_some_and(|text| setup.writes(&text));
+        let is_other = |id: u32| setup.decoder.is_marker(id) && !setup.reads(id) && !is_written(id);
+        let is_end = |id: &u32| setup.can_stop(*id) || is_other(*id);
         match ids.last().is_some_and(is_end) || ids.iter().any(|id| setup.can_stop(*id)) {
             true => Finish::Stop,
             false => Finish::Length,

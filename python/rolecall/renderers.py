@@ -1,0 +1,499 @@
+"""The protocol of the package ``renderers``, for the chat template of any model.
+
+>>> import rolecall
+>>> from rolecall.renderers import Renderer
+>>> renderer = Renderer(rolecall.load("path/to/model"))  # doctest: +SKIP
+>>> prompt = renderer.render_ids(messages, tools=tools, add_generation_prompt=True)  # doctest: +SKIP
+>>> following = renderer.bridge_to_next_turn(prompt, sampled, [{"role": "user", "content": "And then?"}])  # doctest: +SKIP
+
+The protocol passes ids and no conversation. :class:`Renderer` therefore remembers the sessions of the
+prompts that it rendered, and finds them again by their ids. The memory is bounded. Where a prompt is not
+known, ``bridge_to_next_turn`` returns None, and ``Renderer.last_miss`` says why.
+
+The results are those of the package if it is installed, and otherwise dataclasses of this module with the
+same fields.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cache
+from typing import Any, Literal
+
+from ._rolecall import Model, Reply, Session
+from .errors import EncodeError, RenderError, RequestError, SessionError, TemplateError
+
+__all__ = [
+    "Miss",
+    "ParsedResponse",
+    "ParsedToolCall",
+    "RenderedTokens",
+    "Renderer",
+    "ToolCallParseStatus",
+]
+
+#: The most prompts that a renderer remembers, and the most ids in all of them together.
+MAX_PROMPTS = 4096
+MAX_IDS = 4_000_000
+
+#: The most ids at the end of a prompt that say how a reply begins.
+MAX_TAIL = 4096
+
+#: The most lists of tools for which a renderer keeps what parses replies.
+MAX_PARSERS = 16
+
+
+class Miss(str, Enum):
+    """Why ``bridge_to_next_turn`` returned None."""
+
+    UNKNOWN_PROMPT = "unknown_prompt"
+    """The prompt was not rendered here, or was forgotten since."""
+    NO_MESSAGES = "no_messages"
+    """There are no new messages."""
+    ASSISTANT_MESSAGE = "assistant_message"
+    """A new message is the assistant's. Its ids would not be those that were sampled."""
+    OTHER_TOOLS = "other_tools"
+    """The tools are not those of the prompt."""
+    UNKNOWN_IDS = "unknown_ids"
+    """The completion has an id that the tokenizer does not have."""
+    REWRITES = "rewrites"
+    """The template writes earlier turns in another way once the new messages follow."""
+    REFUSED = "refused"
+    """The template refuses the new messages."""
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass
+class RenderedTokens:
+    """Ids with what each belongs to: the fields of the package's class of this name.
+
+    All lists have one entry per id. ``message_indices`` is -1 for text outside the messages.
+    ``sampled_mask`` is True for what the model itself writes, and ``is_content`` also for the content of
+    other messages. ``message_roles`` and ``message_tool_names`` have one entry per message.
+    """
+
+    token_ids: list[int] = field(default_factory=list)
+    message_indices: list[int] = field(default_factory=list)
+    sampled_mask: list[bool] = field(default_factory=list)
+    is_content: list[bool] = field(default_factory=list)
+    message_roles: list[str] = field(default_factory=list)
+    message_tool_names: list[str | None] = field(default_factory=list)
+    multi_modal_data: None = None
+
+
+class ToolCallParseStatus(str, Enum):
+    """What became of a tool call: the values of the package's class of this name."""
+
+    OK = "ok"
+    INVALID_JSON = "invalid_json"
+    UNCLOSED_BLOCK = "unclosed_block"
+    MISSING_NAME = "missing_name"
+    MALFORMED_STRUCTURE = "malformed_structure"
+    UNKNOWN_TOOL = "unknown_tool"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass
+class ParsedToolCall:
+    """A tool call of a reply: the fields of the package's class of this name."""
+
+    raw: str
+    name: str | None = None
+    arguments: dict[str, Any] | str | None = None
+    token_span: tuple[int, int] | None = None
+    status: ToolCallParseStatus = ToolCallParseStatus.OK
+    id: str | None = None
+
+
+@dataclass
+class ParsedResponse:
+    """A parsed reply: the fields of the package's class of this name."""
+
+    content: str
+    reasoning_content: str | None = None
+    tool_calls: list[ParsedToolCall] = field(default_factory=list)
+    reasoning_complete: bool | None = True
+
+
+@cache
+def _types() -> Any:
+    """The module with the classes of the results."""
+    try:
+        import renderers.base as package
+    except ImportError:
+        import sys
+
+        return sys.modules[__name__]
+    return package
+
+
+class Renderer:
+    """Renders conversations, parses replies, and continues prompts without rendering them again.
+
+    ``switches`` are what the chat template reads besides, for example ``enable_thinking``. Where a
+    template writes earlier turns in another way once a new message follows, ``on_rewrite="refuse"`` makes
+    :meth:`bridge_to_next_turn` return None, so that the caller renders the conversation again;
+    ``"keep"`` keeps the sampled ids.
+
+    At most ``max_prompts`` prompts with ``max_ids`` ids are remembered; the least recently used are
+    forgotten first. Threads may share a renderer.
+
+    >>> model = rolecall.load("path/to/model")  # doctest: +SKIP
+    >>> Renderer(model, enable_thinking=False).get_stop_token_ids()  # doctest: +SKIP
+    [151645, 151643]
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        on_rewrite: Literal["refuse", "keep"] = "refuse",
+        max_prompts: int = MAX_PROMPTS,
+        max_ids: int = MAX_IDS,
+        **switches: Any,
+    ) -> None:
+        if on_rewrite not in ("refuse", "keep"):
+            raise ValueError(f'on_rewrite: expected "refuse" or "keep", found {on_rewrite!r}')
+        self.model = model
+        self.on_rewrite = on_rewrite
+        self.switches = copy.deepcopy(switches)
+        #: How often ``bridge_to_next_turn`` returned None, by reason.
+        self.misses: Counter[Miss] = Counter()
+        #: How often it continued a prompt.
+        self.hits = 0
+        self._last_miss = threading.local()
+        self._prompts = _Prompts(max_prompts, max_ids)
+        self._parsers: list[tuple[Any, Session]] = []
+        self._is_prefix_stable: bool | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def last_miss(self) -> Miss | None:
+        """Why this thread's last ``bridge_to_next_turn`` returned None, or None if it did not."""
+        return getattr(self._last_miss, "why", None)
+
+    @property
+    def is_prefix_stable(self) -> bool:
+        """Whether a conversation that goes on after a reply keeps the ids rendered so far.
+
+        It is found out by rendering conversations that were chosen to expose changes. False means that
+        one of them changes, or that the template refuses all of them.
+        """
+        if self._is_prefix_stable is None:
+            self._is_prefix_stable = self.model.is_prefix_stable(**self.switches)
+        return self._is_prefix_stable
+
+    def render(
+        self, messages: Sequence[Any], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
+    ) -> Any:
+        """Render messages to ids, with what each belongs to: ``RenderedTokens``."""
+        messages = _listed(messages, "messages")
+        rendered = self.model.attribute(
+            messages, tools=tools, add_generation_prompt=bool(add_generation_prompt), **self.switches
+        )
+        ids = rendered.ids.tolist()
+        if add_generation_prompt:
+            session = self.model.session(messages, tools=tools, **self.switches)
+            if session.open().ids.tolist() == ids:
+                self._prompts.add(ids.copy(), session, copy.deepcopy(tools))
+        return _types().RenderedTokens(
+            token_ids=ids,
+            message_indices=rendered.message_indices.tolist(),
+            sampled_mask=rendered.sampled.tolist(),
+            is_content=rendered.is_content.tolist(),
+            message_roles=_roles(messages),
+            message_tool_names=_tool_names(messages),
+        )
+
+    def render_ids(
+        self, messages: Sequence[Any], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
+    ) -> list[int]:
+        """Render messages to ids."""
+        if not add_generation_prompt:
+            encoded = self.model.encode(messages, tools=tools, add_generation_prompt=False, **self.switches)
+            return encoded.ids.tolist()
+        session = self.model.session(messages, tools=tools, **self.switches)
+        ids = session.open().ids.tolist()
+        self._prompts.add(ids.copy(), session, copy.deepcopy(tools))
+        return ids
+
+    def parse_response(
+        self,
+        token_ids: Sequence[int],
+        *,
+        tools: Sequence[Any] | None = None,
+        prompt_ids: Sequence[int] | None = None,
+    ) -> Any:
+        """Parse the ids of a completion: ``ParsedResponse``.
+
+        ``prompt_ids`` say how the reply begins, for example inside reasoning. Text that cannot be read as
+        a call is part of the content, and the attempt is in ``tool_calls`` too, with its status.
+        """
+        # What says how a reply begins is at the end of the prompt.
+        tail = None if prompt_ids is None else _listed(prompt_ids, "prompt_ids")[-MAX_TAIL:]
+        return _response(self._parser(tools).parse(token_ids, prompt_ids=tail))
+
+    def get_stop_token_ids(self) -> list[int]:
+        """The ids with which the model may stop."""
+        return list(self.model.stop_ids())
+
+    def bridge_to_next_turn(
+        self,
+        previous_prompt_ids: Sequence[int],
+        previous_completion_ids: Sequence[int],
+        new_messages: Sequence[Any],
+        *,
+        tools: Sequence[Any] | None = None,
+    ) -> Any | None:
+        """Continue a prompt and its completion with new messages, up to the next generation prompt.
+
+        The result is ``RenderedTokens`` whose ids begin with those of the prompt and of the completion,
+        unchanged. ``message_indices`` count from the first new message. None means that this cannot be
+        shown to be what the template writes; :attr:`last_miss` says why.
+        """
+        new_messages = _listed(new_messages, "new_messages")
+        prompt = _listed(previous_prompt_ids, "previous_prompt_ids")
+        sampled = _listed(previous_completion_ids, "previous_completion_ids")
+        if not new_messages:
+            return self._miss(Miss.NO_MESSAGES)
+        roles = _roles(new_messages)
+        if "assistant" in roles:
+            return self._miss(Miss.ASSISTANT_MESSAGE)
+        known = self._prompts.get(prompt)
+        if known is None:
+            return self._miss(Miss.UNKNOWN_PROMPT)
+        if tools is not None and (tools or known.tools) and tools != known.tools:
+            return self._miss(Miss.OTHER_TOOLS)
+        try:
+            session, delta, first = known.session.next_turn(sampled, new_messages, on_rewrite=self.on_rewrite)
+        except EncodeError:
+            return self._miss(Miss.UNKNOWN_IDS)
+        except SessionError as error:
+            if error.code != "rewrites":
+                raise
+            return self._miss(Miss.REWRITES)
+        except (RenderError, TemplateError):
+            return self._miss(Miss.REFUSED)
+        self.hits += 1
+        self._last_miss.why = None
+        new, indices, content = delta.lists(first)
+        ids = known.ids + sampled + new
+        before = len(ids) - len(new)
+        self._prompts.add(ids, session, known.tools)
+        return _types().RenderedTokens(
+            token_ids=ids.copy(),
+            message_indices=[-1] * before + indices,
+            sampled_mask=[False] * len(ids),
+            is_content=[False] * before + content,
+            message_roles=roles,
+            message_tool_names=_tool_names(new_messages),
+        )
+
+    def _miss(self, why: Miss) -> None:
+        self._last_miss.why = why
+        with self._lock:
+            self.misses[why] += 1
+
+    def _parser(self, tools: Sequence[Any] | None) -> Session:
+        """A session with these tools, whose model parses replies."""
+        with self._lock:
+            for at, (known, session) in enumerate(self._parsers):
+                if known == tools:
+                    # The most recent ones are first.
+                    self._parsers.insert(0, self._parsers.pop(at))
+                    return session
+        session = self.model.session(tools=tools, **self.switches)
+        with self._lock:
+            self._parsers.insert(0, (copy.deepcopy(tools), session))
+            del self._parsers[MAX_PARSERS:]
+        return session
+
+    def __repr__(self) -> str:
+        return f"Renderer({self.model!r}, {len(self._prompts)} prompts remembered)"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {
+            "model": self.model, "on_rewrite": self.on_rewrite, "max_prompts": self._prompts.most,
+            "max_ids": self._prompts.most_ids, **{f"switch_{name}": value for name, value in self.switches.items()},
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        switches = {name[7:]: state[name] for name in state if name.startswith("switch_")}
+        self.__init__(  # type: ignore[misc]
+            state["model"], on_rewrite=state["on_rewrite"], max_prompts=state["max_prompts"],
+            max_ids=state["max_ids"], **switches,
+        )
+
+
+class _Prompt:
+    """A prompt that was rendered, and the session that awaits the reply to it."""
+
+    __slots__ = ("ids", "session", "tools")
+
+    def __init__(self, ids: list[int], session: Session, tools: Any) -> None:
+        self.ids = ids
+        self.session = session
+        self.tools = tools
+
+
+class _Prompts:
+    """Prompts by their ids. The least recently used are forgotten first."""
+
+    def __init__(self, most: int, most_ids: int) -> None:
+        self.most = most
+        self.most_ids = most_ids
+        self._ids = 0
+        self._known: OrderedDict[tuple[int, ...], _Prompt] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def add(self, ids: list[int], session: Session, tools: Any) -> None:
+        """Remember a prompt. The list belongs to the memory from now on."""
+        if self.most < 1 or len(ids) > self.most_ids:
+            return
+        key = _key(ids)
+        with self._lock:
+            old = self._known.pop(key, None)
+            self._known[key] = _Prompt(ids, session, tools)
+            self._ids += len(ids) - (len(old.ids) if old else 0)
+            while len(self._known) > self.most or self._ids > self.most_ids:
+                self._ids -= len(self._known.popitem(last=False)[1].ids)
+
+    def get(self, ids: list[int]) -> _Prompt | None:
+        """Find a prompt. All of its ids are compared."""
+        try:
+            key = _key(ids)
+            with self._lock:
+                known = self._known.get(key)
+                if known is not None:
+                    self._known.move_to_end(key)
+        except TypeError:
+            # An id that cannot be hashed is none.
+            return None
+        return known if known is not None and known.ids == ids else None
+
+
+def _key(ids: list[int]) -> tuple[int, ...]:
+    """Some of the ids of a prompt, by which it is looked up."""
+    return (len(ids), *ids[:: len(ids) // 64 + 1], *ids[-64:])
+
+
+def _listed(values: Any, argument: str) -> list[Any]:
+    """Values as a list of plain objects."""
+    if type(values) is list:
+        return values
+    if hasattr(values, "tolist"):
+        values = values.tolist()
+    if isinstance(values, (list, tuple)) or (
+        isinstance(values, Sequence) and not isinstance(values, (str, bytes, bytearray, memoryview))
+    ):
+        return list(values)
+    found = type(values).__name__
+    raise RequestError(
+        f"expected a list, found {found}", code="wrong_type", field=argument, help="pass a list of ids, or of messages"
+    )
+
+
+def _get(message: Any, name: str) -> Any:
+    return message.get(name) if isinstance(message, Mapping) else getattr(message, name, None)
+
+
+def _roles(messages: Sequence[Any]) -> list[str]:
+    return [_get(message, "role") or "" for message in messages]
+
+
+def _tool_names(messages: Sequence[Any]) -> list[str | None]:
+    """The name of the tool that each result is from: its own, or that of the call with its id."""
+    names: dict[Any, str] = {}
+    found: list[str | None] = []
+    for message in messages:
+        role, name = _get(message, "role"), None
+        if role == "assistant":
+            for call in _get(message, "tool_calls") or ():
+                function = _get(call, "function")
+                if isinstance(_get(call, "id"), str) and isinstance(_get(function, "name"), str):
+                    names[_get(call, "id")] = _get(function, "name")
+        elif role == "tool":
+            name = _get(message, "name") or names.get(_get(message, "tool_call_id"))
+        found.append(name if isinstance(name, str) and name else None)
+    return found
+
+
+def _response(reply: Reply) -> Any:
+    types = _types()
+    statuses = types.ToolCallParseStatus
+    reading = reply.reading
+    message = reading["message"]
+    # What is wrong, and where: the text that was read as no call, or a call that has a fault.
+    faults = [(*fault["span"], _STATUSES[fault["code"]]) for fault in reading["malformed"] if fault["code"] in _STATUSES]
+    text = reply.bytes.decode("utf-8", "replace").encode()
+    attempts = []
+    for call, place in zip(message["tool_calls"], reply.calls):
+        function = call["function"]
+        arguments = _object(function["arguments"])
+        is_good = isinstance(arguments, dict) and place["whole"]
+        # A call that was recognized only at the end has no place, but its fault may have one.
+        first, end = place["bytes"] or (faults[0][:2] if faults and not is_good else (len(text), len(text)))
+        own = [fault for fault in faults if fault[0] < end and fault[1] > first]
+        faults = [fault for fault in faults if fault not in own]
+        if is_good:
+            status = statuses.OK
+        elif own:
+            status = statuses(own[0][2])
+        else:
+            status = statuses.INVALID_JSON if place["whole"] else statuses.UNCLOSED_BLOCK
+        raw = text[first:end].decode("utf-8", "replace")
+        attempt = types.ParsedToolCall(
+            raw=raw or json.dumps({"name": function["name"], "arguments": arguments}, ensure_ascii=False),
+            name=function["name"] or None,
+            arguments=arguments,
+            token_span=place["ids"] and tuple(place["ids"]),
+            status=status,
+            id=call["id"] if call.get("id") and call["id"] in raw else None,
+        )
+        attempts.append((first, attempt))
+    for first, end, status in faults:
+        raw = text[first:end].decode("utf-8", "replace")
+        if raw.strip():
+            attempts.append((first, types.ParsedToolCall(raw=raw, status=statuses(status))))
+    attempts.sort(key=lambda attempt: attempt[0])
+    return types.ParsedResponse(
+        content=message["content"] or "",
+        reasoning_content=message.get("reasoning_content"),
+        tool_calls=[attempt for _, attempt in attempts],
+        reasoning_complete=not reply.in_reasoning,
+    )
+
+
+#: The status of an attempt by what is wrong with it.
+_STATUSES = {
+    "bad_value": "invalid_json",
+    "too_deep": "invalid_json",
+    "unfinished": "unclosed_block",
+    "expected": "malformed_structure",
+    "too_long": "malformed_structure",
+    "unknown_name": "unknown_tool",
+}
+
+
+def _object(arguments: Any) -> Any:
+    """Arguments as a dict, or as they are if they are none."""
+    if not isinstance(arguments, str):
+        return arguments
+    try:
+        read = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return arguments
+    return read if isinstance(read, dict) else arguments
