@@ -490,3 +490,12 @@ class Attributed:
     @property
     def replies(self) -> list[dict[str, Any]]: ...
     def __len__(self) -> int: ...
+def apply_chat_template(
+    model: Model,
+    conversations: list[Any],
+    shared: dict[str, Any],
+    *,
+    ids: bool,
+    mask: bool = False,
+    spans: bool = False,
+) -> list[Any]: ...

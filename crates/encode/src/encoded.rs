@@ -61,6 +61,31 @@ impl Encoded {
         self.tokens.iter().map(|token| token.id).collect()
     }
 
+    /// Returns where each token starts and ends in the prompt's text, in characters: two numbers per
+    /// token. A token that covers a part of a character counts as covering the whole.
+    ///
+    /// ```
+    /// use rolecall_encode::{Encoded, EncodedToken};
+    /// let token = |start, end| EncodedToken { id: 0, start, end, control: false };
+    /// let encoded = Encoded { tokens: vec![token(0, 2), token(2, 4), token(4, 5)], ..Encoded::default() };
+    /// assert_eq!(encoded.spans_in_characters("é€"), [0, 1, 1, 2, 1, 2]);
+    /// ```
+    pub fn spans_in_characters(&self, text: &str) -> Vec<u64> {
+        // How many characters start before each byte.
+        let mut started = Vec::with_capacity(text.len() + 1);
+        let mut count = 0;
+        for at in 0..=text.len() {
+            started.push(count);
+            count += u64::from(at < text.len() && text.is_char_boundary(at));
+        }
+        let started_before = |at: usize| started.get(at).copied().unwrap_or(count);
+        let bounds = |token: &EncodedToken| {
+            let is_inside = !text.is_char_boundary(token.start);
+            [started_before(token.start) - u64::from(is_inside && token.start < text.len()), started_before(token.end)]
+        };
+        self.tokens.iter().flat_map(bounds).collect()
+    }
+
     /// Truncates to at most `length` tokens, as trainers do with examples that are too long.
     ///
     /// ```

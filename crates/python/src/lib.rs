@@ -5,10 +5,12 @@
 //! [`error`], as exceptions of `rolecall.errors`. Each class has a file.
 
 mod attributed;
+mod chat;
 mod cut;
 mod data;
 mod delta;
 mod difference;
+
 mod encoded;
 mod error;
 mod explanation;
@@ -39,6 +41,7 @@ fn _rolecall(module: &Bound<'_, PyModule>) -> PyResult<()> {
     framework_template::add(module)?;
     module.add_class::<data::Columns>()?;
     module.add_function(wrap_pyfunction!(data::encode_rows, module)?)?;
+    module.add_function(wrap_pyfunction!(chat::apply_chat_template, module)?)?;
     module.add_class::<model::Model>()?;
     module.add_class::<prompt::Prompt>()?;
     module.add_class::<encoded::Encoded>()?;

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use rolecall_conversation::json::{self, Layout};
 use rolecall_conversation::{Conversation, Json, Message, Role};
-use rolecall_encode::EncodedToken;
+use rolecall_encode::{Encoded, EncodedToken};
 use rolecall_render::{FinalStop, Loss, LossPolicy, Written, loss_by_format, loss_by_template};
 
 use super::Model;
 use super::prompt::{ModelPrompt, Speaker};
 use super::templates::Chosen;
 use crate::Error;
-use crate::loss::{GREATEST_WEIGHT, closers};
+use crate::loss::{GREATEST_WEIGHT, closers, mask};
 use crate::session;
 
 impl ModelPrompt {
@@ -104,6 +104,27 @@ impl ModelPrompt {
     /// have the author of the conversation, too.
     pub fn segments_of_tokens(&self, tokens: &[EncodedToken]) -> Vec<session::Segment> {
         session::segments_of(&self.prompt, tokens)
+    }
+
+    /// Returns, for each token, whether the assistant wrote it, as transformers'
+    /// `return_assistant_tokens_mask` does.
+    ///
+    /// If the chat template marks generated text with `{% generation %}`, these are the tokens that
+    /// overlap a marked block. Otherwise they are those of [`LossPolicy::assistant`], where
+    /// transformers has none.
+    pub fn assistant_mask(&self, encoded: &Encoded) -> Result<Vec<bool>, Error> {
+        if !self.template().is_some_and(|template| template.has_generation_blocks()) {
+            let mut policy = LossPolicy::assistant();
+            (policy.final_stop, policy.allow_masked_stop, policy.allow_empty) = (FinalStop::Ignore, true, true);
+            let loss = self.loss(&policy)?;
+            return Ok(mask(encoded, &loss).collect());
+        }
+        let mut blocks = self.prompt.generated.iter().peekable();
+        let overlaps = |token: &EncodedToken| {
+            while blocks.next_if(|block| token.start >= block.end).is_some() {}
+            blocks.peek().is_some_and(|block| token.end > block.start)
+        };
+        Ok(encoded.tokens.iter().map(overlaps).collect())
     }
 
     /// Returns the text that the model itself would write, in order.
