@@ -4,22 +4,12 @@
 columns, or a list of rows, and returns the same kind of object with token ids, loss masks, weights and
 lengths. It runs in ``datasets.map``, Ray Data, Daft and Spark without another line of code.
 
-A model with a tokenizer of single characters, for the examples:
-
->>> import json, rolecall.data
->>> letters = [*map(chr, range(33, 127)), "\u0120", "\u010a", "<|im_start|>", "<|im_end|>"]
->>> tokenizer = {
-...     "model": {"type": "BPE", "vocab": {letter: at for at, letter in enumerate(letters[:-2])}, "merges": []},
-...     "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True},
-...     "added_tokens": [
-...         {"id": at, "content": letters[at], "special": True, "single_word": False, "lstrip": False,
-...          "rstrip": False, "normalized": False} for at in (96, 97)],
-... }
->>> model = rolecall.load("chatml", tokenizer=json.dumps(tokenizer).encode())
->>> rows = [{"messages": [{"role": "user", "content": "2+2?"}, {"role": "assistant", "content": "4"}]}, {}]
->>> columns = rolecall.data.encode(rows, model).to_dict()
->>> [letters[token] for token, flag in zip(columns["ids"][0], columns["loss_mask"][0]) if flag]
-['4', '<|im_end|>']
+>>> import rolecall.data
+>>> model = rolecall.load("path/to/model")
+>>> rows = [{"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]}, {}]
+>>> columns = rolecall.data.encode(rows, model, max_tokens=4096).to_dict()
+>>> columns["loss_mask"][0].tolist()
+[0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0]
 >>> columns["ids"][1], columns["error"][1]["code"]
 (None, 'missing_field')
 """
@@ -124,9 +114,9 @@ def encode(
     Raises :class:`rolecall.RequestError` if an option or the type of ``batch`` is wrong, and
     :class:`rolecall.TokenizerError` if the model has no tokenizer.
 
-    The module's docstring has an example that runs; ``examples/python`` has one for each engine.
-
-    >>> table = encode(table, model, max_tokens=4096, truncate="oldest")  # doctest: +SKIP
+    >>> columns = encode({"prompt": ["Hi"], "completion": ["Hello"]}, rolecall.load("path/to/model"), columns="trl")
+    >>> columns["labels"][0].tolist()
+    [-100, -100, -100, -100, -100, -100, -100, -100, -100, 301, 706, -100]
     """
     if columns not in ("rolecall", "trl"):
         raise _refused("columns", f"expected `columns` to be `rolecall` or `trl`, found {columns!r}")
@@ -165,7 +155,11 @@ def encoder(model: Model, **options: Any) -> Callable[[T], T]:
     It takes the options of :func:`encode`, and can be pickled. Each worker has one copy of the model. By
     default it uses one thread, because engines run a worker for each core.
 
-    >>> dataset.map(encoder(model), batched=True, remove_columns=dataset.column_names)  # doctest: +SKIP
+    >>> encode_batch = encoder(rolecall.load("path/to/model"), columns="trl")
+    >>> encode_batch({"prompt": ["Hi"], "completion": ["Hello"]})["labels"][0].tolist()[-3:]
+    [301, 706, -100]
+
+    In datasets: ``dataset.map(encode_batch, batched=True, remove_columns=dataset.column_names)``.
     """
     return _Encoder(model, {"threads": 1, **options})
 
@@ -197,7 +191,7 @@ class Progress:
         self._drawn = self._begun
 
     def begin(self) -> Callable[[Mapping[str, Any]], None]:
-        """Return a function that takes the counts of a new call."""
+        """Return a function that takes the counts of a call so far, and draws the line."""
         before = self.rows, self.refused, self.tokens
 
         def show(counts):

@@ -53,7 +53,11 @@ class _Event:
 
 @dataclass(frozen=True, slots=True)
 class Content(_Event):
-    """A delta of the answer."""
+    """A delta of the answer.
+
+    >>> rolecall.load("path/to/model").parser().push("Hello")
+    [Content(text='Hello')]
+    """
 
     type: ClassVar[Literal["content"]] = "content"
     text: str
@@ -61,7 +65,11 @@ class Content(_Event):
 
 @dataclass(frozen=True, slots=True)
 class Reasoning(_Event):
-    """A delta of the reasoning."""
+    """A delta of the reasoning.
+
+    >>> rolecall.load("path/to/model").parser().push("<think>\\nHm")
+    [Reasoning(text='Hm')]
+    """
 
     type: ClassVar[Literal["reasoning"]] = "reasoning"
     text: str
@@ -73,6 +81,11 @@ class CallStarted(_Event):
 
     ``index`` counts the calls of the turn from 0. ``id`` is the model's own if it wrote one before the
     arguments, or else a generated one.
+
+    >>> parser = rolecall.load("path/to/model").parser(policies={"id_seed": 1})
+    >>> event = parser.push('<tool_call>\\n{"name": "get_time", "arguments": {')[0]
+    >>> event.index, event.name, event.id[:5]
+    (0, 'get_time', 'call_')
     """
 
     type: ClassVar[Literal["call_started"]] = "call_started"
@@ -83,7 +96,13 @@ class CallStarted(_Event):
 
 @dataclass(frozen=True, slots=True)
 class Arguments(_Event):
-    """A delta of a call's arguments, as JSON text. Emitted text is never retracted."""
+    """A delta of a call's arguments, as JSON text. Emitted text is never retracted.
+
+    >>> parser = rolecall.load("path/to/model").parser()
+    >>> [started, arguments] = parser.push('<tool_call>\\n{"name": "get_time", "arguments": {"zone": "U')
+    >>> arguments
+    Arguments(index=0, text='{"zone": "U')
+    """
 
     type: ClassVar[Literal["arguments"]] = "arguments"
     index: int
@@ -96,6 +115,11 @@ class CallFinished(_Event):
 
     ``whole`` says whether its arguments or code are complete. ``id`` is the model's own if it wrote one
     after the name; it replaces the generated one.
+
+    >>> parser = rolecall.load("path/to/model").parser()
+    >>> events = parser.push('<tool_call>\\n{"name": "get_time", "arguments": {}}\\n</tool_call>') + parser.finish()
+    >>> [event for event in events if event.type == "call_finished"]
+    [CallFinished(index=0, whole=True, id=None)]
     """
 
     type: ClassVar[Literal["call_finished"]] = "call_finished"
@@ -106,7 +130,12 @@ class CallFinished(_Event):
 
 @dataclass(frozen=True, slots=True)
 class CodeStarted(_Event):
-    """A call of the code interpreter begins. Functions and code are counted together."""
+    """A call of the code interpreter begins. Functions and code are counted together.
+
+    >>> parser = rolecall.load("internlm2").parser()
+    >>> parser.push("<|action_start|><|interpreter|>\\nprint(1)<|action_end|>")[0].type
+    'code_started'
+    """
 
     type: ClassVar[Literal["code_started"]] = "code_started"
     index: int
@@ -115,7 +144,12 @@ class CodeStarted(_Event):
 
 @dataclass(frozen=True, slots=True)
 class Code(_Event):
-    """A delta of the code for the code interpreter."""
+    """A delta of the code for the code interpreter.
+
+    >>> parser = rolecall.load("internlm2").parser()
+    >>> parser.push("<|action_start|><|interpreter|>\\nprint(1)<|action_end|>")[1]
+    Code(index=0, text='print(1)')
+    """
 
     type: ClassVar[Literal["code"]] = "code"
     index: int
@@ -124,7 +158,11 @@ class Code(_Event):
 
 @dataclass(frozen=True, slots=True)
 class Stop(_Event):
-    """The turn ends, because the model closed it (``"stop"``) or the reply was cut off."""
+    """The turn ends, because the model closed it (``"stop"``) or the reply was cut off.
+
+    >>> rolecall.load("path/to/model").parser().finish("length")
+    [Stop(reason='length')]
+    """
 
     type: ClassVar[Literal["stop"]] = "stop"
     reason: Literal["stop", "length", "abort"]
@@ -136,6 +174,11 @@ class Malformed(_Event):
 
     ``span`` is the start and end in bytes, from the start of the reply. ``code`` is a stable name of the
     kind of fault.
+
+    >>> parser = rolecall.load("path/to/model").parser()
+    >>> events = parser.push("<tool_call>\\nno JSON\\n</tool_call>") + parser.finish()
+    >>> [event.code for event in events if event.type == "malformed"]
+    ['...']
     """
 
     type: ClassVar[Literal["malformed"]] = "malformed"

@@ -7,6 +7,16 @@ use rolecall::model::ModelPrompt;
 use rolecall::session::{Author, Part};
 
 /// The ids of a conversation, and what each belongs to.
+///
+/// `Model.attribute` returns it. All arrays have one entry per id.
+///
+/// >>> model = rolecall.load("path/to/model")
+/// >>> messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
+/// >>> attributed = model.attribute(messages)
+/// >>> attributed.message_indices.tolist()
+/// [0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1]
+/// >>> attributed.ids[attributed.sampled].tolist() == [*model.session().encode_sampled("Hello"), *model.stop_ids()]
+/// True
 #[pyclass(frozen, module = "rolecall")]
 pub struct Attributed {
     ids: Vec<u32>,

@@ -5,6 +5,14 @@ use crate::delta::Delta;
 use crate::output;
 
 /// What truncation removed from a session.
+///
+/// `Session.truncate` returns it.
+///
+/// >>> model = rolecall.load("path/to/model")
+/// >>> messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}] * 3
+/// >>> cut = model.import_session(messages).truncate(turns=1)
+/// >>> cut.dropped, cut.after < cut.before
+/// ((0, 4), True)
 #[pyclass(frozen, module = "rolecall")]
 pub struct Cut {
     inner: session::Cut,

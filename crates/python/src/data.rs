@@ -81,7 +81,13 @@ impl Options {
     }
 }
 
-/// Encodes rows. `watch` is called about four times a second with the counts so far.
+/// Encodes rows: the native part of `rolecall.data.encode`, which fills in all options. `watch` is called
+/// about four times a second with the counts so far.
+///
+/// >>> import rolecall.data
+/// >>> row = {"prompt": "Hi", "completion": "Hello"}
+/// >>> len(rolecall.data.encode([row], rolecall.load("path/to/model")))
+/// 1
 #[pyfunction]
 pub fn encode_rows(
     batch: &Bound<'_, PyAny>,
@@ -118,6 +124,17 @@ pub fn encode_rows(
 }
 
 /// Columns of samples, in Arrow's memory.
+///
+/// `rolecall.data.encode` returns it for rows that are no object of a library. `len` is the number of rows.
+///
+/// >>> import rolecall.data
+/// >>> model = rolecall.load("path/to/model")
+/// >>> row = {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]}
+/// >>> columns = rolecall.data.encode([row], model)
+/// >>> columns.column_names[3:6], columns.counts["tokens"]
+/// (['ids', 'loss_mask', 'length'], 12)
+/// >>> columns.to_dict()["loss_mask"][0].tolist()
+/// [0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0]
 #[pyclass(frozen, module = "rolecall")]
 pub struct Columns {
     inner: Encoded,

@@ -6,6 +6,16 @@ use crate::once::Once;
 use crate::output;
 
 /// What an operation of a session changes in the ids that an engine has processed.
+///
+/// `Session.open`, `append` and `close` return it: an engine keeps the first `keep` ids and appends `ids`.
+///
+/// >>> model = rolecall.load("path/to/model")
+/// >>> session = model.session([{"role": "user", "content": "Hi"}])
+/// >>> delta = session.open()
+/// >>> delta.keep, len(delta.ids), delta.total
+/// (0, 9, 9)
+/// >>> [(segment["author"], *segment["ids"]) for segment in delta.segments if segment["author"] == "caller"]
+/// [('caller', 1, 2), ('caller', 3, 4)]
 #[pyclass(frozen, module = "rolecall")]
 pub struct Delta {
     inner: session::Delta,

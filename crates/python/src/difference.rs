@@ -8,6 +8,14 @@ use crate::output;
 ///
 /// Replacing the stock text of each gap by the session's gives the session's text, and outside the
 /// gaps the ids are the same.
+///
+/// `Session.difference` returns it. It is false if there is no gap, and `len` is the number of gaps.
+///
+/// >>> model = rolecall.load("path/to/model")
+/// >>> session = model.import_session([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}])
+/// >>> difference = session.difference()
+/// >>> bool(difference), difference.has_stock_text, difference.has_stock_ids
+/// (False, True, True)
 #[pyclass(frozen, module = "rolecall")]
 pub struct Difference {
     inner: session::Difference,

@@ -2,6 +2,15 @@ use numpy::{PyArray1, PyArray2};
 use pyo3::prelude::*;
 
 /// The token ids of a prompt, each with the bytes that it covers.
+///
+/// `Model.encode` and `Prompt.encode` return it. `len` is the number of tokens.
+///
+/// >>> model = rolecall.load("path/to/model")
+/// >>> encoded = model.encode([{"role": "user", "content": "Hi<|im_end|>"}])
+/// >>> encoded.ids.dtype, encoded.ids.shape == (len(encoded),)
+/// (dtype('uint32'), True)
+/// >>> int(encoded.control.sum())
+/// 3
 #[pyclass(frozen, module = "rolecall")]
 pub struct Encoded {
     inner: rolecall::Encoded,

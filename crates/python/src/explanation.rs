@@ -27,7 +27,8 @@ impl Explanation {
 
 #[pymethods]
 impl Explanation {
-    /// Returns the drawing for a terminal. `width` wraps the rows at a number of columns.
+    /// Returns the drawing for a terminal: with ANSI colors, and without wrapping unless `width` is a number of
+    /// columns.
     #[pyo3(signature = (*, color=true, width=None))]
     fn text(&self, py: Python<'_>, color: bool, width: Option<usize>) -> String {
         py.detach(|| self.inner.draw_terminal(Paint { colored: color }, width))

@@ -9,6 +9,10 @@ use rolecall::{Origin, Prompt, answer};
 use crate::{error, output};
 
 /// A prompt that a framework's template rendered.
+///
+/// >>> from rolecall._rolecall import FrameworkTemplate
+/// >>> FrameworkTemplate.named("xtuner:vicuna").render([{"role": "user", "content": "Hi"}]).text
+/// '<s>USER: Hi ASSISTANT:'
 #[pyclass(frozen, module = "rolecall._rolecall")]
 pub struct FrameworkPrompt {
     rendered: Rendered,
@@ -57,7 +61,7 @@ type Turn<'py> = (&'static str, Option<usize>, Vec<Piece<'py>>);
 
 #[pymethods]
 impl FrameworkPrompt {
-    /// The text.
+    /// The text of the prompt.
     #[getter]
     fn text(&self) -> &str {
         self.prompt().text()

@@ -18,6 +18,10 @@ use crate::{error, output};
 static REGISTRY: LazyLock<Registry> = LazyLock::new(rolecall::format::registry);
 
 /// A template of another framework, rendered as that framework renders it.
+///
+/// >>> from rolecall._rolecall import FrameworkTemplate
+/// >>> FrameworkTemplate.named("lmdeploy:vicuna").render([{"role": "user", "content": "Hi"}]).text[-20:]
+/// 'USER: Hi ASSISTANT: '
 #[pyclass(frozen, module = "rolecall._rolecall")]
 pub struct FrameworkTemplate {
     model: Model,
@@ -170,12 +174,20 @@ pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 /// The data files of a framework by their names: its templates, and facts about them.
+///
+/// >>> from rolecall._rolecall import framework_data
+/// >>> [name for name, _ in framework_data("xtuner")][0]
+/// 'about.json'
 #[pyfunction]
 fn framework_data(framework: &str) -> Vec<(&'static str, &'static str)> {
     framework_files(framework).collect()
 }
 
 /// Reads LMDeploy's JSON file of a chat template and returns its fields.
+///
+/// >>> from rolecall._rolecall import lmdeploy_config
+/// >>> lmdeploy_config('{"model_name": "mine", "user": "U:"}')["user"]
+/// 'U:'
 #[pyfunction]
 fn lmdeploy_config(text: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
     let py = text.py();
@@ -196,6 +208,10 @@ fn lmdeploy_config(text: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
 }
 
 /// Returns the name of the template that LMDeploy selects for a model's path.
+///
+/// >>> from rolecall._rolecall import lmdeploy_match
+/// >>> lmdeploy_match("vicuna-7b-v1.5")
+/// 'vicuna'
 #[pyfunction]
 fn lmdeploy_match(path: &str) -> Option<&'static str> {
     lmdeploy::match_path(path)

@@ -9,6 +9,17 @@ use crate::error::Fault;
 use crate::input::{self, Path};
 
 /// A grammar of the replies that an engine may sample, in the languages of the engines.
+///
+/// `Model.grammar` and `Prompt.grammar` return it. It can be pickled.
+///
+/// >>> model = rolecall.load("path/to/model")
+/// >>> city = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+/// >>> tools = [{"type": "function", "function": {"name": "get_weather", "parameters": city}}]
+/// >>> grammar = model.grammar(tools=tools, tool_choice="required")
+/// >>> print(grammar.gbnf().splitlines()[0])
+/// root ::= "<tool_call>" call ("\n" "<tool_call>" call)*
+/// >>> grammar.notes("gbnf")
+/// []
 #[pyclass(frozen, module = "rolecall")]
 pub struct Grammar {
     /// None after unpickling, when each form is already printed.

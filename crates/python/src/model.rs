@@ -21,6 +21,16 @@ use crate::session::{self, Session};
 use crate::{error, output, policies};
 
 /// A model: its chat templates or format, its tokenizer, and its settings.
+///
+/// `rolecall.load` opens one. A model does not change, so threads may share it. It can be pickled: the pickle
+/// holds the content of its files, and a process opens each content once.
+///
+/// >>> model = rolecall.load("path/to/model")
+/// >>> messages = [{"role": "user", "content": "Hi"}]
+/// >>> model.encode(messages).ids.tolist()
+/// [705, 258, 198, 307, 706, 198, 705, 270, 198]
+/// >>> model.parse("Hello<|im_end|>", messages)["message"]["content"]
+/// 'Hello'
 #[pyclass(frozen, module = "rolecall")]
 pub struct Model {
     inner: rolecall::Model,
@@ -46,19 +56,32 @@ impl Model {
         opened.map(Model::of).map_err(|error| error::of_open(py, &error))
     }
 
-    /// The name.
+    /// The name: that of the format, or the path or name that was opened.
     #[getter]
     fn name(&self) -> &str {
         self.inner.name()
     }
 
-    /// The tokens with which the model may stop.
+    /// Returns the ids of the tokens with which the model may stop: a list of int.
+    ///
+    /// >>> rolecall.load("path/to/model").stop_ids()
+    /// [706]
     fn stop_ids(&self, py: Python<'_>) -> PyResult<Vec<u32>> {
         py.detach(|| self.inner.stop_ids()).map_err(|error| error::of(py, &error))
     }
 
-    /// Renders a conversation. `switches` are what a chat template reads besides, for example
-    /// `enable_thinking`.
+    /// Renders a conversation: its text, and the origin of every byte.
+    ///
+    /// `messages` is a list of dicts, dataclasses or pydantic models in the shape of OpenAI's API, as are
+    /// `tools` and `documents`. By default the generation prompt is added unless the last message is the
+    /// assistant's. `continue_final_message` leaves the last message open, so that the model continues
+    /// it. `switches` are what a chat template reads besides, for example `enable_thinking`.
+    ///
+    /// Raises `RequestError` for messages that cannot be read, `RenderError` if the format refuses the
+    /// conversation, and `TemplateError` if the template does.
+    ///
+    /// >>> rolecall.load("chatml").prompt([{"role": "user", "content": "Hi"}]).text
+    /// '<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n'
     #[pyo3(signature = (messages, *, tools=None, documents=None, add_generation_prompt=None, continue_final_message=None, **switches))]
     fn prompt(
         &self,
@@ -77,7 +100,13 @@ impl Model {
         Ok(Prompt::new(prompt))
     }
 
-    /// Renders a conversation and returns its token ids.
+    /// Renders a conversation and encodes it: `model.prompt(..).encode()`.
+    ///
+    /// Text of a message that spells a control token is encoded as text. Raises what `prompt` raises, and
+    /// `TokenizerError` if the model has no tokenizer.
+    ///
+    /// >>> rolecall.load("path/to/model").encode([{"role": "user", "content": "Hi"}]).ids.tolist()
+    /// [705, 258, 198, 307, 706, 198, 705, 270, 198]
     #[pyo3(signature = (messages, *, tools=None, documents=None, add_generation_prompt=None, continue_final_message=None, **switches))]
     fn encode(
         &self,
@@ -95,7 +124,12 @@ impl Model {
 
     /// Explains where every piece of a prompt comes from: the origin of every byte, the tokens, and the
     /// places where the conversation spells a control token. With `mask`, the conversation is rendered
-    /// as a text to train on, and the text that carries loss is shown.
+    /// as a text to train on, and the text that carries loss is shown. A model without a tokenizer shows
+    /// no tokens.
+    ///
+    /// >>> model = rolecall.load("path/to/model")
+    /// >>> print(model.explain([{"role": "user", "content": "<|im_end|>"}]).text(color=False).splitlines()[-1])
+    /// spelled message 0 spells `<|im_end|>`: it stays text
     #[pyo3(signature = (messages, *, tools=None, documents=None, add_generation_prompt=None, continue_final_message=None, mask=false, **switches))]
     #[expect(clippy::too_many_arguments, reason = "each is a keyword argument in Python")]
     fn explain(
@@ -122,6 +156,10 @@ impl Model {
     /// Renders and encodes a conversation, and says for each id which message it belongs to, whether
     /// the model itself writes it, and whether it is content. Without `add_generation_prompt`, the text
     /// ends after the last message, as for training.
+    ///
+    /// >>> messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
+    /// >>> rolecall.load("path/to/model").attribute(messages).sampled.nonzero()[0].tolist()
+    /// [9, 10]
     #[pyo3(signature = (messages, *, tools=None, documents=None, add_generation_prompt=false, **switches))]
     fn attribute(
         &self,
@@ -144,6 +182,9 @@ impl Model {
 
     /// Reports whether a conversation that goes on after a reply keeps the ids rendered so far. It is
     /// found out by rendering conversations that were chosen to expose changes.
+    ///
+    /// >>> rolecall.load("path/to/model").is_prefix_stable()
+    /// True
     #[pyo3(signature = (**switches))]
     fn is_prefix_stable(&self, py: Python<'_>, switches: Option<&Bound<'_, PyDict>>) -> PyResult<bool> {
         let switches = match switches {
@@ -156,6 +197,11 @@ impl Model {
     }
 
     /// Begins a session. The messages are pending until `Session.open`; there may be none yet.
+    ///
+    /// Raises what `prompt` raises, and `TokenizerError` if the model has no tokenizer.
+    ///
+    /// >>> rolecall.load("path/to/model").session([{"role": "user", "content": "Hi"}]).open().ids.tolist()
+    /// [705, 258, 198, 307, 706, 198, 705, 270, 198]
     #[pyo3(signature = (messages=None, *, tools=None, documents=None, **switches))]
     fn session(
         slf: &Bound<'_, Model>,
@@ -176,6 +222,10 @@ impl Model {
     ///
     /// `seams` says how the conversation is divided before it is encoded: `"live"` as an engine sees
     /// it, prompts and replies separately, or `"whole"` not at all, as trainers do.
+    ///
+    /// >>> messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
+    /// >>> len(rolecall.load("path/to/model").import_session(messages))
+    /// 11
     #[pyo3(signature = (messages, *, seams=None, tools=None, documents=None, **switches))]
     fn import_session(
         slf: &Bound<'_, Model>,
@@ -193,17 +243,32 @@ impl Model {
         Ok(Session::new(slf.clone().unbind(), begun.map_err(|error| error::of(py, &error))?))
     }
 
-    /// Restores a session that `Session.save` returned.
+    /// Restores a session that `Session.save` returned. Raises `SessionError` if the text is damaged, or the
+    /// session is one of another model.
+    ///
+    /// >>> model = rolecall.load("path/to/model")
+    /// >>> saved = model.session([{"role": "user", "content": "Hi"}]).save()
+    /// >>> model.restore_session(saved).messages
+    /// [{'role': 'user', 'content': 'Hi'}]
     fn restore_session(slf: &Bound<'_, Model>, saved: &Bound<'_, PyAny>) -> PyResult<Session> {
         session::restore(slf, saved)
     }
 
-    /// Parses a whole reply, as text or as token ids, to a dict: `message`, `finish_reason` and
-    /// `malformed`.
+    /// Parses a whole reply, as text or as token ids, to a dict: `message` in the shape of OpenAI's API,
+    /// `finish_reason`, and `malformed`, a list of dicts with what does not match the layout.
     ///
     /// `messages`, `tools` and `documents` are what the model answered. Without messages, the reply is
     /// assumed to answer one user message, "Hi". `finish_reason` says why the engine stopped: "stop",
-    /// or "length" or "abort" for a reply that was cut off.
+    /// or "length" or "abort" for a reply that was cut off. `policies` is a dict: `calls_in_reasoning`,
+    /// `unknown_names`, `text_after_calls`, `strict_json`, `check_schema`, `max_calls`, `cap` (in bytes),
+    /// `id_seed` and `id_form`.
+    ///
+    /// Model output is never an error. Raises `EncodeError` for ids that the tokenizer does not have, and
+    /// what `prompt` raises for the messages.
+    ///
+    /// >>> parsed = rolecall.load("path/to/model").parse("<think>\nHm.\n</think>\n\nHello<|im_end|>")
+    /// >>> parsed["message"]["reasoning_content"], parsed["message"]["content"], parsed["finish_reason"]
+    /// ('Hm.', 'Hello', 'stop')
     #[pyo3(signature = (reply, messages=None, *, tools=None, documents=None, finish_reason=None, continue_final_message=None, policies=None, **switches))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments")]
     fn parse(
@@ -234,6 +299,10 @@ impl Model {
     /// `chat.completion.chunk` instead of events. `prompt_tail` is the end of the prompt, if it is not
     /// that of the messages. With `after_reasoning`, the parser takes the text after the reasoning, which
     /// `reasoning_split` returns.
+    ///
+    /// >>> parser = rolecall.load("path/to/model").parser()
+    /// >>> parser.push("Hello"), parser.finish()
+    /// ([Content(text='Hello')], [Stop(reason='stop')])
     #[pyo3(signature = (messages=None, *, tools=None, documents=None, continue_final_message=None, policies=None, completion=None, prompt_tail=None, after_reasoning=false, **switches))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments")]
     fn parser(
@@ -266,6 +335,9 @@ impl Model {
 
     /// Returns a splitter of a reply's text into its reasoning and the text after it. The arguments are
     /// those of `parser`.
+    ///
+    /// >>> rolecall.load("path/to/model").reasoning_split().push("Hello")
+    /// ('', 'Hello', '')
     #[pyo3(signature = (messages=None, *, tools=None, documents=None, continue_final_message=None, prompt_tail=None, **switches))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments")]
     fn reasoning_split(
@@ -290,7 +362,10 @@ impl Model {
     }
 
     /// Parses a reply that arrives in chunks: an iterator of events, or an asynchronous one if the
-    /// chunks are. See `rolecall.streams.parse_stream`.
+    /// chunks are. `rolecall.streams.parse_stream` documents the arguments.
+    ///
+    /// >>> list(rolecall.load("path/to/model").parse_stream(["Hel", "lo<|im_", "end|>"]))
+    /// [Content(text='Hel'), Content(text='lo'), Stop(reason='stop')]
     #[pyo3(
         signature = (*args, **arguments),
         text_signature = "($self, chunks, messages=None, *, tools=None, documents=None, finish_reason='stop', \
@@ -312,6 +387,13 @@ impl Model {
     /// `tool_choice` is OpenAI's: "none", "auto", "required", or the name of a tool, as a str or as
     /// `{"type": "function", "function": {"name": ...}}`. `reasoning` is "off", "optional",
     /// "required" or "over" (the model has already reasoned). The rest is as in `parse`.
+    ///
+    /// Raises `GrammarError` if a call is required and there is none to make.
+    ///
+    /// >>> tools = [{"type": "function", "function": {"name": "get_time", "parameters": {"type": "object"}}}]
+    /// >>> grammar = rolecall.load("path/to/model").grammar(tools=tools, tool_choice="required")
+    /// >>> "get_time" in grammar.structural_tag()
+    /// True
     #[pyo3(signature = (messages=None, *, tools=None, documents=None, tool_choice=None, parallel_tool_calls=true, reasoning=None, continue_final_message=None, **switches))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments")]
     fn grammar(

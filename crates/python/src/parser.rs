@@ -21,6 +21,17 @@ const LONG: usize = 512;
 ///
 /// `push` and `finish` return events. However the reply is cut into pieces, the events add up to the
 /// same message. All methods may be called from several threads; each piece is parsed as a whole.
+///
+/// `Model.parser` and `Prompt.parser` return it. `Model.parse_stream` is shorter where the pieces come from
+/// an iterator.
+///
+/// >>> parser = rolecall.load("path/to/model").parser()
+/// >>> parser.push("Hel"), parser.push("lo<|im_")
+/// ([Content(text='Hel')], [Content(text='lo')])
+/// >>> parser.push("end|>"), parser.finish()
+/// ([Stop(reason='stop')], [])
+/// >>> parser.message()
+/// {'role': 'assistant', 'content': 'Hello'}
 #[pyclass(frozen, module = "rolecall")]
 pub struct OutputParser {
     context: ReplyContext,

@@ -6,6 +6,14 @@ use crate::output;
 /// Messages that may be appended to a session, and what this changes.
 ///
 /// A plan belongs to the state of the session in which it was made.
+///
+/// `Session.plan` returns it, and `Session.append` takes it.
+///
+/// >>> model = rolecall.load("path/to/model")
+/// >>> session = model.import_session([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}])
+/// >>> plan = session.plan({"role": "user", "content": "Thanks"})
+/// >>> plan.is_stable, plan.rewrite
+/// (True, None)
 #[pyclass(frozen, module = "rolecall")]
 pub struct Plan {
     inner: session::Plan,

@@ -9,6 +9,14 @@ use crate::parser::{self, OutputParser};
 use crate::{error, output, policies};
 
 /// A rendered request. Every byte of its text has an origin.
+///
+/// `Model.prompt` returns it, and `str` gives its text.
+///
+/// >>> prompt = rolecall.load("path/to/model").prompt([{"role": "user", "content": "Hi"}])
+/// >>> prompt.text
+/// '<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n'
+/// >>> prompt.segments()[3]
+/// {'text': 'Hi', 'start': 17, 'origin': {'message': 0, 'field': 'content'}}
 #[pyclass(frozen, module = "rolecall")]
 pub struct Prompt {
     inner: ModelPrompt,
@@ -22,7 +30,7 @@ impl Prompt {
 
 #[pymethods]
 impl Prompt {
-    /// The text.
+    /// The text. `segments` and `Encoded.spans` count in bytes of its UTF-8.
     #[getter]
     fn text(&self) -> &str {
         self.inner.text()
@@ -42,7 +50,7 @@ impl Prompt {
         self.inner.segments().map(dict).collect()
     }
 
-    /// Returns the token ids.
+    /// Returns the token ids. Raises `TokenizerError` if the model has no tokenizer.
     pub fn encode(&self, py: Python<'_>) -> PyResult<Encoded> {
         let encoded = py.detach(|| self.inner.encode()).map_err(|error| error::of(py, &error))?;
         Ok(Encoded::new(encoded))

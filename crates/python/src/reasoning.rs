@@ -9,6 +9,14 @@ use crate::parser::stop_of;
 /// Splits the text of a reply into its reasoning and the text after it, while it streams.
 ///
 /// It is for engines that parse reasoning first. `Model.parser(after_reasoning=True)` parses the rest.
+///
+/// `Model.reasoning_split` returns it.
+///
+/// >>> split = rolecall.load("path/to/model").reasoning_split()
+/// >>> split.markers
+/// ('<think>', '</think>')
+/// >>> split.push("<think>\nHm.\n</think>\n\nHi")[:2], split.over
+/// (('Hm.', 'Hi'), True)
 #[pyclass(frozen, module = "rolecall")]
 pub struct ReasoningSplit {
     inner: Mutex<Split>,

@@ -12,6 +12,17 @@ use crate::once::Once;
 use crate::output;
 
 /// A reply that a session accepted.
+///
+/// `Session.accept` and `Session.parse` return it.
+///
+/// >>> session = rolecall.load("path/to/model").session([{"role": "user", "content": "Hi"}])
+/// >>> delta = session.open()
+/// >>> sampled = session.encode_sampled("Hello<|im_end|>")  # from an engine: its ids
+/// >>> reply = session.accept(sampled, "stop")
+/// >>> reply.message, reply.finish_reason
+/// ({'role': 'assistant', 'content': 'Hello'}, 'stop')
+/// >>> reply.ids.tolist() == sampled.tolist(), reply.is_unfinished
+/// (True, False)
 #[pyclass(frozen, module = "rolecall")]
 pub struct Reply {
     inner: Arc<session::Reply>,

@@ -6,6 +6,14 @@ use crate::once::Once;
 use crate::output;
 
 /// A session as a sample for a trainer: its ids, what each weighs, and who wrote it.
+///
+/// `Session.rollout` returns it. `ids` and `weights` have one entry per id.
+///
+/// >>> model = rolecall.load("path/to/model")
+/// >>> session = model.import_session([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}])
+/// >>> rollout = session.rollout()
+/// >>> len(rollout), rollout.weights.dtype, rollout.weights.tolist()[-3:]
+/// (11, dtype('float32'), [0.0, 1.0, 1.0])
 #[pyclass(frozen, module = "rolecall")]
 pub struct Rollout {
     inner: session::Rollout,

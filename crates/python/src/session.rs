@@ -24,6 +24,15 @@ use crate::{error, loss, output};
 /// `Model.session` begins one. Sampled ids are never decoded and encoded again, and each turn returns
 /// only its new ids. An operation that raises leaves the session as it was. Threads may share a
 /// session: their operations follow one another.
+///
+/// >>> model = rolecall.load("path/to/model")
+/// >>> session = model.session([{"role": "user", "content": "Hi"}])
+/// >>> prompt = session.open()  # send its ids to the engine
+/// >>> reply = session.accept(session.encode_sampled("Hello<|im_end|>"), "stop")
+/// >>> delta = session.append({"role": "user", "content": "Thanks"})
+/// >>> delta = session.open()
+/// >>> delta.keep, len(delta.ids), delta.proof["code"]  # the engine has the first 11
+/// (11, 10, 'growth')
 #[pyclass(frozen, module = "rolecall")]
 pub struct Session {
     model: Py<Model>,
@@ -82,7 +91,7 @@ impl Session {
         restore(model, saved)
     }
 
-    /// The model.
+    /// The model that the session belongs to.
     #[getter]
     fn model(&self, py: Python<'_>) -> Py<Model> {
         self.model.clone_ref(py)
@@ -199,7 +208,8 @@ impl Session {
     ///
     /// `on_rewrite` says what to do where the template rewrites ids already sent: `"refuse"` raises,
     /// `"keep"` keeps what was sent, and `"rewrite"` writes the text anew. The ids of the result close
-    /// an unfinished reply, or replace what the template rewrites.
+    /// an unfinished reply, or replace what the template rewrites. Raises `SessionError` with the code
+    /// "rewrites" if the template rewrites something and `on_rewrite` is `"refuse"`, the default.
     #[pyo3(signature = (messages, *, on_rewrite=None))]
     fn append(&self, messages: &Bound<'_, PyAny>, on_rewrite: Option<&Bound<'_, PyAny>>) -> PyResult<Delta> {
         let py = messages.py();
@@ -222,7 +232,10 @@ impl Session {
         self.change(py, session::Session::open).map(Delta::new)
     }
 
-    /// Takes the ids that the model sampled, unchanged, and parses them.
+    /// Takes the ids that the model sampled, unchanged, and parses them. They may include the stop token.
+    ///
+    /// Raises `SessionError` with the code "not_open" if no reply is awaited, and `EncodeError` for an id
+    /// that the tokenizer does not have.
     ///
     /// `finish` is why the engine ended the reply: `"stop"`, `"length"` or `"abort"`.
     #[pyo3(signature = (ids, finish=None))]

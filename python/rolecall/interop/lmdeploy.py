@@ -50,7 +50,11 @@ _PARTS = ("system", "meta_instruction", "eosys", "user", "eoh", "assistant", "eo
 
 @dataclasses.dataclass
 class SamplingParam:
-    """The sampling parameters of a template. None leaves the choice to the engine."""
+    """The sampling parameters of a template. None leaves the choice to the engine.
+
+    >>> MODELS.get("vicuna")(top_k=40).sampling_param.top_k
+    40
+    """
 
     top_p: float | None = 0.8
     top_k: int | None = None
@@ -450,7 +454,10 @@ def _class_of(entry: Mapping[str, Any], name: str, defaults: Mapping[str, Any]) 
 
     body = {
         "__init__": __init__,
-        "__doc__": f"LMDeploy's template `{name}`. Keyword arguments replace its texts and parameters.",
+        "__doc__": (
+            f"LMDeploy's template `{name}`. Keyword arguments replace its texts and parameters.\n\n"
+            f">>> MODELS.get({name!r})(session_len=100).session_len\n100\n"
+        ),
         "__module__": __name__,
         "_like": name,
         "_defaults": dict(defaults),

@@ -69,7 +69,11 @@ class TemplateComponent:
 
 @dataclasses.dataclass
 class Formatter:
-    """A list of components."""
+    """A list of components.
+
+    >>> Formatter([TemplateComponent("string", "U: {{content}}")]).has_placeholder()
+    True
+    """
 
     template: list[TemplateComponent] = dataclasses.field(default_factory=list)
 
@@ -80,7 +84,11 @@ class Formatter:
 
 @dataclasses.dataclass
 class EmptyFormatter(Formatter):
-    """A formatter without a place for text."""
+    """A formatter without a place for text.
+
+    >>> EmptyFormatter([TemplateComponent("token", "eos_token")]).has_placeholder()
+    False
+    """
 
     def format(self, **kwargs: Any) -> list[TemplateComponent]:
         """Return the components."""
@@ -89,7 +97,11 @@ class EmptyFormatter(Formatter):
 
 @dataclasses.dataclass
 class StringFormatter(Formatter):
-    """A formatter with ``{{content}}`` where a message's text belongs."""
+    """A formatter with ``{{content}}`` where a message's text belongs.
+
+    >>> StringFormatter([TemplateComponent("string", "U: {{content}}")]).format(content="Hi")[0].content
+    'U: Hi'
+    """
 
     def format(self, **kwargs: Any) -> list[TemplateComponent]:
         """Return the components with the placeholders replaced, each once. An empty string is one space.
@@ -118,6 +130,13 @@ class ConversationTemplate:
     """A template for pairs of messages.
 
     A subclass may have an ``encode_conversation`` or ``_encode`` of its own, which is then used.
+
+    >>> template = ConversationTemplate(
+    ...     user_formatter=StringFormatter([TemplateComponent("string", "U: {{content}}\\n")]),
+    ...     assistant_formatter=StringFormatter([TemplateComponent("string", "A: {{content}}\\n")]),
+    ... )
+    >>> template.text([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes"}])
+    'U: Hi\\nA: Yes\\n'
     """
 
     user_formatter: Formatter
@@ -480,7 +499,8 @@ def _read_presets() -> dict[str, ConversationTemplate]:
     classes: dict[str, type[ConversationTemplate]] = {ConversationTemplate.__name__: ConversationTemplate}
     for name in files.pop("about")["classes"]:
         if name not in classes:
-            body = {"__doc__": f"LMFlow's {name}.", "__module__": __name__, "_kind": name}
+            example = f">>> isinstance({name}(StringFormatter(), StringFormatter()), ConversationTemplate)\nTrue\n"
+            body = {"__doc__": f"LMFlow's {name}.\n\n{example}", "__module__": __name__, "_kind": name}
             classes[name] = dataclasses.dataclass(type(name, (ConversationTemplate,), body))
             globals()[name] = classes[name]
             __all__.append(name)

@@ -224,7 +224,13 @@ def template_map_fn_factory(template: Any) -> Callable[[Mapping[str, Any]], dict
 
 
 def get_bos_eos_token_ids(tokenizer: Any) -> tuple[list[int], list[int]]:
-    """Return the ids that open and close a text. Some classes of tokenizers open with none, or with two."""
+    """Return the ids that open and close a text. Some classes of tokenizers open with none, or with two.
+
+    >>> class Letters:
+    ...     bos_token_id, eos_token_id = 1, 2
+    >>> get_bos_eos_token_ids(Letters())
+    ([1], [2])
+    """
     name = type(tokenizer).__name__.lower()
     known = [ids for pattern, ids in _BOS_IDS.items() if fnmatch.fnmatchcase(name, pattern)]
     bos, eos = getattr(tokenizer, "bos_token_id", None), getattr(tokenizer, "eos_token_id", None)
