@@ -16,7 +16,7 @@ WORDS = """
     content string object parameters properties required description please thanks Thanks You will be for to with
 """.split()
 
-CONTROL = ["<|im_start|>", "<|im_end|>", "<think>", "</think>", "<tool_call>", "</tool_call>"]
+CONTROL = ["<|im_start|>", "<|im_end|>", "<think>", "</think>", "<tool_call>", "</tool_call>", "<|endoftext|>"]
 
 CHAT_TEMPLATE = """\
 {%- if tools %}<|im_start|>system
@@ -84,6 +84,7 @@ def write(folder):
     config = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "eos_token": "<|im_end|>",
+        "pad_token": "<|endoftext|>",
         "chat_template": CHAT_TEMPLATE,
     }
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer_json()))

@@ -111,7 +111,7 @@ class EncodeError(RolecallError):
     >>> rolecall.load("path/to/model").parse([1_000_000])
     Traceback (most recent call last):
         ...
-    rolecall.errors.EncodeError: id 1000000 is not in the tokenizer, which has 711 tokens
+    rolecall.errors.EncodeError: id 1000000 is not in the tokenizer, which has 712 tokens
     help: use the tokenizer that produced the ids
     """
 

@@ -85,16 +85,14 @@ def apply_chat_template(
     Raises :class:`~rolecall.TemplateError` if the template refuses the conversation, ``ValueError`` for arguments that
     contradict each other, and :class:`~rolecall.RequestError` for messages that cannot be read.
 
-    >>> import transformers
-    >>> from tokenizers import Tokenizer, models, pre_tokenizers
-    >>> letters = Tokenizer(models.WordLevel({"a": 0, "b": 1, "|": 2, "?": 3}, unk_token="?"))
-    >>> letters.pre_tokenizer = pre_tokenizers.Split("", "isolated")
-    >>> tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=letters, eos_token="|")
-    >>> tokenizer.chat_template = "{% for m in messages %}{{ m.content }}{{ eos_token }}{% endfor %}"
-    >>> messages = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
+    >>> from transformers import AutoTokenizer
+    >>> tokenizer = AutoTokenizer.from_pretrained("path/to/model")
+    >>> messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
     >>> out = apply_chat_template(tokenizer, messages, return_assistant_tokens_mask=True)
-    >>> out["input_ids"], out["assistant_masks"]
-    ([0, 2, 1, 2], [0, 0, 1, 1])
+    >>> out["input_ids"]
+    [705, 258, 198, 307, 706, 198, 705, 270, 198, 301, 706, 198]
+    >>> out["assistant_masks"]
+    [0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0]
     """
     del sanitize_control_tokens  # always
     if not tokenize:
@@ -157,13 +155,24 @@ def install(tokenizer: Any) -> Any:
     """Make ``tokenizer.apply_chat_template`` this module's function. Returns the tokenizer.
 
     Only this object changes. Copies and pickles of it keep the change.
+
+    >>> from transformers import AutoTokenizer
+    >>> tokenizer = install(AutoTokenizer.from_pretrained("path/to/model"))
+    >>> tokenizer.apply_chat_template([{"role": "user", "content": "Hi<|im_end|>"}])["input_ids"].count(706)
+    1
     """
     vars(tokenizer)["apply_chat_template"] = functools.partial(apply_chat_template, tokenizer)
     return tokenizer
 
 
 def uninstall(tokenizer: Any) -> Any:
-    """Undo :func:`install`. Returns the tokenizer."""
+    """Undo :func:`install`. Returns the tokenizer.
+
+    >>> from transformers import AutoTokenizer
+    >>> tokenizer = uninstall(install(AutoTokenizer.from_pretrained("path/to/model")))
+    >>> tokenizer.apply_chat_template([{"role": "user", "content": "Hi<|im_end|>"}])["input_ids"].count(706)
+    2
+    """
     vars(tokenizer).pop("apply_chat_template", None)
     return tokenizer
 
@@ -173,6 +182,11 @@ def model_of(tokenizer: Any, chat_template: str | None = None, tools: Any = None
 
     It is opened once, and again after the tokenizer's templates or tokens have changed. Of a tokenizer with more than
     512 added tokens, only a change of their number is noticed.
+
+    >>> from transformers import AutoTokenizer
+    >>> tokenizer = AutoTokenizer.from_pretrained("path/to/model")
+    >>> model_of(tokenizer) is model_of(tokenizer), model_of(tokenizer).stop_ids()
+    (True, [706])
     """
     return _model(tokenizer, tokenizer.get_chat_template(chat_template, tools))
 

@@ -2,9 +2,12 @@
 
 >>> import rolecall
 >>> from rolecall.renderers import Renderer
->>> renderer = Renderer(rolecall.load("path/to/model"))  # doctest: +SKIP
->>> prompt = renderer.render_ids(messages, tools=tools, add_generation_prompt=True)  # doctest: +SKIP
->>> following = renderer.bridge_to_next_turn(prompt, sampled, [{"role": "user", "content": "And then?"}])  # doctest: +SKIP
+>>> renderer = Renderer(rolecall.load("path/to/model"))
+>>> prompt = renderer.render_ids([{"role": "user", "content": "Hi"}], add_generation_prompt=True)
+>>> sampled = [301, 706]  # "Hello", and the stop token
+>>> following = renderer.bridge_to_next_turn(prompt, sampled, [{"role": "user", "content": "Thanks"}])
+>>> following.token_ids[: len(prompt) + 2] == prompt + sampled, len(following.token_ids)
+(True, 21)
 
 The protocol passes ids and no conversation. :class:`Renderer` therefore remembers the sessions of the
 prompts that it rendered, and finds them again by their ids. The memory is bounded. Where a prompt is not
@@ -50,7 +53,13 @@ MAX_PARSERS = 16
 
 
 class Miss(str, Enum):
-    """Why ``bridge_to_next_turn`` returned None."""
+    """Why ``bridge_to_next_turn`` returned None.
+
+    >>> renderer = Renderer(rolecall.load("path/to/model"))
+    >>> renderer.bridge_to_next_turn([1, 2], [3], [{"role": "user", "content": "Hi"}])
+    >>> renderer.last_miss is Miss.UNKNOWN_PROMPT
+    True
+    """
 
     UNKNOWN_PROMPT = "unknown_prompt"
     """The prompt was not rendered here, or was forgotten since."""
@@ -78,6 +87,11 @@ class RenderedTokens:
     All lists have one entry per id. ``message_indices`` is -1 for text outside the messages.
     ``sampled_mask`` is True for what the model itself writes, and ``is_content`` also for the content of
     other messages. ``message_roles`` and ``message_tool_names`` have one entry per message.
+
+    >>> renderer = Renderer(rolecall.load("path/to/model"))
+    >>> messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
+    >>> renderer.render(messages).message_indices
+    [0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1]
     """
 
     token_ids: list[int] = field(default_factory=list)
@@ -90,7 +104,11 @@ class RenderedTokens:
 
 
 class ToolCallParseStatus(str, Enum):
-    """What became of a tool call: the values of the package's class of this name."""
+    """What became of a tool call: the values of the package's class of this name.
+
+    >>> print(ToolCallParseStatus.UNCLOSED_BLOCK)
+    unclosed_block
+    """
 
     OK = "ok"
     INVALID_JSON = "invalid_json"
@@ -105,7 +123,15 @@ class ToolCallParseStatus(str, Enum):
 
 @dataclass
 class ParsedToolCall:
-    """A tool call of a reply: the fields of the package's class of this name."""
+    """A tool call of a reply: the fields of the package's class of this name.
+
+    >>> model = rolecall.load("path/to/model")
+    >>> ids = model.session().encode_sampled(
+    ...     '<tool_call>\\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\\n</tool_call><|im_end|>')
+    >>> [call] = Renderer(model).parse_response(ids.tolist()).tool_calls
+    >>> call.name, call.arguments, str(call.status.value)
+    ('get_weather', {'city': 'Oslo'}, 'ok')
+    """
 
     raw: str
     name: str | None = None
@@ -117,7 +143,12 @@ class ParsedToolCall:
 
 @dataclass
 class ParsedResponse:
-    """A parsed reply: the fields of the package's class of this name."""
+    """A parsed reply: the fields of the package's class of this name.
+
+    >>> parsed = Renderer(rolecall.load("path/to/model")).parse_response([301, 706])
+    >>> parsed.content, parsed.tool_calls
+    ('Hello', [])
+    """
 
     content: str
     reasoning_content: str | None = None
@@ -148,9 +179,9 @@ class Renderer:
     At most ``max_prompts`` prompts with ``max_ids`` ids are remembered; the least recently used are
     forgotten first. Threads may share a renderer.
 
-    >>> model = rolecall.load("path/to/model")  # doctest: +SKIP
-    >>> Renderer(model, enable_thinking=False).get_stop_token_ids()  # doctest: +SKIP
-    [151645, 151643]
+    >>> renderer = Renderer(rolecall.load("path/to/model"), max_prompts=100)
+    >>> renderer.get_stop_token_ids(), renderer.is_prefix_stable
+    ([706], True)
     """
 
     def __init__(

@@ -41,14 +41,17 @@ def run(path):
     client.execute(env={**os.environ, **given})
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
+        if cell.cell_type == "code":
+            # Warnings name the folders of the machine.
+            cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
     if os.environ.get("UPDATE"):
         nbformat.write(notebook, path)
     return notebook
 
 
 def text_of(cell):
-    """What a cell prints and returns, as text. Warnings on stderr belong to the machine."""
-    printed = [output.text for output in cell.outputs if output.output_type == "stream" and output.name == "stdout"]
+    """What a cell prints and returns, as text."""
+    printed = [output.text for output in cell.outputs if output.output_type == "stream"]
     shown = [output.data["text/plain"] for output in cell.outputs if "text/plain" in output.get("data", {})]
     return "".join(printed), shown
 

@@ -10,7 +10,7 @@ import weakref
 import numpy as np
 import pytest
 import rolecall
-from rolecall import events, streams
+from rolecall import events
 
 TOOLS = [{"type": "function", "function": {"name": "get_weather", "parameters": {
     "type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"}}}}}]
@@ -682,11 +682,3 @@ def test_memory_is_the_replys_over_many_pushes(model):
     # In KiB. The reply itself has 200 KiB.
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 2048
     assert len(parser.reading()["message"]["content"]) == 220_000
-
-
-def test_examples_in_docstrings_hold():
-    import doctest
-
-    for module in (events, streams):
-        results = doctest.testmod(module)
-        assert results.attempted > 3 and results.failed == 0

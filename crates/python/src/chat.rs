@@ -35,6 +35,12 @@ enum Applied {
 
 /// Renders conversations, which share all other keys of their requests, and returns for each its text,
 /// or a tuple: its ids, its mask or None, and where its tokens start and end, in characters, or None.
+/// This is the native part of `rolecall.hf.apply_chat_template`.
+///
+/// >>> from rolecall._rolecall import apply_chat_template
+/// >>> conversations = [[{"role": "user", "content": "Hi"}]]
+/// >>> apply_chat_template(rolecall.load("chatml"), conversations, {}, ids=False, mask=False, spans=False)
+/// ['<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n']
 #[pyfunction]
 #[pyo3(signature = (model, conversations, shared, *, ids, mask=false, spans=false))]
 pub fn apply_chat_template<'py>(
