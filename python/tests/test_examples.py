@@ -17,7 +17,6 @@ import rolecall
 NEEDS = {
     "rolecall.hf": "transformers",
     "rolecall.serving.vllm_plugin": "vllm",
-    "rolecall.serving.sglang_plugin": "sglang",
 }
 
 #: Modules that an engine loads, and whose names no user calls: docstrings are enough.
