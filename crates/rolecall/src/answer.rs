@@ -1,9 +1,12 @@
 //! Results as JSON, in one shape for the command line, servers and Python.
 
+mod format;
 mod openai;
 mod reading;
 mod session;
 mod stream;
+mod template;
+mod tokenizer;
 mod training;
 
 use std::fmt::Write;
@@ -15,12 +18,15 @@ use rolecall_encode::{Encoded, Note};
 use rolecall_format::Generation;
 use rolecall_render::{LeftOut, Origin, Prompt, Unusual};
 
+pub use self::format::{of_format, of_format_in_short};
 pub use self::openai::{Chunks, Completion};
 pub use self::reading::{add_warnings, finish_reason, of_event, of_reading, to_message};
 pub use self::session::{
     of_break, of_cut, of_delta, of_difference, of_proof, of_reply, of_rewrite, of_rollout, of_segments, of_session_note,
 };
 pub use self::stream::{Stream, Streamed, stream};
+pub use self::template::{name_of_use, of_analysis};
+pub use self::tokenizer::{Audited, of_audited};
 use self::training::{cut, of_weight, training_notes, weights};
 use crate::Error;
 use crate::dataset::Side;

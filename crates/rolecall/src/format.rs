@@ -1,5 +1,8 @@
 //! Chat formats: the parts of a format, the registry of formats, and reading a format file.
 
+mod example;
+mod setting;
+
 pub use rolecall_format::{
     AnswersRule, AssistantRule, BlankSystem, BoundaryToken, CallIds, CallsInReasoning, Choice, Codec, Control,
     ControlId, Defaults, Diagnostic, EndingRule, Field, Fit, Format, FormatPart, Generation, Habits, Header,
@@ -8,6 +11,9 @@ pub use rolecall_format::{
     builtin_sources, codec, corrections, is_clear_tag, load, reply_files, reply_format, shared_calls, tag_length, tags,
     write_reply,
 };
+
+pub use example::example;
+pub use setting::{Setting, rules_of, settings_of};
 
 /// Returns a registry of all built-in formats: the model makers' own, and the dialects of other
 /// frameworks.

@@ -1,8 +1,6 @@
 mod card;
-mod facts;
 mod fit;
 mod list;
-mod setting;
 
 use rolecall::answer;
 use rolecall::conversation::Json;
@@ -24,7 +22,7 @@ pub fn run(args: &Formats, output: &Output) -> Result<Exit, Failure> {
     }
     if let Some(name) = chosen {
         match formats.registry.get(&name) {
-            Some(format) if args.json => output.write_json(&facts::of_one(format))?,
+            Some(format) if args.json => output.write_json(&answer::of_format(format))?,
             Some(format) => output.write(&card::draw(format, output.paint, output.width))?,
             None => {}
         }
@@ -34,7 +32,7 @@ pub fn run(args: &Formats, output: &Output) -> Result<Exit, Failure> {
     let mut formats: Vec<&Format> = formats.registry.iter().chain(&replies).collect();
     formats.sort_by(|a, b| a.name.cmp(&b.name));
     match args.json {
-        true => output.write_json(&Json::Array(formats.into_iter().map(facts::in_short).collect()))?,
+        true => output.write_json(&Json::Array(formats.into_iter().map(answer::of_format_in_short).collect()))?,
         false => output.write(&list::draw(&formats, output.paint))?,
     }
     Ok(Exit::Good)

@@ -2,10 +2,8 @@
 
 use rolecall::answer;
 use rolecall::conversation::json;
-use rolecall::format::Format;
+use rolecall::format::{Format, Setting, rules_of, settings_of};
 
-use super::facts::rules_of;
-use super::setting::{Setting, settings_of};
 use crate::example::draw_example;
 use crate::paint::{Paint, Style};
 use crate::table;

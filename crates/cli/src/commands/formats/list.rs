@@ -1,8 +1,7 @@
 //! Draws the list of formats.
 
-use rolecall::format::Format;
+use rolecall::format::{Format, settings_of};
 
-use super::setting::settings_of;
 use crate::paint::{Paint, Style};
 use crate::table;
 

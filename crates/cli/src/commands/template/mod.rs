@@ -6,8 +6,9 @@ mod page;
 
 use std::path::Path;
 
+use rolecall::answer;
 use rolecall::conversation::{Json, object};
-use rolecall::template::jinja::{Spot, Use};
+use rolecall::template::jinja::Spot;
 use rolecall::template::{ChatTemplate, TemplateAnalysis, TemplateOptions, analyze_template};
 use rolecall::template::{ModelTemplates, NamedTemplate};
 use rolecall::tokenizer;
@@ -52,7 +53,7 @@ pub fn run(args: &Template, output: &Output) -> Result<Exit, Failure> {
     let exit = if analyzed.iter().any(|(_, result)| result.is_err()) { Exit::Refused } else { Exit::Good };
     if args.json {
         let templates = analyzed.iter().map(|(named, result)| match result {
-            Ok(analyzed) => json::of_analyzed(analyzed),
+            Ok(analyzed) => answer::of_analysis(named, &analyzed.analysis),
             Err(refusal) => json::of_refused(&named.name, refusal),
         });
         output.write_json(&Json::Object(object! { "templates" => templates.collect::<Vec<Json>>() }))?;
@@ -109,13 +110,4 @@ fn adds_bos(args: &Template, model: &ModelTemplates) -> Result<Option<bool>, Fai
 /// Formats a position as `line:column`.
 fn shown(spot: &Spot) -> String {
     format!("{}:{}", spot.line, spot.column)
-}
-
-fn name_of_use(how: Use) -> &'static str {
-    match how {
-        Use::Printed => "printed",
-        Use::Compared => "compared",
-        Use::Iterated => "iterated",
-        Use::Changed => "changed",
-    }
 }

@@ -1,10 +1,11 @@
 //! Draws the analysis of a template.
 
+use rolecall::answer::name_of_use;
 use rolecall::template::jinja::{Read, Spot};
 use rolecall::template::{BosUse, Support, Switch};
 
 use super::Analyzed;
-use super::{name_of_use, shown};
+use super::shown;
 use crate::diagnostic::{Diagnostic, Place, Severity};
 use crate::explain::counted;
 use crate::paint::{Paint, Style};

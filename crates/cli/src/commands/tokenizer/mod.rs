@@ -1,10 +1,10 @@
 //! `rolecall tokenizer`: shows facts about a tokenizer, how it treats control tokens, and the
 //! findings of an audit.
 
-mod json;
 mod page;
 
 use rolecall::Model;
+use rolecall::answer;
 use rolecall::encode::Protected;
 use rolecall::format::{Control, Format};
 use rolecall::template::{BosUse, ChatTemplate, TemplateOptions, analyze_template};
@@ -56,7 +56,13 @@ pub fn run(args: &args::Tokenizer, output: &Output) -> Result<Exit, Failure> {
     let is_wrong = audit.findings.iter().any(|finding| finding.kind.level() == Level::Error);
     let audited = Audited { file, tokenizer, format: format.map(|format| format.name), audit, protected };
     match args.json {
-        true => output.write_json(&json::of_audited(&audited))?,
+        true => output.write_json(&answer::of_audited(answer::Audited {
+            file: Some(&audited.file),
+            tokenizer: &*audited.tokenizer,
+            format: audited.format.as_deref(),
+            audit: &audited.audit,
+            protected: audited.protected.as_ref(),
+        }))?,
         false => output.write(&page::draw(&audited, args.all, output.paint))?,
     }
     Ok(if is_wrong { Exit::Refused } else { Exit::Good })

@@ -1,15 +1,31 @@
 //! The audit of a tokenizer as JSON.
 
-use rolecall::conversation::{Json, object};
-use rolecall::tokenizer::{ControlFit, Finding, Fit, Level};
+use rolecall_conversation::{Json, object};
+use rolecall_encode::Protected;
+use rolecall_tokenizer::{AddedToken, Tokenizer};
 
-use super::Audited;
+use crate::tokenizer::{Audit, ControlFit, Finding, Fit, Level, TokenizerFile};
+
+/// A tokenizer with its audit, and what else is known about it.
+#[derive(Clone, Copy)]
+pub struct Audited<'a> {
+    /// The file that it was loaded from.
+    pub file: Option<&'a TokenizerFile>,
+    /// The tokenizer.
+    pub tokenizer: &'a dyn Tokenizer,
+    /// The name of the format whose control tokens were checked.
+    pub format: Option<&'a str>,
+    /// The audit.
+    pub audit: &'a Audit,
+    /// The tokens that text is never encoded to, if a template is given.
+    pub protected: Option<&'a Protected>,
+}
 
 /// Returns
 /// `{"file", "kind", "algorithm", "engine", "size", "adds_bos", "adds_eos", "added_tokens", "text_tokens", "format"?, "controls"?, "protected"?, "findings"}`.
-pub fn of_audited(audited: &Audited) -> Json {
-    let tokenizer = &*audited.tokenizer;
-    let added = |tokens: &[rolecall::tokenizer::AddedToken]| {
+pub fn of_audited(audited: Audited<'_>) -> Json {
+    let tokenizer = audited.tokenizer;
+    let added = |tokens: &[AddedToken]| {
         let each = tokens.iter().map(|token| {
             Json::Object(object! {
                 "text" => token.text.as_str(), "id" => i64::from(token.id), "special" => token.special,
@@ -24,8 +40,8 @@ pub fn of_audited(audited: &Audited) -> Json {
         Some(id) => of_token(tokenizer.token_text(id).as_deref().unwrap_or_default(), Some(id)),
     };
     let mut answer = object! {
-        "file" => audited.file.path.display().to_string(),
-        "kind" => audited.file.kind.name(),
+        "file" => audited.file.map_or(Json::Null, |file| file.path.display().to_string().into()),
+        "kind" => audited.file.map_or(Json::Null, |file| file.kind.name().into()),
         "algorithm" => tokenizer.kind().to_string(),
         "engine" => tokenizer.engine().to_string(),
         "size" => tokenizer.vocabulary_size() as i64,
@@ -34,11 +50,11 @@ pub fn of_audited(audited: &Audited) -> Json {
         "added_tokens" => added(tokenizer.added_tokens()),
         "text_tokens" => added(&tokenizer.text_tokens()),
     };
-    if let Some(format) = &audited.format {
-        answer.insert("format", Json::from(format.as_str()));
+    if let Some(format) = audited.format {
+        answer.insert("format", Json::from(format));
         answer.insert("controls", Json::Array(audited.audit.controls.iter().map(of_control).collect()));
     }
-    if let Some(protected) = &audited.protected {
+    if let Some(protected) = audited.protected {
         let each = protected.tokens().map(|token| {
             let reasons: Vec<Json> = token.reasons.iter().map(|reason| Json::from(reason.to_string())).collect();
             Json::Object(object! {

@@ -1,14 +1,13 @@
 //! The facts about a format as JSON.
 
-use rolecall::answer;
-use rolecall::conversation::{Json, Tool, object};
-use rolecall::format::Format;
+use rolecall_conversation::{Json, Tool, object};
+use rolecall_format::Format;
 
-use super::setting::settings_of;
-use crate::example::fill_example;
+use super::of_generation;
+use crate::format::{example, rules_of, settings_of};
 
 /// Returns the facts that the list of formats shows.
-pub fn in_short(format: &Format) -> Json {
+pub fn of_format_in_short(format: &Format) -> Json {
     let options = settings_of(format).into_iter().map(|setting| {
         let mut object = object! { "name" => setting.name, "default" => setting.default, "help" => setting.help };
         if !setting.values.is_empty() {
@@ -29,8 +28,8 @@ pub fn in_short(format: &Format) -> Json {
 }
 
 /// Returns all facts about a format, with an example.
-pub fn of_one(format: &Format) -> Json {
-    let Json::Object(mut object) = in_short(format) else { return Json::Null };
+pub fn of_format(format: &Format) -> Json {
+    let Json::Object(mut object) = of_format_in_short(format) else { return Json::Null };
     let controls = format.controls.iter().map(|control| {
         let mut inner = object! { "text" => control.text.as_str() };
         if let Some(id) = control.id {
@@ -54,9 +53,9 @@ pub fn of_one(format: &Format) -> Json {
     object.insert("fields", named(&format.fields));
     let roles = format.roles.iter().map(|(usual, own)| (usual.clone(), texts(own.iter().map(String::as_str))));
     object.insert("roles", Json::Object(roles.collect()));
-    object.insert("generation", answer::of_generation(&format.generation));
+    object.insert("generation", of_generation(&format.generation));
     object.insert("sources", named(&format.sources));
-    if let Ok((conversation, prompt)) = fill_example(format) {
+    if let Ok((conversation, prompt)) = example(format) {
         let messages = conversation.messages.iter().map(|message| Json::Object(message.as_object().clone()));
         let mut example = object! { "messages" => Json::Array(messages.collect()) };
         if let Some(tools) = &conversation.tools {
@@ -70,31 +69,4 @@ pub fn of_one(format: &Format) -> Json {
 
 fn texts<'a>(texts: impl Iterator<Item = &'a str>) -> Json {
     Json::Array(texts.map(Json::from).collect())
-}
-
-/// Returns the rules by their names in the format file. Optional rules are included only if set.
-pub fn rules_of(format: &Format) -> Vec<(&'static str, String)> {
-    let rules = &format.rules;
-    let mut named = vec![
-        ("system", rules.system.key().to_owned()),
-        ("turns", rules.turns.key().to_owned()),
-        ("users", rules.users.key().to_owned()),
-        ("assistant", rules.assistant.key().to_owned()),
-        ("tool", rules.tool.key().to_owned()),
-        ("answers", rules.answers.key().to_owned()),
-        ("system-with-tools", rules.system_with_tools.key().to_owned()),
-        ("tools", rules.tools.key().to_owned()),
-        ("blank-system", rules.blank_system.key().to_owned()),
-        ("roles", rules.roles.key().to_owned()),
-        ("ending", rules.ending.key().to_owned()),
-        ("loss", rules.loss.key().to_owned()),
-        ("header", rules.header.key().to_owned()),
-    ];
-    if let Some(field) = &rules.interpreter_field {
-        named.push(("interpreter-field", field.clone()));
-    }
-    if let Some(max) = rules.max_calls {
-        named.push(("max-calls", max.to_string()));
-    }
-    named
 }
