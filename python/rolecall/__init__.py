@@ -14,19 +14,23 @@ The first ``<|im_end|>`` is the user's text, and it is never encoded as the cont
 
 from ._rolecall import (
     Attributed,
+    ChatTemplate,
     Cut,
     Delta,
     Difference,
     Encoded,
     Explanation,
+    Format,
     Grammar,
     Model,
     OutputParser,
     Plan,
     Prompt,
+    Registry,
     Reply,
     Rollout,
     Session,
+    Tokenizer,
     __version__,
 )
 from .errors import (
@@ -46,6 +50,7 @@ from .streams import EventStream
 
 __all__ = [
     "Attributed",
+    "ChatTemplate",
     "Cut",
     "Delta",
     "Difference",
@@ -53,6 +58,7 @@ __all__ = [
     "Encoded",
     "EventStream",
     "Explanation",
+    "Format",
     "FormatError",
     "Grammar",
     "GrammarError",
@@ -62,6 +68,7 @@ __all__ = [
     "ParseError",
     "Plan",
     "Prompt",
+    "Registry",
     "RenderError",
     "Reply",
     "RequestError",
@@ -70,6 +77,7 @@ __all__ = [
     "Session",
     "SessionError",
     "TemplateError",
+    "Tokenizer",
     "TokenizerError",
     "__version__",
     "load",

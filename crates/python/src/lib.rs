@@ -14,6 +14,7 @@ mod difference;
 mod encoded;
 mod error;
 mod explanation;
+mod format;
 mod framework_prompt;
 mod framework_template;
 mod grammar;
@@ -28,9 +29,12 @@ mod plan;
 mod policies;
 mod prompt;
 mod reasoning;
+mod registry;
 mod reply;
 mod rollout;
 mod session;
+mod template;
+mod tokenizer;
 
 use pyo3::prelude::*;
 
@@ -49,7 +53,6 @@ fn _rolecall(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<parser::OutputParser>()?;
     module.add_class::<reasoning::ReasoningSplit>()?;
     module.add_class::<grammar::Grammar>()?;
-    module.add_class::<grammar::Grammar>()?;
     module.add_class::<attributed::Attributed>()?;
     module.add_class::<session::Session>()?;
     module.add_class::<plan::Plan>()?;
@@ -57,5 +60,9 @@ fn _rolecall(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<reply::Reply>()?;
     module.add_class::<cut::Cut>()?;
     module.add_class::<difference::Difference>()?;
-    module.add_class::<rollout::Rollout>()
+    module.add_class::<rollout::Rollout>()?;
+    module.add_class::<format::Format>()?;
+    module.add_class::<registry::Registry>()?;
+    module.add_class::<template::ChatTemplate>()?;
+    module.add_class::<tokenizer::Tokenizer>()
 }

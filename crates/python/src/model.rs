@@ -3,14 +3,16 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 use rolecall::conversation::Json;
 use rolecall::conversation::json::Object;
+use rolecall::identify::ModelWarning;
 use rolecall::loss::LossPolicy;
-use rolecall::model::{Purpose, ReplyContext, assumed_messages};
+use rolecall::model::{Choice, Purpose, ReplyContext, assumed_messages};
 use rolecall::parse::ParseOptions;
 use rolecall::{Request, answer, stability};
 
 use crate::attributed::Attributed;
 use crate::encoded::Encoded;
 use crate::explanation::Explanation;
+use crate::format::{Format, Origin};
 use crate::grammar::{self, Grammar};
 use crate::input::{self, Path};
 use crate::opening::Opening;
@@ -18,6 +20,8 @@ use crate::parser::{self, OutputParser, Piece};
 use crate::prompt::Prompt;
 use crate::reasoning::ReasoningSplit;
 use crate::session::{self, Session};
+use crate::template::ChatTemplate;
+use crate::tokenizer::Tokenizer;
 use crate::{error, output, policies};
 
 /// A model: its chat templates or format, its tokenizer, and its settings.
@@ -60,6 +64,67 @@ impl Model {
     #[getter]
     fn name(&self) -> &str {
         self.inner.name()
+    }
+
+    /// The format that renders its prompts, or that its files were recognized as, or None.
+    #[getter]
+    fn format(slf: &Bound<'_, Self>) -> Option<Format> {
+        let format = slf.get().inner.format()?.clone();
+        Some(Format::new(format, Origin::Model(slf.clone().unbind())))
+    }
+
+    /// The chat templates that render its prompts, or None if a format does.
+    #[getter]
+    fn template(slf: &Bound<'_, Self>) -> Option<ChatTemplate> {
+        ChatTemplate::of(slf)
+    }
+
+    /// The tokenizer, or None if the model has none. Raises `TokenizerError` if it cannot be loaded.
+    #[getter]
+    fn tokenizer(slf: &Bound<'_, Self>) -> PyResult<Option<Tokenizer>> {
+        slf.get().inner.has_tokenizer().then(|| Tokenizer::of(slf)).transpose()
+    }
+
+    /// Why each part was chosen, as dicts: `part` and `why`.
+    #[getter]
+    fn evidence<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let dict = |choice: &Choice| {
+            let dict = PyDict::new(py);
+            dict.set_item("part", choice.part)?;
+            dict.set_item("why", &choice.why)?;
+            Ok(dict)
+        };
+        self.inner.evidence().iter().map(dict).collect()
+    }
+
+    /// Warnings about the model, as dicts: `code` and `message`.
+    #[getter]
+    fn warnings<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let dict = |warning: &ModelWarning| {
+            let dict = PyDict::new(py);
+            dict.set_item("code", warning.code())?;
+            dict.set_item("message", warning.to_string())?;
+            Ok(dict)
+        };
+        self.inner.warnings().iter().map(dict).collect()
+    }
+
+    /// The sampling defaults of the model's maker, by name. Unknown ones are missing.
+    #[getter]
+    fn sampling(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        output::object(py, &answer::of_generation(&self.inner.sampling()))
+    }
+
+    /// The token that opens a text, or None.
+    #[getter]
+    fn bos_token(&self) -> Option<&str> {
+        self.inner.bos()
+    }
+
+    /// The token that closes a text, or None.
+    #[getter]
+    fn eos_token(&self) -> Option<&str> {
+        self.inner.eos()
     }
 
     /// Returns the ids of the tokens with which the model may stop: a list of int.

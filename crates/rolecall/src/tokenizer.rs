@@ -1,5 +1,6 @@
 //! Tokenizers: the trait, its implementations, and loading a tokenizer from any kind of file.
 
+mod audit;
 #[cfg(feature = "tokenizers")]
 mod load;
 #[cfg(not(feature = "tokenizers"))]
@@ -10,6 +11,7 @@ use std::path::{Path, PathBuf};
 pub use rolecall_encode::audit::{Audit, ControlFit, Finding, FindingKind, Fit, Level, audit};
 pub use rolecall_tokenizer::*;
 
+pub use audit::audit_with;
 #[cfg(feature = "tokenizers")]
 pub use load::{load_bytes, load_file};
 #[cfg(not(feature = "tokenizers"))]

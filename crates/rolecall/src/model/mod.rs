@@ -568,17 +568,22 @@ impl Model {
         rolecall_format::corrections().iter().filter(fits)
     }
 
+    /// Returns the chat templates that render the model's prompts, or those in the tokenizer's folder.
+    /// Loads the tokenizer if needed.
+    pub fn all_templates(&self) -> Result<Option<&ModelTemplates>, Error> {
+        match self.templates() {
+            Some(templates) => Ok(Some(templates)),
+            None if self.has_tokenizer() => Ok(Some(&self.shared.encoders.loaded()?.beside)),
+            None => Ok(None),
+        }
+    }
+
     /// Audits the tokenizer: reports its dangers, and how it treats the control tokens of the
     /// format.
     pub fn audit(&self) -> Result<Audit, Error> {
         let loaded = self.shared.encoders.loaded()?;
-        let sources = |templates: &ModelTemplates| -> Vec<String> {
-            templates.templates.iter().map(|named| named.source.clone()).collect()
-        };
-        let own = self.templates().map_or_else(|| sources(&loaded.beside), sources).join("\n");
         let controls = self.format().map_or(&[][..], |format| &format.controls);
-        let templates = Some(own.as_str()).filter(|own| !own.is_empty());
-        Ok(crate::tokenizer::audit(&*loaded.tokenizer, controls, templates))
+        Ok(crate::tokenizer::audit_with(&*loaded.tokenizer, controls, self.templates().unwrap_or(&loaded.beside)))
     }
 }
 

@@ -7,9 +7,8 @@ use rolecall::Model;
 use rolecall::answer;
 use rolecall::encode::Protected;
 use rolecall::format::{Control, Format};
-use rolecall::template::{BosUse, ChatTemplate, TemplateOptions, analyze_template};
 use rolecall::tokenizer::Tokenizer;
-use rolecall::tokenizer::{Audit, Finding, FindingKind, Level, TokenizerFile, audit};
+use rolecall::tokenizer::{Audit, Level, TokenizerFile, audit_with};
 
 use crate::args;
 use crate::exit::Exit;
@@ -30,17 +29,10 @@ struct Audited {
 pub fn run(args: &args::Tokenizer, output: &Output) -> Result<Exit, Failure> {
     let format = load_format(args, output)?;
     let (file, tokenizer) = files::load_tokenizer_file(args.path())?;
-    let beside = templates_beside(&file);
+    // `rolecall template` reports the errors of templates.
+    let beside = files::templates_beside(&file).unwrap_or_default();
     let controls: &[Control] = format.as_ref().map_or(&[], |format| &format.controls);
-    let mut audit = audit(&*tokenizer, controls, beside.as_ref().map(|beside| beside.source.as_str()));
-    if let (Some(id), true) = (tokenizer.adds_bos(), beside.is_some_and(|beside| beside.writes_bos))
-        && !audit.findings.iter().any(|finding| finding.kind == FindingKind::DoubleBos)
-    {
-        let text = tokenizer.token_text(id).unwrap_or_default();
-        let message = format!("the chat template begins the prompt with `{text}`, and the tokenizer adds it as well");
-        let place = audit.findings.partition_point(|finding| finding.kind < FindingKind::DoubleBos);
-        audit.findings.insert(place, Finding { kind: FindingKind::DoubleBos, message, tokens: vec![(text, Some(id))] });
-    }
+    let audit = audit_with(&*tokenizer, controls, &beside);
     let protected = match &args.template {
         Some(path) => {
             let protection = files::load_templates(path)?
@@ -78,26 +70,4 @@ fn load_format(args: &args::Tokenizer, output: &Output) -> Result<Option<Format>
     let name = formats.choose(asked)?;
     formats.warn(output);
     Ok(formats.registry.get(&name).cloned())
-}
-
-/// The chat templates next to a tokenizer.
-struct Beside {
-    source: String,
-    writes_bos: bool,
-}
-
-/// Returns the chat templates next to a tokenizer, or `None` if there are none. Ignores their
-/// errors, which `rolecall template` reports.
-fn templates_beside(file: &TokenizerFile) -> Option<Beside> {
-    let model = files::templates_beside(file).unwrap_or_default();
-    if model.templates.is_empty() {
-        return None;
-    }
-    let writes_bos = model.templates.iter().any(|named| {
-        let compiled = ChatTemplate::compile(&named.source, model.tokens.clone());
-        let analysis = compiled.and_then(|template| analyze_template(&template, &TemplateOptions::default()));
-        analysis.is_ok_and(|analysis| matches!(analysis.bos, BosUse::Written))
-    });
-    let sources: Vec<&str> = model.templates.iter().map(|named| named.source.as_str()).collect();
-    Some(Beside { source: sources.join("\n"), writes_bos })
 }
