@@ -118,9 +118,10 @@ def encode(
     >>> columns["labels"][0].tolist()
     [-100, -100, -100, -100, -100, -100, -100, -100, -100, 301, 706, -100]
     """
-    if columns not in ("rolecall", "trl"):
-        raise _refused("columns", f"expected `columns` to be `rolecall` or `trl`, found {columns!r}")
-    parts, roles = _weights(loss_weight), _weights(loss_role)
+    if not isinstance(columns, str) or columns not in ("rolecall", "trl"):
+        found = f"`{columns}`" if isinstance(columns, str) else type(columns).__name__
+        raise _refused("columns", f"expected `columns` to be `rolecall` or `trl`, found {found}")
+    parts, roles = _weights("loss_weight", loss_weight), _weights("loss_role", loss_role)
     options = {
         "for_training": for_training,
         "loss_weight": parts,
@@ -252,10 +253,18 @@ def _like(batch: Any, encoded: Columns) -> Any:
     return encoded
 
 
-def _weights(given: Mapping[str, float] | Words) -> list[str]:
-    if isinstance(given, Mapping):
-        return [f"{name}={float(weight):g}" for name, weight in given.items()]
-    return _words(given)
+def _weights(argument: str, given: Mapping[str, float] | Words) -> list[str]:
+    if not isinstance(given, Mapping):
+        return _words(given)
+    try:
+        return [f"{name}={_spelling(float(weight))}" for name, weight in given.items()]
+    except (TypeError, ValueError, OverflowError) as error:
+        raise _refused(argument, f"expected a dict of numbers by name: {error}") from None
+
+
+def _spelling(weight: float) -> str:
+    # All digits, but 1 and not 1.0, so that a message shows what was written.
+    return f"{weight:.0f}" if weight.is_integer() else repr(weight)
 
 
 def _words(given: Words) -> list[str]:

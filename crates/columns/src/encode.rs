@@ -177,9 +177,15 @@ fn encode_block(rows: &Rows, range: Range<usize>, model: &Model, plan: &Plan) ->
         let number = row as u64;
         let mut id = None;
         counts.rows += 1;
-        let answered = rows.row(row).and_then(|value| {
+        // A mistake of ours in one row, or damaged memory of another library, must not end a job of
+        // millions.
+        let answered = catch_unwind(AssertUnwindSafe(|| {
+            let value = rows.row(row)?;
             id = dataset::id_in(&value);
             encode_row(value, number, model, plan)
+        }));
+        let answered = answered.unwrap_or_else(|_| {
+            Err(Fault::at("internal_error", "this is a bug in rolecall: please report the row".into(), None))
         });
         match answered {
             Ok(answer) => {
@@ -226,12 +232,7 @@ struct Answer {
 }
 
 fn encode_row(value: Json, row: u64, model: &Model, plan: &Plan) -> Result<Answer, Fault> {
-    // A mistake of ours in one row must not end a job of millions.
-    let read = catch_unwind(AssertUnwindSafe(|| plan.recipe.read(model, value)));
-    let Ok(read) = read else {
-        return Err(Fault::at("internal_error", "this is a bug in rolecall: please report the row".into(), None));
-    };
-    let (_, all) = read?;
+    let (_, all) = plan.recipe.read(model, value)?;
     let mut answer = Answer { samples: Vec::with_capacity(all.len()), notes: BTreeMap::new() };
     for (side, ready) in all {
         let bytes = ready.prompt.text().len();

@@ -1,7 +1,6 @@
 //! Rows of an Arrow table as JSON values.
 
 use arrow_array::RecordBatch;
-use arrow_schema::Field;
 use rolecall::conversation::Json;
 use rolecall::conversation::json::{self, Object};
 
@@ -70,8 +69,6 @@ impl Table {
 impl Batch {
     fn new(batch: &RecordBatch, json: Option<&str>) -> Batch {
         let schema = batch.schema();
-        let is_read =
-            |field: &Field| JSON_COLUMNS.contains(&field.name().as_str()) || READ.contains(&field.name().as_str());
         let mut columns = Vec::new();
         let mut whole = None;
         for (field, array) in schema.fields().iter().zip(batch.columns()) {
@@ -82,7 +79,7 @@ impl Batch {
             };
             if json == Some(field.name()) {
                 whole = Some(columns.len());
-            } else if !column.is_json() && !is_read(field) {
+            } else if !column.is_json() && !is_read(field.name()) {
                 continue;
             }
             columns.push((field.name().clone(), column));
@@ -99,8 +96,12 @@ impl Batch {
         }
         let mut object = Object::with_capacity(self.columns.len());
         for (name, column) in &self.columns {
-            if let Some(value) = column.read(row, &Path::of(name))? {
-                object.insert(name.as_str(), value);
+            match column.read(row, &Path::of(name)) {
+                Ok(Some(value)) => object.insert(name.as_str(), value),
+                Ok(None) => {}
+                // No shape reads this column, so that it does not matter what it holds.
+                Err(_) if !is_read(name) => {}
+                Err(fault) => return Err(fault),
             }
         }
         Ok(Json::Object(object))
@@ -119,7 +120,7 @@ pub fn of_columns<'a>(
         let value = match value {
             Ok(value) => value,
             // No shape reads this column, so that it does not matter what it holds.
-            Err(_) if !is_whole && !JSON_COLUMNS.contains(&name) && !READ.contains(&name) => continue,
+            Err(_) if !is_whole && !is_read(name) => continue,
             Err(fault) => return Err(fault),
         };
         match value {
@@ -135,6 +136,11 @@ pub fn of_columns<'a>(
         }
     }
     Ok(Json::Object(object))
+}
+
+/// Reports whether a shape may read a column.
+fn is_read(name: &str) -> bool {
+    JSON_COLUMNS.contains(&name) || READ.contains(&name)
 }
 
 fn parse_row(text: &str) -> Result<Json, Fault> {

@@ -6,8 +6,8 @@ use arrow_array::types::{
     UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{
-    Array, ArrayRef, ArrowPrimitiveType, BooleanArray, DictionaryArray, GenericListArray, GenericListViewArray,
-    LargeStringArray, OffsetSizeTrait, PrimitiveArray, StringArray, StringViewArray, UnionArray,
+    Array, ArrayRef, ArrowPrimitiveType, BinaryArray, BinaryViewArray, BooleanArray, DictionaryArray, GenericListArray,
+    GenericListViewArray, LargeBinaryArray, OffsetSizeTrait, PrimitiveArray, UnionArray,
 };
 use arrow_buffer::{ArrowNativeType, NullBuffer};
 use arrow_schema::{DataType, Field};
@@ -27,9 +27,11 @@ pub enum Column {
     Whole(Box<dyn Fn(usize) -> Json + Send + Sync>, Option<NullBuffer>),
     /// Numbers with a fraction.
     Real(Box<dyn Fn(usize) -> f64 + Send + Sync>, Option<NullBuffer>),
-    Text(StringArray),
-    LargeText(LargeStringArray),
-    TextView(StringViewArray),
+    /// Texts as bytes: libraries pass columns of texts that they have not checked to be UTF-8, for
+    /// example from a Parquet file.
+    Text(BinaryArray),
+    LargeText(LargeBinaryArray),
+    TextView(BinaryViewArray),
     /// A list, by the range of its items.
     List(Box<dyn Fn(usize) -> (usize, usize) + Send + Sync>, Option<NullBuffer>, Box<Column>),
     Struct(Vec<(String, Column)>, Option<NullBuffer>),
@@ -75,9 +77,9 @@ impl Column {
             DataType::Float16 => real::<Float16Type>(array, |value| value.to_f64()),
             DataType::Float32 => real::<Float32Type>(array, f64::from),
             DataType::Float64 => real::<Float64Type>(array, |value| value),
-            DataType::Utf8 => Column::Text(array.as_string::<i32>().clone()),
-            DataType::LargeUtf8 => Column::LargeText(array.as_string::<i64>().clone()),
-            DataType::Utf8View => Column::TextView(array.as_string_view().clone()),
+            DataType::Utf8 => Column::Text(array.as_string::<i32>().clone().into()),
+            DataType::LargeUtf8 => Column::LargeText(array.as_string::<i64>().clone().into()),
+            DataType::Utf8View => Column::TextView(array.as_string_view().clone().to_binary_view()),
             DataType::List(item) => list::<i32>(item, array, level),
             DataType::LargeList(item) => list::<i64>(item, array, level),
             DataType::ListView(item) => list_view::<i32>(item, array, level),
@@ -193,9 +195,9 @@ impl Column {
             Column::Bool(array) => Json::Bool(array.value(at)),
             Column::Whole(value, _) => value(at),
             Column::Real(value, _) => number(value(at), path)?,
-            Column::Text(array) => Json::from(array.value(at)),
-            Column::LargeText(array) => Json::from(array.value(at)),
-            Column::TextView(array) => Json::from(array.value(at)),
+            Column::Text(array) => text(array.value(at), path)?,
+            Column::LargeText(array) => text(array.value(at), path)?,
+            Column::TextView(array) => text(array.value(at), path)?,
             Column::List(range, _, values) => {
                 let (start, end) = range(at);
                 let mut items = Vec::with_capacity(end - start);
@@ -246,6 +248,11 @@ impl Column {
             Column::Other(found, _) => return Err(path.wrong_type("a value that JSON can hold", found)),
         }))
     }
+}
+
+fn text(bytes: &[u8], path: &Path<'_>) -> Result<Json, Fault> {
+    let text = std::str::from_utf8(bytes);
+    text.map(Json::from).map_err(|_| path.wrong_type("a string", "bytes that are not UTF-8"))
 }
 
 /// Parses a text that holds JSON. A text of white space is null.

@@ -3,7 +3,7 @@ use pyo3::types::PyList;
 use rolecall::{answer, session};
 
 use crate::once::Once;
-use crate::output;
+use crate::{input, output};
 
 /// What an operation of a session changes in the ids that an engine has processed.
 ///
@@ -74,8 +74,9 @@ impl Delta {
     /// Returns the new ids, the message that each belongs to, and whether it is the content of one, as
     /// three lists. Messages count from the one with the index `first`; text of earlier messages and
     /// text outside the messages has -1.
-    #[pyo3(signature = (first=0))]
-    fn lists<'py>(&self, py: Python<'py>, first: usize) -> PyResult<[Bound<'py, PyList>; 3]> {
+    #[pyo3(signature = (first=None), text_signature = "($self, first=0)")]
+    fn lists<'py>(&self, py: Python<'py>, first: Option<&Bound<'py, PyAny>>) -> PyResult<[Bound<'py, PyList>; 3]> {
+        let first = first.map_or(Ok(0), |first| input::count("first", first))?;
         let count = self.inner.ids.len();
         let mut messages = vec![-1_i64; count];
         let mut content = vec![false; count];

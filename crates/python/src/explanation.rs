@@ -1,6 +1,8 @@
 use pyo3::prelude::*;
 use rolecall::explain::Paint;
 
+use crate::input;
+
 /// Where every piece of a prompt comes from: the origin of every byte, the tokens, and the places where
 /// the conversation spells a control token.
 ///
@@ -30,8 +32,9 @@ impl Explanation {
     /// Returns the drawing for a terminal: with ANSI colors, and without wrapping unless `width` is a number of
     /// columns.
     #[pyo3(signature = (*, color=true, width=None))]
-    fn text(&self, py: Python<'_>, color: bool, width: Option<usize>) -> String {
-        py.detach(|| self.inner.draw_terminal(Paint { colored: color }, width))
+    fn text(&self, py: Python<'_>, color: bool, width: Option<&Bound<'_, PyAny>>) -> PyResult<String> {
+        let width = width.map(|width| input::count("width", width)).transpose()?;
+        Ok(py.detach(|| self.inner.draw_terminal(Paint { colored: color }, width)))
     }
 
     /// Returns the drawing as an HTML page of its own, without scripts, fonts or network access. All
@@ -48,8 +51,8 @@ impl Explanation {
 
     fn __str__(&self, py: Python<'_>) -> PyResult<String> {
         let looks = py.import("rolecall._drawing")?.call_method0("looks")?;
-        let (color, width) = looks.extract()?;
-        Ok(self.text(py, color, width))
+        let (color, width): (bool, Option<usize>) = looks.extract()?;
+        Ok(py.detach(|| self.inner.draw_terminal(Paint { colored: color }, width)))
     }
 
     fn _repr_html_<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyUnicodeEncodeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyString};
 use rolecall::conversation::json::{self, Layout, Object};
@@ -41,7 +41,7 @@ impl Opening {
     pub fn read(model: Option<&Bound<'_, PyAny>>, parts: Option<&Bound<'_, PyDict>>) -> PyResult<Opening> {
         let mut opening = Opening::default();
         if let Some(model) = model.filter(|model| !model.is_none()) {
-            match path(model)? {
+            match path("model", model)? {
                 Some(path) => opening.path = Some(path),
                 None => opening.take_object(model, "model")?,
             }
@@ -64,11 +64,11 @@ impl Opening {
         match name {
             "format" => self.format = Some(text(name, value)?),
             "template" => {
-                let Some(path) = path(value)? else { return Err(wrong(name, value, "a path")) };
+                let Some(path) = path(name, value)? else { return Err(wrong(name, value, "a path")) };
                 self.template = Some(path);
             }
             "chat_template" => self.chat_template = Some(input::json(value, &mut Path::of(name))?),
-            "tokenizer" => match (path(value)?, bytes(value)?) {
+            "tokenizer" => match (path(name, value)?, bytes(value)?) {
                 (Some(path), _) => (self.tokenizer, self.tokenizer_bytes) = (Some(path), None),
                 (None, Some(bytes)) => self.tokenizer_bytes = Some(bytes),
                 (None, None) => self.take_object(value, name)?,
@@ -230,9 +230,13 @@ const NAMES: [&str; 15] = [
 ];
 
 /// Returns the path of a str or an `os.PathLike`.
-fn path(value: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
+fn path(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
     let is_path = value.is_instance_of::<PyString>() || value.hasattr("__fspath__")?;
-    is_path.then(|| value.extract()).transpose()
+    let path = is_path.then(|| value.extract()).transpose();
+    path.map_err(|error: PyErr| match error.is_instance_of::<PyUnicodeEncodeError>(value.py()) {
+        true => fault(value.py(), "wrong_type", argument, "the path has a surrogate, which is not a character".into()),
+        false => error,
+    })
 }
 
 fn bytes(value: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {

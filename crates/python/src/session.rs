@@ -127,12 +127,19 @@ impl Session {
 
     /// The text of the ids from an index on, up to `end` if it is given.
     #[pyo3(signature = (first, end=None))]
-    fn bytes_of<'py>(&self, py: Python<'py>, first: usize, end: Option<usize>) -> Bound<'py, PyBytes> {
+    fn bytes_of<'py>(
+        &self,
+        first: &Bound<'py, PyAny>,
+        end: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let py = first.py();
+        let first = input::count("first", first)?;
+        let end = end.map(|end| input::count("end", end)).transpose()?;
         let bytes = self.read(py, |session| {
             let end = end.unwrap_or_else(|| session.len()).min(session.len());
             session.bytes_of(first.min(end)..end)
         });
-        PyBytes::new(py, &bytes)
+        Ok(PyBytes::new(py, &bytes))
     }
 
     /// Who wrote each run of ids, as dicts: `author`, `message` if they belong to one, `part`, `ids` as
