@@ -193,11 +193,17 @@ class Renderer:
         max_ids: int = MAX_IDS,
         **switches: Any,
     ) -> None:
-        if on_rewrite not in ("refuse", "keep"):
-            raise ValueError(f'on_rewrite: expected "refuse" or "keep", found {on_rewrite!r}')
+        if not isinstance(on_rewrite, str) or on_rewrite not in ("refuse", "keep"):
+            found = ascii(on_rewrite) if isinstance(on_rewrite, str) else type(on_rewrite).__name__
+            raise RequestError(
+                f'expected "refuse" or "keep", found {found}', code="wrong_argument", field="on_rewrite"
+            )
         self.model = model
         self.on_rewrite = on_rewrite
-        self.switches = copy.deepcopy(switches)
+        try:
+            self.switches = copy.deepcopy(switches)
+        except RecursionError:
+            raise RequestError("the value nests too deeply", code="wrong_type", field="switches") from None
         #: How often ``bridge_to_next_turn`` returned None, by reason.
         self.misses: Counter[Miss] = Counter()
         #: How often it continued a prompt.

@@ -7,6 +7,7 @@ make at least so many bad calls of each kind of value and compare the memory bef
 import array
 import collections
 import dataclasses
+import enum
 import gc
 import importlib
 import inspect
@@ -345,8 +346,8 @@ def targets(model):
             if getattr(value, "__name__", None) in INSIDE:
                 continue
             if isinstance(value, type) and (is_own(value) or module is _rolecall):
-                # Exceptions take any message, as Python's do.
-                if not issubclass(value, BaseException):
+                # Exceptions take any message, and enums refuse what they do not have, as Python's do.
+                if not issubclass(value, (BaseException, enum.Enum)):
                     found[f"{value.__module__}.{value.__qualname__}"] = value
             elif callable(value) and is_own(value):
                 found[f"{module.__name__}.{name}"] = value
