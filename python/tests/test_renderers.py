@@ -498,9 +498,6 @@ def words(text):
     return re.findall(r"[^\W_]+", text)
 
 
-KNOWN_FAULT = "reasoning that the prompt opens after a tool's result is read as content"
-
-
 def lost_word(output, response, known):
     """A word of a damaged output that is nowhere in the reading, though nothing is reported."""
     bad = [call for call in response.tool_calls if call.status != "ok"]
@@ -559,14 +556,11 @@ def test_replies_are_read_as_the_peer_reads_them_or_differ_by_a_rule(models, set
                 name in found.reasoning for name, _ in peer.calls
             ):
                 excuse = "a call inside reasoning that is never closed is a draft, unless a correction says otherwise"
-            elif setup["conversation"][-1]["role"] == "tool" and peer.reasoning and peer.reasoning in found.content:
-                # A known fault: a session reads such a reply from the wrong place, `Model.parse` does not.
-                excuse = KNOWN_FAULT
             else:
                 pytest.fail(f"{label}: expected {vars(peer)}, found {vars(found)}")
         counts[excuse or "renderers · parse_ids"] += 1
     report(capsys, "parse_ids", counts)
-    assert set(counts) <= set(pins()) | {KNOWN_FAULT}
+    assert set(counts) <= set(pins())
 
 
 @needs_rows

@@ -338,3 +338,30 @@ def test_threads_share_a_session_without_panics(model):
     # Every reply is there as it was sampled, once.
     assert sum(segment["author"] == "sampled" and segment["part"] == "content" for segment in session.segments) == done["accept"]
     assert sum(message["role"] == "user" for message in session.messages) == done["append"] + 1
+
+
+CONTINUING = (
+    "{% for m in messages %}{% if m.role == 'tool' %}<result>{{ m.content }}</result>{% elif m.role == 'user' %}"
+    "<|im_start|>user\n{{ m.content }}<|im_end|>\n{% else %}"
+    "{% if loop.index0 == 0 or messages[loop.index0 - 1].role != 'tool' %}<|im_start|>assistant\n{% endif %}"
+    "{% if m.reasoning_content %}<think>\n{{ m.reasoning_content }}</think>{% endif %}{{ m.content or '' }}"
+    "{% for c in m.tool_calls or [] %}<call>{\"name\": {{ c.function.name | tojson }}, \"arguments\": "
+    "{{ c.function.arguments | tojson }}}</call>{% endfor %}{% if not m.tool_calls %}<|im_end|>\n{% endif %}"
+    "{% endif %}{% endfor %}{% if add_generation_prompt %}{% if messages[-1].role != 'tool' %}"
+    "<|im_start|>assistant\n{% endif %}<think>\n{% endif %}"
+)
+
+
+def test_a_reply_that_continues_its_turn_after_a_result_begins_where_the_prompt_says(tmp_path):
+    model = load(tmp_path, CONTINUING)
+    call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": {}}}
+    tools = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}]
+    messages = [user("a"), {"role": "assistant", "content": "", "tool_calls": [call]},
+                {"role": "tool", "tool_call_id": "1", "content": "7"}]
+    assert model.prompt(messages, tools=tools).text.endswith("</call><result>7</result><think>\n")
+    session = model.session(messages, tools=tools)
+    session.open()
+    reply = session.accept(spelled("Hm.</think>Seven"))
+    expected = model.parse("Hm.</think>Seven<|im_end|>", messages, tools=tools)["message"]
+    assert (expected["reasoning_content"], expected["content"]) == ("Hm.", "Seven")
+    assert (reply.message["reasoning_content"], reply.message["content"]) == ("Hm.", "Seven")

@@ -191,6 +191,13 @@ impl Reply {
         }
     }
 
+    /// Reports whether a prompt's end has the opening of the assistant's turn. Where a reply continues
+    /// the turn of an earlier one, such as after a tool's result, the opening is further back, and
+    /// [`ParseOptions::prompt_tail`](crate::ParseOptions) must reach back to it.
+    pub fn has_opening(&self, tail: &str) -> bool {
+        self.opening.text().is_empty() || self.respell(tail).contains(self.opening.text())
+    }
+
     /// Returns the part of a prompt's end that follows the opening of the assistant's turn.
     pub(crate) fn behind_opening<'t>(&self, tail: &'t str) -> &'t str {
         let opening = self.opening.text();

@@ -244,6 +244,11 @@ impl Setup {
         }
     }
 
+    /// Reports whether a prompt's end has the opening of the assistant's turn.
+    pub fn opens_turn(&self, tail: &str) -> bool {
+        self.reply.has_opening(tail)
+    }
+
     /// Returns a parser for the ids of a reply. `tail` is the end of the prompt. The calls of each
     /// message get ids of their own.
     pub fn reader(&self, tail: &str, message: usize) -> IdParser {

@@ -9,6 +9,7 @@ use rolecall_parse::{Reading, Why, Within};
 
 use super::line::Run;
 use super::reply::messages_of;
+use super::stock::Stock;
 use super::{Author, Finish, Part, Reply, Segment, Session, SessionError, SessionNote};
 use crate::Error;
 use crate::parse::IdParser;
@@ -19,13 +20,24 @@ impl Session {
     /// Ids outside the vocabulary are refused.
     pub fn accept(&mut self, ids: &[u32], finish: Finish) -> Result<Arc<Reply>, Error> {
         let Some(sent) = self.sent.as_ref().filter(|_| self.is_open) else { return Err(SessionError::NotOpen.into()) };
-        let (run, reply) = self.read_sampled(ids, finish, sent.tail(), sent.end())?;
+        let (run, reply) = self.read_sampled(ids, finish, &self.tail(sent), sent.end())?;
         let reply = Arc::new(reply);
         self.line.push(run);
         self.is_open = false;
         self.reply = Some(Arc::clone(&reply));
         self.record(self.len(), &reply.notes);
         Ok(reply)
+    }
+
+    /// Returns the end of the prompt, from the opening of the assistant's turn on. That is mostly the
+    /// generation prompt; a reply that continues a turn needs what was sent before.
+    fn tail<'a>(&self, sent: &'a Stock) -> Cow<'a, str> {
+        match self.setup.opens_turn(sent.tail()) {
+            true => Cow::Borrowed(sent.tail()),
+            false => {
+                Cow::Owned(lossy(&self.bytes_of(self.len().saturating_sub(LONGEST_TAIL)..self.len())).into_owned())
+            }
+        }
     }
 
     /// Parses the ids of a reply to another prompt of the same model, tools and switches. Neither
