@@ -113,8 +113,9 @@ fn test(plan: &Plan<'_>) -> Result<Outcome, String> {
         return Ok(Outcome::Failed);
     }
     let mut tests = Command::new(program(&env, "python"));
-    // The installed package is tested, and not the folder: the root has no `rolecall`.
-    tests.args(["-m", "pytest", "-q", "--import-mode=importlib", "python/tests"]).args(plan.pytest);
+    // The installed package is tested: neither the root nor `python/tests`, which pytest adds to the path,
+    // has a `rolecall`.
+    tests.args(["-m", "pytest", "-q", "python/tests"]).args(plan.pytest);
     tests.env_remove("ROLECALL_EXTRAS").env_remove("ROLECALL_SKIPPED");
     if let Some(record) = plan.record {
         tests.env("ROLECALL_SKIPPED", record);
