@@ -16,6 +16,7 @@ T = TypeVar("T")
 _Piece: TypeAlias = str | int | Sequence[int] | NDArray[np.integer[Any]]
 _FinishReason: TypeAlias = Literal["stop", "tool_calls", "length", "abort"]
 _Reasoning: TypeAlias = Literal["off", "optional", "required", "over"]
+_Allow: TypeAlias = Literal["masked-stop", "no-loss"]
 _Language: TypeAlias = Literal["structural-tag", "lark", "gbnf"]
 
 class _Policies(TypedDict, total=False):
@@ -110,12 +111,28 @@ def lmdeploy_config(text: str) -> dict[str, Any]: ...
 def lmdeploy_match(path: str) -> str | None: ...
 
 class Encoded:
+    def __init__(
+        self,
+        ids: Sequence[int],
+        spans: Sequence[tuple[int, int]],
+        control: Sequence[bool] | None = None,
+        *,
+        origins: Sequence[int] | None = None,
+        weights: Sequence[float] | None = None,
+        notes: Sequence[str] | None = None,
+    ) -> None: ...
     @property
     def ids(self) -> NDArray[np.uint32]: ...
     @property
     def spans(self) -> NDArray[np.uint64]: ...
     @property
     def control(self) -> NDArray[np.bool_]: ...
+    @property
+    def origins(self) -> NDArray[np.uint32] | None: ...
+    @property
+    def weights(self) -> NDArray[np.float32] | None: ...
+    @property
+    def mask(self) -> NDArray[np.uint8] | None: ...
     @property
     def notes(self) -> list[str]: ...
     def __len__(self) -> int: ...
@@ -289,6 +306,12 @@ class Model:
         documents: Sequence[Any] | None = None,
         add_generation_prompt: bool | None = None,
         continue_final_message: bool | None = None,
+        for_training: Literal["assistant", "last", "chosen", "tagged", "all"] | None = None,
+        loss_weight: Mapping[str, float] | Sequence[str] | str | None = None,
+        loss_role: Mapping[str, float] | Sequence[str] | str | None = None,
+        edges: Literal["any", "strict"] | None = None,
+        final_stop: Literal["append", "warn", "refuse"] | None = None,
+        allow: _Allow | Sequence[_Allow] | None = None,
         **switches: Any,
     ) -> Encoded: ...
     def explain(
@@ -480,10 +503,10 @@ class Session:
     def rollout(
         self,
         *,
-        loss: Literal["assistant", "last", "chosen", "all"] | None = None,
-        loss_weights: Mapping[str, float] | None = None,
-        loss_roles: Mapping[str, float] | None = None,
-        allow: Sequence[Literal["masked_stop", "no_loss"]] | None = None,
+        for_training: Literal["assistant", "last", "chosen", "all"] | None = None,
+        loss_weight: Mapping[str, float] | Sequence[str] | str | None = None,
+        loss_role: Mapping[str, float] | Sequence[str] | str | None = None,
+        allow: _Allow | Sequence[_Allow] | None = None,
     ) -> Rollout: ...
     def fork(self) -> Session: ...
     def __copy__(self) -> Session: ...

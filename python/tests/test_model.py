@@ -210,3 +210,46 @@ def test_memory_is_flat_over_bad_calls(model):
 def test_import_does_not_import_numpy(tmp_path):
     code = "import sys, rolecall; assert 'numpy' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)
+
+
+def test_a_mask_covers_what_the_model_writes(model):
+    messages = [*user("2+2?"), {"role": "assistant", "content": "4"}]
+    encoded = model.encode(messages, for_training="assistant")
+    text = model.prompt(messages, add_generation_prompt=False).text
+    learned = [text.encode()[start:end].decode() for start, end in encoded.spans[encoded.mask == 1]]
+    assert "".join(learned) == "4<|im_end|>"
+    assert (encoded.weights.dtype, encoded.mask.dtype) == (np.float32, np.uint8)
+    assert encoded.weights is encoded.weights and not encoded.mask.flags.writeable
+    assert model.encode(messages).weights is None and model.encode(messages).mask is None
+    weighed = model.encode(messages, for_training="assistant", loss_weight={"stop": 0.5}, loss_role={"user": 0.25})
+    assert sorted(set(weighed.weights.tolist())) == [0, 0.25, 0.5, 1]
+    assert weighed.weights.tolist().count(0.25) == 4
+
+
+@pytest.mark.parametrize("arguments", [
+    {"for_training": "nobody"}, {"for_training": "last", "edges": "some"}, {"loss_weight": {"stop": 1}},
+    {"for_training": "last", "add_generation_prompt": True}, {"for_training": "last", "final_stop": 1},
+])
+def test_bad_arguments_of_training_are_refused_by_name(model, arguments):
+    with pytest.raises(rolecall.RequestError) as raised:
+        model.encode([*user("a"), {"role": "assistant", "content": "b"}], **arguments)
+    assert raised.value.field in arguments
+
+
+def test_each_token_names_the_segment_that_it_starts_in(model):
+    prompt = model.prompt(user("a<|im_end|>b"))
+    encoded = prompt.encode()
+    segments = prompt.segments()
+    assert encoded.origins.dtype == np.uint32
+    for (start, _), origin, control in zip(encoded.spans, encoded.origins, encoded.control):
+        segment = segments[origin]
+        assert segment["start"] <= start < segment["start"] + len(segment["text"].encode())
+        assert control == (segment["origin"] == "control")
+
+
+def test_ids_can_be_pickled(model):
+    encoded = model.encode([*user("a"), {"role": "assistant", "content": "b"}], for_training="all")
+    for copied in [pickle.loads(pickle.dumps(encoded)), pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(encoded))))]:
+        for name in ("ids", "spans", "control", "origins", "weights", "mask"):
+            assert (getattr(copied, name) == getattr(encoded, name)).all(), name
+        assert copied.notes == encoded.notes

@@ -115,11 +115,11 @@ def test_weights_follow_who_wrote_the_ids(model):
     rollout = session.rollout()
     assert rollout.weights.dtype == np.float32 and rollout.weights.shape == rollout.ids.shape
     assert rollout.weights.tolist() == [0.0] * opened + [1.0, 1.0, 1.0]
-    assert session.rollout(loss_weights={"content": 0.5, "stop": 0}, allow=["masked_stop"]).weights.tolist()[opened:] == [
+    assert session.rollout(loss_weight={"content": 0.5, "stop": 0}, allow=["masked-stop"]).weights.tolist()[opened:] == [
         0.5, 0.5, 0.0,
     ]
-    assert session.rollout(loss_roles={"user": 0.25}).weights.tolist().count(0.25) == 1
-    assert session.rollout(loss_roles={"user:turn": 0.25}).weights.tolist().count(0.25) > 1
+    assert session.rollout(loss_role={"user": 0.25}).weights.tolist().count(0.25) == 1
+    assert session.rollout(loss_role={"user:turn": 0.25}).weights.tolist().count(0.25) > 1
     assert [segment["text"] for segment in rollout.segments if segment["author"] == "sampled"] == ["Hi", "<|im_end|>"]
     assert rollout.messages[1]["content"] == "Hi"
     assert (rollout.breaks, rollout.notes) == ([], [])
@@ -130,7 +130,7 @@ def test_a_session_without_loss_is_refused_unless_allowed(model):
     session.open()
     with pytest.raises(rolecall.RenderError):
         session.rollout()
-    assert session.rollout(allow=["no_loss"]).weights.sum() == 0
+    assert session.rollout(allow=["no-loss"]).weights.sum() == 0
 
 
 def test_a_reply_that_was_cut_off_is_closed(model):
@@ -297,9 +297,10 @@ def test_operations_out_of_order_are_refused(model):
 
 
 @pytest.mark.parametrize("arguments", [
-    {"loss": "none"}, {"loss": 1}, {"loss_weights": {"calls": "x"}}, {"loss_weights": {"call": 1}}, {"loss_weights": []},
-    {"loss_roles": {"assistant": 1}}, {"loss_roles": {1: 1}}, {"loss_roles": "user"}, {"allow": "no_loss"},
-    {"allow": ["all"]}, {"allow": 1}, {"loss_weights": {"calls": -1}}, {"loss_weights": {"calls": 1e9}},
+    {"for_training": "none"}, {"for_training": 1}, {"loss_weight": {"calls": "x"}}, {"loss_weight": {"call": 1}},
+    {"loss_weight": 1}, {"loss_role": {"assistant": 1}}, {"loss_role": {1: 1}}, {"loss_role": [1]},
+    {"allow": "no_loss"}, {"allow": ["all"]}, {"allow": 1}, {"loss_weight": {"calls": -1}},
+    {"loss_weight": {"calls": 1e9}}, {"loss_weight": {"calls": float("nan")}},
 ])
 def test_bad_policies_are_refused(model, arguments):
     session = model.session([user("a")])
@@ -309,7 +310,7 @@ def test_bad_policies_are_refused(model, arguments):
         session.rollout(**arguments)
     assert raised.value.code and str(raised.value)
     with pytest.raises(rolecall.SessionError):
-        session.rollout(loss="tagged")
+        session.rollout(for_training="tagged")
 
 
 def test_threads_share_a_session_without_panics(model):

@@ -1,9 +1,17 @@
-use numpy::{PyArray1, PyArray2};
-use pyo3::prelude::*;
+use std::sync::Arc;
 
-/// The token ids of a prompt, each with the bytes that it covers.
+use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use rolecall::encode::EncodedToken;
+use rolecall::model::ModelPrompt;
+
+use crate::once::Once;
+
+/// The token ids of a prompt, each with the bytes that it covers, its origin, and its loss weight.
 ///
-/// `Model.encode` and `Prompt.encode` return it. `len` is the number of tokens.
+/// `Model.encode` and `Prompt.encode` return it. `len` is the number of tokens. All arrays are read-only
+/// and made once.
 ///
 /// >>> model = rolecall.load("path/to/model")
 /// >>> encoded = model.encode([{"role": "user", "content": "Hi<|im_end|>"}])
@@ -13,49 +21,194 @@ use pyo3::prelude::*;
 /// 3
 #[pyclass(frozen, module = "rolecall")]
 pub struct Encoded {
-    inner: rolecall::Encoded,
+    tokens: Vec<EncodedToken>,
+    notes: Vec<String>,
+    weights: Option<Vec<f32>>,
+    prompt: Option<Arc<ModelPrompt>>,
+    ids: Once,
+    spans: Once,
+    control: Once,
+    origins: Once,
+    weight_array: Once,
+    mask: Once,
+}
+
+/// The loss of a prompt's tokens.
+pub struct Weighed {
+    pub weights: Vec<f32>,
+    /// What may be wrong with the loss.
+    pub notes: Vec<String>,
 }
 
 impl Encoded {
-    pub fn new(inner: rolecall::Encoded) -> Encoded {
-        Encoded { inner }
+    pub fn new(encoded: rolecall::Encoded, prompt: Arc<ModelPrompt>, weighed: Option<Weighed>) -> Encoded {
+        let mut notes: Vec<String> = encoded.notes.iter().map(ToString::to_string).collect();
+        let weights = weighed.map(|weighed| {
+            notes.extend(weighed.notes);
+            weighed.weights
+        });
+        Encoded { weights, ..Encoded::of(encoded.tokens, notes, Some(prompt)) }
     }
+
+    fn of(tokens: Vec<EncodedToken>, notes: Vec<String>, prompt: Option<Arc<ModelPrompt>>) -> Encoded {
+        let new = Once::default;
+        Encoded {
+            tokens,
+            notes,
+            weights: None,
+            prompt,
+            ids: new(),
+            spans: new(),
+            control: new(),
+            origins: new(),
+            weight_array: new(),
+            mask: new(),
+        }
+    }
+}
+
+/// The ids, spans, control flags, origins and weights.
+type Arrays<'py> = (
+    PyReadonlyArray1<'py, u32>,
+    PyReadonlyArray2<'py, u64>,
+    PyReadonlyArray1<'py, bool>,
+    Option<PyReadonlyArray1<'py, u32>>,
+    Option<PyReadonlyArray1<'py, f32>>,
+);
+
+/// Returns, for each token, the index of the segment in which it starts.
+fn origins(prompt: &ModelPrompt, tokens: &[EncodedToken]) -> Vec<u32> {
+    let ends: Vec<usize> = prompt.segments().map(|segment| segment.start + segment.text.len()).collect();
+    let last = ends.len().saturating_sub(1);
+    // A token of no bytes belongs to the segment that follows it.
+    let of = |token: &EncodedToken| ends.partition_point(|end| *end <= token.start).min(last) as u32;
+    tokens.iter().map(of).collect()
 }
 
 #[pymethods]
 impl Encoded {
+    /// Copies ids, and what is known about each.
+    #[new]
+    #[pyo3(signature = (ids, spans, control=None, *, origins=None, weights=None, notes=None))]
+    fn copy_of(
+        py: Python<'_>,
+        ids: Vec<u32>,
+        spans: Vec<(usize, usize)>,
+        control: Option<Vec<bool>>,
+        origins: Option<Vec<u32>>,
+        weights: Option<Vec<f32>>,
+        notes: Option<Vec<String>>,
+    ) -> PyResult<Encoded> {
+        let count = ids.len();
+        let control = control.unwrap_or_else(|| vec![false; count]);
+        let lengths =
+            [Some(spans.len()), Some(control.len()), origins.as_ref().map(Vec::len), weights.as_ref().map(Vec::len)];
+        if let Some(other) = lengths.into_iter().flatten().find(|length| *length != count) {
+            let what = format!("expected {count} values for each of the ids, found {other}");
+            return Err(crate::input::refuse(py, "ids", what));
+        }
+        let tokens = ids.into_iter().zip(spans).zip(control);
+        let tokens = tokens.map(|((id, (start, end)), control)| EncodedToken { id, start, end, control }).collect();
+        let encoded = Encoded { weights, ..Encoded::of(tokens, notes.unwrap_or_default(), None) };
+        if let Some(origins) = origins {
+            encoded.origins.array(py, || origins)?;
+        }
+        Ok(encoded)
+    }
+
     /// The ids: an array of uint32, of shape (tokens,).
     #[getter]
-    fn ids<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
-        PyArray1::from_vec(py, self.inner.ids())
+    fn ids(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.ids.array(py, || self.tokens.iter().map(|token| token.id).collect())
     }
 
     /// The bytes of the prompt that each token covers, as start and end: an array of uint64, of shape
     /// (tokens, 2). Positions are in bytes of the prompt's UTF-8 text.
     #[getter]
-    fn spans<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<u64>>> {
-        let ends = self.inner.tokens.iter().flat_map(|token| [token.start as u64, token.end as u64]);
-        let flat = PyArray1::from_vec(py, ends.collect());
-        numpy::PyArrayMethods::reshape(&flat, [self.inner.tokens.len(), 2])
+    fn spans(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.spans.get(py, || {
+            let ends = self.tokens.iter().flat_map(|token| [token.start as u64, token.end as u64]);
+            let spans = PyArray1::from_vec(py, ends.collect()).reshape([self.tokens.len(), 2])?;
+            spans.getattr("flags")?.setattr("writeable", false)?;
+            Ok(spans.into_any().unbind())
+        })
     }
 
     /// Whether each token is a control token: an array of bool, of shape (tokens,).
     #[getter]
-    fn control<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<bool>> {
-        PyArray1::from_vec(py, self.inner.tokens.iter().map(|token| token.control).collect())
+    fn control(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.control.array(py, || self.tokens.iter().map(|token| token.control).collect())
     }
 
-    /// Possible problems at the ends of the prompt.
+    /// The origin of each token, as the index of the segment of `Prompt.segments` in which it starts: an
+    /// array of uint32, of shape (tokens,). None for a copy without origins.
+    #[getter]
+    fn origins(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        match &self.prompt {
+            Some(prompt) => self.origins.array(py, || origins(prompt, &self.tokens)).map(Some),
+            None => Ok(self.origins.known(py)),
+        }
+    }
+
+    /// The loss weight of each token, 0 for none: an array of float32, of shape (tokens,). None unless
+    /// `for_training` was passed.
+    #[getter]
+    fn weights(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        let weights = self.weights.as_ref();
+        weights.map(|weights| self.weight_array.array(py, || weights.clone())).transpose()
+    }
+
+    /// Whether each token carries loss: an array of uint8, 1 or 0, of shape (tokens,). None unless
+    /// `for_training` was passed.
+    #[getter]
+    fn mask(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        let weights = self.weights.as_ref();
+        let mask = |weights: &Vec<f32>| weights.iter().map(|weight| u8::from(*weight > 0.0)).collect();
+        weights.map(|weights| self.mask.array(py, || mask(weights))).transpose()
+    }
+
+    /// Possible problems: at the ends of the prompt, and of the loss.
     #[getter]
     fn notes(&self) -> Vec<String> {
-        self.inner.notes.iter().map(ToString::to_string).collect()
+        self.notes.clone()
     }
 
     fn __len__(&self) -> usize {
-        self.inner.tokens.len()
+        self.tokens.len()
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let (py, encoded) = (slf.py(), slf.get());
+        let arrays = PyTuple::new(
+            py,
+            [
+                encoded.ids(py)?,
+                encoded.spans(py)?,
+                encoded.control(py)?,
+                encoded.origins(py)?.unwrap_or_else(|| py.None()),
+                encoded.weights(py)?.unwrap_or_else(|| py.None()),
+            ],
+        )?;
+        let restore = slf.get_type().getattr("_of_arrays")?;
+        (restore, (arrays, encoded.notes.clone())).into_pyobject(py).map(Bound::into_any)
+    }
+
+    /// Restores what was pickled.
+    #[staticmethod]
+    fn _of_arrays(py: Python<'_>, arrays: Arrays<'_>, notes: Vec<String>) -> PyResult<Encoded> {
+        let (ids, spans, control, origins, weights) = arrays;
+        let spans = spans.as_array();
+        let pairs = match spans.ncols() {
+            2 => spans.rows().into_iter().map(|span| (span[0] as usize, span[1] as usize)).collect(),
+            _ => Vec::new(),
+        };
+        let (origins, weights) =
+            (origins.map(|array| array.as_array().to_vec()), weights.map(|array| array.as_array().to_vec()));
+        let (ids, control) = (ids.as_array().to_vec(), control.as_array().to_vec());
+        Encoded::copy_of(py, ids, pairs, Some(control), origins, weights, Some(notes))
     }
 
     fn __repr__(&self) -> String {
-        format!("Encoded({} tokens)", self.inner.tokens.len())
+        format!("Encoded({} tokens)", self.tokens.len())
     }
 }

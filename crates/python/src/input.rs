@@ -142,17 +142,6 @@ pub fn count(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<usize> {
     count.map_err(|_| refuse(value.py(), argument, "expected a whole number from 0".to_owned()))
 }
 
-/// Returns what a list or another iterable has.
-pub fn items_of<'py>(argument: &str, value: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-    match value.try_iter().ok().filter(|_| !value.is_instance_of::<PyString>()) {
-        Some(items) => items.collect(),
-        None => {
-            let found = value.get_type().name()?;
-            Err(refuse(value.py(), argument, format!("expected a list, found {found}")))
-        }
-    }
-}
-
 /// Returns the exception for an argument that cannot be used.
 pub fn refuse(py: Python<'_>, argument: &str, what: String) -> PyErr {
     let place = Some(Place { message: None, field: argument.to_owned() });

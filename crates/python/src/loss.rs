@@ -1,98 +1,83 @@
-//! The arguments that say which ids carry loss.
+//! The arguments that say which ids carry loss. They have the names and values of the command's flags.
 
 use pyo3::prelude::*;
-use rolecall::conversation::{Json, Role};
-use rolecall::loss::{LossPolicy, RoleLoss};
+use pyo3::types::PyString;
+use rolecall::conversation::{Json, Place};
+use rolecall::training::{RowError, RowOptions, RowRecipe};
 
+use crate::error::Fault;
 use crate::input::{self, Path};
 
-/// Reads a policy.
-///
-/// `whose` is `"assistant"`, `"last"`, `"chosen"`, `"all"` or `"tagged"`. `weights` has the weights of
-/// the parts of a reply, and `roles` those of other roles, where `"tool:turn"` includes the
-/// template's text around the message. `allow` may have `"masked_stop"` and `"no_loss"`.
-pub fn policy(
-    py: Python<'_>,
-    whose: Option<&Bound<'_, PyAny>>,
-    weights: Option<&Bound<'_, PyAny>>,
-    roles: Option<&Bound<'_, PyAny>>,
-    allow: Option<&Bound<'_, PyAny>>,
-) -> PyResult<LossPolicy> {
-    let words = [
-        ("assistant", Whose::Assistant),
-        ("last", Whose::Last),
-        ("chosen", Whose::Chosen),
-        ("all", Whose::All),
-        ("tagged", Whose::Tagged),
-    ];
-    let whose = input::word_or_default("loss", whose, &words)?;
-    let mut policy = match whose {
-        Whose::Last => LossPolicy::last(),
-        Whose::Chosen => LossPolicy::chosen(),
-        Whose::All => LossPolicy::all(),
-        Whose::Tagged | Whose::Assistant => LossPolicy::assistant(),
-    };
-    policy.tagged = whose == Whose::Tagged;
-    for (part, weight) in numbers("loss_weights", weights)? {
-        let parts = &mut policy.weights;
-        *match &*part {
-            "reasoning" => &mut parts.reasoning,
-            "content" => &mut parts.content,
-            "calls" => &mut parts.calls,
-            "stop" => &mut parts.closer,
-            _ => {
-                let what = format!("expected \"reasoning\", \"content\", \"calls\" or \"stop\" as key, found {part:?}");
-                return Err(input::refuse(py, "loss_weights", what));
-            }
-        } = weight;
+/// The arguments, as the caller gave them.
+#[derive(Default)]
+pub struct LossArguments<'a, 'py> {
+    pub for_training: Option<&'a Bound<'py, PyAny>>,
+    pub loss_weight: Option<&'a Bound<'py, PyAny>>,
+    pub loss_role: Option<&'a Bound<'py, PyAny>>,
+    pub edges: Option<&'a Bound<'py, PyAny>>,
+    pub final_stop: Option<&'a Bound<'py, PyAny>>,
+    pub allow: Option<&'a Bound<'py, PyAny>>,
+}
+
+impl LossArguments<'_, '_> {
+    /// Reports whether no argument was given.
+    pub fn is_empty(&self) -> bool {
+        let LossArguments { for_training, loss_weight, loss_role, edges, final_stop, allow } = self;
+        [for_training, loss_weight, loss_role, edges, final_stop, allow].into_iter().all(Option::is_none)
     }
-    for (name, weight) in numbers("loss_roles", roles)? {
-        let (name, whole_turn) = name.strip_suffix(":turn").map_or((&*name, false), |name| (name, true));
-        let role = Role::from_name(name);
-        if role == Role::Assistant {
-            let what = "expected a role other than the assistant, whose weights `loss_weights` has".to_owned();
-            return Err(input::refuse(py, "loss_roles", what));
-        }
-        policy.roles.push(RoleLoss { role, whole_turn, weight });
+
+    /// Returns the recipe that the arguments ask for. Without `for_training`, nothing carries loss.
+    pub fn recipe(&self, py: Python<'_>) -> PyResult<RowRecipe> {
+        let text = |value: Option<&Bound<'_, PyAny>>, argument: &str| {
+            value.map(|value| input::argument(value, argument)).transpose()
+        };
+        let options = RowOptions {
+            for_training: text(self.for_training, "for_training")?,
+            loss_weight: words(self.loss_weight, "loss_weight")?,
+            loss_role: words(self.loss_role, "loss_role")?,
+            edges: text(self.edges, "edges")?,
+            final_stop: text(self.final_stop, "final_stop")?,
+            allow: words(self.allow, "allow")?,
+            ..RowOptions::default()
+        };
+        options.recipe().map_err(|error| {
+            let place = Some(Place::field(error.option));
+            let message = error.problem;
+            Fault { class: "RequestError", code: "bad_argument", message, place, help: None }.raise(py)
+        })
     }
-    let allow_words = [("masked_stop", Allow::MaskedStop), ("no_loss", Allow::NoLoss)];
-    for allowed in allow.map(|allow| input::items_of("allow", allow)).transpose()?.unwrap_or_default() {
-        match input::word("allow", &allowed, &allow_words)? {
-            Allow::MaskedStop => policy.allow_masked_stop = true,
-            Allow::NoLoss => policy.allow_empty = true,
+}
+
+/// Returns the exception for a conversation of which no sample can be made.
+pub fn refused(py: Python<'_>, error: &RowError) -> PyErr {
+    match error {
+        RowError::Library(error) => crate::error::of(py, error),
+        error => {
+            let (code, message, place, help) = (error.code(), error.to_string(), error.place(), error.help());
+            Fault { class: "RequestError", code, message, place, help }.raise(py)
         }
     }
-    Ok(policy)
 }
 
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Whose {
-    #[default]
-    Assistant,
-    Last,
-    Chosen,
-    All,
-    Tagged,
-}
-
-#[derive(Clone, Copy)]
-enum Allow {
-    MaskedStop,
-    NoLoss,
-}
-
-/// Reads a dict of numbers.
-fn numbers(argument: &str, value: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<(String, f32)>> {
+/// Reads a word, a list of words, or a dict from words to numbers: `{"reasoning": 0}` is the same as
+/// `["reasoning=0"]`.
+fn words(value: Option<&Bound<'_, PyAny>>, argument: &str) -> PyResult<Vec<String>> {
     let Some(value) = value else { return Ok(Vec::new()) };
-    let Json::Object(object) = input::json(value, &mut Path::of(argument))? else {
-        return Err(input::refuse(value.py(), argument, "expected a dict of weights".to_owned()));
-    };
-    let number = |(key, value): (&str, &Json)| match value {
-        Json::Number(number) => number.as_f64().map(|weight| (key.to_owned(), weight as f32)),
+    if value.is_instance_of::<PyString>() {
+        return Ok(vec![input::argument(value, argument)?]);
+    }
+    let word = |json: &Json| match json {
+        Json::String(word) => Some(word.clone()),
         _ => None,
     };
-    match object.iter().map(number).collect() {
-        Some(numbers) => Ok(numbers),
-        None => Err(input::refuse(value.py(), argument, "expected weights that are numbers".to_owned())),
-    }
+    let weighed = |(name, weight): (&str, &Json)| match weight {
+        Json::Number(weight) => Some(format!("{name}={}", weight.as_f64()?)),
+        _ => None,
+    };
+    let found = match input::json(value, &mut Path::of(argument))? {
+        Json::Array(items) => items.iter().map(word).collect(),
+        Json::Object(entries) => entries.iter().map(weighed).collect(),
+        _ => None,
+    };
+    found.ok_or_else(|| input::refuse(value.py(), argument, "expected words, or a dict from words to numbers".into()))
 }

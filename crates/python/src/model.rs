@@ -1,20 +1,23 @@
+use std::sync::Arc;
+
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 use rolecall::conversation::Json;
 use rolecall::conversation::json::Object;
 use rolecall::identify::ModelWarning;
-use rolecall::loss::LossPolicy;
+use rolecall::loss::{LossPolicy, note_text};
 use rolecall::model::{Choice, Purpose, ReplyContext, assumed_messages};
 use rolecall::parse::ParseOptions;
 use rolecall::{Request, answer, stability};
 
 use crate::attributed::Attributed;
-use crate::encoded::Encoded;
+use crate::encoded::{Encoded, Weighed};
 use crate::explanation::Explanation;
 use crate::format::{Format, Origin};
 use crate::grammar::{self, Grammar};
 use crate::input::{self, Path};
+use crate::loss::LossArguments;
 use crate::opening::Opening;
 use crate::parser::{self, OutputParser, Piece};
 use crate::prompt::Prompt;
@@ -22,7 +25,7 @@ use crate::reasoning::ReasoningSplit;
 use crate::session::{self, Session};
 use crate::template::ChatTemplate;
 use crate::tokenizer::Tokenizer;
-use crate::{error, output, policies};
+use crate::{error, loss, output, policies};
 
 /// A model: its chat templates or format, its tokenizer, and its settings.
 ///
@@ -170,9 +173,23 @@ impl Model {
     /// Text of a message that spells a control token is encoded as text. Raises what `prompt` raises, and
     /// `TokenizerError` if the model has no tokenizer.
     ///
-    /// >>> rolecall.load("path/to/model").encode([{"role": "user", "content": "Hi"}]).ids.tolist()
+    /// With `for_training`, the conversation is rendered as a text to train on, and the result has loss
+    /// weights: "assistant" for all replies, "last" for the last one, "chosen" for the messages that say
+    /// so, "tagged" for `{% generation %}` blocks, "all" for everything. `loss_weight` has the weights of
+    /// parts of replies, `{"reasoning": 0}`; `loss_role` the other roles whose text carries loss, "tool" or
+    /// `{"tool": 0.5}`; `edges` says whether a token carries loss if "any" or all ("strict") of its bytes
+    /// do; `final_stop` what to do if no stop token follows the last reply: "append", "warn" or "refuse";
+    /// and `allow` what is otherwise an error: "masked-stop", "no-loss".
+    ///
+    /// >>> model = rolecall.load("path/to/model")
+    /// >>> model.encode([{"role": "user", "content": "Hi"}]).ids.tolist()
     /// [705, 258, 198, 307, 706, 198, 705, 270, 198]
-    #[pyo3(signature = (messages, *, tools=None, documents=None, add_generation_prompt=None, continue_final_message=None, **switches))]
+    /// >>> messages = [{"role": "user", "content": "2+2?"}, {"role": "assistant", "content": "4"}]
+    /// >>> encoded = model.encode(messages, for_training="assistant")
+    /// >>> encoded.ids[encoded.mask == 1].tolist()
+    /// [19, 706]
+    #[pyo3(signature = (messages, *, tools=None, documents=None, add_generation_prompt=None, continue_final_message=None, for_training=None, loss_weight=None, loss_role=None, edges=None, final_stop=None, allow=None, **switches))]
+    #[expect(clippy::too_many_arguments, reason = "each is a keyword argument in Python")]
     fn encode(
         &self,
         messages: &Bound<'_, PyAny>,
@@ -180,11 +197,43 @@ impl Model {
         documents: Option<&Bound<'_, PyAny>>,
         add_generation_prompt: Option<bool>,
         continue_final_message: Option<bool>,
+        for_training: Option<&Bound<'_, PyAny>>,
+        loss_weight: Option<&Bound<'_, PyAny>>,
+        loss_role: Option<&Bound<'_, PyAny>>,
+        edges: Option<&Bound<'_, PyAny>>,
+        final_stop: Option<&Bound<'_, PyAny>>,
+        allow: Option<&Bound<'_, PyAny>>,
         switches: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Encoded> {
-        let prompt =
-            self.prompt(messages, tools, documents, add_generation_prompt, continue_final_message, switches)?;
-        prompt.encode(messages.py())
+        let py = messages.py();
+        let asked = LossArguments { for_training, loss_weight, loss_role, edges, final_stop, allow };
+        let recipe = match asked.is_empty() {
+            true => None,
+            false => Some(asked.recipe(py)?),
+        };
+        let Some(recipe) = recipe.filter(|recipe| recipe.policy.is_some()) else {
+            let prompt =
+                self.prompt(messages, tools, documents, add_generation_prompt, continue_final_message, switches)?;
+            return prompt.encode(py);
+        };
+        let opens =
+            [("add_generation_prompt", add_generation_prompt), ("continue_final_message", continue_final_message)];
+        if let Some((name, _)) = opens.into_iter().find(|(_, is_set)| *is_set == Some(true)) {
+            let what = format!("a text to train on ends after its last message: pass `{name}` without `for_training`");
+            return Err(input::refuse(py, name, what));
+        }
+        let request = request(messages, tools, documents, [], switches)?;
+        let ready = py.detach(|| {
+            let prompt = recipe.prompt(&self.inner, request)?;
+            let ready = recipe.prepare_prompt(&self.inner, prompt)?;
+            let weighed = Weighed {
+                weights: ready.weights(recipe.edges),
+                notes: ready.loss.iter().flat_map(|loss| &loss.notes).map(note_text).collect(),
+            };
+            Ok((ready.encoded.unwrap_or_default(), Arc::new(ready.prompt), weighed))
+        });
+        let (encoded, prompt, weighed) = ready.map_err(|error| loss::refused(py, &error))?;
+        Ok(Encoded::new(encoded, prompt, Some(weighed)))
     }
 
     /// Explains where every piece of a prompt comes from: the origin of every byte, the tokens, and the

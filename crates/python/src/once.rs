@@ -21,6 +21,11 @@ impl Once {
         Ok(self.0.get_or_try_init(py, make)?.clone_ref(py))
     }
 
+    /// Returns the attribute if it was read before.
+    pub fn known(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.0.get(py).map(|known| known.clone_ref(py))
+    }
+
     /// Returns an array. It cannot be written, since every reader gets the same one.
     pub fn array<T: numpy::Element>(&self, py: Python<'_>, make: impl FnOnce() -> Vec<T>) -> PyResult<Py<PyAny>> {
         self.get(py, || read_only(py, make()))

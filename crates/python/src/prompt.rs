@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rolecall::model::ModelPrompt;
@@ -19,12 +21,12 @@ use crate::{error, output, policies};
 /// {'text': 'Hi', 'start': 17, 'origin': {'message': 0, 'field': 'content'}}
 #[pyclass(frozen, module = "rolecall")]
 pub struct Prompt {
-    inner: ModelPrompt,
+    inner: Arc<ModelPrompt>,
 }
 
 impl Prompt {
     pub fn new(inner: ModelPrompt) -> Prompt {
-        Prompt { inner }
+        Prompt { inner: Arc::new(inner) }
     }
 }
 
@@ -53,7 +55,7 @@ impl Prompt {
     /// Returns the token ids. Raises `TokenizerError` if the model has no tokenizer.
     pub fn encode(&self, py: Python<'_>) -> PyResult<Encoded> {
         let encoded = py.detach(|| self.inner.encode()).map_err(|error| error::of(py, &error))?;
-        Ok(Encoded::new(encoded))
+        Ok(Encoded::new(encoded, Arc::clone(&self.inner), None))
     }
 
     /// Returns a parser for the reply, which arrives in pieces. The arguments are those of

@@ -2,7 +2,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 use rolecall::conversation::json::Object;
 use rolecall::conversation::{Json, Message};
 use rolecall::session::{Finish, Keep, OnRewrite, Seams};
@@ -12,12 +12,13 @@ use crate::cut::Cut;
 use crate::delta::Delta;
 use crate::difference::Difference;
 use crate::input::{self, Path};
+use crate::loss::LossArguments;
 use crate::model::{self, Model};
 use crate::once::read_only;
 use crate::plan::Plan;
 use crate::reply::Reply;
 use crate::rollout::Rollout;
-use crate::{error, loss, output};
+use crate::{error, output};
 
 /// A conversation with a model as the ids that an engine has processed.
 ///
@@ -344,20 +345,23 @@ impl Session {
     /// Returns the ids with loss weights, who wrote them, and where the session left the stock
     /// rendering.
     ///
-    /// `loss` says whose ids carry loss: `"assistant"`, `"last"`, `"chosen"` or `"all"`. `loss_weights`
-    /// has the weights of the parts of a reply (`reasoning`, `content`, `calls`, `stop`), and
-    /// `loss_roles` those of other roles; `"tool:turn"` includes the template's text around the
-    /// message. `allow` accepts what is otherwise an error: `"masked_stop"` and `"no_loss"`.
-    #[pyo3(signature = (*, loss=None, loss_weights=None, loss_roles=None, allow=None))]
+    /// `for_training` says whose ids carry loss: `"assistant"`, `"last"`, `"chosen"` or `"all"`.
+    /// `loss_weight` has the weights of the parts of a reply (`reasoning`, `content`, `calls`, `stop`),
+    /// and `loss_role` those of other roles; `"tool:turn"` includes the template's text around the
+    /// message. `allow` accepts what is otherwise an error: `"masked-stop"` and `"no-loss"`.
+    #[pyo3(signature = (*, for_training=None, loss_weight=None, loss_role=None, allow=None))]
     fn rollout(
         &self,
         py: Python<'_>,
-        loss: Option<&Bound<'_, PyAny>>,
-        loss_weights: Option<&Bound<'_, PyAny>>,
-        loss_roles: Option<&Bound<'_, PyAny>>,
+        for_training: Option<&Bound<'_, PyAny>>,
+        loss_weight: Option<&Bound<'_, PyAny>>,
+        loss_role: Option<&Bound<'_, PyAny>>,
         allow: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Rollout> {
-        let policy = loss::policy(py, loss, loss_weights, loss_roles, allow)?;
+        let assistant = PyString::new(py, "assistant").into_any();
+        let for_training = Some(for_training.unwrap_or(&assistant));
+        let asked = LossArguments { for_training, loss_weight, loss_role, allow, ..LossArguments::default() };
+        let policy = asked.recipe(py)?.policy.unwrap_or_default();
         let (rollout, session) = self.try_read(py, |session| Ok((session.rollout(&policy)?, session.clone())))?;
         Ok(Rollout::new(rollout, session))
     }
