@@ -304,7 +304,7 @@ class Turn:
         self.new = found.token_ids[first:]
         session = keeps._prompts.get(found.token_ids).session
         self.text = session.bytes
-        codes = {note["code"] for note in session.rollout(allow=["no_loss", "masked_stop"]).breaks}
+        codes = {note["code"] for note in session.rollout(allow=["no-loss", "masked-stop"]).breaks}
         self.has_other_stop = bool(codes & {"other_stop", "contradicted", "after_stop"})
         self.added = session.bytes_of(before)
 
