@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
+use rolecall_conversation::Role;
 use rolecall_encode::Decoder;
 use rolecall_parse::{Reading, Why, Within};
 
@@ -30,14 +31,15 @@ impl Session {
     }
 
     /// Returns the end of the prompt, from the opening of the assistant's turn on. That is mostly the
-    /// generation prompt; a reply that continues a turn needs what was sent before.
+    /// generation prompt. After a tool's result, a reply may continue the turn that called the tool, and
+    /// needs what was sent before.
     fn tail<'a>(&self, sent: &'a Stock) -> Cow<'a, str> {
-        match self.setup.opens_turn(sent.tail()) {
-            true => Cow::Borrowed(sent.tail()),
-            false => {
-                Cow::Owned(lossy(&self.bytes_of(self.len().saturating_sub(LONGEST_TAIL)..self.len())).into_owned())
-            }
+        let continues = || self.line.last_messages(1).last().is_some_and(|message| *message.role() == Role::Tool);
+        if self.setup.opens_turn(sent.tail()) || !continues() {
+            return Cow::Borrowed(sent.tail());
         }
+        let bytes = self.bytes_of(self.len().saturating_sub(LONGEST_TAIL)..self.len());
+        Cow::Owned(lossy(&bytes).into_owned())
     }
 
     /// Parses the ids of a reply to another prompt of the same model, tools and switches. Neither
