@@ -255,3 +255,15 @@ def test_a_torch_loader_gives_the_same_ids(folder):
         multiprocessing_context="spawn",
     )
     assert list(rows) == encode_all(model)
+
+
+def test_a_process_keeps_only_the_models_that_it_used_last():
+    models = [rolecall.load(chat_template=f"{{{{ messages[0].content }}}}{number}") for number in range(12)]
+    pickled = [pickle.dumps(model) for model in models]
+    assert len(_content._opened) == _content._MOST_MODELS
+    assert pickle.loads(pickled[-1]) is models[-1]
+    # The oldest was dropped, so it is opened again.
+    again = pickle.loads(pickled[0])
+    assert again is not models[0]
+    assert again.prompt([{"role": "user", "content": "a"}]).text == "a0"
+    assert len(_content._opened) == _content._MOST_MODELS

@@ -734,6 +734,16 @@ def test_hostile_ids_give_none_or_a_typed_error(model, at):
     assert renderer.bridge_to_next_turn(prompt, [END], [user("b")]) is not None
 
 
+def test_a_prompt_that_is_continued_is_not_the_next_to_be_forgotten(model):
+    renderer = Renderer(model, max_prompts=3)
+    first, second = (renderer.render_ids([user(text)], add_generation_prompt=True) for text in "ab")
+    # The new turn is remembered, too.
+    assert renderer.bridge_to_next_turn(first, [END], [user("c")]) is not None
+    renderer.render_ids([user("d")], add_generation_prompt=True)
+    assert renderer.bridge_to_next_turn(first, [END], [user("c")]) is not None
+    assert renderer.bridge_to_next_turn(second, [END], [user("c")]) is None
+
+
 def test_the_memory_is_bounded_and_the_oldest_prompts_are_forgotten(model):
     renderer = Renderer(model, max_prompts=3)
     prompts = [renderer.render_ids([user(text)], add_generation_prompt=True) for text in "abcd"]
