@@ -111,16 +111,6 @@ def lmdeploy_config(text: str) -> dict[str, Any]: ...
 def lmdeploy_match(path: str) -> str | None: ...
 
 class Encoded:
-    def __init__(
-        self,
-        ids: Sequence[int],
-        spans: Sequence[tuple[int, int]],
-        control: Sequence[bool] | None = None,
-        *,
-        origins: Sequence[int] | None = None,
-        weights: Sequence[float] | None = None,
-        notes: Sequence[str] | None = None,
-    ) -> None: ...
     @property
     def ids(self) -> NDArray[np.uint32]: ...
     @property

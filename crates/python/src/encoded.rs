@@ -2,7 +2,6 @@ use std::sync::Arc;
 
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
 use rolecall::encode::EncodedToken;
 use rolecall::model::ModelPrompt;
 
@@ -67,15 +66,6 @@ impl Encoded {
     }
 }
 
-/// The ids, spans, control flags, origins and weights.
-type Arrays<'py> = (
-    PyReadonlyArray1<'py, u32>,
-    PyReadonlyArray2<'py, u64>,
-    PyReadonlyArray1<'py, bool>,
-    Option<PyReadonlyArray1<'py, u32>>,
-    Option<PyReadonlyArray1<'py, f32>>,
-);
-
 /// Returns, for each token, the index of the segment in which it starts.
 fn origins(prompt: &ModelPrompt, tokens: &[EncodedToken]) -> Vec<u32> {
     let ends: Vec<usize> = prompt.segments().map(|segment| segment.start + segment.text.len()).collect();
@@ -87,35 +77,6 @@ fn origins(prompt: &ModelPrompt, tokens: &[EncodedToken]) -> Vec<u32> {
 
 #[pymethods]
 impl Encoded {
-    /// Copies ids, and what is known about each.
-    #[new]
-    #[pyo3(signature = (ids, spans, control=None, *, origins=None, weights=None, notes=None))]
-    fn copy_of(
-        py: Python<'_>,
-        ids: Vec<u32>,
-        spans: Vec<(usize, usize)>,
-        control: Option<Vec<bool>>,
-        origins: Option<Vec<u32>>,
-        weights: Option<Vec<f32>>,
-        notes: Option<Vec<String>>,
-    ) -> PyResult<Encoded> {
-        let count = ids.len();
-        let control = control.unwrap_or_else(|| vec![false; count]);
-        let lengths =
-            [Some(spans.len()), Some(control.len()), origins.as_ref().map(Vec::len), weights.as_ref().map(Vec::len)];
-        if let Some(other) = lengths.into_iter().flatten().find(|length| *length != count) {
-            let what = format!("expected {count} values for each of the ids, found {other}");
-            return Err(crate::input::refuse(py, "ids", what));
-        }
-        let tokens = ids.into_iter().zip(spans).zip(control);
-        let tokens = tokens.map(|((id, (start, end)), control)| EncodedToken { id, start, end, control }).collect();
-        let encoded = Encoded { weights, ..Encoded::of(tokens, notes.unwrap_or_default(), None) };
-        if let Some(origins) = origins {
-            encoded.origins.array(py, || origins)?;
-        }
-        Ok(encoded)
-    }
-
     /// The ids: an array of uint32, of shape (tokens,).
     #[getter]
     fn ids(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
@@ -179,33 +140,45 @@ impl Encoded {
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let (py, encoded) = (slf.py(), slf.get());
-        let arrays = PyTuple::new(
-            py,
-            [
-                encoded.ids(py)?,
-                encoded.spans(py)?,
-                encoded.control(py)?,
-                encoded.origins(py)?.unwrap_or_else(|| py.None()),
-                encoded.weights(py)?.unwrap_or_else(|| py.None()),
-            ],
-        )?;
+        let (origins, weights) = (encoded.origins(py)?, encoded.weights(py)?);
+        let arrays = (encoded.ids(py)?, encoded.spans(py)?, encoded.control(py)?, origins, weights);
+        let (ids, spans, control, origins, weights) = arrays;
         let restore = slf.get_type().getattr("_of_arrays")?;
-        (restore, (arrays, encoded.notes.clone())).into_pyobject(py).map(Bound::into_any)
+        let state = (ids, spans, control, origins, weights, encoded.notes.clone());
+        (restore, state).into_pyobject(py).map(Bound::into_any)
     }
 
     /// Restores what was pickled.
     #[staticmethod]
-    fn _of_arrays(py: Python<'_>, arrays: Arrays<'_>, notes: Vec<String>) -> PyResult<Encoded> {
-        let (ids, spans, control, origins, weights) = arrays;
-        let spans = spans.as_array();
-        let pairs = match spans.ncols() {
-            2 => spans.rows().into_iter().map(|span| (span[0] as usize, span[1] as usize)).collect(),
-            _ => Vec::new(),
-        };
+    fn _of_arrays(
+        py: Python<'_>,
+        ids: PyReadonlyArray1<'_, u32>,
+        spans: PyReadonlyArray2<'_, u64>,
+        control: PyReadonlyArray1<'_, bool>,
+        origins: Option<PyReadonlyArray1<'_, u32>>,
+        weights: Option<PyReadonlyArray1<'_, f32>>,
+        notes: Vec<String>,
+    ) -> PyResult<Encoded> {
+        let (ids, spans, control) = (ids.as_array(), spans.as_array(), control.as_array());
         let (origins, weights) =
             (origins.map(|array| array.as_array().to_vec()), weights.map(|array| array.as_array().to_vec()));
-        let (ids, control) = (ids.as_array().to_vec(), control.as_array().to_vec());
-        Encoded::copy_of(py, ids, pairs, Some(control), origins, weights, Some(notes))
+        let count = ids.len();
+        let lengths =
+            [Some(spans.nrows()), Some(control.len()), origins.as_ref().map(Vec::len), weights.as_ref().map(Vec::len)];
+        if spans.ncols() != 2 || lengths.into_iter().flatten().any(|length| length != count) {
+            return Err(crate::input::refuse(py, "ids", "expected arrays of the same length".to_owned()));
+        }
+        let tokens = ids.iter().zip(spans.rows()).zip(control).map(|((id, span), control)| EncodedToken {
+            id: *id,
+            start: span[0] as usize,
+            end: span[1] as usize,
+            control: *control,
+        });
+        let encoded = Encoded { weights, ..Encoded::of(tokens.collect(), notes, None) };
+        if let Some(origins) = origins {
+            encoded.origins.array(py, || origins)?;
+        }
+        Ok(encoded)
     }
 
     fn __repr__(&self) -> String {

@@ -104,8 +104,10 @@ impl Format {
     /// Reads the text of a format file. The file's name decides how it is read: `.toml`, `.json` or
     /// `.py`.
     #[staticmethod]
-    #[pyo3(signature = (text, file="format.toml".to_owned()))]
-    fn from_text(py: Python<'_>, text: &Bound<'_, PyAny>, file: String) -> PyResult<Format> {
+    #[pyo3(signature = (text, file=None), text_signature = "(text, file='format.toml')")]
+    fn from_text(py: Python<'_>, text: &Bound<'_, PyAny>, file: Option<&Bound<'_, PyAny>>) -> PyResult<Format> {
+        let file = file.map(|file| input::argument(file, "file")).transpose()?;
+        let file = file.unwrap_or_else(|| "format.toml".to_owned());
         Format::read(py, file, input::text(text, &mut input::Path::of("text"))?)
     }
 

@@ -6,7 +6,7 @@ use rolecall::template::{ModelTemplates, NamedTemplate, TemplateOptions, analyze
 use rolecall::{Error, answer, template};
 
 use crate::model::Model;
-use crate::{error, output};
+use crate::{error, input, output};
 
 /// A model's chat templates: one, or several by name. `ChatTemplate(source)` takes the source text;
 /// `from_file` reads a `.jinja` file, a `tokenizer_config.json`, a model's folder or a GGUF file.
@@ -42,11 +42,12 @@ impl ChatTemplate {
         py: Python<'_>,
         name: &str,
         value: Bound<'_, PyAny>,
-        tokens: [(&str, Option<String>); 2],
+        tokens: [(&str, Option<&Bound<'_, PyAny>>); 2],
     ) -> PyResult<Self> {
         let parts = PyDict::new(py);
         parts.set_item(name, value)?;
         for (name, token) in tokens {
+            let token = token.map(|token| input::argument(token, name)).transpose()?;
             parts.set_item(name, token)?;
         }
         let model = py.get_type::<Model>().call((), Some(&parts))?.cast_into::<Model>()?;
@@ -61,8 +62,8 @@ impl ChatTemplate {
     fn new(
         py: Python<'_>,
         source: Bound<'_, PyAny>,
-        bos_token: Option<String>,
-        eos_token: Option<String>,
+        bos_token: Option<&Bound<'_, PyAny>>,
+        eos_token: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<ChatTemplate> {
         ChatTemplate::with(py, "chat_template", source, [("bos_token", bos_token), ("eos_token", eos_token)])
     }
@@ -73,8 +74,8 @@ impl ChatTemplate {
     fn from_file(
         py: Python<'_>,
         path: Bound<'_, PyAny>,
-        bos_token: Option<String>,
-        eos_token: Option<String>,
+        bos_token: Option<&Bound<'_, PyAny>>,
+        eos_token: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<ChatTemplate> {
         ChatTemplate::with(py, "template", path, [("bos_token", bos_token), ("eos_token", eos_token)])
     }

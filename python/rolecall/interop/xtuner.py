@@ -322,7 +322,8 @@ def stop_words(template: Any, more: Sequence[str] = ()) -> list[str]:
     >>> stop_words(PROMPT_TEMPLATE.internlm_chat)
     ['<eoa>']
     """
-    return [*(_values.text("more", word) for word in more), *_compiled(template).stop]
+    words = [_values.text("more", word) for word in more]
+    return words + list(_compiled(template).stop)
 
 
 def chat_inputs(
