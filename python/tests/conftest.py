@@ -10,6 +10,9 @@ import pytest
 #: ``--extras``.
 OPTIONAL = ("torch", "trl", "daft", "pyspark", "vllm", "sglang")
 
+#: What a test says that is skipped without the references.
+MISSING = "../shared is missing, so "
+
 
 @pytest.fixture(scope="session")
 def root():
@@ -23,12 +26,7 @@ def shared(request, root):
     folder = root.parent / "shared"
     if (folder / "golden").is_dir():
         return folder
-    what = f"{request.node.name} compared nothing"
-    # `cargo xtask test` sums up these lines in its last line.
-    if record := os.environ.get("ROLECALL_SKIPPED"):
-        with open(record, "a") as lines:
-            lines.write(f"{request.node.nodeid}\t{what}\n")
-    pytest.skip(f"../shared is missing, so {what}")
+    pytest.skip(f"{MISSING}{request.node.name} compared nothing")
 
 
 def pytest_runtest_logreport(report):
@@ -48,6 +46,10 @@ _skipped = []
 def _note(report):
     reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
     _skipped.append((report.nodeid, reason))
+    # `cargo xtask test` sums up these lines in its last line.
+    if MISSING in reason and (record := os.environ.get("ROLECALL_SKIPPED")):
+        with open(record, "a", encoding="utf-8") as lines:
+            lines.write(f"{report.nodeid}\t{reason.partition(MISSING)[2]}\n")
 
 
 @pytest.hookimpl(trylast=True)
@@ -55,7 +57,7 @@ def pytest_sessionfinish(session, exitstatus):
     """With all extras installed, a test that misses one of them is a failure."""
     if not os.environ.get("ROLECALL_EXTRAS") or exitstatus not in (0, pytest.ExitCode.NO_TESTS_COLLECTED):
         return
-    allowed = [f"could not import '{name}" for name in OPTIONAL] + ["../shared is missing"]
+    allowed = [f"could not import '{name}" for name in OPTIONAL] + [MISSING]
     missing = [(node, why) for node, why in _skipped if not any(part in why for part in allowed)]
     for node, why in missing:
         print(f"\nskipped, although all extras should be there: {node}: {why}", file=sys.stderr)

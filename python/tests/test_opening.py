@@ -147,7 +147,7 @@ def test_an_unknown_argument_is_a_type_error():
         rolecall.load("chatml", colour="red")
 
 
-needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="there is no folder `shared` next to the repository")
+needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="../shared is missing, so no real tokenizer was loaded")
 
 
 @needs_shared

@@ -23,7 +23,7 @@ PART = 97
 CHANNEL = "<|channel|>analysis<|message|>"
 CLOCK = "2026-11-21T12:34:56"
 
-needs_rows = pytest.mark.skipif(not ROWS.exists(), reason="the golden rows are not beside the repository")
+needs_rows = pytest.mark.skipif(not ROWS.exists(), reason="../shared is missing, so no golden row was compared")
 
 
 def lines():
