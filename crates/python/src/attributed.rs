@@ -1,10 +1,11 @@
-use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rolecall::Encoded;
 use rolecall::loss::{Edges, Written, weights};
 use rolecall::model::ModelPrompt;
 use rolecall::session::{Author, Part};
+
+use crate::once::Once;
 
 /// The ids of a conversation, and what each belongs to.
 ///
@@ -25,6 +26,7 @@ pub struct Attributed {
     sampled: Vec<bool>,
     content: Vec<bool>,
     replies: Vec<Written>,
+    arrays: [Once; 4],
 }
 
 impl Attributed {
@@ -55,7 +57,14 @@ impl Attributed {
                 content[at] = sampled[at];
             }
         }
-        Ok(Attributed { ids: encoded.ids(), messages, sampled, content, replies: loss.replies })
+        Ok(Attributed {
+            ids: encoded.ids(),
+            messages,
+            sampled,
+            content,
+            replies: loss.replies,
+            arrays: Default::default(),
+        })
     }
 }
 
@@ -63,28 +72,28 @@ impl Attributed {
 impl Attributed {
     /// The ids: an array of uint32, of shape (ids,).
     #[getter]
-    fn ids<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
-        PyArray1::from_slice(py, &self.ids)
+    fn ids(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.arrays[0].array(py, || self.ids.clone())
     }
 
     /// The index of the message that each id belongs to, or -1 outside the messages: an array of int32,
     /// of shape (ids,).
     #[getter]
-    fn message_indices<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i32>> {
-        PyArray1::from_slice(py, &self.messages)
+    fn message_indices(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.arrays[1].array(py, || self.messages.clone())
     }
 
     /// Whether the model itself writes each id: an array of bool, of shape (ids,).
     #[getter]
-    fn sampled<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<bool>> {
-        PyArray1::from_slice(py, &self.sampled)
+    fn sampled(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.arrays[2].array(py, || self.sampled.clone())
     }
 
     /// Whether each id is sampled or is the content of another message: an array of bool, of shape
     /// (ids,).
     #[getter]
-    fn is_content<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<bool>> {
-        PyArray1::from_slice(py, &self.content)
+    fn is_content(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.arrays[3].array(py, || self.content.clone())
     }
 
     /// What the model itself writes, as dicts: the index of the `message`, and the first of the `bytes`
