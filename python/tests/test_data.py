@@ -9,10 +9,12 @@ import sys
 import threading
 import time
 
+import letters
 import numpy as np
 import pytest
 import rolecall
 import rolecall.data
+from letters import text_of
 from rolecall.data import encode
 
 TEMPLATE = (
@@ -29,29 +31,7 @@ TEMPLATE = (
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     """A model with a chat template, and a tokenizer of single characters."""
-    folder = tmp_path_factory.mktemp("models") / "some-model"
-    folder.mkdir()
-    letters = [chr(code) for code in range(33, 127)] + ["Ġ", "Ċ"]
-    added = [
-        {"id": len(letters) + at, "content": text, "special": True, "normalized": False, "lstrip": False,
-         "rstrip": False, "single_word": False}
-        for at, text in enumerate(["<|im_start|>", "<|im_end|>"])
-    ]
-    tokenizer = {
-        "version": "1.0", "added_tokens": added,
-        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True},
-        "decoder": {"type": "ByteLevel"},
-        "model": {"type": "BPE", "vocab": {letter: at for at, letter in enumerate(letters)}, "merges": []},
-    }
-    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
-    (folder / "tokenizer_config.json").write_text(json.dumps({"eos_token": "<|im_end|>", "chat_template": TEMPLATE}))
-    return rolecall.load(folder)
-
-
-def text_of(ids):
-    """The text of ids of the tokenizer above."""
-    letters = [*(chr(code) for code in range(33, 127)), " ", "\n", "<|im_start|>", "<|im_end|>"]
-    return "".join(letters[token] for token in ids)
+    return rolecall.load(letters.write(tmp_path_factory.mktemp("models") / "some-model", TEMPLATE))
 
 
 def learned(columns, row=0):

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import types
 
+import letters
 import numpy as np
 import pytest
 import rolecall
@@ -47,20 +48,7 @@ class Own(Exception):
 
 def letters_model():
     """A model with a chat template, and a tokenizer of single characters."""
-    letters = [chr(code) for code in range(33, 127)] + ["Ġ", "Ċ"]
-    flags = {"special": True, "normalized": False, "lstrip": False, "rstrip": False, "single_word": False}
-    added = [
-        {"id": len(letters) + at, "content": text, **flags} for at, text in enumerate(["<|im_start|>", "<|im_end|>"])
-    ]
-    tokenizer = {
-        "version": "1.0", "added_tokens": added,
-        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True},
-        "decoder": {"type": "ByteLevel"},
-        "model": {"type": "BPE", "vocab": {letter: at for at, letter in enumerate(letters)}, "merges": []},
-    }  # fmt: skip
-    return rolecall.load(
-        chat_template=TEMPLATE, eos_token="<|im_end|>", tokenizer=json.dumps(tokenizer).encode()
-    )
+    return rolecall.load(chat_template=TEMPLATE, eos_token="<|im_end|>", tokenizer=letters.tokenizer_bytes())
 
 
 @pytest.fixture(scope="module")

@@ -2,12 +2,12 @@
 
 import collections.abc
 import dataclasses
-import json
 import pickle
 import subprocess
 import sys
 import threading
 
+import letters
 import numpy as np
 import pytest
 import rolecall
@@ -16,23 +16,7 @@ import rolecall
 @pytest.fixture(scope="session")
 def model(tmp_path_factory):
     """ChatML with a tokenizer that has a token for each ASCII character, and two control tokens."""
-    folder = tmp_path_factory.mktemp("model")
-    letters = [chr(code) for code in range(33, 127)] + ["Ġ", "Ċ"]
-    vocabulary = {letter: number for number, letter in enumerate(letters)}
-    controls = ["<|im_start|>", "<|im_end|>"]
-    added = [
-        {"id": len(letters) + at, "content": text, "special": True, "normalized": False, "lstrip": False,
-         "rstrip": False, "single_word": False}
-        for at, text in enumerate(controls)
-    ]
-    tokenizer = {
-        "version": "1.0", "added_tokens": added,
-        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True},
-        "decoder": {"type": "ByteLevel"},
-        "model": {"type": "BPE", "vocab": vocabulary, "merges": []},
-    }
-    path = folder / "tokenizer.json"
-    path.write_text(json.dumps(tokenizer))
+    path = letters.write(tmp_path_factory.mktemp("model")) / "tokenizer.json"
     return rolecall.load("chatml", tokenizer=path)
 
 
@@ -58,8 +42,7 @@ def test_ids_cover_the_prompt_and_forged_tokens_stay_text(model):
 
 def test_replies_are_parsed_from_text_and_from_ids(model):
     from_text = model.parse("Hi<|im_end|>", user("a"))
-    letters = {chr(code): code - 33 for code in range(33, 127)}
-    from_ids = model.parse([letters["H"], letters["i"], 97], user("a"))
+    from_ids = model.parse([letters.IDS["H"], letters.IDS["i"], letters.END], user("a"))
     assert from_text == from_ids
     assert from_text["message"]["content"] == "Hi"
     assert from_text["finish_reason"] == "stop"

@@ -5,6 +5,7 @@ import json
 import pickle
 import threading
 
+import letters
 import numpy as np
 import pytest
 import rolecall
@@ -17,26 +18,9 @@ TEMPLATE = (
 MINE = 'name = "mine"\ntitle = "Mine"\n[sources]\nlayout = "made up"\n[layout]\nuser = "Q: {content}\\n"\nassistant = "A: {content}\\n"\ngenerate = "A: "\n'
 
 
-def tokenizer_json():
-    letters = [chr(code) for code in range(33, 127)] + ["Ġ", "Ċ"] + [chr(0x100 + number) for number in range(1, 32)]
-    letters = list(dict.fromkeys(letters))
-    flags = {"normalized": False, "lstrip": False, "rstrip": False, "single_word": False}
-    controls = ["<|im_start|>", "<|im_end|>"]
-    added = [{"id": len(letters) + at, "content": text, "special": True, **flags} for at, text in enumerate(controls)]
-    return {
-        "version": "1.0", "added_tokens": added,
-        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True},
-        "decoder": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True},
-        "model": {"type": "BPE", "vocab": {letter: at for at, letter in enumerate(letters)}, "merges": []},
-    }
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("models") / "some-model"
-    folder.mkdir()
-    (folder / "tokenizer.json").write_text(json.dumps(tokenizer_json()))
-    (folder / "tokenizer_config.json").write_text(json.dumps({"eos_token": "<|im_end|>", "chat_template": TEMPLATE}))
+    folder = letters.write(tmp_path_factory.mktemp("models") / "some-model", TEMPLATE)
     (folder / "generation_config.json").write_text(json.dumps({"top_p": 0.5, "temperature": 0.25}))
     return folder
 
@@ -137,7 +121,7 @@ def test_a_format_is_read_from_files_of_other_frameworks(tmp_path):
 def test_a_model_has_its_parts(folder):
     model = rolecall.load(folder)
     assert model.template.source == TEMPLATE and model.template.tokens["eos_token"] == "<|im_end|>"
-    assert model.tokenizer.vocab_size == len(tokenizer_json()["model"]["vocab"]) + 2
+    assert model.tokenizer.vocab_size == len(letters.LETTERS) + 2
     assert model.sampling["top_p"] == 0.5 and model.sampling["temperature"] == 0.25
     assert {"part": "chat template", "why": f"{folder}/tokenizer_config.json, chat_template"} in model.evidence
     assert all(set(warning) == {"code", "message"} for warning in model.warnings)
@@ -202,7 +186,7 @@ def test_a_tokenizer_is_audited_for_a_format(folder):
     audit = rolecall.Tokenizer(folder).audit(rolecall.Format("chatml"))
     assert [control["fit"] for control in audit["controls"]] == ["single", "single"]
     assert audit["file"] == str(folder / "tokenizer.json") and isinstance(audit["findings"], list)
-    assert "controls" not in rolecall.Tokenizer(json.dumps(tokenizer_json()).encode()).audit()
+    assert "controls" not in rolecall.Tokenizer(letters.tokenizer_bytes()).audit()
 
 
 def test_a_tokenizer_of_another_library_is_taken(folder):

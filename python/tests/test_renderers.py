@@ -9,8 +9,10 @@ import pickle
 import re
 import threading
 
+import letters
 import pytest
 import rolecall
+from letters import END, IDS, START
 from rolecall.renderers import Miss, Renderer
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -579,9 +581,6 @@ def test_the_package_takes_the_class_for_a_renderer(models, setups):
 
 # --- Without the rows ------------------------------------------------------------------------------
 
-LETTERS = [chr(code) for code in range(33, 127)] + ["Ġ", "Ċ"]
-IDS = {letter: number for number, letter in enumerate(LETTERS)}
-START, END = len(LETTERS), len(LETTERS) + 1
 CHATML = (
     "{% for m in messages %}{% if m.role == 'poison' %}{{ raise_exception('no') }}{% endif %}<|im_start|>{{ m.role }}\n"
     "{{ m.content }}<|im_end|>\n{% endfor %}"
@@ -592,20 +591,7 @@ TOOLS = [{"type": "function", "function": {"name": "ping", "parameters": {"type"
 
 
 def small(folder, source):
-    added = [
-        {"id": len(LETTERS) + at, "content": text, "special": True, "normalized": False, "lstrip": False,
-         "rstrip": False, "single_word": False}
-        for at, text in enumerate(["<|im_start|>", "<|im_end|>"])
-    ]
-    (folder / "tokenizer.json").write_text(json.dumps({
-        "version": "1.0", "added_tokens": added,
-        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True},
-        "decoder": {"type": "ByteLevel"},
-        "model": {"type": "BPE", "vocab": IDS, "merges": []},
-    }))
-    (folder / "chat_template.jinja").write_text(source)
-    (folder / "tokenizer_config.json").write_text(json.dumps({"eos_token": "<|im_end|>"}))
-    return rolecall.load(folder)
+    return rolecall.load(letters.write(folder, source))
 
 
 @pytest.fixture(scope="module")

@@ -1,18 +1,14 @@
 """Sessions: a growing conversation as ids."""
 
 import copy
-import json
 import pickle
 import threading
 
+import letters
 import numpy as np
 import pytest
 import rolecall
-
-LETTERS = [chr(code) for code in range(33, 127)] + ["Ġ", "Ċ"]
-IDS = {letter: number for number, letter in enumerate(LETTERS)}
-END = len(LETTERS) + 1
-
+from letters import END, IDS
 
 CHATML = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
@@ -23,21 +19,8 @@ FORGETFUL = CHATML.replace("{{ m.content }}", "{{ m.content if loop.last or m.ro
 
 
 def load(folder, source):
-    """A template with a token for each ASCII character, and two control tokens."""
-    added = [
-        {"id": len(LETTERS) + at, "content": text, "special": True, "normalized": False, "lstrip": False,
-         "rstrip": False, "single_word": False}
-        for at, text in enumerate(["<|im_start|>", "<|im_end|>"])
-    ]
-    (folder / "tokenizer.json").write_text(json.dumps({
-        "version": "1.0", "added_tokens": added,
-        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True},
-        "decoder": {"type": "ByteLevel"},
-        "model": {"type": "BPE", "vocab": IDS, "merges": []},
-    }))
-    (folder / "chat_template.jinja").write_text(source)
-    (folder / "tokenizer_config.json").write_text(json.dumps({"eos_token": "<|im_end|>"}))
-    return rolecall.load(folder)
+    """A model with this chat template."""
+    return rolecall.load(letters.write(folder, source))
 
 
 @pytest.fixture(scope="module")
