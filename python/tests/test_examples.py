@@ -8,6 +8,7 @@ import functools
 import importlib
 import inspect
 import pkgutil
+import re
 import sys
 
 import pytest
@@ -104,6 +105,12 @@ def test_the_examples_of_a_page_run(root, page, folder, monkeypatch):
     failed, tried = doctest.testfile(str(root / page), module_relative=False, optionflags=FLAGS, encoding="utf-8")
     assert failed == 0
     assert tried > 0
+
+
+def test_the_page_of_the_package_links_to_no_file(root):
+    # The package index shows the page alone.
+    links = re.findall(r"\]\(([^)]*)\)", (root / "python/README.md").read_text(encoding="utf-8"))
+    assert [link for link in links if not link.startswith(("https://", "#"))] == []
 
 
 @pytest.mark.parametrize("name", modules())
