@@ -1,6 +1,6 @@
 use rolecall_conversation::json::{self, Object};
 use rolecall_conversation::spelling::near_miss;
-use rolecall_conversation::{Conversation, Json, Place, Problem, object};
+use rolecall_conversation::{Conversation, Json, Place, Problem, Tool, object};
 
 use crate::keys::{self, OF_API, READ};
 use crate::{Error, legacy};
@@ -85,6 +85,48 @@ impl Request {
         Ok(request)
     }
 
+    /// Returns the request as JSON, from which [`Request::from_json`] reads the same request. Older
+    /// shapes are written in today's.
+    ///
+    /// ```
+    /// use rolecall_openai::Request;
+    /// let request = Request::from_text(r#"[{"role": "user", "content": "Hello"}]"#)?;
+    /// assert_eq!(Request::from_json(request.to_json())?, request);
+    /// # Ok::<(), rolecall_openai::Error>(())
+    /// ```
+    pub fn to_json(&self) -> Json {
+        let Request { id, format, conversation, other } = self;
+        // Named one by one, so that a new field is not forgotten here.
+        let Conversation { messages, tools, documents, add_generation_prompt, continue_final_message, template_kwargs } =
+            conversation;
+        let messages = messages.iter().map(|message| Json::Object(message.as_object().clone()));
+        let mut object = object! { "messages" => messages.collect::<Vec<Json>>() };
+        let tool = |tool: &Tool| match tool {
+            Tool::Function { object, .. } => Json::Object(object.clone()),
+            Tool::CodeInterpreter => object! { "type" => "code_interpreter" }.into(),
+        };
+        let tools = tools.as_ref().map(|tools| Json::Array(tools.iter().map(tool).collect()));
+        let switches = Some(template_kwargs).filter(|switches| !switches.is_empty());
+        let optional = [
+            ("id", id.clone()),
+            ("format", format.as_deref().map(Json::from)),
+            ("tools", tools),
+            ("documents", documents.clone().map(Json::Array)),
+            ("add_generation_prompt", add_generation_prompt.map(Json::Bool)),
+            ("continue_final_message", continue_final_message.then_some(Json::Bool(true))),
+            ("chat_template_kwargs", switches.cloned().map(Json::Object)),
+        ];
+        for (key, value) in optional {
+            if let Some(value) = value {
+                object.insert(key, value);
+            }
+        }
+        for (key, value) in other.iter() {
+            object.insert(key, value.clone());
+        }
+        Json::Object(object)
+    }
+
     fn of(conversation: Conversation) -> Request {
         Request { id: None, format: None, conversation, other: Object::new() }
     }
@@ -161,6 +203,25 @@ mod tests {
         for key in READ.into_iter().chain(OF_API).filter(|key| *key != "format") {
             let text = format!(r#"{{"messages": [{{"role": "user", "content": "x"}}], "{key}": null}}"#);
             assert!(Request::from_text(&text).is_ok(), "{key}");
+        }
+    }
+
+    #[test]
+    fn a_request_is_read_again_from_its_json() {
+        for text in [
+            r#"[{"role": "user", "content": "x"}]"#,
+            r#"{"id": [1], "format": "f", "messages": [{"role": "assistant", "content": [{"type": "text", "text": "a"}],
+                "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{ \"a\":1.50}"}}]}],
+                "tools": [{"type": "function", "function": {"name": "f", "x": 1e2}}, {"type": "code_interpreter"}],
+                "documents": [], "add_generation_prompt": false, "continue_final_message": true,
+                "chat_template_kwargs": {"b": null, "a": 12345678901234567890}, "model": "m", "unknown": {"k": [null]}}"#,
+            r#"{"functions": [{"name": "f"}], "messages": [
+                {"role": "assistant", "content": null, "function_call": {"name": "f", "arguments": "{}"}},
+                {"role": "function", "name": "f", "content": "1"}], "tools": null, "function_call": "auto"}"#,
+            r#"{"messages": [{"role": "user", "content": "x"}], "tools": [], "add_generation_prompt": true}"#,
+        ] {
+            let request = Request::from_text(text).unwrap();
+            assert_eq!(Request::from_json(request.to_json()).unwrap(), request, "{text}");
         }
     }
 

@@ -37,7 +37,9 @@ impl Fault {
 pub fn of(py: Python<'_>, error: &rolecall::Error) -> PyErr {
     use rolecall::Error;
     let class = match error {
-        Error::Request(_) | Error::MisspeltSwitch { .. } | Error::BadWeight { .. } => "RequestError",
+        Error::Request(_) | Error::MisspeltSwitch { .. } | Error::BadWeight { .. } | Error::SavedPrompt { .. } => {
+            "RequestError"
+        }
         Error::Template { .. } | Error::NoTemplate(_) => "TemplateError",
         Error::UnknownFormat { .. } | Error::Format(_) | Error::NoFormat => "FormatError",
         Error::Render(_) | Error::NoNewTurn { .. } => "RenderError",

@@ -152,7 +152,7 @@ impl Model {
     /// '<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n'
     #[pyo3(signature = (messages, *, tools=None, documents=None, add_generation_prompt=None, continue_final_message=None, **switches))]
     fn prompt(
-        &self,
+        slf: &Bound<'_, Self>,
         messages: &Bound<'_, PyAny>,
         tools: Option<&Bound<'_, PyAny>>,
         documents: Option<&Bound<'_, PyAny>>,
@@ -164,8 +164,9 @@ impl Model {
             [("add_generation_prompt", add_generation_prompt), ("continue_final_message", continue_final_message)];
         let request = request(messages, tools, documents, flags, switches)?;
         let py = messages.py();
-        let prompt = py.detach(|| self.inner.prompt(request)).map_err(|error| error::of(py, &error))?;
-        Ok(Prompt::new(prompt))
+        let inner = &slf.get().inner;
+        let prompt = py.detach(|| inner.prompt(request)).map_err(|error| error::of(py, &error))?;
+        Ok(Prompt::new(slf.clone().unbind(), prompt))
     }
 
     /// Renders a conversation and encodes it: `model.prompt(..).encode()`.
@@ -191,7 +192,7 @@ impl Model {
     #[pyo3(signature = (messages, *, tools=None, documents=None, add_generation_prompt=None, continue_final_message=None, for_training=None, loss_weight=None, loss_role=None, edges=None, final_stop=None, allow=None, **switches))]
     #[expect(clippy::too_many_arguments, reason = "each is a keyword argument in Python")]
     fn encode(
-        &self,
+        slf: &Bound<'_, Self>,
         messages: &Bound<'_, PyAny>,
         tools: Option<&Bound<'_, PyAny>>,
         documents: Option<&Bound<'_, PyAny>>,
@@ -212,8 +213,15 @@ impl Model {
             false => Some(asked.recipe(py)?),
         };
         let Some(recipe) = recipe.filter(|recipe| recipe.policy.is_some()) else {
-            let prompt =
-                self.prompt(messages, tools, documents, add_generation_prompt, continue_final_message, switches)?;
+            let prompt = Model::prompt(
+                slf,
+                messages,
+                tools,
+                documents,
+                add_generation_prompt,
+                continue_final_message,
+                switches,
+            )?;
             return prompt.encode(py);
         };
         let opens =
@@ -223,9 +231,10 @@ impl Model {
             return Err(input::refuse(py, name, what));
         }
         let request = request(messages, tools, documents, [], switches)?;
+        let model = &slf.get().inner;
         let ready = py.detach(|| {
-            let prompt = recipe.prompt(&self.inner, request)?;
-            let ready = recipe.prepare_prompt(&self.inner, prompt)?;
+            let prompt = recipe.prompt(model, request)?;
+            let ready = recipe.prepare_prompt(model, prompt)?;
             let weighed = Weighed {
                 weights: ready.weights(recipe.edges),
                 notes: ready.loss.iter().flat_map(|loss| &loss.notes).map(note_text).collect(),

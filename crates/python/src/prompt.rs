@@ -1,18 +1,21 @@
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyTuple};
 use rolecall::model::ModelPrompt;
 use rolecall::{Segment, answer};
 
 use crate::encoded::Encoded;
 use crate::grammar::{self, Grammar};
+use crate::input::{self, Path};
+use crate::model::Model;
 use crate::parser::{self, OutputParser};
 use crate::{error, output, policies};
 
 /// A rendered request. Every byte of its text has an origin.
 ///
-/// `Model.prompt` returns it, and `str` gives its text.
+/// `Model.prompt` returns it, and `str` gives its text. A pickle holds the model and the request, with the
+/// time that the chat template saw: the copy has the same text at any time.
 ///
 /// >>> prompt = rolecall.load("path/to/model").prompt([{"role": "user", "content": "Hi"}])
 /// >>> prompt.text
@@ -22,11 +25,12 @@ use crate::{error, output, policies};
 #[pyclass(frozen, module = "rolecall")]
 pub struct Prompt {
     inner: Arc<ModelPrompt>,
+    model: Py<Model>,
 }
 
 impl Prompt {
-    pub fn new(inner: ModelPrompt) -> Prompt {
-        Prompt { inner: Arc::new(inner) }
+    pub fn new(model: Py<Model>, inner: ModelPrompt) -> Prompt {
+        Prompt { inner: Arc::new(inner), model }
     }
 }
 
@@ -86,6 +90,32 @@ impl Prompt {
         let options = grammar::options(py, tool_choice, parallel_tool_calls, reasoning)?;
         let made = py.detach(|| self.inner.grammar(options)).map_err(|error| error::of(py, &error))?;
         Ok(Grammar::new(made))
+    }
+
+    /// Pickles the prompt with its model.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let (py, prompt) = (slf.py(), slf.get());
+        let saved = py.detach(|| prompt.inner.save());
+        let restore = slf.get_type().getattr("_restore")?;
+        Ok((restore, (prompt.model.clone_ref(py), saved).into_pyobject(py)?))
+    }
+
+    /// Renders the prompt that was pickled. Raises `RequestError` if it is damaged.
+    #[staticmethod]
+    fn _restore(model: &Bound<'_, Model>, saved: &Bound<'_, PyAny>) -> PyResult<Prompt> {
+        let saved = input::text(saved, &mut Path::of("saved"))?;
+        let (py, inner) = (model.py(), model.get().inner());
+        let restored = py.detach(|| inner.restore_prompt(&saved)).map_err(|error| error::of(py, &error))?;
+        Ok(Prompt::new(model.clone().unbind(), restored))
+    }
+
+    // A prompt does not change.
+    fn __copy__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __deepcopy__<'py>(slf: Bound<'py, Self>, _memo: &Bound<'py, PyAny>) -> Bound<'py, Self> {
+        slf
     }
 
     fn __str__(&self) -> &str {

@@ -81,6 +81,11 @@ pub enum Error {
     Grammar(rolecall_grammar::Error),
     /// A session cannot do this.
     Session(SessionError),
+    /// A saved prompt cannot be restored.
+    SavedPrompt {
+        /// What is wrong with it.
+        why: String,
+    },
 }
 
 impl Error {
@@ -103,6 +108,7 @@ impl Error {
             Error::File(error) => error.code(),
             Error::Grammar(error) => error.code(),
             Error::Session(error) => error.code(),
+            Error::SavedPrompt { .. } => "damaged_prompt",
         }
     }
 
@@ -147,6 +153,7 @@ impl Error {
             Error::File(error) => Some(error.help()),
             Error::Grammar(error) => Some(error.help()),
             Error::Session(error) => Some(error.help().into()),
+            Error::SavedPrompt { .. } => Some("save the prompt again with this version of rolecall".into()),
         }
     }
 }
@@ -186,6 +193,7 @@ impl fmt::Display for Error {
             Error::File(error) => write!(f, "{error}"),
             Error::Grammar(error) => write!(f, "{error}"),
             Error::Session(error) => write!(f, "{error}"),
+            Error::SavedPrompt { why } => write!(f, "the saved prompt is damaged: {why}"),
         }
     }
 }
@@ -208,7 +216,8 @@ impl std::error::Error for Error {
             | Error::MisspeltSwitch { .. }
             | Error::NoNewTurn { .. }
             | Error::BadWeight { .. }
-            | Error::NoTokenizer => None,
+            | Error::NoTokenizer
+            | Error::SavedPrompt { .. } => None,
         }
     }
 }

@@ -10,10 +10,10 @@ use std::path::{MAIN_SEPARATOR_STR, Path, PathBuf};
 use rolecall_conversation::json::{self, Layout, Object};
 use rolecall_conversation::{Json, object};
 use rolecall_encode::Protect;
-use rolecall_render::{CallForm, DateTime, Limits, RuleMode};
+use rolecall_render::{CallForm, Limits, RuleMode};
 
 use super::builder::TemplateFrom;
-use super::{BosBy, Model, ModelBuilder, OpenError, Settings};
+use super::{BosBy, Model, ModelBuilder, OpenError, Settings, clock};
 use crate::files::{Files, Held};
 
 /// The first line, which names the form and its version.
@@ -171,18 +171,13 @@ fn settings(settings: &Settings) -> Object {
     let Settings { bos, rules, options, tool_calls, template_name, now, limits, protect } = settings;
     let pair =
         |(name, value): &(String, String)| Json::Array(vec![Json::from(name.as_str()), Json::from(value.as_str())]);
-    let now = now.map(|now| {
-        let DateTime { year, month, day, hour, minute, second, microsecond } = now;
-        let rest = [month, day, hour, minute, second, microsecond].map(i64::from);
-        Json::Array([i64::from(year)].into_iter().chain(rest).map(Json::from).collect())
-    });
     object! {
         "bos" => bos.word(),
         "is_reference" => *rules == RuleMode::Reference,
         "options" => options.iter().map(pair).collect::<Vec<Json>>(),
         "calls_as_wanted" => *tool_calls == CallForm::AsWanted,
         "template_name" => template_name.as_deref().map_or(Json::Null, Json::from),
-        "now" => now.unwrap_or(Json::Null),
+        "now" => now.map_or(Json::Null, clock::write),
         "limits" => LIMITS.map(|limit| number(limit(&mut limits.clone()).get())).to_vec(),
         "protects_all" => *protect == Protect::AllAdded,
     }
@@ -202,7 +197,7 @@ fn read_settings(fields: Fields<'_>) -> Result<Settings, OpenError> {
     };
     let now = match fields.0.get("now") {
         None | Some(Json::Null) => None,
-        Some(_) => Some(date(&numbers("now")?).ok_or_else(|| expected("now", "a date and a time"))?),
+        Some(now) => Some(clock::read(now).ok_or_else(|| expected("now", "a date and a time"))?),
     };
     let mut limits = Limits::default();
     let given = numbers("limits")?;
@@ -220,23 +215,6 @@ fn read_settings(fields: Fields<'_>) -> Result<Settings, OpenError> {
         now,
         limits,
         protect: if fields.flag("protects_all")? { Protect::AllAdded } else { Protect::Control },
-    })
-}
-
-fn date(numbers: &[u64]) -> Option<DateTime> {
-    let [year, month, day, hour, minute, second, microsecond] = *numbers else { return None };
-    let is_date = year <= 9999 && (1..=12).contains(&month) && (1..=31).contains(&day);
-    let is_time = hour < 24 && minute < 60 && second < 60 && microsecond < 1_000_000;
-    let small = |number: u64| u32::try_from(number).ok();
-    (is_date && is_time).then_some(())?;
-    Some(DateTime {
-        year: i32::try_from(year).ok()?,
-        month: small(month)?,
-        day: small(day)?,
-        hour: small(hour)?,
-        minute: small(minute)?,
-        second: small(second)?,
-        microsecond: small(microsecond)?,
     })
 }
 

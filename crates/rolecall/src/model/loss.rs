@@ -44,7 +44,7 @@ impl ModelPrompt {
                 loss_by_format(&self.prompt, conversation, format, policy)
             }
             Speaker::Template(chosen) => {
-                let options = Chosen::options(&self.model.settings.of(&self.request)?);
+                let options = Chosen::options(&self.settings()?);
                 let stops = self.model.reply_stops(chosen)?;
                 loss_by_template(&self.prompt, conversation, &chosen.template, &options, &stops, policy)
             }
@@ -98,6 +98,7 @@ impl ModelPrompt {
     /// Appends a stop token as text of the template.
     pub(crate) fn append_stop(&mut self, stop: &str) {
         self.prompt.append_stop(stop);
+        self.appended = Some(stop.to_owned());
     }
 
     /// Returns who wrote the tokens of the prompt, in order, with the message and its part. Replies

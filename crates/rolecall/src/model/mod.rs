@@ -5,12 +5,13 @@
 //! a [`ModelPrompt`].
 //!
 //! The submodules: `builder` finds the parts of a model, `content` writes and reads everything
-//! that it was opened from, `settings` merges the caller's settings
-//! with those of a request, `templates` chooses and renders chat templates, `encoders` loads the
+//! that it was opened from, `saved_prompt` the same of a prompt, `clock` writes and reads the time
+//! that templates see, `settings` merges the caller's settings with those of a request, `templates` chooses and renders chat templates, `encoders` loads the
 //! tokenizer and binds it to formats and templates, `replies` holds how replies are parsed,
 //! `reply_context` what is known about one reply before it arrives, `ends` where they end, and `stability` compares the prompts of a growing conversation. Start reading at [`Model::open`].
 
 mod builder;
+pub(crate) mod clock;
 mod content;
 mod encoders;
 mod ends;
@@ -21,6 +22,7 @@ pub(crate) mod loss;
 mod prompt;
 mod replies;
 mod reply_context;
+mod saved_prompt;
 pub(crate) mod session;
 mod settings;
 mod stability;
@@ -327,7 +329,9 @@ impl Model {
     /// Renders a request to a prompt for the given purpose.
     pub fn prompt_for(&self, request: impl Into<Arc<Request>>, purpose: Purpose) -> Result<ModelPrompt, Error> {
         let request = request.into();
-        let settings = self.settings.of(&request)?;
+        let mut settings = self.settings.of(&request)?;
+        // One clock for everything that is done with the prompt.
+        settings.now = settings.time();
         let carried = Templates::of_request(&request)?.map(Arc::new);
         let is_own = carried.is_none();
         let speaker = self.speaker(&request, carried, &settings, purpose)?;
@@ -350,7 +354,9 @@ impl Model {
         let spelling = settings.spelling().map(str::to_owned);
         // A new turn continues an existing text, so no opening token is missing before it.
         let bos = if purpose == Purpose::NewTurn { BosBy::Nobody } else { settings.bos };
-        Ok(ModelPrompt { model: self.clone(), request, prompt, speaker, bos, spelling })
+        let now = settings.now.filter(|_| matches!(speaker, Speaker::Template(_)));
+        let model = self.clone();
+        Ok(ModelPrompt { model, request, purpose, now, prompt, appended: None, speaker, bos, spelling })
     }
 
     /// Returns the text before the reply to a request, which is needed to parse that reply.

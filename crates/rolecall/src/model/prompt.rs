@@ -8,11 +8,11 @@ use rolecall_grammar::{self as grammar, Grammar};
 use rolecall_infer::LayoutWarning;
 use rolecall_openai::Request;
 use rolecall_parse::{OutputParser, ParseOptions, Reply};
-use rolecall_render::{ChatTemplate, LossPolicy, Prompt};
+use rolecall_render::{ChatTemplate, DateTime, LossPolicy, Prompt};
 
 use super::explain::Explanation;
 use super::templates::Chosen;
-use super::{BosBy, Model};
+use super::{BosBy, Model, Purpose, Settings};
 use crate::Error;
 use crate::parse::IdParser;
 
@@ -24,7 +24,12 @@ use crate::parse::IdParser;
 pub struct ModelPrompt {
     pub(super) model: Model,
     pub(super) request: Arc<Request>,
+    pub(super) purpose: Purpose,
+    /// The time that the chat template saw.
+    pub(super) now: Option<DateTime>,
     pub(super) prompt: Prompt,
+    /// The stop token that was appended to the rendered text.
+    pub(super) appended: Option<String>,
     pub(super) speaker: Speaker,
     pub(super) bos: BosBy,
     /// How the format spells its control tokens, if that was chosen.
@@ -54,6 +59,19 @@ impl ModelPrompt {
     /// Returns the request that the prompt was rendered from.
     pub fn request(&self) -> &Request {
         &self.request
+    }
+
+    /// Returns the time that the chat template saw, or `None` if a format wrote the prompt.
+    ///
+    /// A model with this time in its [`Settings`] renders the request to the same text again.
+    pub fn now(&self) -> Option<DateTime> {
+        self.now
+    }
+
+    /// Returns the settings with which the prompt was rendered.
+    pub(super) fn settings(&self) -> Result<Settings, Error> {
+        let own = self.model.settings.of(&self.request)?;
+        Ok(Settings { now: self.now.or(own.now), ..own })
     }
 
     /// Returns the prompt without its model.

@@ -131,7 +131,7 @@ impl ModelPrompt {
     /// Returns the place in the chat template that wrote a byte of the prompt. A format has none.
     fn spot_at(&self, byte: usize) -> Result<Option<rolecall_render::jinja::Spot>, Error> {
         let Speaker::Template(chosen) = &self.speaker else { return Ok(None) };
-        let options = Chosen::options(&self.model.settings.of(&self.request)?);
+        let options = Chosen::options(&self.settings()?);
         Ok(rolecall_render::written_at(&self.request.conversation, &chosen.template, &options, byte)?)
     }
 }

@@ -10,9 +10,9 @@ use rolecall_render::DateTime;
 
 use super::fields::{Fields, as_number};
 use super::{damaged, notes};
-use crate::model::Settings;
 use crate::model::fingerprint::digest;
 use crate::model::session::Setup;
+use crate::model::{Settings, clock};
 use crate::session::line::{Line, Run};
 use crate::session::notes::Notes;
 use crate::session::stock::Stock;
@@ -22,7 +22,9 @@ use crate::{Error, Model};
 impl Session {
     pub(super) fn read(model: &Model, object: &Object) -> Result<Session, Error> {
         let saved = Fields::new(object, "");
-        let clock = saved.optional("clock").map(clock).transpose()?;
+        let clock = saved.optional("clock");
+        let clock = clock.map(|saved| clock::read(saved).ok_or_else(|| damaged("clock", "expected seven numbers")));
+        let clock = clock.transpose()?;
         let setup = setup(model, request(&saved.object("request")?)?, clock)?;
         let bound = saved.object("model")?;
         if let Some(part) = setup.fingerprint()?.difference(bound.object_of()) {
@@ -170,27 +172,6 @@ fn request(saved: &Fields<'_>) -> Result<Request, Error> {
         format: saved.optional("format").and_then(Json::as_str).map(str::to_owned),
         conversation,
         other: saved.object("other")?.object_of().clone(),
-    })
-}
-
-fn clock(saved: &Json) -> Result<DateTime, Error> {
-    let bad = || damaged("clock", "expected seven numbers");
-    let numbers: Vec<i64> = match saved {
-        Json::Array(items) => items.iter().filter_map(as_number).collect(),
-        _ => return Err(bad()),
-    };
-    let [year, month, day, hour, minute, second, microsecond] = numbers[..] else { return Err(bad()) };
-    let in_range = |value: i64, range: std::ops::RangeInclusive<u32>| {
-        u32::try_from(value).ok().filter(|value| range.contains(value)).ok_or_else(bad)
-    };
-    Ok(DateTime {
-        year: i32::try_from(year).ok().filter(|year| (0..=9999).contains(year)).ok_or_else(bad)?,
-        month: in_range(month, 1..=12)?,
-        day: in_range(day, 1..=31)?,
-        hour: in_range(hour, 0..=23)?,
-        minute: in_range(minute, 0..=59)?,
-        second: in_range(second, 0..=60)?,
-        microsecond: in_range(microsecond, 0..=999_999)?,
     })
 }
 

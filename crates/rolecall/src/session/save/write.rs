@@ -10,6 +10,7 @@ use rolecall_openai::Request;
 
 use super::{VERSION, notes};
 use crate::Error;
+use crate::model::clock;
 use crate::model::fingerprint::digest;
 use crate::session::line::{Line, Node, Run};
 use crate::session::{Seams, Segment, Session};
@@ -41,16 +42,11 @@ impl Session {
                 "finish" => reply.finish.name(),
             }
         });
-        let clock = self.setup.clock().map(|clock| {
-            let date = [i64::from(clock.year), clock.month.into(), clock.day.into()];
-            let time = [clock.hour, clock.minute, clock.second, clock.microsecond].map(i64::from);
-            Json::Array(date.into_iter().chain(time).map(Json::from).collect())
-        });
         let kept = self.next.as_ref().and_then(|next| next.kept.as_ref());
         Ok(object! {
             "version" => VERSION,
             "model" => self.setup.fingerprint()?.to_json(),
-            "clock" => clock.unwrap_or(Json::Null),
+            "clock" => self.setup.clock().map_or(Json::Null, clock::write),
             "request" => request(&self.setup.request),
             "seams" => match self.seams { Seams::Live => "live", Seams::Whole => "whole" },
             "runs" => runs(&nodes, decoder),
