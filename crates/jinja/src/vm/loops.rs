@@ -1,6 +1,6 @@
 //! Running loops and the `loop` variable.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -23,6 +23,8 @@ pub(super) struct LoopRun<'a> {
     pub(super) has_passed: bool,
     /// Whether the loop has just begun.
     pub(super) is_new: bool,
+    /// The namespaces' version at which a pass was found to do something.
+    pub(super) busy_at: Cell<Option<u64>>,
 }
 
 pub(super) enum Source<'a> {
@@ -414,7 +416,7 @@ impl<'a> Vm<'_, 'a> {
                 Source::Shared(state)
             }
         };
-        self.loops.push(LoopRun { source, passes: 0, has_passed: false, is_new: true });
+        self.loops.push(LoopRun { source, passes: 0, has_passed: false, is_new: true, busy_at: Cell::new(None) });
         world.begin_passes(site.at);
         Ok(())
     }

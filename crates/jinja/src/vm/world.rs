@@ -31,6 +31,8 @@ pub(crate) struct World<'a> {
     /// Fuel until the next check of the deadline.
     chunk: Cell<u64>,
     namespaces: RefCell<Vec<Dict<'a>>>,
+    /// How often an attribute of one was set.
+    namespace_version: Cell<u64>,
     pub(super) volatiles: Volatiles,
     /// The last arguments of `loop.changed`, one entry for each loop.
     pub(crate) changed: RefCell<Vec<Value<'a>>>,
@@ -87,6 +89,7 @@ impl<'a> World<'a> {
             interrupted: environment.interrupted,
             chunk: Cell::new(chunk),
             namespaces: RefCell::default(),
+            namespace_version: Cell::new(0),
             volatiles: Volatiles::default(),
             changed: RefCell::default(),
             marks: RefCell::new(Vec::with_capacity(16)),
@@ -220,7 +223,13 @@ impl<'a> World<'a> {
         }
     }
 
+    /// Returns how often an attribute of a namespace was set.
+    pub(super) fn namespace_version(&self) -> u64 {
+        self.namespace_version.get()
+    }
+
     pub(crate) fn namespace_set(&self, id: u32, name: &'a str, value: Value<'a>) -> Res<()> {
+        self.namespace_version.set(self.namespace_version.get() + 1);
         crate::builtins::functions::check_attribute(name)?;
         let key = crate::builtins::functions::name_value(name);
         let mut namespaces = self.namespaces.borrow_mut();

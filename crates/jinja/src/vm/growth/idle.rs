@@ -60,6 +60,11 @@ impl<'a> Vm<'_, 'a> {
         if !is_closed || self.calls.len() != 1 || run.passes == 0 {
             return false;
         }
+        // What a pass does with any item depends on the namespaces alone, once one was completed.
+        let version = self.world.namespace_version();
+        if run.busy_at.get() == Some(version) {
+            return false;
+        }
         let Some(top) = self.pc.checked_sub(1) else { return false };
         let live = self.program.live();
         if let Some(state) = state {
@@ -74,7 +79,11 @@ impl<'a> Vm<'_, 'a> {
         let does_nothing = (0..MOST_STEPS).find_map(|_| pass.step()).unwrap_or(false);
         // What the pass sets is set again before it is read.
         let is_live = |slot: u32| live.at(top, false).contains(&slot) || live.at(top, true).contains(&slot);
-        does_nothing && !pass.slots.iter().any(|(slot, _)| is_live(*slot))
+        let is_idle = does_nothing && !pass.slots.iter().any(|(slot, _)| is_live(*slot));
+        if !is_idle {
+            run.busy_at.set(Some(version));
+        }
+        is_idle
     }
 }
 

@@ -1,7 +1,7 @@
 //! Takes up a state that was kept.
 
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use super::super::loops::{LoopRun, LoopState, Source};
@@ -100,6 +100,7 @@ impl<'a> Vm<'_, 'a> {
             source,
             passes: kept.running.passes,
             has_passed: kept.running.has_passed,
+            busy_at: Cell::new(None),
             is_new: false,
         });
         world.begin_passes(kept.running.at);
