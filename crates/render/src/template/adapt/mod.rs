@@ -4,6 +4,7 @@
 mod arguments;
 mod ids;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use rolecall_conversation::Json;
@@ -94,17 +95,20 @@ pub(super) fn adapt_calls(messages: Messages<'_>, wanted: WantedCalls, earlier: 
             for (at, call) in calls.iter().enumerate() {
                 let new = wanted.arguments.and_then(|form| arguments::adapted(call, form));
                 is_changed |= new.is_some();
-                let (mut call, spellings) = new.unwrap_or_else(|| (call.clone(), None));
+                let (mut call, spellings) = match new {
+                    Some((call, spellings)) => (Cow::Owned(call), spellings),
+                    None => (Cow::Borrowed(call), None),
+                };
                 let spelled =
                     spellings.map(|spellings| Spelled { message: index, call: at, spellings: spellings.into() });
                 adapted.spelled.extend(spelled);
                 if let Some(ids) = &mut ids {
-                    is_changed |= ids::adapt(&mut call, ids);
+                    is_changed |= ids::adapt(call.to_mut(), ids);
                 }
                 changed.push(call);
             }
             if is_changed {
-                adapted.replace(index, CALLS, Json::Array(changed));
+                adapted.replace(index, CALLS, Json::Array(changed.into_iter().map(Cow::into_owned).collect()));
             }
         }
         if let (Some(ids), Some(Json::String(id))) = (&mut ids, object.get("tool_call_id"))
