@@ -154,3 +154,33 @@ fn truncation_keeps_a_closed_reply_closed() {
     assert_eq!(text(&session), "<|im_start|>user\nc<|im_end|>\n<|im_start|>assistant\nhalf<|im_end|>");
     assert!(session.close().unwrap().ids.is_empty());
 }
+
+/// Searches for the last question from the end on, and writes the reasoning of the replies after it.
+const SEARCHES: &str = "{% set ns = namespace(last=0, searches=true) %}{% for m in messages[::-1] %}\
+    {% set index = (messages|length - 1) - loop.index0 %}\
+    {% if ns.searches and m.role == 'user' %}{% set ns.searches = false %}{% set ns.last = index %}{% endif %}\
+    {% endfor %}{% for m in messages %}<|im_start|>{{ m.role }}\n\
+    {% if m.role == 'assistant' and loop.index0 > ns.last %}r{% endif %}{{ m.content }}<|im_end|>\n{% endfor %}\
+    {% if add_generation_prompt %}<|im_start|>assistant\nr{% endif %}";
+
+#[test]
+fn a_chain_of_results_that_is_searched_for_its_question_is_not_rendered_whole() {
+    let mut session = model(SEARCHES).session(request(r#"[{"role": "user", "content": "a"}]"#)).unwrap();
+    session.open().unwrap();
+    let next = |session: &mut Session, role: &str, on: OnRewrite| {
+        session.accept(&ids("b<|im_end|>"), Finish::Stop).unwrap();
+        let plan = session.plan(&messages(&format!(r#"[{{"role": "{role}", "content": "c"}}]"#))).unwrap();
+        session.append(plan, on).unwrap();
+        session.open().unwrap().proof.code()
+    };
+    for _ in 0..100 {
+        assert_eq!(next(&mut session, "tool", OnRewrite::Refuse), "growth");
+    }
+    assert!(session.difference().unwrap().gaps.is_empty());
+    // Another question takes back the reasoning of the whole chain, and begins another one.
+    assert_eq!(next(&mut session, "user", OnRewrite::Rewrite), "whole");
+    for _ in 0..100 {
+        assert_eq!(next(&mut session, "tool", OnRewrite::Refuse), "growth");
+    }
+    assert!(session.difference().unwrap().gaps.is_empty());
+}

@@ -1,6 +1,6 @@
 //! What a session needs of its model.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rolecall_conversation::Conversation;
@@ -49,6 +49,9 @@ pub(crate) struct Setup {
     /// Whether the end of a conversation was rendered with its first messages. Most templates do
     /// not look back that far, and what they do not read need not be prepared for them.
     pub needs_head: AtomicBool,
+    /// The first message that the last rendering of a chain of calls had at hand, if it needed more
+    /// than the latest ones.
+    pub needs_from: AtomicUsize,
     /// The parser after the last generation prompt, with that text. The next one is mostly the same.
     last_parser: Mutex<Option<(String, OutputParser)>>,
     speaker: Speaker,
@@ -131,6 +134,7 @@ impl Setup {
             switches: format!("{:?}", (settings.bos, settings.rules, &settings.options, settings.protect)),
             fingerprint: OnceLock::new(),
             needs_head: AtomicBool::new(false),
+            needs_from: AtomicUsize::new(usize::MAX),
             last_parser: Mutex::default(),
             speaker,
             options,

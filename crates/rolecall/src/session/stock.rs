@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use rolecall_conversation::{Conversation, Message};
+use rolecall_conversation::{Conversation, Message, Role};
 use rolecall_render::growth::{Growth, Longer, NotGrown, ReplyEnd, ReplyRule, reply_end};
 use rolecall_render::{Origin, Prompt};
 
@@ -151,17 +151,28 @@ impl Session {
         let count = self.line.messages() + pending.len();
         let mut why = None;
         if let Some(growth) = self.sent.as_ref().and_then(|sent| sent.growth.as_ref()) {
-            let mut reach = Reach { has_head: self.setup.needs_head.load(Ordering::Relaxed), tail: TAIL };
+            let before = self.line.messages();
+            // A chain of calls is often rendered again from its start.
+            let is_chain = pending.iter().all(|message| *message.role() == Role::Tool);
+            let first = self.setup.needs_from.load(Ordering::Relaxed);
+            let mut reach = Reach {
+                has_head: self.setup.needs_head.load(Ordering::Relaxed),
+                tail: if is_chain { before.saturating_sub(first).max(TAIL) } else { TAIL },
+            };
             while why.is_none() {
                 match self.grow(growth, pending, generates, reach) {
-                    Ok(stock) => return Ok(stock),
+                    Ok(stock) => {
+                        let first = if reach.tail > TAIL { before.saturating_sub(reach.tail) } else { usize::MAX };
+                        self.setup.needs_from.store(first, Ordering::Relaxed);
+                        return Ok(stock);
+                    }
                     Err(NotGrown::Needs { message }) if !reach.has_head && message < self.head.len() => {
                         reach.has_head = true;
                         self.setup.needs_head.store(true, Ordering::Relaxed);
                     }
-                    // A long chain of calls may be rendered again from its start.
-                    Err(NotGrown::Needs { message }) if reach.tail == TAIL && message + LONG_TAIL >= count => {
-                        reach.tail = self.line.messages().saturating_sub(message).max(TAIL + 1);
+                    // It may search them one after another.
+                    Err(NotGrown::Needs { message }) if reach.tail < before => {
+                        reach.tail = before.saturating_sub(message).max(reach.tail * FURTHER);
                     }
                     Err(reason) => why = Some(reason),
                 }
@@ -303,8 +314,8 @@ struct Reach {
 /// The number of messages before the new ones that a rendering may look back to.
 const TAIL: usize = 4;
 
-/// The same, if a rendering asks for more.
-const LONG_TAIL: usize = 128;
+/// How much further it may look back if that is not enough.
+const FURTHER: usize = 4;
 
 /// Returns the length in bytes of the beginning that two texts share.
 pub(super) fn common(one: &str, other: &str) -> usize {
