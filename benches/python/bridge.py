@@ -1,10 +1,13 @@
-"""The next turn of a conversation: rolecall's Renderer and the package renderers, through its protocol.
+"""The next turns of a conversation: rolecall's Renderer and the package renderers, through its protocol.
 
     taskset -c 0 python benches/python/bridge.py
 
-Needs rolecall as a release build, renderers and transformers. Both continue the same ids with the same
-tool result, and both get and return lists of ints. Each figure is the median of the rounds, in which the
-two take turns; the results are compared first.
+Needs rolecall as a release build, renderers and transformers. Both continue the same prompt with the same
+sampled ids and tool results for some turns; each turn continues the ids that the turn before returned.
+Both get and return lists of ints. The two take turns, conversation by conversation, and their ids are
+compared. Each figure is the median of all turns. The second line of each length also reads the lists
+about the ids (whose they are, and whether they are content), which rolecall makes when they are first
+read.
 """
 
 import argparse
@@ -30,6 +33,7 @@ TOOLS = [
         },
     }
 ]
+TURNS = 8
 REPLY = (
     "<think>\nThe user asks for the weather, so I look it up.\n</think>\n\n"
     '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Rome"}}\n</tool_call><|im_end|>'
@@ -37,22 +41,25 @@ REPLY = (
 RESULT = '{"city": "Rome", "temperature": 21.5, "sky": "clear", "wind": {"speed": 12, "from": "north-west"}}'
 
 
-def median(calls, rounds):
-    """The medians of calls that take turns, in seconds."""
-    times = [[] for _ in calls]
-    for _ in range(rounds):
-        for call, own in zip(calls, times):
-            start = time.perf_counter()
-            call()
-            own.append(time.perf_counter() - start)
-    return [statistics.median(own) for own in times]
+def converse(renderer, prompt, sampled, is_read):
+    """The times of a conversation's turns in seconds, and its last ids."""
+    times = []
+    for turn in range(TURNS):
+        new = [{"role": "tool", "content": RESULT.replace("21.5", f"{turn}.5")}]
+        start = time.perf_counter()
+        found = renderer.bridge_to_next_turn(prompt, sampled, new, tools=TOOLS)
+        if is_read:
+            found.message_indices, found.sampled_mask, found.is_content
+        times.append(time.perf_counter() - start)
+        prompt = found.token_ids
+    return times, prompt
 
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--tokenizer", type=pathlib.Path, default=SHARED / "tokenizers" / "qwen3" / "tokenizer.json")
     arguments.add_argument("--template", type=pathlib.Path, default=SHARED / "templates" / "trl--qwen3.jinja")
-    arguments.add_argument("--rounds", type=int, default=300)
+    arguments.add_argument("--rounds", type=int, default=50)
     options = arguments.parse_args()
 
     from renderers.qwen3 import Qwen3Renderer
@@ -67,30 +74,29 @@ def main():
         (folder / "tokenizer_config.json").write_text(json.dumps({"eos_token": "<|im_end|>"}))
         model = rolecall.load(folder)
         ours = Renderer(model)
-        print(f"bridge_to_next_turn: rolecall {rolecall.__version__}, renderers {version('renderers')}, medians of {options.rounds}")
+        print(f"bridge_to_next_turn: rolecall {rolecall.__version__}, renderers {version('renderers')}, medians of {options.rounds} conversations of {TURNS} turns")
         ratios = []
         for words, label in [(0, "short"), (1_500, "2k"), (6_000, "8k"), (24_000, "32k")]:
             text = "What is the weather in Rome?" + " Say it in a few words of your own." * (words // 9)
             messages = [{"role": "user", "content": text}]
             prompt = ours.render_ids(messages, tools=TOOLS, add_generation_prompt=True)
             sampled = model.session().encode_sampled(REPLY).tolist()
-            new = [{"role": "tool", "content": RESULT}]
-            found = ours.bridge_to_next_turn(prompt, sampled, new, tools=TOOLS)
-            theirs = peer.bridge_to_next_turn(prompt, sampled, new, tools=TOOLS)
-            if found.token_ids != theirs.token_ids:
-                raise SystemExit(f"{label}: the two give other ids")
-            own, other = median(
-                [
-                    lambda: ours.bridge_to_next_turn(prompt, sampled, new, tools=TOOLS),
-                    lambda: peer.bridge_to_next_turn(prompt, sampled, new, tools=TOOLS),
-                ],
-                options.rounds,
-            )
-            ratios.append(other / own)
-            print(
-                f"  {label:>5}: {len(prompt):6} + {len(sampled)} ids, rolecall {own * 1e6:8.1f} µs, "
-                f"renderers {other * 1e6:8.1f} µs, {other / own:5.1f} times as fast"
-            )
+            for is_read in (False, True):
+                own, other = [], []
+                for _ in range(options.rounds):
+                    prompt = ours.render_ids(messages, tools=TOOLS, add_generation_prompt=True)
+                    times, ids = converse(ours, prompt, sampled, is_read)
+                    own += times
+                    times, their_ids = converse(peer, prompt, sampled, is_read)
+                    other += times
+                    if ids != their_ids:
+                        raise SystemExit(f"{label}: the two give other ids")
+                own, other = statistics.median(own), statistics.median(other)
+                ratios.append(other / own)
+                print(
+                    f"  {label if not is_read else 'lists':>5}: {len(prompt):6} to {len(ids)} ids, "
+                    f"rolecall {own * 1e6:8.1f} µs, renderers {other * 1e6:8.1f} µs, {other / own:5.1f} times as fast"
+                )
         print(f"  least: {min(ratios):.1f} times as fast")
 
 

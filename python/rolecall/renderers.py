@@ -22,14 +22,15 @@ from __future__ import annotations
 import copy
 import json
 import threading
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import Enum
 from functools import cache
 from typing import Any, Literal
 
-from ._rolecall import Model, Reply, Session
+from ._prompts import Prompts
+from ._rolecall import Delta, Model, Reply, Session
 from .errors import EncodeError, RenderError, RequestError, SessionError, TemplateError
 
 __all__ = [
@@ -168,6 +169,47 @@ def _types() -> Any:
     return package
 
 
+@cache
+def _following() -> Any:
+    """The class of what :meth:`Renderer.bridge_to_next_turn` returns: ``RenderedTokens`` whose lists about
+    the ids are made when they are first read. Before the new messages, they only repeat one value."""
+    rendered = _types().RenderedTokens
+
+    class RenderedTokens(rendered):
+        def _follow(self, delta: Delta, first: int) -> None:
+            self._delta, self._first = delta, first
+            del self.message_indices, self.sampled_mask, self.is_content
+
+        def __getattr__(self, name: str) -> Any:
+            # Only for attributes that are not there.
+            if name not in ("message_indices", "sampled_mask", "is_content"):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            _, indices, content = self._delta.lists(self._first)
+            before = self._delta.total - len(indices)
+            self.message_indices = [-1] * before + indices
+            self.is_content = [False] * before + content
+            self.sampled_mask = [False] * self._delta.total
+            return self.__dict__[name]
+
+        def __eq__(self, other: object) -> bool:
+            if not isinstance(other, rendered):
+                return NotImplemented
+            return all(getattr(self, name) == getattr(other, name) for name in names)
+
+        __hash__ = None  # type: ignore[assignment]
+
+        def __reduce__(self) -> tuple[Any, ...]:
+            return _rendered, ({name: getattr(self, name) for name in names},)
+
+    names = [own.name for own in fields(rendered)]
+    RenderedTokens.__module__, RenderedTokens.__qualname__ = rendered.__module__, rendered.__qualname__
+    return RenderedTokens
+
+
+def _rendered(values: dict[str, Any]) -> Any:
+    return _types().RenderedTokens(**values)
+
+
 class Renderer:
     """Renders conversations, parses replies, and continues prompts without rendering them again.
 
@@ -209,7 +251,7 @@ class Renderer:
         #: How often it continued a prompt.
         self.hits = 0
         self._last_miss = threading.local()
-        self._prompts = _Prompts(max_prompts, max_ids)
+        self._prompts = Prompts(max_prompts, max_ids)
         self._parsers: list[tuple[Any, Session]] = []
         self._is_prefix_stable: bool | None = None
         self._lock = threading.Lock()
@@ -323,18 +365,12 @@ class Renderer:
             return self._miss(Miss.REFUSED)
         self.hits += 1
         self._last_miss.why = None
-        new, indices, content = delta.lists(first)
-        ids = known.ids + sampled + new
-        before = len(ids) - len(new)
-        self._prompts.add(ids, session, known.tools)
-        return _types().RenderedTokens(
-            token_ids=ids.copy(),
-            message_indices=[-1] * before + indices,
-            sampled_mask=[False] * len(ids),
-            is_content=[False] * before + content,
-            message_roles=roles,
-            message_tool_names=_tool_names(new_messages),
-        )
+        new = sampled + delta.tolist()
+        ids = prompt + new
+        self._prompts.extend(known, new, ids, session)
+        following = _following()(token_ids=ids, message_roles=roles, message_tool_names=_tool_names(new_messages))
+        following._follow(delta, first)
+        return following
 
     def _miss(self, why: Miss) -> None:
         self._last_miss.why = why
@@ -370,61 +406,6 @@ class Renderer:
             state["model"], on_rewrite=state["on_rewrite"], max_prompts=state["max_prompts"],
             max_ids=state["max_ids"], **switches,
         )
-
-
-class _Prompt:
-    """A prompt that was rendered, and the session that awaits the reply to it."""
-
-    __slots__ = ("ids", "session", "tools")
-
-    def __init__(self, ids: list[int], session: Session, tools: Any) -> None:
-        self.ids = ids
-        self.session = session
-        self.tools = tools
-
-
-class _Prompts:
-    """Prompts by their ids. The least recently used are forgotten first."""
-
-    def __init__(self, most: int, most_ids: int) -> None:
-        self.most = most
-        self.most_ids = most_ids
-        self._ids = 0
-        self._known: OrderedDict[tuple[int, ...], _Prompt] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def __len__(self) -> int:
-        return len(self._known)
-
-    def add(self, ids: list[int], session: Session, tools: Any) -> None:
-        """Remember a prompt. The list belongs to the memory from now on."""
-        if self.most < 1 or len(ids) > self.most_ids:
-            return
-        key = _key(ids)
-        with self._lock:
-            old = self._known.pop(key, None)
-            self._known[key] = _Prompt(ids, session, tools)
-            self._ids += len(ids) - (len(old.ids) if old else 0)
-            while len(self._known) > self.most or self._ids > self.most_ids:
-                self._ids -= len(self._known.popitem(last=False)[1].ids)
-
-    def get(self, ids: list[int]) -> _Prompt | None:
-        """Find a prompt. All of its ids are compared."""
-        try:
-            key = _key(ids)
-            with self._lock:
-                known = self._known.get(key)
-                if known is not None:
-                    self._known.move_to_end(key)
-        except TypeError:
-            # An id that cannot be hashed is none.
-            return None
-        return known if known is not None and known.ids == ids else None
-
-
-def _key(ids: list[int]) -> tuple[int, ...]:
-    """Some of the ids of a prompt, by which it is looked up."""
-    return (len(ids), *ids[:: len(ids) // 64 + 1], *ids[-64:])
 
 
 def _listed(values: Any, argument: str) -> list[Any]:

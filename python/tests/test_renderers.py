@@ -1,6 +1,8 @@
 """The protocol of the package ``renderers``, side by side with that package."""
 
 import collections
+import copy
+import dataclasses
 import gc
 import json
 import os
@@ -742,6 +744,61 @@ def test_the_memory_is_bounded_and_the_oldest_prompts_are_forgotten(model):
     assert len(few._prompts) == 2 and few._prompts._ids == 2 * len(prompts[0])
     none = Renderer(model, max_prompts=0)
     assert none.bridge_to_next_turn(none.render_ids([user("a")], add_generation_prompt=True), [END], [user("b")]) is None
+
+
+def test_prompts_of_one_conversation_share_their_ids_in_the_memory(model):
+    renderer = Renderer(model)
+    prompts = [renderer.render_ids([user("a")], add_generation_prompt=True)]
+    for text in "bcd":
+        prompts.append(renderer.bridge_to_next_turn(prompts[-1], ids_of("Hi") + [END], [user(text)]).token_ids)
+    assert renderer._prompts._ids == len(prompts[-1])
+    # Each of them may be continued in another way, and then has ids of its own.
+    for at, prompt in enumerate(prompts[:-1]):
+        other = renderer.bridge_to_next_turn(prompt, ids_of("No") + [END], [user("e")]).token_ids
+        alone = Renderer(model)
+        known = alone.render_ids([user("a")], add_generation_prompt=True)
+        for text in "bcd"[:at]:
+            known = alone.bridge_to_next_turn(known, ids_of("Hi") + [END], [user(text)]).token_ids
+        assert other == alone.bridge_to_next_turn(known, ids_of("No") + [END], [user("e")]).token_ids
+        assert renderer.bridge_to_next_turn(prompt, ids_of("Hi") + [END], [user("bcd"[at])]).token_ids == prompts[at + 1]
+    for prompt in prompts:
+        assert renderer._prompts.get(prompt) is not None
+        assert renderer._prompts.get(prompt[:-1]) is None and renderer._prompts.get([*prompt[:-1], END]) is None
+    lines = {id(known.line): known.line for known in renderer._prompts._known.values()}
+    assert renderer._prompts._ids == sum(len(line.ids) for line in lines.values())
+
+
+def test_a_prompt_that_was_forgotten_meanwhile_is_continued_on_its_own(model):
+    renderer = Renderer(model, max_prompts=2)
+    prompt = renderer.render_ids([user("a")], add_generation_prompt=True)
+    known = renderer._prompts.get(prompt)
+    for text in "bcd":
+        renderer.render_ids([user(text)], add_generation_prompt=True)
+    renderer._prompts.extend(known, [END], [*prompt, END], known.session)
+    assert renderer._prompts.get([*prompt, END]) is not None and known.line.ids == prompt
+    assert renderer._prompts._ids == sum(len(known.line.ids) for known in renderer._prompts._known.values())
+
+
+def test_lists_that_are_read_late_are_those_that_were_meant(model):
+    renderer = Renderer(model)
+    prompt = renderer.render_ids([user("a")], add_generation_prompt=True)
+    new = [user("b")]
+    early, late, copied, pickled = (renderer.bridge_to_next_turn(prompt, [END], new) for _ in range(4))
+    wanted = dataclasses.asdict(early)
+    new[0]["role"] = "tool"
+    late.token_ids.append(1)
+    renderer.bridge_to_next_turn(prompt, [END], [user("c"), user("d")])
+    assert late.token_ids.pop() == 1
+    assert dataclasses.asdict(late) == wanted and late == early and not late != early
+    rendered = type(early).__mro__[1]
+    assert isinstance(early, rendered) and rendered(**wanted) == early and early == rendered(**wanted)
+    assert copy.deepcopy(copied) == early and type(pickle.loads(pickle.dumps(pickled))) is rendered
+    assert pickle.loads(pickle.dumps(pickled)) == early
+    early.message_indices[0] = 5
+    assert early.message_indices[0] == 5 and early != late
+    assert repr(late).startswith("RenderedTokens(token_ids=[")
+    with pytest.raises(AttributeError, match="no attribute 'other'"):
+        late.other
 
 
 def resident():

@@ -71,6 +71,11 @@ impl Delta {
         self.notes.list(py, self.inner.notes.iter().map(answer::of_session_note))
     }
 
+    /// Returns the new ids as a list of int.
+    fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, &self.inner.ids)
+    }
+
     /// Returns the new ids, the message that each belongs to, and whether it is the content of one, as
     /// three lists. Messages count from the one with the index `first`; text of earlier messages and
     /// text outside the messages has -1.
