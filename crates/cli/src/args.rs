@@ -4,19 +4,23 @@ mod groups;
 mod session;
 mod training;
 mod values;
+mod words;
 
 use std::path::{Path, PathBuf};
 
 use clap::{Parser, Subcommand};
+use rolecall::encode::Protect;
+use rolecall::grammar::Reasoning;
+use rolecall::model::BosBy;
+use rolecall::render::RuleMode;
+use rolecall::template::CallForm;
 
 use crate::paint::Color;
 
 pub use groups::{Batch, BatchFile, Chat, Layouts, MoreFormats, OwnTemplate, Policies, TextEncoding};
 pub use session::SessionModel;
 pub use training::{RolloutLoss, SampleFlags};
-pub use values::{
-    ApiArg, BosArg, CallsArg, FinishArg, LanguageArg, ProtectArg, ReasoningArg, RulesArg, ShapeArg, ViewArg,
-};
+pub use values::{ApiArg, FinishArg, LanguageArg, ViewArg};
 
 /// Render chat conversations to the exact prompts and token ids that a model was trained on, and
 /// parse model output
@@ -181,8 +185,8 @@ pub struct Stability {
     pub layouts: Layouts,
     /// How to pass tool calls to the template [default: as-given for a conversation of the user's,
     /// as-wanted for the built-in ones]
-    #[arg(long, value_enum, value_name = "HOW", requires = "templated")]
-    pub tool_calls: Option<CallsArg>,
+    #[arg(long, value_parser = words::call_form(), value_name = "HOW", requires = "templated")]
+    pub tool_calls: Option<CallForm>,
     /// The model's tokenizer, to count the ids that are no longer valid: a tokenizer.json, a
     /// sentencepiece .model, tiktoken ranks, a tekken.json, a GGUF file, or a folder that contains
     /// one
@@ -253,8 +257,8 @@ pub struct Grammar {
     pub one_call: bool,
     /// Whether the reply begins with reasoning; reasoning that the prompt already opened is always
     /// taken into account
-    #[arg(long, value_enum, value_name = "WHEN", default_value = "off", num_args = 0..=1, default_missing_value = "optional")]
-    pub reasoning: ReasoningArg,
+    #[arg(long, value_parser = words::reasoning(), value_name = "WHEN", default_value = "off", num_args = 0..=1, default_missing_value = "optional")]
+    pub reasoning: Reasoning,
     /// The end of the prompt [default: that of a one-word conversation]
     #[arg(long, value_name = "TEXT")]
     pub tail: Option<String>,
@@ -348,11 +352,11 @@ pub struct Diff {
     #[arg(long, value_name = "TOKEN")]
     pub eos_token: Option<String>,
     /// Who writes the BOS token; `tokenizer` leaves it out of the comparison [default: write]
-    #[arg(long, value_enum, value_name = "WHO")]
-    pub bos: Option<BosArg>,
+    #[arg(long, value_parser = words::bos(), value_name = "WHO")]
+    pub bos: Option<BosBy>,
     /// How to apply the formats' order rules [default: enforce]
-    #[arg(long, value_enum, value_name = "HOW")]
-    pub rules: Option<RulesArg>,
+    #[arg(long, value_parser = words::rules(), value_name = "HOW")]
+    pub rules: Option<RuleMode>,
     #[command(flatten)]
     pub more: MoreFormats,
     /// Print one JSON object
@@ -438,8 +442,8 @@ pub struct Tokenizer {
     #[arg(long, value_name = "FILE|DIR", conflicts_with = "format")]
     pub template: Option<PathBuf>,
     /// Which tokens plain text must never be encoded to
-    #[arg(long, value_enum, default_value_t = ProtectArg::Control, requires = "template")]
-    pub protect: ProtectArg,
+    #[arg(long, value_parser = words::protect(), default_value = "control", requires = "template")]
+    pub protect: Protect,
     /// List every token of a finding instead of only the first few
     #[arg(long, conflicts_with = "json")]
     pub all: bool,

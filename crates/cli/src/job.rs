@@ -9,14 +9,13 @@ use rolecall::encode::{Decoder, EncodedToken, Note, Protect};
 use rolecall::format::Format;
 use rolecall::loss::Loss;
 use rolecall::model::{ModelPrompt, OpenError, Purpose, Settings};
-use rolecall::render::RuleMode;
-use rolecall::template::{CallForm, DateTime};
+use rolecall::template::DateTime;
 use rolecall::tokenizer::AddedToken;
 use rolecall::training::{RowEncoding, RowRecipe};
 use rolecall::{Error, Model, Request};
 use rolecall_conversation::Conversation;
 
-use crate::args::{BosArg, CallsArg, Chat, OwnTemplate, ShapeArg};
+use crate::args::{Chat, OwnTemplate};
 use crate::failure::Failure;
 use crate::files;
 use crate::flags;
@@ -72,10 +71,10 @@ impl Job {
             builder = builder.eos_token(token);
         }
         let builder = builder.registry(formats.registry).replacing(chat.named.more.replace).settings(Settings {
-            bos: chat.bos.map(BosArg::by).unwrap_or_default(),
-            rules: chat.rules.map_or(RuleMode::default(), |rules| rules.mode()),
+            bos: chat.bos.unwrap_or_default(),
+            rules: chat.rules.unwrap_or_default(),
             options: chat.options.clone(),
-            tool_calls: own.tool_calls.map_or(CallForm::default(), CallsArg::form),
+            tool_calls: own.tool_calls.unwrap_or_default(),
             template_name: own.running.template_name.clone(),
             now: own.running.now.or_else(|| DateTime::from_unix(clock)),
             limits: flags::limits(&own.running.limits),
@@ -88,7 +87,7 @@ impl Job {
         nameless.title = "chat template".into();
         let training = &chat.training;
         let rows = RowRecipe {
-            shape: chat.shape.map(ShapeArg::shape),
+            shape: chat.shape,
             generation: match (chat.generation_prompt, chat.no_generation_prompt) {
                 (true, _) => Some(true),
                 (_, true) => Some(false),

@@ -43,6 +43,11 @@ pub enum Protect {
     AllAdded,
 }
 
+impl Protect {
+    /// The values by their words.
+    pub const ALL: [(&'static str, Protect); 2] = [("control", Protect::Control), ("all-added", Protect::AllAdded)];
+}
+
 /// Something that writes or reads text, such as a template.
 #[derive(Clone, Debug)]
 pub(crate) struct Writer {

@@ -50,3 +50,13 @@ pub enum Reasoning {
     /// where engines with a reasoning parser start it.
     Over,
 }
+
+impl Reasoning {
+    /// The values by their words.
+    pub const ALL: [(&'static str, Reasoning); 4] = [
+        ("off", Reasoning::Off),
+        ("optional", Reasoning::Optional),
+        ("required", Reasoning::Required),
+        ("over", Reasoning::Over),
+    ];
+}

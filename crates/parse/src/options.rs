@@ -40,6 +40,11 @@ pub enum UnknownNames {
     Text,
 }
 
+impl UnknownNames {
+    /// The values by their words.
+    pub const ALL: [(&'static str, UnknownNames); 2] = [("pass", UnknownNames::Pass), ("text", UnknownNames::Text)];
+}
+
 /// How to treat text after a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TextAfterCalls {
@@ -48,6 +53,12 @@ pub enum TextAfterCalls {
     Content,
     /// Report it as malformed, and emit it as content.
     Report,
+}
+
+impl TextAfterCalls {
+    /// The values by their words.
+    pub const ALL: [(&'static str, TextAfterCalls); 2] =
+        [("content", TextAfterCalls::Content), ("report", TextAfterCalls::Report)];
 }
 
 /// How strictly to parse JSON.

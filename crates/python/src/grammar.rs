@@ -109,12 +109,8 @@ pub fn options(
     reasoning: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Options> {
     let reasoning = reasoning.map_or_else(|| Ok("off".to_owned()), |word| input::argument(word, "reasoning"))?;
-    let reasoning = match reasoning.as_str() {
-        "off" => Reasoning::Off,
-        "optional" => Reasoning::Optional,
-        "required" => Reasoning::Required,
-        "over" => Reasoning::Over,
-        other => return Err(unknown(py, "reasoning", other, "\"off\", \"optional\", \"required\" or \"over\"")),
+    let Some((_, reasoning)) = Reasoning::ALL.into_iter().find(|(word, _)| *word == reasoning) else {
+        return Err(unknown(py, "reasoning", &reasoning, "\"off\", \"optional\", \"required\" or \"over\""));
     };
     let choice = tool_choice.map(choice).transpose()?.unwrap_or_default();
     Ok(Options { choice, one_call: !parallel_tool_calls, reasoning, ..Options::default() })

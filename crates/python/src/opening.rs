@@ -88,18 +88,9 @@ impl Opening {
                 let known = "`auto`, `template`, `tokenizer` or `none`";
                 self.settings.bos = word.parse::<BosBy>().map_err(|()| unknown(value, name, known))?;
             }
-            "rules" => {
-                let words = [("enforce", RuleMode::Enforce), ("reference", RuleMode::Reference)];
-                self.settings.rules = one_of(name, value, words)?;
-            }
-            "tool_calls" => {
-                let words = [("as-given", CallForm::AsGiven), ("as-wanted", CallForm::AsWanted)];
-                self.settings.tool_calls = one_of(name, value, words)?;
-            }
-            "protect" => {
-                let words = [("control", Protect::Control), ("all-added", Protect::AllAdded)];
-                self.settings.protect = one_of(name, value, words)?;
-            }
+            "rules" => self.settings.rules = one_of(name, value, RuleMode::ALL)?,
+            "tool_calls" => self.settings.tool_calls = one_of(name, value, CallForm::ALL)?,
+            "protect" => self.settings.protect = one_of(name, value, Protect::ALL)?,
             "now" => {
                 let time = match value.cast::<PyString>() {
                     Ok(_) => text(name, value)?,

@@ -34,13 +34,14 @@ pub fn policies(value: Option<&Bound<'_, PyAny>>) -> PyResult<ParseOptions> {
                 options.calls_in_reasoning.is_some()
             }
             "unknown_names" => {
-                options.unknown_names = if word == "text" { UnknownNames::Text } else { UnknownNames::Pass };
-                matches!(word, "pass" | "text")
+                let named = UnknownNames::ALL.into_iter().find(|(name, _)| *name == word);
+                options.unknown_names = named.map(|(_, policy)| policy).unwrap_or_default();
+                named.is_some()
             }
             "text_after_calls" => {
-                options.text_after_calls =
-                    if word == "report" { TextAfterCalls::Report } else { TextAfterCalls::Content };
-                matches!(word, "content" | "report")
+                let named = TextAfterCalls::ALL.into_iter().find(|(name, _)| *name == word);
+                options.text_after_calls = named.map(|(_, policy)| policy).unwrap_or_default();
+                named.is_some()
             }
             "strict_json" => {
                 options.json = if flag == Some(true) { JsonPolicy::Strict } else { JsonPolicy::Lenient };

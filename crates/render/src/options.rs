@@ -41,6 +41,11 @@ pub enum RuleMode {
     Reference,
 }
 
+impl RuleMode {
+    /// The values by their words.
+    pub const ALL: [(&'static str, RuleMode); 2] = [("enforce", RuleMode::Enforce), ("reference", RuleMode::Reference)];
+}
+
 /// The values of a format's options.
 pub(crate) struct Chosen<'a> {
     /// For each of the format's choices: the value, and whether the caller gave it.

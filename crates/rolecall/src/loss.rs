@@ -21,6 +21,11 @@ pub enum Edges {
     Strict,
 }
 
+impl Edges {
+    /// The values by their words.
+    pub const ALL: [(&'static str, Edges); 2] = [("any", Edges::Any), ("strict", Edges::Strict)];
+}
+
 /// Returns the byte ranges of a format's prompt that carry loss, whatever their weights.
 pub fn spans(
     prompt: &Prompt,

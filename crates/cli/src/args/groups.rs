@@ -1,22 +1,20 @@
 //! Flags that several commands share.
 
 use super::training::Training;
-use super::values::AfterArg;
-use super::values::BosArg;
-use super::values::CallsArg;
-use super::values::DraftArg;
-use super::values::ProtectArg;
-use super::values::RulesArg;
-use super::values::ShapeArg;
-use super::values::UnknownArg;
+use super::words;
 use crate::flags::read_limit;
 use crate::row_kind::RowKind;
+use rolecall::dataset::Shape;
+use rolecall::encode::Protect;
+use rolecall::model::BosBy;
 use rolecall::parse::CallsInReasoning;
 use rolecall::parse::Ids;
 use rolecall::parse::JsonPolicy;
 use rolecall::parse::ParseOptions;
 use rolecall::parse::TextAfterCalls;
 use rolecall::parse::UnknownNames;
+use rolecall::render::RuleMode;
+use rolecall::template::CallForm;
 use rolecall::template::DateTime;
 use rolecall::template::jinja::LimitKind;
 use std::num::NonZeroUsize;
@@ -94,14 +92,14 @@ pub struct Layouts {
 #[command(next_help_heading = "Policies")]
 pub struct Policies {
     /// How to treat a tool call inside reasoning [default: as the format says, or draft]
-    #[arg(long, value_enum, value_name = "WHAT")]
-    pub calls_in_reasoning: Option<DraftArg>,
+    #[arg(long, value_parser = words::calls_in_reasoning(), value_name = "WHAT")]
+    pub calls_in_reasoning: Option<CallsInReasoning>,
     /// How to treat calls to unknown tools [default: pass]
-    #[arg(long, value_enum, value_name = "WHAT")]
-    pub unknown_names: Option<UnknownArg>,
+    #[arg(long, value_parser = words::unknown_names(), value_name = "WHAT")]
+    pub unknown_names: Option<UnknownNames>,
     /// How to treat text after a tool call [default: content]
-    #[arg(long, value_enum, value_name = "WHAT")]
-    pub text_after_calls: Option<AfterArg>,
+    #[arg(long, value_parser = words::text_after_calls(), value_name = "WHAT")]
+    pub text_after_calls: Option<TextAfterCalls>,
     /// Accept only strict JSON
     #[arg(long)]
     pub strict_json: bool,
@@ -126,8 +124,8 @@ pub struct Chat {
     #[arg(value_name = "FILE")]
     pub inputs: Vec<PathBuf>,
     /// The shape of the data, if its keys do not determine it
-    #[arg(long, value_enum, value_name = "SHAPE")]
-    pub shape: Option<ShapeArg>,
+    #[arg(long, value_parser = words::shape(), value_name = "SHAPE")]
+    pub shape: Option<Shape>,
     #[command(flatten)]
     pub named: Named,
     /// Set an option of the format, e.g. date_string="1 May 2025"; may be repeated; `options` in
@@ -135,8 +133,8 @@ pub struct Chat {
     #[arg(short, long = "option", value_name = "NAME=VALUE", value_parser = read_option)]
     pub options: Vec<(String, String)>,
     /// Who writes the BOS token; a `bos` in the input takes precedence [default: template]
-    #[arg(long, value_enum, value_name = "WHO")]
-    pub bos: Option<BosArg>,
+    #[arg(long, value_parser = words::bos(), value_name = "WHO")]
+    pub bos: Option<BosBy>,
     /// The BOS token, for chat templates and for formats that use the tokenizer's own; may be
     /// repeated; empty for none [default: from the files of --template or next to --tokenizer, or
     /// from the format]
@@ -148,8 +146,8 @@ pub struct Chat {
     pub eos_token: Option<String>,
     /// How to apply the format's order rules; `rules` in the input take precedence [default:
     /// enforce]
-    #[arg(long, value_enum, value_name = "HOW")]
-    pub rules: Option<RulesArg>,
+    #[arg(long, value_parser = words::rules(), value_name = "HOW")]
+    pub rules: Option<RuleMode>,
     /// End with the generation prompt, regardless of the input
     #[arg(long, conflicts_with_all = ["no_generation_prompt", "continue_final_message"])]
     pub generation_prompt: bool,
@@ -187,8 +185,8 @@ pub struct OwnTemplate {
     #[command(flatten)]
     pub running: Running,
     /// How to pass tool calls to the template [default: as-given, as transformers does]
-    #[arg(long, value_enum, value_name = "HOW", requires = "templated")]
-    pub tool_calls: Option<CallsArg>,
+    #[arg(long, value_parser = words::call_form(), value_name = "HOW", requires = "templated")]
+    pub tool_calls: Option<CallForm>,
 }
 
 /// How text is encoded where it could become control tokens.
@@ -199,8 +197,8 @@ pub struct TextEncoding {
     #[arg(long)]
     pub reference_encoding: bool,
     /// Which tokens plain text must never be encoded to
-    #[arg(long, value_enum, default_value_t = ProtectArg::Control, conflicts_with = "reference_encoding")]
-    pub protect: ProtectArg,
+    #[arg(long, value_parser = words::protect(), default_value = "control", conflicts_with = "reference_encoding")]
+    pub protect: Protect,
 }
 
 /// How results are printed.
@@ -254,20 +252,9 @@ impl Policies {
     /// Returns the parser's options, without the tools and the end of the prompt.
     pub fn options(&self) -> ParseOptions {
         ParseOptions {
-            calls_in_reasoning: match self.calls_in_reasoning {
-                None => None,
-                Some(DraftArg::Draft) => Some(CallsInReasoning::Draft),
-                Some(DraftArg::Unclosed) => Some(CallsInReasoning::Unclosed),
-                Some(DraftArg::Call) => Some(CallsInReasoning::Call),
-            },
-            unknown_names: match self.unknown_names {
-                None | Some(UnknownArg::Pass) => UnknownNames::Pass,
-                Some(UnknownArg::Text) => UnknownNames::Text,
-            },
-            text_after_calls: match self.text_after_calls {
-                None | Some(AfterArg::Content) => TextAfterCalls::Content,
-                Some(AfterArg::Report) => TextAfterCalls::Report,
-            },
+            calls_in_reasoning: self.calls_in_reasoning,
+            unknown_names: self.unknown_names.unwrap_or_default(),
+            text_after_calls: self.text_after_calls.unwrap_or_default(),
             json: if self.strict_json { JsonPolicy::Strict } else { JsonPolicy::Lenient },
             check_schema: self.check_schema,
             max_calls: self.max_calls,

@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
-use rolecall::model::Settings;
+use rolecall::encode::Protect;
+use rolecall::model::{BosBy, Settings};
 use rolecall::render::RuleMode;
 
 use super::groups::Layouts;
-use super::values::{BosArg, ProtectArg, RulesArg};
+use super::words;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::reading::Reader;
@@ -21,14 +22,14 @@ pub struct SessionModel {
     #[arg(long, value_name = "FILE|DIR", required_unless_present = "model")]
     pub tokenizer: Option<PathBuf>,
     /// Who writes the BOS token [default: template]
-    #[arg(long, value_enum, value_name = "WHO")]
-    pub bos: Option<BosArg>,
+    #[arg(long, value_parser = words::bos(), value_name = "WHO")]
+    pub bos: Option<BosBy>,
     /// How to apply the format's order rules [default: enforce]
-    #[arg(long, value_enum, value_name = "HOW")]
-    pub rules: Option<RulesArg>,
+    #[arg(long, value_parser = words::rules(), value_name = "HOW")]
+    pub rules: Option<RuleMode>,
     /// Which tokens plain text must never be encoded to
-    #[arg(long, value_enum, default_value_t = ProtectArg::Control)]
-    pub protect: ProtectArg,
+    #[arg(long, value_parser = words::protect(), default_value = "control")]
+    pub protect: Protect,
 }
 
 impl SessionModel {
@@ -37,9 +38,9 @@ impl SessionModel {
         let mut reader = Reader::new(&self.layouts, self.tokenizer.as_deref(), true, output)?;
         let model = &reader.job.model;
         let settings = Settings {
-            bos: self.bos.map(BosArg::by).unwrap_or_default(),
-            rules: self.rules.map_or(RuleMode::default(), |rules| rules.mode()),
-            protect: self.protect.mode(),
+            bos: self.bos.unwrap_or_default(),
+            rules: self.rules.unwrap_or_default(),
+            protect: self.protect,
             // A session begins with the current time and keeps it; a saved one has its own.
             now: self.layouts.running.now,
             ..model.settings().clone()

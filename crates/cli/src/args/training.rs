@@ -2,9 +2,12 @@
 
 use std::num::NonZeroUsize;
 
-use clap::ValueEnum;
-use rolecall::loss::{Edges, FinalStop, LossPolicy, RoleLoss};
-use rolecall::training::{Limit, LossPart, Samples, Truncate, limit, read_part, read_role};
+use rolecall::loss::{Edges, LossPolicy, RoleLoss};
+use rolecall::training::{
+    Allowed, Limit, LossOptions, LossPart, MissingStop, Samples, Truncate, Whose, limit, read_part, read_role,
+};
+
+use super::words;
 
 /// Training text, and which tokens carry loss.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -13,14 +16,14 @@ pub struct Training {
     /// Render training text and show which tokens carry loss; ends without the generation prompt
     #[arg(
         long,
-        value_enum,
+        value_parser = words::whose(),
         value_name = "WHOSE",
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "assistant",
         conflicts_with_all = ["generation_prompt", "continue_final_message"]
     )]
-    pub for_training: Option<LossArg>,
+    pub for_training: Option<Whose>,
     /// The loss weight of a part of each reply: `reasoning`, `content`, `calls` or `stop`, e.g.
     /// reasoning=0; 0 is without loss; may be repeated
     #[arg(long = "loss-weight", value_name = "PART=N", value_parser = read_part, value_delimiter = ',', requires = "for_training")]
@@ -30,14 +33,14 @@ pub struct Training {
     #[arg(long = "loss-role", value_name = "ROLE[:turn][=N]", value_parser = read_role, value_delimiter = ',', requires = "for_training")]
     pub roles: Vec<RoleLoss>,
     /// Whether a token carries loss if any or all of its bytes do [default: any]
-    #[arg(long, value_enum, value_name = "WHICH", requires = "for_training")]
-    pub edges: Option<EdgesArg>,
+    #[arg(long, value_parser = words::edges(), value_name = "WHICH", requires = "for_training")]
+    pub edges: Option<Edges>,
     /// What to do if the template writes no stop token after the last reply [default: warn]
-    #[arg(long, value_enum, value_name = "WHAT", requires = "for_training")]
-    pub final_stop: Option<FinalStopArg>,
+    #[arg(long, value_parser = words::missing_stop(), value_name = "WHAT", requires = "for_training")]
+    pub final_stop: Option<MissingStop>,
     /// Accept what is otherwise an error; may be repeated
-    #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',', requires = "for_training")]
-    pub allow: Vec<AllowArg>,
+    #[arg(long, value_parser = words::allowed(), value_name = "WHAT", value_delimiter = ',', requires = "for_training")]
+    pub allow: Vec<Allowed>,
 }
 
 /// Which ids of a rollout carry loss.
@@ -45,8 +48,8 @@ pub struct Training {
 #[command(next_help_heading = "Training")]
 pub struct RolloutLoss {
     /// Whose ids carry loss
-    #[arg(long, value_enum, value_name = "WHOSE", default_value = "assistant")]
-    pub for_training: LossArg,
+    #[arg(long, value_parser = words::whose(), value_name = "WHOSE", default_value = "assistant")]
+    pub for_training: Whose,
     /// The loss weight of a part of each reply: `reasoning`, `content`, `calls` or `stop`, e.g.
     /// reasoning=0; 0 is without loss; may be repeated
     #[arg(long = "loss-weight", value_name = "PART=N", value_parser = read_part, value_delimiter = ',')]
@@ -56,8 +59,8 @@ pub struct RolloutLoss {
     #[arg(long = "loss-role", value_name = "ROLE[:turn][=N]", value_parser = read_role, value_delimiter = ',')]
     pub roles: Vec<RoleLoss>,
     /// Accept what is otherwise an error; may be repeated
-    #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
-    pub allow: Vec<AllowArg>,
+    #[arg(long, value_parser = words::allowed(), value_name = "WHAT", value_delimiter = ',')]
+    pub allow: Vec<Allowed>,
 }
 
 impl RolloutLoss {
@@ -83,15 +86,15 @@ pub struct SampleFlags {
     #[arg(long, value_name = "N", alias = "max-length")]
     pub max_tokens: Option<NonZeroUsize>,
     /// How to truncate [default: right]
-    #[arg(long, value_enum, value_name = "HOW", requires = "lengths")]
-    pub truncate: Option<TruncateArg>,
+    #[arg(long, value_parser = words::truncate(), value_name = "HOW", requires = "lengths")]
+    pub truncate: Option<Truncate>,
     /// Write the loss weight of each id to Arrow and Parquet files, even if the flags give no
     /// weights other than 0 and 1; messages may have their own `weight`
     #[arg(long, requires = "for_training")]
     pub loss_weights: bool,
     /// How to divide a conversation into samples [default: whole]
-    #[arg(long, value_enum, value_name = "HOW", requires_all = ["for_training", "jsonl"])]
-    pub samples: Option<SamplesArg>,
+    #[arg(long, value_parser = words::samples(), value_name = "HOW", requires_all = ["for_training", "jsonl"])]
+    pub samples: Option<Samples>,
     /// Pack the samples in sequences of at most this many ids; a longer sample is refused, or
     /// truncated with --truncate
     #[arg(
@@ -104,121 +107,36 @@ pub struct SampleFlags {
     pub pack: Option<u32>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum SamplesArg {
-    /// One sample, rendered as a whole
-    Whole,
-    /// One sample per reply
-    Turns,
-    /// One sample as long as the template keeps what it wrote, and a new one after each change, so
-    /// that every reply follows what the server saw
-    Auto,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum TruncateArg {
-    /// Remove ids from the end
-    Right,
-    /// Remove whole turns of the text from the start
-    Left,
-    /// Remove the oldest turns of the conversation and render the rest; system messages, tools, and
-    /// calls with their results stay whole
-    Oldest,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LossArg {
-    /// Every assistant message, except those with `"weight": 0`, `"loss": false` or `"train": false`
-    Assistant,
-    /// The last assistant message
-    Last,
-    /// Only assistant messages with a `weight`, `loss` or `train` that includes them
-    Chosen,
-    /// What the chat template marks with `{% generation %}`
-    Tagged,
-    /// The whole text
-    All,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum EdgesArg {
-    /// If any byte does, with the greatest weight among them
-    Any,
-    /// If all bytes do, with the least weight among them
-    Strict,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum FinalStopArg {
-    /// Append the model's stop token
-    Append,
-    /// Warn
-    Warn,
-    /// Refuse the conversation
-    Refuse,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum AllowArg {
-    /// A stop token without loss after a reply that carries loss
-    MaskedStop,
-    /// A conversation in which nothing carries loss
-    NoLoss,
-}
-
 impl SampleFlags {
     pub fn limit(&self) -> Option<Limit> {
-        let by = match self.truncate {
-            None | Some(TruncateArg::Right) => Truncate::Right,
-            Some(TruncateArg::Left) => Truncate::Left,
-            Some(TruncateArg::Oldest) => Truncate::Oldest,
-        };
-        limit(self.max_tokens, self.truncate.map(|_| by), self.pack)
+        limit(self.max_tokens, self.truncate, self.pack)
     }
 
     pub fn samples(&self) -> Samples {
-        match self.samples {
-            None | Some(SamplesArg::Whole) => Samples::Whole,
-            Some(SamplesArg::Turns) => Samples::Turns,
-            Some(SamplesArg::Auto) => Samples::AsServed,
-        }
+        self.samples.unwrap_or_default()
     }
 }
 
 impl Training {
     /// Returns which text carries loss, if that was requested.
     pub fn policy(&self) -> Option<LossPolicy> {
-        let mut policy = match self.for_training? {
-            LossArg::Assistant | LossArg::Tagged => LossPolicy::assistant(),
-            LossArg::Last => LossPolicy::last(),
-            LossArg::Chosen => LossPolicy::chosen(),
-            LossArg::All => LossPolicy::all(),
+        let options = LossOptions {
+            whose: self.for_training?,
+            parts: self.parts.clone(),
+            roles: self.roles.clone(),
+            final_stop: self.final_stop.unwrap_or_default(),
+            allow: self.allow.clone(),
         };
-        policy.tagged = self.for_training == Some(LossArg::Tagged);
-        for (part, weight) in &self.parts {
-            part.set(&mut policy.weights, *weight);
-        }
-        policy.roles.clone_from(&self.roles);
-        policy.final_stop = match self.final_stop {
-            Some(FinalStopArg::Refuse) => FinalStop::Refuse,
-            // If nothing can be appended, that is worth a warning.
-            None | Some(FinalStopArg::Append | FinalStopArg::Warn) => FinalStop::Warn,
-        };
-        policy.allow_masked_stop = self.allow.contains(&AllowArg::MaskedStop);
-        policy.allow_empty = self.allow.contains(&AllowArg::NoLoss);
-        Some(policy)
+        Some(options.policy())
     }
 
     pub fn edges(&self) -> Edges {
-        match self.edges {
-            None | Some(EdgesArg::Any) => Edges::Any,
-            Some(EdgesArg::Strict) => Edges::Strict,
-        }
+        self.edges.unwrap_or_default()
     }
 
     /// Reports whether a missing stop token is to be appended.
     pub fn appends_stop(&self) -> bool {
-        self.final_stop == Some(FinalStopArg::Append)
+        self.final_stop == Some(MissingStop::Append)
     }
 
     /// Reports whether the flags give weights other than 0 and 1.

@@ -5,11 +5,11 @@ use rolecall::conversation::{Json, object};
 use rolecall::dataset;
 use rolecall::diff::{Comparison, Matrix, Telling, View, compare};
 use rolecall::format::{Format, Registry};
-use rolecall::model::Settings;
-use rolecall::render::{Bos, Options, RuleMode};
+use rolecall::model::{BosBy, Settings};
+use rolecall::render::{Bos, Options};
 use rolecall::training::check_replies;
 
-use crate::args::{BosArg, Diff, ViewArg};
+use crate::args::{Diff, ViewArg};
 use crate::diagnostic::{Diagnostic, Place, Severity};
 use crate::diff::{Group, draw_matrix, draw_pair, group_models, list_formats, read_models, write_page};
 use crate::exit::Exit;
@@ -32,8 +32,8 @@ pub fn run(args: &Diff, output: &Output) -> Result<Exit, Failure> {
     let [a, b] = [choose(&args.a)?.unwrap_or_default(), choose(&args.b)?.unwrap_or_default()];
     formats.warn(output);
     let options = Options {
-        bos: args.bos.map_or(Bos::default(), |bos| bos.bos()),
-        rules: args.rules.map_or(RuleMode::default(), |rules| rules.mode()),
+        bos: args.bos.map_or(Bos::default(), BosBy::bos),
+        rules: args.rules.unwrap_or_default(),
         choices: Vec::new(),
     };
     if let Some(model) = &args.model {
@@ -65,11 +65,8 @@ fn compare_templates(asked: [&str; 2], args: &Diff, formats: &mut Formats, outpu
     if let Some(view) = args.view.iter().map(|view| view.view()).find(|view| *view != View::Chat) {
         return Err(Failure::NoSuchView(view.name()));
     }
-    let settings = Settings {
-        bos: args.bos.map(BosArg::by).unwrap_or_default(),
-        rules: args.rules.map_or(RuleMode::default(), |rules| rules.mode()),
-        ..Settings::default()
-    };
+    let settings =
+        Settings { bos: args.bos.unwrap_or_default(), rules: args.rules.unwrap_or_default(), ..Settings::default() };
     let tokens = OwnTokens { bos: &args.bos_tokens, eos: args.eos_token.as_deref() };
     let a = versus::open(asked[0], formats, &tokens, &settings)?;
     let b = versus::open(asked[1], formats, &tokens, &settings)?;

@@ -19,7 +19,7 @@ use crate::row_kind::RowKind;
 use crate::source::Source;
 
 pub fn run(args: &Encode, output: &Output) -> Result<Exit, Failure> {
-    let mut job = Job::open(&args.chat, &args.own, args.tokenizer.as_deref(), args.text.protect.mode(), output)?;
+    let mut job = Job::open(&args.chat, &args.own, args.tokenizer.as_deref(), args.text.protect, output)?;
     load_tokenizer(&job.model)?;
     let encoding = RowEncoding { reference: args.text.reference_encoding, limit: args.samples.limit() };
     job.rows.stop_ids = true;

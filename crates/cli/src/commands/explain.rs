@@ -10,7 +10,7 @@ use crate::job::{Job, encode_each, load_tokenizer, refused, render_one};
 use crate::output::Output;
 
 pub fn run(args: &Explain, output: &Output) -> Result<Exit, Failure> {
-    let mut job = Job::open(&args.chat, &args.own, args.tokenizer.as_deref(), args.text.protect.mode(), output)?;
+    let mut job = Job::open(&args.chat, &args.own, args.tokenizer.as_deref(), args.text.protect, output)?;
     job.rows.stop_ids = job.model.tokenizer_path().is_some();
     let added = job.model.tokenizer_path().map(|_| load_tokenizer(&job.model)).transpose()?;
     let encoding = RowEncoding { reference: args.text.reference_encoding, limit: None };

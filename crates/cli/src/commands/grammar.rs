@@ -5,9 +5,9 @@ use std::sync::Arc;
 use rolecall::Model;
 use rolecall::conversation::{Json, Tool};
 use rolecall::format::Format;
-use rolecall::grammar::{Options, Printed, Reasoning, Token, ToolChoice, grammar};
+use rolecall::grammar::{Options, Printed, Token, ToolChoice, grammar};
 
-use crate::args::{Grammar, LanguageArg, ReasoningArg};
+use crate::args::{Grammar, LanguageArg};
 use crate::diagnostic::{Diagnostic, Place, Severity};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -30,7 +30,7 @@ pub fn run(args: &Grammar, output: &Output) -> Result<Exit, Failure> {
         tools,
         choice: choice(&args.choice),
         one_call: args.one_call,
-        reasoning: reasoning(args.reasoning),
+        reasoning: args.reasoning,
         tokens: tokens(&reader.job.model)?,
         prompt_tail: Some(tail),
     };
@@ -97,14 +97,5 @@ fn choice(word: &str) -> ToolChoice {
         "auto" => ToolChoice::Auto,
         "required" => ToolChoice::Required,
         name => ToolChoice::Named(name.to_owned()),
-    }
-}
-
-fn reasoning(arg: ReasoningArg) -> Reasoning {
-    match arg {
-        ReasoningArg::Off => Reasoning::Off,
-        ReasoningArg::Optional => Reasoning::Optional,
-        ReasoningArg::Required => Reasoning::Required,
-        ReasoningArg::Over => Reasoning::Over,
     }
 }

@@ -10,7 +10,7 @@ use rolecall::stability::{self, Case, Report, report};
 use rolecall::template::CallForm;
 use rolecall::{Error, Request};
 
-use crate::args::{CallsArg, Stability};
+use crate::args::Stability;
 use crate::batch::{Journal, Line, Plan, Rows, Told, Wanted, answer_lines};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -26,7 +26,7 @@ pub fn run(args: &Stability, output: &Output) -> Result<Exit, Failure> {
     let mut job = Reader::new(&args.layouts, args.tokenizer.as_deref(), false, output)?.job;
     let is_own = args.batch.jsonl || !args.inputs.is_empty();
     let usual = if is_own { CallForm::AsGiven } else { CallForm::AsWanted };
-    let tool_calls = args.tool_calls.map_or(usual, CallsArg::form);
+    let tool_calls = args.tool_calls.unwrap_or(usual);
     job.model = job.model.with_settings(Settings { tool_calls, ..job.model.settings().clone() });
     if job.model.tokenizer_path().is_some() {
         load_tokenizer(&job.model)?;

@@ -93,6 +93,11 @@ pub enum CallForm {
     AsWanted,
 }
 
+impl CallForm {
+    /// The values by their words.
+    pub const ALL: [(&'static str, CallForm); 2] = [("as-given", CallForm::AsGiven), ("as-wanted", CallForm::AsWanted)];
+}
+
 impl ChatTemplate {
     /// The variables that every template receives, in addition to special tokens and template
     /// arguments.

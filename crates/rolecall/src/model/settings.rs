@@ -75,6 +75,9 @@ impl FromStr for BosBy {
 }
 
 impl BosBy {
+    /// All values.
+    pub const ALL: [BosBy; 4] = [BosBy::Auto, BosBy::Template, BosBy::Tokenizer, BosBy::Nobody];
+
     /// Returns whether the prompt has the opening token.
     pub fn bos(self) -> Bos {
         match self {
@@ -110,11 +113,8 @@ impl Settings {
             own.bos = word.parse().map_err(|()| unknown_word("bos", BOS, word))?;
         }
         if let Some(word) = word_of(request, "rules", RULES)? {
-            own.rules = match word {
-                "enforce" => RuleMode::Enforce,
-                "reference" => RuleMode::Reference,
-                other => return Err(unknown_word("rules", RULES, other)),
-            };
+            let known = RuleMode::ALL.into_iter().find(|(known, _)| *known == word);
+            own.rules = known.map(|(_, rules)| rules).ok_or_else(|| unknown_word("rules", RULES, word))?;
         }
         match request.other.get("options") {
             None | Some(Json::Null) => {}

@@ -6,6 +6,7 @@
 //! from the words that the command and the Python package use. Nothing is dropped silently: each step
 //! reports what it did.
 
+mod loss_options;
 mod oldest;
 mod options;
 mod pack;
@@ -14,7 +15,8 @@ mod sample;
 mod served;
 mod truncate;
 
-pub use options::{LossPart, OptionError, RowOptions, limit, read_part, read_role};
+pub use loss_options::{Allowed, LossOptions, LossPart, MissingStop, Whose, read_part, read_role};
+pub use options::{OptionError, RowOptions, limit};
 pub use pack::{Packed, Packer, Slot, TooLong};
 pub use row::{Ready, ReadyRow, RowEncoding, RowError, RowRecipe, check_replies, truncation_notes};
 pub use sample::{Prepared, Recipe, Sample, prepare};

@@ -4,11 +4,11 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::str::FromStr;
 
-use rolecall_conversation::Role;
-
-use super::{Limit, RowEncoding, RowRecipe, Samples, Truncate};
+use super::{
+    Allowed, Limit, LossOptions, MissingStop, RowEncoding, RowRecipe, Samples, Truncate, Whose, read_part, read_role,
+};
 use crate::dataset::Shape;
-use crate::loss::{Edges, FinalStop, GREATEST_WEIGHT, LossPolicy, PartWeights, RoleLoss};
+use crate::loss::{Edges, LossPolicy};
 use crate::model::Purpose;
 
 /// The options of the Python package, with the names and values of the command's flags.
@@ -69,8 +69,7 @@ impl RowOptions {
         if policy.is_none() && self.pack.is_some() {
             return Err(problem("pack", "expected `for_training` with `pack`, found none".into()));
         }
-        let edges = chosen("edges", self.edges.as_deref(), &[("any", Edges::Any), ("strict", Edges::Strict)])?;
-        let samples = [("whole", Samples::Whole), ("turns", Samples::Turns), ("auto", Samples::AsServed)];
+        let edges = chosen("edges", self.edges.as_deref(), &Edges::ALL)?;
         let final_stop = self.final_stop()?;
         Ok(RowRecipe {
             shape: match self.shape.as_deref() {
@@ -87,9 +86,9 @@ impl RowOptions {
             strict: self.strict,
             stop_ids: false,
             edges: edges.unwrap_or_default(),
-            append_final_stop: policy.is_some() && final_stop == Some(FinalStopWord::Append),
+            append_final_stop: policy.is_some() && final_stop == Some(MissingStop::Append),
             policy,
-            samples: chosen("samples", self.samples.as_deref(), &samples)?.unwrap_or_default(),
+            samples: chosen("samples", self.samples.as_deref(), &Samples::ALL)?.unwrap_or_default(),
             encoding: Some(RowEncoding { reference: self.reference_encoding, limit: self.limit()? }),
         })
     }
@@ -105,48 +104,29 @@ impl RowOptions {
                 None => Ok(None),
             };
         };
-        type Make = fn() -> LossPolicy;
-        let policies: [(&str, Make); 5] = [
-            ("assistant", LossPolicy::assistant),
-            ("last", LossPolicy::last),
-            ("chosen", LossPolicy::chosen),
-            ("tagged", LossPolicy::assistant),
-            ("all", LossPolicy::all),
-        ];
-        let Some(policy) = chosen("for_training", Some(whose), &policies)? else { return Ok(None) };
-        let mut policy = policy();
-        policy.tagged = whose == "tagged";
-        for text in &self.loss_weight {
-            let (part, weight) = read_part(text).map_err(|why| problem("loss_weight", why))?;
-            part.set(&mut policy.weights, weight);
-        }
-        let roles = self
-            .loss_role
-            .iter()
-            .map(|text| read_role(text).map_err(|why| problem("loss_role", why.replace("--", "").replace("-", "_"))));
-        policy.roles = roles.collect::<Result<_, _>>()?;
-        policy.final_stop = match self.final_stop()? {
-            Some(FinalStopWord::Refuse) => FinalStop::Refuse,
-            // If nothing can be appended, that is worth a warning.
-            None | Some(FinalStopWord::Append | FinalStopWord::Warn) => FinalStop::Warn,
+        let Some(whose) = chosen("for_training", Some(whose), &Whose::ALL)? else { return Ok(None) };
+        let part = |text: &String| read_part(text).map_err(|why| problem("loss_weight", why));
+        let role = |text: &String| {
+            read_role(text).map_err(|why| problem("loss_role", why.replace("--", "").replace('-', "_")))
+        };
+        let mut options = LossOptions {
+            parts: self.loss_weight.iter().map(part).collect::<Result<_, _>>()?,
+            roles: self.loss_role.iter().map(role).collect::<Result<_, _>>()?,
+            final_stop: self.final_stop()?.unwrap_or_default(),
+            ..LossOptions::of(whose)
         };
         for word in &self.allow {
-            match chosen("allow", Some(word), &[("masked-stop", false), ("no-loss", true)])? {
-                Some(true) => policy.allow_empty = true,
-                _ => policy.allow_masked_stop = true,
-            }
+            options.allow.extend(chosen("allow", Some(word), &Allowed::ALL)?);
         }
-        Ok(Some(policy))
+        Ok(Some(options.policy()))
     }
 
-    fn final_stop(&self) -> Result<Option<FinalStopWord>, OptionError> {
-        use FinalStopWord::{Append, Refuse, Warn};
-        chosen("final_stop", self.final_stop.as_deref(), &[("append", Append), ("warn", Warn), ("refuse", Refuse)])
+    fn final_stop(&self) -> Result<Option<MissingStop>, OptionError> {
+        chosen("final_stop", self.final_stop.as_deref(), &MissingStop::ALL)
     }
 
     fn limit(&self) -> Result<Option<Limit>, OptionError> {
-        let ways = [("right", Truncate::Right), ("left", Truncate::Left), ("oldest", Truncate::Oldest)];
-        let by = chosen("truncate", self.truncate.as_deref(), &ways)?;
+        let by = chosen("truncate", self.truncate.as_deref(), &Truncate::ALL)?;
         if self.pack.is_some_and(|length| !(1..=i32::MAX as u32).contains(&length)) {
             return Err(problem("pack", format!("expected a number of ids from 1 to {}, found 0 or more", i32::MAX)));
         }
@@ -161,80 +141,12 @@ impl RowOptions {
     }
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum FinalStopWord {
-    Append,
-    Warn,
-    Refuse,
-}
-
 /// Returns the limit for samples of at most `max_tokens` ids that are packed in sequences of `pack`. A
 /// sample is only truncated to fit a sequence if a way to truncate is given.
 pub fn limit(max_tokens: Option<NonZeroUsize>, truncate: Option<Truncate>, pack: Option<u32>) -> Option<Limit> {
     let packed = truncate.and(pack).map(|length| length as usize);
     let most = max_tokens.map(NonZeroUsize::get).into_iter().chain(packed).min();
     most.map(|ids| Limit { ids, by: truncate.unwrap_or_default() })
-}
-
-/// A part of a reply that has a weight of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LossPart {
-    /// The reasoning.
-    Reasoning,
-    /// The content.
-    Content,
-    /// The tool calls and the code.
-    Calls,
-    /// The token that ends the turn.
-    Stop,
-}
-
-impl LossPart {
-    /// Sets the weight of the part.
-    pub fn set(self, weights: &mut PartWeights, weight: f32) {
-        *match self {
-            LossPart::Reasoning => &mut weights.reasoning,
-            LossPart::Content => &mut weights.content,
-            LossPart::Calls => &mut weights.calls,
-            LossPart::Stop => &mut weights.closer,
-        } = weight;
-    }
-}
-
-/// Reads the weight of a part of a reply: `reasoning=0`.
-pub fn read_part(text: &str) -> Result<(LossPart, f32), String> {
-    let (part, weight) = text.split_once('=').ok_or("expected PART=N")?;
-    let part = match part {
-        "reasoning" => LossPart::Reasoning,
-        "content" => LossPart::Content,
-        "calls" => LossPart::Calls,
-        "stop" => LossPart::Stop,
-        _ => return Err(format!("expected `reasoning`, `content`, `calls` or `stop`, found `{part}`")),
-    };
-    Ok((part, read_weight(weight)?))
-}
-
-/// Reads a role whose text carries loss: `tool`, `tool:turn`, `tool=0.5`.
-pub fn read_role(text: &str) -> Result<RoleLoss, String> {
-    let (name, weight) = match text.split_once('=') {
-        Some((name, weight)) => (name, read_weight(weight)?),
-        None => (text, 1.0),
-    };
-    let (name, whole_turn) = match name.split_once(':') {
-        Some((name, "turn")) => (name, true),
-        Some((_, other)) => return Err(format!("expected `:turn` after the role, found `:{other}`")),
-        None => (name, false),
-    };
-    match Role::from_name(name) {
-        Role::Assistant => Err("set the weights of replies with `--loss-weight`".into()),
-        Role::Other(name) if name.is_empty() => Err("expected the name of a role".into()),
-        role => Ok(RoleLoss { role, whole_turn, weight }),
-    }
-}
-
-fn read_weight(text: &str) -> Result<f32, String> {
-    let weight = text.parse().ok().filter(|weight| (0.0..=GREATEST_WEIGHT).contains(weight));
-    weight.ok_or_else(|| format!("expected a weight from 0 to {GREATEST_WEIGHT}, found `{text}`"))
 }
 
 /// Returns the value with a name.

@@ -24,6 +24,12 @@ pub enum Samples {
     AsServed,
 }
 
+impl Samples {
+    /// The values by their words.
+    pub const ALL: [(&'static str, Samples); 3] =
+        [("whole", Samples::Whole), ("turns", Samples::Turns), ("auto", Samples::AsServed)];
+}
+
 /// One of the samples of a conversation.
 #[derive(Clone, Debug)]
 pub struct Served {

@@ -21,6 +21,10 @@ pub enum Truncate {
 }
 
 impl Truncate {
+    /// The values by their names.
+    pub const ALL: [(&'static str, Truncate); 3] =
+        [("right", Truncate::Right), ("left", Truncate::Left), ("oldest", Truncate::Oldest)];
+
     /// Returns a stable name.
     pub fn name(self) -> &'static str {
         match self {

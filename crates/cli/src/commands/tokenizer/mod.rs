@@ -38,7 +38,7 @@ pub fn run(args: &args::Tokenizer, output: &Output) -> Result<Exit, Failure> {
             let protection = files::load_templates(path)?
                 .beside(&files::templates_beside(&file)?)
                 .protection(None)
-                .protecting(args.protect.mode());
+                .protecting(args.protect);
             let path = args.path().display().to_string();
             let misfit = |error: rolecall_encode::Error| Failure::Misfit { tokenizer: path, error: error.into() };
             Some(Protected::new(&protection, &*tokenizer).map_err(misfit)?)
