@@ -2,10 +2,12 @@
 
 import copy
 import hashlib
+import importlib
 import json
 import multiprocessing
 import os
 import pickle
+import pkgutil
 import shutil
 import time
 import zlib
@@ -367,3 +369,162 @@ def test_damaged_pickles_of_prompts_are_refused(folder):
     # The prompt of another model is refused too.
     with pytest.raises(rolecall.RequestError, match="another text"):
         restore(rolecall.load("internlm2"), saved)
+
+
+# --- Every public name --------------------------------------------------------------------------
+
+
+def modules():
+    """The package and its modules that can be imported without an engine."""
+    found = ["rolecall"]
+    for module in pkgutil.walk_packages(rolecall.__path__, "rolecall."):
+        is_private = any(part.startswith("_") for part in module.name.split("."))
+        if not is_private and module.name not in ("rolecall.serving.vllm_plugin", "rolecall.serving.sglang_plugin"):
+            found.append(module.name)
+    return found
+
+
+#: Why objects of a class are not pickled.
+NOT_PICKLED = {
+    "Columns": "are Arrow memory: send the table that an Arrow library makes of them",
+    "Cut": "is what one step changed in this process: send the session, or `to_dict`",
+    "Delta": "is what one step changed in this process: send the session, or `ids` and `keep`",
+    "EventStream": "reads from an iterator of this process",
+    "OutputParser": "is in the middle of a reply: send the text so far",
+    "Plan": "belongs to the state of the session in which it was made",
+    "Reply": "belongs to the session that accepted it: send the session, or `to_dict`",
+}
+
+
+@pytest.fixture
+def instances(folder):
+    """An object of every public class, by the names of module and class. Errors are made by the test."""
+    from rolecall import data, events, renderers
+    from rolecall.interop import lmdeploy, lmflow, xtuner
+
+    model = rolecall.load(folder)
+    asked = [{"role": "user", "content": "Hi"}]
+    said = [*asked, {"role": "assistant", "content": "Hello"}]
+    session = model.session(asked)
+    delta = session.open()
+    reply = session.accept(session.encode_sampled("Hello<|im_end|>"), "stop")
+    renderer = renderers.Renderer(model)
+    parsed = renderer.parse_response([*session.encode_sampled("Hello"), letters.END])
+    registry = rolecall.Registry()
+    formatter = lmflow.StringFormatter([lmflow.TemplateComponent(type="string", content="Q: {{content}}")])
+    found = {
+        "rolecall": {
+            "Attributed": model.attribute(said),
+            "ChatTemplate": model.template,
+            "Cut": model.import_session(said * 3).truncate(turns=1),
+            "Delta": delta,
+            "Difference": model.import_session(said, seams="whole").difference(),
+            "Encoded": model.encode(said, for_training="assistant"),
+            "EventStream": model.parse_stream(["Hi"]),
+            "Explanation": model.explain(said, mask=True),
+            "Format": registry["chatml"],
+            "Grammar": model.grammar(asked),
+            "Model": model,
+            "OutputParser": model.parser(asked),
+            "Plan": session.plan(asked[0]),
+            "Prompt": model.prompt(asked),
+            "Registry": registry,
+            "Reply": reply,
+            "Rollout": session.rollout(loss_weight={"stop": 0.5}, loss_role="user", allow=["no-loss"]),
+            "Session": session,
+            "Tokenizer": model.tokenizer,
+        },
+        "rolecall.data": {"Columns": data.encode([{"messages": said}], model), "Progress": data.Progress()},
+        "rolecall.events": {
+            "Arguments": events.Arguments(0, "{"),
+            "CallFinished": events.CallFinished(0, True),
+            "CallStarted": events.CallStarted(0, "id", "name"),
+            "Code": events.Code(0, "1"),
+            "CodeStarted": events.CodeStarted(0, "id"),
+            "Content": events.Content("a"),
+            "Malformed": events.Malformed("why", 0, 1),
+            "Reasoning": events.Reasoning("a"),
+            "Stop": events.Stop("stop"),
+        },
+        "rolecall.interop.lmdeploy": {
+            "ChatTemplateConfig": lmdeploy.ChatTemplateConfig("vicuna"),
+            "Registry": lmdeploy.MODELS,
+            "SamplingParam": lmdeploy.SamplingParam(top_k=1),
+        },
+        "rolecall.interop.lmflow": {
+            "StringFormatter": formatter,
+            "EmptyFormatter": lmflow.EmptyFormatter(),
+            "Formatter": lmflow.Formatter(formatter.template),
+            "TemplateComponent": formatter.template[0],
+        },
+        "rolecall.interop.xtuner": {"ConfigDict": xtuner.ConfigDict(INSTRUCTION="Q: {input}")},
+        "rolecall.renderers": {
+            "Miss": renderers.Miss.UNKNOWN_PROMPT,
+            "ParsedResponse": parsed,
+            "ParsedToolCall": renderers.ParsedToolCall("a", "b", {}),
+            "RenderedTokens": renderer.render(asked),
+            "Renderer": renderer,
+            "ToolCallParseStatus": next(iter(renderers.ToolCallParseStatus)),
+        },
+        "rolecall.streams": {"EventStream": model.parse_stream(["Hi"])},
+    }
+    for name, kind in public(lmdeploy):
+        if issubclass(kind, lmdeploy.BaseTemplate):
+            found["rolecall.interop.lmdeploy"][name] = kind()
+    for name, kind in public(lmflow):
+        if issubclass(kind, lmflow.ConversationTemplate):
+            found["rolecall.interop.lmflow"][name] = kind(formatter, formatter)
+    return found
+
+
+def public(module):
+    return [(name, value) for name in getattr(module, "__all__", []) if isinstance(value := getattr(module, name), type)]
+
+
+@pytest.mark.parametrize("name", modules())
+def test_objects_of_every_public_class_are_pickled_or_say_why_not(name, instances):
+    wrong = []
+    for of_class, kind in public(importlib.import_module(name)):
+        if issubclass(kind, BaseException):
+            value = kind("message", code="code", message_index=1, field="field", help="help")
+        elif (value := instances.get(name, {}).get(of_class)) is None:
+            wrong.append(f"{of_class}: the test has no object of it")
+            continue
+        if of_class in NOT_PICKLED:
+            with pytest.raises((TypeError, AttributeError)):
+                pickle.dumps(value)
+            continue
+        other = restored(pickle.dumps(value))
+        if type(other) is not type(value) or says(other) != says(value):
+            wrong.append(f"{of_class}: {says(value)} became {says(other)}")
+    assert wrong == []
+
+
+def says(value):
+    """What an object's attributes and conversions return, without those that are other objects."""
+    found = {"repr": repr(value), "class": type(value)} if type(value).__repr__ is not object.__repr__ else {}
+    for name in dir(value):
+        if name.startswith("_") and name not in ("__len__", "__bool__"):
+            continue
+        if callable(one := getattr(value, name)) and name not in ("__len__", "__bool__", "to_dict", "segments", "gbnf", "html"):
+            continue
+        one = one() if callable(one) else one
+        if one is None or isinstance(one, (bool, int, float, str, bytes, list, dict, tuple)):
+            found[name] = repr(one)
+        elif hasattr(one, "tolist"):
+            found[name] = (str(one.dtype), one.tolist())
+    return found
+
+
+def test_pickled_rollouts_and_differences_are_of_the_session_as_it_was(folder):
+    model = rolecall.load(folder)
+    session = model.session(CONVERSATIONS[0])
+    session.open()
+    session.accept(session.encode_sampled("Hello<|im_end|>"))
+    rollout, difference = session.rollout(loss_role={"user": 0.5}), session.difference()
+    expected = (rollout.ids.tolist(), rollout.weights.tolist(), difference.to_dict())
+    session.append(CONVERSATIONS[1])
+    session.open()
+    rollout, difference = restored(pickle.dumps((rollout, difference)))
+    assert (rollout.ids.tolist(), rollout.weights.tolist(), difference.to_dict()) == expected
+    assert 0.5 in rollout.weights

@@ -1,7 +1,10 @@
+use std::ops::Range;
+
+use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyTuple};
 use rolecall::Encoded;
-use rolecall::loss::{Edges, Written, weights};
+use rolecall::loss::{Edges, weights};
 use rolecall::model::ModelPrompt;
 use rolecall::session::{Author, Part};
 
@@ -25,7 +28,8 @@ pub struct Attributed {
     messages: Vec<i32>,
     sampled: Vec<bool>,
     content: Vec<bool>,
-    replies: Vec<Written>,
+    /// The index of each reply's message, and its bytes.
+    replies: Vec<(Option<usize>, Range<usize>)>,
     arrays: [Once; 4],
 }
 
@@ -62,7 +66,7 @@ impl Attributed {
             messages,
             sampled,
             content,
-            replies: loss.replies,
+            replies: loss.replies.into_iter().map(|reply| (reply.message, reply.range)).collect(),
             arrays: Default::default(),
         })
     }
@@ -100,10 +104,10 @@ impl Attributed {
     /// of the text and their end.
     #[getter]
     fn replies<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
-        let reply = |reply: &Written| {
+        let reply = |(message, bytes): &(Option<usize>, Range<usize>)| {
             let dict = PyDict::new(py);
-            dict.set_item("message", reply.message)?;
-            dict.set_item("bytes", (reply.range.start, reply.range.end))?;
+            dict.set_item("message", message)?;
+            dict.set_item("bytes", (bytes.start, bytes.end))?;
             Ok(dict)
         };
         self.replies.iter().map(reply).collect()
@@ -111,6 +115,34 @@ impl Attributed {
 
     fn __len__(&self) -> usize {
         self.ids.len()
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let (py, own) = (slf.py(), slf.get());
+        let replies: Vec<_> = own.replies.iter().map(|(message, bytes)| (*message, bytes.start, bytes.end)).collect();
+        let arrays = (own.ids(py)?, own.message_indices(py)?, own.sampled(py)?, own.is_content(py)?);
+        let (ids, messages, sampled, content) = arrays;
+        let state = (ids, messages, sampled, content, replies).into_pyobject(py)?;
+        Ok((slf.get_type().getattr("_of_arrays")?, state))
+    }
+
+    /// Restores what was pickled.
+    #[staticmethod]
+    fn _of_arrays(
+        py: Python<'_>,
+        ids: PyReadonlyArray1<'_, u32>,
+        messages: PyReadonlyArray1<'_, i32>,
+        sampled: PyReadonlyArray1<'_, bool>,
+        content: PyReadonlyArray1<'_, bool>,
+        replies: Vec<(Option<usize>, usize, usize)>,
+    ) -> PyResult<Attributed> {
+        let (ids, messages) = (ids.as_array().to_vec(), messages.as_array().to_vec());
+        let (sampled, content) = (sampled.as_array().to_vec(), content.as_array().to_vec());
+        if [messages.len(), sampled.len(), content.len()] != [ids.len(); 3] {
+            return Err(crate::input::refuse(py, "ids", "expected arrays of the same length".to_owned()));
+        }
+        let replies = replies.into_iter().map(|(message, start, end)| (message, start..end)).collect();
+        Ok(Attributed { ids, messages, sampled, content, replies, arrays: Default::default() })
     }
 
     fn __repr__(&self) -> String {

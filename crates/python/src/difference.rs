@@ -1,8 +1,10 @@
 use pyo3::prelude::*;
 use rolecall::{answer, session};
 
+use crate::model::Model;
 use crate::once::Once;
 use crate::output;
+use crate::session::Session;
 
 /// How a session differs from the stock rendering of its messages.
 ///
@@ -19,12 +21,15 @@ use crate::output;
 #[pyclass(frozen, module = "rolecall")]
 pub struct Difference {
     inner: session::Difference,
+    model: Py<Model>,
+    /// The session as it was, whose clone shares all ids.
+    session: session::Session,
     answer: Once,
 }
 
 impl Difference {
-    pub fn new(inner: session::Difference) -> Difference {
-        Difference { inner, answer: Once::default() }
+    pub fn new(inner: session::Difference, model: Py<Model>, session: session::Session) -> Difference {
+        Difference { inner, model, session, answer: Once::default() }
     }
 }
 
@@ -69,6 +74,13 @@ impl Difference {
 
     fn __bool__(&self) -> bool {
         !self.inner.gaps.is_empty()
+    }
+
+    /// Pickles the session, which is compared again.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Session,))> {
+        let (py, own) = (slf.py(), slf.get());
+        let session = Session::new(own.model.clone_ref(py), own.session.clone());
+        Ok((py.get_type::<Session>().getattr("difference")?, (session,)))
     }
 
     fn __repr__(&self) -> String {

@@ -1,7 +1,11 @@
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 use rolecall::explain::Paint;
+use rolecall::loss::LossPolicy;
 
-use crate::input;
+use crate::error;
+use crate::input::{self, Path};
+use crate::model::Model;
 
 /// Where every piece of a prompt comes from: the origin of every byte, the tokens, and the places where
 /// the conversation spells a control token.
@@ -18,12 +22,12 @@ use crate::input;
 #[pyclass(frozen, module = "rolecall")]
 pub struct Explanation {
     inner: rolecall::explain::Explanation,
-    name: String,
+    model: Py<Model>,
 }
 
 impl Explanation {
-    pub fn new(inner: rolecall::explain::Explanation, name: String) -> Explanation {
-        Explanation { inner, name }
+    pub fn new(inner: rolecall::explain::Explanation, model: Py<Model>) -> Explanation {
+        Explanation { inner, model }
     }
 }
 
@@ -40,13 +44,32 @@ impl Explanation {
     /// Returns the drawing as an HTML page of its own, without scripts, fonts or network access. All
     /// text of the conversation in it is escaped.
     fn html(&self, py: Python<'_>) -> String {
-        py.detach(|| self.inner.draw_html(&self.name))
+        let name = self.model.get().inner().name();
+        py.detach(|| self.inner.draw_html(name))
     }
 
     /// Returns everything as a dict, as `rolecall explain --json` writes it.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let written = py.detach(|| self.inner.write_json());
         py.import("json")?.call_method1("loads", (written,))
+    }
+
+    /// Pickles the prompt with its model, of which the explanation is made again.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let (py, own) = (slf.py(), slf.get());
+        let saved = py.detach(|| own.inner.prompt.save());
+        let arguments = (own.model.clone_ref(py), saved, own.inner.loss.is_some()).into_pyobject(py)?;
+        Ok((slf.get_type().getattr("_of_prompt")?, arguments))
+    }
+
+    #[staticmethod]
+    fn _of_prompt(model: &Bound<'_, Model>, saved: &Bound<'_, PyAny>, mask: bool) -> PyResult<Explanation> {
+        let saved = input::text(saved, &mut Path::of("saved"))?;
+        let (py, inner) = (model.py(), model.get().inner());
+        let policy = mask.then(LossPolicy::default);
+        let explanation = py.detach(|| inner.restore_prompt(&saved)?.explain(policy.as_ref()));
+        let explanation = explanation.map_err(|error| error::of(py, &error))?;
+        Ok(Explanation::new(explanation, model.clone().unbind()))
     }
 
     fn __str__(&self, py: Python<'_>) -> PyResult<String> {

@@ -28,10 +28,15 @@ impl LossArguments<'_, '_> {
 
     /// Returns the recipe that the arguments ask for. Without `for_training`, nothing carries loss.
     pub fn recipe(&self, py: Python<'_>) -> PyResult<RowRecipe> {
+        recipe(py, &self.options()?)
+    }
+
+    /// Returns the arguments as words.
+    pub fn options(&self) -> PyResult<RowOptions> {
         let text = |value: Option<&Bound<'_, PyAny>>, argument: &str| {
             value.map(|value| input::argument(value, argument)).transpose()
         };
-        let options = RowOptions {
+        Ok(RowOptions {
             for_training: text(self.for_training, "for_training")?,
             loss_weight: words(self.loss_weight, "loss_weight")?,
             loss_role: words(self.loss_role, "loss_role")?,
@@ -39,13 +44,17 @@ impl LossArguments<'_, '_> {
             final_stop: text(self.final_stop, "final_stop")?,
             allow: words(self.allow, "allow")?,
             ..RowOptions::default()
-        };
-        options.recipe().map_err(|error| {
-            let place = Some(Place::field(error.option));
-            let message = error.problem;
-            Fault { class: "RequestError", code: "bad_argument", message, place, help: None }.raise(py)
         })
     }
+}
+
+/// Returns the recipe that options ask for.
+pub fn recipe(py: Python<'_>, options: &RowOptions) -> PyResult<RowRecipe> {
+    options.recipe().map_err(|error| {
+        let place = Some(Place::field(error.option));
+        let message = error.problem;
+        Fault { class: "RequestError", code: "bad_argument", message, place, help: None }.raise(py)
+    })
 }
 
 /// Returns the exception for a conversation of which no sample can be made.

@@ -256,7 +256,7 @@ impl Model {
     #[pyo3(signature = (messages, *, tools=None, documents=None, add_generation_prompt=None, continue_final_message=None, mask=false, **switches))]
     #[expect(clippy::too_many_arguments, reason = "each is a keyword argument in Python")]
     fn explain(
-        &self,
+        slf: &Bound<'_, Self>,
         messages: &Bound<'_, PyAny>,
         tools: Option<&Bound<'_, PyAny>>,
         documents: Option<&Bound<'_, PyAny>>,
@@ -271,9 +271,10 @@ impl Model {
         let py = messages.py();
         let purpose = if mask { Purpose::Training } else { Purpose::Answer };
         let policy = mask.then(LossPolicy::default);
-        let explanation = py.detach(|| self.inner.prompt_for(request, purpose)?.explain(policy.as_ref()));
+        let inner = &slf.get().inner;
+        let explanation = py.detach(|| inner.prompt_for(request, purpose)?.explain(policy.as_ref()));
         let explanation = explanation.map_err(|error| error::of(py, &error))?;
-        Ok(Explanation::new(explanation, self.inner.name().to_owned()))
+        Ok(Explanation::new(explanation, slf.clone().unbind()))
     }
 
     /// Renders and encodes a conversation, and says for each id which message it belongs to, whether

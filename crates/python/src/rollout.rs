@@ -1,9 +1,13 @@
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 use rolecall::conversation::Json;
+use rolecall::training::RowOptions;
 use rolecall::{answer, session};
 
+use crate::model::Model;
 use crate::once::Once;
 use crate::output;
+use crate::session::Session;
 
 /// A session as a sample for a trainer: its ids, what each weighs, and who wrote it.
 ///
@@ -17,16 +21,20 @@ use crate::output;
 #[pyclass(frozen, module = "rolecall")]
 pub struct Rollout {
     inner: session::Rollout,
+    model: Py<Model>,
     /// The session as it was, whose clone shares all ids.
     session: session::Session,
+    /// What was asked for.
+    options: RowOptions,
     ids: Once,
     weights: Once,
     answer: Once,
 }
 
 impl Rollout {
-    pub fn new(inner: session::Rollout, session: session::Session) -> Rollout {
-        Rollout { inner, session, ids: Once::default(), weights: Once::default(), answer: Once::default() }
+    pub fn new(inner: session::Rollout, model: Py<Model>, session: session::Session, options: RowOptions) -> Rollout {
+        let (ids, weights, answer) = (Once::default(), Once::default(), Once::default());
+        Rollout { inner, model, session, options, ids, weights, answer }
     }
 
     fn part(&self, py: Python<'_>, key: &str) -> PyResult<Py<PyAny>> {
@@ -86,6 +94,26 @@ impl Rollout {
     /// Returns everything as a dict, as `rolecall session --json` writes it.
     fn to_dict(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         output::object(py, &answer::of_rollout(&self.session, &self.inner))
+    }
+
+    /// Pickles the session and the arguments, of which the rollout is made again.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let (py, own) = (slf.py(), slf.get());
+        let session = Session::new(own.model.clone_ref(py), own.session.clone());
+        let RowOptions { for_training, loss_weight, loss_role, allow, .. } = own.options.clone();
+        let arguments = (session, for_training, loss_weight, loss_role, allow).into_pyobject(py)?;
+        Ok((slf.get_type().getattr("_of_session")?, arguments))
+    }
+
+    #[staticmethod]
+    fn _of_session(
+        session: &Bound<'_, Session>,
+        for_training: Option<&Bound<'_, PyAny>>,
+        loss_weight: Option<&Bound<'_, PyAny>>,
+        loss_role: Option<&Bound<'_, PyAny>>,
+        allow: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Rollout> {
+        session.get().rollout(session.py(), for_training, loss_weight, loss_role, allow)
     }
 
     fn __len__(&self) -> usize {

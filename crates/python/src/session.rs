@@ -12,7 +12,7 @@ use crate::cut::Cut;
 use crate::delta::Delta;
 use crate::difference::Difference;
 use crate::input::{self, Path};
-use crate::loss::LossArguments;
+use crate::loss::{self, LossArguments};
 use crate::model::{self, Model};
 use crate::once::read_only;
 use crate::plan::Plan;
@@ -339,7 +339,8 @@ impl Session {
 
     /// Compares the session with the stock rendering of its messages.
     fn difference(&self, py: Python<'_>) -> PyResult<Difference> {
-        self.try_read(py, session::Session::difference).map(Difference::new)
+        let (difference, session) = self.try_read(py, |session| Ok((session.difference()?, session.clone())))?;
+        Ok(Difference::new(difference, self.model.clone_ref(py), session))
     }
 
     /// Returns the ids with loss weights, who wrote them, and where the session left the stock
@@ -350,7 +351,7 @@ impl Session {
     /// and `loss_role` those of other roles; `"tool:turn"` includes the template's text around the
     /// message. `allow` accepts what is otherwise an error: `"masked-stop"` and `"no-loss"`.
     #[pyo3(signature = (*, for_training=None, loss_weight=None, loss_role=None, allow=None))]
-    fn rollout(
+    pub fn rollout(
         &self,
         py: Python<'_>,
         for_training: Option<&Bound<'_, PyAny>>,
@@ -361,9 +362,10 @@ impl Session {
         let assistant = PyString::new(py, "assistant").into_any();
         let for_training = Some(for_training.unwrap_or(&assistant));
         let asked = LossArguments { for_training, loss_weight, loss_role, allow, ..LossArguments::default() };
-        let policy = asked.recipe(py)?.policy.unwrap_or_default();
+        let options = asked.options()?;
+        let policy = loss::recipe(py, &options)?.policy.unwrap_or_default();
         let (rollout, session) = self.try_read(py, |session| Ok((session.rollout(&policy)?, session.clone())))?;
-        Ok(Rollout::new(rollout, session))
+        Ok(Rollout::new(rollout, self.model.clone_ref(py), session, options))
     }
 
     /// Returns a session that goes on from here independently. It shares all ids, so its cost does not
