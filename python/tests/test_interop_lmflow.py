@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import random
 import threading
 import types
 
@@ -193,10 +194,10 @@ def test_printed_rows(shared, record_property):
 
 @pytest.fixture
 def jinja_templates(shared, monkeypatch):
-    """The Jinja templates of the vectors, registered by name as a user registers them."""
+    """The Jinja templates of LMFlow's document, registered by name as a user registers them. Those of its presets are
+    in the package."""
     facts = json.loads((shared / "facts" / "lmflow_templates.json").read_text(encoding="utf-8"))
-    for name, source in facts["jinja_presets"].items():
-        monkeypatch.setitem(JINJA_CONVERSATION_TEMPLATES, name, source)
+    assert JINJA_CONVERSATION_TEMPLATES.keys() == facts["jinja_presets"].keys()
     for name, entry in facts["seed_document_jinja"].items():
         name = name if ":" in name else f"jinja:{name}"
         monkeypatch.setitem(JINJA_CONVERSATION_TEMPLATES, name, entry["template"])
@@ -231,6 +232,62 @@ def test_jinja_rows(shared, jinja_templates, record_property):
             same(spans, wanted)
 
     judge(rows(shared, "lmflow", "jinja", "jinja preset"), check, record_property)
+
+
+TEXTS = ["", "a", " b \n", "<think>\nx\n</think>\n\ny", "</think>", "<tool_response>z</tool_response>", "<|im_end|>", "\n"]
+
+
+def conversations(count):
+    """Conversations with calls and results, and some without any order."""
+    random_ = random.Random(20)
+
+    def text():
+        return random_.choice(TEXTS)
+
+    def call():
+        function = {"name": "f", "arguments": random_.choice(['{"x": 1}', {"x": ["\u00e9", None]}])}
+        return random_.choice([{"type": "function", "function": function}] * 5 + [function])
+
+    def message():
+        made = {"role": random_.choice(["user", "assistant", "system", "tool", "other"]), "content": text()}
+        if random_.random() < 0.2:
+            made["content"] = random_.choice([None, [{"type": "text", "text": text()}, {"type": "image"}]])
+        if made["role"] == "assistant" and random_.random() < 0.5:
+            made["tool_calls"] = [call() for _ in range(random_.randint(0, 3))]
+            made["reasoning_content"] = random_.choice([text(), None])
+        return made
+
+    for number in range(count):
+        if number % 3 == 0:
+            yield [message() for _ in range(random_.randint(1, 7))]
+            continue
+        made = [{"role": "system", "content": text()}] * random_.randint(0, 1)
+        for _ in range(random_.randint(1, 3)):
+            made += [{"role": "user", "content": text()}]
+            if random_.random() < 0.5:
+                calls = [call() for _ in range(random_.randint(1, 3))]
+                made += [{"role": "assistant", "content": random_.choice([None, "a"]), "tool_calls": calls}]
+                made += [{"role": "tool", "content": text()} for _ in calls]
+            made += [{"role": "assistant", "content": text()}]
+        yield made + [{"role": "user", "content": text()}] * random_.randint(0, 1)
+
+
+def test_jinja_templates_write_what_lmflows_write(shared):
+    theirs = json.loads((shared / "facts" / "lmflow_templates.json").read_text(encoding="utf-8"))["jinja_presets"]
+    tools = [{"type": "function", "function": {"name": "f", "parameters": {}}}]
+    written = dict.fromkeys(theirs, 0)
+    for number, messages in enumerate(conversations(400)):
+        options = {"tools": tools if number % 4 == 0 else None, "add_generation_prompt": number % 2 == 0}
+        for name, source in theirs.items():
+            found = []
+            for template in (source, name):
+                try:
+                    found.append(render_jinja(template, messages, bos_token="<s>", **options))
+                except rolecall.RolecallError as error:
+                    found.append(type(error))
+            assert found[0] == found[1], (name, messages, options)
+            written[name] += isinstance(found[0], tuple)
+    assert min(written.values()) > 50, written
 
 
 def string(content):

@@ -18,6 +18,12 @@ A template of your own:
 ... )
 >>> mine.text(messages)
 'Q: Hi\\nA: Yes\\n'
+
+For newer models LMFlow has Jinja templates, which write the same here. They were written anew, and a reply's text
+carries loss as in LMFlow. LMFlow's templates may also be passed as text.
+
+>>> render_jinja("qwen3", messages)
+('<|im_start|>user\\nHi<|im_end|>\\n<|im_start|>assistant\\n<think>\\n\\n</think>\\n\\nYes<|im_end|>\\n', [(30, 85)])
 """
 
 from __future__ import annotations
@@ -30,7 +36,7 @@ from typing import Any, ClassVar
 
 from .. import _rolecall
 from ..errors import FormatError, RequestError, TokenizerError
-from . import _values
+from . import _lmflow_jinja, _values
 
 __all__ = [
     "JINJA_CONVERSATION_TEMPLATES",
@@ -455,7 +461,8 @@ def _find(template: Any) -> Any:
         if template in JINJA_CONVERSATION_TEMPLATES:
             return JINJA_CONVERSATION_TEMPLATES[template]
         if "{" not in template:
-            help = f"use one of {', '.join(PRESET_TEMPLATES)}, or pass the text of a Jinja template"
+            known = ", ".join([*PRESET_TEMPLATES, *JINJA_CONVERSATION_TEMPLATES])
+            help = f"use one of {known}, or pass the text of a Jinja template"
             raise FormatError(f"there is no template `{template}`", code="unknown_format", help=help)
         return template
     if not hasattr(template, "encode_conversation"):
@@ -525,5 +532,5 @@ def _preset(classes: Mapping[str, type[ConversationTemplate]], fields: dict[str,
 PRESET_TEMPLATES: dict[str, ConversationTemplate] = _read_presets()
 """LMFlow's presets by name."""
 
-JINJA_CONVERSATION_TEMPLATES: dict[str, str] = {}
-"""Jinja templates by name. It is empty: add the text of your model's own chat template."""
+JINJA_CONVERSATION_TEMPLATES: dict[str, str] = dict(_lmflow_jinja.TEMPLATES)
+"""Jinja templates by name: LMFlow's, in rolecall's own words. Add the text of your model's own chat template."""
