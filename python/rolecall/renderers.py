@@ -479,7 +479,8 @@ def _response(reply: Reply) -> Any:
             arguments=arguments,
             token_span=place["ids"] and tuple(place["ids"]),
             status=status,
-            id=call["id"] if call.get("id") and call["id"] in raw else None,
+            # Other ids are not the model's own.
+            id=call["id"] if call.get("id") and call["id"].encode() in text[:end] else None,
         )
         attempts.append((first, attempt))
     for first, end, status in faults:

@@ -507,7 +507,7 @@ def lost_word(output, response, known):
     bad = [call for call in response.tool_calls if call.status != "ok"]
     kept = [response.content, response.reasoning_content or ""]
     for call in response.tool_calls:
-        kept += [call.raw, call.name or "", json.dumps(call.arguments, ensure_ascii=False)]
+        kept += [call.raw, call.id or "", call.name or "", json.dumps(call.arguments, ensure_ascii=False)]
     kept = " ".join(kept).lower()
     lost = next((word for word in words(output) if word.lower() not in kept and word not in known), None)
     return lost if not bad else None
@@ -516,11 +516,16 @@ def lost_word(output, response, known):
 @needs_rows
 def test_replies_are_read_as_the_peer_reads_them_or_differ_by_a_rule(models, setups, capsys):
     counts = collections.Counter()
-    truths = {
-        (row["setup"], row["reply"]): row["message"]
-        for row in lines() if row.get("op") == "parse_ids" and row.get("message")
-    }
-    known = {}
+    truths, written = {}, {}
+    for row in lines():
+        if row.get("op") == "parse_ids" and row.get("message"):
+            truths[row["setup"], row["reply"]] = row["message"]
+            # What the format writes around a call is not the model's own text.
+            output = row["expected"].get("completion_text", "")
+            own = vars(Said.of_message(row["message"], output))
+            own = words(json.dumps(own, ensure_ascii=False))
+            written[row["setup"], row["reply"]] = set(words(output)) - set(own)
+    known, wrong = {}, []
     for row in chosen("parse_ids"):
         setup = setups[row["setup"]]
         peer = Said.of_peer(row["expected"]["with_prompt"])
@@ -540,7 +545,10 @@ def test_replies_are_read_as_the_peer_reads_them_or_differ_by_a_rule(models, set
             kind = row["completion"]
             if kind.startswith("malformed"):
                 # A damaged completion has no correct reading, but none of it may be lost.
-                assert lost_word(output, response, known[template]) is None, label
+                is_written = known[template] | written.get((row["setup"], row["reply"]), set())
+                lost = lost_word(output, response, is_written)
+                if lost is not None:
+                    wrong.append(f"{label}: {lost!r} of {output!r} is lost in {response}")
                 continue
             if kind == "cut":
                 is_right = (message is not None and begins(message, found, response)) or begins(peer, found, response)
@@ -561,9 +569,11 @@ def test_replies_are_read_as_the_peer_reads_them_or_differ_by_a_rule(models, set
             ):
                 excuse = "a call inside reasoning that is never closed is a draft, unless a correction says otherwise"
             else:
-                pytest.fail(f"{label}: expected {vars(peer)}, found {vars(found)}")
+                wrong.append(f"{label}: expected {vars(peer)}, found {vars(found)}")
+                continue
         counts[excuse or "renderers · parse_ids"] += 1
     report(capsys, "parse_ids", counts)
+    assert not wrong, f"{len(wrong)} replies are read in another way:\n" + "\n".join(wrong[:20])
     assert set(counts) <= set(pins())
 
 
