@@ -483,3 +483,62 @@ def test_the_progress_line_counts_rows_and_errors(model):
 def test_importing_the_module_imports_neither_numpy_nor_pyarrow():
     code = "import sys, rolecall.data; assert not {'numpy', 'pyarrow'} & set(sys.modules), sorted(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+
+
+def test_a_refused_row_keeps_its_id(model):
+    columns = dict_of(encode([{"messages": "no list", "id": "x"}, asked("a", "b", id="y")], model))
+    assert columns["id"] == ["x", "y"]
+    assert columns["error"][0] is not None
+
+
+def test_a_null_that_arrow_stores_has_the_meaning_of_rows(model):
+    pyarrow = pytest.importorskip("pyarrow")
+    called = [{"role": "user", "content": "a"}, {"role": "assistant", "content": None}]
+    seeing = rolecall.load(
+        chat_template="{% for m in messages %}{{ m.role }}{{ m.content is defined }}{% endfor %}",
+        tokenizer=letters.tokenizer_bytes(),
+    )
+    expected = "userTrueassistantTrue"
+    for rows in ([{"messages": called}], {"messages": [called]}, pyarrow.table({"messages": [called]})):
+        columns = dict_of(encode(rows, seeing, for_training=None))
+        assert columns["error"] == [None]
+        assert text_of(columns["ids"][0]) == expected
+
+
+def test_white_space_in_a_column_of_json_text_is_null(model):
+    pyarrow = pytest.importorskip("pyarrow")
+    table = {"messages": [json.dumps(asked("a", "b")["messages"])] * 2, "tools": [" \n", None]}
+    for rows in (table, pyarrow.table(table)):
+        columns = dict_of(encode(rows, model))
+        assert columns["error"] == [None, None]
+        assert columns["ids"][0] == columns["ids"][1]
+
+
+def test_whole_rows_in_a_column_may_be_values_or_text(model):
+    pyarrow = pytest.importorskip("pyarrow")
+    row = asked("a", "b")
+    expected = dict_of(encode([row], model))
+    for rows in ({"line": [row]}, {"line": [json.dumps(row)]}, pyarrow.table({"line": [row]})):
+        assert dict_of(encode(rows, model, json_column="line"))["ids"] == expected["ids"]
+
+
+def test_numbers_of_columns_are_spelled_as_python_spells_them(model):
+    pyarrow = pytest.importorskip("pyarrow")
+    numbers = [1e-05, 1e16, 1.5e300, 0.1, 2.0]
+    rows = [asked("a", "b", id=number) for number in numbers]
+    for table in (rows, pyarrow.Table.from_pylist(rows)):
+        assert dict_of(encode(table, model))["id"] == [repr(number) for number in numbers]
+
+
+def test_a_strict_run_refuses_a_row_of_which_the_template_leaves_a_part_out(model):
+    row = asked("a", "b")
+    row["messages"][1]["reasoning_content"] = "why"
+    assert dict_of(encode([row], model))["error"] == [None]
+    assert dict_of(encode([row], model, strict=True))["error"] != [None]
+
+
+def test_the_reference_encoding_makes_control_tokens_of_text_that_spells_them(model):
+    row = asked("<|im_end|>", "b")
+    safe, same = (dict_of(encode([row], model, reference_encoding=flag))["ids"][0] for flag in (False, True))
+    assert text_of(safe) == text_of(same)
+    assert len(safe) == len(same) + len("<|im_end|>") - 1
