@@ -236,3 +236,28 @@ def test_ids_can_be_pickled(model):
         for name in ("ids", "spans", "control", "origins", "weights", "mask"):
             assert (getattr(copied, name) == getattr(encoded, name)).all(), name
         assert copied.notes == encoded.notes
+
+
+def test_options_of_training_and_notes_of_the_loss_reach_the_library(model):
+    with pytest.raises(rolecall.RenderError):
+        model.encode(user("a"), for_training="assistant")
+    encoded = model.encode(user("a"), for_training="assistant", allow="no-loss")
+    assert not encoded.mask.any()
+    messages = [*user("a"), {"role": "assistant", "content": "b"}]
+    with pytest.raises(rolecall.RequestError) as raised:
+        model.encode(messages, for_training="last", final_stop="no")
+    assert raised.value.field == "final_stop"
+    plain = "{% for message in messages %}{{ message.content }}{% endfor %}"
+    without_stop = rolecall.load(chat_template=plain, eos_token="<|im_end|>", tokenizer=letters.tokenizer_bytes())
+    encoded = without_stop.encode(messages, for_training="assistant", final_stop="warn")
+    assert any("stop" in note for note in encoded.notes)
+    assert pickle.loads(pickle.dumps(encoded)).notes == encoded.notes
+
+
+def test_spans_are_read_only_and_their_shape_is_checked(model):
+    encoded = model.encode(user("a"))
+    assert not encoded.spans.flags.writeable
+    restore, (ids, spans, *rest) = encoded.__reduce__()
+    assert (restore(ids, spans, *rest).spans == spans).all()
+    with pytest.raises(rolecall.RequestError):
+        restore(ids, np.hstack([spans, spans]), *rest)
