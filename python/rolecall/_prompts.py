@@ -108,4 +108,4 @@ class Prompts:
 
 def _key(ids: list[int]) -> tuple[int, ...]:
     """Some of the ids of a prompt, by which it is looked up."""
-    return (len(ids), *ids[:: len(ids) // 8 + 1], *ids[-24:])
+    return (len(ids), *ids[:: len(ids) // 8 + 1], *ids[-16:])

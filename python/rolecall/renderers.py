@@ -21,10 +21,11 @@ from __future__ import annotations
 
 import copy
 import json
+import sys
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from enum import Enum
 from functools import cache
 from typing import Any, Literal
@@ -163,23 +164,17 @@ def _types() -> Any:
     try:
         import renderers.base as package
     except ImportError:
-        import sys
-
         return sys.modules[__name__]
     return package
 
 
 @cache
 def _following() -> Any:
-    """The class of what :meth:`Renderer.bridge_to_next_turn` returns: ``RenderedTokens`` whose lists about
+    """What makes the results of :meth:`Renderer.bridge_to_next_turn`: ``RenderedTokens`` whose lists about
     the ids are made when they are first read. Before the new messages, they only repeat one value."""
     rendered = _types().RenderedTokens
 
     class RenderedTokens(rendered):
-        def _follow(self, delta: Delta, first: int) -> None:
-            self._delta, self._first = delta, first
-            del self.message_indices, self.sampled_mask, self.is_content
-
         def __getattr__(self, name: str) -> Any:
             # Only for attributes that are not there.
             if name not in ("message_indices", "sampled_mask", "is_content"):
@@ -202,8 +197,21 @@ def _following() -> Any:
             return _rendered, ({name: getattr(self, name) for name in names},)
 
     names = [own.name for own in fields(rendered)]
+    known = {own.name for own in fields(sys.modules[__name__].RenderedTokens)}
+    # What a later release of the package may add.
+    others = [(own.name, own.default_factory) for own in fields(rendered) if own.name not in known]
+    others = [(name, make) for name, make in others if make is not MISSING]
     RenderedTokens.__module__, RenderedTokens.__qualname__ = rendered.__module__, rendered.__qualname__
-    return RenderedTokens
+
+    def follow(ids: list[int], roles: list[str], tools: list[str | None], delta: Delta, first: int) -> Any:
+        made = object.__new__(RenderedTokens)
+        made.token_ids, made.message_roles, made.message_tool_names = ids, roles, tools
+        made._delta, made._first = delta, first
+        for name, make in others:
+            setattr(made, name, make())
+        return made
+
+    return follow
 
 
 def _rendered(values: dict[str, Any]) -> Any:
@@ -368,9 +376,7 @@ class Renderer:
         new = sampled + delta.tolist()
         ids = prompt + new
         self._prompts.extend(known, new, ids, session)
-        following = _following()(token_ids=ids, message_roles=roles, message_tool_names=_tool_names(new_messages))
-        following._follow(delta, first)
-        return following
+        return _following()(ids, roles, _tool_names(new_messages), delta, first)
 
     def _miss(self, why: Miss) -> None:
         self._last_miss.why = why
@@ -425,7 +431,9 @@ def _listed(values: Any, argument: str) -> list[Any]:
 
 
 def _get(message: Any, name: str) -> Any:
-    return message.get(name) if isinstance(message, Mapping) else getattr(message, name, None)
+    if type(message) is dict or isinstance(message, Mapping):
+        return message.get(name)
+    return getattr(message, name, None)
 
 
 def _roles(messages: Sequence[Any]) -> list[str]:

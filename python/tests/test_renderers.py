@@ -804,6 +804,7 @@ def test_lists_that_are_read_late_are_those_that_were_meant(model):
     assert isinstance(early, rendered) and rendered(**wanted) == early and early == rendered(**wanted)
     assert copy.deepcopy(copied) == early and type(pickle.loads(pickle.dumps(pickled))) is rendered
     assert pickle.loads(pickle.dumps(pickled)) == early
+    assert dataclasses.replace(late, message_roles=["tool"]).message_roles == ["tool"]
     early.message_indices[0] = 5
     assert early.message_indices[0] == 5 and early != late
     assert repr(late).startswith("RenderedTokens(token_ids=[")
