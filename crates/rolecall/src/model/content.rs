@@ -28,7 +28,7 @@ impl Model {
     /// [`Model::from_bytes`] opens the same model from it, on any machine. The tokenizer is loaded
     /// first if needed. Equal models give equal bytes. A file that has changed since the model was
     /// opened is an error, and so is a model with a tokenizer, chat templates or a registry that
-    /// the caller had already loaded: hold their files in [`Files`](super::Files) instead.
+    /// the caller had already loaded: hold their files in [`Files`] instead.
     ///
     /// ```
     /// use rolecall::Model;
