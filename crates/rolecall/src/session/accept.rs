@@ -59,8 +59,7 @@ impl Session {
             let ends = ids.last().is_some_and(is_end);
             let end = if ends && self.finish_of(ids) == Finish::Stop { ids.len() - 1 } else { ids.len() };
             let reader = self.setup.reader(&lossy(&tail), self.line.messages());
-            let last = if ends { Finish::Stop } else { Finish::Length };
-            let whole = read_again(reader, &run, &ids[..end], last, &self.setup.decoder);
+            let whole = read_again(reader, &run, &ids[..end], &self.setup.decoder);
             // The last call may be cut off.
             let flaws = |reading: &Reading| reading.malformed.iter().filter(|flaw| flaw.why != Why::Unfinished).count();
             let is_better = flaws(&whole) <= flaws(&reply.reading);
@@ -162,7 +161,7 @@ impl Session {
         if let Some(at) = stop
             && flaws.is_some_and(|flaws| reading.malformed.len() > flaws)
         {
-            let without = read_again(setup.reader(tail, message), &run, &ids[..at], Finish::Stop, &setup.decoder);
+            let without = read_again(setup.reader(tail, message), &run, &ids[..at], &setup.decoder);
             if reading.malformed.len() > without.malformed.len() {
                 reading = without;
             }
@@ -237,12 +236,12 @@ fn lossy(bytes: &[u8]) -> Cow<'_, str> {
 }
 
 /// Parses the first ids of a run as a whole reply.
-fn read_again(mut reader: IdParser, run: &Run, ids: &[u32], finish: Finish, decoder: &Decoder) -> Reading {
+fn read_again(mut reader: IdParser, run: &Run, ids: &[u32], decoder: &Decoder) -> Reading {
     let mut reading = Reading::default();
     for (at, id) in ids.iter().enumerate() {
         reader.push_bytes(&run.bytes[run.text_of(at)], decoder.is_marker(*id), &mut |event| reading.add(&event));
     }
-    reader.finish(finish.as_stop(), &mut |event| reading.add(&event));
+    reader.finish(Finish::Stop.as_stop(), &mut |event| reading.add(&event));
     reading
 }
 
