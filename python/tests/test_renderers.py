@@ -578,6 +578,23 @@ def test_replies_are_read_as_the_peer_reads_them_or_differ_by_a_rule(models, set
 
 
 @needs_rows
+def test_a_last_call_that_is_cut_off_after_a_call_with_a_stop_is_reported(models, setups):
+    row = next(row for row in lines() if row.get("id") == "renderers/parse_ids/gpt-oss/u/parallel/no_stop")
+    setup = setups[row["setup"]]
+    renderer = Renderer(models.get("unsloth--gptoss.jinja", setup))
+
+    def calls(ids):
+        response = renderer.parse_response(ids, tools=setup["tools"], prompt_ids=setup["prompt_ids"])
+        return [(call.name, call.arguments, call.status.value) for call in response.tool_calls]
+
+    first = ("get_weather", {"city": "Rome", "days": 7301}, "ok")
+    ids = row["completion_ids"]
+    assert calls(ids) == [first, ("ping", {}, "ok")]
+    # The first call again, up to the middle of its arguments.
+    assert calls(ids[:31] + ids[3:22]) == [first, ("get_weather", '{"city": "Rome', "unclosed_block")]
+
+
+@needs_rows
 def test_the_package_takes_the_class_for_a_renderer(models, setups):
     package = pytest.importorskip("renderers")
     setup = setups["qwen3/u"]
@@ -887,9 +904,16 @@ def test_the_package_is_not_needed(model, monkeypatch):
 
     monkeypatch.setitem(__import__("sys").modules, "renderers.base", None)
     rolecall.renderers._types.cache_clear()
+    rolecall.renderers._following.cache_clear()
     try:
-        rendered = Renderer(model).render([user("a")])
+        renderer = Renderer(model)
+        prompt = renderer.render_ids([user("a")], add_generation_prompt=True)
+        following = renderer.bridge_to_next_turn(prompt, [END], [user("b")])
+        assert type(following).__mro__[1] is rolecall.renderers.RenderedTokens
+        assert type(copy.copy(following)) is rolecall.renderers.RenderedTokens and copy.copy(following) == following
+        rendered = renderer.render([user("a")])
         assert type(rendered) is rolecall.renderers.RenderedTokens
         assert type(Renderer(model).parse_response([END])) is rolecall.renderers.ParsedResponse
     finally:
         rolecall.renderers._types.cache_clear()
+        rolecall.renderers._following.cache_clear()

@@ -6,9 +6,11 @@
 //!
 //! The submodules: `builder` finds the parts of a model, `content` writes and reads everything
 //! that it was opened from, `saved_prompt` the same of a prompt, `clock` writes and reads the time
-//! that templates see, `settings` merges the caller's settings with those of a request, `templates` chooses and renders chat templates, `encoders` loads the
-//! tokenizer and binds it to formats and templates, `replies` holds how replies are parsed,
-//! `reply_context` what is known about one reply before it arrives, `ends` where they end, and `stability` compares the prompts of a growing conversation. Start reading at [`Model::open`].
+//! that templates see, `settings` merges the caller's settings with those of a request, `templates`
+//! chooses and renders chat templates, `encoders` loads the tokenizer and binds it to formats and
+//! templates, `replies` holds how replies are parsed, `reply_context` what is known about one reply
+//! before it arrives, `ends` where they end, and `stability` compares the prompts of a growing
+//! conversation. Start reading at [`Model::open`].
 
 mod builder;
 pub(crate) mod clock;
