@@ -78,12 +78,12 @@ def main():
         ratios = []
         for words, label in [(0, "short"), (1_500, "2k"), (6_000, "8k"), (24_000, "32k")]:
             text = "What is the weather in Rome?" + " Say it in a few words of your own." * (words // 9)
-            messages = [{"role": "user", "content": text}]
-            prompt = ours.render_ids(messages, tools=TOOLS, add_generation_prompt=True)
             sampled = model.session().encode_sampled(REPLY).tolist()
             for is_read in (False, True):
                 own, other = [], []
-                for _ in range(options.rounds):
+                for number in range(options.rounds):
+                    # No two conversations have the same ids.
+                    messages = [{"role": "user", "content": f"{number:03}{'ab'[is_read]} {text}"}]
                     prompt = ours.render_ids(messages, tools=TOOLS, add_generation_prompt=True)
                     times, ids = converse(ours, prompt, sampled, is_read)
                     own += times

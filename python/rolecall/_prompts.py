@@ -9,6 +9,10 @@ from typing import Any
 from ._rolecall import Session
 
 
+#: The most positions by which prompts with the same key are told apart.
+MAX_POSITIONS = 32
+
+
 class Line:
     """The ids of a conversation as it grows. Its prompts are beginnings of it, and share it."""
 
@@ -24,9 +28,10 @@ class Line:
 class Known:
     """A prompt that was rendered, and the session that awaits the reply to it."""
 
-    __slots__ = ("line", "count", "session", "tools")
+    __slots__ = ("key", "line", "count", "session", "tools")
 
-    def __init__(self, line: Line, session: Session, tools: Any) -> None:
+    def __init__(self, key: int, line: Line, session: Session, tools: Any) -> None:
+        self.key = key
         self.line = line
         self.count = len(line.ids)
         self.session = session
@@ -40,6 +45,52 @@ class Known:
         # The line may be longer, or become longer meanwhile.
         return own == ids or (len(own) > self.count and own[: self.count] == ids)
 
+    def differs_at(self, ids: list[int]) -> int:
+        """The first position at which the prompt has another id than this one of the same length."""
+        own, first, end = self.line.ids, 0, self.count
+        while end - first > 1:
+            middle = (first + end) // 2
+            if own[first:middle] == ids[first:middle]:
+                first = middle
+            else:
+                end = middle
+        return first
+
+
+class Alike:
+    """Prompts with the same key, told apart by the ids at a few positions."""
+
+    __slots__ = ("positions", "known")
+
+    def __init__(self) -> None:
+        self.positions: list[int] = []
+        self.known: dict[tuple[int, ...], list[Known]] = {}
+
+    def find(self, ids: list[int]) -> Known | None:
+        same = self.known.get(self._at_positions(ids))
+        return next((known for known in same or () if known.has(ids)), None)
+
+    def add(self, new: Known) -> None:
+        """Add a prompt that is not known."""
+        ids = new.line.ids
+        same = self.known.setdefault(self._at_positions(ids), [])
+        same.append(new)
+        if len(same) > 1 and len(self.positions) < MAX_POSITIONS:
+            self.positions.append(same[0].differs_at(ids))
+            every = [known for same in self.known.values() for known in same]
+            self.known = {}
+            for known in every:
+                self.known.setdefault(self._at_positions(known.line.ids), []).append(known)
+
+    def remove(self, old: Known) -> None:
+        at = self._at_positions(old.line.ids)
+        self.known[at].remove(old)
+        if not self.known[at]:
+            del self.known[at]
+
+    def _at_positions(self, ids: list[int]) -> tuple[int, ...]:
+        return tuple([ids[at] for at in self.positions])
+
 
 class Prompts:
     """Prompts by their ids: at most ``most``, with at most ``most_ids`` ids. Ids that several prompts
@@ -49,8 +100,11 @@ class Prompts:
         self.most = most
         self.most_ids = most_ids
         self._ids = 0
-        self._known: OrderedDict[tuple[int, ...], Known] = OrderedDict()
-        self._lock = threading.Lock()
+        #: The most recently used prompts are last.
+        self._known: OrderedDict[Known, None] = OrderedDict()
+        self._by_key: dict[int, Alike] = {}
+        # Ids may be objects with code of their own, which may use the memory.
+        self._lock = threading.RLock()
 
     def __len__(self) -> int:
         return len(self._known)
@@ -59,8 +113,9 @@ class Prompts:
         """Remember a prompt. The list belongs to the memory from now on."""
         if self.most < 1 or len(ids) > self.most_ids:
             return
+        key = _key(ids)
         with self._lock:
-            self._add(_key(ids), Known(Line(ids), session, tools), len(ids))
+            self._put(Known(key, Line(ids), session, tools), ids, len(ids))
 
     def extend(self, known: Known, new: list[int], ids: list[int], session: Session) -> None:
         """Remember a prompt that continues another one with new ids. ``ids`` has all of them."""
@@ -75,37 +130,47 @@ class Prompts:
             else:
                 # Another prompt continues it in another way, or it was forgotten since.
                 line = Line(ids.copy())
-            self._add(key, Known(line, session, known.tools), len(new) if is_end else len(ids))
+            self._put(Known(key, line, session, known.tools), ids, len(new) if is_end else len(ids))
 
     def get(self, ids: list[int]) -> Known | None:
         """Find a prompt."""
         try:
             key = _key(ids)
             with self._lock:
-                known = self._known.get(key)
-                if known is not None:
-                    self._known.move_to_end(key)
+                found = self._find(key, ids)
+                if found is not None:
+                    self._known.move_to_end(found)
         except TypeError:
             # An id that cannot be hashed is none.
             return None
-        return known if known is not None and known.has(ids) else None
+        return found
 
-    def _add(self, key: tuple[int, ...], new: Known, ids: int) -> None:
+    def _find(self, key: int, ids: list[int]) -> Known | None:
+        alike = self._by_key.get(key)
+        return alike and alike.find(ids)
+
+    def _put(self, new: Known, ids: list[int], count: int) -> None:
         new.line.prompts += 1
-        self._ids += ids
-        old = self._known.pop(key, None)
-        self._known[key] = new
+        self._ids += count
+        old = self._find(new.key, ids)
         if old is not None:
             self._forget(old)
+        self._known[new] = None
+        self._by_key.setdefault(new.key, Alike()).add(new)
         while len(self._known) > self.most or self._ids > self.most_ids:
-            self._forget(self._known.popitem(last=False)[1])
+            self._forget(next(iter(self._known)))
 
     def _forget(self, old: Known) -> None:
+        del self._known[old]
+        alike = self._by_key[old.key]
+        alike.remove(old)
+        if not alike.known:
+            del self._by_key[old.key]
         old.line.prompts -= 1
         if not old.line.prompts:
             self._ids -= len(old.line.ids)
 
 
-def _key(ids: list[int]) -> tuple[int, ...]:
-    """Some of the ids of a prompt, by which it is looked up."""
-    return (len(ids), *ids[:: len(ids) // 8 + 1], *ids[-16:])
+def _key(ids: list[int]) -> int:
+    """A number that prompts with the same ids share. Others of the same length may share it, too."""
+    return hash((len(ids), *ids[:: len(ids) // 16 + 1], *ids[-16:]))

@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import pickle
+import random
 import re
 import threading
 
@@ -791,8 +792,56 @@ def test_prompts_of_one_conversation_share_their_ids_in_the_memory(model):
     for prompt in prompts:
         assert renderer._prompts.get(prompt) is not None
         assert renderer._prompts.get(prompt[:-1]) is None and renderer._prompts.get([*prompt[:-1], END]) is None
-    lines = {id(known.line): known.line for known in renderer._prompts._known.values()}
+    lines = {id(known.line): known.line for known in renderer._prompts._known}
     assert renderer._prompts._ids == sum(len(line.ids) for line in lines.values())
+
+
+def test_prompts_that_differ_in_one_id_are_all_known(model):
+    renderer = Renderer(model)
+    texts = ["a" * at + "b" + "a" * (299 - at) for at in range(100, 200)]
+    prompts = [renderer.render_ids([user(text)], add_generation_prompt=True) for text in texts]
+    following = [renderer.bridge_to_next_turn(prompt, [END], [user("c")]).token_ids for prompt in prompts]
+    for prompt in prompts + following:
+        assert renderer._prompts.get(list(prompt)).session.ids.tolist() == prompt
+    # Each of a few positions tells one from the others here.
+    alike = max(renderer._prompts._by_key.values(), key=lambda alike: len(alike.positions))
+    assert len(alike.positions) == len(alike.known) - 1 == 32
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_memory_of_any_size_gives_the_same_ids_and_keeps_its_limits(model, seed, monkeypatch):
+    chance = random.Random(seed)
+    if seed % 2:
+        # All prompts of a length are looked up together.
+        monkeypatch.setattr("rolecall._prompts._key", len)
+    most, most_ids = chance.choice([1, 2, 5, 40]), chance.choice([30, 200, 10_000])
+    renderer, alone = Renderer(model, max_prompts=most, max_ids=most_ids), Renderer(model)
+    known = []
+    for _ in range(150):
+        if not known or chance.random() < 0.2:
+            messages = [user(chance.choice("ab"))]
+            prompt = alone.render_ids(messages, add_generation_prompt=True)
+            assert renderer.render_ids(messages, add_generation_prompt=True) == prompt
+        else:
+            before, sampled = chance.choice(known[-10:]), ids_of(chance.choice(["x", "yy"])) + [END]
+            new = [user(chance.choice("cd"))]
+            prompt = alone.bridge_to_next_turn(before, sampled, new).token_ids
+            found = renderer.bridge_to_next_turn(list(before), sampled, new)
+            assert found is None or found.token_ids == prompt
+            assert (renderer.last_miss is Miss.UNKNOWN_PROMPT) == (found is None)
+        known.append(prompt)
+        memory = renderer._prompts
+        other = chance.choice(known)
+        found = memory.get(list(other))
+        assert found is None or found.session.ids.tolist() == other
+        lines = {id(prompt.line): prompt.line for prompt in memory._known}.values()
+        assert len(memory) <= most and memory._ids <= most_ids
+        alike = [same for alike in memory._by_key.values() for same in alike.known.values()]
+        assert sum(map(len, alike)) == len(memory) and all(alike)
+        assert all(alike.known for alike in memory._by_key.values())
+        assert len({tuple(prompt.line.ids[: prompt.count]) for prompt in memory._known}) == len(memory)
+        assert memory._ids == sum(len(line.ids) for line in lines)
+        assert all(line.prompts == sum(p.line is line for p in memory._known) for line in lines)
 
 
 def test_a_prompt_that_was_forgotten_meanwhile_is_continued_on_its_own(model):
@@ -803,7 +852,7 @@ def test_a_prompt_that_was_forgotten_meanwhile_is_continued_on_its_own(model):
         renderer.render_ids([user(text)], add_generation_prompt=True)
     renderer._prompts.extend(known, [END], [*prompt, END], known.session)
     assert renderer._prompts.get([*prompt, END]) is not None and known.line.ids == prompt
-    assert renderer._prompts._ids == sum(len(known.line.ids) for known in renderer._prompts._known.values())
+    assert renderer._prompts._ids == sum(len(known.line.ids) for known in renderer._prompts._known)
 
 
 def test_lists_that_are_read_late_are_those_that_were_meant(model):
