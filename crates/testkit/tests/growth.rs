@@ -5,9 +5,10 @@
 
 use std::collections::BTreeMap;
 
+use rolecall::Request;
 use rolecall::conversation::{Conversation, Message};
 use rolecall::stability::{Case, Speaker};
-use rolecall::template::{CallForm, DateTime, TemplateOptions};
+use rolecall::template::{CallForm, ChatTemplate, DateTime, TemplateOptions};
 use rolecall_testkit::FolderTemplates;
 use rolecall_testkit::growth::{Tally, Window, check_growth, first, grow};
 
@@ -89,4 +90,83 @@ fn flat_turns(speaker: Speaker<'_>, without: usize) -> Result<(), String> {
         growth = grown.map_err(|reason| reason.to_string())?.growth.ok_or("no next state")?;
     }
     Ok(())
+}
+
+/// The parts of templates that loop over tools and search the messages.
+const SEARCH: &str = "{% set ns = namespace(last=messages|length - 1, more=true) %}\
+    {% for m in messages[::-1] %}{% if ns.more and m.role == 'user' %}{% set ns.more = false %}\
+    {% set ns.last = messages|length - 1 - loop.index0 %}{% endif %}{% endfor %}";
+const MAIN: &str = "{% for m in messages %}[{{ m.role }}{% if loop.index0 > ns.last %} new{% endif %}]\
+    {{ m.content }}\n{% endfor %}{% if add_generation_prompt %}[assistant new]{% endif %}";
+const TOOLS: &str = "{% for t in tools %}{{ t | tojson }}\n{% endfor %}";
+
+fn with_tools(count: usize, tools: usize) -> Conversation {
+    let tool =
+        |at: usize| format!(r#"{{"type": "function", "function": {{"name": "t{at}", "parameters": {{"x": {at}}}}}}}"#);
+    let tools = (0..tools).map(tool).collect::<Vec<String>>().join(", ");
+    let one = r#"[{"role": "user", "content": "x"}]"#;
+    let frame =
+        format!(r#"{{"messages": {one}, "tools": [{tools}], "documents": [{{"text": "a"}}, {{"text": "b"}}]}}"#);
+    Conversation { messages: plain(count).messages, ..Request::from_text(&frame).unwrap().conversation }
+}
+
+#[test]
+fn loops_over_tools_before_and_between_searches_grow() {
+    let sources = [
+        format!("{{% if tools %}}Tools:\n{TOOLS}{{% endif %}}{SEARCH}{MAIN}"),
+        // What is set before and in the loop lives on.
+        format!(
+            "{{% set n = namespace(all=[], count=3) %}}{{% set a = 'b' ~ tools[0].type %}}{{% for t in tools %}}\
+            {{% set n.count = n.count + loop.index %}}{{% set n.all = n.all + [t.function.name] %}}{{% else %}}none\
+            {{% endfor %}}{SEARCH}{{{{ n.all | join(a) }}}}{{{{ n.count }}}}{MAIN}"
+        ),
+        format!(
+            "{{% macro say(t) %}}<{{{{ t.type }}}}>{{% endmacro %}}{{% set made = [] %}}{{% for t in tools %}}\
+            {{{{ say(t) }}}}{{% set _ = made.append(say(t)) %}}{{% endfor %}}{SEARCH}{{{{ made }}}}{MAIN}"
+        ),
+        // The loop comes after the messages, or the switch, were read.
+        format!("{{{{ messages|length }}}}{TOOLS}{SEARCH}{MAIN}"),
+        format!("{{% if add_generation_prompt %}}!{{% endif %}}{TOOLS}{SEARCH}{MAIN}"),
+        format!("{{{{ messages[0].content }}}}{{{{ messages[-1].content }}}}{TOOLS}{SEARCH}{MAIN}"),
+        // More than one loop.
+        format!("{TOOLS}{SEARCH}{TOOLS}{MAIN}"),
+        format!("{TOOLS}{{% for d in documents %}}{{{{ d }}}}{{% endfor %}}{SEARCH}{MAIN}{TOOLS}"),
+        format!(
+            "{{% for i in range(3) %}}{{{{ i }}}}{{% endfor %}}{{% for c in 'ab' %}}{{{{ c }}}}{{% endfor %}}{SEARCH}{MAIN}"
+        ),
+        format!("{{% for m in messages[:1] %}}{{{{ m.role }}}}{{% endfor %}}{TOOLS}{SEARCH}{MAIN}"),
+        format!("{{% for m in messages %}}{{{{ m.role }}}}{{% endfor %}}{TOOLS}{SEARCH}{MAIN}"),
+        format!("{SEARCH}{TOOLS}{MAIN}{SEARCH}{TOOLS}{MAIN}"),
+        // The loop is not the outermost.
+        format!("{{% for m in messages[:2] %}}{TOOLS}{{% endfor %}}{SEARCH}{MAIN}"),
+        format!("{{% set text %}}{TOOLS}{{% endset %}}{SEARCH}{MAIN}{{{{ text }}}}"),
+    ];
+    let options = options();
+    let mut tally = Tally::default();
+    for source in &sources {
+        let template = ChatTemplate::compile(source, Vec::new()).unwrap();
+        for tools in [0, 2] {
+            check_growth(source, Speaker::Template(&template, &options), &with_tools(7, tools), &mut tally);
+        }
+    }
+    println!("{tally:#?}");
+    assert!(tally.shorter > 3_000, "{tally:?}");
+}
+
+#[test]
+fn tools_before_a_search_are_not_rendered_again() {
+    let template = ChatTemplate::compile(&format!("{TOOLS}{SEARCH}{MAIN}"), Vec::new()).unwrap();
+    let whole = options();
+    let (_, growth) = Speaker::Template(&template, &whole).render_growing(&with_tools(6, 1_000)).unwrap();
+    // This is too little for a thousand tools.
+    let mut little = options();
+    little.limits.instructions = 2_000;
+    let speaker = Speaker::Template(&template, &little);
+    assert!(speaker.render(&with_tools(8, 1_000)).is_err());
+    let grown = grow(speaker, &growth.unwrap(), &with_tools(8, 1_000), Window { head: 0, tail: 8 }).unwrap();
+    assert!(
+        grown.prompt.text().ends_with("[assistant]Answer 6\n[user]Question 7\n[assistant new]"),
+        "{}",
+        grown.prompt.text()
+    );
 }

@@ -62,11 +62,13 @@ pub(crate) fn grow(
             continue;
         }
         // A stretch that follows another one directly begins with the state after that.
-        let is_boundary = match (&stretch.from, earlier) {
+        let follows = match (&stretch.from, earlier) {
             (Some(from), Some(earlier)) => Arc::ptr_eq(from, earlier),
             _ => false,
         };
-        let from = if is_boundary { after.as_ref() } else { stretch.from.as_ref() };
+        let from = if follows { after.as_ref() } else { stretch.from.as_ref() };
+        // The first one may begin with the state after another loop.
+        let is_boundary = follows || (earlier.is_none() && from.is_some_and(|from| from.running.is_over));
         if from.is_some_and(|from| !is_free(from) || !from.allows(after.as_ref())) {
             return Ok(None);
         }

@@ -23,7 +23,8 @@ pub(crate) struct Recorder<'a> {
     before: usize,
     /// The parts of the template that must be rendered again, up to now.
     stretches: Vec<Arc<Stretch>>,
-    /// The state after the last of them, without one the start of the template.
+    /// The state after the last of them, or the one that the first begins with. Without one, that is
+    /// the start of the template.
     boundary: Option<Arc<Checkpoint>>,
     /// The latest state in the running loop.
     in_loop: Option<Arc<Checkpoint>>,
@@ -142,27 +143,56 @@ impl<'a> Vm<'_, 'a> {
         false
     }
 
-    /// Notes that a loop has no more items. It ends a stretch if another loop may follow. Returns
-    /// true if nothing else is to do.
+    /// Notes that a loop has no more items. If another loop may follow, it ends a stretch, or begins
+    /// one. Returns true if nothing else is to do.
     #[cold]
     pub(in super::super) fn at_end(&mut self, end: u32) -> bool {
         let is_followed = self.pc.checked_sub(1).is_some_and(|pc| self.program.live().is_followed(pc));
-        is_followed && self.next_of_outermost().is_some() && self.end_stretch(At::End { pc: end as usize })
+        if !is_followed || !self.is_outermost() {
+            return false;
+        }
+        let at = At::End { pc: end as usize };
+        if self.next_of_outermost().is_some() {
+            return self.end_stretch(at);
+        }
+        self.begin_stretch(at);
+        false
+    }
+
+    /// Reports whether nothing runs but the template itself and one of its loops.
+    fn is_outermost(&self) -> bool {
+        self.calls.len() == 1
+            && self.loops.len() == 1
+            && self.outer_sinks.is_empty()
+            && self.shown.is_none()
+            && self.looks == 0
+            && self.stack.is_empty()
     }
 
     /// Returns the index of the next item of the running loop, if it is a loop over the growing
     /// list, and nothing else runs.
     fn next_of_outermost(&self) -> Option<usize> {
-        let is_outermost = self.calls.len() == 1
-            && self.loops.len() == 1
-            && self.outer_sinks.is_empty()
-            && self.shown.is_none()
-            && self.looks == 0
-            && self.stack.is_empty();
         match self.loops.last().map(|run| &run.source) {
-            Some(Source::Plain(Iter::InputList(items))) if is_outermost => items.open_start(),
-            Some(Source::Shared(state)) if is_outermost => state.try_borrow().ok()?.open_start(),
+            Some(Source::Plain(Iter::InputList(items))) if self.is_outermost() => items.open_start(),
+            Some(Source::Shared(state)) if self.is_outermost() => state.try_borrow().ok()?.open_start(),
             _ => None,
+        }
+    }
+
+    /// Begins the first stretch here, after a loop over another list, if nothing has depended on the
+    /// end of the growing one or on the switch. So what comes before, for example all tools, is not
+    /// rendered again.
+    fn begin_stretch(&mut self, at: At) {
+        let Some(recorder) = &self.recorder else { return };
+        let tracked = recorder.tracked;
+        let depends = tracked.has_ended() || recorder.has_switched();
+        if depends || !recorder.stretches.is_empty() || recorder.in_loop.is_some() {
+            return;
+        }
+        let written = recorder.before + self.sink.len();
+        let kept = self.freeze(tracked, at, written, false);
+        if let (Some((checkpoint, _)), Some(recorder)) = (kept, &mut self.recorder) {
+            recorder.boundary = Some(Arc::new(checkpoint));
         }
     }
 
