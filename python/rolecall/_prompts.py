@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
+from operator import itemgetter
 from typing import Any
 
 from ._rolecall import Session
 
+
+Key = tuple[int, ...]
 
 #: The most positions by which prompts with the same key are told apart.
 MAX_POSITIONS = 32
@@ -30,7 +34,7 @@ class Known:
 
     __slots__ = ("key", "line", "count", "session", "tools")
 
-    def __init__(self, key: int, line: Line, session: Session, tools: Any) -> None:
+    def __init__(self, key: Key, line: Line, session: Session, tools: Any) -> None:
         self.key = key
         self.line = line
         self.count = len(line.ids)
@@ -58,38 +62,44 @@ class Known:
 
 
 class Alike:
-    """Prompts with the same key, told apart by the ids at a few positions."""
+    """Two or more prompts with the same key, told apart by the ids at a few positions."""
 
-    __slots__ = ("positions", "known")
+    __slots__ = ("positions", "ids_at", "known")
 
-    def __init__(self) -> None:
+    def __init__(self, first: Known) -> None:
         self.positions: list[int] = []
-        self.known: dict[tuple[int, ...], list[Known]] = {}
+        #: The ids of a prompt at the positions.
+        self.ids_at: Callable[[list[int]], Any] = _no_ids
+        self.known: dict[Any, list[Known]] = {_no_ids(first.line.ids): [first]}
 
     def find(self, ids: list[int]) -> Known | None:
-        same = self.known.get(self._at_positions(ids))
-        return next((known for known in same or () if known.has(ids)), None)
+        for known in self.known.get(self.ids_at(ids), ()):
+            if known.has(ids):
+                return known
+        return None
 
     def add(self, new: Known) -> None:
         """Add a prompt that is not known."""
         ids = new.line.ids
-        same = self.known.setdefault(self._at_positions(ids), [])
+        same = self.known.setdefault(self.ids_at(ids), [])
         same.append(new)
         if len(same) > 1 and len(self.positions) < MAX_POSITIONS:
             self.positions.append(same[0].differs_at(ids))
+            self.ids_at = itemgetter(*self.positions)
             every = [known for same in self.known.values() for known in same]
             self.known = {}
             for known in every:
-                self.known.setdefault(self._at_positions(known.line.ids), []).append(known)
+                self.known.setdefault(self.ids_at(known.line.ids), []).append(known)
 
     def remove(self, old: Known) -> None:
-        at = self._at_positions(old.line.ids)
+        at = self.ids_at(old.line.ids)
         self.known[at].remove(old)
         if not self.known[at]:
             del self.known[at]
 
-    def _at_positions(self, ids: list[int]) -> tuple[int, ...]:
-        return tuple([ids[at] for at in self.positions])
+
+def _no_ids(_: list[int]) -> tuple[()]:
+    return ()
 
 
 class Prompts:
@@ -102,7 +112,8 @@ class Prompts:
         self._ids = 0
         #: The most recently used prompts are last.
         self._known: OrderedDict[Known, None] = OrderedDict()
-        self._by_key: dict[int, Alike] = {}
+        #: Few prompts have the key of another one.
+        self._by_key: dict[Key, Known | Alike] = {}
         # Ids may be objects with code of their own, which may use the memory.
         self._lock = threading.RLock()
 
@@ -145,9 +156,11 @@ class Prompts:
             return None
         return found
 
-    def _find(self, key: int, ids: list[int]) -> Known | None:
-        alike = self._by_key.get(key)
-        return alike and alike.find(ids)
+    def _find(self, key: Key, ids: list[int]) -> Known | None:
+        found = self._by_key.get(key)
+        if type(found) is Alike:
+            return found.find(ids)
+        return found if found is not None and found.has(ids) else None
 
     def _put(self, new: Known, ids: list[int], count: int) -> None:
         new.line.prompts += 1
@@ -156,21 +169,27 @@ class Prompts:
         if old is not None:
             self._forget(old)
         self._known[new] = None
-        self._by_key.setdefault(new.key, Alike()).add(new)
+        others = self._by_key.setdefault(new.key, new)
+        if others is not new:
+            if type(others) is not Alike:
+                others = self._by_key[new.key] = Alike(others)
+            others.add(new)
         while len(self._known) > self.most or self._ids > self.most_ids:
             self._forget(next(iter(self._known)))
 
     def _forget(self, old: Known) -> None:
         del self._known[old]
-        alike = self._by_key[old.key]
-        alike.remove(old)
-        if not alike.known:
+        others = self._by_key[old.key]
+        if type(others) is Alike:
+            others.remove(old)
+        if others is old or not others.known:
             del self._by_key[old.key]
         old.line.prompts -= 1
         if not old.line.prompts:
             self._ids -= len(old.line.ids)
 
 
-def _key(ids: list[int]) -> int:
-    """A number that prompts with the same ids share. Others of the same length may share it, too."""
-    return hash((len(ids), *ids[:: len(ids) // 16 + 1], *ids[-16:]))
+def _key(ids: list[int]) -> Key:
+    """What prompts with the same ids share. Others of the same length may share it, too."""
+    # The last ids are often the template's.
+    return (len(ids), *ids[:: len(ids) // 6 + 1], *ids[-32:-7:6])

@@ -27,7 +27,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from enum import Enum
-from functools import cache
+from functools import cache, partial
 from typing import Any, Literal
 
 from ._prompts import Prompts
@@ -179,10 +179,13 @@ def _following() -> Any:
             # Only for attributes that are not there.
             if name not in ("message_indices", "sampled_mask", "is_content"):
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            _, indices, content = self._delta.lists(self._first)
+            indices, content = self._delta.lists(self._first)
             before = self._delta.total - len(indices)
-            self.message_indices = [-1] * before + indices
-            self.is_content = [False] * before + content
+            # Longer lists are extended much faster than they are added.
+            self.message_indices = [-1] * before
+            self.message_indices += indices
+            self.is_content = [False] * before
+            self.is_content += content
             self.sampled_mask = [False] * self._delta.total
             return self.__dict__[name]
 
@@ -293,13 +296,14 @@ class Renderer:
             session = self.model.session(messages, tools=tools, **self.switches)
             if session.open().ids.tolist() == ids:
                 self._prompts.add(ids.copy(), session, copy.deepcopy(tools))
+        roles, names = _described(messages)
         return _types().RenderedTokens(
             token_ids=ids,
             message_indices=rendered.message_indices.tolist(),
             sampled_mask=rendered.sampled.tolist(),
             is_content=rendered.is_content.tolist(),
-            message_roles=_roles(messages),
-            message_tool_names=_tool_names(messages),
+            message_roles=roles,
+            message_tool_names=names,
         )
 
     def render_ids(
@@ -353,7 +357,7 @@ class Renderer:
         sampled = _listed(previous_completion_ids, "previous_completion_ids")
         if not new_messages:
             return self._miss(Miss.NO_MESSAGES)
-        roles = _roles(new_messages)
+        roles, names = _described(new_messages)
         if "assistant" in roles:
             return self._miss(Miss.ASSISTANT_MESSAGE)
         known = self._prompts.get(prompt)
@@ -376,7 +380,7 @@ class Renderer:
         new = sampled + delta.tolist()
         ids = prompt + new
         self._prompts.extend(known, new, ids, session)
-        return _following()(ids, roles, _tool_names(new_messages), delta, first)
+        return _following()(ids, roles, names, delta, first)
 
     def _miss(self, why: Miss) -> None:
         self._last_miss.why = why
@@ -436,25 +440,25 @@ def _get(message: Any, name: str) -> Any:
     return getattr(message, name, None)
 
 
-def _roles(messages: Sequence[Any]) -> list[str]:
-    return [_get(message, "role") or "" for message in messages]
-
-
-def _tool_names(messages: Sequence[Any]) -> list[str | None]:
-    """The name of the tool that each result is from: its own, or that of the call with its id."""
-    names: dict[Any, str] = {}
-    found: list[str | None] = []
+def _described(messages: Sequence[Any]) -> tuple[list[str], list[str | None]]:
+    """The role of each message, and the name of the tool that it is a result from: its own, or that of the
+    call with its id."""
+    called: dict[Any, str] = {}
+    roles: list[str] = []
+    names: list[str | None] = []
     for message in messages:
-        role, name = _get(message, "role"), None
-        if role == "assistant":
-            for call in _get(message, "tool_calls") or ():
+        get = message.get if type(message) is dict else partial(_get, message)
+        role, name = get("role") or "", None
+        if role == "tool":
+            name = get("name") or (called and called.get(get("tool_call_id")))
+        elif role == "assistant":
+            for call in get("tool_calls") or ():
                 function = _get(call, "function")
                 if isinstance(_get(call, "id"), str) and isinstance(_get(function, "name"), str):
-                    names[_get(call, "id")] = _get(function, "name")
-        elif role == "tool":
-            name = _get(message, "name") or names.get(_get(message, "tool_call_id"))
-        found.append(name if isinstance(name, str) and name else None)
-    return found
+                    called[_get(call, "id")] = _get(function, "name")
+        roles.append(role)
+        names.append(name if isinstance(name, str) and name else None)
+    return roles, names
 
 
 def _response(reply: Reply) -> Any:

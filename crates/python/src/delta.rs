@@ -76,11 +76,15 @@ impl Delta {
         PyList::new(py, &self.inner.ids)
     }
 
-    /// Returns the new ids, the message that each belongs to, and whether it is the content of one, as
-    /// three lists. Messages count from the one with the index `first`; text of earlier messages and
-    /// text outside the messages has -1.
+    /// Returns the message that each new id belongs to, and whether it is the content of one, as two
+    /// lists. Messages count from the one with the index `first`; text of earlier messages and text
+    /// outside the messages has -1.
     #[pyo3(signature = (first=None), text_signature = "($self, first=0)")]
-    fn lists<'py>(&self, py: Python<'py>, first: Option<&Bound<'py, PyAny>>) -> PyResult<[Bound<'py, PyList>; 3]> {
+    fn lists<'py>(
+        &self,
+        py: Python<'py>,
+        first: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyList>)> {
         let first = first.map_or(Ok(0), |first| input::count("first", first))?;
         let count = self.inner.ids.len();
         let mut messages = vec![-1_i64; count];
@@ -97,7 +101,7 @@ impl Delta {
                 own.fill(is_content);
             }
         }
-        Ok([PyList::new(py, &self.inner.ids)?, PyList::new(py, messages)?, PyList::new(py, content)?])
+        Ok((PyList::new(py, messages)?, PyList::new(py, content)?))
     }
 
     /// Returns everything as a dict, as `rolecall session` writes it.

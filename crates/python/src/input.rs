@@ -83,10 +83,12 @@ pub fn ids(value: &Bound<'_, PyAny>, path: &mut Path) -> PyResult<Vec<u32>> {
     let py = value.py();
     // Most ids are in a list of ints.
     let plain = |id: Bound<'_, PyAny>| id.cast_exact::<PyInt>().ok()?.extract::<u32>().ok();
-    if let Ok(list) = value.cast_exact::<PyList>()
-        && let Some(ids) = list.iter().map(plain).collect()
-    {
-        return Ok(ids);
+    if let Ok(list) = value.cast_exact::<PyList>() {
+        let mut ids = Vec::with_capacity(list.len());
+        ids.extend(list.iter().map_while(plain));
+        if ids.len() == list.len() {
+            return Ok(ids);
+        }
     }
     // Bytes give ints too, but they are text that was not decoded.
     let is_bytes = value.is_instance_of::<PyBytes>() || value.is_instance_of::<PyByteArray>();
