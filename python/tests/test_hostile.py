@@ -475,9 +475,9 @@ def run(share, shares, folder, timeout):
     paths = [os.path.abspath(path) for path in (os.path.dirname(__file__), *sys.path)]
     code = f"import sys; sys.path[:0] = {paths!r}; import test_hostile; test_hostile.main({share}, {shares})"
     # A crash or a hang ends only this process. The last lines of stderr say which call it was.
-    with subprocess.Popen(
+    with open(os.path.join(folder, "errors"), "w+", errors="replace") as errors, subprocess.Popen(
         [sys.executable, "-X", "faulthandler", "-W", "ignore", "-c", code],
-        cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+        cwd=folder, stdout=subprocess.PIPE, stderr=errors, text=True, errors="replace",
     ) as process:  # fmt: skip
         timer = threading.Timer(timeout, process.kill)
         timer.start()
@@ -488,12 +488,15 @@ def run(share, shares, folder, timeout):
                 # The long run takes most of an hour, so that it is good to see it go on.
                 print(line, end="", flush=True)
         timer.cancel()
-    return process.returncode, lines
+        process.wait()
+        errors.seek(0)
+        return process.returncode, lines, errors.read()
 
 
 def test_no_value_anywhere_panics_crashes_or_hangs(tmp_path):
-    status, lines = run(0, 1, tmp_path, 3600 * 3 if CALLS else 240)
-    assert status == 0, "".join(lines[-40:])
+    status, lines, errors = run(0, 1, tmp_path, 3600 * 3 if CALLS else 240)
+    assert status == 0, "".join(lines[-3:]) + errors[-3000:]
+    assert "panicked" not in errors, errors[max(errors.index("panicked") - 500, 0) :][:3000]
     found = [line for line in lines if not line.startswith(CALLED)]
     assert found == [], "".join(found)[:5000]
 
@@ -541,6 +544,15 @@ def test_numbers_out_of_range_and_paths_with_surrogates_are_typed_errors(model):
         with pytest.raises(rolecall.OpenError) as raised:
             rolecall.load(**parts)
         assert raised.value.field == list(parts)[-1]
+    registry = rolecall.Registry()
+    for call, field in [
+        (rolecall.Format.from_file, "path"), (rolecall.Registry, "paths"), (registry.add, "format_or_path"),
+        (registry.find, "model"), (registry.identify, "model"),
+    ]:  # fmt: skip
+        for bad in ("\ud800", 1, b"x", None):
+            with pytest.raises(rolecall.RequestError) as raised:
+                call(bad)
+            assert raised.value.field == field
 
 
 def test_weights_keep_all_their_digits_and_others_are_refused(model):

@@ -97,8 +97,8 @@ impl Format {
     /// Reads a format file: this project's own TOML, or the JSON or Python template of another
     /// framework.
     #[staticmethod]
-    fn from_file(py: Python<'_>, path: PathBuf) -> PyResult<Format> {
-        Format::open(py, path)
+    fn from_file(path: &Bound<'_, PyAny>) -> PyResult<Format> {
+        Format::open(path.py(), input::path("path", path)?)
     }
 
     /// Reads the text of a format file. The file's name decides how it is read: `.toml`, `.json` or

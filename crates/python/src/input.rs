@@ -1,5 +1,8 @@
 //! Conversion of Python objects to JSON values.
 
+use std::path::PathBuf;
+
+use pyo3::exceptions::PyUnicodeEncodeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple};
 use rolecall::conversation::json::{Number, Object};
@@ -113,6 +116,29 @@ pub fn text(value: &Bound<'_, PyAny>, path: &mut Path) -> PyResult<String> {
             Err(path.refuse(value.py(), format!("expected a str, found {found}")))
         }
     }
+}
+
+/// Reads a path: a str or an `os.PathLike`.
+pub fn path(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
+    let py = value.py();
+    if !is_path(value)? {
+        let found = value.get_type().name()?;
+        return Err(refuse(py, argument, format!("expected a path, found {found}")));
+    }
+    path_of(value, |fault| refuse(py, argument, fault))
+}
+
+/// Reports whether a value is a str or an `os.PathLike`.
+pub fn is_path(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(value.is_instance_of::<PyString>() || value.hasattr("__fspath__")?)
+}
+
+/// Converts a path. Text that is none is an error, which `refuse` makes of what is wrong.
+pub fn path_of(value: &Bound<'_, PyAny>, refuse: impl FnOnce(String) -> PyErr) -> PyResult<PathBuf> {
+    value.extract().map_err(|error: PyErr| match error.is_instance_of::<PyUnicodeEncodeError>(value.py()) {
+        true => refuse("the path has a surrogate, which is not a character".to_owned()),
+        false => error,
+    })
 }
 
 /// Reads one of several words.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use pyo3::exceptions::{PyTypeError, PyUnicodeEncodeError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyString};
 use rolecall::conversation::json::{self, Layout, Object};
@@ -222,12 +222,8 @@ const NAMES: [&str; 15] = [
 
 /// Returns the path of a str or an `os.PathLike`.
 fn path(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
-    let is_path = value.is_instance_of::<PyString>() || value.hasattr("__fspath__")?;
-    let path = is_path.then(|| value.extract()).transpose();
-    path.map_err(|error: PyErr| match error.is_instance_of::<PyUnicodeEncodeError>(value.py()) {
-        true => fault(value.py(), "wrong_type", argument, "the path has a surrogate, which is not a character".into()),
-        false => error,
-    })
+    let refuse = |wrong| fault(value.py(), "wrong_type", argument, wrong);
+    input::is_path(value)?.then(|| input::path_of(value, refuse)).transpose()
 }
 
 fn bytes(value: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {

@@ -1,4 +1,4 @@
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{PoisonError, RwLock};
 
 use pyo3::exceptions::PyKeyError;
@@ -63,18 +63,18 @@ impl Inner {
 impl Registry {
     #[new]
     #[pyo3(signature = (*paths, replace=false))]
-    fn new(py: Python<'_>, paths: Vec<PathBuf>, replace: bool) -> PyResult<Registry> {
-        let formats = py.detach(format::registry);
-        let registry = Registry { inner: RwLock::new(Inner { formats, added: Vec::new() }) };
-        for path in paths {
-            registry.add_path(py, &path, replace)?;
+    fn new(paths: &Bound<'_, PyTuple>, replace: bool) -> PyResult<Registry> {
+        let py = paths.py();
+        let registry = Registry::builtin(py);
+        for path in paths.iter() {
+            registry.add_path(py, &input::path("paths", &path)?, replace)?;
         }
         Ok(registry)
     }
 
     #[staticmethod]
     fn _of(py: Python<'_>, added: Vec<(String, String, String)>) -> PyResult<Registry> {
-        let registry = Registry::new(py, Vec::new(), false)?;
+        let registry = Registry::builtin(py);
         for (_, file, text) in added {
             let format = Format::read(py, file, text)?;
             registry.add_format(py, &format, true)?;
@@ -88,7 +88,7 @@ impl Registry {
     fn add(&self, py: Python<'_>, format_or_path: &Bound<'_, PyAny>, replace: bool) -> PyResult<()> {
         match format_or_path.cast::<Format>() {
             Ok(format) => self.add_format(py, format.get(), replace),
-            Err(_) => self.add_path(py, &format_or_path.extract::<PathBuf>()?, replace),
+            Err(_) => self.add_path(py, &input::path("format_or_path", format_or_path)?, replace),
         }
     }
 
@@ -105,16 +105,17 @@ impl Registry {
 
     /// Returns the format that a model needs, by its name or its folder. Raises `FormatError` if it
     /// cannot be told.
-    fn find(&self, py: Python<'_>, model: PathBuf) -> PyResult<Format> {
-        let (name, _) = self.identified(py, &model)?;
+    fn find(&self, model: &Bound<'_, PyAny>) -> PyResult<Format> {
+        let (name, _) = self.identified(model.py(), &input::path("model", model)?)?;
         let format = self.read().format(&name);
         format.ok_or_else(|| PyKeyError::new_err(name))
     }
 
     /// Returns which format a model needs and why, as a dict like `rolecall formats --model --json`
     /// writes.
-    fn identify(&self, py: Python<'_>, model: PathBuf) -> PyResult<Py<PyAny>> {
-        output::object(py, &self.identified(py, &model)?.1)
+    fn identify(&self, model: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let py = model.py();
+        output::object(py, &self.identified(py, &input::path("model", model)?)?.1)
     }
 
     /// Returns the names in order.
@@ -155,6 +156,12 @@ impl Registry {
 }
 
 impl Registry {
+    /// Returns the formats that come with rolecall.
+    fn builtin(py: Python<'_>) -> Registry {
+        let formats = py.detach(format::registry);
+        Registry { inner: RwLock::new(Inner { formats, added: Vec::new() }) }
+    }
+
     fn read(&self) -> std::sync::RwLockReadGuard<'_, Inner> {
         self.inner.read().unwrap_or_else(PoisonError::into_inner)
     }
