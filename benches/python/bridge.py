@@ -75,7 +75,7 @@ def main():
         model = rolecall.load(folder)
         ours = Renderer(model)
         print(f"bridge_to_next_turn: rolecall {rolecall.__version__}, renderers {version('renderers')}, medians of {options.rounds} conversations of {TURNS} turns")
-        ratios = []
+        ratios = {False: [], True: []}
         for words, label in [(0, "short"), (1_500, "2k"), (6_000, "8k"), (24_000, "32k")]:
             text = "What is the weather in Rome?" + " Say it in a few words of your own." * (words // 9)
             sampled = model.session().encode_sampled(REPLY).tolist()
@@ -92,12 +92,12 @@ def main():
                     if ids != their_ids:
                         raise SystemExit(f"{label}: the two give other ids")
                 own, other = statistics.median(own), statistics.median(other)
-                ratios.append(other / own)
+                ratios[is_read].append(other / own)
                 print(
                     f"  {label if not is_read else 'lists':>5}: {len(prompt):6} to {len(ids)} ids, "
                     f"rolecall {own * 1e6:8.1f} µs, renderers {other * 1e6:8.1f} µs, {other / own:5.1f} times as fast"
                 )
-        print(f"  least: {min(ratios):.1f} times as fast")
+        print(f"  least: {min(ratios[False]):.1f} times as fast, with the lists {min(ratios[True]):.1f} times")
 
 
 if __name__ == "__main__":

@@ -170,16 +170,15 @@ impl Line {
 
     /// Returns at least the last `count` messages, in order.
     pub fn last_messages(&self, count: usize) -> Vec<&Message> {
-        let mut runs: Vec<&[Arc<Message>]> = Vec::new();
-        let mut found = 0;
+        let mut found: Vec<&Message> = Vec::with_capacity(count.min(self.messages()));
         for node in self.back() {
-            if found >= count {
+            if found.len() >= count {
                 break;
             }
-            found += node.run.messages.len();
-            runs.push(&node.run.messages);
+            found.extend(node.run.messages.iter().rev().map(Arc::as_ref));
         }
-        runs.iter().rev().flat_map(|run| run.iter().map(Arc::as_ref)).collect()
+        found.reverse();
+        found
     }
 
     /// Returns the segments of all runs, with ids counted from the start of the session.

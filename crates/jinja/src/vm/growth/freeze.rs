@@ -73,8 +73,9 @@ impl<'a> Vm<'_, 'a> {
         };
         let mut freezer = Freezer::new(self, tracked, MOST_BYTES);
         freezer.is_over = is_over;
-        let mut slots = Vec::new();
-        for slot in self.program.live().at(own, is_over) {
+        let live = self.program.live().at(own, is_over);
+        let mut slots = Vec::with_capacity(live.len());
+        for slot in live {
             let value = freezer.value(&self.slots[*slot as usize])?;
             slots.push((*slot, value));
         }
@@ -83,8 +84,11 @@ impl<'a> Vm<'_, 'a> {
         let mut namespaces = Vec::new();
         while let Some(id) = freezer.namespaces.get(namespaces.len()).copied() {
             let entries = self.world.kept_entries(id);
-            let entry = |(key, value): &(Value<'a>, Value<'a>)| Some((freezer.value(key)?, freezer.value(value)?));
-            namespaces.push(entries.iter().map(entry).collect::<Option<Vec<_>>>()?);
+            let mut frozen = Vec::with_capacity(entries.len());
+            for (key, value) in &entries {
+                frozen.push((freezer.value(key)?, freezer.value(value)?));
+            }
+            namespaces.push(frozen);
         }
         let Freezer { items, marks, namespaces: ids, .. } = freezer;
         let moved = |mut volatile: Volatile| {
