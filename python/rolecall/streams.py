@@ -39,7 +39,9 @@ def parse_stream(
 
     ``chunks`` is an iterable or an asynchronous iterable of str, of token ids, or of lists of token ids.
     The result is an iterator of :mod:`rolecall.events`, or an asynchronous one if the chunks are. However
-    the reply is cut into chunks, the events add up to the same message. The last event is a ``Stop``.
+    the reply is cut into chunks, the events add up to the same message. The last event is a ``Stop``, unless
+    the model goes on after the token that ends its turn: the rest is then reported as ``Malformed`` and
+    parsed as usual.
 
     ``messages``, ``tools``, ``documents`` and ``switches`` are what the model answers, as in
     :meth:`Model.parse`. ``finish_reason`` says why the engine stopped: ``"stop"``, or ``"length"`` or
@@ -47,7 +49,8 @@ def parse_stream(
 
     With ``as_openai``, the items are dicts in the shape of OpenAI's ``chat.completion.chunk``. ``id`` is
     generated, ``model`` is the model's name, and ``created`` is the current time by default. Ids of calls
-    are then different for each reply, unless ``policies`` has an ``id_seed``.
+    are then different for each reply, unless ``policies`` has an ``id_seed``. If the model may write the
+    id of a call after its arguments, each call is sent when it ends, so that its first chunk has this id.
 
     An error of the source passes through. If the consumer stops early, the source is closed.
 

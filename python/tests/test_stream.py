@@ -256,6 +256,32 @@ def test_empty_pieces_say_nothing(model):
     assert [event.type for event in model.parse_stream([])] == ["stop"]
 
 
+LATE_IDS = """{%- for m in messages %}{% if m.role == 'user' %}[INST] {{ m.content }}[/INST]{% elif m.tool_calls %}[TOOL_CALLS] [
+{%- for c in m.tool_calls %}{"name": "{{ c.function.name }}", "arguments": {{ c.function.arguments | tojson }}, "id": "{{ c.id }}"}
+{%- if not loop.last %}, {% endif %}{% endfor %}]</s>{% else %} {{ m.content }}</s>{% endif %}{% endfor %}"""
+
+
+def test_an_id_that_follows_the_arguments_is_the_only_one_in_openais_chunks():
+    model = rolecall.load(chat_template=LATE_IDS, eos_token="</s>")
+    reply = '[TOOL_CALLS] [{"name": "f", "arguments": {"a": 1}, "id": "abc123DEF"}, {"name": "g", "arguments": {}}]</s>'
+    expected = [(call["id"], call["function"]["name"], call["function"]["arguments"])
+                for call in model.parse(reply, policies={"id_seed": 7})["message"]["tool_calls"]]
+    assert expected[0] == ("abc123DEF", "f", '{"a": 1}') and len(expected) == 2
+    for chunks in ([reply], list(reply)):
+        calls = {}
+        for chunk in model.parse_stream(chunks, as_openai=True, policies={"id_seed": 7}):
+            for delta in chunk["choices"][0]["delta"].get("tool_calls", []):
+                # OpenAI's own client appends the texts of all chunks, ids too.
+                call = calls.setdefault(delta["index"], ["", "", ""])
+                function = delta.get("function", {})
+                for at, more in enumerate([delta.get("id"), function.get("name"), function.get("arguments")]):
+                    call[at] += more or ""
+        assert [tuple(call) for _, call in sorted(calls.items())] == expected
+    # Events come as soon as they are known, and the id follows.
+    late = [event.id for event in model.parse_stream([reply]) if isinstance(event, events.CallFinished)]
+    assert late == ["abc123DEF", None]
+
+
 def closing(chunks, log):
     try:
         yield from chunks

@@ -274,7 +274,8 @@ impl Refusal {
 impl OutputParser {
     /// Returns a parser that makes events, or OpenAI's chunks.
     pub fn new(context: ReplyContext, completion: Option<Completion>) -> OutputParser {
-        let state = State { parser: Live::Waiting, reading: Reading::default(), chunks: completion.map(Chunks::new) };
+        let chunks = chunks(&context, completion);
+        let state = State { parser: Live::Waiting, reading: Reading::default(), chunks };
         OutputParser { context, state: Mutex::new(state) }
     }
 
@@ -312,7 +313,8 @@ impl OutputParser {
     /// Returns a parser for the text after the reasoning of the reply.
     pub fn after_reasoning(context: ReplyContext, completion: Option<Completion>) -> OutputParser {
         let parser = Live::Text(Box::new(context.parser_after_reasoning()));
-        let state = State { parser, reading: Reading::default(), chunks: completion.map(Chunks::new) };
+        let chunks = chunks(&context, completion);
+        let state = State { parser, reading: Reading::default(), chunks };
         OutputParser { context, state: Mutex::new(state) }
     }
 
@@ -334,6 +336,11 @@ impl OutputParser {
         }
         Ok(reading)
     }
+}
+
+/// Returns a converter to OpenAI's chunks, if they are wanted.
+fn chunks(context: &ReplyContext, completion: Option<Completion>) -> Option<Chunks> {
+    completion.map(|completion| Chunks::new(completion).holding_calls(context.has_late_ids()))
 }
 
 #[pymethods]

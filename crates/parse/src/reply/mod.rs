@@ -120,6 +120,15 @@ impl Reply {
         self.around_reasoning.as_ref().map(|(open, close)| (open.as_str(), close.as_str()))
     }
 
+    /// Reports whether a call's id may come after its name, so that it replaces the generated one.
+    pub fn has_late_ids(&self) -> bool {
+        self.programs.iter().any(|program| {
+            let mut after_name = program.items.iter().skip_while(|item| !matches!(item, Item::Name(_)));
+            let keys = |item: &Item| matches!(item, Item::Object(keys) if keys.id.is_some());
+            after_name.any(|item| matches!(item, Item::Id(_))) || program.items.iter().any(keys)
+        })
+    }
+
     /// Builds the parsing tables from a format's layouts. Without a layout for calls, no calls are
     /// parsed.
     pub fn new(format: &Format) -> Reply {

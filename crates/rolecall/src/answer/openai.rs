@@ -74,12 +74,45 @@ pub struct Chunks {
     completion: Completion,
     has_begun: bool,
     has_calls: bool,
+    holds_calls: bool,
+    held: Option<Held>,
+}
+
+/// A call whose id may still change.
+#[derive(Clone, Debug)]
+struct Held {
+    index: usize,
+    id: String,
+    name: String,
+    arguments: String,
 }
 
 impl Chunks {
     /// Returns a converter for a completion that has not emitted any chunks.
     pub fn new(completion: Completion) -> Chunks {
-        Chunks { completion, has_begun: false, has_calls: false }
+        Chunks { completion, has_begun: false, has_calls: false, holds_calls: false, held: None }
+    }
+
+    /// Holds each call back until it ends.
+    ///
+    /// Use it if the model may write the id of a call after its name
+    /// ([`ReplyContext::has_late_ids`](crate::model::ReplyContext::has_late_ids)). A client adds up the
+    /// texts of the chunks, so an id cannot be replaced once it was sent.
+    ///
+    /// ```
+    /// use rolecall::answer::{Chunks, Completion};
+    /// use rolecall::Event;
+    /// use rolecall::conversation::json;
+    /// let mut chunks = Chunks::new(Completion::default()).holding_calls(true);
+    /// chunks.of_event(&Event::CallStarted { index: 0, id: "made-up", name: "f" });
+    /// assert!(chunks.of_event(&Event::Arguments { index: 0, text: "{}" }).is_empty());
+    /// let held = chunks.of_event(&Event::CallFinished { index: 0, whole: true, id: Some("own") });
+    /// let first = json::write(&held[0], &json::Layout::compact());
+    /// assert!(first.contains(r#""id":"own""#) && held.len() == 2, "{first}");
+    /// ```
+    #[must_use]
+    pub fn holding_calls(self, holds_calls: bool) -> Chunks {
+        Chunks { holds_calls, ..self }
     }
 
     /// Returns the `chat.completion.chunk`s of an event. Events that chunks cannot represent, such
@@ -90,18 +123,34 @@ impl Chunks {
             self.has_begun = true;
             chunks.push(self.chunk(object! { "role" => "assistant", "content" => "" }, Json::Null));
         }
-        let call = |index: usize, rest: Object| {
-            let mut call = object! { "index" => index as i64 };
-            rest.iter().for_each(|(key, value)| call.insert(key, value.clone()));
-            object! { "tool_calls" => vec![Json::Object(call)] }
-        };
+        match (&mut self.held, event) {
+            (Some(held), Event::Arguments { text, .. }) => {
+                held.arguments.push_str(text);
+                return chunks;
+            }
+            (held @ Some(_), Event::CallFinished { id, .. }) => {
+                if let Some(Held { index, id: generated, name, arguments }) = held.take() {
+                    chunks.push(self.chunk(started(index, id.unwrap_or(&generated), &name), Json::Null));
+                    if !arguments.is_empty() {
+                        let function = object! { "arguments" => arguments };
+                        chunks.push(self.chunk(call(index, object! { "function" => function }), Json::Null));
+                    }
+                }
+                return chunks;
+            }
+            _ => {}
+        }
         let delta = match *event {
             Event::Content(text) => object! { "content" => text },
             Event::Reasoning(text) => object! { "reasoning_content" => text },
             Event::CallStarted { index, id, name } => {
                 self.has_calls = true;
-                let function = object! { "name" => name, "arguments" => "" };
-                call(index, object! { "id" => id, "type" => "function", "function" => function })
+                if self.holds_calls {
+                    let (id, name) = (id.to_owned(), name.to_owned());
+                    self.held = Some(Held { index, id, name, arguments: String::new() });
+                    return chunks;
+                }
+                started(index, id, name)
             }
             Event::Arguments { index, text } => call(index, object! { "function" => object! { "arguments" => text } }),
             Event::CodeStarted { index, id } => {
@@ -135,4 +184,15 @@ impl Chunks {
     fn chunk(&self, delta: Object, finish_reason: Json) -> Json {
         self.completion.around("chat.completion.chunk", "delta", delta, finish_reason)
     }
+}
+
+fn started(index: usize, id: &str, name: &str) -> Object {
+    let function = object! { "name" => name, "arguments" => "" };
+    call(index, object! { "id" => id, "type" => "function", "function" => function })
+}
+
+fn call(index: usize, rest: Object) -> Object {
+    let mut call = object! { "index" => index as i64 };
+    rest.iter().for_each(|(key, value)| call.insert(key, value.clone()));
+    object! { "tool_calls" => vec![Json::Object(call)] }
 }

@@ -63,6 +63,11 @@ impl ReplyContext {
         self.reply.around_reasoning()
     }
 
+    /// Reports whether a call's id may come after its name, so that it replaces the generated one.
+    pub fn has_late_ids(&self) -> bool {
+        self.reply.has_late_ids()
+    }
+
     /// Returns the context of the same reply after another prompt, of which the end is given.
     #[must_use]
     pub fn after_prompt(self, prompt_tail: impl Into<String>) -> ReplyContext {

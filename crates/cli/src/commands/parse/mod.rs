@@ -43,7 +43,7 @@ pub fn run(args: &Parse, output: &Output) -> Result<Exit, Failure> {
     let mut written = Ok(());
     let model = reader.job.model.name().to_owned();
     let completion = Completion { id: format!("chatcmpl-{}", args.policies.id_seed), model, created: 0 };
-    let mut chunks = Chunks::new(completion.clone());
+    let mut chunks = Chunks::new(completion.clone()).holding_calls(ready.reply.has_late_ids());
     // The API's response has no place for malformed output.
     let mut malformed = Vec::new();
     let mut sink = |event: Event<'_>| {
