@@ -5,9 +5,13 @@ import dataclasses
 import datetime
 import gc
 import json
+import os
 import pathlib
 import pickle
 import re
+import signal
+import threading
+import time
 import weakref
 
 import numpy as np
@@ -458,3 +462,29 @@ def test_every_mask_of_the_qwen3_tokenizer_is_the_reference_s(monkeypatch):
     assert not wrong, f"{len(wrong)} tokens, the first: {wrong[:5]}"
     assert checked == sum("qwen3_mask_runs" in row for row, _, _ in rows()) > 0
     print(checked, excused, forged)
+
+
+def test_an_interrupt_ends_a_batch_of_long_conversations_soon(plain):
+    batch = [[{"role": "user", "content": "word " * 2000}] * 60] * 256
+    hf.apply_chat_template(plain, CHAT)
+    late = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    late.start()
+    sent = time.monotonic() + 0.5
+    with pytest.raises(KeyboardInterrupt):
+        hf.apply_chat_template(plain, batch)
+        time.sleep(60)
+    assert time.monotonic() - sent < 2
+    assert hf.apply_chat_template(plain, CHAT, tokenize=False).startswith("<|im_start|>user")
+
+
+def test_a_batch_keeps_its_order_and_raises_its_first_error(plain):
+    batch = [[{"role": "user", "content": f"{at} " * (at % 7 * 50 + 1)}] for at in range(1100)]
+    texts = hf.apply_chat_template(plain, batch, tokenize=False)
+    assert texts == [hf.apply_chat_template(plain, one, tokenize=False) for one in batch]
+    batch[700], batch[702] = [{"role": "user", "content": {}}], [{"role": {}}]
+    raised = []
+    for many in (batch, batch[700:701], batch[702:703]):
+        with pytest.raises(Exception) as error:  # noqa: PT011
+            hf.apply_chat_template(plain, many, tokenize=False)
+        raised.append(str(error.value))
+    assert raised[0] == raised[1] != raised[2]

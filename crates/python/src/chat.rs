@@ -1,9 +1,12 @@
 //! Conversations in the shape of transformers' `apply_chat_template`. `rolecall/hf.py` is what users
 //! call.
 
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
+use std::time::{Duration, Instant};
 
-use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 use rolecall::conversation::json::Object;
@@ -13,11 +16,14 @@ use rolecall::{Error, Request};
 use crate::error;
 use crate::input::{self, Path};
 use crate::model::Model;
+use crate::once::array;
 
 /// The most conversations that are converted at once.
 const AT_ONCE: usize = 512;
 /// Fewer conversations than this are not worth a thread.
 const PER_THREAD: usize = 32;
+/// How long an interrupt may wait while there are more conversations.
+const OFTEN: Duration = Duration::from_millis(100);
 
 /// What is wanted of each conversation.
 #[derive(Clone, Copy)]
@@ -25,6 +31,19 @@ struct Wanted {
     ids: bool,
     mask: bool,
     spans: bool,
+}
+
+/// Why a batch ends early.
+enum End {
+    Library(Error),
+    Interrupted(PyErr),
+}
+
+/// What one thread did, by the indices of the conversations.
+#[derive(Default)]
+struct Share {
+    applied: Vec<(usize, Applied)>,
+    end: Option<(usize, End)>,
 }
 
 /// What became of a conversation.
@@ -67,49 +86,71 @@ pub fn apply_chat_template<'py>(
         while let (true, Ok(conversation)) = (parts.len() < AT_ONCE, conversations.get_item(at)) {
             parts.push(input::json(&conversation, &mut Path::of("messages"))?);
             at += 1;
+            py.check_signals()?;
         }
         let applied = py.detach(|| apply_all(model, parts, &common, wanted));
-        for one in applied.map_err(|error| error::of(py, &error))? {
+        let applied = applied.map_err(|end| match end {
+            End::Library(error) => error::of(py, &error),
+            End::Interrupted(error) => error,
+        });
+        for one in applied? {
             results.push(python_of(py, one)?);
         }
-        py.check_signals()?;
     }
     Ok(results)
 }
 
 /// Applies a template to several conversations, by several threads if that is worth it. Returns the
-/// first error.
-fn apply_all(
-    model: &rolecall::Model,
-    mut parts: Vec<Json>,
-    common: &Object,
-    wanted: Wanted,
-) -> Result<Vec<Applied>, Error> {
-    let each = |parts: Vec<Json>| -> Result<Vec<Applied>, Error> {
-        parts.into_iter().map(|messages| apply(model, messages, common, wanted)).collect()
+/// first error. An interrupt ends it after the conversations that the threads are working on.
+fn apply_all(model: &rolecall::Model, parts: Vec<Json>, common: &Object, wanted: Wanted) -> Result<Vec<Applied>, End> {
+    let count = parts.len();
+    let threads = thread::available_parallelism().map_or(1, |most| most.get());
+    let threads = threads.min(count / PER_THREAD).max(1);
+    let (waiting, is_over) = (Mutex::new(parts.into_iter().enumerate()), AtomicBool::new(false));
+    let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
+    // Applies the template to what waits, with a look around after each conversation.
+    let work = |look: &mut dyn FnMut() -> Result<(), End>| -> Share {
+        let mut share = Share::default();
+        while let Some((at, messages)) = next().filter(|_| !is_over.load(Relaxed)) {
+            match apply(model, messages, common, wanted).map_err(End::Library).and_then(|one| look().map(|()| one)) {
+                Ok(one) => share.applied.push((at, one)),
+                Err(end) => {
+                    // All earlier conversations are in work, so the first error is known in the end.
+                    is_over.store(true, Relaxed);
+                    share.end = Some((at, end));
+                    break;
+                }
+            }
+        }
+        share
     };
-    let most = thread::available_parallelism().map_or(1, |most| most.get());
-    let threads = most.min(parts.len() / PER_THREAD).max(1);
-    if threads == 1 {
-        return each(parts);
-    }
-    let share = parts.len().div_ceil(threads);
-    let mut shares = Vec::with_capacity(threads);
-    while !parts.is_empty() {
-        let rest = parts.split_off(share.min(parts.len()));
-        shares.push(parts);
-        parts = rest;
-    }
-    let done: Vec<_> = thread::scope(|scope| {
-        let running: Vec<_> = shares.into_iter().map(|share| scope.spawn(|| each(share))).collect();
+    let mut last = Instant::now();
+    let mut look = || match last.elapsed() < OFTEN {
+        true => Ok(()),
+        false => {
+            last = Instant::now();
+            Python::attach(|py| py.check_signals()).map_err(End::Interrupted)
+        }
+    };
+    let shares: Vec<Share> = thread::scope(|scope| {
+        let running: Vec<_> = (1..threads).map(|_| scope.spawn(|| work(&mut || Ok(())))).collect();
+        // Signals are handled on this thread.
+        let own = work(&mut look);
         // A thread that panics is a bug, which is raised here as it is without threads.
-        running.into_iter().map(|thread| thread.join().unwrap_or_else(|bug| std::panic::resume_unwind(bug))).collect()
+        let others = running.into_iter().map(|thread| thread.join().unwrap_or_else(|bug| resume_unwind(bug)));
+        [own].into_iter().chain(others).collect()
     });
-    let mut all = Vec::new();
-    for share in done {
-        all.extend(share?);
+    let mut all: Vec<Option<Applied>> = (0..count).map(|_| None).collect();
+    let mut ends = Vec::new();
+    for Share { applied, end } in shares {
+        applied.into_iter().for_each(|(at, one)| all[at] = Some(one));
+        ends.extend(end);
     }
-    Ok(all)
+    // An interrupt is never lost.
+    match ends.into_iter().min_by_key(|(at, end)| (!matches!(end, End::Interrupted(_)), *at)) {
+        Some((_, end)) => Err(end),
+        None => Ok(all.into_iter().flatten().collect()),
+    }
 }
 
 fn apply(model: &rolecall::Model, messages: Json, common: &Object, wanted: Wanted) -> Result<Applied, Error> {
@@ -139,9 +180,9 @@ fn python_of(py: Python<'_>, applied: Applied) -> PyResult<Bound<'_, PyAny>> {
     Ok(match applied {
         Applied::Text(text) => PyString::new(py, &text).into_any(),
         Applied::Ids { ids, mask, spans } => {
-            let mask = mask.map(|mask| PyArray1::from_vec(py, mask));
-            let spans = spans.map(|spans| PyArray1::from_vec(py, spans));
-            (PyArray1::from_vec(py, ids), mask, spans).into_pyobject(py)?.into_any()
+            let mask = mask.map(|mask| array(py, mask)).transpose()?;
+            let spans = spans.map(|spans| array(py, spans)).transpose()?;
+            (array(py, ids)?, mask, spans).into_pyobject(py)?.into_any()
         }
     })
 }

@@ -1,11 +1,11 @@
 use std::sync::Arc;
 
-use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use rolecall::encode::EncodedToken;
 use rolecall::model::ModelPrompt;
 
-use crate::once::Once;
+use crate::once::{self, Once};
 
 /// The token ids of a prompt, each with the bytes that it covers, its origin, and its loss weight.
 ///
@@ -89,7 +89,7 @@ impl Encoded {
     fn spans(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.spans.get(py, || {
             let ends = self.tokens.iter().flat_map(|token| [token.start as u64, token.end as u64]);
-            let spans = PyArray1::from_vec(py, ends.collect()).reshape([self.tokens.len(), 2])?;
+            let spans = once::array(py, ends.collect())?.reshape([self.tokens.len(), 2])?;
             spans.getattr("flags")?.setattr("writeable", false)?;
             Ok(spans.into_any().unbind())
         })

@@ -40,9 +40,29 @@ impl Once {
     }
 }
 
+/// Returns an array.
+pub fn array<T: numpy::Element>(py: Python<'_>, values: Vec<T>) -> PyResult<Bound<'_, PyArray1<T>>> {
+    prepare(py)?;
+    Ok(PyArray1::from_vec(py, values))
+}
+
+/// Imports numpy, before the first array. numpy's bindings panic if an interrupt or another error
+/// ends the import; here it is raised.
+pub fn prepare(py: Python<'_>) -> PyResult<()> {
+    static PREPARED: PyOnceLock<()> = PyOnceLock::new();
+    let prepare = || {
+        py.check_signals()?;
+        py.import("numpy.lib")?;
+        py.check_signals()?;
+        PyArray1::from_vec(py, vec![0_u8]);
+        Ok(())
+    };
+    PREPARED.get_or_try_init(py, prepare).map(|()| ())
+}
+
 /// Returns an array that cannot be written.
 pub fn read_only<T: numpy::Element>(py: Python<'_>, values: Vec<T>) -> PyResult<Py<PyAny>> {
-    let array = PyArray1::from_vec(py, values);
+    let array = array(py, values)?;
     array.getattr("flags")?.setattr("writeable", false)?;
     Ok(array.into_any().unbind())
 }

@@ -12,6 +12,7 @@ use rolecall::{Error, answer};
 use crate::format::Format;
 use crate::input::{self, Path};
 use crate::model::Model;
+use crate::once::array;
 use crate::{error, output};
 
 /// A model's tokenizer, from a file of any kind, a folder, the bytes of a file, a tokenizer of
@@ -84,7 +85,7 @@ impl Tokenizer {
             }
             Ok(tokens.into_iter().map(|token| token.id).collect())
         });
-        Ok(PyArray1::from_vec(py, encoded.map_err(|error| self.raise(py, error))?))
+        array(py, encoded.map_err(|error| self.raise(py, error))?)
     }
 
     /// Decodes ids to text. Bytes that are not UTF-8, such as those of an incomplete character, become
