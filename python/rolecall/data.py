@@ -38,11 +38,11 @@ def encode(
     model: Model,
     *,
     for_training: Literal["assistant", "last", "chosen", "tagged", "all"] | None = "assistant",
-    loss_weight: Mapping[str, float] | Words = (),
-    loss_role: Mapping[str, float] | Words = (),
+    loss_weight: Mapping[str, float] | Words | None = (),
+    loss_role: Mapping[str, float] | Words | None = (),
     edges: Literal["any", "strict"] | None = None,
     final_stop: Literal["append", "warn", "refuse"] | None = None,
-    allow: Words = (),
+    allow: Words | None = (),
     max_tokens: int | None = None,
     truncate: Literal["right", "left", "oldest"] | None = None,
     samples: Literal["whole", "turns", "auto"] | None = None,
@@ -128,16 +128,16 @@ def encode(
         "loss_role": roles,
         "edges": edges,
         "final_stop": final_stop,
-        "allow": _words(allow),
+        "allow": _words("allow", allow),
         "max_tokens": max_tokens,
         "truncate": truncate,
         "samples": samples,
         "pack": pack,
         "shape": shape,
-        "strict": bool(strict),
-        "reference_encoding": bool(reference_encoding),
+        "strict": strict,
+        "reference_encoding": reference_encoding,
         # As the command does, weights are written wherever an option gives one other than 0 and 1.
-        "loss_weights": bool(loss_weights) or any(_is_partial(text) for text in [*parts, *roles]),
+        "loss_weights": any(_is_partial(text) for text in [*parts, *roles]) or loss_weights,
         "json_column": json_column,
         "trl": columns == "trl",
         "threads": threads,
@@ -253,9 +253,9 @@ def _like(batch: Any, encoded: Columns) -> Any:
     return encoded
 
 
-def _weights(argument: str, given: Mapping[str, float] | Words) -> list[str]:
+def _weights(argument: str, given: Mapping[str, float] | Words | None) -> list[str]:
     if not isinstance(given, Mapping):
-        return _words(given)
+        return _words(argument, given)
     try:
         return [f"{name}={_spelling(float(weight))}" for name, weight in given.items()]
     except (TypeError, ValueError, OverflowError) as error:
@@ -267,8 +267,15 @@ def _spelling(weight: float) -> str:
     return f"{weight:.0f}" if weight.is_integer() else repr(weight)
 
 
-def _words(given: Words) -> list[str]:
-    return [given] if isinstance(given, str) else list(given)
+def _words(argument: str, given: Words | None) -> list[str]:
+    if given is None or isinstance(given, str):
+        return [] if given is None else [given]
+    words = list(given) if isinstance(given, Iterable) else [given]
+    for word in words:
+        if not isinstance(word, str):
+            found = type(word).__name__
+            raise _refused(argument, f"expected a str or several, found {found}")
+    return words
 
 
 def _is_partial(text: str) -> bool:

@@ -468,6 +468,53 @@ def test_an_interrupt_ends_a_call_soon(model, threads):
     assert time.monotonic() - sent < 2
 
 
+def test_an_interrupt_before_the_first_array_is_no_panic(tmp_path):
+    # In its own process, because numpy is imported once.
+    code = """if True:
+        import os, signal, sys, threading
+        import rolecall
+        tokenizer, text = rolecall.Tokenizer(sys.argv[1]), "word " * 40_000
+        assert "numpy" not in sys.modules
+        # The thread gets the GIL while the tokenizer works without it.
+        begun = threading.Event()
+        def late():
+            begun.wait()
+            os.kill(os.getpid(), signal.SIGINT)
+        threading.Thread(target=late).start()
+        try:
+            sys.setswitchinterval(1000)
+            begun.set()
+            tokenizer.encode(text)
+            print("not in time")
+        except KeyboardInterrupt:
+            print("interrupted", len(tokenizer.encode("word")))
+    """
+    folder = letters.write(tmp_path / "some-model", TEMPLATE)
+    done = subprocess.run([sys.executable, "-c", code, str(folder)], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "interrupted 4\n", "")
+
+
+WRONG = [("for_training", True), ("edges", b"any"), ("final_stop", []), ("truncate", 1), ("samples", ["turns"]),
+         ("shape", object()), ("json_column", 7), ("allow", 7), ("allow", b"no-loss"), ("loss_weight", 1.5),
+         ("loss_role", b"tool"), ("loss_role", [None]), ("max_tokens", True), ("max_tokens", -1), ("max_tokens", 1.5),
+         ("max_tokens", "5"), ("max_tokens", 10**30), ("pack", False), ("pack", 2**40), ("threads", "2"),
+         ("threads", True), ("strict", "no"), ("reference_encoding", "false"), ("loss_weights", 2)]
+
+
+@pytest.mark.parametrize(("option", "value"), WRONG)
+def test_an_option_of_another_type_is_refused_by_its_name(model, option, value):
+    with pytest.raises(rolecall.RequestError) as caught:
+        encode(ROWS, model, **{option: value})
+    assert caught.value.field == option
+
+
+def test_none_is_the_default_of_every_option(model):
+    names = {option for option, _ in WRONG} - {"for_training"}
+    assert dict_of(encode(ROWS, model, **dict.fromkeys(names))) == dict_of(encode(ROWS, model))
+    numbers = {"max_tokens": np.int64(5), "threads": np.uint8(1), "strict": np.bool_(False)}
+    assert dict_of(encode(ROWS, model, **numbers)) == dict_of(encode(ROWS, model, max_tokens=5))
+
+
 def test_the_progress_line_counts_rows_and_errors(model):
     import io
 

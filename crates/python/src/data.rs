@@ -23,13 +23,12 @@ use rolecall_columns::{Counts, Encoded, Error, Fault, Layout, Plan, Rows, Table,
 use crate::error;
 use crate::input::{self, Path};
 use crate::model::Model;
+use crate::once::prepare;
 
 /// How often the caller is told about the progress.
 const OFTEN: Duration = Duration::from_millis(250);
 
 /// The keyword arguments of `rolecall.data.encode`, which checks and documents them.
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
 pub struct Options {
     for_training: Option<String>,
     loss_weight: Vec<String>,
@@ -51,6 +50,37 @@ pub struct Options {
 }
 
 impl Options {
+    fn of(given: &Bound<'_, PyDict>) -> PyResult<Options> {
+        let value = |name: &str| Ok::<_, PyErr>(given.get_item(name)?.filter(|value| !value.is_none()));
+        let text = |name: &str| value(name)?.map(|value| input::argument(&value, name)).transpose();
+        let count = |name: &str| value(name)?.map(|value| input::count(name, &value)).transpose();
+        let flag = |name: &str| value(name)?.map_or(Ok(false), |value| input::flag(name, &value));
+        let words = |name: &str| match value(name)? {
+            Some(words) => words.try_iter()?.map(|word| input::argument(&word?, name)).collect(),
+            None => Ok(Vec::new()),
+        };
+        let pack = count("pack")?.map(|pack| u32::try_from(pack).unwrap_or(u32::MAX));
+        Ok(Options {
+            for_training: text("for_training")?,
+            loss_weight: words("loss_weight")?,
+            loss_role: words("loss_role")?,
+            edges: text("edges")?,
+            final_stop: text("final_stop")?,
+            allow: words("allow")?,
+            max_tokens: count("max_tokens")?,
+            truncate: text("truncate")?,
+            samples: text("samples")?,
+            pack,
+            shape: text("shape")?,
+            strict: flag("strict")?,
+            reference_encoding: flag("reference_encoding")?,
+            loss_weights: flag("loss_weights")?,
+            json_column: text("json_column")?,
+            trl: flag("trl")?,
+            threads: count("threads")?,
+        })
+    }
+
     fn plan(&self, py: Python<'_>) -> PyResult<Plan> {
         let options = RowOptions {
             for_training: self.for_training.clone(),
@@ -92,10 +122,11 @@ impl Options {
 pub fn encode_rows(
     batch: &Bound<'_, PyAny>,
     model: &Bound<'_, Model>,
-    options: Options,
+    options: &Bound<'_, PyDict>,
     watch: Option<Py<PyAny>>,
 ) -> PyResult<Columns> {
     let py = batch.py();
+    let options = Options::of(options)?;
     let (plan, threads) = (options.plan(py)?, options.threads(py)?);
     let rows = rows_of(batch, options.json_column.as_deref())?;
     let model = model.get().inner().clone();
@@ -235,20 +266,21 @@ fn add_values(list: &Bound<'_, PyList>, array: &dyn Array) -> PyResult<()> {
 }
 
 fn numbers<'py>(py: Python<'py>, array: &dyn Array) -> PyResult<Bound<'py, PyAny>> {
-    fn of<'py, T>(py: Python<'py>, array: &dyn Array) -> Bound<'py, PyAny>
+    fn of<'py, T>(py: Python<'py>, array: &dyn Array) -> PyResult<Bound<'py, PyAny>>
     where
         T: ArrowPrimitiveType,
         T::Native: numpy::Element,
     {
-        PyArray1::from_slice(py, array.as_primitive::<T>().values()).into_any()
+        prepare(py)?;
+        Ok(PyArray1::from_slice(py, array.as_primitive::<T>().values()).into_any())
     }
     Ok(match array.data_type() {
-        DataType::UInt8 => of::<UInt8Type>(py, array),
-        DataType::UInt32 => of::<UInt32Type>(py, array),
-        DataType::UInt64 => of::<UInt64Type>(py, array),
-        DataType::Int32 => of::<Int32Type>(py, array),
-        DataType::Int64 => of::<Int64Type>(py, array),
-        DataType::Float32 => of::<Float32Type>(py, array),
+        DataType::UInt8 => of::<UInt8Type>(py, array)?,
+        DataType::UInt32 => of::<UInt32Type>(py, array)?,
+        DataType::UInt64 => of::<UInt64Type>(py, array)?,
+        DataType::Int32 => of::<Int32Type>(py, array)?,
+        DataType::Int64 => of::<Int64Type>(py, array)?,
+        DataType::Float32 => of::<Float32Type>(py, array)?,
         _ => py.None().into_bound(py),
     })
 }
@@ -269,8 +301,8 @@ fn rows_of(batch: &Bound<'_, PyAny>, json: Option<&str>) -> PyResult<Rows> {
         return Err(refuse(py, "batch", format!("{expected}, found {found}")));
     };
     let mut values = Vec::new();
-    for (at, row) in rows.enumerate() {
-        check_signals(py, at)?;
+    for row in rows {
+        py.check_signals()?;
         values.push(input::json(&row?, &mut Path::of("row")).map_err(|error| fault_of(py, &error)));
     }
     Ok(Rows::Values(values))
@@ -295,7 +327,7 @@ fn rows_of_columns(batch: &Bound<'_, PyAny>, json: Option<&str>) -> PyResult<Row
     }
     let mut values = Vec::with_capacity(count);
     for at in 0..count {
-        check_signals(py, at)?;
+        py.check_signals()?;
         let entries = columns.iter().map(|(name, column)| {
             let value = match is_missing(&column[at]) {
                 true => Ok(Json::Null),
@@ -311,11 +343,6 @@ fn rows_of_columns(batch: &Bound<'_, PyAny>, json: Option<&str>) -> PyResult<Row
 /// Reports whether a value is NaN, which pandas and numpy have in place of null.
 fn is_missing(value: &Bound<'_, PyAny>) -> bool {
     value.cast::<PyFloat>().is_ok_and(|number| number.value().is_nan())
-}
-
-/// Checks for Ctrl-C once in a while.
-fn check_signals(py: Python<'_>, at: usize) -> PyResult<()> {
-    if at.is_multiple_of(1024) { py.check_signals() } else { Ok(()) }
 }
 
 fn batches_of(batch: &Bound<'_, PyAny>) -> PyResult<Vec<RecordBatch>> {

@@ -166,8 +166,14 @@ pub fn word_or_default<T: Copy + Default>(
 
 /// Reads a whole number from 0.
 pub fn count(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<usize> {
-    let count = value.extract::<usize>();
-    count.map_err(|_| refuse(value.py(), argument, "expected a whole number from 0".to_owned()))
+    // A bool is an int of Python's, but no count.
+    let count = value.extract::<usize>().ok().filter(|_| !value.is_instance_of::<PyBool>());
+    count.ok_or_else(|| refuse(value.py(), argument, "expected a whole number from 0".to_owned()))
+}
+
+/// Reads True or False. Other values are refused: the text `"false"` is true in Python.
+pub fn flag(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    value.extract::<bool>().map_err(|_| wrong_type(value, argument, "True or False"))
 }
 
 /// Returns the exception for an argument that cannot be used.
