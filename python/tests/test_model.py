@@ -261,3 +261,61 @@ def test_spans_are_read_only_and_their_shape_is_checked(model):
     assert (restore(ids, spans, *rest).spans == spans).all()
     with pytest.raises(rolecall.RequestError):
         restore(ids, np.hstack([spans, spans]), *rest)
+
+
+def told(attributed):
+    """Of each id its text, the index of its message, whether it is sampled, and whether it is content."""
+    arrays = (attributed.message_indices, attributed.sampled.astype(int), attributed.is_content.astype(int))
+    return [letters.text_of(attributed.ids), *(" ".join(map(str, array)) for array in arrays)]
+
+
+# A message starts where the one before it ends, a stop token of one character ends a reply, and one opens the next
+# message.
+@pytest.mark.parametrize("template, eos, expected", [
+    ("{% for message in messages %}{{ message.content }}{% endfor %}", "<|im_end|>",
+     ["abcd", "0 0 1 2", "0 0 1 0", "1 1 1 1"]),
+    ("{% for message in messages %}({{ message.content }}){% endfor %}", "<|im_end|>",
+     ["(ab)(c)(d)", "0 0 0 0 1 1 1 2 2 2", "0 0 0 0 1 1 1 0 0 0", "0 1 1 0 1 1 1 0 1 0"]),
+    ("{% for message in messages %}{{ '!' if message.role == 'user' else '>' }}{{ message.content }}{% endfor %}"
+     "{{ '>' if add_generation_prompt }}", "!",
+     ["!ab>c!d", "0 0 0 1 1 1 2", "0 0 0 0 1 1 0", "0 1 1 0 1 1 1"]),
+])
+def test_each_id_names_its_message_and_who_wrote_it(template, eos, expected):
+    model = rolecall.load(chat_template=template, eos_token=eos, tokenizer=letters.tokenizer_bytes())
+    attributed = model.attribute([*user("ab"), {"role": "assistant", "content": "c"}, *user("d")])
+    assert told(attributed) == expected
+
+
+def test_a_generation_prompt_belongs_to_no_message(model):
+    messages = [*user("a"), {"role": "assistant", "content": "b"}, *user("c")]
+    attributed = model.attribute(messages)
+    opened = model.attribute(messages, add_generation_prompt=True)
+    assert (attributed.ids == model.encode(messages, add_generation_prompt=False).ids).all()
+    assert (opened.ids == model.encode(messages).ids).all()
+    assert (opened.message_indices[len(attributed):] == -1).all() and len(opened) > len(attributed)
+    assert not opened.sampled[len(attributed):].any() and not opened.is_content[len(attributed):].any()
+    assert told(attributed)[1:] == [text[:len(expected)] for text, expected in zip(told(opened)[1:], told(attributed)[1:])]
+
+
+def test_attributed_ids_can_be_pickled_and_their_lengths_are_checked(model):
+    attributed = model.attribute([*user("a"), {"role": "assistant", "content": "b"}])
+    copied = pickle.loads(pickle.dumps(attributed))
+    assert told(copied) == told(attributed)
+    text = model.prompt([*user("a"), {"role": "assistant", "content": "b"}], add_generation_prompt=False).text
+    start = text.index("b<|im_end|>")
+    assert copied.replies == attributed.replies == [{"message": 1, "bytes": (start, start + len("b<|im_end|>"))}]
+    restore, (*arrays, replies) = attributed.__reduce__()
+    for at in range(len(arrays)):
+        shorter = [array[:-1] if at == place else array for place, array in enumerate(arrays)]
+        with pytest.raises(rolecall.RequestError):
+            restore(*shorter, replies)
+
+
+def test_attributed_ids_are_those_of_the_training_text_or_of_the_prompt():
+    # This format trains on pairs of a question and an answer, so its training text ends with the last answer.
+    model = rolecall.load("lmflow:deepseek", tokenizer=letters.tokenizer_bytes())
+    messages = [*user("a"), {"role": "assistant", "content": "b"}, *user("c")]
+    trained, prompted = model.attribute(messages), model.attribute(messages, add_generation_prompt=True)
+    assert (trained.ids == model.encode(messages, for_training="assistant").ids).all()
+    assert (prompted.ids == model.encode(messages).ids).all()
+    assert len(trained) < len(prompted) and 2 not in trained.message_indices and 2 in prompted.message_indices

@@ -349,3 +349,71 @@ def test_a_reply_that_continues_its_turn_after_a_result_begins_where_the_prompt_
     expected = model.parse("Hm.</think>Seven<|im_end|>", messages, tools=tools)["message"]
     assert (expected["reasoning_content"], expected["content"]) == ("Hm.", "Seven")
     assert (reply.message["reasoning_content"], reply.message["content"]) == ("Hm.", "Seven")
+
+
+def test_the_bytes_of_some_ids_are_those_of_the_ids(model):
+    session = model.session([user("a")])
+    session.open()
+    texts = [letters.text_of([id]) for id in session.ids]
+    for first in range(len(texts) + 1):
+        assert session.bytes_of(first).decode() == "".join(texts[first:])
+        for end in range(len(texts) + 2):
+            assert session.bytes_of(first, end).decode() == "".join(texts[first:end])
+
+
+def test_why_a_reply_ended_is_believed_and_otherwise_told_by_its_ids(model):
+    session = model.session([user("a")])
+    session.open()
+    cut = spelled("Hi")[:-1]
+    ends = {None: ("length", True), "stop": ("stop", False), "length": ("length", True), "abort": ("abort", True)}
+    for finish, expected in ends.items():
+        reply = session.parse(cut, finish=finish)
+        assert (reply.finish_reason, reply.is_unfinished) == expected
+        fork, delta, first = session.next_turn(cut, [user("b")], finish=finish)
+        assert [note["code"] for note in delta.notes] == ["closed"] * expected[1]
+        assert (delta.keep, first, len(fork.messages)) == (len(session) + len(cut), 2, 3)
+    assert session.parse(spelled("Hi")).finish_reason == "stop"
+    _, delta, _ = session.next_turn(spelled("Hi"), [user("b")])
+    assert delta.notes == []
+
+
+def test_no_messages_change_nothing(model):
+    session = model.import_session([user("a"), {"role": "assistant", "content": "Hi"}])
+    before = session.ids
+    assert session.plan([]).is_stable
+    assert len(session.append([]).ids) == 0
+    assert (session.ids == before).all() and len(session.messages) == 2
+
+
+def test_a_rollout_is_pickled_with_what_was_asked_for(model):
+    session = model.session([user("a")])
+    session.open()
+    assert not pickle.loads(pickle.dumps(session.rollout(allow="no-loss"))).weights.any()
+    session.accept(spelled("Hi"))
+    for asked in [{}, {"for_training": "all"}, {"loss_weight": {"stop": 0.5}}, {"loss_role": {"user": 0.25}}]:
+        rollout = session.rollout(**asked)
+        copied = pickle.loads(pickle.dumps(rollout))
+        assert (copied.weights == rollout.weights).all() and (copied.ids == rollout.ids).all(), asked
+        assert not asked or rollout.weights.tolist() != session.rollout().weights.tolist()
+
+
+def test_a_reply_says_where_its_calls_are(tmp_path):
+    tools = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}]
+    session = load(tmp_path, CONTINUING).session([user("a")], tools=tools)
+    prompt = session.open().ids
+    call = '<call>{"name":"f","arguments":{}}</call>'
+    said = f"Hm.</think>{call}"
+    for prompt_ids in (prompt, None):
+        # Without the prompt, nothing says that it opened the reasoning.
+        reply = session.parse(spelled(said), prompt_ids=prompt_ids)
+        assert (reply.message.get("reasoning_content") == "Hm.") == (prompt_ids is not None)
+    reply = session.accept(spelled(said))
+    [found] = reply.calls
+    # Each id is a byte.
+    assert found["ids"] == found["bytes"] and found["whole"]
+    assert said[slice(*found["bytes"])] == found["text"] and found["text"].endswith(call.removeprefix("<call>"))
+    cut = session.fork()
+    cut.append({"role": "tool", "tool_call_id": "1", "content": "7"})
+    cut.open()
+    [found] = cut.accept(spelled(said[:-9])[:-1], "length").calls
+    assert not found["whole"]
