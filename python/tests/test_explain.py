@@ -135,3 +135,10 @@ def test_a_notebook_and_a_script_get_the_same_page(model, tmp_path):
     printed = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, env=environment)
     assert printed.stdout.decode() == model.explain(user("Hi")).text(color=False) + "\n"
     assert re.search(r"height: \d+px", model.explain(user("Hi"))._repr_html_())
+
+
+def test_with_the_mask_the_text_ends_after_the_last_message_unless_asked(model):
+    messages = [*user("Hi"), {"role": "assistant", "content": "Hello"}, *user("Bye")]
+    for asked in (None, False, True):
+        explained = model.explain(messages, mask=True, add_generation_prompt=asked).to_dict()
+        assert explained["prompt"] == model.prompt(messages, add_generation_prompt=bool(asked)).text

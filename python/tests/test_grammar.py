@@ -83,3 +83,10 @@ def test_a_grammar_survives_pickling(model):
 def test_a_format_without_calls_says_so():
     notes = rolecall.load("chatml").grammar(tools=TOOLS).notes("gbnf")
     assert any("no calls" in note for note in notes)
+
+
+def test_a_call_that_cannot_be_made_is_an_error_of_its_own_class(model):
+    with pytest.raises(rolecall.GrammarError):
+        model.grammar(USER, tool_choice="required")
+    with pytest.raises(rolecall.GrammarError):
+        model.grammar(USER, tools=TOOLS, tool_choice="no_such_tool")

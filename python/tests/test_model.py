@@ -319,3 +319,21 @@ def test_attributed_ids_are_those_of_the_training_text_or_of_the_prompt():
     assert (trained.ids == model.encode(messages, for_training="assistant").ids).all()
     assert (prompted.ids == model.encode(messages).ids).all()
     assert len(trained) < len(prompted) and 2 not in trained.message_indices and 2 in prompted.message_indices
+
+
+def test_stability_is_that_of_the_switches():
+    source = (
+        "{% for m in messages %}<|im_start|>{{ m.role }}\n"
+        "{{ '-' if forget and m.role == 'assistant' and not loop.last else m.content }}<|im_end|>\n{% endfor %}"
+        "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+    )
+    model = rolecall.load(chat_template=source, eos_token="<|im_end|>", tokenizer=letters.tokenizer_bytes())
+    assert model.is_prefix_stable() and model.is_prefix_stable(forget=False)
+    assert not model.is_prefix_stable(forget=True)
+
+
+def test_many_conversations_keep_their_order(model):
+    conversations = [user(f"number {number}") for number in range(1100)]
+    options = {"ids": False, "mask": False, "spans": False}
+    texts = rolecall._rolecall.apply_chat_template(model, conversations, {}, **options)
+    assert texts == [model.prompt(conversation).text for conversation in conversations]

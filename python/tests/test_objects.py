@@ -223,3 +223,10 @@ def test_every_object_can_be_pickled_and_copied(folder, make):
     }[make]
     assert look(sent(value)) == look(value)
     assert copy.copy(value) is value and copy.deepcopy(value) is value
+
+
+def test_a_template_is_laid_out_by_its_name():
+    marked = TEMPLATE.replace("<|im_end|>", "<|done|>")
+    several = rolecall.ChatTemplate({"default": TEMPLATE, "tool_use": marked})
+    assert several.layout() == several.layout("default") == rolecall.ChatTemplate(TEMPLATE).layout()
+    assert several.layout("tool_use") == rolecall.ChatTemplate(marked).layout() != several.layout()

@@ -528,3 +528,13 @@ def test_pickled_rollouts_and_differences_are_of_the_session_as_it_was(folder):
     rollout, difference = restored(pickle.dumps((rollout, difference)))
     assert (rollout.ids.tolist(), rollout.weights.tolist(), difference.to_dict()) == expected
     assert 0.5 in rollout.weights
+
+
+def test_a_pickled_explanation_still_shows_its_loss():
+    model = rolecall.load("chatml")
+    messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
+    for mask in (False, True):
+        explained = model.explain(messages, mask=mask)
+        copied = pickle.loads(pickle.dumps(explained))
+        assert copied.to_dict() == explained.to_dict()
+        assert ("carries loss" in copied.text(color=False)) == mask

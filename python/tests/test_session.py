@@ -417,3 +417,18 @@ def test_a_reply_says_where_its_calls_are(tmp_path):
     cut.open()
     [found] = cut.accept(spelled(said[:-9])[:-1], "length").calls
     assert not found["whole"]
+
+
+def test_the_last_reply_of_a_session_is_the_one_it_accepted(model):
+    session = model.session([user("a")])
+    session.open()
+    first = session.accept(spelled("One"))
+    assert session.reply.to_dict() == first.to_dict()
+    session.append(user("b"))
+    session.open()
+    assert session.reply is None
+    second = session.accept(spelled("Two")[:-1], "length")
+    assert session.reply.to_dict() == second.to_dict()
+    # What closes a reply is not part of it.
+    assert session.close().ids.tolist() == [END]
+    assert session.reply.ids.tolist() == second.ids.tolist() and session.reply.keep == second.keep
