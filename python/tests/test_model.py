@@ -337,3 +337,23 @@ def test_many_conversations_keep_their_order(model):
     options = {"ids": False, "mask": False, "spans": False}
     texts = rolecall._rolecall.apply_chat_template(model, conversations, {}, **options)
     assert texts == [model.prompt(conversation).text for conversation in conversations]
+
+
+def test_a_reply_that_continues_a_message_is_not_in_the_reasoning_that_a_new_one_opens():
+    source = (
+        "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}"
+        "{% if not loop.last or not continue_final_message %}<|im_end|>\n{% endif %}{% endfor %}"
+        "{% if add_generation_prompt %}<|im_start|>assistant\n<think>\n{% endif %}"
+    )
+    model = rolecall.load(chat_template=source, eos_token="<|im_end|>")
+    messages = [*user("a"), {"role": "assistant", "content": "b"}]
+    opened = model.parse("c</think>d<|im_end|>", messages, continue_final_message=False)["message"]
+    assert (opened["reasoning_content"], opened["content"]) == ("c", "d")
+    assert "reasoning_content" not in model.parse("c<|im_end|>", messages, continue_final_message=True)["message"]
+    assert "reasoning_content" not in model.parse("c</think>d", messages, continue_final_message=True)["message"]
+
+
+def test_a_field_without_a_value_is_not_there():
+    source = "{% for m in messages %}{{ 'name' in m }}{{ m.content }}{% endfor %}"
+    messages = [Said("user", "a"), Said("user", "b", "Ann")]
+    assert rolecall.load(chat_template=source).prompt(messages, add_generation_prompt=False).text == "FalseaTrueb"

@@ -230,3 +230,27 @@ def test_a_template_is_laid_out_by_its_name():
     several = rolecall.ChatTemplate({"default": TEMPLATE, "tool_use": marked})
     assert several.layout() == several.layout("default") == rolecall.ChatTemplate(TEMPLATE).layout()
     assert several.layout("tool_use") == rolecall.ChatTemplate(marked).layout() != several.layout()
+
+
+def test_files_of_a_folder_are_added_in_order_and_their_formats_can_be_pickled(tmp_path):
+    last = MINE.replace("Mine", "Last")
+    (tmp_path / "b.toml").write_text(last)
+    (tmp_path / "c.txt").write_text("not a format")
+    (tmp_path / "a.toml").write_text(MINE)
+    found = rolecall.Registry(tmp_path, replace=True)["mine"]
+    assert (found.title, found.source) == ("Last", last)
+    assert (sent(found).title, sent(found).source) == ("Last", last)
+
+
+def test_a_tokenizer_is_audited_for_the_format_of_its_model():
+    audit = rolecall.load("chatml", tokenizer=letters.tokenizer_bytes()).tokenizer.audit()
+    assert audit["format"] == "chatml" and len(audit["controls"]) == 2
+
+
+@pytest.mark.parametrize("flag", ["special", "normalized", "lstrip", "rstrip", "single_word"])
+def test_an_added_token_has_the_flags_of_its_file(flag):
+    content = letters.tokenizer_json()
+    first, second = content["added_tokens"]
+    first[flag], second[flag] = True, False
+    tokens = rolecall.Tokenizer(json.dumps(content).encode()).added_tokens
+    assert [token[flag] for token in tokens] == [True, False]

@@ -708,3 +708,14 @@ def test_memory_is_the_replys_over_many_pushes(model):
     # In KiB. The reply itself has 200 KiB.
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 2048
     assert len(parser.reading()["message"]["content"]) == 220_000
+
+
+def test_policies_of_json_and_of_text_after_calls(model):
+    loose = '<tool_call>\n{"name": "ping", "arguments": {"a": 1,}}\n</tool_call><|im_end|>'
+    for policies, is_read in [(None, True), ({"strict_json": False}, True), ({"strict_json": True}, False)]:
+        malformed = model.parse(loose, policies=policies)["malformed"]
+        assert ("bad_value" not in [one["code"] for one in malformed]) == is_read, malformed
+    after = '<tool_call>\n{"name": "ping", "arguments": {}}\n</tool_call>\nmore<|im_end|>'
+    for word, count in [("content", 0), ("report", 1)]:
+        read = model.parse(after, policies={"text_after_calls": word})
+        assert read["message"]["content"].strip() == "more" and len(read["malformed"]) == count
