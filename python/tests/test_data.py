@@ -157,6 +157,14 @@ def test_a_null_of_a_struct_is_a_key_that_is_not_there(model):
     assert "country" not in text_of(expected["ids"][0])
 
 
+def test_a_row_may_be_json_text_in_a_list_of_rows_too(model):
+    expected = dict_of(encode([CALLING], model))["ids"][0]
+    rows = [{"line": json.dumps(CALLING), "n": 1}, {"line": "{"}, {"line": None, **CALLING}, {"line": CALLING}]
+    columns = dict_of(encode(rows, model, json_column="line"))
+    assert columns["ids"] == [expected, None, expected, expected]
+    assert columns["error"][1]["code"] == "not_json"
+
+
 def test_columns_of_json_text_are_read_as_their_values(model):
     pyarrow = pytest.importorskip("pyarrow")
     expected = dict_of(encode([CALLING], model))

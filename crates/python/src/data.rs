@@ -303,9 +303,19 @@ fn rows_of(batch: &Bound<'_, PyAny>, json: Option<&str>) -> PyResult<Rows> {
     let mut values = Vec::new();
     for row in rows {
         py.check_signals()?;
-        values.push(input::json(&row?, &mut Path::of("row")).map_err(|error| fault_of(py, &error)));
+        let row = input::json(&row?, &mut Path::of("row")).map_err(|error| fault_of(py, &error));
+        values.push(row.and_then(|row| whole_row(row, json)));
     }
     Ok(Rows::Values(values))
+}
+
+/// Returns the row that a value of it holds as JSON text, if it has this key, and otherwise the row itself.
+fn whole_row(row: Json, json: Option<&str>) -> Result<Json, Fault> {
+    let own = json.and_then(|name| Some((name, row.as_object()?.get(name)?.clone())));
+    match own.filter(|(_, own)| !own.is_null()) {
+        Some((name, own)) => of_columns([(name, Ok(own))].into_iter(), json),
+        None => Ok(row),
+    }
 }
 
 /// Returns the rows of a mapping from names to columns, as `datasets.map(batched=True)` passes it.

@@ -373,6 +373,7 @@ def conversation_tokenize_function(
     A conversation of an odd number of messages loses the last one. One with fewer than two messages, or that
     does not start with the user, has empty lists. ``conversation_template`` is a
     :class:`ConversationTemplate`, a name of ``PRESET_TEMPLATES``, or the text of a Jinja template.
+    As in LMFlow, whether a text that spells a control token becomes that token is the tokenizer's choice.
 
     >>> class Letters:
     ...     bos_token_id, eos_token_id = 1, 2
