@@ -55,9 +55,10 @@ pub fn prepare(py: Python<'_>) -> PyResult<()> {
         py.import("numpy.lib")?;
         py.check_signals()?;
         PyArray1::from_vec(py, vec![0_u8]);
-        Ok(())
+        Ok::<_, PyErr>(())
     };
-    PREPARED.get_or_try_init(py, prepare).map(|()| ())
+    PREPARED.get_or_try_init(py, prepare)?;
+    Ok(())
 }
 
 /// Returns an array that cannot be written.
