@@ -254,3 +254,21 @@ def test_an_added_token_has_the_flags_of_its_file(flag):
     first[flag], second[flag] = True, False
     tokens = rolecall.Tokenizer(json.dumps(content).encode()).added_tokens
     assert [token[flag] for token in tokens] == [True, False]
+
+
+def test_an_analysis_says_that_template_and_tokenizer_both_write_the_opening_token():
+    content = letters.tokenizer_json()
+    opening, text = {"SpecialToken": {"id": "<|im_end|>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}
+    content["post_processor"] = {
+        "type": "TemplateProcessing", "single": [opening, text], "pair": [opening, text, text],
+        "special_tokens": {"<|im_end|>": {"id": "<|im_end|>", "ids": [letters.END], "tokens": ["<|im_end|>"]}},
+    }
+    # The template by itself opens with another token.
+    adds, adds_none = json.dumps(content).encode(), letters.tokenizer_bytes()
+    for tokenizer, before, code in [
+        (adds, "{{ bos_token }}", "double-bos"), (adds_none, "{{ bos_token }}", None),
+        (adds, "", None), (adds_none, "", "no-bos"), (None, "{{ bos_token }}", None),
+    ]:
+        model = rolecall.load(chat_template=before + TEMPLATE, bos_token="<|im_end|>", tokenizer=tokenizer)
+        codes = [finding["code"] for finding in model.template.analyze()["findings"]]
+        assert [found for found in codes if "bos" in found] == [code] * (code is not None), (before, code)

@@ -112,20 +112,25 @@ impl ChatTemplate {
     }
 
     /// Analyzes a template: what it supports, which switches it has, what it reads, and what is
-    /// dangerous about it, as a dict like `rolecall template --json` writes for it.
+    /// dangerous about it, as a dict like `rolecall template --json` writes for it. Raises
+    /// `TokenizerError` if the model's tokenizer cannot be loaded.
     #[pyo3(signature = (name=None))]
     fn analyze(&self, py: Python<'_>, name: Option<&str>) -> PyResult<Py<PyAny>> {
-        let templates = self.templates(py)?;
+        let (model, templates) = (self.model.get().inner(), self.templates(py)?);
         let named = self.chosen(py, name)?;
         let analyzed = py.detach(|| {
             let template = template::ChatTemplate::compile(&named.source, templates.tokens.clone())?;
             let mut analysis = analyze_template(&template, &TemplateOptions::default())?;
-            if let Some(adds_bos) = templates.adds_bos {
+            let adds_bos = match templates.adds_bos {
+                None if model.has_tokenizer() => Some(model.tokenizer()?.adds_bos().is_some()),
+                known => known,
+            };
+            if let Some(adds_bos) = adds_bos {
                 analysis.note_tokenizer(adds_bos);
             }
-            Ok::<_, rolecall::render::Error>(answer::of_analysis(named, &analysis))
+            Ok::<_, Error>(answer::of_analysis(named, &analysis))
         });
-        output::object(py, &analyzed.map_err(|error| error::of(py, &error.into()))?)
+        output::object(py, &analyzed.map_err(|error| error::of(py, &error))?)
     }
 
     /// Infers how the template writes an assistant's turn, and returns the layouts as the text of a
