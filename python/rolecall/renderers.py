@@ -352,9 +352,11 @@ class Renderer:
         unchanged. ``message_indices`` count from the first new message. None means that this cannot be
         shown to be what the template writes; :attr:`last_miss` says why.
         """
-        new_messages = _listed(new_messages, "new_messages")
-        prompt = _listed(previous_prompt_ids, "previous_prompt_ids")
-        sampled = _listed(previous_completion_ids, "previous_completion_ids")
+        prompt, sampled = previous_prompt_ids, previous_completion_ids
+        if not (type(prompt) is type(sampled) is type(new_messages) is list):
+            new_messages = _listed(new_messages, "new_messages")
+            prompt = _listed(prompt, "previous_prompt_ids")
+            sampled = _listed(sampled, "previous_completion_ids")
         if not new_messages:
             return self._miss(Miss.NO_MESSAGES)
         roles, names = _described(new_messages)

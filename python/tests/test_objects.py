@@ -272,3 +272,27 @@ def test_an_analysis_says_that_template_and_tokenizer_both_write_the_opening_tok
         model = rolecall.load(chat_template=before + TEMPLATE, bos_token="<|im_end|>", tokenizer=tokenizer)
         codes = [finding["code"] for finding in model.template.analyze()["findings"]]
         assert [found for found in codes if "bos" in found] == [code] * (code is not None), (before, code)
+
+
+def test_a_format_file_may_begin_with_a_byte_order_mark(tmp_path):
+    (tmp_path / "mine.toml").write_text("\ufeff" + MINE, encoding="utf-8")
+    assert rolecall.Format.from_file(tmp_path / "mine.toml").name == "mine"
+    assert "mine" in rolecall.Registry(tmp_path / "mine.toml")
+
+
+def test_a_folder_is_found_by_its_real_name(tmp_path, monkeypatch):
+    folder = tmp_path / "internlm2-chat-7b"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    assert rolecall.Registry().find(".").name == "internlm2"
+
+
+def test_bytes_are_no_ids(folder):
+    model = rolecall.load(folder)
+    session = model.session([{"role": "user", "content": "a"}])
+    session.open()
+    for call in (model.tokenizer.decode, session.accept, session.parse):
+        for ids in (b"ab", bytearray(b"ab")):
+            with pytest.raises(rolecall.RequestError) as raised:
+                call(ids)
+            assert raised.value.field == "ids" and "found byte" in str(raised.value)
