@@ -419,6 +419,22 @@ fn what_a_gguf_file_says_of_its_tokens_is_done() {
 }
 
 #[test]
+fn a_gguf_file_may_lack_the_bytes_that_hardly_occur() {
+    let without = |byte: char| {
+        let types = (0..263).map(|id| match alphabet().get(id) {
+            Some(character) if *character == byte => Json::from(5),
+            _ => Json::from([1, 3, 4, 5][id.saturating_sub(259)]),
+        });
+        of_gguf(&small_gguf(object! { "tokenizer.ggml.token_type" => types.collect::<Vec<_>>() }))
+    };
+    // The character of byte 4. Text loses it, as it does in the reference.
+    let tokenizer = without('\u{104}').unwrap();
+    assert_eq!(ordinary(&*tokenizer, "hello\u{4}he", TextPlace::Start).len(), 2);
+    let error = without('a').map(|_| ()).unwrap_err().to_string();
+    assert_eq!(error, "malformed `tokenizer.ggml.tokens`: no token for byte 0x61");
+}
+
+#[test]
 fn a_gguf_file_without_merges_is_read_by_its_ids_where_these_are_ranks() {
     let changes = object! { "tokenizer.ggml.pre" => "kimi-k2", "tokenizer.ggml.merges" => Json::Null };
     let tokenizer = of_gguf(&small_gguf(changes)).unwrap();
