@@ -115,6 +115,24 @@ impl Chunks {
         Chunks { holds_calls, ..self }
     }
 
+    /// Returns the chunk that reports the tokens that were used. It has no choices.
+    ///
+    /// ```
+    /// use rolecall::answer::{Chunks, Completion};
+    /// use rolecall::conversation::{json, object};
+    /// let chunk = Chunks::new(Completion::default()).of_usage(object! { "total_tokens" => 3 }.into());
+    /// let text = json::write(&chunk, &json::Layout::compact());
+    /// assert!(text.contains(r#""choices":[],"usage":{"total_tokens":3}"#), "{text}");
+    /// ```
+    pub fn of_usage(&self, usage: Json) -> Json {
+        let mut chunk = self.chunk(Object::new(), Json::Null);
+        if let Json::Object(chunk) = &mut chunk {
+            chunk.insert("choices", Json::Array(Vec::new()));
+            chunk.insert("usage", usage);
+        }
+        chunk
+    }
+
     /// Returns the `chat.completion.chunk`s of an event. Events that chunks cannot represent, such
     /// as malformed output, give none.
     pub fn of_event(&mut self, event: &Event<'_>) -> Vec<Json> {

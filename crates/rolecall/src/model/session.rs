@@ -19,7 +19,7 @@ use rolecall_render::{
 use super::fingerprint::Fingerprint;
 use super::prompt::{Speaker, offered_tools};
 use super::templates::{Chosen, Templates, refused};
-use super::{Model, Purpose};
+use super::{Model, ModelPrompt, Purpose};
 use crate::Error;
 use crate::parse::IdParser;
 
@@ -99,13 +99,7 @@ impl Setup {
         let reply = model.reply_by(&speaker, settings.spelling(), Some(&decoder))?;
         let layouts = model.layouts_by(&speaker)?;
         let stops = model.stops_of(&speaker)?;
-        let tokenizer = model.tokenizer()?;
-        let mut stop_ids: Vec<u32> = stops.iter().filter_map(|stop| tokenizer.token_id(stop)).collect();
-        if matches!(speaker, Speaker::Format { .. }) || model.templates().is_some() {
-            stop_ids.extend(model.stop_ids()?);
-        }
-        stop_ids.sort_unstable();
-        stop_ids.dedup();
+        let stop_ids = model.stop_ids_of(&speaker, &stops)?;
         let final_stop = model.final_stop(&speaker)?;
         let options = match &speaker {
             Speaker::Format { .. } => Opened::Format(settings.of_format()),
@@ -279,7 +273,41 @@ fn reads(literals: &[String], token: Option<String>) -> bool {
     token.is_some_and(|text| literals.iter().any(|literal| literal.contains(&text)))
 }
 
+impl ModelPrompt {
+    /// Returns the ids that may end the reply, each with whether the layouts of a reply read it. Those that
+    /// they read must be passed to the parser, because they mean something to it. The others end the reply
+    /// and are no part of it.
+    ///
+    /// ```no_run
+    /// use rolecall::{Model, Request};
+    /// let model = Model::open("path/to/model")?;
+    /// let prompt = model.prompt(Request::from_text(r#"[{"role": "user", "content": "Hi"}]"#)?)?;
+    /// for (id, is_read) in prompt.reply_stops()? {
+    ///     println!("{id} {is_read}");
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn reply_stops(&self) -> Result<Vec<(u32, bool)>, Error> {
+        let ids = self.model.stop_ids_of(&self.speaker, &self.model.stops_of(&self.speaker)?)?;
+        let (layouts, tokenizer) = (self.model.layouts_by(&self.speaker)?, self.model.tokenizer()?);
+        let read = layout_texts(&layouts);
+        Ok(ids.into_iter().map(|id| (id, reads(&read, tokenizer.token_text(id)))).collect())
+    }
+}
+
 impl Model {
+    /// Returns the ids of the tokens that may stop the replies of a speaker, in order.
+    fn stop_ids_of(&self, speaker: &Speaker, stops: &[String]) -> Result<Vec<u32>, Error> {
+        let tokenizer = self.tokenizer()?;
+        let mut ids: Vec<u32> = stops.iter().filter_map(|stop| tokenizer.token_id(stop)).collect();
+        if matches!(speaker, Speaker::Format { .. }) || self.templates().is_some() {
+            ids.extend(self.stop_ids()?);
+        }
+        ids.sort_unstable();
+        ids.dedup();
+        Ok(ids)
+    }
+
     /// Returns the texts of the tokens that may stop the replies of a speaker.
     pub(super) fn stops_of(&self, speaker: &Speaker) -> Result<Arc<[String]>, Error> {
         match speaker {
