@@ -1,0 +1,62 @@
+use std::time::Duration;
+
+use rolecall::Model;
+
+use crate::engine::Kind;
+use crate::keys::Keys;
+
+/// What a gateway serves.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    /// The models. Requests choose one by its name; a request without a name gets the first.
+    pub models: Vec<ModelConfig>,
+    /// The API keys. Without any, everybody may use the gateway.
+    pub keys: Keys,
+    /// What requests may need.
+    pub limits: Limits,
+}
+
+/// A model with its engine.
+#[derive(Clone, Debug)]
+pub struct ModelConfig {
+    /// The name in requests.
+    pub name: String,
+    /// The model, with a tokenizer.
+    pub model: Model,
+    /// The engine's address: `http://host:port`.
+    pub engine: String,
+    /// Which engine it is.
+    pub kind: Kind,
+    /// The engine's name for the model, if it serves several.
+    pub engine_model: Option<String>,
+}
+
+/// The limits of a gateway.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The most bytes of a request.
+    pub body_bytes: usize,
+    /// The most messages of a request.
+    pub messages: usize,
+    /// The most ids of a prompt.
+    pub prompt_ids: usize,
+    /// The most requests at the same time. More get the status 429.
+    pub requests: usize,
+    /// How long the engine may take until its first id.
+    pub first_id: Duration,
+    /// How long the engine may pause between ids.
+    pub next_id: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            body_bytes: 8 << 20,
+            messages: 10_000,
+            prompt_ids: 1 << 20,
+            requests: 4096,
+            first_id: Duration::from_secs(600),
+            next_id: Duration::from_secs(60),
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! llama.cpp's server, `/completion`. Source: the server's README, and version 2026.10 of it.
+
+use rolecall::conversation::Json;
+use rolecall::conversation::json::Object;
+use rolecall::conversation::object;
+
+use super::{Ask, End, Piece, count, ids, json_ids, set, whole};
+use crate::number::of_double;
+
+pub(super) fn body(ask: &Ask) -> Object {
+    let sampling = &ask.sampling;
+    let mut body = object! {
+        "prompt" => json_ids(&ask.ids), "stream" => true, "return_tokens" => true, "cache_prompt" => true,
+    };
+    set(&mut body, "n_predict", whole(sampling.max_tokens));
+    set(&mut body, "temperature", sampling.temperature.map(of_double));
+    set(&mut body, "top_p", sampling.top_p.map(of_double));
+    set(&mut body, "top_k", whole(sampling.top_k));
+    set(&mut body, "min_p", sampling.min_p.map(of_double));
+    set(&mut body, "presence_penalty", sampling.presence_penalty.map(of_double));
+    set(&mut body, "frequency_penalty", sampling.frequency_penalty.map(of_double));
+    set(&mut body, "repeat_penalty", sampling.repetition_penalty.map(of_double));
+    set(&mut body, "seed", whole(sampling.seed));
+    let bias = |(id, bias): &(u32, f64)| Json::Array(vec![i64::from(*id).into(), of_double(*bias)]);
+    let biases: Vec<Json> = sampling.logit_bias.iter().map(bias).collect();
+    set(&mut body, "logit_bias", (!biases.is_empty()).then_some(biases));
+    set(&mut body, "grammar", ask.gbnf.as_deref());
+    body
+}
+
+pub(super) fn piece(frame: &Object) -> Option<Piece> {
+    let ids = match frame.get("tokens") {
+        None => Vec::new(),
+        tokens => ids(tokens)?,
+    };
+    if frame.get("stop").and_then(Json::as_bool) != Some(true) {
+        return Some(Piece { ids, ..Piece::default() });
+    }
+    let end = match frame.get("stop_type").and_then(Json::as_str)? {
+        "eos" | "word" => End::Stop,
+        "limit" => End::Length,
+        _ => End::Abort,
+    };
+    let cached = frame.get("timings").and_then(Json::as_object).and_then(|timings| count(timings, "cache_n"));
+    Some(Piece { ids, end: Some(end), cached })
+}

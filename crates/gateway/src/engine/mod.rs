@@ -1,0 +1,248 @@
+//! Engines: ids in, ids out.
+//!
+//! Each engine has a file with two functions without side effects: the body of a request, and what a
+//! frame of the answer says. [`Engine::generate`] does the rest for all of them: it connects, waits no
+//! longer than the limits allow, and checks the frames. Dropping a [`Generating`] closes the connection,
+//! which every one of these engines takes as the order to stop.
+
+mod llama_cpp;
+mod sglang;
+mod vllm;
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use eventsource_stream::Eventsource;
+use futures_util::{Stream, StreamExt};
+use rolecall::conversation::Json;
+use rolecall::conversation::json::{self, Layout, Object};
+
+use crate::sampling::Sampling;
+use crate::{Fault, Limits, number};
+
+/// A kind of engine, by its wire format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// llama.cpp's server: `/completion`.
+    LlamaCpp,
+    /// vLLM: `/v1/completions` with `return_token_ids`.
+    Vllm,
+    /// SGLang: `/generate`.
+    Sglang,
+}
+
+impl Kind {
+    /// The kinds by their words.
+    pub const ALL: [(&'static str, Kind); 3] =
+        [("llama.cpp", Kind::LlamaCpp), ("vllm", Kind::Vllm), ("sglang", Kind::Sglang)];
+
+    fn path(self) -> &'static str {
+        match self {
+            Kind::LlamaCpp => "/completion",
+            Kind::Vllm => "/v1/completions",
+            Kind::Sglang => "/generate",
+        }
+    }
+
+    fn body(self, ask: &Ask) -> Json {
+        Json::Object(match self {
+            Kind::LlamaCpp => llama_cpp::body(ask),
+            Kind::Vllm => vllm::body(ask),
+            Kind::Sglang => sglang::body(ask),
+        })
+    }
+}
+
+/// What an engine is to generate.
+#[derive(Clone, Debug, Default)]
+pub struct Ask {
+    /// The ids of the prompt.
+    pub ids: Vec<u32>,
+    /// How to sample.
+    pub sampling: Sampling,
+    /// The ids that end the reply.
+    pub stop_ids: Vec<u32>,
+    /// A grammar that the reply must follow, in GBNF.
+    pub gbnf: Option<String>,
+    /// The engine's name for the model.
+    pub model: Option<String>,
+}
+
+/// A part of an engine's answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Piece {
+    /// The ids that were sampled.
+    pub ids: Vec<u32>,
+    /// Why the reply ended, if it did.
+    pub end: Option<End>,
+    /// The number of ids of the prompt that the engine already had, if it says so.
+    pub cached: Option<u64>,
+}
+
+/// Why a reply ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The model stopped.
+    Stop,
+    /// The limit of ids was reached.
+    Length,
+    /// The engine gave up.
+    Abort,
+}
+
+/// An engine.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    kind: Kind,
+    url: String,
+    client: reqwest::Client,
+    first_id: Duration,
+    next_id: Duration,
+}
+
+/// A reply in the making.
+pub struct Generating {
+    kind: Kind,
+    frames: Pin<Box<dyn Stream<Item = Result<String, String>> + Send>>,
+    /// The number of ids so far.
+    count: usize,
+    first_id: Duration,
+    next_id: Duration,
+    has_ended: bool,
+}
+
+impl Engine {
+    /// Returns an engine at an address, `http://host:port`.
+    pub fn new(kind: Kind, address: &str, limits: &Limits) -> Result<Engine, String> {
+        let url = format!("{}{}", address.trim_end_matches('/'), kind.path());
+        let parsed = reqwest::Url::parse(&url).map_err(|error| format!("{address}: {error}"))?;
+        if parsed.scheme() != "http" || !parsed.has_host() {
+            return Err(format!("{address}: expected `http://host:port`"));
+        }
+        let client = reqwest::Client::builder().connect_timeout(Duration::from_secs(10)).build();
+        let client = client.map_err(|error| error.to_string())?;
+        Ok(Engine { kind, url, client, first_id: limits.first_id, next_id: limits.next_id })
+    }
+
+    /// Returns the kind of engine.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Begins a reply.
+    pub async fn generate(&self, ask: &Ask) -> Result<Generating, Fault> {
+        let body = json::write(&self.kind.body(ask), &Layout::compact());
+        let request = self.client.post(&self.url).header("content-type", "application/json").body(body);
+        let sent = tokio::time::timeout(self.first_id, request.send()).await.map_err(|_| slow(self.first_id))?;
+        let response = sent.map_err(|error| down(&self.url, &error))?;
+        let status = response.status();
+        if !status.is_success() {
+            let text = tokio::time::timeout(self.next_id, response.text()).await;
+            let text = text.ok().and_then(Result::ok).unwrap_or_default();
+            return Err(refused(status.as_u16(), &text));
+        }
+        let frames = response.bytes_stream().eventsource().map(|frame| match frame {
+            Ok(frame) => Ok(frame.data),
+            Err(error) => Err(error.to_string()),
+        });
+        Ok(Generating {
+            kind: self.kind,
+            frames: Box::pin(frames),
+            count: 0,
+            first_id: self.first_id,
+            next_id: self.next_id,
+            has_ended: false,
+        })
+    }
+}
+
+impl Generating {
+    /// Returns the number of ids that the engine already had, if it still says so after a stop token.
+    pub async fn last_word(&mut self) -> Option<u64> {
+        tokio::time::timeout(LAST_WORD, self.next()).await.ok()?.ok()??.cached
+    }
+
+    /// Returns the next piece, or `None` after the last.
+    pub async fn next(&mut self) -> Result<Option<Piece>, Fault> {
+        if self.has_ended {
+            return Ok(None);
+        }
+        let patience = if self.count == 0 { self.first_id } else { self.next_id };
+        let next = tokio::time::timeout(patience, self.frames.next()).await.map_err(|_| slow(patience))?;
+        let frame = match next {
+            Some(Ok(frame)) if frame.trim() != "[DONE]" => frame,
+            Some(Err(error)) => return Err(broken(&error)),
+            // A reply that ends without a reason was cut off.
+            _ => return Err(broken("the answer ended before the reply did")),
+        };
+        let Ok(Json::Object(frame)) = json::parse(&frame) else {
+            return Err(broken("a frame is no JSON object"));
+        };
+        if let Some(error) = frame.get("error").filter(|error| !error.is_null()) {
+            return Err(refused(500, &json::write(error, &Layout::compact())));
+        }
+        let piece = match self.kind {
+            Kind::LlamaCpp => llama_cpp::piece(&frame),
+            Kind::Vllm => vllm::piece(&frame),
+            Kind::Sglang => sglang::piece(&frame, self.count),
+        };
+        let piece = piece.ok_or_else(|| broken("a frame does not have what it should have"))?;
+        self.count += piece.ids.len();
+        self.has_ended = piece.end.is_some();
+        Ok(Some(piece))
+    }
+}
+
+/// How long an engine that sampled a stop token may take to say so. Most say it at once, with the usage.
+const LAST_WORD: Duration = Duration::from_millis(50);
+
+/// Reads ids. Anything that is none makes the whole list none.
+fn ids(value: Option<&Json>) -> Option<Vec<u32>> {
+    value?.as_array()?.iter().map(number::id).collect()
+}
+
+fn count(object: &Object, key: &str) -> Option<u64> {
+    number::count(object.get(key)?)
+}
+
+/// Adds what is set.
+fn set(object: &mut Object, key: &str, value: Option<impl Into<Json>>) {
+    if let Some(value) = value {
+        object.insert(key, value.into());
+    }
+}
+
+fn json_ids(ids: &[u32]) -> Json {
+    Json::Array(ids.iter().map(|id| Json::from(i64::from(*id))).collect())
+}
+
+fn whole(number: Option<u64>) -> Option<i64> {
+    number.map(|number| i64::try_from(number).unwrap_or(i64::MAX))
+}
+
+fn down(url: &str, error: &reqwest::Error) -> Fault {
+    let help = Some("check that the engine runs at this address".into());
+    Fault { help, ..Fault::new(502, "engine_down", format!("the engine at {url} does not answer: {}", cause(error))) }
+}
+
+/// Returns the innermost reason of an error.
+fn cause(error: &dyn std::error::Error) -> String {
+    let mut error = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error.to_string()
+}
+
+fn slow(patience: Duration) -> Fault {
+    Fault::new(504, "engine_slow", format!("the engine sent nothing for {} s", patience.as_secs_f64()))
+}
+
+pub(crate) fn broken(what: &str) -> Fault {
+    Fault::new(502, "engine_broken", format!("the engine's answer is damaged: {what}"))
+}
+
+fn refused(status: u16, text: &str) -> Fault {
+    let text: String = text.chars().take(500).collect();
+    Fault::new(502, "engine_refused", format!("the engine refused the request with status {status}: {text}"))
+}

@@ -1,0 +1,106 @@
+use axum::body::Body;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use rolecall::conversation::json::{self, Layout, Object};
+use rolecall::conversation::{Json, object};
+
+/// An error as a client gets it, in the shape of OpenAI's API.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The status of the answer.
+    pub status: u16,
+    /// A stable name for what is wrong.
+    pub code: Box<str>,
+    /// What is wrong, and where.
+    pub message: Box<str>,
+    /// The field of the request.
+    pub param: Option<Box<str>>,
+    /// The index of the message.
+    pub message_index: Option<u32>,
+    /// What to do about it.
+    pub help: Option<Box<str>>,
+    /// After how many seconds the client may try again.
+    pub retry_after: Option<u32>,
+}
+
+impl Fault {
+    /// Returns an error with a status from 400 to 599.
+    pub fn new(status: u16, code: &str, message: impl Into<Box<str>>) -> Fault {
+        let message = message.into();
+        Fault { status, code: code.into(), message, param: None, message_index: None, help: None, retry_after: None }
+    }
+
+    /// Returns an error of a field of the request.
+    pub fn at(field: &str, code: &str, message: impl Into<Box<str>>) -> Fault {
+        Fault { param: Some(field.into()), ..Fault::new(400, code, message) }
+    }
+
+    /// Returns the error for a setting that the gateway does not have.
+    pub fn unsupported(field: &str) -> Fault {
+        let message = format!("the gateway does not support `{field}`");
+        Fault { help: Some("leave it out".into()), ..Fault::at(field, "unsupported_parameter", message) }
+    }
+
+    /// Returns the error as JSON.
+    pub fn to_json(&self) -> Json {
+        let kind = match self.status {
+            401 | 403 => "authentication_error",
+            404 => "not_found_error",
+            429 => "rate_limit_error",
+            400..500 => "invalid_request_error",
+            _ => "server_error",
+        };
+        let text = |text: &Option<Box<str>>| text.as_deref().map_or(Json::Null, Json::from);
+        let mut error: Object = object! {
+            "message" => &*self.message, "type" => kind, "param" => text(&self.param), "code" => &*self.code,
+        };
+        if let Some(index) = self.message_index {
+            error.insert("message_index", i64::from(index).into());
+        }
+        if self.help.is_some() {
+            error.insert("help", text(&self.help));
+        }
+        Json::Object(object! { "error" => error })
+    }
+}
+
+impl From<rolecall::Error> for Fault {
+    fn from(error: rolecall::Error) -> Fault {
+        use rolecall::Error;
+        let status = match error {
+            // What the gateway was started with.
+            Error::Tokenizer { .. } | Error::NoTokenizer | Error::File(_) | Error::Format(_) | Error::NoFormat => 500,
+            _ => 400,
+        };
+        let (param, message_index) = match error.place() {
+            Some(place) => (Some(place.field.into()), place.message.and_then(|index| u32::try_from(index).ok())),
+            None => (None, None),
+        };
+        let help = error.help().map(Into::into);
+        Fault { param, message_index, help, ..Fault::new(status, error.code(), error.to_string()) }
+    }
+}
+
+impl From<rolecall::request::Error> for Fault {
+    fn from(error: rolecall::request::Error) -> Fault {
+        rolecall::Error::Request(error).into()
+    }
+}
+
+impl IntoResponse for Fault {
+    fn into_response(self) -> Response {
+        let mut response = answer(&self.to_json());
+        *response.status_mut() = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        if let Some(seconds) = self.retry_after {
+            response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+        }
+        response
+    }
+}
+
+/// Returns an answer of JSON.
+pub(crate) fn answer(value: &Json) -> Response {
+    let mut response = Response::new(Body::from(json::write(value, &Layout::compact())));
+    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
+    response
+}

@@ -1,0 +1,146 @@
+use std::fmt;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rolecall::Model;
+use rolecall::conversation::json::Object;
+use rolecall::conversation::{Json, object};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::engine::Engine;
+use crate::{Config, Fault, Keys, Limits, ModelConfig};
+
+/// The models that are served, with their engines.
+#[derive(Debug)]
+pub struct Gateway {
+    models: Vec<Arc<Served>>,
+    pub(crate) keys: Keys,
+    pub(crate) limits: Limits,
+    slots: Arc<Semaphore>,
+}
+
+/// A model that is served.
+#[derive(Debug)]
+pub(crate) struct Served {
+    pub name: String,
+    pub model: Model,
+    pub engine: Engine,
+    pub engine_model: Option<String>,
+    pub created: i64,
+}
+
+/// Why a gateway cannot be opened.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum OpenFault {
+    /// No model is configured.
+    NoModels,
+    /// Two models have the same name.
+    SameName(String),
+    /// A model cannot be served, for example without a tokenizer.
+    Model {
+        /// Its name.
+        name: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// An engine's address cannot be used.
+    Engine {
+        /// The name of its model.
+        name: String,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+impl fmt::Display for OpenFault {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenFault::NoModels => write!(formatter, "no model is configured"),
+            OpenFault::SameName(name) => write!(formatter, "two models have the name `{name}`"),
+            OpenFault::Model { name, why } => write!(formatter, "the model `{name}` cannot be served: {why}"),
+            OpenFault::Engine { name, why } => write!(formatter, "the engine of `{name}` cannot be used: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for OpenFault {}
+
+impl Gateway {
+    /// Loads the tokenizers of all models. It does not speak with the engines.
+    pub fn open(config: Config) -> Result<Gateway, OpenFault> {
+        let mut models: Vec<Arc<Served>> = Vec::new();
+        for wanted in &config.models {
+            if models.iter().any(|known| known.name == wanted.name) {
+                return Err(OpenFault::SameName(wanted.name.clone()));
+            }
+            models.push(Arc::new(Served::open(wanted, &config.limits)?));
+        }
+        if models.is_empty() {
+            return Err(OpenFault::NoModels);
+        }
+        let slots = Arc::new(Semaphore::new(config.limits.requests.min(Semaphore::MAX_PERMITS)));
+        Ok(Gateway { models, keys: config.keys, limits: config.limits, slots })
+    }
+
+    /// Returns the model of a request.
+    pub(crate) fn model(&self, name: Option<&Json>) -> Result<&Arc<Served>, Fault> {
+        let name = match name {
+            None | Some(Json::Null) => None,
+            Some(Json::String(name)) => Some(name),
+            Some(_) => return Err(Fault::at("model", "wrong_type", "model: expected a text")),
+        };
+        let Some(name) = name else {
+            return self.models.first().ok_or_else(|| Fault::new(500, "no_models", "no model is configured"));
+        };
+        let found = self.models.iter().find(|model| model.name == *name);
+        found.ok_or_else(|| {
+            let names: Vec<&str> = self.models.iter().map(|model| model.name.as_str()).collect();
+            let help = Some(format!("use one of: {}", names.join(", ")).into());
+            Fault { status: 404, help, ..Fault::at("model", "model_not_found", format!("there is no model `{name}`")) }
+        })
+    }
+
+    /// Returns the list of models in the shape of OpenAI's API.
+    pub(crate) fn list(&self) -> Json {
+        let model = |model: &Arc<Served>| Json::Object(model.about());
+        let data: Vec<Json> = self.models.iter().map(model).collect();
+        Json::Object(object! { "object" => "list", "data" => data })
+    }
+
+    /// Takes the place of one request.
+    pub(crate) fn enter(&self) -> Result<OwnedSemaphorePermit, Fault> {
+        Arc::clone(&self.slots).try_acquire_owned().map_err(|_| {
+            let busy = Fault::new(429, "too_many_requests", "the gateway has as many requests as it may");
+            Fault { retry_after: Some(1), ..busy }
+        })
+    }
+}
+
+impl Served {
+    fn open(wanted: &ModelConfig, limits: &Limits) -> Result<Served, OpenFault> {
+        let name = &wanted.name;
+        let wrong = |why: String| OpenFault::Model { name: name.clone(), why };
+        let model = wanted.model.clone();
+        model.decoder().map_err(|error| wrong(error.to_string()))?;
+        let engine = Engine::new(wanted.kind, &wanted.engine, limits);
+        let engine = engine.map_err(|why| OpenFault::Engine { name: name.clone(), why })?;
+        Ok(Served { name: name.clone(), model, engine, engine_model: wanted.engine_model.clone(), created: now() })
+    }
+
+    pub fn about(&self) -> Object {
+        object! { "id" => self.name.as_str(), "object" => "model", "created" => self.created, "owned_by" => "rolecall" }
+    }
+}
+
+/// Returns the seconds since 1970.
+pub(crate) fn now() -> i64 {
+    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(elapsed.as_secs()).unwrap_or(i64::MAX)
+}
+
+/// Returns a number that no other call returns, as far as that can be said of 64 bits.
+pub(crate) fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
+}

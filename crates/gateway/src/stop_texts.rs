@@ -1,0 +1,81 @@
+/// Ends content at the first of some texts, however it is cut into pieces.
+#[derive(Clone, Debug, Default)]
+pub struct StopTexts {
+    texts: Vec<String>,
+    /// The end of the content so far, which may be the beginning of a stop text.
+    held: String,
+    is_over: bool,
+}
+
+impl StopTexts {
+    pub fn new(texts: Vec<String>) -> StopTexts {
+        StopTexts { texts, ..StopTexts::default() }
+    }
+
+    /// Reports whether a stop text was found.
+    pub fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Takes a piece of content, and returns what is certainly before any stop text.
+    pub fn push(&mut self, piece: &str) -> String {
+        if self.is_over {
+            return String::new();
+        }
+        if self.texts.is_empty() {
+            return piece.to_owned();
+        }
+        self.held.push_str(piece);
+        if let Some(at) = self.texts.iter().filter_map(|text| self.held.find(text)).min() {
+            self.is_over = true;
+            self.held.truncate(at);
+            return std::mem::take(&mut self.held);
+        }
+        let is_open = |at: &usize| self.texts.iter().any(|text| text.starts_with(&self.held[*at..]));
+        let open = self.held.char_indices().map(|(at, _)| at).find(is_open).unwrap_or(self.held.len());
+        let rest = self.held.split_off(open);
+        std::mem::replace(&mut self.held, rest)
+    }
+
+    /// Returns what was held back, once no more content comes.
+    pub fn finish(&mut self) -> String {
+        std::mem::take(&mut self.held)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::StopTexts;
+
+    /// What is left of a text that is cut before each of some bytes.
+    fn cut(text: &str, stops: &[&str], cuts: u32) -> (String, bool) {
+        let mut filter = StopTexts::new(stops.iter().map(|stop| (*stop).to_owned()).collect());
+        let (mut out, mut piece) = (String::new(), String::new());
+        for (at, character) in text.chars().enumerate() {
+            if cuts & (1 << at) != 0 {
+                out += &filter.push(&std::mem::take(&mut piece));
+            }
+            piece.push(character);
+        }
+        out += &filter.push(&piece);
+        out += &filter.finish();
+        (out, filter.is_over())
+    }
+
+    #[test]
+    fn content_ends_at_the_first_stop_text_however_it_is_cut() {
+        for (text, stops, wanted) in [
+            ("aabaabc", &["aabc"] as &[&str], Some("aab")),
+            ("abcabd", &["abd", "cab"], Some("ab")),
+            ("aaaa", &["b"], None),
+            ("xéyéz", &["éz"], Some("xéy")),
+            ("abab", &["abc", "aba"], Some("")),
+            ("ends in a", &["ab"], None),
+        ] {
+            for cuts in 0..1 << text.chars().count() {
+                let found = cut(text, stops, cuts);
+                assert_eq!(found, (wanted.unwrap_or(text).to_owned(), wanted.is_some()), "{text} {stops:?} {cuts:b}");
+            }
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! A stand-in for an engine, and a gateway in front of it.
+
+#![allow(clippy::panic, clippy::unwrap_used, dead_code, reason = "tests panic to fail, and each uses a part of this")]
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use futures_util::stream;
+use rolecall::Model;
+use rolecall::conversation::{Json, json};
+use rolecall::format::registry;
+use rolecall_gateway::engine::Kind;
+use rolecall_gateway::{Config, Gateway, Keys, Limits, ModelConfig, serve};
+use rolecall_testkit::Toy;
+use tokio::net::TcpListener;
+
+/// What a stand-in answers.
+#[derive(Clone, Debug)]
+pub enum Step {
+    Ids(Vec<u32>),
+    /// The end of the reply, with the engine's own word.
+    End(&'static str),
+    Raw(String),
+    Wait(Duration),
+    /// The connection breaks.
+    Break,
+}
+
+#[derive(Clone)]
+pub struct StandIn {
+    pub kind: Kind,
+    pub steps: Vec<Step>,
+    pub status: u16,
+    /// Whether frames of SGLang have all ids so far.
+    pub is_cumulative: bool,
+    pub bodies: Arc<Mutex<Vec<String>>>,
+    /// The answers that were dropped before their end.
+    pub dropped: Arc<AtomicUsize>,
+}
+
+impl StandIn {
+    pub fn new(kind: Kind, steps: Vec<Step>) -> StandIn {
+        let (bodies, dropped) = (Arc::default(), Arc::default());
+        StandIn { kind, steps, status: 200, is_cumulative: true, bodies, dropped }
+    }
+
+    /// Starts it, and returns its address.
+    pub async fn start(&self) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let router = Router::new().fallback(answer).with_state(self.clone());
+        tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        format!("http://{address}")
+    }
+
+    /// Returns the last body that it received.
+    pub fn body(&self) -> json::Object {
+        let bodies = self.bodies.lock().unwrap();
+        json::parse(bodies.last().unwrap()).unwrap().as_object().unwrap().clone()
+    }
+
+    /// Returns the ids of the prompt that it received.
+    pub fn prompt(&self) -> Vec<u32> {
+        let body = self.body();
+        let ids = body.get("prompt").or_else(|| body.get("input_ids")).unwrap();
+        ids.as_array().unwrap().iter().map(integer).collect()
+    }
+
+    fn frame(&self, step: &Step, before: &[u32]) -> String {
+        let list = |ids: &[u32]| format!("{ids:?}");
+        let (new, end) = match step {
+            Step::Ids(ids) => (ids.clone(), None),
+            Step::End(word) => (Vec::new(), Some(*word)),
+            Step::Raw(text) => return text.clone(),
+            Step::Wait(_) | Step::Break => return String::new(),
+        };
+        let all: Vec<u32> = before.iter().chain(&new).copied().collect();
+        let text = match self.kind {
+            Kind::LlamaCpp => match end {
+                None => format!(r#"{{"content": "", "tokens": {}, "stop": false}}"#, list(&new)),
+                Some(word) => {
+                    format!(
+                        r#"{{"content": "", "tokens": [], "stop": true, "stop_type": "{word}", "timings": {{"cache_n": 7}}}}"#
+                    )
+                }
+            },
+            Kind::Vllm => {
+                let end = end.map_or("null".to_owned(), |word| format!("{word:?}"));
+                format!(
+                    r#"{{"choices": [{{"index": 0, "text": "", "token_ids": {}, "finish_reason": {end}}}], "usage": {{"prompt_tokens_details": {{"cached_tokens": 7}}}}}}"#,
+                    list(&new)
+                )
+            }
+            Kind::Sglang => {
+                let end = end.map_or("null".to_owned(), |word| format!(r#"{{"type": "{word}"}}"#));
+                let ids = if self.is_cumulative { &all } else { &new };
+                format!(
+                    r#"{{"text": "", "output_ids": {}, "meta_info": {{"completion_tokens": {}, "cached_tokens": 7, "finish_reason": {end}}}}}"#,
+                    list(ids),
+                    all.len()
+                )
+            }
+        };
+        format!("data: {text}\n\n")
+    }
+}
+
+/// Counts answers that are dropped before their end.
+struct Guard {
+    dropped: Arc<AtomicUsize>,
+    has_ended: bool,
+}
+
+impl Guard {
+    fn end(mut self) {
+        self.has_ended = true;
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if !self.has_ended {
+            self.dropped.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}
+
+async fn answer(State(engine): State<StandIn>, request: Request) -> Response {
+    let body = axum::body::to_bytes(request.into_body(), usize::MAX).await.unwrap();
+    engine.bodies.lock().unwrap().push(String::from_utf8(body.to_vec()).unwrap());
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::from_u16(engine.status).unwrap();
+    let guard = Guard { dropped: Arc::clone(&engine.dropped), has_ended: false };
+    let state = (engine, 0, Vec::new(), guard);
+    *response.body_mut() = Body::from_stream(stream::unfold(state, |(engine, at, mut all, guard)| async move {
+        let Some(step) = engine.steps.get(at).cloned() else {
+            guard.end();
+            return None;
+        };
+        if let Step::Wait(time) = &step {
+            tokio::time::sleep(*time).await;
+        }
+        let bytes: Result<Bytes, std::io::Error> = match &step {
+            Step::Break => Err(std::io::Error::other("broken on purpose")),
+            step => Ok(engine.frame(step, &all).into()),
+        };
+        if let Step::Ids(ids) = &step {
+            all.extend(ids);
+        }
+        Some((bytes, (engine, at + 1, all, guard)))
+    }));
+    response
+}
+
+/// A model of a built-in format, whose tokens are bytes.
+pub fn model(format: &str) -> Model {
+    let toy = Toy::of(registry().get(format).unwrap());
+    Model::builder().model(format).loaded_tokenizer(Arc::new(toy)).open().unwrap()
+}
+
+/// Returns the ids of a text that the model samples.
+pub fn sampled(format: &str, text: &str) -> Vec<u32> {
+    let session = rolecall::Request::without_messages(json::Object::new()).unwrap();
+    model(format).session(session).unwrap().encode_sampled(text).unwrap()
+}
+
+pub struct Server {
+    pub address: String,
+    pub engine: StandIn,
+    client: reqwest::Client,
+}
+
+impl Server {
+    pub async fn new(format: &str, engine: StandIn) -> Server {
+        Server::with(format, engine, Limits::default(), Keys::default()).await
+    }
+
+    pub async fn with(format: &str, engine: StandIn, limits: Limits, keys: Keys) -> Server {
+        let address = engine.start().await;
+        Server::before(&address, format, engine, limits, keys).await
+    }
+
+    pub async fn before(address: &str, format: &str, engine: StandIn, limits: Limits, keys: Keys) -> Server {
+        let (name, model, kind) = (format.to_owned(), model(format), engine.kind);
+        let model = ModelConfig { name, model, engine: address.to_owned(), kind, engine_model: None };
+        let gateway = Gateway::open(Config { models: vec![model], limits, keys }).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(serve(gateway, listener, std::future::pending()));
+        Server { address, engine, client: reqwest::Client::new() }
+    }
+
+    pub fn request(&self, path: &str, body: &str) -> reqwest::RequestBuilder {
+        self.client.post(format!("{}{path}", self.address)).body(body.to_owned())
+    }
+
+    /// Sends a request, and returns the status and the answer.
+    pub async fn post(&self, path: &str, body: &str) -> (u16, Json) {
+        read(self.request(path, body)).await
+    }
+
+    pub async fn get(&self, path: &str) -> (u16, Json) {
+        read(self.client.get(format!("{}{path}", self.address))).await
+    }
+
+    /// Sends a request, and returns the frames of the answer.
+    pub async fn stream(&self, body: &str) -> Vec<String> {
+        let response = self.request("/v1/chat/completions", body).send().await.unwrap();
+        assert_eq!(response.headers()["content-type"], "text/event-stream", "{:?}", response.status());
+        let text = response.text().await.unwrap();
+        text.split_terminator("\n\n").map(|frame| frame.strip_prefix("data: ").unwrap().to_owned()).collect()
+    }
+}
+
+async fn read(request: reqwest::RequestBuilder) -> (u16, Json) {
+    let response = request.send().await.unwrap();
+    let status = response.status().as_u16();
+    let text = response.text().await.unwrap();
+    (status, json::parse(&text).unwrap_or_else(|_| panic!("{status} {text}")))
+}
+
+/// Returns the value at a path such as `choices.0.message`.
+pub fn at<'a>(value: &'a Json, path: &str) -> &'a Json {
+    path.split('.').fold(value, |value, key| match value {
+        Json::Array(items) => &items[key.parse::<usize>().unwrap()],
+        Json::Object(object) => object.get(key).unwrap_or(&Json::Null),
+        _ => &Json::Null,
+    })
+}
+
+pub fn integer(value: &Json) -> u32 {
+    let Json::Number(number) = value else { panic!("{value:?}") };
+    number.as_i64().unwrap().try_into().unwrap()
+}

@@ -1,0 +1,139 @@
+//! What goes wrong: requests that are refused, and engines that fail. Each gives a typed error, and
+//! nothing hangs.
+
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
+
+mod common;
+
+use std::time::Duration;
+
+use common::{Server, StandIn, Step, at, sampled};
+use rolecall::conversation::json;
+use rolecall_gateway::engine::Kind;
+use rolecall_gateway::{Keys, Limits};
+
+const HI: &str = r#"{"messages": [{"role": "user", "content": "Hi"}]}"#;
+const STREAM: &str = r#"{"messages": [{"role": "user", "content": "Hi"}], "stream": true}"#;
+
+fn impatient() -> Limits {
+    Limits { first_id: Duration::from_millis(200), next_id: Duration::from_millis(200), ..Limits::default() }
+}
+
+#[tokio::test]
+async fn requests_are_refused_by_the_name_of_what_is_wrong() {
+    let server = Server::new("chatml", StandIn::new(Kind::LlamaCpp, Vec::new())).await;
+    for (more, param, code) in [
+        (r#""n": 2"#, "n", "unsupported_parameter"),
+        (r#""logprobs": true"#, "logprobs", "unsupported_parameter"),
+        (r#""store": true"#, "store", "unsupported_parameter"),
+        (r#""best_of": 3"#, "best_of", "unsupported_parameter"),
+        (r#""chat_template": "{{ 1 }}""#, "chat_template", "unsupported_parameter"),
+        (r#""bos_token": "<|im_end|>""#, "bos_token", "unsupported_parameter"),
+        (r#""format": "llama3""#, "format", "unsupported_parameter"),
+        (r#""options": {}"#, "options", "unsupported_parameter"),
+        (r#""response_format": {"type": "json_object"}"#, "response_format", "unsupported_parameter"),
+        (r#""temperature": 3"#, "temperature", "wrong_value"),
+        (r#""temperature": "hot""#, "temperature", "wrong_value"),
+        (r#""top_p": 0"#, "top_p", "wrong_value"),
+        (r#""max_tokens": -1"#, "max_tokens", "wrong_value"),
+        (r#""max_tokens": 1, "max_completion_tokens": 2"#, "max_tokens", "conflict"),
+        (r#""stop": [""]"#, "stop", "wrong_value"),
+        (r#""logit_bias": {"x": 1}"#, "logit_bias", "wrong_value"),
+        (r#""tool_choice": "maybe""#, "tool_choice", "wrong_value"),
+        (r#""stream": "yes""#, "stream", "wrong_type"),
+        (r#""stream_options": {"chunks": 1}"#, "stream_options.chunks", "wrong_value"),
+        (r#""nonsense": 1"#, "nonsense", "unsupported_parameter"),
+    ] {
+        let body = format!("{}, {more}}}", HI.strip_suffix('}').unwrap());
+        let (status, answer) = server.post("/v1/chat/completions", &body).await;
+        let found = (status, at(&answer, "error.param").as_str(), at(&answer, "error.code").as_str());
+        assert_eq!(found, (400, Some(param), Some(code)), "{more}: {answer:?}");
+    }
+    let (status, answer) = server.post("/v1/chat/completions", r#"{"messages": [{"content": "Hi"}]}"#).await;
+    assert_eq!((status, at(&answer, "error.message_index")), (400, &0.into()), "{answer:?}");
+    let (status, answer) = server.post("/v1/chat/completions", r#"{"model": "x", "messages": []}"#).await;
+    assert_eq!(status, 400, "{answer:?}");
+    let (status, answer) = server.post("/v1/chat/completions", &HI.replacen('{', r#"{"model": "other", "#, 1)).await;
+    assert_eq!((status, at(&answer, "error.code").as_str()), (404, Some("model_not_found")), "{answer:?}");
+    assert_eq!(server.post("/v1/chat/completions", "{").await.0, 400);
+    assert_eq!(server.post("/v1/nothing", HI).await.0, 404);
+    assert_eq!(server.get("/v1/chat/completions").await.0, 405);
+    // Nothing of this reached the engine.
+    assert!(server.engine.bodies.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn keys_sizes_and_numbers_of_requests_are_limited() {
+    let steps = vec![Step::Wait(Duration::from_secs(600))];
+    let limits = Limits { body_bytes: 200, messages: 2, prompt_ids: 100, requests: 1, ..Limits::default() };
+    let engine = StandIn::new(Kind::LlamaCpp, steps);
+    let server = Server::with("chatml", engine, limits, Keys::from_text("one\ntwo")).await;
+    let send = async |key: &str, body: &str| {
+        let request = server.request("/v1/chat/completions", body).header("authorization", format!("Bearer {key}"));
+        let response = request.send().await.unwrap();
+        let retry = response.headers().get("retry-after").is_some();
+        (response.status().as_u16(), retry)
+    };
+    assert_eq!(server.post("/v1/chat/completions", HI).await.0, 401);
+    assert_eq!(send("three", HI).await.0, 401);
+    assert_eq!(send("two", &format!("{HI}{}", " ".repeat(200))).await.0, 413);
+    let message = r#"{"role": "user", "content": "a"}"#;
+    assert_eq!(send("one", &format!(r#"{{"messages": [{message}, {message}, {message}]}}"#)).await.0, 400);
+    let long = format!(r#"{{"messages": [{{"role": "user", "content": "{}"}}]}}"#, "a".repeat(110));
+    assert_eq!(send("one", &long).await.0, 400);
+    let waiting = tokio::time::timeout(Duration::from_millis(500), send("one", HI));
+    let second = async {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        send("one", HI).await
+    };
+    let (first, second) = tokio::join!(waiting, second);
+    assert!(first.is_err(), "the engine does not answer");
+    assert_eq!(second, (429, true));
+}
+
+#[tokio::test]
+async fn every_fault_of_an_engine_is_a_typed_error() {
+    let hi = sampled("chatml", "Hello");
+    let raw = |text: &str| Step::Raw(format!("data: {text}\n\n"));
+    for (steps, status, code) in [
+        (vec![Step::Wait(Duration::from_secs(600))], 504, "engine_slow"),
+        (vec![Step::Wait(Duration::from_millis(50)), Step::Break], 502, "engine_broken"),
+        (vec![], 502, "engine_broken"),
+        (vec![raw("no JSON")], 502, "engine_broken"),
+        (vec![raw("[1]")], 502, "engine_broken"),
+        (vec![raw(r#"{"tokens": ["a"]}"#)], 502, "engine_broken"),
+        (vec![raw(r#"{"tokens": [-1]}"#)], 502, "engine_broken"),
+        (vec![raw(r#"{"tokens": [4294967295]}"#)], 502, "engine_broken"),
+        (vec![raw(r#"{"error": {"message": "no slot"}}"#)], 502, "engine_refused"),
+        (vec![raw("[DONE]")], 502, "engine_broken"),
+        (vec![Step::End("none")], 502, "engine_aborted"),
+    ] {
+        // Once at the start, and once in mid-stream.
+        for before in [vec![], vec![Step::Ids(hi.clone())]] {
+            let all: Vec<Step> = before.iter().chain(&steps).cloned().collect();
+            let what = format!("{all:?}");
+            let engine = StandIn::new(Kind::LlamaCpp, all);
+            let server = Server::with("chatml", engine, impatient(), Keys::default()).await;
+            let (found, answer) = server.post("/v1/chat/completions", HI).await;
+            assert_eq!((found, at(&answer, "error.code").as_str()), (status, Some(code)), "{what}");
+            if before.is_empty() {
+                let (found, answer) = server.post("/v1/chat/completions", STREAM).await;
+                assert_eq!((found, at(&answer, "error.code").as_str()), (status, Some(code)), "{what}");
+                continue;
+            }
+            let frames = server.stream(STREAM).await;
+            let last = json::parse(frames.last().unwrap()).unwrap();
+            assert_eq!(at(&last, "error.code").as_str(), Some(code), "{what}");
+            assert!(frames.len() > 1 && !frames.iter().any(|frame| frame == "[DONE]"), "{frames:?}");
+        }
+    }
+    let engine = StandIn { status: 503, ..StandIn::new(Kind::LlamaCpp, vec![Step::Raw("busy".to_owned())]) };
+    let server = Server::new("chatml", engine).await;
+    let (status, answer) = server.post("/v1/chat/completions", HI).await;
+    assert_eq!((status, at(&answer, "error.code").as_str()), (502, Some("engine_refused")));
+    assert!(at(&answer, "error.message").as_str().unwrap().contains("503: busy"), "{answer:?}");
+    let engine = StandIn::new(Kind::LlamaCpp, Vec::new());
+    let server = Server::before("http://127.0.0.1:1", "chatml", engine, impatient(), Keys::default()).await;
+    let (status, answer) = server.post("/v1/chat/completions", HI).await;
+    assert_eq!((status, at(&answer, "error.code").as_str()), (502, Some("engine_down")), "{answer:?}");
+}
