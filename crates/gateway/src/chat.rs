@@ -7,9 +7,10 @@ use rolecall::answer::{Chunks, Completion};
 use rolecall::conversation::Json;
 use rolecall::conversation::json::Object;
 use rolecall::grammar::ToolChoice;
+use rolecall::model::offered_tools;
 
 use crate::engine::{Ask, Kind};
-use crate::gateway::{Gateway, Served, now, random};
+use crate::gateway::{Gateway, Permit, Served, now, random};
 use crate::reply::Reply;
 use crate::sampling::{SETTINGS, Sampling};
 use crate::turn::{Calls, Turn};
@@ -19,17 +20,23 @@ use crate::{Fault, number};
 const LABELS: [&str; 2] = ["safety_identifier", "user"];
 
 /// Answers `/v1/chat/completions`.
-pub async fn chat(gateway: Arc<Gateway>, body: &str) -> Result<Response, Fault> {
-    let permit = gateway.enter()?;
+pub async fn chat(gateway: Arc<Gateway>, body: &str, permit: Permit) -> Result<Response, Fault> {
     let request = read(&gateway, body)?;
     let served = Arc::clone(gateway.model(request.other.get("model"))?);
-    let asked = Asked::read(&request.other)?;
+    let mut asked = Asked::read(&request.other)?;
+    if offered_tools(&request).is_empty() {
+        if let ToolChoice::Required | ToolChoice::Named(_) = asked.calls.choice {
+            return Err(Fault::at("tool_choice", "wrong_value", "tool_choice: the request offers no tools"));
+        }
+        // There is nothing to call.
+        asked.calls = Calls::default();
+    }
     let (sampling, applied) = Sampling::read(&request.other, &served.model.sampling())?;
     if !asked.calls.is_free() && served.engine.kind() != Kind::LlamaCpp {
         return Err(Fault { help: Some("use an engine of llama.cpp".into()), ..Fault::unsupported("tool_choice") });
     }
     let request = Request { other: Object::new(), ..request };
-    let mut turn = Turn::prepare(&served, request, asked.calls, gateway.limits.prompt_ids).await?;
+    let (mut turn, permit) = Turn::prepare(&served, request, asked.calls, gateway.limits.prompt_ids, permit).await?;
     let ids = std::mem::take(&mut turn.ids);
     let (prompt_ids, stop, holds_calls) = (ids.len(), sampling.stop.clone(), turn.holds_calls);
     let ask = Ask {
@@ -45,7 +52,10 @@ pub async fn chat(gateway: Arc<Gateway>, body: &str) -> Result<Response, Fault> 
         Completion { id: format!("chatcmpl-{:016x}", random()), model: served.name.clone(), created: now() };
     let mut response = match asked.is_streamed {
         false => reply.whole(completion).await?,
-        true => reply.streamed(Chunks::new(completion).holding_calls(holds_calls), asked.has_usage).await?,
+        true => {
+            let chunks = Chunks::new(completion).holding_calls(holds_calls);
+            reply.streamed(chunks, asked.has_usage, gateway.limits.next_id).await?
+        }
     };
     if let Ok(applied) = HeaderValue::from_str(&applied.join(", "))
         && !applied.is_empty()
@@ -56,13 +66,13 @@ pub async fn chat(gateway: Arc<Gateway>, body: &str) -> Result<Response, Fault> 
 }
 
 /// Answers `/v1/render`: what would be sent, with origins.
-pub async fn render(gateway: Arc<Gateway>, body: &str) -> Result<Json, Fault> {
-    let request = read(&gateway, body)?;
-    let served: Arc<Served> = Arc::clone(gateway.model(request.other.get("model"))?);
+pub fn render(gateway: &Gateway, body: &str) -> Result<Json, Fault> {
+    let request = read(gateway, body)?;
+    let served: &Arc<Served> = gateway.model(request.other.get("model"))?;
+    Asked::read(&request.other)?;
+    Sampling::read(&request.other, &served.model.sampling())?;
     let request = Request { other: Object::new(), ..request };
-    let made =
-        tokio::task::spawn_blocking(move || served.model.explain(request).map(|explained| explained.to_json())).await;
-    Ok(made.map_err(|_| Fault::new(500, "internal", "the request could not be rendered"))??)
+    Ok(served.model.explain(request)?.to_json())
 }
 
 /// Reads a request. Settings that would change how the model speaks are not a client's to choose.
@@ -80,8 +90,18 @@ fn read(gateway: &Gateway, body: &str) -> Result<Request, Fault> {
     if request.id.is_some() || request.format.is_some() {
         return Err(Fault::unsupported(if request.id.is_some() { "id" } else { "format" }));
     }
-    Ok(request)
+    if request.conversation.add_generation_prompt == Some(false) && !request.conversation.continue_final_message {
+        return Err(Fault::unsupported("add_generation_prompt"));
+    }
+    let is_own = |name: &&&str| request.conversation.template_kwargs.get(name).is_some();
+    match OF_TEMPLATES.iter().find(is_own) {
+        Some(name) => Err(Fault::unsupported(&format!("chat_template_kwargs.{name}"))),
+        None => Ok(request),
+    }
 }
+
+/// What a template reads that is not for a client to choose.
+const OF_TEMPLATES: [&str; 6] = ["bos_token", "eos_token", "messages", "tools", "documents", "add_generation_prompt"];
 
 /// What a request says about its answer.
 #[derive(Debug, Default)]

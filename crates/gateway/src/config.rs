@@ -36,6 +36,8 @@ pub struct ModelConfig {
 pub struct Limits {
     /// The most bytes of a request.
     pub body_bytes: usize,
+    /// How long a request may take to arrive.
+    pub body: Duration,
     /// The most messages of a request.
     pub messages: usize,
     /// The most ids of a prompt.
@@ -52,6 +54,7 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             body_bytes: 8 << 20,
+            body: Duration::from_secs(30),
             messages: 10_000,
             prompt_ids: 1 << 20,
             requests: 4096,

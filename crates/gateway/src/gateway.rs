@@ -11,6 +11,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::engine::Engine;
 use crate::{Config, Fault, Keys, Limits, ModelConfig};
 
+/// The place of a request among those at the same time.
+pub(crate) type Permit = OwnedSemaphorePermit;
+
 /// The models that are served, with their engines.
 #[derive(Debug)]
 pub struct Gateway {
@@ -68,7 +71,7 @@ impl fmt::Display for OpenFault {
 impl std::error::Error for OpenFault {}
 
 impl Gateway {
-    /// Loads the tokenizers of all models. It does not speak with the engines.
+    /// Loads the tokenizers of all models. It does not connect to the engines.
     pub fn open(config: Config) -> Result<Gateway, OpenFault> {
         let mut models: Vec<Arc<Served>> = Vec::new();
         for wanted in &config.models {
@@ -110,9 +113,9 @@ impl Gateway {
     }
 
     /// Takes the place of one request.
-    pub(crate) fn enter(&self) -> Result<OwnedSemaphorePermit, Fault> {
+    pub(crate) fn enter(&self) -> Result<Permit, Fault> {
         Arc::clone(&self.slots).try_acquire_owned().map_err(|_| {
-            let busy = Fault::new(429, "too_many_requests", "the gateway has as many requests as it may");
+            let busy = Fault::new(429, "too_many_requests", "the gateway is at its limit of requests");
             Fault { retry_after: Some(1), ..busy }
         })
     }
@@ -140,7 +143,7 @@ pub(crate) fn now() -> i64 {
     i64::try_from(elapsed.as_secs()).unwrap_or(i64::MAX)
 }
 
-/// Returns a number that no other call returns, as far as that can be said of 64 bits.
+/// Returns a random number.
 pub(crate) fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }

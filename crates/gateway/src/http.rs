@@ -7,10 +7,11 @@ use axum::body::to_bytes;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, header};
 use axum::response::{IntoResponse, Response};
-use rolecall::conversation::object;
+use rolecall::conversation::{Json, object};
 use tokio::net::TcpListener;
 
 use crate::fault::answer;
+use crate::turn::apart;
 use crate::{Fault, Gateway, chat, tokens};
 
 /// Answers requests on a listener until `end` is ready. Then no more are accepted, and those that are
@@ -57,20 +58,39 @@ async fn find(gateway: Arc<Gateway>, request: Request) -> Result<Response, Fault
         return Err(Fault::new(404, "not_found", format!("there is no {path}")));
     }
     method(Method::POST)?;
+    let permit = gateway.enter()?;
     let most = gateway.limits.body_bytes;
-    let body = to_bytes(body, most)
-        .await
-        .map_err(|_| Fault::new(413, "too_large", format!("the request has more than {most} bytes")))?;
+    let body = tokio::time::timeout(gateway.limits.body, to_bytes(body, most)).await;
+    let body = body.map_err(|_| Fault::new(408, "slow_request", "the request took too long to arrive"))?;
+    let body = body.map_err(|error| match has_limit(&error) {
+        true => Fault::new(413, "too_large", format!("the request has more than {most} bytes")),
+        false => Fault::new(400, "broken_request", "the request did not arrive whole"),
+    })?;
     let body = std::str::from_utf8(&body).map_err(|_| Fault::new(400, "not_utf_8", "the request is not UTF-8"))?;
-    Ok(match path {
-        "/v1/chat/completions" => chat::chat(gateway, body).await?,
-        "/v1/render" => answer(&chat::render(gateway, body).await?),
-        "/tokenize" => answer(&tokens::tokenize(&gateway, body)?),
-        _ => answer(&tokens::detokenize(&gateway, body)?),
-    })
+    if path == "/v1/chat/completions" {
+        return chat::chat(gateway, body, permit).await;
+    }
+    let work: fn(&Gateway, &str) -> Result<Json, Fault> = match path {
+        "/v1/render" => chat::render,
+        "/tokenize" => tokens::tokenize,
+        _ => tokens::detokenize,
+    };
+    let body = body.to_owned();
+    let made = apart(move || {
+        let made = work(&gateway, &body);
+        drop(permit);
+        made
+    });
+    Ok(answer(&made.await?))
+}
+
+/// Reports whether a body is too large.
+fn has_limit(error: &axum::Error) -> bool {
+    std::error::Error::source(error).is_some_and(|source| source.is::<http_body_util::LengthLimitError>())
 }
 
 /// Returns the key of a request.
 fn bearer(headers: &HeaderMap) -> Option<&str> {
-    headers.get(header::AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ").map(str::trim)
+    let (scheme, key) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
 }

@@ -1,4 +1,5 @@
 use std::convert::Infallible;
+use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, header};
@@ -9,11 +10,12 @@ use rolecall::conversation::json::{self, Layout};
 use rolecall::conversation::{Json, object};
 use rolecall::parse::IdParser;
 use rolecall::{Event, Reading, Stop};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::mpsc;
 
 use crate::Fault;
 use crate::engine::{End, Generating, broken};
 use crate::fault::answer;
+use crate::gateway::Permit;
 use crate::stop_texts::StopTexts;
 use crate::turn::Turn;
 
@@ -29,17 +31,11 @@ pub struct Reply {
     reply_ids: u64,
     cached: Option<u64>,
     /// The place among the requests at the same time.
-    _permit: OwnedSemaphorePermit,
+    _permit: Permit,
 }
 
 impl Reply {
-    pub fn new(
-        turn: Turn,
-        prompt_ids: usize,
-        generating: Generating,
-        stop: Vec<String>,
-        permit: OwnedSemaphorePermit,
-    ) -> Reply {
+    pub fn new(turn: Turn, prompt_ids: usize, generating: Generating, stop: Vec<String>, permit: Permit) -> Reply {
         Reply {
             generating,
             reader: Some(turn.reader),
@@ -72,11 +68,18 @@ impl Reply {
                 break;
             }
         }
+        if let (Some(spoken), None) = (&piece.spoken, end.filter(|_| piece.end.is_none())) {
+            self.reply_ids += spoken.count as u64;
+            reader.push_text(&spoken.text, &mut |event| before_stops(stops, event, sink));
+            if stops.is_over() {
+                end = Some(End::Stop);
+            }
+        }
         let stop = match end {
             None => return Ok(true),
             Some(End::Stop) => Stop::End,
             Some(End::Length) => Stop::Length,
-            Some(End::Abort) => return Err(Fault::new(502, "engine_aborted", "the engine gave the reply up")),
+            Some(End::Abort) => return Err(Fault::new(502, "engine_aborted", "the engine aborted the reply")),
         };
         if piece.end.is_none() && !stops.is_over() {
             self.cached = self.generating.last_word().await.or(self.cached);
@@ -115,23 +118,46 @@ impl Reply {
 
     /// Returns the reply as a stream of `chat.completion.chunk`s. The first ids are waited for, so that
     /// an engine that refuses the request gives an error with a status.
-    pub async fn streamed(mut self, chunks: Chunks, has_usage: bool) -> Result<Response, Fault> {
-        let mut chunks = chunks;
-        let first = frames(&mut self, &mut chunks).await?;
-        let state = State { reply: self, chunks, waiting: first, has_usage };
-        let body = Body::from_stream(stream::unfold(Some(state), |state| async move {
-            let mut state = state?;
-            let bytes = match state.waiting.take() {
-                Some(bytes) => bytes,
-                None => match frames(&mut state.reply, &mut state.chunks).await {
-                    Ok(Some(bytes)) => bytes,
-                    Ok(None) => return Some((Ok::<_, Infallible>(state.end()), None)),
-                    Err(fault) => return Some((Ok(frame(&fault.to_json()).into()), None)),
-                },
-            };
-            Some((Ok(bytes), Some(state)))
-        }));
-        let mut response = Response::new(body);
+    ///
+    /// A client that does not read for as long as `patience` is given up.
+    pub async fn streamed(
+        mut self,
+        mut chunks: Chunks,
+        has_usage: bool,
+        patience: Duration,
+    ) -> Result<Response, Fault> {
+        let mut next = frames(&mut self, &mut chunks).await?;
+        let (sender, receiver) = mpsc::channel::<String>(WAITING);
+        tokio::spawn(async move {
+            while let Some(text) = next {
+                if sender.send_timeout(text, patience).await.is_err() {
+                    return;
+                }
+                let found = tokio::select! {
+                    // The client left.
+                    () = sender.closed() => return,
+                    found = frames(&mut self, &mut chunks) => found,
+                };
+                next = match found {
+                    Ok(text) => text,
+                    Err(fault) => {
+                        let _ = sender.send_timeout(frame(&fault.to_json()), patience).await;
+                        return;
+                    }
+                };
+            }
+            let mut last = String::new();
+            if has_usage {
+                last += &frame(&chunks.of_usage(self.usage()));
+            }
+            last += "data: [DONE]\n\n";
+            let _ = sender.send_timeout(last, patience).await;
+        });
+        let body = stream::unfold(receiver, |mut receiver| async move {
+            let text = receiver.recv().await?;
+            Some((Ok::<_, Infallible>(Bytes::from(text)), receiver))
+        });
+        let mut response = Response::new(Body::from_stream(body));
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
@@ -139,27 +165,11 @@ impl Reply {
     }
 }
 
-/// A stream that is being sent.
-struct State {
-    reply: Reply,
-    chunks: Chunks,
-    waiting: Option<Bytes>,
-    has_usage: bool,
-}
-
-impl State {
-    fn end(self) -> Bytes {
-        let mut text = String::new();
-        if self.has_usage {
-            text += &frame(&self.chunks.of_usage(self.reply.usage()));
-        }
-        text += "data: [DONE]\n\n";
-        text.into()
-    }
-}
+/// The most pieces that wait for a client to read them.
+const WAITING: usize = 16;
 
 /// Waits for the next chunks. Returns `None` after the last.
-async fn frames(reply: &mut Reply, chunks: &mut Chunks) -> Result<Option<Bytes>, Fault> {
+async fn frames(reply: &mut Reply, chunks: &mut Chunks) -> Result<Option<String>, Fault> {
     loop {
         let mut text = String::new();
         let goes_on =
@@ -168,7 +178,7 @@ async fn frames(reply: &mut Reply, chunks: &mut Chunks) -> Result<Option<Bytes>,
             return Ok(None);
         }
         if !text.is_empty() {
-            return Ok(Some(text.into()));
+            return Ok(Some(text));
         }
     }
 }
@@ -188,6 +198,10 @@ fn before_stops(stops: &mut StopTexts, event: Event<'_>, sink: &mut (dyn FnMut(E
             sink(Event::Content(&kept));
         }
         return;
+    }
+    // Its text is content, too.
+    if let Event::Malformed(_) = event {
+        return sink(event);
     }
     let held = stops.finish();
     if !held.is_empty() {

@@ -47,6 +47,9 @@ pub const SETTINGS: [&str; 12] = [
     "stop",
 ];
 
+/// The longest stop text, in bytes.
+const LONGEST_STOP: usize = 1024;
+
 /// The most stop texts of a request.
 const MOST_STOPS: usize = 16;
 
@@ -78,6 +81,9 @@ impl Sampling {
             return Err(Fault::at("max_tokens", "conflict", "`max_tokens` and `max_completion_tokens` differ"));
         }
         let given = long.or(short);
+        if given == Some(0) {
+            return Err(Fault::at("max_tokens", "wrong_value", "max_tokens: expected a whole number from 1"));
+        }
         if given.is_none() && usual.max_new_tokens.is_some() {
             applied.push("max_tokens");
         }
@@ -123,10 +129,11 @@ fn stops(request: &Object) -> Result<Vec<String>, Fault> {
         Fault::at(
             "stop",
             "wrong_value",
-            format!("stop: expected a text, or up to {MOST_STOPS} texts, none of them empty"),
+            format!("stop: expected a text of 1 to {LONGEST_STOP} bytes, or up to {MOST_STOPS} of them"),
         )
     };
-    let text = |value: &Json| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned).ok_or_else(wrong);
+    let is_good = |text: &&str| (1..=LONGEST_STOP).contains(&text.len());
+    let text = |value: &Json| value.as_str().filter(is_good).map(str::to_owned).ok_or_else(wrong);
     match given(request, "stop") {
         None => Ok(Vec::new()),
         Some(Json::Array(texts)) if texts.len() <= MOST_STOPS => texts.iter().map(text).collect(),

@@ -1,11 +1,11 @@
 use std::sync::Arc;
 
 use rolecall::Request;
-use rolecall::grammar::{Options, ToolChoice};
+use rolecall::grammar::{Options, Reasoning, ToolChoice};
 use rolecall::parse::{IdParser, Ids, ParseOptions};
 
 use crate::Fault;
-use crate::gateway::{Served, random};
+use crate::gateway::{Permit, Served, random};
 
 /// A turn of the model that is ready to be generated.
 pub struct Turn {
@@ -37,10 +37,16 @@ impl Calls {
 
 impl Turn {
     /// Renders and encodes a request, on a thread for long work: a template may take its time.
-    pub async fn prepare(served: &Arc<Served>, request: Request, calls: Calls, most_ids: usize) -> Result<Turn, Fault> {
+    pub async fn prepare(
+        served: &Arc<Served>,
+        request: Request,
+        calls: Calls,
+        most_ids: usize,
+        permit: Permit,
+    ) -> Result<(Turn, Permit), Fault> {
         let served = Arc::clone(served);
-        let made = tokio::task::spawn_blocking(move || Turn::make(&served, request, calls, most_ids)).await;
-        made.unwrap_or_else(|_| Err(Fault::new(500, "internal", "the request could not be prepared")))
+        // A client that leaves keeps its place as long as its work goes on.
+        apart(move || Ok((Turn::make(&served, request, calls, most_ids)?, permit))).await
     }
 
     fn make(served: &Served, request: Request, calls: Calls, most_ids: usize) -> Result<Turn, Fault> {
@@ -53,11 +59,20 @@ impl Turn {
         let gbnf = match calls.is_free() {
             true => None,
             false => {
-                let options = Options { choice: calls.choice, one_call: calls.at_most_one, ..Options::default() };
+                let can_reason = prompt.reply()?.around_reasoning().is_some();
+                let reasoning = if can_reason { Reasoning::Optional } else { Reasoning::Off };
+                let (choice, one_call) = (calls.choice, calls.at_most_one);
+                let options = Options { choice, one_call, reasoning, ..Options::default() };
                 Some(prompt.grammar(options)?.to_gbnf().text)
             }
         };
         let reader = prompt.id_reader_with(ParseOptions { ids: Ids::Seeded(random()), ..ParseOptions::default() })?;
         Ok(Turn { ids, stops: prompt.reply_stops()?, reader, holds_calls: prompt.reply()?.has_late_ids(), gbnf })
     }
+}
+
+/// Does long work on a thread for it.
+pub async fn apart<T: Send + 'static>(work: impl FnOnce() -> Result<T, Fault> + Send + 'static) -> Result<T, Fault> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|_| Err(Fault::new(500, "internal", "the request could not be prepared")))
 }

@@ -42,6 +42,9 @@ async fn requests_are_refused_by_the_name_of_what_is_wrong() {
         (r#""tool_choice": "maybe""#, "tool_choice", "wrong_value"),
         (r#""stream": "yes""#, "stream", "wrong_type"),
         (r#""stream_options": {"chunks": 1}"#, "stream_options.chunks", "wrong_value"),
+        (r#""max_tokens": 0"#, "max_tokens", "wrong_value"),
+        (r#""add_generation_prompt": false"#, "add_generation_prompt", "unsupported_parameter"),
+        (r#""chat_template_kwargs": {"bos_token": "x"}"#, "chat_template_kwargs.bos_token", "unsupported_parameter"),
         (r#""nonsense": 1"#, "nonsense", "unsupported_parameter"),
     ] {
         let body = format!("{}, {more}}}", HI.strip_suffix('}').unwrap());
@@ -107,6 +110,13 @@ async fn every_fault_of_an_engine_is_a_typed_error() {
         (vec![raw(r#"{"error": {"message": "no slot"}}"#)], 502, "engine_refused"),
         (vec![raw("[DONE]")], 502, "engine_broken"),
         (vec![Step::End("none")], 502, "engine_aborted"),
+        (
+            (0..20)
+                .flat_map(|_| [raw(r#"{"tokens": [], "stop": false}"#), Step::Wait(Duration::from_millis(150))])
+                .collect(),
+            504,
+            "engine_slow",
+        ),
     ] {
         // Once at the start, and once in mid-stream.
         for before in [vec![], vec![Step::Ids(hi.clone())]] {
@@ -130,10 +140,30 @@ async fn every_fault_of_an_engine_is_a_typed_error() {
     let engine = StandIn { status: 503, ..StandIn::new(Kind::LlamaCpp, vec![Step::Raw("busy".to_owned())]) };
     let server = Server::new("chatml", engine).await;
     let (status, answer) = server.post("/v1/chat/completions", HI).await;
-    assert_eq!((status, at(&answer, "error.code").as_str()), (502, Some("engine_refused")));
+    assert_eq!((status, at(&answer, "error.code").as_str()), (503, Some("engine_refused")));
     assert!(at(&answer, "error.message").as_str().unwrap().contains("503: busy"), "{answer:?}");
     let engine = StandIn::new(Kind::LlamaCpp, Vec::new());
     let server = Server::before("http://127.0.0.1:1", "chatml", engine, impatient(), Keys::default()).await;
     let (status, answer) = server.post("/v1/chat/completions", HI).await;
     assert_eq!((status, at(&answer, "error.code").as_str()), (502, Some("engine_down")), "{answer:?}");
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_is_given_up() {
+    // More than the buffers of a connection take.
+    let text: &str = Box::leak("x".repeat(1 << 16).into_boxed_str());
+    let steps: Vec<Step> = std::iter::repeat_n(Step::Hidden(sampled("chatml", "xx"), text), 1_000).collect();
+    let limits = Limits { requests: 1, ..impatient() };
+    let server = Server::with("chatml", StandIn::new(Kind::LlamaCpp, steps), limits, Keys::default()).await;
+    // The answer begins, and is not read.
+    let response = server.request("/v1/chat/completions", STREAM).send().await.unwrap();
+    assert_eq!(server.post("/v1/chat/completions", HI).await.0, 429);
+    for _ in 0..100 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        if server.engine.dropped.load(std::sync::atomic::Ordering::SeqCst) == 1 {
+            drop(response);
+            return;
+        }
+    }
+    panic!("the engine still works for a client that does not read");
 }

@@ -75,6 +75,11 @@ impl IdParser {
         Ok(())
     }
 
+    /// Parses text that the model sampled with ordinary tokens, where an engine does not tell their ids.
+    pub fn push_text(&mut self, text: &str, sink: &mut impl FnMut(Event<'_>)) {
+        self.parser.push_bytes(text.as_bytes(), false, sink);
+    }
+
     /// Parses the next id, whose bytes are known.
     pub(crate) fn push_bytes(&mut self, bytes: &[u8], is_marker: bool, sink: &mut impl FnMut(Event<'_>)) {
         self.parser.push_bytes(bytes, is_marker, sink);

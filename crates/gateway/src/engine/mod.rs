@@ -16,6 +16,7 @@ use eventsource_stream::Eventsource;
 use futures_util::{Stream, StreamExt};
 use rolecall::conversation::Json;
 use rolecall::conversation::json::{self, Layout, Object};
+use tokio::time::{Instant, timeout_at};
 
 use crate::sampling::Sampling;
 use crate::{Fault, Limits, number};
@@ -73,10 +74,21 @@ pub struct Ask {
 pub struct Piece {
     /// The ids that were sampled.
     pub ids: Vec<u32>,
+    /// What was sampled after them, if the engine does not tell the ids.
+    pub spoken: Option<Spoken>,
     /// Why the reply ended, if it did.
     pub end: Option<End>,
     /// The number of ids of the prompt that the engine already had, if it says so.
     pub cached: Option<u64>,
+}
+
+/// Text of ordinary tokens whose ids an engine does not tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spoken {
+    /// The text.
+    pub text: String,
+    /// The number of ids.
+    pub count: usize,
 }
 
 /// Why a reply ended.
@@ -106,7 +118,9 @@ pub struct Generating {
     frames: Pin<Box<dyn Stream<Item = Result<String, String>> + Send>>,
     /// The number of ids so far.
     count: usize,
-    first_id: Duration,
+    /// When the next id must be there, and how long that was from the id before.
+    deadline: Instant,
+    patience: Duration,
     next_id: Duration,
     has_ended: bool,
 }
@@ -119,7 +133,9 @@ impl Engine {
         if parsed.scheme() != "http" || !parsed.has_host() {
             return Err(format!("{address}: expected `http://host:port`"));
         }
-        let client = reqwest::Client::builder().connect_timeout(Duration::from_secs(10)).build();
+        // Prompts go to the engine and nowhere else.
+        let client = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
+        let client = client.connect_timeout(Duration::from_secs(10)).build();
         let client = client.map_err(|error| error.to_string())?;
         Ok(Engine { kind, url, client, first_id: limits.first_id, next_id: limits.next_id })
     }
@@ -131,17 +147,30 @@ impl Engine {
 
     /// Begins a reply.
     pub async fn generate(&self, ask: &Ask) -> Result<Generating, Fault> {
+        let deadline = Instant::now() + self.first_id;
         let body = json::write(&self.kind.body(ask), &Layout::compact());
         let request = self.client.post(&self.url).header("content-type", "application/json").body(body);
-        let sent = tokio::time::timeout(self.first_id, request.send()).await.map_err(|_| slow(self.first_id))?;
+        let sent = timeout_at(deadline, request.send()).await.map_err(|_| slow(self.first_id))?;
         let response = sent.map_err(|error| down(&self.url, &error))?;
         let status = response.status();
         if !status.is_success() {
-            let text = tokio::time::timeout(self.next_id, response.text()).await;
-            let text = text.ok().and_then(Result::ok).unwrap_or_default();
-            return Err(refused(status.as_u16(), &text));
+            let start = tokio::time::timeout(self.next_id, response.bytes_stream().next()).await;
+            let start = start.ok().flatten().and_then(Result::ok).unwrap_or_default();
+            return Err(refused(status.as_u16(), &String::from_utf8_lossy(&start)));
         }
-        let frames = response.bytes_stream().eventsource().map(|frame| match frame {
+        let mut frame = 0;
+        let limited = response.bytes_stream().map(move |bytes| {
+            let bytes = bytes.map_err(|error| cause(&error))?;
+            frame = match bytes.iter().rposition(|byte| *byte == b'\n') {
+                Some(end) => bytes.len() - end,
+                None => frame + bytes.len(),
+            };
+            match frame <= MOST_FRAME {
+                true => Ok(bytes),
+                false => Err(format!("a frame has more than {MOST_FRAME} bytes")),
+            }
+        });
+        let frames = limited.eventsource().map(|frame| match frame {
             Ok(frame) => Ok(frame.data),
             Err(error) => Err(error.to_string()),
         });
@@ -149,7 +178,8 @@ impl Engine {
             kind: self.kind,
             frames: Box::pin(frames),
             count: 0,
-            first_id: self.first_id,
+            deadline,
+            patience: self.first_id,
             next_id: self.next_id,
             has_ended: false,
         })
@@ -167,8 +197,8 @@ impl Generating {
         if self.has_ended {
             return Ok(None);
         }
-        let patience = if self.count == 0 { self.first_id } else { self.next_id };
-        let next = tokio::time::timeout(patience, self.frames.next()).await.map_err(|_| slow(patience))?;
+        // Frames without ids do not buy time.
+        let next = timeout_at(self.deadline, self.frames.next()).await.map_err(|_| slow(self.patience))?;
         let frame = match next {
             Some(Ok(frame)) if frame.trim() != "[DONE]" => frame,
             Some(Err(error)) => return Err(broken(&error)),
@@ -179,24 +209,34 @@ impl Generating {
             return Err(broken("a frame is no JSON object"));
         };
         if let Some(error) = frame.get("error").filter(|error| !error.is_null()) {
-            return Err(refused(500, &json::write(error, &Layout::compact())));
+            let status =
+                error.as_object().and_then(|error| count(error, "code")).and_then(|code| u16::try_from(code).ok());
+            return Err(refused(status.unwrap_or(500), &json::write(error, &Layout::compact())));
         }
         let piece = match self.kind {
-            Kind::LlamaCpp => llama_cpp::piece(&frame),
+            Kind::LlamaCpp => llama_cpp::piece(&frame, self.count),
             Kind::Vllm => vllm::piece(&frame),
             Kind::Sglang => sglang::piece(&frame, self.count),
         };
         let piece = piece.ok_or_else(|| broken("a frame does not have what it should have"))?;
-        self.count += piece.ids.len();
+        let new = piece.ids.len() + piece.spoken.as_ref().map_or(0, |spoken| spoken.count);
+        self.count += new;
+        if new > 0 {
+            self.deadline = Instant::now() + self.next_id;
+            self.patience = self.next_id;
+        }
         self.has_ended = piece.end.is_some();
         Ok(Some(piece))
     }
 }
 
+/// The most bytes of a line of an engine's answer.
+const MOST_FRAME: usize = 16 << 20;
+
 /// How long an engine that sampled a stop token may take to say so. Most say it at once, with the usage.
 const LAST_WORD: Duration = Duration::from_millis(50);
 
-/// Reads ids. Anything that is none makes the whole list none.
+/// Reads ids. Returns `None` if an item is no id.
 fn ids(value: Option<&Json>) -> Option<Vec<u32>> {
     value?.as_array()?.iter().map(number::id).collect()
 }
@@ -244,5 +284,10 @@ pub(crate) fn broken(what: &str) -> Fault {
 
 fn refused(status: u16, text: &str) -> Fault {
     let text: String = text.chars().take(500).collect();
-    Fault::new(502, "engine_refused", format!("the engine refused the request with status {status}: {text}"))
+    let own = match status {
+        400 | 413 | 422 => 400,
+        429 | 503 => 503,
+        _ => 502,
+    };
+    Fault::new(own, "engine_refused", format!("the engine refused the request with status {status}: {text}"))
 }

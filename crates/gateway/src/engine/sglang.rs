@@ -15,7 +15,8 @@ pub(super) fn body(ask: &Ask) -> Object {
     params.insert("max_new_tokens", whole(sampling.max_tokens).map_or(Json::Null, Json::from));
     set(&mut params, "temperature", sampling.temperature.map(of_double));
     set(&mut params, "top_p", sampling.top_p.map(of_double));
-    set(&mut params, "top_k", whole(sampling.top_k));
+    // 0 means all tokens elsewhere.
+    set(&mut params, "top_k", whole(sampling.top_k).map(|top_k| if top_k == 0 { -1 } else { top_k }));
     set(&mut params, "min_p", sampling.min_p.map(of_double));
     set(&mut params, "presence_penalty", sampling.presence_penalty.map(of_double));
     set(&mut params, "frequency_penalty", sampling.frequency_penalty.map(of_double));
@@ -47,5 +48,5 @@ pub(super) fn piece(frame: &Object, before: usize) -> Option<Piece> {
             _ => End::Abort,
         }),
     };
-    Some(Piece { ids, end, cached: count(info, "cached_tokens") })
+    Some(Piece { ids, end, cached: count(info, "cached_tokens"), ..Piece::default() })
 }

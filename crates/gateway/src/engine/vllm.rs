@@ -50,5 +50,5 @@ pub(super) fn piece(frame: &Object) -> Option<Piece> {
         Some("length") => Some(End::Length),
         Some(_) => Some(End::Abort),
     };
-    Some(Piece { ids, end, cached })
+    Some(Piece { ids, end, cached, ..Piece::default() })
 }

@@ -24,6 +24,8 @@ use tokio::net::TcpListener;
 #[derive(Clone, Debug)]
 pub enum Step {
     Ids(Vec<u32>),
+    /// Ids of which llama.cpp tells only the last, with their text.
+    Hidden(Vec<u32>, &'static str),
     /// The end of the reply, with the engine's own word.
     End(&'static str),
     Raw(String),
@@ -76,6 +78,12 @@ impl StandIn {
         let list = |ids: &[u32]| format!("{ids:?}");
         let (new, end) = match step {
             Step::Ids(ids) => (ids.clone(), None),
+            Step::Hidden(ids, text) => {
+                let (last, total) = (ids.last().unwrap(), before.len() + ids.len());
+                return format!(
+                    "data: {{\"content\": {text:?}, \"tokens\": [{last}], \"stop\": false, \"tokens_predicted\": {total}}}\n\n"
+                );
+            }
             Step::End(word) => (Vec::new(), Some(*word)),
             Step::Raw(text) => return text.clone(),
             Step::Wait(_) | Step::Break => return String::new(),
@@ -83,7 +91,11 @@ impl StandIn {
         let all: Vec<u32> = before.iter().chain(&new).copied().collect();
         let text = match self.kind {
             Kind::LlamaCpp => match end {
-                None => format!(r#"{{"content": "", "tokens": {}, "stop": false}}"#, list(&new)),
+                None => format!(
+                    r#"{{"content": "", "tokens": {}, "stop": false, "tokens_predicted": {}}}"#,
+                    list(&new),
+                    all.len()
+                ),
                 Some(word) => {
                     format!(
                         r#"{{"content": "", "tokens": [], "stop": true, "stop_type": "{word}", "timings": {{"cache_n": 7}}}}"#
@@ -150,7 +162,7 @@ async fn answer(State(engine): State<StandIn>, request: Request) -> Response {
             Step::Break => Err(std::io::Error::other("broken on purpose")),
             step => Ok(engine.frame(step, &all).into()),
         };
-        if let Step::Ids(ids) = &step {
+        if let Step::Ids(ids) | Step::Hidden(ids, _) = &step {
             all.extend(ids);
         }
         Some((bytes, (engine, at + 1, all, guard)))
@@ -187,7 +199,11 @@ impl Server {
     }
 
     pub async fn before(address: &str, format: &str, engine: StandIn, limits: Limits, keys: Keys) -> Server {
-        let (name, model, kind) = (format.to_owned(), model(format), engine.kind);
+        Server::of(address, model(format), format, engine, limits, keys).await
+    }
+
+    pub async fn of(address: &str, model: Model, name: &str, engine: StandIn, limits: Limits, keys: Keys) -> Server {
+        let (name, kind) = (name.to_owned(), engine.kind);
         let model = ModelConfig { name, model, engine: address.to_owned(), kind, engine_model: None };
         let gateway = Gateway::open(Config { models: vec![model], limits, keys }).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
