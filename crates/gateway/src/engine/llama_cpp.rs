@@ -4,7 +4,7 @@ use rolecall::conversation::Json;
 use rolecall::conversation::json::Object;
 use rolecall::conversation::object;
 
-use super::{Ask, End, Piece, Spoken, count, ids, json_ids, set, whole};
+use super::{Ask, End, Piece, Spoken, count, ids, json_ids, set, set_shared, whole};
 use crate::number::of_double;
 
 pub(super) fn body(ask: &Ask) -> Object {
@@ -13,12 +13,8 @@ pub(super) fn body(ask: &Ask) -> Object {
         "prompt" => json_ids(&ask.ids), "stream" => true, "return_tokens" => true, "cache_prompt" => true,
     };
     set(&mut body, "n_predict", whole(sampling.max_tokens));
-    set(&mut body, "temperature", sampling.temperature.map(of_double));
-    set(&mut body, "top_p", sampling.top_p.map(of_double));
+    set_shared(&mut body, sampling);
     set(&mut body, "top_k", whole(sampling.top_k));
-    set(&mut body, "min_p", sampling.min_p.map(of_double));
-    set(&mut body, "presence_penalty", sampling.presence_penalty.map(of_double));
-    set(&mut body, "frequency_penalty", sampling.frequency_penalty.map(of_double));
     set(&mut body, "repeat_penalty", sampling.repetition_penalty.map(of_double));
     // Its seeds have 32 bits, of which the largest means any.
     set(&mut body, "seed", whole(sampling.seed.map(|seed| seed % u64::from(u32::MAX))));

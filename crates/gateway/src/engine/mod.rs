@@ -18,6 +18,7 @@ use rolecall::conversation::Json;
 use rolecall::conversation::json::{self, Layout, Object};
 use tokio::time::{Instant, timeout_at};
 
+use crate::number::of_double;
 use crate::sampling::Sampling;
 use crate::{Fault, Limits, number};
 
@@ -252,6 +253,21 @@ fn set(object: &mut Object, key: &str, value: Option<impl Into<Json>>) {
     }
 }
 
+/// Adds the settings that all engines have under the same names.
+fn set_shared(object: &mut Object, sampling: &Sampling) {
+    set(object, "temperature", sampling.temperature.map(of_double));
+    set(object, "top_p", sampling.top_p.map(of_double));
+    set(object, "min_p", sampling.min_p.map(of_double));
+    set(object, "presence_penalty", sampling.presence_penalty.map(of_double));
+    set(object, "frequency_penalty", sampling.frequency_penalty.map(of_double));
+}
+
+/// Returns what is added to logits, by ids as texts.
+fn biases_by_id(sampling: &Sampling) -> Option<Object> {
+    let bias = |(id, bias): &(u32, f64)| (id.to_string(), of_double(*bias));
+    (!sampling.logit_bias.is_empty()).then(|| sampling.logit_bias.iter().map(bias).collect())
+}
+
 fn json_ids(ids: &[u32]) -> Json {
     Json::Array(ids.iter().map(|id| Json::from(i64::from(*id))).collect())
 }
@@ -275,7 +291,7 @@ fn cause(error: &dyn std::error::Error) -> String {
 }
 
 fn slow(patience: Duration) -> Fault {
-    Fault::new(504, "engine_slow", format!("the engine sent nothing for {} s", patience.as_secs_f64()))
+    Fault::new(504, "engine_slow", format!("the engine sent no ids for {} s", patience.as_secs_f64()))
 }
 
 pub(crate) fn broken(what: &str) -> Fault {

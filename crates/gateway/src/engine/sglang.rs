@@ -5,7 +5,7 @@ use rolecall::conversation::Json;
 use rolecall::conversation::json::Object;
 use rolecall::conversation::object;
 
-use super::{Ask, End, Piece, count, ids, json_ids, set, whole};
+use super::{Ask, End, Piece, biases_by_id, count, ids, json_ids, set, set_shared, whole};
 use crate::number::of_double;
 
 pub(super) fn body(ask: &Ask) -> Object {
@@ -13,18 +13,12 @@ pub(super) fn body(ask: &Ask) -> Object {
     let mut params = object! { "stop_token_ids" => json_ids(&ask.stop_ids), "skip_special_tokens" => false };
     // Its own default is 128.
     params.insert("max_new_tokens", whole(sampling.max_tokens).map_or(Json::Null, Json::from));
-    set(&mut params, "temperature", sampling.temperature.map(of_double));
-    set(&mut params, "top_p", sampling.top_p.map(of_double));
+    set_shared(&mut params, sampling);
     // 0 means all tokens elsewhere.
     set(&mut params, "top_k", whole(sampling.top_k).map(|top_k| if top_k == 0 { -1 } else { top_k }));
-    set(&mut params, "min_p", sampling.min_p.map(of_double));
-    set(&mut params, "presence_penalty", sampling.presence_penalty.map(of_double));
-    set(&mut params, "frequency_penalty", sampling.frequency_penalty.map(of_double));
     set(&mut params, "repetition_penalty", sampling.repetition_penalty.map(of_double));
     set(&mut params, "sampling_seed", whole(sampling.seed));
-    let mut biases = Object::new();
-    sampling.logit_bias.iter().for_each(|(id, bias)| biases.insert(id.to_string(), of_double(*bias)));
-    set(&mut params, "logit_bias", (!biases.is_empty()).then_some(biases));
+    set(&mut params, "logit_bias", biases_by_id(sampling));
     object! { "input_ids" => json_ids(&ask.ids), "sampling_params" => params, "stream" => true }
 }
 

@@ -5,7 +5,7 @@ use rolecall::conversation::Json;
 use rolecall::conversation::json::Object;
 use rolecall::conversation::object;
 
-use super::{Ask, End, Piece, count, ids, json_ids, set, whole};
+use super::{Ask, End, Piece, biases_by_id, count, ids, json_ids, set, set_shared, whole};
 use crate::number::of_double;
 
 pub(super) fn body(ask: &Ask) -> Object {
@@ -18,17 +18,11 @@ pub(super) fn body(ask: &Ask) -> Object {
     set(&mut body, "model", ask.model.as_deref());
     // Its own default is 16.
     body.insert("max_tokens", whole(sampling.max_tokens).map_or(Json::Null, Json::from));
-    set(&mut body, "temperature", sampling.temperature.map(of_double));
-    set(&mut body, "top_p", sampling.top_p.map(of_double));
+    set_shared(&mut body, sampling);
     set(&mut body, "top_k", whole(sampling.top_k));
-    set(&mut body, "min_p", sampling.min_p.map(of_double));
-    set(&mut body, "presence_penalty", sampling.presence_penalty.map(of_double));
-    set(&mut body, "frequency_penalty", sampling.frequency_penalty.map(of_double));
     set(&mut body, "repetition_penalty", sampling.repetition_penalty.map(of_double));
     set(&mut body, "seed", whole(sampling.seed));
-    let mut biases = Object::new();
-    sampling.logit_bias.iter().for_each(|(id, bias)| biases.insert(id.to_string(), of_double(*bias)));
-    set(&mut body, "logit_bias", (!biases.is_empty()).then_some(biases));
+    set(&mut body, "logit_bias", biases_by_id(sampling));
     body
 }
 
