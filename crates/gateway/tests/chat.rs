@@ -177,8 +177,14 @@ async fn settings_reach_each_engine_under_its_own_names() {
                 r#""logit_bias":{"42":-100}"#,
             ],
         };
-        let shared =
-            [r#""temperature":0.5"#, r#""top_p":0.25"#, r#""top_k":3"#, r#""min_p":0.125"#, r#""presence_penalty":-1"#];
+        let shared = [
+            r#""temperature":0.5"#,
+            r#""top_p":0.25"#,
+            r#""top_k":3"#,
+            r#""min_p":0.125"#,
+            r#""presence_penalty":-1"#,
+            r#""frequency_penalty":1.5"#,
+        ];
         for part in own.iter().chain(&shared) {
             assert!(text.contains(part), "{kind:?}: {part} in {text}");
         }
