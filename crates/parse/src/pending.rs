@@ -26,9 +26,6 @@ impl Pending {
         }
         self.text.push_str(piece);
         if is_control.is_some() || !self.control.is_empty() {
-            if self.control.capacity() == 0 {
-                self.control.reserve(self.text.capacity());
-            }
             // Text of the prompt may come from a control token.
             self.control.resize(self.hidden.max(self.control.len()).min(before), true);
             self.control.resize(before, false);

@@ -170,15 +170,16 @@ impl Line {
 
     /// Returns at least the last `count` messages, in order.
     pub fn last_messages(&self, count: usize) -> Vec<&Message> {
-        let mut found: Vec<&Message> = Vec::with_capacity(count.min(self.messages()));
+        let mut runs: Vec<&[Arc<Message>]> = Vec::new();
+        let mut found = 0;
         for node in self.back() {
-            if found.len() >= count {
+            if found >= count {
                 break;
             }
-            found.extend(node.run.messages.iter().rev().map(Arc::as_ref));
+            found += node.run.messages.len();
+            runs.push(&node.run.messages);
         }
-        found.reverse();
-        found
+        runs.iter().rev().flat_map(|run| run.iter().map(Arc::as_ref)).collect()
     }
 
     /// Returns the segments of all runs, with ids counted from the start of the session.
