@@ -3,6 +3,7 @@
 //! `MODEL` is a model's folder, or the name of a format if a tokenizer is given.
 
 use rolecall::Model;
+use rolecall::session::OnRewrite;
 use rolecall_gateway::engine::Kind;
 use rolecall_gateway::{Config, Gateway, ModelConfig, serve};
 use tokio::net::TcpListener;
@@ -22,7 +23,14 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let model = builder.open()?;
     let name = model.name().to_owned();
-    let model = ModelConfig { name, model, engine: engine.to_owned(), kind, engine_model: None };
+    let model = ModelConfig {
+        name,
+        model,
+        engine: engine.to_owned(),
+        kind,
+        engine_model: None,
+        on_rewrite: OnRewrite::Rewrite,
+    };
     let gateway = Gateway::open(Config { models: vec![model], ..Config::default() })?;
     let listener = TcpListener::bind("127.0.0.1:8000").await?;
     println!("http://{}", listener.local_addr()?);

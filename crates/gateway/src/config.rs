@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use rolecall::Model;
+use rolecall::session::OnRewrite;
 
 use crate::engine::Kind;
 use crate::keys::Keys;
@@ -29,6 +30,9 @@ pub struct ModelConfig {
     pub kind: Kind,
     /// The engine's name for the model, if it serves several.
     pub engine_model: Option<String>,
+    /// What to do if the model's template rewrites what was sent in earlier turns, unless a request says
+    /// otherwise. [`OnRewrite::Rewrite`] gives the prompts that the model was trained on.
+    pub on_rewrite: OnRewrite,
 }
 
 /// The limits of a gateway.
@@ -48,6 +52,8 @@ pub struct Limits {
     pub first_id: Duration,
     /// How long the engine may pause between ids.
     pub next_id: Duration,
+    /// The most ids of all conversations in memory. What is not in memory is read from the store.
+    pub live_ids: usize,
 }
 
 impl Default for Limits {
@@ -60,6 +66,7 @@ impl Default for Limits {
             requests: 4096,
             first_id: Duration::from_secs(600),
             next_id: Duration::from_secs(60),
+            live_ids: 16 << 20,
         }
     }
 }

@@ -41,6 +41,13 @@ impl Fault {
         Fault { help: Some("leave it out".into()), ..Fault::at(field, "unsupported_parameter", message) }
     }
 
+    /// Returns the error for a client whose first message is that with the index `before`.
+    #[must_use]
+    pub(crate) fn shifted(self, before: usize) -> Fault {
+        let before = u32::try_from(before).unwrap_or(u32::MAX);
+        Fault { message_index: self.message_index.and_then(|index| index.checked_sub(before)), ..self }
+    }
+
     /// Returns the error as JSON.
     pub fn to_json(&self) -> Json {
         let kind = match self.status {
@@ -89,7 +96,14 @@ impl From<rolecall::request::Error> for Fault {
 
 impl IntoResponse for Fault {
     fn into_response(self) -> Response {
-        let mut response = answer(&self.to_json());
+        self.into_response_as(Fault::to_json)
+    }
+}
+
+impl Fault {
+    /// Returns the answer in the shape of an API.
+    pub(crate) fn into_response_as(self, shape: fn(&Fault) -> Json) -> Response {
+        let mut response = answer(&shape(&self));
         *response.status_mut() = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         if let Some(seconds) = self.retry_after {
             response.headers_mut().insert(header::RETRY_AFTER, seconds.into());

@@ -6,9 +6,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rolecall::Model;
 use rolecall::conversation::json::Object;
 use rolecall::conversation::{Json, object};
+use rolecall::session::OnRewrite;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::engine::Engine;
+use crate::sessions::Sessions;
+use crate::sessions::stub::Store;
 use crate::{Config, Fault, Keys, Limits, ModelConfig};
 
 /// The place of a request among those at the same time.
@@ -20,6 +23,7 @@ pub struct Gateway {
     models: Vec<Arc<Served>>,
     pub(crate) keys: Keys,
     pub(crate) limits: Limits,
+    pub(crate) sessions: Sessions,
     slots: Arc<Semaphore>,
 }
 
@@ -30,6 +34,7 @@ pub(crate) struct Served {
     pub model: Model,
     pub engine: Engine,
     pub engine_model: Option<String>,
+    pub on_rewrite: OnRewrite,
     pub created: i64,
 }
 
@@ -84,7 +89,8 @@ impl Gateway {
             return Err(OpenFault::NoModels);
         }
         let slots = Arc::new(Semaphore::new(config.limits.requests.min(Semaphore::MAX_PERMITS)));
-        Ok(Gateway { models, keys: config.keys, limits: config.limits, slots })
+        let sessions = Sessions::new(Store, config.limits.live_ids);
+        Ok(Gateway { models, keys: config.keys, limits: config.limits, sessions, slots })
     }
 
     /// Returns the model of a request.
@@ -129,7 +135,8 @@ impl Served {
         model.decoder().map_err(|error| wrong(error.to_string()))?;
         let engine = Engine::new(wanted.kind, &wanted.engine, limits);
         let engine = engine.map_err(|why| OpenFault::Engine { name: name.clone(), why })?;
-        Ok(Served { name: name.clone(), model, engine, engine_model: wanted.engine_model.clone(), created: now() })
+        let engine_model = wanted.engine_model.clone();
+        Ok(Served { name: name.clone(), model, engine, engine_model, on_rewrite: wanted.on_rewrite, created: now() })
     }
 
     pub fn about(&self) -> Object {

@@ -3,16 +3,19 @@ use std::io;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::to_bytes;
+use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, Method, header};
-use axum::response::{IntoResponse, Response};
-use rolecall::conversation::{Json, object};
+use axum::http::{HeaderMap, header};
+use axum::response::Response;
 use tokio::net::TcpListener;
 
+use crate::exchange::exchange;
 use crate::fault::answer;
+use crate::gateway::Permit;
+use crate::routes::{Route, Work, find};
+use crate::sessions::stub::Owner;
 use crate::turn::apart;
-use crate::{Fault, Gateway, chat, tokens};
+use crate::{Fault, Gateway};
 
 /// Answers requests on a listener until `end` is ready. Then no more are accepted, and those that are
 /// being answered end first.
@@ -26,39 +29,56 @@ pub async fn serve(
 }
 
 async fn handle(State(gateway): State<Arc<Gateway>>, request: Request) -> Response {
-    match find(gateway, request).await {
-        Ok(response) => response,
-        Err(fault) => fault.into_response(),
+    let route = find(request.uri().path());
+    let shape = route.as_ref().map_or(Fault::to_json as fn(&Fault) -> _, |route| route.fault);
+    let found = match route {
+        Some(route) => respond(gateway, route, request).await,
+        None => Err(Fault::new(404, "not_found", format!("there is no {}", request.uri().path()))),
+    };
+    found.unwrap_or_else(|fault| fault.into_response_as(shape))
+}
+
+/// Checks the key and the method of a request, reads its body, and does its work.
+async fn respond(gateway: Arc<Gateway>, route: Route, request: Request) -> Result<Response, Fault> {
+    let (head, body) = request.into_parts();
+    let path = head.uri.path();
+    if !route.is_open {
+        check(&gateway, &head.headers)?;
+    }
+    let owner = Owner::of_key(key(&head.headers).unwrap_or_default());
+    if head.method != route.method {
+        return Err(Fault::new(405, "method_not_allowed", format!("{path} takes {}", route.method)));
+    }
+    match route.work {
+        Work::Now(work) => Ok(answer(&work(&gateway)?)),
+        Work::Of(work, name) => Ok(answer(&work(&gateway, &name)?)),
+        Work::Long(work) => {
+            let permit = gateway.enter()?;
+            let body = body_of(&gateway, body).await?;
+            let made = apart(move || {
+                let made = work(&gateway, &body);
+                drop(permit);
+                made
+            });
+            Ok(answer(&made.await?))
+        }
+        Work::Exchange(read) => {
+            let permit: Permit = gateway.enter()?;
+            let body = body_of(&gateway, body).await?;
+            exchange(gateway, owner, read, body, permit).await
+        }
     }
 }
 
-async fn find(gateway: Arc<Gateway>, request: Request) -> Result<Response, Fault> {
-    let (head, body) = request.into_parts();
-    let path = head.uri.path();
-    if path == "/health" {
-        return Ok(answer(&object! { "status" => "ok" }.into()));
+fn check(gateway: &Gateway, headers: &HeaderMap) -> Result<(), Fault> {
+    if gateway.keys.allow(key(headers)) {
+        return Ok(());
     }
-    if !gateway.keys.allow(bearer(&head.headers)) {
-        let help = Some("send the header `Authorization: Bearer KEY`".into());
-        return Err(Fault { help, ..Fault::new(401, "invalid_api_key", "the API key is missing or wrong") });
-    }
-    let method = |wanted: Method| match head.method == wanted {
-        true => Ok(()),
-        false => Err(Fault::new(405, "method_not_allowed", format!("{path} takes {wanted}"))),
-    };
-    if path == "/v1/models" {
-        method(Method::GET)?;
-        return Ok(answer(&gateway.list()));
-    }
-    if let Some(name) = path.strip_prefix("/v1/models/") {
-        method(Method::GET)?;
-        return Ok(answer(&gateway.model(Some(&name.into()))?.about().into()));
-    }
-    if !["/v1/chat/completions", "/v1/render", "/tokenize", "/detokenize"].contains(&path) {
-        return Err(Fault::new(404, "not_found", format!("there is no {path}")));
-    }
-    method(Method::POST)?;
-    let permit = gateway.enter()?;
+    let help = Some("send the header `Authorization: Bearer KEY`".into());
+    Err(Fault { help, ..Fault::new(401, "invalid_api_key", "the API key is missing or wrong") })
+}
+
+async fn body_of(gateway: &Gateway, body: Body) -> Result<String, Fault> {
     let most = gateway.limits.body_bytes;
     let body = tokio::time::timeout(gateway.limits.body, to_bytes(body, most)).await;
     let body = body.map_err(|_| Fault::new(408, "slow_request", "the request took too long to arrive"))?;
@@ -66,22 +86,7 @@ async fn find(gateway: Arc<Gateway>, request: Request) -> Result<Response, Fault
         true => Fault::new(413, "too_large", format!("the request has more than {most} bytes")),
         false => Fault::new(400, "broken_request", "the request did not arrive whole"),
     })?;
-    let body = std::str::from_utf8(&body).map_err(|_| Fault::new(400, "not_utf_8", "the request is not UTF-8"))?;
-    if path == "/v1/chat/completions" {
-        return chat::chat(gateway, body, permit).await;
-    }
-    let work: fn(&Gateway, &str) -> Result<Json, Fault> = match path {
-        "/v1/render" => chat::render,
-        "/tokenize" => tokens::tokenize,
-        _ => tokens::detokenize,
-    };
-    let body = body.to_owned();
-    let made = apart(move || {
-        let made = work(&gateway, &body);
-        drop(permit);
-        made
-    });
-    Ok(answer(&made.await?))
+    String::from_utf8(body.into()).map_err(|_| Fault::new(400, "not_utf_8", "the request is not UTF-8"))
 }
 
 /// Reports whether a body is too large.
@@ -90,7 +95,11 @@ fn has_limit(error: &axum::Error) -> bool {
 }
 
 /// Returns the key of a request.
-fn bearer(headers: &HeaderMap) -> Option<&str> {
+fn key(headers: &HeaderMap) -> Option<&str> {
+    // Anthropic's clients send it in a header of its own.
+    if let Some(key) = headers.get("x-api-key").and_then(|key| key.to_str().ok()) {
+        return Some(key.trim());
+    }
     let (scheme, key) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
 }

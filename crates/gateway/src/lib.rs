@@ -11,23 +11,28 @@
 //! 2. [`Gateway::open`] checks it.
 //! 3. [`serve`] answers requests on a listener until it is told to stop.
 //!
-//! A request passes through these modules: `http` finds the handler and checks the key, `chat` reads the
-//! request, `sampling` its settings, `turn` renders and encodes, `engine` speaks with the engine, and
-//! `reply` turns the sampled ids into the answer. Every error is a [`Fault`].
+//! A request passes through these modules: `http` checks the key, and `routes` finds the API, which reads
+//! what is `wanted`. `exchange` answers it: `sessions` finds the conversation so far, `turn`
+//! renders and encodes what is new, `engine` speaks with the engine, `reply` parses the sampled ids, and
+//! the API's `writer` writes the answer. Every error is a [`Fault`].
 
-mod chat;
 mod config;
 pub mod engine;
+mod exchange;
 mod fault;
 mod gateway;
 mod http;
 mod keys;
 mod number;
 mod reply;
+mod routes;
 mod sampling;
+mod sessions;
 mod stop_texts;
-mod tokens;
 mod turn;
+mod usage;
+mod wanted;
+mod writer;
 
 pub use config::{Config, Limits, ModelConfig};
 pub use fault::Fault;

@@ -1,66 +1,84 @@
-use std::convert::Infallible;
-use std::time::Duration;
+use std::sync::Arc;
 
-use axum::body::{Body, Bytes};
-use axum::http::{HeaderValue, header};
-use axum::response::Response;
-use futures_util::stream;
-use rolecall::answer::{Chunks, Completion};
-use rolecall::conversation::json::{self, Layout};
-use rolecall::conversation::{Json, object};
-use rolecall::parse::IdParser;
-use rolecall::{Event, Reading, Stop};
-use tokio::sync::mpsc;
+use rolecall::conversation::{Json, Message};
+use rolecall::parse::{IdParser, Within};
+use rolecall::session::Finish;
+use rolecall::{Event, Reading, Stop, answer};
 
 use crate::Fault;
-use crate::engine::{End, Generating, broken};
-use crate::fault::answer;
-use crate::gateway::Permit;
+use crate::engine::{End, Generating, Piece, broken};
+use crate::gateway::Gateway;
+use crate::sessions::Finished;
+use crate::sessions::record::{self, Record};
+use crate::sessions::stub::Owner;
 use crate::stop_texts::StopTexts;
-use crate::turn::Turn;
+use crate::turn::{Awaited, Turn};
+use crate::usage::Usage;
+use crate::wanted::Wanted;
+use crate::writer::Said;
 
 /// A reply while the engine samples it.
 pub struct Reply {
-    generating: Generating,
+    pub generating: Generating,
     /// `None` once the reply is over.
     reader: Option<IdParser>,
     /// The ids that end it, each with whether the parser must get it.
     stop_ids: Vec<(u32, bool)>,
     stops: StopTexts,
-    prompt_ids: usize,
-    reply_ids: u64,
+    /// The ids so far, unless the engine does not tell all of them.
+    sampled: Option<Vec<u32>>,
+    count: u64,
+    reasoning: u64,
     cached: Option<u64>,
-    /// The place among the requests at the same time.
-    _permit: Permit,
+    finish: Finish,
+    pub said: Said,
+    awaited: Option<Awaited>,
 }
 
 impl Reply {
-    pub fn new(turn: Turn, prompt_ids: usize, generating: Generating, stop: Vec<String>, permit: Permit) -> Reply {
+    pub fn new(turn: &Turn, generating: Generating, stop: Vec<String>) -> Reply {
         Reply {
             generating,
-            reader: Some(turn.reader),
-            stop_ids: turn.stops,
+            reader: Some(turn.reader.clone()),
+            stop_ids: turn.stops.clone(),
             stops: StopTexts::new(stop),
-            prompt_ids,
-            reply_ids: 0,
+            sampled: Some(Vec::new()),
+            count: 0,
+            reasoning: 0,
             cached: None,
-            _permit: permit,
+            finish: Finish::Stop,
+            said: Said::default(),
+            awaited: turn.awaited.clone(),
         }
     }
 
-    /// Waits for the next ids and passes their events on. Returns false after the last.
-    async fn advance(&mut self, sink: &mut (dyn FnMut(Event<'_>) + Send)) -> Result<bool, Fault> {
-        let Some(reader) = &mut self.reader else { return Ok(false) };
-        let Some(piece) = self.generating.next().await? else { return Ok(false) };
+    pub fn is_over(&self) -> bool {
+        self.reader.is_none()
+    }
+
+    /// Reads a piece, and passes its events on, except that of the end: before it, the turn is stored.
+    pub fn take(&mut self, piece: &Piece, sink: &mut (dyn FnMut(Event<'_>) + Send)) -> Result<(), Fault> {
+        let Reply { reader: Some(reader), stops, said, sampled, .. } = self else { return Ok(()) };
         self.cached = piece.cached.or(self.cached);
-        let stops = &mut self.stops;
+        let mut pass = |event: Event<'_>| {
+            said.reading.add(&event);
+            if !matches!(event, Event::Stop(_)) {
+                sink(event);
+            }
+        };
         let mut end = piece.end;
         for id in &piece.ids {
-            self.reply_ids += 1;
+            self.count += 1;
+            if let Some(sampled) = sampled {
+                sampled.push(*id);
+            }
             let stop = self.stop_ids.iter().find(|(known, _)| known == id);
             if stop.is_none_or(|(_, is_read)| *is_read) {
-                let taken = reader.push(*id, &mut |event| before_stops(stops, event, sink));
+                let taken = reader.push(*id, &mut |event| before_stops(stops, event, &mut pass));
                 taken.map_err(|error| broken(&error.to_string()))?;
+            }
+            if reader.within() == Within::Reasoning {
+                self.reasoning += 1;
             }
             // What comes after it is not wanted. The engine stops when the connection closes.
             if stop.is_some() || stops.is_over() {
@@ -69,126 +87,131 @@ impl Reply {
             }
         }
         if let (Some(spoken), None) = (&piece.spoken, end.filter(|_| piece.end.is_none())) {
-            self.reply_ids += spoken.count as u64;
-            reader.push_text(&spoken.text, &mut |event| before_stops(stops, event, sink));
+            self.count += spoken.count as u64;
+            *sampled = None;
+            reader.push_text(&spoken.text, &mut |event| before_stops(stops, event, &mut pass));
             if stops.is_over() {
                 end = Some(End::Stop);
             }
         }
-        let stop = match end {
-            None => return Ok(true),
-            Some(End::Stop) => Stop::End,
-            Some(End::Length) => Stop::Length,
+        let (stop, finish) = match end {
+            None => return Ok(()),
+            Some(End::Stop) => (Stop::End, Finish::Stop),
+            Some(End::Length) => (Stop::Length, Finish::Length),
             Some(End::Abort) => return Err(Fault::new(502, "engine_aborted", "the engine aborted the reply")),
         };
-        if piece.end.is_none() && !stops.is_over() {
-            self.cached = self.generating.last_word().await.or(self.cached);
-        }
+        self.finish = finish;
         if let Some(reader) = self.reader.take() {
-            reader.finish(stop, &mut |event| before_stops(stops, event, sink));
+            reader.finish(stop, &mut |event| before_stops(stops, event, &mut pass));
         }
         if stops.is_over() {
-            sink(Event::Stop(Stop::End));
+            pass(Event::Stop(Stop::End));
         }
-        Ok(true)
+        self.said.stop_text = self.stops.found().map(str::to_owned);
+        Ok(())
     }
 
-    fn usage(&self) -> Json {
-        let (prompt, reply) = (self.prompt_ids as i64, i64::try_from(self.reply_ids).unwrap_or(i64::MAX));
-        let mut usage = object! {
-            "prompt_tokens" => prompt, "completion_tokens" => reply, "total_tokens" => prompt.saturating_add(reply),
+    /// Waits for what the engine says after a stop token, if it says more.
+    pub async fn end(&mut self) {
+        if !self.generating.has_ended() && self.said.stop_text.is_none() {
+            self.cached = self.generating.last_word().await.or(self.cached);
+        }
+    }
+
+    /// Adds the ids that the reply took.
+    pub fn add_to(&self, usage: &mut Usage) {
+        usage.reply += self.count;
+        usage.reasoning += self.reasoning;
+        usage.cached = match (usage.cached, self.cached) {
+            (Some(one), Some(other)) => Some(one.max(other)),
+            (one, other) => one.or(other),
         };
-        if let Some(cached) = self.cached {
-            let cached = i64::try_from(cached).unwrap_or(i64::MAX);
-            usage.insert("prompt_tokens_details", object! { "cached_tokens" => cached }.into());
-        }
-        usage.into()
     }
 
-    /// Waits for the whole reply, and returns it as a `chat.completion`.
-    pub async fn whole(mut self, completion: Completion) -> Result<Response, Fault> {
-        let mut reading = Reading::default();
-        while self.advance(&mut |event| reading.add(&event)).await? {}
-        let mut value = completion.of_reading(&reading);
-        if let Json::Object(value) = &mut value {
-            value.insert("usage", self.usage());
+    /// Passes the event of the end on.
+    pub fn stop(&self, sink: &mut dyn FnMut(Event<'_>)) {
+        if let Some(stop) = self.said.reading.stop {
+            sink(Event::Stop(stop));
         }
-        Ok(answer(&value))
     }
 
-    /// Returns the reply as a stream of `chat.completion.chunk`s. The first ids are waited for, so that
-    /// an engine that refuses the request gives an error with a status.
-    ///
-    /// A client that does not read for as long as `patience` is given up.
-    pub async fn streamed(
-        mut self,
-        mut chunks: Chunks,
-        has_usage: bool,
-        patience: Duration,
-    ) -> Result<Response, Fault> {
-        let mut next = frames(&mut self, &mut chunks).await?;
-        let (sender, receiver) = mpsc::channel::<String>(WAITING);
-        tokio::spawn(async move {
-            while let Some(text) = next {
-                if sender.send_timeout(text, patience).await.is_err() {
-                    return;
-                }
-                let found = tokio::select! {
-                    // The client left.
-                    () = sender.closed() => return,
-                    found = frames(&mut self, &mut chunks) => found,
+    /// Stores the finished turn, so that the conversation can go on. `response` is the answer that can be
+    /// asked for later.
+    pub async fn keep(
+        &mut self,
+        gateway: &Gateway,
+        owner: Owner,
+        wanted: &Wanted,
+        response: Option<Json>,
+    ) -> Result<(), Fault> {
+        let Some(Awaited { mut session, base, saved, past, new, on, kept, chain, setup, instructions }) =
+            self.awaited.take()
+        else {
+            return Ok(());
+        };
+        let ids = self.sampled.take().filter(|_| self.said.stop_text.is_none());
+        let accepted = match &ids {
+            Some(ids) => Some(session.accept(ids, self.finish)?),
+            None => None,
+        };
+        let said = match (answer::to_message(&self.said.reading), accepted) {
+            (Ok(said), _) => said,
+            // A call that was cut off cannot be sent back. The session leaves it out.
+            (Err(_), Some(accepted)) => Message::clone(&accepted.said),
+            (Err(_), None) => {
+                let Reading { content, reasoning, stop, .. } = &self.said.reading;
+                let whole = Reading {
+                    content: content.clone(),
+                    reasoning: reasoning.clone(),
+                    stop: *stop,
+                    ..Reading::default()
                 };
-                next = match found {
-                    Ok(text) => text,
-                    Err(fault) => {
-                        let _ = sender.send_timeout(frame(&fault.to_json()), patience).await;
-                        return;
-                    }
-                };
+                answer::to_message(&whole).map_err(|error| broken(&error.to_string()))?
             }
-            let mut last = String::new();
-            if has_usage {
-                last += &frame(&chunks.of_usage(self.usage()));
-            }
-            last += "data: [DONE]\n\n";
-            let _ = sender.send_timeout(last, patience).await;
-        });
-        let body = stream::unfold(receiver, |mut receiver| async move {
-            let text = receiver.recv().await?;
-            Some((Ok::<_, Infallible>(Bytes::from(text)), receiver))
-        });
-        let mut response = Response::new(Body::from_stream(body));
-        let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-        Ok(response)
+        };
+        let mut record = Record {
+            model: wanted.served.name.clone(),
+            setup,
+            instructions,
+            saved,
+            new,
+            on,
+            reply: record::Reply::Message,
+            said,
+            kept,
+            sum: String::new(),
+            response,
+        };
+        if let Some(ids) = ids {
+            record.reply = record::Reply::Ids(ids, self.finish);
+        } else {
+            session = base;
+            record.kept = record.replay(&mut session)?;
+        }
+        record.sum = record::sum_of(&session, record.kept);
+        let mut names = wanted.names.clone();
+        names.push(chain.push(&record.said).name());
+        // Most clients do not send the reasoning back.
+        if let Some(silent) = without_reasoning(&record.said) {
+            names.push(chain.push(&silent).name());
+        }
+        let parent = past.as_ref().map(|found| found.turn.clone());
+        let before: Vec<Arc<Message>> = past.iter().flat_map(|found| found.past.messages.iter().cloned()).collect();
+        let ids = session.len().saturating_sub(record.kept);
+        let is_stored = wanted.is_stored;
+        let finished = Finished { parent, record, session, before, names, is_stored, ids };
+        gateway.sessions.keep(owner, finished).await
     }
 }
 
-/// The most pieces that wait for a client to read them.
-const WAITING: usize = 16;
-
-/// Waits for the next chunks. Returns `None` after the last.
-async fn frames(reply: &mut Reply, chunks: &mut Chunks) -> Result<Option<String>, Fault> {
-    loop {
-        let mut text = String::new();
-        let goes_on =
-            reply.advance(&mut |event| chunks.of_event(&event).iter().for_each(|chunk| text += &frame(chunk))).await?;
-        if !goes_on {
-            return Ok(None);
-        }
-        if !text.is_empty() {
-            return Ok(Some(text));
-        }
-    }
-}
-
-fn frame(value: &Json) -> String {
-    format!("data: {}\n\n", json::write(value, &Layout::compact()))
+fn without_reasoning(message: &Message) -> Option<Message> {
+    let mut object = message.as_object().clone();
+    object.remove("reasoning_content")?;
+    Message::from_object(object).ok()
 }
 
 /// Passes an event on, but no content from a stop text on.
-fn before_stops(stops: &mut StopTexts, event: Event<'_>, sink: &mut (dyn FnMut(Event<'_>) + Send)) {
+fn before_stops(stops: &mut StopTexts, event: Event<'_>, sink: &mut dyn FnMut(Event<'_>)) {
     if stops.is_over() {
         return;
     }

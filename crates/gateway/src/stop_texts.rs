@@ -4,7 +4,8 @@ pub struct StopTexts {
     texts: Vec<String>,
     /// The end of the content so far, which may be the beginning of a stop text.
     held: String,
-    is_over: bool,
+    /// The index of the stop text that was found.
+    found: Option<usize>,
 }
 
 impl StopTexts {
@@ -14,20 +15,26 @@ impl StopTexts {
 
     /// Reports whether a stop text was found.
     pub fn is_over(&self) -> bool {
-        self.is_over
+        self.found.is_some()
+    }
+
+    /// Returns the stop text that was found.
+    pub fn found(&self) -> Option<&str> {
+        self.texts.get(self.found?).map(String::as_str)
     }
 
     /// Takes a piece of content, and returns what is certainly before any stop text.
     pub fn push(&mut self, piece: &str) -> String {
-        if self.is_over {
+        if self.is_over() {
             return String::new();
         }
         if self.texts.is_empty() {
             return piece.to_owned();
         }
         self.held.push_str(piece);
-        if let Some(at) = self.texts.iter().filter_map(|text| self.held.find(text)).min() {
-            self.is_over = true;
+        let places = self.texts.iter().enumerate().filter_map(|(which, text)| Some((self.held.find(text)?, which)));
+        if let Some((at, which)) = places.min() {
+            self.found = Some(which);
             self.held.truncate(at);
             return std::mem::take(&mut self.held);
         }

@@ -1,16 +1,24 @@
 use std::sync::Arc;
 
-use rolecall::Request;
-use rolecall::grammar::{Options, Reasoning, ToolChoice};
+use rolecall::conversation::Message;
+use rolecall::grammar::{Options, Reasoning};
 use rolecall::parse::{IdParser, Ids, ParseOptions};
+use rolecall::session::{OnRewrite, Session, SessionNote};
 
 use crate::Fault;
-use crate::gateway::{Permit, Served, random};
+use crate::gateway::random;
+use crate::sessions::Found;
+use crate::sessions::chain::Chain;
+use crate::sessions::record::setup_of;
+use crate::wanted::{Calls, Past, Wanted};
 
 /// A turn of the model that is ready to be generated.
 pub struct Turn {
     /// The ids of the prompt.
     pub ids: Vec<u32>,
+    /// The number of them that the session had, and that stayed as they were.
+    pub kept: usize,
+    pub history: History,
     /// The ids that end the reply, each with whether the parser must get it.
     pub stops: Vec<(u32, bool)>,
     /// What parses the ids of the reply.
@@ -19,56 +27,230 @@ pub struct Turn {
     pub holds_calls: bool,
     /// What the reply must follow, in GBNF.
     pub gbnf: Option<String>,
+    /// What goes on after the reply. A reply that continues a message is no turn of a session.
+    pub awaited: Option<Awaited>,
 }
 
-/// What calls a reply may have.
-#[derive(Clone, Debug, Default)]
-pub struct Calls {
-    pub choice: ToolChoice,
-    pub at_most_one: bool,
+/// What was done with the conversation so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum History {
+    /// It was not seen before.
+    New,
+    /// It goes on.
+    Grown,
+    /// It goes on, and what the template would rewrite stays as it was sent.
+    Kept,
+    /// The template rewrites a part of it.
+    Rewritten,
+    /// It was seen before, but with other tools, switches or instructions, or with another model.
+    Changed,
 }
 
-impl Calls {
-    /// Reports whether the model needs no grammar.
-    pub fn is_free(&self) -> bool {
-        self.choice == ToolChoice::Auto && !self.at_most_one
+impl History {
+    /// Returns the word in answers.
+    pub fn name(self) -> &'static str {
+        match self {
+            History::New => "new",
+            History::Grown => "grown",
+            History::Kept => "kept",
+            History::Rewritten => "rewritten",
+            History::Changed => "changed",
+        }
     }
+}
+
+/// A conversation that awaits its reply.
+#[derive(Clone)]
+pub struct Awaited {
+    /// The session, with its turn opened.
+    pub session: Session,
+    /// The session before the new messages.
+    pub base: Session,
+    /// The session without messages, if it begins.
+    pub saved: Option<String>,
+    pub past: Option<Arc<Found>>,
+    /// The messages since then.
+    pub new: Vec<Message>,
+    pub on: OnRewrite,
+    pub kept: usize,
+    /// The digest of the conversation up to the reply.
+    pub chain: Chain,
+    pub setup: String,
+    pub instructions: usize,
+}
+
+/// What is known of the conversation of a request.
+pub struct Known {
+    pub found: Option<Found>,
+    /// The number of the request's messages that it has.
+    pub covered: usize,
+    /// The digest of all of the request's messages.
+    pub chain: Chain,
+}
+
+/// The digests of the beginnings of a request's messages that end with a reply, the longest first, each
+/// with its number of messages, and the digest of all.
+pub fn beginnings(wanted: &Wanted) -> (Vec<(usize, Chain)>, Chain) {
+    let mut chain = Chain::new(&wanted.served.name, &wanted.request);
+    let mut found = Vec::new();
+    let all = wanted.instructions.iter().chain(&wanted.messages);
+    for (at, message) in all.enumerate() {
+        chain = chain.push(message);
+        if *message.role() == rolecall::conversation::Role::Assistant {
+            found.push((at + 1, chain));
+        }
+    }
+    found.reverse();
+    (found, chain)
 }
 
 impl Turn {
-    /// Renders and encodes a request, on a thread for long work: a template may take its time.
-    pub async fn prepare(
-        served: &Arc<Served>,
-        request: Request,
-        calls: Calls,
-        most_ids: usize,
-        permit: Permit,
-    ) -> Result<(Turn, Permit), Fault> {
-        let served = Arc::clone(served);
-        // A client that leaves keeps its place as long as its work goes on.
-        apart(move || Ok((Turn::make(&served, request, calls, most_ids)?, permit))).await
-    }
-
-    fn make(served: &Served, request: Request, calls: Calls, most_ids: usize) -> Result<Turn, Fault> {
-        let prompt = served.model.prompt(request)?;
-        let ids = prompt.encode()?.ids();
-        if ids.len() > most_ids {
-            let message = format!("the prompt has {} ids, and at most {most_ids} are allowed", ids.len());
+    /// Renders and encodes a request.
+    pub fn make(wanted: &Wanted, known: Known, most_ids: usize) -> Result<Turn, Fault> {
+        let turn = match wanted.request.conversation.continue_final_message {
+            true => Turn::continuing(wanted)?,
+            false => Turn::in_session(wanted, known)?,
+        };
+        let count = turn.ids.len();
+        if count > most_ids {
+            let message = format!("the prompt has {count} ids, and at most {most_ids} are allowed");
             return Err(Fault::at("messages", "context_length_exceeded", message));
         }
-        let gbnf = match calls.is_free() {
+        Ok(turn)
+    }
+
+    /// Makes the turn of a session: one that goes on, or a new one.
+    fn in_session(wanted: &Wanted, known: Known) -> Result<Turn, Fault> {
+        let Known { found: past, covered, chain } = known;
+        let setup = setup_of(&wanted.served.name, &wanted.request, &wanted.instructions);
+        let is_named = wanted.past != Past::Recognised;
+        let own: Vec<Message> = wanted.instructions.iter().chain(&wanted.messages).cloned().collect();
+        let mut history = History::New;
+        // The messages of a new session, and how many of them the client did not send.
+        let mut whole = own;
+        let mut unsent = 0;
+        if let Some(found) = past {
+            let fits = found.past.last.setup == setup || !is_named;
+            if let (true, Some(session)) = (fits, &found.past.session) {
+                let new = if is_named { wanted.messages.clone() } else { whole[covered..].to_vec() };
+                let sent_before = found.past.messages.len();
+                let session = session.clone();
+                match Turn::growing(wanted, session, Some(Arc::new(found)), new, setup.clone(), chain) {
+                    Ok(turn) => return Ok(turn),
+                    // The client counts its own messages.
+                    Err(fault) if is_named => return Err(fault.shifted(sent_before)),
+                    // A whole conversation tells better what is wrong with it.
+                    Err(fault) if &*fault.code == "rewrites" => return Err(fault),
+                    Err(_) => {}
+                }
+            } else if is_named {
+                let skipped = found.past.last.instructions;
+                let said = found.past.messages.iter().skip(skipped).map(|message| Message::clone(message));
+                whole =
+                    wanted.instructions.iter().cloned().chain(said).chain(wanted.messages.iter().cloned()).collect();
+                unsent = whole.len() - wanted.messages.len();
+            }
+            history = History::Changed;
+        }
+        let session = wanted.served.model.session(wanted.request.clone())?;
+        let mut turn =
+            Turn::growing(wanted, session, None, whole, setup, chain).map_err(|fault| fault.shifted(unsent))?;
+        turn.history = history;
+        Ok(turn)
+    }
+
+    /// Makes the turn of a session with new messages.
+    fn growing(
+        wanted: &Wanted,
+        base: Session,
+        past: Option<Arc<Found>>,
+        new: Vec<Message>,
+        setup: String,
+        chain: Chain,
+    ) -> Result<Turn, Fault> {
+        let mut session = base.clone();
+        let plan = session.plan(&new)?;
+        let rewrites = plan.rewrite().is_some();
+        let before = session.len();
+        let mut kept = before.min(session.append(plan, wanted.on_rewrite)?.keep);
+        let opened = session.open()?;
+        kept = kept.min(opened.keep);
+        let was_rewritten = opened.notes.iter().any(|note| matches!(note, SessionNote::Rewritten { .. }));
+        let history = match (past.is_some(), rewrites || was_rewritten, wanted.on_rewrite) {
+            (false, ..) => History::New,
+            (true, false, _) => History::Grown,
+            (true, true, OnRewrite::Rewrite) => History::Rewritten,
+            (true, true, _) => History::Kept,
+        };
+        let layouts = session.reply_layouts();
+        let gbnf = match wanted.calls.is_free() {
+            true => None,
+            false => {
+                let can_reason = layouts.around_reasoning().is_some();
+                Some(session.grammar(options_of(&wanted.calls, can_reason))?.to_gbnf().text)
+            }
+        };
+        let saved = if past.is_none() { Some(base.save()?) } else { None };
+        let chain = match wanted.past {
+            Past::Recognised => chain,
+            _ => {
+                let messages = past.iter().flat_map(|found| &found.past.messages).map(|message| &**message);
+                let start = Chain::new(&wanted.served.name, &wanted.request);
+                messages.chain(&new).fold(start, |chain, message| chain.push(message))
+            }
+        };
+        Ok(Turn {
+            ids: session.ids(),
+            kept,
+            history,
+            stops: session.reply_stops(),
+            reader: session.reader()?,
+            holds_calls: layouts.has_late_ids(),
+            gbnf,
+            awaited: Some(Awaited {
+                session,
+                base,
+                saved,
+                past,
+                new,
+                on: wanted.on_rewrite,
+                kept,
+                chain,
+                setup,
+                instructions: wanted.instructions.len(),
+            }),
+        })
+    }
+
+    /// Makes the turn that continues the last message.
+    fn continuing(wanted: &Wanted) -> Result<Turn, Fault> {
+        let mut request = wanted.request.clone();
+        request.conversation.messages = wanted.instructions.iter().chain(&wanted.messages).cloned().collect();
+        let prompt = wanted.served.model.prompt(request)?;
+        let gbnf = match wanted.calls.is_free() {
             true => None,
             false => {
                 let can_reason = prompt.reply()?.around_reasoning().is_some();
-                let reasoning = if can_reason { Reasoning::Optional } else { Reasoning::Off };
-                let (choice, one_call) = (calls.choice, calls.at_most_one);
-                let options = Options { choice, one_call, reasoning, ..Options::default() };
-                Some(prompt.grammar(options)?.to_gbnf().text)
+                Some(prompt.grammar(options_of(&wanted.calls, can_reason))?.to_gbnf().text)
             }
         };
         let reader = prompt.id_reader_with(ParseOptions { ids: Ids::Seeded(random()), ..ParseOptions::default() })?;
-        Ok(Turn { ids, stops: prompt.reply_stops()?, reader, holds_calls: prompt.reply()?.has_late_ids(), gbnf })
+        Ok(Turn {
+            ids: prompt.encode()?.ids(),
+            kept: 0,
+            history: History::New,
+            stops: prompt.reply_stops()?,
+            reader,
+            holds_calls: prompt.reply()?.has_late_ids(),
+            gbnf,
+            awaited: None,
+        })
     }
+}
+
+fn options_of(calls: &Calls, can_reason: bool) -> Options {
+    let reasoning = if can_reason { Reasoning::Optional } else { Reasoning::Off };
+    Options { choice: calls.choice.clone(), one_call: calls.at_most_one, reasoning, ..Options::default() }
 }
 
 /// Does long work on a thread for it.

@@ -23,7 +23,11 @@ fn impatient() -> Limits {
 async fn requests_are_refused_by_the_name_of_what_is_wrong() {
     let server = Server::new("chatml", StandIn::new(Kind::LlamaCpp, Vec::new())).await;
     for (more, param, code) in [
-        (r#""n": 2"#, "n", "unsupported_parameter"),
+        (r#""n": 0"#, "n", "wrong_value"),
+        (r#""n": 129"#, "n", "wrong_value"),
+        (r#""n": 2, "session_id": "a""#, "n", "conflict"),
+        (r#""session_id": """#, "session_id", "wrong_value"),
+        (r#""on_rewrite": "forget""#, "on_rewrite", "wrong_value"),
         (r#""logprobs": true"#, "logprobs", "unsupported_parameter"),
         (r#""store": true"#, "store", "unsupported_parameter"),
         (r#""best_of": 3"#, "best_of", "unsupported_parameter"),

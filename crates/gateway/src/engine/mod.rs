@@ -193,6 +193,11 @@ impl Generating {
         tokio::time::timeout(LAST_WORD, self.next()).await.ok()?.ok()??.cached
     }
 
+    /// Reports whether the last piece was read.
+    pub fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
     /// Returns the next piece, or `None` after the last.
     pub async fn next(&mut self) -> Result<Option<Piece>, Fault> {
         if self.has_ended {

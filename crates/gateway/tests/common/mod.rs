@@ -15,6 +15,7 @@ use futures_util::stream;
 use rolecall::Model;
 use rolecall::conversation::{Json, json};
 use rolecall::format::registry;
+use rolecall::session::OnRewrite;
 use rolecall_gateway::engine::Kind;
 use rolecall_gateway::{Config, Gateway, Keys, Limits, ModelConfig, serve};
 use rolecall_testkit::Toy;
@@ -204,7 +205,14 @@ impl Server {
 
     pub async fn of(address: &str, model: Model, name: &str, engine: StandIn, limits: Limits, keys: Keys) -> Server {
         let (name, kind) = (name.to_owned(), engine.kind);
-        let model = ModelConfig { name, model, engine: address.to_owned(), kind, engine_model: None };
+        let model = ModelConfig {
+            name,
+            model,
+            engine: address.to_owned(),
+            kind,
+            engine_model: None,
+            on_rewrite: OnRewrite::Rewrite,
+        };
         let gateway = Gateway::open(Config { models: vec![model], limits, keys }).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());

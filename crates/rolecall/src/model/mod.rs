@@ -542,7 +542,7 @@ impl Model {
 
     /// Returns the tokens that a grammar names: those of the tokenizer, or the given ones if the model
     /// has none.
-    fn tokens_or(&self, given: Vec<Token>) -> Result<Vec<Token>, Error> {
+    pub(crate) fn tokens_or(&self, given: Vec<Token>) -> Result<Vec<Token>, Error> {
         if !self.has_tokenizer() {
             return Ok(given);
         }

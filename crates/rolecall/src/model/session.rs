@@ -242,6 +242,21 @@ impl Setup {
         }
     }
 
+    /// Returns how replies are parsed.
+    pub fn reply_layouts(&self) -> &Arc<Reply> {
+        &self.reply
+    }
+
+    /// Returns the layouts of the format, or those inferred from the chat template.
+    pub fn layouts(&self) -> Result<Arc<Format>, Error> {
+        self.model.layouts_by(&self.speaker)
+    }
+
+    /// Returns the offered tools.
+    pub fn tools(&self) -> &[rolecall_conversation::Tool] {
+        &self.tools
+    }
+
     /// Reports whether a prompt's end has the opening of the assistant's turn.
     pub fn opens_turn(&self, tail: &str) -> bool {
         self.reply.has_opening(tail)

@@ -33,7 +33,7 @@ impl Session {
     /// Returns the end of the prompt, from the opening of the assistant's turn on. That is mostly the
     /// generation prompt. After a tool's result, a reply may continue the turn that called the tool, and
     /// needs what was sent before.
-    fn tail<'a>(&self, sent: &'a Stock) -> Cow<'a, str> {
+    pub(super) fn tail<'a>(&self, sent: &'a Stock) -> Cow<'a, str> {
         let continues = || self.line.last_messages(1).last().is_some_and(|message| *message.role() == Role::Tool);
         if self.setup.opens_turn(sent.tail()) || !continues() {
             return Cow::Borrowed(sent.tail());

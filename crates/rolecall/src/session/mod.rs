@@ -7,15 +7,16 @@
 //! them, and how the ids before were shown to be unchanged.
 //!
 //! The submodules: `line` holds the ids, shared by forks; `stock` renders the conversation and
-//! compares it with what was sent; `turn` has the operations of a turn; `close` ends unfinished
-//! replies; `rewrite` replaces what a template rewrites; `label` says who wrote an id; `notes` keeps
-//! what the caller was told. `rollout` makes a sample for a trainer; `difference` compares a session
-//! with the stock rendering, by the pieces that `align` finds; `import` begins with replies that
-//! nobody sampled here; `truncate` removes turns; `save` writes and
-//! restores sessions. Start reading at [`Session::open`].
+//! compares it with what was sent; `turn` has the operations of a turn; `awaited` has what is known
+//! of a reply before it comes; `close` ends unfinished replies; `rewrite` replaces what a template
+//! rewrites; `label` says who wrote an id; `notes` keeps what the caller was told. `rollout` makes a
+//! sample for a trainer; `difference` compares a session with the stock rendering, by the pieces that
+//! `align` finds; `import` begins with replies that nobody sampled here; `truncate` removes turns;
+//! `save` writes and restores sessions. Start reading at [`Session::open`].
 
 mod accept;
 mod align;
+mod awaited;
 mod close;
 mod delta;
 mod difference;

@@ -1,0 +1,245 @@
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::Response;
+use futures_util::future::select_all;
+use futures_util::stream;
+use tokio::sync::mpsc;
+
+use crate::Fault;
+use crate::engine::Ask;
+use crate::fault::answer;
+use crate::gateway::{Gateway, Permit};
+use crate::reply::Reply;
+use crate::sessions::Found;
+use crate::sessions::stub::Owner;
+use crate::turn::{Known, Turn, apart, beginnings};
+use crate::usage::Usage;
+use crate::wanted::{Past, Wanted};
+use crate::writer::{Done, Frames, Opening, Said, Writer};
+
+/// Reads a request of one API.
+pub type Read = fn(&Gateway, &str) -> Result<(Wanted, Box<dyn Writer>), Fault>;
+
+/// A request that is being answered.
+struct Exchange {
+    gateway: Arc<Gateway>,
+    owner: Owner,
+    wanted: Wanted,
+    writer: Box<dyn Writer>,
+    replies: Vec<Reply>,
+    usage: Usage,
+    /// Whether a call may be sent only when it ends, because the model writes its id last.
+    holds_calls: bool,
+    /// The place among the requests at the same time.
+    _permit: Permit,
+}
+
+/// Answers a request of one API.
+pub async fn exchange(
+    gateway: Arc<Gateway>,
+    owner: Owner,
+    read: Read,
+    body: String,
+    permit: Permit,
+) -> Result<Response, Fault> {
+    // A client that leaves keeps its place as long as its work goes on.
+    let reader = Arc::clone(&gateway);
+    let (wanted, writer, names, chain, permit) = apart(move || {
+        let (wanted, writer) = read(&reader, &body)?;
+        let (names, chain) = beginnings(&wanted);
+        Ok((wanted, writer, names, chain, permit))
+    })
+    .await?;
+    let found = find(&gateway, owner, &wanted, &names).await?;
+    let covered = found.as_ref().and_then(|found| names.get(found.name)).map_or(0, |(count, _)| *count);
+    let most = gateway.limits.prompt_ids;
+    let (wanted, turn, permit) = apart(move || {
+        let turn = Turn::make(&wanted, Known { found, covered, chain }, most)?;
+        Ok((wanted, turn, permit))
+    })
+    .await?;
+    let usage = Usage { prompt: turn.ids.len() as u64, kept: turn.kept as u64, ..Usage::default() };
+    let headers = headers(&wanted, &turn);
+    let holds_calls = turn.holds_calls;
+    let replies = begin(&wanted, turn).await?;
+    let is_streamed = wanted.is_streamed;
+    let exchange = Exchange { gateway, owner, wanted, writer, replies, usage, holds_calls, _permit: permit };
+    let mut response = match is_streamed {
+        true => exchange.streamed().await?,
+        false => exchange.whole().await?,
+    };
+    response.headers_mut().extend(headers);
+    Ok(response)
+}
+
+/// Finds the conversation so far.
+async fn find(
+    gateway: &Gateway,
+    owner: Owner,
+    wanted: &Wanted,
+    names: &[(usize, crate::sessions::chain::Chain)],
+) -> Result<Option<Found>, Fault> {
+    let model = &wanted.served.model;
+    match &wanted.past {
+        Past::Recognised => {
+            let names: Vec<String> = names.iter().map(|(_, chain)| chain.name()).collect();
+            // Without it, the conversation is rendered again.
+            Ok(gateway.sessions.find(owner, &names, model).await.unwrap_or_default())
+        }
+        Past::New(name) => gateway.sessions.find(owner, std::slice::from_ref(name), model).await,
+        Past::Known(name) => {
+            let found = gateway.sessions.find(owner, std::slice::from_ref(name), model).await?;
+            let missing = || {
+                let name = name.split_once(':').map_or(name.as_str(), |(_, name)| name);
+                let message = format!("there is no response `{name}`");
+                Fault::at("previous_response_id", "previous_response_not_found", message)
+            };
+            found.map(Some).ok_or_else(missing)
+        }
+    }
+}
+
+/// Sends the prompt to the engine, once for each reply.
+async fn begin(wanted: &Wanted, mut turn: Turn) -> Result<Vec<Reply>, Fault> {
+    let mut ask = Ask {
+        ids: std::mem::take(&mut turn.ids),
+        sampling: wanted.sampling.clone(),
+        stop_ids: turn.stops.iter().map(|(id, _)| *id).collect(),
+        gbnf: turn.gbnf.take(),
+        model: wanted.served.engine_model.clone(),
+    };
+    let mut replies = Vec::with_capacity(wanted.choices);
+    let mut begun = Vec::new();
+    for choice in 0..wanted.choices {
+        // The same seed would give the same reply.
+        ask.sampling.seed = wanted.sampling.seed.map(|seed| seed.wrapping_add(choice as u64));
+        begun.push(wanted.served.engine.generate(&ask).await?);
+    }
+    for generating in begun {
+        replies.push(Reply::new(&turn, generating, wanted.sampling.stop.clone()));
+    }
+    Ok(replies)
+}
+
+/// Returns the headers that say what was decided for the client.
+fn headers(wanted: &Wanted, turn: &Turn) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    if let Ok(applied) = HeaderValue::from_str(&wanted.applied.join(", "))
+        && !applied.is_empty()
+    {
+        headers.insert("x-rolecall-defaults", applied);
+    }
+    let new = turn.ids.len().saturating_sub(turn.kept);
+    let session = format!("history={}; kept={}; new={new}", turn.history.name(), turn.kept);
+    if let Ok(session) = HeaderValue::from_str(&session) {
+        headers.insert("x-rolecall-session", session);
+    }
+    headers
+}
+
+impl Exchange {
+    /// Waits for the next piece of any reply, and writes it. Returns false after the last.
+    async fn advance(&mut self, out: &mut Frames) -> Result<bool, Fault> {
+        let open = self.replies.iter_mut().enumerate().filter(|(_, reply)| !reply.is_over());
+        let waiting: Vec<_> =
+            open.map(|(choice, reply)| Box::pin(async move { (choice, reply.generating.next().await) })).collect();
+        if waiting.is_empty() {
+            return Ok(false);
+        }
+        let ((choice, piece), ..) = select_all(waiting).await;
+        let Some(piece) = piece? else { return Ok(true) };
+        let Exchange { replies, writer, .. } = self;
+        if let Some(reply) = replies.get_mut(choice) {
+            reply.take(&piece, &mut |event| writer.event(choice, &event, out))?;
+            if reply.is_over() {
+                reply.end().await;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Stores what was said, and returns it. After this, the last events are written.
+    async fn finish(&mut self) -> Result<Vec<Said>, Fault> {
+        for reply in &self.replies {
+            reply.add_to(&mut self.usage);
+        }
+        let said: Vec<Said> = self.replies.iter().map(|reply| reply.said.clone()).collect();
+        let response = self.writer.stored(&Done { said: &said, usage: &self.usage });
+        for reply in &mut self.replies {
+            reply.keep(&self.gateway, self.owner, &self.wanted, response.clone()).await?;
+        }
+        Ok(said)
+    }
+
+    /// Waits for the whole answer.
+    async fn whole(mut self) -> Result<Response, Fault> {
+        let mut unread = Frames::default();
+        while self.advance(&mut unread).await? {
+            unread.take();
+        }
+        let said = self.finish().await?;
+        Ok(answer(&self.writer.whole(&Done { said: &said, usage: &self.usage })))
+    }
+
+    /// Returns the answer as a stream. The first ids are waited for, so that an engine that refuses the
+    /// request gives an error with a status.
+    ///
+    /// A client that does not read for as long as the engine may pause is given up.
+    async fn streamed(mut self) -> Result<Response, Fault> {
+        let patience = self.gateway.limits.next_id;
+        let mut out = Frames::default();
+        self.writer.begin(&Opening { usage: &self.usage, holds_calls: self.holds_calls }, &mut out);
+        let begun = out.len();
+        let mut goes_on = true;
+        while goes_on && out.len() == begun {
+            goes_on = self.advance(&mut out).await?;
+        }
+        let (sender, receiver) = mpsc::channel::<String>(WAITING);
+        tokio::spawn(async move {
+            while goes_on {
+                if !out.is_empty() && sender.send_timeout(out.take(), patience).await.is_err() {
+                    return;
+                }
+                let found = tokio::select! {
+                    // The client left.
+                    () = sender.closed() => return,
+                    found = self.advance(&mut out) => found,
+                };
+                goes_on = match found {
+                    Ok(goes_on) => goes_on,
+                    Err(fault) => {
+                        self.writer.fault(&fault, &mut out);
+                        let _ = sender.send_timeout(out.take(), patience).await;
+                        return;
+                    }
+                };
+            }
+            match self.finish().await {
+                Ok(said) => {
+                    let Exchange { replies, writer, usage, .. } = &mut self;
+                    for (choice, reply) in replies.iter().enumerate() {
+                        reply.stop(&mut |event| writer.event(choice, &event, &mut out));
+                    }
+                    writer.end(&Done { said: &said, usage }, &mut out);
+                }
+                Err(fault) => self.writer.fault(&fault, &mut out),
+            }
+            let _ = sender.send_timeout(out.take(), patience).await;
+        });
+        let body = stream::unfold(receiver, |mut receiver| async move {
+            let text = receiver.recv().await?;
+            Some((Ok::<_, Infallible>(Bytes::from(text)), receiver))
+        });
+        let mut response = Response::new(Body::from_stream(body));
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        Ok(response)
+    }
+}
+
+/// The most pieces that wait for a client to read them.
+const WAITING: usize = 16;

@@ -1,0 +1,81 @@
+//! OpenAI's chat completions. Source: its API reference.
+
+use rolecall::answer::{Chunks, Completion};
+use rolecall::conversation::Json;
+use rolecall::{Event, Request};
+
+use crate::Fault;
+use crate::gateway::{Gateway, now, random};
+use crate::wanted::Wanted;
+use crate::writer::{Done, Frames, Opening, Said, Writer};
+
+/// Reads a request.
+pub fn read(gateway: &Gateway, body: &str) -> Result<(Wanted, Box<dyn Writer>), Fault> {
+    let wanted = Wanted::read(gateway, Request::from_text(body)?)?;
+    let completion =
+        Completion { id: format!("chatcmpl-{:016x}", random()), model: wanted.served.name.clone(), created: now() };
+    let chunks = vec![Chunks::new(completion.clone()); wanted.choices];
+    let has_usage = wanted.has_usage;
+    Ok((wanted, Box::new(ChatWriter { completion, chunks, has_usage })))
+}
+
+/// Writes chat completions.
+struct ChatWriter {
+    completion: Completion,
+    /// By choice.
+    chunks: Vec<Chunks>,
+    has_usage: bool,
+}
+
+impl Writer for ChatWriter {
+    fn begin(&mut self, opening: &Opening<'_>, _: &mut Frames) {
+        for chunks in &mut self.chunks {
+            *chunks = chunks.clone().holding_calls(opening.holds_calls);
+        }
+    }
+
+    fn event(&mut self, choice: usize, event: &Event<'_>, out: &mut Frames) {
+        let Some(chunks) = self.chunks.get_mut(choice) else { return };
+        for mut chunk in chunks.of_event(event) {
+            set_index(&mut chunk, choice);
+            out.data(&chunk);
+        }
+    }
+
+    fn end(&mut self, done: &Done<'_>, out: &mut Frames) {
+        if let (true, Some(chunks)) = (self.has_usage, self.chunks.first()) {
+            out.data(&chunks.of_usage(done.usage.to_json()));
+        }
+        out.done();
+    }
+
+    fn whole(&mut self, done: &Done<'_>) -> Json {
+        let of = |(choice, said): (usize, &Said)| {
+            let mut value = self.completion.of_reading(&said.reading);
+            set_index(&mut value, choice);
+            value
+        };
+        let mut values = done.said.iter().enumerate().map(of);
+        let mut whole = values.next().unwrap_or(Json::Null);
+        let Json::Object(completion) = &mut whole else { return whole };
+        for value in values {
+            if let (Some(Json::Array(choices)), Json::Object(mut value)) = (completion.get_mut("choices"), value)
+                && let Some(Json::Array(more)) = value.remove("choices")
+            {
+                choices.extend(more);
+            }
+        }
+        completion.insert("usage", done.usage.to_json());
+        whole
+    }
+}
+
+/// Sets the index of the only choice.
+fn set_index(value: &mut Json, index: usize) {
+    if let (Json::Object(value), 1..) = (value, index)
+        && let Some(Json::Array(choices)) = value.get_mut("choices")
+        && let Some(Json::Object(choice)) = choices.first_mut()
+    {
+        choice.insert("index", Json::from(index as i64));
+    }
+}

@@ -1,0 +1,54 @@
+//! The APIs: each reads its requests and writes its answers. [`find`] has all paths.
+
+mod chat;
+mod models;
+mod render;
+mod tokens;
+
+use axum::http::Method;
+use rolecall::conversation::{Json, object};
+
+use crate::exchange::Read;
+use crate::{Fault, Gateway};
+
+/// What answers a path.
+pub struct Route {
+    pub method: Method,
+    /// Whether it needs no key.
+    pub is_open: bool,
+    pub work: Work,
+    /// The shape of its errors.
+    pub fault: fn(&Fault) -> Json,
+}
+
+/// How a request is answered.
+pub enum Work {
+    /// At once.
+    Now(fn(&Gateway) -> Result<Json, Fault>),
+    /// At once, for the name at the end of the path.
+    Of(fn(&Gateway, &str) -> Result<Json, Fault>, String),
+    /// From its body, which may take its time.
+    Long(fn(&Gateway, &str) -> Result<Json, Fault>),
+    /// By an engine.
+    Exchange(Read),
+}
+
+/// Returns what answers a path.
+pub fn find(path: &str) -> Option<Route> {
+    let route = |method: Method, work: Work| Some(Route { method, is_open: false, work, fault: Fault::to_json });
+    match path {
+        "/health" => {
+            let health = |_: &Gateway| Ok(object! { "status" => "ok" }.into());
+            route(Method::GET, Work::Now(health)).map(|route| Route { is_open: true, ..route })
+        }
+        "/v1/models" => route(Method::GET, Work::Now(|gateway| Ok(gateway.list()))),
+        "/v1/chat/completions" => route(Method::POST, Work::Exchange(chat::read)),
+        "/v1/render" => route(Method::POST, Work::Long(render::render)),
+        "/tokenize" => route(Method::POST, Work::Long(tokens::tokenize)),
+        "/detokenize" => route(Method::POST, Work::Long(tokens::detokenize)),
+        _ => {
+            let name = path.strip_prefix("/v1/models/")?;
+            route(Method::GET, Work::Of(models::model, name.to_owned()))
+        }
+    }
+}

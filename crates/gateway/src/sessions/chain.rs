@@ -1,0 +1,176 @@
+//! Names for the beginnings of conversations, so that a client that sends one again is recognised.
+
+use rolecall::Request;
+use rolecall::conversation::json::{self, Layout, Object};
+use rolecall::conversation::{Json, Message};
+use sha2::{Digest, Sha256};
+
+/// The digest of a conversation up to some message.
+///
+/// Two spellings of the same message have the same digest: the order of keys, the spelling of a call's
+/// arguments, and keys that say nothing do not matter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chain([u8; 32]);
+
+impl Chain {
+    /// Begins with a request that has no messages.
+    pub fn new(model: &str, request: &Request) -> Chain {
+        let mut text = String::new();
+        write_sorted(&mut text, &request.to_json());
+        Chain(digest(&[model.as_bytes(), text.as_bytes()]))
+    }
+
+    /// Adds a message.
+    #[must_use]
+    pub fn push(self, message: &Message) -> Chain {
+        let mut text = String::new();
+        write_message(&mut text, message.as_object());
+        Chain(digest(&[&self.0, text.as_bytes()]))
+    }
+
+    /// Returns the name under which a conversation that ends here is found.
+    pub fn name(self) -> String {
+        format!("history:{}", self.hex())
+    }
+
+    pub fn hex(self) -> String {
+        hex(&self.0)
+    }
+}
+
+/// Returns bytes as hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// Returns the digest of parts that are told apart.
+pub fn digest(parts: &[&[u8]]) -> [u8; 32] {
+    let mut sum = Sha256::new();
+    for part in parts {
+        sum.update((part.len() as u64).to_le_bytes());
+        sum.update(part);
+    }
+    sum.finalize().into()
+}
+
+/// Writes a message. What says nothing is left out, as clients add and drop it at will.
+fn write_message(text: &mut String, message: &Object) {
+    let is_assistant = message.get("role").and_then(Json::as_str) == Some("assistant");
+    let mut keys: Vec<(&str, &Json)> = message.iter().filter(|(_, value)| !says_nothing(value)).collect();
+    keys.sort_unstable_by_key(|(key, _)| *key);
+    text.push('{');
+    for (key, value) in keys {
+        json::write_string(text, key, false);
+        text.push(':');
+        match (key, value) {
+            ("tool_calls", Json::Array(calls)) if is_assistant => calls.iter().for_each(|call| write_call(text, call)),
+            // A part of text alone is the text.
+            ("content", Json::Array(parts)) => match &parts[..] {
+                [Json::Object(part)] if is_text(part) => {
+                    write_sorted(text, part.get("text").unwrap_or(&Json::Null));
+                }
+                _ => write_sorted(text, value),
+            },
+            _ => write_sorted(text, value),
+        }
+        text.push(',');
+    }
+    text.push('}');
+}
+
+fn is_text(part: &Object) -> bool {
+    part.get("type").and_then(Json::as_str) == Some("text")
+        && part.get("text").is_some_and(|text| text.as_str().is_some())
+}
+
+fn says_nothing(value: &Json) -> bool {
+    match value {
+        Json::Null => true,
+        Json::String(text) => text.is_empty(),
+        Json::Array(items) => items.is_empty(),
+        _ => false,
+    }
+}
+
+/// Writes a call, with its arguments as a value if they are the text of one.
+fn write_call(text: &mut String, call: &Json) {
+    let parsed = |arguments: &str| json::parse(arguments).ok().filter(|value| value.as_object().is_some());
+    let function = call.as_object().and_then(|call| call.get("function")).and_then(Json::as_object);
+    let arguments = function.and_then(|function| function.get("arguments")).and_then(Json::as_str).and_then(parsed);
+    match (call, arguments) {
+        (Json::Object(call), Some(arguments)) => {
+            let mut call = call.clone();
+            // Clients that count the pieces of a stream may leave its index in.
+            call.remove("index");
+            if let Some(Json::Object(function)) = call.get_mut("function") {
+                function.insert("arguments", arguments);
+            }
+            write_sorted(text, &Json::Object(call));
+        }
+        _ => write_sorted(text, call),
+    }
+}
+
+/// Writes a value with its keys in order and without white space.
+fn write_sorted(text: &mut String, value: &Json) {
+    match value {
+        Json::Object(object) => {
+            let mut keys: Vec<(&str, &Json)> = object.iter().collect();
+            keys.sort_unstable_by_key(|(key, _)| *key);
+            text.push('{');
+            for (key, value) in keys {
+                json::write_string(text, key, false);
+                text.push(':');
+                write_sorted(text, value);
+                text.push(',');
+            }
+            text.push('}');
+        }
+        Json::Array(items) => {
+            text.push('[');
+            for item in items {
+                write_sorted(text, item);
+                text.push(',');
+            }
+            text.push(']');
+        }
+        value => json::write_into(text, value, &Layout::compact()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
+
+    use rolecall::Request;
+    use rolecall::conversation::Message;
+    use rolecall::conversation::json::Object;
+
+    use super::Chain;
+
+    fn name(message: &str) -> String {
+        let request = Request::from_text(&format!(r#"{{"messages": [{message}]}}"#)).unwrap();
+        let message: &Message = &request.conversation.messages[0];
+        let nothing = Request::without_messages(Object::new()).unwrap();
+        Chain::new("m", &nothing).push(message).name()
+    }
+
+    #[test]
+    fn spellings_of_a_message_have_one_name_and_other_messages_another() {
+        let call = r#"{"role": "assistant", "content": null, "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{\"a\": 1, \"b\": 2}"}}]}"#;
+        let same = r#"{"tool_calls": [{"function": {"arguments": "{\"b\":2,\"a\":1}", "name": "f"}, "type": "function", "id": "c"}], "refusal": null, "annotations": [], "role": "assistant", "content": ""}"#;
+        assert_eq!(name(call), name(same));
+        for other in [call.replace("1", "3"), call.replace(r#""c""#, r#""d""#), call.replace(r#""f""#, r#""g""#)] {
+            assert_ne!(name(call), name(&other), "{other}");
+        }
+        let text = r#"{"role": "user", "content": "a"}"#;
+        assert_eq!(name(text), name(r#"{"role": "user", "content": [{"type": "text", "text": "a"}]}"#));
+        assert_ne!(name(text), name(r#"{"role": "user", "content": "b"}"#));
+        assert_ne!(name(text), name(r#"{"role": "system", "content": "a"}"#));
+        assert_ne!(name(text), name(r#"{"role": "user", "content": "a", "name": "b"}"#));
+    }
+}

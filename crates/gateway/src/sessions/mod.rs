@@ -1,0 +1,132 @@
+//! Conversations that go on: how they are found again, and how they are kept.
+//!
+//! A finished turn has names: that of its stored answer, that of its session, and the digest of the
+//! conversation up to it, by which a client that sends everything again is recognised. [`Sessions::find`]
+//! looks for the best name, first in memory, then in the store, and [`Sessions::keep`] stores a turn with
+//! its names. The submodules: `chain` has the digests, `record` what is stored of a turn, `live` the
+//! sessions in memory.
+
+pub mod chain;
+mod live;
+pub mod record;
+pub mod stub;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rolecall::Model;
+use rolecall::conversation::{Json, Message};
+use rolecall::session::Session;
+
+use crate::Fault;
+use crate::turn::apart;
+use live::Live;
+use record::{Record, Replayed, replay, response_of};
+use stub::{Owner, Store, StoredTurn, TurnId};
+
+/// All conversations that are kept.
+#[derive(Debug)]
+pub struct Sessions {
+    live: Mutex<Live>,
+    store: Store,
+    most_ids: usize,
+}
+
+/// A turn that was found.
+pub struct Found {
+    pub turn: TurnId,
+    /// Which of the names it has.
+    pub name: usize,
+    pub past: Replayed,
+}
+
+/// A finished turn.
+pub struct Finished {
+    pub parent: Option<TurnId>,
+    pub record: Record,
+    pub session: Session,
+    /// The messages of the turns before.
+    pub before: Vec<Arc<Message>>,
+    pub names: Vec<String>,
+    /// Whether it must be stored, or only kept in memory.
+    pub is_stored: bool,
+    /// The number of ids that it added.
+    pub ids: usize,
+}
+
+impl Sessions {
+    pub fn new(store: Store, most_ids: usize) -> Sessions {
+        Sessions { live: Mutex::default(), store, most_ids }
+    }
+
+    /// Finds the turn with the first of some names that is known.
+    pub async fn find(&self, owner: Owner, names: &[String], model: &Model) -> Result<Option<Found>, Fault> {
+        let found = {
+            let mut live = self.live();
+            names.iter().enumerate().find_map(|(name, text)| Some((name, live.find(owner, text)?)))
+        };
+        let found = found.map(|(name, (turn, past))| Found { turn, name, past });
+        // A turn of this name may have been stored by another gateway since, or before this one started.
+        let until = match &found {
+            Some(found) if self.store.is_shared() => found.name + 1,
+            Some(found) => found.name,
+            None => names.len(),
+        };
+        let Some(names) = names.get(..until).filter(|names| !names.is_empty()) else { return Ok(found) };
+        let Some((name, turn)) = self.store.find(&owner, names).await? else { return Ok(found) };
+        if found.as_ref().is_some_and(|found| found.turn == turn) {
+            return Ok(found);
+        }
+        let known = self.live().get(&turn);
+        let past = match known {
+            Some(past) => past,
+            None => {
+                let Some(chain) = self.store.chain(&owner, &turn).await? else { return Ok(found) };
+                let model = model.clone();
+                let replayed = apart(move || Ok(replay(&model, chain.iter().map(|turn| &turn.body[..])))).await?;
+                let damaged = || Fault::new(500, "damaged_session", "the stored conversation is damaged");
+                let past = replayed.ok_or_else(damaged)?;
+                let ids = past.session.as_ref().map_or(0, Session::len);
+                self.live().add(owner, turn.clone(), past.clone(), ids, &names[name..=name], self.most_ids);
+                past
+            }
+        };
+        Ok(Some(Found { turn, name, past }))
+    }
+
+    /// Stores a turn. It is durable when this returns.
+    pub async fn keep(&self, owner: Owner, finished: Finished) -> Result<(), Fault> {
+        let Finished { parent, record, session, before, names, is_stored, ids } = finished;
+        let body = if is_stored { record.write() } else { Vec::new() };
+        let turn = match &parent {
+            Some(parent) => StoredTurn::after(parent, body),
+            None => StoredTurn::first(body),
+        };
+        if is_stored {
+            self.store.put(&owner, &turn, &names).await?;
+        }
+        let said = record.new.iter().chain([&record.said]).cloned().map(Arc::new);
+        let messages = before.into_iter().chain(said).collect();
+        // The answer stays in the store.
+        let last = Arc::new(Record { response: None, new: Vec::new(), saved: None, ..record });
+        let past = Replayed { session: Some(session), messages, last };
+        self.live().add(owner, turn.id, past, ids, &names, self.most_ids);
+        Ok(())
+    }
+
+    /// Returns the whole answer with a name.
+    pub async fn response(&self, owner: Owner, name: &str) -> Result<Option<Json>, Fault> {
+        let Some((_, turn)) = self.store.find(&owner, &[name.to_owned()]).await? else { return Ok(None) };
+        let chain = self.store.chain(&owner, &turn).await?;
+        Ok(chain.and_then(|chain| response_of(&chain.last()?.body)))
+    }
+
+    /// Forgets a name, and reports whether it was known.
+    pub async fn forget(&self, owner: Owner, name: &str) -> Result<bool, Fault> {
+        self.live().forget(owner, name);
+        Ok(self.store.forget(&owner, name).await?)
+    }
+
+    fn live(&self) -> std::sync::MutexGuard<'_, Live> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,193 @@
+//! A finished turn as it is stored: what it added to the conversation.
+
+use std::sync::Arc;
+
+use rolecall::conversation::json::{self, Layout};
+use rolecall::conversation::{Json, Message, object};
+use rolecall::session::{Finish, OnRewrite, Session};
+use rolecall::{Error, Model};
+
+use super::chain::{digest, hex};
+use crate::number;
+
+/// What a turn added.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// The name of its model.
+    pub model: String,
+    /// The digest of the request without its messages, and of its instructions.
+    pub setup: String,
+    /// The number of messages at the start that are instructions, which the next request replaces.
+    pub instructions: usize,
+    /// The session before its first message. Only the first turn has it.
+    pub saved: Option<String>,
+    /// The messages before the reply.
+    pub new: Vec<Message>,
+    /// What was done with text that the template rewrites.
+    pub on: OnRewrite,
+    /// The reply.
+    pub reply: Reply,
+    /// The reply as the client got it.
+    pub said: Message,
+    /// The number of ids that were kept, and the digest of those after them, with the reply's.
+    pub kept: usize,
+    pub sum: String,
+    /// The whole answer, if it can be asked for later.
+    pub response: Option<Json>,
+}
+
+/// A reply as the session has it.
+#[derive(Clone, Debug)]
+pub enum Reply {
+    /// The ids that were sampled.
+    Ids(Vec<u32>, Finish),
+    /// The message alone, because not all of its ids are known, or because a stop text cut it.
+    Message,
+}
+
+impl Record {
+    /// Takes the turn in a session, and returns the number of ids that were kept.
+    pub fn replay(&self, session: &mut Session) -> Result<usize, Error> {
+        let before = session.len();
+        let (new, is_open) = match &self.reply {
+            Reply::Ids(..) => (self.new.clone(), true),
+            Reply::Message => (self.new.iter().chain([&self.said]).cloned().collect(), false),
+        };
+        let plan = session.plan(&new)?;
+        let mut kept = before.min(session.append(plan, self.on)?.keep);
+        if is_open {
+            kept = kept.min(session.open()?.keep);
+        }
+        if let Reply::Ids(ids, finish) = &self.reply {
+            session.accept(ids, *finish)?;
+        }
+        Ok(kept)
+    }
+
+    /// Returns the text that is stored.
+    pub fn write(&self) -> Vec<u8> {
+        let message = |message: &Message| Json::Object(message.as_object().clone());
+        let mut record = object! {
+            "version" => VERSION, "model" => self.model.as_str(), "setup" => self.setup.as_str(),
+            "instructions" => self.instructions as i64, "new" => self.new.iter().map(message).collect::<Vec<_>>(),
+            "on" => name_of(self.on), "said" => message(&self.said), "kept" => self.kept as i64,
+            "sum" => self.sum.as_str(),
+        };
+        if let Some(saved) = &self.saved {
+            record.insert("saved", saved.as_str().into());
+        }
+        if let Reply::Ids(ids, finish) = &self.reply {
+            let ids: Vec<Json> = ids.iter().map(|id| Json::from(i64::from(*id))).collect();
+            record.insert("ids", ids.into());
+            record.insert("finish", finish.name().into());
+        }
+        if let Some(response) = &self.response {
+            record.insert("response", response.clone());
+        }
+        json::write(&record.into(), &Layout::compact()).into_bytes()
+    }
+
+    /// Reads what [`write`](Self::write) returned. Returns `None` if it is damaged.
+    pub fn read(bytes: &[u8]) -> Option<Record> {
+        let Ok(Json::Object(mut record)) = json::parse(std::str::from_utf8(bytes).ok()?) else { return None };
+        if number::integer(record.get("version")?) != Some(VERSION) {
+            return None;
+        }
+        let reply = match record.get("ids") {
+            None => Reply::Message,
+            Some(ids) => {
+                let ids = ids.as_array()?.iter().map(number::id).collect::<Option<Vec<u32>>>()?;
+                let finish = record.get("finish")?.as_str()?;
+                let all = [Finish::Stop, Finish::Length, Finish::Abort];
+                Reply::Ids(ids, all.into_iter().find(|known| known.name() == finish)?)
+            }
+        };
+        let Some(Json::Array(new)) = record.remove("new") else { return None };
+        let new = new.into_iter().map(message).collect::<Option<Vec<Message>>>()?;
+        let text = |key: &str| record.get(key).and_then(Json::as_str).map(str::to_owned);
+        let count = |key: &str| usize::try_from(number::count(record.get(key)?)?).ok();
+        let on = text("on")?;
+        Some(Record {
+            model: text("model")?,
+            setup: text("setup")?,
+            instructions: count("instructions")?,
+            saved: text("saved"),
+            new,
+            on: POLICIES.into_iter().find(|known| name_of(*known) == on)?,
+            reply,
+            said: message(record.get("said")?.clone())?,
+            kept: count("kept")?,
+            sum: text("sum")?,
+            response: record.get("response").cloned(),
+        })
+    }
+}
+
+const VERSION: i64 = 1;
+
+const POLICIES: [OnRewrite; 3] = [OnRewrite::Keep, OnRewrite::Rewrite, OnRewrite::Refuse];
+
+/// Returns the word of a policy, in records, requests and answers.
+pub fn name_of(on: OnRewrite) -> &'static str {
+    match on {
+        OnRewrite::Keep => "keep",
+        OnRewrite::Rewrite => "rewrite",
+        OnRewrite::Refuse => "refuse",
+    }
+}
+
+/// Returns the policy of a word.
+pub fn policy_of(name: &str) -> Option<OnRewrite> {
+    POLICIES.into_iter().find(|known| name_of(*known) == name)
+}
+
+fn message(value: Json) -> Option<Message> {
+    match value {
+        Json::Object(object) => Message::from_object(object).ok(),
+        _ => None,
+    }
+}
+
+/// A conversation that was taken up again from its records.
+#[derive(Clone)]
+pub struct Replayed {
+    /// The session, unless the model is another one now.
+    pub session: Option<Session>,
+    /// The messages, as clients know them.
+    pub messages: Vec<Arc<Message>>,
+    pub last: Arc<Record>,
+}
+
+/// Takes a conversation up again, from its first turn on. Returns `None` if the records are damaged.
+pub fn replay<'a>(model: &Model, records: impl Iterator<Item = &'a [u8]>) -> Option<Replayed> {
+    let records = records.map(Record::read).collect::<Option<Vec<Record>>>()?;
+    let first = records.first()?;
+    let mut session = model.restore_session(first.saved.as_deref()?).ok();
+    for record in &records {
+        session = session.and_then(|mut session| {
+            let kept = record.replay(&mut session).ok()?;
+            (kept == record.kept && sum_of(&session, kept) == record.sum).then_some(session)
+        });
+    }
+    let messages = records.iter().flat_map(|record| record.new.iter().chain([&record.said]));
+    let messages = messages.cloned().map(Arc::new).collect();
+    Some(Replayed { session, messages, last: Arc::new(records.into_iter().next_back()?) })
+}
+
+/// Returns the digest of a session's ids after the first `kept` ones.
+pub fn sum_of(session: &Session, kept: usize) -> String {
+    let ids = session.ids();
+    let bytes: Vec<u8> = ids.iter().skip(kept).flat_map(|id| id.to_le_bytes()).collect();
+    hex(&digest(&[&bytes])[..16])
+}
+
+/// Returns the whole answer that a record has.
+pub fn response_of(record: &[u8]) -> Option<Json> {
+    Record::read(record)?.response
+}
+
+/// Returns the request without messages as it is compared with that of the next turn.
+pub fn setup_of(model: &str, request: &rolecall::Request, instructions: &[Message]) -> String {
+    let chain = super::chain::Chain::new(model, request);
+    instructions.iter().fold(chain, |chain, message| chain.push(message)).hex()
+}

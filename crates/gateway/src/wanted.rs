@@ -1,0 +1,215 @@
+use std::sync::Arc;
+
+use rolecall::Request;
+use rolecall::conversation::json::Object;
+use rolecall::conversation::{Json, Message};
+use rolecall::grammar::ToolChoice;
+use rolecall::model::offered_tools;
+use rolecall::session::OnRewrite;
+
+use crate::engine::Kind;
+use crate::gateway::{Gateway, Served};
+use crate::sampling::{SETTINGS, Sampling};
+use crate::sessions::record::policy_of;
+use crate::{Fault, number};
+
+/// What a request asks for, whichever API it came by.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    pub served: Arc<Served>,
+    /// The request without its messages and settings: tools, documents and switches.
+    pub request: Request,
+    /// The messages that replace those at the start of the conversation, if it goes on by a name.
+    pub instructions: Vec<Message>,
+    /// The other messages: all of the conversation, or the new ones if it goes on by a name.
+    pub messages: Vec<Message>,
+    pub past: Past,
+    /// The names under which the finished turn is found, except that of its messages.
+    pub names: Vec<String>,
+    /// Whether the finished turn is stored, or only kept in memory.
+    pub is_stored: bool,
+    pub on_rewrite: OnRewrite,
+    pub sampling: Sampling,
+    /// The settings that are the model's defaults.
+    pub applied: Vec<&'static str>,
+    pub calls: Calls,
+    /// The number of replies.
+    pub choices: usize,
+    pub is_streamed: bool,
+    pub has_usage: bool,
+}
+
+/// How the conversation so far is found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Past {
+    /// It is the beginning of the messages, if it was seen before.
+    Recognised,
+    /// It has a name, and must be known.
+    Known(String),
+    /// It has a name, and begins if it is not known.
+    New(String),
+}
+
+/// What calls a reply may have.
+#[derive(Clone, Debug, Default)]
+pub struct Calls {
+    pub choice: ToolChoice,
+    pub at_most_one: bool,
+}
+
+impl Calls {
+    /// Reports whether the model needs no grammar.
+    pub fn is_free(&self) -> bool {
+        self.choice == ToolChoice::Auto && !self.at_most_one
+    }
+}
+
+/// The keys of a request that only label it.
+const LABELS: [&str; 4] = ["metadata", "prompt_cache_key", "safety_identifier", "user"];
+
+/// The most replies to a request.
+const MOST_CHOICES: i64 = 128;
+
+impl Wanted {
+    /// Reads a request in the shape of chat completions, into which the other APIs are translated.
+    /// Settings that would change how the model speaks are not a client's to choose.
+    pub fn read(gateway: &Gateway, request: Request) -> Result<Wanted, Fault> {
+        let count = request.conversation.messages.len();
+        let most = gateway.limits.messages;
+        if count > most {
+            let message = format!("{count} messages, and at most {most} are allowed");
+            return Err(Fault::at("messages", "too_many_messages", message));
+        }
+        if request.id.is_some() || request.format.is_some() {
+            return Err(Fault::unsupported(if request.id.is_some() { "id" } else { "format" }));
+        }
+        if request.conversation.add_generation_prompt == Some(false) && !request.conversation.continue_final_message {
+            return Err(Fault::unsupported("add_generation_prompt"));
+        }
+        let is_own = |name: &&&str| request.conversation.template_kwargs.get(name).is_some();
+        if let Some(name) = OF_TEMPLATES.iter().find(is_own) {
+            return Err(Fault::unsupported(&format!("chat_template_kwargs.{name}")));
+        }
+        let served = Arc::clone(gateway.model(request.other.get("model"))?);
+        let (sampling, applied) = Sampling::read(&request.other, &served.model.sampling())?;
+        let has_tools = !offered_tools(&request).is_empty();
+        let Request { mut conversation, other, .. } = request;
+        let messages = std::mem::take(&mut conversation.messages);
+        let mut wanted = Wanted {
+            on_rewrite: served.on_rewrite,
+            served,
+            request: Request { id: None, format: None, conversation, other: Object::new() },
+            instructions: Vec::new(),
+            messages,
+            past: Past::Recognised,
+            names: Vec::new(),
+            is_stored: true,
+            sampling,
+            applied,
+            calls: Calls::default(),
+            choices: 1,
+            is_streamed: false,
+            has_usage: false,
+        };
+        for (key, value) in other.iter().filter(|(_, value)| !value.is_null()) {
+            wanted.set(key, value)?;
+        }
+        if wanted.choices > 1 && wanted.past != Past::Recognised {
+            return Err(Fault::at("n", "conflict", "n: a session goes on with one reply"));
+        }
+        if !has_tools {
+            if let ToolChoice::Required | ToolChoice::Named(_) = wanted.calls.choice {
+                return Err(Fault::at("tool_choice", "wrong_value", "tool_choice: the request offers no tools"));
+            }
+            // There is nothing to call.
+            wanted.calls = Calls::default();
+        }
+        if !wanted.calls.is_free() && wanted.served.engine.kind() != Kind::LlamaCpp {
+            return Err(Fault { help: Some("use an engine of llama.cpp".into()), ..Fault::unsupported("tool_choice") });
+        }
+        Ok(wanted)
+    }
+
+    fn set(&mut self, key: &str, value: &Json) -> Result<(), Fault> {
+        let flag = |value: &Json| {
+            value.as_bool().ok_or_else(|| Fault::at(key, "wrong_type", format!("{key}: expected true or false")))
+        };
+        match key {
+            "model" => {}
+            "stream" => self.is_streamed = flag(value)?,
+            "stream_options" => self.has_usage = usage(value)?,
+            "parallel_tool_calls" => self.calls.at_most_one = !flag(value)?,
+            "tool_choice" => self.calls.choice = choice(value)?,
+            "n" => self.choices = choices(value)?,
+            "on_rewrite" => {
+                let policy = value.as_str().and_then(policy_of);
+                let wrong =
+                    || Fault::at(key, "wrong_value", "on_rewrite: expected \"keep\", \"rewrite\" or \"refuse\"");
+                self.on_rewrite = policy.ok_or_else(wrong)?;
+            }
+            "session_id" => {
+                let id = match value {
+                    Json::String(text) if (1..=256).contains(&text.len()) => Some(text.clone()),
+                    value => number::count(value).map(|number| number.to_string()),
+                };
+                let id = id.ok_or_else(|| {
+                    Fault::at(key, "wrong_value", "session_id: expected a text of 1 to 256 bytes, or a number")
+                })?;
+                let name = format!("session:{id}");
+                self.names.push(name.clone());
+                self.past = Past::New(name);
+            }
+            // Not for later, and without probabilities.
+            "logprobs" | "store" if value.as_bool() == Some(false) => {}
+            "response_format" if is_text(value) => {}
+            key if SETTINGS.contains(&key) || LABELS.contains(&key) => {}
+            key => return Err(Fault::unsupported(key)),
+        }
+        Ok(())
+    }
+}
+
+/// What a template reads that is not for a client to choose.
+const OF_TEMPLATES: [&str; 6] = ["bos_token", "eos_token", "messages", "tools", "documents", "add_generation_prompt"];
+
+fn choices(value: &Json) -> Result<usize, Fault> {
+    let count = number::integer(value).filter(|count| (1..=MOST_CHOICES).contains(count));
+    let count = count.and_then(|count| usize::try_from(count).ok());
+    count.ok_or_else(|| Fault::at("n", "wrong_value", format!("n: expected a whole number from 1 to {MOST_CHOICES}")))
+}
+
+fn usage(options: &Json) -> Result<bool, Fault> {
+    let wrong =
+        |field: &str| Fault::at(field, "wrong_value", format!("{field}: expected `include_usage`, true or false"));
+    let options = options.as_object().ok_or_else(|| wrong("stream_options"))?;
+    let mut has_usage = false;
+    for (key, value) in options.iter() {
+        match (key, value) {
+            ("include_usage", Json::Bool(value)) => has_usage = *value,
+            (key, _) => return Err(wrong(&format!("stream_options.{key}"))),
+        }
+    }
+    Ok(has_usage)
+}
+
+fn is_text(format: &Json) -> bool {
+    let format = format.as_object();
+    format.is_some_and(|format| format.len() == 1 && format.get("type").and_then(Json::as_str) == Some("text"))
+}
+
+fn choice(value: &Json) -> Result<ToolChoice, Fault> {
+    let named = |value: &Json| {
+        let choice =
+            value.as_object().filter(|choice| choice.get("type").and_then(Json::as_str) == Some("function"))?;
+        Some(choice.get("function")?.as_object()?.get("name")?.as_str()?.to_owned())
+    };
+    match value.as_str() {
+        Some("auto") => Ok(ToolChoice::Auto),
+        Some("none") => Ok(ToolChoice::None),
+        Some("required") => Ok(ToolChoice::Required),
+        _ => named(value).map(ToolChoice::Named).ok_or_else(|| {
+            let wrong = "tool_choice: expected \"auto\", \"none\", \"required\", or a function by its name";
+            Fault::at("tool_choice", "wrong_value", wrong)
+        }),
+    }
+}

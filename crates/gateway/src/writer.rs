@@ -1,0 +1,100 @@
+use rolecall::conversation::Json;
+use rolecall::conversation::json::{self, Layout};
+use rolecall::{Event, Reading};
+
+use crate::Fault;
+use crate::usage::Usage;
+
+/// Writes the answer to a request in the shape of one API.
+///
+/// A whole answer needs `whole` alone. A stream begins with `begin`, has what `event` writes, and ends with
+/// `end`, or with `fault`.
+pub trait Writer: Send {
+    /// Writes what comes before the first event.
+    fn begin(&mut self, _opening: &Opening<'_>, _out: &mut Frames) {}
+
+    /// Writes an event of one of the replies.
+    fn event(&mut self, choice: usize, event: &Event<'_>, out: &mut Frames);
+
+    /// Returns the answer under whose name it can be asked for later, if it can.
+    fn stored(&self, _done: &Done<'_>) -> Option<Json> {
+        None
+    }
+
+    /// Writes what comes after the last event. All replies are stored by then.
+    fn end(&mut self, done: &Done<'_>, out: &mut Frames);
+
+    /// Writes an error in mid-stream.
+    fn fault(&mut self, fault: &Fault, out: &mut Frames) {
+        out.data(&fault.to_json());
+    }
+
+    /// Returns the whole answer.
+    fn whole(&mut self, done: &Done<'_>) -> Json;
+}
+
+/// What is known of an answer before its first id.
+#[derive(Debug)]
+pub struct Opening<'a> {
+    /// The ids of the prompt.
+    pub usage: &'a Usage,
+    /// Whether a call may be sent only when it ends, because the model writes its id last.
+    pub holds_calls: bool,
+}
+
+/// A finished answer.
+#[derive(Debug)]
+pub struct Done<'a> {
+    /// The replies, in the order of their choices.
+    pub said: &'a [Said],
+    /// The ids that it took.
+    pub usage: &'a Usage,
+}
+
+/// A finished reply.
+#[derive(Clone, Debug, Default)]
+pub struct Said {
+    /// What the client reads.
+    pub reading: Reading,
+    /// The stop text that ended it.
+    pub stop_text: Option<String>,
+}
+
+/// The server-sent events of a stream.
+#[derive(Debug, Default)]
+pub struct Frames(String);
+
+impl Frames {
+    /// Adds an event without a name.
+    pub fn data(&mut self, value: &Json) {
+        self.0 += "data: ";
+        json::write_into(&mut self.0, value, &Layout::compact());
+        self.0 += "\n\n";
+    }
+
+    /// Adds an event with a name.
+    pub fn named(&mut self, name: &str, value: &Json) {
+        self.0 += "event: ";
+        self.0 += name;
+        self.0 += "\n";
+        self.data(value);
+    }
+
+    /// Adds the line after which OpenAI's streams end.
+    pub fn done(&mut self) {
+        self.0 += "data: [DONE]\n\n";
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the text, and begins anew.
+    pub fn take(&mut self) -> String {
+        std::mem::take(&mut self.0)
+    }
+}

@@ -1,0 +1,107 @@
+//! Conversations that go on: the ids that the engine has stay as they are.
+
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
+
+mod common;
+
+use common::{Server, StandIn, Step, at, integer, sampled};
+use rolecall::conversation::json::{self, Layout};
+use rolecall::conversation::{Json, object};
+use rolecall_gateway::engine::Kind;
+
+/// A server whose model always replies with the same text.
+async fn server(format: &str, text: &str) -> Server {
+    let steps = vec![Step::Ids(sampled(format, text)), Step::End("eos")];
+    Server::new(format, StandIn::new(Kind::LlamaCpp, steps)).await
+}
+
+fn user(text: &str) -> Json {
+    object! { "role" => "user", "content" => text }.into()
+}
+
+fn body(messages: &[Json], more: &[(&str, Json)]) -> String {
+    let mut body = object! { "messages" => messages.to_vec() };
+    more.iter().for_each(|(key, value)| body.insert(*key, value.clone()));
+    json::write(&body.into(), &Layout::compact())
+}
+
+/// Sends messages, and returns the reply, and the number of ids that were kept.
+async fn say(server: &Server, messages: &[Json], more: &[(&str, Json)]) -> (Json, usize) {
+    let (status, answer) = server.post("/v1/chat/completions", &body(messages, more)).await;
+    assert_eq!(status, 200, "{answer:?}");
+    let kept = integer(at(&answer, "usage.prompt_tokens_details.kept_tokens"));
+    (at(&answer, "choices.0.message").clone(), kept as usize)
+}
+
+#[tokio::test]
+async fn a_conversation_that_is_sent_again_is_recognised() {
+    // No template would write the space before the end.
+    let server = server("chatml", "Hello <|im_end|>").await;
+    let mut messages = vec![user("Hi")];
+    let mut had: Vec<u32> = Vec::new();
+    for turn in 0..20 {
+        let (reply, kept) = say(&server, &messages, &[]).await;
+        let prompt = server.engine.prompt();
+        assert_eq!(kept, had.len(), "turn {turn}");
+        assert!(prompt.starts_with(&had), "turn {turn}");
+        had = prompt;
+        had.extend(sampled("chatml", "Hello <|im_end|>"));
+        messages.extend([reply, user("Go on<|im_end|>")]);
+    }
+    // Another beginning is another conversation.
+    messages[0] = user("Hello");
+    assert_eq!(say(&server, &messages, &[]).await.1, 0);
+}
+
+#[tokio::test]
+async fn a_session_is_continued_by_its_id() {
+    let server = server("chatml", "Hello<|im_end|>").await;
+    let session = [("session_id", Json::from(7))];
+    let (_, kept) = say(&server, &[user("Hi")], &session).await;
+    assert_eq!(kept, 0);
+    let first = server.engine.prompt();
+    let (_, kept) = say(&server, &[user("More")], &session).await;
+    let wanted: Vec<u32> = first.iter().copied().chain(sampled("chatml", "Hello<|im_end|>")).collect();
+    assert_eq!(kept, wanted.len());
+    assert!(server.engine.prompt().starts_with(&wanted));
+    // Another session begins anew.
+    assert_eq!(say(&server, &[user("Hi")], &[("session_id", Json::from(8))]).await.1, 0);
+    assert_eq!(server.engine.prompt(), first);
+}
+
+#[tokio::test]
+async fn calls_are_recognised_in_any_spelling() {
+    let call = "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\":   \"Rome\", \"days\": 2}}\n</tool_call><|im_end|>";
+    let server = server("qwen2.5", call).await;
+    let parameters = object! { "type" => "object" };
+    let function = object! { "name" => "weather", "parameters" => parameters };
+    let tools = [("tools", Json::Array(vec![object! { "type" => "function", "function" => function }.into()]))];
+    let (reply, _) = say(&server, &[user("Hi")], &tools).await;
+    let id = at(&reply, "tool_calls.0.id").clone();
+    let had = server.engine.prompt().len() + sampled("qwen2.5", call).len();
+    let function = object! { "arguments" => "{ \"days\": 2, \"city\": \"Rome\" }", "name" => "weather" };
+    let same = object! { "id" => id.clone(), "type" => "function", "function" => function };
+    let said = object! { "role" => "assistant", "tool_calls" => vec![Json::from(same)], "refusal" => Json::Null };
+    let result = object! { "role" => "tool", "tool_call_id" => id, "content" => "sunny" };
+    let (_, kept) = say(&server, &[user("Hi"), said.into(), result.into()], &tools).await;
+    assert_eq!(kept, had);
+}
+
+#[tokio::test]
+async fn several_replies_are_continued_each() {
+    let server = server("chatml", "Hello<|im_end|>").await;
+    let (status, answer) = server.post("/v1/chat/completions", &body(&[user("Hi")], &[("n", 3.into())])).await;
+    assert_eq!(status, 200, "{answer:?}");
+    let choices = at(&answer, "choices").as_array().unwrap();
+    let indexes: Vec<u32> = choices.iter().map(|choice| integer(at(choice, "index"))).collect();
+    assert_eq!(indexes, [0, 1, 2]);
+    assert_eq!(integer(at(&answer, "usage.completion_tokens")), 3 * 6);
+    let frames = server.stream(&body(&[user("Hi")], &[("n", 2.into()), ("stream", true.into())])).await;
+    for index in 0..2 {
+        let ends = frames.iter().filter_map(|frame| json::parse(frame).ok()).filter(|frame| {
+            integer(at(frame, "choices.0.index")) == index
+                && at(frame, "choices.0.finish_reason").as_str() == Some("stop")
+        });
+        assert_eq!(ends.count(), 1, "{frames:?}");
+    }
+}
