@@ -6,7 +6,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rolecall::Model;
 use rolecall::conversation::json::Object;
 use rolecall::conversation::{Json, object};
+use rolecall::model::Settings;
 use rolecall::session::OnRewrite;
+use rolecall::template::CallForm;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::engine::Engine;
@@ -131,7 +133,10 @@ impl Served {
     fn open(wanted: &ModelConfig, limits: &Limits) -> Result<Served, OpenFault> {
         let name = &wanted.name;
         let wrong = |why: String| OpenFault::Model { name: name.clone(), why };
-        let model = wanted.model.clone();
+        // Clients send arguments as text. Engines pass them on in the form that the template writes correctly,
+        // and so do sessions.
+        let settings = Settings { tool_calls: CallForm::AsWanted, ..wanted.model.settings().clone() };
+        let model = wanted.model.with_settings(settings);
         model.decoder().map_err(|error| wrong(error.to_string()))?;
         let engine = Engine::new(wanted.kind, &wanted.engine, limits);
         let engine = engine.map_err(|why| OpenFault::Engine { name: name.clone(), why })?;
