@@ -1,0 +1,238 @@
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use redb::Database;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+use super::file::{File, Trouble};
+use super::tables::{self, Lives, Moment, Tables, Uses, before, moment};
+use super::{Bounds, Owner, StoreFault, StoredTurn, TurnId};
+
+/// A store in one file of redb, or in memory.
+///
+/// One thread writes. It takes all orders that wait, does them in one transaction, and waits for the
+/// disk once. Reads go on meanwhile, on threads for long work. A conversation that is read counts as used
+/// with the next transaction, or after a minute.
+#[derive(Clone)]
+pub struct Embedded {
+    inner: Arc<Inner>,
+    orders: Sender<Order>,
+    /// Places for orders that wait.
+    slots: Arc<Semaphore>,
+}
+
+struct Inner {
+    file: File,
+    bounds: Bounds,
+    /// The uses that are not in the tables yet.
+    uses: Mutex<Uses>,
+}
+
+/// Something to write.
+struct Order {
+    kind: Kind,
+    done: oneshot::Sender<Result<bool, StoreFault>>,
+    _slot: OwnedSemaphorePermit,
+}
+
+enum Kind {
+    Put { owner: Owner, turn: StoredTurn, names: Vec<String> },
+    Forget { owner: Owner, name: String },
+    Close,
+}
+
+/// How long anything may take. Disks that answer later count as failed.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// After how long without orders uses are written and old conversations removed.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// The most orders and bytes in one transaction.
+const MOST_ORDERS: usize = 256;
+const MOST_BYTES: usize = 16 << 20;
+
+impl Embedded {
+    pub async fn open(path: Option<PathBuf>, bounds: Bounds) -> Result<Embedded, StoreFault> {
+        let file = spawn_blocking(move || File::open(path)).await;
+        let file = file.map_err(|_| StoreFault::Down("opening it was interrupted".into()))??;
+        let inner = Arc::new(Inner { file, bounds, uses: Mutex::default() });
+        let (orders, queue) = channel();
+        let writer = Arc::clone(&inner);
+        let started = thread::Builder::new().name("store".into()).spawn(move || writer.write(&queue));
+        started.map_err(|error| StoreFault::Down(error.to_string()))?;
+        Ok(Embedded { inner, orders, slots: Arc::new(Semaphore::new(MOST_ORDERS * 4)) })
+    }
+
+    pub async fn put(&self, owner: &Owner, turn: &StoredTurn, names: &[String]) -> Result<(), StoreFault> {
+        self.order(Kind::Put { owner: *owner, turn: turn.clone(), names: names.to_vec() }).await.map(|_| ())
+    }
+
+    pub async fn forget(&self, owner: &Owner, name: &str) -> Result<bool, StoreFault> {
+        self.order(Kind::Forget { owner: *owner, name: name.to_owned() }).await
+    }
+
+    pub async fn find(&self, owner: &Owner, names: &[String]) -> Result<Option<(usize, TurnId)>, StoreFault> {
+        let (owner, names) = (*owner, names.to_vec());
+        let found = self.read(move |database, lives| tables::find(database, &owner, &names, lives)).await?;
+        if let Some((_, id)) = &found {
+            self.inner.note_use(id);
+        }
+        Ok(found)
+    }
+
+    pub async fn chain(&self, owner: &Owner, turn: &TurnId) -> Result<Option<Vec<StoredTurn>>, StoreFault> {
+        let (owner, id) = (*owner, turn.clone());
+        let chain = self.read(move |database, lives| tables::chain(database, &owner, &id, lives)).await?;
+        if chain.is_some() {
+            self.inner.note_use(turn);
+        }
+        Ok(chain)
+    }
+
+    pub async fn close(&self) {
+        // If it is closed already, there is nothing to do.
+        let _ = self.order(Kind::Close).await;
+    }
+
+    async fn order(&self, kind: Kind) -> Result<bool, StoreFault> {
+        let closed = || StoreFault::Down("it was closed".into());
+        let work = async {
+            let slot = Arc::clone(&self.slots).acquire_owned().await.map_err(|_| closed())?;
+            let (done, answer) = oneshot::channel();
+            self.orders.send(Order { kind, done, _slot: slot }).map_err(|_| closed())?;
+            answer.await.map_err(|_| closed())?
+        };
+        timeout(PATIENCE, work).await.unwrap_or_else(|_| Err(slow()))
+    }
+
+    async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Database, &Lives<'_>) -> Result<T, Trouble> + Send + 'static,
+    ) -> Result<T, StoreFault> {
+        let inner = Arc::clone(&self.inner);
+        let work = spawn_blocking(move || {
+            let oldest = before(inner.bounds.most_age);
+            let lives = |root, used| used >= oldest || inner.used(root) >= oldest;
+            inner.file.with(|database| work(database, &lives))
+        });
+        match timeout(PATIENCE, work).await {
+            Ok(Ok(done)) => done,
+            Ok(Err(_)) => Err(StoreFault::Down("reading was interrupted".into())),
+            Err(_) => Err(slow()),
+        }
+    }
+}
+
+impl Inner {
+    /// Writes until the store is closed or dropped.
+    fn write(&self, queue: &Receiver<Order>) {
+        loop {
+            let mut orders = match queue.recv_timeout(IDLE) {
+                Ok(order) => vec![order],
+                Err(RecvTimeoutError::Timeout) => Vec::new(),
+                Err(RecvTimeoutError::Disconnected) => break,
+            };
+            let mut bytes = 0;
+            while orders.len() < MOST_ORDERS
+                && bytes < MOST_BYTES
+                && let Ok(order) = queue.try_recv()
+            {
+                bytes += order.kind.bytes();
+                orders.push(order);
+            }
+            let closes = orders.iter().any(|order| matches!(order.kind, Kind::Close));
+            self.answer(orders, closes);
+            if closes {
+                return;
+            }
+        }
+        // The last uses matter little: if they cannot be written, they are not.
+        let _ = self.commit(&[]);
+        self.file.close();
+    }
+
+    /// Does orders, and answers them.
+    fn answer(&self, orders: Vec<Order>, closes: bool) {
+        let done = self.commit(&orders);
+        if closes {
+            self.file.close();
+        }
+        // Clients that left do not wait for an answer.
+        match done {
+            Ok(answers) => orders.into_iter().zip(answers).for_each(|(order, answer)| {
+                let _ = order.done.send(answer);
+            }),
+            Err(fault) => orders.into_iter().for_each(|order| {
+                let _ = order.done.send(Err(fault.clone()));
+            }),
+        }
+    }
+
+    /// Does orders in one transaction, which is on the disk when this returns.
+    fn commit(&self, orders: &[Order]) -> Result<Vec<Result<bool, StoreFault>>, StoreFault> {
+        let uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let answers = self.file.with(|database| {
+            let transaction = database.begin_write()?;
+            let mut answers = Vec::new();
+            {
+                let mut tables = Tables::open(&transaction)?;
+                tables.touch(&uses)?;
+                tables.expire(before(self.bounds.most_age))?;
+                for order in orders {
+                    answers.push(match order.kind.apply(&mut tables, &self.bounds) {
+                        Err(Trouble::Fault(fault)) => Err(fault),
+                        done => Ok(done?),
+                    });
+                }
+            }
+            transaction.commit()?;
+            Ok(answers)
+        })?;
+        // Later uses are for the next transaction.
+        let mut noted = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
+        noted.retain(|root, used| uses.get(root) != Some(used));
+        Ok(answers)
+    }
+
+    /// Returns when a conversation was used, if the tables do not know it yet.
+    fn used(&self, root: u128) -> Moment {
+        self.uses.lock().unwrap_or_else(PoisonError::into_inner).get(&root).copied().unwrap_or(0)
+    }
+
+    fn note_use(&self, id: &TurnId) {
+        self.uses.lock().unwrap_or_else(PoisonError::into_inner).insert(id.root, moment());
+    }
+}
+
+impl Kind {
+    fn apply(&self, tables: &mut Tables<'_>, bounds: &Bounds) -> Result<bool, Trouble> {
+        match self {
+            Kind::Put { owner, turn, names } => tables.put(owner, turn, names, bounds).map(|()| true),
+            Kind::Forget { owner, name } => Ok(tables.forget(owner, name)?),
+            Kind::Close => Ok(true),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Kind::Put { turn, .. } => turn.body.len(),
+            Kind::Forget { .. } | Kind::Close => 0,
+        }
+    }
+}
+
+impl fmt::Debug for Embedded {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Embedded({:?})", self.inner.bounds)
+    }
+}
+
+fn slow() -> StoreFault {
+    StoreFault::Down(format!("it took longer than {} s", PATIENCE.as_secs()))
+}

@@ -1,0 +1,162 @@
+//! The store of conversations: finished turns, found again by names.
+//!
+//! A turn is written once and never changes. It has a parent, so that its chain of ancestors is the
+//! conversation up to it; two turns with one parent are a fork. All turns from one first turn form a
+//! conversation, which is kept or removed as a whole. Everything belongs to an [`Owner`], and no other
+//! owner can find or read it.
+//!
+//! There are three places: memory and one file, both by `embedded`, and Redis or Valkey by `shared`.
+//! Only the file and the server survive the process.
+
+mod embedded;
+mod fault;
+mod file;
+mod shared;
+mod tables;
+mod turn;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use self::fault::StoreFault;
+pub use self::turn::{Owner, StoredTurn, TurnId};
+
+/// Where turns are kept, and for how long.
+#[derive(Clone)]
+pub enum StoreConfig {
+    /// In memory, until the process ends.
+    Memory(Bounds),
+    /// In one file. One gateway uses it at a time.
+    Embedded {
+        /// The file. It is created if it is missing, but its folder must exist.
+        path: PathBuf,
+        /// How much is kept.
+        bounds: Bounds,
+    },
+    /// In Redis or Valkey, for several gateways.
+    ///
+    /// What survives a crash of the server is up to its own configuration: with `appendonly yes` and
+    /// `appendfsync always` a turn is on its disk before the gateway goes on, and without them the last
+    /// seconds, or everything, can be lost. `maxmemory` bounds its size.
+    Shared {
+        /// The address, with the password and the number of the database:
+        /// `redis://:password@host:6379/0`.
+        url: String,
+        /// How long a conversation is kept after it was last used. Up to a tenth less, because not
+        /// each use is written down.
+        most_age: Duration,
+    },
+}
+
+/// How much a store keeps. Conversations that were not used for the longest time are removed first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// The most bytes of all conversations, with their share of the pages of the file. The file may be
+    /// twice as long, but the rest of it is empty.
+    pub most_bytes: u64,
+    /// How long a conversation is kept after it was last used.
+    pub most_age: Duration,
+}
+
+impl Default for Bounds {
+    fn default() -> Bounds {
+        Bounds { most_bytes: 1 << 30, most_age: Duration::from_secs(30 * 24 * 60 * 60) }
+    }
+}
+
+impl fmt::Debug for StoreConfig {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StoreConfig::Memory(bounds) => write!(formatter, "Memory({bounds:?})"),
+            StoreConfig::Embedded { path, bounds } => write!(formatter, "Embedded({}, {bounds:?})", path.display()),
+            // The address may have a password.
+            StoreConfig::Shared { most_age, .. } => write!(formatter, "Shared({most_age:?})"),
+        }
+    }
+}
+
+/// A store of finished turns.
+///
+/// ```
+/// use rolecall_gateway::{Bounds, Owner, Store, StoreConfig, StoredTurn};
+///
+/// # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
+/// let store = Store::open(&StoreConfig::Memory(Bounds::default())).await?;
+/// let owner = Owner::of_key("secret");
+/// let first = StoredTurn::first(b"hello".to_vec());
+/// store.put(&owner, &first, &["response:1".into()]).await?;
+/// let second = StoredTurn::after(&first.id, b"more".to_vec());
+/// store.put(&owner, &second, &["response:2".into()]).await?;
+///
+/// let found = store.find(&owner, &["response:3".into(), "response:2".into()]).await?;
+/// assert_eq!(found, Some((1, second.id.clone())));
+/// assert_eq!(store.chain(&owner, &second.id).await?, Some(vec![first, second]));
+/// assert_eq!(store.find(&Owner::of_key("other"), &["response:2".into()]).await?, None);
+/// # Ok::<(), rolecall_gateway::StoreFault>(()) }).unwrap();
+/// ```
+#[derive(Clone, Debug)]
+pub struct Store(Place);
+
+#[derive(Clone, Debug)]
+enum Place {
+    Embedded(embedded::Embedded),
+    Shared(shared::Shared),
+}
+
+impl Store {
+    /// Opens a store. A file is checked in full, which takes a second for every few hundred megabytes.
+    pub async fn open(config: &StoreConfig) -> Result<Store, StoreFault> {
+        Ok(Store(match config {
+            StoreConfig::Memory(bounds) => Place::Embedded(embedded::Embedded::open(None, *bounds).await?),
+            StoreConfig::Embedded { path, bounds } => {
+                Place::Embedded(embedded::Embedded::open(Some(path.clone()), *bounds).await?)
+            }
+            StoreConfig::Shared { url, most_age } => Place::Shared(shared::Shared::open(url, *most_age).await?),
+        }))
+    }
+
+    /// Keeps a turn, and gives it names. A name that another turn has moves to this one.
+    ///
+    /// The turn is durable when this returns. After an error it may or may not be kept; putting the same
+    /// turn again is harmless.
+    pub async fn put(&self, owner: &Owner, turn: &StoredTurn, names: &[String]) -> Result<(), StoreFault> {
+        match &self.0 {
+            Place::Embedded(store) => store.put(owner, turn, names).await,
+            Place::Shared(store) => store.put(owner, turn, names).await,
+        }
+    }
+
+    /// Returns the index of the first name that a turn has, and that turn.
+    pub async fn find(&self, owner: &Owner, names: &[String]) -> Result<Option<(usize, TurnId)>, StoreFault> {
+        match &self.0 {
+            Place::Embedded(store) => store.find(owner, names).await,
+            Place::Shared(store) => store.find(owner, names).await,
+        }
+    }
+
+    /// Returns a turn and all before it, from the first on.
+    pub async fn chain(&self, owner: &Owner, turn: &TurnId) -> Result<Option<Vec<StoredTurn>>, StoreFault> {
+        match &self.0 {
+            Place::Embedded(store) => store.chain(owner, turn).await,
+            Place::Shared(store) => store.chain(owner, turn).await,
+        }
+    }
+
+    /// Takes a name away, with the turns of its conversation that no name leads to any more. Reports
+    /// whether there was such a name.
+    pub async fn forget(&self, owner: &Owner, name: &str) -> Result<bool, StoreFault> {
+        match &self.0 {
+            Place::Embedded(store) => store.forget(owner, name).await,
+            Place::Shared(store) => store.forget(owner, name).await,
+        }
+    }
+
+    /// Ends the work of the store, after which it answers [`StoreFault::Down`]. A file that was not
+    /// closed is repaired when it is opened again.
+    pub async fn close(&self) {
+        if let Place::Embedded(store) = &self.0 {
+            store.close().await;
+        }
+    }
+}
