@@ -141,6 +141,7 @@ class Prompt:
         tool_choice: str | Mapping[str, Any] | None = None,
         parallel_tool_calls: bool = True,
         reasoning: _Reasoning = "off",
+        answer_schema: Mapping[str, Any] | None = None,
     ) -> Grammar: ...
 
 class Explanation:
@@ -418,6 +419,7 @@ class Model:
         tool_choice: str | Mapping[str, Any] | None = None,
         parallel_tool_calls: bool = True,
         reasoning: _Reasoning = "off",
+        answer_schema: Mapping[str, Any] | None = None,
         continue_final_message: bool | None = None,
         **switches: Any,
     ) -> Grammar: ...

@@ -252,6 +252,9 @@ pub struct Grammar {
     /// The tool choice: `none`, `auto`, `required`, or the name of the tool to call
     #[arg(long, value_name = "CHOICE", default_value = "auto")]
     pub choice: String,
+    /// Make the answer JSON that fits this JSON Schema; calls remain possible as the choice says
+    #[arg(long, value_name = "FILE")]
+    pub answer_schema: Option<PathBuf>,
     /// Allow at most one tool call per turn
     #[arg(long)]
     pub one_call: bool,

@@ -239,10 +239,8 @@ pub(crate) fn raw(form: &Form, schema: &Schema, name: Option<&str>, rules: &mut 
     ];
     for (_, keyword) in unsaid.into_iter().filter(|(unsaid, _)| *unsaid) {
         let at = name.map_or(String::new(), |name| format!("/properties/{name}"));
-        let note = Note::Keyword { tool: schema.tool.clone(), at, keyword: keyword.to_owned() };
-        if !rules.notes.contains(&note) {
-            rules.notes.push(note);
-        }
+        let note = Note::Keyword { purpose: schema.purpose.clone(), at, keyword: keyword.to_owned() };
+        rules.note(&note);
     }
     Node::Text(FreeText::default())
 }

@@ -2,20 +2,22 @@
 
 use std::collections::HashMap;
 
-use crate::Node;
 use crate::grammar::Rules;
-use crate::schema::{Schema, Shape};
+use crate::schema::{self, Schema, Shape};
+use crate::{Node, Note};
 
 /// The definitions of a schema and the rules written for them so far.
 pub(crate) struct Definitions<'a> {
     pub schema: &'a Schema,
     pub rules: &'a mut Rules,
     written: HashMap<usize, usize>,
+    depth: usize,
 }
 
 impl<'a> Definitions<'a> {
     pub(crate) fn new(schema: &'a Schema, rules: &'a mut Rules) -> Definitions<'a> {
-        Definitions { schema, rules, written: HashMap::new() }
+        schema.notes.iter().for_each(|note| rules.note(note));
+        Definitions { schema, rules, written: HashMap::new(), depth: 0 }
     }
 }
 
@@ -39,11 +41,20 @@ pub(crate) trait WriteShapes<'a> {
         if let Some(rule) = definitions.written.get(&def) {
             return Node::Rule(*rule);
         }
+        let schema = definitions.schema;
+        if definitions.depth == schema::MAX_DEPTH {
+            // Only a syntax that sorts its properties leads deeper than the schema was read.
+            let note = Note::Keyword { purpose: schema.purpose.clone(), at: String::new(), keyword: "$ref".into() };
+            definitions.rules.note(&note);
+            return self.shape(&Shape::Any);
+        }
         let rule = definitions.rules.reserve("def");
         definitions.written.insert(def, rule);
-        let schema = definitions.schema;
+        definitions.depth += 1;
         let node = self.shape(&schema.defs[def]);
-        self.definitions().rules.fill(rule, node);
+        let definitions = self.definitions();
+        definitions.depth -= 1;
+        definitions.rules.fill(rule, node);
         Node::Rule(rule)
     }
 }

@@ -28,6 +28,13 @@ pub enum Error {
         /// The format's name.
         format: String,
     },
+    /// The schema of the answer is not a schema.
+    NotASchema {
+        /// What it is.
+        found: &'static str,
+    },
+    /// No value fits the schema of the answer.
+    NoAnswer,
     /// The end of the prompt is not one that a reply can continue.
     Opening {
         /// The end of the prompt.
@@ -44,6 +51,8 @@ impl Error {
             Error::UnknownTool { .. } => "unknown_tool",
             Error::NoInterpreter { .. } => "no_interpreter",
             Error::NoReasoning { .. } => "no_reasoning",
+            Error::NotASchema { .. } => "not_a_schema",
+            Error::NoAnswer => "no_answer",
             Error::Opening { .. } => "opening",
         }
     }
@@ -64,6 +73,11 @@ impl Error {
             Error::NoReasoning { .. } => {
                 "do not request reasoning, or put `{reasoning}` into the layout `assistant`".into()
             }
+            Error::NotASchema { .. } => "pass a JSON Schema, which is an object".into(),
+            Error::NoAnswer => {
+                "look for an empty `enum`, bounds that exclude each other, and a required property that contains itself"
+                    .into()
+            }
             Error::Opening { .. } => "pass the end of the prompt, starting at the generation prompt".into(),
         }
     }
@@ -77,6 +91,8 @@ impl fmt::Display for Error {
             Error::UnknownTool { name, .. } => write!(f, "a call to `{name}` is required, but it is not offered"),
             Error::NoInterpreter { format } => write!(f, "code is required, but `{format}` has no layout for it"),
             Error::NoReasoning { format } => write!(f, "reasoning is requested, but `{format}` has no place for it"),
+            Error::NotASchema { found } => write!(f, "expected an object as the answer's schema, found {found}"),
+            Error::NoAnswer => write!(f, "no value fits the answer's schema"),
             Error::Opening { tail } => {
                 write!(
                     f,

@@ -48,6 +48,13 @@ impl Rules {
         self.list.len() - 1
     }
 
+    /// Adds a note, once.
+    pub(crate) fn note(&mut self, note: &Note) {
+        if !self.notes.contains(note) {
+            self.notes.push(note.clone());
+        }
+    }
+
     pub(crate) fn fill(&mut self, rule: usize, node: Node) {
         self.list[rule].node = node;
     }

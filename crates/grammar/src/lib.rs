@@ -2,11 +2,12 @@
 //! request, and prints it for three engines.
 //!
 //! The modules `reply` and `call` combine the layouts into one tree. `schema` and `value` describe
-//! the allowed arguments. `marks` keeps free texts from including the markers that close them.
+//! the allowed arguments and answers. `marks` keeps free texts from including the markers that close them.
 //! `opening` removes what the prompt already contains. `print` writes the tree.
 //!
 //! Start reading at [`grammar`].
 
+mod answer;
 mod argument;
 mod automaton;
 mod call;
@@ -31,8 +32,8 @@ pub use error::Error;
 pub use grammar::{Grammar, Rule};
 pub use node::{FreeText, Node, Token};
 pub use note::Note;
-pub use options::{Options, Reasoning, ToolChoice};
+pub use options::{Answer, Options, Reasoning, ToolChoice};
 pub use pattern::{Class, Pattern};
 pub use print::Printed;
 pub use reply::grammar;
-pub use schema::{Form, ObjectShape, Property, Schema, Shape};
+pub use schema::{Form, ObjectShape, Property, Purpose, Schema, Shape};

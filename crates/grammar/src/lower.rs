@@ -6,14 +6,13 @@ use crate::grammar::{Grammar, Rule, Rules};
 use crate::node::FreeText;
 use crate::schema::Schema;
 use crate::value::{self, Syntax};
-use crate::{Node, Note, Pattern, automaton};
+use crate::{Node, Pattern, automaton};
 
 /// The state of lowering a grammar, with the free texts and schemas already lowered.
 struct Lowering {
     rules: Rules,
     texts: Vec<(FreeText, usize)>,
     schemas: Vec<(Arc<Schema>, usize)>,
-    notes: Vec<Note>,
 }
 
 impl Grammar {
@@ -25,15 +24,15 @@ impl Grammar {
 
     /// Lowers one piece of the grammar.
     pub(crate) fn lowered_part(&self, root: &Node) -> Grammar {
-        let rules = Rules { list: self.rules.clone(), notes: Vec::new() };
-        let mut lowering = Lowering { rules, texts: Vec::new(), schemas: Vec::new(), notes: self.notes.clone() };
+        let rules = Rules { list: self.rules.clone(), notes: self.notes.clone() };
+        let mut lowering = Lowering { rules, texts: Vec::new(), schemas: Vec::new() };
         for rule in 0..self.rules.len() {
             let node = lowering.node(&self.rules[rule].node);
             lowering.rules.fill(rule, node);
         }
         let root = lowering.node(root);
-        let Lowering { rules, notes, .. } = lowering;
-        only_used(Grammar { root, rules: rules.list, notes })
+        let Rules { list, notes } = lowering.rules;
+        only_used(Grammar { root, rules: list, notes })
     }
 }
 
@@ -81,11 +80,6 @@ impl Lowering {
         // The node needs no further lowering: only a string between markers contains a free text,
         // and JSON has no such strings.
         self.rules.fill(rule, node);
-        for note in &schema.notes {
-            if !self.notes.contains(note) {
-                self.notes.push(note.clone());
-            }
-        }
         rule
     }
 }

@@ -1,16 +1,17 @@
 use std::fmt;
 
+use crate::Purpose;
+
 /// A requirement that a grammar does not express exactly. The grammar never rejects a valid reply
 /// because of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Note {
-    /// A keyword of a tool's schema that is not enforced, so that the grammar allows more than the
-    /// schema.
+    /// A keyword of a schema that is not enforced, so that the grammar allows more than the schema.
     Keyword {
-        /// The tool's name.
-        tool: String,
-        /// The position in its schema, as a JSON pointer.
+        /// What the schema is for.
+        purpose: Purpose,
+        /// The position in the schema, as a JSON pointer.
         at: String,
         /// The keyword.
         keyword: String,
@@ -38,12 +39,9 @@ pub enum Note {
 impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Note::Keyword { tool, at, keyword } => {
+            Note::Keyword { purpose, at, keyword } => {
                 let at = if at.is_empty() { "its schema".to_owned() } else { format!("`{at}` of its schema") };
-                write!(
-                    f,
-                    "tool `{tool}`: `{keyword}` in {at} is not enforced, so the grammar allows more than the schema"
-                )
+                write!(f, "{purpose}: `{keyword}` in {at} is not enforced, so the grammar allows more than the schema")
             }
             Note::NoContentBeforeCalls { opening } => write!(
                 f,

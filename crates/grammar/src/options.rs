@@ -1,4 +1,4 @@
-use rolecall_conversation::Tool;
+use rolecall_conversation::{Json, Tool};
 
 use crate::Token;
 
@@ -9,6 +9,8 @@ pub struct Options {
     pub tools: Vec<Tool>,
     /// The tool choice.
     pub choice: ToolChoice,
+    /// What an answer is.
+    pub answer: Answer,
     /// Whether a turn makes at most one call.
     pub one_call: bool,
     /// Whether the model reasons before it answers.
@@ -34,6 +36,22 @@ pub enum ToolChoice {
     Required,
     /// A call to this tool.
     Named(String),
+}
+
+/// What an answer is, as in OpenAI's `response_format`.
+///
+/// JSON has one space after commas and colons, or none. Next to possible calls, a reply is such an
+/// answer or calls, and calls have no text before them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Answer {
+    /// Text.
+    #[default]
+    Free,
+    /// A JSON object, as `json_object` asks for.
+    Object,
+    /// A JSON value that fits a schema, as `json_schema` asks for. The grammar enforces what it can
+    /// and reports the rest as notes.
+    Schema(Json),
 }
 
 /// Whether the model reasons before it answers.

@@ -1,9 +1,9 @@
 use rolecall_format::{Codec, Field, Format, Layout, Op, Slot};
 
+use crate::answer::Content;
 use crate::call::Calls;
 use crate::composer::{Composer, without_end};
 use crate::grammar::{Grammar, Rule, Rules};
-use crate::node::FreeText;
 use crate::{Error, Node, Note, Options, Reasoning, ToolChoice, marks, opening};
 
 /// Builds a grammar of the replies that an engine may sample in a format.
@@ -37,7 +37,7 @@ pub fn grammar(format: &Format, options: &Options) -> Result<Grammar, Error> {
 /// The values for the holes in one variant of the reply.
 #[derive(Clone, Default)]
 struct Fill {
-    content: Option<Node>,
+    content: Option<Content>,
     reasoning: Option<Node>,
     calls: Option<Node>,
 }
@@ -59,12 +59,14 @@ impl<'a> Composer<'a> {
         if !reasons && wants_reasoning {
             return Err(Error::NoReasoning { format: self.format.name.clone() });
         }
-        let content = self.content(&plain);
-        let no_content = matches!(self.options.choice, ToolChoice::Required | ToolChoice::Named(_));
+        let only_calls = matches!(self.options.choice, ToolChoice::Required | ToolChoice::Named(_));
+        // An answer that fits a schema is neither empty nor followed by calls.
+        let is_free = self.is_free();
         let mut variants = Vec::new();
-        if !no_content {
-            let mut contents = vec![Some(content.clone())];
-            contents.extend(is_grouped(&plain, Field::Content).then_some(None));
+        let content = if only_calls { None } else { Some(self.answer(&plain)?) };
+        if content.is_some() {
+            let mut contents = vec![content.clone()];
+            contents.extend((is_free && is_grouped(&plain, Field::Content)).then_some(None));
             for content in contents {
                 self.with_reasoning(&plain, Fill { content, ..Fill::default() }, &mut variants);
             }
@@ -73,8 +75,9 @@ impl<'a> Composer<'a> {
         if let Some(calls) = makes_calls {
             let layout = self.calls_layout().cloned().unwrap_or_default();
             let mut contents = Vec::new();
-            if !no_content && calls.are_marked && layout.prints(Field::Content) {
-                contents.push(Some(content.clone()));
+            let may_precede = content.is_some() && is_free && layout.prints(Field::Content);
+            if may_precede && calls.are_marked {
+                contents.push(content);
             }
             if contents.is_empty() || is_grouped(&layout, Field::Content) {
                 contents.push(None);
@@ -83,7 +86,7 @@ impl<'a> Composer<'a> {
                 let fill = Fill { content, calls: Some(calls.node.clone()), reasoning: None };
                 self.with_reasoning(&layout, fill, &mut variants);
             }
-            if !no_content && !calls.are_marked && layout.prints(Field::Content) {
+            if may_precede && !calls.are_marked {
                 self.notes.push(Note::NoContentBeforeCalls { opening: calls.opening.clone() });
             }
         }
@@ -96,22 +99,9 @@ impl<'a> Composer<'a> {
         with_calls.or(self.format.layout(Slot::Assistant)).filter(|layout| layout.prints(Field::Calls))
     }
 
-    /// Returns the free text of an answer, which must not open calls or reasoning.
-    fn content(&self, layout: &Layout) -> Node {
-        let mut text = FreeText::default();
-        if let Some(opening) = self.call_opening() {
-            match marks::is_telling(&opening) {
-                true => text.avoid.push(opening.text),
-                false => text.not_first.extend(opening.text.trim_start().chars().next()),
-            }
-        }
-        text.avoid.extend(marks::before_reasoning(layout, self.format));
-        Node::Text(text)
-    }
-
     /// Returns the marker that opens calls, whether or not any tools are offered. No answer may
     /// contain it.
-    fn call_opening(&self) -> Option<marks::Mark> {
+    pub(crate) fn call_opening(&self) -> Option<marks::Mark> {
         let mut ops = Vec::new();
         for slot in [Slot::Calls, Slot::Call] {
             if let Some(layout) = self.format.layout(slot) {
@@ -141,8 +131,8 @@ impl<'a> Composer<'a> {
     fn turn(&self, layout: &Layout, fill: &Fill) -> Node {
         let ops = without_closing_tag(without_end(layout.ops(), self.format), self.format);
         self.ops(&ops, &mut |field, codec| match (field, codec) {
-            (Field::Content, Codec::Json(_)) => fill.content.is_some().then(quoted_text),
-            (Field::Content, _) => fill.content.clone(),
+            (Field::Content, Codec::Json(_)) => fill.content.as_ref().map(|content| content.quoted.clone()),
+            (Field::Content, _) => fill.content.as_ref().map(|content| content.plain.clone()),
             (Field::Reasoning, _) => fill.reasoning.clone(),
             (Field::Calls, _) => fill.calls.clone(),
             _ => None,
@@ -194,10 +184,6 @@ impl<'a> Composer<'a> {
 fn is_grouped(layout: &Layout, field: Field) -> bool {
     let is_field = |op: &Op| matches!(op, Op::Hole { field: found, .. } if *found == field);
     layout.ops().iter().any(|op| matches!(op, Op::Group(inner) if inner.iter().any(is_field)))
-}
-
-fn quoted_text() -> Node {
-    crate::value::Syntax::Json(rolecall_format::codec::JsonStyle::PLAIN).string(&crate::schema::Form::default())
 }
 
 /// Removes the tag that closes the turn if no other stop is known, because the engine stops there.

@@ -5,19 +5,23 @@ mod closed;
 mod expression;
 mod read;
 mod spell;
+mod values;
 
-use rolecall_conversation::Json;
+use std::fmt;
+
+use rolecall_conversation::{Json, object};
 use rolecall_format::codec::JsonStyle;
 
 pub(crate) use bounds::integers;
+pub(crate) use read::MAX_DEPTH;
 
 use crate::{Note, Pattern};
 
 /// A schema: the part that a grammar enforces, and the source for engines that support JSON Schema.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Schema {
-    /// The tool whose arguments the schema describes.
-    pub tool: String,
+    /// What the schema is for.
+    pub purpose: Purpose,
     /// The values that match.
     pub shape: Shape,
     /// The definitions that [`Shape::Ref`] refers to by index.
@@ -30,6 +34,24 @@ pub struct Schema {
     pub style: JsonStyle,
     /// Whether `source` was generated from `shape`, so that it lacks the keywords in `notes`.
     pub is_part: bool,
+}
+
+/// What a schema is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// The arguments of the tool with this name.
+    Arguments(String),
+    /// The answer.
+    Answer,
+}
+
+impl fmt::Display for Purpose {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Purpose::Arguments(tool) => write!(f, "tool `{tool}`"),
+            Purpose::Answer => write!(f, "the answer"),
+        }
+    }
 }
 
 /// A set of matching values.
@@ -113,16 +135,28 @@ impl Schema {
                 &nothing
             }
         };
-        let (shape, defs, notes) = read::read(tool, source);
-        Schema {
-            tool: tool.to_owned(),
-            shape,
-            defs,
-            source: closed::closed(source, style.sorted),
-            notes,
-            style,
-            is_part: false,
-        }
+        Schema::new(Purpose::Arguments(tool.to_owned()), source, style)
+    }
+
+    /// Builds the schema of the answer.
+    pub fn of_answer(source: &Json, style: JsonStyle) -> Schema {
+        Schema::new(Purpose::Answer, source, style)
+    }
+
+    /// Builds the schema of an answer that is any JSON object.
+    pub fn of_any_object(style: JsonStyle) -> Schema {
+        Schema::of_answer(&Json::Object(object! { "type" => "object" }), style)
+    }
+
+    fn new(purpose: Purpose, source: &Json, style: JsonStyle) -> Schema {
+        let (shape, defs, notes) = read::read(&purpose, source);
+        let source = closed::closed(source, style.sorted);
+        Schema { purpose, shape, defs, source, notes, style, is_part: false }
+    }
+
+    /// Reports whether any value matches.
+    pub fn has_values(&self) -> bool {
+        !matches!(&self.shape, Shape::Union(shapes) if shapes.is_empty())
     }
 
     /// Returns the schema of one shape within this schema.

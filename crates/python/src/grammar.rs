@@ -3,7 +3,7 @@ use std::sync::OnceLock;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use rolecall::conversation::{Json, Place};
-use rolecall::grammar::{Options, Printed, Reasoning, ToolChoice};
+use rolecall::grammar::{Answer, Options, Printed, Reasoning, ToolChoice};
 
 use crate::error::Fault;
 use crate::input::{self, Path};
@@ -107,13 +107,18 @@ pub fn options(
     tool_choice: Option<&Bound<'_, PyAny>>,
     parallel_tool_calls: bool,
     reasoning: Option<&Bound<'_, PyAny>>,
+    answer_schema: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Options> {
     let reasoning = reasoning.map_or_else(|| Ok("off".to_owned()), |word| input::argument(word, "reasoning"))?;
     let Some((_, reasoning)) = Reasoning::ALL.into_iter().find(|(word, _)| *word == reasoning) else {
         return Err(unknown(py, "reasoning", &reasoning, "\"off\", \"optional\", \"required\" or \"over\""));
     };
     let choice = tool_choice.map(choice).transpose()?.unwrap_or_default();
-    Ok(Options { choice, one_call: !parallel_tool_calls, reasoning, ..Options::default() })
+    let answer = match answer_schema {
+        Some(schema) => Answer::Schema(input::json(schema, &mut Path::of("answer_schema"))?),
+        None => Answer::Free,
+    };
+    Ok(Options { choice, answer, one_call: !parallel_tool_calls, reasoning, ..Options::default() })
 }
 
 fn choice(value: &Bound<'_, PyAny>) -> PyResult<ToolChoice> {

@@ -510,15 +510,17 @@ impl Model {
     ///
     /// `tool_choice` is OpenAI's: "none", "auto", "required", or the name of a tool, as a str or as
     /// `{"type": "function", "function": {"name": ...}}`. `reasoning` is "off", "optional",
-    /// "required" or "over" (the model has already reasoned). The rest is as in `parse`.
+    /// "required" or "over" (the model has already reasoned). `answer_schema` is a JSON Schema that
+    /// the answer fits, as a dict. The rest is as in `parse`.
     ///
-    /// Raises `GrammarError` if a call is required and there is none to make.
+    /// Raises `GrammarError` if a call is required and there is none to make, or if no answer fits the
+    /// schema.
     ///
     /// >>> tools = [{"type": "function", "function": {"name": "get_time", "parameters": {"type": "object"}}}]
     /// >>> grammar = rolecall.load("path/to/model").grammar(tools=tools, tool_choice="required")
     /// >>> "get_time" in grammar.structural_tag()
     /// True
-    #[pyo3(signature = (messages=None, *, tools=None, documents=None, tool_choice=None, parallel_tool_calls=true, reasoning=None, continue_final_message=None, **switches))]
+    #[pyo3(signature = (messages=None, *, tools=None, documents=None, tool_choice=None, parallel_tool_calls=true, reasoning=None, answer_schema=None, continue_final_message=None, **switches))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments")]
     fn grammar(
         &self,
@@ -529,12 +531,13 @@ impl Model {
         tool_choice: Option<&Bound<'_, PyAny>>,
         parallel_tool_calls: bool,
         reasoning: Option<&Bound<'_, PyAny>>,
+        answer_schema: Option<&Bound<'_, PyAny>>,
         continue_final_message: Option<bool>,
         switches: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Grammar> {
         let asked = Asked { messages, tools, documents, continue_final_message, switches };
         let request = asked.request(py)?;
-        let options = grammar::options(py, tool_choice, parallel_tool_calls, reasoning)?;
+        let options = grammar::options(py, tool_choice, parallel_tool_calls, reasoning, answer_schema)?;
         let made = py.detach(|| request.context(&self.inner, ParseOptions::default())?.grammar(options));
         made.map(Grammar::new).map_err(|error| error::of(py, &error))
     }

@@ -79,15 +79,16 @@ impl Prompt {
 
     /// Returns a grammar of what an engine may sample as the reply. The arguments are those of
     /// `Model.grammar`.
-    #[pyo3(signature = (*, tool_choice=None, parallel_tool_calls=true, reasoning=None))]
+    #[pyo3(signature = (*, tool_choice=None, parallel_tool_calls=true, reasoning=None, answer_schema=None))]
     fn grammar(
         &self,
         py: Python<'_>,
         tool_choice: Option<&Bound<'_, PyAny>>,
         parallel_tool_calls: bool,
         reasoning: Option<&Bound<'_, PyAny>>,
+        answer_schema: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Grammar> {
-        let options = grammar::options(py, tool_choice, parallel_tool_calls, reasoning)?;
+        let options = grammar::options(py, tool_choice, parallel_tool_calls, reasoning, answer_schema)?;
         let made = py.detach(|| self.inner.grammar(options)).map_err(|error| error::of(py, &error))?;
         Ok(Grammar::new(made))
     }

@@ -5,7 +5,7 @@
 
 use rolecall::conversation::{Json, Tool, json};
 use rolecall::format::{Format, load};
-use rolecall::grammar::{Options, Printed, Reasoning, Token, ToolChoice, grammar};
+use rolecall::grammar::{Answer, Options, Printed, Reasoning, Token, ToolChoice, grammar};
 use rolecall_testkit::{Fixture, matches};
 
 #[test]
@@ -80,6 +80,8 @@ fn options_of(case: &Fixture) -> Options {
             ("reasoning", Some("over")) => options.reasoning = Reasoning::Over,
             ("prompt", Some(tail)) => options.prompt_tail = Some(tail.to_owned()),
             ("tokens", _) => options.tokens = tokens_of(value),
+            ("answer", Some("object")) => options.answer = Answer::Object,
+            ("answer", _) => options.answer = Answer::Schema(value.clone()),
             ("one-call", _) => options.one_call = value.as_bool() == Some(true),
             _ => panic!("{}: no option `{key}`", case.path.display()),
         }

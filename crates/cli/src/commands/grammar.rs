@@ -1,11 +1,12 @@
 //! `rolecall grammar`: prints a grammar that restricts how an engine samples a reply.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use rolecall::Model;
-use rolecall::conversation::{Json, Tool};
+use rolecall::conversation::{Json, Tool, json};
 use rolecall::format::Format;
-use rolecall::grammar::{Options, Printed, Token, ToolChoice, grammar};
+use rolecall::grammar::{Answer, Note, Options, Printed, Purpose, Token, ToolChoice, grammar};
 
 use crate::args::{Grammar, LanguageArg};
 use crate::diagnostic::{Diagnostic, Place, Severity};
@@ -26,8 +27,13 @@ pub fn run(args: &Grammar, output: &Output) -> Result<Exit, Failure> {
     let reader = Reader::new(&args.layouts, args.tokenizer.as_deref(), false, output)?;
     let (format, tools, tail) =
         asked(args, &reader, &source.text, output).map_err(|refusal| refused(refusal, &source))?;
+    let (answer, of_answer) = match &args.answer_schema {
+        Some(path) => read_schema(path)?,
+        None => (Answer::Free, source.name.clone()),
+    };
     let options = Options {
         tools,
+        answer,
         choice: choice(&args.choice),
         one_call: args.one_call,
         reasoning: args.reasoning,
@@ -41,11 +47,13 @@ pub fn run(args: &Grammar, output: &Output) -> Result<Exit, Failure> {
         LanguageArg::Gbnf => grammar.to_gbnf(),
     };
     for note in &notes {
+        let is_of_answer = matches!(note, Note::Keyword { purpose: Purpose::Answer, .. });
+        let name = if is_of_answer { &of_answer } else { &source.name };
         output.show(&Diagnostic {
             severity: Severity::Warning,
             code: "looser_grammar",
             message: note.to_string(),
-            place: Place::Named(source.name.clone()),
+            place: Place::Named(name.clone()),
             help: Vec::new(),
         });
     }
@@ -55,7 +63,7 @@ pub fn run(args: &Grammar, output: &Output) -> Result<Exit, Failure> {
 
 /// Returns the layouts of the reply, the tools, and the end of the prompt.
 fn asked(args: &Grammar, reader: &Reader, text: &str, output: &Output) -> Result<(Format, Vec<Tool>, String), Refusal> {
-    let tools = match rolecall::conversation::json::parse(text).map_err(rolecall_openai::Error::from)? {
+    let tools = match json::parse(text).map_err(rolecall_openai::Error::from)? {
         Json::Object(mut object) if object.get("tools").is_some() => object.remove("tools"),
         other => Some(other),
     };
@@ -81,6 +89,15 @@ fn asked(args: &Grammar, reader: &Reader, text: &str, output: &Output) -> Result
         found => found?,
     };
     Ok((format, tools, tail))
+}
+
+/// Returns an answer by its schema, and the name of the file that has the schema.
+fn read_schema(path: &Path) -> Result<(Answer, String), Failure> {
+    let source = files::read_text(path)?;
+    match json::parse(&source.text).map_err(rolecall_openai::Error::from) {
+        Ok(schema) => Ok((Answer::Schema(schema), source.name)),
+        Err(error) => Err(refused(error.into(), &source)),
+    }
 }
 
 fn tokens(model: &Model) -> Result<Vec<Token>, Failure> {

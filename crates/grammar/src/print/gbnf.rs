@@ -17,65 +17,158 @@ impl Grammar {
     }
 }
 
+/// The number of rules that is too many for a repetition in llama.cpp: those that the repeated part
+/// generates, times the count (`MAX_REPETITION_THRESHOLD` in `llama-grammar.cpp`). Depending on its
+/// version, the engine refuses the grammar or ignores the maximum.
+const TOO_MANY: usize = 2000;
+/// The length of the stretches into which longer repetitions are divided.
+const STRETCH: usize = 1000;
+
 fn written(lowered: &Grammar) -> String {
-    let mut text = format!("root ::= {}\n", top(&lowered.root, lowered));
+    let mut writer = Writer { grammar: lowered, parts: Vec::new() };
+    let mut text = format!("root ::= {}\n", writer.top(&lowered.root));
     for rule in &lowered.rules {
-        text.push_str(&format!("{} ::= {}\n", rule.name, top(&rule.node, lowered)));
+        text.push_str(&format!("{} ::= {}\n", rule.name, writer.top(&rule.node)));
+    }
+    for (number, part) in writer.parts.iter().enumerate() {
+        text.push_str(&format!("part-{number} ::= {part}\n"));
     }
     text
 }
 
-/// Prints a whole rule, which needs no parentheses.
-fn top(node: &Node, grammar: &Grammar) -> String {
-    match node {
-        Node::Choice(ways) if !ways.is_empty() => {
-            ways.iter().map(|way| part(way, grammar)).collect::<Vec<_>>().join(" | ")
+struct Writer<'a> {
+    grammar: &'a Grammar,
+    /// The definitions of further rules, which keep repetitions within the engine's limit.
+    parts: Vec<String>,
+}
+
+impl Writer<'_> {
+    /// Prints a whole rule, which needs no parentheses.
+    fn top(&mut self, node: &Node) -> String {
+        match node {
+            Node::Choice(ways) if !ways.is_empty() => {
+                ways.iter().map(|way| self.part(way)).collect::<Vec<_>>().join(" | ")
+            }
+            other => self.part(other),
         }
-        other => part(other, grammar),
+    }
+
+    fn part(&mut self, node: &Node) -> String {
+        match node {
+            Node::Literal(text) => quoted(text),
+            Node::Token(token) => quoted(&token.text),
+            Node::Pattern(pattern) => self.pattern(pattern),
+            Node::Sequence(nodes) if nodes.is_empty() => "\"\"".into(),
+            Node::Sequence(nodes) => nodes.iter().map(|node| self.part(node)).collect::<Vec<_>>().join(" "),
+            Node::Choice(ways) if ways.is_empty() => NEVER.into(),
+            Node::Choice(_) => format!("({})", self.top(node)),
+            Node::Repeat { node, min, max } => {
+                let atom = self.atom(node);
+                self.repeated(atom, size(node), *min, *max)
+            }
+            Node::Rule(rule) => self.grammar.rules.get(*rule).map_or(String::new(), |rule| rule.name.clone()),
+            // Lowered grammars contain none of these.
+            Node::Text(_) | Node::Json(_) | Node::Over => String::new(),
+        }
+    }
+
+    /// Prints a node that a repetition count can follow.
+    fn atom(&mut self, node: &Node) -> String {
+        match node {
+            Node::Literal(_) | Node::Token(_) | Node::Rule(_) | Node::Choice(_) => self.part(node),
+            Node::Pattern(Pattern::Class(_) | Pattern::Choice(_)) => self.part(node),
+            other => format!("({})", self.part(other)),
+        }
+    }
+
+    fn pattern(&mut self, pattern: &Pattern) -> String {
+        match pattern {
+            Pattern::Text(text) => quoted(text),
+            Pattern::Class(class) => class_part(class),
+            Pattern::Sequence(parts) if parts.is_empty() => "\"\"".into(),
+            Pattern::Sequence(parts) => parts.iter().map(|part| self.pattern(part)).collect::<Vec<_>>().join(" "),
+            Pattern::Choice(ways) if ways.is_empty() => NEVER.into(),
+            Pattern::Choice(ways) => {
+                format!("({})", ways.iter().map(|way| self.pattern(way)).collect::<Vec<_>>().join(" | "))
+            }
+            Pattern::Repeat { pattern, min, max } => {
+                let atom = match **pattern {
+                    Pattern::Class(_) | Pattern::Choice(_) => self.pattern(pattern),
+                    _ => format!("({})", self.pattern(pattern)),
+                };
+                self.repeated(atom, pattern_size(pattern), *min, *max)
+            }
+        }
+    }
+
+    /// Prints a repetition of a part that generates this many rules.
+    fn repeated(&mut self, atom: String, size: usize, min: usize, max: Option<usize>) -> String {
+        let count = max.unwrap_or(min).max(1);
+        let atom = if (size + 1).saturating_mul(count) < TOO_MANY { atom } else { self.named(atom) };
+        if count < TOO_MANY {
+            return counted(&atom, min, max);
+        }
+        let mut parts = vec![self.stretch(&atom); min / STRETCH];
+        let left = min % STRETCH;
+        if left > 0 {
+            parts.push(counted(&atom, left, Some(left)));
+        }
+        parts.push(match max {
+            Some(max) => self.up_to(&atom, max.saturating_sub(min)),
+            None => counted(&atom, 0, None),
+        });
+        parts.join(" ")
+    }
+
+    /// Prints a repetition without a minimum. Whether it reaches the end of its first stretch
+    /// decides what may follow, so there is only one way to read each text.
+    fn up_to(&mut self, atom: &str, most: usize) -> String {
+        if most < TOO_MANY {
+            return counted(atom, 0, Some(most));
+        }
+        let (short, stretch) = (counted(atom, 0, Some(STRETCH - 1)), self.stretch(atom));
+        let rest = self.up_to(atom, most - STRETCH);
+        self.named(format!("{short} | {stretch} {rest}"))
+    }
+
+    fn stretch(&mut self, atom: &str) -> String {
+        self.named(counted(atom, STRETCH, Some(STRETCH)))
+    }
+
+    /// Returns the name of a further rule.
+    fn named(&mut self, definition: String) -> String {
+        let known = self.parts.iter().position(|part| *part == definition);
+        let number = known.unwrap_or_else(|| {
+            self.parts.push(definition);
+            self.parts.len() - 1
+        });
+        format!("part-{number}")
     }
 }
 
-fn part(node: &Node, grammar: &Grammar) -> String {
+/// Returns the number of rules that llama.cpp generates for a node, or a little more.
+fn size(node: &Node) -> usize {
     match node {
-        Node::Literal(text) => quoted(text),
-        Node::Token(token) => quoted(&token.text),
-        Node::Pattern(pattern) => pattern_part(pattern),
-        Node::Sequence(nodes) if nodes.is_empty() => "\"\"".into(),
-        Node::Sequence(nodes) => nodes.iter().map(|node| part(node, grammar)).collect::<Vec<_>>().join(" "),
-        Node::Choice(ways) if ways.is_empty() => NEVER.into(),
-        Node::Choice(_) => format!("({})", top(node, grammar)),
-        Node::Repeat { node, min, max } => counted(&atom(node, grammar), *min, *max),
-        Node::Rule(rule) => grammar.rules.get(*rule).map_or(String::new(), |rule| rule.name.clone()),
-        // Lowered grammars contain none of these.
-        Node::Text(_) | Node::Json(_) | Node::Over => String::new(),
+        Node::Pattern(pattern) => pattern_size(pattern),
+        Node::Sequence(nodes) => nodes.iter().map(size).fold(0, usize::saturating_add),
+        Node::Choice(ways) => ways.iter().map(size).fold(1, usize::saturating_add),
+        Node::Repeat { node, min, max } => size(node).saturating_add(repetition_size(*min, *max)),
+        Node::Rule(_) => 1,
+        Node::Literal(_) | Node::Token(_) | Node::Text(_) | Node::Json(_) | Node::Over => 0,
     }
 }
 
-/// Prints a node that a repetition count can follow.
-fn atom(node: &Node, grammar: &Grammar) -> String {
-    match node {
-        Node::Literal(_) | Node::Token(_) | Node::Rule(_) | Node::Choice(_) => part(node, grammar),
-        Node::Pattern(Pattern::Class(_) | Pattern::Choice(_)) => part(node, grammar),
-        other => format!("({})", part(other, grammar)),
-    }
-}
-
-fn pattern_part(pattern: &Pattern) -> String {
+fn pattern_size(pattern: &Pattern) -> usize {
     match pattern {
-        Pattern::Text(text) => quoted(text),
-        Pattern::Class(class) => class_part(class),
-        Pattern::Sequence(parts) if parts.is_empty() => "\"\"".into(),
-        Pattern::Sequence(parts) => parts.iter().map(pattern_part).collect::<Vec<_>>().join(" "),
-        Pattern::Choice(ways) if ways.is_empty() => NEVER.into(),
-        Pattern::Choice(ways) => format!("({})", ways.iter().map(pattern_part).collect::<Vec<_>>().join(" | ")),
-        Pattern::Repeat { pattern, min, max } => {
-            let atom = match **pattern {
-                Pattern::Class(_) | Pattern::Choice(_) => pattern_part(pattern),
-                _ => format!("({})", pattern_part(pattern)),
-            };
-            counted(&atom, *min, *max)
-        }
+        Pattern::Text(_) | Pattern::Class(_) => 0,
+        Pattern::Sequence(parts) => parts.iter().map(pattern_size).fold(0, usize::saturating_add),
+        Pattern::Choice(ways) => ways.iter().map(pattern_size).fold(1, usize::saturating_add),
+        Pattern::Repeat { pattern, min, max } => pattern_size(pattern).saturating_add(repetition_size(*min, *max)),
     }
+}
+
+fn repetition_size(min: usize, max: Option<usize>) -> usize {
+    1 + max.map_or(1, |max| max.saturating_sub(min))
 }
 
 /// A character that no model writes, to represent a node that matches nothing.

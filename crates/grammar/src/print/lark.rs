@@ -60,12 +60,26 @@ impl<'a> Writer<'a> {
             Node::Choice(ways) if ways.is_empty() => NEVER.into(),
             Node::Choice(ways) => {
                 // An empty alternative is expressed as a count.
-                let full: Vec<String> = ways.iter().filter(|way| !way.is_empty()).map(|way| self.part(way)).collect();
+                let beside_json = ways.iter().any(|way| matches!(way, Node::Json(_)));
+                let full = ways.iter().filter(|way| !way.is_empty());
+                let full: Vec<String> =
+                    full.map(|way| if beside_json { self.beside_json(way) } else { self.part(way) }).collect();
                 let joined = full.join(" | ");
                 if full.len() == ways.len() { joined } else { format!("({joined})?") }
             }
             other => self.part(other),
         }
+    }
+
+    /// Prints an alternative to a JSON value. The lexer does not backtrack, so that a bracket which may
+    /// open either is a text of its own.
+    fn beside_json(&mut self, way: &Node) -> String {
+        let mut parts = way.clone().into_parts();
+        let opening = match parts.first_mut() {
+            Some(Node::Literal(text)) if text.starts_with(['{', '[']) => text.remove(0).to_string(),
+            _ => return self.part(way),
+        };
+        format!("{} {}", quoted(&opening), self.part(&Node::sequence(parts)))
     }
 
     fn part(&mut self, node: &Node) -> String {
@@ -199,8 +213,7 @@ impl<'a> Writer<'a> {
         }
         let mut source = schema.source.clone();
         if let Json::Object(object) = &mut source {
-            // Tell the engine to ignore keywords that it does not support, as other engines do.
-            object.insert("x-guidance", Json::Object(object! { "lenient" => true }));
+            object.insert("x-guidance", Json::Object(reading_of(schema)));
         }
         self.lines.push(format!("{name}: %json {}", json::write(&source, &Layout::default())));
         self.schemas.push((schema.clone(), name.clone()));
@@ -229,6 +242,19 @@ impl<'a> Writer<'a> {
 
 /// A character that no model writes, to represent a node that matches nothing.
 const NEVER: &str = "/\\x00/";
+
+/// Returns how the engine reads a schema. It ignores keywords that it does not support, as other
+/// engines do. White space is that of the style: by default the engine allows any amount of it, of
+/// which a small model may find no end.
+fn reading_of(schema: &Schema) -> json::Object {
+    let mut reading = object! { "lenient" => true };
+    if schema.style.indent.is_none() {
+        reading.insert("whitespace_flexible", Json::Bool(false));
+        reading.insert("item_separator", Json::from(", ?"));
+        reading.insert("key_separator", Json::from(": ?"));
+    }
+    reading
+}
 
 /// Reports whether a token's text is also its name in a Lark grammar.
 fn is_name(text: &str) -> bool {

@@ -4,11 +4,11 @@ use rolecall_conversation::json::{self, Layout, Number};
 use rolecall_conversation::{Json, object};
 
 use super::Printed;
-use crate::{Grammar, Node, Note};
+use crate::{Grammar, Node, Note, Purpose};
 
 impl Grammar {
     /// Prints the grammar as a structural tag for xgrammar, with control tokens as their text and
-    /// schemas unchanged.
+    /// the tools' schemas unchanged.
     pub fn to_structural_tag(&self) -> Printed {
         let mut writer = Writer { grammar: self, notes: self.notes.clone() };
         let format = writer.format(&self.inlined(&self.root));
@@ -44,7 +44,7 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     fn format(&mut self, node: &Node) -> Json {
-        if needs_grammar(node) {
+        if needs_grammar(node) || is_exact_answer(node) {
             return self.grammar_of(node);
         }
         Json::Object(match node {
@@ -134,6 +134,12 @@ fn constant(fixed: &mut String) -> Option<Json> {
 fn needs_grammar(node: &Node) -> bool {
     has(node, &|node| matches!(node, Node::Pattern(_) | Node::Rule(_)))
         && !has(node, &|node| matches!(node, Node::Json(_) | Node::Text(_)))
+}
+
+/// Reports whether a node is an answer that rules describe exactly. As a schema it would allow any
+/// amount of white space, of which a small model may find no end.
+fn is_exact_answer(node: &Node) -> bool {
+    matches!(node, Node::Json(schema) if schema.purpose == Purpose::Answer && schema.notes.is_empty())
 }
 
 fn has(node: &Node, kind: &impl Fn(&Node) -> bool) -> bool {

@@ -4,11 +4,16 @@
 use rolecall_conversation::Json;
 use rolecall_conversation::json::Object;
 
-use super::{Form, ObjectShape, Property, Shape, closed, expression};
+use super::{Form, ObjectShape, Property, Purpose, Shape, closed, expression, values};
 use crate::Note;
 
 /// The maximum string length that is enforced. A longer length is only recorded as a note.
 const MOST: usize = 4000;
+/// The maximum number of definitions that are read. A reference to a further one is only recorded
+/// as a note.
+const MOST_DEFINITIONS: usize = 1000;
+/// The maximum nesting depth of schemas, with those that references lead to.
+pub(crate) const MAX_DEPTH: usize = 200;
 
 /// Keywords that do not affect which values match.
 const ANNOTATIONS: [&str; 18] = [
@@ -32,27 +37,28 @@ const ANNOTATIONS: [&str; 18] = [
     "contentMediaType",
 ];
 
-/// Returns the shape of a tool's schema, its definitions, and notes on the keywords that are not
-/// enforced.
-pub(super) fn read(tool: &str, root: &Json) -> (Shape, Vec<Shape>, Vec<Note>) {
-    let mut reader = Reader { tool, root, refs: Vec::new(), defs: Vec::new(), notes: Vec::new() };
+/// Returns the shape of a schema, its definitions, and notes on the keywords that are not enforced.
+pub(super) fn read(purpose: &Purpose, root: &Json) -> (Shape, Vec<Shape>, Vec<Note>) {
+    let mut reader = Reader { purpose, root, refs: Vec::new(), defs: Vec::new(), depth: 0, notes: Vec::new() };
     let shape = reader.shape(root, "");
     reader.break_circles();
-    (shape, reader.defs, reader.notes)
+    let (shape, defs) = values::without_empty(shape, reader.defs);
+    (shape, defs, reader.notes)
 }
 
 struct Reader<'a> {
-    tool: &'a str,
+    purpose: &'a Purpose,
     root: &'a Json,
     /// The reference of each definition.
     refs: Vec<String>,
     defs: Vec<Shape>,
+    depth: usize,
     notes: Vec<Note>,
 }
 
 impl Reader<'_> {
     fn note(&mut self, at: &str, keyword: &str) {
-        let note = Note::Keyword { tool: self.tool.to_owned(), at: at.to_owned(), keyword: keyword.to_owned() };
+        let note = Note::Keyword { purpose: self.purpose.clone(), at: at.to_owned(), keyword: keyword.to_owned() };
         if !self.notes.contains(&note) {
             self.notes.push(note);
         }
@@ -61,7 +67,12 @@ impl Reader<'_> {
     fn shape(&mut self, schema: &Json, at: &str) -> Shape {
         match schema {
             Json::Bool(false) => Shape::Union(Vec::new()),
-            Json::Object(object) => self.object_schema(object, at),
+            Json::Object(object) => {
+                self.depth += 1;
+                let shape = self.object_schema(object, at);
+                self.depth -= 1;
+                shape
+            }
             _ => Shape::Any,
         }
     }
@@ -243,6 +254,10 @@ impl Reader<'_> {
             self.note(at, "$ref");
             return Shape::Any;
         };
+        if self.refs.len() == MOST_DEFINITIONS || self.depth >= MAX_DEPTH {
+            self.note(at, "$ref");
+            return Shape::Any;
+        }
         let target = target.clone();
         let def = self.refs.len();
         self.refs.push(reference.to_owned());
