@@ -31,7 +31,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         engine_model: None,
         on_rewrite: OnRewrite::Rewrite,
     };
-    let gateway = Gateway::open(Config { models: vec![model], ..Config::default() })?;
+    let gateway = Gateway::open(Config { models: vec![model], ..Config::default() }).await?;
     let listener = TcpListener::bind("127.0.0.1:8000").await?;
     println!("http://{}", listener.local_addr()?);
     serve(gateway, listener, std::future::pending()).await?;

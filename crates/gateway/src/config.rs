@@ -5,6 +5,7 @@ use rolecall::session::OnRewrite;
 
 use crate::engine::Kind;
 use crate::keys::Keys;
+use crate::store::StoreConfig;
 
 /// What a gateway serves.
 #[derive(Clone, Debug, Default)]
@@ -15,6 +16,8 @@ pub struct Config {
     pub keys: Keys,
     /// What requests may need.
     pub limits: Limits,
+    /// Where conversations are kept.
+    pub store: StoreConfig,
 }
 
 /// A model with its engine.

@@ -14,7 +14,7 @@ use crate::fault::answer;
 use crate::gateway::{Gateway, Permit};
 use crate::reply::Reply;
 use crate::sessions::Found;
-use crate::sessions::stub::Owner;
+use crate::store::Owner;
 use crate::turn::{Known, Turn, apart, beginnings};
 use crate::usage::Usage;
 use crate::wanted::{Past, Wanted};

@@ -13,7 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::engine::Engine;
 use crate::sessions::Sessions;
-use crate::sessions::stub::Store;
+use crate::store::{Store, StoreFault};
 use crate::{Config, Fault, Keys, Limits, ModelConfig};
 
 /// The place of a request among those at the same time.
@@ -55,6 +55,8 @@ pub enum OpenFault {
         /// What is wrong.
         why: String,
     },
+    /// The store of conversations cannot be used.
+    Store(StoreFault),
     /// An engine's address cannot be used.
     Engine {
         /// The name of its model.
@@ -70,6 +72,7 @@ impl fmt::Display for OpenFault {
             OpenFault::NoModels => write!(formatter, "no model is configured"),
             OpenFault::SameName(name) => write!(formatter, "two models have the name `{name}`"),
             OpenFault::Model { name, why } => write!(formatter, "the model `{name}` cannot be served: {why}"),
+            OpenFault::Store(fault) => write!(formatter, "{fault}; {}", fault.help()),
             OpenFault::Engine { name, why } => write!(formatter, "the engine of `{name}` cannot be used: {why}"),
         }
     }
@@ -78,8 +81,8 @@ impl fmt::Display for OpenFault {
 impl std::error::Error for OpenFault {}
 
 impl Gateway {
-    /// Loads the tokenizers of all models. It does not connect to the engines.
-    pub fn open(config: Config) -> Result<Gateway, OpenFault> {
+    /// Loads the tokenizers of all models, and opens the store. It does not connect to the engines.
+    pub async fn open(config: Config) -> Result<Gateway, OpenFault> {
         let mut models: Vec<Arc<Served>> = Vec::new();
         for wanted in &config.models {
             if models.iter().any(|known| known.name == wanted.name) {
@@ -91,7 +94,8 @@ impl Gateway {
             return Err(OpenFault::NoModels);
         }
         let slots = Arc::new(Semaphore::new(config.limits.requests.min(Semaphore::MAX_PERMITS)));
-        let sessions = Sessions::new(Store, config.limits.live_ids);
+        let store = Store::open(&config.store).await.map_err(OpenFault::Store)?;
+        let sessions = Sessions::new(store, config.limits.live_ids);
         Ok(Gateway { models, keys: config.keys, limits: config.limits, sessions, slots })
     }
 

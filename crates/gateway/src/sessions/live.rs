@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::record::Replayed;
-use super::stub::{Owner, TurnId};
+use crate::store::{Owner, TurnId};
 
 /// The latest conversations, by their turns and by the names of these.
 ///

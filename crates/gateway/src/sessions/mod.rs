@@ -9,7 +9,6 @@
 pub mod chain;
 mod live;
 pub mod record;
-pub mod stub;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,10 +17,11 @@ use rolecall::conversation::{Json, Message};
 use rolecall::session::Session;
 
 use crate::Fault;
+use crate::store::{Owner, Store, StoreFault, StoredTurn, TurnId};
 use crate::turn::apart;
+use crate::wanted::Wanted;
 use live::Live;
-use record::{Record, Replayed, replay, response_of};
-use stub::{Owner, Store, StoredTurn, TurnId};
+use record::{Record, Replayed, Reply, replay, response_of, sum_of};
 
 /// All conversations that are kept.
 #[derive(Debug)]
@@ -40,6 +40,7 @@ pub struct Found {
 }
 
 /// A finished turn.
+#[derive(Clone)]
 pub struct Finished {
     pub parent: Option<TurnId>,
     pub record: Record,
@@ -51,6 +52,22 @@ pub struct Finished {
     pub is_stored: bool,
     /// The number of ids that it added.
     pub ids: usize,
+}
+
+impl Finished {
+    /// Returns the turn as the first one of a conversation that has all messages before it, because the
+    /// turns before are not stored. The ids of its reply are not kept.
+    pub fn whole(mut self, wanted: &Wanted) -> Result<Finished, Fault> {
+        let mut session = wanted.served.model.session(wanted.request.clone())?;
+        let record = &mut self.record;
+        record.saved = Some(session.save()?);
+        let before = self.before.drain(..).map(|message| Message::clone(&message));
+        record.new = before.chain(record.new.drain(..)).collect();
+        record.reply = Reply::Message;
+        record.kept = record.replay(&mut session)?;
+        record.sum = sum_of(&session, record.kept);
+        Ok(Finished { parent: None, session, ..self })
+    }
 }
 
 impl Sessions {
@@ -94,23 +111,25 @@ impl Sessions {
     }
 
     /// Stores a turn. It is durable when this returns.
-    pub async fn keep(&self, owner: Owner, finished: Finished) -> Result<(), Fault> {
+    pub async fn keep(&self, owner: Owner, finished: Finished) -> Result<(), StoreFault> {
         let Finished { parent, record, session, before, names, is_stored, ids } = finished;
         let body = if is_stored { record.write() } else { Vec::new() };
         let turn = match &parent {
             Some(parent) => StoredTurn::after(parent, body),
             None => StoredTurn::first(body),
         };
-        if is_stored {
-            self.store.put(&owner, &turn, &names).await?;
-        }
+        let stored = match is_stored {
+            true => self.store.put(&owner, &turn, &names).await,
+            false => Ok(()),
+        };
         let said = record.new.iter().chain([&record.said]).cloned().map(Arc::new);
         let messages = before.into_iter().chain(said).collect();
         // The answer stays in the store.
         let last = Arc::new(Record { response: None, new: Vec::new(), saved: None, ..record });
         let past = Replayed { session: Some(session), messages, last };
+        // In this process it goes on in any case.
         self.live().add(owner, turn.id, past, ids, &names, self.most_ids);
-        Ok(())
+        stored
     }
 
     /// Returns the whole answer with a name.

@@ -53,10 +53,16 @@ pub enum StoreConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// The most bytes of all conversations, with their share of the pages of the file. The file may be
-    /// twice as long, but the rest of it is empty.
+    /// up to three times as long, but the rest of it is empty.
     pub most_bytes: u64,
     /// How long a conversation is kept after it was last used.
     pub most_age: Duration,
+}
+
+impl Default for StoreConfig {
+    fn default() -> StoreConfig {
+        StoreConfig::Memory(Bounds::default())
+    }
 }
 
 impl Default for Bounds {
@@ -105,7 +111,7 @@ enum Place {
 }
 
 impl Store {
-    /// Opens a store. A file is checked in full, which takes a second for every few hundred megabytes.
+    /// Opens a store. A file is checked in full, which takes time in proportion to its length.
     pub async fn open(config: &StoreConfig) -> Result<Store, StoreFault> {
         Ok(Store(match config {
             StoreConfig::Memory(bounds) => Place::Embedded(embedded::Embedded::open(None, *bounds).await?),
@@ -150,6 +156,11 @@ impl Store {
             Place::Embedded(store) => store.forget(owner, name).await,
             Place::Shared(store) => store.forget(owner, name).await,
         }
+    }
+
+    /// Reports whether other gateways may use it, too.
+    pub fn is_shared(&self) -> bool {
+        matches!(self.0, Place::Shared(_))
     }
 
     /// Ends the work of the store, after which it answers [`StoreFault::Down`]. A file that was not

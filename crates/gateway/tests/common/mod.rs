@@ -213,7 +213,7 @@ impl Server {
             engine_model: None,
             on_rewrite: OnRewrite::Rewrite,
         };
-        let gateway = Gateway::open(Config { models: vec![model], limits, keys }).unwrap();
+        let gateway = Gateway::open(Config { models: vec![model], limits, keys, ..Config::default() }).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         tokio::spawn(serve(gateway, listener, std::future::pending()));
