@@ -17,6 +17,7 @@
 //! the API's `writer` writes the answer. Every error is a [`Fault`].
 
 mod config;
+mod dry;
 pub mod engine;
 mod exchange;
 mod fault;

@@ -9,6 +9,8 @@ Runs each libFuzzer target for a while, with the stable compiler.
 
     --seconds N    how long each target runs                           [60]
     --target NAME  run only this target; NAME is CRATE/TARGET
+    --crate NAME   run only the targets of this crate
+    --except NAME  leave out the targets of this crate
     --seed N       the seed of libFuzzer's random numbers             [20261122]
 
 A target is a binary in crates/CRATE/fuzz. It is built with coverage counters, debug assertions and
@@ -26,6 +28,7 @@ const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-saniti
 /// Runs each fuzz target for some time.
 pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
     let (mut seconds, mut seed, mut only) = ("60".to_owned(), "20261122".to_owned(), None);
+    let (mut of, mut except) = (None, None);
     let mut arguments = arguments.iter();
     while let Some(name) = arguments.next() {
         let mut value = || arguments.next().cloned().ok_or_else(|| format!("{name} needs a value"));
@@ -37,12 +40,18 @@ pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
             "--seconds" => seconds = value()?,
             "--seed" => seed = value()?,
             "--target" => only = Some(value()?),
+            "--crate" => of = Some(value()?),
+            "--except" => except = Some(value()?),
             other => return Err(format!("unknown option {other}; --help lists the options")),
         }
     }
     let all = targets(&crate::root())?;
-    let chosen: Vec<&Target> =
-        all.iter().filter(|target| only.as_ref().is_none_or(|only| *only == target.name())).collect();
+    let is_chosen = |target: &&Target| {
+        only.as_ref().is_none_or(|only| *only == target.name())
+            && of.as_ref().is_none_or(|of| *of == target.of)
+            && except.as_ref() != Some(&target.of)
+    };
+    let chosen: Vec<&Target> = all.iter().filter(is_chosen).collect();
     if chosen.is_empty() {
         let names: Vec<String> = all.iter().map(Target::name).collect();
         return Err(format!("unknown target; the targets are {}", names.join(", ")));

@@ -1,0 +1,7 @@
+//! The body of LMDeploy's interactive mode.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|body: &[u8]| rolecall_gateway_fuzz::check("/v1/chat/interactive", body));

@@ -1,0 +1,25 @@
+use crate::exchange::Read;
+use crate::routes::{Work, find};
+use crate::turn::{Known, Turn, beginnings};
+use crate::wanted::Past;
+use crate::{Fault, Gateway};
+
+impl Gateway {
+    /// Returns the ids that a request would send to its engine, if its conversation were not known. No
+    /// engine is asked.
+    ///
+    /// `path` is that of an API that generates, such as `/v1/chat/completions`.
+    pub fn prompt_ids(&self, path: &str, body: &str) -> Result<Vec<u32>, Fault> {
+        let Some(Work::Exchange(read)) = find(path).map(|route| route.work) else {
+            return Err(Fault::new(404, "not_found", format!("there is no {path} that generates")));
+        };
+        self.ids_by(read, body)
+    }
+
+    fn ids_by(&self, read: Read, body: &str) -> Result<Vec<u32>, Fault> {
+        let (mut wanted, _) = read(self, body)?;
+        wanted.past = Past::Recognised;
+        let (_, chain) = beginnings(&wanted);
+        Ok(Turn::make(&wanted, Known { found: None, covered: 0, chain }, self.limits.prompt_ids)?.ids)
+    }
+}
