@@ -108,7 +108,8 @@ async fn begin(wanted: &Wanted, mut turn: Turn) -> Result<Vec<Reply>, Fault> {
         ids: std::mem::take(&mut turn.ids),
         sampling: wanted.sampling.clone(),
         stop_ids: turn.stops.iter().map(|(id, _)| *id).collect(),
-        gbnf: turn.gbnf.take(),
+        shape: turn.shape.take(),
+        logprobs: None,
         model: wanted.served.engine_model.clone(),
     };
     let mut replies = Vec::with_capacity(wanted.choices);

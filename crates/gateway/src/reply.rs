@@ -98,7 +98,6 @@ impl Reply {
             None => return Ok(()),
             Some(End::Stop) => (Stop::End, Finish::Stop),
             Some(End::Length) => (Stop::Length, Finish::Length),
-            Some(End::Abort) => return Err(Fault::new(502, "engine_aborted", "the engine aborted the reply")),
         };
         self.finish = finish;
         if let Some(reader) = self.reader.take() {

@@ -6,6 +6,7 @@ use rolecall::parse::{IdParser, Ids, ParseOptions};
 use rolecall::session::{OnRewrite, Session, SessionNote};
 
 use crate::Fault;
+use crate::engine::Shape;
 use crate::gateway::random;
 use crate::sessions::Found;
 use crate::sessions::chain::Chain;
@@ -25,8 +26,8 @@ pub struct Turn {
     pub reader: IdParser,
     /// Whether a call may be sent only when it ends, because the model writes its id last.
     pub holds_calls: bool,
-    /// What the reply must follow, in GBNF.
-    pub gbnf: Option<String>,
+    /// What the reply must follow.
+    pub shape: Option<Shape>,
     /// What goes on after the reply. A reply that continues a message is no turn of a session.
     pub awaited: Option<Awaited>,
 }
@@ -183,11 +184,11 @@ impl Turn {
             (true, true, _) => History::Kept,
         };
         let layouts = session.reply_layouts();
-        let gbnf = match wanted.calls.is_free() {
+        let shape = match wanted.calls.is_free() {
             true => None,
             false => {
                 let can_reason = layouts.around_reasoning().is_some();
-                Some(session.grammar(options_of(&wanted.calls, can_reason))?.to_gbnf().text)
+                Some(wanted.served.engine.shape_of(&session.grammar(options_of(&wanted.calls, can_reason))?)?)
             }
         };
         let saved = if past.is_none() { Some(base.save()?) } else { None };
@@ -206,7 +207,7 @@ impl Turn {
             stops: session.reply_stops(),
             reader: session.reader()?,
             holds_calls: layouts.has_late_ids(),
-            gbnf,
+            shape,
             awaited: Some(Awaited {
                 session,
                 base,
@@ -227,11 +228,11 @@ impl Turn {
         let mut request = wanted.request.clone();
         request.conversation.messages = wanted.instructions.iter().chain(&wanted.messages).cloned().collect();
         let prompt = wanted.served.model.prompt(request)?;
-        let gbnf = match wanted.calls.is_free() {
+        let shape = match wanted.calls.is_free() {
             true => None,
             false => {
                 let can_reason = prompt.reply()?.around_reasoning().is_some();
-                Some(prompt.grammar(options_of(&wanted.calls, can_reason))?.to_gbnf().text)
+                Some(wanted.served.engine.shape_of(&prompt.grammar(options_of(&wanted.calls, can_reason))?)?)
             }
         };
         let reader = prompt.id_reader_with(ParseOptions { ids: Ids::Seeded(random()), ..ParseOptions::default() })?;
@@ -242,7 +243,7 @@ impl Turn {
             stops: prompt.reply_stops()?,
             reader,
             holds_calls: prompt.reply()?.has_late_ids(),
-            gbnf,
+            shape,
             awaited: None,
         })
     }

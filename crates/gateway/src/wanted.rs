@@ -7,7 +7,6 @@ use rolecall::grammar::ToolChoice;
 use rolecall::model::offered_tools;
 use rolecall::session::OnRewrite;
 
-use crate::engine::Kind;
 use crate::gateway::{Gateway, Served};
 use crate::sampling::{SETTINGS, Sampling};
 use crate::sessions::record::policy_of;
@@ -123,9 +122,6 @@ impl Wanted {
             }
             // There is nothing to call.
             wanted.calls = Calls::default();
-        }
-        if !wanted.calls.is_free() && wanted.served.engine.kind() != Kind::LlamaCpp {
-            return Err(Fault { help: Some("use an engine of llama.cpp".into()), ..Fault::unsupported("tool_choice") });
         }
         Ok(wanted)
     }

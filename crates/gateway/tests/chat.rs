@@ -196,7 +196,7 @@ async fn settings_reach_each_engine_under_its_own_names() {
 }
 
 #[tokio::test]
-async fn a_required_call_is_a_grammar_for_the_engine_that_takes_one() {
+async fn a_required_call_is_a_grammar_in_the_language_of_the_engine() {
     let call = "<tool_call>\n{\"name\": \"weather\", \"arguments\": {}}\n</tool_call><|im_end|>";
     let named = r#"{"type": "function", "function": {"name": "weather"}}"#;
     for choice in [r#""required""#, named] {
@@ -208,10 +208,19 @@ async fn a_required_call_is_a_grammar_for_the_engine_that_takes_one() {
         let grammar = server.engine.body().get("grammar").and_then(Json::as_str).unwrap().to_owned();
         assert!(grammar.contains("root ::=") && grammar.contains("weather"), "{grammar}");
     }
-    let server = Server::new("qwen2.5", StandIn::new(Kind::Vllm, Vec::new())).await;
-    let body = with(&with(HI, TOOLS), r#""tool_choice": "required""#);
-    let (status, answer) = server.post("/v1/chat/completions", &body).await;
-    assert_eq!((status, at(&answer, "error.param").as_str()), (400, Some("tool_choice")));
+    for kind in [Kind::Vllm, Kind::Sglang] {
+        let steps = one_by_one(kind, &sampled("qwen2.5", call), true);
+        let server = Server::new("qwen2.5", StandIn::new(kind, steps)).await;
+        let body = with(&with(HI, TOOLS), r#""tool_choice": "required""#);
+        let (status, answer) = server.post("/v1/chat/completions", &body).await;
+        assert_eq!((status, at(&answer, "choices.0.finish_reason").as_str()), (200, Some("tool_calls")), "{answer:?}");
+        let path =
+            if kind == Kind::Vllm { "structured_outputs.structural_tag" } else { "sampling_params.structural_tag" };
+        let body = Json::Object(server.engine.body());
+        let tag = json::parse(at(&body, path).as_str().unwrap()).unwrap();
+        assert_eq!(at(&tag, "type").as_str(), Some("structural_tag"), "{tag:?}");
+        assert!(at(&body, path).as_str().unwrap().contains("weather"));
+    }
 }
 
 #[tokio::test]

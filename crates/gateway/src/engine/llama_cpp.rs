@@ -1,11 +1,22 @@
-//! llama.cpp's server, `/completion`. Source: the server's README, and version 2026.10 of it.
+//! llama.cpp's server, `/completion`. Source: the server's README, and its version of October 2026, which
+//! the tests run.
+//!
+//! - It has no ids that end a reply. It ends by itself at the tokens that the model file names as ends,
+//!   and [`Generating`](super::Generating) is dropped at all others. Its texts that end a reply (`stop`)
+//!   are not used: they would also match where a model spells a control token with ordinary tokens.
+//! - `n_probs` adds `completion_probabilities`. There, `logprob` is that of the softmax of the logits,
+//!   before any setting of the sampler.
+//! - A grammar is GBNF, in `grammar`.
 
 use rolecall::conversation::Json;
 use rolecall::conversation::json::Object;
 use rolecall::conversation::object;
 
-use super::{Ask, End, Piece, Spoken, count, ids, json_ids, set, set_shared, whole};
-use crate::number::of_double;
+use super::generating::Sofar;
+use super::trouble::Trouble;
+use super::wire::{count, given, ids, inner, json_ids, set, set_shared, text, whole};
+use super::{Ask, End, Odds, Piece, Shape, Spoken, Word};
+use crate::number::{self, of_double};
 
 pub(super) fn body(ask: &Ask) -> Object {
     let sampling = &ask.sampling;
@@ -21,33 +32,56 @@ pub(super) fn body(ask: &Ask) -> Object {
     let bias = |(id, bias): &(u32, f64)| Json::Array(vec![i64::from(*id).into(), of_double(*bias)]);
     let biases: Vec<Json> = sampling.logit_bias.iter().map(bias).collect();
     set(&mut body, "logit_bias", (!biases.is_empty()).then_some(biases));
-    set(&mut body, "grammar", ask.gbnf.as_deref());
+    // With 0, it reports none at all.
+    set(&mut body, "n_probs", ask.logprobs.map(|most| i64::from(most.max(1))));
+    if let Some(Shape::Gbnf(grammar)) = &ask.shape {
+        body.insert("grammar", grammar.as_str().into());
+    }
     body
 }
 
-/// Reads a frame after `before` ids. The server sends nothing while a character is incomplete, and then
-/// only the last of its ids, with the text of all of them.
-pub(super) fn piece(frame: &Object, before: usize) -> Option<Piece> {
-    let ids = match frame.get("tokens") {
-        None => Vec::new(),
-        tokens => ids(tokens)?,
+/// Reads a frame. The server sends nothing while a character is incomplete, and then only the last of its
+/// ids, with the text of all of them.
+pub(super) fn piece(frame: &Object, sofar: &Sofar) -> Result<Piece, Trouble> {
+    let mut piece = sampled(frame, sofar).ok_or(Trouble::Broken)?;
+    if frame.get("stop").and_then(Json::as_bool) != Some(true) {
+        return Ok(piece);
+    }
+    piece.end = match text(frame, "stop_type") {
+        Some("eos" | "word") => Some(End::Stop),
+        Some("limit") => Some(End::Length),
+        Some(_) => return Err(Trouble::aborted(None)),
+        None => return Err(Trouble::Broken),
+    };
+    piece.cached = inner(frame, "timings").and_then(|timings| count(timings, "cache_n"));
+    Ok(piece)
+}
+
+fn sampled(frame: &Object, sofar: &Sofar) -> Option<Piece> {
+    let ids = frame.get("tokens").map_or(Some(Vec::new()), ids)?;
+    let odds = match sofar.logprobs {
+        Some(most) if !ids.is_empty() => odds(frame, most)?,
+        _ => Vec::new(),
     };
     let total = count(frame, "tokens_predicted").and_then(|total| usize::try_from(total).ok());
-    let missing = total.map_or(0, |total| total.saturating_sub(before + ids.len()));
-    let mut piece = Piece { ids, ..Piece::default() };
-    if missing > 0 {
-        let text = frame.get("content").and_then(Json::as_str)?.to_owned();
-        piece.spoken = Some(Spoken { text, count: missing + piece.ids.len() });
-        piece.ids.clear();
+    let missing = total.map_or(0, |total| total.saturating_sub(sofar.count + ids.len()));
+    if missing == 0 {
+        return Some(Piece { ids, odds, ..Piece::default() });
     }
-    if frame.get("stop").and_then(Json::as_bool) != Some(true) {
-        return Some(piece);
-    }
-    let end = match frame.get("stop_type").and_then(Json::as_str)? {
-        "eos" | "word" => End::Stop,
-        "limit" => End::Length,
-        _ => End::Abort,
-    };
-    let cached = frame.get("timings").and_then(Json::as_object).and_then(|timings| count(timings, "cache_n"));
-    Some(Piece { end: Some(end), cached, ..piece })
+    let spoken = Spoken { text: text(frame, "content")?.to_owned(), count: missing + ids.len() };
+    Some(Piece { spoken: Some(spoken), ..Piece::default() })
+}
+
+fn odds(frame: &Object, most: u32) -> Option<Vec<Odds>> {
+    let each = given(frame, "completion_probabilities")?.as_array()?.iter();
+    each.map(|token| {
+        let token = token.as_object()?;
+        let top = token.get("top_logprobs")?.as_array()?.iter().filter_map(|likely| {
+            let likely = likely.as_object()?;
+            Some((Word::Id(number::id(likely.get("id")?)?), number::double(likely.get("logprob")?)?))
+        });
+        let word = Word::Id(number::id(token.get("id")?)?);
+        Some(Odds::new(word, token.get("logprob").and_then(number::double), top.collect(), most))
+    })
+    .collect()
 }

@@ -1,12 +1,22 @@
-//! SGLang, `/generate`. Source: its documentation of the native API and of sampling parameters. The
-//! engine itself was not run.
+//! SGLang, `/generate`. The engine itself was not run. Sources: its documentation of the native API, of
+//! sampling parameters and of structured outputs, and `managers/tokenizer_manager.py` for the frames.
+//!
+//! - Each frame has everything so far, unless the server runs with `--incremental-streaming-output`. That
+//!   option is better for long replies.
+//! - `return_logprob` adds lists of `[logprob, id, text]` to `meta_info`. They are as long as the ids, or
+//!   all so far.
+//! - A grammar is a structural tag, as a text, among the sampling parameters.
+//! - A reply that is given up ends with the reason `abort`, with a message and a status.
 
 use rolecall::conversation::Json;
 use rolecall::conversation::json::Object;
 use rolecall::conversation::object;
 
-use super::{Ask, End, Piece, biases_by_id, count, ids, json_ids, set, set_shared, whole};
-use crate::number::of_double;
+use super::generating::Sofar;
+use super::trouble::Trouble;
+use super::wire::{biases_by_id, count, given, ids, json_ids, set, set_shared, text, whole};
+use super::{Ask, End, Odds, Piece, Shape, Word};
+use crate::number::{self, of_double};
 
 pub(super) fn body(ask: &Ask) -> Object {
     let sampling = &ask.sampling;
@@ -19,28 +29,73 @@ pub(super) fn body(ask: &Ask) -> Object {
     set(&mut params, "repetition_penalty", sampling.repetition_penalty.map(of_double));
     set(&mut params, "sampling_seed", whole(sampling.seed));
     set(&mut params, "logit_bias", biases_by_id(sampling));
-    object! { "input_ids" => json_ids(&ask.ids), "sampling_params" => params, "stream" => true }
+    if let Some(Shape::StructuralTag(tag)) = &ask.shape {
+        params.insert("structural_tag", tag.as_str().into());
+    }
+    let mut body = object! { "input_ids" => json_ids(&ask.ids), "sampling_params" => params, "stream" => true };
+    if let Some(most) = ask.logprobs {
+        body.insert("return_logprob", true.into());
+        body.insert("top_logprobs_num", i64::from(most).into());
+    }
+    body
 }
 
-/// Reads a frame after `before` ids. Its ids are all so far, or only the new ones, depending on how the
-/// server was started.
-pub(super) fn piece(frame: &Object, before: usize) -> Option<Piece> {
-    let info = frame.get("meta_info")?.as_object()?;
-    let mut ids = ids(frame.get("output_ids"))?;
+pub(super) fn piece(frame: &Object, sofar: &Sofar) -> Result<Piece, Trouble> {
+    let info = frame.get("meta_info").and_then(Json::as_object).ok_or(Trouble::Broken)?;
+    let end = end(info)?;
+    let ids = new_ids(frame, info, sofar.count).ok_or(Trouble::Broken)?;
+    let odds = match sofar.logprobs {
+        Some(most) if !ids.is_empty() => odds(info, &ids, most).ok_or(Trouble::Broken)?,
+        _ => Vec::new(),
+    };
+    Ok(Piece { ids, odds, end, cached: count(info, "cached_tokens"), ..Piece::default() })
+}
+
+fn end(info: &Object) -> Result<Option<End>, Trouble> {
+    let Some(reason) = given(info, "finish_reason") else { return Ok(None) };
+    let reason = reason.as_object().ok_or(Trouble::Broken)?;
+    match text(reason, "type") {
+        Some("stop") => Ok(Some(End::Stop)),
+        Some("length") => Ok(Some(End::Length)),
+        None => Err(Trouble::Broken),
+        Some(_) => Err(Trouble::Aborted {
+            why: text(reason, "message").map(str::to_owned),
+            status: count(reason, "status_code").and_then(|status| u16::try_from(status).ok()),
+        }),
+    }
+}
+
+/// Returns the ids after the first `before`.
+fn new_ids(frame: &Object, info: &Object, before: usize) -> Option<Vec<u32>> {
+    let mut ids = given(frame, "output_ids").map_or(Some(Vec::new()), ids)?;
     let total = usize::try_from(count(info, "completion_tokens")?).ok()?;
     if ids.len() == total && total >= before {
         ids.drain(..before);
     } else if ids.len() + before != total {
         return None;
     }
-    let reason = info.get("finish_reason").filter(|reason| !reason.is_null());
-    let end = match reason {
-        None => None,
-        Some(reason) => Some(match reason.as_object()?.get("type")?.as_str()? {
-            "stop" => End::Stop,
-            "length" => End::Length,
-            _ => End::Abort,
-        }),
+    Some(ids)
+}
+
+/// Returns the odds of the new ids, which are the last in each list.
+fn odds(info: &Object, new: &[u32], most: u32) -> Option<Vec<Odds>> {
+    let last = |key: &str| {
+        let all = info.get(key)?.as_array()?;
+        all.get(all.len().checked_sub(new.len())?..)
     };
-    Some(Piece { ids, end, cached: count(info, "cached_tokens"), ..Piece::default() })
+    let each = last("output_token_logprobs")?;
+    let tops = if most == 0 { &[][..] } else { last("output_top_logprobs")? };
+    let odds = new.iter().zip(each).enumerate().map(|(at, (id, token))| {
+        let logprob = token.as_array()?.first().and_then(number::double);
+        let top = tops.get(at).and_then(Json::as_array).unwrap_or_default();
+        Some(Odds::new(Word::Id(*id), logprob, top.iter().map(likely).collect::<Option<Vec<_>>>()?, most))
+    });
+    odds.collect()
+}
+
+fn likely(token: &Json) -> Option<(Word, f64)> {
+    match token.as_array()? {
+        [logprob, id, ..] => Some((Word::Id(number::id(id)?), number::double(logprob)?)),
+        _ => None,
+    }
 }

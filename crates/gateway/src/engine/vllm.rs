@@ -1,12 +1,21 @@
-//! vLLM, `/v1/completions` with `return_token_ids`. Source: its documentation of the server. The engine
-//! itself was not run.
+//! vLLM, `/v1/completions` with `return_token_ids`. The engine itself was not run. Sources: vLLM's
+//! documentation of its server and of structured outputs, and its `entrypoints/openai/completion`.
+//!
+//! - `logprobs` with `return_tokens_as_token_ids` names tokens as `token_id:5`. The most likely tokens are
+//!   an object, in which the sampled token is one more.
+//! - A grammar is a structural tag, as a text, in `structured_outputs`. It begins with the reply's first
+//!   token. So the server must run without `--reasoning-parser`, with which grammars begin after the
+//!   reasoning.
 
 use rolecall::conversation::Json;
 use rolecall::conversation::json::Object;
 use rolecall::conversation::object;
 
-use super::{Ask, End, Piece, biases_by_id, count, ids, json_ids, set, set_shared, whole};
-use crate::number::of_double;
+use super::generating::Sofar;
+use super::trouble::Trouble;
+use super::wire::{biases_by_id, count, given, ids, inner, json_ids, set, set_shared, text, whole};
+use super::{Ask, End, Odds, Piece, Shape, Word};
+use crate::number::{self, of_double};
 
 pub(super) fn body(ask: &Ask) -> Object {
     let sampling = &ask.sampling;
@@ -23,26 +32,47 @@ pub(super) fn body(ask: &Ask) -> Object {
     set(&mut body, "repetition_penalty", sampling.repetition_penalty.map(of_double));
     set(&mut body, "seed", whole(sampling.seed));
     set(&mut body, "logit_bias", biases_by_id(sampling));
+    if let Some(most) = ask.logprobs {
+        body.insert("logprobs", i64::from(most).into());
+        body.insert("return_tokens_as_token_ids", true.into());
+    }
+    if let Some(Shape::StructuralTag(tag)) = &ask.shape {
+        body.insert("structured_outputs", object! { "structural_tag" => tag.as_str() }.into());
+    }
     body
 }
 
-pub(super) fn piece(frame: &Object) -> Option<Piece> {
-    let usage = frame.get("usage").and_then(Json::as_object);
-    let details = usage.and_then(|usage| usage.get("prompt_tokens_details")).and_then(Json::as_object);
+pub(super) fn piece(frame: &Object, sofar: &Sofar) -> Result<Piece, Trouble> {
+    let details = inner(frame, "usage").and_then(|usage| inner(usage, "prompt_tokens_details"));
     let cached = details.and_then(|details| count(details, "cached_tokens"));
-    let choices = frame.get("choices")?.as_array()?;
-    let Some(choice) = choices.first() else { return Some(Piece { cached, ..Piece::default() }) };
-    let choice = choice.as_object()?;
-    let ids = match choice.get("token_ids") {
-        // The last frame may have none.
-        None | Some(Json::Null) => Vec::new(),
-        tokens => ids(tokens)?,
-    };
-    let end = match choice.get("finish_reason").and_then(Json::as_str) {
+    let choices = frame.get("choices").and_then(Json::as_array).ok_or(Trouble::Broken)?;
+    let Some(choice) = choices.first() else { return Ok(Piece { cached, ..Piece::default() }) };
+    let choice = choice.as_object().ok_or(Trouble::Broken)?;
+    let (ids, odds) = sampled(choice, sofar).ok_or(Trouble::Broken)?;
+    let end = match text(choice, "finish_reason") {
         None => None,
         Some("stop") => Some(End::Stop),
         Some("length") => Some(End::Length),
-        Some(_) => Some(End::Abort),
+        Some(other) => return Err(Trouble::aborted(text(choice, "stop_reason").or(Some(other)))),
     };
-    Some(Piece { ids, end, cached, ..Piece::default() })
+    Ok(Piece { ids, odds, end, cached, ..Piece::default() })
+}
+
+fn sampled(choice: &Object, sofar: &Sofar) -> Option<(Vec<u32>, Vec<Odds>)> {
+    // The last frame may have none.
+    let ids = given(choice, "token_ids").map_or(Some(Vec::new()), ids)?;
+    let Some(most) = sofar.logprobs.filter(|_| !ids.is_empty()) else { return Some((ids, Vec::new())) };
+    let logprobs = inner(choice, "logprobs")?;
+    let each = logprobs.get("token_logprobs")?.as_array()?;
+    let tops = logprobs.get("top_logprobs")?.as_array()?;
+    let odds = ids.iter().zip(each.iter().zip(tops)).map(|(id, (logprob, top))| {
+        let top = top.as_object().map_or(Some(Vec::new()), |top| top.iter().map(likely).collect())?;
+        Some(Odds::new(Word::Id(*id), number::double(logprob), top, most))
+    });
+    let odds = odds.collect::<Option<Vec<Odds>>>()?;
+    (odds.len() == ids.len()).then_some((ids, odds))
+}
+
+fn likely((token, logprob): (&str, &Json)) -> Option<(Word, f64)> {
+    Some((Word::Id(token.strip_prefix("token_id:")?.parse().ok()?), number::double(logprob)?))
 }

@@ -21,10 +21,15 @@ use rolecall_gateway::{Config, Gateway, Keys, Limits, ModelConfig, serve};
 use rolecall_testkit::Toy;
 use tokio::net::TcpListener;
 
+/// An id with its log probability, and those of the most likely tokens.
+pub type Sampled = (u32, f64, Vec<(u32, f64)>);
+
 /// What a stand-in answers.
 #[derive(Clone, Debug)]
 pub enum Step {
     Ids(Vec<u32>),
+    /// Ids with their log probabilities.
+    Odds(Vec<Sampled>),
     /// Ids of which llama.cpp tells only the last, with their text.
     Hidden(Vec<u32>, &'static str),
     /// The end of the reply, with the engine's own word.
@@ -79,6 +84,7 @@ impl StandIn {
         let list = |ids: &[u32]| format!("{ids:?}");
         let (new, end) = match step {
             Step::Ids(ids) => (ids.clone(), None),
+            Step::Odds(odds) => return format!("data: {}\n\n", self.odds(odds, before)),
             Step::Hidden(ids, text) => {
                 let (last, total) = (ids.last().unwrap(), before.len() + ids.len());
                 return format!(
@@ -124,6 +130,58 @@ impl StandIn {
     }
 }
 
+impl StandIn {
+    /// A frame with log probabilities, as each engine writes them.
+    fn odds(&self, odds: &[Sampled], before: &[u32]) -> String {
+        let list = |items: Vec<String>| format!("[{}]", items.join(", "));
+        let each = |write: &dyn Fn(&Sampled) -> String| list(odds.iter().map(write).collect());
+        let ids = each(&|(id, ..)| id.to_string());
+        let total = before.len() + odds.len();
+        match self.kind {
+            Kind::LlamaCpp => {
+                let one = |(id, logprob): &(u32, f64)| {
+                    format!(r#"{{"id": {id}, "token": "", "bytes": [], "logprob": {logprob:?}}}"#)
+                };
+                let probabilities = each(&|(id, logprob, top)| {
+                    let top = list(top.iter().map(one).collect());
+                    one(&(*id, *logprob)).replace('}', &format!(r#", "top_logprobs": {top}}}"#))
+                });
+                format!(
+                    r#"{{"content": "", "tokens": {ids}, "stop": false, "tokens_predicted": {total}, "completion_probabilities": {probabilities}}}"#
+                )
+            }
+            Kind::Vllm => {
+                // The sampled token comes first, and then the others.
+                let top = each(&|(id, logprob, top)| {
+                    let all = std::iter::once((id, logprob))
+                        .chain(top.iter().filter(|(other, _)| other != id).map(|(id, logprob)| (id, logprob)));
+                    let all: Vec<String> =
+                        all.map(|(id, logprob)| format!(r#""token_id:{id}": {logprob:?}"#)).collect();
+                    format!("{{{}}}", all.join(", "))
+                });
+                let tokens = each(&|(id, ..)| format!(r#""token_id:{id}""#));
+                let logprobs = each(&|(_, logprob, _)| format!("{logprob:?}"));
+                format!(
+                    r#"{{"choices": [{{"index": 0, "text": "", "token_ids": {ids}, "finish_reason": null, "logprobs": {{"text_offset": [], "tokens": {tokens}, "token_logprobs": {logprobs}, "top_logprobs": {top}}}}}]}}"#
+                )
+            }
+            Kind::Sglang => {
+                let one = |(id, logprob): &(u32, f64)| format!("[{logprob:?}, {id}, null]");
+                let all: Vec<u32> = before.iter().copied().chain(odds.iter().map(|(id, ..)| *id)).collect();
+                let (ids, old) = if self.is_cumulative { (format!("{all:?}"), before.len()) } else { (ids, 0) };
+                let earlier = std::iter::repeat_n("[-9.5, 0, null]".to_owned(), old);
+                let logprobs = list(earlier.chain(odds.iter().map(|(id, logprob, _)| one(&(*id, *logprob)))).collect());
+                let earlier = std::iter::repeat_n("null".to_owned(), old);
+                let tops = odds.iter().map(|(_, _, top)| list(top.iter().map(one).collect()));
+                let tops = list(earlier.chain(tops).collect());
+                format!(
+                    r#"{{"text": "", "output_ids": {ids}, "meta_info": {{"completion_tokens": {total}, "finish_reason": null, "output_token_logprobs": {logprobs}, "output_top_logprobs": {tops}}}}}"#
+                )
+            }
+        }
+    }
+}
+
 /// Counts answers that are dropped before their end.
 struct Guard {
     dropped: Arc<AtomicUsize>,
@@ -163,8 +221,10 @@ async fn answer(State(engine): State<StandIn>, request: Request) -> Response {
             Step::Break => Err(std::io::Error::other("broken on purpose")),
             step => Ok(engine.frame(step, &all).into()),
         };
-        if let Step::Ids(ids) | Step::Hidden(ids, _) = &step {
-            all.extend(ids);
+        match &step {
+            Step::Ids(ids) | Step::Hidden(ids, _) => all.extend(ids),
+            Step::Odds(odds) => all.extend(odds.iter().map(|(id, ..)| *id)),
+            _ => {}
         }
         Some((bytes, (engine, at + 1, all, guard)))
     }));

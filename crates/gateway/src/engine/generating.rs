@@ -1,0 +1,79 @@
+use std::pin::Pin;
+use std::time::Duration;
+
+use futures_util::{Stream, StreamExt};
+use rolecall::conversation::Json;
+use rolecall::conversation::json::{self, Layout};
+use tokio::time::{Instant, timeout_at};
+
+use super::trouble::{broken, refused, slow};
+use super::wire::{count, given};
+use super::{Kind, Piece};
+use crate::Fault;
+
+/// A reply in the making.
+pub struct Generating {
+    pub(super) kind: Kind,
+    pub(super) frames: Pin<Box<dyn Stream<Item = Result<String, String>> + Send>>,
+    pub(super) sofar: Sofar,
+    /// When the next id must be there, and how long that was from the id before.
+    pub(super) deadline: Instant,
+    pub(super) patience: Duration,
+    pub(super) next_id: Duration,
+    pub(super) has_ended: bool,
+}
+
+/// What the frames so far have, and what was asked for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sofar {
+    /// The number of ids.
+    pub count: usize,
+    /// The number of most likely tokens that were asked for.
+    pub logprobs: Option<u32>,
+}
+
+impl Generating {
+    /// Returns the number of ids that the engine already had, if it still says so after a stop token.
+    pub async fn last_word(&mut self) -> Option<u64> {
+        tokio::time::timeout(LAST_WORD, self.next()).await.ok()?.ok()??.cached
+    }
+
+    /// Reports whether the last piece was read.
+    pub fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// Returns the next piece, or `None` after the last.
+    pub async fn next(&mut self) -> Result<Option<Piece>, Fault> {
+        if self.has_ended {
+            return Ok(None);
+        }
+        // Frames without ids do not buy time.
+        let next = timeout_at(self.deadline, self.frames.next()).await.map_err(|_| slow(self.patience))?;
+        let frame = match next {
+            Some(Ok(frame)) if frame.trim() != "[DONE]" => frame,
+            Some(Err(error)) => return Err(broken(&error)),
+            // A reply that ends without a reason was cut off.
+            _ => return Err(broken("the answer ended before the reply did")),
+        };
+        let Ok(Json::Object(frame)) = json::parse(&frame) else {
+            return Err(broken("a frame is no JSON object"));
+        };
+        if let Some(error) = given(&frame, "error") {
+            let status =
+                error.as_object().and_then(|error| count(error, "code")).and_then(|code| u16::try_from(code).ok());
+            return Err(refused(status.unwrap_or(500), &json::write(error, &Layout::compact())));
+        }
+        let piece = self.kind.piece(&frame, &self.sofar).map_err(|trouble| trouble.fault())?;
+        self.sofar.count += piece.count();
+        if piece.count() > 0 {
+            self.deadline = Instant::now() + self.next_id;
+            self.patience = self.next_id;
+        }
+        self.has_ended = piece.end.is_some();
+        Ok(Some(piece))
+    }
+}
+
+/// How long an engine that sampled a stop token may take to say so. Most say it at once, with the usage.
+const LAST_WORD: Duration = Duration::from_millis(50);

@@ -1,0 +1,48 @@
+use rolecall::conversation::Json;
+use rolecall::conversation::json::Object;
+
+use super::generating::Sofar;
+use super::trouble::Trouble;
+use super::{Ask, Piece, llama_cpp, sglang, vllm};
+
+/// A kind of engine, by its wire format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// llama.cpp's server: `/completion`.
+    LlamaCpp,
+    /// vLLM: `/v1/completions` with `return_token_ids`.
+    Vllm,
+    /// SGLang: `/generate`.
+    Sglang,
+}
+
+impl Kind {
+    /// The kinds by their words.
+    pub const ALL: [(&'static str, Kind); 3] =
+        [("llama.cpp", Kind::LlamaCpp), ("vllm", Kind::Vllm), ("sglang", Kind::Sglang)];
+
+    pub(super) fn path(self) -> &'static str {
+        match self {
+            Kind::LlamaCpp => "/completion",
+            Kind::Vllm => "/v1/completions",
+            Kind::Sglang => "/generate",
+        }
+    }
+
+    pub(super) fn body(self, ask: &Ask) -> Json {
+        Json::Object(match self {
+            Kind::LlamaCpp => llama_cpp::body(ask),
+            Kind::Vllm => vllm::body(ask),
+            Kind::Sglang => sglang::body(ask),
+        })
+    }
+
+    /// Reads a frame of an answer.
+    pub(super) fn piece(self, frame: &Object, sofar: &Sofar) -> Result<Piece, Trouble> {
+        match self {
+            Kind::LlamaCpp => llama_cpp::piece(frame, sofar),
+            Kind::Vllm => vllm::piece(frame, sofar),
+            Kind::Sglang => sglang::piece(frame, sofar),
+        }
+    }
+}

@@ -1,0 +1,41 @@
+use super::Odds;
+
+/// A part of an engine's answer.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Piece {
+    /// The ids that were sampled.
+    pub ids: Vec<u32>,
+    /// The log probabilities of these ids, one for each, if they were asked for.
+    pub odds: Vec<Odds>,
+    /// What was sampled after them, if the engine does not tell the ids.
+    pub spoken: Option<Spoken>,
+    /// Why the reply ended, if it did.
+    pub end: Option<End>,
+    /// The number of ids of the prompt that the engine already had, if it says so.
+    pub cached: Option<u64>,
+}
+
+/// Text of ordinary tokens whose ids an engine does not tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spoken {
+    /// The text.
+    pub text: String,
+    /// The number of ids.
+    pub count: usize,
+}
+
+/// Why a reply ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The model stopped.
+    Stop,
+    /// The limit of ids was reached.
+    Length,
+}
+
+impl Piece {
+    /// Returns the number of ids that were sampled.
+    pub fn count(&self) -> usize {
+        self.ids.len() + self.spoken.as_ref().map_or(0, |spoken| spoken.count)
+    }
+}

@@ -1,0 +1,95 @@
+//! What engines are asked, and what they answer, in each wire format.
+
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
+
+mod common;
+
+use common::{StandIn, Step, at};
+use rolecall::conversation::Json;
+use rolecall_gateway::engine::{Ask, End, Engine, Kind, Odds, Piece, Word};
+use rolecall_gateway::{Fault, Limits};
+
+/// Asks an engine, and returns all pieces of its answer.
+async fn pieces(engine: &StandIn, ask: &Ask) -> Result<Vec<Piece>, Fault> {
+    let address = engine.start().await;
+    let mut generating = Engine::new(engine.kind, &address, &Limits::default()).unwrap().generate(ask).await?;
+    let mut pieces = Vec::new();
+    while let Some(piece) = generating.next().await? {
+        pieces.push(piece);
+    }
+    Ok(pieces)
+}
+
+/// The end of a reply in an engine's own words.
+fn stop(kind: Kind) -> Step {
+    Step::End(if kind == Kind::LlamaCpp { "eos" } else { "stop" })
+}
+
+#[tokio::test]
+async fn log_probabilities_come_with_the_ids_and_the_most_likely_first() {
+    let tokens = [
+        (7, -0.25, vec![(7, -0.25), (3, -1.5)]),
+        // The sampled token is not among the most likely ones.
+        (9, -4.0, vec![(5, -1.0), (4, -0.5)]),
+    ];
+    for (_, kind) in Kind::ALL {
+        for is_cumulative in [true, false] {
+            for most in [0, 1, 2] {
+                let steps = vec![
+                    Step::Ids(vec![]),
+                    Step::Odds(tokens[..1].to_vec()),
+                    Step::Odds(tokens[1..].to_vec()),
+                    stop(kind),
+                ];
+                let engine = StandIn { is_cumulative, ..StandIn::new(kind, steps) };
+                let ask = Ask { ids: vec![1], logprobs: Some(most), ..Ask::default() };
+                let pieces = pieces(&engine, &ask).await.unwrap();
+                let ids: Vec<u32> = pieces.iter().flat_map(|piece| piece.ids.clone()).collect();
+                let odds: Vec<Odds> = pieces.iter().flat_map(|piece| piece.odds.clone()).collect();
+                let top = |tops: &[(u32, f64)]| -> Vec<(Word, f64)> {
+                    tops.iter().take(most as usize).map(|(id, logprob)| (Word::Id(*id), *logprob)).collect()
+                };
+                let wanted = [
+                    Odds { word: Word::Id(7), logprob: Some(-0.25), top: top(&[(7, -0.25), (3, -1.5)]) },
+                    Odds { word: Word::Id(9), logprob: Some(-4.0), top: top(&[(4, -0.5), (5, -1.0)]) },
+                ];
+                assert_eq!((ids, odds), (vec![7, 9], wanted.to_vec()), "{kind:?} {is_cumulative} {most}");
+                let body = Json::Object(engine.body());
+                let (path, number) = match kind {
+                    // It reports nothing at all for 0.
+                    Kind::LlamaCpp => ("n_probs", most.max(1)),
+                    Kind::Vllm => ("logprobs", most),
+                    Kind::Sglang => ("top_logprobs_num", most),
+                };
+                assert_eq!(common::integer(at(&body, path)), number, "{kind:?}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_engine_that_leaves_out_log_probabilities_is_broken() {
+    for (_, kind) in Kind::ALL {
+        let engine = StandIn::new(kind, vec![Step::Ids(vec![7]), stop(kind)]);
+        let ask = Ask { ids: vec![1], logprobs: Some(1), ..Ask::default() };
+        let fault = pieces(&engine, &ask).await.unwrap_err();
+        assert_eq!(&*fault.code, "engine_broken", "{kind:?}");
+        // Without a wish for them, there are none.
+        let pieces = pieces(&engine, &Ask { ids: vec![1], ..Ask::default() }).await.unwrap();
+        assert!(pieces.iter().all(|piece| piece.odds.is_empty()), "{kind:?}");
+        assert_eq!(pieces.last().unwrap().end, Some(End::Stop), "{kind:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_reason_of_an_engine_that_gives_up_is_told() {
+    let aborted = r#"{"text": "", "output_ids": [], "meta_info": {"completion_tokens": 0, "finish_reason": {"type": "abort", "message": "the input is too long", "status_code": 400, "err_type": "BadRequestError"}}}"#;
+    let engine = StandIn::new(Kind::Sglang, vec![Step::Raw(format!("data: {aborted}\n\n"))]);
+    let fault = pieces(&engine, &Ask::default()).await.unwrap_err();
+    assert_eq!((fault.status, &*fault.code), (400, "engine_aborted"));
+    assert!(fault.message.contains("the input is too long"), "{fault:?}");
+    let aborted = r#"{"choices": [{"index": 0, "text": "", "token_ids": [], "finish_reason": "abort"}]}"#;
+    let engine = StandIn::new(Kind::Vllm, vec![Step::Raw(format!("data: {aborted}\n\n"))]);
+    let fault = pieces(&engine, &Ask::default()).await.unwrap_err();
+    assert_eq!((fault.status, &*fault.code), (502, "engine_aborted"));
+}
