@@ -144,6 +144,7 @@ impl Served {
         model.decoder().map_err(|error| wrong(error.to_string()))?;
         let engine = Engine::new(wanted.kind, &wanted.engine, limits);
         let engine = engine.map_err(|why| OpenFault::Engine { name: name.clone(), why })?;
+        let engine = engine.knowing(model.tokenizer().map_err(|error| wrong(error.to_string()))?);
         let engine_model = wanted.engine_model.clone();
         Ok(Served { name: name.clone(), model, engine, engine_model, on_rewrite: wanted.on_rewrite, created: now() })
     }

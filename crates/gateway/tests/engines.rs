@@ -4,8 +4,12 @@
 
 mod common;
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use common::{StandIn, Step, at};
 use rolecall::conversation::Json;
+use rolecall::tokenizer::{HuggingFace, Tokenizer};
 use rolecall_gateway::engine::{Ask, End, Engine, Kind, Odds, Piece, Word};
 use rolecall_gateway::{Fault, Limits};
 
@@ -80,6 +84,63 @@ async fn an_engine_that_leaves_out_log_probabilities_is_broken() {
         assert_eq!(pieces.last().unwrap().end, Some(End::Stop), "{kind:?}");
     }
 }
+
+/// A tokenizer with the bytes of \u{1f984}, \u{e9} and \u{6f22}, and two tokens of two bytes.
+const PARTS: &str = r#"{
+  "added_tokens": [],
+  "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true},
+  "decoder": {"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true, "use_regex": true},
+  "model": {"type": "BPE", "vocab": {"\u00f0": 0, "\u0141": 1, "\u00a6": 2, "\u0126": 3, "a": 4, "\u00c3": 5, "\u00a9": 6,
+    "\u00e6": 7, "\u00bc": 8, "\u00a2": 9, "\u00f0\u0141": 10, "\u0141\u00a6": 11},
+    "merges": [["\u00f0", "\u0141"], ["\u0141", "\u00a6"]]}
+}"#;
+
+#[tokio::test]
+async fn ids_that_llama_cpp_keeps_back_are_found_with_the_tokenizer() {
+    let tokenizer: Arc<dyn Tokenizer> = Arc::new(HuggingFace::from_bytes(PARTS.as_bytes(), None).unwrap());
+    for (text, ids, is_found) in [
+        ("\u{1f984}", vec![0, 1, 2, 3], true),
+        // Both 0 11 3 and 10 2 3 are possible, and the tokenizer writes the latter.
+        ("\u{1f984}", vec![10, 2, 3], true),
+        ("\u{1f984}", vec![0, 11, 3], false),
+        ("\u{6f22}", vec![7, 8, 9], true),
+        // The server would have told the ids of a whole character at once.
+        ("\u{e9}\u{6f22}", vec![5, 6, 7, 8, 9], false),
+        ("\u{fffd}", vec![0, 9], false),
+    ] {
+        let engine = StandIn::new(Kind::LlamaCpp, vec![Step::Hidden(ids.clone(), text), stop(Kind::LlamaCpp)]);
+        let address = engine.start().await;
+        let knowing = Engine::new(engine.kind, &address, &Limits::default()).unwrap().knowing(&tokenizer);
+        let mut generating = knowing.generate(&Ask::default()).await.unwrap();
+        let piece = generating.next().await.unwrap().unwrap();
+        match is_found {
+            true => assert_eq!((piece.ids, piece.spoken), (ids, None), "{text}"),
+            // What is found is never less than what was sampled.
+            false => assert_eq!(piece.count(), ids.len(), "{text} {ids:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn engines_say_what_they_are() {
+    for (_, kind) in Kind::ALL {
+        let address = StandIn::new(kind, Vec::new()).start().await;
+        let about = Engine::new(kind, &address, &Limits::default()).unwrap().probe(PATIENCE).await.unwrap();
+        assert_eq!(
+            (about.models, about.context, about.build),
+            (vec!["own".to_owned()], Some(2048), Some("b1".to_owned()))
+        );
+    }
+    let down = Engine::new(Kind::Vllm, "http://127.0.0.1:1", &Limits::default()).unwrap();
+    assert_eq!(&*down.probe(PATIENCE).await.unwrap_err().code, "engine_down");
+    // It accepts connections, and never answers.
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", silent.local_addr().unwrap());
+    let silent = Engine::new(Kind::Sglang, &address, &Limits::default()).unwrap();
+    assert_eq!(&*silent.probe(Duration::from_millis(100)).await.unwrap_err().code, "engine_slow");
+}
+
+const PATIENCE: Duration = Duration::from_secs(10);
 
 #[tokio::test]
 async fn the_reason_of_an_engine_that_gives_up_is_told() {

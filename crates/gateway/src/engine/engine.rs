@@ -1,30 +1,46 @@
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use eventsource_stream::Eventsource;
 use futures_util::StreamExt;
 use rolecall::conversation::json::{self, Layout};
 use rolecall::grammar::Grammar;
+use rolecall::tokenizer::Tokenizer;
 use tokio::time::{Instant, timeout_at};
 
 use super::generating::Sofar;
+use super::hidden::Hidden;
+use super::local::Local;
 use super::trouble::{cause, down, refused, slow};
-use super::{Ask, Generating, Kind, Shape};
+use super::{About, Ask, Generating, Kind, LocalOptions, Shape};
 use crate::{Fault, Limits};
 
 /// An engine.
 #[derive(Clone, Debug)]
 pub struct Engine {
     kind: Kind,
+    pub(super) address: String,
     url: String,
-    client: reqwest::Client,
+    pub(super) client: reqwest::Client,
+    hidden: Option<Arc<Hidden>>,
+    local: Option<Arc<Local>>,
     first_id: Duration,
     next_id: Duration,
 }
 
 impl Engine {
-    /// Returns an engine at an address, `http://host:port`.
+    /// Returns an engine at an address, `http://host:port`. The address `local:FILE.gguf` starts a server,
+    /// as [`Engine::local`] does, with the options of the environment.
     pub fn new(kind: Kind, address: &str, limits: &Limits) -> Result<Engine, String> {
-        let url = format!("{}{}", address.trim_end_matches('/'), kind.path());
+        if let Some(file) = address.strip_prefix("local:") {
+            return match kind {
+                Kind::LlamaCpp => Engine::local(Path::new(file), &LocalOptions::from_environment(), limits),
+                _ => Err(format!("{address}: only llama.cpp's server can be started")),
+            };
+        }
+        let own = address.trim_end_matches('/').to_owned();
+        let url = format!("{own}{}", kind.path());
         let parsed = reqwest::Url::parse(&url).map_err(|error| format!("{address}: {error}"))?;
         if parsed.scheme() != "http" || !parsed.has_host() {
             return Err(format!("{address}: expected `http://host:port`"));
@@ -33,7 +49,42 @@ impl Engine {
         let client = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
         let client = client.connect_timeout(Duration::from_secs(10)).build();
         let client = client.map_err(|error| error.to_string())?;
-        Ok(Engine { kind, url, client, first_id: limits.first_id, next_id: limits.next_id })
+        let (first_id, next_id) = (limits.first_id, limits.next_id);
+        Ok(Engine { kind, address: own, url, client, hidden: None, local: None, first_id, next_id })
+    }
+
+    /// Starts llama.cpp's server for a model file, and stops it when the engine is dropped. It is not ready
+    /// before [`Engine::ready`] says so.
+    pub fn local(file: &Path, options: &LocalOptions, limits: &Limits) -> Result<Engine, String> {
+        let local = Local::start(file, options)?;
+        let engine = Engine::new(Kind::LlamaCpp, &local.address, limits)?;
+        Ok(Engine { local: Some(Arc::new(local)), ..engine })
+    }
+
+    /// Waits until the engine has loaded its model, and returns what it says of itself.
+    pub async fn ready(&self, patience: Duration) -> Result<About, Fault> {
+        let end = Instant::now() + patience;
+        loop {
+            match self.probe(PROBE.min(patience)).await {
+                Err(fault) if &*fault.code != "engine_died" && Instant::now() < end => {
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+                answer => return answer,
+            }
+        }
+    }
+
+    /// Returns the same engine with the tokenizer of its model. llama.cpp does not tell all ids, and some
+    /// can only be found with it.
+    #[must_use]
+    pub fn knowing(self, tokenizer: &Arc<dyn Tokenizer>) -> Engine {
+        let hidden = (self.kind == Kind::LlamaCpp).then(|| Arc::new(Hidden::of(tokenizer)));
+        Engine { hidden, ..self }
+    }
+
+    /// Returns the error of a server that was started, and has ended.
+    pub(super) fn local_fault(&self) -> Option<Fault> {
+        self.local.as_ref()?.fault()
     }
 
     /// Returns the kind of engine.
@@ -52,7 +103,7 @@ impl Engine {
         let body = json::write(&self.kind.body(ask), &Layout::compact());
         let request = self.client.post(&self.url).header("content-type", "application/json").body(body);
         let sent = timeout_at(deadline, request.send()).await.map_err(|_| slow(self.first_id))?;
-        let response = sent.map_err(|error| down(&self.url, &error))?;
+        let response = sent.map_err(|error| self.local_fault().unwrap_or_else(|| down(&self.url, &error)))?;
         let status = response.status();
         if !status.is_success() {
             let start = tokio::time::timeout(self.next_id, response.bytes_stream().next()).await;
@@ -79,6 +130,7 @@ impl Engine {
             kind: self.kind,
             frames: Box::pin(frames),
             sofar: Sofar { count: 0, logprobs: ask.logprobs },
+            hidden: self.hidden.clone(),
             deadline,
             patience: self.first_id,
             next_id: self.next_id,
@@ -86,6 +138,9 @@ impl Engine {
         })
     }
 }
+
+/// How long one question to an engine that starts may take.
+const PROBE: Duration = Duration::from_secs(5);
 
 /// The most bytes of a line of an engine's answer.
 const MOST_FRAME: usize = 16 << 20;

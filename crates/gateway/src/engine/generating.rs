@@ -1,4 +1,5 @@
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{Stream, StreamExt};
@@ -6,9 +7,10 @@ use rolecall::conversation::Json;
 use rolecall::conversation::json::{self, Layout};
 use tokio::time::{Instant, timeout_at};
 
+use super::hidden::Hidden;
 use super::trouble::{broken, refused, slow};
 use super::wire::{count, given};
-use super::{Kind, Piece};
+use super::{Kind, Odds, Piece, Word};
 use crate::Fault;
 
 /// A reply in the making.
@@ -16,6 +18,7 @@ pub struct Generating {
     pub(super) kind: Kind,
     pub(super) frames: Pin<Box<dyn Stream<Item = Result<String, String>> + Send>>,
     pub(super) sofar: Sofar,
+    pub(super) hidden: Option<Arc<Hidden>>,
     /// When the next id must be there, and how long that was from the id before.
     pub(super) deadline: Instant,
     pub(super) patience: Duration,
@@ -64,7 +67,8 @@ impl Generating {
                 error.as_object().and_then(|error| count(error, "code")).and_then(|code| u16::try_from(code).ok());
             return Err(refused(status.unwrap_or(500), &json::write(error, &Layout::compact())));
         }
-        let piece = self.kind.piece(&frame, &self.sofar).map_err(|trouble| trouble.fault())?;
+        let mut piece = self.kind.piece(&frame, &self.sofar).map_err(|trouble| trouble.fault())?;
+        self.reveal(&mut piece);
         self.sofar.count += piece.count();
         if piece.count() > 0 {
             self.deadline = Instant::now() + self.next_id;
@@ -72,6 +76,24 @@ impl Generating {
         }
         self.has_ended = piece.end.is_some();
         Ok(Some(piece))
+    }
+}
+
+impl Generating {
+    /// Finds the ids that an engine does not tell. Nothing is known of their odds, except of the last.
+    fn reveal(&self, piece: &mut Piece) {
+        let Some(spoken) = &piece.spoken else { return };
+        let Some(ids) = self.hidden.as_ref().and_then(|hidden| hidden.ids(spoken)) else {
+            piece.odds.clear();
+            return;
+        };
+        if let Some(last) = piece.odds.pop() {
+            let unknown = |id: &u32| Odds { word: Word::Id(*id), logprob: None, top: Vec::new() };
+            piece.odds = ids.iter().take(ids.len() - 1).map(unknown).collect();
+            piece.odds.push(last);
+        }
+        piece.ids = ids;
+        piece.spoken = None;
     }
 }
 

@@ -4,6 +4,8 @@
 //! - It has no ids that end a reply. It ends by itself at the tokens that the model file names as ends,
 //!   and [`Generating`](super::Generating) is dropped at all others. Its texts that end a reply (`stop`)
 //!   are not used: they would also match where a model spells a control token with ordinary tokens.
+//! - It keeps the ids back that leave a character incomplete, and no option makes it tell them while it
+//!   streams: neither `n_probs` nor the last frame has them. [`Hidden`](super::hidden::Hidden) finds them.
 //! - `n_probs` adds `completion_probabilities`. There, `logprob` is that of the softmax of the logits,
 //!   before any setting of the sampler.
 //! - A grammar is GBNF, in `grammar`.
@@ -68,8 +70,9 @@ fn sampled(frame: &Object, sofar: &Sofar) -> Option<Piece> {
     if missing == 0 {
         return Some(Piece { ids, odds, ..Piece::default() });
     }
-    let spoken = Spoken { text: text(frame, "content")?.to_owned(), count: missing + ids.len() };
-    Some(Piece { spoken: Some(spoken), ..Piece::default() })
+    let last = ids.last().copied();
+    let spoken = Spoken { text: text(frame, "content")?.to_owned(), count: missing + ids.len(), last };
+    Some(Piece { odds, spoken: Some(spoken), ..Piece::default() })
 }
 
 fn odds(frame: &Object, most: u32) -> Option<Vec<Odds>> {

@@ -7,12 +7,15 @@
 //!
 //! An [`Ask`] is what an engine gets, and a [`Piece`] is what it returns. Start reading at [`Engine`].
 
+mod about;
 mod ask;
 #[expect(clippy::module_inception, reason = "an engine is the noun of this module, too")]
 mod engine;
 mod generating;
+mod hidden;
 mod kind;
 mod llama_cpp;
+mod local;
 mod odds;
 mod piece;
 mod sglang;
@@ -21,10 +24,12 @@ mod trouble;
 mod vllm;
 mod wire;
 
+pub use about::About;
 pub use ask::Ask;
 pub use engine::Engine;
 pub use generating::Generating;
 pub use kind::Kind;
+pub use local::LocalOptions;
 pub use odds::{Odds, Word};
 pub use piece::{End, Piece, Spoken};
 pub use shape::Shape;

@@ -22,6 +22,8 @@ pub struct Spoken {
     pub text: String,
     /// The number of ids.
     pub count: usize,
+    /// The last id, if the engine tells it.
+    pub last: Option<u32>,
 }
 
 /// Why a reply ended.

@@ -203,6 +203,9 @@ impl Drop for Guard {
 }
 
 async fn answer(State(engine): State<StandIn>, request: Request) -> Response {
+    if request.method() == axum::http::Method::GET {
+        return page(engine.kind, request.uri().path());
+    }
     let body = axum::body::to_bytes(request.into_body(), usize::MAX).await.unwrap();
     engine.bodies.lock().unwrap().push(String::from_utf8(body.to_vec()).unwrap());
     let mut response = Response::new(Body::empty());
@@ -229,6 +232,26 @@ async fn answer(State(engine): State<StandIn>, request: Request) -> Response {
         Some((bytes, (engine, at + 1, all, guard)))
     }));
     response
+}
+
+/// What an engine says of itself.
+fn page(kind: Kind, path: &str) -> Response {
+    let text = match (kind, path) {
+        (_, "/health") => "",
+        (Kind::LlamaCpp, "/v1/models") => r#"{"data": [{"id": "own"}]}"#,
+        (_, "/v1/models") => r#"{"data": [{"id": "own", "max_model_len": 2048}]}"#,
+        (Kind::LlamaCpp, "/props") => {
+            r#"{"default_generation_settings": {"n_ctx": 2048}, "total_slots": 2, "build_info": "b1"}"#
+        }
+        (Kind::Vllm, "/version") => r#"{"version": "b1"}"#,
+        (Kind::Sglang, "/get_server_info") => r#"{"version": "b1", "max_running_requests": 2}"#,
+        _ => {
+            let mut response = Response::new(Body::empty());
+            *response.status_mut() = StatusCode::NOT_FOUND;
+            return response;
+        }
+    };
+    Response::new(Body::from(text))
 }
 
 /// A model of a built-in format, whose tokens are bytes.

@@ -1,0 +1,109 @@
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use rolecall::conversation::Json;
+use rolecall::conversation::json::{self, Object};
+use tokio::time::{Instant, timeout_at};
+
+use super::trouble::{broken, cause, down, refused};
+use super::wire::{count, inner, text};
+use super::{Engine, Kind};
+use crate::Fault;
+
+/// What an engine says of itself.
+///
+/// Sources: the README of llama.cpp's server, vLLM's documentation of its server, and SGLang's of its
+/// native API.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct About {
+    /// The names of its models.
+    pub models: Vec<String>,
+    /// The most ids of a prompt and its reply.
+    pub context: Option<u64>,
+    /// The number of replies at the same time.
+    pub slots: Option<u64>,
+    /// Its version.
+    pub build: Option<String>,
+}
+
+/// The most bytes of a page that an engine has about itself.
+const MOST_BYTES: usize = 4 << 20;
+
+impl Engine {
+    /// Asks the engine whether it is ready, and what it is. It has `patience` to answer all questions.
+    pub async fn probe(&self, patience: Duration) -> Result<About, Fault> {
+        if let Some(fault) = self.local_fault() {
+            return Err(fault);
+        }
+        let deadline = Instant::now() + patience;
+        let asked = async |path: &str| {
+            let answer = timeout_at(deadline, self.page(path)).await;
+            answer.unwrap_or_else(|_| {
+                let message = format!("the engine did not answer {path} within {} s", patience.as_secs_f64());
+                Err(Fault::new(504, "engine_slow", message))
+            })
+        };
+        asked("/health").await?.ok_or_else(|| refused(404, "there is no /health"))?;
+        let models = object(asked("/v1/models").await?);
+        let mut about = About::default();
+        for model in models.get("data").and_then(Json::as_array).unwrap_or_default() {
+            let Some(model) = model.as_object() else { continue };
+            about.models.extend(text(model, "id").map(str::to_owned));
+            about.context = about.context.or(count(model, "max_model_len"));
+        }
+        match self.kind() {
+            Kind::LlamaCpp => {
+                let props = object(asked("/props").await?);
+                let settings = inner(&props, "default_generation_settings");
+                about.context = settings.and_then(|settings| count(settings, "n_ctx"));
+                about.slots = count(&props, "total_slots");
+                about.build = text(&props, "build_info").map(str::to_owned);
+            }
+            Kind::Vllm => about.build = text(&object(asked("/version").await?), "version").map(str::to_owned),
+            Kind::Sglang => {
+                let info = match asked("/server_info").await? {
+                    None => asked("/get_server_info").await?,
+                    info => info,
+                };
+                let info = object(info);
+                about.build = text(&info, "version").map(str::to_owned);
+                about.slots = count(&info, "max_running_requests");
+                about.context = about.context.or(count(&info, "context_length"));
+            }
+        }
+        Ok(about)
+    }
+
+    /// Returns a page of the engine, or `None` if there is none.
+    async fn page(&self, path: &str) -> Result<Option<String>, Fault> {
+        let url = format!("{}{path}", self.address);
+        let response = self.client.get(&url).send().await.map_err(|error| down(&url, &error))?;
+        let status = response.status().as_u16();
+        let mut bytes = Vec::new();
+        let mut chunks = response.bytes_stream();
+        while let Some(chunk) = chunks.next().await {
+            bytes.extend_from_slice(&chunk.map_err(|error| broken(&cause(&error)))?);
+            if bytes.len() > MOST_BYTES {
+                return Err(broken(&format!("{path} has more than {MOST_BYTES} bytes")));
+            }
+        }
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        match status {
+            200..300 => Ok(Some(text)),
+            404 | 405 | 501 => Ok(None),
+            503 => {
+                let help = Some("wait until the engine has loaded its model".into());
+                Err(Fault { help, ..Fault::new(503, "engine_loading", "the engine is not ready yet") })
+            }
+            status => Err(refused(status, &text)),
+        }
+    }
+}
+
+/// Reads a page that has an object. Other pages say nothing.
+fn object(page: Option<String>) -> Object {
+    match page.map(|page| json::parse(&page)) {
+        Some(Ok(Json::Object(object))) => object,
+        _ => Object::new(),
+    }
+}

@@ -1,0 +1,177 @@
+//! llama.cpp's server as a child of this process.
+//!
+//! It is `llama-server` on the path, or else a Python interpreter that has the package `xllamacpp`. A child
+//! ends when its standard input does, so it never outlives the gateway, not even one that is killed. It is
+//! not started again when it ends: requests are then answered with `engine_died`, and whoever runs the
+//! gateway can restart it with the reason at hand.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::io::Read;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use std::{env, fmt, thread};
+
+use crate::Fault;
+
+/// How to start llama.cpp's server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LocalOptions {
+    /// The program `llama-server`. Without it, the path is searched.
+    pub server: Option<PathBuf>,
+    /// The Python interpreter, for which the path is not searched. Without it, `python3` is used if there
+    /// is no `llama-server`.
+    pub python: Option<PathBuf>,
+    /// The most ids of a prompt and its reply, for all replies together. 0 means the server's own default.
+    pub context: u32,
+    /// The number of replies at the same time. 0 means the server's own default.
+    pub parallel: u32,
+    /// The number of threads. 0 means the server's own default.
+    pub threads: u32,
+}
+
+impl LocalOptions {
+    /// Reads the variables `ROLECALL_LLAMA_SERVER` and `ROLECALL_PYTHON`.
+    pub fn from_environment() -> LocalOptions {
+        let path = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        LocalOptions {
+            server: path("ROLECALL_LLAMA_SERVER"),
+            python: path("ROLECALL_PYTHON"),
+            ..LocalOptions::default()
+        }
+    }
+}
+
+/// A server that runs until this is dropped.
+pub(super) struct Local {
+    pub address: String,
+    child: Mutex<Child>,
+    output: Arc<Mutex<VecDeque<u8>>>,
+}
+
+/// The most bytes of a child's output that are kept.
+const MOST_OUTPUT: usize = 4096;
+
+/// How long a child may take to end by itself.
+const LAST_MOMENTS: Duration = Duration::from_secs(3);
+
+/// Runs a program, and ends it when standard input ends. `llama-server` itself does not watch it.
+const WATCH: &str = r#"
+exec 3<&0
+"$@" </dev/null 3<&- &
+server=$!
+(cat <&3 >/dev/null; kill "$server" 2>/dev/null) &
+watch=$!
+wait "$server"
+status=$?
+kill "$watch" 2>/dev/null
+exit "$status"
+"#;
+
+impl Local {
+    /// Starts a server for a model file. It is not ready yet.
+    pub fn start(file: &Path, options: &LocalOptions) -> Result<Local, String> {
+        if !file.is_file() {
+            return Err(format!("there is no file {}", file.display()));
+        }
+        let port = free_port().map_err(|error| format!("there is no free port: {error}"))?;
+        let mut command = command(file, port, options);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let program = command.get_program().to_owned();
+        let mut child =
+            command.spawn().map_err(|error| format!("{} cannot be started: {error}", Path::new(&program).display()))?;
+        let output = Arc::new(Mutex::new(VecDeque::new()));
+        if let Some(pipe) = child.stdout.take() {
+            keep(pipe, &output);
+        }
+        if let Some(pipe) = child.stderr.take() {
+            keep(pipe, &output);
+        }
+        Ok(Local { address: format!("http://127.0.0.1:{port}"), child: Mutex::new(child), output })
+    }
+
+    /// Returns the error of a server that has ended.
+    pub fn fault(&self) -> Option<Fault> {
+        let status = self.status()?;
+        let output: Vec<u8> = self.output.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
+        let output = String::from_utf8_lossy(&output);
+        let message = format!("llama.cpp's server has ended: {status}; its last output: {}", output.trim());
+        let help = Some("read its last output, and start the gateway again".into());
+        Some(Fault { help, ..Fault::new(502, "engine_died", message) })
+    }
+
+    fn status(&self) -> Option<ExitStatus> {
+        self.child.lock().unwrap_or_else(PoisonError::into_inner).try_wait().ok().flatten()
+    }
+}
+
+impl fmt::Debug for Local {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Local").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Local {
+    fn drop(&mut self) {
+        let child = self.child.get_mut().unwrap_or_else(PoisonError::into_inner);
+        drop(child.stdin.take());
+        let end = Instant::now() + LAST_MOMENTS;
+        while Instant::now() < end {
+            if !matches!(child.try_wait(), Ok(None)) {
+                return;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+}
+
+fn command(file: &Path, port: u16, options: &LocalOptions) -> Command {
+    let numbers = [u32::from(port), options.context, options.parallel, options.threads];
+    let server = match (&options.server, &options.python) {
+        (Some(server), _) => Some(server.clone()),
+        (None, Some(_)) => None,
+        (None, None) => on_path("llama-server"),
+    };
+    let Some(server) = server else {
+        let python = options.python.clone().unwrap_or_else(|| "python3".into());
+        let mut command = Command::new(python);
+        command.arg("-c").arg(include_str!("local.py")).arg(file).args(numbers.map(|number| number.to_string()));
+        return command;
+    };
+    let mut command = Command::new("sh");
+    command.args(["-c", WATCH, "sh"]).arg(server).arg("-m").arg(file).args(["--host", "127.0.0.1"]);
+    let flags = ["--port", "-c", "-np", "-t"];
+    for (flag, number) in flags.iter().zip(numbers).filter(|(_, number)| *number > 0) {
+        command.arg(flag).arg(OsString::from(number.to_string()));
+    }
+    command
+}
+
+fn on_path(program: &str) -> Option<PathBuf> {
+    env::split_paths(&env::var_os("PATH")?).map(|folder| folder.join(program)).find(|path| path.is_file())
+}
+
+fn free_port() -> std::io::Result<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}
+
+/// Keeps the end of what a child writes.
+fn keep(mut pipe: impl Read + Send + 'static, output: &Arc<Mutex<VecDeque<u8>>>) {
+    let output = Arc::clone(output);
+    thread::spawn(move || {
+        let mut bytes = [0; 1024];
+        while let Ok(count) = pipe.read(&mut bytes)
+            && count > 0
+        {
+            let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
+            output.extend(&bytes[..count]);
+            let surplus = output.len().saturating_sub(MOST_OUTPUT);
+            output.drain(..surplus);
+        }
+    });
+}

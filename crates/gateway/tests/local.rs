@@ -1,0 +1,103 @@
+//! llama.cpp's server as a child, with a fake program and with the real package.
+
+#![allow(
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::unwrap_used,
+    reason = "a test that panics has failed, which is what it is for"
+)]
+#![cfg(unix)]
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use rolecall_gateway::Limits;
+use rolecall_gateway::engine::{Ask, Engine, LocalOptions};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A folder with a model file and a program that is called instead of `llama-server`.
+fn folder(name: &str, program: &str) -> (PathBuf, LocalOptions) {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("local-{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("model.gguf"), "").unwrap();
+    let server = folder.join("llama-server");
+    std::fs::write(&server, format!("#!/bin/sh\n{program}\n")).unwrap();
+    std::fs::set_permissions(&server, std::fs::Permissions::from_mode(0o755)).unwrap();
+    (folder, LocalOptions { server: Some(server), ..LocalOptions::default() })
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_come_up_gives_its_last_output() {
+    let (folder, options) = folder("fails", "echo it has no weights >&2; exit 3");
+    let engine = Engine::local(&folder.join("model.gguf"), &options, &Limits::default()).unwrap();
+    let fault = engine.ready(PATIENCE).await.unwrap_err();
+    assert_eq!(&*fault.code, "engine_died", "{fault:?}");
+    assert!(fault.message.contains("it has no weights") && fault.message.contains('3'), "{fault:?}");
+    let Err(fault) = engine.generate(&Ask::default()).await else { panic!("there is no server") };
+    assert_eq!(&*fault.code, "engine_died", "{fault:?}");
+    assert!(Engine::local(&folder.join("missing.gguf"), &options, &Limits::default()).is_err());
+}
+
+#[tokio::test]
+async fn a_program_ends_with_the_engine() {
+    let (folder, options) = folder("stops", "echo $$ > \"$(dirname \"$0\")/pid\"; exec sleep 600");
+    let engine = Engine::local(&folder.join("model.gguf"), &options, &Limits::default()).unwrap();
+    let pid = folder.join("pid");
+    wait_for("the program", || std::fs::read_to_string(&pid).is_ok_and(|text| text.ends_with('\n')));
+    let pid = std::fs::read_to_string(pid).unwrap().trim().to_owned();
+    assert!(is_alive(&pid));
+    let start = Instant::now();
+    drop(engine);
+    wait_for("its end", || !is_alive(&pid));
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+}
+
+/// Reports whether a process runs, and is not just not yet collected.
+fn is_alive(pid: &str) -> bool {
+    let state = Command::new("ps").args(["-o", "stat=", "-p", pid]).output().unwrap().stdout;
+    state.first().is_some_and(|state| *state != b'Z')
+}
+
+fn wait_for(what: &str, is_so: impl Fn() -> bool) {
+    for _ in 0..1000 {
+        if is_so() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("{what} did not come to pass within 10 s");
+}
+
+/// The interpreter of `ROLECALL_PYTHON`, if it has the package, and the weights of `ROLECALL_GGUF`.
+fn real() -> Option<(PathBuf, PathBuf)> {
+    let path = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    let (python, weights) = (path("ROLECALL_PYTHON")?, path("ROLECALL_GGUF")?);
+    let output = Command::new(&python).args(["-c", "import xllamacpp"]).output().ok()?;
+    output.status.success().then_some((python, weights))
+}
+
+#[tokio::test]
+async fn the_package_serves_a_model_until_the_engine_is_dropped() {
+    let Some((python, weights)) = real() else {
+        eprintln!(
+            "skipped: llama.cpp's server is not started without xllamacpp in `ROLECALL_PYTHON` and `ROLECALL_GGUF`"
+        );
+        return;
+    };
+    let options =
+        LocalOptions { python: Some(python), context: 512, parallel: 1, threads: 1, ..LocalOptions::default() };
+    let engine = Engine::local(&weights, &options, &Limits::default()).unwrap();
+    let about = engine.ready(PATIENCE).await.unwrap();
+    assert_eq!((about.context, about.slots), (Some(512), Some(1)), "{about:?}");
+    let ask = Ask { ids: vec![1, 2, 3], logprobs: Some(2), ..Ask::default() };
+    let mut generating = engine.generate(&ask).await.unwrap();
+    let piece = generating.next().await.unwrap().unwrap();
+    assert_eq!((piece.ids.len(), piece.odds.len(), piece.odds[0].top.len()), (1, 1, 2), "{piece:?}");
+    drop(generating);
+    let start = Instant::now();
+    drop(engine);
+    assert!(start.elapsed() < Duration::from_secs(3), "it ends by itself: {:?}", start.elapsed());
+}
