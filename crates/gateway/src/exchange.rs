@@ -12,7 +12,7 @@ use crate::Fault;
 use crate::engine::Ask;
 use crate::fault::answer;
 use crate::gateway::{Gateway, Permit};
-use crate::reply::Reply;
+use crate::reply::{Reply, Step};
 use crate::sessions::Found;
 use crate::store::Owner;
 use crate::turn::{Known, Turn, apart, beginnings};
@@ -109,7 +109,7 @@ async fn begin(wanted: &Wanted, mut turn: Turn) -> Result<Vec<Reply>, Fault> {
         sampling: wanted.sampling.clone(),
         stop_ids: turn.stops.iter().map(|(id, _)| *id).collect(),
         shape: turn.shape.take(),
-        logprobs: None,
+        logprobs: wanted.logprobs,
         model: wanted.served.engine_model.clone(),
     };
     let mut replies = Vec::with_capacity(wanted.choices);
@@ -120,7 +120,7 @@ async fn begin(wanted: &Wanted, mut turn: Turn) -> Result<Vec<Reply>, Fault> {
         begun.push(wanted.served.engine.generate(&ask).await?);
     }
     for generating in begun {
-        replies.push(Reply::new(&turn, generating, wanted.sampling.stop.clone()));
+        replies.push(Reply::new(&turn, generating, wanted.sampling.stop.clone(), wanted.served.model.decoder()?));
     }
     Ok(replies)
 }
@@ -154,7 +154,10 @@ impl Exchange {
         let Some(piece) = piece? else { return Ok(true) };
         let Exchange { replies, writer, .. } = self;
         if let Some(reply) = replies.get_mut(choice) {
-            reply.take(&piece, &mut |event| writer.event(choice, &event, out))?;
+            reply.take(&piece, &mut |step| match step {
+                Step::Odds(odds) => writer.odds(choice, &odds),
+                Step::Event(event) => writer.event(choice, &event, out),
+            })?;
             if reply.is_over() {
                 reply.end().await;
             }

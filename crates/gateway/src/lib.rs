@@ -16,6 +16,7 @@
 //! renders and encodes what is new, `engine` speaks with the engine, `reply` parses the sampled ids, and
 //! the API's `writer` writes the answer. Every error is a [`Fault`].
 
+mod answer_form;
 mod config;
 mod dry;
 pub mod engine;
@@ -31,6 +32,7 @@ mod sampling;
 mod sessions;
 mod stop_texts;
 mod store;
+mod token_odds;
 mod turn;
 mod usage;
 mod wanted;

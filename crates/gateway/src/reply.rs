@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use rolecall::conversation::{Json, Message};
+use rolecall::encode::Decoder;
 use rolecall::parse::{IdParser, Within};
 use rolecall::session::Finish;
 use rolecall::{Event, Reading, Stop, answer};
@@ -12,10 +13,18 @@ use crate::sessions::Finished;
 use crate::sessions::record::{self, Record};
 use crate::stop_texts::StopTexts;
 use crate::store::{Owner, StoreFault};
+use crate::token_odds::TokenOdds;
 use crate::turn::{Awaited, Turn};
 use crate::usage::Usage;
 use crate::wanted::Wanted;
 use crate::writer::Said;
+
+/// What a piece of a reply gives.
+pub enum Step<'a> {
+    /// How likely the next token was.
+    Odds(TokenOdds),
+    Event(Event<'a>),
+}
 
 /// A reply while the engine samples it.
 pub struct Reply {
@@ -32,11 +41,12 @@ pub struct Reply {
     cached: Option<u64>,
     finish: Finish,
     pub said: Said,
+    decoder: Arc<Decoder>,
     awaited: Option<Awaited>,
 }
 
 impl Reply {
-    pub fn new(turn: &Turn, generating: Generating, stop: Vec<String>) -> Reply {
+    pub fn new(turn: &Turn, generating: Generating, stop: Vec<String>, decoder: Arc<Decoder>) -> Reply {
         Reply {
             generating,
             reader: Some(turn.reader.clone()),
@@ -48,6 +58,7 @@ impl Reply {
             cached: None,
             finish: Finish::Stop,
             said: Said::default(),
+            decoder,
             awaited: turn.awaited.clone(),
         }
     }
@@ -57,23 +68,24 @@ impl Reply {
     }
 
     /// Reads a piece, and passes its events on, except that of the end: before it, the turn is stored.
-    pub fn take(&mut self, piece: &Piece, sink: &mut (dyn FnMut(Event<'_>) + Send)) -> Result<(), Fault> {
-        let Reply { reader: Some(reader), stops, said, sampled, .. } = self else { return Ok(()) };
+    pub fn take(&mut self, piece: &Piece, sink: &mut (dyn FnMut(Step<'_>) + Send)) -> Result<(), Fault> {
+        let Reply { reader: Some(reader), stops, said, sampled, decoder, .. } = self else { return Ok(()) };
         self.cached = piece.cached.or(self.cached);
-        let mut pass = |event: Event<'_>| {
-            said.reading.add(&event);
-            if !matches!(event, Event::Stop(_)) {
-                sink(event);
-            }
-        };
+        let Said { reading, odds: all_odds, .. } = said;
         let mut end = piece.end;
-        for id in &piece.ids {
+        for (at, id) in piece.ids.iter().enumerate() {
             self.count += 1;
             if let Some(sampled) = sampled {
                 sampled.push(*id);
             }
             let stop = self.stop_ids.iter().find(|(known, _)| known == id);
             if stop.is_none_or(|(_, is_read)| *is_read) {
+                if let Some(odds) = piece.odds.get(at).filter(|_| stop.is_none()) {
+                    let odds = TokenOdds::new(odds, decoder);
+                    all_odds.push(odds.clone());
+                    sink(Step::Odds(odds));
+                }
+                let mut pass = |event: Event<'_>| pass_on(reading, event, sink);
                 let taken = reader.push(*id, &mut |event| before_stops(stops, event, &mut pass));
                 taken.map_err(|error| broken(&error.to_string()))?;
             }
@@ -89,6 +101,7 @@ impl Reply {
         if let (Some(spoken), None) = (&piece.spoken, end.filter(|_| piece.end.is_none())) {
             self.count += spoken.count as u64;
             *sampled = None;
+            let mut pass = |event: Event<'_>| pass_on(reading, event, sink);
             reader.push_text(&spoken.text, &mut |event| before_stops(stops, event, &mut pass));
             if stops.is_over() {
                 end = Some(End::Stop);
@@ -100,6 +113,7 @@ impl Reply {
             Some(End::Length) => (Stop::Length, Finish::Length),
         };
         self.finish = finish;
+        let mut pass = |event: Event<'_>| pass_on(reading, event, sink);
         if let Some(reader) = self.reader.take() {
             reader.finish(stop, &mut |event| before_stops(stops, event, &mut pass));
         }
@@ -216,6 +230,14 @@ fn without_reasoning(message: &Message) -> Option<Message> {
     let mut object = message.as_object().clone();
     object.remove("reasoning_content")?;
     Message::from_object(object).ok()
+}
+
+/// Adds an event to a reading, and passes it on unless it is that of the end.
+fn pass_on(reading: &mut Reading, event: Event<'_>, sink: &mut (dyn FnMut(Step<'_>) + Send)) {
+    reading.add(&event);
+    if !matches!(event, Event::Stop(_)) {
+        sink(Step::Event(event));
+    }
 }
 
 /// Passes an event on, but no content from a stop text on.

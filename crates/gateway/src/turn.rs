@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use rolecall::conversation::Message;
-use rolecall::grammar::{Options, Reasoning};
+use rolecall::grammar::Grammar;
 use rolecall::parse::{IdParser, Ids, ParseOptions};
 use rolecall::session::{OnRewrite, Session, SessionNote};
 
@@ -11,7 +11,7 @@ use crate::gateway::random;
 use crate::sessions::Found;
 use crate::sessions::chain::Chain;
 use crate::sessions::record::setup_of;
-use crate::wanted::{Calls, Past, Wanted};
+use crate::wanted::{Past, Wanted};
 
 /// A turn of the model that is ready to be generated.
 pub struct Turn {
@@ -184,12 +184,9 @@ impl Turn {
             (true, true, _) => History::Kept,
         };
         let layouts = session.reply_layouts();
-        let shape = match wanted.calls.is_free() {
-            true => None,
-            false => {
-                let can_reason = layouts.around_reasoning().is_some();
-                Some(wanted.served.engine.shape_of(&session.grammar(options_of(&wanted.calls, can_reason))?)?)
-            }
+        let shape = match wanted.grammar(layouts.around_reasoning().is_some()) {
+            None => None,
+            Some(options) => Some(shape_of(wanted, &session.grammar(options)?)?),
         };
         let saved = if past.is_none() { Some(base.save()?) } else { None };
         let chain = match wanted.past {
@@ -228,12 +225,9 @@ impl Turn {
         let mut request = wanted.request.clone();
         request.conversation.messages = wanted.instructions.iter().chain(&wanted.messages).cloned().collect();
         let prompt = wanted.served.model.prompt(request)?;
-        let shape = match wanted.calls.is_free() {
-            true => None,
-            false => {
-                let can_reason = prompt.reply()?.around_reasoning().is_some();
-                Some(wanted.served.engine.shape_of(&prompt.grammar(options_of(&wanted.calls, can_reason))?)?)
-            }
+        let shape = match wanted.grammar(prompt.reply()?.around_reasoning().is_some()) {
+            None => None,
+            Some(options) => Some(shape_of(wanted, &prompt.grammar(options)?)?),
         };
         let reader = prompt.id_reader_with(ParseOptions { ids: Ids::Seeded(random()), ..ParseOptions::default() })?;
         Ok(Turn {
@@ -249,9 +243,9 @@ impl Turn {
     }
 }
 
-fn options_of(calls: &Calls, can_reason: bool) -> Options {
-    let reasoning = if can_reason { Reasoning::Optional } else { Reasoning::Off };
-    Options { choice: calls.choice.clone(), one_call: calls.at_most_one, reasoning, ..Options::default() }
+fn shape_of(wanted: &Wanted, grammar: &Grammar) -> Result<Shape, Fault> {
+    wanted.answer.check(grammar)?;
+    wanted.served.engine.shape_of(grammar)
 }
 
 /// Does long work on a thread for it.

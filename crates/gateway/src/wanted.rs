@@ -3,10 +3,11 @@ use std::sync::Arc;
 use rolecall::Request;
 use rolecall::conversation::json::Object;
 use rolecall::conversation::{Json, Message};
-use rolecall::grammar::ToolChoice;
+use rolecall::grammar::{Options, Reasoning, ToolChoice};
 use rolecall::model::offered_tools;
 use rolecall::session::OnRewrite;
 
+use crate::answer_form::AnswerForm;
 use crate::gateway::{Gateway, Served};
 use crate::sampling::{SETTINGS, Sampling};
 use crate::sessions::record::policy_of;
@@ -32,6 +33,9 @@ pub struct Wanted {
     /// The settings that are the model's defaults.
     pub applied: Vec<&'static str>,
     pub calls: Calls,
+    pub answer: AnswerForm,
+    /// The number of most likely tokens to report for each token of the reply.
+    pub logprobs: Option<u32>,
     /// The number of replies.
     pub choices: usize,
     pub is_streamed: bool,
@@ -57,7 +61,7 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Reports whether the model needs no grammar.
+    /// Reports whether the model decides itself.
     pub fn is_free(&self) -> bool {
         self.choice == ToolChoice::Auto && !self.at_most_one
     }
@@ -69,7 +73,20 @@ const LABELS: [&str; 4] = ["metadata", "prompt_cache_key", "safety_identifier", 
 /// The most replies to a request.
 const MOST_CHOICES: i64 = 128;
 
+/// The most likely tokens that OpenAI's API reports at most.
+const MOST_LOGPROBS: u32 = 20;
+
 impl Wanted {
+    /// Returns what the grammar of the reply must express, or `None` if the model needs none.
+    pub fn grammar(&self, can_reason: bool) -> Option<Options> {
+        if self.calls.is_free() && self.answer.is_free() {
+            return None;
+        }
+        let reasoning = if can_reason { Reasoning::Optional } else { Reasoning::Off };
+        let (choice, one_call) = (self.calls.choice.clone(), self.calls.at_most_one);
+        Some(Options { choice, one_call, reasoning, answer: self.answer.answer.clone(), ..Options::default() })
+    }
+
     /// Reads a request in the shape of chat completions, into which the other APIs are translated.
     /// Settings that would change how the model speaks are not a client's to choose.
     pub fn read(gateway: &Gateway, request: Request) -> Result<Wanted, Fault> {
@@ -106,12 +123,18 @@ impl Wanted {
             sampling,
             applied,
             calls: Calls::default(),
+            answer: AnswerForm::default(),
+            logprobs: None,
             choices: 1,
             is_streamed: false,
             has_usage: false,
         };
         for (key, value) in other.iter().filter(|(_, value)| !value.is_null()) {
             wanted.set(key, value)?;
+        }
+        let has_odds = other.get("logprobs").and_then(Json::as_bool) == Some(true);
+        if wanted.logprobs.is_some() && !has_odds {
+            return Err(Fault::at("top_logprobs", "conflict", "top_logprobs: expected `logprobs` to be true"));
         }
         if wanted.choices > 1 && wanted.past != Past::Recognised {
             return Err(Fault::at("n", "conflict", "n: a session goes on with one reply"));
@@ -155,9 +178,21 @@ impl Wanted {
                 self.names.push(name.clone());
                 self.past = Past::New(name);
             }
-            // Not for later, and without probabilities.
-            "logprobs" | "store" if value.as_bool() == Some(false) => {}
-            "response_format" if is_text(value) => {}
+            // Not for later.
+            "store" if value.as_bool() == Some(false) => {}
+            "response_format" => self.answer = AnswerForm::read(value)?,
+            "logprobs" => {
+                if flag(value)? {
+                    self.logprobs.get_or_insert(0);
+                }
+            }
+            "top_logprobs" => {
+                let most = number::count(value).and_then(|most| u32::try_from(most).ok());
+                let most = most.filter(|most| *most <= MOST_LOGPROBS).ok_or_else(|| {
+                    Fault::at(key, "wrong_value", format!("{key}: expected a whole number from 0 to {MOST_LOGPROBS}"))
+                })?;
+                self.logprobs = Some(most);
+            }
             key if SETTINGS.contains(&key) || LABELS.contains(&key) => {}
             key => return Err(Fault::unsupported(key)),
         }
@@ -186,11 +221,6 @@ fn usage(options: &Json) -> Result<bool, Fault> {
         }
     }
     Ok(has_usage)
-}
-
-fn is_text(format: &Json) -> bool {
-    let format = format.as_object();
-    format.is_some_and(|format| format.len() == 1 && format.get("type").and_then(Json::as_str) == Some("text"))
 }
 
 fn choice(value: &Json) -> Result<ToolChoice, Fault> {

@@ -3,6 +3,7 @@ use rolecall::conversation::json::{self, Layout};
 use rolecall::{Event, Reading};
 
 use crate::Fault;
+use crate::token_odds::TokenOdds;
 use crate::usage::Usage;
 
 /// Writes the answer to a request in the shape of one API.
@@ -15,6 +16,9 @@ pub trait Writer: Send {
 
     /// Writes an event of one of the replies.
     fn event(&mut self, choice: usize, event: &Event<'_>, out: &mut Frames);
+
+    /// Takes how likely a token was whose events come next.
+    fn odds(&mut self, _choice: usize, _odds: &TokenOdds) {}
 
     /// Returns the answer under whose name it can be asked for later, if it can.
     fn stored(&self, _done: &Done<'_>) -> Option<Json> {
@@ -56,6 +60,8 @@ pub struct Done<'a> {
 pub struct Said {
     /// What the client reads.
     pub reading: Reading,
+    /// How likely its tokens were, if that was asked for.
+    pub odds: Vec<TokenOdds>,
     /// The stop text that ended it.
     pub stop_text: Option<String>,
 }

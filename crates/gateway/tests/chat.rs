@@ -304,3 +304,56 @@ async fn without_tools_there_is_nothing_to_choose() {
         assert_eq!(server.post("/v1/render", &with(HI, &format!(r#""{key}": "x""#))).await.0, 400, "{key}");
     }
 }
+
+#[tokio::test]
+async fn a_structured_answer_is_a_grammar_for_every_engine() {
+    let schema = r#"{"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"], "additionalProperties": false}"#;
+    let format = format!(
+        r#""response_format": {{"type": "json_schema", "json_schema": {{"name": "a", "strict": true, "schema": {schema}}}}}"#
+    );
+    for (_, kind) in Kind::ALL {
+        let ids = sampled("qwen2.5", "{\"city\": \"Rome\"}<|im_end|>");
+        let server = Server::new("qwen2.5", StandIn::new(kind, one_by_one(kind, &ids, true))).await;
+        let (status, answer) = server.post("/v1/chat/completions", &with(HI, &format)).await;
+        assert_eq!((status, at(&answer, "choices.0.message.content").as_str()), (200, Some("{\"city\": \"Rome\"}")));
+        let body = json::write(&server.engine.body().into(), &json::Layout::compact());
+        assert!(body.contains("city"), "{kind:?}: {body}");
+        let (status, _) =
+            server.post("/v1/chat/completions", &with(HI, r#""response_format": {"type": "json_object"}"#)).await;
+        assert_eq!(status, 200);
+    }
+}
+
+#[tokio::test]
+async fn log_probabilities_are_reported_by_token() {
+    for (_, kind) in Kind::ALL {
+        let (hi, stop) = (sampled("chatml", "Hi"), sampled("chatml", "<|im_end|>"));
+        let of = |id: u32, logprob: f64| (id, logprob, vec![(id, logprob), (hi[0], -3.5)]);
+        let steps = vec![
+            Step::Odds(vec![of(hi[0], -0.5)]),
+            Step::Odds(vec![of(hi[1], -1.5), of(stop[0], -0.25)]),
+            end(kind, true),
+        ];
+        let server = Server::new("chatml", StandIn::new(kind, steps)).await;
+        let body = with(HI, r#""logprobs": true, "top_logprobs": 1"#);
+        let (status, answer) = server.post("/v1/chat/completions", &body).await;
+        assert_eq!(status, 200, "{answer:?}");
+        let tokens = at(&answer, "choices.0.logprobs.content");
+        let found: Vec<(Option<&str>, &Json)> = tokens
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|token| (at(token, "token").as_str(), at(token, "logprob")))
+            .collect();
+        // The stop token is no part of the answer.
+        let number = |text: &str| json::parse(text).unwrap();
+        assert_eq!(found, [(Some("H"), &number("-0.5")), (Some("i"), &number("-1.5"))], "{kind:?}");
+        assert_eq!(at(tokens, "0.top_logprobs").as_array().unwrap().len(), 1);
+        let frames = server.stream(&with(&body, r#""stream": true"#)).await;
+        let chunks = frames.iter().filter_map(|frame| json::parse(frame).ok());
+        let streamed: Vec<Json> = chunks
+            .flat_map(|chunk| at(&chunk, "choices.0.logprobs.content").as_array().unwrap_or_default().to_vec())
+            .collect();
+        assert_eq!(&streamed[..], tokens.as_array().unwrap(), "{kind:?}");
+    }
+}

@@ -1,11 +1,13 @@
 //! OpenAI's chat completions. Source: its API reference.
 
 use rolecall::answer::{Chunks, Completion};
-use rolecall::conversation::Json;
+use rolecall::conversation::json::Object;
+use rolecall::conversation::{Json, object};
 use rolecall::{Event, Request};
 
 use crate::Fault;
 use crate::gateway::{Gateway, now, random};
+use crate::token_odds::TokenOdds;
 use crate::wanted::Wanted;
 use crate::writer::{Done, Frames, Opening, Said, Writer};
 
@@ -16,7 +18,8 @@ pub fn read(gateway: &Gateway, body: &str) -> Result<(Wanted, Box<dyn Writer>), 
         Completion { id: format!("chatcmpl-{:016x}", random()), model: wanted.served.name.clone(), created: now() };
     let chunks = vec![Chunks::new(completion.clone()); wanted.choices];
     let has_usage = wanted.has_usage;
-    Ok((wanted, Box::new(ChatWriter { completion, chunks, has_usage })))
+    let odds = wanted.logprobs.map(|_| vec![Vec::new(); wanted.choices]);
+    Ok((wanted, Box::new(ChatWriter { completion, chunks, has_usage, odds })))
 }
 
 /// Writes chat completions.
@@ -25,6 +28,8 @@ struct ChatWriter {
     /// By choice.
     chunks: Vec<Chunks>,
     has_usage: bool,
+    /// By choice, how likely the tokens were that no chunk has yet. `None` if nobody asked.
+    odds: Option<Vec<Vec<Json>>>,
 }
 
 impl Writer for ChatWriter {
@@ -38,7 +43,17 @@ impl Writer for ChatWriter {
         let Some(chunks) = self.chunks.get_mut(choice) else { return };
         for mut chunk in chunks.of_event(event) {
             set_index(&mut chunk, choice);
+            if let Some(odds) = self.odds.as_mut().and_then(|odds| odds.get_mut(choice)).filter(|odds| !odds.is_empty())
+            {
+                set_odds(&mut chunk, std::mem::take(odds));
+            }
             out.data(&chunk);
+        }
+    }
+
+    fn odds(&mut self, choice: usize, odds: &TokenOdds) {
+        if let Some(waiting) = self.odds.as_mut().and_then(|waiting| waiting.get_mut(choice)) {
+            waiting.push(odds.to_json());
         }
     }
 
@@ -53,6 +68,9 @@ impl Writer for ChatWriter {
         let of = |(choice, said): (usize, &Said)| {
             let mut value = self.completion.of_reading(&said.reading);
             set_index(&mut value, choice);
+            if self.odds.is_some() {
+                set_odds(&mut value, said.odds.iter().map(TokenOdds::to_json).collect());
+            }
             value
         };
         let mut values = done.said.iter().enumerate().map(of);
@@ -72,10 +90,25 @@ impl Writer for ChatWriter {
 
 /// Sets the index of the only choice.
 fn set_index(value: &mut Json, index: usize) {
-    if let (Json::Object(value), 1..) = (value, index)
-        && let Some(Json::Array(choices)) = value.get_mut("choices")
-        && let Some(Json::Object(choice)) = choices.first_mut()
-    {
+    if let (Some(choice), 1..) = (choice_of(value), index) {
         choice.insert("index", Json::from(index as i64));
+    }
+}
+
+/// Sets how likely the tokens of the only choice were.
+fn set_odds(value: &mut Json, odds: Vec<Json>) {
+    if let Some(choice) = choice_of(value) {
+        choice.insert("logprobs", object! { "content" => odds, "refusal" => Json::Null }.into());
+    }
+}
+
+fn choice_of(value: &mut Json) -> Option<&mut Object> {
+    let Json::Object(value) = value else { return None };
+    match value.get_mut("choices") {
+        Some(Json::Array(choices)) => match choices.first_mut() {
+            Some(Json::Object(choice)) => Some(choice),
+            _ => None,
+        },
+        _ => None,
     }
 }
