@@ -50,6 +50,7 @@ async fn respond(gateway: Arc<Gateway>, route: Route, request: Request) -> Resul
         return Err(Fault::new(405, "method_not_allowed", format!("{path} takes {}", route.method)));
     }
     match route.work {
+        Work::File(file) => Ok(file.answer()),
         Work::Now(work) => Ok(answer(&work(&gateway)?)),
         Work::Of(work, name) => Ok(answer(&work(&gateway, &name)?)),
         Work::Long(work) => {

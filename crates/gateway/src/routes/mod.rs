@@ -2,12 +2,14 @@
 
 mod chat;
 mod models;
+mod page;
 mod render;
 mod tokens;
 
 use axum::http::Method;
 use rolecall::conversation::{Json, object};
 
+use self::page::File;
 use crate::exchange::Read;
 use crate::{Fault, Gateway};
 
@@ -31,6 +33,8 @@ pub enum Work {
     Long(fn(&Gateway, &str) -> Result<Json, Fault>),
     /// By an engine.
     Exchange(Read),
+    /// With a file of the page.
+    File(File),
 }
 
 /// Returns what answers a path.
@@ -46,9 +50,12 @@ pub fn find(path: &str) -> Option<Route> {
         "/v1/render" => route(Method::POST, Work::Long(render::render)),
         "/tokenize" => route(Method::POST, Work::Long(tokens::tokenize)),
         "/detokenize" => route(Method::POST, Work::Long(tokens::detokenize)),
-        _ => {
-            let name = path.strip_prefix("/v1/models/")?;
-            route(Method::GET, Work::Of(models::model, name.to_owned()))
-        }
+        _ => match page::file(path) {
+            Some(file) => route(Method::GET, Work::File(file)).map(|route| Route { is_open: true, ..route }),
+            None => {
+                let name = path.strip_prefix("/v1/models/")?;
+                route(Method::GET, Work::Of(models::model, name.to_owned()))
+            }
+        },
     }
 }

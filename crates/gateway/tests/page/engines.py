@@ -1,0 +1,95 @@
+"""The engines behind the gateway: llama.cpp's server with a small model, and a stand-in with its wire
+format that says what a test wants.
+
+    python engines.py MODEL.gguf
+
+This starts the real one. It prints its address, and ends when its standard input does.
+"""
+
+import http.server
+import json
+import subprocess
+import sys
+import threading
+import time
+
+
+class Real:
+    """llama.cpp's server in a process of its own."""
+
+    def __init__(self, weights):
+        command = [sys.executable, __file__, str(weights)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.DEVNULL, text=True)
+        self.address = self.process.stdout.readline().strip()
+        assert self.address.startswith("http"), "the engine did not start"
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+
+
+class StandIn:
+    """Replies with `steps`: lists of ids, seconds to wait, or the word that ends a reply."""
+
+    def __init__(self):
+        self.steps, self.status = [], 200
+        # The replies whose client left before their end.
+        self.left = 0
+        stand_in = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def log_message(self, *_):
+                pass
+
+            def do_POST(self):
+                self.rfile.read(int(self.headers["content-length"]))
+                self.send_response(stand_in.status)
+                self.end_headers()
+                if stand_in.status == 200:
+                    try:
+                        stand_in.reply(self.wfile)
+                    except OSError:
+                        stand_in.left += 1
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.address = f"http://127.0.0.1:{self.server.server_port}"
+
+    def reply(self, out):
+        total = 0
+        for step in self.steps:
+            if isinstance(step, float):
+                time.sleep(step)
+                continue
+            frame = {"content": "", "tokens": [], "stop": False}
+            if isinstance(step, str):
+                frame |= {"stop": True, "stop_type": step, "timings": {"cache_n": 7}}
+            else:
+                frame["tokens"] = step
+                total += len(step)
+            frame["tokens_predicted"] = total
+            out.write(b"data: " + json.dumps(frame).encode() + b"\n\n")
+            out.flush()
+
+    def stop(self):
+        self.server.shutdown()
+
+
+def main(weights):
+    import xllamacpp
+
+    params = xllamacpp.CommonParams()
+    params.model.path = weights
+    params.n_ctx = 8192
+    params.n_parallel = 1
+    params.hostnames = ["127.0.0.1"]
+    params.port = 0
+    server = xllamacpp.Server(params)
+    print(server.listening_address, flush=True)
+    sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
