@@ -180,6 +180,8 @@ async function reply(parent, setup) {
   const entry = new Entry(parent, "assistant", null);
   entry.setup = setup;
   const view = new ReplyView(entry, acts);
+  const length = entry.path().length;
+  if (length - from > 2 * SOME) from = length - SOME;
   show();
   scrollToEnd();
   const own = new AbortController();
@@ -277,7 +279,7 @@ function editLast(event) {
   last.element.querySelector(".edit").click();
 }
 
-/** The most messages that are added to the page at once. It has at most twice as many. */
+/** The most messages that are added to the page at once. A new reply leaves at most twice as many. */
 const SOME = 100;
 
 /**
@@ -286,7 +288,6 @@ const SOME = 100;
  */
 function show() {
   const path = root.leaf().path();
-  if (path.length - from > 2 * SOME) from = path.length - SOME;
   from = Math.min(from, Math.max(0, path.length - SOME));
   const wanted = new Set(path.slice(from));
   const known = new Set(shown);
