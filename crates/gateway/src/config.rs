@@ -5,6 +5,7 @@ use rolecall::session::OnRewrite;
 
 use crate::engine::Kind;
 use crate::keys::Keys;
+use crate::observe::Telling;
 use crate::store::StoreConfig;
 
 /// What a gateway serves.
@@ -18,6 +19,8 @@ pub struct Config {
     pub limits: Limits,
     /// Where conversations are kept.
     pub store: StoreConfig,
+    /// Where the gateway tells what it does.
+    pub telling: Telling,
 }
 
 /// A model with its engine.
@@ -41,6 +44,12 @@ pub struct ModelConfig {
 /// The limits of a gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
+    /// The most connections at the same time. More wait.
+    pub connections: usize,
+    /// The most bytes of a request's head.
+    pub head_bytes: usize,
+    /// How long a request's head may take to arrive, and how long a connection may be without a request.
+    pub head: Duration,
     /// The most bytes of a request.
     pub body_bytes: usize,
     /// How long a request may take to arrive.
@@ -62,6 +71,9 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Limits {
         Limits {
+            connections: 8192,
+            head_bytes: 64 << 10,
+            head: Duration::from_secs(30),
             body_bytes: 8 << 20,
             body: Duration::from_secs(30),
             messages: 10_000,

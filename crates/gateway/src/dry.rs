@@ -1,4 +1,5 @@
 use crate::exchange::Read;
+use crate::observe::Seen;
 use crate::routes::{Work, find};
 use crate::turn::{Known, Turn, beginnings};
 use crate::wanted::Past;
@@ -20,6 +21,7 @@ impl Gateway {
         let (mut wanted, _) = read(self, body)?;
         wanted.past = Past::Recognised;
         let (_, chain) = beginnings(&wanted);
-        Ok(Turn::make(&wanted, Known { found: None, covered: 0, chain }, self.limits.prompt_ids)?.ids)
+        let seen = Seen::alone(&self.observer);
+        Ok(Turn::make(&wanted, Known { found: None, covered: 0, chain }, self.limits.prompt_ids, &seen)?.ids)
     }
 }

@@ -12,6 +12,7 @@ use crate::Fault;
 use crate::engine::Ask;
 use crate::fault::answer;
 use crate::gateway::{Gateway, Permit};
+use crate::observe::Stage;
 use crate::reply::{Reply, Step};
 use crate::sessions::Found;
 use crate::store::Owner;
@@ -34,7 +35,7 @@ struct Exchange {
     /// Whether a call may be sent only when it ends, because the model writes its id last.
     holds_calls: bool,
     /// The place among the requests at the same time.
-    _permit: Permit,
+    permit: Permit,
 }
 
 /// Answers a request of one API.
@@ -48,25 +49,32 @@ pub async fn exchange(
     // A client that leaves keeps its place as long as its work goes on.
     let reader = Arc::clone(&gateway);
     let (wanted, writer, names, chain, permit) = apart(move || {
+        let parsing = permit.seen.time(Stage::Parse);
         let (wanted, writer) = read(&reader, &body)?;
+        drop(parsing);
+        permit.seen.model(&wanted.served.name);
         let (names, chain) = beginnings(&wanted);
         Ok((wanted, writer, names, chain, permit))
     })
     .await?;
     let found = find(&gateway, owner, &wanted, &names).await?;
+    gateway.observer.metrics.session(found.is_some());
     let covered = found.as_ref().and_then(|found| names.get(found.name)).map_or(0, |(count, _)| *count);
     let most = gateway.limits.prompt_ids;
     let (wanted, turn, permit) = apart(move || {
-        let turn = Turn::make(&wanted, Known { found, covered, chain }, most)?;
+        let turn = Turn::make(&wanted, Known { found, covered, chain }, most, &permit.seen)?;
         Ok((wanted, turn, permit))
     })
     .await?;
     let usage = Usage { prompt: turn.ids.len() as u64, kept: turn.kept as u64, ..Usage::default() };
+    permit.seen.prompt_ids(turn.ids.len(), turn.kept);
     let headers = headers(&wanted, &turn);
     let holds_calls = turn.holds_calls;
+    let waiting = permit.seen.time(Stage::Wait);
     let replies = begin(&wanted, turn).await?;
+    drop(waiting);
     let is_streamed = wanted.is_streamed;
-    let exchange = Exchange { gateway, owner, wanted, writer, replies, usage, holds_calls, _permit: permit };
+    let exchange = Exchange { gateway, owner, wanted, writer, replies, usage, holds_calls, permit };
     let mut response = match is_streamed {
         true => exchange.streamed().await?,
         false => exchange.whole().await?,
@@ -83,15 +91,16 @@ async fn find(
     names: &[(usize, crate::sessions::chain::Chain)],
 ) -> Result<Option<Found>, Fault> {
     let model = &wanted.served.model;
+    let count = |fault: &Fault| gateway.observer.metrics.store_fault(fault);
     match &wanted.past {
         Past::Recognised => {
             let names: Vec<String> = names.iter().map(|(_, chain)| chain.name()).collect();
             // Without it, the conversation is rendered again.
-            Ok(gateway.sessions.find(owner, &names, model).await.unwrap_or_default())
+            Ok(gateway.sessions.find(owner, &names, model).await.inspect_err(count).unwrap_or_default())
         }
-        Past::New(name) => gateway.sessions.find(owner, std::slice::from_ref(name), model).await,
+        Past::New(name) => gateway.sessions.find(owner, std::slice::from_ref(name), model).await.inspect_err(count),
         Past::Known(name) => {
-            let found = gateway.sessions.find(owner, std::slice::from_ref(name), model).await?;
+            let found = gateway.sessions.find(owner, std::slice::from_ref(name), model).await.inspect_err(count)?;
             let missing = || {
                 let name = name.split_once(':').map_or(name.as_str(), |(_, name)| name);
                 let message = format!("there is no response `{name}`");
@@ -144,20 +153,26 @@ fn headers(wanted: &Wanted, turn: &Turn) -> HeaderMap {
 impl Exchange {
     /// Waits for the next piece of any reply, and writes it. Returns false after the last.
     async fn advance(&mut self, out: &mut Frames) -> Result<bool, Fault> {
+        let is_first = self.replies.iter().all(|reply| reply.count() == 0);
         let open = self.replies.iter_mut().enumerate().filter(|(_, reply)| !reply.is_over());
         let waiting: Vec<_> =
             open.map(|(choice, reply)| Box::pin(async move { (choice, reply.generating.next().await) })).collect();
         if waiting.is_empty() {
             return Ok(false);
         }
+        let seen = &self.permit.seen;
+        let first = is_first.then(|| seen.time(Stage::FirstToken));
         let ((choice, piece), ..) = select_all(waiting).await;
+        drop(first);
         let Some(piece) = piece? else { return Ok(true) };
         let Exchange { replies, writer, .. } = self;
         if let Some(reply) = replies.get_mut(choice) {
+            let reading = seen.time(Stage::ReadBack);
             reply.take(&piece, &mut |step| match step {
                 Step::Odds(odds) => writer.odds(choice, &odds),
                 Step::Event(event) => writer.event(choice, &event, out),
             })?;
+            drop(reading);
             if reply.is_over() {
                 reply.end().await;
             }
@@ -170,10 +185,12 @@ impl Exchange {
         for reply in &self.replies {
             reply.add_to(&mut self.usage);
         }
+        self.permit.seen.reply_ids(self.usage.reply);
         let said: Vec<Said> = self.replies.iter().map(|reply| reply.said.clone()).collect();
         let response = self.writer.stored(&Done { said: &said, usage: &self.usage });
         for reply in &mut self.replies {
-            reply.keep(&self.gateway, self.owner, &self.wanted, response.clone()).await?;
+            let kept = reply.keep(&self.gateway, self.owner, &self.wanted, response.clone()).await;
+            kept.inspect_err(|fault| self.gateway.observer.metrics.store_fault(fault))?;
         }
         Ok(said)
     }
@@ -215,6 +232,7 @@ impl Exchange {
                 goes_on = match found {
                     Ok(goes_on) => goes_on,
                     Err(fault) => {
+                        self.permit.seen.fault(&fault.code);
                         self.writer.fault(&fault, &mut out);
                         let _ = sender.send_timeout(out.take(), patience).await;
                         return;
@@ -229,7 +247,10 @@ impl Exchange {
                     }
                     writer.end(&Done { said: &said, usage }, &mut out);
                 }
-                Err(fault) => self.writer.fault(&fault, &mut out),
+                Err(fault) => {
+                    self.permit.seen.fault(&fault.code);
+                    self.writer.fault(&fault, &mut out);
+                }
             }
             let _ = sender.send_timeout(out.take(), patience).await;
         });

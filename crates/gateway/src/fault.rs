@@ -4,6 +4,8 @@ use axum::response::{IntoResponse, Response};
 use rolecall::conversation::json::{self, Layout, Object};
 use rolecall::conversation::{Json, object};
 
+use crate::observe::FaultCode;
+
 /// An error as a client gets it, in the shape of OpenAI's API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
@@ -105,6 +107,7 @@ impl Fault {
     pub(crate) fn into_response_as(self, shape: fn(&Fault) -> Json) -> Response {
         let mut response = answer(&shape(&self));
         *response.status_mut() = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        response.extensions_mut().insert(FaultCode(self.code));
         if let Some(seconds) = self.retry_after {
             response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
         }

@@ -12,12 +12,18 @@ use rolecall::template::CallForm;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::engine::Engine;
+use crate::observe::{Observer, Seen};
+use crate::ready::Ready;
 use crate::sessions::Sessions;
 use crate::store::{Store, StoreFault};
 use crate::{Config, Fault, Keys, Limits, ModelConfig};
 
-/// The place of a request among those at the same time.
-pub(crate) type Permit = OwnedSemaphorePermit;
+/// The place of a request among those at the same time, and what is seen of it.
+#[derive(Debug)]
+pub(crate) struct Permit {
+    pub seen: Seen,
+    _place: OwnedSemaphorePermit,
+}
 
 /// The models that are served, with their engines.
 #[derive(Debug)]
@@ -26,6 +32,8 @@ pub struct Gateway {
     pub(crate) keys: Keys,
     pub(crate) limits: Limits,
     pub(crate) sessions: Sessions,
+    pub(crate) observer: Arc<Observer>,
+    pub(crate) ready: Ready,
     slots: Arc<Semaphore>,
 }
 
@@ -96,7 +104,14 @@ impl Gateway {
         let slots = Arc::new(Semaphore::new(config.limits.requests.min(Semaphore::MAX_PERMITS)));
         let store = Store::open(&config.store).await.map_err(OpenFault::Store)?;
         let sessions = Sessions::new(store, config.limits.live_ids);
-        Ok(Gateway { models, keys: config.keys, limits: config.limits, sessions, slots })
+        let observer = Arc::new(Observer::new(&config.telling));
+        let (keys, limits, ready) = (config.keys, config.limits, Ready::default());
+        Ok(Gateway { models, keys, limits, sessions, observer, ready, slots })
+    }
+
+    /// Returns the models.
+    pub(crate) fn models(&self) -> &[Arc<Served>] {
+        &self.models
     }
 
     /// Returns the model of a request.
@@ -125,11 +140,12 @@ impl Gateway {
     }
 
     /// Takes the place of one request.
-    pub(crate) fn enter(&self) -> Result<Permit, Fault> {
-        Arc::clone(&self.slots).try_acquire_owned().map_err(|_| {
+    pub(crate) fn enter(&self, seen: &Seen) -> Result<Permit, Fault> {
+        let place = Arc::clone(&self.slots).try_acquire_owned().map_err(|_| {
             let busy = Fault::new(429, "too_many_requests", "the gateway is at its limit of requests");
             Fault { retry_after: Some(1), ..busy }
-        })
+        })?;
+        Ok(Permit { seen: seen.clone(), _place: place })
     }
 }
 

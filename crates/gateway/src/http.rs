@@ -1,45 +1,33 @@
-use std::future::Future;
-use std::io;
 use std::sync::Arc;
 
-use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
-use tokio::net::TcpListener;
 
 use crate::exchange::exchange;
 use crate::fault::answer;
-use crate::gateway::Permit;
+use crate::observe::{MEDIA_TYPE, Seen, Watch};
 use crate::routes::{Route, Work, find};
 use crate::store::Owner;
 use crate::turn::apart;
 use crate::{Fault, Gateway};
 
-/// Answers requests on a listener until `end` is ready. Then no more are accepted, and those that are
-/// being answered end first.
-pub async fn serve(
-    gateway: Gateway,
-    listener: TcpListener,
-    end: impl Future<Output = ()> + Send + 'static,
-) -> io::Result<()> {
-    let router = Router::new().fallback(handle).with_state(Arc::new(gateway));
-    axum::serve(listener, router).with_graceful_shutdown(end).await
-}
-
-async fn handle(State(gateway): State<Arc<Gateway>>, request: Request) -> Response {
+/// Answers a request.
+pub async fn handle(State(gateway): State<Arc<Gateway>>, request: Request) -> Response {
+    let seen = Seen::begin(&gateway.observer, request.uri().path(), request.headers());
+    let watch = Watch::new(seen.clone());
     let route = find(request.uri().path());
     let shape = route.as_ref().map_or(Fault::to_json as fn(&Fault) -> _, |route| route.fault);
     let found = match route {
-        Some(route) => respond(gateway, route, request).await,
+        Some(route) => respond(gateway, route, request, seen).await,
         None => Err(Fault::new(404, "not_found", format!("there is no {}", request.uri().path()))),
     };
-    found.unwrap_or_else(|fault| fault.into_response_as(shape))
+    watch.answer(found.unwrap_or_else(|fault| fault.into_response_as(shape)))
 }
 
 /// Checks the key and the method of a request, reads its body, and does its work.
-async fn respond(gateway: Arc<Gateway>, route: Route, request: Request) -> Result<Response, Fault> {
+async fn respond(gateway: Arc<Gateway>, route: Route, request: Request, seen: Seen) -> Result<Response, Fault> {
     let (head, body) = request.into_parts();
     let path = head.uri.path();
     if !route.is_open {
@@ -53,9 +41,23 @@ async fn respond(gateway: Arc<Gateway>, route: Route, request: Request) -> Resul
         Work::File(file) => Ok(file.answer()),
         Work::Now(work) => Ok(answer(&work(&gateway)?)),
         Work::Of(work, name) => Ok(answer(&work(&gateway, &name)?)),
+        Work::Ready => {
+            let ready = gateway.ready.ask(gateway.models()).await;
+            let mut response = answer(&ready.body);
+            if !ready.is_good {
+                *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+            }
+            Ok(response)
+        }
+        Work::Metrics => {
+            let mut response = Response::new(Body::from(gateway.observer.metrics.text()));
+            response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
+            Ok(response)
+        }
         Work::Long(work) => {
-            let permit = gateway.enter()?;
+            let permit = gateway.enter(&seen)?;
             let body = body_of(&gateway, body).await?;
+            seen.request(&body);
             let made = apart(move || {
                 let made = work(&gateway, &body);
                 drop(permit);
@@ -64,8 +66,9 @@ async fn respond(gateway: Arc<Gateway>, route: Route, request: Request) -> Resul
             Ok(answer(&made.await?))
         }
         Work::Exchange(read) => {
-            let permit: Permit = gateway.enter()?;
+            let permit = gateway.enter(&seen)?;
             let body = body_of(&gateway, body).await?;
+            seen.request(&body);
             exchange(gateway, owner, read, body, permit).await
         }
     }

@@ -11,12 +11,17 @@
 //! 2. [`Gateway::open`] checks it.
 //! 3. [`serve`] answers requests on a listener until it is told to stop.
 //!
+//! The command does this with [`Settings`], which it reads from a file, environment variables and flags,
+//! and [`run`], which also handles signals.
+//!
 //! A request passes through these modules: `http` checks the key, and `routes` finds the API, which reads
 //! what is `wanted`. `exchange` answers it: `sessions` finds the conversation so far, `turn`
 //! renders and encodes what is new, `engine` speaks with the engine, `reply` parses the sampled ids, and
-//! the API's `writer` writes the answer. Every error is a [`Fault`].
+//! the API's `writer` writes the answer. Every error is a [`Fault`]. `observe` sees all of it, for the log,
+//! metrics and traces.
 
 mod answer_form;
+mod check;
 mod config;
 mod dry;
 pub mod engine;
@@ -26,10 +31,15 @@ mod gateway;
 mod http;
 mod keys;
 mod number;
+mod observe;
+mod ready;
 mod reply;
 mod routes;
+mod run;
 mod sampling;
+mod server;
 mod sessions;
+pub mod settings;
 mod stop_texts;
 mod store;
 mod token_odds;
@@ -38,9 +48,13 @@ mod usage;
 mod wanted;
 mod writer;
 
+pub use check::{ModelReport, Report, check};
 pub use config::{Config, Limits, ModelConfig};
 pub use fault::Fault;
 pub use gateway::{Gateway, OpenFault};
-pub use http::serve;
-pub use keys::Keys;
+pub use keys::{KeyFault, Keys};
+pub use observe::{Log, Telling, Traces};
+pub use run::{RunFault, run};
+pub use server::{Ended, serve};
+pub use settings::{SettingFault, Settings, Sources};
 pub use store::{Bounds, Owner, Store, StoreConfig, StoreFault, StoredTurn, TurnId};

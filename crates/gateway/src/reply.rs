@@ -63,6 +63,11 @@ impl Reply {
         }
     }
 
+    /// Returns the number of ids so far.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
     pub fn is_over(&self) -> bool {
         self.reader.is_none()
     }

@@ -8,6 +8,7 @@ use rolecall::session::{OnRewrite, Session, SessionNote};
 use crate::Fault;
 use crate::engine::Shape;
 use crate::gateway::random;
+use crate::observe::{Seen, Stage};
 use crate::sessions::Found;
 use crate::sessions::chain::Chain;
 use crate::sessions::record::setup_of;
@@ -107,10 +108,10 @@ pub fn beginnings(wanted: &Wanted) -> (Vec<(usize, Chain)>, Chain) {
 
 impl Turn {
     /// Renders and encodes a request.
-    pub fn make(wanted: &Wanted, known: Known, most_ids: usize) -> Result<Turn, Fault> {
+    pub fn make(wanted: &Wanted, known: Known, most_ids: usize, seen: &Seen) -> Result<Turn, Fault> {
         let turn = match wanted.request.conversation.continue_final_message {
-            true => Turn::continuing(wanted)?,
-            false => Turn::in_session(wanted, known)?,
+            true => Turn::continuing(wanted, seen)?,
+            false => Turn::in_session(wanted, known, seen)?,
         };
         let count = turn.ids.len();
         if count > most_ids {
@@ -121,7 +122,7 @@ impl Turn {
     }
 
     /// Makes the turn of a session: one that goes on, or a new one.
-    fn in_session(wanted: &Wanted, known: Known) -> Result<Turn, Fault> {
+    fn in_session(wanted: &Wanted, known: Known, seen: &Seen) -> Result<Turn, Fault> {
         let Known { found: past, covered, chain } = known;
         let setup = setup_of(&wanted.served.name, &wanted.request, &wanted.instructions);
         let is_named = wanted.past != Past::Recognised;
@@ -136,7 +137,7 @@ impl Turn {
                 let new = if is_named { wanted.messages.clone() } else { whole[covered..].to_vec() };
                 let sent_before = found.past.messages.len();
                 let session = session.clone();
-                match Turn::growing(wanted, session, Some(Arc::new(found)), new, setup.clone(), chain) {
+                match Turn::growing(wanted, session, Some(Arc::new(found)), new, (setup.clone(), chain), seen) {
                     Ok(turn) => return Ok(turn),
                     // The client counts its own messages.
                     Err(fault) if is_named => return Err(fault.shifted(sent_before)),
@@ -155,7 +156,7 @@ impl Turn {
         }
         let session = wanted.served.model.session(wanted.request.clone())?;
         let mut turn =
-            Turn::growing(wanted, session, None, whole, setup, chain).map_err(|fault| fault.shifted(unsent))?;
+            Turn::growing(wanted, session, None, whole, (setup, chain), seen).map_err(|fault| fault.shifted(unsent))?;
         turn.history = history;
         Ok(turn)
     }
@@ -166,15 +167,20 @@ impl Turn {
         base: Session,
         past: Option<Arc<Found>>,
         new: Vec<Message>,
-        setup: String,
-        chain: Chain,
+        (setup, chain): (String, Chain),
+        seen: &Seen,
     ) -> Result<Turn, Fault> {
         let mut session = base.clone();
+        let rendering = seen.time(Stage::Render);
         let plan = session.plan(&new)?;
         let rewrites = plan.rewrite().is_some();
         let before = session.len();
         let mut kept = before.min(session.append(plan, wanted.on_rewrite)?.keep);
+        drop(rendering);
+        // A session encodes new messages when the turn opens.
+        let encoding = seen.time(Stage::Encode);
         let opened = session.open()?;
+        drop(encoding);
         kept = kept.min(opened.keep);
         let was_rewritten = opened.notes.iter().any(|note| matches!(note, SessionNote::Rewritten { .. }));
         let history = match (past.is_some(), rewrites || was_rewritten, wanted.on_rewrite) {
@@ -221,17 +227,22 @@ impl Turn {
     }
 
     /// Makes the turn that continues the last message.
-    fn continuing(wanted: &Wanted) -> Result<Turn, Fault> {
+    fn continuing(wanted: &Wanted, seen: &Seen) -> Result<Turn, Fault> {
         let mut request = wanted.request.clone();
         request.conversation.messages = wanted.instructions.iter().chain(&wanted.messages).cloned().collect();
+        let rendering = seen.time(Stage::Render);
         let prompt = wanted.served.model.prompt(request)?;
+        drop(rendering);
         let shape = match wanted.grammar(prompt.reply()?.around_reasoning().is_some()) {
             None => None,
             Some(options) => Some(shape_of(wanted, &prompt.grammar(options)?)?),
         };
         let reader = prompt.id_reader_with(ParseOptions { ids: Ids::Seeded(random()), ..ParseOptions::default() })?;
+        let encoding = seen.time(Stage::Encode);
+        let ids = prompt.encode()?.ids();
+        drop(encoding);
         Ok(Turn {
-            ids: prompt.encode()?.ids(),
+            ids,
             kept: 0,
             history: History::New,
             stops: prompt.reply_stops()?,

@@ -82,7 +82,7 @@ async fn keys_sizes_and_numbers_of_requests_are_limited() {
     let steps = vec![Step::Wait(Duration::from_secs(600))];
     let limits = Limits { body_bytes: 200, messages: 2, prompt_ids: 100, requests: 1, ..Limits::default() };
     let engine = StandIn::new(Kind::LlamaCpp, steps);
-    let server = Server::with("chatml", engine, limits, Keys::from_text("one\ntwo")).await;
+    let server = Server::with("chatml", engine, limits, Keys::read("one\ntwo").unwrap()).await;
     let send = async |key: &str, body: &str| {
         let request = server.request("/v1/chat/completions", body).header("authorization", format!("Bearer {key}"));
         let response = request.send().await.unwrap();

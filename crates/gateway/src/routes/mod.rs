@@ -35,6 +35,10 @@ pub enum Work {
     Exchange(Read),
     /// With a file of the page.
     File(File),
+    /// With whether the engines answer.
+    Ready,
+    /// With the metrics.
+    Metrics,
 }
 
 /// Returns what answers a path.
@@ -45,6 +49,9 @@ pub fn find(path: &str) -> Option<Route> {
             let health = |_: &Gateway| Ok(object! { "status" => "ok" }.into());
             route(Method::GET, Work::Now(health)).map(|route| Route { is_open: true, ..route })
         }
+        // These contain nothing of clients, and what asks them often has no key.
+        "/ready" => route(Method::GET, Work::Ready).map(|route| Route { is_open: true, ..route }),
+        "/metrics" => route(Method::GET, Work::Metrics).map(|route| Route { is_open: true, ..route }),
         "/v1/models" => route(Method::GET, Work::Now(|gateway| Ok(gateway.list()))),
         "/v1/chat/completions" => route(Method::POST, Work::Exchange(chat::read)),
         "/v1/render" => route(Method::POST, Work::Long(render::render)),
@@ -54,7 +61,9 @@ pub fn find(path: &str) -> Option<Route> {
             Some(file) => route(Method::GET, Work::File(file)).map(|route| Route { is_open: true, ..route }),
             None => {
                 let name = path.strip_prefix("/v1/models/")?;
-                route(Method::GET, Work::Of(models::model, name.to_owned()))
+                // Names of models contain slashes, which clients encode.
+                let name = percent_encoding::percent_decode_str(name).decode_utf8_lossy();
+                route(Method::GET, Work::Of(models::model, name.into_owned()))
             }
         },
     }

@@ -125,7 +125,7 @@ impl Record {
 
 const VERSION: i64 = 1;
 
-const POLICIES: [OnRewrite; 3] = [OnRewrite::Keep, OnRewrite::Rewrite, OnRewrite::Refuse];
+pub const POLICIES: [OnRewrite; 3] = [OnRewrite::Keep, OnRewrite::Rewrite, OnRewrite::Refuse];
 
 /// Returns the word of a policy, in records, requests and answers.
 pub fn name_of(on: OnRewrite) -> &'static str {

@@ -17,7 +17,7 @@ use rolecall::conversation::{Json, json};
 use rolecall::format::registry;
 use rolecall::session::OnRewrite;
 use rolecall_gateway::engine::Kind;
-use rolecall_gateway::{Config, Gateway, Keys, Limits, ModelConfig, serve};
+use rolecall_gateway::{Config, Gateway, Keys, Limits, ModelConfig, Telling, serve};
 use rolecall_testkit::Toy;
 use tokio::net::TcpListener;
 
@@ -296,7 +296,19 @@ impl Server {
             engine_model: None,
             on_rewrite: OnRewrite::Rewrite,
         };
-        let gateway = Gateway::open(Config { models: vec![model], limits, keys, ..Config::default() }).await.unwrap();
+        Server::open(Config { models: vec![model], limits, keys, ..Config::default() }, engine).await
+    }
+
+    /// Starts a server that tells what it does.
+    pub async fn telling(format: &str, engine: StandIn, keys: Keys, telling: Telling) -> Server {
+        let (name, kind, engine_model) = (format.to_owned(), engine.kind, None);
+        let (model, address, on_rewrite) = (model(format), engine.start().await, OnRewrite::Rewrite);
+        let model = ModelConfig { name, model, engine: address, kind, engine_model, on_rewrite };
+        Server::open(Config { models: vec![model], keys, telling, ..Config::default() }, engine).await
+    }
+
+    pub async fn open(config: Config, engine: StandIn) -> Server {
+        let gateway = Gateway::open(config).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         tokio::spawn(serve(gateway, listener, std::future::pending()));

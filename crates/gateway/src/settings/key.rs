@@ -1,0 +1,350 @@
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rolecall::session::OnRewrite;
+
+use super::fault::{Place, SettingFault};
+use super::value::{self, Given};
+use super::{ModelSettings, PREFIX, Settings};
+use crate::engine::Kind;
+use crate::sessions::record::{POLICIES, name_of, policy_of};
+
+/// A setting of a gateway (`T` is [`Settings`]) or of one of its models ([`ModelSettings`]).
+#[derive(Debug)]
+pub struct Key<T: 'static> {
+    /// The path in the file: `limits.requests`. Keys of models have only their own name.
+    pub path: &'static str,
+    /// What it does, for the help and the manual.
+    pub about: &'static str,
+    /// What it may be, and where it is kept.
+    pub slot: Slot<T>,
+}
+
+/// The type of a setting, and where it is kept.
+#[derive(Debug)]
+pub enum Slot<T> {
+    /// Any text.
+    Text(fn(&mut T) -> &mut String),
+    /// Any text, or nothing.
+    Name(fn(&mut T) -> &mut Option<String>),
+    /// A path. One in a file is relative to the file.
+    Path(fn(&mut T) -> &mut Option<PathBuf>),
+    /// A path if there is such a file, otherwise a name.
+    PathOrName(fn(&mut T) -> &mut Option<String>),
+    /// An engine's address, or `local:` with a path.
+    Engine(fn(&mut T) -> &mut Option<String>),
+    /// A store: `memory`, an address, or a path.
+    Store(fn(&mut T) -> &mut String),
+    /// A kind of engine.
+    Kind(fn(&mut T) -> &mut Option<Kind>),
+    /// What to do with history that a template rewrites.
+    Rewrite(fn(&mut T) -> &mut Option<OnRewrite>),
+    /// A whole number from 1.
+    Count(fn(&mut T) -> &mut usize),
+    /// A number of bytes, such as `8MiB`.
+    Size(fn(&mut T) -> &mut usize),
+    /// A number of bytes on a disk.
+    Space(fn(&mut T) -> &mut u64),
+    /// A time, such as `30s`.
+    Time(fn(&mut T) -> &mut Duration),
+    /// `true` or `false`.
+    Switch(fn(&mut T) -> &mut bool),
+}
+
+/// The settings of a gateway.
+pub static KEYS: &[Key<Settings>] = &[
+    Key { path: "listen", about: "The address to listen on", slot: Slot::Text(|all| &mut all.listen) },
+    Key {
+        path: "keys",
+        about: "A file with the API keys, one per line: the key itself, or `sha256:` and its digest in hexadecimal. \
+                Without it, everybody may use the gateway",
+        slot: Slot::Path(|all| &mut all.keys),
+    },
+    Key {
+        path: "drain",
+        about: "How long running requests may go on after SIGTERM or SIGINT, before they are cut",
+        slot: Slot::Time(|all| &mut all.drain),
+    },
+    Key {
+        path: "store.at",
+        about: "Where conversations are kept: a file; Redis or Valkey, which several gateways can share, as \
+                redis://HOST:PORT; or `memory`, until the gateway ends",
+        slot: Slot::Store(|all| &mut all.store),
+    },
+    Key {
+        path: "store.bytes",
+        about: "The most bytes of all conversations, in a file or in memory",
+        slot: Slot::Space(|all| &mut all.bounds.most_bytes),
+    },
+    Key {
+        path: "store.age",
+        about: "How long a conversation is kept after it was last used",
+        slot: Slot::Time(|all| &mut all.bounds.most_age),
+    },
+    Key {
+        path: "log_content",
+        about: "Whether the log contains what is said: requests and replies. It never contains keys",
+        slot: Slot::Switch(|all| &mut all.log_content),
+    },
+    Key {
+        path: "traces.endpoint",
+        about: "The OpenTelemetry collector that gets traces, by OTLP over HTTP in JSON: http://HOST:4318. Without it, \
+                that of the environment variable OTEL_EXPORTER_OTLP_ENDPOINT, or none",
+        slot: Slot::Name(|all| &mut all.traces),
+    },
+    Key {
+        path: "limits.requests",
+        about: "The most requests at the same time. More get the status 429",
+        slot: Slot::Count(|all| &mut all.limits.requests),
+    },
+    Key {
+        path: "limits.connections",
+        about: "The most connections at the same time. More wait",
+        slot: Slot::Count(|all| &mut all.limits.connections),
+    },
+    Key {
+        path: "limits.head_bytes",
+        about: "The most bytes of a request's head",
+        slot: Slot::Size(|all| &mut all.limits.head_bytes),
+    },
+    Key {
+        path: "limits.head_time",
+        about: "How long a request's head may take to arrive, and how long a connection may be without a request",
+        slot: Slot::Time(|all| &mut all.limits.head),
+    },
+    Key {
+        path: "limits.body_bytes",
+        about: "The most bytes of a request",
+        slot: Slot::Size(|all| &mut all.limits.body_bytes),
+    },
+    Key {
+        path: "limits.body_time",
+        about: "How long a request's body may take to arrive",
+        slot: Slot::Time(|all| &mut all.limits.body),
+    },
+    Key {
+        path: "limits.messages",
+        about: "The most messages of a request",
+        slot: Slot::Count(|all| &mut all.limits.messages),
+    },
+    Key {
+        path: "limits.prompt_ids",
+        about: "The most token ids of a prompt",
+        slot: Slot::Count(|all| &mut all.limits.prompt_ids),
+    },
+    Key {
+        path: "limits.first_id",
+        about: "How long the engine may take until its first token",
+        slot: Slot::Time(|all| &mut all.limits.first_id),
+    },
+    Key {
+        path: "limits.next_id",
+        about: "How long the engine may pause between tokens, and a client in reading them",
+        slot: Slot::Time(|all| &mut all.limits.next_id),
+    },
+    Key {
+        path: "limits.live_ids",
+        about: "The most token ids of all conversations in memory. What is not in memory is read from the store",
+        slot: Slot::Count(|all| &mut all.limits.live_ids),
+    },
+];
+
+/// The settings of a model. In the file, each model is a table `[[models]]`.
+pub static MODEL_KEYS: &[Key<ModelSettings>] = &[
+    Key {
+        path: "model",
+        about: "The model: its folder, a GGUF file, or its name",
+        slot: Slot::PathOrName(|model| &mut model.model),
+    },
+    Key {
+        path: "engine",
+        about: "The engine's address: http://HOST:PORT",
+        slot: Slot::Engine(|model| &mut model.engine),
+    },
+    Key { path: "engine_kind", about: "The kind of engine", slot: Slot::Kind(|model| &mut model.engine_kind) },
+    Key {
+        path: "engine_model",
+        about: "The engine's name for the model, if it serves several",
+        slot: Slot::Name(|model| &mut model.engine_model),
+    },
+    Key {
+        path: "name",
+        about: "The model's name in requests. Without it, the end of the model's path",
+        slot: Slot::Name(|model| &mut model.name),
+    },
+    Key {
+        path: "tokenizer",
+        about: "The tokenizer, if it is not the model's own: a file, or a folder that contains one",
+        slot: Slot::Path(|model| &mut model.tokenizer),
+    },
+    Key {
+        path: "format",
+        about: "The format to render with instead of the model's own template: a name or a .toml file",
+        slot: Slot::PathOrName(|model| &mut model.format),
+    },
+    Key {
+        path: "template",
+        about: "The chat template to render with instead of the model's own: a file or a folder",
+        slot: Slot::Path(|model| &mut model.template),
+    },
+    Key {
+        path: "on_rewrite",
+        about: "What to do if the model's template rewrites what was sent in earlier turns: `rewrite` it, as the \
+                model was trained; `keep` what was sent, which costs nothing; or `refuse` the request. Without it, \
+                `rewrite`",
+        slot: Slot::Rewrite(|model| &mut model.on_rewrite),
+    },
+];
+
+impl<T> Key<T> {
+    /// Returns the flag: `--limits-requests`.
+    pub fn flag(&self) -> String {
+        format!("--{}", self.path.replace(['.', '_'], "-"))
+    }
+
+    /// Returns the environment variable: `ROLECALL_LIMITS_REQUESTS`.
+    pub fn variable(&self) -> String {
+        format!("{PREFIX}{}", self.path.replace('.', "_").to_uppercase())
+    }
+
+    /// Returns what stands for the value in the help.
+    pub fn value_name(&self) -> String {
+        match &self.slot {
+            Slot::Text(_) => "ADDRESS".to_owned(),
+            Slot::Store(_) => "PATH|URL|memory".to_owned(),
+            Slot::Name(_) => "NAME".to_owned(),
+            Slot::Path(_) => "PATH".to_owned(),
+            Slot::PathOrName(_) => "PATH|NAME".to_owned(),
+            Slot::Engine(_) => "URL".to_owned(),
+            Slot::Kind(_) => Kind::ALL.map(|(word, _)| word).join("|"),
+            Slot::Rewrite(_) => POLICIES.map(name_of).join("|"),
+            Slot::Count(_) => "N".to_owned(),
+            Slot::Size(_) | Slot::Space(_) => "BYTES".to_owned(),
+            Slot::Time(_) => "TIME".to_owned(),
+            Slot::Switch(_) => "true|false".to_owned(),
+        }
+    }
+
+    /// Returns the value as text. Passwords in addresses are left out.
+    pub fn shown(&self, settings: &T) -> String
+    where
+        T: Clone,
+    {
+        let settings = &mut settings.clone();
+        match &self.slot {
+            Slot::Text(of) | Slot::Store(of) => without_password(of(settings)),
+            Slot::Name(of) | Slot::PathOrName(of) | Slot::Engine(of) => {
+                of(settings).as_deref().map_or(String::new(), without_password)
+            }
+            Slot::Path(of) => of(settings).as_ref().map_or(String::new(), |path| path.display().to_string()),
+            Slot::Kind(of) => of(settings).map_or(String::new(), |kind| word_of(kind).to_owned()),
+            Slot::Rewrite(of) => of(settings).map_or(String::new(), |on| name_of(on).to_owned()),
+            Slot::Count(of) => of(settings).to_string(),
+            Slot::Size(of) => value::shown_size(*of(settings) as u64),
+            Slot::Space(of) => value::shown_size(*of(settings)),
+            Slot::Time(of) => value::shown_time(*of(settings)),
+            Slot::Switch(of) => of(settings).to_string(),
+        }
+    }
+
+    /// Sets the value. `folder` is that of the file, if the value is from a file.
+    pub(super) fn set(
+        &self,
+        settings: &mut T,
+        given: &Given<'_>,
+        folder: Option<&Path>,
+        place: &Place,
+    ) -> Result<(), SettingFault> {
+        let wrong = |wanted: &str| {
+            let message = format!("{}: expected {wanted}, found {given}", self.path);
+            SettingFault::new("wrong_value", place.clone(), message)
+        };
+        let text = || given.text().filter(|text| !text.is_empty()).ok_or_else(|| wrong("a text"));
+        let under = |path: &str| folder.map_or_else(|| PathBuf::from(path), |folder| folder.join(path));
+        match &self.slot {
+            Slot::Text(of) => *of(settings) = text()?.to_owned(),
+            Slot::Name(of) => *of(settings) = Some(text()?.to_owned()),
+            Slot::Path(of) => *of(settings) = Some(under(text()?)),
+            Slot::PathOrName(of) => {
+                let text = text()?;
+                let path = under(text);
+                let is_path = folder.is_some() && path.exists();
+                *of(settings) = Some(if is_path { path.display().to_string() } else { text.to_owned() });
+            }
+            Slot::Engine(of) => {
+                let text = text()?;
+                let local = text.strip_prefix("local:").map(|path| format!("local:{}", under(path).display()));
+                *of(settings) = Some(local.unwrap_or_else(|| text.to_owned()));
+            }
+            Slot::Store(of) => {
+                let text = text()?;
+                let is_path = text != "memory" && !text.contains("://");
+                *of(settings) = if is_path { under(text).display().to_string() } else { text.to_owned() };
+            }
+            Slot::Kind(of) => {
+                let word = text()?;
+                let known = Kind::ALL.iter().find(|(known, _)| *known == word);
+                let words = Kind::ALL.map(|(word, _)| format!("`{word}`")).join(", ");
+                *of(settings) = Some(known.ok_or_else(|| wrong(&format!("one of {words}")))?.1);
+            }
+            Slot::Rewrite(of) => {
+                let words = POLICIES.map(|on| format!("`{}`", name_of(on))).join(", ");
+                *of(settings) = Some(policy_of(text()?).ok_or_else(|| wrong(&format!("one of {words}")))?);
+            }
+            Slot::Count(of) => {
+                *of(settings) =
+                    given.count().filter(|count| *count > 0).ok_or_else(|| wrong("a whole number from 1"))?;
+            }
+            Slot::Size(of) => {
+                *of(settings) =
+                    given.size().ok_or_else(|| wrong("a number of bytes, such as 4096, `512KiB` or `8MiB`"))?;
+            }
+            Slot::Space(of) => {
+                let size = given.size().ok_or_else(|| wrong("a number of bytes, such as `512MiB` or `8GiB`"))?;
+                *of(settings) = size as u64;
+            }
+            Slot::Time(of) => {
+                *of(settings) = given.time().ok_or_else(|| wrong("a time, such as `500ms`, `30s`, `5m` or `1h`"))?;
+            }
+            Slot::Switch(of) => *of(settings) = given.switch().ok_or_else(|| wrong("`true` or `false`"))?,
+        }
+        Ok(())
+    }
+}
+
+/// Returns the word of a kind of engine.
+pub(crate) fn word_of(kind: Kind) -> &'static str {
+    Kind::ALL.iter().find(|(_, known)| *known == kind).map_or("", |(word, _)| word)
+}
+
+/// Returns an address without the password in it.
+fn without_password(address: &str) -> String {
+    let Some((scheme, rest)) = address.split_once("://") else { return address.to_owned() };
+    let host = rest.split(['/', '?']).next().unwrap_or_default();
+    match host.rfind('@') {
+        Some(at) => format!("{scheme}://***{}", &rest[at..]),
+        None => address.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{KEYS, MODEL_KEYS, without_password};
+
+    #[test]
+    fn a_key_has_one_flag_and_one_variable_of_its_own() {
+        let all = KEYS.iter().map(|key| (key.flag(), key.variable()));
+        let all: Vec<_> = all.chain(MODEL_KEYS.iter().map(|key| (key.flag(), key.variable()))).collect();
+        for (at, (flag, variable)) in all.iter().enumerate() {
+            assert!(!all[..at].iter().any(|(known, other)| known == flag || other == variable), "{flag}");
+        }
+    }
+
+    #[test]
+    fn passwords_are_not_shown() {
+        assert_eq!(without_password("redis://user:secret@host:1/2"), "redis://***@host:1/2");
+        assert_eq!(without_password("redis://:se@cret@host"), "redis://***@host");
+        assert_eq!(without_password("http://host/a@b"), "http://host/a@b");
+        assert_eq!(without_password("127.0.0.1:8000"), "127.0.0.1:8000");
+    }
+}

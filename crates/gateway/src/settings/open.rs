@@ -1,0 +1,98 @@
+use std::fs;
+use std::path::Path;
+
+use rolecall::Model;
+use rolecall::session::OnRewrite;
+
+use super::{ModelSettings, Place, SettingFault, Settings};
+use crate::engine::Kind;
+use crate::store::StoreConfig;
+use crate::{Config, Keys, ModelConfig, Telling};
+
+impl Settings {
+    /// Opens what the settings name: the models and the file with the keys.
+    pub fn open(&self) -> Result<Config, SettingFault> {
+        if self.models.is_empty() {
+            return Err(SettingFault::new("no_models", Place::Nowhere, "no model is configured")
+                .with_help("name one with `--model` and `--engine`, or a file with `--config`"));
+        }
+        let models = self.models.iter().map(ModelSettings::open).collect::<Result<Vec<ModelConfig>, SettingFault>>()?;
+        let keys = match &self.keys {
+            Some(path) => read_keys(path).map_err(|fault| SettingFault { place: self.place_of("keys"), ..fault })?,
+            None => Keys::default(),
+        };
+        Ok(Config { models, keys, limits: self.limits.clone(), store: self.store(), telling: Telling::default() })
+    }
+
+    fn store(&self) -> StoreConfig {
+        let bounds = self.bounds;
+        match self.store.as_str() {
+            "memory" => StoreConfig::Memory(bounds),
+            url if url.contains("://") => StoreConfig::Shared { url: url.to_owned(), most_age: bounds.most_age },
+            path => StoreConfig::Embedded { path: path.into(), bounds },
+        }
+    }
+
+    /// Returns where a key was set last.
+    fn place_of(&self, path: &str) -> Place {
+        let last = self.set.iter().rev().find(|(known, _)| known == path);
+        last.map_or(Place::Nowhere, |(_, place)| place.clone())
+    }
+}
+
+impl ModelSettings {
+    fn open(&self) -> Result<ModelConfig, SettingFault> {
+        let place = || self.place.clone();
+        let needed = |key: &str, value: &Option<String>| {
+            value.clone().ok_or_else(|| {
+                SettingFault::new("missing_key", place(), format!("the model has no `{key}`"))
+                    .with_help(format!("set `{key}` in its table, or pass `--{key}`"))
+            })
+        };
+        let engine = needed("engine", &self.engine)?;
+        let asked = match (&self.model, engine.strip_prefix("local:")) {
+            // The engine's own file has everything.
+            (None, Some(file)) => file.to_owned(),
+            _ => needed("model", &self.model)?,
+        };
+        let mut builder = Model::builder().model(&asked);
+        if let Some(path) = &self.tokenizer {
+            builder = builder.tokenizer(path);
+        }
+        if let Some(format) = &self.format {
+            builder = builder.format(format.as_str());
+        }
+        if let Some(path) = &self.template {
+            builder = builder.template(path);
+        }
+        let model = builder.open().map_err(|error| SettingFault {
+            help: error.help().into_iter().next(),
+            ..SettingFault::new(error.code(), place(), format!("the model `{asked}` cannot be opened: {error}"))
+        })?;
+        let name = match &self.model {
+            Some(_) => self.served_name(),
+            None => ModelSettings { model: Some(asked.clone()), ..self.clone() }.served_name(),
+        };
+        Ok(ModelConfig {
+            name: name.unwrap_or(asked),
+            model,
+            engine,
+            kind: self.engine_kind.unwrap_or(Kind::LlamaCpp),
+            engine_model: self.engine_model.clone(),
+            on_rewrite: self.on_rewrite.unwrap_or(OnRewrite::Rewrite),
+        })
+    }
+}
+
+/// Reads a file with keys.
+pub(crate) fn read_keys(path: &Path) -> Result<Keys, SettingFault> {
+    let shown = path.display();
+    let text = fs::read_to_string(path).map_err(|error| {
+        SettingFault::new("unreadable_file", Place::Nowhere, format!("cannot read the keys in `{shown}`: {error}"))
+    })?;
+    Keys::read(&text).map_err(|fault| {
+        let place = Place::File { path: shown.to_string(), line: fault.line, column: 1 };
+        SettingFault::new("wrong_key", place, fault.to_string())
+            .with_help("`rolecall serve --hash-key` writes the line of a key that it reads from standard input")
+    })
+}
