@@ -1,6 +1,7 @@
 //! The command line's arguments. The doc comments here are the help texts.
 
 mod groups;
+mod serve;
 mod session;
 mod training;
 mod values;
@@ -18,6 +19,7 @@ use rolecall::template::CallForm;
 use crate::paint::Color;
 
 pub use groups::{Batch, BatchFile, Chat, Layouts, MoreFormats, OwnTemplate, Policies, TextEncoding};
+pub use serve::ServeFlags;
 pub use session::SessionModel;
 pub use training::{RolloutLoss, SampleFlags};
 pub use values::{ApiArg, FinishArg, LanguageArg, ViewArg};
@@ -52,6 +54,7 @@ pub enum Verb {
     Check(Check),
     Template(Template),
     Tokenizer(Tokenizer),
+    Serve(Serve),
     Completions(Completions),
 }
 
@@ -455,6 +458,25 @@ pub struct Tokenizer {
     pub json: bool,
 }
 
+/// Serve models over HTTP: OpenAI's API in front of any inference engine
+#[derive(Debug, clap::Args)]
+#[command(after_help = include_str!("../help/serve.txt"))]
+#[cfg_attr(not(feature = "gateway"), expect(dead_code, reason = "without the gateway, nobody reads them"))]
+pub struct Serve {
+    #[command(flatten)]
+    pub flags: ServeFlags,
+    /// Open everything, print what was understood and what each engine answers, and end
+    #[arg(long)]
+    pub check: bool,
+    /// Print the result of --check as one JSON object
+    #[arg(long, requires = "check")]
+    pub json: bool,
+    /// Read an API key from standard input, print the line that stands for it in the file of --keys,
+    /// and end
+    #[arg(long, conflicts_with = "check")]
+    pub hash_key: bool,
+}
+
 /// Print a completion script for a shell
 #[derive(Debug, clap::Args)]
 #[command(after_help = include_str!("../help/completions.txt"))]
@@ -514,6 +536,7 @@ impl Verb {
             Verb::Check(check) => check.json,
             Verb::Template(template) => template.json,
             Verb::Tokenizer(tokenizer) => tokenizer.json,
+            Verb::Serve(serve) => serve.json,
             Verb::Decode(_) | Verb::Grammar(_) | Verb::Completions(_) => false,
         }
     }

@@ -9,4 +9,7 @@ pub enum Exit {
     Usage = 2,
     /// A file could not be read, or the result could not be written.
     Unreadable = 3,
+    /// `serve` was told to stop, and cut requests that did not end in time.
+    #[cfg_attr(not(feature = "gateway"), expect(dead_code, reason = "only the gateway cuts requests"))]
+    Cut = 4,
 }

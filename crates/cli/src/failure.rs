@@ -75,6 +75,8 @@ pub enum Failure {
     UnknownKind { path: String },
     /// The output needs columns, which this build does not write.
     NotBuilt { path: String },
+    /// The gateway cannot run.
+    Serve { code: &'static str, message: String, place: Option<String>, help: Vec<String>, exit: Exit },
     /// Lines of a batch were read but got no result, which is a bug in rolecall.
     LostLines { input: String, behind: u64 },
 }
@@ -82,6 +84,7 @@ pub enum Failure {
 impl Failure {
     pub fn exit(&self) -> Exit {
         match self {
+            Failure::Serve { exit, .. } => *exit,
             Failure::Unreadable { .. }
             | Failure::BrokenInput { .. }
             | Failure::ErrorsFile { .. }
@@ -143,6 +146,7 @@ impl Failure {
             }
             Failure::UnknownKind { .. } | Failure::NotBuilt { .. } => Place::Named("command line, --output".into()),
             Failure::Output { path, .. } => Place::Named(path.clone()),
+            Failure::Serve { place: Some(place), .. } => Place::Named(place.clone()),
             Failure::LostLines { input, behind } => Place::Named(format!("{input}, after line {behind}")),
             _ => Place::Nowhere,
         };
@@ -204,6 +208,7 @@ impl Failure {
             Failure::LostLines { .. } => "lost_lines",
             Failure::UnknownKind { .. } => "unknown_kind",
             Failure::NotBuilt { .. } => "not_built",
+            Failure::Serve { code, .. } => code,
             Failure::SeveralFiles(_) => "several_files",
             Failure::NoSuchView(_) => "no_such_view",
         }
@@ -247,6 +252,7 @@ impl Failure {
                 format!("`{view}` compares which tokens carry loss, which a chat template does not define")
             }
             Failure::SeveralFiles(count) => format!("expected one file, found {count}"),
+            Failure::Serve { message, .. } => message.clone(),
             Failure::NotBuilt { path } => format!("this build of rolecall writes only JSON lines, not `{path}`"),
             Failure::UnknownKind { path } => format!("the name `{path}` does not determine the output format"),
             Failure::LostLines { .. } => "a line got no result: this is a bug in rolecall".into(),
@@ -294,6 +300,7 @@ impl Failure {
                         .into(),
                 ]
             }
+            Failure::Serve { help, .. } => help.clone(),
             Failure::UnknownKind { .. } => {
                 vec!["name it .jsonl, .arrow or .parquet, or pass `--to jsonl`, `--to arrow` or `--to parquet`".into()]
             }

@@ -12,6 +12,11 @@ mod parse;
 mod render;
 mod rollout;
 mod roundtrip;
+#[cfg(feature = "gateway")]
+mod serve;
+#[cfg(not(feature = "gateway"))]
+#[path = "serve_not_built.rs"]
+mod serve;
 mod session;
 mod stability;
 mod template;
@@ -53,6 +58,7 @@ pub fn run(verb: &Verb, output: &Output) -> Result<Exit, Failure> {
         Verb::Check(args) => check::run(args, output),
         Verb::Template(args) => template::run(args, output),
         Verb::Tokenizer(args) => tokenizer::run(args, output),
+        Verb::Serve(args) => serve::run(args, output),
         Verb::Completions(args) => completions::run(args, output),
     }
 }
