@@ -276,7 +276,7 @@ fn check_shows_what_was_understood_and_what_each_engine_answers() {
     let args = ["--model", "tiny", "--engine", &engine, "--keys", "keys.txt", "--check"];
     let ran = folder.run(&args);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    for part in ["tiny\n", "2 <end>", "temperature 0.6", "llama.cpp at http://", "API keys        2", "status 200"] {
+    for part in ["tiny\n", "2 <end>", "temperature 0.6", "llama.cpp at http://", "API keys        2", "it is ready"] {
         assert!(ran.stdout.contains(part), "{part}: {}", ran.stdout);
     }
     let ran = folder.run(&[&args[..], &["--json"]].concat());
