@@ -58,8 +58,9 @@ pub fn check(settings: &Settings) -> Result<Report, RunFault> {
         // A gateway that runs has its store for itself, and is no mistake.
         if let Err(fault) = Store::open(&config.store).await {
             warnings.push(format!("the store cannot be opened: {fault}"));
-            config.store = StoreConfig::Memory(Bounds::default());
         }
+        // A store that was opened may still have its file for itself.
+        config.store = StoreConfig::Memory(Bounds::default());
         let gateway = Gateway::open(config).await.map_err(RunFault::Open)?;
         let asked = gateway.models().iter().zip(addresses).map(|(served, address)| {
             let served = std::sync::Arc::clone(served);
