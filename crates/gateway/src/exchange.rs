@@ -65,7 +65,8 @@ pub async fn exchange(
         let turn = Turn::make(&wanted, Known { found, covered, chain }, most, &permit.seen)?;
         Ok((wanted, turn, permit))
     })
-    .await?;
+    .await
+    .map_err(|fault| writer.placed(fault))?;
     let usage = Usage { prompt: turn.ids.len() as u64, kept: turn.kept as u64, ..Usage::default() };
     permit.seen.prompt_ids(turn.ids.len(), turn.kept);
     let headers = headers(&wanted, &turn);

@@ -11,6 +11,11 @@ use crate::usage::Usage;
 /// A whole answer needs `whole` alone. A stream begins with `begin`, has what `event` writes, and ends with
 /// `end`, or with `fault`.
 pub trait Writer: Send {
+    /// Returns a fault with its place in the API's own request.
+    fn placed(&self, fault: Fault) -> Fault {
+        fault
+    }
+
     /// Writes what comes before the first event.
     fn begin(&mut self, _opening: &Opening<'_>, _out: &mut Frames) {}
 

@@ -1,6 +1,7 @@
 //! The APIs: each reads its requests and writes its answers. [`find`] has all paths.
 
 mod chat;
+mod messages;
 mod models;
 mod page;
 mod render;
@@ -54,6 +55,10 @@ pub fn find(path: &str) -> Option<Route> {
         "/metrics" => route(Method::GET, Work::Metrics).map(|route| Route { is_open: true, ..route }),
         "/v1/models" => route(Method::GET, Work::Now(|gateway| Ok(gateway.list()))),
         "/v1/chat/completions" => route(Method::POST, Work::Exchange(chat::read)),
+        "/v1/messages" => route(Method::POST, Work::Exchange(messages::read)).map(in_shape(messages::shape)),
+        "/v1/messages/count_tokens" => {
+            route(Method::POST, Work::Long(messages::count_tokens)).map(in_shape(messages::shape))
+        }
         "/v1/render" => route(Method::POST, Work::Long(render::render)),
         "/tokenize" => route(Method::POST, Work::Long(tokens::tokenize)),
         "/detokenize" => route(Method::POST, Work::Long(tokens::detokenize)),
@@ -67,4 +72,9 @@ pub fn find(path: &str) -> Option<Route> {
             }
         },
     }
+}
+
+/// Returns a route with errors in a shape of their own.
+fn in_shape(fault: fn(&Fault) -> Json) -> impl FnOnce(Route) -> Route {
+    move |route| Route { fault, ..route }
 }

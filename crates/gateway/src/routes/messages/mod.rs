@@ -1,0 +1,60 @@
+//! Anthropic's messages. Source: the types in its Python SDK, version 2.14.
+//!
+//! A request is translated into the shape of chat completions: `request` reads its settings, `history`
+//! its messages, `block` their content, and `tools` and `thinking` what their names say. `answer` writes
+//! the answer, of which `blocks` has the content, and `fault` the errors.
+//!
+//! - Blocks of text that follow each other are one text.
+//! - A result of a tool becomes a message of its own. One with `is_error` begins with `Error: `, as chat
+//!   templates have no other place for it.
+//! - Signatures of thinking are taken from every client and are not checked: it may edit its own history.
+//! - Engines take no limit of thinking, so `budget_tokens` is refused, unless it is no limit.
+//! - Labels such as `cache_control` change nothing: every prompt is looked up in the engine's cache.
+
+mod answer;
+mod block;
+mod blocks;
+mod fault;
+mod history;
+mod request;
+mod thinking;
+mod tools;
+
+use rolecall::Request;
+use rolecall::conversation::{Json, object};
+
+use crate::Fault;
+use crate::gateway::Gateway;
+use crate::wanted::Wanted;
+use crate::writer::Writer;
+use answer::MessageWriter;
+use history::Sources;
+
+pub use fault::shape;
+
+/// Reads a request.
+pub fn read(gateway: &Gateway, body: &str) -> Result<(Wanted, Box<dyn Writer>), Fault> {
+    let asked = request::read(gateway, body)?;
+    if asked.chat.get("max_tokens").is_none() {
+        return Err(Fault::at("max_tokens", "missing_field", "max_tokens: expected a whole number from 1"));
+    }
+    let wanted = wanted(gateway, asked.chat, &asked.sources)?;
+    let writer = MessageWriter::new(&wanted.served.name, asked.sources, asked.shows_thinking);
+    Ok((wanted, Box::new(writer)))
+}
+
+/// Answers `/v1/messages/count_tokens`: the number of ids of the prompt.
+pub fn count_tokens(gateway: &Gateway, body: &str) -> Result<Json, Fault> {
+    let asked = request::read(gateway, body)?;
+    let wanted = wanted(gateway, asked.chat, &asked.sources)?;
+    let mut request = wanted.request;
+    request.conversation.messages = wanted.messages;
+    let count = || Ok(wanted.served.model.prompt(request)?.encode()?.tokens.len());
+    let count = count().map_err(|error: rolecall::Error| asked.sources.placed(error.into()))?;
+    Ok(object! { "input_tokens" => count as i64 }.into())
+}
+
+fn wanted(gateway: &Gateway, chat: rolecall::conversation::json::Object, sources: &Sources) -> Result<Wanted, Fault> {
+    let request = Request::from_json(chat.into()).map_err(Fault::from);
+    request.and_then(|request| Wanted::read(gateway, request)).map_err(|fault| sources.placed(fault))
+}

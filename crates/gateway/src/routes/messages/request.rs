@@ -1,0 +1,100 @@
+use rolecall::conversation::json::{self, Object};
+use rolecall::conversation::{Json, object};
+
+use super::history::{History, Sources};
+use super::thinking::Thinking;
+use super::tools;
+use crate::gateway::Gateway;
+use crate::{Fault, number};
+
+/// A request in the shape of chat completions.
+pub struct Asked {
+    pub chat: Object,
+    /// Where its messages come from.
+    pub sources: Sources,
+    /// Whether the answer has the text of the thinking.
+    pub shows_thinking: bool,
+}
+
+/// The keys that mean the same in chat completions. The last seven are the gateway's own.
+const SAME: [&str; 14] = [
+    "model",
+    "max_tokens",
+    "temperature",
+    "top_p",
+    "top_k",
+    "stream",
+    "metadata",
+    "chat_template_kwargs",
+    "frequency_penalty",
+    "logit_bias",
+    "min_p",
+    "on_rewrite",
+    "presence_penalty",
+    "seed",
+];
+
+/// Translates a request.
+pub fn read(gateway: &Gateway, body: &str) -> Result<Asked, Fault> {
+    let value = json::parse_unique(body).map_err(rolecall::request::Error::from)?;
+    let Json::Object(mut body) = value else {
+        return Err(Fault::new(400, "wrong_type", "expected a JSON object"));
+    };
+    let mut history = History::default();
+    if let Some(system) = body.remove("system").filter(|system| !system.is_null()) {
+        history.add_system(&system)?;
+    }
+    let messages = body.remove("messages");
+    let messages = messages.as_ref().and_then(Json::as_array);
+    let messages = messages
+        .filter(|messages| !messages.is_empty())
+        .ok_or_else(|| Fault::at("messages", "wrong_type", "messages: expected a list of at least one message"))?;
+    let offered = body.remove("tools").unwrap_or(Json::Null);
+    let offered = tools::read(&offered)?;
+    history.add(messages, &offered)?;
+    let mut chat = object! { "messages" => std::mem::take(&mut history.messages) };
+    if history.goes_on {
+        chat.insert("continue_final_message", true.into());
+    }
+    if !offered.is_empty() {
+        chat.insert("tools", offered.into());
+    }
+    let mut thinking = Thinking::default();
+    for (key, value) in body.iter().filter(|(_, value)| !value.is_null()) {
+        match key {
+            "stop_sequences" => chat.insert("stop", stops(value)?),
+            "tool_choice" => tools::choose(value, &mut chat)?,
+            "thinking" => thinking = Thinking::read(value, body.get("max_tokens").and_then(number::count))?,
+            "output_config" => configure(value, &mut chat)?,
+            "service_tier" if matches!(value.as_str(), Some("auto" | "standard_only")) => {}
+            "speed" if value.as_str() == Some("standard") => {}
+            "cache_control" => {}
+            key if SAME.contains(&key) || key == "repetition_penalty" => chat.insert(key, value.clone()),
+            key => return Err(Fault::unsupported(key)),
+        }
+    }
+    let shows_thinking = thinking.is_shown;
+    thinking.apply(gateway.model(chat.get("model"))?, &mut chat)?;
+    Ok(Asked { chat, sources: history.sources, shows_thinking })
+}
+
+fn stops(value: &Json) -> Result<Json, Fault> {
+    let is_list = value.as_array().is_some_and(|texts| texts.iter().all(|text| text.as_str().is_some()));
+    let wrong = || Fault::at("stop_sequences", "wrong_type", "stop_sequences: expected a list of texts");
+    is_list.then(|| value.clone()).ok_or_else(wrong)
+}
+
+/// Reads what the answer must look like.
+fn configure(config: &Json, chat: &mut Object) -> Result<(), Fault> {
+    let wrong = || Fault::at("output_config", "wrong_type", "output_config: expected an object");
+    for (key, value) in config.as_object().ok_or_else(wrong)?.iter().filter(|(_, value)| !value.is_null()) {
+        let format = value.as_object().filter(|format| {
+            key == "format" && format.len() == 2 && format.get("type").and_then(Json::as_str) == Some("json_schema")
+        });
+        let schema = format.and_then(|format| format.get("schema"));
+        let schema = schema.ok_or_else(|| Fault::unsupported(&format!("output_config.{key}")))?;
+        let schema = object! { "name" => "answer", "schema" => schema.clone(), "strict" => true };
+        chat.insert("response_format", object! { "type" => "json_schema", "json_schema" => schema }.into());
+    }
+    Ok(())
+}

@@ -1,0 +1,125 @@
+use rolecall::conversation::json::Object;
+use rolecall::conversation::{Json, object};
+use rolecall::{Model, Request};
+
+use super::block::Spot;
+use crate::gateway::Served;
+use crate::{Fault, number};
+
+/// Whether the model thinks before it answers.
+pub struct Thinking {
+    mode: Mode,
+    /// Whether the answer has the text of it.
+    pub is_shown: bool,
+}
+
+enum Mode {
+    /// As the template has it.
+    Usual,
+    /// If the model can.
+    Adaptive,
+    Enabled,
+    Disabled,
+}
+
+impl Default for Thinking {
+    fn default() -> Thinking {
+        Thinking { mode: Mode::Usual, is_shown: true }
+    }
+}
+
+impl Thinking {
+    pub fn read(value: &Json, max_tokens: Option<u64>) -> Result<Thinking, Fault> {
+        let spot = Spot { field: "thinking".to_owned(), message: None };
+        let object = value.as_object().ok_or_else(|| spot.fault("wrong_type", "expected an object"))?;
+        let mode = match object.get("type").and_then(Json::as_str) {
+            Some("enabled") => Mode::Enabled,
+            Some("adaptive") => Mode::Adaptive,
+            Some("disabled") => Mode::Disabled,
+            Some(other) => return Err(spot.within(".type").unsupported(other)),
+            None => return Err(spot.within(".type").fault("missing_field", "this field is needed")),
+        };
+        let mut is_shown = true;
+        for (key, value) in object.iter().filter(|(_, value)| !value.is_null()) {
+            let spot = spot.within(&format!(".{key}"));
+            match (key, value.as_str()) {
+                ("type", _) => {}
+                ("display", Some("summarized")) => {}
+                ("display", Some("omitted")) => is_shown = false,
+                ("display", _) => return Err(spot.fault("wrong_value", "expected \"summarized\" or \"omitted\"")),
+                ("budget_tokens", _) => {
+                    let budget = number::count(value);
+                    let budget = budget.ok_or_else(|| spot.fault("wrong_type", "expected a whole number"))?;
+                    if max_tokens.is_none_or(|most| budget < most) {
+                        let help = "leave it out, or use the type \"adaptive\"; `max_tokens` limits all of a reply";
+                        return Err(Fault { help: Some(help.into()), ..spot.unsupported(key) });
+                    }
+                }
+                (key, _) => return Err(spot.unsupported(key)),
+            }
+        }
+        Ok(Thinking { mode, is_shown })
+    }
+
+    /// Sets the switch that the model's template has for it. What the model cannot do is refused.
+    pub fn apply(&self, served: &Served, chat: &mut Object) -> Result<(), Fault> {
+        let wanted = match self.mode {
+            Mode::Usual => return Ok(()),
+            Mode::Adaptive | Mode::Enabled => true,
+            Mode::Disabled => false,
+        };
+        let refuse = |why: &str| {
+            let fault = Fault::at("thinking.type", "unsupported_parameter", format!("thinking.type: {why}"));
+            Err(Fault { help: Some("leave `thinking` out".into()), ..fault })
+        };
+        if let Some(name) = switch_of(&served.model) {
+            let mut switches = match chat.remove("chat_template_kwargs") {
+                None => Object::new(),
+                Some(Json::Object(switches)) => switches,
+                Some(_) => {
+                    let field = "chat_template_kwargs";
+                    return Err(Fault::at(field, "wrong_type", format!("{field}: expected an object")));
+                }
+            };
+            if switches.get(name).is_some_and(|set| set.as_bool() != Some(wanted)) {
+                let message = format!("`thinking` and `chat_template_kwargs.{name}` differ");
+                return Err(Fault::at("thinking", "conflict", message));
+            }
+            switches.insert(name, wanted.into());
+            chat.insert("chat_template_kwargs", switches.into());
+            return Ok(());
+        }
+        let can_think = served.model.reply(&any_request(None)?)?.around_reasoning().is_some();
+        match self.mode {
+            Mode::Enabled if !can_think => refuse("the model does not think"),
+            Mode::Disabled if can_think => refuse("the model's template cannot switch thinking off"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The names of this switch in public templates.
+const SWITCHES: [&str; 2] = ["enable_thinking", "thinking"];
+
+/// Returns the switch of a model whose two values give two prompts.
+fn switch_of(model: &Model) -> Option<&'static str> {
+    let text = |name: &str, value: bool| {
+        let prompt = model.prompt(any_request(Some((name, value))).ok()?).ok()?;
+        Some(prompt.text().to_owned())
+    };
+    SWITCHES.into_iter().find(|name| match (text(name, true), text(name, false)) {
+        (Some(on), Some(off)) => on != off,
+        _ => false,
+    })
+}
+
+fn any_request(switch: Option<(&str, bool)>) -> Result<Request, Fault> {
+    let message = object! { "role" => "user", "content" => "a" };
+    let mut request = object! { "messages" => vec![Json::from(message)] };
+    if let Some((name, value)) = switch {
+        let mut switches = Object::new();
+        switches.insert(name, value.into());
+        request.insert("chat_template_kwargs", switches.into());
+    }
+    Ok(Request::from_json(request.into())?)
+}
