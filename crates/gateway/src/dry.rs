@@ -1,6 +1,6 @@
 use crate::exchange::Read;
 use crate::observe::Seen;
-use crate::routes::{Work, find};
+use crate::routes::{Work, find, interactive};
 use crate::turn::{Known, Turn, beginnings};
 use crate::wanted::Past;
 use crate::{Fault, Gateway};
@@ -11,10 +11,13 @@ impl Gateway {
     ///
     /// `path` is that of an API that generates, such as `/v1/chat/completions`.
     pub fn prompt_ids(&self, path: &str, body: &str) -> Result<Vec<u32>, Fault> {
-        let Some(Work::Exchange(read)) = find(path).map(|route| route.work) else {
-            return Err(Fault::new(404, "not_found", format!("there is no {path} that generates")));
-        };
-        self.ids_by(read, body)
+        match find(path).map(|route| route.work) {
+            Some(Work::Exchange(read)) => self.ids_by(read, body),
+            Some(Work::Interact) => self.ids_by(interactive::read, body),
+            // The prompts after each other.
+            Some(Work::Complete(read)) => Ok(read(self, body)?.0.prompts.concat()),
+            _ => Err(Fault::new(404, "not_found", format!("there is no {path} that generates"))),
+        }
     }
 
     fn ids_by(&self, read: Read, body: &str) -> Result<Vec<u32>, Fault> {

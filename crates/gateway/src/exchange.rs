@@ -9,17 +9,22 @@ use futures_util::stream;
 use tokio::sync::mpsc;
 
 use crate::Fault;
+use crate::completing::Completing;
 use crate::engine::Ask;
 use crate::fault::answer;
-use crate::gateway::{Gateway, Permit};
+use crate::gateway::{Gateway, Permit, Served};
 use crate::observe::Stage;
 use crate::reply::{Reply, Step};
+use crate::sampling::Sampling;
 use crate::sessions::Found;
 use crate::store::Owner;
 use crate::turn::{Known, Turn, apart, beginnings};
 use crate::usage::Usage;
 use crate::wanted::{Past, Wanted};
 use crate::writer::{Done, Frames, Opening, Said, Writer};
+
+/// Reads a request of one API whose prompts are no conversations.
+pub type ReadTexts = fn(&Gateway, &str) -> Result<(Completing, Box<dyn Writer>), Fault>;
 
 /// Reads a request of one API.
 pub type Read = fn(&Gateway, &str) -> Result<(Wanted, Box<dyn Writer>), Fault>;
@@ -28,9 +33,12 @@ pub type Read = fn(&Gateway, &str) -> Result<(Wanted, Box<dyn Writer>), Fault>;
 struct Exchange {
     gateway: Arc<Gateway>,
     owner: Owner,
-    wanted: Wanted,
+    /// What the conversation is kept for, if it is one.
+    wanted: Option<Wanted>,
     writer: Box<dyn Writer>,
     replies: Vec<Reply>,
+    /// The number of replies to each prompt.
+    choices: usize,
     usage: Usage,
     /// Whether a call may be sent only when it ends, because the model writes its id last.
     holds_calls: bool,
@@ -69,19 +77,52 @@ pub async fn exchange(
     .map_err(|fault| writer.placed(fault))?;
     let usage = Usage { prompt: turn.ids.len() as u64, kept: turn.kept as u64, ..Usage::default() };
     permit.seen.prompt_ids(turn.ids.len(), turn.kept);
-    let headers = headers(&wanted, &turn);
+    let mut headers = defaults(&wanted.applied);
+    let new = turn.ids.len().saturating_sub(turn.kept);
+    let session = format!("history={}; kept={}; new={new}", turn.history.name(), turn.kept);
+    if let Ok(session) = HeaderValue::from_str(&session) {
+        headers.insert("x-rolecall-session", session);
+    }
     let holds_calls = turn.holds_calls;
+    let (choices, is_streamed) = (wanted.choices, wanted.is_streamed);
+    let order = Order { served: &wanted.served, sampling: &wanted.sampling, logprobs: wanted.logprobs, choices };
     let waiting = permit.seen.time(Stage::Wait);
-    let replies = begin(&wanted, turn).await?;
+    let replies = begin(&order, turn).await?;
     drop(waiting);
-    let is_streamed = wanted.is_streamed;
-    let exchange = Exchange { gateway, owner, wanted, writer, replies, usage, holds_calls, permit };
-    let mut response = match is_streamed {
-        true => exchange.streamed().await?,
-        false => exchange.whole().await?,
-    };
-    response.headers_mut().extend(headers);
-    Ok(response)
+    let wanted = Some(wanted);
+    let exchange = Exchange { gateway, owner, wanted, writer, replies, choices, usage, holds_calls, permit };
+    exchange.respond(is_streamed, headers).await
+}
+
+/// Answers a request whose prompts are no conversations.
+pub async fn complete(
+    gateway: Arc<Gateway>,
+    owner: Owner,
+    read: ReadTexts,
+    body: String,
+    permit: Permit,
+) -> Result<Response, Fault> {
+    let reader = Arc::clone(&gateway);
+    let (completing, turns, writer, permit) = apart(move || {
+        let (mut completing, writer) = read(&reader, &body)?;
+        let turns = completing.turns()?;
+        Ok((completing, turns, writer, permit))
+    })
+    .await?;
+    let prompt: usize = turns.iter().map(|turn| turn.ids.len()).sum();
+    permit.seen.prompt_ids(prompt, 0);
+    let usage = Usage { prompt: prompt as u64, ..Usage::default() };
+    let choices = completing.choices;
+    let order = Order { served: &completing.served, sampling: &completing.sampling, logprobs: None, choices };
+    let waiting = permit.seen.time(Stage::Wait);
+    let mut replies = Vec::new();
+    for turn in turns {
+        replies.extend(begin(&order, turn).await?);
+    }
+    drop(waiting);
+    let (wanted, holds_calls) = (None, false);
+    let exchange = Exchange { gateway, owner, wanted, writer, replies, choices, usage, holds_calls, permit };
+    exchange.respond(completing.is_streamed, defaults(&completing.applied)).await
 }
 
 /// Finds the conversation so far.
@@ -112,46 +153,60 @@ async fn find(
     }
 }
 
+/// What replies to a prompt are wanted.
+struct Order<'a> {
+    served: &'a Served,
+    sampling: &'a Sampling,
+    /// The number of most likely tokens to report for each token.
+    logprobs: Option<u32>,
+    choices: usize,
+}
+
 /// Sends the prompt to the engine, once for each reply.
-async fn begin(wanted: &Wanted, mut turn: Turn) -> Result<Vec<Reply>, Fault> {
+async fn begin(order: &Order<'_>, mut turn: Turn) -> Result<Vec<Reply>, Fault> {
+    let Order { served, sampling, choices, .. } = *order;
     let mut ask = Ask {
         ids: std::mem::take(&mut turn.ids),
-        sampling: wanted.sampling.clone(),
+        sampling: sampling.clone(),
         stop_ids: turn.stops.iter().map(|(id, _)| *id).collect(),
         shape: turn.shape.take(),
-        logprobs: wanted.logprobs,
-        model: wanted.served.engine_model.clone(),
+        logprobs: order.logprobs,
+        model: served.engine_model.clone(),
     };
-    let mut replies = Vec::with_capacity(wanted.choices);
+    let mut replies = Vec::with_capacity(choices);
     let mut begun = Vec::new();
-    for choice in 0..wanted.choices {
+    for choice in 0..choices {
         // The same seed would give the same reply.
-        ask.sampling.seed = wanted.sampling.seed.map(|seed| seed.wrapping_add(choice as u64));
-        begun.push(wanted.served.engine.generate(&ask).await?);
+        ask.sampling.seed = sampling.seed.map(|seed| seed.wrapping_add(choice as u64));
+        begun.push(served.engine.generate(&ask).await?);
     }
     for generating in begun {
-        replies.push(Reply::new(&turn, generating, wanted.sampling.stop.clone(), wanted.served.model.decoder()?));
+        replies.push(Reply::new(&turn, generating, sampling.stop.clone(), served.model.decoder()?));
     }
     Ok(replies)
 }
 
-/// Returns the headers that say what was decided for the client.
-fn headers(wanted: &Wanted, turn: &Turn) -> HeaderMap {
+/// Returns the header that says which settings are the model's.
+fn defaults(applied: &[&str]) -> HeaderMap {
     let mut headers = HeaderMap::new();
-    if let Ok(applied) = HeaderValue::from_str(&wanted.applied.join(", "))
+    if let Ok(applied) = HeaderValue::from_str(&applied.join(", "))
         && !applied.is_empty()
     {
         headers.insert("x-rolecall-defaults", applied);
-    }
-    let new = turn.ids.len().saturating_sub(turn.kept);
-    let session = format!("history={}; kept={}; new={new}", turn.history.name(), turn.kept);
-    if let Ok(session) = HeaderValue::from_str(&session) {
-        headers.insert("x-rolecall-session", session);
     }
     headers
 }
 
 impl Exchange {
+    async fn respond(self, is_streamed: bool, headers: HeaderMap) -> Result<Response, Fault> {
+        let mut response = match is_streamed {
+            true => self.streamed().await?,
+            false => self.whole().await?,
+        };
+        response.headers_mut().extend(headers);
+        Ok(response)
+    }
+
     /// Waits for the next piece of any reply, and writes it. Returns false after the last.
     async fn advance(&mut self, out: &mut Frames) -> Result<bool, Fault> {
         let is_first = self.replies.iter().all(|reply| reply.count() == 0);
@@ -169,6 +224,7 @@ impl Exchange {
         let Exchange { replies, writer, .. } = self;
         if let Some(reply) = replies.get_mut(choice) {
             let reading = seen.time(Stage::ReadBack);
+            writer.count(choice, reply.count_with(&piece));
             reply.take(&piece, &mut |step| match step {
                 Step::Odds(odds) => writer.odds(choice, &odds),
                 Step::Event(event) => writer.event(choice, &event, out),
@@ -183,15 +239,22 @@ impl Exchange {
 
     /// Stores what was said, and returns it. After this, the last events are written.
     async fn finish(&mut self) -> Result<Vec<Said>, Fault> {
-        for reply in &self.replies {
-            reply.add_to(&mut self.usage);
+        for replies in self.replies.chunks(self.choices.max(1)) {
+            let mut usage = Usage::default();
+            replies.iter().for_each(|reply| reply.add_to(&mut usage));
+            self.usage.add(&usage);
         }
         self.permit.seen.reply_ids(self.usage.reply);
         let said: Vec<Said> = self.replies.iter().map(|reply| reply.said.clone()).collect();
         let response = self.writer.stored(&Done { said: &said, usage: &self.usage });
-        for reply in &mut self.replies {
-            let kept = reply.keep(&self.gateway, self.owner, &self.wanted, response.clone()).await;
-            kept.inspect_err(|fault| self.gateway.observer.metrics.store_fault(fault))?;
+        if let Some(wanted) = &self.wanted {
+            for reply in &mut self.replies {
+                let kept = reply.keep(&self.gateway, self.owner, wanted, response.clone()).await;
+                kept.inspect_err(|fault| self.gateway.observer.metrics.store_fault(fault))?;
+            }
+            if let Some(name) = &wanted.forgets {
+                self.gateway.sessions.forget(self.owner, name).await?;
+            }
         }
         Ok(said)
     }

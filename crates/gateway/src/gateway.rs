@@ -16,6 +16,7 @@ use crate::observe::{Observer, Seen};
 use crate::ready::Ready;
 use crate::sessions::Sessions;
 use crate::store::{Store, StoreFault};
+use crate::texts::Texts;
 use crate::{Config, Fault, Keys, Limits, ModelConfig};
 
 /// The place of a request among those at the same time, and what is seen of it.
@@ -46,6 +47,7 @@ pub(crate) struct Served {
     pub engine_model: Option<String>,
     pub on_rewrite: OnRewrite,
     pub created: i64,
+    pub texts: Texts,
 }
 
 /// Why a gateway cannot be opened.
@@ -162,7 +164,15 @@ impl Served {
         let engine = engine.map_err(|why| OpenFault::Engine { name: name.clone(), why })?;
         let engine = engine.knowing(model.tokenizer().map_err(|error| wrong(error.to_string()))?);
         let engine_model = wanted.engine_model.clone();
-        Ok(Served { name: name.clone(), model, engine, engine_model, on_rewrite: wanted.on_rewrite, created: now() })
+        Ok(Served {
+            name: name.clone(),
+            model,
+            engine,
+            engine_model,
+            on_rewrite: wanted.on_rewrite,
+            created: now(),
+            texts: Texts::default(),
+        })
     }
 
     pub fn about(&self) -> Object {

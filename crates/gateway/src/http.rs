@@ -5,10 +5,10 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 
-use crate::exchange::exchange;
+use crate::exchange::{complete, exchange};
 use crate::fault::answer;
 use crate::observe::{MEDIA_TYPE, Seen, Watch};
-use crate::routes::{Route, Work, find};
+use crate::routes::{Route, Work, find, interactive};
 use crate::store::Owner;
 use crate::turn::apart;
 use crate::{Fault, Gateway};
@@ -70,6 +70,18 @@ async fn respond(gateway: Arc<Gateway>, route: Route, request: Request, seen: Se
             let body = body_of(&gateway, body).await?;
             seen.request(&body);
             exchange(gateway, owner, read, body, permit).await
+        }
+        Work::Complete(read) => {
+            let permit = gateway.enter(&seen)?;
+            let body = body_of(&gateway, body).await?;
+            seen.request(&body);
+            complete(gateway, owner, read, body, permit).await
+        }
+        Work::Interact => {
+            let permit = gateway.enter(&seen)?;
+            let body = body_of(&gateway, body).await?;
+            seen.request(&body);
+            interactive::respond(gateway, owner, body, permit).await
         }
     }
 }

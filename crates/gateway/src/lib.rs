@@ -22,6 +22,7 @@
 
 mod answer_form;
 mod check;
+mod completing;
 mod config;
 mod dry;
 pub mod engine;
@@ -32,6 +33,7 @@ mod http;
 mod keys;
 mod number;
 mod observe;
+mod reader;
 mod ready;
 mod reply;
 mod routes;
@@ -42,6 +44,7 @@ mod sessions;
 pub mod settings;
 mod stop_texts;
 mod store;
+mod texts;
 mod token_odds;
 mod turn;
 mod usage;

@@ -2,13 +2,14 @@ use std::sync::Arc;
 
 use rolecall::conversation::{Json, Message};
 use rolecall::encode::Decoder;
-use rolecall::parse::{IdParser, Within};
+use rolecall::parse::Within;
 use rolecall::session::Finish;
 use rolecall::{Event, Reading, Stop, answer};
 
 use crate::Fault;
 use crate::engine::{End, Generating, Piece, broken};
 use crate::gateway::Gateway;
+use crate::reader::Reader;
 use crate::sessions::Finished;
 use crate::sessions::record::{self, Record};
 use crate::stop_texts::StopTexts;
@@ -30,7 +31,7 @@ pub enum Step<'a> {
 pub struct Reply {
     pub generating: Generating,
     /// `None` once the reply is over.
-    reader: Option<IdParser>,
+    reader: Option<Reader>,
     /// The ids that end it, each with whether the parser must get it.
     stop_ids: Vec<(u32, bool)>,
     stops: StopTexts,
@@ -70,6 +71,12 @@ impl Reply {
 
     pub fn is_over(&self) -> bool {
         self.reader.is_none()
+    }
+
+    /// Returns the number of ids with those of a piece.
+    pub fn count_with(&self, piece: &Piece) -> u64 {
+        let spoken = piece.spoken.as_ref().map_or(0, |spoken| spoken.count);
+        self.count + piece.ids.len() as u64 + spoken as u64
     }
 
     /// Reads a piece, and passes its events on, except that of the end: before it, the turn is stored.

@@ -2,13 +2,14 @@ use std::sync::Arc;
 
 use rolecall::conversation::Message;
 use rolecall::grammar::Grammar;
-use rolecall::parse::{IdParser, Ids, ParseOptions};
+use rolecall::parse::{Ids, ParseOptions};
 use rolecall::session::{OnRewrite, Session, SessionNote};
 
 use crate::Fault;
 use crate::engine::Shape;
 use crate::gateway::random;
 use crate::observe::{Seen, Stage};
+use crate::reader::Reader;
 use crate::sessions::Found;
 use crate::sessions::chain::Chain;
 use crate::sessions::record::setup_of;
@@ -23,8 +24,8 @@ pub struct Turn {
     pub history: History,
     /// The ids that end the reply, each with whether the parser must get it.
     pub stops: Vec<(u32, bool)>,
-    /// What parses the ids of the reply.
-    pub reader: IdParser,
+    /// What reads the ids of the reply.
+    pub reader: Reader,
     /// Whether a call may be sent only when it ends, because the model writes its id last.
     pub holds_calls: bool,
     /// What the reply must follow.
@@ -208,7 +209,7 @@ impl Turn {
             kept,
             history,
             stops: session.reply_stops(),
-            reader: session.reader()?,
+            reader: Reader::Turn(Box::new(session.reader()?)),
             holds_calls: layouts.has_late_ids(),
             shape,
             awaited: Some(Awaited {
@@ -246,7 +247,7 @@ impl Turn {
             kept: 0,
             history: History::New,
             stops: prompt.reply_stops()?,
-            reader,
+            reader: Reader::Turn(Box::new(reader)),
             holds_calls: prompt.reply()?.has_late_ids(),
             shape,
             awaited: None,

@@ -17,6 +17,18 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// Adds the ids of another prompt and its replies.
+    pub fn add(&mut self, other: &Usage) {
+        self.prompt += other.prompt;
+        self.kept += other.kept;
+        self.reply += other.reply;
+        self.reasoning += other.reasoning;
+        self.cached = match (self.cached, other.cached) {
+            (Some(one), Some(other)) => Some(one + other),
+            (one, other) => one.or(other),
+        };
+    }
+
     /// Returns the usage in the shape of OpenAI's chat completions.
     pub fn to_json(&self) -> Json {
         let mut usage = object! {

@@ -26,6 +26,8 @@ pub struct Wanted {
     pub past: Past,
     /// The names under which the finished turn is found, except that of its messages.
     pub names: Vec<String>,
+    /// The name that is forgotten after the turn.
+    pub forgets: Option<String>,
     /// Whether the finished turn is stored, or only kept in memory.
     pub is_stored: bool,
     pub on_rewrite: OnRewrite,
@@ -68,7 +70,7 @@ impl Calls {
 }
 
 /// The keys of a request that only label it.
-const LABELS: [&str; 4] = ["metadata", "prompt_cache_key", "safety_identifier", "user"];
+pub const LABELS: [&str; 4] = ["metadata", "prompt_cache_key", "safety_identifier", "user"];
 
 /// The most replies to a request.
 const MOST_CHOICES: i64 = 128;
@@ -119,6 +121,7 @@ impl Wanted {
             messages,
             past: Past::Recognised,
             names: Vec::new(),
+            forgets: None,
             is_stored: true,
             sampling,
             applied,
@@ -166,6 +169,10 @@ impl Wanted {
                     || Fault::at(key, "wrong_value", "on_rewrite: expected \"keep\", \"rewrite\" or \"refuse\"");
                 self.on_rewrite = policy.ok_or_else(wrong)?;
             }
+            // LMDeploy's clients send this number for no session, and these two with their usual values.
+            "session_id" if number::integer(value) == Some(-1) => {}
+            "ignore_eos" if value.as_bool() == Some(false) => {}
+            "skip_special_tokens" if value.as_bool() == Some(true) => {}
             "session_id" => {
                 let id = match value {
                     Json::String(text) if (1..=256).contains(&text.len()) => Some(text.clone()),
@@ -203,13 +210,13 @@ impl Wanted {
 /// What a template reads that is not for a client to choose.
 const OF_TEMPLATES: [&str; 6] = ["bos_token", "eos_token", "messages", "tools", "documents", "add_generation_prompt"];
 
-fn choices(value: &Json) -> Result<usize, Fault> {
+pub fn choices(value: &Json) -> Result<usize, Fault> {
     let count = number::integer(value).filter(|count| (1..=MOST_CHOICES).contains(count));
     let count = count.and_then(|count| usize::try_from(count).ok());
     count.ok_or_else(|| Fault::at("n", "wrong_value", format!("n: expected a whole number from 1 to {MOST_CHOICES}")))
 }
 
-fn usage(options: &Json) -> Result<bool, Fault> {
+pub fn usage(options: &Json) -> Result<bool, Fault> {
     let wrong =
         |field: &str| Fault::at(field, "wrong_value", format!("{field}: expected `include_usage`, true or false"));
     let options = options.as_object().ok_or_else(|| wrong("stream_options"))?;

@@ -19,6 +19,9 @@ pub trait Writer: Send {
     /// Writes what comes before the first event.
     fn begin(&mut self, _opening: &Opening<'_>, _out: &mut Frames) {}
 
+    /// Takes the number of ids of one of the replies so far, before the events of the last of them.
+    fn count(&mut self, _choice: usize, _ids: u64) {}
+
     /// Writes an event of one of the replies.
     fn event(&mut self, choice: usize, event: &Event<'_>, out: &mut Frames);
 
@@ -89,6 +92,12 @@ impl Frames {
         self.0 += name;
         self.0 += "\n";
         self.data(value);
+    }
+
+    /// Adds a value in a line of its own, as LMDeploy's interactive mode does.
+    pub fn line(&mut self, value: &Json) {
+        json::write_into(&mut self.0, value, &Layout::compact());
+        self.0 += "\n";
     }
 
     /// Adds the line after which OpenAI's streams end.

@@ -1,6 +1,8 @@
 //! The APIs: each reads its requests and writes its answers. [`find`] has all paths.
 
 mod chat;
+mod completions;
+pub mod interactive;
 mod messages;
 mod models;
 mod page;
@@ -11,7 +13,7 @@ use axum::http::Method;
 use rolecall::conversation::{Json, object};
 
 use self::page::File;
-use crate::exchange::Read;
+use crate::exchange::{Read, ReadTexts};
 use crate::{Fault, Gateway};
 
 /// What answers a path.
@@ -34,6 +36,10 @@ pub enum Work {
     Long(fn(&Gateway, &str) -> Result<Json, Fault>),
     /// By an engine.
     Exchange(Read),
+    /// By an engine, to prompts that are no conversations.
+    Complete(ReadTexts),
+    /// In LMDeploy's interactive mode.
+    Interact,
     /// With a file of the page.
     File(File),
     /// With whether the engines answer.
@@ -55,6 +61,8 @@ pub fn find(path: &str) -> Option<Route> {
         "/metrics" => route(Method::GET, Work::Metrics).map(|route| Route { is_open: true, ..route }),
         "/v1/models" => route(Method::GET, Work::Now(|gateway| Ok(gateway.list()))),
         "/v1/chat/completions" => route(Method::POST, Work::Exchange(chat::read)),
+        "/v1/completions" => route(Method::POST, Work::Complete(completions::read)),
+        "/v1/chat/interactive" => route(Method::POST, Work::Interact),
         "/v1/messages" => route(Method::POST, Work::Exchange(messages::read)).map(in_shape(messages::shape)),
         "/v1/messages/count_tokens" => {
             route(Method::POST, Work::Long(messages::count_tokens)).map(in_shape(messages::shape))

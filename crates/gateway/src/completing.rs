@@ -1,0 +1,42 @@
+use std::sync::Arc;
+
+use crate::Fault;
+use crate::gateway::Served;
+use crate::reader::{Reader, TextReader};
+use crate::sampling::Sampling;
+use crate::turn::{History, Turn};
+
+/// What a request asks for whose prompts are no conversations.
+pub struct Completing {
+    pub served: Arc<Served>,
+    /// The ids of each prompt.
+    pub prompts: Vec<Vec<u32>>,
+    pub sampling: Sampling,
+    /// The settings that are the model's defaults.
+    pub applied: Vec<&'static str>,
+    /// The number of replies to each prompt.
+    pub choices: usize,
+    /// Whether control tokens are left out of the replies.
+    pub skips_markers: bool,
+    pub is_streamed: bool,
+}
+
+impl Completing {
+    /// Returns the prompts as turns whose replies are text.
+    pub fn turns(&mut self) -> Result<Vec<Turn>, Fault> {
+        let model = &self.served.model;
+        let stops: Vec<(u32, bool)> = model.stop_ids()?.into_iter().map(|id| (id, false)).collect();
+        let reader = Reader::Text(TextReader::new(model.decoder()?, self.skips_markers));
+        let turn = |ids: Vec<u32>| Turn {
+            ids,
+            kept: 0,
+            history: History::New,
+            stops: stops.clone(),
+            reader: reader.clone(),
+            holds_calls: false,
+            shape: None,
+            awaited: None,
+        };
+        Ok(std::mem::take(&mut self.prompts).into_iter().map(turn).collect())
+    }
+}

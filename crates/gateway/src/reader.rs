@@ -1,0 +1,116 @@
+use std::sync::Arc;
+
+use rolecall::encode::{Decoder, Error};
+use rolecall::parse::{IdParser, Within};
+use rolecall::{Event, Stop};
+
+/// What reads the ids of a reply.
+#[derive(Clone)]
+pub enum Reader {
+    /// The parser of a conversation's turn.
+    Turn(Box<IdParser>),
+    /// A decoder: all of the reply is text.
+    Text(TextReader),
+}
+
+/// Reads ids as text.
+#[derive(Clone)]
+pub struct TextReader {
+    decoder: Arc<Decoder>,
+    /// Whether control tokens are left out of the text.
+    skips_markers: bool,
+    /// An incomplete character.
+    bytes: Vec<u8>,
+}
+
+impl Reader {
+    /// Reads an id. One that the tokenizer does not have is an error.
+    pub fn push(&mut self, id: u32, sink: &mut impl FnMut(Event<'_>)) -> Result<(), Error> {
+        match self {
+            Reader::Turn(parser) => parser.push(id, sink),
+            Reader::Text(reader) => reader.push(id, sink),
+        }
+    }
+
+    /// Reads text that was sampled with ordinary tokens.
+    pub fn push_text(&mut self, text: &str, sink: &mut impl FnMut(Event<'_>)) {
+        match self {
+            Reader::Turn(parser) => parser.push_text(text, sink),
+            Reader::Text(reader) => {
+                reader.bytes.extend_from_slice(text.as_bytes());
+                reader.pass(sink);
+            }
+        }
+    }
+
+    /// Returns the part of the turn that the reply has reached.
+    pub fn within(&self) -> Within {
+        match self {
+            Reader::Turn(parser) => parser.within(),
+            Reader::Text(_) => Within::Content,
+        }
+    }
+
+    /// Ends the reply.
+    pub fn finish(self, stop: Stop, sink: &mut impl FnMut(Event<'_>)) {
+        match self {
+            Reader::Turn(parser) => parser.finish(stop, sink),
+            Reader::Text(mut reader) => {
+                reader.pass_rest(sink);
+                sink(Event::Stop(stop));
+            }
+        }
+    }
+}
+
+impl TextReader {
+    pub fn new(decoder: Arc<Decoder>, skips_markers: bool) -> TextReader {
+        TextReader { decoder, skips_markers, bytes: Vec::new() }
+    }
+
+    fn push(&mut self, id: u32, sink: &mut impl FnMut(Event<'_>)) -> Result<(), Error> {
+        if self.decoder.is_marker(id) {
+            self.pass_rest(sink);
+            if self.skips_markers {
+                return Ok(());
+            }
+        }
+        self.decoder.append(id, &mut self.bytes)?;
+        self.pass(sink);
+        Ok(())
+    }
+
+    /// Passes the characters on that are complete.
+    fn pass(&mut self, sink: &mut impl FnMut(Event<'_>)) {
+        let mut text = String::new();
+        let mut from = 0;
+        while let Some(rest) = self.bytes.get(from..).filter(|rest| !rest.is_empty()) {
+            let (valid, wrong) = match std::str::from_utf8(rest) {
+                Ok(all) => (all.len(), None),
+                Err(error) => (error.valid_up_to(), error.error_len()),
+            };
+            text.push_str(&String::from_utf8_lossy(&rest[..valid]));
+            from += valid;
+            match wrong {
+                Some(wrong) => {
+                    text.push('\u{fffd}');
+                    from += wrong;
+                }
+                // More bytes may complete the character.
+                None => break,
+            }
+        }
+        self.bytes.drain(..from);
+        if !text.is_empty() {
+            sink(Event::Content(&text));
+        }
+    }
+
+    /// Passes all on, even an incomplete character.
+    fn pass_rest(&mut self, sink: &mut impl FnMut(Event<'_>)) {
+        let rest = std::mem::take(&mut self.bytes);
+        if !rest.is_empty() {
+            sink(Event::Content(&String::from_utf8_lossy(&rest)));
+        }
+    }
+}

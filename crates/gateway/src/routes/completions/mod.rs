@@ -1,0 +1,113 @@
+//! OpenAI's older completions, which continue a text. Source: its API reference, and the types in its
+//! Python SDK, version 3.57.
+//!
+//! No template is applied: this is what LMDeploy calls the capability `completion`. `prompt` reads the
+//! prompts, and `answer` writes the answer.
+//!
+//! - A prompt that is a text is ordinary text: what spells a control token stays text. The token comes
+//!   before it that the tokenizer puts before every text, unless `add_special_tokens` is false.
+//! - A prompt of ids is sent as it is.
+//! - Control tokens in replies are left out of the text, unless `skip_special_tokens` is false. Both
+//!   names and both defaults are those of the engines' own servers.
+
+mod answer;
+mod prompt;
+
+use std::sync::Arc;
+
+use rolecall::conversation::Json;
+use rolecall::conversation::json::{self, Object};
+
+use crate::completing::Completing;
+use crate::gateway::Gateway;
+use crate::sampling::{SETTINGS, Sampling};
+use crate::wanted::{LABELS, choices, usage};
+use crate::writer::Writer;
+use crate::{Fault, number};
+use answer::CompletionWriter;
+use prompt::Prompts;
+
+/// The most replies of an answer.
+const MOST_REPLIES: usize = 128;
+
+/// Reads a request.
+pub fn read(gateway: &Gateway, body: &str) -> Result<(Completing, Box<dyn Writer>), Fault> {
+    let value = json::parse_unique(body).map_err(rolecall::request::Error::from)?;
+    let Json::Object(body) = value else {
+        return Err(Fault::new(400, "wrong_type", "expected a JSON object"));
+    };
+    let served = Arc::clone(gateway.model(body.get("model"))?);
+    let (sampling, applied) = Sampling::read(&body, &served.model.sampling())?;
+    let mut wishes = Wishes { choices: 1, has_bos: true, skips_markers: true, ..Wishes::default() };
+    for (key, value) in body.iter().filter(|(_, value)| !value.is_null()) {
+        wishes.set(key, value)?;
+    }
+    if body.get("best_of").and_then(number::integer).is_some_and(|best| best != wishes.choices as i64) {
+        return Err(Fault::unsupported("best_of"));
+    }
+    let prompts = Prompts::read(&body, &served, wishes.has_bos, gateway.limits.prompt_ids)?;
+    if prompts.ids.len().saturating_mul(wishes.choices) > MOST_REPLIES {
+        let message = format!(
+            "prompt: {} prompts with {} replies each, and at most {MOST_REPLIES} replies are allowed",
+            prompts.ids.len(),
+            wishes.choices
+        );
+        return Err(Fault::at("prompt", "too_many_prompts", message));
+    }
+    let echoes = if wishes.is_echoed { prompts.texts(&served)? } else { vec![String::new(); prompts.ids.len()] };
+    let writer = CompletionWriter::new(&served.name, echoes, wishes.choices, wishes.has_usage);
+    let completing = Completing {
+        served,
+        prompts: prompts.ids,
+        sampling,
+        applied,
+        choices: wishes.choices,
+        skips_markers: wishes.skips_markers,
+        is_streamed: wishes.is_streamed,
+    };
+    Ok((completing, Box::new(writer)))
+}
+
+/// What a request says about the answer.
+#[derive(Default)]
+struct Wishes {
+    choices: usize,
+    has_bos: bool,
+    skips_markers: bool,
+    is_echoed: bool,
+    is_streamed: bool,
+    has_usage: bool,
+}
+
+impl Wishes {
+    fn set(&mut self, key: &str, value: &Json) -> Result<(), Fault> {
+        let flag =
+            || value.as_bool().ok_or_else(|| Fault::at(key, "wrong_type", format!("{key}: expected true or false")));
+        match key {
+            "model" | "prompt" | "best_of" => {}
+            "n" => self.choices = choices(value)?,
+            "stream" => self.is_streamed = flag()?,
+            "stream_options" => self.has_usage = usage(value)?,
+            "echo" => self.is_echoed = flag()?,
+            "add_special_tokens" => self.has_bos = flag()?,
+            "skip_special_tokens" => self.skips_markers = flag()?,
+            "ignore_eos" if !flag()? => {}
+            // LMDeploy's clients send this number for no session.
+            "session_id" if number::integer(value) == Some(-1) => {}
+            key if (SETTINGS.contains(&key) && key != "max_completion_tokens") || LABELS.contains(&key) => {}
+            key => return Err(Fault::unsupported(key)),
+        }
+        Ok(())
+    }
+}
+
+/// Returns the error for a prompt.
+fn wrong(why: &str) -> Fault {
+    Fault::at("prompt", "wrong_value", format!("prompt: {why}"))
+}
+
+/// Returns the value of a field that must be there.
+fn needed<'a>(body: &'a Object, key: &str) -> Result<&'a Json, Fault> {
+    let value = body.get(key).filter(|value| !value.is_null());
+    value.ok_or_else(|| Fault::at(key, "missing_field", format!("{key}: this field is needed")))
+}
