@@ -30,7 +30,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         models.push(ModelConfig { name, model, engine, kind, engine_model: None, on_rewrite: OnRewrite::Rewrite });
     }
     let keys = match argument(5) {
-        Some(file) => Keys::from_text(&std::fs::read_to_string(file)?),
+        Some(file) => Keys::read(&std::fs::read_to_string(file)?)?,
         None => Keys::default(),
     };
     let gateway = Gateway::open(Config { models, keys, ..Config::default() }).await?;

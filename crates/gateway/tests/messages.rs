@@ -420,7 +420,7 @@ async fn keys_and_faults_have_the_shapes_of_this_api() {
     let hi = sampled("chatml", "Hello");
     let steps = vec![Step::Ids(hi), Step::Wait(Duration::from_millis(50)), Step::Break];
     let engine = StandIn::new(Kind::LlamaCpp, steps);
-    let server = Server::with("chatml", engine, Limits::default(), Keys::from_text("one")).await;
+    let server = Server::with("chatml", engine, Limits::default(), Keys::read("one").unwrap()).await;
     let (status, answer) = server.post("/v1/messages", HI).await;
     assert_eq!((status, at(&answer, "error.type").as_str()), (401, Some("authentication_error")), "{answer:?}");
     let request = server.request("/v1/messages?beta=true", &with(HI, r#""stream": true"#));

@@ -11,7 +11,7 @@ use rolecall_gateway::{Keys, Limits};
 #[tokio::test]
 async fn the_page_needs_no_key_and_runs_its_own_scripts_alone() {
     let engine = StandIn::new(Kind::LlamaCpp, Vec::new());
-    let server = Server::with("chatml", engine, Limits::default(), Keys::from_text("secret")).await;
+    let server = Server::with("chatml", engine, Limits::default(), Keys::read("secret").unwrap()).await;
     let get = async |path: &str| reqwest::get(format!("{}{path}", server.address)).await.unwrap();
     for (path, media_type) in [
         ("/", "text/html; charset=utf-8"),
