@@ -1,3 +1,5 @@
+use axum::http::Method;
+
 use crate::exchange::Read;
 use crate::observe::Seen;
 use crate::routes::{Work, find, interactive};
@@ -11,7 +13,7 @@ impl Gateway {
     ///
     /// `path` is that of an API that generates, such as `/v1/chat/completions`.
     pub fn prompt_ids(&self, path: &str, body: &str) -> Result<Vec<u32>, Fault> {
-        match find(path).map(|route| route.work) {
+        match find(&Method::POST, path).map(|route| route.work) {
             Some(Work::Exchange(read)) => self.ids_by(read, body),
             Some(Work::Interact) => self.ids_by(interactive::read, body),
             // The prompts after each other.

@@ -18,7 +18,7 @@ use crate::reply::{Reply, Step};
 use crate::sampling::Sampling;
 use crate::sessions::Found;
 use crate::store::Owner;
-use crate::turn::{Known, Turn, apart, beginnings};
+use crate::turn::{History, Known, Turn, apart, beginnings};
 use crate::usage::Usage;
 use crate::wanted::{Past, Wanted};
 use crate::writer::{Done, Frames, Opening, Said, Writer};
@@ -42,6 +42,7 @@ struct Exchange {
     usage: Usage,
     /// Whether a call may be sent only when it ends, because the model writes its id last.
     holds_calls: bool,
+    history: History,
     /// The place among the requests at the same time.
     permit: Permit,
 }
@@ -83,14 +84,14 @@ pub async fn exchange(
     if let Ok(session) = HeaderValue::from_str(&session) {
         headers.insert("x-rolecall-session", session);
     }
-    let holds_calls = turn.holds_calls;
+    let (holds_calls, history) = (turn.holds_calls, turn.history);
     let (choices, is_streamed) = (wanted.choices, wanted.is_streamed);
     let order = Order { served: &wanted.served, sampling: &wanted.sampling, logprobs: wanted.logprobs, choices };
     let waiting = permit.seen.time(Stage::Wait);
     let replies = begin(&order, turn).await?;
     drop(waiting);
     let wanted = Some(wanted);
-    let exchange = Exchange { gateway, owner, wanted, writer, replies, choices, usage, holds_calls, permit };
+    let exchange = Exchange { gateway, owner, wanted, writer, replies, choices, usage, holds_calls, history, permit };
     exchange.respond(is_streamed, headers).await
 }
 
@@ -120,8 +121,8 @@ pub async fn complete(
         replies.extend(begin(&order, turn).await?);
     }
     drop(waiting);
-    let (wanted, holds_calls) = (None, false);
-    let exchange = Exchange { gateway, owner, wanted, writer, replies, choices, usage, holds_calls, permit };
+    let (wanted, holds_calls, history) = (None, false, History::New);
+    let exchange = Exchange { gateway, owner, wanted, writer, replies, choices, usage, holds_calls, history, permit };
     exchange.respond(completing.is_streamed, defaults(&completing.applied)).await
 }
 
@@ -207,6 +208,11 @@ impl Exchange {
         Ok(response)
     }
 
+    fn begin(&mut self, out: &mut Frames) {
+        let opening = Opening { usage: &self.usage, holds_calls: self.holds_calls, history: self.history };
+        self.writer.begin(&opening, out);
+    }
+
     /// Waits for the next piece of any reply, and writes it. Returns false after the last.
     async fn advance(&mut self, out: &mut Frames) -> Result<bool, Fault> {
         let is_first = self.replies.iter().all(|reply| reply.count() == 0);
@@ -262,6 +268,7 @@ impl Exchange {
     /// Waits for the whole answer.
     async fn whole(mut self) -> Result<Response, Fault> {
         let mut unread = Frames::default();
+        self.begin(&mut unread);
         while self.advance(&mut unread).await? {
             unread.take();
         }
@@ -276,7 +283,7 @@ impl Exchange {
     async fn streamed(mut self) -> Result<Response, Fault> {
         let patience = self.gateway.limits.next_id;
         let mut out = Frames::default();
-        self.writer.begin(&Opening { usage: &self.usage, holds_calls: self.holds_calls }, &mut out);
+        self.begin(&mut out);
         let begun = out.len();
         let mut goes_on = true;
         while goes_on && out.len() == begun {

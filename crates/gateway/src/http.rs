@@ -8,7 +8,7 @@ use axum::response::Response;
 use crate::exchange::{complete, exchange};
 use crate::fault::answer;
 use crate::observe::{MEDIA_TYPE, Seen, Watch};
-use crate::routes::{Route, Work, find, interactive};
+use crate::routes::{Asked, Route, Work, find, interactive};
 use crate::store::Owner;
 use crate::turn::apart;
 use crate::{Fault, Gateway};
@@ -17,7 +17,7 @@ use crate::{Fault, Gateway};
 pub async fn handle(State(gateway): State<Arc<Gateway>>, request: Request) -> Response {
     let seen = Seen::begin(&gateway.observer, request.uri().path(), request.headers());
     let watch = Watch::new(seen.clone());
-    let route = find(request.uri().path());
+    let route = find(request.method(), request.uri().path());
     let shape = route.as_ref().map_or(Fault::to_json as fn(&Fault) -> _, |route| route.fault);
     let found = match route {
         Some(route) => respond(gateway, route, request, seen).await,
@@ -64,6 +64,12 @@ async fn respond(gateway: Arc<Gateway>, route: Route, request: Request, seen: Se
                 made
             });
             Ok(answer(&made.await?))
+        }
+        Work::Stored(look_up, name) => {
+            let _permit = gateway.enter(&seen)?;
+            let query = form_urlencoded::parse(head.uri.query().unwrap_or_default().as_bytes());
+            let asked = Asked { owner, name, query: query.into_owned().collect() };
+            Ok(answer(&look_up(&gateway, &asked).await?))
         }
         Work::Exchange(read) => {
             let permit = gateway.enter(&seen)?;

@@ -4,12 +4,13 @@ use rolecall::{Event, Reading};
 
 use crate::Fault;
 use crate::token_odds::TokenOdds;
+use crate::turn::History;
 use crate::usage::Usage;
 
 /// Writes the answer to a request in the shape of one API.
 ///
-/// A whole answer needs `whole` alone. A stream begins with `begin`, has what `event` writes, and ends with
-/// `end`, or with `fault`.
+/// A stream begins with `begin`, has what `event` writes, and ends with `end`, or with `fault`. For a whole
+/// answer, what `begin` and `event` write is dropped, and `whole` ends it.
 pub trait Writer: Send {
     /// Returns a fault with its place in the API's own request.
     fn placed(&self, fault: Fault) -> Fault {
@@ -29,7 +30,7 @@ pub trait Writer: Send {
     fn odds(&mut self, _choice: usize, _odds: &TokenOdds) {}
 
     /// Returns the answer under whose name it can be asked for later, if it can.
-    fn stored(&self, _done: &Done<'_>) -> Option<Json> {
+    fn stored(&mut self, _done: &Done<'_>) -> Option<Json> {
         None
     }
 
@@ -52,6 +53,8 @@ pub struct Opening<'a> {
     pub usage: &'a Usage,
     /// Whether a call may be sent only when it ends, because the model writes its id last.
     pub holds_calls: bool,
+    /// What was done with the conversation so far.
+    pub history: History,
 }
 
 /// A finished answer.

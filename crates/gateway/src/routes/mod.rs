@@ -7,13 +7,16 @@ mod messages;
 mod models;
 mod page;
 mod render;
+mod responses;
 mod tokens;
 
 use axum::http::Method;
+use futures_util::future::BoxFuture;
 use rolecall::conversation::{Json, object};
 
 use self::page::File;
 use crate::exchange::{Read, ReadTexts};
+use crate::store::Owner;
 use crate::{Fault, Gateway};
 
 /// What answers a path.
@@ -46,10 +49,25 @@ pub enum Work {
     Ready,
     /// With the metrics.
     Metrics,
+    /// From what is stored, for the name in the path.
+    Stored(Lookup, String),
 }
 
-/// Returns what answers a path.
-pub fn find(path: &str) -> Option<Route> {
+/// Looks something up that is stored.
+pub type Lookup = for<'a> fn(&'a Gateway, &'a Asked) -> BoxFuture<'a, Result<Json, Fault>>;
+
+/// What is asked for without a body.
+#[derive(Debug)]
+pub struct Asked {
+    pub owner: Owner,
+    /// The name in the path.
+    pub name: String,
+    /// The names and values after the path.
+    pub query: Vec<(String, String)>,
+}
+
+/// Returns what answers a path. If it takes other methods only, it is the one for one of these.
+pub fn find(wanted: &Method, path: &str) -> Option<Route> {
     let route = |method: Method, work: Work| Some(Route { method, is_open: false, work, fault: Fault::to_json });
     match path {
         "/health" => {
@@ -67,18 +85,29 @@ pub fn find(path: &str) -> Option<Route> {
         "/v1/messages/count_tokens" => {
             route(Method::POST, Work::Long(messages::count_tokens)).map(in_shape(messages::shape))
         }
+        "/v1/responses" => route(Method::POST, Work::Exchange(responses::read)),
         "/v1/render" => route(Method::POST, Work::Long(render::render)),
         "/tokenize" => route(Method::POST, Work::Long(tokens::tokenize)),
         "/detokenize" => route(Method::POST, Work::Long(tokens::detokenize)),
-        _ => match page::file(path) {
-            Some(file) => route(Method::GET, Work::File(file)).map(|route| Route { is_open: true, ..route }),
-            None => {
-                let name = path.strip_prefix("/v1/models/")?;
-                // Names of models contain slashes, which clients encode.
-                let name = percent_encoding::percent_decode_str(name).decode_utf8_lossy();
-                route(Method::GET, Work::Of(models::model, name.into_owned()))
+        _ => {
+            if let Some(id) = path.strip_prefix("/v1/responses/") {
+                return match (id.split_once('/'), wanted) {
+                    (Some((id, "input_items")), _) => {
+                        route(Method::GET, Work::Stored(responses::input_items, id.to_owned()))
+                    }
+                    (Some(_), _) => None,
+                    (None, &Method::DELETE) => route(Method::DELETE, Work::Stored(responses::delete, id.to_owned())),
+                    (None, _) => route(Method::GET, Work::Stored(responses::response, id.to_owned())),
+                };
             }
-        },
+            if let Some(file) = page::file(path) {
+                return route(Method::GET, Work::File(file)).map(|route| Route { is_open: true, ..route });
+            }
+            let name = path.strip_prefix("/v1/models/")?;
+            // Names of models contain slashes, which clients encode.
+            let name = percent_encoding::percent_decode_str(name).decode_utf8_lossy();
+            route(Method::GET, Work::Of(models::model, name.into_owned()))
+        }
     }
 }
 

@@ -1,0 +1,219 @@
+//! The body of a request, translated into that of a chat completion.
+
+use rolecall::conversation::json::Object;
+use rolecall::conversation::{Json, object};
+
+use super::effort::Effort;
+use super::field::{flag, get, missing, needed_text, object, refuse_others, text, unsupported};
+use super::input::{self, Input};
+use super::tools::{self, Tools};
+use crate::sampling::SETTINGS;
+use crate::{Fault, number};
+
+/// A request as it was sent.
+#[derive(Debug)]
+pub struct Body {
+    /// The request in the shape of chat completions, without instructions.
+    pub chat: Object,
+    pub input: Input,
+    pub instructions: Option<String>,
+    pub previous: Option<String>,
+    pub is_stored: bool,
+    pub tools: Tools,
+    pub effort: Option<Effort>,
+    pub format: Json,
+    /// Fields that the answer repeats.
+    pub labels: Object,
+    pub most_ids: Option<u64>,
+}
+
+/// The fields that only label a request.
+const LABELS: [&str; 3] = ["user", "safety_identifier", "prompt_cache_key"];
+
+/// The fields that mean the same in chat completions, apart from settings.
+const SAME: [&str; 5] = ["model", "stream", "parallel_tool_calls", "chat_template_kwargs", "on_rewrite"];
+
+/// The fields that are read here.
+const OWN: [&str; 14] = [
+    "input",
+    "instructions",
+    "previous_response_id",
+    "store",
+    "stream_options",
+    "tools",
+    "tool_choice",
+    "text",
+    "max_output_tokens",
+    "reasoning",
+    "metadata",
+    "truncation",
+    "service_tier",
+    "top_logprobs",
+];
+
+/// Settings of chat completions that have another name here.
+const RENAMED: [&str; 2] = ["max_tokens", "max_completion_tokens"];
+
+/// The most entries of `metadata`, and the most characters of a key and of a value. Source: OpenAI's API
+/// reference.
+const MOST_METADATA: (usize, usize, usize) = (16, 64, 512);
+
+impl Body {
+    pub fn read(body: &Object) -> Result<Body, Fault> {
+        refuse_unknown(body)?;
+        let mut chat = Object::new();
+        for key in SAME.into_iter().chain(SETTINGS).filter(|key| !RENAMED.contains(key)) {
+            if let Some(value) = get(body, key) {
+                chat.insert(key, value.clone());
+            }
+        }
+        let most_ids = most_ids(body)?;
+        if let Some(most) = most_ids {
+            chat.insert("max_completion_tokens", i64::try_from(most).unwrap_or(i64::MAX).into());
+        }
+        let tools = tools::read(get(body, "tools"), get(body, "tool_choice"))?;
+        if !tools.chat.is_empty() {
+            chat.insert("tools", tools.chat.clone().into());
+        }
+        if let Some(choice) = &tools.chat_choice {
+            chat.insert("tool_choice", choice.clone());
+        }
+        let (format, chat_format) = format(body)?;
+        if let Some(format) = chat_format {
+            chat.insert("response_format", format);
+        }
+        let mut input = input::read(get(body, "input").ok_or_else(|| missing("input"))?)?;
+        chat.insert("messages", std::mem::take(&mut input.messages).into());
+        Ok(Body {
+            chat,
+            input,
+            instructions: text(body, "", "instructions")?.map(str::to_owned),
+            previous: text(body, "", "previous_response_id")?.map(str::to_owned),
+            is_stored: flag(body, "", "store")?.unwrap_or(true),
+            tools,
+            effort: effort(body)?,
+            format,
+            labels: labels(body)?,
+            most_ids,
+        })
+    }
+}
+
+/// Refuses what the gateway does not have, by name.
+fn refuse_unknown(body: &Object) -> Result<(), Fault> {
+    let is_known = |key: &str| {
+        let is_setting = SETTINGS.contains(&key) && !RENAMED.contains(&key);
+        is_setting || [&OWN[..], &SAME, &LABELS].iter().any(|known| known.contains(&key))
+    };
+    for (key, value) in body.iter().filter(|(_, value)| !value.is_null()) {
+        let is_off = match key {
+            "background" => value.as_bool() == Some(false),
+            "include" => value.as_array().is_some_and(<[Json]>::is_empty),
+            "truncation" => value.as_str() == Some("disabled"),
+            // There is one tier.
+            "service_tier" => matches!(value.as_str(), Some("auto" | "default")),
+            "top_logprobs" => number::integer(value) == Some(0),
+            "max_tokens" | "max_completion_tokens" => return Err(unsupported(key, "use `max_output_tokens`")),
+            "messages" => return Err(unsupported(key, "use `input`")),
+            "response_format" => return Err(unsupported(key, "use `text.format`")),
+            key => is_known(key),
+        };
+        if !is_off {
+            return Err(refusal(key, value));
+        }
+    }
+    if let Some(options) = get(body, "stream_options") {
+        // Frames are not padded.
+        refuse_others(object(options, "stream_options")?, "stream_options", &[])?;
+    }
+    Ok(())
+}
+
+/// Returns the error for a field whose value the gateway does not have.
+fn refusal(key: &str, value: &Json) -> Fault {
+    let first = value.as_array().and_then(<[Json]>::first).and_then(Json::as_str);
+    match (key, first) {
+        ("include", Some("reasoning.encrypted_content")) => {
+            unsupported("include[0]", "the reasoning is in the `content` of its item, and can be sent back as it is")
+        }
+        ("include", Some(_)) => Fault::unsupported("include[0]"),
+        ("truncation", _) => unsupported(key, "use \"disabled\""),
+        ("service_tier", _) => unsupported(key, "use \"auto\" or \"default\""),
+        (key, _) => Fault::unsupported(key),
+    }
+}
+
+fn most_ids(body: &Object) -> Result<Option<u64>, Fault> {
+    let Some(value) = get(body, "max_output_tokens") else { return Ok(None) };
+    let wrong = || {
+        let message = "max_output_tokens: expected a whole number from 1";
+        Fault::at("max_output_tokens", "wrong_value", message)
+    };
+    number::count(value).filter(|count| *count > 0).map(Some).ok_or_else(wrong)
+}
+
+/// Returns `text.format`, and what it is in chat completions.
+fn format(body: &Object) -> Result<(Json, Option<Json>), Fault> {
+    let plain = || Json::from(object! { "type" => "text" });
+    let Some(text_field) = get(body, "text") else { return Ok((plain(), None)) };
+    let text_field = object(text_field, "text")?;
+    refuse_others(text_field, "text", &["format"])?;
+    let Some(given) = get(text_field, "format") else { return Ok((plain(), None)) };
+    let format = object(given, "text.format")?;
+    let kind = needed_text(format, "text.format", "type")?;
+    let chat = match kind {
+        "text" | "json_object" => {
+            refuse_others(format, "text.format", &["type"])?;
+            object! { "type" => kind }
+        }
+        "json_schema" => {
+            let keys = ["name", "description", "schema", "strict"];
+            refuse_others(format, "text.format", &["type", keys[0], keys[1], keys[2], keys[3]])?;
+            let mut inner = Object::new();
+            for key in keys {
+                if let Some(value) = get(format, key) {
+                    inner.insert(key, value.clone());
+                }
+            }
+            object! { "type" => "json_schema", "json_schema" => inner }
+        }
+        _ => {
+            let path = "text.format.type";
+            let message = format!("{path}: expected \"text\", \"json_schema\" or \"json_object\"");
+            return Err(Fault::at(path, "wrong_value", message));
+        }
+    };
+    Ok((given.clone(), Some(chat.into())))
+}
+
+fn effort(body: &Object) -> Result<Option<Effort>, Fault> {
+    let Some(reasoning) = get(body, "reasoning") else { return Ok(None) };
+    let reasoning = object(reasoning, "reasoning")?;
+    refuse_others(reasoning, "reasoning", &["effort"])?;
+    Effort::read(text(reasoning, "reasoning", "effort")?)
+}
+
+fn labels(body: &Object) -> Result<Object, Fault> {
+    let mut labels = object! { "metadata" => Object::new() };
+    for key in LABELS {
+        if let Some(label) = text(body, "", key)? {
+            labels.insert(key, label.into());
+        }
+    }
+    if let Some(metadata) = get(body, "metadata") {
+        let (most, of_key, of_value) = MOST_METADATA;
+        let entries = object(metadata, "metadata")?;
+        let fits = |(key, value): (&str, &Json)| {
+            key.chars().count() <= of_key && value.as_str().is_some_and(|text| text.chars().count() <= of_value)
+        };
+        if entries.len() > most || !entries.iter().all(fits) {
+            let message = format!(
+                "metadata: expected at most {most} texts of at most {of_value} characters, \
+                 with keys of at most {of_key} characters"
+            );
+            return Err(Fault::at("metadata", "wrong_value", message));
+        }
+        labels.insert("metadata", metadata.clone());
+    }
+    Ok(labels)
+}

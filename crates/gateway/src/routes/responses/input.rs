@@ -1,0 +1,292 @@
+//! Input items: what a client says, and what it sends back of earlier answers.
+
+use rolecall::conversation::json::Object;
+use rolecall::conversation::{Call, Json, object};
+
+use super::field::{get, list, missing, needed_text, object, refuse_others, text, unsupported, wrong};
+use super::id::{answer_of, item_id};
+use super::places::{Place, Places};
+use crate::Fault;
+
+/// The input of a request.
+#[derive(Debug, Default)]
+pub struct Input {
+    /// The messages that it means. The items of one turn of the model are one message.
+    pub messages: Vec<Json>,
+    pub places: Places,
+    /// The items as they are shown later, each with an id.
+    pub items: Vec<Json>,
+}
+
+/// Reads a text, or a list of items.
+pub fn read(input: &Json) -> Result<Input, Fault> {
+    if let Some(text) = input.as_str() {
+        let part = object! { "type" => "input_text", "text" => text };
+        return Ok(Input {
+            messages: vec![object! { "role" => "user", "content" => text }.into()],
+            places: Places::of_text(),
+            items: vec![shown_message("user", vec![part.into()], item_id("msg", &super::id::new(), 0))],
+        });
+    }
+    let items = input.as_array().ok_or_else(|| wrong("input", "a text or a list of items", input))?;
+    if items.is_empty() {
+        return Err(missing("input"));
+    }
+    let mut reader = Reader { own: super::id::new(), ..Reader::default() };
+    for (index, item) in items.iter().enumerate() {
+        reader.read(index, item)?;
+    }
+    reader.close();
+    if reader.messages.is_empty() {
+        return Err(Fault::at("input", "missing_field", "input: the items say nothing"));
+    }
+    Ok(Input { messages: reader.messages, places: Places::of_items(reader.places), items: reader.items })
+}
+
+/// Puts items together to messages.
+#[derive(Default)]
+struct Reader {
+    messages: Vec<Json>,
+    places: Vec<Place>,
+    items: Vec<Json>,
+    open: Option<Open>,
+    /// What the ids of items without one are made of.
+    own: String,
+}
+
+/// A turn of the model whose items are being read.
+#[derive(Default)]
+struct Open {
+    /// The answer that the items come from, if their ids say so.
+    answer: Option<String>,
+    content: Option<String>,
+    reasoning: String,
+    calls: Vec<Json>,
+    place: Place,
+}
+
+impl Reader {
+    fn read(&mut self, index: usize, item: &Json) -> Result<(), Fault> {
+        let path = format!("input[{index}]");
+        let item = object(item, &path)?;
+        let kind = match text(item, &path, "type")? {
+            Some(kind) => kind,
+            // The type of a message may be left out.
+            None if get(item, "role").is_some() => "message",
+            None => return Err(missing(&format!("{path}.type"))),
+        };
+        let id = text(item, &path, "id")?;
+        match kind {
+            "message" => self.read_message(index, &path, item, id),
+            "reasoning" => self.read_reasoning(index, &path, item, id),
+            "function_call" => self.read_call(index, &path, item, id),
+            "function_call_output" => self.read_output(index, &path, item, id),
+            "item_reference" => Err(unsupported(
+                &format!("{path}.type"),
+                "send the item itself, or continue the response with `previous_response_id`",
+            )),
+            kind => {
+                let path = format!("{path}.type");
+                let message = format!("{path}: the gateway does not support items of the type `{kind}`");
+                let help = "use message, reasoning, function_call and function_call_output".into();
+                Err(Fault { help: Some(help), ..Fault::at(&path, "unsupported_item", message) })
+            }
+        }
+    }
+
+    fn read_message(&mut self, index: usize, path: &str, item: &Object, id: Option<&str>) -> Result<(), Fault> {
+        refuse_others(item, path, &["type", "role", "content", "id", "status"])?;
+        let role = needed_text(item, path, "role")?;
+        let content_path = format!("{path}.content");
+        let content = get(item, "content").ok_or_else(|| missing(&content_path))?;
+        let parts = texts(content, &content_path)?;
+        let id = self.id_of("msg", index, id);
+        match role {
+            "assistant" => {
+                let said: String = parts.concat();
+                let answer = answer_of(&id).map(str::to_owned);
+                let goes_on = self.open.as_ref().is_some_and(|open| {
+                    (open.content.is_none() && open.calls.is_empty())
+                        || (open.answer.is_some() && open.answer == answer)
+                });
+                let open = self.open(index, goes_on, answer);
+                open.content.get_or_insert_default().push_str(&said);
+                open.place.content = index;
+                let part = |text: &String| {
+                    let nothing = Vec::<Json>::new();
+                    object! { "type" => "output_text", "text" => text.as_str(), "annotations" => nothing }.into()
+                };
+                self.items.push(shown_message(role, parts.iter().map(part).collect(), id));
+            }
+            "user" | "system" | "developer" => {
+                let part = |kind: &str| {
+                    let part = |text: &String| object! { "type" => kind, "text" => text.as_str() }.into();
+                    parts.iter().map(part).collect::<Vec<Json>>()
+                };
+                let content = match &parts[..] {
+                    [text] => Json::from(text.as_str()),
+                    _ => part("text").into(),
+                };
+                self.items.push(shown_message(role, part("input_text"), id));
+                self.push(index, object! { "role" => role, "content" => content });
+            }
+            _ => {
+                let wrong = format!("{path}.role: expected \"user\", \"assistant\", \"system\" or \"developer\"");
+                return Err(Fault::at(&format!("{path}.role"), "wrong_value", wrong));
+            }
+        }
+        Ok(())
+    }
+
+    fn read_reasoning(&mut self, index: usize, path: &str, item: &Object, id: Option<&str>) -> Result<(), Fault> {
+        refuse_others(item, path, &["type", "id", "summary", "content", "encrypted_content", "status"])?;
+        let parts = |key: &str, kind: &str| match get(item, key) {
+            None => Ok(Vec::new()),
+            Some(parts) => typed_texts(parts, &format!("{path}.{key}"), &[kind]),
+        };
+        let (content, summary) = (parts("content", "reasoning_text")?, parts("summary", "summary_text")?);
+        if content.is_empty() {
+            let plain = "send the reasoning itself as `content`, or leave the item out";
+            if text(item, path, "encrypted_content")?.is_some() {
+                return Err(unsupported(&format!("{path}.encrypted_content"), plain));
+            }
+            if !summary.is_empty() {
+                return Err(unsupported(&format!("{path}.summary"), plain));
+            }
+        }
+        let id = self.id_of("rs", index, id);
+        let answer = answer_of(&id).map(str::to_owned);
+        let goes_on = self.open.as_ref().is_some_and(|open| {
+            (open.content.is_none() && open.calls.is_empty()) || (open.answer.is_some() && open.answer == answer)
+        });
+        let open = self.open(index, goes_on, answer);
+        content.iter().for_each(|text| open.reasoning.push_str(text));
+        open.place.reasoning = index;
+        let part =
+            |kind: &'static str| move |text: &String| Json::from(object! { "type" => kind, "text" => text.as_str() });
+        let summary: Vec<Json> = summary.iter().map(part("summary_text")).collect();
+        let content: Vec<Json> = content.iter().map(part("reasoning_text")).collect();
+        self.items
+            .push(object! { "id" => id, "type" => "reasoning", "summary" => summary, "content" => content }.into());
+        Ok(())
+    }
+
+    fn read_call(&mut self, index: usize, path: &str, item: &Object, id: Option<&str>) -> Result<(), Fault> {
+        refuse_others(item, path, &["type", "id", "call_id", "name", "arguments", "status"])?;
+        let call_id = needed_text(item, path, "call_id")?;
+        let name = needed_text(item, path, "name")?;
+        let arguments = needed_text(item, path, "arguments")?;
+        let function = object! { "name" => name, "arguments" => arguments };
+        let call: Json = object! { "id" => call_id, "type" => "function", "function" => function }.into();
+        if let Err(error) = Call::from_json(&call) {
+            let field = format!("{path}.{}", error.place.field.trim_start_matches("function."));
+            let message = error.to_string().replacen(&error.place.field, &field, 1);
+            return Err(Fault { help: Some(error.help().into()), ..Fault::at(&field, error.code(), message) });
+        }
+        let id = self.id_of("fc", index, id);
+        let answer = answer_of(&id).map(str::to_owned);
+        let has_open = self.open.is_some();
+        let open = self.open(index, has_open, answer);
+        open.calls.push(call);
+        open.place.calls.push(index);
+        let shown = object! {
+            "id" => id, "type" => "function_call", "status" => "completed", "call_id" => call_id, "name" => name,
+            "arguments" => arguments,
+        };
+        self.items.push(shown.into());
+        Ok(())
+    }
+
+    fn read_output(&mut self, index: usize, path: &str, item: &Object, id: Option<&str>) -> Result<(), Fault> {
+        refuse_others(item, path, &["type", "id", "call_id", "output", "name", "status"])?;
+        let call_id = needed_text(item, path, "call_id")?;
+        let output_path = format!("{path}.output");
+        let output = get(item, "output").ok_or_else(|| missing(&output_path))?;
+        let parts = texts(output, &output_path)?;
+        let content = match &parts[..] {
+            [text] => Json::from(text.as_str()),
+            parts => {
+                let part = |text: &String| object! { "type" => "text", "text" => text.as_str() }.into();
+                parts.iter().map(part).collect::<Vec<Json>>().into()
+            }
+        };
+        let mut message = object! { "role" => "tool", "tool_call_id" => call_id, "content" => content };
+        if let Some(name) = text(item, path, "name")? {
+            message.insert("name", name.into());
+        }
+        self.push(index, message);
+        let shown = object! {
+            "id" => self.id_of("fco", index, id), "type" => "function_call_output", "status" => "completed",
+            "call_id" => call_id, "output" => output.clone(),
+        };
+        self.items.push(shown.into());
+        Ok(())
+    }
+
+    /// Returns the open turn of the model, or begins one.
+    fn open(&mut self, index: usize, goes_on: bool, answer: Option<String>) -> &mut Open {
+        if !goes_on {
+            self.close();
+        }
+        self.open.get_or_insert_with(|| Open { answer, place: Place::of(index), ..Open::default() })
+    }
+
+    fn push(&mut self, index: usize, message: Object) {
+        self.close();
+        self.messages.push(message.into());
+        self.places.push(Place::of(index));
+    }
+
+    /// Ends the open turn of the model.
+    fn close(&mut self) {
+        let Some(Open { content, reasoning, calls, place, .. }) = self.open.take() else { return };
+        if content.is_none() && reasoning.is_empty() && calls.is_empty() {
+            return;
+        }
+        let mut message = object! { "role" => "assistant", "content" => content.unwrap_or_default() };
+        if !reasoning.is_empty() {
+            message.insert("reasoning_content", reasoning.into());
+        }
+        if !calls.is_empty() {
+            message.insert("tool_calls", calls.into());
+        }
+        self.messages.push(message.into());
+        self.places.push(place);
+    }
+
+    fn id_of(&self, kind: &str, index: usize, id: Option<&str>) -> String {
+        id.map_or_else(|| item_id(kind, &self.own, index), str::to_owned)
+    }
+}
+
+/// Reads a text, or parts of text.
+fn texts(content: &Json, path: &str) -> Result<Vec<String>, Fault> {
+    match content {
+        Json::String(text) => Ok(vec![text.clone()]),
+        Json::Array(_) => typed_texts(content, path, &["input_text", "output_text", "text"]),
+        other => Err(wrong(path, "a text or a list of parts", other)),
+    }
+}
+
+/// Reads parts of text of some types.
+fn typed_texts(parts: &Json, path: &str, types: &[&str]) -> Result<Vec<String>, Fault> {
+    let read = |(index, part): (usize, &Json)| {
+        let path = format!("{path}[{index}]");
+        let part = object(part, &path)?;
+        let kind = needed_text(part, &path, "type")?;
+        if !types.contains(&kind) {
+            let path = format!("{path}.type");
+            let message = format!("{path}: the gateway does not support parts of the type `{kind}`");
+            let help = format!("use parts of the type {}", types.join(", ")).into();
+            return Err(Fault { help: Some(help), ..Fault::at(&path, "unsupported_part", message) });
+        }
+        // The last two describe a text that the model wrote.
+        refuse_others(part, &path, &["type", "text", "annotations", "logprobs"])?;
+        Ok(needed_text(part, &path, "text")?.to_owned())
+    };
+    list(parts, path)?.iter().enumerate().map(read).collect()
+}
+
+fn shown_message(role: &str, content: Vec<Json>, id: String) -> Json {
+    object! { "id" => id, "type" => "message", "status" => "completed", "role" => role, "content" => content }.into()
+}

@@ -1,0 +1,83 @@
+//! OpenAI's responses. Source: its API reference, and the types of its Python package.
+//!
+//! A request is translated into a chat completion: `body` reads it with the help of `input` (items to
+//! messages), `tools` and `effort`. `places` names errors by the client's own items. `events` writes the
+//! answer from the items in `output`, and `answer` has the rest of it. `stored` returns it later.
+
+mod answer;
+mod body;
+mod effort;
+mod events;
+mod field;
+mod id;
+mod input;
+mod output;
+mod places;
+mod stored;
+mod tools;
+
+use rolecall::Request;
+use rolecall::conversation::json::{self, Object};
+use rolecall::conversation::{Json, Message};
+use rolecall::request::Error;
+
+pub use self::stored::{delete, input_items, response};
+
+use self::answer::Answer;
+use self::body::Body;
+use self::events::ResponseWriter;
+use crate::Fault;
+use crate::gateway::Gateway;
+use crate::wanted::{Past, Wanted};
+use crate::writer::Writer;
+
+/// Reads a request.
+pub fn read(gateway: &Gateway, body: &str) -> Result<(Wanted, Box<dyn Writer>), Fault> {
+    let value = json::parse_unique(body).map_err(Error::from)?;
+    let object = field::object(&value, "the request")?;
+    let mut body = Body::read(object)?;
+    set_effort(gateway, &mut body)?;
+    let mut places = std::mem::take(&mut body.input.places);
+    let mut wanted = want(gateway, &mut body).map_err(|fault| places.name(fault))?;
+    // A conversation that goes on by a name counts the new messages alone.
+    places.instructions = if body.previous.is_some() { 0 } else { wanted.instructions.len() };
+    let own = id::new();
+    let input = body.is_stored.then(|| std::mem::take(&mut body.input.items));
+    if body.is_stored {
+        wanted.names.push(stored::name_of(&id::answer_id(&own)));
+    }
+    let are_parallel = field::flag(object, "", "parallel_tool_calls")?.unwrap_or(true);
+    let answer = Answer::new(own, &body, &wanted, are_parallel);
+    Ok((wanted, Box::new(ResponseWriter::new(answer, places, input))))
+}
+
+/// Reads what is wanted from the translated request.
+fn want(gateway: &Gateway, body: &mut Body) -> Result<Wanted, Fault> {
+    let chat = std::mem::take(&mut body.chat);
+    let mut wanted = Wanted::read(gateway, Request::from_json(chat.into())?)?;
+    wanted.instructions = body.instructions.iter().map(|text| Message::system(text.as_str())).collect();
+    if let Some(id) = &body.previous {
+        wanted.past = Past::Known(stored::name_of(id));
+    }
+    wanted.is_stored = body.is_stored;
+    Ok(wanted)
+}
+
+/// Sets the switch of the template for the effort.
+fn set_effort(gateway: &Gateway, body: &mut Body) -> Result<(), Fault> {
+    let Some(effort) = &body.effort else { return Ok(()) };
+    let served = gateway.model(body.chat.get("model"))?;
+    let (name, value) = effort.switch(&served.model)?;
+    let mut switches = match body.chat.remove("chat_template_kwargs") {
+        None => Object::new(),
+        Some(Json::Object(switches)) => switches,
+        Some(other) => return Err(field::wrong("chat_template_kwargs", "an object", &other)),
+    };
+    if switches.get(name).is_some_and(|given| *given != value) {
+        let message = format!("`reasoning.effort` and `chat_template_kwargs.{name}` differ");
+        return Err(Fault::at("reasoning.effort", "conflict", message));
+    }
+    switches.insert(name, value);
+    body.chat.insert("chat_template_kwargs", switches.into());
+    Ok(())
+}

@@ -1,0 +1,179 @@
+use rolecall::conversation::json::Object;
+use rolecall::conversation::{Json, object};
+
+use super::field::{flag, get, list, needed_text, object, refuse_others, text, wrong};
+use crate::Fault;
+
+/// The tools of a request, and which of them may be called.
+#[derive(Debug)]
+pub struct Tools {
+    /// The tools in the shape of chat completions.
+    pub chat: Vec<Json>,
+    /// The choice in the shape of chat completions.
+    pub chat_choice: Option<Json>,
+    /// The tools as the answer repeats them.
+    pub shown: Vec<Json>,
+    /// The choice as the answer repeats it.
+    pub shown_choice: Json,
+}
+
+/// Reads the fields `tools` and `tool_choice`.
+pub fn read(tools: Option<&Json>, choice: Option<&Json>) -> Result<Tools, Fault> {
+    let tools = match tools {
+        None => &[],
+        Some(tools) => list(tools, "tools")?,
+    };
+    let functions = tools.iter().enumerate().map(|(index, tool)| Function::read(tool, &format!("tools[{index}]")));
+    let functions = functions.collect::<Result<Vec<Function<'_>>, Fault>>()?;
+    let choice = Choice::read(choice, &functions)?;
+    let is_allowed = |function: &&Function<'_>| match &choice {
+        Choice::Allowed { names, .. } => names.iter().any(|name| name == function.name),
+        _ => true,
+    };
+    Ok(Tools {
+        chat: functions.iter().filter(is_allowed).map(Function::to_chat).collect(),
+        chat_choice: choice.to_chat(),
+        shown: functions.iter().map(Function::to_json).collect(),
+        shown_choice: choice.to_json(),
+    })
+}
+
+/// A function that the client offers.
+struct Function<'a> {
+    name: &'a str,
+    description: Option<&'a str>,
+    parameters: Option<&'a Object>,
+}
+
+impl<'a> Function<'a> {
+    fn read(tool: &'a Json, path: &str) -> Result<Function<'a>, Fault> {
+        let tool = object(tool, path)?;
+        let kind = needed_text(tool, path, "type")?;
+        if kind != "function" {
+            let path = format!("{path}.type");
+            let message = format!("{path}: the gateway does not support tools of the type `{kind}`");
+            let help = Some("use functions".into());
+            return Err(Fault { help, ..Fault::at(&path, "unsupported_tool", message) });
+        }
+        refuse_others(tool, path, &["type", "name", "description", "parameters", "strict"])?;
+        flag(tool, path, "strict")?;
+        let parameters_path = format!("{path}.parameters");
+        let parameters = get(tool, "parameters").map(|parameters| object(parameters, &parameters_path)).transpose()?;
+        let name = needed_text(tool, path, "name")?;
+        Ok(Function { name, description: text(tool, path, "description")?, parameters })
+    }
+
+    fn fields(&self) -> Object {
+        let mut function = object! { "name" => self.name };
+        if let Some(description) = self.description {
+            function.insert("description", description.into());
+        }
+        if let Some(parameters) = self.parameters {
+            function.insert("parameters", parameters.clone().into());
+        }
+        function
+    }
+
+    /// Returns the tool in the shape of chat completions. Models were not trained on `strict`.
+    fn to_chat(&self) -> Json {
+        object! { "type" => "function", "function" => self.fields() }.into()
+    }
+
+    /// Returns the tool as the answer repeats it. The grammar of a call applies if one is required, not
+    /// for each tool.
+    fn to_json(&self) -> Json {
+        let mut tool = object! { "type" => "function" };
+        self.fields().iter().for_each(|(key, value)| tool.insert(key, value.clone()));
+        if self.parameters.is_none() {
+            tool.insert("parameters", Json::Null);
+        }
+        tool.insert("strict", false.into());
+        tool.into()
+    }
+}
+
+/// Which tools may be called.
+enum Choice {
+    Free,
+    /// `none`, `auto` or `required`.
+    Mode(String),
+    Named(String),
+    Allowed {
+        mode: String,
+        names: Vec<String>,
+    },
+}
+
+impl Choice {
+    fn read(choice: Option<&Json>, functions: &[Function<'_>]) -> Result<Choice, Fault> {
+        let Some(choice) = choice else { return Ok(Choice::Free) };
+        let known = |path: &str, name: &str| match functions.iter().any(|function| function.name == name) {
+            true => Ok(name.to_owned()),
+            false => {
+                let message = format!("{path}: the request offers no tool `{name}`");
+                Err(Fault::at(path, "wrong_value", message))
+            }
+        };
+        if let Some(mode @ ("none" | "auto" | "required")) = choice.as_str() {
+            return Ok(Choice::Mode(mode.to_owned()));
+        }
+        let expected = "\"none\", \"auto\", \"required\", a function, or allowed tools";
+        let object_of_choice = choice.as_object().ok_or_else(|| match choice {
+            Json::String(_) => Fault::at("tool_choice", "wrong_value", format!("tool_choice: expected {expected}")),
+            other => wrong("tool_choice", expected, other),
+        })?;
+        match needed_text(object_of_choice, "tool_choice", "type")? {
+            "function" => {
+                refuse_others(object_of_choice, "tool_choice", &["type", "name"])?;
+                let name = needed_text(object_of_choice, "tool_choice", "name")?;
+                Ok(Choice::Named(known("tool_choice.name", name)?))
+            }
+            "allowed_tools" => {
+                refuse_others(object_of_choice, "tool_choice", &["type", "mode", "tools"])?;
+                let mode = needed_text(object_of_choice, "tool_choice", "mode")?;
+                if !matches!(mode, "auto" | "required") {
+                    let message = "tool_choice.mode: expected \"auto\" or \"required\"";
+                    return Err(Fault::at("tool_choice.mode", "wrong_value", message));
+                }
+                let tools = get(object_of_choice, "tools").unwrap_or(&Json::Null);
+                let read = |(index, tool): (usize, &Json)| {
+                    let path = format!("tool_choice.tools[{index}]");
+                    let tool = object(tool, &path)?;
+                    refuse_others(tool, &path, &["type", "name"])?;
+                    known(&format!("{path}.name"), needed_text(tool, &path, "name")?)
+                };
+                let names = list(tools, "tool_choice.tools")?.iter().enumerate().map(read);
+                let names = names.collect::<Result<Vec<String>, Fault>>()?;
+                Ok(Choice::Allowed { mode: mode.to_owned(), names })
+            }
+            kind => {
+                let message = format!("tool_choice.type: the gateway does not support `{kind}`");
+                Err(Fault::at("tool_choice.type", "unsupported_tool", message))
+            }
+        }
+    }
+
+    fn to_chat(&self) -> Option<Json> {
+        match self {
+            Choice::Free => None,
+            Choice::Mode(mode) | Choice::Allowed { mode, .. } => Some(mode.as_str().into()),
+            Choice::Named(name) => {
+                let function = object! { "name" => name.as_str() };
+                Some(object! { "type" => "function", "function" => function }.into())
+            }
+        }
+    }
+
+    fn to_json(&self) -> Json {
+        let function = |name: &String| object! { "type" => "function", "name" => name.as_str() };
+        match self {
+            Choice::Free => "auto".into(),
+            Choice::Mode(mode) => mode.as_str().into(),
+            Choice::Named(name) => function(name).into(),
+            Choice::Allowed { mode, names } => {
+                let tools: Vec<Json> = names.iter().map(|name| function(name).into()).collect();
+                object! { "type" => "allowed_tools", "mode" => mode.as_str(), "tools" => tools }.into()
+            }
+        }
+    }
+}
