@@ -520,3 +520,66 @@ async fn the_effort_is_a_switch_of_the_template_if_it_has_one() {
     let (status, answer) = thinking.post(PATH, &body(r#""Hi""#, &effort("high"))).await;
     assert_eq!((status, at(&answer, "error.param").as_str()), (400, Some("reasoning.effort")), "{answer:?}");
 }
+
+#[tokio::test]
+async fn a_stored_response_is_shown_with_its_input_and_deleted() {
+    let text = sampled("chatml", "Hello<|im_end|>");
+    let engine = StandIn::new(Kind::LlamaCpp, vec![Step::Ids(text), Step::End("eos")]);
+    let server = Server::with("chatml", engine, Limits::default(), Keys::from_text("one\ntwo\n")).await;
+    let client = reqwest::Client::new();
+    let send = async |method: &str, key: &str, path: &str, body: &str| {
+        let url = format!("{}{PATH}{path}", server.address);
+        let request = client.request(method.parse().unwrap(), url).bearer_auth(key).body(body.to_owned());
+        let response = request.send().await.unwrap();
+        (response.status().as_u16(), parse(&response.text().await.unwrap()))
+    };
+    let items = r#"[{"role": "user", "content": "a"}, {"type": "message", "id": "own", "role": "assistant", "content": "b", "status": "completed"}, {"role": "user", "content": [{"type": "input_text", "text": "c"}]}]"#;
+    for is_streamed in [false, true] {
+        let answer = match is_streamed {
+            false => send("POST", "one", "", &body(items, &[])).await.1,
+            true => {
+                let request = server.request(PATH, &body(items, &[("stream", true.into())])).bearer_auth("one");
+                let text = request.send().await.unwrap().text().await.unwrap();
+                let last = text.trim_end().rsplit_once("data: ").unwrap().1;
+                at(&parse(last), "response").clone()
+            }
+        };
+        let path = format!("/{}", at(&answer, "id").as_str().unwrap());
+        assert_eq!(send("GET", "one", &path, "").await, (200, answer.clone()));
+        let (status, list) = send("GET", "one", &format!("{path}/input_items?order=asc"), "").await;
+        let texts = |list: &Json| -> Vec<String> {
+            let data = at(list, "data").as_array().unwrap().iter();
+            data.map(|item| at(item, "content.0.text").as_str().unwrap().to_owned()).collect()
+        };
+        assert_eq!((status, texts(&list)), (200, vec!["a".to_owned(), "b".to_owned(), "c".to_owned()]), "{list:?}");
+        assert_eq!(at(&list, "data.1.id").as_str(), Some("own"));
+        assert_eq!(at(&list, "data.1.content.0.type").as_str(), Some("output_text"));
+        let (_, page) = send("GET", "one", &format!("{path}/input_items?limit=1&after=own"), "").await;
+        assert_eq!((texts(&page), at(&page, "has_more").as_bool()), (vec!["a".to_owned()], Some(false)));
+        let (_, page) = send("GET", "one", &format!("{path}/input_items?limit=2"), "").await;
+        assert_eq!((texts(&page).len(), at(&page, "has_more").as_bool()), (2, Some(true)));
+        for query in ["limit=0", "limit=x", "order=up", "after=other", "include%5B%5D=x"] {
+            assert_eq!(send("GET", "one", &format!("{path}/input_items?{query}"), "").await.0, 400, "{query}");
+        }
+        assert_eq!(send("GET", "one", &format!("{path}?stream=true"), "").await.0, 400);
+        for (method, path) in [("GET", path.clone()), ("DELETE", path.clone()), ("GET", format!("{path}/input_items"))]
+        {
+            let (status, fault) = send(method, "two", &path, "").await;
+            assert_eq!(
+                (status, at(&fault, "error.code").as_str()),
+                (404, Some("response_not_found")),
+                "{method} {path}"
+            );
+        }
+        assert_eq!(send("PUT", "one", &path, "").await.0, 405);
+        let (status, gone) = send("DELETE", "one", &path, "").await;
+        assert_eq!((status, at(&gone, "deleted").as_bool()), (200, Some(true)), "{gone:?}");
+        for (method, path) in [("GET", path.clone()), ("DELETE", path.clone())] {
+            assert_eq!(send(method, "one", &path, "").await.0, 404, "{method}");
+        }
+        let next = body(r#""x""#, &[("previous_response_id", at(&answer, "id").clone())]);
+        assert_eq!(send("POST", "one", "", &next).await.0, 400);
+    }
+    let (_, unstored) = send("POST", "one", "", &body(items, &[("store", false.into())])).await;
+    assert_eq!(send("GET", "one", &format!("/{}", at(&unstored, "id").as_str().unwrap()), "").await.0, 404);
+}
