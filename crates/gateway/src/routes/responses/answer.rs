@@ -56,7 +56,7 @@ impl Answer {
     }
 
     /// Returns the answer with what the model said.
-    pub fn to_json(&mut self, stage: &Stage<'_>, output: Vec<Json>) -> Json {
+    pub fn at_stage(&mut self, stage: &Stage<'_>, output: Vec<Json>) -> Json {
         let (status, usage) = match stage {
             Stage::Begun => (Status::InProgress.name(), Json::Null),
             Stage::Ended(status, usage) => (status.name(), to_usage(usage)),

@@ -151,7 +151,7 @@ impl ResponseWriter {
             Stage::Failed(_) => Status::Incomplete,
         };
         let output = self.items.iter().map(|item| item.at_end(status)).collect();
-        self.answer.to_json(stage, output)
+        self.answer.at_stage(stage, output)
     }
 
     fn ended(&mut self, done: &Done<'_>) -> Json {
