@@ -583,3 +583,19 @@ async fn a_stored_response_is_shown_with_its_input_and_deleted() {
     let (_, unstored) = send("POST", "one", "", &body(items, &[("store", false.into())])).await;
     assert_eq!(send("GET", "one", &format!("/{}", at(&unstored, "id").as_str().unwrap()), "").await.0, 404);
 }
+
+#[tokio::test]
+async fn an_answer_can_be_json_that_fits_a_schema() {
+    let server = server("chatml", "{\"city\": \"Rome\"}<|im_end|>", "eos").await;
+    let schema = r#"{"type": "object", "properties": {"city": {"type": "string", "maxLength": 9}}, "required": ["city"], "additionalProperties": false}"#;
+    let format = parse(&format!(r#"{{"type": "json_schema", "name": "city", "strict": true, "schema": {schema}}}"#));
+    let text = [("text", Json::from(object! { "format" => format.clone() }))];
+    let answer = create(&server, &body(r#""Hi""#, &text)).await;
+    assert_eq!(at(&answer, "text.format"), &format);
+    let grammar = server.engine.body().get("grammar").and_then(Json::as_str).unwrap().to_owned();
+    assert!(grammar.contains("city"), "{grammar}");
+    let wrong = r#"{"input": "Hi", "text": {"format": {"type": "json_schema", "name": "x"}}}"#;
+    let (status, fault) = server.post(PATH, wrong).await;
+    let param = at(&fault, "error.param").as_str().unwrap_or_default().to_owned();
+    assert!(status == 400 && param.starts_with("text.format"), "{fault:?}");
+}

@@ -168,6 +168,8 @@ fn format(body: &Object) -> Result<(Json, Option<Json>), Fault> {
         }
         "json_schema" => {
             let keys = ["name", "description", "schema", "strict"];
+            needed_text(format, "text.format", "name")?;
+            get(format, "schema").ok_or_else(|| missing("text.format.schema"))?;
             refuse_others(format, "text.format", &["type", keys[0], keys[1], keys[2], keys[3]])?;
             let mut inner = Object::new();
             for key in keys {
