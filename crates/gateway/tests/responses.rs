@@ -357,7 +357,7 @@ async fn items_that_are_sent_back_are_recognised() {
 async fn a_response_that_is_unknown_not_stored_or_of_another_key_is_not_found() {
     let text = sampled("chatml", "Hello<|im_end|>");
     let engine = StandIn::new(Kind::LlamaCpp, vec![Step::Ids(text), Step::End("eos")]);
-    let server = Server::with("chatml", engine, Limits::default(), Keys::from_text("one\ntwo\n")).await;
+    let server = Server::with("chatml", engine, Limits::default(), Keys::read("one\ntwo\n").unwrap()).await;
     let send = |key: &'static str, body: String| {
         let request = server.request(PATH, &body).header("authorization", format!("Bearer {key}"));
         async move {
@@ -525,7 +525,7 @@ async fn the_effort_is_a_switch_of_the_template_if_it_has_one() {
 async fn a_stored_response_is_shown_with_its_input_and_deleted() {
     let text = sampled("chatml", "Hello<|im_end|>");
     let engine = StandIn::new(Kind::LlamaCpp, vec![Step::Ids(text), Step::End("eos")]);
-    let server = Server::with("chatml", engine, Limits::default(), Keys::from_text("one\ntwo\n")).await;
+    let server = Server::with("chatml", engine, Limits::default(), Keys::read("one\ntwo\n").unwrap()).await;
     let client = reqwest::Client::new();
     let send = async |method: &str, key: &str, path: &str, body: &str| {
         let url = format!("{}{PATH}{path}", server.address);
