@@ -208,11 +208,6 @@ impl Exchange {
         Ok(response)
     }
 
-    fn begin(&mut self, out: &mut Frames) {
-        let opening = Opening { usage: &self.usage, holds_calls: self.holds_calls, history: self.history };
-        self.writer.begin(&opening, out);
-    }
-
     /// Waits for the next piece of any reply, and writes it. Returns false after the last.
     async fn advance(&mut self, out: &mut Frames) -> Result<bool, Fault> {
         let is_first = self.replies.iter().all(|reply| reply.count() == 0);
@@ -268,7 +263,8 @@ impl Exchange {
     /// Waits for the whole answer.
     async fn whole(mut self) -> Result<Response, Fault> {
         let mut unread = Frames::default();
-        self.begin(&mut unread);
+        let opening = Opening { usage: &self.usage, holds_calls: self.holds_calls, history: self.history };
+        self.writer.open(&opening);
         while self.advance(&mut unread).await? {
             unread.take();
         }
@@ -283,7 +279,9 @@ impl Exchange {
     async fn streamed(mut self) -> Result<Response, Fault> {
         let patience = self.gateway.limits.next_id;
         let mut out = Frames::default();
-        self.begin(&mut out);
+        let opening = Opening { usage: &self.usage, holds_calls: self.holds_calls, history: self.history };
+        self.writer.open(&opening);
+        self.writer.begin(&opening, &mut out);
         let begun = out.len();
         let mut goes_on = true;
         while goes_on && out.len() == begun {

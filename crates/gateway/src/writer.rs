@@ -9,13 +9,16 @@ use crate::usage::Usage;
 
 /// Writes the answer to a request in the shape of one API.
 ///
-/// A stream begins with `begin`, has what `event` writes, and ends with `end`, or with `fault`. For a whole
-/// answer, what `begin` and `event` write is dropped, and `whole` ends it.
+/// A whole answer needs `open` and `whole` alone; what `event` writes for it is dropped. A stream begins with
+/// `open` and `begin`, has what `event` writes, and ends with `end`, or with `fault`.
 pub trait Writer: Send {
     /// Returns a fault with its place in the API's own request.
     fn placed(&self, fault: Fault) -> Fault {
         fault
     }
+
+    /// Takes what is known before the first event.
+    fn open(&mut self, _opening: &Opening<'_>) {}
 
     /// Writes what comes before the first event.
     fn begin(&mut self, _opening: &Opening<'_>, _out: &mut Frames) {}

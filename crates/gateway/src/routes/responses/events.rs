@@ -61,7 +61,7 @@ impl ResponseWriter {
     }
 
     /// Begins an item, and ends the one before it.
-    fn open(&mut self, kind: &str, said: Said, out: &mut Frames) {
+    fn open_item(&mut self, kind: &str, said: Said, out: &mut Frames) {
         self.close(Status::Completed, out);
         let id = item_id(kind, &self.answer.own, self.items.len());
         self.items.push(Item { id, said, status: Status::InProgress });
@@ -132,8 +132,8 @@ impl ResponseWriter {
         });
         if !fits {
             match is_reasoning {
-                true => self.open("rs", Said::Reasoning(String::new()), out),
-                false => self.open("msg", Said::Message(String::new()), out),
+                true => self.open_item("rs", Said::Reasoning(String::new()), out),
+                false => self.open_item("msg", Said::Message(String::new()), out),
             }
         }
         if let Some(Item { said: Said::Reasoning(so_far) | Said::Message(so_far), .. }) = self.items.last_mut() {
@@ -164,9 +164,12 @@ fn stop_of(done: &Done<'_>) -> Option<Stop> {
 }
 
 impl Writer for ResponseWriter {
-    fn begin(&mut self, opening: &Opening<'_>, out: &mut Frames) {
+    fn open(&mut self, opening: &Opening<'_>) {
         self.holds_calls = opening.holds_calls;
         self.answer.begin(opening.history.name(), opening.usage.kept);
+    }
+
+    fn begin(&mut self, _: &Opening<'_>, out: &mut Frames) {
         self.write_answer("response.created", &Stage::Begun, out);
         self.write_answer("response.in_progress", &Stage::Begun, out);
     }
@@ -177,9 +180,9 @@ impl Writer for ResponseWriter {
             Event::Reasoning(text) => self.add(text, true, out),
             Event::CallStarted { id, name, .. } => {
                 let (call_id, name) = (id.to_owned(), name.to_owned());
-                self.open("fc", Said::Call { call_id, name, arguments: String::new(), is_whole: false }, out);
+                self.open_item("fc", Said::Call { call_id, name, arguments: String::new(), is_whole: false }, out);
             }
-            Event::CodeStarted { .. } => self.open("ci", Said::Code { code: String::new(), is_whole: false }, out),
+            Event::CodeStarted { .. } => self.open_item("ci", Said::Code { code: String::new(), is_whole: false }, out),
             Event::Arguments { text, .. } => {
                 if let Some(Item { said: Said::Call { arguments, .. }, .. }) = self.items.last_mut() {
                     arguments.push_str(text);
