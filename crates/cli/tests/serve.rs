@@ -72,6 +72,7 @@ struct Running {
 }
 
 impl Running {
+    #[expect(clippy::zombie_processes, reason = "it is waited for when it is dropped")]
     fn start(mut command: Command) -> Running {
         let mut child = command.stdin(Stdio::null()).spawn().unwrap();
         let mut said = BufReader::new(child.stderr.take().unwrap());

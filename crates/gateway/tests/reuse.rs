@@ -88,7 +88,7 @@ fn sent_back(reply: &Json, has_reasoning: bool) -> Json {
 fn answers(reply: &Json, turn: usize) -> Vec<Json> {
     let id = at(reply, "tool_calls.0.id").clone();
     let result = Json::from(object! { "role" => "tool", "tool_call_id" => id, "content" => "It is <|im_end|>." });
-    if turn % 3 == 0 { vec![result, user("And now?")] } else { vec![result] }
+    if turn.is_multiple_of(3) { vec![result, user("And now?")] } else { vec![result] }
 }
 
 #[tokio::test]

@@ -8,10 +8,13 @@
 //! There are three places: memory and one file, both by `embedded`, and Redis or Valkey by `shared`.
 //! Only the file and the server survive the process.
 
+#[expect(clippy::result_large_err, reason = "an error of the database is rare, and ends the work on a turn")]
 mod embedded;
 mod fault;
+#[expect(clippy::result_large_err, reason = "an error of the database is rare, and ends the work on a turn")]
 mod file;
 mod shared;
+#[expect(clippy::result_large_err, reason = "an error of the database is rare, and ends the work on a turn")]
 mod tables;
 mod turn;
 
