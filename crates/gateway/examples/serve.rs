@@ -1,4 +1,5 @@
-//! Serves models: `serve MODEL http://ENGINE:PORT [llama.cpp|vllm|sglang] [TOKENIZER] [ADDRESS] [KEYS]`.
+//! Serves models: `serve MODEL http://ENGINE:PORT [llama.cpp|vllm|sglang|openai] [TOKENIZER] [ADDRESS]
+//! [KEYS]`.
 //!
 //! `MODEL` is a model's folder, or the name of a format if a tokenizer is given. Several are separated by
 //! commas. `ADDRESS` is `127.0.0.1:8000` if it is not given, and `KEYS` is a file of API keys.
@@ -14,7 +15,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let argument = |at: usize| arguments.get(at).map(String::as_str);
     let (Some(path), Some(engine)) = (argument(0), argument(1)) else {
-        return Err("usage: serve MODEL http://ENGINE:PORT [llama.cpp|vllm|sglang] [TOKENIZER] [ADDRESS] [KEYS]".into());
+        let usage = "MODEL http://ENGINE:PORT [llama.cpp|vllm|sglang|openai] [TOKENIZER] [ADDRESS] [KEYS]";
+        return Err(format!("usage: serve {usage}").into());
     };
     let word = argument(2).unwrap_or("llama.cpp");
     let kind = Kind::ALL.iter().find(|(known, _)| *known == word).map(|(_, kind)| *kind).ok_or("an unknown engine")?;
@@ -34,6 +36,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         None => Keys::default(),
     };
     let gateway = Gateway::open(Config { models, keys, ..Config::default() }).await?;
+    gateway.warnings().iter().for_each(|warning| eprintln!("warning: {warning}"));
     let listener = TcpListener::bind(argument(4).unwrap_or("127.0.0.1:8000")).await?;
     println!("http://{}", listener.local_addr()?);
     serve(gateway, listener, std::future::pending()).await?;

@@ -73,6 +73,7 @@ pub fn check(settings: &Settings) -> Result<Report, RunFault> {
                 warnings.push(format!("{}: no token is known to end a reply", model.name));
             }
         }
+        warnings.extend(gateway.warnings());
         let keys = gateway.keys.count();
         if keys == Some(0) {
             warnings.push("there is no key in the file, so nobody may use the gateway".to_owned());

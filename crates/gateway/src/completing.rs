@@ -11,6 +11,8 @@ pub struct Completing {
     pub served: Arc<Served>,
     /// The ids of each prompt.
     pub prompts: Vec<Vec<u32>>,
+    /// The text of each prompt, if the engine gets that instead.
+    pub texts: Vec<Option<String>>,
     pub sampling: Sampling,
     /// The settings that are the model's defaults.
     pub applied: Vec<&'static str>,
@@ -27,8 +29,9 @@ impl Completing {
         let model = &self.served.model;
         let stops: Vec<(u32, bool)> = model.stop_ids()?.into_iter().map(|id| (id, false)).collect();
         let reader = Reader::Text(TextReader::new(model.decoder()?, self.skips_markers));
-        let turn = |ids: Vec<u32>| Turn {
+        let turn = |(ids, text): (Vec<u32>, Option<String>)| Turn {
             ids,
+            text,
             kept: 0,
             history: History::New,
             stops: stops.clone(),
@@ -37,6 +40,7 @@ impl Completing {
             shape: None,
             awaited: None,
         };
-        Ok(std::mem::take(&mut self.prompts).into_iter().map(turn).collect())
+        let (ids, texts) = (std::mem::take(&mut self.prompts), std::mem::take(&mut self.texts));
+        Ok(ids.into_iter().zip(texts).map(turn).collect())
     }
 }

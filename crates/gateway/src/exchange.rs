@@ -9,6 +9,7 @@ use futures_util::stream;
 use tokio::sync::mpsc;
 
 use crate::Fault;
+use crate::by_text;
 use crate::completing::Completing;
 use crate::engine::Ask;
 use crate::fault::answer;
@@ -166,10 +167,17 @@ struct Order<'a> {
 /// Sends the prompt to the engine, once for each reply.
 async fn begin(order: &Order<'_>, mut turn: Turn) -> Result<Vec<Reply>, Fault> {
     let Order { served, sampling, choices, .. } = *order;
+    let stop_ids: Vec<u32> = turn.stops.iter().map(|(id, _)| *id).collect();
+    let stop_texts = match turn.text {
+        Some(_) => by_text::stop_texts(served, &stop_ids)?,
+        None => Vec::new(),
+    };
     let mut ask = Ask {
         ids: std::mem::take(&mut turn.ids),
+        text: turn.text.take(),
         sampling: sampling.clone(),
-        stop_ids: turn.stops.iter().map(|(id, _)| *id).collect(),
+        stop_ids,
+        stop_texts,
         shape: turn.shape.take(),
         logprobs: order.logprobs,
         model: served.engine_model.clone(),

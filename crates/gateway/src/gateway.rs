@@ -134,6 +134,12 @@ impl Gateway {
         })
     }
 
+    /// Returns what is not as safe as it could be, each with the name of its model.
+    pub fn warnings(&self) -> Vec<String> {
+        let warning = |served: &Arc<Served>| Some(format!("{}: {}", served.name, served.engine.warning()?));
+        self.models.iter().filter_map(warning).collect()
+    }
+
     /// Returns the list of models in the shape of OpenAI's API.
     pub(crate) fn list(&self) -> Json {
         let model = |model: &Arc<Served>| Json::Object(model.about());

@@ -21,6 +21,7 @@
 //! metrics and traces.
 
 mod answer_form;
+mod by_text;
 mod check;
 mod completing;
 mod config;

@@ -43,6 +43,14 @@ impl Reader {
         }
     }
 
+    /// Reads text of an engine that returns no ids, in which what spells a marker is one.
+    pub fn push_spelled(&mut self, text: &str, sink: &mut impl FnMut(Event<'_>)) {
+        match self {
+            Reader::Turn(parser) => parser.push_spelled(text, sink),
+            Reader::Text(_) => self.push_text(text, sink),
+        }
+    }
+
     /// Returns the part of the turn that the reply has reached.
     pub fn within(&self) -> Within {
         match self {

@@ -75,8 +75,7 @@ impl Reply {
 
     /// Returns the number of ids with those of a piece.
     pub fn count_with(&self, piece: &Piece) -> u64 {
-        let spoken = piece.spoken.as_ref().map_or(0, |spoken| spoken.count);
-        self.count + piece.ids.len() as u64 + spoken as u64
+        self.count + piece.count() as u64
     }
 
     /// Reads a piece, and passes its events on, except that of the end: before it, the turn is stored.
@@ -119,6 +118,20 @@ impl Reply {
                 end = Some(End::Stop);
             }
         }
+        if !piece.text.is_empty() {
+            *sampled = None;
+            // Until the engine counts them.
+            self.count += 1;
+            let mut pass = |event: Event<'_>| pass_on(reading, event, sink);
+            reader.push_spelled(&piece.text, &mut |event| before_stops(stops, event, &mut pass));
+            if reader.within() == Within::Reasoning {
+                self.reasoning += 1;
+            }
+            if stops.is_over() {
+                end = Some(End::Stop);
+            }
+        }
+        self.count = piece.counted.unwrap_or(self.count);
         let (stop, finish) = match end {
             None => return Ok(()),
             Some(End::Stop) => (Stop::End, Finish::Stop),
@@ -139,7 +152,9 @@ impl Reply {
     /// Waits for what the engine says after a stop token, if it says more.
     pub async fn end(&mut self) {
         if !self.generating.has_ended() && self.said.stop_text.is_none() {
-            self.cached = self.generating.last_word().await.or(self.cached);
+            let said = self.generating.last_word().await;
+            self.cached = said.cached.or(self.cached);
+            self.count = said.counted.unwrap_or(self.count);
         }
     }
 

@@ -37,6 +37,9 @@ pub fn run(settings: &Settings, log: &Log) -> Result<Ended, RunFault> {
         };
         config.telling = Telling { log: log.clone(), log_content: settings.log_content, traces: traces.clone() };
         let gateway = Arc::new(Gateway::open(config).await.map_err(RunFault::Open)?);
+        for warning in gateway.warnings() {
+            tell(log, Level::Warning, "unsafe_engine", &warning);
+        }
         let listener = TcpListener::bind(settings.listen.as_str());
         let listener = listener.await.map_err(|error| RunFault::System(format!("{}: {error}", settings.listen)))?;
         let address = listener.local_addr().map_err(system)?.to_string();

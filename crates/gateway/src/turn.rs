@@ -6,6 +6,7 @@ use rolecall::parse::{Ids, ParseOptions};
 use rolecall::session::{OnRewrite, Session, SessionNote};
 
 use crate::Fault;
+use crate::by_text;
 use crate::engine::Shape;
 use crate::gateway::random;
 use crate::observe::{Seen, Stage};
@@ -19,6 +20,8 @@ use crate::wanted::{Past, Wanted};
 pub struct Turn {
     /// The ids of the prompt.
     pub ids: Vec<u32>,
+    /// Its text, if the engine gets that instead.
+    pub text: Option<String>,
     /// The number of them that the session had, and that stayed as they were.
     pub kept: usize,
     pub history: History,
@@ -110,10 +113,14 @@ pub fn beginnings(wanted: &Wanted) -> (Vec<(usize, Chain)>, Chain) {
 impl Turn {
     /// Renders and encodes a request.
     pub fn make(wanted: &Wanted, known: Known, most_ids: usize, seen: &Seen) -> Result<Turn, Fault> {
-        let turn = match wanted.request.conversation.continue_final_message {
+        let mut turn = match wanted.request.conversation.continue_final_message {
             true => Turn::continuing(wanted, seen)?,
             false => Turn::in_session(wanted, known, seen)?,
         };
+        if turn.text.is_some() {
+            // The engine encodes the text again.
+            turn.kept = 0;
+        }
         let count = turn.ids.len();
         if count > most_ids {
             let message = format!("the prompt has {count} ids, and at most {most_ids} are allowed");
@@ -206,6 +213,7 @@ impl Turn {
         };
         Ok(Turn {
             ids: session.ids(),
+            text: by_text::prompt(&wanted.served, || Ok(session.bytes()))?,
             kept,
             history,
             stops: session.reply_stops(),
@@ -244,6 +252,7 @@ impl Turn {
         drop(encoding);
         Ok(Turn {
             ids,
+            text: by_text::prompt(&wanted.served, || Ok(prompt.text().into()))?,
             kept: 0,
             history: History::New,
             stops: prompt.reply_stops()?,

@@ -8,6 +8,7 @@ use rolecall::model::offered_tools;
 use rolecall::session::OnRewrite;
 
 use crate::answer_form::AnswerForm;
+use crate::by_text;
 use crate::gateway::{Gateway, Served};
 use crate::sampling::{SETTINGS, Sampling};
 use crate::sessions::record::policy_of;
@@ -148,6 +149,9 @@ impl Wanted {
             }
             // There is nothing to call.
             wanted.calls = Calls::default();
+        }
+        if wanted.served.engine.kind().is_by_text() {
+            by_text::restrict(&mut wanted)?;
         }
         Ok(wanted)
     }

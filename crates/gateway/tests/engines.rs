@@ -7,7 +7,7 @@ mod common;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{StandIn, Step, at};
+use common::{BY_IDS, StandIn, Step, at};
 use rolecall::conversation::Json;
 use rolecall::tokenizer::{HuggingFace, Tokenizer};
 use rolecall_gateway::engine::{Ask, End, Engine, Kind, Odds, Piece, Word};
@@ -36,7 +36,7 @@ async fn log_probabilities_come_with_the_ids_and_the_most_likely_first() {
         // The sampled token is not among the most likely ones.
         (9, -4.0, vec![(5, -1.0), (4, -0.5)]),
     ];
-    for (_, kind) in Kind::ALL {
+    for kind in BY_IDS {
         for is_cumulative in [true, false] {
             for most in [0, 1, 2] {
                 let steps = vec![
@@ -64,6 +64,7 @@ async fn log_probabilities_come_with_the_ids_and_the_most_likely_first() {
                     Kind::LlamaCpp => ("n_probs", most.max(1)),
                     Kind::Vllm => ("logprobs", most),
                     Kind::Sglang => ("top_logprobs_num", most),
+                    Kind::OpenAi => panic!("it is not among them"),
                 };
                 assert_eq!(common::integer(at(&body, path)), number, "{kind:?}");
             }
@@ -73,7 +74,7 @@ async fn log_probabilities_come_with_the_ids_and_the_most_likely_first() {
 
 #[tokio::test]
 async fn an_engine_that_leaves_out_log_probabilities_is_broken() {
-    for (_, kind) in Kind::ALL {
+    for kind in BY_IDS {
         let engine = StandIn::new(kind, vec![Step::Ids(vec![7]), stop(kind)]);
         let ask = Ask { ids: vec![1], logprobs: Some(1), ..Ask::default() };
         let fault = pieces(&engine, &ask).await.unwrap_err();
@@ -126,10 +127,9 @@ async fn engines_say_what_they_are() {
     for (_, kind) in Kind::ALL {
         let address = StandIn::new(kind, Vec::new()).start().await;
         let about = Engine::new(kind, &address, &Limits::default()).unwrap().probe(PATIENCE).await.unwrap();
-        assert_eq!(
-            (about.models, about.context, about.build),
-            (vec!["own".to_owned()], Some(2048), Some("b1".to_owned()))
-        );
+        // Not all engines by text have a page for it.
+        let build = (!kind.is_by_text()).then(|| "b1".to_owned());
+        assert_eq!((about.models, about.context, about.build), (vec!["own".to_owned()], Some(2048), build));
     }
     let down = Engine::new(Kind::Vllm, "http://127.0.0.1:1", &Limits::default()).unwrap();
     assert_eq!(&*down.probe(PATIENCE).await.unwrap_err().code, "engine_down");
@@ -153,4 +153,30 @@ async fn the_reason_of_an_engine_that_gives_up_is_told() {
     let engine = StandIn::new(Kind::Vllm, vec![Step::Raw(format!("data: {aborted}\n\n"))]);
     let fault = pieces(&engine, &Ask::default()).await.unwrap_err();
     assert_eq!((fault.status, &*fault.code), (502, "engine_aborted"));
+}
+
+#[tokio::test]
+async fn counts_that_come_after_the_end_of_a_reply_are_read() {
+    let frame = |text: &str| Step::Raw(format!("data: {text}\n\n"));
+    let usage = r#"{"choices": [], "usage": {"completion_tokens": 9, "prompt_tokens_details": {"cached_tokens": 5}}}"#;
+    let ids = r#"{"choices": [{"index": 0, "text": "", "token_ids": [7], "finish_reason": "stop"}]}"#;
+    let text = r#"{"choices": [{"index": 0, "text": "a", "finish_reason": "stop"}]}"#;
+    for (kind, last, counted) in [(Kind::Vllm, ids, None), (Kind::OpenAi, text, Some(9))] {
+        for has_usage in [true, false] {
+            let mut steps = vec![frame(last), frame(usage), frame("[DONE]"), Step::Wait(Duration::from_secs(600))];
+            if !has_usage {
+                steps.remove(1);
+            }
+            let engine = StandIn::new(kind, steps);
+            let address = engine.start().await;
+            let engine = Engine::new(kind, &address, &Limits::default()).unwrap();
+            let mut generating = engine.generate(&Ask::default()).await.unwrap();
+            assert_eq!(generating.next().await.unwrap().unwrap().end, Some(End::Stop), "{kind:?}");
+            let said = generating.last_word().await;
+            let wanted = if has_usage { (Some(5), counted) } else { (None, None) };
+            assert_eq!((said.cached, said.counted), wanted, "{kind:?}");
+            assert_eq!(generating.has_ended(), !has_usage, "{kind:?}");
+            assert_eq!(generating.next().await.unwrap(), None, "{kind:?}");
+        }
+    }
 }

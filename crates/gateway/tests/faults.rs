@@ -110,31 +110,39 @@ async fn keys_sizes_and_numbers_of_requests_are_limited() {
 async fn every_fault_of_an_engine_is_a_typed_error() {
     let hi = sampled("chatml", "Hello");
     let raw = |text: &str| Step::Raw(format!("data: {text}\n\n"));
-    for (steps, status, code) in [
+    let common = vec![
         (vec![Step::Wait(Duration::from_secs(600))], 504, "engine_slow"),
         (vec![Step::Wait(Duration::from_millis(50)), Step::Break], 502, "engine_broken"),
         (vec![], 502, "engine_broken"),
         (vec![raw("no JSON")], 502, "engine_broken"),
         (vec![raw("[1]")], 502, "engine_broken"),
-        (vec![raw(r#"{"tokens": ["a"]}"#)], 502, "engine_broken"),
-        (vec![raw(r#"{"tokens": [-1]}"#)], 502, "engine_broken"),
-        (vec![raw(r#"{"tokens": [4294967295]}"#)], 502, "engine_broken"),
         (vec![raw(r#"{"error": {"message": "no slot"}}"#)], 502, "engine_refused"),
         (vec![raw("[DONE]")], 502, "engine_broken"),
         (vec![Step::End("none")], 502, "engine_aborted"),
-        (
-            (0..20)
-                .flat_map(|_| [raw(r#"{"tokens": [], "stop": false}"#), Step::Wait(Duration::from_millis(150))])
-                .collect(),
-            504,
-            "engine_slow",
-        ),
-    ] {
+    ];
+    let by_ids = vec![
+        (vec![raw(r#"{"tokens": ["a"]}"#)], 502, "engine_broken"),
+        (vec![raw(r#"{"tokens": [-1]}"#)], 502, "engine_broken"),
+        (vec![raw(r#"{"tokens": [4294967295]}"#)], 502, "engine_broken"),
+        (without_ids(raw(r#"{"tokens": [], "stop": false}"#)), 504, "engine_slow"),
+    ];
+    let by_text = vec![
+        (vec![raw("{}")], 502, "engine_broken"),
+        (vec![raw(r#"{"choices": {}}"#)], 502, "engine_broken"),
+        (vec![raw(r#"{"choices": [7]}"#)], 502, "engine_broken"),
+        (vec![raw(r#"{"choices": [{"text": 5}]}"#)], 502, "engine_broken"),
+        (vec![raw(r#"{"choices": [{"text": "", "finish_reason": 5}]}"#)], 502, "engine_broken"),
+        (without_ids(raw(r#"{"choices": [{"text": "", "finish_reason": null}]}"#)), 504, "engine_slow"),
+    ];
+    let of = |kind: Kind, own: Vec<(Vec<Step>, u16, &'static str)>| {
+        common.clone().into_iter().chain(own).map(move |(steps, status, code)| (kind, steps, status, code))
+    };
+    for (kind, steps, status, code) in of(Kind::LlamaCpp, by_ids).chain(of(Kind::OpenAi, by_text)) {
         // Once at the start, and once in mid-stream.
         for before in [vec![], vec![Step::Ids(hi.clone())]] {
             let all: Vec<Step> = before.iter().chain(&steps).cloned().collect();
-            let what = format!("{all:?}");
-            let engine = StandIn::new(Kind::LlamaCpp, all);
+            let what = format!("{kind:?} {all:?}");
+            let engine = StandIn::new(kind, all);
             let server = Server::with("chatml", engine, impatient(), Keys::default()).await;
             let (found, answer) = server.post("/v1/chat/completions", HI).await;
             assert_eq!((found, at(&answer, "error.code").as_str()), (status, Some(code)), "{what}");
@@ -158,6 +166,11 @@ async fn every_fault_of_an_engine_is_a_typed_error() {
     let server = Server::before("http://127.0.0.1:1", "chatml", engine, impatient(), Keys::default()).await;
     let (status, answer) = server.post("/v1/chat/completions", HI).await;
     assert_eq!((status, at(&answer, "error.code").as_str()), (502, Some("engine_down")), "{answer:?}");
+}
+
+/// Frames that keep coming, and have nothing.
+fn without_ids(frame: Step) -> Vec<Step> {
+    (0..20).flat_map(|_| [frame.clone(), Step::Wait(Duration::from_millis(150))]).collect()
 }
 
 #[tokio::test]

@@ -80,6 +80,12 @@ impl IdParser {
         self.parser.push_bytes(text.as_bytes(), false, sink);
     }
 
+    /// Parses text of an engine that returns no ids at all. It does not say what wrote the text, so what
+    /// spells a marker is one.
+    pub fn push_spelled(&mut self, text: &str, sink: &mut impl FnMut(Event<'_>)) {
+        self.parser.push_text(text, sink);
+    }
+
     /// Parses the next id, whose bytes are known.
     pub(crate) fn push_bytes(&mut self, bytes: &[u8], is_marker: bool, sink: &mut impl FnMut(Event<'_>)) {
         self.parser.push_bytes(bytes, is_marker, sink);

@@ -43,8 +43,13 @@ impl Engine {
                 Err(Fault::new(504, "engine_slow", message))
             })
         };
-        asked("/health").await?.ok_or_else(|| refused(404, "there is no /health"))?;
-        let models = object(asked("/v1/models").await?);
+        let (health, models) = (asked("/health").await?, asked("/v1/models").await?);
+        // Of the engines by text, not all have the former, but it must be one of OpenAI's servers.
+        match self.kind().is_by_text() {
+            true => models.as_ref().ok_or_else(|| refused(404, "there is no /v1/models"))?,
+            false => health.as_ref().ok_or_else(|| refused(404, "there is no /health"))?,
+        };
+        let models = object(models);
         let mut about = About::default();
         for model in models.get("data").and_then(Json::as_array).unwrap_or_default() {
             let Some(model) = model.as_object() else { continue };
@@ -60,6 +65,7 @@ impl Engine {
                 about.build = text(&props, "build_info").map(str::to_owned);
             }
             Kind::Vllm => about.build = text(&object(asked("/version").await?), "version").map(str::to_owned),
+            Kind::OpenAi => {}
             Kind::Sglang => {
                 let info = match asked("/server_info").await? {
                     None => asked("/get_server_info").await?,

@@ -6,10 +6,14 @@ use crate::sampling::Sampling;
 pub struct Ask {
     /// The ids of the prompt.
     pub ids: Vec<u32>,
+    /// The text of the prompt, for an engine [by text](super::Kind::is_by_text).
+    pub text: Option<String>,
     /// How to sample.
     pub sampling: Sampling,
     /// The ids that end the reply.
     pub stop_ids: Vec<u32>,
+    /// The texts of these, for an engine by text.
+    pub stop_texts: Vec<String>,
     /// What the reply must follow, from [`Engine::shape_of`](super::Engine::shape_of).
     pub shape: Option<Shape>,
     /// The number of most likely tokens to report for each token, with their log probabilities. With 0,

@@ -9,7 +9,7 @@ use rolecall::grammar::Grammar;
 use rolecall::tokenizer::Tokenizer;
 use tokio::time::{Instant, timeout_at};
 
-use super::generating::Sofar;
+use super::generating::{Phase, Sofar};
 use super::hidden::Hidden;
 use super::local::Local;
 use super::trouble::{cause, down, refused, slow};
@@ -87,6 +87,13 @@ impl Engine {
         self.local.as_ref()?.fault()
     }
 
+    /// Returns what is not as safe with this engine as with others, if anything is.
+    pub fn warning(&self) -> Option<&'static str> {
+        self.kind.is_by_text().then_some(
+            "the engine gets text instead of ids, so control tokens that messages spell cannot be told from the template's",
+        )
+    }
+
     /// Returns the kind of engine.
     pub fn kind(&self) -> Kind {
         self.kind
@@ -134,7 +141,7 @@ impl Engine {
             deadline,
             patience: self.first_id,
             next_id: self.next_id,
-            has_ended: false,
+            phase: Phase::Replying,
         })
     }
 }

@@ -23,7 +23,18 @@ pub struct Generating {
     pub(super) deadline: Instant,
     pub(super) patience: Duration,
     pub(super) next_id: Duration,
-    pub(super) has_ended: bool,
+    pub(super) phase: Phase,
+}
+
+/// How far the answer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// The reply is being sampled.
+    Replying,
+    /// The reply ended, and the engine may still count its ids.
+    Counting,
+    /// Nothing more is read.
+    Over,
 }
 
 /// What the frames so far have, and what was asked for.
@@ -36,19 +47,26 @@ pub(super) struct Sofar {
 }
 
 impl Generating {
-    /// Returns the number of ids that the engine already had, if it still says so after a stop token.
-    pub async fn last_word(&mut self) -> Option<u64> {
-        tokio::time::timeout(LAST_WORD, self.next()).await.ok()?.ok()??.cached
+    /// Returns what the engine still says of the numbers of ids after the reply ended.
+    pub async fn last_word(&mut self) -> Piece {
+        let patience = if self.kind.is_by_text() { LAST_COUNT } else { LAST_WORD };
+        let end = Instant::now() + patience;
+        while let Ok(Ok(Some(piece))) = timeout_at(end, self.next()).await {
+            if piece.count() > 0 || piece.cached.is_some() || piece.counted.is_some() {
+                return piece;
+            }
+        }
+        Piece::default()
     }
 
     /// Reports whether the last piece was read.
     pub fn has_ended(&self) -> bool {
-        self.has_ended
+        self.phase == Phase::Over
     }
 
     /// Returns the next piece, or `None` after the last.
     pub async fn next(&mut self) -> Result<Option<Piece>, Fault> {
-        if self.has_ended {
+        if self.phase == Phase::Over {
             return Ok(None);
         }
         // Frames without ids do not buy time.
@@ -56,6 +74,10 @@ impl Generating {
         let frame = match next {
             Some(Ok(frame)) if frame.trim() != "[DONE]" => frame,
             Some(Err(error)) => return Err(broken(&error)),
+            _ if self.phase == Phase::Counting => {
+                self.phase = Phase::Over;
+                return Ok(None);
+            }
             // A reply that ends without a reason was cut off.
             _ => return Err(broken("the answer ended before the reply did")),
         };
@@ -74,7 +96,10 @@ impl Generating {
             self.deadline = Instant::now() + self.next_id;
             self.patience = self.next_id;
         }
-        self.has_ended = piece.end.is_some();
+        if piece.end.is_some() {
+            let counts_later = self.kind.counts_last() && piece.counted.is_none();
+            self.phase = if counts_later { Phase::Counting } else { Phase::Over };
+        }
         Ok(Some(piece))
     }
 }
@@ -99,3 +124,6 @@ impl Generating {
 
 /// How long an engine that sampled a stop token may take to say so. Most say it at once, with the usage.
 const LAST_WORD: Duration = Duration::from_millis(50);
+
+/// How long an engine by text may take to count the ids of its reply. Nothing else tells their number.
+const LAST_COUNT: Duration = Duration::from_secs(1);

@@ -3,7 +3,7 @@ use rolecall::conversation::json::Object;
 
 use super::generating::Sofar;
 use super::trouble::Trouble;
-use super::{Ask, Piece, llama_cpp, sglang, vllm};
+use super::{Ask, Piece, llama_cpp, openai, sglang, vllm};
 
 /// A kind of engine, by its wire format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,17 +14,29 @@ pub enum Kind {
     Vllm,
     /// SGLang: `/generate`.
     Sglang,
+    /// Any engine with OpenAI's `/v1/completions`. It gets text and returns text.
+    OpenAi,
 }
 
 impl Kind {
     /// The kinds by their words.
-    pub const ALL: [(&'static str, Kind); 3] =
-        [("llama.cpp", Kind::LlamaCpp), ("vllm", Kind::Vllm), ("sglang", Kind::Sglang)];
+    pub const ALL: [(&'static str, Kind); 4] =
+        [("llama.cpp", Kind::LlamaCpp), ("vllm", Kind::Vllm), ("sglang", Kind::Sglang), ("openai", Kind::OpenAi)];
+
+    /// Reports whether the engine gets text instead of ids, and returns text.
+    pub fn is_by_text(self) -> bool {
+        self == Kind::OpenAi
+    }
+
+    /// Reports whether the engine counts ids in a frame after the end of the reply.
+    pub(super) fn counts_last(self) -> bool {
+        matches!(self, Kind::Vllm | Kind::OpenAi)
+    }
 
     pub(super) fn path(self) -> &'static str {
         match self {
             Kind::LlamaCpp => "/completion",
-            Kind::Vllm => "/v1/completions",
+            Kind::Vllm | Kind::OpenAi => "/v1/completions",
             Kind::Sglang => "/generate",
         }
     }
@@ -34,6 +46,7 @@ impl Kind {
             Kind::LlamaCpp => llama_cpp::body(ask),
             Kind::Vllm => vllm::body(ask),
             Kind::Sglang => sglang::body(ask),
+            Kind::OpenAi => openai::body(ask),
         })
     }
 
@@ -43,6 +56,7 @@ impl Kind {
             Kind::LlamaCpp => llama_cpp::piece(frame, sofar),
             Kind::Vllm => vllm::piece(frame, sofar),
             Kind::Sglang => sglang::piece(frame, sofar),
+            Kind::OpenAi => openai::piece(frame),
         }
     }
 }

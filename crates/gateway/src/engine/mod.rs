@@ -1,4 +1,4 @@
-//! Engines: ids in, ids out.
+//! Engines: ids in, ids out. One kind, [`Kind::OpenAi`], gets and returns text instead.
 //!
 //! Each engine has a file with functions without side effects: the body of a request, and what a frame
 //! of the answer says. [`Engine::generate`] does the rest for all of them: it connects, waits no longer
@@ -17,6 +17,7 @@ mod kind;
 mod llama_cpp;
 mod local;
 mod odds;
+mod openai;
 mod piece;
 mod sglang;
 mod shape;

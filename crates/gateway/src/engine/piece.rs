@@ -9,10 +9,14 @@ pub struct Piece {
     pub odds: Vec<Odds>,
     /// What was sampled after them, if the engine does not tell the ids.
     pub spoken: Option<Spoken>,
+    /// What was written by an engine by text, with the markers that it tells.
+    pub text: String,
     /// Why the reply ended, if it did.
     pub end: Option<End>,
     /// The number of ids of the prompt that the engine already had, if it says so.
     pub cached: Option<u64>,
+    /// The number of ids of the whole reply, as an engine by text says at the end.
+    pub counted: Option<u64>,
 }
 
 /// Text of ordinary tokens whose ids an engine does not tell.
@@ -36,8 +40,9 @@ pub enum End {
 }
 
 impl Piece {
-    /// Returns the number of ids that were sampled.
+    /// Returns the number of ids that were sampled. Text whose ids were not counted yet has one.
     pub fn count(&self) -> usize {
-        self.ids.len() + self.spoken.as_ref().map_or(0, |spoken| spoken.count)
+        let spoken = self.spoken.as_ref().map_or(0, |spoken| spoken.count);
+        self.ids.len() + spoken + usize::from(!self.text.is_empty())
     }
 }

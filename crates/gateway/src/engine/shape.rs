@@ -17,6 +17,10 @@ impl Shape {
     pub fn of(kind: Kind, grammar: &Grammar) -> Result<Shape, Fault> {
         match kind {
             Kind::LlamaCpp => Ok(Shape::Gbnf(grammar.to_gbnf().text)),
+            Kind::OpenAi => {
+                let message = "the engine takes no grammar, so calls cannot be required, chosen or limited";
+                Err(Fault::at("tool_choice", "unsupported_parameter", message))
+            }
             Kind::Vllm | Kind::Sglang => Ok(Shape::StructuralTag(grammar.to_structural_tag().text)),
         }
     }

@@ -21,6 +21,9 @@ use rolecall_gateway::{Config, Gateway, Keys, Limits, ModelConfig, Telling, serv
 use rolecall_testkit::Toy;
 use tokio::net::TcpListener;
 
+/// The engines that get ids.
+pub const BY_IDS: [Kind; 3] = [Kind::LlamaCpp, Kind::Vllm, Kind::Sglang];
+
 /// An id with its log probability, and those of the most likely tokens.
 pub type Sampled = (u32, f64, Vec<(u32, f64)>);
 
@@ -32,6 +35,8 @@ pub enum Step {
     Odds(Vec<Sampled>),
     /// Ids of which llama.cpp tells only the last, with their text.
     Hidden(Vec<u32>, &'static str),
+    /// Text of an engine that returns no ids.
+    Text(String),
     /// The end of the reply, with the engine's own word.
     End(&'static str),
     Raw(String),
@@ -83,7 +88,6 @@ impl StandIn {
     fn frame(&self, step: &Step, before: &[u32]) -> String {
         let list = |ids: &[u32]| format!("{ids:?}");
         let (new, end) = match step {
-            Step::Ids(ids) => (ids.clone(), None),
             Step::Odds(odds) => return format!("data: {}\n\n", self.odds(odds, before)),
             Step::Hidden(ids, text) => {
                 let (last, total) = (ids.last().unwrap(), before.len() + ids.len());
@@ -92,6 +96,12 @@ impl StandIn {
                 );
             }
             Step::End(word) => (Vec::new(), Some(*word)),
+            Step::Text(text) => return written(text),
+            Step::Ids(ids) if self.kind == Kind::OpenAi => {
+                let bytes = ids.iter().filter_map(|id| u8::try_from(id.checked_sub(Toy::BYTES)?).ok());
+                return written(&String::from_utf8(bytes.collect()).unwrap());
+            }
+            Step::Ids(ids) => (ids.clone(), None),
             Step::Raw(text) => return text.clone(),
             Step::Wait(_) | Step::Break => return String::new(),
         };
@@ -125,9 +135,19 @@ impl StandIn {
                     all.len()
                 )
             }
+            Kind::OpenAi => {
+                let end = end.unwrap_or_default();
+                format!(r#"{{"choices": [{{"index": 0, "text": "", "finish_reason": "{end}"}}]}}"#)
+            }
         };
         format!("data: {text}\n\n")
     }
+}
+
+/// A frame with text.
+fn written(text: &str) -> String {
+    let text = json::write(&text.into(), &json::Layout::compact());
+    format!("data: {{\"choices\": [{{\"index\": 0, \"text\": {text}, \"finish_reason\": null}}]}}\n\n")
 }
 
 impl StandIn {
@@ -165,6 +185,7 @@ impl StandIn {
                     r#"{{"choices": [{{"index": 0, "text": "", "token_ids": {ids}, "finish_reason": null, "logprobs": {{"text_offset": [], "tokens": {tokens}, "token_logprobs": {logprobs}, "top_logprobs": {top}}}}}]}}"#
                 )
             }
+            Kind::OpenAi => panic!("it has no ids"),
             Kind::Sglang => {
                 let one = |(id, logprob): &(u32, f64)| format!("[{logprob:?}, {id}, null]");
                 let all: Vec<u32> = before.iter().copied().chain(odds.iter().map(|(id, ..)| *id)).collect();
@@ -237,6 +258,7 @@ async fn answer(State(engine): State<StandIn>, request: Request) -> Response {
 /// What an engine says of itself.
 fn page(kind: Kind, path: &str) -> Response {
     let text = match (kind, path) {
+        (Kind::OpenAi, "/health") => return missing(),
         (_, "/health") => "",
         (Kind::LlamaCpp, "/v1/models") => r#"{"data": [{"id": "own"}]}"#,
         (_, "/v1/models") => r#"{"data": [{"id": "own", "max_model_len": 2048}]}"#,
@@ -245,13 +267,15 @@ fn page(kind: Kind, path: &str) -> Response {
         }
         (Kind::Vllm, "/version") => r#"{"version": "b1"}"#,
         (Kind::Sglang, "/get_server_info") => r#"{"version": "b1", "max_running_requests": 2}"#,
-        _ => {
-            let mut response = Response::new(Body::empty());
-            *response.status_mut() = StatusCode::NOT_FOUND;
-            return response;
-        }
+        _ => return missing(),
     };
     Response::new(Body::from(text))
+}
+
+fn missing() -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NOT_FOUND;
+    response
 }
 
 /// A model of a built-in format, whose tokens are bytes.

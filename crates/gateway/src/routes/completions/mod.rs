@@ -18,6 +18,7 @@ use std::sync::Arc;
 use rolecall::conversation::Json;
 use rolecall::conversation::json::{self, Object};
 
+use crate::by_text;
 use crate::completing::Completing;
 use crate::gateway::Gateway;
 use crate::sampling::{SETTINGS, Sampling};
@@ -37,10 +38,17 @@ pub fn read(gateway: &Gateway, body: &str) -> Result<(Completing, Box<dyn Writer
         return Err(Fault::new(400, "wrong_type", "expected a JSON object"));
     };
     let served = Arc::clone(gateway.model(body.get("model"))?);
-    let (sampling, applied) = Sampling::read(&body, &served.model.sampling())?;
+    let (mut sampling, mut applied) = Sampling::read(&body, &served.model.sampling())?;
     let mut wishes = Wishes { choices: 1, has_bos: true, skips_markers: true, ..Wishes::default() };
     for (key, value) in body.iter().filter(|(_, value)| !value.is_null()) {
         wishes.set(key, value)?;
+    }
+    if served.engine.kind().is_by_text() {
+        by_text::restrict_sampling(&mut sampling, &mut applied)?;
+        let chosen = [("add_special_tokens", !wishes.has_bos), ("skip_special_tokens", !wishes.skips_markers)];
+        if let Some((name, _)) = chosen.iter().find(|(_, is_set)| *is_set) {
+            return Err(by_text::unsupported(name));
+        }
     }
     if body.get("best_of").and_then(number::integer).is_some_and(|best| best != wishes.choices as i64) {
         return Err(Fault::unsupported("best_of"));
@@ -56,9 +64,11 @@ pub fn read(gateway: &Gateway, body: &str) -> Result<(Completing, Box<dyn Writer
     }
     let echoes = if wishes.is_echoed { prompts.texts(&served)? } else { vec![String::new(); prompts.ids.len()] };
     let writer = CompletionWriter::new(&served.name, echoes, wishes.choices, wishes.has_usage);
+    let texts = prompts.for_engine(&served)?;
     let completing = Completing {
         served,
         prompts: prompts.ids,
+        texts,
         sampling,
         applied,
         choices: wishes.choices,

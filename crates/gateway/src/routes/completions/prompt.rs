@@ -3,6 +3,7 @@ use rolecall::conversation::Json;
 use rolecall::conversation::json::Object;
 
 use super::{needed, wrong};
+use crate::by_text;
 use crate::gateway::Served;
 use crate::{Fault, number};
 
@@ -45,6 +46,18 @@ impl Prompts {
             texts.push(text);
         }
         Ok(Prompts { ids, texts })
+    }
+
+    /// Returns the text of each prompt for an engine by text, and `None` for others.
+    pub fn for_engine(&self, served: &Served) -> Result<Vec<Option<String>>, Fault> {
+        let decoder = served.model.decoder()?;
+        let text = |(ids, text): (&Vec<u32>, &Option<String>)| {
+            by_text::prompt(served, || match text {
+                Some(text) => Ok(text.clone().into_bytes()),
+                None => Ok(decoder.decode(ids).map_err(Error::Encode)?),
+            })
+        };
+        self.ids.iter().zip(&self.texts).map(text).collect()
     }
 
     /// Returns the text of each prompt.

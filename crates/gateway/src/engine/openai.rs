@@ -1,0 +1,66 @@
+//! Any engine with OpenAI's older completions, `/v1/completions`, by text. Sources: OpenAI's API reference,
+//! and the README of llama.cpp's server, whose endpoint the tests of wire formats were compared with.
+//!
+//! Only OpenAI's own fields are sent.
+//!
+//! - The engine encodes the text itself. So a control token that a message spells is one to the engine,
+//!   and what the engine's tokenizer puts before every text is there, whatever the template writes.
+//! - The reply is text, too. Many engines leave control tokens out of it. Calls whose markers are such
+//!   tokens cannot be read then.
+//! - The engine does not say which stop text ended the reply.
+//! - Ids are counted in the usage. OpenAI sends it in a frame after the end of the reply, without choices.
+//!   llama.cpp's server sends it with the end. If an engine sends none, each frame with text counts as one
+//!   id.
+
+use rolecall::conversation::Json;
+use rolecall::conversation::json::Object;
+use rolecall::conversation::object;
+
+use super::trouble::Trouble;
+use super::wire::{count, given, inner, set, text, whole};
+use super::{Ask, End, Piece};
+use crate::number::of_double;
+
+pub(super) fn body(ask: &Ask) -> Object {
+    let sampling = &ask.sampling;
+    let mut body = object! {
+        "prompt" => ask.text.as_deref().unwrap_or_default(), "stream" => true,
+        "stream_options" => object! { "include_usage" => true },
+    };
+    set(&mut body, "model", ask.model.as_deref());
+    // OpenAI's own default is 16. Most engines take null for no limit.
+    body.insert("max_tokens", whole(sampling.max_tokens).map_or(Json::Null, Json::from));
+    let stops: Vec<Json> = ask.stop_texts.iter().map(|stop| Json::from(stop.as_str())).collect();
+    set(&mut body, "stop", (!stops.is_empty()).then_some(stops));
+    set(&mut body, "temperature", sampling.temperature.map(of_double));
+    set(&mut body, "top_p", sampling.top_p.map(of_double));
+    set(&mut body, "presence_penalty", sampling.presence_penalty.map(of_double));
+    set(&mut body, "frequency_penalty", sampling.frequency_penalty.map(of_double));
+    set(&mut body, "seed", whole(sampling.seed));
+    body
+}
+
+pub(super) fn piece(frame: &Object) -> Result<Piece, Trouble> {
+    let usage = inner(frame, "usage");
+    let counted = usage.and_then(|usage| count(usage, "completion_tokens"));
+    let details = usage.and_then(|usage| inner(usage, "prompt_tokens_details"));
+    let cached = details.and_then(|details| count(details, "cached_tokens"));
+    let choices = frame.get("choices").and_then(Json::as_array).ok_or(Trouble::Broken)?;
+    let Some(choice) = choices.first() else { return Ok(Piece { counted, cached, ..Piece::default() }) };
+    let choice = choice.as_object().ok_or(Trouble::Broken)?;
+    let text = match given(choice, "text") {
+        None => String::new(),
+        Some(text) => text.as_str().ok_or(Trouble::Broken)?.to_owned(),
+    };
+    Ok(Piece { text, end: end(choice)?, counted, cached, ..Piece::default() })
+}
+
+fn end(choice: &Object) -> Result<Option<End>, Trouble> {
+    let Some(reason) = given(choice, "finish_reason") else { return Ok(None) };
+    match reason.as_str() {
+        Some("stop") => Ok(Some(End::Stop)),
+        Some("length") => Ok(Some(End::Length)),
+        Some(other) => Err(Trouble::aborted(text(choice, "stop_reason").or(Some(other)))),
+        None => Err(Trouble::Broken),
+    }
+}
