@@ -6,6 +6,7 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use futures_util::future::select_all;
 use futures_util::stream;
+use rolecall::session::Session;
 use tokio::sync::mpsc;
 
 use crate::Fault;
@@ -19,7 +20,7 @@ use crate::reply::{Reply, Step};
 use crate::sampling::Sampling;
 use crate::sessions::Found;
 use crate::store::Owner;
-use crate::turn::{History, Known, Turn, apart, beginnings};
+use crate::turn::{AT_ONCE, History, Known, Turn, apart, beginnings, sized};
 use crate::usage::Usage;
 use crate::wanted::{Past, Wanted};
 use crate::writer::{Done, Frames, Opening, Said, Writer};
@@ -58,7 +59,8 @@ pub async fn exchange(
 ) -> Result<Response, Fault> {
     // A client that leaves keeps its place as long as its work goes on.
     let reader = Arc::clone(&gateway);
-    let (wanted, writer, names, chain, permit) = apart(move || {
+    let length = body.len();
+    let (wanted, writer, names, chain, permit) = sized(length, move || {
         let parsing = permit.seen.time(Stage::Parse);
         let (wanted, writer) = read(&reader, &body)?;
         drop(parsing);
@@ -71,7 +73,8 @@ pub async fn exchange(
     gateway.observer.metrics.session(found.is_some());
     let covered = found.as_ref().and_then(|found| names.get(found.name)).map_or(0, |(count, _)| *count);
     let most = gateway.limits.prompt_ids;
-    let (wanted, turn, permit) = apart(move || {
+    let size = found.as_ref().map_or(length, |found| size_of(&wanted, found, covered));
+    let (wanted, turn, permit) = sized(size, move || {
         let turn = Turn::make(&wanted, Known { found, covered, chain }, most, &permit.seen)?;
         Ok((wanted, turn, permit))
     })
@@ -125,6 +128,15 @@ pub async fn complete(
     let (wanted, holds_calls, history) = (None, false, History::New);
     let exchange = Exchange { gateway, owner, wanted, writer, replies, choices, usage, holds_calls, history, permit };
     exchange.respond(completing.is_streamed, defaults(&completing.applied)).await
+}
+
+/// Returns what the work for a conversation that goes on grows with: the new text, and in case the
+/// template rewrites what was sent, all ids.
+fn size_of(wanted: &Wanted, found: &Found, covered: usize) -> usize {
+    let new = wanted.instructions.iter().chain(&wanted.messages).skip(covered);
+    // Calls and parts may be long.
+    let new: usize = new.map(|message| message.plain_text().map_or(AT_ONCE, str::len)).sum();
+    new + found.past.session.as_ref().map_or(AT_ONCE + 1, Session::len)
 }
 
 /// Finds the conversation so far.

@@ -230,7 +230,8 @@ impl Reply {
         }
         record.sum = record::sum_of(&session, record.kept);
         let mut names = wanted.names.clone();
-        names.push(chain.push(&record.said).name());
+        let whole = chain.push(&record.said);
+        names.push(whole.name());
         // Most clients do not send the reasoning back.
         if let Some(silent) = without_reasoning(&record.said) {
             names.push(chain.push(&silent).name());
@@ -239,12 +240,14 @@ impl Reply {
         let before: Vec<Arc<Message>> = past.iter().flat_map(|found| found.past.messages.iter().cloned()).collect();
         let ids = session.len().saturating_sub(record.kept);
         let is_stored = wanted.is_stored;
-        let finished = Finished { parent, record, session, before, names, is_stored, ids };
-        let kept = match gateway.sessions.keep(owner, finished.clone()).await {
-            // The turns before it were removed to make space, or were never stored.
-            Err(StoreFault::Gone) => gateway.sessions.keep(owner, finished.whole(wanted)?).await,
-            kept => kept,
-        };
+        let mut finished = Finished { parent, record, session, before, chain: whole, names, is_stored, ids };
+        let (mut turn, mut kept) = gateway.sessions.store(owner, &finished).await;
+        // The turns before it were removed to make space, or were never stored.
+        if let Err(StoreFault::Gone) = kept {
+            finished = finished.whole(wanted)?;
+            (turn, kept) = gateway.sessions.store(owner, &finished).await;
+        }
+        gateway.sessions.remember(owner, turn, finished);
         match kept {
             // The client has the whole conversation, and nothing else was promised.
             Err(_) if wanted.names.is_empty() => Ok(()),

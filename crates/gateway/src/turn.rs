@@ -1,3 +1,4 @@
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use rolecall::conversation::Message;
@@ -134,15 +135,15 @@ impl Turn {
         let Known { found: past, covered, chain } = known;
         let setup = setup_of(&wanted.served.name, &wanted.request, &wanted.instructions);
         let is_named = wanted.past != Past::Recognised;
-        let own: Vec<Message> = wanted.instructions.iter().chain(&wanted.messages).cloned().collect();
+        let own = || wanted.instructions.iter().chain(&wanted.messages).cloned();
         let mut history = History::New;
-        // The messages of a new session, and how many of them the client did not send.
-        let mut whole = own;
+        // What was said before, if the client did not send it, and the index of the client's first message.
+        let mut said: Vec<Message> = Vec::new();
         let mut unsent = 0;
         if let Some(found) = past {
             let fits = found.past.last.setup == setup || !is_named;
             if let (true, Some(session)) = (fits, &found.past.session) {
-                let new = if is_named { wanted.messages.clone() } else { whole[covered..].to_vec() };
+                let new = if is_named { wanted.messages.clone() } else { own().skip(covered).collect() };
                 let sent_before = found.past.messages.len();
                 let session = session.clone();
                 match Turn::growing(wanted, session, Some(Arc::new(found)), new, (setup.clone(), chain), seen) {
@@ -155,14 +156,13 @@ impl Turn {
                 }
             } else if is_named {
                 let skipped = found.past.last.instructions;
-                let said = found.past.messages.iter().skip(skipped).map(|message| Message::clone(message));
-                whole =
-                    wanted.instructions.iter().cloned().chain(said).chain(wanted.messages.iter().cloned()).collect();
-                unsent = whole.len() - wanted.messages.len();
+                said = found.past.messages.iter().skip(skipped).map(|message| Message::clone(message)).collect();
+                unsent = wanted.instructions.len() + said.len();
             }
             history = History::Changed;
         }
         let session = wanted.served.model.session(wanted.request.clone())?;
+        let whole = wanted.instructions.iter().cloned().chain(said).chain(wanted.messages.iter().cloned()).collect();
         let mut turn =
             Turn::growing(wanted, session, None, whole, (setup, chain), seen).map_err(|fault| fault.shifted(unsent))?;
         turn.history = history;
@@ -206,9 +206,13 @@ impl Turn {
         let chain = match wanted.past {
             Past::Recognised => chain,
             _ => {
-                let messages = past.iter().flat_map(|found| &found.past.messages).map(|message| &**message);
-                let start = Chain::new(&wanted.served.name, &wanted.request);
-                messages.chain(&new).fold(start, |chain, message| chain.push(message))
+                let before = past.as_ref().and_then(|found| found.past.chain);
+                let before = before.unwrap_or_else(|| {
+                    let messages = past.iter().flat_map(|found| &found.past.messages);
+                    let start = Chain::new(&wanted.served.name, &wanted.request);
+                    messages.fold(start, |chain, message| chain.push(message))
+                });
+                new.iter().fold(before, Chain::push)
             }
         };
         Ok(Turn {
@@ -269,8 +273,27 @@ fn shape_of(wanted: &Wanted, grammar: &Grammar) -> Result<Shape, Fault> {
     wanted.served.engine.shape_of(grammar)
 }
 
+/// Does work that takes time in proportion to a size: a little at once, because the way to another thread
+/// and back takes longer, and the rest as long work.
+pub async fn sized<T: Send + 'static>(
+    size: usize,
+    work: impl FnOnce() -> Result<T, Fault> + Send + 'static,
+) -> Result<T, Fault> {
+    match size <= AT_ONCE {
+        true => catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(interrupted())),
+        false => apart(work).await,
+    }
+}
+
+/// The most bytes of text, or ids, with which work is short: it takes about 0.2 ms.
+pub const AT_ONCE: usize = 16 << 10;
+
 /// Does long work on a thread for it.
 pub async fn apart<T: Send + 'static>(work: impl FnOnce() -> Result<T, Fault> + Send + 'static) -> Result<T, Fault> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|_| Err(Fault::new(500, "internal", "the request could not be prepared")))
+    done.unwrap_or_else(|_| Err(interrupted()))
+}
+
+fn interrupted() -> Fault {
+    Fault::new(500, "internal", "the request could not be prepared")
 }

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use eventsource_stream::Eventsource;
 use futures_util::StreamExt;
-use rolecall::conversation::json::{self, Layout};
 use rolecall::grammar::Grammar;
 use rolecall::tokenizer::Tokenizer;
 use tokio::time::{Instant, timeout_at};
@@ -107,7 +106,7 @@ impl Engine {
     /// Begins a reply.
     pub async fn generate(&self, ask: &Ask) -> Result<Generating, Fault> {
         let deadline = Instant::now() + self.first_id;
-        let body = json::write(&self.kind.body(ask), &Layout::compact());
+        let body = self.kind.body(ask);
         let request = self.client.post(&self.url).header("content-type", "application/json").body(body);
         let sent = timeout_at(deadline, request.send()).await.map_err(|_| slow(self.first_id))?;
         let response = sent.map_err(|error| self.local_fault().unwrap_or_else(|| down(&self.url, &error)))?;

@@ -1,8 +1,9 @@
 use rolecall::conversation::Json;
-use rolecall::conversation::json::Object;
+use rolecall::conversation::json::{self, Layout, Object};
 
 use super::generating::Sofar;
 use super::trouble::Trouble;
+use super::wire::with_ids;
 use super::{Ask, Piece, llama_cpp, openai, sglang, vllm};
 
 /// A kind of engine, by its wire format.
@@ -41,13 +42,15 @@ impl Kind {
         }
     }
 
-    pub(super) fn body(self, ask: &Ask) -> Json {
-        Json::Object(match self {
-            Kind::LlamaCpp => llama_cpp::body(ask),
-            Kind::Vllm => vllm::body(ask),
-            Kind::Sglang => sglang::body(ask),
-            Kind::OpenAi => openai::body(ask),
-        })
+    /// Writes the body of a request.
+    pub(super) fn body(self, ask: &Ask) -> String {
+        let (key, body) = match self {
+            Kind::LlamaCpp => ("prompt", llama_cpp::body(ask)),
+            Kind::Vllm => ("prompt", vllm::body(ask)),
+            Kind::Sglang => ("input_ids", sglang::body(ask)),
+            Kind::OpenAi => return json::write(&Json::Object(openai::body(ask)), &Layout::compact()),
+        };
+        with_ids(key, &ask.ids, body)
     }
 
     /// Reads a frame of an answer.

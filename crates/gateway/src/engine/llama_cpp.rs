@@ -16,15 +16,13 @@ use rolecall::conversation::object;
 
 use super::generating::Sofar;
 use super::trouble::Trouble;
-use super::wire::{count, given, ids, inner, json_ids, set, set_shared, text, whole};
+use super::wire::{count, given, ids, inner, set, set_shared, text, whole};
 use super::{Ask, End, Odds, Piece, Shape, Spoken, Word};
 use crate::number::{self, of_double};
 
 pub(super) fn body(ask: &Ask) -> Object {
     let sampling = &ask.sampling;
-    let mut body = object! {
-        "prompt" => json_ids(&ask.ids), "stream" => true, "return_tokens" => true, "cache_prompt" => true,
-    };
+    let mut body = object! { "stream" => true, "return_tokens" => true, "cache_prompt" => true };
     set(&mut body, "n_predict", whole(sampling.max_tokens));
     set_shared(&mut body, sampling);
     set(&mut body, "top_k", whole(sampling.top_k));

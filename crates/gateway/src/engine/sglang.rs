@@ -32,7 +32,7 @@ pub(super) fn body(ask: &Ask) -> Object {
     if let Some(Shape::StructuralTag(tag)) = &ask.shape {
         params.insert("structural_tag", tag.as_str().into());
     }
-    let mut body = object! { "input_ids" => json_ids(&ask.ids), "sampling_params" => params, "stream" => true };
+    let mut body = object! { "sampling_params" => params, "stream" => true };
     if let Some(most) = ask.logprobs {
         body.insert("return_logprob", true.into());
         body.insert("top_logprobs_num", i64::from(most).into());

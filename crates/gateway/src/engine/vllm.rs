@@ -20,7 +20,7 @@ use crate::number::{self, of_double};
 pub(super) fn body(ask: &Ask) -> Object {
     let sampling = &ask.sampling;
     let mut body = object! {
-        "prompt" => json_ids(&ask.ids), "stream" => true, "return_token_ids" => true,
+        "stream" => true, "return_token_ids" => true,
         "skip_special_tokens" => false, "stop_token_ids" => json_ids(&ask.stop_ids),
         "stream_options" => object! { "include_usage" => true, "continuous_usage_stats" => true },
     };

@@ -20,6 +20,7 @@ use crate::Fault;
 use crate::store::{Owner, Store, StoreFault, StoredTurn, TurnId};
 use crate::turn::apart;
 use crate::wanted::Wanted;
+use chain::Chain;
 use live::Live;
 use record::{Record, Replayed, Reply, replay, response_of, sum_of};
 
@@ -40,13 +41,14 @@ pub struct Found {
 }
 
 /// A finished turn.
-#[derive(Clone)]
 pub struct Finished {
     pub parent: Option<TurnId>,
     pub record: Record,
     pub session: Session,
     /// The messages of the turns before.
     pub before: Vec<Arc<Message>>,
+    /// The digest of all messages.
+    pub chain: Chain,
     pub names: Vec<String>,
     /// Whether it must be stored, or only kept in memory.
     pub is_stored: bool,
@@ -110,26 +112,30 @@ impl Sessions {
         Ok(Some(Found { turn, name, past }))
     }
 
-    /// Stores a turn. It is durable when this returns.
-    pub async fn keep(&self, owner: Owner, finished: Finished) -> Result<(), StoreFault> {
-        let Finished { parent, record, session, before, names, is_stored, ids } = finished;
-        let body = if is_stored { record.write() } else { Vec::new() };
-        let turn = match &parent {
+    /// Stores a turn. It is durable when this returns, unless it is not to be stored.
+    pub async fn store(&self, owner: Owner, finished: &Finished) -> (TurnId, Result<(), StoreFault>) {
+        let Finished { parent, record, names, is_stored, .. } = finished;
+        let body = if *is_stored { record.write() } else { Vec::new() };
+        let turn = match parent {
             Some(parent) => StoredTurn::after(parent, body),
             None => StoredTurn::first(body),
         };
         let stored = match is_stored {
-            true => self.store.put(&owner, &turn, &names).await,
+            true => self.store.put(&owner, &turn, names).await,
             false => Ok(()),
         };
+        (turn.id, stored)
+    }
+
+    /// Keeps a turn in memory, so that it goes on in this process whether it was stored or not.
+    pub fn remember(&self, owner: Owner, turn: TurnId, finished: Finished) {
+        let Finished { record, session, before, chain, names, ids, .. } = finished;
         let said = record.new.iter().chain([&record.said]).cloned().map(Arc::new);
         let messages = before.into_iter().chain(said).collect();
         // The answer stays in the store.
         let last = Arc::new(Record { response: None, new: Vec::new(), saved: None, ..record });
-        let past = Replayed { session: Some(session), messages, last };
-        // In this process it goes on in any case.
-        self.live().add(owner, turn.id, past, ids, &names, self.most_ids);
-        stored
+        let past = Replayed { session: Some(session), messages, chain: Some(chain), last };
+        self.live().add(owner, turn, past, ids, &names, self.most_ids);
     }
 
     /// Returns the whole answer with a name.

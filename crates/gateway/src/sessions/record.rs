@@ -7,7 +7,7 @@ use rolecall::conversation::{Json, Message, object};
 use rolecall::session::{Finish, OnRewrite, Session};
 use rolecall::{Error, Model};
 
-use super::chain::{digest, hex};
+use super::chain::{Chain, digest, hex};
 use crate::number;
 
 /// What a turn added.
@@ -155,6 +155,8 @@ pub struct Replayed {
     pub session: Option<Session>,
     /// The messages, as clients know them.
     pub messages: Vec<Arc<Message>>,
+    /// The digest of all of them, unless it was not needed yet.
+    pub chain: Option<Chain>,
     pub last: Arc<Record>,
 }
 
@@ -171,7 +173,7 @@ pub fn replay<'a>(model: &Model, records: impl Iterator<Item = &'a [u8]>) -> Opt
     }
     let messages = records.iter().flat_map(|record| record.new.iter().chain([&record.said]));
     let messages = messages.cloned().map(Arc::new).collect();
-    Some(Replayed { session, messages, last: Arc::new(records.into_iter().next_back()?) })
+    Some(Replayed { session, messages, chain: None, last: Arc::new(records.into_iter().next_back()?) })
 }
 
 /// Returns the digest of a session's ids after the first `kept` ones.
@@ -188,6 +190,6 @@ pub fn response_of(record: &[u8]) -> Option<Json> {
 
 /// Returns the request without messages as it is compared with that of the next turn.
 pub fn setup_of(model: &str, request: &rolecall::Request, instructions: &[Message]) -> String {
-    let chain = super::chain::Chain::new(model, request);
+    let chain = Chain::new(model, request);
     instructions.iter().fold(chain, |chain, message| chain.push(message)).hex()
 }
