@@ -21,7 +21,7 @@ def test_a_finished_turn_survives_sigkill(mortal, passed):
     had, previous = [], None
     for turn in range(4):
         answer = client(mortal).responses.create(
-            model="plain", input=f"Turn {turn}.", previous_response_id=previous, max_output_tokens=8)
+            model="plain", temperature=0, input=f"Turn {turn}.", previous_response_id=previous, max_output_tokens=8)
         (sent,) = passed()
         assert sent.prompt[: len(had)] == had
         had, previous = sent.prompt + sent.sampled, answer.id
@@ -29,14 +29,14 @@ def test_a_finished_turn_survives_sigkill(mortal, passed):
         mortal.start()
     # Within a turn: what was not finished is not there, and what was is.
     stream = client(mortal).responses.create(
-        model="plain", input="Tell a long story.", previous_response_id=previous, max_output_tokens=500, stream=True)
+        model="plain", temperature=0, input="Tell a long story.", previous_response_id=previous, max_output_tokens=500, stream=True)
     unfinished = next(iter(stream)).response.id
     mortal.kill()
     mortal.start()
     passed()
     with pytest.raises(sdk.APIStatusError):
-        client(mortal).responses.create(model="plain", input="Go on.", previous_response_id=unfinished)
-    client(mortal).responses.create(model="plain", input="Go on.", previous_response_id=previous, max_output_tokens=4)
+        client(mortal).responses.create(model="plain", temperature=0, input="Go on.", previous_response_id=unfinished)
+    client(mortal).responses.create(model="plain", temperature=0, input="Go on.", previous_response_id=previous, max_output_tokens=4)
     (sent,) = passed()
     assert sent.prompt[: len(had)] == had
 

@@ -10,16 +10,16 @@ FLAT = [{"type": "function", **tool["function"]} for tool in TOOLS]
 
 
 def test_three_turns_go_on_by_their_ids(openai, passed):
-    first = openai.responses.create(model="plain", input="Say hello.", max_output_tokens=12)
+    first = openai.responses.create(model="plain", temperature=0, input="Say hello.", max_output_tokens=12)
     (sent,) = passed()
     had = sent.prompt + sent.sampled
     assert first.output_text
-    second = openai.responses.create(model="plain", input="Again.", previous_response_id=first.id, max_output_tokens=12)
+    second = openai.responses.create(model="plain", temperature=0, input="Again.", previous_response_id=first.id, max_output_tokens=12)
     (sent,) = passed()
     assert sent.prompt[: len(had)] == had
     had = sent.prompt + sent.sampled
     events = list(openai.responses.create(
-        model="plain", input="And again.", previous_response_id=second.id, max_output_tokens=12, stream=True))
+        model="plain", temperature=0, input="And again.", previous_response_id=second.id, max_output_tokens=12, stream=True))
     text = "".join(event.delta for event in events if event.type == "response.output_text.delta")
     # It is incomplete if the limit ended it.
     assert events[-1].type in ("response.completed", "response.incomplete")
@@ -30,11 +30,11 @@ def test_three_turns_go_on_by_their_ids(openai, passed):
 
 
 def test_a_response_can_be_continued_twice_and_deleted(openai, passed):
-    first = openai.responses.create(model="plain", input="Say hello.", max_output_tokens=8)
+    first = openai.responses.create(model="plain", temperature=0, input="Say hello.", max_output_tokens=8)
     (sent,) = passed()
     had = sent.prompt + sent.sampled
     for text in ("One.", "Two."):
-        openai.responses.create(model="plain", input=text, previous_response_id=first.id, max_output_tokens=8)
+        openai.responses.create(model="plain", temperature=0, input=text, previous_response_id=first.id, max_output_tokens=8)
         (sent,) = passed()
         assert sent.prompt[: len(had)] == had
     openai.responses.delete(first.id)
