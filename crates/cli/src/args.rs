@@ -461,7 +461,6 @@ pub struct Tokenizer {
 /// Serve models over HTTP: OpenAI's API in front of any inference engine
 #[derive(Debug, clap::Args)]
 #[command(after_help = include_str!("../help/serve.txt"))]
-#[cfg_attr(not(feature = "gateway"), expect(dead_code, reason = "without the gateway, nobody reads them"))]
 pub struct Serve {
     #[command(flatten)]
     pub flags: ServeFlags,
