@@ -34,14 +34,14 @@ pub struct LocalOptions {
 }
 
 impl LocalOptions {
-    /// Reads the variables `ROLECALL_LLAMA_SERVER` and `ROLECALL_PYTHON`.
+    /// The environment variables that are read.
+    pub const VARIABLES: [&str; 2] = ["ROLECALL_LLAMA_SERVER", "ROLECALL_PYTHON"];
+
+    /// Reads the environment variables: the program, and the Python interpreter.
     pub fn from_environment() -> LocalOptions {
         let path = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        LocalOptions {
-            server: path("ROLECALL_LLAMA_SERVER"),
-            python: path("ROLECALL_PYTHON"),
-            ..LocalOptions::default()
-        }
+        let [server, python] = LocalOptions::VARIABLES.map(path);
+        LocalOptions { server, python, ..LocalOptions::default() }
     }
 }
 

@@ -16,7 +16,7 @@ use rolecall::conversation::spelling;
 use rolecall::session::OnRewrite;
 
 use crate::Limits;
-use crate::engine::Kind;
+use crate::engine::{Kind, LocalOptions};
 use crate::store::Bounds;
 
 pub use fault::{Place, SettingFault};
@@ -209,7 +209,8 @@ impl Settings {
     /// Notes a variable that looks like ours and is not known. It may also be another program's:
     /// Kubernetes sets variables named after its services.
     fn note_variable(&mut self, name: &str) {
-        if !name.starts_with(PREFIX) || OTHERS.contains(&name) {
+        let is_other = name == FILE_VARIABLE || LocalOptions::VARIABLES.contains(&name);
+        if !name.starts_with(PREFIX) || is_other {
             return;
         }
         let known: Vec<String> = KEYS.iter().map(Key::variable).chain(MODEL_KEYS.iter().map(Key::variable)).collect();
@@ -293,6 +294,3 @@ pub const PREFIX: &str = "ROLECALL_";
 
 /// The environment variable that names the file.
 pub const FILE_VARIABLE: &str = "ROLECALL_CONFIG";
-
-/// Variables that are ours and no setting of the gateway.
-const OTHERS: [&str; 1] = [FILE_VARIABLE];
