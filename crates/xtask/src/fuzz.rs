@@ -1,6 +1,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::sync::Mutex;
+use std::thread;
 
 const HELP: &str = "\
 Runs each libFuzzer target for a while, with the stable compiler.
@@ -12,6 +14,7 @@ Runs each libFuzzer target for a while, with the stable compiler.
     --crate NAME   run only the targets of this crate
     --except NAME  leave out the targets of this crate
     --seed N       the seed of libFuzzer's random numbers             [20261122]
+    --jobs N       how many targets run at once             [one for each core]
 
 A target is a binary in crates/CRATE/fuzz. It is built with coverage counters, debug assertions and
 overflow checks. The corpus is in target/fuzz/corpus and grows from run to run. An input that fails is
@@ -29,6 +32,7 @@ const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-saniti
 pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
     let (mut seconds, mut seed, mut only) = ("60".to_owned(), "20261122".to_owned(), None);
     let (mut of, mut except) = (None, None);
+    let mut jobs = thread::available_parallelism().map_or(1, usize::from);
     let mut arguments = arguments.iter();
     while let Some(name) = arguments.next() {
         let mut value = || arguments.next().cloned().ok_or_else(|| format!("{name} needs a value"));
@@ -42,6 +46,7 @@ pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
             "--target" => only = Some(value()?),
             "--crate" => of = Some(value()?),
             "--except" => except = Some(value()?),
+            "--jobs" => jobs = value()?.parse().map_err(|error| format!("--jobs: {error}"))?,
             other => return Err(format!("unknown option {other}; --help lists the options")),
         }
     }
@@ -56,18 +61,40 @@ pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
         let names: Vec<String> = all.iter().map(Target::name).collect();
         return Err(format!("unknown target; the targets are {}", names.join(", ")));
     }
-    let (host, mut failed) = (host()?, Vec::new());
+    let host = host()?;
     for target in &chosen {
         target.build(&host)?;
-        if !target.run(&host, &seconds, &seed)? {
-            failed.push(target.name());
-        }
     }
+    let failed = run_all(&chosen, jobs.max(1), |target| target.run(&host, &seconds, &seed))?;
     match failed.is_empty() {
         true => println!("\n{} fuzz targets ran {seconds} s each and found nothing", chosen.len()),
         false => println!("\nfuzz targets that FAILED: {}", failed.join(", ")),
     }
     Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Runs the targets, some at once, and returns the names of those that found something.
+fn run_all(
+    targets: &[&Target],
+    jobs: usize,
+    run: impl Fn(&Target) -> Result<bool, String> + Sync,
+) -> Result<Vec<String>, String> {
+    let (waiting, failed) = (Mutex::new(targets.iter()), Mutex::new(Vec::new()));
+    let work = || -> Result<(), String> {
+        loop {
+            // The lock is released before the target runs.
+            let next = waiting.lock().expect("nothing panics while it holds this").next();
+            let Some(target) = next else { return Ok(()) };
+            if !run(target)? {
+                failed.lock().expect("nothing panics while it holds this").push(target.name());
+            }
+        }
+    };
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().try_for_each(|worker| worker.join().expect("a worker does not panic"))
+    })?;
+    Ok(failed.into_inner().expect("nothing panicked"))
 }
 
 /// A binary in a crate's `fuzz` folder.
@@ -99,7 +126,7 @@ impl Target {
     }
 
     fn build(&self, host: &str) -> Result<(), String> {
-        println!("\n{}: building", self.name());
+        println!("{}: building", self.name());
         let status = crate::cargo()
             .args(["build", "--release", "--locked", "--quiet", "--bin", &self.binary])
             // With `--target`, the flags apply to the target and not to build scripts.
@@ -114,7 +141,6 @@ impl Target {
 
     /// Runs the target and reports whether it found nothing.
     fn run(&self, host: &str, seconds: &str, seed: &str) -> Result<bool, String> {
-        println!("{}: running for {seconds} s", self.name());
         let kept = crate::root().join("target/fuzz");
         let (corpus, failures) = (kept.join("corpus").join(self.name()), kept.join("failures").join(self.name()));
         for folder in [&corpus, &failures] {
@@ -142,6 +168,8 @@ impl Target {
         }
         let output = command.output().map_err(|error| format!("{}: {error}", self.name()))?;
         let said = String::from_utf8_lossy(&output.stderr);
+        let _together = std::io::stdout().lock();
+        println!("\n{}: ran for {seconds} s", self.name());
         // If nothing was found, omit the dictionary that libFuzzer recommends.
         for line in said.lines().filter(|line| !output.status.success() || line.starts_with("stat::")) {
             println!("{line}");
