@@ -1,21 +1,26 @@
-//! Fifty turns with tools and reasoning: a stable template sends only what is new, and with one that
-//! rewrites history, the answer says what was done.
+//! Conversations with tools and reasoning. Over fifty turns, a stable template sends only what is new, and
+//! with one that rewrites history, the answer says what was done. A gateway that is started again goes on
+//! with the ids that were sampled.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
 mod common;
 
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use common::{Server, StandIn, Step, at, integer};
 use rolecall::conversation::json::{self, Layout, Object};
 use rolecall::conversation::{Json, object};
 use rolecall::format::registry;
+use rolecall::session::OnRewrite;
 use rolecall::template::{CallForm, ModelTemplates};
 use rolecall::{Model, Request};
 use rolecall_gateway::engine::Kind;
-use rolecall_gateway::{Keys, Limits};
+use rolecall_gateway::{Bounds, Config, Gateway, Keys, Limits, ModelConfig, OpenFault, StoreConfig, StoreFault};
 use rolecall_testkit::Toy;
+use tempfile::TempDir;
 
 const REPLY: &str = "<think>\nHm. </think>\n\n<tool_call>\n{\"name\": \"look\", \"arguments\": {\"at\":  \"it\"}}\n</tool_call><|im_end|>";
 
@@ -141,4 +146,119 @@ async fn where_a_template_rewrites_history_the_policy_decides_and_the_answer_say
     // The result of a call alone changes nothing.
     messages.pop();
     assert_eq!(say(&server, &messages, None).await.2, "grown");
+}
+
+/// The ways in which a conversation is found.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    SentAgain,
+    Session,
+    Response,
+}
+
+/// A server with a store in a file. What used the file before may not have closed it yet.
+async fn server_on(path: PathBuf, engine: StandIn, address: &str) -> Server {
+    let config = || {
+        let (model, engine) = (model("true"), address.to_owned());
+        let model = ModelConfig {
+            name: "m".to_owned(),
+            model,
+            engine,
+            kind: Kind::LlamaCpp,
+            engine_model: None,
+            on_rewrite: OnRewrite::Rewrite,
+        };
+        let store = StoreConfig::Embedded { path: path.clone(), bounds: Bounds::default() };
+        Config { models: vec![model], store, ..Config::default() }
+    };
+    let began = Instant::now();
+    loop {
+        match Gateway::open(config()).await {
+            Err(OpenFault::Store(StoreFault::Locked(_))) if began.elapsed() < Duration::from_secs(20) => {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            opened => return Server::run(opened.unwrap(), engine).await,
+        }
+    }
+}
+
+/// Takes turns, and returns the prompts that the engine received, each with the number of ids that were
+/// kept. With `restarts`, the gateway is started again after each turn.
+async fn prompts(way: Way, restarts: bool) -> Vec<(Vec<u32>, usize)> {
+    let nothing = Request::without_messages(Object::new()).unwrap();
+    let sampled = model("true").session(nothing).unwrap().encode_sampled(REPLY).unwrap();
+    let engine = StandIn::new(Kind::LlamaCpp, vec![Step::Ids(sampled.clone()), Step::End("eos")]);
+    let address = engine.start().await;
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("store");
+    let mut server = server_on(path.clone(), engine, &address).await;
+    let (mut messages, mut new) = (Vec::new(), vec![user("Look")]);
+    let (mut previous, mut seen) = (None, Vec::new());
+    for turn in 0..6 {
+        messages.extend(new.clone());
+        let body = match way {
+            Way::SentAgain => body(&messages, None),
+            Way::Session => body(&new, None).replacen('{', "{\"session_id\": 7, ", 1),
+            Way::Response => response_body(&new, previous.as_ref()),
+        };
+        let kind = if let Way::Response = way { "/v1/responses" } else { "/v1/chat/completions" };
+        let (status, answer) = server.post(kind, &body).await;
+        assert_eq!(status, 200, "{way:?} {turn}: {answer:?}");
+        let (kept, call) = match way {
+            Way::Response => {
+                previous = Some(at(&answer, "id").clone());
+                let items = at(&answer, "output").as_array().unwrap();
+                let is_call = |item: &&Json| at(item, "type").as_str() == Some("function_call");
+                let call = at(items.iter().find(is_call).unwrap(), "call_id").clone();
+                (integer(at(&answer, "rolecall.kept_tokens")), call)
+            }
+            Way::SentAgain | Way::Session => {
+                let reply = at(&answer, "choices.0.message");
+                messages.push(sent_back(reply, turn % 2 == 0));
+                let kept = integer(at(&answer, "usage.prompt_tokens_details.kept_tokens"));
+                (kept, at(reply, "tool_calls.0.id").clone())
+            }
+        };
+        seen.push((server.engine.prompt(), kept as usize));
+        let said = object! { "tool_calls" => vec![Json::from(object! { "id" => call })] };
+        new = answers(&said.into(), turn);
+        if restarts {
+            let engine = server.engine.clone();
+            server.stop().await;
+            server = server_on(path.clone(), engine, &address).await;
+        }
+    }
+    for pair in seen.windows(2) {
+        let had: Vec<u32> = pair[0].0.iter().chain(&sampled).copied().collect();
+        assert!(pair[1].0.starts_with(&had), "{way:?}");
+        assert_eq!(pair[1].1, had.len(), "{way:?}");
+    }
+    seen
+}
+
+/// Messages as the request for a response.
+fn response_body(new: &[Json], previous: Option<&Json>) -> String {
+    let item = |message: &Json| match at(message, "role").as_str() {
+        Some("tool") => object! {
+            "type" => "function_call_output", "call_id" => at(message, "tool_call_id").clone(),
+            "output" => at(message, "content").clone(),
+        }
+        .into(),
+        _ => message.clone(),
+    };
+    let tool = object! { "type" => "function", "name" => "look", "parameters" => object! { "type" => "object" } };
+    let input: Vec<Json> = new.iter().map(item).collect();
+    let mut body = object! { "input" => input, "tools" => vec![Json::from(tool)] };
+    if let Some(previous) = previous {
+        body.insert("previous_response_id", previous.clone());
+    }
+    json::write(&body.into(), &Layout::compact())
+}
+
+#[tokio::test]
+async fn a_gateway_that_is_started_again_sends_the_ids_that_were_sampled() {
+    for way in [Way::SentAgain, Way::Session, Way::Response] {
+        let wanted = prompts(way, false).await;
+        assert_eq!(prompts(way, true).await, wanted, "{way:?}");
+    }
 }

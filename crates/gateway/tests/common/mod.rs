@@ -20,6 +20,8 @@ use rolecall_gateway::engine::Kind;
 use rolecall_gateway::{Config, Gateway, Keys, Limits, ModelConfig, Telling, serve};
 use rolecall_testkit::Toy;
 use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
 /// The engines that get ids.
 pub const BY_IDS: [Kind; 3] = [Kind::LlamaCpp, Kind::Vllm, Kind::Sglang];
@@ -294,6 +296,8 @@ pub struct Server {
     pub address: String,
     pub engine: StandIn,
     client: reqwest::Client,
+    end: oneshot::Sender<()>,
+    running: JoinHandle<()>,
 }
 
 impl Server {
@@ -332,11 +336,31 @@ impl Server {
     }
 
     pub async fn open(config: Config, engine: StandIn) -> Server {
-        let gateway = Gateway::open(config).await.unwrap();
+        Server::run(Gateway::open(config).await.unwrap(), engine).await
+    }
+
+    pub async fn run(gateway: Gateway, engine: StandIn) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
-        tokio::spawn(serve(gateway, listener, std::future::pending()));
-        Server { address, engine, client: reqwest::Client::new() }
+        let (end, ended) = oneshot::channel();
+        let running = tokio::spawn(async move {
+            let end = async {
+                // Without the server's value, it runs as long as the test.
+                if ended.await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            };
+            serve(gateway, listener, end).await.unwrap();
+        });
+        Server { address, engine, client: reqwest::Client::new(), end, running }
+    }
+
+    /// Ends the server, whose gateway is dropped.
+    pub async fn stop(self) {
+        let Server { end, running, client, .. } = self;
+        drop(client);
+        end.send(()).unwrap();
+        running.await.unwrap();
     }
 
     pub fn request(&self, path: &str, body: &str) -> reqwest::RequestBuilder {
