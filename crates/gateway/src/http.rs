@@ -7,6 +7,7 @@ use axum::response::Response;
 
 use crate::exchange::{complete, exchange};
 use crate::fault::answer;
+use crate::gateway::Permit;
 use crate::observe::{MEDIA_TYPE, Seen, Watch};
 use crate::routes::{Asked, Route, Work, find, interactive};
 use crate::store::Owner;
@@ -55,9 +56,7 @@ async fn respond(gateway: Arc<Gateway>, route: Route, request: Request, seen: Se
             Ok(response)
         }
         Work::Long(work) => {
-            let permit = gateway.enter(&seen)?;
-            let body = body_of(&gateway, body).await?;
-            seen.request(&body);
+            let (permit, body) = admit(&gateway, &seen, body).await?;
             let made = apart(move || {
                 let made = work(&gateway, &body);
                 drop(permit);
@@ -72,21 +71,15 @@ async fn respond(gateway: Arc<Gateway>, route: Route, request: Request, seen: Se
             Ok(answer(&look_up(&gateway, &asked).await?))
         }
         Work::Exchange(read) => {
-            let permit = gateway.enter(&seen)?;
-            let body = body_of(&gateway, body).await?;
-            seen.request(&body);
+            let (permit, body) = admit(&gateway, &seen, body).await?;
             exchange(gateway, owner, read, body, permit).await
         }
         Work::Complete(read) => {
-            let permit = gateway.enter(&seen)?;
-            let body = body_of(&gateway, body).await?;
-            seen.request(&body);
+            let (permit, body) = admit(&gateway, &seen, body).await?;
             complete(gateway, owner, read, body, permit).await
         }
         Work::Interact => {
-            let permit = gateway.enter(&seen)?;
-            let body = body_of(&gateway, body).await?;
-            seen.request(&body);
+            let (permit, body) = admit(&gateway, &seen, body).await?;
             interactive::respond(gateway, owner, body, permit).await
         }
     }
@@ -98,6 +91,14 @@ fn check(gateway: &Gateway, headers: &HeaderMap) -> Result<(), Fault> {
     }
     let help = Some("send the header `Authorization: Bearer KEY`".into());
     Err(Fault { help, ..Fault::new(401, "invalid_api_key", "the API key is missing or wrong") })
+}
+
+/// Takes a request's place among those at the same time, and reads its body.
+async fn admit(gateway: &Gateway, seen: &Seen, body: Body) -> Result<(Permit, String), Fault> {
+    let permit = gateway.enter(seen)?;
+    let body = body_of(gateway, body).await?;
+    seen.request(&body);
+    Ok((permit, body))
 }
 
 async fn body_of(gateway: &Gateway, body: Body) -> Result<String, Fault> {
