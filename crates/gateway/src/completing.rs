@@ -30,7 +30,7 @@ impl Completing {
         let stops: Vec<(u32, bool)> = model.stop_ids()?.into_iter().map(|id| (id, false)).collect();
         let reader = Reader::Text(TextReader::new(model.decoder()?, self.skips_markers));
         let turn = |(ids, text): (Vec<u32>, Option<String>)| Turn {
-            ids,
+            ids: ids.into(),
             text,
             kept: 0,
             history: History::New,

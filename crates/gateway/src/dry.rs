@@ -27,6 +27,6 @@ impl Gateway {
         wanted.past = Past::Recognised;
         let (_, chain) = beginnings(&wanted);
         let seen = Seen::alone(&self.observer);
-        Ok(Turn::make(&wanted, Known { found: None, covered: 0, chain }, self.limits.prompt_ids, &seen)?.ids)
+        Ok(Turn::make(&wanted, Known { found: None, covered: 0, chain }, self.limits.prompt_ids, &seen)?.ids.to_vec())
     }
 }

@@ -184,7 +184,7 @@ impl Reply {
         wanted: &Wanted,
         response: Option<Json>,
     ) -> Result<(), Fault> {
-        let Some(Awaited { mut session, base, saved, past, new, on, kept, chain, setup, instructions }) =
+        let Some(Awaited { ids: sent, mut session, base, saved, past, new, on, kept, chain, setup, instructions }) =
             self.awaited.take()
         else {
             return Ok(());
@@ -240,7 +240,7 @@ impl Reply {
         let before: Vec<Arc<Message>> = past.iter().flat_map(|found| found.past.messages.iter().cloned()).collect();
         let ids = session.len().saturating_sub(record.kept);
         let is_stored = wanted.is_stored;
-        let mut finished = Finished { parent, record, session, before, chain: whole, names, is_stored, ids };
+        let mut finished = Finished { parent, record, session, sent, before, chain: whole, names, is_stored, ids };
         let (mut turn, mut kept) = gateway.sessions.store(owner, &finished).await;
         // The turns before it were removed to make space, or were never stored.
         if let Err(StoreFault::Gone) = kept {

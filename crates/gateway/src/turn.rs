@@ -8,7 +8,7 @@ use rolecall::session::{OnRewrite, Session, SessionNote};
 
 use crate::Fault;
 use crate::by_text;
-use crate::engine::Shape;
+use crate::engine::{PromptIds, Shape};
 use crate::gateway::random;
 use crate::observe::{Seen, Stage};
 use crate::reader::Reader;
@@ -20,7 +20,7 @@ use crate::wanted::{Past, Wanted};
 /// A turn of the model that is ready to be generated.
 pub struct Turn {
     /// The ids of the prompt.
-    pub ids: Vec<u32>,
+    pub ids: PromptIds,
     /// Its text, if the engine gets that instead.
     pub text: Option<String>,
     /// The number of them that the session had, and that stayed as they were.
@@ -69,6 +69,8 @@ impl History {
 /// A conversation that awaits its reply.
 #[derive(Clone)]
 pub struct Awaited {
+    /// The ids of the prompt.
+    pub ids: PromptIds,
     /// The session, with its turn opened.
     pub session: Session,
     /// The session before the new messages.
@@ -215,8 +217,10 @@ impl Turn {
                 new.iter().fold(before, Chain::push)
             }
         };
+        let sent = past.as_ref().map_or_else(PromptIds::default, |found| found.past.sent.clone());
+        let ids = PromptIds::after(&sent, &session.ids());
         Ok(Turn {
-            ids: session.ids(),
+            ids: ids.clone(),
             text: by_text::prompt(&wanted.served, || Ok(session.bytes()))?,
             kept,
             history,
@@ -225,6 +229,7 @@ impl Turn {
             holds_calls: layouts.has_late_ids(),
             shape,
             awaited: Some(Awaited {
+                ids,
                 session,
                 base,
                 saved,
@@ -252,7 +257,7 @@ impl Turn {
         };
         let reader = prompt.id_reader_with(ParseOptions { ids: Ids::Seeded(random()), ..ParseOptions::default() })?;
         let encoding = seen.time(Stage::Encode);
-        let ids = prompt.encode()?.ids();
+        let ids = PromptIds::from(prompt.encode()?.ids());
         drop(encoding);
         Ok(Turn {
             ids,

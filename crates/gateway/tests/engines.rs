@@ -46,7 +46,7 @@ async fn log_probabilities_come_with_the_ids_and_the_most_likely_first() {
                     stop(kind),
                 ];
                 let engine = StandIn { is_cumulative, ..StandIn::new(kind, steps) };
-                let ask = Ask { ids: vec![1], logprobs: Some(most), ..Ask::default() };
+                let ask = Ask { ids: vec![1].into(), logprobs: Some(most), ..Ask::default() };
                 let pieces = pieces(&engine, &ask).await.unwrap();
                 let ids: Vec<u32> = pieces.iter().flat_map(|piece| piece.ids.clone()).collect();
                 let odds: Vec<Odds> = pieces.iter().flat_map(|piece| piece.odds.clone()).collect();
@@ -76,11 +76,11 @@ async fn log_probabilities_come_with_the_ids_and_the_most_likely_first() {
 async fn an_engine_that_leaves_out_log_probabilities_is_broken() {
     for kind in BY_IDS {
         let engine = StandIn::new(kind, vec![Step::Ids(vec![7]), stop(kind)]);
-        let ask = Ask { ids: vec![1], logprobs: Some(1), ..Ask::default() };
+        let ask = Ask { ids: vec![1].into(), logprobs: Some(1), ..Ask::default() };
         let fault = pieces(&engine, &ask).await.unwrap_err();
         assert_eq!(&*fault.code, "engine_broken", "{kind:?}");
         // Without a wish for them, there are none.
-        let pieces = pieces(&engine, &Ask { ids: vec![1], ..Ask::default() }).await.unwrap();
+        let pieces = pieces(&engine, &Ask { ids: vec![1].into(), ..Ask::default() }).await.unwrap();
         assert!(pieces.iter().all(|piece| piece.odds.is_empty()), "{kind:?}");
         assert_eq!(pieces.last().unwrap().end, Some(End::Stop), "{kind:?}");
     }

@@ -92,7 +92,7 @@ async fn the_package_serves_a_model_until_the_engine_is_dropped() {
     let engine = Engine::local(&weights, &options, &Limits::default()).unwrap();
     let about = engine.ready(PATIENCE).await.unwrap();
     assert_eq!((about.context, about.slots), (Some(512), Some(1)), "{about:?}");
-    let ask = Ask { ids: vec![1, 2, 3], logprobs: Some(2), ..Ask::default() };
+    let ask = Ask { ids: vec![1, 2, 3].into(), logprobs: Some(2), ..Ask::default() };
     let mut generating = engine.generate(&ask).await.unwrap();
     let piece = generating.next().await.unwrap().unwrap();
     assert_eq!((piece.ids.len(), piece.odds.len(), piece.odds[0].top.len()), (1, 1, 2), "{piece:?}");

@@ -1,11 +1,11 @@
-use super::Shape;
+use super::{PromptIds, Shape};
 use crate::sampling::Sampling;
 
 /// What an engine is to generate.
 #[derive(Clone, Debug, Default)]
 pub struct Ask {
     /// The ids of the prompt.
-    pub ids: Vec<u32>,
+    pub ids: PromptIds,
     /// The text of the prompt, for an engine [by text](super::Kind::is_by_text).
     pub text: Option<String>,
     /// How to sample.

@@ -107,7 +107,8 @@ impl Engine {
     pub async fn generate(&self, ask: &Ask) -> Result<Generating, Fault> {
         let deadline = Instant::now() + self.first_id;
         let body = self.kind.body(ask);
-        let request = self.client.post(&self.url).header("content-type", "application/json").body(body);
+        let request =
+            self.client.post(&self.url).header("content-type", "application/json").body(reqwest::Body::wrap(body));
         let sent = timeout_at(deadline, request.send()).await.map_err(|_| slow(self.first_id))?;
         let response = sent.map_err(|error| self.local_fault().unwrap_or_else(|| down(&self.url, &error)))?;
         let status = response.status();

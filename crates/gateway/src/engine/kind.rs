@@ -1,9 +1,8 @@
-use rolecall::conversation::Json;
-use rolecall::conversation::json::{self, Layout, Object};
+use rolecall::conversation::json::Object;
 
+use super::body::Body;
 use super::generating::Sofar;
 use super::trouble::Trouble;
-use super::wire::with_ids;
 use super::{Ask, Piece, llama_cpp, openai, sglang, vllm};
 
 /// A kind of engine, by its wire format.
@@ -43,14 +42,14 @@ impl Kind {
     }
 
     /// Writes the body of a request.
-    pub(super) fn body(self, ask: &Ask) -> String {
+    pub(super) fn body(self, ask: &Ask) -> Body {
         let (key, body) = match self {
             Kind::LlamaCpp => ("prompt", llama_cpp::body(ask)),
             Kind::Vllm => ("prompt", vllm::body(ask)),
             Kind::Sglang => ("input_ids", sglang::body(ask)),
-            Kind::OpenAi => return json::write(&Json::Object(openai::body(ask)), &Layout::compact()),
+            Kind::OpenAi => return Body::new(openai::body(ask)),
         };
-        with_ids(key, &ask.ids, body)
+        Body::with_ids(key, &ask.ids, body)
     }
 
     /// Reads a frame of an answer.

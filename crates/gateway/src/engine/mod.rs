@@ -9,6 +9,7 @@
 
 mod about;
 mod ask;
+mod body;
 #[expect(clippy::module_inception, reason = "an engine is the noun of this module, too")]
 mod engine;
 mod generating;
@@ -19,6 +20,7 @@ mod local;
 mod odds;
 mod openai;
 mod piece;
+mod prompt_ids;
 mod sglang;
 mod shape;
 mod trouble;
@@ -33,5 +35,6 @@ pub use kind::Kind;
 pub use local::LocalOptions;
 pub use odds::{Odds, Word};
 pub use piece::{End, Piece, Spoken};
+pub use prompt_ids::PromptIds;
 pub use shape::Shape;
 pub(crate) use trouble::broken;

@@ -1,7 +1,7 @@
 //! What the wire formats of engines share.
 
 use rolecall::conversation::Json;
-use rolecall::conversation::json::{self, Layout, Object};
+use rolecall::conversation::json::Object;
 
 use crate::number::{self, of_double};
 use crate::sampling::Sampling;
@@ -52,29 +52,6 @@ pub(super) fn biases_by_id(sampling: &Sampling) -> Option<Object> {
 
 pub(super) fn json_ids(ids: &[u32]) -> Json {
     Json::Array(ids.iter().map(|id| Json::from(i64::from(*id))).collect())
-}
-
-/// Writes an object that also has ids. A prompt has thousands, so they are written without a value for each.
-pub(super) fn with_ids(key: &str, ids: &[u32], object: Object) -> String {
-    let rest = json::write(&Json::Object(object), &Layout::compact());
-    let mut text = String::with_capacity(7 * ids.len() + rest.len() + 32);
-    text.push('{');
-    json::write_string(&mut text, key, false);
-    text += ":[";
-    let mut digits = itoa::Buffer::new();
-    for (at, id) in ids.iter().enumerate() {
-        text += if at == 0 { "" } else { "," };
-        text += digits.format(*id);
-    }
-    text += "]";
-    match rest.strip_prefix('{') {
-        Some("}") | None => text += "}",
-        Some(rest) => {
-            text += ",";
-            text += rest;
-        }
-    }
-    text
 }
 
 pub(super) fn whole(number: Option<u64>) -> Option<i64> {

@@ -17,6 +17,7 @@ use rolecall::conversation::{Json, Message};
 use rolecall::session::Session;
 
 use crate::Fault;
+use crate::engine::PromptIds;
 use crate::store::{Owner, Store, StoreFault, StoredTurn, TurnId};
 use crate::turn::apart;
 use crate::wanted::Wanted;
@@ -45,6 +46,8 @@ pub struct Finished {
     pub parent: Option<TurnId>,
     pub record: Record,
     pub session: Session,
+    /// The ids of its prompt.
+    pub sent: PromptIds,
     /// The messages of the turns before.
     pub before: Vec<Arc<Message>>,
     /// The digest of all messages.
@@ -129,12 +132,12 @@ impl Sessions {
 
     /// Keeps a turn in memory, so that it goes on in this process whether it was stored or not.
     pub fn remember(&self, owner: Owner, turn: TurnId, finished: Finished) {
-        let Finished { record, session, before, chain, names, ids, .. } = finished;
+        let Finished { record, session, before, chain, names, ids, sent, .. } = finished;
         let said = record.new.iter().chain([&record.said]).cloned().map(Arc::new);
         let messages = before.into_iter().chain(said).collect();
         // The answer stays in the store.
         let last = Arc::new(Record { response: None, new: Vec::new(), saved: None, ..record });
-        let past = Replayed { session: Some(session), messages, chain: Some(chain), last };
+        let past = Replayed { session: Some(session), messages, chain: Some(chain), last, sent };
         self.live().add(owner, turn, past, ids, &names, self.most_ids);
     }
 

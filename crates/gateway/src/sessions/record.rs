@@ -8,6 +8,7 @@ use rolecall::session::{Finish, OnRewrite, Session};
 use rolecall::{Error, Model};
 
 use super::chain::{Chain, digest, hex};
+use crate::engine::PromptIds;
 use crate::number;
 
 /// What a turn added.
@@ -158,6 +159,8 @@ pub struct Replayed {
     /// The digest of all of them, unless it was not needed yet.
     pub chain: Option<Chain>,
     pub last: Arc<Record>,
+    /// The ids that were sent last, unless the engine was not asked by this process.
+    pub sent: PromptIds,
 }
 
 /// Takes a conversation up again, from its first turn on. Returns `None` if the records are damaged.
@@ -173,7 +176,13 @@ pub fn replay<'a>(model: &Model, records: impl Iterator<Item = &'a [u8]>) -> Opt
     }
     let messages = records.iter().flat_map(|record| record.new.iter().chain([&record.said]));
     let messages = messages.cloned().map(Arc::new).collect();
-    Some(Replayed { session, messages, chain: None, last: Arc::new(records.into_iter().next_back()?) })
+    Some(Replayed {
+        session,
+        messages,
+        chain: None,
+        last: Arc::new(records.into_iter().next_back()?),
+        sent: PromptIds::default(),
+    })
 }
 
 /// Returns the digest of a session's ids after the first `kept` ones.

@@ -1,0 +1,173 @@
+use std::sync::Arc;
+
+use axum::body::Bytes;
+
+/// The ids of a prompt, and the digits of them that engines get.
+///
+/// Most ids of a conversation that goes on were sent before. [`PromptIds::after`] takes their digits over
+/// from the turn before, and writes only those of the others. What it takes over is compared id by id.
+#[derive(Clone, Debug, Default)]
+pub struct PromptIds {
+    /// Each has more than twice as many ids as the next, so there are few, and ids are seldom written again.
+    parts: Vec<Part>,
+    len: usize,
+}
+
+/// Ids after each other.
+#[derive(Clone, Debug)]
+struct Part {
+    /// Only the first `len` belong to the prompt.
+    ids: Arc<[u32]>,
+    len: usize,
+    /// Their digits, with a comma before each id but the first of the prompt.
+    digits: Bytes,
+}
+
+impl PromptIds {
+    /// Returns ids, most of which follow each other at the start of `known`, too.
+    pub fn after(known: &PromptIds, ids: &[u32]) -> PromptIds {
+        let mut all = PromptIds { parts: Vec::with_capacity(known.parts.len() + 1), len: ids.len() };
+        let mut rest = ids;
+        for part in &known.parts {
+            let same = same(&part.ids[..part.len], rest);
+            let Some(kept) = part.cut(same) else { break };
+            rest = &rest[same..];
+            let is_whole = kept.len == part.len;
+            all.parts.push(kept);
+            if !is_whole {
+                break;
+            }
+        }
+        while !rest.is_empty()
+            && let Some(last) = all.parts.pop_if(|last| last.len <= 2 * rest.len())
+        {
+            rest = &ids[ids.len() - rest.len() - last.len..];
+        }
+        if !rest.is_empty() {
+            all.parts.push(Part::new(rest, rest.len() == ids.len()));
+        }
+        all
+    }
+
+    /// Returns the number of ids.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Reports whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Returns the ids.
+    pub fn to_vec(&self) -> Vec<u32> {
+        self.parts.iter().flat_map(|part| &part.ids[..part.len]).copied().collect()
+    }
+
+    /// Returns texts that together are the ids with commas between them.
+    pub(super) fn digits(&self) -> impl Iterator<Item = Bytes> {
+        self.parts.iter().map(|part| part.digits.clone())
+    }
+}
+
+impl From<Vec<u32>> for PromptIds {
+    fn from(ids: Vec<u32>) -> PromptIds {
+        PromptIds::after(&PromptIds::default(), &ids)
+    }
+}
+
+impl Part {
+    fn new(ids: &[u32], is_first: bool) -> Part {
+        let mut text = Vec::with_capacity(7 * ids.len());
+        let mut digits = itoa::Buffer::new();
+        for (at, id) in ids.iter().enumerate() {
+            if at > 0 || !is_first {
+                text.push(b',');
+            }
+            text.extend_from_slice(digits.format(*id).as_bytes());
+        }
+        Part { ids: ids.into(), len: ids.len(), digits: text.into() }
+    }
+
+    /// Returns the first `len` ids, or `None` if these are so few that writing them again is quicker than
+    /// finding the end of their digits.
+    fn cut(&self, len: usize) -> Option<Part> {
+        if len == self.len {
+            return Some(self.clone());
+        }
+        if len <= self.len / 2 {
+            return None;
+        }
+        let comma = (1..=self.len - len)
+            .try_fold(self.digits.len(), |end, _| self.digits[..end].iter().rposition(|byte| *byte == b','))?;
+        Some(Part { ids: Arc::clone(&self.ids), len, digits: self.digits.slice(..comma) })
+    }
+}
+
+/// Returns the number of ids at the start that are the same.
+fn same(one: &[u32], other: &[u32]) -> usize {
+    // Whole blocks are compared much faster than ids.
+    let blocks = one.chunks_exact(BLOCK).zip(other.chunks_exact(BLOCK));
+    let start = BLOCK * blocks.take_while(|(one, other)| one == other).count();
+    let ids = one[start..].iter().zip(&other[start..]);
+    start + ids.take_while(|(one, other)| one == other).count()
+}
+
+const BLOCK: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::PromptIds;
+
+    fn text(ids: &PromptIds) -> String {
+        let bytes: Vec<u8> = ids.digits().flat_map(|part| part.to_vec()).collect();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    fn wanted(ids: &[u32]) -> String {
+        ids.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
+    }
+
+    #[test]
+    fn the_digits_are_those_of_the_ids_however_the_prompt_grew_or_changed() {
+        let mut state = 7_u32;
+        let mut random = move |below: usize| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) as usize % below
+        };
+        let (mut ids, mut known) = (Vec::new(), PromptIds::default());
+        for _ in 0..3_000 {
+            match random(8) {
+                0 => ids.truncate(random(ids.len() + 1)),
+                1 if !ids.is_empty() => {
+                    let at = random(ids.len());
+                    ids[at] ^= 1;
+                }
+                2 => ids.truncate(ids.len().saturating_sub(random(4))),
+                _ => {}
+            }
+            let count = if random(20) == 0 { 500 } else { random(40) };
+            ids.extend((0..count).map(|_| random(1 << 17) as u32));
+            known = PromptIds::after(&known, &ids);
+            assert_eq!(known.to_vec(), ids);
+            assert_eq!(known.len(), ids.len());
+            assert_eq!(text(&known), wanted(&ids));
+            assert!(known.parts.len() <= 20, "{} parts of {} ids", known.parts.len(), ids.len());
+        }
+        assert_eq!(text(&PromptIds::from(vec![0, u32::MAX])), "0,4294967295");
+        assert_eq!(text(&PromptIds::from(Vec::new())), "");
+    }
+
+    #[test]
+    fn digits_that_were_written_are_taken_over() {
+        let ids: Vec<u32> = (0..1_000).collect();
+        let first = PromptIds::from(ids.clone());
+        // The last ids were the opening of a turn, which the template writes in another way now.
+        let next: Vec<u32> = (0..990).chain([7, 8, 9]).collect();
+        let second = PromptIds::after(&first, &next);
+        let parts: Vec<_> = second.digits().collect();
+        assert_eq!(parts.len(), 2);
+        assert_eq!(parts[0].as_ptr(), first.digits().next().unwrap_or_default().as_ptr());
+        assert_eq!(text(&second), wanted(&next));
+    }
+}
