@@ -218,7 +218,7 @@ impl Turn {
             }
         };
         let sent = past.as_ref().map_or_else(PromptIds::default, |found| found.past.sent.clone());
-        let ids = PromptIds::after(&sent, &session.ids());
+        let ids = PromptIds::of_session(&sent, &session);
         Ok(Turn {
             ids: ids.clone(),
             text: by_text::prompt(&wanted.served, || Ok(session.bytes()))?,

@@ -21,6 +21,29 @@ fn asked(source: &str, reply: &str) -> Session {
 }
 
 #[test]
+fn forks_have_the_ids_before_them_in_common() {
+    let source = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>{% endfor %}\
+                  {% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+    let session = asked(source, "b<|im_end|>");
+    let fork = |question: &str| {
+        let mut fork = session.clone();
+        let new = messages(&format!(r#"[{{"role": "user", "content": "{question}"}}]"#));
+        let plan = fork.plan(&new).unwrap();
+        fork.append(plan, OnRewrite::Refuse).unwrap();
+        fork.open().unwrap();
+        fork
+    };
+    let (one, other) = (fork("c"), fork("d"));
+    assert_eq!(one.common_ids(&session), session.len());
+    assert_eq!(one.common_ids(&other), session.len());
+    assert_eq!(one.common_ids(&one), one.len());
+    assert_eq!(one.ids_from(session.len()), ids("<|im_start|>user\nc<|im_end|><|im_start|>assistant\n"));
+    assert!(one.ids_from(one.len() + 1).is_empty());
+    // Nothing is known of a session with a beginning of its own.
+    assert_eq!(one.common_ids(&asked(source, "b<|im_end|>")), 0);
+}
+
+#[test]
 fn white_space_before_the_next_turn_is_sent() {
     let source = "{% for m in messages %}{% if m.role == 'user' %} <|im_start|>{{ m.content }}<|im_end|>\
                   {% else %}{{ m.content }}{% endif %}{% endfor %}";

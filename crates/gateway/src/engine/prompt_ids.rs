@@ -1,16 +1,21 @@
+use std::fmt;
 use std::sync::Arc;
 
 use axum::body::Bytes;
+use rolecall::session::Session;
 
 /// The ids of a prompt, and the digits of them that engines get.
 ///
-/// Most ids of a conversation that goes on were sent before. [`PromptIds::after`] takes their digits over
-/// from the turn before, and writes only those of the others. What it takes over is compared id by id.
-#[derive(Clone, Debug, Default)]
+/// Most ids of a conversation that goes on were sent before. [`PromptIds::of_session`] takes their digits
+/// over from the turn before, and writes only those of the others. It knows that ids are the same where
+/// both sessions share them, and compares the others.
+#[derive(Clone, Default)]
 pub struct PromptIds {
     /// Each has more than twice as many ids as the next, so there are few, and ids are seldom written again.
     parts: Vec<Part>,
     len: usize,
+    /// The session that has just these ids.
+    session: Option<Session>,
 }
 
 /// Ids after each other.
@@ -24,29 +29,44 @@ struct Part {
 }
 
 impl PromptIds {
-    /// Returns ids, most of which follow each other at the start of `known`, too.
-    pub fn after(known: &PromptIds, ids: &[u32]) -> PromptIds {
-        let mut all = PromptIds { parts: Vec::with_capacity(known.parts.len() + 1), len: ids.len() };
-        let mut rest = ids;
-        for part in &known.parts {
+    /// Returns the ids of a session. `known` is of a turn before.
+    pub fn of_session(known: &PromptIds, session: &Session) -> PromptIds {
+        let common = known.session.as_ref().map_or(0, |before| session.common_ids(before));
+        let ids = PromptIds::after(known, common, |first| session.ids_from(first));
+        PromptIds { session: Some(session.clone()), ..ids }
+    }
+
+    /// Returns ids of which the first `common` ones are those of `known`. `from` returns those after the
+    /// first ones.
+    fn after(known: &PromptIds, common: usize, from: impl Fn(usize) -> Vec<u32>) -> PromptIds {
+        let mut end = 0;
+        let sure = known.parts.iter().take_while(|part| {
+            end += part.len;
+            end <= common
+        });
+        let mut parts: Vec<Part> = sure.cloned().collect();
+        let others = known.parts.iter().skip(parts.len());
+        let start: usize = parts.iter().map(|part| part.len).sum();
+        let after = from(start);
+        let (len, mut rest) = (start + after.len(), &after[..]);
+        for part in others {
             let same = same(&part.ids[..part.len], rest);
             let Some(kept) = part.cut(same) else { break };
-            rest = &rest[same..];
             let is_whole = kept.len == part.len;
-            all.parts.push(kept);
+            parts.push(kept);
+            rest = &rest[same..];
             if !is_whole {
                 break;
             }
         }
-        while !rest.is_empty()
-            && let Some(last) = all.parts.pop_if(|last| last.len <= 2 * rest.len())
-        {
-            rest = &ids[ids.len() - rest.len() - last.len..];
-        }
         if !rest.is_empty() {
-            all.parts.push(Part::new(rest, rest.len() == ids.len()));
+            let mut new = rest.len();
+            while let Some(last) = parts.pop_if(|last| last.len <= 2 * new) {
+                new += last.len;
+            }
+            parts.push(Part::new(&from(len - new), new == len));
         }
-        all
+        PromptIds { parts, len, session: None }
     }
 
     /// Returns the number of ids.
@@ -70,9 +90,16 @@ impl PromptIds {
     }
 }
 
+impl fmt::Debug for PromptIds {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("PromptIds").field("len", &self.len).field("parts", &self.parts.len()).finish()
+    }
+}
+
 impl From<Vec<u32>> for PromptIds {
     fn from(ids: Vec<u32>) -> PromptIds {
-        PromptIds::after(&PromptIds::default(), &ids)
+        let part = (!ids.is_empty()).then(|| Part::new(&ids, true));
+        PromptIds { len: ids.len(), parts: part.into_iter().collect(), session: None }
     }
 }
 
@@ -117,7 +144,7 @@ const BLOCK: usize = 64;
 
 #[cfg(test)]
 mod tests {
-    use super::PromptIds;
+    use super::{PromptIds, same};
 
     fn text(ids: &PromptIds) -> String {
         let bytes: Vec<u8> = ids.digits().flat_map(|part| part.to_vec()).collect();
@@ -148,7 +175,8 @@ mod tests {
             }
             let count = if random(20) == 0 { 500 } else { random(40) };
             ids.extend((0..count).map(|_| random(1 << 17) as u32));
-            known = PromptIds::after(&known, &ids);
+            let common = random(same(&known.to_vec(), &ids) + 1);
+            known = PromptIds::after(&known, common, |first| ids[first..].to_vec());
             assert_eq!(known.to_vec(), ids);
             assert_eq!(known.len(), ids.len());
             assert_eq!(text(&known), wanted(&ids));
@@ -164,7 +192,7 @@ mod tests {
         let first = PromptIds::from(ids.clone());
         // The last ids were the opening of a turn, which the template writes in another way now.
         let next: Vec<u32> = (0..990).chain([7, 8, 9]).collect();
-        let second = PromptIds::after(&first, &next);
+        let second = PromptIds::after(&first, 0, |first| next[first..].to_vec());
         let parts: Vec<_> = second.digits().collect();
         assert_eq!(parts.len(), 2);
         assert_eq!(parts[0].as_ptr(), first.digits().next().unwrap_or_default().as_ptr());

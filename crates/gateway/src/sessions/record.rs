@@ -187,8 +187,7 @@ pub fn replay<'a>(model: &Model, records: impl Iterator<Item = &'a [u8]>) -> Opt
 
 /// Returns the digest of a session's ids after the first `kept` ones.
 pub fn sum_of(session: &Session, kept: usize) -> String {
-    let ids = session.ids();
-    let bytes: Vec<u8> = ids.iter().skip(kept).flat_map(|id| id.to_le_bytes()).collect();
+    let bytes: Vec<u8> = session.ids_from(kept).into_iter().flat_map(u32::to_le_bytes).collect();
     hex(&digest(&[&bytes])[..16])
 }
 

@@ -150,6 +150,41 @@ impl Line {
         ids
     }
 
+    /// Returns the ids after the first `first` ones.
+    pub fn ids_from(&self, first: usize) -> Vec<u32> {
+        let mut ids = vec![0; self.len().saturating_sub(first)];
+        let mut end = ids.len();
+        for node in self.back() {
+            let run = &node.run.ids;
+            let new = &run[run.len().saturating_sub(end)..];
+            ids[end - new.len()..end].copy_from_slice(new);
+            end -= new.len();
+            if end == 0 {
+                break;
+            }
+        }
+        ids
+    }
+
+    /// Returns the number of ids up to the last run that both lines have.
+    pub fn common_ids(&self, other: &Line) -> usize {
+        let (mut one, mut two) = (self.last.as_ref(), other.last.as_ref());
+        while let (Some(a), Some(b)) = (one, two) {
+            if Arc::ptr_eq(a, b) {
+                return a.totals.ids;
+            }
+            // A run without ids has the totals of the run before it, which the other line may have.
+            let order = a.totals.ids.cmp(&b.totals.ids).then(b.run.ids.len().min(1).cmp(&a.run.ids.len().min(1)));
+            if order.is_ge() {
+                one = a.before.last.as_ref();
+            }
+            if order.is_le() {
+                two = b.before.last.as_ref();
+            }
+        }
+        0
+    }
+
     /// Returns the text of all ids.
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.totals().bytes);

@@ -122,6 +122,18 @@ impl Session {
         self.line.ids()
     }
 
+    /// Returns the ids after the first `first` ones, in time that grows with their number.
+    pub fn ids_from(&self, first: usize) -> Vec<u32> {
+        self.line.ids_from(first)
+    }
+
+    /// Returns how many ids at the start are known to be the same as those of another session, because
+    /// one went on from the other or both from a third. It takes time that grows with what they do not
+    /// share. More ids may be equal.
+    pub fn common_ids(&self, other: &Session) -> usize {
+        self.line.common_ids(&other.line)
+    }
+
     /// Returns the text of all ids. Sampled ids need not be valid UTF-8.
     pub fn bytes(&self) -> Vec<u8> {
         self.line.bytes()

@@ -17,6 +17,8 @@ pub struct Watched<'a> {
     session: Session,
     /// The sampled ids of each reply, with their place.
     sampled: Vec<(usize, Vec<u32>)>,
+    /// The session when it was checked last.
+    checked: Session,
 }
 
 /// Everything that a session shows.
@@ -51,7 +53,8 @@ impl<'a> Watched<'a> {
         let session = subject.model.session(request)?;
         let decoder = subject.model.decoder()?;
         assert!(session.is_empty() && !session.is_open(), "{}: a new session has no ids", subject.name);
-        Ok(Watched { subject, decoder, session, sampled: Vec::new() })
+        let checked = session.clone();
+        Ok(Watched { subject, decoder, session, sampled: Vec::new(), checked })
     }
 
     /// Returns the session itself.
@@ -229,7 +232,7 @@ impl<'a> Watched<'a> {
     }
 
     /// Checks the session as a whole.
-    fn check_session(&self, now: &State) {
+    fn check_session(&mut self, now: &State) {
         let name = &self.subject.name;
         check_cover(name, &now.segments, 0..now.ids.len());
         assert_eq!(self.session.len(), now.ids.len(), "{name}");
@@ -251,6 +254,11 @@ impl<'a> Watched<'a> {
         let weighed: usize = weighed.map(|segment| segment.ids.len()).sum();
         let sampled: usize = self.sampled.iter().map(|(_, ids)| ids.len()).sum();
         assert!(weighed <= sampled, "{name}: only sampled ids have weight");
+        let common = self.session.common_ids(&self.checked);
+        assert_eq!(common, self.checked.common_ids(&self.session), "{name}");
+        assert_eq!(now.ids[..common], self.checked.ids()[..common], "{name}: common ids are the same");
+        assert_eq!(now.ids[common..], self.session.ids_from(common), "{name}: the ids after the common ones");
+        self.checked = self.session.clone();
     }
 
     /// Checks that an operation that failed left everything as it was, also what comes next.
