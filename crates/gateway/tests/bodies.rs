@@ -12,25 +12,13 @@ use rolecall_gateway::{Config, Gateway, ModelConfig};
 
 const FORMAT: &str = "qwen2.5";
 
-/// A valid body for each path.
+/// A valid body for each path, with which the fuzz targets begin, too.
 const BODIES: [(&str, &str); 5] = [
-    (
-        "/v1/chat/completions",
-        r#"{"model": "qwen2.5", "messages": [{"role": "system", "content": "Be brief"}, {"role": "user", "content": [{"type": "text", "text": "Hi"}]}, {"role": "assistant", "content": null, "reasoning_content": "Hm", "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{\"a\": 1}"}}]}, {"role": "tool", "tool_call_id": "c", "content": "1"}], "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}}], "tool_choice": "required", "temperature": 0.5, "stop": ["x"], "logit_bias": {"5": 1}, "n": 1, "stream": true, "stream_options": {"include_usage": true}, "seed": 1, "max_tokens": 5, "logprobs": true, "top_logprobs": 2, "session_id": 7, "on_rewrite": "keep", "response_format": {"type": "text"}}"#,
-    ),
-    ("/v1/completions", r#"{"model": "qwen2.5", "prompt": ["Hi", "Ho"], "max_tokens": 5, "echo": true, "stop": "x"}"#),
-    (
-        "/v1/chat/interactive",
-        r#"{"prompt": "Hi", "session_id": 1, "interactive_mode": true, "stream": false, "stop": ["x"], "request_output_len": 5, "top_p": 0.5, "top_k": 4, "temperature": 0.5, "repetition_penalty": 1.1, "ignore_eos": false}"#,
-    ),
-    (
-        "/v1/messages",
-        r#"{"model": "qwen2.5", "max_tokens": 5, "system": [{"type": "text", "text": "Be brief"}], "messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": [{"type": "text", "text": "I look"}, {"type": "tool_use", "id": "t", "name": "f", "input": {"a": 1}}]}, {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "1"}, {"type": "text", "text": "So"}]}], "tools": [{"name": "f", "input_schema": {"type": "object"}}], "tool_choice": {"type": "auto"}, "stop_sequences": ["x"], "top_k": 4}"#,
-    ),
-    (
-        "/v1/responses",
-        r#"{"model": "qwen2.5", "instructions": "Be brief", "input": [{"role": "user", "content": [{"type": "input_text", "text": "Hi"}]}, {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}, {"type": "function_call_output", "call_id": "c", "output": "1"}], "tools": [{"type": "function", "name": "f", "parameters": {"type": "object"}}], "tool_choice": "auto", "max_output_tokens": 5, "store": false, "metadata": {"a": "b"}}"#,
-    ),
+    ("/v1/chat/completions", include_str!("../fuzz/seeds/chat/body.json")),
+    ("/v1/completions", include_str!("../fuzz/seeds/completions/body.json")),
+    ("/v1/chat/interactive", include_str!("../fuzz/seeds/interactive/body.json")),
+    ("/v1/messages", include_str!("../fuzz/seeds/messages/body.json")),
+    ("/v1/responses", include_str!("../fuzz/seeds/responses/body.json")),
 ];
 
 /// What is put into bodies.
