@@ -5,6 +5,7 @@ use rolecall::conversation::{Json, object};
 use rolecall::format::Generation;
 use rolecall::model::StopToken;
 
+use crate::Fault;
 use crate::engine::About;
 use crate::gateway::{Gateway, Served};
 use crate::run::RunFault;
@@ -178,7 +179,8 @@ async fn answer(served: &Served, address: &str) -> Result<String, String> {
         true => served.engine.ready(LOADING).await,
         false => served.engine.probe(PATIENCE).await,
     };
-    let About { models, context, slots, build } = about.map_err(|fault| fault.message.into_string())?;
+    let why = |fault: Fault| served.engine.last_output().unwrap_or_else(|| fault.message.into_string());
+    let About { models, context, slots, build } = about.map_err(why)?;
     let mut parts = vec!["it is ready".to_owned()];
     parts.extend(build.map(|build| format!("version {build}")));
     if !models.is_empty() {

@@ -1,6 +1,6 @@
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use rolecall::conversation::object;
@@ -47,6 +47,7 @@ pub fn run(settings: &Settings, log: &Log) -> Result<Ended, RunFault> {
         // The handlers are there before anybody knows that the gateway runs.
         let signals = Signals::new().map_err(system)?;
         tokio::spawn(signals.follow(sender, Arc::clone(&gateway), settings.keys.clone()));
+        tokio::spawn(keep_engines(Arc::downgrade(&gateway), log.clone()));
         tell(log, Level::Info, "listening", &format!("listening on http://{address}"));
         let end = reached(count.clone(), 1);
         let drain = settings.drain;
@@ -73,6 +74,19 @@ pub fn run(settings: &Settings, log: &Log) -> Result<Ended, RunFault> {
     runtime.shutdown_timeout(Duration::from_millis(100));
     log.flush();
     ended
+}
+
+/// Starts servers of the gateway's own again when they end, as long as there is the gateway.
+async fn keep_engines(gateway: Weak<Gateway>, log: Log) {
+    while let Some(gateway) = gateway.upgrade() {
+        for served in gateway.models() {
+            if let Some(story) = served.engine.revive() {
+                tell(&log, Level::Error, "engine_died", &format!("{}: {story}", served.name));
+            }
+        }
+        drop(gateway);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
 }
 
 /// Writes an event of the gateway itself to the log.

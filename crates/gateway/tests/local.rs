@@ -35,10 +35,35 @@ async fn a_server_that_does_not_come_up_gives_its_last_output() {
     let engine = Engine::local(&folder.join("model.gguf"), &options, &Limits::default()).unwrap();
     let fault = engine.ready(PATIENCE).await.unwrap_err();
     assert_eq!(&*fault.code, "engine_died", "{fault:?}");
-    assert!(fault.message.contains("it has no weights") && fault.message.contains('3'), "{fault:?}");
+    assert!(
+        fault.message.contains('3') && !format!("{fault:?}").contains("weights"),
+        "clients get no output: {fault:?}"
+    );
+    wait_for("the output", || engine.last_output().unwrap().contains("it has no weights"));
     let Err(fault) = engine.generate(&Ask::default()).await else { panic!("there is no server") };
     assert_eq!(&*fault.code, "engine_died", "{fault:?}");
     assert!(Engine::local(&folder.join("missing.gguf"), &options, &Limits::default()).is_err());
+}
+
+#[tokio::test]
+async fn a_server_that_ends_is_started_again_unless_it_had_just_been_started() {
+    let (folder, options) = folder("again", "echo run >> \"$(dirname \"$0\")/runs\"; echo it ran >&2; exit 4");
+    let runs = || std::fs::read_to_string(folder.join("runs")).unwrap_or_default().lines().count();
+    let file = folder.join("model.gguf");
+    let engine = Engine::local(&file, &options, &Limits::default()).unwrap();
+    wait_for("its output", || engine.last_output().is_some_and(|output| output.contains("it ran")));
+    let story = engine.revive().unwrap();
+    assert!(story.contains("it ran") && story.contains("not started again"), "{story}");
+    assert_eq!((engine.revive(), runs()), (None, 1), "each end is told once");
+
+    let options = LocalOptions { least_run: Duration::ZERO, ..options };
+    let engine = Engine::local(&file, &options, &Limits::default()).unwrap();
+    for run in 2..4 {
+        wait_for("its output", || engine.last_output().is_some_and(|output| output.contains("it ran")));
+        let story = engine.revive().unwrap();
+        assert!(story.ends_with("it is started again"), "{story}");
+        wait_for("the next run", || runs() == run + 1);
+    }
 }
 
 #[tokio::test]

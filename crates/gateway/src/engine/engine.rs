@@ -81,6 +81,16 @@ impl Engine {
         Engine { hidden, ..self }
     }
 
+    /// Starts a server of one's own again if it has ended. Returns what happened, once for each end.
+    pub fn revive(&self) -> Option<String> {
+        self.local.as_ref()?.revive()
+    }
+
+    /// Returns how a server of one's own ended, with its last output, if it has.
+    pub fn last_output(&self) -> Option<String> {
+        self.local.as_ref()?.story()
+    }
+
     /// Returns the error of a server that was started, and has ended.
     pub(super) fn local_fault(&self) -> Option<Fault> {
         self.local.as_ref()?.fault()

@@ -1,9 +1,10 @@
 //! llama.cpp's server as a child of this process.
 //!
 //! It is `llama-server` on the path, or else a Python interpreter that has the package `xllamacpp`. A child
-//! ends when its standard input does, so it never outlives the gateway, not even one that is killed. It is
-//! not started again when it ends: requests are then answered with `engine_died`, and whoever runs the
-//! gateway can restart it with the reason at hand.
+//! ends when its standard input does, so it never outlives the gateway, not even one that is killed. One
+//! that ends by itself is started again, unless it had only just been started. Until it is back, requests
+//! are answered with `engine_died` or `engine_down`. Its last output is for whoever runs the gateway, and
+//! no client gets it.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -11,14 +12,14 @@ use std::io::Read;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{env, fmt, thread};
 
 use crate::Fault;
 
 /// How to start llama.cpp's server.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocalOptions {
     /// The program `llama-server`. Without it, the path is searched.
     pub server: Option<PathBuf>,
@@ -31,6 +32,16 @@ pub struct LocalOptions {
     pub parallel: u32,
     /// The number of threads. 0 means the server's own default.
     pub threads: u32,
+    /// How long a server must have run to be started again when it ends. One that ends sooner would end in
+    /// the same way again.
+    pub least_run: Duration,
+}
+
+impl Default for LocalOptions {
+    fn default() -> LocalOptions {
+        let least_run = Duration::from_secs(30);
+        LocalOptions { server: None, python: None, context: 0, parallel: 0, threads: 0, least_run }
+    }
 }
 
 impl LocalOptions {
@@ -48,8 +59,19 @@ impl LocalOptions {
 /// A server that runs until this is dropped.
 pub(super) struct Local {
     pub address: String,
-    child: Mutex<Child>,
+    file: PathBuf,
+    port: u16,
+    options: LocalOptions,
+    life: Mutex<Life>,
+}
+
+/// A child from its start to its end.
+struct Life {
+    child: Child,
     output: Arc<Mutex<VecDeque<u8>>>,
+    start: Instant,
+    /// Whether its end was reported.
+    is_told: bool,
 }
 
 /// The most bytes of a child's output that are kept.
@@ -78,6 +100,52 @@ impl Local {
             return Err(format!("there is no file {}", file.display()));
         }
         let port = free_port().map_err(|error| format!("there is no free port: {error}"))?;
+        let life = Mutex::new(Life::begin(file, port, options)?);
+        let (file, options) = (file.to_owned(), options.clone());
+        Ok(Local { address: format!("http://127.0.0.1:{port}"), file, port, options, life })
+    }
+
+    /// Returns the error of a server that has ended, as clients get it.
+    pub fn fault(&self) -> Option<Fault> {
+        let status = self.life().ended()?;
+        let message = format!("llama.cpp's server has ended: {status}");
+        let help = Some("try again later; the log of the gateway has the server's last output".into());
+        Some(Fault { help, ..Fault::new(502, "engine_died", message) })
+    }
+
+    /// Returns how the server ended, with its last output, if it has.
+    pub fn story(&self) -> Option<String> {
+        self.life().story()
+    }
+
+    /// Starts a server that has ended again. Returns what happened, once for each end.
+    pub fn revive(&self) -> Option<String> {
+        let mut life = self.life();
+        if life.is_told {
+            return None;
+        }
+        let story = life.story()?;
+        life.is_told = true;
+        if life.start.elapsed() < self.options.least_run {
+            let least = self.options.least_run.as_secs();
+            return Some(format!("{story}; it is not started again, because it ran for less than {least} s"));
+        }
+        match Life::begin(&self.file, self.port, &self.options) {
+            Ok(next) => {
+                *life = next;
+                Some(format!("{story}; it is started again"))
+            }
+            Err(error) => Some(format!("{story}; it cannot be started again: {error}")),
+        }
+    }
+
+    fn life(&self) -> MutexGuard<'_, Life> {
+        self.life.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Life {
+    fn begin(file: &Path, port: u16, options: &LocalOptions) -> Result<Life, String> {
         let mut command = command(file, port, options);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let program = command.get_program().to_owned();
@@ -90,21 +158,18 @@ impl Local {
         if let Some(pipe) = child.stderr.take() {
             keep(pipe, &output);
         }
-        Ok(Local { address: format!("http://127.0.0.1:{port}"), child: Mutex::new(child), output })
+        Ok(Life { child, output, start: Instant::now(), is_told: false })
     }
 
-    /// Returns the error of a server that has ended.
-    pub fn fault(&self) -> Option<Fault> {
-        let status = self.status()?;
+    fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().ok().flatten()
+    }
+
+    fn story(&mut self) -> Option<String> {
+        let status = self.ended()?;
         let output: Vec<u8> = self.output.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
         let output = String::from_utf8_lossy(&output);
-        let message = format!("llama.cpp's server has ended: {status}; its last output: {}", output.trim());
-        let help = Some("read its last output, and start the gateway again".into());
-        Some(Fault { help, ..Fault::new(502, "engine_died", message) })
-    }
-
-    fn status(&self) -> Option<ExitStatus> {
-        self.child.lock().unwrap_or_else(PoisonError::into_inner).try_wait().ok().flatten()
+        Some(format!("llama.cpp's server has ended: {status}; its last output: {}", output.trim()))
     }
 }
 
@@ -116,7 +181,7 @@ impl fmt::Debug for Local {
 
 impl Drop for Local {
     fn drop(&mut self) {
-        let child = self.child.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let child = &mut self.life.get_mut().unwrap_or_else(PoisonError::into_inner).child;
         drop(child.stdin.take());
         let end = Instant::now() + LAST_MOMENTS;
         while Instant::now() < end {
