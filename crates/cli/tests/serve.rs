@@ -244,6 +244,27 @@ fn a_wrong_setting_is_refused_by_its_name_and_place() {
 }
 
 #[test]
+fn a_store_that_cannot_be_used_is_refused_by_its_own_code() {
+    let folder = Folder::new("store");
+    let engine = engine(Duration::ZERO);
+    let flags = |at| ["--model", "tiny", "--engine", &engine, "--listen", "127.0.0.1:0", "--store-at", at];
+    folder.write("damaged.redb", "this is not a store");
+    let running = Running::start(folder.command(&flags("used.redb")));
+    for (at, code) in [
+        ("damaged.redb", "store_damaged"),
+        ("used.redb", "store_locked"),
+        ("nowhere/store.redb", "store_refused"),
+        ("redis://127.0.0.1:1", "store_down"),
+    ] {
+        let ran = folder.run(&flags(at));
+        assert_eq!(ran.code, Some(1), "{at}: {}", ran.stderr);
+        assert!(ran.stderr.contains(&format!("error[{code}]")) && ran.stderr.contains("help"), "{at}: {}", ran.stderr);
+        assert!(!ran.stderr.contains("panicked"), "{at}: {}", ran.stderr);
+    }
+    drop(running);
+}
+
+#[test]
 fn a_flag_replaces_a_variable_and_a_variable_replaces_the_file() {
     let folder = Folder::new("order");
     folder.write(

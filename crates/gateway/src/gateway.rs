@@ -82,13 +82,33 @@ impl fmt::Display for OpenFault {
             OpenFault::NoModels => write!(formatter, "no model is configured"),
             OpenFault::SameName(name) => write!(formatter, "two models have the name `{name}`"),
             OpenFault::Model { name, why } => write!(formatter, "the model `{name}` cannot be served: {why}"),
-            OpenFault::Store(fault) => write!(formatter, "{fault}; {}", fault.help()),
+            OpenFault::Store(fault) => fault.fmt(formatter),
             OpenFault::Engine { name, why } => write!(formatter, "the engine of `{name}` cannot be used: {why}"),
         }
     }
 }
 
 impl std::error::Error for OpenFault {}
+
+impl OpenFault {
+    /// Returns a stable name for what is wrong.
+    pub fn code(&self) -> &'static str {
+        match self {
+            OpenFault::NoModels => "no_models",
+            OpenFault::SameName(_) | OpenFault::Model { .. } => "unusable_model",
+            OpenFault::Store(fault) => fault.code(),
+            OpenFault::Engine { .. } => "unusable_engine",
+        }
+    }
+
+    /// Returns what to do about it.
+    pub fn help(&self) -> Option<&'static str> {
+        match self {
+            OpenFault::Store(fault) => Some(fault.help()),
+            _ => None,
+        }
+    }
+}
 
 impl Gateway {
     /// Loads the tokenizers of all models, and opens the store. It does not connect to the engines.

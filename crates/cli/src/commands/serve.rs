@@ -74,12 +74,12 @@ fn hash_key(output: &Output) -> Result<Exit, Failure> {
 }
 
 fn failed(fault: RunFault) -> Failure {
-    let (code, message, exit) = match fault {
+    let (code, message, help, exit) = match fault {
         RunFault::Setting(fault) => return refused(fault),
-        RunFault::Open(fault) => ("unusable_model", fault.to_string(), Exit::Refused),
-        RunFault::System(why) => ("cannot_run", format!("the gateway cannot run: {why}"), Exit::Unreadable),
+        RunFault::Open(fault) => (fault.code(), fault.to_string(), fault.help(), Exit::Refused),
+        RunFault::System(why) => ("cannot_run", format!("the gateway cannot run: {why}"), None, Exit::Unreadable),
     };
-    Failure::Serve { code, message, place: None, help: Vec::new(), exit }
+    Failure::Serve { code, message, place: None, help: help.map(str::to_owned).into_iter().collect(), exit }
 }
 
 fn refused(fault: SettingFault) -> Failure {
