@@ -151,8 +151,9 @@ async fn find(
     match &wanted.past {
         Past::Recognised => {
             let names: Vec<String> = names.iter().map(|(_, chain)| chain.name()).collect();
-            // Without it, the conversation is rendered again.
-            Ok(gateway.sessions.find(owner, &names, model).await.inspect_err(count).unwrap_or_default())
+            let found = gateway.sessions.find(owner, &names, model).await.inspect_err(count);
+            // Without the store, what is in memory goes on, and anything else is rendered again.
+            Ok(found.unwrap_or_else(|_| gateway.sessions.recall(owner, &names)))
         }
         Past::New(name) => gateway.sessions.find(owner, std::slice::from_ref(name), model).await.inspect_err(count),
         Past::Known(name) => {

@@ -82,11 +82,7 @@ impl Sessions {
 
     /// Finds the turn with the first of some names that is known.
     pub async fn find(&self, owner: Owner, names: &[String], model: &Model) -> Result<Option<Found>, Fault> {
-        let found = {
-            let mut live = self.live();
-            names.iter().enumerate().find_map(|(name, text)| Some((name, live.find(owner, text)?)))
-        };
-        let found = found.map(|(name, (turn, past))| Found { turn, name, past });
+        let found = self.recall(owner, names);
         // A turn of this name may have been stored by another gateway since, or before this one started.
         let until = match &found {
             Some(found) if self.store.is_shared() => found.name + 1,
@@ -113,6 +109,14 @@ impl Sessions {
             }
         };
         Ok(Some(Found { turn, name, past }))
+    }
+
+    /// Finds the turn with the first of some names that is in memory. Names that other gateways may have
+    /// given to other turns since need [`Self::find`].
+    pub fn recall(&self, owner: Owner, names: &[String]) -> Option<Found> {
+        let mut live = self.live();
+        let found = names.iter().enumerate().find_map(|(name, text)| Some((name, live.find(owner, text)?)));
+        found.map(|(name, (turn, past))| Found { turn, name, past })
     }
 
     /// Stores a turn. It is durable when this returns, unless it is not to be stored.
