@@ -247,12 +247,13 @@ impl Reply {
             finished = finished.whole(wanted)?;
             (turn, kept) = gateway.sessions.store(owner, &finished).await;
         }
-        gateway.sessions.remember(owner, turn, finished);
         match kept {
-            // The client has the whole conversation, and nothing else was promised.
-            Err(_) if wanted.names.is_empty() => Ok(()),
-            kept => Ok(kept?),
+            // The client gets an error and may send the turn again, which must not be there twice.
+            Err(fault) if !wanted.names.is_empty() => return Err(fault.into()),
+            // Without the store, it goes on in this process: the client has the whole conversation.
+            _ => gateway.sessions.remember(owner, turn, finished),
         }
+        Ok(())
     }
 }
 
