@@ -8,6 +8,7 @@ import threading
 import pytest
 from engine import Engine
 from proxy import Proxy
+from server import Server
 
 FORMAT = str(pathlib.Path(__file__).with_name("tools.toml"))
 ROLECALL = os.environ.get("ROLECALL", "rolecall")
@@ -27,9 +28,21 @@ def engine(weights):
     engine.stop()
 
 
+@pytest.fixture(scope="session", params=["llama.cpp", "vllm", "sglang"])
+def kind(request) -> str:
+    """The wire format between the gateway and the engine."""
+    return request.param
+
+
 @pytest.fixture(scope="session")
-def proxy(engine):
-    return Proxy(engine.address)
+def proxy(kind, engine, weights):
+    """A proxy in front of the engine, or of a server that speaks the wire format and lets the engine do the work."""
+    if kind == "llama.cpp":
+        yield Proxy(engine.address)
+    else:
+        server = Server(kind, engine.address, weights)
+        yield Proxy(server.address, kind)
+        server.stop()
 
 
 class Gateway:
@@ -63,15 +76,15 @@ class Gateway:
 
 
 @pytest.fixture(scope="session")
-def gateway(proxy, weights, tmp_path_factory):
+def gateway(kind, proxy, weights, tmp_path_factory):
     """A gateway with two models in front of one engine: the file's own template, and a format that writes
     tools, which that template does not."""
     folder = tmp_path_factory.mktemp("gateway")
     config = folder / "rolecall.toml"
-    model = '[[models]]\nname = "{}"\nmodel = "{}"\ntokenizer = "{}"\nengine = "{}"\n'
+    model = '[[models]]\nname = "{}"\nmodel = "{}"\ntokenizer = "{}"\nengine = "{}"\nengine_kind = "{}"\n'
     config.write_text(
-        model.format("plain", weights, weights, proxy.address)
-        + model.format("tools", FORMAT, weights, proxy.address)
+        model.format("plain", weights, weights, proxy.address, kind)
+        + model.format("tools", FORMAT, weights, proxy.address, kind)
     )
     gateway = Gateway("--config", str(config), "--store-at", str(folder / "sessions.redb"))
     yield gateway
@@ -85,11 +98,15 @@ def passed(proxy):
     return proxy.take
 
 
-@pytest.fixture(scope="session")
-def openai(gateway):
+def client_of(gateway):
     import openai
 
     return openai.OpenAI(base_url=gateway.address + "/v1", api_key="none", max_retries=0, timeout=120)
+
+
+@pytest.fixture(scope="session")
+def openai(gateway):
+    return client_of(gateway)
 
 
 @pytest.fixture(scope="session")

@@ -3,34 +3,14 @@
 import http.client
 import json
 import threading
-from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
-
-@dataclass
-class Passed:
-    """One request to the engine, and its answer."""
-
-    body: dict
-    frames: list = field(default_factory=list)
-
-    @property
-    def prompt(self) -> list:
-        return self.body["prompt"]
-
-    @property
-    def sampled(self) -> list:
-        """The ids that the engine sampled, as far as it tells them."""
-        return [token for frame in self.frames if not frame.get("stop") for token in frame.get("tokens", [])]
-
-    @property
-    def last(self) -> dict:
-        return next((frame for frame in reversed(self.frames) if frame.get("stop")), {})
+from passed import KINDS, Passed
 
 
 class Proxy:
-    def __init__(self, engine: str):
+    def __init__(self, engine: str, kind: str = "llama.cpp"):
         self.passed: list[Passed] = []
         proxy, target = self, urlsplit(engine)
 
@@ -47,10 +27,10 @@ class Proxy:
                 self.forward("POST", self.rfile.read(int(self.headers["content-length"])))
 
             def forward(self, method, body):
-                passed = Passed(json.loads(body) if body else {})
+                passed = KINDS[kind](json.loads(body) if body else {})
                 if method == "POST":
                     proxy.passed.append(passed)
-                engine = http.client.HTTPConnection(target.hostname, target.port)
+                engine = http.client.HTTPConnection(target.hostname, target.port, timeout=300)
                 engine.request(method, self.path, body, {"content-type": "application/json"})
                 answer = engine.getresponse()
                 self.send_response(answer.status)

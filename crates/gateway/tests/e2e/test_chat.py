@@ -24,10 +24,9 @@ def test_the_engine_receives_the_ids_of_the_library_and_counts_as_many(openai, p
     answer = openai.chat.completions.create(model=model, messages=messages, max_tokens=8)
     (sent,) = passed()
     assert sent.prompt == ids_of(model, {"messages": messages})
-    assert answer.usage.prompt_tokens == len(sent.prompt) == sent.last["tokens_evaluated"]
-    timings = sent.last["timings"]
-    assert timings["prompt_n"] + timings["cache_n"] == len(sent.prompt)
-    assert answer.usage.prompt_tokens_details.cached_tokens == timings["cache_n"]
+    usage = answer.usage
+    assert sent.counts == (usage.prompt_tokens, usage.prompt_tokens_details.cached_tokens)
+    assert usage.prompt_tokens == len(sent.prompt)
 
 
 def test_a_forged_marker_adds_no_control_token(openai, passed):
@@ -45,9 +44,34 @@ def test_settings_reach_the_engine(openai, passed):
         presence_penalty=0.5, frequency_penalty=0.25, logit_bias={"100": -100}, extra_body={"top_k": 5, "min_p": 0.1},
     )
     (sent,) = passed()
-    wanted = {"temperature": 0.5, "top_p": 0.9, "seed": 7, "n_predict": 3, "top_k": 5, "min_p": 0.1,
+    wanted = {"temperature": 0.5, "top_p": 0.9, "seed": 7, "max_tokens": 3, "top_k": 5, "min_p": 0.1,
               "presence_penalty": 0.5, "frequency_penalty": 0.25}
-    assert {name: sent.body[name] for name in wanted} == wanted
+    assert {name: sent.setting(name) for name in wanted} == wanted
+
+
+def test_log_probabilities_are_those_of_the_sampled_tokens(openai, passed):
+    answer = openai.chat.completions.create(
+        model="plain", messages=USER, temperature=0, max_tokens=10, logprobs=True, top_logprobs=2)
+    tokens = answer.choices[0].logprobs.content
+    assert "".join(token.token for token in tokens) == answer.choices[0].message.content
+    for token in tokens:
+        likely, other = token.top_logprobs
+        # Without chance, the most likely token is sampled.
+        assert token.token == likely.token and 0 >= token.logprob == likely.logprob >= other.logprob
+
+
+def test_a_reply_without_a_limit_ends_by_itself(openai, passed):
+    answer = openai.chat.completions.create(
+        model="plain", messages=[{"role": "user", "content": "Count from one to thirty in words."}], temperature=0)
+    assert answer.choices[0].finish_reason == "stop" and answer.usage.completion_tokens > 20
+
+
+def test_a_prompt_that_does_not_fit_is_refused(openai):
+    import openai as sdk
+
+    with pytest.raises(sdk.BadRequestError) as refused:
+        openai.chat.completions.create(model="plain", messages=[{"role": "user", "content": "a " * 9000}], max_tokens=5)
+    assert refused.value.code == "engine_refused"
 
 
 def test_several_replies_differ(openai):
@@ -64,6 +88,13 @@ def test_what_is_not_supported_is_refused_by_name(openai):
     assert (refused.value.param, refused.value.code) == ("best_of", "unsupported_parameter")
     with pytest.raises(sdk.NotFoundError):
         openai.chat.completions.create(model="nothing", messages=USER)
+
+
+def test_the_ids_of_a_completion_reach_the_engine_as_they_are(openai, passed):
+    answer = openai.completions.create(model="plain", prompt=[504, 3575, 282], max_tokens=6, temperature=0)
+    (sent,) = passed()
+    assert sent.prompt == [504, 3575, 282] and answer.usage.prompt_tokens == 3
+    assert answer.choices[0].text and answer.usage.completion_tokens == len(sent.sampled)
 
 
 def test_models_are_listed(openai):

@@ -2,25 +2,21 @@
 
 import openai as sdk
 import pytest
-from conftest import Gateway
+from conftest import Gateway, client_of
 
 
 @pytest.fixture
-def mortal(proxy, weights, tmp_path):
-    gateway = Gateway("--model", weights, "--name", "plain", "--engine", proxy.address,
+def mortal(kind, proxy, weights, tmp_path):
+    gateway = Gateway("--model", weights, "--name", "plain", "--engine", proxy.address, "--engine-kind", kind,
                       "--store-at", str(tmp_path / "sessions.redb"))
     yield gateway
     gateway.kill()
 
 
-def client(gateway):
-    return sdk.OpenAI(base_url=gateway.address + "/v1", api_key="none", max_retries=0, timeout=60)
-
-
 def test_a_finished_turn_survives_sigkill(mortal, passed):
     had, previous = [], None
     for turn in range(4):
-        answer = client(mortal).responses.create(
+        answer = client_of(mortal).responses.create(
             model="plain", temperature=0, input=f"Turn {turn}.", previous_response_id=previous, max_output_tokens=8)
         (sent,) = passed()
         assert sent.prompt[: len(had)] == had
@@ -28,21 +24,21 @@ def test_a_finished_turn_survives_sigkill(mortal, passed):
         mortal.kill()
         mortal.start()
     # Within a turn: what was not finished is not there, and what was is.
-    stream = client(mortal).responses.create(
+    stream = client_of(mortal).responses.create(
         model="plain", temperature=0, input="Tell a long story.", previous_response_id=previous, max_output_tokens=500, stream=True)
     unfinished = next(iter(stream)).response.id
     mortal.kill()
     mortal.start()
     passed()
     with pytest.raises(sdk.APIStatusError):
-        client(mortal).responses.create(model="plain", temperature=0, input="Go on.", previous_response_id=unfinished)
-    client(mortal).responses.create(model="plain", temperature=0, input="Go on.", previous_response_id=previous, max_output_tokens=4)
+        client_of(mortal).responses.create(model="plain", temperature=0, input="Go on.", previous_response_id=unfinished)
+    client_of(mortal).responses.create(model="plain", temperature=0, input="Go on.", previous_response_id=previous, max_output_tokens=4)
     (sent,) = passed()
     assert sent.prompt[: len(had)] == had
 
 
 def test_sigterm_drains(mortal):
-    stream = client(mortal).chat.completions.create(
+    stream = client_of(mortal).chat.completions.create(
         model="plain", messages=[{"role": "user", "content": "Tell a story."}], max_tokens=60, stream=True)
     chunks = [next(iter(stream))]
     mortal.process.terminate()
