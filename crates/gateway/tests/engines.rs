@@ -73,6 +73,29 @@ async fn log_probabilities_come_with_the_ids_and_the_most_likely_first() {
 }
 
 #[tokio::test]
+async fn no_engine_limits_a_reply_for_which_no_limit_is_given() {
+    for (kind, path, unlimited) in [
+        (Kind::LlamaCpp, "n_predict", None),
+        // It takes null for 16, so it is told what fits into its context.
+        (Kind::Vllm, "max_tokens", Some(2045)),
+        // It takes null for what fits.
+        (Kind::Sglang, "sampling_params.max_new_tokens", None),
+    ] {
+        let engine = StandIn::new(kind, vec![Step::Ids(vec![7]), stop(kind)]);
+        let address = engine.start().await;
+        let asked = Engine::new(kind, &address, &Limits::default()).unwrap();
+        for (given, wanted) in [(None, unlimited), (Some(5), Some(5)), (None, unlimited)] {
+            let mut ask = Ask { ids: vec![1, 2, 3].into(), ..Ask::default() };
+            ask.sampling.max_tokens = given;
+            asked.generate(&ask).await.unwrap();
+            let body = Json::Object(engine.body());
+            let sent = Some(at(&body, path)).filter(|sent| !sent.is_null());
+            assert_eq!(sent.map(common::integer), wanted, "{kind:?}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn an_engine_that_leaves_out_log_probabilities_is_broken() {
     for kind in BY_IDS {
         let engine = StandIn::new(kind, vec![Step::Ids(vec![7]), stop(kind)]);

@@ -26,6 +26,9 @@ pub struct About {
     pub build: Option<String>,
 }
 
+/// The page with an engine's models.
+const MODELS: &str = "/v1/models";
+
 /// The most bytes of a page that an engine has about itself.
 const MOST_BYTES: usize = 4 << 20;
 
@@ -43,19 +46,13 @@ impl Engine {
                 Err(Fault::new(504, "engine_slow", message))
             })
         };
-        let (health, models) = (asked("/health").await?, asked("/v1/models").await?);
+        let (health, models) = (asked("/health").await?, asked(MODELS).await?);
         // Of the engines by text, not all have the former, but it must be one of OpenAI's servers.
         match self.kind().is_by_text() {
             true => models.as_ref().ok_or_else(|| refused(404, "there is no /v1/models"))?,
             false => health.as_ref().ok_or_else(|| refused(404, "there is no /health"))?,
         };
-        let models = object(models);
-        let mut about = About::default();
-        for model in models.get("data").and_then(Json::as_array).unwrap_or_default() {
-            let Some(model) = model.as_object() else { continue };
-            about.models.extend(text(model, "id").map(str::to_owned));
-            about.context = about.context.or(count(model, "max_model_len"));
-        }
+        let mut about = About::of_models(models);
         match self.kind() {
             Kind::LlamaCpp => {
                 let props = object(asked("/props").await?);
@@ -78,6 +75,11 @@ impl Engine {
             }
         }
         Ok(about)
+    }
+
+    /// Asks the engine for its models, and returns what it says of them, or `None` if it has no such page.
+    pub(super) async fn models(&self) -> Result<Option<About>, Fault> {
+        Ok(self.page(MODELS).await?.map(|page| About::of_models(Some(page))))
     }
 
     /// Returns a page of the engine, or `None` if there is none.
@@ -103,6 +105,18 @@ impl Engine {
             }
             status => Err(refused(status, &text)),
         }
+    }
+}
+
+impl About {
+    fn of_models(page: Option<String>) -> About {
+        let mut about = About::default();
+        for model in object(page).get("data").and_then(Json::as_array).unwrap_or_default() {
+            let Some(model) = model.as_object() else { continue };
+            about.models.extend(text(model, "id").map(str::to_owned));
+            about.context = about.context.or(count(model, "max_model_len"));
+        }
+        about
     }
 }
 

@@ -1,5 +1,5 @@
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use eventsource_stream::Eventsource;
@@ -24,6 +24,8 @@ pub struct Engine {
     pub(super) client: reqwest::Client,
     hidden: Option<Arc<Hidden>>,
     local: Option<Arc<Local>>,
+    /// The most ids of a prompt and its reply, once it was asked for.
+    context: Arc<Mutex<Option<u64>>>,
     first_id: Duration,
     next_id: Duration,
 }
@@ -49,7 +51,8 @@ impl Engine {
         let client = client.connect_timeout(Duration::from_secs(10)).build();
         let client = client.map_err(|error| error.to_string())?;
         let (first_id, next_id) = (limits.first_id, limits.next_id);
-        Ok(Engine { kind, address: own, url, client, hidden: None, local: None, first_id, next_id })
+        let context = Arc::default();
+        Ok(Engine { kind, address: own, url, client, hidden: None, local: None, context, first_id, next_id })
     }
 
     /// Starts llama.cpp's server for a model file, and stops it when the engine is dropped. It is not ready
@@ -113,16 +116,37 @@ impl Engine {
         Shape::of(self.kind, grammar)
     }
 
+    /// Returns the most ids that a reply can have.
+    async fn room(&self, ask: &Ask) -> Result<u64, Fault> {
+        let known = *self.context.lock().unwrap_or_else(PoisonError::into_inner);
+        let context = match known {
+            Some(context) => context,
+            None => self.models().await?.and_then(|about| about.context).ok_or_else(|| {
+                let message = "the engine does not say how long a reply may be, so the request must";
+                Fault::at("max_tokens", "missing_field", message)
+            })?,
+        };
+        *self.context.lock().unwrap_or_else(PoisonError::into_inner) = Some(context);
+        // A prompt that is too long is refused by the engine.
+        Ok(context.saturating_sub(ask.ids.len() as u64).max(1))
+    }
+
     /// Begins a reply.
     pub async fn generate(&self, ask: &Ask) -> Result<Generating, Fault> {
         let deadline = Instant::now() + self.first_id;
-        let body = self.kind.body(ask);
+        let room = match self.kind.needs_room() && ask.sampling.max_tokens.is_none() {
+            true => Some(timeout_at(deadline, self.room(ask)).await.map_err(|_| slow(self.first_id))??),
+            false => None,
+        };
+        let body = self.kind.body(ask, room);
         let request =
             self.client.post(&self.url).header("content-type", "application/json").body(reqwest::Body::wrap(body));
         let sent = timeout_at(deadline, request.send()).await.map_err(|_| slow(self.first_id))?;
         let response = sent.map_err(|error| self.local_fault().unwrap_or_else(|| down(&self.url, &error)))?;
         let status = response.status();
         if !status.is_success() {
+            // Another model may run there now.
+            *self.context.lock().unwrap_or_else(PoisonError::into_inner) = None;
             let start = tokio::time::timeout(self.next_id, response.bytes_stream().next()).await;
             let start = start.ok().flatten().and_then(Result::ok).unwrap_or_default();
             return Err(refused(status.as_u16(), &String::from_utf8_lossy(&start)));

@@ -41,11 +41,17 @@ impl Kind {
         }
     }
 
-    /// Writes the body of a request.
-    pub(super) fn body(self, ask: &Ask) -> Body {
+    /// Reports whether a request without a limit must say how long its reply can be.
+    pub(super) fn needs_room(self) -> bool {
+        self == Kind::Vllm
+    }
+
+    /// Writes the body of a request. The room is the most ids that a reply can have, for an engine that
+    /// must be told.
+    pub(super) fn body(self, ask: &Ask, room: Option<u64>) -> Body {
         let (key, body) = match self {
             Kind::LlamaCpp => ("prompt", llama_cpp::body(ask)),
-            Kind::Vllm => ("prompt", vllm::body(ask)),
+            Kind::Vllm => ("prompt", vllm::body(ask, room)),
             Kind::Sglang => ("input_ids", sglang::body(ask)),
             Kind::OpenAi => return Body::new(openai::body(ask)),
         };

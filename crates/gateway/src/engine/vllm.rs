@@ -17,7 +17,7 @@ use super::wire::{biases_by_id, count, given, ids, inner, json_ids, set, set_sha
 use super::{Ask, End, Odds, Piece, Shape, Word};
 use crate::number::{self, of_double};
 
-pub(super) fn body(ask: &Ask) -> Object {
+pub(super) fn body(ask: &Ask, room: Option<u64>) -> Object {
     let sampling = &ask.sampling;
     let mut body = object! {
         "stream" => true, "return_token_ids" => true,
@@ -25,8 +25,8 @@ pub(super) fn body(ask: &Ask) -> Object {
         "stream_options" => object! { "include_usage" => true, "continuous_usage_stats" => true },
     };
     set(&mut body, "model", ask.model.as_deref());
-    // Its own default is 16.
-    body.insert("max_tokens", whole(sampling.max_tokens).map_or(Json::Null, Json::from));
+    // Its own default is 16, also for null.
+    set(&mut body, "max_tokens", whole(sampling.max_tokens.or(room)));
     set_shared(&mut body, sampling);
     set(&mut body, "top_k", whole(sampling.top_k));
     set(&mut body, "repetition_penalty", sampling.repetition_penalty.map(of_double));
