@@ -101,7 +101,7 @@ def passed(proxy):
 def client_of(gateway):
     import openai
 
-    return openai.OpenAI(base_url=gateway.address + "/v1", api_key="none", max_retries=0, timeout=120)
+    return openai.OpenAI(base_url=gateway.address + "/v1", api_key="none", max_retries=0, timeout=600)
 
 
 @pytest.fixture(scope="session")
@@ -113,7 +113,7 @@ def openai(gateway):
 def anthropic(gateway):
     import anthropic
 
-    return anthropic.Anthropic(base_url=gateway.address, api_key="none", max_retries=0, timeout=120)
+    return anthropic.Anthropic(base_url=gateway.address, api_key="none", max_retries=0, timeout=600)
 
 
 @pytest.fixture(scope="session")

@@ -86,44 +86,56 @@ class Decoder:
             connection.close()
 
     def steps(self, connection, order: Order):
-        ids, counts, forced = [], None, []
+        ids, counts = [], None
         while True:
-            allowed = None if order.matcher is None else order.matcher.allowed()
-            choices = [] if allowed is None else numpy.flatnonzero(allowed)
             # The engine counts the prompt, and knows log probabilities, so it is asked in these cases.
-            if len(choices) == 1 and counts is not None and order.odds is None:
-                token, odds = int(choices[0]), []
-                forced.append(token)
-            else:
-                said = self.sample(connection, order, ids, allowed)
+            new = [] if counts is None or order.odds is not None else self.forced(connection, order)
+            new = new[: order.most - len(ids)]
+            odds, ids = [], ids + new
+            if len(ids) < order.most and not self.ends(new, order):
+                said = self.sample(connection, order, ids)
                 token, odds = said["tokens"][0], self.odds(said, order)
-                if counts is None:
-                    counts = (said["tokens_evaluated"], said["timings"]["cache_n"])
-                new, forced = [*forced, token], []
-            if order.matcher is not None:
-                order.matcher.accept(token)
-            ids.append(token)
-            end = None
-            if token == self.vocabulary.end or token in order.stop_ids:
-                end = "stop"
-            elif len(ids) == order.most:
-                end = "length"
-            if forced and end is None:
-                # It goes out with the next one.
-                continue
-            if forced:
-                new, forced = forced, []
-            yield Step(new, odds, end, token if end == "stop" else None, *counts)
-            if end is not None:
+                if order.matcher is not None:
+                    order.matcher.accept(token)
+                counts = counts or (said["tokens_evaluated"], said["timings"]["cache_n"])
+                new, ids = [*new, token], [*ids, token]
+            if self.ends(new, order):
+                yield Step(new, odds, "stop", new[-1], *counts)
                 return
+            if len(ids) == order.most:
+                yield Step(new, odds, "length", None, *counts)
+                return
+            yield Step(new, odds, None, None, *counts)
 
-    def sample(self, connection, order: Order, ids: list, allowed) -> dict:
+    def ends(self, ids: list, order: Order) -> bool:
+        """Reports whether the last id ends a reply."""
+        return bool(ids) and (ids[-1] == self.vocabulary.end or ids[-1] in order.stop_ids)
+
+    def forced(self, connection, order: Order) -> list:
+        """Returns the ids for which the grammar leaves no choice: those of the text that must come, as the
+        engine's tokenizer writes it, or a single one. Some servers do this as well ("jump-forward")."""
+        if order.matcher is None:
+            return []
+        text = order.matcher.forced()
+        if text:
+            body = {"content": text, "add_special": False, "parse_special": True}
+            ids = json.loads(self.ask(connection, "POST", "/tokenize", body))["tokens"]
+        else:
+            ids = [int(token) for token in numpy.flatnonzero(order.matcher.allowed())[:2]]
+            ids = ids if len(ids) == 1 else []
+        for token in ids:
+            order.matcher.accept(token)
+        return ids
+
+    def sample(self, connection, order: Order, ids: list) -> dict:
         """Samples one token after the ones so far."""
+        allowed = None if order.matcher is None else order.matcher.allowed()
         body = {
             "prompt": order.ids + ids, "n_predict": 1, "return_tokens": True, "cache_prompt": True,
             "temperature": order.temperature, "samplers": order.samplers,
             "top_p": order.top_p, "top_k": order.top_k, "min_p": order.min_p,
-            "repeat_penalty": order.repetition_penalty, "repeat_last_n": len(order.ids) + len(ids), "seed": seed_of(order, len(ids)),
+            "repeat_penalty": order.repetition_penalty, "repeat_last_n": len(order.ids) + len(ids),
+            "seed": seed_of(order, len(ids)),
         }
         biases = Counter(order.biases)
         # Both engines count what was generated, and not the prompt.

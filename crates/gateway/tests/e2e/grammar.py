@@ -61,5 +61,9 @@ class Matcher:
         self.matcher.fill_next_token_bitmask(self.mask)
         return numpy.unpackbits(self.mask.view(numpy.uint8), bitorder="little")[: self.size].astype(bool)
 
+    def forced(self) -> str:
+        """Returns the text that must come next, if there is no other way."""
+        return self.matcher.find_jump_forward_string()
+
     def accept(self, token: int) -> None:
         assert self.matcher.accept_token(token), f"the token {token} was not allowed"
