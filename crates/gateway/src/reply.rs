@@ -214,6 +214,7 @@ impl Reply {
             setup,
             instructions,
             saved,
+            before: Vec::new(),
             new,
             on,
             reply: record::Reply::Message,
@@ -225,7 +226,7 @@ impl Reply {
         if let Some(ids) = ids {
             record.reply = record::Reply::Ids(ids, self.finish);
         } else {
-            session = base;
+            session = base.clone();
             record.kept = record.replay(&mut session)?;
         }
         record.sum = record::sum_of(&session, record.kept);
@@ -240,11 +241,12 @@ impl Reply {
         let before: Vec<Arc<Message>> = past.iter().flat_map(|found| found.past.messages.iter().cloned()).collect();
         let ids = session.len().saturating_sub(record.kept);
         let is_stored = wanted.is_stored;
-        let mut finished = Finished { parent, record, session, sent, before, chain: whole, names, is_stored, ids };
+        let mut finished =
+            Finished { parent, record, session, base, sent, before, chain: whole, names, is_stored, ids };
         let (mut turn, mut kept) = gateway.sessions.store(owner, &finished).await;
         // The turns before it were removed to make space, or were never stored.
         if let Err(StoreFault::Gone) = kept {
-            finished = finished.whole(wanted)?;
+            finished = finished.whole()?;
             (turn, kept) = gateway.sessions.store(owner, &finished).await;
         }
         match kept {

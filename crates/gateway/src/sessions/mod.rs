@@ -20,10 +20,9 @@ use crate::Fault;
 use crate::engine::PromptIds;
 use crate::store::{Owner, Store, StoreFault, StoredTurn, TurnId};
 use crate::turn::apart;
-use crate::wanted::Wanted;
 use chain::Chain;
 use live::Live;
-use record::{Record, Replayed, Reply, replay, response_of, sum_of};
+use record::{Record, Replayed, replay, response_of};
 
 /// All conversations that are kept.
 #[derive(Debug)]
@@ -46,6 +45,8 @@ pub struct Finished {
     pub parent: Option<TurnId>,
     pub record: Record,
     pub session: Session,
+    /// The session before the turn.
+    pub base: Session,
     /// The ids of its prompt.
     pub sent: PromptIds,
     /// The messages of the turns before.
@@ -60,18 +61,12 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// Returns the turn as the first one of a conversation that has all messages before it, because the
-    /// turns before are not stored. The ids of its reply are not kept.
-    pub fn whole(mut self, wanted: &Wanted) -> Result<Finished, Fault> {
-        let mut session = wanted.served.model.session(wanted.request.clone())?;
-        let record = &mut self.record;
-        record.saved = Some(session.save()?);
-        let before = self.before.drain(..).map(|message| Message::clone(&message));
-        record.new = before.chain(record.new.drain(..)).collect();
-        record.reply = Reply::Message;
-        record.kept = record.replay(&mut session)?;
-        record.sum = sum_of(&session, record.kept);
-        Ok(Finished { parent: None, session, ..self })
+    /// Returns the turn as the first one of a conversation that begins with all turns before it, because
+    /// these are not stored.
+    pub fn whole(mut self) -> Result<Finished, Fault> {
+        self.record.saved = Some(self.base.save()?);
+        self.record.before = self.before.iter().map(|message| Message::clone(message)).collect();
+        Ok(Finished { parent: None, ..self })
     }
 }
 
@@ -140,7 +135,7 @@ impl Sessions {
         let said = record.new.iter().chain([&record.said]).cloned().map(Arc::new);
         let messages = before.into_iter().chain(said).collect();
         // The answer stays in the store.
-        let last = Arc::new(Record { response: None, new: Vec::new(), saved: None, ..record });
+        let last = Arc::new(Record { response: None, before: Vec::new(), new: Vec::new(), saved: None, ..record });
         let past = Replayed { session: Some(session), messages, chain: Some(chain), last, sent };
         self.live().add(owner, turn, past, ids, &names, self.most_ids);
     }

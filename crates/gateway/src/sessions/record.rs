@@ -22,6 +22,8 @@ pub struct Record {
     pub instructions: usize,
     /// The session before its first message. Only the first turn has it.
     pub saved: Option<String>,
+    /// The messages that this session has, if the turns before are not stored.
+    pub before: Vec<Message>,
     /// The messages before the reply.
     pub new: Vec<Message>,
     /// What was done with text that the template rewrites.
@@ -77,6 +79,9 @@ impl Record {
         if let Some(saved) = &self.saved {
             record.insert("saved", saved.as_str().into());
         }
+        if !self.before.is_empty() {
+            record.insert("before", self.before.iter().map(message).collect::<Vec<_>>().into());
+        }
         if let Reply::Ids(ids, finish) = &self.reply {
             let ids: Vec<Json> = ids.iter().map(|id| Json::from(i64::from(*id))).collect();
             record.insert("ids", ids.into());
@@ -103,8 +108,15 @@ impl Record {
                 Reply::Ids(ids, all.into_iter().find(|known| known.name() == finish)?)
             }
         };
-        let Some(Json::Array(new)) = record.remove("new") else { return None };
-        let new = new.into_iter().map(message).collect::<Option<Vec<Message>>>()?;
+        let messages = |value: Option<Json>| match value {
+            Some(Json::Array(messages)) => messages.into_iter().map(message).collect::<Option<Vec<Message>>>(),
+            _ => None,
+        };
+        let new = messages(record.remove("new"))?;
+        let before = match record.remove("before") {
+            None => Vec::new(),
+            before => messages(before)?,
+        };
         let text = |key: &str| record.get(key).and_then(Json::as_str).map(str::to_owned);
         let count = |key: &str| usize::try_from(number::count(record.get(key)?)?).ok();
         let on = text("on")?;
@@ -113,6 +125,7 @@ impl Record {
             setup: text("setup")?,
             instructions: count("instructions")?,
             saved: text("saved"),
+            before,
             new,
             on: POLICIES.into_iter().find(|known| name_of(*known) == on)?,
             reply,
@@ -174,7 +187,7 @@ pub fn replay<'a>(model: &Model, records: impl Iterator<Item = &'a [u8]>) -> Opt
             (kept == record.kept && sum_of(&session, kept) == record.sum).then_some(session)
         });
     }
-    let messages = records.iter().flat_map(|record| record.new.iter().chain([&record.said]));
+    let messages = records.iter().flat_map(|record| record.before.iter().chain(&record.new).chain([&record.said]));
     let messages = messages.cloned().map(Arc::new).collect();
     Some(Replayed {
         session,
