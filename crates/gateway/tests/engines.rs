@@ -78,6 +78,8 @@ async fn no_engine_limits_a_reply_for_which_no_limit_is_given() {
         (Kind::LlamaCpp, "n_predict", None),
         // It takes null for 16, so it is told what fits into its context.
         (Kind::Vllm, "max_tokens", Some(2045)),
+        // vLLM may be used by text, too, where it may put a token before the prompt.
+        (Kind::OpenAi, "max_tokens", Some(2044)),
         // It takes null for what fits.
         (Kind::Sglang, "sampling_params.max_new_tokens", None),
     ] {

@@ -24,8 +24,8 @@ pub struct Engine {
     pub(super) client: reqwest::Client,
     hidden: Option<Arc<Hidden>>,
     local: Option<Arc<Local>>,
-    /// The most ids of a prompt and its reply, once it was asked for.
-    context: Arc<Mutex<Option<u64>>>,
+    /// The most ids of a prompt and its reply, if the engine says so, once it was asked.
+    context: Arc<Mutex<Option<Option<u64>>>>,
     first_id: Duration,
     next_id: Duration,
 }
@@ -116,26 +116,31 @@ impl Engine {
         Shape::of(self.kind, grammar)
     }
 
-    /// Returns the most ids that a reply can have.
-    async fn room(&self, ask: &Ask) -> Result<u64, Fault> {
+    /// Returns the most ids that a reply can have, if the engine says so. Not all engines by text do.
+    async fn room(&self, ask: &Ask) -> Result<Option<u64>, Fault> {
         let known = *self.context.lock().unwrap_or_else(PoisonError::into_inner);
         let context = match known {
             Some(context) => context,
-            None => self.models().await?.and_then(|about| about.context).ok_or_else(|| {
-                let message = "the engine does not say how long a reply may be, so the request must";
-                Fault::at("max_tokens", "missing_field", message)
-            })?,
+            None => self.models().await?.and_then(|about| about.context),
         };
         *self.context.lock().unwrap_or_else(PoisonError::into_inner) = Some(context);
-        // A prompt that is too long is refused by the engine.
-        Ok(context.saturating_sub(ask.ids.len() as u64).max(1))
+        // An engine by text may put a token before the prompt. One that is too long is refused by the engine.
+        let prompt = ask.ids.len() as u64 + u64::from(self.kind.is_by_text());
+        match context {
+            Some(context) => Ok(Some(context.saturating_sub(prompt).max(1))),
+            None if self.kind.is_by_text() => Ok(None),
+            None => {
+                let message = "the engine does not say how long a reply may be, so the request must";
+                Err(Fault::at("max_tokens", "missing_field", message))
+            }
+        }
     }
 
     /// Begins a reply.
     pub async fn generate(&self, ask: &Ask) -> Result<Generating, Fault> {
         let deadline = Instant::now() + self.first_id;
         let room = match self.kind.needs_room() && ask.sampling.max_tokens.is_none() {
-            true => Some(timeout_at(deadline, self.room(ask)).await.map_err(|_| slow(self.first_id))??),
+            true => timeout_at(deadline, self.room(ask)).await.map_err(|_| slow(self.first_id))??,
             false => None,
         };
         let body = self.kind.body(ask, room);

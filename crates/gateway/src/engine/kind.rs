@@ -43,7 +43,7 @@ impl Kind {
 
     /// Reports whether a request without a limit must say how long its reply can be.
     pub(super) fn needs_room(self) -> bool {
-        self == Kind::Vllm
+        matches!(self, Kind::Vllm | Kind::OpenAi)
     }
 
     /// Writes the body of a request. The room is the most ids that a reply can have, for an engine that
@@ -53,7 +53,7 @@ impl Kind {
             Kind::LlamaCpp => ("prompt", llama_cpp::body(ask)),
             Kind::Vllm => ("prompt", vllm::body(ask, room)),
             Kind::Sglang => ("input_ids", sglang::body(ask)),
-            Kind::OpenAi => return Body::new(openai::body(ask)),
+            Kind::OpenAi => return Body::new(openai::body(ask, room)),
         };
         Body::with_ids(key, &ask.ids, body)
     }

@@ -21,15 +21,15 @@ use super::wire::{count, given, inner, set, text, whole};
 use super::{Ask, End, Piece};
 use crate::number::of_double;
 
-pub(super) fn body(ask: &Ask) -> Object {
+pub(super) fn body(ask: &Ask, room: Option<u64>) -> Object {
     let sampling = &ask.sampling;
     let mut body = object! {
         "prompt" => ask.text.as_deref().unwrap_or_default(), "stream" => true,
         "stream_options" => object! { "include_usage" => true },
     };
     set(&mut body, "model", ask.model.as_deref());
-    // OpenAI's own default is 16. Most engines take null for no limit.
-    body.insert("max_tokens", whole(sampling.max_tokens).map_or(Json::Null, Json::from));
+    // OpenAI's own default is 16, and vLLM's too, also for null. Most other engines take null for no limit.
+    body.insert("max_tokens", whole(sampling.max_tokens.or(room)).map_or(Json::Null, Json::from));
     let stops: Vec<Json> = ask.stop_texts.iter().map(|stop| Json::from(stop.as_str())).collect();
     set(&mut body, "stop", (!stops.is_empty()).then_some(stops));
     set(&mut body, "temperature", sampling.temperature.map(of_double));
