@@ -166,6 +166,9 @@ class Decoder:
     def odds(self, said: dict, order: Order) -> list:
         if order.odds is None:
             return []
+        if "completion_probabilities" not in said:
+            # llama.cpp has none for a token that leaves a character incomplete.
+            return [(None, [])]
         (token,) = said["completion_probabilities"]
         top = [(likely["id"], likely["logprob"]) for likely in token["top_logprobs"]]
         return [(token["logprob"], top[: order.odds])]
