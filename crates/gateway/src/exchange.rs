@@ -4,10 +4,11 @@ use std::sync::Arc;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
-use futures_util::future::select_all;
+use futures_util::future::{select_all, try_join_all};
 use futures_util::stream;
 use rolecall::session::Session;
 use tokio::sync::mpsc;
+use tokio::task::consume_budget;
 
 use crate::Fault;
 use crate::by_text;
@@ -73,7 +74,9 @@ pub async fn exchange(
     gateway.observer.metrics.session(found.is_some());
     let covered = found.as_ref().and_then(|found| names.get(found.name)).map_or(0, |(count, _)| *count);
     let most = gateway.limits.prompt_ids;
-    let size = found.as_ref().map_or(length, |found| size_of(&wanted, found, covered));
+    let size = found.as_ref().map_or(length, |found| length.max(size_of(&wanted, found, covered)));
+    // A grammar takes longer than its schema looks.
+    let size = if wanted.is_free() { size } else { AT_ONCE + 1 };
     let (wanted, turn, permit) = sized(size, move || {
         let turn = Turn::make(&wanted, Known { found, covered, chain }, most, &permit.seen)?;
         Ok((wanted, turn, permit))
@@ -196,13 +199,13 @@ async fn begin(order: &Order<'_>, mut turn: Turn) -> Result<Vec<Reply>, Fault> {
         model: served.engine_model.clone(),
     };
     let mut replies = Vec::with_capacity(choices);
-    let mut begun = Vec::new();
-    for choice in 0..choices {
+    let asks = (0..choices).map(|choice| {
         // The same seed would give the same reply.
         ask.sampling.seed = sampling.seed.map(|seed| seed.wrapping_add(choice as u64));
-        begun.push(served.engine.generate(&ask).await?);
-    }
-    for generating in begun {
+        ask.clone()
+    });
+    let asks: Vec<Ask> = asks.collect();
+    for generating in try_join_all(asks.iter().map(|ask| served.engine.generate(ask))).await? {
         replies.push(Reply::new(&turn, generating, sampling.stop.clone(), served.model.decoder()?));
     }
     Ok(replies)
@@ -288,6 +291,9 @@ impl Exchange {
         self.writer.open(&opening);
         while self.advance(&mut unread).await? {
             unread.take();
+            // An engine that never pauses would keep the connection from being looked at, and a client that
+            // leaves from being seen.
+            consume_budget().await;
         }
         let said = self.finish().await?;
         Ok(answer(&self.writer.whole(&Done { said: &said, usage: &self.usage })))

@@ -2,8 +2,9 @@ use std::sync::Arc;
 
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
+use http_body::Body as _;
 
 use crate::exchange::{complete, exchange};
 use crate::fault::answer;
@@ -35,8 +36,20 @@ async fn respond(gateway: Arc<Gateway>, route: Route, request: Request, seen: Se
         check(&gateway, &head.headers)?;
     }
     let owner = Owner::of_key(key(&head.headers).unwrap_or_default());
-    if head.method != route.method {
-        return Err(Fault::new(405, "method_not_allowed", format!("{path} takes {}", route.method)));
+    // Hyper leaves the body of the answer out.
+    let is_head = head.method == Method::HEAD && route.method == Method::GET;
+    if head.method != route.method && !is_head {
+        let fault = Fault::new(405, "method_not_allowed", format!("{path} takes {}", route.method));
+        let mut response = fault.into_response_as(route.fault);
+        if let Ok(allowed) = HeaderValue::from_str(route.method.as_str()) {
+            response.headers_mut().insert(header::ALLOW, allowed);
+        }
+        return Ok(response);
+    }
+    if head.headers.get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
+        let help = Some("send the body as it is, without `Content-Encoding`".into());
+        let fault = Fault::new(415, "unsupported_encoding", "the body of the request is encoded");
+        return Err(Fault { help, ..fault });
     }
     match route.work {
         Work::File(file) => Ok(file.answer()),
@@ -103,10 +116,14 @@ async fn admit(gateway: &Gateway, seen: &Seen, body: Body) -> Result<(Permit, St
 
 async fn body_of(gateway: &Gateway, body: Body) -> Result<String, Fault> {
     let most = gateway.limits.body_bytes;
+    let too_large = || Fault::new(413, "too_large", format!("the request has more than {most} bytes"));
+    if body.size_hint().lower() > most as u64 {
+        return Err(too_large());
+    }
     let body = tokio::time::timeout(gateway.limits.body, to_bytes(body, most)).await;
     let body = body.map_err(|_| Fault::new(408, "slow_request", "the request took too long to arrive"))?;
     let body = body.map_err(|error| match has_limit(&error) {
-        true => Fault::new(413, "too_large", format!("the request has more than {most} bytes")),
+        true => too_large(),
         false => Fault::new(400, "broken_request", "the request did not arrive whole"),
     })?;
     String::from_utf8(body.into()).map_err(|_| Fault::new(400, "not_utf_8", "the request is not UTF-8"))
@@ -120,8 +137,9 @@ fn has_limit(error: &axum::Error) -> bool {
 /// Returns the key of a request.
 fn key(headers: &HeaderMap) -> Option<&str> {
     // Anthropic's clients send it in a header of its own.
-    if let Some(key) = headers.get("x-api-key").and_then(|key| key.to_str().ok()) {
-        return Some(key.trim());
+    let own = headers.get("x-api-key").and_then(|key| key.to_str().ok()).map(str::trim);
+    if let Some(key) = own.filter(|key| !key.is_empty()) {
+        return Some(key);
     }
     let (scheme, key) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())

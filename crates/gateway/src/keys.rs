@@ -35,6 +35,8 @@ impl Keys {
     /// # Ok::<(), rolecall_gateway::KeyFault>(())
     /// ```
     pub fn read(text: &str) -> Result<Keys, KeyFault> {
+        // Some editors begin a file with a byte order mark.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.trim()));
         let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
         let digests = lines.map(|(line, key)| match key.strip_prefix(MARK) {

@@ -232,11 +232,7 @@ impl Reply {
         record.sum = record::sum_of(&session, record.kept);
         let mut names = wanted.names.clone();
         let whole = chain.push(&record.said);
-        names.push(whole.name());
-        // Most clients do not send the reasoning back.
-        if let Some(silent) = without_reasoning(&record.said) {
-            names.push(chain.push(&silent).name());
-        }
+        names.extend(whole.names(chain, &record.said));
         let parent = past.as_ref().map(|found| found.turn.clone());
         let before: Vec<Arc<Message>> = past.iter().flat_map(|found| found.past.messages.iter().cloned()).collect();
         let ids = session.len().saturating_sub(record.kept);
@@ -257,12 +253,6 @@ impl Reply {
         }
         Ok(())
     }
-}
-
-fn without_reasoning(message: &Message) -> Option<Message> {
-    let mut object = message.as_object().clone();
-    object.remove("reasoning_content")?;
-    Message::from_object(object).ok()
 }
 
 /// Adds an event to a reading, and passes it on unless it is that of the end.

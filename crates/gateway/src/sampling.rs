@@ -69,12 +69,12 @@ impl Sampling {
         let top_p = or("top_p", number("top_p", f64::MIN_POSITIVE, 1.0)?, usual.top_p);
         let given = number("repetition_penalty", f64::MIN_POSITIVE, 100.0)?;
         let repetition_penalty = or("repetition_penalty", given, usual.repetition_penalty);
-        let given = count(request, "top_k")?;
+        let given = small(request, "top_k")?;
         if given.is_none() && usual.top_k.is_some() {
             applied.push("top_k");
         }
-        let top_k = given.or(usual.top_k);
-        let (long, short) = (count(request, "max_completion_tokens")?, count(request, "max_tokens")?);
+        let top_k = given.or(usual.top_k.map(|usual| usual.min(MOST)));
+        let (long, short) = (small(request, "max_completion_tokens")?, small(request, "max_tokens")?);
         if let (Some(long), Some(short)) = (long, short)
             && long != short
         {
@@ -96,7 +96,7 @@ impl Sampling {
             frequency_penalty: number("frequency_penalty", -2.0, 2.0)?,
             repetition_penalty,
             seed: count(request, "seed")?,
-            max_tokens: given.or(usual.max_new_tokens),
+            max_tokens: given.or(usual.max_new_tokens.map(|usual| usual.min(MOST))),
             logit_bias: biases(request)?,
             stop: stops(request)?,
         };
@@ -124,6 +124,21 @@ fn count(request: &Object, name: &str) -> Result<Option<u64>, Fault> {
     count.map(Some).ok_or_else(wrong)
 }
 
+/// Reads a number that fits into 32 bits with a sign, as engines read it.
+fn small(request: &Object, name: &str) -> Result<Option<u64>, Fault> {
+    let count = count(request, name)?;
+    if count.is_some_and(|count| count > MOST) {
+        return Err(Fault::at(name, "wrong_value", format!("{name}: expected a whole number from 0 to {MOST}")));
+    }
+    Ok(count)
+}
+
+/// The largest number of 32 bits with a sign.
+const MOST: u64 = i32::MAX as u64;
+
+/// The most ids whose logits are changed.
+const MOST_BIASES: usize = 4096;
+
 fn stops(request: &Object) -> Result<Vec<String>, Fault> {
     let wrong = || {
         Fault::at(
@@ -146,6 +161,10 @@ fn biases(request: &Object) -> Result<Vec<(u32, f64)>, Fault> {
     let Some(value) = given(request, "logit_bias") else { return Ok(Vec::new()) };
     let wrong = || Fault::at("logit_bias", "wrong_value", "logit_bias: expected numbers from -100 to 100 by token id");
     let biases = value.as_object().ok_or_else(wrong)?;
+    if biases.len() > MOST_BIASES {
+        let message = format!("logit_bias: {} ids, and at most {MOST_BIASES} are allowed", biases.len());
+        return Err(Fault::at("logit_bias", "wrong_value", message));
+    }
     let bias = |(id, bias): (&str, &Json)| {
         let bias = number::double(bias).filter(|bias| (-100.0..=100.0).contains(bias));
         Some((id.parse::<u32>().ok()?, bias?))

@@ -80,9 +80,14 @@ const MOST_CHOICES: i64 = 128;
 const MOST_LOGPROBS: u32 = 20;
 
 impl Wanted {
+    /// Reports whether the reply needs no grammar.
+    pub fn is_free(&self) -> bool {
+        self.calls.is_free() && self.answer.is_free()
+    }
+
     /// Returns what the grammar of the reply must express, or `None` if the model needs none.
     pub fn grammar(&self, can_reason: bool) -> Option<Options> {
-        if self.calls.is_free() && self.answer.is_free() {
+        if self.is_free() {
             return None;
         }
         let reasoning = if can_reason { Reasoning::Optional } else { Reasoning::Off };
@@ -143,6 +148,11 @@ impl Wanted {
         if wanted.choices > 1 && wanted.past != Past::Recognised {
             return Err(Fault::at("n", "conflict", "n: a session goes on with one reply"));
         }
+        if wanted.request.conversation.continue_final_message && wanted.past != Past::Recognised {
+            let message = "continue_final_message: a message that goes on is no turn of a session";
+            let help = Some("leave the name of the session out, and send all messages".into());
+            return Err(Fault { help, ..Fault::at("continue_final_message", "conflict", message) });
+        }
         if !has_tools {
             if let ToolChoice::Required | ToolChoice::Named(_) = wanted.calls.choice {
                 return Err(Fault::at("tool_choice", "wrong_value", "tool_choice: the request offers no tools"));
@@ -189,8 +199,8 @@ impl Wanted {
                 self.names.push(name.clone());
                 self.past = Past::New(name);
             }
-            // Not for later.
-            "store" if value.as_bool() == Some(false) => {}
+            // It then goes on only as long as it is in memory.
+            "store" if value.as_bool() == Some(false) => self.is_stored = false,
             "response_format" => self.answer = AnswerForm::read(value)?,
             "logprobs" => {
                 if flag(value)? {

@@ -57,6 +57,14 @@ async fn requests_are_refused_by_the_name_of_what_is_wrong() {
         (r#""max_tokens": 0"#, "max_tokens", "wrong_value"),
         (r#""add_generation_prompt": false"#, "add_generation_prompt", "unsupported_parameter"),
         (r#""chat_template_kwargs": {"bos_token": "x"}"#, "chat_template_kwargs.bos_token", "unsupported_parameter"),
+        // Engines read these into 32 bits.
+        (r#""max_tokens": 4294967299"#, "max_tokens", "wrong_value"),
+        (r#""top_k": 2147483648"#, "top_k", "wrong_value"),
+        (
+            r#""session_id": "a", "continue_final_message": true, "add_generation_prompt": false"#,
+            "continue_final_message",
+            "conflict",
+        ),
         (r#""nonsense": 1"#, "nonsense", "unsupported_parameter"),
     ] {
         let body = format!("{}, {more}}}", HI.strip_suffix('}').unwrap());
@@ -73,6 +81,16 @@ async fn requests_are_refused_by_the_name_of_what_is_wrong() {
     assert_eq!(server.post("/v1/chat/completions", "{").await.0, 400);
     assert_eq!(server.post("/v1/nothing", HI).await.0, 404);
     assert_eq!(server.get("/v1/chat/completions").await.0, 405);
+    let client = reqwest::Client::new();
+    let head = client.head(format!("{}/health", server.address)).send().await.unwrap();
+    assert_eq!((head.status().as_u16(), head.text().await.unwrap()), (200, String::new()));
+    let wrong = client.put(format!("{}/v1/models", server.address)).send().await.unwrap();
+    assert_eq!(
+        (wrong.status().as_u16(), &wrong.headers()["allow"]),
+        (405, &reqwest::header::HeaderValue::from_static("GET"))
+    );
+    let packed = server.request("/v1/chat/completions", HI).header("content-encoding", "gzip").send().await.unwrap();
+    assert_eq!(packed.status().as_u16(), 415);
     // Nothing of this reached the engine.
     assert!(server.engine.bodies.lock().unwrap().is_empty());
 }

@@ -97,6 +97,28 @@ fn answers(reply: &Json, turn: usize) -> Vec<Json> {
 }
 
 #[tokio::test]
+async fn reasoning_that_was_sent_back_may_be_left_out_later() {
+    let (server, sampled) = server("true").await;
+    let (mut messages, mut had) = (vec![user("Look")], Vec::new());
+    for turn in 0..4 {
+        let (reply, kept, _) = say(&server, &messages, None).await;
+        assert_eq!(kept, had.len(), "turn {turn}");
+        had = server.engine.prompt();
+        had.extend(&sampled);
+        messages.push(sent_back(&reply, true));
+        messages.extend(answers(&reply, turn));
+    }
+    for message in &mut messages {
+        let mut object = message.as_object().unwrap().clone();
+        object.remove("reasoning_content");
+        *message = object.into();
+    }
+    let (_, kept, history) = say(&server, &messages, None).await;
+    assert_eq!((kept, &*history), (had.len(), "grown"));
+    assert!(server.engine.prompt().starts_with(&had));
+}
+
+#[tokio::test]
 async fn a_stable_template_sends_the_ids_that_the_engine_has_and_the_new_turn() {
     let (server, sampled) = server("true").await;
     let (mut messages, mut had) = (vec![user("Look")], Vec::new());

@@ -10,22 +10,50 @@ use sha2::{Digest, Sha256};
 /// Two spellings of the same message have the same digest: the order of keys, the spelling of a call's
 /// arguments, and keys that say nothing do not matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Chain([u8; 32]);
+pub struct Chain {
+    whole: [u8; 32],
+    /// That of the conversation without reasoning, which most clients do not send back.
+    silent: [u8; 32],
+}
 
 impl Chain {
     /// Begins with a request that has no messages.
     pub fn new(model: &str, request: &Request) -> Chain {
         let mut text = String::new();
         write_sorted(&mut text, &request.to_json());
-        Chain(digest(&[model.as_bytes(), text.as_bytes()]))
+        let whole = digest(&[model.as_bytes(), text.as_bytes()]);
+        Chain { whole, silent: whole }
     }
 
     /// Adds a message.
     #[must_use]
     pub fn push(self, message: &Message) -> Chain {
-        let mut text = String::new();
-        write_message(&mut text, message.as_object());
-        Chain(digest(&[&self.0, text.as_bytes()]))
+        let after = |before: &[u8; 32], without: Option<&str>| {
+            let mut text = String::new();
+            write_message(&mut text, message.as_object(), without);
+            digest(&[before, text.as_bytes()])
+        };
+        let whole = after(&self.whole, None);
+        let is_silent = message.as_object().get(REASONING).is_none_or(says_nothing);
+        let silent = match is_silent && self.silent == self.whole {
+            true => whole,
+            false => after(&self.silent, Some(REASONING)),
+        };
+        Chain { whole, silent }
+    }
+
+    /// Returns the names of a conversation that ends here: as it is, without its last reasoning, and
+    /// without any. `before` is the conversation before its last message.
+    pub fn names(self, before: Chain, last: &Message) -> Vec<String> {
+        let mut names = vec![self.name()];
+        if let Some(silent) = without_reasoning(last) {
+            names.push(before.push(&silent).name());
+        }
+        let silent = Chain { whole: self.silent, ..self }.name();
+        if !names.contains(&silent) {
+            names.push(silent);
+        }
+        names
     }
 
     /// Returns the name under which a conversation that ends here is found.
@@ -34,7 +62,7 @@ impl Chain {
     }
 
     pub fn hex(self) -> String {
-        hex(&self.0)
+        hex(&self.whole)
     }
 }
 
@@ -59,10 +87,20 @@ pub fn digest(parts: &[&[u8]]) -> [u8; 32] {
     sum.finalize().into()
 }
 
-/// Writes a message. What says nothing is left out, as clients add and drop it at will.
-fn write_message(text: &mut String, message: &Object) {
+fn without_reasoning(message: &Message) -> Option<Message> {
+    let mut object = message.as_object().clone();
+    object.remove(REASONING)?;
+    Message::from_object(object).ok()
+}
+
+/// The key of a message's reasoning.
+const REASONING: &str = "reasoning_content";
+
+/// Writes a message without one key. What says nothing is left out, as clients add and drop it at will.
+fn write_message(text: &mut String, message: &Object, without: Option<&str>) {
     let is_assistant = message.get("role").and_then(Json::as_str) == Some("assistant");
-    let mut keys: Vec<(&str, &Json)> = message.iter().filter(|(_, value)| !says_nothing(value)).collect();
+    let mut keys: Vec<(&str, &Json)> =
+        message.iter().filter(|(key, value)| Some(*key) != without && !says_nothing(value)).collect();
     keys.sort_unstable_by_key(|(key, _)| *key);
     text.push('{');
     for (key, value) in keys {

@@ -51,7 +51,8 @@ impl Live {
     pub fn add(&mut self, owner: Owner, turn: TurnId, past: Replayed, ids: usize, names: &[String], most: usize) {
         let root = turn.root();
         let conversation = self.conversations.entry(root.clone()).or_default();
-        let size = ids + OF_TURN;
+        // Each turn has a list of all messages before it.
+        let size = ids + OF_TURN + past.messages.len();
         if conversation.turns.insert(turn.clone(), past).is_none() {
             conversation.size += size;
             self.size += size;

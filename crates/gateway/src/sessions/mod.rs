@@ -99,7 +99,10 @@ impl Sessions {
                 let damaged = || Fault::new(500, "damaged_session", "the stored conversation is damaged");
                 let past = replayed.ok_or_else(damaged)?;
                 let ids = past.session.as_ref().map_or(0, Session::len);
-                self.live().add(owner, turn.clone(), past.clone(), ids, &names[name..=name], self.most_ids);
+                // With another model there is no session, but there is one with the conversation's own.
+                if past.session.is_some() {
+                    self.live().add(owner, turn.clone(), past.clone(), ids, &names[name..=name], self.most_ids);
+                }
                 past
             }
         };
