@@ -40,6 +40,7 @@ mod reply;
 mod routes;
 mod run;
 mod sampling;
+mod schema_limits;
 mod server;
 mod sessions;
 pub mod settings;

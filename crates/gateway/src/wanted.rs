@@ -2,8 +2,8 @@ use std::sync::Arc;
 
 use rolecall::Request;
 use rolecall::conversation::json::Object;
-use rolecall::conversation::{Json, Message};
-use rolecall::grammar::{Options, Reasoning, ToolChoice};
+use rolecall::conversation::{Json, Message, Tool};
+use rolecall::grammar::{Answer, Options, Reasoning, ToolChoice};
 use rolecall::model::offered_tools;
 use rolecall::session::OnRewrite;
 
@@ -11,6 +11,7 @@ use crate::answer_form::AnswerForm;
 use crate::by_text;
 use crate::gateway::{Gateway, Served};
 use crate::sampling::{SETTINGS, Sampling};
+use crate::schema_limits::{self, MOST_TOOLS};
 use crate::sessions::record::policy_of;
 use crate::{Fault, number};
 
@@ -116,7 +117,7 @@ impl Wanted {
         }
         let served = Arc::clone(gateway.model(request.other.get("model"))?);
         let (sampling, applied) = Sampling::read(&request.other, &served.model.sampling())?;
-        let has_tools = !offered_tools(&request).is_empty();
+        let tools = offered_tools(&request);
         let Request { mut conversation, other, .. } = request;
         let messages = std::mem::take(&mut conversation.messages);
         let mut wanted = Wanted {
@@ -153,7 +154,7 @@ impl Wanted {
             let help = Some("leave the name of the session out, and send all messages".into());
             return Err(Fault { help, ..Fault::at("continue_final_message", "conflict", message) });
         }
-        if !has_tools {
+        if tools.is_empty() {
             if let ToolChoice::Required | ToolChoice::Named(_) = wanted.calls.choice {
                 return Err(Fault::at("tool_choice", "wrong_value", "tool_choice: the request offers no tools"));
             }
@@ -163,7 +164,24 @@ impl Wanted {
         if wanted.served.engine.kind().is_by_text() {
             by_text::restrict(&mut wanted)?;
         }
+        wanted.check_schemas(&tools)?;
         Ok(wanted)
+    }
+
+    /// Refuses schemas of which no grammar could be built in a short time.
+    fn check_schemas(&self, tools: &[Tool]) -> Result<(), Fault> {
+        if let Answer::Schema(schema) = &self.answer.answer {
+            schema_limits::check("response_format", schema)?;
+        }
+        if self.calls.is_free() {
+            return Ok(());
+        }
+        if tools.len() > MOST_TOOLS {
+            let message = format!("{} tools, of which a grammar can have at most {MOST_TOOLS}", tools.len());
+            return Err(Fault::at("tools", "too_many_tools", message));
+        }
+        let schemas = tools.iter().filter_map(|tool| tool.function()?.get("parameters"));
+        schemas.into_iter().try_for_each(|schema| schema_limits::check("tools", schema))
     }
 
     fn set(&mut self, key: &str, value: &Json) -> Result<(), Fault> {
