@@ -74,7 +74,7 @@ pub async fn exchange(
     gateway.observer.metrics.session(found.is_some());
     let covered = found.as_ref().and_then(|found| names.get(found.name)).map_or(0, |(count, _)| *count);
     let most = gateway.limits.prompt_ids;
-    let size = found.as_ref().map_or(length, |found| length.max(size_of(&wanted, found, covered)));
+    let size = found.as_ref().map_or(length, |found| size_of(&wanted, found, covered));
     // A grammar takes longer than its schema looks.
     let size = if wanted.is_free() { size } else { AT_ONCE + 1 };
     let (wanted, turn, permit) = sized(size, move || {
