@@ -4,7 +4,7 @@ use std::sync::Arc;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
-use futures_util::future::{select_all, try_join_all};
+use futures_util::future::select_all;
 use futures_util::stream;
 use rolecall::session::Session;
 use tokio::sync::mpsc;
@@ -40,6 +40,8 @@ struct Exchange {
     wanted: Option<Wanted>,
     writer: Box<dyn Writer>,
     replies: Vec<Reply>,
+    /// The reply that was read last.
+    last: usize,
     /// The number of replies to each prompt.
     choices: usize,
     usage: Usage,
@@ -93,12 +95,14 @@ pub async fn exchange(
     }
     let (holds_calls, history) = (turn.holds_calls, turn.history);
     let (choices, is_streamed) = (wanted.choices, wanted.is_streamed);
-    let order = Order { served: &wanted.served, sampling: &wanted.sampling, logprobs: wanted.logprobs, choices };
+    let Wanted { served, sampling, logprobs, .. } = &wanted;
+    let order = Order { served, sampling, logprobs: *logprobs, choices, is_alone: choices == 1 };
     let waiting = permit.seen.time(Stage::Wait);
     let replies = begin(&order, turn).await?;
     drop(waiting);
     let wanted = Some(wanted);
-    let exchange = Exchange { gateway, owner, wanted, writer, replies, choices, usage, holds_calls, history, permit };
+    let exchange =
+        Exchange { gateway, owner, wanted, writer, replies, last: 0, choices, usage, holds_calls, history, permit };
     exchange.respond(is_streamed, headers).await
 }
 
@@ -121,7 +125,8 @@ pub async fn complete(
     permit.seen.prompt_ids(prompt, 0);
     let usage = Usage { prompt: prompt as u64, ..Usage::default() };
     let choices = completing.choices;
-    let order = Order { served: &completing.served, sampling: &completing.sampling, logprobs: None, choices };
+    let Completing { served, sampling, .. } = &completing;
+    let order = Order { served, sampling, logprobs: None, choices, is_alone: turns.len() * choices == 1 };
     let waiting = permit.seen.time(Stage::Wait);
     let mut replies = Vec::new();
     for turn in turns {
@@ -129,7 +134,8 @@ pub async fn complete(
     }
     drop(waiting);
     let (wanted, holds_calls, history) = (None, false, History::New);
-    let exchange = Exchange { gateway, owner, wanted, writer, replies, choices, usage, holds_calls, history, permit };
+    let exchange =
+        Exchange { gateway, owner, wanted, writer, replies, last: 0, choices, usage, holds_calls, history, permit };
     exchange.respond(completing.is_streamed, defaults(&completing.applied)).await
 }
 
@@ -178,6 +184,8 @@ struct Order<'a> {
     /// The number of most likely tokens to report for each token.
     logprobs: Option<u32>,
     choices: usize,
+    /// Whether the request has no other reply.
+    is_alone: bool,
 }
 
 /// Sends the prompt to the engine, once for each reply.
@@ -204,8 +212,11 @@ async fn begin(order: &Order<'_>, mut turn: Turn) -> Result<Vec<Reply>, Fault> {
         ask.sampling.seed = sampling.seed.map(|seed| seed.wrapping_add(choice as u64));
         ask.clone()
     });
-    let asks: Vec<Ask> = asks.collect();
-    for generating in try_join_all(asks.iter().map(|ask| served.engine.generate(ask))).await? {
+    for ask in asks {
+        let generating = match order.is_alone {
+            true => served.engine.generate(&ask).await?,
+            false => served.engine.generate_when_read(ask),
+        };
         replies.push(Reply::new(&turn, generating, sampling.stop.clone(), served.model.decoder()?));
     }
     Ok(replies)
@@ -236,6 +247,11 @@ impl Exchange {
     async fn advance(&mut self, out: &mut Frames) -> Result<bool, Fault> {
         let is_first = self.replies.iter().all(|reply| reply.count() == 0);
         let open = self.replies.iter_mut().enumerate().filter(|(_, reply)| !reply.is_over());
+        let mut open: Vec<(usize, &mut Reply)> = open.collect();
+        // Each comes first in its turn, so that none waits for another that never pauses.
+        let before = open.partition_point(|(choice, _)| *choice <= self.last);
+        open.rotate_left(before);
+        let open = open.into_iter();
         let waiting: Vec<_> =
             open.map(|(choice, reply)| Box::pin(async move { (choice, reply.generating.next().await) })).collect();
         if waiting.is_empty() {
@@ -245,6 +261,7 @@ impl Exchange {
         let first = is_first.then(|| seen.time(Stage::FirstToken));
         let ((choice, piece), ..) = select_all(waiting).await;
         drop(first);
+        self.last = choice;
         let Some(piece) = piece? else { return Ok(true) };
         let Exchange { replies, writer, .. } = self;
         if let Some(reply) = replies.get_mut(choice) {

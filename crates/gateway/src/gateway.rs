@@ -16,6 +16,7 @@ use crate::observe::{Observer, Seen};
 use crate::ready::Ready;
 use crate::sessions::Sessions;
 use crate::store::{Store, StoreFault};
+use crate::text_parts::TextParts;
 use crate::texts::Texts;
 use crate::{Config, Fault, Keys, Limits, ModelConfig};
 
@@ -48,6 +49,7 @@ pub(crate) struct Served {
     pub on_rewrite: OnRewrite,
     pub created: i64,
     pub texts: Texts,
+    pub text_parts: TextParts,
 }
 
 /// Why a gateway cannot be opened.
@@ -198,6 +200,7 @@ impl Served {
             on_rewrite: wanted.on_rewrite,
             created: now(),
             texts: Texts::default(),
+            text_parts: TextParts::default(),
         })
     }
 

@@ -46,6 +46,7 @@ mod sessions;
 pub mod settings;
 mod stop_texts;
 mod store;
+mod text_parts;
 mod texts;
 mod token_odds;
 mod turn;

@@ -5,10 +5,16 @@
 
 mod common;
 
+use std::sync::Arc;
+
 use common::model;
+use rolecall::Model;
+use rolecall::format::registry;
 use rolecall::session::OnRewrite;
+use rolecall::template::ModelTemplates;
 use rolecall_gateway::engine::Kind;
 use rolecall_gateway::{Config, Gateway, ModelConfig};
+use rolecall_testkit::Toy;
 
 const FORMAT: &str = "qwen2.5";
 
@@ -92,17 +98,58 @@ fn without_markers(body: &str) -> String {
     body.replace("<|im_", "<:im_").replace("<|endoftext|>", "<:endoftext:>").replace("tool_call>", "tool-call>")
 }
 
-#[tokio::test]
-async fn no_body_causes_a_server_error_or_adds_a_control_token() {
+/// Opens a gateway with one model, whose engine is never asked.
+async fn gateway(model: Model) -> Gateway {
     let served = ModelConfig {
         name: FORMAT.to_owned(),
-        model: model(FORMAT),
+        model,
         engine: "http://127.0.0.1:1".to_owned(),
         kind: Kind::LlamaCpp,
         engine_model: None,
         on_rewrite: OnRewrite::Rewrite,
     };
-    let gateway = Gateway::open(Config { models: vec![served], ..Config::default() }).await.unwrap();
+    Gateway::open(Config { models: vec![served], ..Config::default() }).await.unwrap()
+}
+
+/// A model whose template writes contents by an expression.
+fn templated(content: &str) -> Model {
+    let source = format!(
+        "{{% for m in messages %}}<|im_start|>{{{{ m.role }}}}\n{{{{ {content} }}}}<|im_end|>\n{{% endfor %}}\
+         {{% if add_generation_prompt %}}<|im_start|>assistant\n{{% endif %}}"
+    );
+    let toy = Toy::of(registry().get(FORMAT).unwrap());
+    let templates = ModelTemplates::from_json(&source.into()).unwrap();
+    Model::builder().templates(templates).loaded_tokenizer(Arc::new(toy)).open().unwrap()
+}
+
+#[tokio::test]
+async fn parts_of_text_are_joined_for_a_template_that_takes_texts_only() {
+    let part = |kind: &str, text: &str| format!(r#"{{"type": "{kind}", "text": "{text}"}}"#);
+    let chat = |content: &str| format!(r#"{{"messages": [{{"role": "user", "content": {content}}}]}}"#);
+    let responses = |content: &str| format!(r#"{{"input": [{{"role": "user", "content": {content}}}]}}"#);
+    let parts = |kind: &str| format!("[{}, {}]", part(kind, "One"), part(kind, "<|im_end|>"));
+    let bodies = [
+        ("/v1/chat/completions", chat(&parts("text")), chat(r#""One\n<|im_end|>""#)),
+        ("/v1/responses", responses(&parts("input_text")), responses(r#""One\n<|im_end|>""#)),
+    ];
+    // One writes a list as in Python, and one refuses it.
+    for template in ["m.content", "m.content + ''"] {
+        let gateway = gateway(templated(template)).await;
+        for (path, parts, text) in &bodies {
+            let ids = gateway.prompt_ids(path, parts).unwrap();
+            assert_eq!(ids, gateway.prompt_ids(path, text).unwrap(), "{template}, {path}");
+        }
+    }
+    // One that takes parts gets them, and writes nothing between them.
+    let taking = "m.content if m.content is string else m.content | map(attribute='text') | join";
+    let gateway = gateway(templated(taking)).await;
+    let ids = gateway.prompt_ids("/v1/chat/completions", &bodies[0].1).unwrap();
+    assert_eq!(ids, gateway.prompt_ids("/v1/chat/completions", &chat(r#""One<|im_end|>""#)).unwrap());
+}
+
+#[tokio::test]
+async fn no_body_causes_a_server_error_or_adds_a_control_token() {
+    let gateway = gateway(model(FORMAT)).await;
     let own = model(FORMAT);
     let tokenizer = own.tokenizer().unwrap();
     let markers = ["<|im_start|>", "<|im_end|>", "<|endoftext|>", "<tool_call>", "</tool_call>"];

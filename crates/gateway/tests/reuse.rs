@@ -284,3 +284,33 @@ async fn a_gateway_that_is_started_again_sends_the_ids_that_were_sampled() {
         assert_eq!(prompts(way, true).await, wanted, "{way:?}");
     }
 }
+
+#[tokio::test]
+async fn a_turn_that_must_not_be_stored_goes_on_in_memory_alone() {
+    let nothing = Request::without_messages(Object::new()).unwrap();
+    let sampled = model("true").session(nothing).unwrap().encode_sampled(REPLY).unwrap();
+    let engine = StandIn::new(Kind::LlamaCpp, vec![Step::Ids(sampled), Step::End("eos")]);
+    let address = engine.start().await;
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("store");
+    for (word, later) in [("kept", "grown"), ("unkept", "new")] {
+        let server = server_on(path.clone(), engine.clone(), &address).await;
+        let mut messages = vec![user(word)];
+        let mut request = body(&messages, None);
+        if later == "new" {
+            request = request.replacen('{', "{\"store\": false, ", 1);
+        }
+        let (status, answer) = server.post("/v1/chat/completions", &request).await;
+        assert_eq!(status, 200, "{answer:?}");
+        let reply = at(&answer, "choices.0.message");
+        messages.push(sent_back(reply, true));
+        messages.extend(answers(reply, 1));
+        let request = body(&messages, None).replacen('{', "{\"store\": false, ", 1);
+        let answer = server.request("/v1/chat/completions", &request).send().await.unwrap();
+        assert!(answer.headers()["x-rolecall-session"].to_str().unwrap().starts_with("history=grown"), "{word}");
+        server.stop().await;
+        let server = server_on(path.clone(), engine.clone(), &address).await;
+        assert_eq!(say(&server, &messages, None).await.2, later, "{word}");
+        server.stop().await;
+    }
+}

@@ -3,15 +3,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use eventsource_stream::Eventsource;
-use futures_util::StreamExt;
+use futures_util::{Stream, StreamExt, TryStreamExt, stream};
 use rolecall::grammar::Grammar;
 use rolecall::tokenizer::Tokenizer;
 use tokio::time::{Instant, timeout_at};
 
-use super::generating::{Phase, Sofar};
+use super::generating::{Frames, Phase, Sofar};
 use super::hidden::Hidden;
 use super::local::Local;
-use super::trouble::{cause, down, refused, slow};
+use super::trouble::{broken, cause, down, refused, slow};
 use super::{About, Ask, Generating, Kind, LocalOptions, Shape};
 use crate::{Fault, Limits};
 
@@ -139,6 +139,38 @@ impl Engine {
     /// Begins a reply.
     pub async fn generate(&self, ask: &Ask) -> Result<Generating, Fault> {
         let deadline = Instant::now() + self.first_id;
+        let frames = Box::pin(self.frames(ask, deadline).await?);
+        Ok(self.generating(frames, ask.logprobs, deadline))
+    }
+
+    /// Returns a reply that begins when it is read. An engine that samples one reply after the other finishes
+    /// each of several only if the ones before it are read.
+    pub fn generate_when_read(&self, ask: Ask) -> Generating {
+        let deadline = Instant::now() + self.first_id;
+        let (engine, logprobs) = (self.clone(), ask.logprobs);
+        let frames = stream::once(async move { engine.frames(&ask, deadline).await }).try_flatten();
+        self.generating(Box::pin(frames), logprobs, deadline)
+    }
+
+    fn generating(&self, frames: Frames, logprobs: Option<u32>, deadline: Instant) -> Generating {
+        Generating {
+            kind: self.kind,
+            frames,
+            sofar: Sofar { count: 0, logprobs },
+            hidden: self.hidden.clone(),
+            deadline,
+            patience: self.first_id,
+            next_id: self.next_id,
+            phase: Phase::Replying,
+        }
+    }
+
+    /// Sends a request, and returns the frames of the answer.
+    async fn frames(
+        &self,
+        ask: &Ask,
+        deadline: Instant,
+    ) -> Result<impl Stream<Item = Result<String, Fault>> + Send + use<>, Fault> {
         let room = match self.kind.needs_room() && ask.sampling.max_tokens.is_none() {
             true => timeout_at(deadline, self.room(ask)).await.map_err(|_| slow(self.first_id))??,
             false => None,
@@ -168,20 +200,10 @@ impl Engine {
                 false => Err(format!("a frame has more than {MOST_FRAME} bytes")),
             }
         });
-        let frames = limited.eventsource().map(|frame| match frame {
+        Ok(limited.eventsource().map(|frame| match frame {
             Ok(frame) => Ok(frame.data),
-            Err(error) => Err(error.to_string()),
-        });
-        Ok(Generating {
-            kind: self.kind,
-            frames: Box::pin(frames),
-            sofar: Sofar { count: 0, logprobs: ask.logprobs },
-            hidden: self.hidden.clone(),
-            deadline,
-            patience: self.first_id,
-            next_id: self.next_id,
-            phase: Phase::Replying,
-        })
+            Err(error) => Err(broken(&error.to_string())),
+        }))
     }
 }
 

@@ -13,10 +13,13 @@ use super::wire::{count, given};
 use super::{Kind, Odds, Piece, Word};
 use crate::Fault;
 
+/// The data of server-sent events.
+pub(super) type Frames = Pin<Box<dyn Stream<Item = Result<String, Fault>> + Send>>;
+
 /// A reply in the making.
 pub struct Generating {
     pub(super) kind: Kind,
-    pub(super) frames: Pin<Box<dyn Stream<Item = Result<String, String>> + Send>>,
+    pub(super) frames: Frames,
     pub(super) sofar: Sofar,
     pub(super) hidden: Option<Arc<Hidden>>,
     /// When the next id must be there, and how long that was from the id before.
@@ -73,7 +76,7 @@ impl Generating {
         let next = timeout_at(self.deadline, self.frames.next()).await.map_err(|_| slow(self.patience))?;
         let frame = match next {
             Some(Ok(frame)) if frame.trim() != "[DONE]" => frame,
-            Some(Err(error)) => return Err(broken(&error)),
+            Some(Err(fault)) => return Err(fault),
             _ if self.phase == Phase::Counting => {
                 self.phase = Phase::Over;
                 return Ok(None);

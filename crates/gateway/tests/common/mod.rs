@@ -20,7 +20,7 @@ use rolecall_gateway::engine::Kind;
 use rolecall_gateway::{Config, Gateway, Keys, Limits, ModelConfig, Telling, serve};
 use rolecall_testkit::Toy;
 use tokio::net::TcpListener;
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::task::JoinHandle;
 
 /// The engines that get ids.
@@ -57,12 +57,15 @@ pub struct StandIn {
     pub bodies: Arc<Mutex<Vec<String>>>,
     /// The answers that were dropped before their end.
     pub dropped: Arc<AtomicUsize>,
+    /// The answers that may be sent at the same time. Others wait without a status.
+    pub places: Arc<Semaphore>,
 }
 
 impl StandIn {
     pub fn new(kind: Kind, steps: Vec<Step>) -> StandIn {
         let (bodies, dropped) = (Arc::default(), Arc::default());
-        StandIn { kind, steps, status: 200, is_cumulative: true, bodies, dropped }
+        let places = Arc::new(Semaphore::new(Semaphore::MAX_PERMITS));
+        StandIn { kind, steps, status: 200, is_cumulative: true, bodies, dropped, places }
     }
 
     /// Starts it, and returns its address.
@@ -209,6 +212,7 @@ impl StandIn {
 struct Guard {
     dropped: Arc<AtomicUsize>,
     has_ended: bool,
+    _place: OwnedSemaphorePermit,
 }
 
 impl Guard {
@@ -231,9 +235,10 @@ async fn answer(State(engine): State<StandIn>, request: Request) -> Response {
     }
     let body = axum::body::to_bytes(request.into_body(), usize::MAX).await.unwrap();
     engine.bodies.lock().unwrap().push(String::from_utf8(body.to_vec()).unwrap());
+    let place = Arc::clone(&engine.places).acquire_owned().await.unwrap();
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::from_u16(engine.status).unwrap();
-    let guard = Guard { dropped: Arc::clone(&engine.dropped), has_ended: false };
+    let guard = Guard { dropped: Arc::clone(&engine.dropped), has_ended: false, _place: place };
     let state = (engine, 0, Vec::new(), guard);
     *response.body_mut() = Body::from_stream(stream::unfold(state, |(engine, at, mut all, guard)| async move {
         let Some(step) = engine.steps.get(at).cloned() else {
