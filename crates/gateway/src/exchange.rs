@@ -139,13 +139,14 @@ pub async fn complete(
     exchange.respond(completing.is_streamed, defaults(&completing.applied)).await
 }
 
-/// Returns what the work for a conversation that goes on grows with: the new text, and in case the
-/// template rewrites what was sent, all ids.
+/// Returns what the work for a conversation that goes on grows with: the new text, and unless the template
+/// can be taken up where it ended, all ids.
 fn size_of(wanted: &Wanted, found: &Found, covered: usize) -> usize {
     let new = wanted.instructions.iter().chain(&wanted.messages).skip(covered);
     // Calls and parts may be long.
     let new: usize = new.map(|message| message.plain_text().map_or(AT_ONCE, str::len)).sum();
-    new + found.past.session.as_ref().map_or(AT_ONCE + 1, Session::len)
+    let ids = |session: &Session| if session.is_growing() { 0 } else { session.len() };
+    new + found.past.session.as_ref().map_or(AT_ONCE + 1, ids)
 }
 
 /// Finds the conversation so far.

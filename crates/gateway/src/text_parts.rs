@@ -65,7 +65,8 @@ mod tests {
 
     #[test]
     fn parts_of_text_become_one_text() {
-        let parts = message(r#"[{"type": "text", "text": "a"}, {"type": "text", "text": ""}, {"type": "text", "text": "b"}]"#);
+        let parts =
+            message(r#"[{"type": "text", "text": "a"}, {"type": "text", "text": ""}, {"type": "text", "text": "b"}]"#);
         assert_eq!(joined(parts), message(r#""a\n\nb""#));
         assert_eq!(joined(message("[]")), message(r#""""#));
     }

@@ -247,12 +247,13 @@ def test_an_edited_message_is_a_branch(played, seat):
     expect(page.locator(".assistant").nth(1).locator(".text").nth(1)).to_have_text("Three")
     other = seat.reply(1)
     assert fact(other, "history") == "grown"
-    texts = lambda: page.locator(".message .text:visible").all_inner_texts()
-    assert texts() == ["First", "One", "Other", "Three"]
+    # A reply is drawn with the next frame.
+    texts = page.locator(".message .text:visible")
+    expect(texts).to_have_text(["First", "One", "Other", "Three"], use_inner_text=True)
     page.get_by_label("Earlier branch").click()
-    assert texts() == ["First", "One", "Second", "Two"]
+    expect(texts).to_have_text(["First", "One", "Second", "Two"], use_inner_text=True)
     page.get_by_label("Later branch").press("Enter")
-    assert texts() == ["First", "One", "Other", "Three"]
+    expect(texts).to_have_text(["First", "One", "Other", "Three"], use_inner_text=True)
     played.says("Four")
     seat.page.locator("#message").focus()
     with page.expect_request("**/v1/chat/completions") as sent:

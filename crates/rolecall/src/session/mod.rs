@@ -177,6 +177,12 @@ impl Session {
         self.branches.iter().map(Line::ids)
     }
 
+    /// Reports whether the next turn is likely rendered from where the last one ended. Otherwise its time
+    /// grows with all messages.
+    pub fn is_growing(&self) -> bool {
+        self.sent.as_ref().is_some_and(|sent| sent.growth.is_some())
+    }
+
     /// Forgets how the last rendering can be continued, so that the next operation renders the whole
     /// conversation. Tests compare both ways.
     #[doc(hidden)]
