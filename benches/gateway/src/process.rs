@@ -18,6 +18,9 @@ impl Process {
         let log = fs::File::create(std::env::temp_dir().join(log))?;
         let mut command = Command::new("taskset");
         command.args(["-c", &core.to_string(), program]).args(arguments);
+        // smg asks the model hub for a file of the model with each request. Where the hub cannot be reached, it
+        // would wait for a name server.
+        command.env("HF_ENDPOINT", "http://127.0.0.1:9");
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         Ok(Process(command.spawn()?))
     }
