@@ -4,16 +4,17 @@ use std::sync::Arc;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
+use futures_util::FutureExt;
 use futures_util::future::select_all;
 use futures_util::stream;
 use rolecall::session::Session;
 use tokio::sync::mpsc;
-use tokio::task::consume_budget;
+use tokio::task::{consume_budget, yield_now};
 
 use crate::Fault;
 use crate::by_text;
 use crate::completing::Completing;
-use crate::engine::Ask;
+use crate::engine::{Ask, Piece};
 use crate::fault::answer;
 use crate::gateway::{Gateway, Permit, Served};
 use crate::observe::Stage;
@@ -42,6 +43,8 @@ struct Exchange {
     replies: Vec<Reply>,
     /// The reply that was read last.
     last: usize,
+    /// What went wrong after the events that were not sent yet.
+    fault: Option<Fault>,
     /// The number of replies to each prompt.
     choices: usize,
     usage: Usage,
@@ -101,8 +104,20 @@ pub async fn exchange(
     let replies = begin(&order, turn).await?;
     drop(waiting);
     let wanted = Some(wanted);
-    let exchange =
-        Exchange { gateway, owner, wanted, writer, replies, last: 0, choices, usage, holds_calls, history, permit };
+    let exchange = Exchange {
+        gateway,
+        owner,
+        wanted,
+        writer,
+        replies,
+        last: 0,
+        fault: None,
+        choices,
+        usage,
+        holds_calls,
+        history,
+        permit,
+    };
     exchange.respond(is_streamed, headers).await
 }
 
@@ -134,8 +149,20 @@ pub async fn complete(
     }
     drop(waiting);
     let (wanted, holds_calls, history) = (None, false, History::New);
-    let exchange =
-        Exchange { gateway, owner, wanted, writer, replies, last: 0, choices, usage, holds_calls, history, permit };
+    let exchange = Exchange {
+        gateway,
+        owner,
+        wanted,
+        writer,
+        replies,
+        last: 0,
+        fault: None,
+        choices,
+        usage,
+        holds_calls,
+        history,
+        permit,
+    };
     exchange.respond(completing.is_streamed, defaults(&completing.applied)).await
 }
 
@@ -177,6 +204,9 @@ async fn find(
         }
     }
 }
+
+/// The most bytes of a stream that are written together.
+const AT_MOST: usize = 16 << 10;
 
 /// What replies to a prompt are wanted.
 struct Order<'a> {
@@ -244,29 +274,41 @@ impl Exchange {
         Ok(response)
     }
 
-    /// Waits for the next piece of any reply, and writes it. Returns false after the last.
-    async fn advance(&mut self, out: &mut Frames) -> Result<bool, Fault> {
+    /// Waits for the next piece of any reply. Returns `None` after the last. Nothing is lost if this is
+    /// dropped while it waits.
+    async fn next(&mut self) -> Option<(usize, Result<Option<Piece>, Fault>)> {
         let is_first = self.replies.iter().all(|reply| reply.count() == 0);
+        let first = is_first.then(|| self.permit.seen.time(Stage::FirstToken));
         let open = self.replies.iter_mut().enumerate().filter(|(_, reply)| !reply.is_over());
         let mut open: Vec<(usize, &mut Reply)> = open.collect();
-        // Each comes first in its turn, so that none waits for another that never pauses.
-        let before = open.partition_point(|(choice, _)| *choice <= self.last);
-        open.rotate_left(before);
-        let open = open.into_iter();
-        let waiting: Vec<_> =
-            open.map(|(choice, reply)| Box::pin(async move { (choice, reply.generating.next().await) })).collect();
-        if waiting.is_empty() {
-            return Ok(false);
-        }
-        let seen = &self.permit.seen;
-        let first = is_first.then(|| seen.time(Stage::FirstToken));
-        let ((choice, piece), ..) = select_all(waiting).await;
+        let found = match &mut open[..] {
+            [] => None,
+            [(choice, reply)] => Some((*choice, reply.generating.next().await)),
+            _ => {
+                // Each comes first in its turn, so that none waits for another that never pauses.
+                let before = open.partition_point(|(choice, _)| *choice <= self.last);
+                open.rotate_left(before);
+                let open = open.into_iter();
+                let waiting =
+                    open.map(|(choice, reply)| Box::pin(async move { (choice, reply.generating.next().await) }));
+                Some(select_all(waiting).await.0)
+            }
+        };
         drop(first);
+        found
+    }
+
+    /// Reads a piece of a reply, and writes what it says.
+    async fn read(
+        &mut self,
+        (choice, piece): (usize, Result<Option<Piece>, Fault>),
+        out: &mut Frames,
+    ) -> Result<(), Fault> {
         self.last = choice;
-        let Some(piece) = piece? else { return Ok(true) };
-        let Exchange { replies, writer, .. } = self;
+        let Some(piece) = piece? else { return Ok(()) };
+        let Exchange { replies, writer, permit, .. } = self;
         if let Some(reply) = replies.get_mut(choice) {
-            let reading = seen.time(Stage::ReadBack);
+            let reading = permit.seen.time(Stage::ReadBack);
             writer.count(choice, reply.count_with(&piece));
             reply.take(&piece, &mut |step| match step {
                 Step::Odds(odds) => writer.odds(choice, &odds),
@@ -275,6 +317,38 @@ impl Exchange {
             drop(reading);
             if reply.is_over() {
                 reply.end().await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for the next piece of any reply, and writes it with those that are there already. Returns false
+    /// after the last.
+    async fn advance(&mut self, out: &mut Frames) -> Result<bool, Fault> {
+        if let Some(fault) = self.fault.take() {
+            return Err(fault);
+        }
+        let Some(found) = self.next().await else { return Ok(false) };
+        self.read(found, out).await?;
+        // A client gets what came at once at once, which takes one call of the system instead of many.
+        let mut has_yielded = false;
+        while out.len() < AT_MOST {
+            match self.next().now_or_never() {
+                Some(Some(found)) => {
+                    has_yielded = false;
+                    if let Err(fault) = self.read(found, out).await {
+                        // What came before it is written first.
+                        self.fault = Some(fault);
+                        break;
+                    }
+                }
+                Some(None) => return Ok(false),
+                // Another task reads the connection, one piece at a time.
+                None if !has_yielded => {
+                    has_yielded = true;
+                    yield_now().await;
+                }
+                None => break,
             }
         }
         Ok(true)

@@ -149,12 +149,16 @@ impl Reply {
         Ok(())
     }
 
-    /// Waits for what the engine says after a stop token, if it says more.
+    /// Waits for what the engine says after a stop token, if it says more, and gives the connection back if
+    /// the engine is done.
     pub async fn end(&mut self) {
         if !self.generating.has_ended() && self.said.stop_text.is_none() {
             let said = self.generating.last_word().await;
             self.cached = said.cached.or(self.cached);
             self.count = said.counted.unwrap_or(self.count);
+        }
+        if self.generating.has_ended() {
+            self.generating.release();
         }
     }
 

@@ -2,7 +2,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::{Stream, StreamExt};
+use futures_util::{Stream, StreamExt, stream};
 use rolecall::conversation::Json;
 use rolecall::conversation::json::{self, Layout};
 use tokio::time::{Instant, timeout_at};
@@ -60,6 +60,16 @@ impl Generating {
             }
         }
         Piece::default()
+    }
+
+    /// Reads what the engine sends after the end of the reply, so that the connection can serve another
+    /// request. Without this, the connection is closed, and an engine that still samples stops.
+    pub fn release(&mut self) {
+        let mut rest = std::mem::replace(&mut self.frames, Box::pin(stream::empty()));
+        tokio::spawn(async move {
+            let drained = async { while rest.next().await.is_some() {} };
+            let _ = tokio::time::timeout(LAST_COUNT, drained).await;
+        });
     }
 
     /// Reports whether the last piece was read.

@@ -4,7 +4,8 @@
 //! library for JSON. This log has one writer and one shape of lines, and tests can read it.
 
 use std::fmt;
-use std::io::{self, Write};
+use std::io::Write;
+use std::iter;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -25,6 +26,9 @@ pub struct Log {
 /// The most lines that wait to be written.
 const WAITING: usize = 4096;
 
+/// How long lines wait for others that are written with them.
+const PAUSE: Duration = Duration::from_millis(5);
+
 /// What waits for the thread that writes.
 enum Waiting {
     Line(String),
@@ -43,12 +47,25 @@ impl Log {
     pub fn to(mut writer: impl Write + Send + 'static) -> Log {
         let (lines, waiting) = sync_channel::<Waiting>(WAITING);
         let started = thread::Builder::new().name("log".to_owned()).spawn(move || {
-            for next in waiting {
-                // Errors of a log cannot be told anywhere.
-                let _ = match next {
-                    Waiting::Line(line) => writer.write_all(line.as_bytes()).and_then(|()| writer.flush()),
-                    Waiting::Flush(done) => done.send(()).map_err(io::Error::other),
-                };
+            let mut text = String::new();
+            // Errors of a log cannot be told anywhere.
+            let mut write = |text: &mut String| {
+                let _ = writer.write_all(text.as_bytes()).and_then(|()| writer.flush());
+                text.clear();
+            };
+            while let Ok(first) = waiting.recv() {
+                for next in iter::once(first).chain(waiting.try_iter().take(WAITING)) {
+                    match next {
+                        Waiting::Line(line) => text += &line,
+                        Waiting::Flush(done) => {
+                            write(&mut text);
+                            let _ = done.send(());
+                        }
+                    }
+                }
+                write(&mut text);
+                // Requests do not have to wake a thread that does not wait.
+                thread::sleep(PAUSE);
             }
         });
         Log { lines: started.is_ok().then_some(lines), dropped: Counter::default() }

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, Once, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use redb::backends::InMemoryBackend;
 use redb::{Builder, Database};
 
+use super::blocks::Blocks;
 use super::{StoreFault, tables};
 
 /// The database of an embedded store. After an error it is opened and checked again.
@@ -116,7 +116,7 @@ impl File {
 /// Opens a database and checks all of it.
 fn open(path: Option<&Path>) -> Result<Database, redb::Error> {
     let Some(path) = path else {
-        let database = builder().create_with_backend(InMemoryBackend::new())?;
+        let database = builder().create_with_backend(Blocks::default())?;
         tables::create(&database)?;
         return Ok(database);
     };

@@ -8,6 +8,7 @@
 //! There are three places: memory and one file, both by `embedded`, and Redis or Valkey by `shared`.
 //! Only the file and the server survive the process.
 
+mod blocks;
 #[expect(clippy::result_large_err, reason = "an error of the database is rare, and ends the work on a turn")]
 mod embedded;
 mod fault;
