@@ -47,10 +47,6 @@ use clap::Parser;
 use args::Args;
 use output::Output;
 
-#[cfg(feature = "gateway")]
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     let args = Args::parse();
     let output = Output::new(args.color);

@@ -322,14 +322,21 @@ impl Exchange {
         Ok(())
     }
 
-    /// Waits for the next piece of any reply, and writes it with those that are there already. Returns false
-    /// after the last.
+    /// Waits for the next piece of any reply, and writes it. Returns false after the last.
+    async fn step(&mut self, out: &mut Frames) -> Result<bool, Fault> {
+        let Some(found) = self.next().await else { return Ok(false) };
+        self.read(found, out).await?;
+        Ok(true)
+    }
+
+    /// Takes a step, and writes what is there already, too.
     async fn advance(&mut self, out: &mut Frames) -> Result<bool, Fault> {
         if let Some(fault) = self.fault.take() {
             return Err(fault);
         }
-        let Some(found) = self.next().await else { return Ok(false) };
-        self.read(found, out).await?;
+        if !self.step(out).await? {
+            return Ok(false);
+        }
         // A client gets what came at once at once, which takes one call of the system instead of many.
         let mut has_yielded = false;
         while out.len() < AT_MOST {
@@ -404,7 +411,7 @@ impl Exchange {
         let begun = out.len();
         let mut goes_on = true;
         while goes_on && out.len() == begun {
-            goes_on = self.advance(&mut out).await?;
+            goes_on = self.step(&mut out).await?;
         }
         let (sender, receiver) = mpsc::channel::<String>(WAITING);
         tokio::spawn(async move {
