@@ -158,6 +158,21 @@ async fn the_work_of_an_engine_ends_when_the_client_leaves() {
 }
 
 #[tokio::test]
+async fn the_connection_of_a_reply_that_ended_serves_the_next_request() {
+    for kind in BY_IDS {
+        let mut steps = one_by_one(kind, &sampled("chatml", "Hi"), false);
+        // The answer ends after the reply.
+        steps.push(Step::Wait(Duration::from_millis(30)));
+        let server = Server::new("chatml", StandIn::new(kind, steps)).await;
+        for more in [r#""stream": true"#, r#""stream": false"#, r#""stream": true"#] {
+            server.request("/v1/chat/completions", &with(HI, more)).send().await.unwrap().text().await.unwrap();
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+        assert_eq!(server.engine.peers.lock().unwrap().len(), 1, "{kind:?}");
+    }
+}
+
+#[tokio::test]
 async fn settings_reach_each_engine_under_its_own_names() {
     let settings = r#""temperature": 0.5, "top_p": 0.25, "top_k": 3, "min_p": 0.125, "seed": 7, "max_tokens": 9, "presence_penalty": -1, "frequency_penalty": 1.5, "repetition_penalty": 1.25, "logit_bias": {"42": -100}"#;
     for kind in BY_IDS {

@@ -2,13 +2,15 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, dead_code, reason = "tests panic to fail, and each uses a part of this")]
 
+use std::collections::HashSet;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::extract::{Request, State};
+use axum::extract::{ConnectInfo, Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use futures_util::stream;
@@ -59,13 +61,15 @@ pub struct StandIn {
     pub dropped: Arc<AtomicUsize>,
     /// The answers that may be sent at the same time. Others wait without a status.
     pub places: Arc<Semaphore>,
+    /// The connections on which it was asked for replies.
+    pub peers: Arc<Mutex<HashSet<SocketAddr>>>,
 }
 
 impl StandIn {
     pub fn new(kind: Kind, steps: Vec<Step>) -> StandIn {
         let (bodies, dropped) = (Arc::default(), Arc::default());
         let places = Arc::new(Semaphore::new(Semaphore::MAX_PERMITS));
-        StandIn { kind, steps, status: 200, is_cumulative: true, bodies, dropped, places }
+        StandIn { kind, steps, status: 200, is_cumulative: true, bodies, dropped, places, peers: Arc::default() }
     }
 
     /// Starts it, and returns its address.
@@ -73,6 +77,7 @@ impl StandIn {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let router = Router::new().fallback(answer).with_state(self.clone());
+        let router = router.into_make_service_with_connect_info::<SocketAddr>();
         tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
         format!("http://{address}")
     }
@@ -229,10 +234,15 @@ impl Drop for Guard {
     }
 }
 
-async fn answer(State(engine): State<StandIn>, request: Request) -> Response {
+async fn answer(
+    State(engine): State<StandIn>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    request: Request,
+) -> Response {
     if request.method() == axum::http::Method::GET {
         return page(engine.kind, request.uri().path());
     }
+    engine.peers.lock().unwrap().insert(peer);
     let body = axum::body::to_bytes(request.into_body(), usize::MAX).await.unwrap();
     engine.bodies.lock().unwrap().push(String::from_utf8(body.to_vec()).unwrap());
     let place = Arc::clone(&engine.places).acquire_owned().await.unwrap();
