@@ -4,9 +4,7 @@ use std::sync::Arc;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
-use futures_util::FutureExt;
-use futures_util::future::select_all;
-use futures_util::stream;
+use futures_util::{FutureExt, stream};
 use rolecall::session::Session;
 use tokio::sync::mpsc;
 use tokio::task::{consume_budget, yield_now};
@@ -14,10 +12,11 @@ use tokio::task::{consume_budget, yield_now};
 use crate::Fault;
 use crate::by_text;
 use crate::completing::Completing;
-use crate::engine::{Ask, Piece};
+use crate::engine::Ask;
 use crate::fault::answer;
 use crate::gateway::{Gateway, Permit, Served};
 use crate::observe::Stage;
+use crate::replies::{self, Replies};
 use crate::reply::{Reply, Step};
 use crate::sampling::Sampling;
 use crate::sessions::Found;
@@ -40,11 +39,7 @@ struct Exchange {
     /// What the conversation is kept for, if it is one.
     wanted: Option<Wanted>,
     writer: Box<dyn Writer>,
-    replies: Vec<Reply>,
-    /// The reply that was read last.
-    last: usize,
-    /// What went wrong after the events that were not sent yet.
-    fault: Option<Fault>,
+    replies: Replies,
     /// The number of replies to each prompt.
     choices: usize,
     usage: Usage,
@@ -101,23 +96,10 @@ pub async fn exchange(
     let Wanted { served, sampling, logprobs, .. } = &wanted;
     let order = Order { served, sampling, logprobs: *logprobs, choices, is_alone: choices == 1 };
     let waiting = permit.seen.time(Stage::Wait);
-    let replies = begin(&order, turn).await?;
+    let replies = Replies::from(begin(&order, turn).await?);
     drop(waiting);
     let wanted = Some(wanted);
-    let exchange = Exchange {
-        gateway,
-        owner,
-        wanted,
-        writer,
-        replies,
-        last: 0,
-        fault: None,
-        choices,
-        usage,
-        holds_calls,
-        history,
-        permit,
-    };
+    let exchange = Exchange { gateway, owner, wanted, writer, replies, choices, usage, holds_calls, history, permit };
     exchange.respond(is_streamed, headers).await
 }
 
@@ -148,21 +130,9 @@ pub async fn complete(
         replies.extend(begin(&order, turn).await?);
     }
     drop(waiting);
+    let replies = Replies::from(replies);
     let (wanted, holds_calls, history) = (None, false, History::New);
-    let exchange = Exchange {
-        gateway,
-        owner,
-        wanted,
-        writer,
-        replies,
-        last: 0,
-        fault: None,
-        choices,
-        usage,
-        holds_calls,
-        history,
-        permit,
-    };
+    let exchange = Exchange { gateway, owner, wanted, writer, replies, choices, usage, holds_calls, history, permit };
     exchange.respond(completing.is_streamed, defaults(&completing.applied)).await
 }
 
@@ -204,9 +174,6 @@ async fn find(
         }
     }
 }
-
-/// The most bytes of a stream that are written together.
-const AT_MOST: usize = 16 << 10;
 
 /// What replies to a prompt are wanted.
 struct Order<'a> {
@@ -264,6 +231,9 @@ fn defaults(applied: &[&str]) -> HeaderMap {
     headers
 }
 
+/// The most bytes of a stream that are written together.
+const AT_MOST: usize = 16 << 10;
+
 impl Exchange {
     async fn respond(self, is_streamed: bool, headers: HeaderMap) -> Result<Response, Fault> {
         let mut response = match is_streamed {
@@ -274,40 +244,11 @@ impl Exchange {
         Ok(response)
     }
 
-    /// Waits for the next piece of any reply. Returns `None` after the last. Nothing is lost if this is
-    /// dropped while it waits.
-    async fn next(&mut self) -> Option<(usize, Result<Option<Piece>, Fault>)> {
-        let is_first = self.replies.iter().all(|reply| reply.count() == 0);
-        let first = is_first.then(|| self.permit.seen.time(Stage::FirstToken));
-        let open = self.replies.iter_mut().enumerate().filter(|(_, reply)| !reply.is_over());
-        let mut open: Vec<(usize, &mut Reply)> = open.collect();
-        let found = match &mut open[..] {
-            [] => None,
-            [(choice, reply)] => Some((*choice, reply.generating.next().await)),
-            _ => {
-                // Each comes first in its turn, so that none waits for another that never pauses.
-                let before = open.partition_point(|(choice, _)| *choice <= self.last);
-                open.rotate_left(before);
-                let open = open.into_iter();
-                let waiting =
-                    open.map(|(choice, reply)| Box::pin(async move { (choice, reply.generating.next().await) }));
-                Some(select_all(waiting).await.0)
-            }
-        };
-        drop(first);
-        found
-    }
-
     /// Reads a piece of a reply, and writes what it says.
-    async fn read(
-        &mut self,
-        (choice, piece): (usize, Result<Option<Piece>, Fault>),
-        out: &mut Frames,
-    ) -> Result<(), Fault> {
-        self.last = choice;
+    async fn read(&mut self, (choice, piece): replies::Found, out: &mut Frames) -> Result<(), Fault> {
         let Some(piece) = piece? else { return Ok(()) };
         let Exchange { replies, writer, permit, .. } = self;
-        if let Some(reply) = replies.get_mut(choice) {
+        if let Some(reply) = replies.all.get_mut(choice) {
             let reading = permit.seen.time(Stage::ReadBack);
             writer.count(choice, reply.count_with(&piece));
             reply.take(&piece, &mut |step| match step {
@@ -324,30 +265,26 @@ impl Exchange {
 
     /// Waits for the next piece of any reply, and writes it. Returns false after the last.
     async fn step(&mut self, out: &mut Frames) -> Result<bool, Fault> {
-        let Some(found) = self.next().await else { return Ok(false) };
+        let waiting = self.replies.are_awaited().then(|| self.permit.seen.time(Stage::FirstToken));
+        let found = self.replies.next().await;
+        drop(waiting);
+        let Some(found) = found else { return Ok(false) };
         self.read(found, out).await?;
         Ok(true)
     }
 
     /// Takes a step, and writes what is there already, too.
     async fn advance(&mut self, out: &mut Frames) -> Result<bool, Fault> {
-        if let Some(fault) = self.fault.take() {
-            return Err(fault);
-        }
         if !self.step(out).await? {
             return Ok(false);
         }
         // A client gets what came at once at once, which takes one call of the system instead of many.
         let mut has_yielded = false;
         while out.len() < AT_MOST {
-            match self.next().now_or_never() {
+            match self.replies.next().now_or_never() {
                 Some(Some(found)) => {
                     has_yielded = false;
-                    if let Err(fault) = self.read(found, out).await {
-                        // What came before it is written first.
-                        self.fault = Some(fault);
-                        break;
-                    }
+                    self.read(found, out).await?;
                 }
                 Some(None) => return Ok(false),
                 // Another task reads the connection, one piece at a time.
@@ -363,16 +300,16 @@ impl Exchange {
 
     /// Stores what was said, and returns it. After this, the last events are written.
     async fn finish(&mut self) -> Result<Vec<Said>, Fault> {
-        for replies in self.replies.chunks(self.choices.max(1)) {
+        for replies in self.replies.all.chunks(self.choices.max(1)) {
             let mut usage = Usage::default();
             replies.iter().for_each(|reply| reply.add_to(&mut usage));
             self.usage.add(&usage);
         }
         self.permit.seen.reply_ids(self.usage.reply);
-        let said: Vec<Said> = self.replies.iter().map(|reply| reply.said.clone()).collect();
+        let said: Vec<Said> = self.replies.all.iter().map(|reply| reply.said.clone()).collect();
         let response = self.writer.stored(&Done { said: &said, usage: &self.usage });
         if let Some(wanted) = &self.wanted {
-            for reply in &mut self.replies {
+            for reply in &mut self.replies.all {
                 let kept = reply.keep(&self.gateway, self.owner, wanted, response.clone()).await;
                 kept.inspect_err(|fault| self.gateway.observer.metrics.store_fault(fault))?;
             }
@@ -437,7 +374,7 @@ impl Exchange {
             match self.finish().await {
                 Ok(said) => {
                     let Exchange { replies, writer, usage, .. } = &mut self;
-                    for (choice, reply) in replies.iter().enumerate() {
+                    for (choice, reply) in replies.all.iter().enumerate() {
                         reply.stop(&mut |event| writer.event(choice, &event, &mut out));
                     }
                     writer.end(&Done { said: &said, usage }, &mut out);

@@ -36,6 +36,7 @@ mod number;
 mod observe;
 mod reader;
 mod ready;
+mod replies;
 mod reply;
 mod routes;
 mod run;

@@ -68,7 +68,7 @@ impl Generating {
         let mut rest = std::mem::replace(&mut self.frames, Box::pin(stream::empty()));
         tokio::spawn(async move {
             let drained = async { while rest.next().await.is_some() {} };
-            let _ = tokio::time::timeout(LAST_COUNT, drained).await;
+            let _ = tokio::time::timeout(REST, drained).await;
         });
     }
 
@@ -140,3 +140,6 @@ const LAST_WORD: Duration = Duration::from_millis(50);
 
 /// How long an engine by text may take to count the ids of its reply. Nothing else tells their number.
 const LAST_COUNT: Duration = Duration::from_secs(1);
+
+/// How long the rest of an answer may take after its reply, for the connection to be kept.
+const REST: Duration = Duration::from_secs(1);
