@@ -8,7 +8,7 @@ use crate::definitions::{Definitions, WriteShapes};
 use crate::grammar::Rules;
 use crate::node::FreeText;
 use crate::schema::{ObjectShape, Schema, Shape};
-use crate::value::{self, listed};
+use crate::value::{self, MOST_INDENTATION, listed};
 use crate::{Class, Node, Pattern};
 
 /// Writes shapes as elements, for one schema.
@@ -96,7 +96,7 @@ impl Writer<'_> {
         match self.elements.indent {
             None => Node::empty(),
             Some(_) => {
-                let spaces = Pattern::Class(Class::chars(" ")).repeated(0, Some(64));
+                let spaces = Pattern::Class(Class::chars(" ")).repeated(0, Some(MOST_INDENTATION));
                 Node::Pattern(Pattern::Sequence(vec![Pattern::text("\n"), spaces]))
             }
         }

@@ -4,7 +4,7 @@ mod listed;
 mod syntax;
 
 pub(crate) use listed::listed;
-pub(crate) use syntax::Syntax;
+pub(crate) use syntax::{MOST_INDENTATION, Syntax};
 
 use crate::definitions::{Definitions, WriteShapes};
 use crate::grammar::Rules;

@@ -4,7 +4,8 @@ use rolecall_conversation::json::{self, Layout, Number};
 use rolecall_conversation::{Json, object};
 
 use super::Printed;
-use crate::{Grammar, Node, Note, Purpose};
+use crate::value::MOST_INDENTATION;
+use crate::{Grammar, Node, Note, Purpose, Schema};
 
 impl Grammar {
     /// Prints the grammar as a structural tag for xgrammar, with control tokens as their text and
@@ -61,7 +62,12 @@ impl Writer<'_> {
                 if schema.is_part {
                     self.note(&schema.notes);
                 }
-                object! { "type" => "json_schema", "json_schema" => schema.source.clone() }
+                let most = Number::from(most_white_space(schema) as i64);
+                object! {
+                    "type" => "json_schema",
+                    "json_schema" => schema.source.clone(),
+                    "max_whitespace_cnt" => Json::Number(most),
+                }
             }
             Node::Sequence(nodes) if nodes.is_empty() => object! { "type" => "const_string", "value" => "" },
             Node::Sequence(nodes) => {
@@ -136,8 +142,17 @@ fn needs_grammar(node: &Node) -> bool {
         && !has(node, &|node| matches!(node, Node::Json(_) | Node::Text(_)))
 }
 
-/// Reports whether a node is an answer that rules describe exactly. As a schema it would allow any
-/// amount of white space, of which a small model may find no end.
+/// Returns how many characters of white space may come together. By default the engine allows any
+/// number, and a small model may find no end of them. xgrammar before 0.2.4 ignores the key.
+fn most_white_space(schema: &Schema) -> usize {
+    match schema.style.indent {
+        None => 1,
+        Some(_) => 1 + MOST_INDENTATION,
+    }
+}
+
+/// Reports whether a node is an answer that rules describe exactly. As a schema it would allow line
+/// breaks and spaces before punctuation, which the format does not write.
 fn is_exact_answer(node: &Node) -> bool {
     matches!(node, Node::Json(schema) if schema.purpose == Purpose::Answer && schema.notes.is_empty())
 }

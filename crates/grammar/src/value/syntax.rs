@@ -26,6 +26,9 @@ pub(crate) enum Syntax {
 
 use Syntax::{Json as JsonText, Marked, Python, Quoted};
 
+/// The most characters of indentation in a line.
+pub(crate) const MOST_INDENTATION: usize = 64;
+
 /// Control characters, which must be escaped in a JSON string.
 const CONTROL: (char, char) = ('\0', '\u{1f}');
 
@@ -155,7 +158,8 @@ fn spaced(mark: &str) -> Node {
 
 /// Returns a line break and the indentation after it.
 fn line() -> Pattern {
-    Pattern::Sequence(vec![Pattern::text("\n"), Pattern::Class(Class::chars(" \t")).repeated(0, Some(64))])
+    let indentation = Pattern::Class(Class::chars(" \t")).repeated(0, Some(MOST_INDENTATION));
+    Pattern::Sequence(vec![Pattern::text("\n"), indentation])
 }
 
 fn between(quote: &str, body: Pattern) -> Pattern {
