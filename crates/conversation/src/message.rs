@@ -1,7 +1,11 @@
+use std::sync::Arc;
+
 use crate::json::Object;
 use crate::{Call, Error, Json, Part, Role, Tool, object};
 
 /// A message of a conversation: a checked JSON object, with typed views of its fields.
+///
+/// A clone shares the object, so it takes the same time for any length.
 ///
 /// ```
 /// use rolecall_conversation::{Message, Role};
@@ -11,7 +15,7 @@ use crate::{Call, Error, Json, Part, Role, Tool, object};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
     role: Role,
-    object: Object,
+    object: Arc<Object>,
     /// The position of the role in the object.
     role_at: usize,
     /// The position of the content in the object.
@@ -19,7 +23,7 @@ pub struct Message {
     /// Whether the object has only a role and a string as content. Most messages do.
     plain: bool,
     /// The tools in the message itself, as in ChatGLM3's messages and many datasets.
-    tools: Option<Box<[Tool]>>,
+    tools: Option<Arc<[Tool]>>,
 }
 
 /// A message's content, in the form in which it was given.
@@ -44,7 +48,7 @@ impl Message {
         let content_at = object.position("content");
         let plain = object.len() == 2 && matches!(content_at.and_then(|at| object.value_at(at)), Some(Json::String(_)));
         if plain {
-            return Ok(Message { role, object, role_at, content_at, plain, tools: None });
+            return Ok(Message { role, object: Arc::new(object), role_at, content_at, plain, tools: None });
         }
         for field in ["name", "tool_call_id", "reasoning_content"] {
             match object.get(field) {
@@ -72,14 +76,14 @@ impl Message {
         }
         let tools = match object.get("tools") {
             None | Some(Json::Null) => None,
-            Some(Json::Array(tools)) => Some(read_tools(tools.clone())?.into_boxed_slice()),
+            Some(Json::Array(tools)) => Some(read_tools(tools.clone())?.into()),
             Some(other) => return Err(Error::wrong_type("tools", "a list of tools", other)),
         };
-        Ok(Message { role, object, role_at, content_at, plain, tools })
+        Ok(Message { role, object: Arc::new(object), role_at, content_at, plain, tools })
     }
 
     fn of(role: &str, text: impl Into<String>) -> Message {
-        let object = object! { "role" => role, "content" => text.into() };
+        let object = Arc::new(object! { "role" => role, "content" => text.into() });
         Message { role: Role::from_name(role), object, role_at: 0, content_at: Some(1), plain: true, tools: None }
     }
 
