@@ -14,7 +14,7 @@ pub use object::Object;
 pub use parse::{ParseError, parse, parse_unique};
 pub use place::{Step, child_spans, key_span, span};
 pub use spellings::spellings;
-pub use write::{Layout, escape_into, indentation, write, write_at, write_into, write_string};
+pub use write::{Layout, escape_into, indentation, write, write_at, write_into, write_object_into, write_string};
 
 /// A JSON value.
 ///

@@ -1,6 +1,6 @@
 use std::fmt::Write;
 
-use super::{Json, plain_run};
+use super::{Json, Object, plain_run};
 
 /// The layout of JSON text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,6 +87,11 @@ pub fn write_into(text: &mut String, value: &Json, layout: &Layout) {
     value_into(text, value, layout, 0);
 }
 
+/// Appends the text of an object to a string, as [`write_into`] does for a value.
+pub fn write_object_into(text: &mut String, object: &Object, layout: &Layout) {
+    object_into(text, object, layout, 0);
+}
+
 /// Appends a string in quotes, escaped as in Python's `json.dumps`.
 pub fn write_string(text: &mut String, string: &str, ascii: bool) {
     text.push('"');
@@ -142,7 +147,6 @@ fn value_into(text: &mut String, value: &Json, layout: &Layout, level: usize) {
         Json::Number(number) => text.push_str(number.spelling()),
         Json::String(string) => write_string(text, string, layout.ascii),
         Json::Array(items) if items.is_empty() => text.push_str("[]"),
-        Json::Object(object) if object.is_empty() => text.push_str("{}"),
         Json::Array(items) => {
             text.push('[');
             for (index, item) in items.iter().enumerate() {
@@ -151,17 +155,22 @@ fn value_into(text: &mut String, value: &Json, layout: &Layout, level: usize) {
             }
             close(text, layout, level, ']');
         }
-        Json::Object(object) => {
-            text.push('{');
-            for (index, (key, item)) in object.iter().enumerate() {
-                separate(text, layout, level + 1, index > 0);
-                write_string(text, key, layout.ascii);
-                text.push_str(layout.key_separator);
-                value_into(text, item, layout, level + 1);
-            }
-            close(text, layout, level, '}');
-        }
+        Json::Object(object) => object_into(text, object, layout, level),
     }
+}
+
+fn object_into(text: &mut String, object: &Object, layout: &Layout, level: usize) {
+    if object.is_empty() {
+        return text.push_str("{}");
+    }
+    text.push('{');
+    for (index, (key, item)) in object.iter().enumerate() {
+        separate(text, layout, level + 1, index > 0);
+        write_string(text, key, layout.ascii);
+        text.push_str(layout.key_separator);
+        value_into(text, item, layout, level + 1);
+    }
+    close(text, layout, level, '}');
 }
 
 fn separate(text: &mut String, layout: &Layout, level: usize, between: bool) {

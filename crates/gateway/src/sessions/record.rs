@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rolecall::conversation::json::{self, Layout};
-use rolecall::conversation::{Json, Message, object};
+use rolecall::conversation::{Json, Message};
 use rolecall::session::{Finish, OnRewrite, Session};
 use rolecall::{Error, Model};
 
@@ -69,28 +69,30 @@ impl Record {
 
     /// Returns the text that is stored.
     pub fn write(&self) -> Vec<u8> {
-        let message = |message: &Message| Json::Object(message.as_object().clone());
-        let mut record = object! {
-            "version" => VERSION, "model" => self.model.as_str(), "setup" => self.setup.as_str(),
-            "instructions" => self.instructions as i64, "new" => self.new.iter().map(message).collect::<Vec<_>>(),
-            "on" => name_of(self.on), "said" => message(&self.said), "kept" => self.kept as i64,
-            "sum" => self.sum.as_str(),
-        };
+        let mut fields = Fields::default();
+        fields.number("version", VERSION);
+        fields.text("model", &self.model);
+        fields.text("setup", &self.setup);
+        fields.number("instructions", self.instructions as i64);
+        fields.add("new", |text| list(text, &self.new, write_message));
+        fields.text("on", name_of(self.on));
+        fields.add("said", |text| write_message(text, &self.said));
+        fields.number("kept", self.kept as i64);
+        fields.text("sum", &self.sum);
         if let Some(saved) = &self.saved {
-            record.insert("saved", saved.as_str().into());
+            fields.text("saved", saved);
         }
         if !self.before.is_empty() {
-            record.insert("before", self.before.iter().map(message).collect::<Vec<_>>().into());
+            fields.add("before", |text| list(text, &self.before, write_message));
         }
         if let Reply::Ids(ids, finish) = &self.reply {
-            let ids: Vec<Json> = ids.iter().map(|id| Json::from(i64::from(*id))).collect();
-            record.insert("ids", ids.into());
-            record.insert("finish", finish.name().into());
+            fields.add("ids", |text| list(text, ids, |text, id| text.push_str(itoa::Buffer::new().format(*id))));
+            fields.text("finish", finish.name());
         }
         if let Some(response) = &self.response {
-            record.insert("response", response.clone());
+            fields.add("response", |text| json::write_into(text, response, &Layout::compact()));
         }
-        json::write(&record.into(), &Layout::compact()).into_bytes()
+        fields.end().into_bytes()
     }
 
     /// Reads what [`write`](Self::write) returned. Returns `None` if it is damaged.
@@ -155,6 +157,47 @@ pub fn policy_of(name: &str) -> Option<OnRewrite> {
     POLICIES.into_iter().find(|known| name_of(*known) == name)
 }
 
+/// The text of an object, written field by field: its messages may be long, and are not copied into one.
+#[derive(Default)]
+struct Fields(String);
+
+impl Fields {
+    fn add(&mut self, key: &str, write: impl FnOnce(&mut String)) {
+        self.0.push(if self.0.is_empty() { '{' } else { ',' });
+        json::write_string(&mut self.0, key, false);
+        self.0.push(':');
+        write(&mut self.0);
+    }
+
+    fn text(&mut self, key: &str, value: &str) {
+        self.add(key, |text| json::write_string(text, value, false));
+    }
+
+    fn number(&mut self, key: &str, value: i64) {
+        self.add(key, |text| text.push_str(itoa::Buffer::new().format(value)));
+    }
+
+    fn end(mut self) -> String {
+        self.0.push('}');
+        self.0
+    }
+}
+
+fn list<T>(text: &mut String, items: &[T], write: impl Fn(&mut String, &T)) {
+    text.push('[');
+    for (at, item) in items.iter().enumerate() {
+        if at > 0 {
+            text.push(',');
+        }
+        write(text, item);
+    }
+    text.push(']');
+}
+
+fn write_message(text: &mut String, message: &Message) {
+    json::write_object_into(text, message.as_object(), &Layout::compact());
+}
+
 fn message(value: Json) -> Option<Message> {
     match value {
         Json::Object(object) => Message::from_object(object).ok(),
@@ -200,7 +243,8 @@ pub fn replay<'a>(model: &Model, records: impl Iterator<Item = &'a [u8]>) -> Opt
 
 /// Returns the digest of a session's ids after the first `kept` ones.
 pub fn sum_of(session: &Session, kept: usize) -> String {
-    let bytes: Vec<u8> = session.ids_from(kept).into_iter().flat_map(u32::to_le_bytes).collect();
+    let mut bytes = Vec::with_capacity(4 * (session.len().saturating_sub(kept)));
+    session.ids_from(kept).into_iter().for_each(|id| bytes.extend(id.to_le_bytes()));
     hex(&digest(&[&bytes])[..16])
 }
 

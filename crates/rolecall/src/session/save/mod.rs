@@ -44,10 +44,12 @@ impl Session {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn save(&self) -> Result<String, Error> {
-        let mut saved = self.written()?;
-        let sum = digest(&compact(&saved));
-        saved.insert("checksum", Json::from(sum));
-        Ok(compact(&saved))
+        let mut saved = compact(&self.written()?);
+        let sum = digest(&saved);
+        // The checksum is the last field.
+        saved.truncate(saved.len() - 1);
+        saved.push_str(&format!(",\"checksum\":\"{sum}\"}}"));
+        Ok(saved)
     }
 }
 
@@ -75,7 +77,9 @@ impl Model {
 }
 
 fn compact(object: &Object) -> String {
-    json::write(&Json::Object(object.clone()), &Layout::compact())
+    let mut text = String::new();
+    json::write_object_into(&mut text, object, &Layout::compact());
+    text
 }
 
 fn damaged(place: &str, why: &str) -> Error {
