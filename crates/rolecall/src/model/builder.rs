@@ -292,6 +292,7 @@ impl ModelBuilder {
                 replies: Default::default(),
                 ends: found.ends,
                 generations: Default::default(),
+                digests: Default::default(),
                 choices: found.choices,
                 warnings: found.warnings,
             }),

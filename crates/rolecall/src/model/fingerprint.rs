@@ -1,6 +1,7 @@
 //! What a saved session is bound to, as digests of content.
 
 use std::fmt::Write;
+use std::sync::PoisonError;
 
 use rolecall_conversation::Json;
 use rolecall_conversation::json::Object;
@@ -37,11 +38,9 @@ impl Setup {
         if let Some(known) = self.fingerprint.get() {
             return Ok(known);
         }
-        let voice = match (self.template(), self.format()) {
-            (Some(template), _) => {
-                ("chat template", digest(&format!("{:?}{:?}", template.source(), template.tokens())))
-            }
-            (None, Some(format)) => ("format", digest(&content_of(format))),
+        let voice = match (self.chosen(), self.format()) {
+            (Some(chosen), _) => ("chat template", chosen.digest().to_owned()),
+            (None, Some(format)) => ("format", self.digest_of_format(format)),
             (None, None) => return Err(Error::NoFormat),
         };
         let loaded = self.model.shared.encoders.loaded()?;
@@ -54,6 +53,16 @@ impl Setup {
             ("stop tokens", digest(&format!("{stops:?}"))),
         ];
         Ok(self.fingerprint.get_or_init(|| Fingerprint(found)))
+    }
+
+    fn digest_of_format(&self, format: &Format) -> String {
+        let digests = &self.model.shared.digests;
+        if let Some(known) = digests.read().unwrap_or_else(PoisonError::into_inner).get(&format.name) {
+            return known.clone();
+        }
+        let found = digest(&content_of(format));
+        digests.write().unwrap_or_else(PoisonError::into_inner).insert(format.name.clone(), found.clone());
+        found
     }
 }
 

@@ -105,6 +105,8 @@ struct Shared {
     /// Sampling defaults and stop tokens, by the name of the format; the empty name stands for the
     /// chat templates.
     generations: RwLock<HashMap<String, Arc<Generation>>>,
+    /// Digests of formats, by name.
+    digests: RwLock<HashMap<String, String>>,
     choices: Vec<Choice>,
     warnings: Vec<ModelWarning>,
 }

@@ -12,7 +12,7 @@ use rolecall_render::growth::{Grown, Growth, Longer, NotGrown, ReplyRule};
 use rolecall_render::jinja::Spot;
 use rolecall_render::stability::Speaker as Renders;
 use rolecall_render::{
-    CallForm, ChatTemplate, DateTime, FinalStop, LossPolicy, Options, Prompt, TemplateOptions, Written, loss_by_format,
+    CallForm, DateTime, FinalStop, LossPolicy, Options, Prompt, TemplateOptions, Written, loss_by_format,
     loss_by_template,
 };
 
@@ -172,9 +172,9 @@ impl Setup {
     }
 
     /// Returns the chat template that renders the session.
-    pub fn template(&self) -> Option<&ChatTemplate> {
+    pub(super) fn chosen(&self) -> Option<&Chosen> {
         match &self.speaker {
-            Speaker::Template(chosen) => Some(&chosen.template),
+            Speaker::Template(chosen) => Some(chosen),
             Speaker::Format { .. } => None,
         }
     }

@@ -1,6 +1,5 @@
 //! A model's chat templates, each compiled when it is first used.
 
-use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, LazyLock, OnceLock, PoisonError, RwLock};
 
@@ -13,6 +12,7 @@ use rolecall_render::{
 };
 
 use super::Settings;
+use super::fingerprint::digest;
 use super::settings::{text_of, wrong_type};
 use crate::Error;
 use crate::template::{ModelTemplates, NamedTemplate};
@@ -22,26 +22,39 @@ use crate::template::{ModelTemplates, NamedTemplate};
 const KEPT: usize = 64;
 
 /// Compiled templates by their content. Shared by threads and by all requests of a model.
+///
+/// There are few, so comparing them is faster than hashing the text that is looked for.
 #[derive(Debug, Default)]
-pub(super) struct Compiled(RwLock<HashMap<Content, Outcome>>);
+pub(super) struct Compiled(RwLock<Vec<(Content, Outcome)>>);
 
-/// A template's text, the special tokens that it may name, and its limits on source size and
-/// nesting.
-type Content = (String, Vec<(String, String)>, usize, usize);
+/// What a compiled template depends on.
+#[derive(Debug)]
+struct Content {
+    source: String,
+    /// The special tokens that it may name.
+    tokens: Vec<(String, String)>,
+    /// Its limits on source size and nesting.
+    limits: (usize, usize),
+}
+
 type Outcome = Result<Arc<ChatTemplate>, rolecall_render::Error>;
 
 impl Compiled {
     fn compile(&self, source: &str, tokens: &[(String, String)], limits: &Limits) -> Outcome {
-        let content = (source.to_owned(), tokens.to_owned(), limits.source_bytes, limits.nesting);
-        if let Some(known) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(&content) {
-            return known.clone();
+        let limited = (limits.source_bytes, limits.nesting);
+        let is_it = |known: &Content| known.source == source && known.tokens == tokens && known.limits == limited;
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, outcome)) = known.iter().find(|(content, _)| is_it(content)) {
+            return outcome.clone();
         }
+        drop(known);
         let outcome = ChatTemplate::compile_within(source, tokens.to_owned(), limits).map(Arc::new);
         let mut kept = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if kept.len() >= KEPT {
             kept.clear();
         }
-        kept.insert(content, outcome.clone());
+        let content = Content { source: source.to_owned(), tokens: tokens.to_owned(), limits: limited };
+        kept.push((content, outcome.clone()));
         outcome
     }
 }
@@ -54,6 +67,8 @@ pub(super) struct Templates {
     /// carry others.
     pub is_carried: bool,
     number: OnceLock<u64>,
+    /// The digest of each template, once determined.
+    digests: Box<[OnceLock<String>]>,
     /// The texts that stop replies, once determined.
     stops: RwLock<Vec<(StopsOf, Arc<[String]>)>>,
 }
@@ -72,7 +87,8 @@ pub(super) struct Chosen {
 
 impl Templates {
     pub fn new(model: ModelTemplates) -> Templates {
-        Templates { model, is_carried: false, number: OnceLock::new(), stops: RwLock::default() }
+        let digests = model.templates.iter().map(|_| OnceLock::new()).collect();
+        Templates { model, is_carried: false, number: OnceLock::new(), digests, stops: RwLock::default() }
     }
 
     /// Returns the templates that a request carries as `chat_template`, with its `bos_token` and
@@ -145,6 +161,12 @@ impl Templates {
 }
 
 impl Chosen {
+    /// Returns a digest of the text and of the tokens that it may name.
+    pub fn digest(&self) -> &str {
+        let found = || digest(&format!("{:?}{:?}", self.template.source(), self.template.tokens()));
+        self.templates.digests[self.named].get_or_init(found)
+    }
+
     pub fn named(&self) -> &NamedTemplate {
         &self.templates.model.templates[self.named]
     }
