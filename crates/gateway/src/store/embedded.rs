@@ -11,10 +11,11 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::file::{File, Trouble};
-use super::tables::{self, Lives, Moment, Tables, Uses, before, moment};
+use super::moment::{Moment, before, moment};
+use super::tables::{self, Lives, Tables, Uses};
 use super::{Bounds, Owner, StoreFault, StoredTurn, TurnId};
 
-/// A store in one file of redb, or in memory.
+/// A store in one file of redb.
 ///
 /// One thread writes. It takes all orders that wait, does them in one transaction, and waits for the
 /// disk once. Reads go on meanwhile, on threads for long work. A conversation that is read counts as used
@@ -58,7 +59,7 @@ const MOST_ORDERS: usize = 256;
 const MOST_BYTES: usize = 16 << 20;
 
 impl Embedded {
-    pub async fn open(path: Option<PathBuf>, bounds: Bounds) -> Result<Embedded, StoreFault> {
+    pub async fn open(path: PathBuf, bounds: Bounds) -> Result<Embedded, StoreFault> {
         let file = spawn_blocking(move || File::open(path)).await;
         let file = file.map_err(|_| StoreFault::Down("opening it was interrupted".into()))??;
         let inner = Arc::new(Inner { file, bounds, uses: Mutex::default() });

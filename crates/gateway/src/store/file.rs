@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use redb::{Builder, Database};
 
-use super::blocks::Blocks;
 use super::{StoreFault, tables};
 
 /// The database of an embedded store. After an error it is opened and checked again.
@@ -17,8 +16,7 @@ use super::{StoreFault, tables};
 /// redb cannot go on after an error of the disk, and it panics on some damaged files: nothing that it
 /// does leaves this module but as a [`StoreFault`].
 pub struct File {
-    /// Without a path it is in memory.
-    path: Option<PathBuf>,
+    path: PathBuf,
     state: RwLock<State>,
     /// When it could not be opened, and why.
     failed: Mutex<Option<(Instant, StoreFault)>>,
@@ -40,13 +38,11 @@ pub enum Trouble {
 
 impl File {
     /// Opens a file, which is created if it is missing.
-    pub fn open(path: Option<PathBuf>) -> Result<File, StoreFault> {
-        if let Some(path) = &path
-            && !path.try_exists().map_err(of_io)?
-        {
-            caught(|| create(path))?;
+    pub fn open(path: PathBuf) -> Result<File, StoreFault> {
+        if !path.try_exists().map_err(of_io)? {
+            caught(|| create(&path))?;
         }
-        let database = caught(|| open(path.as_deref()))?;
+        let database = caught(|| open(&path))?;
         Ok(File { path, state: RwLock::new(State::Open(database)), failed: Mutex::new(None) })
     }
 
@@ -99,7 +95,7 @@ impl File {
         {
             return Err(fault.clone());
         }
-        match caught(|| open(self.path.as_deref())) {
+        match caught(|| open(&self.path)) {
             Ok(database) => {
                 *state = State::Open(database);
                 *failed = None;
@@ -114,12 +110,7 @@ impl File {
 }
 
 /// Opens a database and checks all of it.
-fn open(path: Option<&Path>) -> Result<Database, redb::Error> {
-    let Some(path) = path else {
-        let database = builder().create_with_backend(Blocks::default())?;
-        tables::create(&database)?;
-        return Ok(database);
-    };
+fn open(path: &Path) -> Result<Database, redb::Error> {
     let mut database = builder().open(path)?;
     // redb does not check what it reads later.
     database.check_integrity()?;

@@ -5,15 +5,17 @@
 //! conversation, which is kept or removed as a whole. Everything belongs to an [`Owner`], and no other
 //! owner can find or read it.
 //!
-//! There are three places: memory and one file, both by `embedded`, and Redis or Valkey by `shared`.
+//! There are three places: memory by `memory`, one file by `embedded`, and Redis or Valkey by `shared`.
 //! Only the file and the server survive the process.
 
-mod blocks;
+mod costs;
 #[expect(clippy::result_large_err, reason = "an error of the database is rare, and ends the work on a turn")]
 mod embedded;
 mod fault;
 #[expect(clippy::result_large_err, reason = "an error of the database is rare, and ends the work on a turn")]
 mod file;
+mod memory;
+mod moment;
 mod shared;
 #[expect(clippy::result_large_err, reason = "an error of the database is rare, and ends the work on a turn")]
 mod tables;
@@ -110,6 +112,7 @@ pub struct Store(Place);
 
 #[derive(Clone, Debug)]
 enum Place {
+    Memory(memory::Memory),
     Embedded(embedded::Embedded),
     Shared(shared::Shared),
 }
@@ -118,9 +121,9 @@ impl Store {
     /// Opens a store. A file is checked in full, which takes time in proportion to its length.
     pub async fn open(config: &StoreConfig) -> Result<Store, StoreFault> {
         Ok(Store(match config {
-            StoreConfig::Memory(bounds) => Place::Embedded(embedded::Embedded::open(None, *bounds).await?),
+            StoreConfig::Memory(bounds) => Place::Memory(memory::Memory::new(*bounds)),
             StoreConfig::Embedded { path, bounds } => {
-                Place::Embedded(embedded::Embedded::open(Some(path.clone()), *bounds).await?)
+                Place::Embedded(embedded::Embedded::open(path.clone(), *bounds).await?)
             }
             StoreConfig::Shared { url, most_age } => Place::Shared(shared::Shared::open(url, *most_age).await?),
         }))
@@ -132,6 +135,7 @@ impl Store {
     /// turn again is harmless.
     pub async fn put(&self, owner: &Owner, turn: &StoredTurn, names: &[String]) -> Result<(), StoreFault> {
         match &self.0 {
+            Place::Memory(store) => store.put(owner, turn, names),
             Place::Embedded(store) => store.put(owner, turn, names).await,
             Place::Shared(store) => store.put(owner, turn, names).await,
         }
@@ -140,6 +144,7 @@ impl Store {
     /// Returns the index of the first name that a turn has, and that turn.
     pub async fn find(&self, owner: &Owner, names: &[String]) -> Result<Option<(usize, TurnId)>, StoreFault> {
         match &self.0 {
+            Place::Memory(store) => store.find(owner, names),
             Place::Embedded(store) => store.find(owner, names).await,
             Place::Shared(store) => store.find(owner, names).await,
         }
@@ -148,6 +153,7 @@ impl Store {
     /// Returns a turn and all before it, from the first on.
     pub async fn chain(&self, owner: &Owner, turn: &TurnId) -> Result<Option<Vec<StoredTurn>>, StoreFault> {
         match &self.0 {
+            Place::Memory(store) => store.chain(owner, turn),
             Place::Embedded(store) => store.chain(owner, turn).await,
             Place::Shared(store) => store.chain(owner, turn).await,
         }
@@ -157,6 +163,7 @@ impl Store {
     /// whether there was such a name.
     pub async fn forget(&self, owner: &Owner, name: &str) -> Result<bool, StoreFault> {
         match &self.0 {
+            Place::Memory(store) => store.forget(owner, name),
             Place::Embedded(store) => store.forget(owner, name).await,
             Place::Shared(store) => store.forget(owner, name).await,
         }
@@ -170,8 +177,10 @@ impl Store {
     /// Ends the work of the store, after which it answers [`StoreFault::Down`]. A file that was not
     /// closed is repaired when it is opened again.
     pub async fn close(&self) {
-        if let Place::Embedded(store) = &self.0 {
-            store.close().await;
+        match &self.0 {
+            Place::Memory(store) => store.close(),
+            Place::Embedded(store) => store.close().await,
+            Place::Shared(_) => {}
         }
     }
 }

@@ -1,11 +1,12 @@
 //! The tables of the embedded store, and what is done with them in one transaction.
 
 use std::collections::{BTreeMap, HashSet};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use redb::{Database, ReadableTable, StorageError, Table, TableDefinition, TableError, WriteTransaction};
 
+use super::costs::{CONVERSATION_BYTES, NAME_BYTES, turn_bytes};
 use super::file::Trouble;
+use super::moment::{Moment, moment};
 use super::{Bounds, Owner, StoreFault, StoredTurn, TurnId};
 
 /// What is expected of a file: it changes when older code could not read it.
@@ -23,14 +24,6 @@ const NAMES_OF: TableDefinition<&[u8; 48], ()> = TableDefinition::new("names_of"
 const CONVERSATIONS: TableDefinition<u128, &[u8; 56]> = TableDefinition::new("conversations");
 /// Conversations in the order in which they were last used.
 const BY_USE: TableDefinition<(u64, u128), ()> = TableDefinition::new("by_use");
-
-/// What a name costs, in its two tables.
-const NAME_BYTES: u64 = 192;
-/// What a conversation costs without turns and names.
-const CONVERSATION_BYTES: u64 = 256;
-
-/// A moment, in microseconds since 1970.
-pub type Moment = u64;
 
 /// The moments at which conversations were used, by root.
 pub type Uses = BTreeMap<u128, Moment>;
@@ -174,7 +167,7 @@ impl<'a> Tables<'a> {
             new_names += u64::from(self.names_of.get(&joined(root, digest))?.is_none());
         }
         let before = known.unwrap_or(Conversation { owner: owner.0, bytes: CONVERSATION_BYTES, used: 0, turns: 0 });
-        let more = if is_new { turn_bytes(&record) } else { 0 };
+        let more = if is_new { turn_bytes(record.len()) } else { 0 };
         let bytes = before.bytes + more + new_names * NAME_BYTES;
         if bytes > bounds.most_bytes {
             return Err(StoreFault::TooLarge { bytes, most: bounds.most_bytes }.into());
@@ -277,7 +270,7 @@ impl<'a> Tables<'a> {
         let (mut bytes, mut turns) = (0, 0);
         for id in self.ids(root)?.into_iter().filter(|id| !reached.contains(id)) {
             if let Some(record) = self.turns.remove(&id)? {
-                bytes += turn_bytes(record.value());
+                bytes += turn_bytes(record.value().len());
                 turns += 1;
             }
         }
@@ -378,26 +371,9 @@ impl Conversation {
     }
 }
 
-/// Returns what a turn costs: a part of a page, or pages of its own, of which redb takes 1, 2, 4, and so on.
-fn turn_bytes(record: &[u8]) -> u64 {
-    let bytes = record.len() as u64 + 96;
-    if bytes < 2048 { bytes * 3 / 2 } else { bytes.next_power_of_two().max(4096) }
-}
-
 fn joined(root: u128, digest: &[u8; 32]) -> [u8; 48] {
     let mut key = [0; 48];
     key[..16].copy_from_slice(&root.to_be_bytes());
     key[16..].copy_from_slice(digest);
     key
-}
-
-/// Returns now.
-pub fn moment() -> Moment {
-    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX)
-}
-
-/// Returns the moment that was so long ago.
-pub fn before(age: Duration) -> Moment {
-    moment().saturating_sub(u64::try_from(age.as_micros()).unwrap_or(u64::MAX))
 }

@@ -159,6 +159,9 @@ impl fmt::Debug for Owner {
 /// How many bytes a checksum has.
 const CHECK: usize = 8;
 
+/// How many bytes a record has before the body.
+pub(super) const RECORD_HEAD: usize = CHECK + 32 + 8;
+
 /// What stands for the parent of a first turn.
 const NO_PARENT: &[u8; 32] = b"--------------------------------";
 

@@ -1,0 +1,228 @@
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::costs::{CONVERSATION_BYTES, NAME_BYTES, turn_bytes};
+use super::moment::{Moment, before, moment};
+use super::turn::RECORD_HEAD;
+use super::{Bounds, Owner, StoreFault, StoredTurn, TurnId};
+
+/// A store in memory, which ends with the process.
+#[derive(Clone)]
+pub struct Memory {
+    /// `None` after it was closed.
+    kept: Arc<Mutex<Option<Kept>>>,
+    bounds: Bounds,
+}
+
+#[derive(Default)]
+struct Kept {
+    /// By root.
+    conversations: HashMap<u128, Conversation>,
+    names: HashMap<Owner, HashMap<Arc<str>, TurnId>>,
+    /// The conversations in the order in which they were last used.
+    by_use: BTreeSet<(Moment, u128)>,
+    /// What all of them cost.
+    bytes: u64,
+}
+
+struct Conversation {
+    owner: Owner,
+    used: Moment,
+    bytes: u64,
+    turns: HashMap<u128, StoredTurn>,
+    names: HashSet<Arc<str>>,
+}
+
+impl Memory {
+    pub fn new(bounds: Bounds) -> Memory {
+        Memory { kept: Arc::new(Mutex::new(Some(Kept::default()))), bounds }
+    }
+
+    pub fn put(&self, owner: &Owner, turn: &StoredTurn, names: &[String]) -> Result<(), StoreFault> {
+        self.with(|kept| kept.put(owner, turn, names, &self.bounds))?
+    }
+
+    pub fn find(&self, owner: &Owner, names: &[String]) -> Result<Option<(usize, TurnId)>, StoreFault> {
+        self.with(|kept| {
+            let known = kept.names.get(owner)?;
+            let found = names.iter().enumerate().find_map(|(at, name)| Some((at, known.get(name.as_str())?)));
+            let (at, id) = found.map(|(at, id)| (at, id.clone()))?;
+            kept.touch(id.root);
+            Some((at, id))
+        })
+    }
+
+    pub fn chain(&self, owner: &Owner, turn: &TurnId) -> Result<Option<Vec<StoredTurn>>, StoreFault> {
+        self.with(|kept| {
+            let conversation = kept.conversations.get(&turn.root).filter(|known| known.owner == *owner)?;
+            let mut chain = vec![conversation.turns.get(&turn.own)?.clone()];
+            while let Some(parent) = chain.last().and_then(|last| last.parent.as_ref()) {
+                chain.push(conversation.turns.get(&parent.own)?.clone());
+            }
+            chain.reverse();
+            kept.touch(turn.root);
+            Some(chain)
+        })
+    }
+
+    pub fn forget(&self, owner: &Owner, name: &str) -> Result<bool, StoreFault> {
+        self.with(|kept| {
+            let Some(id) = kept.names.get_mut(owner).and_then(|names| names.remove(name)) else { return false };
+            kept.lose_name(id.root, name);
+            kept.sweep(id.root);
+            true
+        })
+    }
+
+    pub fn close(&self) {
+        *self.lock() = None;
+    }
+
+    /// Works on what is kept, without what is too old.
+    fn with<T>(&self, work: impl FnOnce(&mut Kept) -> T) -> Result<T, StoreFault> {
+        let mut kept = self.lock();
+        let kept = kept.as_mut().ok_or_else(|| StoreFault::Down("it was closed".into()))?;
+        kept.expire(before(self.bounds.most_age));
+        Ok(work(kept))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Kept>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    fn put(&mut self, owner: &Owner, turn: &StoredTurn, names: &[String], bounds: &Bounds) -> Result<(), StoreFault> {
+        turn.check()?;
+        let root = turn.id.root;
+        let known = self.conversations.get(&root);
+        let has_turn = |id: &TurnId| known.is_some_and(|known| known.turns.contains_key(&id.own));
+        let is_owned = known.is_none_or(|known| known.owner == *owner);
+        if !is_owned || !turn.parent.as_ref().is_none_or(has_turn) {
+            return Err(StoreFault::Gone);
+        }
+        let is_new = !has_turn(&turn.id);
+        let names: HashSet<&str> = names.iter().map(String::as_str).collect();
+        let has_name = |name: &str| known.is_some_and(|known| known.names.contains(name));
+        let new_names = names.iter().filter(|name| !has_name(name)).count() as u64;
+        let more = if is_new { turn_bytes(RECORD_HEAD + turn.body.len()) } else { 0 } + new_names * NAME_BYTES;
+        let bytes = known.map_or(CONVERSATION_BYTES, |known| known.bytes) + more;
+        if bytes > bounds.most_bytes {
+            return Err(StoreFault::TooLarge { bytes, most: bounds.most_bytes });
+        }
+        self.bytes += bytes - known.map_or(0, |known| known.bytes);
+        let names: Vec<Arc<str>> = names.into_iter().map(Arc::from).collect();
+        for name in &names {
+            let others = self.names.entry(*owner).or_default();
+            let old = others.insert(Arc::clone(name), turn.id.clone());
+            if let Some(old) = old.filter(|old| old.root != root) {
+                self.lose_name(old.root, name);
+            }
+        }
+        let conversation = self.conversations.entry(root).or_insert_with(|| Conversation::of(*owner));
+        conversation.bytes = bytes;
+        conversation.names.extend(names);
+        if is_new {
+            conversation.turns.insert(turn.id.own, turn.clone());
+        }
+        self.touch(root);
+        self.shrink(root, bounds);
+        Ok(())
+    }
+
+    /// Notes that a conversation is used.
+    fn touch(&mut self, root: u128) {
+        let used = self.next_moment();
+        if let Some(known) = self.conversations.get_mut(&root) {
+            self.by_use.remove(&(known.used, root));
+            known.used = used;
+            self.by_use.insert((used, root));
+        }
+    }
+
+    /// Removes the conversations that were not used since a moment.
+    fn expire(&mut self, oldest: Moment) {
+        while let Some((used, root)) = self.by_use.first().copied()
+            && used < oldest
+        {
+            self.remove(root);
+        }
+    }
+
+    /// Removes the conversations that were used least recently until all cost as few bytes as allowed.
+    fn shrink(&mut self, but: u128, bounds: &Bounds) {
+        while self.bytes > bounds.most_bytes
+            && let Some((_, root)) = self.by_use.iter().find(|(_, root)| *root != but).copied()
+        {
+            self.remove(root);
+        }
+    }
+
+    fn remove(&mut self, root: u128) {
+        let Some(known) = self.conversations.remove(&root) else { return };
+        self.by_use.remove(&(known.used, root));
+        self.bytes = self.bytes.saturating_sub(known.bytes);
+        let Some(names) = self.names.get_mut(&known.owner) else { return };
+        known.names.iter().for_each(|name| {
+            names.remove(name);
+        });
+        if names.is_empty() {
+            self.names.remove(&known.owner);
+        }
+    }
+
+    /// Removes the turns of a conversation that no name leads to.
+    fn sweep(&mut self, root: u128) {
+        let Some(known) = self.conversations.get_mut(&root) else { return };
+        if known.names.is_empty() {
+            return self.remove(root);
+        }
+        let mut reached: HashSet<u128> = HashSet::new();
+        let names = self.names.get(&known.owner);
+        for name in &known.names {
+            let mut next = names.and_then(|names| names.get(name)).map(|id| id.own);
+            while let Some(own) = next
+                && reached.insert(own)
+            {
+                next = known.turns.get(&own).and_then(|turn| turn.parent.as_ref()).map(|parent| parent.own);
+            }
+        }
+        let mut less = 0;
+        known.turns.retain(|own, turn| {
+            let is_reached = reached.contains(own);
+            less += if is_reached { 0 } else { turn_bytes(RECORD_HEAD + turn.body.len()) };
+            is_reached
+        });
+        known.bytes = known.bytes.saturating_sub(less);
+        self.bytes = self.bytes.saturating_sub(less);
+    }
+
+    /// Takes a name from a conversation.
+    fn lose_name(&mut self, root: u128, name: &str) {
+        if let Some(known) = self.conversations.get_mut(&root)
+            && known.names.remove(name)
+        {
+            known.bytes = known.bytes.saturating_sub(NAME_BYTES);
+            self.bytes = self.bytes.saturating_sub(NAME_BYTES);
+        }
+    }
+
+    /// Returns now, or later if the clock went back: the order of uses must hold.
+    fn next_moment(&self) -> Moment {
+        moment().max(self.by_use.last().map_or(0, |(used, _)| used.saturating_add(1)))
+    }
+}
+
+impl Conversation {
+    /// Returns one without turns.
+    fn of(owner: Owner) -> Conversation {
+        Conversation { owner, used: 0, bytes: 0, turns: HashMap::new(), names: HashSet::new() }
+    }
+}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Memory({:?})", self.bounds)
+    }
+}
