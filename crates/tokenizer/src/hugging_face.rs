@@ -17,6 +17,7 @@ mod prefix_space;
 mod reference;
 mod spelling;
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
@@ -283,6 +284,11 @@ impl std::fmt::Debug for HuggingFace {
     }
 }
 
+thread_local! {
+    /// Room for the tokens of one text. A prompt has many short ones, one after the other.
+    static ROOM: Cell<Vec<Token>> = const { Cell::new(Vec::new()) };
+}
+
 impl Tokenizer for HuggingFace {
     fn encode_ordinary(&self, text: &str, place: TextPlace, out: &mut Vec<Token>) -> Result<(), Error> {
         match self.own.as_ref().map(|own| own.encode(text, place, Reading::Ordinary, Out::behind(out))) {
@@ -293,24 +299,30 @@ impl Tokenizer for HuggingFace {
     }
 
     fn encode_in_parts(&self, text: &str, place: TextPlace, take: &mut dyn FnMut(&[Token])) -> Result<(), Error> {
+        let mut tokens = ROOM.take();
         // Most tokens cover at least three bytes.
-        let mut tokens = Vec::with_capacity((text.len() / 3 + 1).min(PART));
+        tokens.reserve((text.len() / 3 + 1).min(PART));
         let mut taken = 0;
         let mut counted = |part: &[Token]| {
             taken += part.len();
             take(part);
         };
         let out = Out::in_parts(&mut tokens, &mut counted);
-        match self.own.as_ref().map(|own| own.encode(text, place, Reading::Ordinary, out)) {
+        let done = match self.own.as_ref().map(|own| own.encode(text, place, Reading::Ordinary, out)) {
             Ok(Ok(())) => Ok(()),
             Ok(Err(Unencoded::Error(error))) => Err(error),
             Ok(Err(Unencoded::NotCovered)) | Err(_) => {
-                self.reference()?.encode_ordinary(text, place, &mut tokens)?;
-                // Both engines produce the same tokens, so continue where our own engine stopped.
-                take(tokens.get(taken..).unwrap_or_default());
-                Ok(())
+                self.reference().and_then(|reference| reference.encode_ordinary(text, place, &mut tokens)).map(|()| {
+                    // Both engines produce the same tokens, so continue where our own engine stopped.
+                    take(tokens.get(taken..).unwrap_or_default());
+                })
             }
+        };
+        tokens.clear();
+        if tokens.capacity() <= 2 * PART {
+            ROOM.set(tokens);
         }
+        done
     }
 
     fn encode_reference(&self, text: &str, place: TextPlace, out: &mut Vec<Token>) -> Result<(), Error> {
