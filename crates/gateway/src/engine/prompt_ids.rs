@@ -113,6 +113,7 @@ impl Part {
             }
             text.extend_from_slice(digits.format(*id).as_bytes());
         }
+        text.shrink_to_fit();
         Part { ids: ids.into(), len: ids.len(), digits: text.into() }
     }
 

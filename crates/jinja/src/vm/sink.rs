@@ -12,6 +12,9 @@ use crate::value::text::{Parts, Slice, Str};
 /// The most bytes that are reserved before they are needed.
 const MOST_ROOM: usize = 1 << 20;
 
+/// The bytes of a text from which on those that were reserved and not needed are given back.
+const MUCH: usize = 1 << 13;
+
 pub(super) enum Sink<'a> {
     Output(OutputSink),
     Capture(Builder<'a>),
@@ -60,7 +63,13 @@ impl<'a> Sink<'a> {
 
     pub(super) fn into_output(self) -> (String, Vec<Run>) {
         match self {
-            Sink::Output(output) => (output.text, output.runs),
+            Sink::Output(OutputSink { mut text, runs, .. }) => {
+                // A prompt may be kept for long.
+                if text.capacity() > MUCH.max(text.len() + text.len() / 2) {
+                    text.shrink_to_fit();
+                }
+                (text, runs)
+            }
             Sink::Capture(_) => (String::new(), Vec::new()),
         }
     }
