@@ -1,10 +1,12 @@
+use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use rolecall::conversation::Message;
 use rolecall::grammar::Grammar;
 use rolecall::parse::{Ids, ParseOptions};
 use rolecall::session::{OnRewrite, Session, SessionNote};
+use tokio::sync::Semaphore;
 
 use crate::Fault;
 use crate::by_text;
@@ -101,10 +103,10 @@ pub struct Known {
 /// with its number of messages, and the digest of all.
 pub fn beginnings(wanted: &Wanted) -> (Vec<(usize, Chain)>, Chain) {
     let mut chain = Chain::new(&wanted.served.name, &wanted.request);
-    let mut found = Vec::new();
+    let (mut found, mut text) = (Vec::new(), String::new());
     let all = wanted.instructions.iter().chain(&wanted.messages);
     for (at, message) in all.enumerate() {
-        chain = chain.push(message);
+        chain = chain.push_by(message, &mut text);
         if *message.role() == rolecall::conversation::Role::Assistant {
             found.push((at + 1, chain));
         }
@@ -293,11 +295,23 @@ pub async fn sized<T: Send + 'static>(
 /// The most bytes of text, or ids, with which work is short: it takes about 0.2 ms.
 pub const AT_ONCE: usize = 16 << 10;
 
-/// Does long work on a thread for it.
+/// Does long work on a thread for it. There is little at the same time, in the order in which it came: if
+/// all of it shared the processors, all of it would end late.
 pub async fn apart<T: Send + 'static>(work: impl FnOnce() -> Result<T, Fault> + Send + 'static) -> Result<T, Fault> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|_| Err(interrupted()))
+    let place = PLACES.acquire().await.map_err(|_| interrupted())?;
+    let done = tokio::task::spawn_blocking(move || {
+        // A client that leaves does not end the work.
+        let _place = place;
+        work()
+    });
+    done.await.unwrap_or_else(|_| Err(interrupted()))
 }
+
+/// Places for long work: one for each processor, and one more, so that none waits for a short one.
+static PLACES: LazyLock<Semaphore> = LazyLock::new(|| {
+    let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    Semaphore::new(processors + 1)
+});
 
 fn interrupted() -> Fault {
     Fault::new(500, "internal", "the request could not be prepared")
