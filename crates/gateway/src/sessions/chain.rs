@@ -28,9 +28,15 @@ impl Chain {
     /// Adds a message.
     #[must_use]
     pub fn push(self, message: &Message) -> Chain {
-        let after = |before: &[u8; 32], without: Option<&str>| {
-            let mut text = String::new();
-            write_message(&mut text, message.as_object(), without);
+        self.push_by(message, &mut String::new())
+    }
+
+    /// Adds a message. `text` is where it is written; its content does not matter.
+    #[must_use]
+    pub fn push_by(self, message: &Message, text: &mut String) -> Chain {
+        let mut after = |before: &[u8; 32], without: Option<&str>| {
+            text.clear();
+            write_message(text, message.as_object(), without);
             digest(&[before, text.as_bytes()])
         };
         let whole = after(&self.whole, None);
@@ -58,7 +64,7 @@ impl Chain {
 
     /// Returns the name under which a conversation that ends here is found.
     pub fn name(self) -> String {
-        format!("history:{}", self.hex())
+        with_hex(NAME, &self.whole)
     }
 
     pub fn hex(self) -> String {
@@ -66,11 +72,20 @@ impl Chain {
     }
 }
 
+/// What the names of conversations that are recognised begin with.
+const NAME: &str = "history:";
+
 /// Returns bytes as hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
+    with_hex("", bytes)
+}
+
+/// Returns a text with bytes as hexadecimal digits after it.
+fn with_hex(start: &str, bytes: &[u8]) -> String {
     // A request has a name for each reply in it, and formatting would take longer than the digests.
     const DIGITS: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
-    let mut text = String::with_capacity(2 * bytes.len());
+    let mut text = String::with_capacity(start.len() + 2 * bytes.len());
+    text.push_str(start);
     for byte in bytes {
         text.extend([byte >> 4, byte & 15].map(|digit| DIGITS[usize::from(digit)]));
     }

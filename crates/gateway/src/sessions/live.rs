@@ -11,7 +11,7 @@ use crate::store::{Owner, TurnId};
 #[derive(Debug, Default)]
 pub struct Live {
     conversations: HashMap<TurnId, Conversation>,
-    names: HashMap<(Owner, String), TurnId>,
+    names: HashMap<Owner, HashMap<String, TurnId>>,
     /// The conversations by when they were used.
     by_use: BTreeMap<u64, TurnId>,
     uses: u64,
@@ -33,7 +33,7 @@ const OF_TURN: usize = 256;
 impl Live {
     /// Finds the turn with a name.
     pub fn find(&mut self, owner: Owner, name: &str) -> Option<(TurnId, Replayed)> {
-        let turn = self.names.get(&(owner, name.to_owned()))?.clone();
+        let turn = self.names.get(&owner)?.get(name)?.clone();
         let past = self.get(&turn)?;
         Some((turn, past))
     }
@@ -57,10 +57,10 @@ impl Live {
             conversation.size += size;
             self.size += size;
         }
+        let known = self.names.entry(owner).or_default();
         for name in names {
-            let key = (owner, name.clone());
-            self.names.insert(key.clone(), turn.clone());
-            conversation.names.push(key);
+            known.insert(name.clone(), turn.clone());
+            conversation.names.push((owner, name.clone()));
         }
         self.touch(&root);
         while self.size > most {
@@ -71,7 +71,9 @@ impl Live {
 
     /// Forgets a name.
     pub fn forget(&mut self, owner: Owner, name: &str) {
-        self.names.remove(&(owner, name.to_owned()));
+        if let Some(names) = self.names.get_mut(&owner) {
+            names.remove(name);
+        }
     }
 
     fn touch(&mut self, root: &TurnId) {
@@ -85,10 +87,14 @@ impl Live {
     fn remove(&mut self, root: &TurnId) {
         let Some(conversation) = self.conversations.remove(root) else { return };
         self.size = self.size.saturating_sub(conversation.size);
-        for key in conversation.names {
+        for (owner, name) in conversation.names {
+            let Some(names) = self.names.get_mut(&owner) else { continue };
             // The name may belong to another conversation by now.
-            if self.names.get(&key).is_some_and(|turn| turn.root() == *root) {
-                self.names.remove(&key);
+            if names.get(&name).is_some_and(|turn| turn.root() == *root) {
+                names.remove(&name);
+            }
+            if names.is_empty() {
+                self.names.remove(&owner);
             }
         }
     }
