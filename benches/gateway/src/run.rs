@@ -52,7 +52,7 @@ const CASES: [(&str, Chat); 3] = [
 ];
 
 const AT_ONCE: [usize; 3] = [1, 16, 64];
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 5;
 const TIME: Duration = Duration::from_secs(1);
 
 /// Runs all parts, or those that are named: `gateways`, `turns`, `streams`.
