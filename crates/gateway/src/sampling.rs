@@ -1,6 +1,6 @@
+use rolecall::Model;
 use rolecall::conversation::Json;
 use rolecall::conversation::json::Object;
-use rolecall::format::Generation;
 
 use crate::{Fault, number};
 
@@ -56,7 +56,8 @@ const MOST_STOPS: usize = 16;
 impl Sampling {
     /// Reads the settings of a request. What it does not say is as the model's files say. The second
     /// value names the settings that come from there.
-    pub fn read(request: &Object, usual: &Generation) -> Result<(Sampling, Vec<&'static str>), Fault> {
+    pub fn read(request: &Object, model: &Model) -> Result<(Sampling, Vec<&'static str>), Fault> {
+        let usual = model.sampling();
         let mut applied = Vec::new();
         let mut or = |name: &'static str, given: Option<f64>, usual: Option<f64>| {
             if given.is_none() && usual.is_some() {
@@ -97,7 +98,7 @@ impl Sampling {
             repetition_penalty,
             seed: count(request, "seed")?,
             max_tokens: given.or(usual.max_new_tokens.map(|usual| usual.min(MOST))),
-            logit_bias: biases(request)?,
+            logit_bias: biases(request, model)?,
             stop: stops(request)?,
         };
         Ok((sampling, applied))
@@ -157,7 +158,7 @@ fn stops(request: &Object) -> Result<Vec<String>, Fault> {
     }
 }
 
-fn biases(request: &Object) -> Result<Vec<(u32, f64)>, Fault> {
+fn biases(request: &Object, model: &Model) -> Result<Vec<(u32, f64)>, Fault> {
     let Some(value) = given(request, "logit_bias") else { return Ok(Vec::new()) };
     let wrong = || Fault::at("logit_bias", "wrong_value", "logit_bias: expected numbers from -100 to 100 by token id");
     let biases = value.as_object().ok_or_else(wrong)?;
@@ -169,5 +170,14 @@ fn biases(request: &Object) -> Result<Vec<(u32, f64)>, Fault> {
         let bias = number::double(bias).filter(|bias| (-100.0..=100.0).contains(bias));
         Some((id.parse::<u32>().ok()?, bias?))
     };
-    biases.iter().map(|entry| bias(entry).ok_or_else(wrong)).collect()
+    let biases: Vec<(u32, f64)> = biases.iter().map(|entry| bias(entry).ok_or_else(wrong)).collect::<Result<_, _>>()?;
+    if !biases.is_empty() {
+        // Engines fail in different ways, or ignore it.
+        let decoder = model.decoder()?;
+        if let Some((id, _)) = biases.iter().find(|(id, _)| decoder.append(*id, &mut Vec::new()).is_err()) {
+            let message = format!("logit_bias: no token has the id {id}");
+            return Err(Fault::at("logit_bias", "wrong_value", message));
+        }
+    }
+    Ok(biases)
 }

@@ -116,7 +116,7 @@ impl Wanted {
             return Err(Fault::unsupported(&format!("chat_template_kwargs.{name}")));
         }
         let served = Arc::clone(gateway.model(request.other.get("model"))?);
-        let (sampling, applied) = Sampling::read(&request.other, &served.model.sampling())?;
+        let (sampling, applied) = Sampling::read(&request.other, &served.model)?;
         let tools = offered_tools(&request);
         let Request { mut conversation, other, .. } = request;
         let messages = std::mem::take(&mut conversation.messages);

@@ -51,6 +51,7 @@ async fn requests_are_refused_by_the_name_of_what_is_wrong() {
         (r#""max_tokens": 1, "max_completion_tokens": 2"#, "max_tokens", "conflict"),
         (r#""stop": [""]"#, "stop", "wrong_value"),
         (r#""logit_bias": {"x": 1}"#, "logit_bias", "wrong_value"),
+        (r#""logit_bias": {"4000000000": 1}"#, "logit_bias", "wrong_value"),
         (r#""tool_choice": "maybe""#, "tool_choice", "wrong_value"),
         (r#""stream": "yes""#, "stream", "wrong_type"),
         (r#""stream_options": {"chunks": 1}"#, "stream_options.chunks", "wrong_value"),

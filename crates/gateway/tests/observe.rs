@@ -148,6 +148,7 @@ async fn the_id_of_a_request_is_the_clients_if_it_is_sane() {
     let server = Server::telling("chatml", engine(), Keys::default(), telling(&written)).await;
     let send = async |id: &str| {
         let response = server.request(CHAT, HI).header("x-request-id", id).send().await.unwrap();
+        assert_eq!(response.headers()["request-id"], response.headers()["x-request-id"]);
         response.headers()["x-request-id"].to_str().unwrap().to_owned()
     };
     assert_eq!(send("my-id.1:2_3").await, "my-id.1:2_3");

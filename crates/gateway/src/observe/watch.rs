@@ -34,6 +34,8 @@ impl Watch {
             self.seen.fault(code);
         }
         if let Some(id) = self.seen.id() {
+            // The SDKs of OpenAI and of Anthropic look for it in different places.
+            head.headers.insert("request-id", id.clone());
             head.headers.insert(REQUEST_ID, id);
         }
         self.is_whole = body.is_end_stream();

@@ -38,7 +38,7 @@ pub fn read(gateway: &Gateway, body: &str) -> Result<(Completing, Box<dyn Writer
         return Err(Fault::new(400, "wrong_type", "expected a JSON object"));
     };
     let served = Arc::clone(gateway.model(body.get("model"))?);
-    let (mut sampling, mut applied) = Sampling::read(&body, &served.model.sampling())?;
+    let (mut sampling, mut applied) = Sampling::read(&body, &served.model)?;
     let mut wishes = Wishes { choices: 1, has_bos: true, skips_markers: true, ..Wishes::default() };
     for (key, value) in body.iter().filter(|(_, value)| !value.is_null()) {
         wishes.set(key, value)?;
