@@ -21,7 +21,7 @@ use crate::reply::{Reply, Step};
 use crate::sampling::Sampling;
 use crate::sessions::Found;
 use crate::store::Owner;
-use crate::turn::{AT_ONCE, History, Known, Turn, apart, beginnings, sized};
+use crate::turn::{AT_ONCE, History, Known, Turn, beginnings, sized};
 use crate::usage::Usage;
 use crate::wanted::{Past, Wanted};
 use crate::writer::{Done, Frames, Opening, Said, Writer};
@@ -112,7 +112,7 @@ pub async fn complete(
     permit: Permit,
 ) -> Result<Response, Fault> {
     let reader = Arc::clone(&gateway);
-    let (completing, turns, writer, permit) = apart(move || {
+    let (completing, turns, writer, permit) = sized(body.len(), move || {
         let (mut completing, writer) = read(&reader, &body)?;
         let turns = completing.turns()?;
         Ok((completing, turns, writer, permit))

@@ -12,7 +12,7 @@ use crate::gateway::Permit;
 use crate::observe::{MEDIA_TYPE, Seen, Watch};
 use crate::routes::{Asked, Route, Work, find, interactive};
 use crate::store::Owner;
-use crate::turn::apart;
+use crate::turn::sized;
 use crate::{Fault, Gateway};
 
 /// Answers a request.
@@ -70,7 +70,7 @@ async fn respond(gateway: Arc<Gateway>, route: Route, request: Request, seen: Se
         }
         Work::Long(work) => {
             let (permit, body) = admit(&gateway, &seen, body).await?;
-            let made = apart(move || {
+            let made = sized(body.len(), move || {
                 let made = work(&gateway, &body);
                 drop(permit);
                 made

@@ -1,6 +1,6 @@
-use rolecall::Model;
 use rolecall::conversation::Json;
 use rolecall::conversation::json::Object;
+use rolecall::{Model, encode};
 
 use crate::{Fault, number};
 
@@ -174,7 +174,8 @@ fn biases(request: &Object, model: &Model) -> Result<Vec<(u32, f64)>, Fault> {
     if !biases.is_empty() {
         // Engines fail in different ways, or ignore it.
         let decoder = model.decoder()?;
-        if let Some((id, _)) = biases.iter().find(|(id, _)| decoder.append(*id, &mut Vec::new()).is_err()) {
+        let is_unknown = |id| matches!(decoder.append(id, &mut Vec::new()), Err(encode::Error::UnknownId { .. }));
+        if let Some((id, _)) = biases.iter().find(|(id, _)| is_unknown(*id)) {
             let message = format!("logit_bias: no token has the id {id}");
             return Err(Fault::at("logit_bias", "wrong_value", message));
         }

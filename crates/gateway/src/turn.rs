@@ -295,8 +295,8 @@ pub async fn sized<T: Send + 'static>(
 /// The most bytes of text, or ids, with which work is short: it takes about 0.2 ms.
 pub const AT_ONCE: usize = 16 << 10;
 
-/// Does long work on a thread for it. There is little at the same time, in the order in which it came: if
-/// all of it shared the processors, all of it would end late.
+/// Does long work on a thread for it. Only a little is done at the same time, in the order in which it came:
+/// if all of it shared the processors, all of it would end late.
 pub async fn apart<T: Send + 'static>(work: impl FnOnce() -> Result<T, Fault> + Send + 'static) -> Result<T, Fault> {
     let place = PLACES.acquire().await.map_err(|_| interrupted())?;
     let done = tokio::task::spawn_blocking(move || {
@@ -307,7 +307,7 @@ pub async fn apart<T: Send + 'static>(work: impl FnOnce() -> Result<T, Fault> + 
     done.await.unwrap_or_else(|_| Err(interrupted()))
 }
 
-/// Places for long work: one for each processor, and one more, so that none waits for a short one.
+/// Places for long work: one for each processor, and one more, so that one very long work leaves room.
 static PLACES: LazyLock<Semaphore> = LazyLock::new(|| {
     let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     Semaphore::new(processors + 1)

@@ -1,6 +1,9 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::sleep;
 
 use super::costs::{CONVERSATION_BYTES, NAME_BYTES, turn_bytes};
 use super::moment::{Moment, before, moment};
@@ -34,9 +37,25 @@ struct Conversation {
     names: HashSet<Arc<str>>,
 }
 
+/// How often conversations that are too old are removed, if nothing else is done.
+const IDLE: Duration = Duration::from_secs(60);
+
 impl Memory {
+    /// Makes a store, from which a task removes what is too old until the store is dropped.
     pub fn new(bounds: Bounds) -> Memory {
-        Memory { kept: Arc::new(Mutex::new(Some(Kept::default()))), bounds }
+        let kept = Arc::new(Mutex::new(Some(Kept::default())));
+        let watched = Arc::downgrade(&kept);
+        tokio::spawn(async move {
+            loop {
+                sleep(bounds.most_age.clamp(Duration::from_secs(1), IDLE)).await;
+                let Some(kept) = watched.upgrade() else { return };
+                // An error says that it was closed.
+                if (Memory { kept, bounds }).with(|_| ()).is_err() {
+                    return;
+                }
+            }
+        });
+        Memory { kept, bounds }
     }
 
     pub fn put(&self, owner: &Owner, turn: &StoredTurn, names: &[String]) -> Result<(), StoreFault> {
@@ -224,5 +243,25 @@ impl Conversation {
 impl fmt::Debug for Memory {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "Memory({:?})", self.bounds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{Memory, sleep};
+    use crate::store::{Bounds, Owner, StoreFault, StoredTurn};
+
+    #[tokio::test]
+    async fn what_is_too_old_goes_even_if_nothing_else_is_done() {
+        let store = Memory::new(Bounds { most_age: Duration::from_millis(500), ..Bounds::default() });
+        store.put(&Owner::of_key(""), &StoredTurn::first(vec![1; 100]), &["name".into()]).unwrap();
+        let counts = || store.lock().as_ref().map(|kept| (kept.conversations.len(), kept.names.len(), kept.bytes > 0));
+        assert_eq!(counts(), Some((1, 1, true)));
+        sleep(Duration::from_millis(1600)).await;
+        assert_eq!(counts(), Some((0, 0, false)));
+        store.close();
+        assert!(matches!(store.find(&Owner::of_key(""), &["name".into()]), Err(StoreFault::Down(_))));
     }
 }

@@ -1,5 +1,6 @@
 use std::fmt;
 
+use axum::body::Bytes;
 use sha2::{Digest, Sha256};
 
 use super::StoreFault;
@@ -14,21 +15,21 @@ pub struct StoredTurn {
     pub parent: Option<TurnId>,
     /// When it ended, in seconds since 1970.
     pub created: i64,
-    /// What the gateway keeps of it.
-    pub body: Vec<u8>,
+    /// What the gateway keeps of it. A clone shares it.
+    pub body: Bytes,
 }
 
 impl StoredTurn {
     /// Returns the first turn of a new conversation.
     pub fn first(body: Vec<u8>) -> StoredTurn {
         let own = number();
-        StoredTurn { id: TurnId { root: own, own }, parent: None, created: now(), body }
+        StoredTurn { id: TurnId { root: own, own }, parent: None, created: now(), body: kept(body) }
     }
 
     /// Returns a turn that continues another.
     pub fn after(parent: &TurnId, body: Vec<u8>) -> StoredTurn {
         let id = TurnId { root: parent.root, own: number() };
-        StoredTurn { id, parent: Some(parent.clone()), created: now(), body }
+        StoredTurn { id, parent: Some(parent.clone()), created: now(), body: kept(body) }
     }
 
     /// Returns the bytes that are stored: a checksum, the parent's own number, the time, and the body.
@@ -60,7 +61,7 @@ impl StoredTurn {
                 false => Some(TurnId { root: id.root, own: of_hex(std::str::from_utf8(parent).ok()?)? }),
             };
             let created = i64::from_be_bytes(*created);
-            Some(StoredTurn { id: id.clone(), parent, created, body: body.to_vec() })
+            Some(StoredTurn { id: id.clone(), parent, created, body: Bytes::copy_from_slice(body) })
         };
         read().ok_or_else(|| StoreFault::Damaged("a turn does not have the bytes that were written".into()))
     }
@@ -154,6 +155,11 @@ impl fmt::Debug for Owner {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "Owner")
     }
+}
+
+/// Returns a body without room for more.
+fn kept(body: Vec<u8>) -> Bytes {
+    body.into_boxed_slice().into()
 }
 
 /// How many bytes a checksum has.
