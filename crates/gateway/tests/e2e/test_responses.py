@@ -51,7 +51,7 @@ def test_a_function_is_called_and_its_output_sent_back(openai):
     json.loads(call.arguments)
     second = openai.responses.create(
         model="tools", previous_response_id=first.id, tools=FLAT, tool_choice="none", max_output_tokens=12,
-        input=[{"type": "function_call_output", "call_id": call.call_id, "output": "no rain"}],
+        temperature=0, input=[{"type": "function_call_output", "call_id": call.call_id, "output": "no rain"}],
     )
     assert second.output_text
 
