@@ -140,7 +140,7 @@ async fn what_the_engine_cannot_do_is_refused_by_name() {
         (r#""top_k": 4,"#, "top_k"),
         (r#""min_p": 0.1,"#, "min_p"),
         (r#""repetition_penalty": 1.1,"#, "repetition_penalty"),
-        (r#""logit_bias": {"5": 1},"#, "logit_bias"),
+        (r#""logit_bias": {"1000005": 1},"#, "logit_bias"),
     ] {
         let (status, answer) = server.post("/v1/chat/completions", &with_tool(more)).await;
         assert_eq!((status, at(&answer, "error.param").as_str()), (400, Some(param)), "{answer:?}");

@@ -174,7 +174,7 @@ async fn the_connection_of_a_reply_that_ended_serves_the_next_request() {
 
 #[tokio::test]
 async fn settings_reach_each_engine_under_its_own_names() {
-    let settings = r#""temperature": 0.5, "top_p": 0.25, "top_k": 3, "min_p": 0.125, "seed": 7, "max_tokens": 9, "presence_penalty": -1, "frequency_penalty": 1.5, "repetition_penalty": 1.25, "logit_bias": {"42": -100}"#;
+    let settings = r#""temperature": 0.5, "top_p": 0.25, "top_k": 3, "min_p": 0.125, "seed": 7, "max_tokens": 9, "presence_penalty": -1, "frequency_penalty": 1.5, "repetition_penalty": 1.25, "logit_bias": {"1000042": -100}"#;
     for kind in BY_IDS {
         let server = Server::new("chatml", StandIn::new(kind, one_by_one(kind, &sampled("chatml", "Hi"), false))).await;
         let (status, answer) = server.post("/v1/chat/completions", &with(HI, settings)).await;
@@ -184,16 +184,16 @@ async fn settings_reach_each_engine_under_its_own_names() {
         let text = json::write(&sent.clone().into(), &json::Layout::compact());
         let own = match kind {
             Kind::LlamaCpp => {
-                [r#""n_predict":9"#, r#""repeat_penalty":1.25"#, r#""seed":7"#, r#""logit_bias":[[42,-100]]"#]
+                [r#""n_predict":9"#, r#""repeat_penalty":1.25"#, r#""seed":7"#, r#""logit_bias":[[1000042,-100]]"#]
             }
             Kind::Vllm => {
-                [r#""max_tokens":9"#, r#""repetition_penalty":1.25"#, r#""seed":7"#, r#""logit_bias":{"42":-100}"#]
+                [r#""max_tokens":9"#, r#""repetition_penalty":1.25"#, r#""seed":7"#, r#""logit_bias":{"1000042":-100}"#]
             }
             Kind::Sglang => [
                 r#""max_new_tokens":9"#,
                 r#""repetition_penalty":1.25"#,
                 r#""sampling_seed":7"#,
-                r#""logit_bias":{"42":-100}"#,
+                r#""logit_bias":{"1000042":-100}"#,
             ],
             Kind::OpenAi => panic!("it is not among them"),
         };
