@@ -123,7 +123,8 @@ async fn the_tokenizer_s_own_first_token_comes_before_a_text() {
 #[tokio::test]
 async fn settings_stops_and_limits_apply() {
     let server = server("chatml", "one, two, three<|im_end|>").await;
-    let body = r#"{"prompt": "a", "stop": [", th"], "temperature": 0.5, "max_tokens": 9, "logit_bias": {"1000042": 1}}"#;
+    let body =
+        r#"{"prompt": "a", "stop": [", th"], "temperature": 0.5, "max_tokens": 9, "logit_bias": {"1000042": 1}}"#;
     let (status, answer) = server.post("/v1/completions", body).await;
     assert_eq!((status, at(&answer, "choices.0.text").as_str()), (200, Some("one, two")));
     let sent = json::write(&server.engine.body().into(), &Layout::compact());
