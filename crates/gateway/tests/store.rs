@@ -225,6 +225,23 @@ fn the_least_recently_used_conversations_make_space() {
 }
 
 #[test]
+fn a_name_that_moved_outlives_the_conversation_that_had_it() {
+    in_memory_and_in_a_file(Bounds { most_bytes: 100_000, most_age: DAY }, async |store| {
+        let first = StoredTurn::first(vec![1; 3000]);
+        let second = StoredTurn::first(vec![2; 3000]);
+        for turn in [&first, &second] {
+            store.put(&owner(), turn, &names(&["shared"])).await.unwrap();
+        }
+        for at in 0..40 {
+            put_sized(&store, &format!("{at}"), 1, 3000).await;
+            let found = store.find(&owner(), &names(&["shared"])).await.unwrap();
+            assert_eq!(found, Some((0, second.id.clone())), "{at}");
+        }
+        assert_eq!(store.chain(&owner(), &first.id).await.unwrap(), None, "it made space");
+    });
+}
+
+#[test]
 fn a_conversation_larger_than_the_bound_is_refused_and_the_others_stay() {
     in_memory_and_in_a_file(Bounds { most_bytes: 100_000, most_age: DAY }, async |store| {
         let small = put_sized(&store, "small", 2, 1000).await;
