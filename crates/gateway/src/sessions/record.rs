@@ -243,7 +243,7 @@ pub fn replay<'a>(model: &Model, records: impl Iterator<Item = &'a [u8]>) -> Opt
 
 /// Returns the digest of a session's ids after the first `kept` ones.
 pub fn sum_of(session: &Session, kept: usize) -> String {
-    let mut bytes = Vec::with_capacity(4 * (session.len().saturating_sub(kept)));
+    let mut bytes = Vec::with_capacity(4 * session.len().saturating_sub(kept));
     session.ids_from(kept).into_iter().for_each(|id| bytes.extend(id.to_le_bytes()));
     hex(&digest(&[&bytes])[..16])
 }
