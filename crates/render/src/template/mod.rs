@@ -129,6 +129,12 @@ impl ChatTemplate {
         self.program.source()
     }
 
+    /// Reports whether the template may read the time (see [`TemplateOptions::now`]). If it does not, its
+    /// prompts do not depend on it.
+    pub fn may_read_clock(&self) -> bool {
+        self.source().contains("strftime_now")
+    }
+
     /// Returns the form in which the template expects tool calls. It is determined once, with a
     /// separate budget.
     pub fn wanted_calls(&self) -> Result<WantedCalls, Error> {

@@ -297,6 +297,7 @@ impl ModelBuilder {
                 warnings: found.warnings,
             }),
             settings: Arc::new(self.settings),
+            setups: Arc::default(),
         })
     }
 

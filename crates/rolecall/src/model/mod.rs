@@ -27,6 +27,7 @@ mod reply_context;
 mod saved_prompt;
 pub(crate) mod session;
 mod settings;
+mod setups;
 mod stability;
 mod templates;
 mod unread;
@@ -66,6 +67,7 @@ use ends::Ends;
 use explain::Explanation;
 use prompt::Speaker;
 use replies::Replies;
+use setups::Setups;
 use templates::{Compiled, Templates};
 
 /// An opened model: its format or chat templates, its tokenizer, and everything else known about
@@ -90,6 +92,8 @@ use templates::{Compiled, Templates};
 pub struct Model {
     shared: Arc<Shared>,
     settings: Arc<Settings>,
+    /// What sessions resolved with these settings.
+    setups: Arc<Setups>,
 }
 
 struct Shared {
@@ -213,7 +217,7 @@ impl Model {
     /// Returns the same model with other settings. Everything that was loaded is shared.
     #[must_use]
     pub fn with_settings(&self, settings: Settings) -> Model {
-        Model { shared: Arc::clone(&self.shared), settings: Arc::new(settings) }
+        Model { shared: Arc::clone(&self.shared), settings: Arc::new(settings), setups: Arc::default() }
     }
 
     /// Reports whether the model has a tokenizer.

@@ -1,6 +1,6 @@
 //! What a session needs of its model.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rolecall_conversation::Conversation;
@@ -49,9 +49,6 @@ pub(crate) struct Setup {
     /// Whether the end of a conversation was rendered with its first messages. Most templates do
     /// not look back that far, and what they do not read need not be prepared for them.
     pub needs_head: AtomicBool,
-    /// The first message that the last rendering of a chain of calls had at hand, if it needed more
-    /// than the latest ones.
-    pub needs_from: AtomicUsize,
     /// The parser after the last generation prompt, with that text. The next one is mostly the same.
     last_parser: Mutex<Option<(String, OutputParser)>>,
     speaker: Speaker,
@@ -86,12 +83,15 @@ impl Setup {
         request.conversation.messages.clear();
         request.conversation.continue_final_message = false;
         let mut settings = model.settings.of(&request)?;
-        // One clock for the whole session.
-        settings.now = now.or_else(|| settings.time());
         // What the parser returns is passed in the form that the template writes correctly.
         settings.tool_calls = CallForm::AsWanted;
         let carried = Templates::of_request(&request)?.map(Arc::new);
         let speaker = model.speaker(&request, carried, &settings, Purpose::Answer)?;
+        // One clock for the whole session.
+        settings.now = match &speaker {
+            Speaker::Template(chosen) if chosen.template.may_read_clock() => now.or_else(|| settings.time()),
+            _ => None,
+        };
         model.unread(&request, &settings, &speaker)?;
         let writer = model.writer(&speaker)?;
         let encoder = model.shared.encoders.encoder(&writer, settings.bos.add(), settings.protect)?;
@@ -103,7 +103,9 @@ impl Setup {
         let final_stop = model.final_stop(&speaker)?;
         let options = match &speaker {
             Speaker::Format { .. } => Opened::Format(settings.of_format()),
-            Speaker::Template(_) => Opened::Template(Chosen::options(&settings)),
+            Speaker::Template(_) => {
+                Opened::Template(TemplateOptions { now: settings.now, ..Chosen::options(&settings) })
+            }
         };
         let tools = offered_tools(&request);
         let frame = |generates| Conversation { add_generation_prompt: Some(generates), ..request.conversation.clone() };
@@ -128,7 +130,6 @@ impl Setup {
             switches: format!("{:?}", (settings.bos, settings.rules, &settings.options, settings.protect)),
             fingerprint: OnceLock::new(),
             needs_head: AtomicBool::new(false),
-            needs_from: AtomicUsize::new(usize::MAX),
             last_parser: Mutex::default(),
             speaker,
             options,
@@ -189,7 +190,7 @@ impl Setup {
         ReplyRule { format: self.format(), stops: &self.stops }
     }
 
-    /// Returns the time that the chat template sees.
+    /// Returns the time that the chat template sees, if it may read it.
     pub fn clock(&self) -> Option<DateTime> {
         match &self.options {
             Opened::Template(options) => options.now,
@@ -311,6 +312,11 @@ impl ModelPrompt {
 }
 
 impl Model {
+    /// Resolves a request without its messages, for a session.
+    pub(crate) fn setup_of(&self, request: Request) -> Result<Arc<Setup>, Error> {
+        self.setups.of(self, request)
+    }
+
     /// Returns the ids of the tokens that may stop the replies of a speaker, in order.
     fn stop_ids_of(&self, speaker: &Speaker, stops: &[String]) -> Result<Vec<u32>, Error> {
         let tokenizer = self.tokenizer()?;

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use rolecall_conversation::{Message, Role};
 use rolecall_encode::EncodedToken;
@@ -62,7 +63,7 @@ impl Model {
             return Err(SessionError::Continues.into());
         }
         let messages = std::mem::take(&mut request.conversation.messages);
-        let setup = Arc::new(Setup::new(self, request)?);
+        let setup = self.setup_of(request)?;
         let messages: Vec<Arc<Message>> = messages.into_iter().map(Arc::new).collect();
         Session::empty(setup).imported(&messages, seams)
     }
@@ -80,6 +81,7 @@ impl Session {
             sent_by: None,
             reply: None,
             next: None,
+            needs_from: Arc::new(AtomicUsize::new(usize::MAX)),
             is_open: false,
             branches: Vec::new(),
             notes: super::Notes::default(),

@@ -36,6 +36,7 @@ mod truncate;
 mod turn;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use rolecall_conversation::Message;
 use rolecall_openai::Request;
@@ -79,6 +80,9 @@ pub struct Session {
     reply: Option<Arc<Reply>>,
     /// The rendering with the pending messages.
     next: Option<Arc<Next>>,
+    /// The first message that the last rendering of a chain of calls had at hand, if it needed more than
+    /// the latest ones.
+    needs_from: Arc<AtomicUsize>,
     /// Whether a reply is awaited.
     is_open: bool,
     /// The ids that were replaced.
@@ -99,7 +103,7 @@ impl Model {
             return Err(SessionError::Continues.into());
         }
         let messages = std::mem::take(&mut request.conversation.messages);
-        let setup = Arc::new(Setup::new(self, request)?);
+        let setup = self.setup_of(request)?;
         let mut session = Session::empty(setup);
         session.add(messages.into_iter().map(Arc::new));
         Ok(session)

@@ -154,7 +154,7 @@ impl Session {
             let before = self.line.messages();
             // A chain of calls is often rendered again from its start.
             let is_chain = pending.iter().all(|message| *message.role() == Role::Tool);
-            let first = self.setup.needs_from.load(Ordering::Relaxed);
+            let first = self.needs_from.load(Ordering::Relaxed);
             let mut reach = Reach {
                 has_head: self.setup.needs_head.load(Ordering::Relaxed),
                 tail: if is_chain { before.saturating_sub(first).max(TAIL) } else { TAIL },
@@ -163,7 +163,7 @@ impl Session {
                 match self.grow(growth, pending, generates, reach) {
                     Ok(stock) => {
                         let first = if reach.tail > TAIL { before.saturating_sub(reach.tail) } else { usize::MAX };
-                        self.setup.needs_from.store(first, Ordering::Relaxed);
+                        self.needs_from.store(first, Ordering::Relaxed);
                         return Ok(stock);
                     }
                     Err(NotGrown::Needs { message }) if !reach.has_head && message < self.head.len() => {

@@ -30,7 +30,7 @@ impl Session {
         if let Some(part) = setup.fingerprint()?.difference(bound.object_of()) {
             return Err(SessionError::OtherModel { part }.into());
         }
-        let mut session = Session::empty(Arc::new(setup));
+        let mut session = Session::empty(setup);
         session.seams = match saved.text("seams")? {
             "live" => Seams::Live,
             "whole" => Seams::Whole,
@@ -147,16 +147,17 @@ impl Session {
 }
 
 /// Resolves the request with the clock of the saved session.
-fn setup(model: &Model, request: Request, clock: Option<DateTime>) -> Result<Setup, Error> {
+fn setup(model: &Model, request: Request, clock: Option<DateTime>) -> Result<Arc<Setup>, Error> {
+    let Some(clock) = clock else { return model.setup_of(request) };
     let own = model.settings().now;
-    if let (Some(own), Some(clock)) = (own, clock)
+    if let Some(own) = own
         && own != clock
         && request.other.get("now").is_none_or(Json::is_null)
     {
         return Err(SessionError::OtherModel { part: "clock" }.into());
     }
-    let settings = Settings { now: clock.or(own), ..model.settings().clone() };
-    Setup::new(&model.with_settings(settings), request)
+    let settings = Settings { now: Some(clock), ..model.settings().clone() };
+    model.with_settings(settings).setup_of(request)
 }
 
 fn request(saved: &Fields<'_>) -> Result<Request, Error> {

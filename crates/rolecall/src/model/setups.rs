@@ -1,0 +1,109 @@
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use rolecall_openai::Request;
+
+use super::Model;
+use super::session::Setup;
+use crate::Error;
+
+/// The setups of the latest sessions. Most requests to a server differ only in their messages, and share one.
+///
+/// A setup lives as long as a session has it.
+#[derive(Default)]
+pub(super) struct Setups(Mutex<Vec<Weak<Setup>>>);
+
+/// The most setups that are known at a time.
+const KNOWN: usize = 16;
+
+impl Setups {
+    /// Resolves a request without its messages, or returns what was resolved for an equal one. A template
+    /// that reads the clock gets the time of each session.
+    pub fn of(&self, model: &Model, mut request: Request) -> Result<Arc<Setup>, Error> {
+        request.conversation.messages.clear();
+        request.conversation.continue_final_message = false;
+        if let Some(known) = self.find(&request) {
+            return Ok(known);
+        }
+        let setup = Arc::new(Setup::new(model, request)?);
+        if setup.clock().is_none() {
+            let mut known = self.known();
+            known.retain(|known| known.strong_count() > 0);
+            known.truncate(KNOWN - 1);
+            known.insert(0, Arc::downgrade(&setup));
+        }
+        Ok(setup)
+    }
+
+    /// Returns the setup of an equal request, which becomes the latest.
+    fn find(&self, request: &Request) -> Option<Arc<Setup>> {
+        let mut known = self.known();
+        let setups = known.iter().enumerate().filter_map(|(at, setup)| Some((at, setup.upgrade()?)));
+        let (at, found) = setups.into_iter().find(|(_, setup)| setup.request == *request)?;
+        known[..=at].rotate_right(1);
+        Some(found)
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, Vec<Weak<Setup>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::template::ModelTemplates;
+    use crate::tokenizer::HuggingFace;
+
+    fn model(source: &str) -> Model {
+        let json = br#"{"added_tokens": [], "model": {"type": "BPE", "vocab": {"a": 0, "|": 1}, "merges": []}}"#;
+        let mut templates = ModelTemplates::from_json(&source.into()).unwrap();
+        templates.set_token("eos_token", "|".into());
+        let tokenizer = Arc::new(HuggingFace::from_bytes(json, None).unwrap());
+        Model::builder().templates(templates).loaded_tokenizer(tokenizer).open().unwrap()
+    }
+
+    fn request(switch: &str) -> Request {
+        let text = format!(
+            r#"{{"messages": [{{"role": "user", "content": "a"}}], "chat_template_kwargs": {{"switch": {switch}}}}}"#
+        );
+        Request::from_text(&text).unwrap()
+    }
+
+    const PLAIN: &str = "{{ switch }}{% for m in messages %}{{ m.content }}|{% endfor %}";
+
+    #[test]
+    fn requests_that_differ_only_in_messages_share_a_setup() {
+        let model = model(PLAIN);
+        let mut other = request("1");
+        other.conversation.messages.clear();
+        let setups =
+            [request("1"), other, request("2"), request("1.0")].map(|request| model.setup_of(request).unwrap());
+        assert!(Arc::ptr_eq(&setups[0], &setups[1]));
+        assert!(!Arc::ptr_eq(&setups[0], &setups[2]) && !Arc::ptr_eq(&setups[0], &setups[3]));
+        // Other settings may resolve it in another way.
+        let same = model.with_settings(model.settings().clone()).setup_of(request("1")).unwrap();
+        assert!(!Arc::ptr_eq(&setups[0], &same));
+    }
+
+    #[test]
+    fn a_template_that_may_read_the_clock_has_a_setup_for_each_session() {
+        let model = model("{{ strftime_now('%Y') }}{{ switch }}{% for m in messages %}{{ m.content }}|{% endfor %}");
+        let [one, other] = [request("1"), request("1")].map(|request| model.setup_of(request).unwrap());
+        assert!(!Arc::ptr_eq(&one, &other));
+        assert!(one.clock().is_some());
+    }
+
+    #[test]
+    fn only_the_latest_setups_that_a_session_has_are_known() {
+        let model = model(PLAIN);
+        let first = model.setup_of(request("0")).unwrap();
+        for switch in 1..1_000 {
+            model.setup_of(request(&switch.to_string())).unwrap();
+        }
+        assert!(Arc::ptr_eq(&first, &model.setup_of(request("0")).unwrap()));
+        let kept: Vec<_> = (1..100).map(|switch| model.setup_of(request(&switch.to_string())).unwrap()).collect();
+        assert!(model.setups.known().len() <= KNOWN);
+        assert!(!Arc::ptr_eq(&first, &model.setup_of(request("0")).unwrap()));
+        assert!(Arc::ptr_eq(&kept[98], &model.setup_of(request("99")).unwrap()));
+    }
+}
