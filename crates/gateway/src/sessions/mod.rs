@@ -4,9 +4,10 @@
 //! conversation up to it, by which a client that sends everything again is recognised. [`Sessions::find`]
 //! looks for the best name, first in memory, then in the store, and [`Sessions::keep`] stores a turn with
 //! its names. The submodules: `chain` has the digests, `record` what is stored of a turn, `live` the
-//! sessions in memory.
+//! sessions in memory, `dropper` what frees those that left it.
 
 pub mod chain;
+mod dropper;
 mod live;
 pub mod record;
 
@@ -21,6 +22,7 @@ use crate::engine::PromptIds;
 use crate::store::{Owner, Store, StoreFault, StoredTurn, TurnId};
 use crate::turn::apart;
 use chain::Chain;
+use dropper::Dropper;
 use live::Live;
 use record::{Record, Replayed, replay, response_of};
 
@@ -28,6 +30,7 @@ use record::{Record, Replayed, replay, response_of};
 #[derive(Debug)]
 pub struct Sessions {
     live: Mutex<Live>,
+    dropper: Dropper,
     store: Store,
     most_ids: usize,
 }
@@ -37,7 +40,7 @@ pub struct Found {
     pub turn: TurnId,
     /// Which of the names it has.
     pub name: usize,
-    pub past: Replayed,
+    pub past: Arc<Replayed>,
 }
 
 /// A finished turn.
@@ -72,7 +75,7 @@ impl Finished {
 
 impl Sessions {
     pub fn new(store: Store, most_ids: usize) -> Sessions {
-        Sessions { live: Mutex::default(), store, most_ids }
+        Sessions { live: Mutex::default(), dropper: Dropper::new(), store, most_ids }
     }
 
     /// Finds the turn with the first of some names that is known.
@@ -97,11 +100,11 @@ impl Sessions {
                 let model = model.clone();
                 let replayed = apart(move || Ok(replay(&model, chain.iter().map(|turn| &turn.body[..])))).await?;
                 let damaged = || Fault::new(500, "damaged_session", "the stored conversation is damaged");
-                let past = replayed.ok_or_else(damaged)?;
+                let past = Arc::new(replayed.ok_or_else(damaged)?);
                 let ids = past.session.as_ref().map_or(0, Session::len);
                 // With another model there is no session, but there is one with the conversation's own.
                 if past.session.is_some() {
-                    self.live().add(owner, turn.clone(), past.clone(), ids, &names[name..=name], self.most_ids);
+                    self.hold(owner, turn.clone(), Arc::clone(&past), ids, &names[name..=name]);
                 }
                 past
             }
@@ -140,7 +143,12 @@ impl Sessions {
         // The answer stays in the store.
         let last = Arc::new(Record { response: None, before: Vec::new(), new: Vec::new(), saved: None, ..record });
         let past = Replayed { session: Some(session), messages, chain: Some(chain), last, sent };
-        self.live().add(owner, turn, past, ids, &names, self.most_ids);
+        self.hold(owner, turn, Arc::new(past), ids, &names);
+    }
+
+    fn hold(&self, owner: Owner, turn: TurnId, past: Arc<Replayed>, ids: usize, names: &[String]) {
+        let removed = self.live().add(owner, turn, past, ids, names, self.most_ids);
+        self.dropper.take(removed);
     }
 
     /// Returns the whole answer with a name.
