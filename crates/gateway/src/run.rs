@@ -91,7 +91,7 @@ async fn keep_engines(gateway: Weak<Gateway>, log: Log) {
 
 /// Writes an event of the gateway itself to the log.
 fn tell(log: &Log, level: Level, event: &str, message: &str) {
-    log.write(level, event, object! { "message" => message });
+    log.write(level, event, &object! { "message" => message });
 }
 
 fn system(error: io::Error) -> RunFault {

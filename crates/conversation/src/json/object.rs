@@ -94,9 +94,11 @@ impl Object {
             self.entries[at].1 = value;
             return;
         }
-        if self.entries.capacity() == 0 {
-            // Most objects have two keys, and there can be very many objects.
-            self.entries.reserve_exact(2);
+        // Most objects have two keys, and there can be very many objects. The others have several more.
+        match self.entries.len() {
+            0 if self.entries.capacity() == 0 => self.entries.reserve_exact(2),
+            2 if self.entries.capacity() == 2 => self.entries.reserve_exact(6),
+            _ => {}
         }
         let is_indexed = self.index.as_mut().is_some_and(|index| index.push(key.as_ref()));
         self.entries.push((key_of(key), value));

@@ -157,7 +157,7 @@ impl Seen {
         let done =
             Done { id, route, status, is_whole, began: *began, began_at: *began_at, elapsed, context, facts: &facts };
         observer.metrics.end(&done);
-        observer.log.write(done.level(), "request", done.line());
+        observer.log.write(done.level(), "request", &done.line());
         observer.traces.send(&done);
     }
 
@@ -183,7 +183,7 @@ impl Done<'_> {
 
     /// Returns the line of the log.
     fn line(&self) -> Object {
-        let mut line = Object::new();
+        let mut line = Object::with_capacity(24);
         let text = |text: &str| Json::from(text);
         let count = |count: u64| Json::from(i64::try_from(count).unwrap_or(i64::MAX));
         line.insert("id", text(self.id));

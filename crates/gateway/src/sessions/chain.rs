@@ -102,6 +102,20 @@ pub fn digest(parts: &[&[u8]]) -> [u8; 32] {
     sum.finalize().into()
 }
 
+/// Returns the [`digest`] of the bytes of ids, the lowest first.
+pub fn digest_of_ids(ids: &[u32]) -> [u8; 32] {
+    let mut sum = Sha256::new();
+    sum.update((4 * ids.len() as u64).to_le_bytes());
+    let mut block = [[0; 4]; 256];
+    for ids in ids.chunks(block.len()) {
+        for (bytes, id) in block.iter_mut().zip(ids) {
+            *bytes = id.to_le_bytes();
+        }
+        sum.update(block[..ids.len()].as_flattened());
+    }
+    sum.finalize().into()
+}
+
 fn without_reasoning(message: &Message) -> Option<Message> {
     let mut object = message.as_object().clone();
     object.remove(REASONING)?;

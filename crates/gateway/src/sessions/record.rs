@@ -7,7 +7,7 @@ use rolecall::conversation::{Json, Message};
 use rolecall::session::{Finish, OnRewrite, Session};
 use rolecall::{Error, Model};
 
-use super::chain::{Chain, digest, hex};
+use super::chain::{Chain, digest_of_ids, hex};
 use crate::engine::PromptIds;
 use crate::number;
 
@@ -69,7 +69,10 @@ impl Record {
 
     /// Returns the text that is stored.
     pub fn write(&self) -> Vec<u8> {
-        let mut fields = Fields::default();
+        let length = |message: &Message| 32 + message.text().map_or(0, |text| text.len());
+        let messages = self.before.iter().chain(&self.new).chain([&self.said]);
+        let length: usize = messages.map(length).sum();
+        let mut fields = Fields(String::with_capacity(RECORD_ROOM + length + length / 16));
         fields.number("version", VERSION);
         fields.text("model", &self.model);
         fields.text("setup", &self.setup);
@@ -141,6 +144,9 @@ impl Record {
 
 const VERSION: i64 = 1;
 
+/// The usual number of bytes of a record besides its messages.
+const RECORD_ROOM: usize = 2048;
+
 pub const POLICIES: [OnRewrite; 3] = [OnRewrite::Keep, OnRewrite::Rewrite, OnRewrite::Refuse];
 
 /// Returns the word of a policy, in records, requests and answers.
@@ -158,7 +164,6 @@ pub fn policy_of(name: &str) -> Option<OnRewrite> {
 }
 
 /// The text of an object, written field by field: its messages may be long, and are not copied into one.
-#[derive(Default)]
 struct Fields(String);
 
 impl Fields {
@@ -243,9 +248,7 @@ pub fn replay<'a>(model: &Model, records: impl Iterator<Item = &'a [u8]>) -> Opt
 
 /// Returns the digest of a session's ids after the first `kept` ones.
 pub fn sum_of(session: &Session, kept: usize) -> String {
-    let mut bytes = Vec::with_capacity(4 * session.len().saturating_sub(kept));
-    session.ids_from(kept).into_iter().for_each(|id| bytes.extend(id.to_le_bytes()));
-    hex(&digest(&[&bytes])[..16])
+    hex(&digest_of_ids(&session.ids_from(kept))[..16])
 }
 
 /// Returns the whole answer that a record has.
