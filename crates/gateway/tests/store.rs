@@ -321,6 +321,38 @@ fn a_file_keeps_its_turns() {
 }
 
 #[test]
+fn names_are_found_in_a_file_however_many_there_were() {
+    in_runtime(async {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("store");
+        let store = embedded(&path, Bounds::default()).await.unwrap();
+        let mut turns = Vec::new();
+        // The filter of names is made again on the way.
+        for count in [70_000, 1, 70_000, 1, 140_000, 1] {
+            let turn = StoredTurn::first(Vec::new());
+            let own: Vec<String> = (0..count).map(|number| format!("{} {number}", turns.len())).collect();
+            store.put(&owner(), &turn, &own).await.unwrap();
+            turns.push((turn.id, own));
+            are_found(&store, &turns).await;
+        }
+        store.close().await;
+        let store = embedded(&path, Bounds::default()).await.unwrap();
+        are_found(&store, &turns).await;
+        assert!(store.forget(&owner(), "0 5").await.unwrap());
+        assert_eq!(store.find(&owner(), &names(&["0 5"])).await.unwrap(), None);
+    });
+
+    async fn are_found(store: &Store, turns: &[(TurnId, Vec<String>)]) {
+        for (id, own) in turns {
+            for name in own.iter().step_by(own.len() / 10 + 1).chain(own.last()) {
+                let wanted = ["nothing".to_owned(), name.clone()];
+                assert_eq!(store.find(&owner(), &wanted).await.unwrap(), Some((1, id.clone())), "{name}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_file_has_one_gateway() {
     in_runtime(async {
         let folder = TempDir::new().unwrap();

@@ -1,7 +1,7 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread;
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::file::{File, Trouble};
+use super::filter::Filter;
 use super::moment::{Moment, before, moment};
 use super::tables::{self, Lives, Tables, Uses};
 use super::{Bounds, Owner, StoreFault, StoredTurn, TurnId};
@@ -33,6 +34,8 @@ struct Inner {
     bounds: Bounds,
     /// The uses that are not in the tables yet.
     uses: Mutex<Uses>,
+    /// The names in the tables, those in the transaction that is being written, and some that were removed.
+    names: RwLock<Filter>,
 }
 
 /// Something to write.
@@ -60,9 +63,13 @@ const MOST_BYTES: usize = 16 << 20;
 
 impl Embedded {
     pub async fn open(path: PathBuf, bounds: Bounds) -> Result<Embedded, StoreFault> {
-        let file = spawn_blocking(move || File::open(path)).await;
-        let file = file.map_err(|_| StoreFault::Down("opening it was interrupted".into()))??;
-        let inner = Arc::new(Inner { file, bounds, uses: Mutex::default() });
+        let open = move || {
+            let file = File::open(path)?;
+            let names = file.with(tables::filter)?;
+            Ok(Inner { file, bounds, uses: Mutex::default(), names: RwLock::new(names) })
+        };
+        let inner = spawn_blocking(open).await;
+        let inner = Arc::new(inner.map_err(|_| StoreFault::Down("opening it was interrupted".into()))??);
         let (orders, queue) = channel();
         let writer = Arc::clone(&inner);
         let started = thread::Builder::new().name("store".into()).spawn(move || writer.write(&queue));
@@ -79,7 +86,11 @@ impl Embedded {
     }
 
     pub async fn find(&self, owner: &Owner, names: &[String]) -> Result<Option<(usize, TurnId)>, StoreFault> {
-        let (owner, names) = (*owner, names.to_vec());
+        let owner = *owner;
+        let names = self.inner.may_have(names.iter().map(|name| owner.digest(name)).enumerate());
+        if names.is_empty() {
+            return Ok(None);
+        }
         let found = self.read(move |database, lives| tables::find(database, &owner, &names, lives)).await?;
         if let Some((_, id)) = &found {
             self.inner.note_use(id);
@@ -175,8 +186,32 @@ impl Inner {
         }
     }
 
+    /// Returns those of some names that may be in the tables.
+    fn may_have(&self, names: impl Iterator<Item = (usize, [u8; 32])>) -> Vec<(usize, [u8; 32])> {
+        let known = self.names.read().unwrap_or_else(PoisonError::into_inner);
+        names.filter(|(_, name)| known.may_have(name)).collect()
+    }
+
+    /// Adds the names in orders to the filter.
+    fn note_names(&self, orders: &[Order]) -> Result<(), StoreFault> {
+        let is_full = self.names.read().unwrap_or_else(PoisonError::into_inner).is_full();
+        // Most of them are of conversations that were removed.
+        let again = is_full.then(|| self.file.with(tables::filter)).transpose()?;
+        let mut known = self.names.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(again) = again {
+            *known = again;
+        }
+        for order in orders {
+            if let Kind::Put { owner, names, .. } = &order.kind {
+                names.iter().for_each(|name| known.add(&owner.digest(name)));
+            }
+        }
+        Ok(())
+    }
+
     /// Does orders in one transaction, which is on the disk when this returns.
     fn commit(&self, orders: &[Order]) -> Result<Vec<Result<bool, StoreFault>>, StoreFault> {
+        self.note_names(orders)?;
         let uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let answers = self.file.with(|database| {
             let transaction = database.begin_write()?;

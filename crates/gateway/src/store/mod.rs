@@ -14,6 +14,7 @@ mod embedded;
 mod fault;
 #[expect(clippy::result_large_err, reason = "an error of the database is rare, and ends the work on a turn")]
 mod file;
+mod filter;
 mod memory;
 mod moment;
 mod shared;

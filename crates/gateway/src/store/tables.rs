@@ -6,6 +6,7 @@ use redb::{Database, ReadableTable, StorageError, Table, TableDefinition, TableE
 
 use super::costs::{CONVERSATION_BYTES, NAME_BYTES, turn_bytes};
 use super::file::Trouble;
+use super::filter::Filter;
 use super::moment::{Moment, moment};
 use super::{Bounds, Owner, StoreFault, StoredTurn, TurnId};
 
@@ -62,21 +63,32 @@ pub fn check(database: &Database) -> Result<(), redb::Error> {
     }
 }
 
-/// Returns the first name that leads to a turn.
+/// Returns a filter of all names.
+pub fn filter(database: &Database) -> Result<Filter, Trouble> {
+    let names = database.begin_read()?.open_table(NAMES)?;
+    // The length in a damaged table may be anything.
+    let mut filter = Filter::new(names.iter()?.count());
+    for entry in names.iter()? {
+        filter.add(entry?.0.value());
+    }
+    Ok(filter)
+}
+
+/// Returns the first name that leads to a turn, of digests with their numbers.
 pub fn find(
     database: &Database,
     owner: &Owner,
-    names: &[String],
+    names: &[(usize, [u8; 32])],
     lives: &Lives<'_>,
 ) -> Result<Option<(usize, TurnId)>, Trouble> {
     let transaction = database.begin_read()?;
     let by_name = transaction.open_table(NAMES)?;
     let conversations = transaction.open_table(CONVERSATIONS)?;
-    for (index, name) in names.iter().enumerate() {
-        let Some(id) = by_name.get(&owner.digest(name))? else { continue };
+    for (index, name) in names {
+        let Some(id) = by_name.get(name)? else { continue };
         let id = TurnId::of_bytes(id.value());
         if Conversation::get(&conversations, &id, owner)?.is_some_and(|known| lives(id.root, known.used)) {
-            return Ok(Some((index, id)));
+            return Ok(Some((*index, id)));
         }
     }
     Ok(None)
