@@ -94,11 +94,9 @@ impl Object {
             self.entries[at].1 = value;
             return;
         }
-        // Most objects have two keys, and there can be very many objects. The others have several more.
-        match self.entries.len() {
-            0 if self.entries.capacity() == 0 => self.entries.reserve_exact(2),
-            2 if self.entries.capacity() == 2 => self.entries.reserve_exact(6),
-            _ => {}
+        if self.entries.capacity() == 0 {
+            // Most objects have two keys, and there can be very many objects.
+            self.entries.reserve_exact(2);
         }
         let is_indexed = self.index.as_mut().is_some_and(|index| index.push(key.as_ref()));
         self.entries.push((key_of(key), value));

@@ -46,7 +46,7 @@ pub(crate) struct Setup {
     /// The settings on which the ids depend, as text.
     pub switches: String,
     pub fingerprint: OnceLock<Fingerprint>,
-    /// Whether the end of a conversation was rendered with its first messages. Most templates do
+    /// Whether the end of a conversation of any session was rendered with its first messages. Most templates do
     /// not look back that far, and what they do not read need not be prepared for them.
     pub needs_head: AtomicBool,
     /// The parser after the last generation prompt, with that text. The next one is mostly the same.
@@ -65,21 +65,13 @@ enum Opened {
 }
 
 impl Setup {
-    /// Resolves a request without its messages.
-    pub fn new(model: &Model, request: Request) -> Result<Setup, Error> {
-        Setup::at(model, request, None)
-    }
-
-    /// Resolves another request for the same model at the same time.
-    pub fn with(&self, request: Request) -> Result<Setup, Error> {
-        let now = match &self.options {
-            Opened::Template(options) => options.now,
-            Opened::Format(_) => None,
-        };
+    /// Resolves another request for the same model, for a session that began at some time.
+    pub fn with(&self, request: Request, now: Option<DateTime>) -> Result<Setup, Error> {
         Setup::at(&self.model, request, now)
     }
 
-    fn at(model: &Model, mut request: Request, now: Option<DateTime>) -> Result<Setup, Error> {
+    /// Resolves a request without its messages, for a session that began at some time.
+    pub(super) fn at(model: &Model, mut request: Request, now: Option<DateTime>) -> Result<Setup, Error> {
         request.conversation.messages.clear();
         request.conversation.continue_final_message = false;
         let mut settings = model.settings.of(&request)?;
@@ -191,9 +183,19 @@ impl Setup {
     }
 
     /// Returns the time that the chat template sees, if it may read it.
-    pub fn clock(&self) -> Option<DateTime> {
+    pub(super) fn clock(&self) -> Option<DateTime> {
         match &self.options {
             Opened::Template(options) => options.now,
+            Opened::Format(_) => None,
+        }
+    }
+
+    /// Returns the time at which a session that begins now has its clock. A format has none.
+    pub fn time(&self) -> Option<DateTime> {
+        match &self.options {
+            Opened::Template(options) => {
+                options.now.or_else(|| self.model.settings.of(&self.request).ok().and_then(|settings| settings.time()))
+            }
             Opened::Format(_) => None,
         }
     }
@@ -267,11 +269,11 @@ impl Setup {
     /// message get ids of their own.
     pub fn reader(&self, tail: &str, message: usize) -> IdParser {
         let ids = Ids::Seeded(message as u64);
-        let mut last = self.last_parser.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = last.as_ref().filter(|(known, _)| known == tail).and_then(|(_, parser)| parser.with_ids(ids));
+        let last = || self.last_parser.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = last().as_ref().filter(|(known, _)| known == tail).and_then(|(_, parser)| parser.with_ids(ids));
         let parser = known.unwrap_or_else(|| {
             let parser = self.parser(tail, ids);
-            *last = Some((tail.to_owned(), parser.clone()));
+            *last() = Some((tail.to_owned(), parser.clone()));
             parser
         });
         IdParser::new(parser, Arc::clone(&self.decoder))
@@ -312,9 +314,9 @@ impl ModelPrompt {
 }
 
 impl Model {
-    /// Resolves a request without its messages, for a session.
-    pub(crate) fn setup_of(&self, request: Request) -> Result<Arc<Setup>, Error> {
-        self.setups.of(self, request)
+    /// Resolves a request without its messages, for a session that begins now or began at some time.
+    pub(crate) fn setup_of(&self, request: Request, began: Option<DateTime>) -> Result<Arc<Setup>, Error> {
+        self.setups.of(self, request, began)
     }
 
     /// Returns the ids of the tokens that may stop the replies of a speaker, in order.

@@ -63,7 +63,7 @@ impl Model {
             return Err(SessionError::Continues.into());
         }
         let messages = std::mem::take(&mut request.conversation.messages);
-        let setup = self.setup_of(request)?;
+        let setup = self.setup_of(request, None)?;
         let messages: Vec<Arc<Message>> = messages.into_iter().map(Arc::new).collect();
         Session::empty(setup).imported(&messages, seams)
     }
@@ -73,6 +73,7 @@ impl Session {
     /// Returns an empty session.
     pub(super) fn empty(setup: Arc<Setup>) -> Session {
         Session {
+            clock: setup.time(),
             setup,
             line: Line::default(),
             head: Arc::from([]),

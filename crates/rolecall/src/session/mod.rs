@@ -40,6 +40,7 @@ use std::sync::atomic::AtomicUsize;
 
 use rolecall_conversation::Message;
 use rolecall_openai::Request;
+use rolecall_render::DateTime;
 
 use crate::model::session::Setup;
 use crate::{Error, Model};
@@ -67,6 +68,8 @@ pub use turn::NextTurn;
 #[derive(Clone)]
 pub struct Session {
     setup: Arc<Setup>,
+    /// When it began, as chat templates see it. A format has no clock.
+    clock: Option<DateTime>,
     line: Line,
     /// The first messages.
     head: Arc<[Arc<Message>]>,
@@ -81,7 +84,7 @@ pub struct Session {
     /// The rendering with the pending messages.
     next: Option<Arc<Next>>,
     /// The first message that the last rendering of a chain of calls had at hand, if it needed more than
-    /// the latest ones.
+    /// the latest ones. Forks share it.
     needs_from: Arc<AtomicUsize>,
     /// Whether a reply is awaited.
     is_open: bool,
@@ -103,7 +106,7 @@ impl Model {
             return Err(SessionError::Continues.into());
         }
         let messages = std::mem::take(&mut request.conversation.messages);
-        let setup = self.setup_of(request)?;
+        let setup = self.setup_of(request, None)?;
         let mut session = Session::empty(setup);
         session.add(messages.into_iter().map(Arc::new));
         Ok(session)

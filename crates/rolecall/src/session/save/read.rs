@@ -10,9 +10,9 @@ use rolecall_render::DateTime;
 
 use super::fields::{Fields, as_number};
 use super::{damaged, notes};
+use crate::model::clock;
 use crate::model::fingerprint::digest;
 use crate::model::session::Setup;
-use crate::model::{Settings, clock};
 use crate::session::line::{Line, Run};
 use crate::session::notes::Notes;
 use crate::session::stock::Stock;
@@ -31,6 +31,7 @@ impl Session {
             return Err(SessionError::OtherModel { part }.into());
         }
         let mut session = Session::empty(setup);
+        session.clock = clock.or(session.clock);
         session.seams = match saved.text("seams")? {
             "live" => Seams::Live,
             "whole" => Seams::Whole,
@@ -68,7 +69,7 @@ impl Session {
         let later = Arc::clone(&session.setup);
         if let Some(sent) = saved.optional_object("sent")? {
             if let Some(earlier) = sent.optional_object("request")? {
-                session.setup = Arc::new(later.with(self::request(&earlier)?)?);
+                session.setup = Arc::new(later.with(self::request(&earlier)?, session.clock)?);
                 session.sent_by = Some(Arc::clone(&session.setup));
             }
             session.sent = Some(Arc::new(session.read_sent(&sent, &whole)?));
@@ -148,16 +149,14 @@ impl Session {
 
 /// Resolves the request with the clock of the saved session.
 fn setup(model: &Model, request: Request, clock: Option<DateTime>) -> Result<Arc<Setup>, Error> {
-    let Some(clock) = clock else { return model.setup_of(request) };
     let own = model.settings().now;
-    if let Some(own) = own
+    if let (Some(own), Some(clock)) = (own, clock)
         && own != clock
         && request.other.get("now").is_none_or(Json::is_null)
     {
         return Err(SessionError::OtherModel { part: "clock" }.into());
     }
-    let settings = Settings { now: Some(clock), ..model.settings().clone() };
-    model.with_settings(settings).setup_of(request)
+    model.setup_of(request, clock)
 }
 
 fn request(saved: &Fields<'_>) -> Result<Request, Error> {

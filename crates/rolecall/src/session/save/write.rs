@@ -46,7 +46,7 @@ impl Session {
         Ok(object! {
             "version" => VERSION,
             "model" => self.setup.fingerprint()?.to_json(),
-            "clock" => self.setup.clock().map_or(Json::Null, clock::write),
+            "clock" => self.clock.map_or(Json::Null, clock::write),
             "request" => request(&self.setup.request),
             "seams" => match self.seams { Seams::Live => "live", Seams::Whole => "whole" },
             "runs" => runs(&nodes, decoder),
