@@ -310,7 +310,9 @@ fn a_file_keeps_its_turns() {
         let store = embedded(&path, Bounds::default()).await.unwrap();
         let chain = put_chain(&store, &owner(), "a", 5).await;
         store.close().await;
-        assert!(matches!(store.find(&owner(), &names(&["a:1"])).await, Err(StoreFault::Down(_))));
+        for name in ["a:1", "nothing"] {
+            assert!(matches!(store.find(&owner(), &names(&[name])).await, Err(StoreFault::Down(_))));
+        }
         assert!(matches!(store.put(&owner(), &chain[0], &[]).await, Err(StoreFault::Down(_))));
         let store = embedded(&path, Bounds::default()).await.unwrap();
         assert_eq!(store.find(&owner(), &names(&["a:4"])).await.unwrap(), Some((0, chain[4].id.clone())));

@@ -219,13 +219,22 @@ mod tests {
     use rolecall::conversation::Message;
     use rolecall::conversation::json::Object;
 
-    use super::Chain;
+    use super::{Chain, digest, digest_of_ids};
 
     fn name(message: &str) -> String {
         let request = Request::from_text(&format!(r#"{{"messages": [{message}]}}"#)).unwrap();
         let message: &Message = &request.conversation.messages[0];
         let nothing = Request::without_messages(Object::new()).unwrap();
         Chain::new("m", &nothing).push(message).name()
+    }
+
+    #[test]
+    fn the_digest_of_ids_is_that_of_their_bytes() {
+        for count in [0, 1, 255, 256, 257, 1_000] {
+            let ids: Vec<u32> = (0..count).map(|id| id * 4_294_967).collect();
+            let bytes: Vec<u8> = ids.iter().flat_map(|id| id.to_le_bytes()).collect();
+            assert_eq!(digest_of_ids(&ids), digest(&[&bytes]), "{count}");
+        }
     }
 
     #[test]

@@ -31,8 +31,8 @@ struct Conversation {
     used: u64,
 }
 
-/// The part of all conversations that is removed at a time.
-const AT_ONCE: usize = 8;
+/// In how many parts the ids in memory are removed.
+const PARTS: usize = 8;
 
 /// What a turn takes apart from its ids, as a number of ids.
 const OF_TURN: usize = 256;
@@ -84,9 +84,9 @@ impl Live {
         if self.size > most {
             // Many at a time: they lie side by side in memory, and what is freed becomes few large blocks. The
             // allocator is slow with many small ones.
-            while self.size > most - most / AT_ONCE
-                && let Some((_, oldest)) = self.by_use.pop_first()
-            {
+            let enough = most - most / PARTS;
+            while self.size > most || (self.size > enough && self.by_use.len() > 1) {
+                let Some((_, oldest)) = self.by_use.pop_first() else { break };
                 self.remove(&oldest, &mut removed);
             }
         }
@@ -167,7 +167,11 @@ mod tests {
         assert_eq!(live.by_use.len(), live.conversations.len());
         // What was used last stays, and an eighth left at a time.
         assert!(live.turns.len() >= 2 * 43, "{}", live.turns.len());
-        live.add(owner, StoredTurn::first(Vec::new()).id, past, usize::MAX / 2, &["large".into()], most);
+        // One that is nearly as large as all may be stays, and a larger one does not.
+        let large = StoredTurn::first(Vec::new()).id;
+        live.add(owner, large.clone(), Arc::clone(&past), most - OF_TURN, &["large".into()], most);
+        assert_eq!((live.turns.len(), live.get(&large).is_some()), (1, true));
+        live.add(owner, StoredTurn::first(Vec::new()).id, past, usize::MAX / 2, &["larger".into()], most);
         assert_eq!((live.turns.len(), live.names.len(), live.size), (0, 0, 0));
     }
 }

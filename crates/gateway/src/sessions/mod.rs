@@ -4,7 +4,7 @@
 //! conversation up to it, by which a client that sends everything again is recognised. [`Sessions::find`]
 //! looks for the best name, first in memory, then in the store, and [`Sessions::keep`] stores a turn with
 //! its names. The submodules: `chain` has the digests, `record` what is stored of a turn, `live` the
-//! sessions in memory, `dropper` what frees those that left it.
+//! sessions in memory, `dropper` what frees those that leave it.
 
 pub mod chain;
 mod dropper;

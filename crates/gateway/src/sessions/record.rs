@@ -69,7 +69,7 @@ impl Record {
 
     /// Returns the text that is stored.
     pub fn write(&self) -> Vec<u8> {
-        let length = |message: &Message| 32 + message.text().map_or(0, |text| text.len());
+        let length = |message: &Message| 32 + message.plain_text().map_or(0, str::len);
         let messages = self.before.iter().chain(&self.new).chain([&self.said]);
         let length: usize = messages.map(length).sum();
         let mut fields = Fields(String::with_capacity(RECORD_ROOM + length + length / 16));

@@ -34,8 +34,9 @@ struct Inner {
     bounds: Bounds,
     /// The uses that are not in the tables yet.
     uses: Mutex<Uses>,
-    /// The names in the tables, those in the transaction that is being written, and some that were removed.
-    names: RwLock<Filter>,
+    /// The names in the tables, those in the transaction that is being written, and some that were removed;
+    /// and how often the file had been opened when they were read.
+    names: RwLock<(u64, Filter)>,
 }
 
 /// Something to write.
@@ -65,7 +66,7 @@ impl Embedded {
     pub async fn open(path: PathBuf, bounds: Bounds) -> Result<Embedded, StoreFault> {
         let open = move || {
             let file = File::open(path)?;
-            let names = file.with(tables::filter)?;
+            let names = (file.opened(), file.with(tables::filter)?);
             Ok(Inner { file, bounds, uses: Mutex::default(), names: RwLock::new(names) })
         };
         let inner = spawn_blocking(open).await;
@@ -87,7 +88,7 @@ impl Embedded {
 
     pub async fn find(&self, owner: &Owner, names: &[String]) -> Result<Option<(usize, TurnId)>, StoreFault> {
         let owner = *owner;
-        let names = self.inner.may_have(names.iter().map(|name| owner.digest(name)).enumerate());
+        let names = self.inner.may_have(names.iter().map(|name| owner.digest(name)).enumerate().collect());
         if names.is_empty() {
             return Ok(None);
         }
@@ -186,26 +187,35 @@ impl Inner {
         }
     }
 
-    /// Returns those of some names that may be in the tables.
-    fn may_have(&self, names: impl Iterator<Item = (usize, [u8; 32])>) -> Vec<(usize, [u8; 32])> {
+    /// Returns those of some names that may be in the tables. Nothing is known of a file that is not open, or
+    /// was opened again.
+    fn may_have(&self, mut names: Vec<(usize, [u8; 32])>) -> Vec<(usize, [u8; 32])> {
         let known = self.names.read().unwrap_or_else(PoisonError::into_inner);
-        names.filter(|(_, name)| known.may_have(name)).collect()
+        if self.file.is_open() && known.0 == self.file.opened() {
+            names.retain(|(_, name)| known.1.may_have(name));
+        }
+        names
     }
 
     /// Adds the names in orders to the filter.
     fn note_names(&self, orders: &[Order]) -> Result<(), StoreFault> {
-        let is_full = self.names.read().unwrap_or_else(PoisonError::into_inner).is_full();
-        // Most of them are of conversations that were removed.
-        let again = is_full.then(|| self.file.with(tables::filter)).transpose()?;
+        let opened = self.file.opened();
+        let is_over = {
+            let known = self.names.read().unwrap_or_else(PoisonError::into_inner);
+            known.0 != opened || known.1.is_full()
+        };
+        // Many of those in a full one may be of conversations that were removed.
+        let again = is_over.then(|| self.file.with(tables::filter)).transpose()?;
+        let digests = |order: &Order| match &order.kind {
+            Kind::Put { owner, names, .. } => names.iter().map(|name| owner.digest(name)).collect(),
+            Kind::Forget { .. } | Kind::Close => Vec::new(),
+        };
+        let names: Vec<[u8; 32]> = orders.iter().flat_map(digests).collect();
         let mut known = self.names.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(again) = again {
-            *known = again;
+            *known = (opened, again);
         }
-        for order in orders {
-            if let Kind::Put { owner, names, .. } = &order.kind {
-                names.iter().for_each(|name| known.add(&owner.digest(name)));
-            }
-        }
+        names.iter().for_each(|name| known.1.add(name));
         Ok(())
     }
 

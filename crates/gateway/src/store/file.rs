@@ -4,6 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, Once, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,8 @@ use super::{StoreFault, tables};
 pub struct File {
     path: PathBuf,
     state: RwLock<State>,
+    /// How often it was opened.
+    opened: AtomicU64,
     /// When it could not be opened, and why.
     failed: Mutex<Option<(Instant, StoreFault)>>,
 }
@@ -43,7 +46,12 @@ impl File {
             caught(|| create(&path))?;
         }
         let database = caught(|| open(&path))?;
-        Ok(File { path, state: RwLock::new(State::Open(database)), failed: Mutex::new(None) })
+        Ok(File {
+            path,
+            state: RwLock::new(State::Open(database)),
+            opened: AtomicU64::new(1),
+            failed: Mutex::new(None),
+        })
     }
 
     /// Works on the database.
@@ -62,6 +70,16 @@ impl File {
             self.leave(State::Failed);
             Err(fault)
         })
+    }
+
+    /// Returns how often the file was opened. Each time, it may be another one.
+    pub fn opened(&self) -> u64 {
+        self.opened.load(Ordering::Acquire)
+    }
+
+    /// Reports whether the file is open, and nothing failed since. It does not wait while it is opened again.
+    pub fn is_open(&self) -> bool {
+        self.state.try_read().is_ok_and(|state| matches!(*state, State::Open(_)))
     }
 
     /// Closes the file. It stays closed.
@@ -98,6 +116,7 @@ impl File {
         match caught(|| open(&self.path)) {
             Ok(database) => {
                 *state = State::Open(database);
+                self.opened.fetch_add(1, Ordering::Release);
                 *failed = None;
                 Ok(())
             }
