@@ -65,15 +65,8 @@ enum Opened {
 }
 
 impl Setup {
-    /// Resolves another request for the same model, for a session that began at some time.
-    pub fn with(&self, request: Request, now: Option<DateTime>) -> Result<Setup, Error> {
-        Setup::at(&self.model, request, now)
-    }
-
-    /// Resolves a request without its messages, for a session that began at some time.
-    pub(super) fn at(model: &Model, mut request: Request, now: Option<DateTime>) -> Result<Setup, Error> {
-        request.conversation.messages.clear();
-        request.conversation.continue_final_message = false;
+    /// Resolves a request that has no messages, for a session that began at some time.
+    pub(super) fn at(model: &Model, request: Request, now: Option<DateTime>) -> Result<Setup, Error> {
         let mut settings = model.settings.of(&request)?;
         // What the parser returns is passed in the form that the template writes correctly.
         settings.tool_calls = CallForm::AsWanted;

@@ -30,7 +30,7 @@ impl Session {
             base.sent = Some(Arc::new(Stock { growth: None, ..Stock::clone(&whole) }));
             base.sent_by.get_or_insert_with(|| Arc::clone(&self.setup));
         }
-        base.setup = Arc::new(self.setup.with(request, self.clock)?);
+        base.setup = self.setup.model.setup_of(request, self.clock)?;
         self.plan_from(base, new)
     }
 

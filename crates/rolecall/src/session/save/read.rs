@@ -69,7 +69,7 @@ impl Session {
         let later = Arc::clone(&session.setup);
         if let Some(sent) = saved.optional_object("sent")? {
             if let Some(earlier) = sent.optional_object("request")? {
-                session.setup = Arc::new(later.with(self::request(&earlier)?, session.clock)?);
+                session.setup = model.setup_of(self::request(&earlier)?, session.clock)?;
                 session.sent_by = Some(Arc::clone(&session.setup));
             }
             session.sent = Some(Arc::new(session.read_sent(&sent, &whole)?));
