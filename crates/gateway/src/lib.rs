@@ -45,6 +45,7 @@ mod schema_limits;
 mod server;
 mod sessions;
 pub mod settings;
+mod spread;
 mod stop_texts;
 mod store;
 mod text_parts;

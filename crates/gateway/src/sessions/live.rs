@@ -1,20 +1,24 @@
 //! Sessions in memory.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::record::Replayed;
+use crate::spread::Spread;
 use crate::store::{Owner, TurnId};
 
 /// The latest conversations, by their turns and by the names of these.
 ///
 /// The turns of a conversation share their ids, so a conversation stays or goes as a whole.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Live {
+    /// How many ids all of them may have.
+    most: usize,
     /// By their first turns.
-    conversations: HashMap<TurnId, Conversation>,
-    turns: HashMap<TurnId, Arc<Replayed>>,
-    names: HashMap<Owner, HashMap<Arc<str>, TurnId>>,
+    conversations: Spread<TurnId, Conversation>,
+    turns: Spread<TurnId, Arc<Replayed>>,
+    /// By digests of names.
+    names: Spread<[u8; 32], TurnId>,
     /// The conversations by when they were used.
     by_use: BTreeMap<u64, TurnId>,
     uses: u64,
@@ -24,23 +28,38 @@ pub struct Live {
 
 #[derive(Debug)]
 struct Conversation {
-    owner: Owner,
     turns: Vec<TurnId>,
-    names: Vec<Arc<str>>,
+    names: Vec<[u8; 32]>,
     size: usize,
     used: u64,
 }
 
-/// In how many parts the ids in memory are removed.
-const PARTS: usize = 8;
+/// Conversations are best removed before there is no room at all: as soon as only this part of it is free,
+const FEW: usize = 32;
+
+/// and until this part is. They lie side by side in memory, and what is freed becomes few large blocks: the
+/// allocator is slow with many small ones.
+const ENOUGH: usize = 8;
 
 /// What a turn takes apart from its ids, as a number of ids.
 const OF_TURN: usize = 256;
 
 impl Live {
+    pub fn new(most: usize) -> Live {
+        Live {
+            most,
+            conversations: Spread::default(),
+            turns: Spread::default(),
+            names: Spread::default(),
+            by_use: BTreeMap::new(),
+            uses: 0,
+            size: 0,
+        }
+    }
+
     /// Finds the turn with a name.
     pub fn find(&mut self, owner: Owner, name: &str) -> Option<(TurnId, Arc<Replayed>)> {
-        let turn = self.names.get(&owner)?.get(name)?.clone();
+        let turn = self.names.get(&owner.digest(name))?.clone();
         let past = self.get(&turn)?;
         Some((turn, past))
     }
@@ -52,8 +71,8 @@ impl Live {
         Some(past)
     }
 
-    /// Adds a turn that added `ids` ids. If all conversations have more than `most` ids then, it removes
-    /// those that were not used for the longest time, and returns their turns. To drop them takes a while.
+    /// Adds a turn that added `ids` ids. If there is no room for it, it removes the conversations that were
+    /// not used for the longest time, and returns their turns.
     pub fn add(
         &mut self,
         owner: Owner,
@@ -61,11 +80,10 @@ impl Live {
         past: Arc<Replayed>,
         ids: usize,
         names: &[String],
-        most: usize,
     ) -> Vec<Arc<Replayed>> {
         let root = turn.root();
-        let new = || Conversation { owner, turns: Vec::new(), names: Vec::new(), size: 0, used: 0 };
-        let conversation = self.conversations.entry(root.clone()).or_insert_with(new);
+        let new = || Conversation { turns: Vec::new(), names: Vec::new(), size: 0, used: 0 };
+        let conversation = self.conversations.get_or_insert_with(root.clone(), new);
         // Each turn has a list of all messages before it.
         let size = ids + OF_TURN + past.messages.len();
         if self.turns.insert(turn.clone(), past).is_none() {
@@ -73,31 +91,37 @@ impl Live {
             conversation.size += size;
             self.size += size;
         }
-        let known = self.names.entry(owner).or_default();
-        for name in names {
-            let name: Arc<str> = name.as_str().into();
-            known.insert(Arc::clone(&name), turn.clone());
+        for name in names.iter().map(|name| owner.digest(name)) {
+            self.names.insert(name, turn.clone());
             conversation.names.push(name);
         }
         self.touch(&root);
         let mut removed = Vec::new();
-        if self.size > most {
-            // Many at a time: they lie side by side in memory, and what is freed becomes few large blocks. The
-            // allocator is slow with many small ones.
-            let enough = most - most / PARTS;
-            while self.size > most || (self.size > enough && self.by_use.len() > 1) {
-                let Some((_, oldest)) = self.by_use.pop_first() else { break };
-                self.remove(&oldest, &mut removed);
-            }
-        }
+        while self.size > self.most && self.remove_oldest(&mut removed) {}
         removed
+    }
+
+    /// Reports whether little room is left, and there are conversations whose room others could have.
+    pub fn is_nearly_full(&self) -> bool {
+        self.size > self.most - self.most / FEW && self.by_use.len() > 1
+    }
+
+    /// Removes up to `count` of the conversations that were not used for the longest time, and adds their
+    /// turns to `removed`. To drop them takes a while. Reports whether there is enough room now.
+    pub fn thin(&mut self, count: usize, removed: &mut Vec<Arc<Replayed>>) -> bool {
+        let is_over = |live: &Live| live.size > live.most - live.most / ENOUGH && live.by_use.len() > 1;
+        for _ in 0..count {
+            if !is_over(self) {
+                break;
+            }
+            self.remove_oldest(removed);
+        }
+        !is_over(self)
     }
 
     /// Forgets a name.
     pub fn forget(&mut self, owner: Owner, name: &str) {
-        if let Some(names) = self.names.get_mut(&owner) {
-            names.remove(name);
-        }
+        self.names.remove(&owner.digest(name));
     }
 
     fn touch(&mut self, root: &TurnId) {
@@ -108,19 +132,22 @@ impl Live {
         self.by_use.insert(self.uses, root.clone());
     }
 
+    /// Removes a conversation, and reports whether there was one.
+    fn remove_oldest(&mut self, removed: &mut Vec<Arc<Replayed>>) -> bool {
+        let Some((_, oldest)) = self.by_use.pop_first() else { return false };
+        self.remove(&oldest, removed);
+        true
+    }
+
     fn remove(&mut self, root: &TurnId, removed: &mut Vec<Arc<Replayed>>) {
         let Some(conversation) = self.conversations.remove(root) else { return };
         self.size = self.size.saturating_sub(conversation.size);
         removed.extend(conversation.turns.iter().filter_map(|turn| self.turns.remove(turn)));
-        let Some(names) = self.names.get_mut(&conversation.owner) else { return };
         for name in conversation.names {
             // The name may belong to another conversation by now.
-            if names.get(&name).is_some_and(|turn| turn.root() == *root) {
-                names.remove(&name);
+            if self.names.get(&name).is_some_and(|turn| turn.root() == *root) {
+                self.names.remove(&name);
             }
-        }
-        if names.is_empty() {
-            self.names.remove(&conversation.owner);
         }
     }
 }
@@ -133,45 +160,54 @@ impl std::fmt::Debug for Replayed {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use crate::sessions::record::Record;
     use crate::store::StoredTurn;
 
-    fn past() -> Arc<Replayed> {
+    pub fn past() -> Arc<Replayed> {
         let text = br#"{"version":1,"model":"m","setup":"s","instructions":0,"new":[],"on":"keep",
             "said":{"role":"assistant","content":"a"},"kept":0,"sum":"s"}"#;
         let last = Arc::new(Record::read(text).unwrap());
         Arc::new(Replayed { session: None, messages: Vec::new(), chain: None, last, sent: Default::default() })
     }
 
+    /// Room for 100 turns of 10 ids.
+    pub const MOST: usize = 100 * (OF_TURN + 10);
+
     #[test]
     fn nothing_is_left_of_conversations_that_were_removed() {
-        let (owner, past, most) = (Owner::of_key("key"), past(), 100 * (OF_TURN + 10));
-        let mut live = Live::default();
-        let mut removed = 0;
+        let (owner, past) = (Owner::of_key("key"), past());
+        let mut live = Live::new(MOST);
+        let mut removed = Vec::new();
         for at in 0..1_000 {
             let first = StoredTurn::first(Vec::new()).id;
             let second = StoredTurn::after(&first, Vec::new()).id;
             for (turn, name) in [(&first, format!("{at} first")), (&second, format!("{at} second"))] {
-                removed += live.add(owner, turn.clone(), Arc::clone(&past), 10, &[name], most).len();
+                removed.extend(live.add(owner, turn.clone(), Arc::clone(&past), 10, &[name]));
             }
-            assert!(live.size <= most);
+            assert!(live.size <= MOST);
             assert!(live.find(owner, &format!("{at} first")).is_some_and(|(turn, _)| turn == first));
             assert!(live.get(&second).is_some());
             assert_eq!(live.find(Owner::of_key("other"), &format!("{at} first")).map(|(turn, _)| turn), None);
+            if live.is_nearly_full() && at > 500 {
+                assert!(!live.thin(2, &mut removed));
+                assert!(live.thin(100, &mut removed));
+                assert_eq!(live.conversations.len(), 43);
+            }
         }
-        assert_eq!(live.turns.len() + removed, 2_000);
+        assert_eq!(live.turns.len() + removed.len(), 2_000);
         assert_eq!(live.conversations.values().map(|known| known.turns.len()).sum::<usize>(), live.turns.len());
-        assert_eq!(live.names[&owner].len(), live.turns.len());
+        assert_eq!(live.names.len(), live.turns.len());
         assert_eq!(live.by_use.len(), live.conversations.len());
-        // What was used last stays, and an eighth left at a time.
-        assert!(live.turns.len() >= 2 * 43, "{}", live.turns.len());
+        // What was used last stays.
+        assert!(live.find(owner, "999 first").is_some() && live.find(owner, "957 first").is_some());
         // One that is nearly as large as all may be stays, and a larger one does not.
         let large = StoredTurn::first(Vec::new()).id;
-        live.add(owner, large.clone(), Arc::clone(&past), most - OF_TURN, &["large".into()], most);
+        live.add(owner, large.clone(), Arc::clone(&past), MOST - OF_TURN, &["large".into()]);
+        assert!(live.thin(1, &mut removed) && !live.is_nearly_full());
         assert_eq!((live.turns.len(), live.get(&large).is_some()), (1, true));
-        live.add(owner, StoredTurn::first(Vec::new()).id, past, usize::MAX / 2, &["larger".into()], most);
+        live.add(owner, StoredTurn::first(Vec::new()).id, past, usize::MAX / 2, &["larger".into()]);
         assert_eq!((live.turns.len(), live.names.len(), live.size), (0, 0, 0));
     }
 }

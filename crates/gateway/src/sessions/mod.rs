@@ -4,12 +4,12 @@
 //! conversation up to it, by which a client that sends everything again is recognised. [`Sessions::find`]
 //! looks for the best name, first in memory, then in the store, and [`Sessions::keep`] stores a turn with
 //! its names. The submodules: `chain` has the digests, `record` what is stored of a turn, `live` the
-//! sessions in memory, `dropper` what frees those that leave it.
+//! sessions in memory, `sweeper` what makes room for them.
 
 pub mod chain;
-mod dropper;
 mod live;
 pub mod record;
+mod sweeper;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -22,17 +22,16 @@ use crate::engine::PromptIds;
 use crate::store::{Owner, Store, StoreFault, StoredTurn, TurnId};
 use crate::turn::apart;
 use chain::Chain;
-use dropper::Dropper;
 use live::Live;
 use record::{Record, Replayed, replay, response_of};
+use sweeper::Sweeper;
 
 /// All conversations that are kept.
 #[derive(Debug)]
 pub struct Sessions {
-    live: Mutex<Live>,
-    dropper: Dropper,
+    live: Arc<Mutex<Live>>,
+    sweeper: Sweeper,
     store: Store,
-    most_ids: usize,
 }
 
 /// A turn that was found.
@@ -75,7 +74,8 @@ impl Finished {
 
 impl Sessions {
     pub fn new(store: Store, most_ids: usize) -> Sessions {
-        Sessions { live: Mutex::default(), dropper: Dropper::new(), store, most_ids }
+        let live = Arc::new(Mutex::new(Live::new(most_ids)));
+        Sessions { sweeper: Sweeper::new(&live), live, store }
     }
 
     /// Finds the turn with the first of some names that is known.
@@ -147,8 +147,15 @@ impl Sessions {
     }
 
     fn hold(&self, owner: Owner, turn: TurnId, past: Arc<Replayed>, ids: usize, names: &[String]) {
-        let removed = self.live().add(owner, turn, past, ids, names, self.most_ids);
-        self.dropper.take(removed);
+        let (removed, is_nearly_full) = {
+            let mut live = self.live();
+            (live.add(owner, turn, past, ids, names), live.is_nearly_full())
+        };
+        if is_nearly_full {
+            self.sweeper.wake();
+        }
+        // They are freed here, where the lock is not held.
+        drop(removed);
     }
 
     /// Returns the whole answer with a name.

@@ -9,6 +9,7 @@ use super::costs::{CONVERSATION_BYTES, NAME_BYTES, turn_bytes};
 use super::moment::{Moment, before, moment};
 use super::turn::RECORD_HEAD;
 use super::{Bounds, Owner, StoreFault, StoredTurn, TurnId};
+use crate::spread::Spread;
 
 /// A store in memory, which ends with the process.
 #[derive(Clone)]
@@ -21,8 +22,9 @@ pub struct Memory {
 #[derive(Default)]
 struct Kept {
     /// By root.
-    conversations: HashMap<u128, Conversation>,
-    names: HashMap<Owner, HashMap<Arc<str>, TurnId>>,
+    conversations: Spread<u128, Conversation>,
+    /// By digests of names.
+    names: Spread<[u8; 32], TurnId>,
     /// The conversations in the order in which they were last used.
     by_use: BTreeSet<(Moment, u128)>,
     /// What all of them cost.
@@ -34,7 +36,7 @@ struct Conversation {
     used: Moment,
     bytes: u64,
     turns: HashMap<u128, StoredTurn>,
-    names: HashSet<Arc<str>>,
+    names: HashSet<[u8; 32]>,
 }
 
 /// How often conversations that are too old are removed, if nothing else is done.
@@ -64,8 +66,8 @@ impl Memory {
 
     pub fn find(&self, owner: &Owner, names: &[String]) -> Result<Option<(usize, TurnId)>, StoreFault> {
         self.with(|kept| {
-            let known = kept.names.get(owner)?;
-            let found = names.iter().enumerate().find_map(|(at, name)| Some((at, known.get(name.as_str())?)));
+            let turn = |name: &String| kept.names.get(&owner.digest(name));
+            let found = names.iter().enumerate().find_map(|(at, name)| Some((at, turn(name)?)));
             let (at, id) = found.map(|(at, id)| (at, id.clone()))?;
             kept.touch(id.root);
             Some((at, id))
@@ -87,8 +89,9 @@ impl Memory {
 
     pub fn forget(&self, owner: &Owner, name: &str) -> Result<bool, StoreFault> {
         self.with(|kept| {
-            let Some(id) = kept.names.get_mut(owner).and_then(|names| names.remove(name)) else { return false };
-            kept.lose_name(id.root, name);
+            let name = owner.digest(name);
+            let Some(id) = kept.names.remove(&name) else { return false };
+            kept.lose_name(id.root, &name);
             kept.sweep(id.root);
             true
         })
@@ -122,8 +125,8 @@ impl Kept {
             return Err(StoreFault::Gone);
         }
         let is_new = !has_turn(&turn.id);
-        let names: HashSet<&str> = names.iter().map(String::as_str).collect();
-        let has_name = |name: &str| known.is_some_and(|known| known.names.contains(name));
+        let names: HashSet<[u8; 32]> = names.iter().map(|name| owner.digest(name)).collect();
+        let has_name = |name: &[u8; 32]| known.is_some_and(|known| known.names.contains(name));
         let new_names = names.iter().filter(|name| !has_name(name)).count() as u64;
         let more = if is_new { turn_bytes(RECORD_HEAD + turn.body.len()) } else { 0 } + new_names * NAME_BYTES;
         let bytes = known.map_or(CONVERSATION_BYTES, |known| known.bytes) + more;
@@ -131,15 +134,13 @@ impl Kept {
             return Err(StoreFault::TooLarge { bytes, most: bounds.most_bytes });
         }
         self.bytes += bytes - known.map_or(0, |known| known.bytes);
-        let names: Vec<Arc<str>> = names.into_iter().map(Arc::from).collect();
         for name in &names {
-            let others = self.names.entry(*owner).or_default();
-            let old = others.insert(Arc::clone(name), turn.id.clone());
+            let old = self.names.insert(*name, turn.id.clone());
             if let Some(old) = old.filter(|old| old.root != root) {
                 self.lose_name(old.root, name);
             }
         }
-        let conversation = self.conversations.entry(root).or_insert_with(|| Conversation::of(*owner));
+        let conversation = self.conversations.get_or_insert_with(root, || Conversation::of(*owner));
         conversation.bytes = bytes;
         conversation.names.extend(names);
         if is_new {
@@ -182,12 +183,8 @@ impl Kept {
         let Some(known) = self.conversations.remove(&root) else { return };
         self.by_use.remove(&(known.used, root));
         self.bytes = self.bytes.saturating_sub(known.bytes);
-        let Some(names) = self.names.get_mut(&known.owner) else { return };
-        known.names.iter().for_each(|name| {
-            names.remove(name);
-        });
-        if names.is_empty() {
-            self.names.remove(&known.owner);
+        for name in &known.names {
+            self.names.remove(name);
         }
     }
 
@@ -198,9 +195,8 @@ impl Kept {
             return self.remove(root);
         }
         let mut reached: HashSet<u128> = HashSet::new();
-        let names = self.names.get(&known.owner);
         for name in &known.names {
-            let mut next = names.and_then(|names| names.get(name)).map(|id| id.own);
+            let mut next = self.names.get(name).map(|id| id.own);
             while let Some(own) = next
                 && reached.insert(own)
             {
@@ -218,7 +214,7 @@ impl Kept {
     }
 
     /// Takes a name from a conversation.
-    fn lose_name(&mut self, root: u128, name: &str) {
+    fn lose_name(&mut self, root: u128, name: &[u8; 32]) {
         if let Some(known) = self.conversations.get_mut(&root)
             && known.names.remove(name)
         {

@@ -145,8 +145,8 @@ impl Owner {
         Owner(Sha256::new().chain_update(b"owner").chain_update(key).finalize().into())
     }
 
-    /// Returns what stands for a name of this owner.
-    pub(super) fn digest(&self, name: &str) -> [u8; 32] {
+    /// Returns what stands for a name of this owner. Another owner's name has another digest.
+    pub(crate) fn digest(&self, name: &str) -> [u8; 32] {
         Sha256::new().chain_update(self.0).chain_update(name).finalize().into()
     }
 }
