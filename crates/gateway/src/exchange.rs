@@ -215,7 +215,7 @@ async fn begin(order: &Order<'_>, mut turn: Turn) -> Result<Vec<Reply>, Fault> {
             true => served.engine.generate(&ask).await?,
             false => served.engine.generate_when_read(ask),
         };
-        replies.push(Reply::new(&turn, generating, sampling.stop.clone(), served.model.decoder()?));
+        replies.push(Reply::new(&turn, generating, sampling, served.model.decoder()?));
     }
     Ok(replies)
 }

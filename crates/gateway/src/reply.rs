@@ -10,6 +10,7 @@ use crate::Fault;
 use crate::engine::{End, Generating, Piece, broken};
 use crate::gateway::Gateway;
 use crate::reader::Reader;
+use crate::sampling::Sampling;
 use crate::sessions::Finished;
 use crate::sessions::record::{self, Record};
 use crate::stop_texts::StopTexts;
@@ -38,6 +39,8 @@ pub struct Reply {
     /// The ids so far, unless the engine does not tell all of them.
     sampled: Option<Vec<u32>>,
     count: u64,
+    /// The most ids that it may have.
+    most: u64,
     reasoning: u64,
     cached: Option<u64>,
     finish: Finish,
@@ -47,14 +50,15 @@ pub struct Reply {
 }
 
 impl Reply {
-    pub fn new(turn: &Turn, generating: Generating, stop: Vec<String>, decoder: Arc<Decoder>) -> Reply {
+    pub fn new(turn: &Turn, generating: Generating, sampling: &Sampling, decoder: Arc<Decoder>) -> Reply {
         Reply {
             generating,
             reader: Some(turn.reader.clone()),
             stop_ids: turn.stops.clone(),
-            stops: StopTexts::new(stop),
+            stops: StopTexts::new(sampling.stop.clone()),
             sampled: Some(Vec::new()),
             count: 0,
+            most: sampling.max_tokens.unwrap_or(u64::MAX),
             reasoning: 0,
             cached: None,
             finish: Finish::Stop,
@@ -85,6 +89,11 @@ impl Reply {
         let Said { reading, odds: all_odds, .. } = said;
         let mut end = piece.end;
         for (at, id) in piece.ids.iter().enumerate() {
+            // Some engines ignore the limit, or go a little beyond it.
+            if self.count >= self.most {
+                end = Some(End::Length);
+                break;
+            }
             self.count += 1;
             if let Some(sampled) = sampled {
                 sampled.push(*id);

@@ -221,10 +221,12 @@ impl Turn {
         };
         let sent = past.as_ref().map_or_else(PromptIds::default, |found| found.past.sent.clone());
         let ids = PromptIds::of_session(&sent, &session);
+        // What the session wrote again may be the same, as after a reply that a stop text cut.
+        let same = if kept < sent.len() { ids.common(&sent) } else { 0 };
         Ok(Turn {
             ids: ids.clone(),
             text: by_text::prompt(&wanted.served, || Ok(session.bytes()))?,
-            kept,
+            kept: kept.max(same),
             history,
             stops: session.reply_stops(),
             reader: Reader::Turn(Box::new(session.reader()?)),

@@ -7,7 +7,7 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Server, StandIn, Step, at, sampled};
+use common::{Server, StandIn, Step, at, integer, sampled};
 use rolecall::conversation::json;
 use rolecall_gateway::engine::Kind;
 use rolecall_gateway::{Keys, Limits};
@@ -185,6 +185,20 @@ async fn every_fault_of_an_engine_is_a_typed_error() {
     let server = Server::before("http://127.0.0.1:1", "chatml", engine, impatient(), Keys::default()).await;
     let (status, answer) = server.post("/v1/chat/completions", HI).await;
     assert_eq!((status, at(&answer, "error.code").as_str()), (502, Some("engine_down")), "{answer:?}");
+}
+
+#[tokio::test]
+async fn an_engine_that_ignores_the_limit_is_held_to_it() {
+    let id = sampled("chatml", "a")[0];
+    for (kind, of_piece) in [(Kind::LlamaCpp, 1), (Kind::Vllm, 3), (Kind::Sglang, 100)] {
+        let engine = StandIn::new(kind, vec![Step::Ids(vec![id; of_piece]); 100_000]);
+        let server = Server::new("chatml", engine).await;
+        let body = r#"{"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 4}"#;
+        let (status, answer) = server.post("/v1/chat/completions", body).await;
+        assert_eq!((status, at(&answer, "choices.0.message.content").as_str()), (200, Some("aaaa")), "{kind:?}");
+        assert_eq!(at(&answer, "choices.0.finish_reason").as_str(), Some("length"));
+        assert_eq!(integer(at(&answer, "usage.completion_tokens")), 4);
+    }
 }
 
 /// Frames that keep coming, and have nothing.

@@ -70,6 +70,24 @@ async fn a_session_is_continued_by_its_id() {
 }
 
 #[tokio::test]
+async fn the_prompt_is_kept_after_a_reply_that_a_stop_text_cut() {
+    let server = server("chatml", "Hello, you there<|im_end|>").await;
+    let stop = [("stop", Json::from(", you"))];
+    let mut messages = vec![user("Hi")];
+    let mut had: Vec<u32> = Vec::new();
+    for turn in 0..3 {
+        let (reply, kept) = say(&server, &messages, &stop).await;
+        assert_eq!(at(&reply, "content").as_str(), Some("Hello"));
+        let prompt = server.engine.prompt();
+        // The reply is not as it was sampled, but all before it is.
+        assert_eq!(kept, had.len(), "turn {turn}");
+        assert!(prompt.starts_with(&had), "turn {turn}");
+        had = prompt;
+        messages.extend([reply, user("Go on")]);
+    }
+}
+
+#[tokio::test]
 async fn calls_are_recognised_in_any_spelling() {
     let call = "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\":   \"Rome\", \"days\": 2}}\n</tool_call><|im_end|>";
     let server = server("qwen2.5", call).await;

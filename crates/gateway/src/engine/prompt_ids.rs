@@ -81,7 +81,34 @@ impl PromptIds {
 
     /// Returns the ids.
     pub fn to_vec(&self) -> Vec<u32> {
-        self.parts.iter().flat_map(|part| &part.ids[..part.len]).copied().collect()
+        self.slices().flatten().copied().collect()
+    }
+
+    /// Returns the number of ids at the start that are the same.
+    pub fn common(&self, other: &PromptIds) -> usize {
+        let (mut mine, mut theirs) = (self.slices(), other.slices());
+        let (mut one, mut two): (&[u32], &[u32]) = (&[], &[]);
+        let mut common = 0;
+        loop {
+            if one.is_empty() {
+                one = mine.next().unwrap_or_default();
+            }
+            if two.is_empty() {
+                two = theirs.next().unwrap_or_default();
+            }
+            let len = one.len().min(two.len());
+            let is_shared = one.as_ptr() == two.as_ptr();
+            let same = if is_shared { len } else { same(&one[..len], &two[..len]) };
+            common += same;
+            if same < len || len == 0 {
+                return common;
+            }
+            (one, two) = (&one[len..], &two[len..]);
+        }
+    }
+
+    fn slices(&self) -> impl Iterator<Item = &[u32]> {
+        self.parts.iter().map(|part| &part.ids[..part.len])
     }
 
     /// Returns texts that together are the ids with commas between them.
@@ -177,7 +204,10 @@ mod tests {
             let count = if random(20) == 0 { 500 } else { random(40) };
             ids.extend((0..count).map(|_| random(1 << 17) as u32));
             let common = random(same(&known.to_vec(), &ids) + 1);
+            let before = known.clone();
             known = PromptIds::after(&known, common, |first| ids[first..].to_vec());
+            assert_eq!(known.common(&before), same(&before.to_vec(), &ids));
+            assert_eq!(before.common(&PromptIds::from(ids.clone())), same(&before.to_vec(), &ids));
             assert_eq!(known.to_vec(), ids);
             assert_eq!(known.len(), ids.len());
             assert_eq!(text(&known), wanted(&ids));
