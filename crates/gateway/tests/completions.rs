@@ -124,11 +124,11 @@ async fn the_tokenizer_s_own_first_token_comes_before_a_text() {
 async fn settings_stops_and_limits_apply() {
     let server = server("chatml", "one, two, three<|im_end|>").await;
     let body =
-        r#"{"prompt": "a", "stop": [", th"], "temperature": 0.5, "max_tokens": 9, "logit_bias": {"1000042": 1}}"#;
+        r#"{"prompt": "a", "stop": [", th"], "temperature": 0.5, "max_tokens": 19, "logit_bias": {"1000042": 1}}"#;
     let (status, answer) = server.post("/v1/completions", body).await;
     assert_eq!((status, at(&answer, "choices.0.text").as_str()), (200, Some("one, two")));
     let sent = json::write(&server.engine.body().into(), &Layout::compact());
-    for part in [r#""temperature":0.5"#, r#""n_predict":9"#, r#""logit_bias":[[1000042,1]]"#] {
+    for part in [r#""temperature":0.5"#, r#""n_predict":19"#, r#""logit_bias":[[1000042,1]]"#] {
         assert!(sent.contains(part), "{sent}");
     }
     let ids = sampled("chatml", "cut");
@@ -138,6 +138,7 @@ async fn settings_stops_and_limits_apply() {
     for (more, param) in [
         (r#""suffix": "b""#, "suffix"),
         (r#""best_of": 3"#, "best_of"),
+        (r#""best_of": "1""#, "best_of"),
         (r#""logprobs": 1"#, "logprobs"),
         (r#""ignore_eos": true"#, "ignore_eos"),
         (r#""n": 0"#, "n"),

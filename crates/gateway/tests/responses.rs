@@ -212,7 +212,7 @@ async fn an_answer_has_text_reasoning_calls_and_usage() {
         ("metadata", object! { "a" => "b" }.into()),
         ("user", "u".into()),
         ("temperature", 1.into()),
-        ("max_output_tokens", 50.into()),
+        ("max_output_tokens", 500.into()),
         ("instructions", "Be brief.".into()),
     ];
     let answer = create(&qwen, &body(r#""Hi""#, &more)).await;
@@ -237,7 +237,7 @@ async fn an_answer_has_text_reasoning_calls_and_usage() {
     assert_eq!(integer(at(&answer, "usage.input_tokens_details.cached_tokens")), 7);
     assert_eq!(integer(at(&answer, "usage.input_tokens_details.kept_tokens")), 0);
     assert_eq!(integer(at(&answer, "usage.output_tokens")) as usize, sampled("qwen2.5", CALL).len());
-    assert_eq!(qwen.engine.body().get("n_predict"), Some(&Json::from(50)));
+    assert_eq!(qwen.engine.body().get("n_predict"), Some(&Json::from(500)));
     let thinking = server("thinking", "<think>\nHm\n</think>\n\nHello<|im_end|>", "eos").await;
     let answer = create(&thinking, &body(r#""Hi""#, &[])).await;
     assert_eq!(at(&answer, "output.0.content.0.text").as_str().map(str::trim), Some("Hm"), "{answer:?}");

@@ -50,7 +50,9 @@ pub fn read(gateway: &Gateway, body: &str) -> Result<(Completing, Box<dyn Writer
             return Err(by_text::unsupported(name));
         }
     }
-    if body.get("best_of").and_then(number::integer).is_some_and(|best| best != wishes.choices as i64) {
+    // More replies than are returned would have to be ranked.
+    let best = body.get("best_of").filter(|best| !best.is_null());
+    if best.is_some_and(|best| number::integer(best) != Some(wishes.choices as i64)) {
         return Err(Fault::unsupported("best_of"));
     }
     let prompts = Prompts::read(&body, &served, wishes.has_bos, gateway.limits.prompt_ids)?;
