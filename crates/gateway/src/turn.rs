@@ -318,3 +318,41 @@ static PLACES: LazyLock<Semaphore> = LazyLock::new(|| {
 fn interrupted() -> Fault {
     Fault::new(500, "internal", "the request could not be prepared")
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
+
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Arc, Mutex};
+    use std::time::Duration;
+
+    use futures_util::future::join_all;
+
+    use super::{PLACES, apart};
+
+    #[tokio::test]
+    async fn long_work_is_done_in_the_order_in_which_it_came_and_a_little_at_a_time() {
+        let places = PLACES.available_permits();
+        let running = Arc::new(AtomicUsize::new(0));
+        let begun = Arc::new(Mutex::new(Vec::new()));
+        let work = (0..10 * places).map(|at| {
+            let (running, begun) = (Arc::clone(&running), Arc::clone(&begun));
+            apart(move || {
+                begun.lock().unwrap().push(at);
+                let beside = running.fetch_add(1, Ordering::SeqCst);
+                std::thread::sleep(Duration::from_millis(5));
+                running.fetch_sub(1, Ordering::SeqCst);
+                Ok(beside)
+            })
+        });
+        let beside = join_all(work).await;
+        assert!(beside.into_iter().all(|beside| beside.unwrap() < places));
+        // Those that begin together may change places.
+        let begun = begun.lock().unwrap().clone();
+        assert!(begun.iter().enumerate().all(|(at, begun)| at.abs_diff(*begun) < 2 * places), "{begun:?}");
+        // What panics gives its place back.
+        assert!(apart::<()>(|| std::panic::panic_any("on purpose")).await.is_err());
+        assert_eq!(PLACES.available_permits(), places);
+    }
+}

@@ -158,6 +158,24 @@ async fn the_work_of_an_engine_ends_when_the_client_leaves() {
 }
 
 #[tokio::test]
+async fn what_an_engine_sends_at_once_is_written_at_once() {
+    let ids = sampled("chatml", &"a".repeat(100));
+    let frames = ids.iter().map(|id| format!("data: {{\"content\": \"\", \"tokens\": [{id}], \"stop\": false}}\n\n"));
+    let steps = vec![Step::Raw(frames.collect()), Step::End("eos")];
+    let server = Server::new("chatml", StandIn::new(Kind::LlamaCpp, steps)).await;
+    let body = with(HI, r#""stream": true"#);
+    let mut response = server.request("/v1/chat/completions", &body).send().await.unwrap();
+    let (mut writes, mut text) = (0, String::new());
+    while let Some(bytes) = response.chunk().await.unwrap() {
+        writes += 1;
+        text += std::str::from_utf8(&bytes).unwrap();
+    }
+    // Each id has an event of its own all the same.
+    assert_eq!(text.matches(r#""content":"a""#).count(), 100, "{text}");
+    assert!(writes < 10, "{writes}");
+}
+
+#[tokio::test]
 async fn the_connection_of_a_reply_that_ended_serves_the_next_request() {
     for kind in BY_IDS {
         let mut steps = one_by_one(kind, &sampled("chatml", "Hi"), false);
