@@ -270,6 +270,20 @@ fn a_switch_of_words_has_no_default_that_is_a_flag() {
 }
 
 #[test]
+fn a_switch_that_is_assigned_its_own_value_is_the_caller_s() {
+    let names = |start: &str| {
+        let source = format!("{start}{{{{ messages[0].content }}}}{{% if loud %}}!{{% endif %}}");
+        let template = ChatTemplate::compile(&source, Vec::new()).unwrap();
+        let analysis = analyze_template(&template, &TemplateOptions::default()).unwrap();
+        analysis.switches.into_iter().map(|switch| switch.name).collect::<Vec<_>>()
+    };
+    assert_eq!(names("{% set loud = loud | default(true) %}"), ["loud"]);
+    assert_eq!(names("{% set loud = loud if loud is defined else true %}"), ["loud"]);
+    assert_eq!(names("{% set loud = true %}"), [""; 0]);
+    assert_eq!(names("{% set loud = quiet is not defined %}"), ["quiet"]);
+}
+
+#[test]
 fn runs_that_are_put_together_have_the_spans_of_their_texts() {
     let format = tiny("", "");
     let tokenizer = Arc::new(Toy::of(&format));

@@ -50,7 +50,8 @@ pub struct Analysis {
     pub comparisons: Vec<Comparison>,
     /// Calls of the engine's own functions, in source order.
     pub calls: Vec<FunctionCall>,
-    /// The names that the template assigns, each at its first assignment, in source order.
+    /// The names that the template assigns, each at its first assignment, in source order. An assignment
+    /// that keeps the caller's value of the same name does not count.
     pub assigned: Vec<(String, Spot)>,
     /// The number of values examined, which [`crate::Limits::instructions`] bounds.
     pub steps: u64,

@@ -108,7 +108,11 @@ impl<'t> Walk<'t> {
         match target {
             Target::Name(name, at) => {
                 let word = self.word(*name);
-                self.record.assign(word, *at);
+                // `{% set x = x | default(1) %}` keeps a value of the caller.
+                let own = self.paths.root(word);
+                if !known.is.contains(&own) {
+                    self.record.assign(word, *at);
+                }
                 self.set(*name, known, *at)
             }
             Target::Attribute(name, attribute, _) => {
