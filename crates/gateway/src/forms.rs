@@ -1,24 +1,67 @@
-//! Contents in parts, for templates that take texts only.
+//! The forms of messages that a model's templates write.
 
 use std::sync::OnceLock;
 
-use rolecall::Model;
-use rolecall::conversation::{Content, Json, Message, Part};
+use rolecall::conversation::{Content, Json, Message, Part, Role, object};
 use rolecall::template::{Capability, ChatTemplate, Support, TemplateOptions, analyze_template};
+use rolecall::{Model, Prompt, Request};
 
-/// Knows whether a model's templates write contents in parts. It is found out when the first comes.
+use crate::Fault;
+
+/// Knows which forms the templates of a model write. Each is found out when the first message of it comes.
 #[derive(Debug, Default)]
-pub struct TextParts(OnceLock<bool>);
+pub struct Forms {
+    joins_parts: OnceLock<bool>,
+    renames_developers: OnceLock<bool>,
+    fills_nulls: OnceLock<bool>,
+}
 
-impl TextParts {
-    /// Returns the messages in a form that the model's templates write.
-    pub fn written(&self, model: &Model, messages: Vec<Message>) -> Vec<Message> {
-        let has_parts = |message: &Message| matches!(message.content(), Content::Parts(_));
-        match messages.iter().any(has_parts) && *self.0.get_or_init(|| must_join(model)) {
-            true => messages.into_iter().map(joined).collect(),
-            false => messages,
+impl Forms {
+    /// Returns the messages in forms that the model's templates write, with the same meaning.
+    pub fn written(&self, model: &Model, messages: Vec<Message>) -> Result<Vec<Message>, Fault> {
+        let has_template = model.templates().is_some();
+        messages.iter().enumerate().try_for_each(|(index, message)| refuse_media(index, message, has_template))?;
+        if !has_template {
+            return Ok(messages);
         }
+        let is_any = |is_so: fn(&Message) -> bool| messages.iter().any(is_so);
+        let joins = is_any(has_parts) && *self.joins_parts.get_or_init(|| must_join(model));
+        let renames = is_any(is_developer) && *self.renames_developers.get_or_init(|| must_rename(model));
+        let fills = is_any(has_null) && *self.fills_nulls.get_or_init(|| must_fill(model));
+        let mut messages = messages;
+        for message in &mut messages {
+            if joins && has_parts(message) {
+                *message = joined(message);
+            }
+            if renames && is_developer(message) {
+                *message = with(message, "role", Role::System.name().into());
+            }
+            if fills && has_null(message) {
+                *message = with(message, "content", "".into());
+            }
+        }
+        Ok(messages)
     }
+}
+
+/// Refuses what an engine that gets ids cannot see, whatever a template writes for it. Some formats have a
+/// place for the name of a file, and templates have none.
+fn refuse_media(index: usize, message: &Message, has_template: bool) -> Result<(), Fault> {
+    let is_media = |part: &Part<'_>| match part {
+        Part::Text(_) => false,
+        Part::File(_) => has_template,
+        Part::Image(_) | Part::Audio(_) | Part::Video(_) => true,
+    };
+    let Some((at, part)) = message.parts().enumerate().find(|(_, part)| is_media(part)) else { return Ok(()) };
+    let kind = part.kind();
+    let message = format!("messages[{index}]: the gateway does not support {kind} parts");
+    let help = Some("send text only".into());
+    let fault = Fault::at(&format!("content[{at}]"), "unsupported_parameter", message);
+    Err(Fault { message_index: u32::try_from(index).ok(), help, ..fault })
+}
+
+fn has_parts(message: &Message) -> bool {
+    matches!(message.content(), Content::Parts(_))
 }
 
 /// Reports whether a template of the model does not write contents in parts. Such a template refuses them, or
@@ -36,13 +79,9 @@ fn must_join(model: &Model) -> bool {
 }
 
 /// Joins a content that has only parts of text, with a line break between them. Engines do the same.
-fn joined(message: Message) -> Message {
-    let Content::Parts(_) = message.content() else { return message };
+fn joined(message: &Message) -> Message {
     let texts: Option<Vec<&str>> = message.parts().map(text_of).collect();
-    let Some(texts) = texts else { return message };
-    let mut object = message.as_object().clone();
-    object.insert("content", Json::from(texts.join("\n")));
-    Message::from_object(object).unwrap_or(message)
+    texts.map_or_else(|| message.clone(), |texts| with(message, "content", texts.join("\n").into()))
 }
 
 fn text_of(part: Part<'_>) -> Option<&str> {
@@ -52,11 +91,60 @@ fn text_of(part: Part<'_>) -> Option<&str> {
     }
 }
 
+/// Reports whether the role is OpenAI's newer name for `system`.
+fn is_developer(message: &Message) -> bool {
+    *message.role() == Role::System && message.as_object().get("role").and_then(Json::as_str) == Some("developer")
+}
+
+/// Reports whether the template leaves the developer's message out, or refuses it.
+fn must_rename(model: &Model) -> bool {
+    let messages =
+        |role: &str| vec![object! { "role" => role, "content" => "a" }, object! { "role" => "user", "content" => "b" }];
+    let leaves_out = |prompt: &Prompt| prompt.dropped.iter().any(|dropped| dropped.place.message == Some(0));
+    prompt_of(model, messages("developer")).is_none_or(|prompt| leaves_out(&prompt))
+}
+
+/// Reports whether a message has calls and no content, as OpenAI's clients and servers write it.
+fn has_null(message: &Message) -> bool {
+    matches!(message.content(), Content::None) && message.calls().len() > 0
+}
+
+/// Reports whether the template cannot write a call without content: it fails, or writes Python's `None`.
+fn must_fill(model: &Model) -> bool {
+    let messages = |content: Json| {
+        let function = object! { "name" => "f", "arguments" => "{}" };
+        let call = object! { "id" => "call00000", "type" => "function", "function" => function };
+        vec![
+            object! { "role" => "user", "content" => "a" },
+            object! { "role" => "assistant", "content" => content, "tool_calls" => vec![Json::from(call)] },
+            object! { "role" => "tool", "tool_call_id" => "call00000", "content" => "b" },
+        ]
+    };
+    let count = |prompt: &Prompt| prompt.text().matches("None").count();
+    match (prompt_of(model, messages(Json::Null)), prompt_of(model, messages("".into()))) {
+        (Some(null), Some(filled)) => count(&null) > count(&filled),
+        (None, Some(_)) => true,
+        (_, None) => false,
+    }
+}
+
+fn prompt_of(model: &Model, messages: Vec<rolecall::conversation::json::Object>) -> Option<Prompt> {
+    let messages: Vec<Json> = messages.into_iter().map(Json::from).collect();
+    let request = Request::from_json(object! { "messages" => messages }.into()).ok()?;
+    Some(model.prompt(request).ok()?.into_prompt())
+}
+
+fn with(message: &Message, key: &str, value: Json) -> Message {
+    let mut object = message.as_object().clone();
+    object.insert(key, value);
+    Message::from_object(object).unwrap_or_else(|_| message.clone())
+}
+
 #[cfg(test)]
 mod tests {
     use rolecall::conversation::{Message, json};
 
-    use super::joined;
+    use super::{joined, refuse_media};
 
     fn message(content: &str) -> Message {
         let text = format!(r#"{{"role": "user", "content": {content}, "name": "ann"}}"#);
@@ -67,13 +155,20 @@ mod tests {
     fn parts_of_text_become_one_text() {
         let parts =
             message(r#"[{"type": "text", "text": "a"}, {"type": "text", "text": ""}, {"type": "text", "text": "b"}]"#);
-        assert_eq!(joined(parts), message(r#""a\n\nb""#));
-        assert_eq!(joined(message("[]")), message(r#""""#));
+        assert_eq!(joined(&parts), message(r#""a\n\nb""#));
+        assert_eq!(joined(&message("[]")), message(r#""""#));
     }
 
     #[test]
-    fn other_parts_stay() {
-        let parts = message(r#"[{"type": "text", "text": "a"}, {"type": "image_url", "image_url": {"url": "b"}}]"#);
-        assert_eq!(joined(parts.clone()), parts);
+    fn files_stay_and_what_no_engine_sees_is_refused() {
+        let file = message(r#"[{"type": "text", "text": "a"}, {"type": "file", "file": {"path": "b"}}]"#);
+        assert_eq!(joined(&file), file);
+        assert_eq!(refuse_media(0, &file, false), Ok(()));
+        assert!(refuse_media(0, &file, true).is_err());
+        for kind in ["image_url", "input_audio", "video_url"] {
+            let media = message(&format!(r#"[{{"type": "text", "text": "a"}}, {{"type": "{kind}", "{kind}": {{}}}}]"#));
+            let fault = refuse_media(3, &media, false).unwrap_err();
+            assert_eq!((fault.param.as_deref(), fault.message_index), (Some("content[1]"), Some(3)), "{kind}");
+        }
     }
 }

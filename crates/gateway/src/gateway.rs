@@ -12,11 +12,12 @@ use rolecall::template::CallForm;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::engine::Engine;
+use crate::forms::Forms;
+use crate::left_out::Whole;
 use crate::observe::{Observer, Seen};
 use crate::ready::Ready;
 use crate::sessions::Sessions;
 use crate::store::{Store, StoreFault};
-use crate::text_parts::TextParts;
 use crate::texts::Texts;
 use crate::{Config, Fault, Keys, Limits, ModelConfig};
 
@@ -49,7 +50,8 @@ pub(crate) struct Served {
     pub on_rewrite: OnRewrite,
     pub created: i64,
     pub texts: Texts,
-    pub text_parts: TextParts,
+    pub forms: Forms,
+    pub whole: Whole,
 }
 
 /// Why a gateway cannot be opened.
@@ -200,7 +202,8 @@ impl Served {
             on_rewrite: wanted.on_rewrite,
             created: now(),
             texts: Texts::default(),
-            text_parts: TextParts::default(),
+            forms: Forms::default(),
+            whole: Whole::default(),
         })
     }
 

@@ -12,6 +12,7 @@ use crate::Fault;
 use crate::by_text;
 use crate::engine::{PromptIds, Shape};
 use crate::gateway::random;
+use crate::left_out;
 use crate::observe::{Seen, Stage};
 use crate::reader::Reader;
 use crate::sessions::Found;
@@ -166,7 +167,10 @@ impl Turn {
             history = History::Changed;
         }
         let session = wanted.served.model.session(wanted.request.clone())?;
-        let whole = wanted.instructions.iter().cloned().chain(said).chain(wanted.messages.iter().cloned()).collect();
+        let said = wanted.served.forms.written(&wanted.served.model, said)?;
+        let whole = wanted.instructions.iter().cloned().chain(said).chain(wanted.messages.iter().cloned());
+        let whole: Vec<Message> = whole.collect();
+        wanted.served.whole.check(wanted, &whole).map_err(|fault| fault.shifted(unsent))?;
         let mut turn =
             Turn::growing(wanted, session, None, whole, (setup, chain), seen).map_err(|fault| fault.shifted(unsent))?;
         turn.history = history;
@@ -193,6 +197,7 @@ impl Turn {
         let encoding = seen.time(Stage::Encode);
         let opened = session.open()?;
         drop(encoding);
+        left_out::refuse_messages(&wanted.served.model, &session, &opened.notes)?;
         kept = kept.min(opened.keep);
         let was_rewritten = opened.notes.iter().any(|note| matches!(note, SessionNote::Rewritten { .. }));
         let history = match (past.is_some(), rewrites || was_rewritten, wanted.on_rewrite) {
@@ -255,6 +260,8 @@ impl Turn {
         let rendering = seen.time(Stage::Render);
         let prompt = wanted.served.model.prompt(request)?;
         drop(rendering);
+        let missing = &prompt.dropped;
+        left_out::refuse(wanted, missing.iter().map(|dropped| &dropped.place))?;
         let shape = match wanted.grammar(prompt.reply()?.around_reasoning().is_some()) {
             None => None,
             Some(options) => Some(shape_of(wanted, &prompt.grammar(options)?)?),

@@ -120,7 +120,7 @@ impl Wanted {
         let tools = offered_tools(&request);
         let Request { mut conversation, other, .. } = request;
         let messages = std::mem::take(&mut conversation.messages);
-        let messages = served.text_parts.written(&served.model, messages);
+        let messages = served.forms.written(&served.model, messages)?;
         let mut wanted = Wanted {
             on_rewrite: served.on_rewrite,
             served,

@@ -93,7 +93,7 @@ async fn nothing_that_is_said_is_in_the_log_unless_it_is_asked_for() {
     let body = r#"{"model": "qwen2.5", "messages": [{"role": "system", "content": "SECRET-system"},
         {"role": "user", "name": "SECRET-name", "content": "SECRET-user"},
         {"role": "assistant", "content": "SECRET-assistant"}, {"role": "user", "content": [{"type": "text", "text": "SECRET-part"}]}],
-        "user": "SECRET-label", "stop": ["SECRET-stop"], "chat_template_kwargs": {"SECRET-kwarg": "SECRET-value"},
+        "user": "SECRET-label", "stop": ["SECRET-stop"],
         "tools": [{"type": "function", "function": {"name": "SECRET-tool", "description": "SECRET-about", "parameters": {"type": "object"}}}]"#;
     let wrong = [
         r#", "SECRET-key": 1}"#,
@@ -102,6 +102,7 @@ async fn nothing_that_is_said_is_in_the_log_unless_it_is_asked_for() {
         r#", "logit_bias": {"SECRET-id": 1}}"#,
         r#", "response_format": {"type": "SECRET-format"}}"#,
         r#", "n": SECRET-json}"#,
+        r#", "chat_template_kwargs": {"SECRET-kwarg": "SECRET-value"}}"#,
     ];
     for log_content in [false, true] {
         let written = Written::default();
