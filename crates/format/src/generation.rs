@@ -17,6 +17,8 @@ pub struct Generation {
     pub top_p: Option<f64>,
     /// The number of most likely tokens to sample from.
     pub top_k: Option<u64>,
+    /// The least probability of a token, relative to the most likely one, if a model's files name it.
+    pub min_p: Option<f64>,
     /// The penalty for repeated tokens. 1 means none.
     pub repetition_penalty: Option<f64>,
 }

@@ -208,6 +208,7 @@ fn sampling(usual: &Generation) -> Vec<(&'static str, String)> {
         ("temperature", number(usual.temperature)),
         ("top_p", number(usual.top_p)),
         ("top_k", count(usual.top_k)),
+        ("min_p", number(usual.min_p)),
         ("repetition_penalty", number(usual.repetition_penalty)),
         ("max_tokens", count(usual.max_new_tokens)),
     ];

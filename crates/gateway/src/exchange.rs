@@ -50,16 +50,26 @@ struct Exchange {
     permit: Permit,
 }
 
-/// Answers a request of one API.
-pub async fn exchange(
-    gateway: Arc<Gateway>,
+/// A request whose prompt was made.
+pub struct Prepared {
+    pub wanted: Wanted,
+    writer: Box<dyn Writer>,
+    pub turn: Turn,
+    permit: Permit,
+    /// Whether its conversation goes on.
+    is_known: bool,
+}
+
+/// Reads a request, finds its conversation, and makes the prompt.
+pub async fn prepare(
+    gateway: &Arc<Gateway>,
     owner: Owner,
     read: Read,
     body: String,
     permit: Permit,
-) -> Result<Response, Fault> {
+) -> Result<Prepared, Fault> {
     // A client that leaves keeps its place as long as its work goes on.
-    let reader = Arc::clone(&gateway);
+    let reader = Arc::clone(gateway);
     let length = body.len();
     let (wanted, writer, names, chain, permit) = sized(length, move || {
         let parsing = permit.seen.time(Stage::Parse);
@@ -70,8 +80,8 @@ pub async fn exchange(
         Ok((wanted, writer, names, chain, permit))
     })
     .await?;
-    let found = find(&gateway, owner, &wanted, &names).await?;
-    gateway.observer.metrics.session(found.is_some());
+    let found = find(gateway, owner, &wanted, &names).await?;
+    let is_known = found.is_some();
     let covered = found.as_ref().and_then(|found| names.get(found.name)).map_or(0, |(count, _)| *count);
     let most = gateway.limits.prompt_ids;
     let size = found.as_ref().map_or(length, |found| size_of(&wanted, found, covered));
@@ -83,9 +93,22 @@ pub async fn exchange(
     })
     .await
     .map_err(|fault| writer.placed(fault))?;
+    Ok(Prepared { wanted, writer, turn, permit, is_known })
+}
+
+/// Answers a request of one API.
+pub async fn exchange(
+    gateway: Arc<Gateway>,
+    owner: Owner,
+    read: Read,
+    body: String,
+    permit: Permit,
+) -> Result<Response, Fault> {
+    let Prepared { wanted, writer, turn, permit, is_known } = prepare(&gateway, owner, read, body, permit).await?;
+    gateway.observer.metrics.session(is_known);
     let usage = Usage { prompt: turn.ids.len() as u64, kept: turn.kept as u64, ..Usage::default() };
     permit.seen.prompt_ids(turn.ids.len(), turn.kept);
-    let mut headers = defaults(&wanted.applied);
+    let mut headers = defaults(&wanted.applied, !turn.stops.is_empty());
     let new = turn.ids.len().saturating_sub(turn.kept);
     let session = format!("history={}; kept={}; new={new}", turn.history.name(), turn.kept);
     if let Ok(session) = HeaderValue::from_str(&session) {
@@ -113,12 +136,17 @@ pub async fn complete(
 ) -> Result<Response, Fault> {
     let reader = Arc::clone(&gateway);
     let (completing, turns, writer, permit) = sized(body.len(), move || {
+        // The texts of the prompts are encoded as they are read.
+        let parsing = permit.seen.time(Stage::Parse);
         let (mut completing, writer) = read(&reader, &body)?;
+        drop(parsing);
+        permit.seen.model(&completing.served.name);
         let turns = completing.turns()?;
         Ok((completing, turns, writer, permit))
     })
     .await?;
     let prompt: usize = turns.iter().map(|turn| turn.ids.len()).sum();
+    let has_stops = turns.iter().any(|turn| !turn.stops.is_empty());
     permit.seen.prompt_ids(prompt, 0);
     let usage = Usage { prompt: prompt as u64, ..Usage::default() };
     let choices = completing.choices;
@@ -133,7 +161,7 @@ pub async fn complete(
     let replies = Replies::from(replies);
     let (wanted, holds_calls, history) = (None, false, History::New);
     let exchange = Exchange { gateway, owner, wanted, writer, replies, choices, usage, holds_calls, history, permit };
-    exchange.respond(completing.is_streamed, defaults(&completing.applied)).await
+    exchange.respond(completing.is_streamed, defaults(&completing.applied, has_stops)).await
 }
 
 /// Returns what the work for a conversation that goes on grows with: the new text, and unless the template
@@ -221,8 +249,9 @@ async fn begin(order: &Order<'_>, mut turn: Turn) -> Result<Vec<Reply>, Fault> {
 }
 
 /// Returns the header that says which settings are the model's.
-fn defaults(applied: &[&str]) -> HeaderMap {
+fn defaults(applied: &[&str], has_stops: bool) -> HeaderMap {
     let mut headers = HeaderMap::new();
+    let applied: Vec<&str> = applied.iter().copied().chain(has_stops.then_some("stop_token_ids")).collect();
     if let Ok(applied) = HeaderValue::from_str(&applied.join(", "))
         && !applied.is_empty()
     {

@@ -10,7 +10,7 @@ use crate::exchange::{complete, exchange};
 use crate::fault::answer;
 use crate::gateway::Permit;
 use crate::observe::{MEDIA_TYPE, Seen, Watch};
-use crate::routes::{Asked, Route, Work, find, interactive};
+use crate::routes::{Asked, Route, Work, find, interactive, render};
 use crate::store::Owner;
 use crate::turn::sized;
 use crate::{Fault, Gateway};
@@ -82,6 +82,10 @@ async fn respond(gateway: Arc<Gateway>, route: Route, request: Request, seen: Se
             let query = form_urlencoded::parse(head.uri.query().unwrap_or_default().as_bytes());
             let asked = Asked { owner, name, query: query.into_owned().collect() };
             Ok(answer(&look_up(&gateway, &asked).await?))
+        }
+        Work::Render => {
+            let (permit, body) = admit(&gateway, &seen, body).await?;
+            Ok(answer(&render::render(gateway, owner, body, permit).await?))
         }
         Work::Exchange(read) => {
             let (permit, body) = admit(&gateway, &seen, body).await?;

@@ -68,6 +68,7 @@ impl Sampling {
         let number = |name: &str, low: f64, high: f64| double(request, name, low, high);
         let temperature = or("temperature", number("temperature", 0.0, 2.0)?, usual.temperature);
         let top_p = or("top_p", number("top_p", f64::MIN_POSITIVE, 1.0)?, usual.top_p);
+        let min_p = or("min_p", number("min_p", 0.0, 1.0)?, usual.min_p);
         let given = number("repetition_penalty", f64::MIN_POSITIVE, 100.0)?;
         let repetition_penalty = or("repetition_penalty", given, usual.repetition_penalty);
         let given = small(request, "top_k")?;
@@ -92,7 +93,7 @@ impl Sampling {
             temperature,
             top_p,
             top_k,
-            min_p: number("min_p", 0.0, 1.0)?,
+            min_p,
             presence_penalty: number("presence_penalty", -2.0, 2.0)?,
             frequency_penalty: number("frequency_penalty", -2.0, 2.0)?,
             repetition_penalty,

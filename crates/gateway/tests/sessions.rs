@@ -88,6 +88,39 @@ async fn the_prompt_is_kept_after_a_reply_that_a_stop_text_cut() {
 }
 
 #[tokio::test]
+async fn what_would_be_sent_is_what_is_sent() {
+    // No template would write the space before the end.
+    let server = server("chatml", "Hello <|im_end|>").await;
+    let session = [("session_id", Json::from(7))];
+    let mut messages = vec![user("Hi")];
+    for turn in 0..3 {
+        for (new, more) in [(messages.clone(), &[][..]), (vec![user("More")], &session)] {
+            let (status, shown) = server.post("/v1/render", &body(&new, more)).await;
+            assert_eq!(status, 200, "{shown:?}");
+            let (reply, kept) = say(&server, &new, more).await;
+            let known = if turn == 0 { "ids" } else { "session.ids" };
+            let ids: Vec<u32> = at(&shown, known).as_array().unwrap().iter().map(integer).collect();
+            assert_eq!(ids, server.engine.prompt(), "turn {turn}");
+            if turn > 0 {
+                assert_eq!(integer(at(&shown, "session.kept")) as usize, kept);
+                assert_eq!(at(&shown, "session.history").as_str(), Some("grown"));
+                let segments = at(&shown, "session.segments").as_array().unwrap();
+                let ends = segments.iter().map(|segment| integer(at(segment, "ids.1")) as usize);
+                assert_eq!(ends.max(), Some(ids.len()));
+                let author = |segment: &Json| at(segment, "author").as_str() == Some("sampled");
+                assert!(segments.iter().any(author));
+                // The rest is the whole conversation, also where the client sent only what is new.
+                assert!(at(&shown, "prompt").as_str().unwrap().starts_with("<|im_start|>user\n"));
+            }
+            if more.is_empty() {
+                messages.push(reply);
+            }
+        }
+        messages.push(user("Go on"));
+    }
+}
+
+#[tokio::test]
 async fn calls_are_recognised_in_any_spelling() {
     let call = "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\":   \"Rome\", \"days\": 2}}\n</tool_call><|im_end|>";
     let server = server("qwen2.5", call).await;

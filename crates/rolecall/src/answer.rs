@@ -322,6 +322,7 @@ pub fn of_generation(generation: &Generation) -> Json {
     let real = [
         ("temperature", generation.temperature),
         ("top_p", generation.top_p),
+        ("min_p", generation.min_p),
         ("repetition_penalty", generation.repetition_penalty),
     ];
     for (key, value) in real {

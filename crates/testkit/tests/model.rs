@@ -30,7 +30,7 @@ const TOKENIZER: &str = r#"{
 const TEMPLATE: &str = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}\
     {% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
 const GENERATION: &str =
-    r#"{"eos_token_id": [12, 13], "temperature": 0.7, "top_p": 1, "top_k": 20, "max_new_tokens": null}"#;
+    r#"{"eos_token_id": [12, 13], "temperature": 0.7, "top_p": 1, "top_k": 20, "min_p": 0.05, "max_new_tokens": null}"#;
 
 /// Makes a folder with these files.
 fn folder(name: &str, files: &[(&str, &str)]) -> PathBuf {
@@ -75,7 +75,11 @@ fn a_folder_has_every_part() {
     assert!(stops[0].sources.iter().any(|source| source == "generation_config.json"), "{stops:?}");
     let sampling = model.sampling();
     assert_eq!((sampling.temperature, sampling.top_p, sampling.top_k), (Some(0.7), Some(1.0), Some(20)));
-    assert_eq!(sampling.max_new_tokens, None);
+    assert_eq!((sampling.max_new_tokens, sampling.min_p), (None, Some(0.05)));
+    let greedy = GENERATION.replace("\"top_p\"", "\"do_sample\": false, \"top_p\"");
+    let greedy = folder("greedy", &[("chat_template.jinja", TEMPLATE), ("generation_config.json", &greedy)]);
+    let greedy = Model::open(greedy);
+    assert_eq!(greedy.unwrap().sampling().temperature, Some(0.0));
     assert_eq!((prompt.stops(), prompt.stop_ids()), (vec!["<|im_end|>"], vec![12, 13]));
     let parts: Vec<&str> = model.evidence().iter().map(|choice| choice.part).collect();
     assert!(parts.contains(&"chat template") && parts.contains(&"tokenizer"), "{parts:?}");

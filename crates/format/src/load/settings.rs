@@ -173,6 +173,7 @@ pub(super) fn read_generation(table: Table<'_>, mistakes: &mut Vec<Diagnostic>) 
     };
     let generation = Generation {
         stop_ids: Vec::new(),
+        min_p: None,
         session_len: whole("session_len", &table, mistakes),
         max_new_tokens: whole("max_new_tokens", &table, mistakes),
         top_k: whole("top_k", &table, mistakes),

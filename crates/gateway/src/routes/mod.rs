@@ -6,7 +6,7 @@ pub mod interactive;
 mod messages;
 mod models;
 mod page;
-mod render;
+pub mod render;
 mod responses;
 mod tokens;
 
@@ -37,6 +37,8 @@ pub enum Work {
     Of(fn(&Gateway, &str) -> Result<Json, Fault>, String),
     /// From its body, which may take its time.
     Long(fn(&Gateway, &str) -> Result<Json, Fault>),
+    /// With what would be sent to an engine.
+    Render,
     /// By an engine.
     Exchange(Read),
     /// By an engine, to prompts that are no conversations.
@@ -86,7 +88,7 @@ pub fn find(wanted: &Method, path: &str) -> Option<Route> {
             route(Method::POST, Work::Long(messages::count_tokens)).map(in_shape(messages::shape))
         }
         "/v1/responses" => route(Method::POST, Work::Exchange(responses::read)),
-        "/v1/render" => route(Method::POST, Work::Long(render::render)),
+        "/v1/render" => route(Method::POST, Work::Render),
         "/tokenize" => route(Method::POST, Work::Long(tokens::tokenize)),
         "/detokenize" => route(Method::POST, Work::Long(tokens::detokenize)),
         _ => {

@@ -93,6 +93,7 @@ impl Ends {
             temperature: own.temperature.or(format.temperature),
             top_p: own.top_p.or(format.top_p),
             top_k: own.top_k.or(format.top_k),
+            min_p: own.min_p.or(format.min_p),
             repetition_penalty: own.repetition_penalty.or(format.repetition_penalty),
             ..format.clone()
         };
@@ -118,12 +119,15 @@ fn sampling(config: &Object) -> Generation {
         _ => None,
     };
     let real = |key: &str| number(key).and_then(|number| number.as_f64()).filter(|value| value.is_finite());
+    // Transformers samples the most likely token then, whatever the temperature.
+    let is_greedy = config.get("do_sample") == Some(&Json::Bool(false));
     let whole = |key: &str| number(key).and_then(|number| number.as_i64()).and_then(|value| u64::try_from(value).ok());
     Generation {
         max_new_tokens: whole("max_new_tokens"),
-        temperature: real("temperature"),
+        temperature: if is_greedy { Some(0.0) } else { real("temperature") },
         top_p: real("top_p"),
         top_k: whole("top_k"),
+        min_p: real("min_p"),
         repetition_penalty: real("repetition_penalty"),
         ..Generation::default()
     }
