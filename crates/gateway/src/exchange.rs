@@ -20,6 +20,7 @@ use crate::replies::{self, Replies};
 use crate::reply::{Reply, Step};
 use crate::sampling::Sampling;
 use crate::sessions::Found;
+use crate::sessions::chain::Chain;
 use crate::store::Owner;
 use crate::turn::{AT_ONCE, History, Known, Turn, beginnings, sized};
 use crate::usage::Usage;
@@ -82,7 +83,7 @@ pub async fn prepare(
     .await?;
     let found = find(gateway, owner, &wanted, &names).await?;
     let is_known = found.is_some();
-    let covered = found.as_ref().and_then(|found| names.get(found.name)).map_or(0, |(count, _)| *count);
+    let covered = found.as_ref().map_or(0, |found| covered(&wanted, found, &names));
     let most = gateway.limits.prompt_ids;
     let size = found.as_ref().map_or(length, |found| size_of(&wanted, found, covered));
     // A grammar takes longer than its schema looks.
@@ -164,6 +165,23 @@ pub async fn complete(
     exchange.respond(completing.is_streamed, defaults(&completing.applied, has_stops)).await
 }
 
+/// Returns how many of a request's messages a conversation has. `names` are the digests of the messages'
+/// beginnings, with their numbers of messages.
+fn covered(wanted: &Wanted, found: &Found, names: &[(usize, Chain)]) -> usize {
+    let count = match &wanted.past {
+        Past::Recognised => names.get(found.name).map(|(count, _)| *count),
+        // Some clients send everything again although the session has a name.
+        Past::New(_) if !names.is_empty() => {
+            let start = Chain::new(&wanted.served.name, &wanted.request);
+            let all = || found.past.messages.iter().fold(start, |chain, message| chain.push(message));
+            let past = found.past.chain.unwrap_or_else(all);
+            names.iter().find(|(_, chain)| chain.is_of(past)).map(|(count, _)| *count)
+        }
+        Past::New(_) | Past::Known(_) => None,
+    };
+    count.unwrap_or(0)
+}
+
 /// Returns what the work for a conversation that goes on grows with: the new text, and unless the template
 /// can be taken up where it ended, all ids.
 fn size_of(wanted: &Wanted, found: &Found, covered: usize) -> usize {
@@ -179,7 +197,7 @@ async fn find(
     gateway: &Gateway,
     owner: Owner,
     wanted: &Wanted,
-    names: &[(usize, crate::sessions::chain::Chain)],
+    names: &[(usize, Chain)],
 ) -> Result<Option<Found>, Fault> {
     let model = &wanted.served.model;
     let count = |fault: &Fault| gateway.observer.metrics.store_fault(fault);

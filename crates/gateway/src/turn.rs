@@ -148,8 +148,9 @@ impl Turn {
         if let Some(found) = past {
             let fits = found.past.last.setup == setup || !is_named;
             if let (true, Some(session)) = (fits, &found.past.session) {
-                let new = if is_named { wanted.messages.clone() } else { own().skip(covered).collect() };
-                let sent_before = found.past.messages.len();
+                let is_whole = !is_named || covered > 0;
+                let new = if is_whole { own().skip(covered).collect() } else { wanted.messages.clone() };
+                let sent_before = if is_whole { 0 } else { found.past.messages.len() };
                 let session = session.clone();
                 match Turn::growing(wanted, session, Some(Arc::new(found)), new, (setup.clone(), chain), seen) {
                     Ok(turn) => return Ok(turn),

@@ -70,6 +70,29 @@ async fn a_session_is_continued_by_its_id() {
 }
 
 #[tokio::test]
+async fn a_session_goes_on_if_the_client_sends_all_of_it_again() {
+    let server = server("chatml", "Hello<|im_end|>").await;
+    let session = [("session_id", Json::from(7))];
+    let mut messages = vec![user("Hi")];
+    let mut had: Vec<u32> = Vec::new();
+    for turn in 0..4 {
+        let (reply, kept) = say(&server, &messages, &session).await;
+        let prompt = server.engine.prompt();
+        assert_eq!(kept, had.len(), "turn {turn}");
+        assert!(prompt.starts_with(&had), "turn {turn}");
+        let starts = sampled("chatml", "<|im_start|>user");
+        let users = prompt.windows(starts.len()).filter(|window| **window == starts).count();
+        assert_eq!(users, turn + 1, "nothing is there twice");
+        had = prompt;
+        had.extend(sampled("chatml", "Hello<|im_end|>"));
+        messages.extend([reply, user("Go on")]);
+    }
+    // A part of it, or another beginning, is new.
+    let (_, kept) = say(&server, &messages[2..], &session).await;
+    assert_eq!(kept, had.len());
+}
+
+#[tokio::test]
 async fn the_prompt_is_kept_after_a_reply_that_a_stop_text_cut() {
     let server = server("chatml", "Hello, you there<|im_end|>").await;
     let stop = [("stop", Json::from(", you"))];

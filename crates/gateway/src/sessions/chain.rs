@@ -62,6 +62,11 @@ impl Chain {
         names
     }
 
+    /// Reports whether this is a conversation as a client sends it again, with its reasoning or without.
+    pub fn is_of(self, conversation: Chain) -> bool {
+        self.whole == conversation.whole || self.whole == conversation.silent
+    }
+
     /// Returns the name under which a conversation that ends here is found.
     pub fn name(self) -> String {
         with_hex(NAME, &self.whole)
