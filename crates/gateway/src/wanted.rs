@@ -1,11 +1,11 @@
 use std::sync::Arc;
 
-use rolecall::Request;
 use rolecall::conversation::json::Object;
 use rolecall::conversation::{Json, Message, Tool};
 use rolecall::grammar::{Answer, Options, Reasoning, ToolChoice};
 use rolecall::model::offered_tools;
 use rolecall::session::OnRewrite;
+use rolecall::{Model, Request};
 
 use crate::answer_form::AnswerForm;
 use crate::by_text;
@@ -74,6 +74,15 @@ impl Calls {
 /// The keys of a request that only label it.
 pub const LABELS: [&str; 4] = ["metadata", "prompt_cache_key", "safety_identifier", "user"];
 
+/// Checks the type of a label.
+pub fn check_label(key: &str, value: &Json) -> Result<(), Fault> {
+    let (fits, wanted) = match key {
+        "metadata" => (value.as_object().is_some(), "an object"),
+        _ => (value.as_str().is_some(), "a text"),
+    };
+    if fits { Ok(()) } else { Err(Fault::at(key, "wrong_type", format!("{key}: expected {wanted}"))) }
+}
+
 /// The most replies to a request.
 const MOST_CHOICES: i64 = 128;
 
@@ -116,6 +125,7 @@ impl Wanted {
             return Err(Fault::unsupported(&format!("chat_template_kwargs.{name}")));
         }
         let served = Arc::clone(gateway.model(request.other.get("model"))?);
+        refuse_unread(&served.model, &request)?;
         let (sampling, applied) = Sampling::read(&request.other, &served.model)?;
         let tools = offered_tools(&request);
         let Request { mut conversation, other, .. } = request;
@@ -233,10 +243,28 @@ impl Wanted {
                 })?;
                 self.logprobs = Some(most);
             }
-            key if SETTINGS.contains(&key) || LABELS.contains(&key) => {}
+            key if SETTINGS.contains(&key) => {}
+            key if LABELS.contains(&key) => check_label(key, value)?,
             key => return Err(Fault::unsupported(key)),
         }
         Ok(())
+    }
+}
+
+/// Refuses keys of messages that nothing reads. A template can read any key that its source mentions.
+fn refuse_unread(model: &Model, request: &Request) -> Result<(), Fault> {
+    let messages = &request.conversation.messages;
+    let says = |index: usize, key: &str| match messages.get(index).and_then(|message| message.as_object().get(key)) {
+        None | Some(Json::Null) => false,
+        Some(Json::Array(items)) => !items.is_empty(),
+        Some(_) => true,
+    };
+    let mentions = |key: &str| {
+        model.templates().is_some_and(|model| model.templates.iter().any(|named| named.source.contains(key)))
+    };
+    match request.unread_of_messages().find(|(index, key)| says(*index, key) && !mentions(key)) {
+        None => Ok(()),
+        Some((index, key)) => Err(Fault { message_index: u32::try_from(index).ok(), ..Fault::unsupported(key) }),
     }
 }
 
@@ -265,9 +293,10 @@ pub fn usage(options: &Json) -> Result<bool, Fault> {
 
 fn choice(value: &Json) -> Result<ToolChoice, Fault> {
     let named = |value: &Json| {
-        let choice =
-            value.as_object().filter(|choice| choice.get("type").and_then(Json::as_str) == Some("function"))?;
-        Some(choice.get("function")?.as_object()?.get("name")?.as_str()?.to_owned())
+        let choice = value.as_object().filter(|choice| choice.len() == 2)?;
+        let function = choice.get("function")?.as_object().filter(|function| function.len() == 1)?;
+        let is_function = choice.get("type").and_then(Json::as_str) == Some("function");
+        is_function.then(|| function.get("name")?.as_str().map(str::to_owned))?
     };
     match value.as_str() {
         Some("auto") => Ok(ToolChoice::Auto),

@@ -67,12 +67,19 @@ async fn requests_are_refused_by_the_name_of_what_is_wrong() {
             "conflict",
         ),
         (r#""nonsense": 1"#, "nonsense", "unsupported_parameter"),
+        (r#""user": 5"#, "user", "wrong_type"),
+        (r#""metadata": [1]"#, "metadata", "wrong_type"),
+        (r#""tool_choice": {"type": "function", "function": {"name": "f", "more": 1}}"#, "tool_choice", "wrong_value"),
     ] {
         let body = format!("{}, {more}}}", HI.strip_suffix('}').unwrap());
         let (status, answer) = server.post("/v1/chat/completions", &body).await;
         let found = (status, at(&answer, "error.param").as_str(), at(&answer, "error.code").as_str());
         assert_eq!(found, (400, Some(param), Some(code)), "{more}: {answer:?}");
     }
+    let body = HI.replace(r#""role": "user""#, r#""role": "user", "mood": "good""#);
+    let (status, answer) = server.post("/v1/chat/completions", &body).await;
+    assert_eq!((status, at(&answer, "error.param").as_str()), (400, Some("mood")), "{answer:?}");
+    assert_eq!(at(&answer, "error.message_index"), &0.into(), "{answer:?}");
     let (status, answer) = server.post("/v1/chat/completions", r#"{"messages": [{"content": "Hi"}]}"#).await;
     assert_eq!((status, at(&answer, "error.message_index")), (400, &0.into()), "{answer:?}");
     let (status, answer) = server.post("/v1/chat/completions", r#"{"model": "x", "messages": []}"#).await;

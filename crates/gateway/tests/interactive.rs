@@ -51,6 +51,8 @@ async fn a_session_goes_on_until_it_is_ended() {
     // An empty prompt for no ids ends it at once, and asks no engine.
     let asked = server.engine.bodies.lock().unwrap().len();
     let end = body(r#""""#, 7, false).replace("512", "0");
+    let wrong = end.replace(r#""top_k""#, r#""top_kk""#);
+    assert_eq!(server.post(PATH, &wrong).await.0, 400);
     let (status, answer) = server.post(PATH, &end).await;
     assert_eq!((status, at(&answer, "finish_reason").as_str()), (200, Some("stop")), "{answer:?}");
     assert_eq!(server.engine.bodies.lock().unwrap().len(), asked);

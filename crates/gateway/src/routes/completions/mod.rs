@@ -22,7 +22,7 @@ use crate::by_text;
 use crate::completing::Completing;
 use crate::gateway::Gateway;
 use crate::sampling::{SETTINGS, Sampling};
-use crate::wanted::{LABELS, choices, usage};
+use crate::wanted::{LABELS, check_label, choices, usage};
 use crate::writer::Writer;
 use crate::{Fault, number};
 use answer::CompletionWriter;
@@ -106,7 +106,8 @@ impl Wishes {
             "ignore_eos" if !flag()? => {}
             // LMDeploy's clients send this number for no session.
             "session_id" if number::integer(value) == Some(-1) => {}
-            key if (SETTINGS.contains(&key) && key != "max_completion_tokens") || LABELS.contains(&key) => {}
+            key if SETTINGS.contains(&key) && key != "max_completion_tokens" => {}
+            key if LABELS.contains(&key) => check_label(key, value)?,
             key => return Err(Fault::unsupported(key)),
         }
         Ok(())

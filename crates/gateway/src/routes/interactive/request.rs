@@ -45,9 +45,6 @@ impl Asked {
         let most = body.get("request_output_len").filter(|most| !most.is_null());
         let prompt = body.get("prompt").unwrap_or(&Json::Null);
         let is_end = !goes_on && prompt.as_str() == Some("") && most.and_then(number::integer) == Some(0);
-        if let (true, Some(session)) = (is_end, &session) {
-            return Ok(Asked::End(session.clone()));
-        }
         let messages = match prompt {
             Json::String(text) => vec![Json::from(object! { "role" => "user", "content" => text.as_str() })],
             Json::Array(messages) => messages.clone(),
@@ -73,7 +70,10 @@ impl Asked {
                 key => return Err(Fault::unsupported(key)),
             }
         }
-        Ok(Asked::Reply { chat, session, goes_on })
+        match session {
+            Some(session) if is_end => Ok(Asked::End(session)),
+            session => Ok(Asked::Reply { chat, session, goes_on }),
+        }
     }
 }
 
