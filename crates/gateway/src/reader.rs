@@ -4,6 +4,8 @@ use rolecall::encode::{Decoder, Error};
 use rolecall::parse::{IdParser, Within};
 use rolecall::{Event, Stop};
 
+use crate::characters::Characters;
+
 /// What reads the ids of a reply.
 #[derive(Clone)]
 pub enum Reader {
@@ -19,8 +21,7 @@ pub struct TextReader {
     decoder: Arc<Decoder>,
     /// Whether control tokens are left out of the text.
     skips_markers: bool,
-    /// An incomplete character.
-    bytes: Vec<u8>,
+    characters: Characters,
 }
 
 impl Reader {
@@ -37,7 +38,7 @@ impl Reader {
         match self {
             Reader::Turn(parser) => parser.push_text(text, sink),
             Reader::Text(reader) => {
-                reader.bytes.extend_from_slice(text.as_bytes());
+                reader.characters.bytes.extend_from_slice(text.as_bytes());
                 reader.pass(sink);
             }
         }
@@ -73,7 +74,7 @@ impl Reader {
 
 impl TextReader {
     pub fn new(decoder: Arc<Decoder>, skips_markers: bool) -> TextReader {
-        TextReader { decoder, skips_markers, bytes: Vec::new() }
+        TextReader { decoder, skips_markers, characters: Characters::default() }
     }
 
     fn push(&mut self, id: u32, sink: &mut impl FnMut(Event<'_>)) -> Result<(), Error> {
@@ -83,32 +84,14 @@ impl TextReader {
                 return Ok(());
             }
         }
-        self.decoder.append(id, &mut self.bytes)?;
+        self.decoder.append(id, &mut self.characters.bytes)?;
         self.pass(sink);
         Ok(())
     }
 
     /// Passes the characters on that are complete.
     fn pass(&mut self, sink: &mut impl FnMut(Event<'_>)) {
-        let mut text = String::new();
-        let mut from = 0;
-        while let Some(rest) = self.bytes.get(from..).filter(|rest| !rest.is_empty()) {
-            let (valid, wrong) = match std::str::from_utf8(rest) {
-                Ok(all) => (all.len(), None),
-                Err(error) => (error.valid_up_to(), error.error_len()),
-            };
-            text.push_str(&String::from_utf8_lossy(&rest[..valid]));
-            from += valid;
-            match wrong {
-                Some(wrong) => {
-                    text.push('\u{fffd}');
-                    from += wrong;
-                }
-                // More bytes may complete the character.
-                None => break,
-            }
-        }
-        self.bytes.drain(..from);
+        let text = self.characters.complete();
         if !text.is_empty() {
             sink(Event::Content(&text));
         }
@@ -116,9 +99,8 @@ impl TextReader {
 
     /// Passes all on, even an incomplete character.
     fn pass_rest(&mut self, sink: &mut impl FnMut(Event<'_>)) {
-        let rest = std::mem::take(&mut self.bytes);
-        if !rest.is_empty() {
-            sink(Event::Content(&String::from_utf8_lossy(&rest)));
+        if !self.characters.is_empty() {
+            sink(Event::Content(&self.characters.rest()));
         }
     }
 }
