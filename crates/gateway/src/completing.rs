@@ -20,6 +20,8 @@ pub struct Completing {
     pub choices: usize,
     /// Whether control tokens are left out of the replies.
     pub skips_markers: bool,
+    /// The number of most likely tokens to report for each token of a reply.
+    pub logprobs: Option<u32>,
     pub is_streamed: bool,
 }
 

@@ -151,8 +151,8 @@ pub async fn complete(
     permit.seen.prompt_ids(prompt, 0);
     let usage = Usage { prompt: prompt as u64, ..Usage::default() };
     let choices = completing.choices;
-    let Completing { served, sampling, .. } = &completing;
-    let order = Order { served, sampling, logprobs: None, choices, is_alone: turns.len() * choices == 1 };
+    let Completing { served, sampling, logprobs, .. } = &completing;
+    let order = Order { served, sampling, logprobs: *logprobs, choices, is_alone: turns.len() * choices == 1 };
     let waiting = permit.seen.time(Stage::Wait);
     let mut replies = Vec::new();
     for turn in turns {

@@ -55,6 +55,7 @@ mod store;
 mod texts;
 mod token_odds;
 mod turn;
+mod unsaid;
 mod usage;
 mod wanted;
 mod writer;

@@ -52,6 +52,14 @@ impl Reader {
         }
     }
 
+    /// Reports whether an id is left out of the reply.
+    pub fn skips(&self, id: u32) -> bool {
+        match self {
+            Reader::Turn(_) => false,
+            Reader::Text(reader) => reader.skips_markers && reader.decoder.is_marker(id),
+        }
+    }
+
     /// Returns the part of the turn that the reply has reached.
     pub fn within(&self) -> Within {
         match self {

@@ -100,7 +100,7 @@ impl Reply {
             }
             let stop = self.stop_ids.iter().find(|(known, _)| known == id);
             if stop.is_none_or(|(_, is_read)| *is_read) {
-                if let Some(odds) = piece.odds.get(at).filter(|_| stop.is_none()) {
+                if let Some(odds) = piece.odds.get(at).filter(|_| stop.is_none() && !reader.skips(*id)) {
                     let odds = TokenOdds::new(odds, decoder);
                     all_odds.push(odds.clone());
                     sink(Step::Odds(odds));

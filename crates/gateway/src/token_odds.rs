@@ -1,3 +1,6 @@
+use std::borrow::Cow;
+
+use rolecall::conversation::json::Object;
 use rolecall::conversation::{Json, object};
 use rolecall::encode::Decoder;
 
@@ -30,6 +33,35 @@ impl TokenOdds {
 
     /// Returns the token in the shape of chat completions.
     pub fn to_json(&self) -> Json {
+        self.written(with_bytes)
+    }
+
+    /// Returns the token as text.
+    pub fn text(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.bytes)
+    }
+
+    /// Returns the log probability.
+    pub fn likelihood(&self) -> Json {
+        likelihood(self.logprob)
+    }
+
+    /// Returns the log probabilities of the most likely tokens and the sampled one, by their texts.
+    ///
+    /// Parts of characters may have the same text. Then, the sampled token counts, or else the most likely.
+    pub fn by_text(&self) -> Object {
+        let mut all = Object::new();
+        for (bytes, logprob) in &self.top {
+            let text = String::from_utf8_lossy(bytes);
+            if all.get(&text).is_none() {
+                all.insert(&*text, likelihood(Some(*logprob)));
+            }
+        }
+        all.insert(&*self.text(), self.likelihood());
+        all
+    }
+
+    fn written(&self, token: fn(&[u8], Option<f64>) -> Object) -> Json {
         let top = self.top.iter().map(|(bytes, logprob)| token(bytes, Some(*logprob)).into());
         let mut token = token(&self.bytes, self.logprob);
         token.insert("top_logprobs", Json::Array(top.collect()));
@@ -40,8 +72,17 @@ impl TokenOdds {
 /// What OpenAI's API reports for a token that is very unlikely.
 const UNLIKELY: f64 = -9999.0;
 
-fn token(bytes: &[u8], logprob: Option<f64>) -> rolecall::conversation::json::Object {
-    let all: Vec<Json> = bytes.iter().map(|byte| Json::from(i64::from(*byte))).collect();
-    let logprob = logprob.filter(|logprob| logprob.is_finite()).unwrap_or(UNLIKELY);
-    object! { "token" => &*String::from_utf8_lossy(bytes), "logprob" => of_double(logprob), "bytes" => all }
+fn likelihood(logprob: Option<f64>) -> Json {
+    of_double(logprob.filter(|logprob| logprob.is_finite()).unwrap_or(UNLIKELY))
+}
+
+fn token(bytes: &[u8], logprob: Option<f64>) -> Object {
+    object! { "token" => &*String::from_utf8_lossy(bytes), "logprob" => likelihood(logprob) }
+}
+
+fn with_bytes(bytes: &[u8], logprob: Option<f64>) -> Object {
+    let mut token = token(bytes, logprob);
+    let all = bytes.iter().map(|byte| Json::from(i64::from(*byte)));
+    token.insert("bytes", Json::Array(all.collect()));
+    token
 }

@@ -149,6 +149,7 @@ async fn what_the_engine_cannot_do_is_refused_by_name() {
         (r#""top_k": 4"#, "top_k"),
         (r#""add_special_tokens": false"#, "add_special_tokens"),
         (r#""skip_special_tokens": false"#, "skip_special_tokens"),
+        (r#""logprobs": 0"#, "logprobs"),
     ] {
         let (status, answer) = server.post("/v1/completions", &format!(r#"{{"prompt": "a", {more}}}"#)).await;
         assert_eq!((status, at(&answer, "error.param").as_str()), (400, Some(param)), "{answer:?}");

@@ -6,7 +6,7 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{Server, StandIn, Step, at, integer, model, sampled};
+use common::{BY_IDS, Sampled, Server, StandIn, Step, at, integer, model, sampled};
 use rolecall::Model;
 use rolecall::conversation::Json;
 use rolecall::conversation::json::{self, Layout};
@@ -139,7 +139,12 @@ async fn settings_stops_and_limits_apply() {
         (r#""suffix": "b""#, "suffix"),
         (r#""best_of": 3"#, "best_of"),
         (r#""best_of": "1""#, "best_of"),
-        (r#""logprobs": 1"#, "logprobs"),
+        (r#""logprobs": 6"#, "logprobs"),
+        (r#""logprobs": -1"#, "logprobs"),
+        (r#""logprobs": 1.5"#, "logprobs"),
+        (r#""logprobs": "1""#, "logprobs"),
+        (r#""logprobs": true"#, "logprobs"),
+        (r#""logprobs": 0, "echo": true"#, "logprobs"),
         (r#""ignore_eos": true"#, "ignore_eos"),
         (r#""n": 0"#, "n"),
         (r#""nonsense": 1"#, "nonsense"),
@@ -168,4 +173,99 @@ async fn a_character_that_is_cut_off_is_replaced_and_not_lost() {
     assert_eq!(at(&answer, "choices.0.text").as_str(), Some("a\u{fffd}"));
     let whole: Model = model("chatml");
     assert!(whole.has_tokenizer());
+}
+
+/// Frames whose tokens are as likely as this, next to a token that is more likely and one that is less.
+fn odds(frames: &[&[u32]]) -> Vec<Step> {
+    let other = bytes("xy");
+    let one = |id: &u32| -> Sampled { (*id, -0.5, vec![(other[0], -0.25), (*id, -0.5), (other[1], -4.0)]) };
+    frames.iter().map(|ids| Step::Odds(ids.iter().map(one).collect())).collect()
+}
+
+/// Returns the tokens of a choice, each with its offset.
+fn tokens(logprobs: &Json) -> Vec<(String, u32)> {
+    let (tokens, offsets) = (at(logprobs, "tokens").as_array(), at(logprobs, "text_offset").as_array());
+    let each = tokens.unwrap_or_default().iter().zip(offsets.unwrap_or_default());
+    each.map(|(token, offset)| (token.as_str().unwrap().to_owned(), integer(offset))).collect()
+}
+
+/// Adds up the log probabilities of the chunks of each choice.
+fn add_up(chunks: &[Json], choices: usize) -> Vec<Json> {
+    const LISTS: [&str; 4] = ["tokens", "token_logprobs", "top_logprobs", "text_offset"];
+    let mut all = vec![[const { Vec::new() }; 4]; choices];
+    for choice in chunks.iter().map(|chunk| at(chunk, "choices.0")).filter(|choice| !at(choice, "logprobs").is_null()) {
+        let lists = &mut all[integer(at(choice, "index")) as usize];
+        for (list, name) in lists.iter_mut().zip(LISTS) {
+            list.extend_from_slice(at(at(choice, "logprobs"), name).as_array().unwrap());
+        }
+    }
+    let object = |lists: [Vec<Json>; 4]| {
+        let mut object = json::Object::new();
+        LISTS.into_iter().zip(lists).for_each(|(name, list)| object.insert(name, list.into()));
+        object.into()
+    };
+    all.into_iter().map(object).collect()
+}
+
+#[tokio::test]
+async fn log_probabilities_are_those_of_the_tokens_of_the_text() {
+    let (ids, marks) = (bytes("H\u{e9}i"), sampled("qwen2.5", "<tool_call><|im_end|>"));
+    let (text, part) = (|text: &str, at: u32| (text.to_owned(), at), "\u{fffd}");
+    for kind in BY_IDS {
+        let mut steps = odds(&[&ids[..1], &[ids[1]], &[ids[2], marks[0], ids[3]], &[ids[3], marks[1]]]);
+        steps.push(Step::End(if kind == Kind::LlamaCpp { "eos" } else { "stop" }));
+        let server = Server::new("qwen2.5", StandIn::new(kind, steps)).await;
+        for (more, wanted) in [
+            // A control token that is left out of the text is left out here.
+            (r#""n": 2"#, vec![text("H", 0), text(part, 1), text(part, 1), text("i", 2), text("i", 3)]),
+            (
+                r#""skip_special_tokens": false"#,
+                vec![text("H", 0), text(part, 1), text(part, 1), text("<tool_call>", 2), text("i", 13), text("i", 14)],
+            ),
+            // So are a stop text, and what was sampled after it.
+            (r#""stop": ["ii"]"#, vec![text("H", 0), text(part, 1), text(part, 1)]),
+            (r#""stop": ["iH"]"#, vec![text("H", 0), text(part, 1), text(part, 1), text("i", 2), text("i", 3)]),
+        ] {
+            let body = format!(r#"{{"prompt": ["a", "bc"], "logprobs": 1, {more}}}"#);
+            let (status, answer) = server.post("/v1/completions", &body).await;
+            assert_eq!(status, 200, "{answer:?}");
+            let choices = at(&answer, "choices").as_array().unwrap();
+            assert_eq!(choices.len(), if more.contains("\"n\"") { 4 } else { 2 });
+            let whole: Vec<Json> = choices.iter().map(|choice| at(choice, "logprobs").clone()).collect();
+            for logprobs in &whole {
+                assert_eq!(tokens(logprobs), wanted, "{kind:?} {more}");
+                // The sampled token is among the most likely, even if it is none.
+                let first = r#"{"x":-0.25,"H":-0.5}"#;
+                assert_eq!(json::write(at(logprobs, "top_logprobs.0"), &Layout::compact()), first, "{kind:?}");
+                let each = at(logprobs, "token_logprobs").as_array().unwrap();
+                assert_eq!(each, vec![json::parse("-0.5").unwrap(); wanted.len()], "{kind:?}");
+            }
+            let chunks = chunks(&server, &body).await;
+            assert_eq!(add_up(&chunks, choices.len()), whole, "{kind:?} {more}");
+            // Each token is in the chunk in which its text begins.
+            for chunk in chunks.iter().map(|chunk| at(chunk, "choices.0")) {
+                let (text, tokens) = (at(chunk, "text").as_str().unwrap(), tokens(at(chunk, "logprobs")));
+                assert!(tokens.first().is_none_or(|(token, _)| token == part || text.starts_with(token)), "{chunk:?}");
+            }
+        }
+        let (_, answer) = server.post("/v1/completions", r#"{"prompt": "a", "logprobs": 0}"#).await;
+        assert_eq!(tokens(at(&answer, "choices.0.logprobs")).len(), 5, "{kind:?}");
+        assert!(at(&answer, "choices.0.logprobs.top_logprobs").is_null(), "{kind:?}");
+        let (_, answer) = server.post("/v1/completions", r#"{"prompt": "a"}"#).await;
+        assert!(at(&answer, "choices.0").as_object().unwrap().get("logprobs").unwrap().is_null(), "{kind:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_character_that_is_cut_off_keeps_its_log_probabilities() {
+    let ids = bytes("a\u{1f600}");
+    let mut steps = odds(&[&ids[..3]]);
+    steps.push(Step::End("limit"));
+    let server = Server::new("chatml", StandIn::new(Kind::LlamaCpp, steps)).await;
+    let body = r#"{"prompt": "a", "logprobs": 2}"#;
+    let (_, answer) = server.post("/v1/completions", body).await;
+    let part = ("\u{fffd}".to_owned(), 1);
+    assert_eq!(tokens(at(&answer, "choices.0.logprobs")), [("a".to_owned(), 0), part.clone(), part]);
+    let streamed = add_up(&chunks(&server, body).await, 1);
+    assert_eq!(&streamed[0], at(&answer, "choices.0.logprobs"));
 }

@@ -2,15 +2,18 @@
 //! Python SDK, version 3.57.
 //!
 //! No template is applied: this is what LMDeploy calls the capability `completion`. `prompt` reads the
-//! prompts, and `answer` writes the answer.
+//! prompts, and `answer` writes the answer, in which `likely` has the log probabilities.
 //!
 //! - A prompt that is a text is ordinary text: what spells a control token stays text. The token comes
 //!   before it that the tokenizer puts before every text, unless `add_special_tokens` is false.
 //! - A prompt of ids is sent as it is.
+//! - `logprobs` is about the tokens of the reply's text. The offset of a token is the number of characters of
+//!   the text before it. Engines are not asked for the log probabilities of a prompt.
 //! - Control tokens in replies are left out of the text, unless `skip_special_tokens` is false. Both
 //!   names and both defaults are those of the engines' own servers.
 
 mod answer;
+mod likely;
 mod prompt;
 
 use std::sync::Arc;
@@ -26,10 +29,14 @@ use crate::wanted::{LABELS, check_label, choices, usage};
 use crate::writer::Writer;
 use crate::{Fault, number};
 use answer::CompletionWriter;
+use likely::Likely;
 use prompt::Prompts;
 
 /// The most replies of an answer.
 const MOST_REPLIES: usize = 128;
+
+/// The most likely tokens that OpenAI's API reports at most.
+const MOST_LOGPROBS: u32 = 5;
 
 /// Reads a request.
 pub fn read(gateway: &Gateway, body: &str) -> Result<(Completing, Box<dyn Writer>), Fault> {
@@ -43,9 +50,18 @@ pub fn read(gateway: &Gateway, body: &str) -> Result<(Completing, Box<dyn Writer
     for (key, value) in body.iter().filter(|(_, value)| !value.is_null()) {
         wishes.set(key, value)?;
     }
+    if wishes.is_echoed && wishes.logprobs.is_some() {
+        let message = "logprobs: not supported together with `echo`: the engine is not asked about the prompt";
+        let help = Some("leave one of the two out".into());
+        return Err(Fault { help, ..Fault::at("logprobs", "conflict", message) });
+    }
     if served.engine.kind().is_by_text() {
         by_text::restrict_sampling(&mut sampling, &mut applied)?;
-        let chosen = [("add_special_tokens", !wishes.has_bos), ("skip_special_tokens", !wishes.skips_markers)];
+        let chosen = [
+            ("add_special_tokens", !wishes.has_bos),
+            ("skip_special_tokens", !wishes.skips_markers),
+            ("logprobs", wishes.logprobs.is_some()),
+        ];
         if let Some((name, _)) = chosen.iter().find(|(_, is_set)| *is_set) {
             return Err(by_text::unsupported(name));
         }
@@ -65,7 +81,8 @@ pub fn read(gateway: &Gateway, body: &str) -> Result<(Completing, Box<dyn Writer
         return Err(Fault::at("prompt", "too_many_prompts", message));
     }
     let echoes = if wishes.is_echoed { prompts.texts(&served)? } else { vec![String::new(); prompts.ids.len()] };
-    let writer = CompletionWriter::new(&served.name, echoes, wishes.choices, wishes.has_usage);
+    let likely = wishes.logprobs.map(|most| vec![Likely::new(most); prompts.ids.len() * wishes.choices]);
+    let writer = CompletionWriter::new(&served.name, echoes, wishes.choices, wishes.has_usage, likely);
     let texts = prompts.for_engine(&served)?;
     let completing = Completing {
         served,
@@ -75,6 +92,7 @@ pub fn read(gateway: &Gateway, body: &str) -> Result<(Completing, Box<dyn Writer
         applied,
         choices: wishes.choices,
         skips_markers: wishes.skips_markers,
+        logprobs: wishes.logprobs,
         is_streamed: wishes.is_streamed,
     };
     Ok((completing, Box::new(writer)))
@@ -87,6 +105,8 @@ struct Wishes {
     has_bos: bool,
     skips_markers: bool,
     is_echoed: bool,
+    /// The number of most likely tokens.
+    logprobs: Option<u32>,
     is_streamed: bool,
     has_usage: bool,
 }
@@ -101,6 +121,13 @@ impl Wishes {
             "stream" => self.is_streamed = flag()?,
             "stream_options" => self.has_usage = usage(value)?,
             "echo" => self.is_echoed = flag()?,
+            "logprobs" => {
+                let most = number::count(value).and_then(|most| u32::try_from(most).ok());
+                let most = most.filter(|most| *most <= MOST_LOGPROBS).ok_or_else(|| {
+                    Fault::at(key, "wrong_value", format!("{key}: expected a whole number from 0 to {MOST_LOGPROBS}"))
+                })?;
+                self.logprobs = Some(most);
+            }
             "add_special_tokens" => self.has_bos = flag()?,
             "skip_special_tokens" => self.skips_markers = flag()?,
             "ignore_eos" if !flag()? => {}
