@@ -36,6 +36,11 @@ impl TokenOdds {
         self.written(with_bytes)
     }
 
+    /// Returns the token in the shape of the events of responses, which have no bytes.
+    pub fn without_bytes(&self) -> Json {
+        self.written(token)
+    }
+
     /// Returns the token as text.
     pub fn text(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.bytes)

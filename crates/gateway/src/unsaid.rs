@@ -54,6 +54,14 @@ impl Unsaid {
         taken
     }
 
+    /// Forgets what was left out before a text that is passed on next and begins something new. What was
+    /// left out may begin with the same characters: `<think>` before `<b>`.
+    pub fn skip_to(&mut self, said: &str) {
+        if let Some(start) = self.text.rfind(said) {
+            self.forget_before(start);
+        }
+    }
+
     /// Returns where the text is that is passed on. If something before it was left out, it is at the end,
     /// perhaps before what is held back.
     fn find(&mut self, said: &str) -> Option<usize> {
@@ -121,5 +129,14 @@ mod tests {
                 assert_eq!(found, wanted, "{said:?}");
             }
         }
+    }
+
+    #[test]
+    fn what_was_left_out_is_skipped_even_if_it_begins_like_the_text() {
+        let (mut unsaid, mut count) = (Unsaid::default(), 0);
+        push(&mut unsaid, &[b"<", b"t", b">", b"<"], &mut count);
+        unsaid.skip_to("<");
+        let found: Vec<Option<f64>> = unsaid.take("<").into_iter().map(|(_, odds)| odds.logprob).collect();
+        assert_eq!(found, [Some(4.0)]);
     }
 }

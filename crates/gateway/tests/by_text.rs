@@ -154,6 +154,9 @@ async fn what_the_engine_cannot_do_is_refused_by_name() {
         let (status, answer) = server.post("/v1/completions", &format!(r#"{{"prompt": "a", {more}}}"#)).await;
         assert_eq!((status, at(&answer, "error.param").as_str()), (400, Some(param)), "{answer:?}");
     }
+    let body = r#"{"input": "Hi", "include": ["message.output_text.logprobs"]}"#;
+    let (status, answer) = server.post("/v1/responses", body).await;
+    assert_eq!((status, at(&answer, "error.param").as_str()), (400, Some("include")), "{answer:?}");
     assert!(server.engine.bodies.lock().unwrap().is_empty());
 }
 

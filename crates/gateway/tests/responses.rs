@@ -6,7 +6,7 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{Server, StandIn, Step, at, integer};
+use common::{BY_IDS, Server, StandIn, Step, at, integer};
 use rolecall::conversation::json::{self, Layout, Object};
 use rolecall::conversation::{Json, object};
 use rolecall::format::registry;
@@ -395,8 +395,14 @@ async fn what_is_unsupported_or_wrong_is_refused_by_name() {
         (with(r#""background": true"#), "background"),
         (with(r#""conversation": "c""#), "conversation"),
         (with(r#""include": ["reasoning.encrypted_content"]"#), "include[0]"),
-        (with(r#""include": ["message.output_text.logprobs"]"#), "include[0]"),
+        (with(r#""include": ["message.output_text.logprobs", "file_search_call.results"]"#), "include[1]"),
+        (with(r#""include": [1]"#), "include[0]"),
+        (with(r#""include": "message.output_text.logprobs""#), "include"),
+        // It has no effect alone.
         (with(r#""top_logprobs": 2"#), "top_logprobs"),
+        (with(r#""include": [], "top_logprobs": 2"#), "top_logprobs"),
+        (with(r#""include": ["message.output_text.logprobs"], "top_logprobs": 21"#), "top_logprobs"),
+        (with(r#""include": ["message.output_text.logprobs"], "top_logprobs": "2""#), "top_logprobs"),
         (with(r#""truncation": "auto""#), "truncation"),
         (with(r#""service_tier": "flex""#), "service_tier"),
         (with(r#""stream_options": {"include_obfuscation": true}"#), "stream_options.include_obfuscation"),
@@ -456,7 +462,7 @@ async fn what_is_unsupported_or_wrong_is_refused_by_name() {
     }
     assert!(server.engine.bodies.lock().unwrap().is_empty());
     // What says nothing is not refused.
-    let quiet = r#""background": false, "include": [], "truncation": "disabled", "service_tier": "auto", "conversation": null, "store": null, "text": {"format": {"type": "text"}, "verbosity": null}, "reasoning": {"effort": null, "summary": null}, "stream_options": null, "tools": [], "tool_choice": "auto""#;
+    let quiet = r#""background": false, "include": [], "top_logprobs": 0, "truncation": "disabled", "service_tier": "auto", "conversation": null, "store": null, "text": {"format": {"type": "text"}, "verbosity": null}, "reasoning": {"effort": null, "summary": null}, "stream_options": null, "tools": [], "tool_choice": "auto""#;
     create(&server, &with(quiet)).await;
 }
 
@@ -599,4 +605,102 @@ async fn an_answer_can_be_json_that_fits_a_schema() {
     let (status, fault) = server.post(PATH, wrong).await;
     let param = at(&fault, "error.param").as_str().unwrap_or_default().to_owned();
     assert!(status == 400 && param.starts_with("text.format"), "{fault:?}");
+}
+
+/// Returns the log probability of the token with this index.
+fn likelihood(index: usize) -> f64 {
+    -(index as f64 + 1.0) / 8.0
+}
+
+/// A server whose tokens are less likely one after the other.
+async fn unlikely(kind: Kind, format: &str, text: &str) -> Server {
+    let ids = sampled(format, text);
+    let odds = |(index, id): (usize, u32)| (id, likelihood(index), vec![(id, likelihood(index)), (ids[0], -99.0)]);
+    let steps = ids.iter().copied().enumerate().map(|sampled| Step::Odds(vec![odds(sampled)]));
+    let end = Step::End(if kind == Kind::LlamaCpp { "eos" } else { "stop" });
+    let engine = StandIn::new(kind, steps.chain([end]).collect());
+    let address = engine.start().await;
+    Server::of(&address, model(format), format, engine, Limits::default(), Keys::default()).await
+}
+
+/// Returns a list of log probabilities as text, without the bytes of the tokens.
+fn without_bytes(list: &Json) -> String {
+    let without = |token: &Json| {
+        let mut token = token.as_object().unwrap().clone();
+        token.remove("bytes");
+        token
+    };
+    let token = |token: &Json| {
+        let mut own = without(token);
+        let top = at(token, "top_logprobs").as_array().unwrap().iter().map(|token| without(token).into());
+        own.insert("top_logprobs", top.collect::<Vec<Json>>().into());
+        own.into()
+    };
+    write(&list.as_array().unwrap().iter().map(token).collect::<Vec<Json>>().into())
+}
+
+#[tokio::test]
+async fn log_probabilities_are_those_of_the_tokens_of_the_message() {
+    let thought = "<think>\nHello\n</think>\n\n";
+    for kind in BY_IDS {
+        for (format, before, said, after) in [
+            ("qwen2.5", "", "Hello \u{1f600}", ""),
+            ("qwen2.5", "", CALL.split_once('\n').unwrap().0, CALL.split_once("Wait.").unwrap().1),
+            ("thinking", thought, "Hello\n\n", "\nt"),
+            ("thinking", thought, "t", ""),
+            // It begins like the marker before it.
+            ("thinking", "<think></think>", "<th", ""),
+            ("thinking", "<think>\nHello</think>", "</th", ""),
+        ] {
+            let server = unlikely(kind, format, &format!("{before}{said}{after}<|im_end|>")).await;
+            let more = [
+                ("include", vec![Json::from("message.output_text.logprobs")].into()),
+                ("top_logprobs", 1.into()),
+                ("tools", vec![weather()].into()),
+            ];
+            let body = body(r#""Hi""#, &more);
+            let answer = create(&server, &body).await;
+            assert_eq!(at(&answer, "top_logprobs"), &Json::from(1));
+            let items = at(&answer, "output").as_array().unwrap();
+            let item = items.iter().find(|item| at(item, "type").as_str() == Some("message")).unwrap();
+            let (text, part) = (at(item, "content.0.text").as_str().unwrap(), at(item, "content.0"));
+            assert!(text.starts_with(said), "{text}");
+            let first = sampled(format, before).len();
+            let wanted: Vec<(Vec<u8>, f64)> =
+                text.bytes().enumerate().map(|(at, byte)| (vec![byte], likelihood(first + at))).collect();
+            let found: Vec<(Vec<u8>, f64)> = at(part, "logprobs")
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|token| {
+                    let Json::Number(logprob) = at(token, "logprob") else { panic!("{token:?}") };
+                    let bytes: Vec<u8> =
+                        at(token, "bytes").as_array().unwrap().iter().map(|byte| integer(byte) as u8).collect();
+                    assert_eq!(at(token, "token").as_str(), Some(&*String::from_utf8_lossy(&bytes)));
+                    assert_eq!(at(token, "top_logprobs").as_array().unwrap().len(), 1);
+                    assert_eq!(at(token, "top_logprobs.0.bytes"), at(token, "bytes"));
+                    (bytes, logprob.as_f64().unwrap())
+                })
+                .collect();
+            assert_eq!(found, wanted, "{kind:?} {format} {text:?}");
+            let path = format!("{PATH}/{}", at(&answer, "id").as_str().unwrap());
+            assert_eq!(server.get(&path).await, (200, answer.clone()), "{kind:?}");
+            let events = stream(&server, &body).await;
+            assert_eq!(without_ids(at(events.last().unwrap(), "response")), without_ids(&answer), "{kind:?}");
+            let of = |kind: &str| -> Vec<&Json> {
+                events.iter().filter(|event| at(event, "type").as_str() == Some(kind)).collect()
+            };
+            let deltas = of("response.output_text.delta");
+            let deltas = deltas.iter().flat_map(|event| at(event, "logprobs").as_array().unwrap().to_vec());
+            let done = of("response.output_text.done");
+            let list = at(part, "logprobs");
+            // Events have no bytes.
+            assert_eq!(write(&deltas.collect::<Vec<Json>>().into()), without_bytes(list), "{kind:?} {format}");
+            assert_eq!(write(at(done[0], "logprobs")), without_bytes(list), "{kind:?} {format}");
+            assert_eq!(at(of("response.content_part.done").last().unwrap(), "part"), part, "{kind:?} {format}");
+            // Only those that were asked for.
+            let plain = create(&server, &body.replace("\"message.output_text.logprobs\"", "").replace("1", "0")).await;
+            assert!(!write(&plain).contains("\"logprob\""), "{plain:?}");
+        }
+    }
 }

@@ -43,7 +43,7 @@ impl Answer {
             "reasoning" => object! { "effort" => effort, "summary" => Json::Null }, "service_tier" => "default",
             "store" => body.is_stored, "temperature" => double(wanted.sampling.temperature),
             "text" => object! { "format" => body.format.clone() }, "tool_choice" => body.tools.shown_choice.clone(),
-            "tools" => body.tools.shown.clone(), "top_logprobs" => 0, "top_p" => double(wanted.sampling.top_p),
+            "tools" => body.tools.shown.clone(), "top_logprobs" => i64::from(wanted.logprobs.unwrap_or(0)), "top_p" => double(wanted.sampling.top_p),
             "truncation" => "disabled",
         };
         body.labels.iter().for_each(|(key, value)| request.insert(key, value.clone()));

@@ -4,7 +4,7 @@ use rolecall::conversation::json::Object;
 use rolecall::conversation::{Json, object};
 
 use super::effort::Effort;
-use super::field::{flag, get, missing, needed_text, object, refuse_others, text, unsupported};
+use super::field::{flag, get, list, missing, needed_text, object, refuse_others, text, unsupported, wrong};
 use super::input::{self, Input};
 use super::tools::{self, Tools};
 use crate::sampling::SETTINGS;
@@ -34,7 +34,7 @@ const LABELS: [&str; 3] = ["user", "safety_identifier", "prompt_cache_key"];
 const SAME: [&str; 5] = ["model", "stream", "parallel_tool_calls", "chat_template_kwargs", "on_rewrite"];
 
 /// The fields that are read here.
-const OWN: [&str; 14] = [
+const OWN: [&str; 15] = [
     "input",
     "instructions",
     "previous_response_id",
@@ -48,8 +48,12 @@ const OWN: [&str; 14] = [
     "metadata",
     "truncation",
     "service_tier",
+    "include",
     "top_logprobs",
 ];
+
+/// What `include` may ask for: how likely the tokens of the text were.
+const LOGPROBS: &str = "message.output_text.logprobs";
 
 /// Settings of chat completions that have another name here.
 const RENAMED: [&str; 2] = ["max_tokens", "max_completion_tokens"];
@@ -82,6 +86,7 @@ impl Body {
         if let Some(format) = chat_format {
             chat.insert("response_format", format);
         }
+        set_logprobs(body, &mut chat)?;
         let mut input = input::read(get(body, "input").ok_or_else(|| missing("input"))?)?;
         chat.insert("messages", std::mem::take(&mut input.messages).into());
         Ok(Body {
@@ -108,18 +113,16 @@ fn refuse_unknown(body: &Object) -> Result<(), Fault> {
     for (key, value) in body.iter().filter(|(_, value)| !value.is_null()) {
         let is_off = match key {
             "background" => value.as_bool() == Some(false),
-            "include" => value.as_array().is_some_and(<[Json]>::is_empty),
             "truncation" => value.as_str() == Some("disabled"),
             // There is one tier.
             "service_tier" => matches!(value.as_str(), Some("auto" | "default")),
-            "top_logprobs" => number::integer(value) == Some(0),
             "max_tokens" | "max_completion_tokens" => return Err(unsupported(key, "use `max_output_tokens`")),
             "messages" => return Err(unsupported(key, "use `input`")),
             "response_format" => return Err(unsupported(key, "use `text.format`")),
             key => is_known(key),
         };
         if !is_off {
-            return Err(refusal(key, value));
+            return Err(refusal(key));
         }
     }
     if let Some(options) = get(body, "stream_options") {
@@ -130,17 +133,46 @@ fn refuse_unknown(body: &Object) -> Result<(), Fault> {
 }
 
 /// Returns the error for a field whose value the gateway does not have.
-fn refusal(key: &str, value: &Json) -> Fault {
-    let first = value.as_array().and_then(<[Json]>::first).and_then(Json::as_str);
-    match (key, first) {
-        ("include", Some("reasoning.encrypted_content")) => {
-            unsupported("include[0]", "the reasoning is in the `content` of its item, and can be sent back as it is")
-        }
-        ("include", Some(_)) => Fault::unsupported("include[0]"),
-        ("truncation", _) => unsupported(key, "use \"disabled\""),
-        ("service_tier", _) => unsupported(key, "use \"auto\" or \"default\""),
-        (key, _) => Fault::unsupported(key),
+fn refusal(key: &str) -> Fault {
+    match key {
+        "truncation" => unsupported(key, "use \"disabled\""),
+        "service_tier" => unsupported(key, "use \"auto\" or \"default\""),
+        key => Fault::unsupported(key),
     }
+}
+
+/// Asks for log probabilities if they are included. Their number alone would have no effect.
+fn set_logprobs(body: &Object, chat: &mut Object) -> Result<(), Fault> {
+    let most = get(body, "top_logprobs");
+    if has_logprobs(body)? {
+        chat.insert("logprobs", true.into());
+        chat.insert("top_logprobs", most.cloned().unwrap_or_else(|| 0.into()));
+        return Ok(());
+    }
+    if most.is_some_and(|most| number::integer(most) != Some(0)) {
+        let message = format!("top_logprobs: expected `include` to have \"{LOGPROBS}\"");
+        return Err(Fault::at("top_logprobs", "conflict", message));
+    }
+    Ok(())
+}
+
+/// Reads what the answer is to include.
+fn has_logprobs(body: &Object) -> Result<bool, Fault> {
+    let Some(include) = get(body, "include") else { return Ok(false) };
+    let include = list(include, "include")?;
+    for (index, value) in include.iter().enumerate() {
+        let path = format!("include[{index}]");
+        match value.as_str() {
+            Some(LOGPROBS) => {}
+            Some("reasoning.encrypted_content") => {
+                let help = "the reasoning is in the `content` of its item, and can be sent back as it is";
+                return Err(unsupported(&path, help));
+            }
+            Some(_) => return Err(Fault::unsupported(&path)),
+            None => return Err(wrong(&path, "a text", value)),
+        }
+    }
+    Ok(!include.is_empty())
 }
 
 fn most_ids(body: &Object) -> Result<Option<u64>, Fault> {

@@ -9,6 +9,8 @@ use super::id::item_id;
 use super::output::{Item, Said, Status};
 use super::places::Places;
 use crate::Fault;
+use crate::token_odds::TokenOdds;
+use crate::unsaid::Unsaid;
 use crate::writer::{Done, Frames, Opening, Writer};
 
 /// Writes answers.
@@ -21,12 +23,15 @@ pub struct ResponseWriter {
     sequence: i64,
     /// Whether a call may be sent only when it ends.
     holds_calls: bool,
+    /// How likely the tokens were of which nothing was written yet.
+    unsaid: Unsaid,
 }
 
 impl ResponseWriter {
     /// Returns a writer. `input` has the input items, if the answer is stored.
     pub fn new(answer: Answer, places: Places, input: Option<Vec<Json>>) -> ResponseWriter {
-        ResponseWriter { answer, items: Vec::new(), places, input, sequence: 0, holds_calls: false }
+        let unsaid = Unsaid::default();
+        ResponseWriter { answer, items: Vec::new(), places, input, sequence: 0, holds_calls: false, unsaid }
     }
 
     /// Writes an event.
@@ -39,19 +44,26 @@ impl ResponseWriter {
 
     /// Writes an event of the last item, or of the part of its content.
     fn write_last(&mut self, kind: &str, key: &str, value: Json, out: &mut Frames) {
+        self.write_with(kind, object! { key => value }, out);
+    }
+
+    /// Writes an event of the text of the last item, with how likely its tokens were.
+    fn write_text(&mut self, kind: &str, key: &str, text: &str, odds: &[TokenOdds], out: &mut Frames) {
+        let logprobs: Vec<Json> = odds.iter().map(TokenOdds::without_bytes).collect();
+        self.write_with(kind, object! { "logprobs" => logprobs, key => text }, out);
+    }
+
+    fn write_with(&mut self, kind: &str, own: Object, out: &mut Frames) {
         let Some(last) = self.items.last() else { return };
         let index = self.items.len() as i64 - 1;
         let mut fields = object! { "output_index" => index };
-        if key != "item" {
+        if own.get("item").is_none() {
             fields.insert("item_id", last.id.as_str().into());
             if last.has_content() {
                 fields.insert("content_index", 0.into());
             }
         }
-        if kind.starts_with("response.output_text.") {
-            fields.insert("logprobs", Vec::<Json>::new().into());
-        }
-        fields.insert(key, value);
+        own.iter().for_each(|(key, value)| fields.insert(key, value.clone()));
         self.write(kind, fields, out);
     }
 
@@ -102,7 +114,7 @@ impl ResponseWriter {
             Said::Reasoning(text) => {
                 self.write_last("response.reasoning_text.done", "text", text.as_str().into(), out);
             }
-            Said::Message(text) => self.write_last("response.output_text.done", "text", text.as_str().into(), out),
+            Said::Message(text, odds) => self.write_text("response.output_text.done", "text", text, odds, out),
             Said::Call { arguments, .. } => {
                 let arguments: Json = arguments.as_str().into();
                 if is_held {
@@ -127,20 +139,30 @@ impl ResponseWriter {
         }
         let fits = self.items.last().is_some_and(|last| match last.said {
             Said::Reasoning(_) => is_reasoning && last.status == Status::InProgress,
-            Said::Message(_) => !is_reasoning && last.status == Status::InProgress,
+            Said::Message(..) => !is_reasoning && last.status == Status::InProgress,
             Said::Call { .. } | Said::Code { .. } => false,
         });
         if !fits {
+            // Tokens of calls and markers are not reported.
+            self.unsaid.skip_to(text);
             match is_reasoning {
                 true => self.open_item("rs", Said::Reasoning(String::new()), out),
-                false => self.open_item("msg", Said::Message(String::new()), out),
+                false => self.open_item("msg", Said::Message(String::new(), Vec::new()), out),
             }
         }
-        if let Some(Item { said: Said::Reasoning(so_far) | Said::Message(so_far), .. }) = self.items.last_mut() {
-            so_far.push_str(text);
+        let new: Vec<TokenOdds> = self.unsaid.take(text).into_iter().map(|(_, odds)| odds).collect();
+        match self.items.last_mut().map(|last| &mut last.said) {
+            Some(Said::Reasoning(so_far)) => {
+                so_far.push_str(text);
+                self.write_last("response.reasoning_text.delta", "delta", text.into(), out);
+            }
+            Some(Said::Message(so_far, odds)) => {
+                so_far.push_str(text);
+                odds.extend_from_slice(&new);
+                self.write_text("response.output_text.delta", "delta", text, &new, out);
+            }
+            _ => {}
         }
-        let kind = if is_reasoning { "response.reasoning_text.delta" } else { "response.output_text.delta" };
-        self.write_last(kind, "delta", text.into(), out);
     }
 
     /// Returns the answer at a stage.
@@ -215,6 +237,10 @@ impl Writer for ResponseWriter {
             Event::Malformed(_) => {}
             _ => debug_assert!(false, "{event:?}"),
         }
+    }
+
+    fn odds(&mut self, _: usize, odds: &TokenOdds) {
+        self.unsaid.push(odds);
     }
 
     fn stored(&mut self, done: &Done<'_>) -> Option<Json> {

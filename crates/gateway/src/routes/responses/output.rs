@@ -2,6 +2,8 @@ use rolecall::Stop;
 use rolecall::conversation::json::Object;
 use rolecall::conversation::{Json, object};
 
+use crate::token_odds::TokenOdds;
+
 /// An item that the model says.
 #[derive(Clone, Debug)]
 pub struct Item {
@@ -14,9 +16,18 @@ pub struct Item {
 #[derive(Clone, Debug)]
 pub enum Said {
     Reasoning(String),
-    Message(String),
-    Call { call_id: String, name: String, arguments: String, is_whole: bool },
-    Code { code: String, is_whole: bool },
+    /// A text, with how likely its tokens were if that was asked for.
+    Message(String, Vec<TokenOdds>),
+    Call {
+        call_id: String,
+        name: String,
+        arguments: String,
+        is_whole: bool,
+    },
+    Code {
+        code: String,
+        is_whole: bool,
+    },
 }
 
 /// Whether an item is finished.
@@ -60,7 +71,7 @@ impl Item {
             Said::Call { is_whole: false, .. } | Said::Code { is_whole: false, .. } => Status::Incomplete,
             // It stopped after it.
             Said::Call { .. } | Said::Code { .. } => Status::Completed,
-            Said::Reasoning(_) | Said::Message(_) => status,
+            Said::Reasoning(_) | Said::Message(..) => status,
         }
     }
 
@@ -83,7 +94,7 @@ impl Item {
             Said::Reasoning(_) => object! {
                 "id" => id, "type" => "reasoning", "status" => status, "summary" => nothing(), "content" => content(),
             },
-            Said::Message(_) => object! {
+            Said::Message(..) => object! {
                 "id" => id, "type" => "message", "status" => status, "role" => "assistant", "content" => content(),
             },
             Said::Call { call_id, name, arguments, .. } => object! {
@@ -103,20 +114,20 @@ impl Item {
     pub fn part(&self) -> Option<Json> {
         match &self.said {
             Said::Reasoning(text) => Some(reasoning_part(text)),
-            Said::Message(text) => Some(text_part(text)),
+            Said::Message(text, odds) => Some(text_part(text, odds)),
             Said::Call { .. } | Said::Code { .. } => None,
         }
     }
 
     pub fn has_content(&self) -> bool {
-        matches!(self.said, Said::Reasoning(_) | Said::Message(_))
+        matches!(self.said, Said::Reasoning(_) | Said::Message(..))
     }
 
     /// Returns the part before its first text.
     pub fn empty_part(&self) -> Option<Json> {
         match &self.said {
             Said::Reasoning(_) => Some(reasoning_part("")),
-            Said::Message(_) => Some(text_part("")),
+            Said::Message(..) => Some(text_part("", &[])),
             Said::Call { .. } | Said::Code { .. } => None,
         }
     }
@@ -126,7 +137,10 @@ fn reasoning_part(text: &str) -> Json {
     object! { "type" => "reasoning_text", "text" => text }.into()
 }
 
-fn text_part(text: &str) -> Json {
-    let nothing = Vec::<Json>::new;
-    object! { "type" => "output_text", "text" => text, "annotations" => nothing(), "logprobs" => nothing() }.into()
+fn text_part(text: &str, odds: &[TokenOdds]) -> Json {
+    let logprobs: Vec<Json> = odds.iter().map(TokenOdds::to_json).collect();
+    object! {
+        "type" => "output_text", "text" => text, "annotations" => Vec::<Json>::new(), "logprobs" => logprobs,
+    }
+    .into()
 }

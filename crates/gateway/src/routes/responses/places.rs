@@ -98,12 +98,13 @@ impl Places {
 
 /// Returns the name of a setting that has another one in chat completions.
 fn own_name(param: &str) -> Option<String> {
-    const NAMES: [(&str, &str); 5] = [
+    const NAMES: [(&str, &str); 6] = [
         ("messages", "input"),
         ("max_completion_tokens", "max_output_tokens"),
         ("max_tokens", "max_output_tokens"),
         ("response_format.json_schema", "text.format"),
         ("response_format", "text.format"),
+        ("logprobs", "include"),
     ];
     let (chat, own) = NAMES.into_iter().find(|(chat, _)| param.starts_with(chat))?;
     param.strip_prefix(chat).map(|rest| format!("{own}{rest}"))
