@@ -132,55 +132,133 @@ async fn keys_sizes_and_numbers_of_requests_are_limited() {
     assert_eq!(second, (429, true));
 }
 
+/// Steps of an engine that fails, with the status and the code of the answer.
+type Failing = (Vec<Step>, u16, &'static str);
+
+fn raw(text: &str) -> Step {
+    Step::Raw(format!("data: {text}\n\n"))
+}
+
+/// What goes wrong with every engine.
+fn common_faults() -> Vec<Failing> {
+    let broken = |steps: Vec<Step>| (steps, 502, "engine_broken");
+    let half = || Step::Raw(r#"data: {"choices": [{"te"#.to_owned());
+    vec![
+        (vec![Step::Wait(Duration::from_secs(600))], 504, "engine_slow"),
+        broken(vec![Step::Wait(Duration::from_millis(50)), Step::Break]),
+        broken(vec![half(), Step::Wait(Duration::from_millis(50)), Step::Break]),
+        broken(vec![half()]),
+        broken(vec![]),
+        broken(vec![raw("no JSON")]),
+        broken(vec![raw("[1]")]),
+        (vec![raw(r#"{"error": {"message": "no slot"}}"#)], 502, "engine_refused"),
+        (vec![raw(r#"{"error": {"message": "no slot", "code": 503}}"#)], 503, "engine_refused"),
+        broken(vec![raw("[DONE]")]),
+        (vec![Step::End("none")], 502, "engine_aborted"),
+    ]
+}
+
+/// Values that are no ids of the model.
+const NO_IDS: [&str; 7] = [r#""a""#, r#"["a"]"#, "[null]", "[-1]", "[1.5]", "[4294967295]", "[4294967296]"];
+
+/// Frames of one engine that do not have what they should have, after a number of ids.
+fn damaged_frames(kind: Kind, before: usize) -> Vec<String> {
+    let of_ids = |write: &dyn Fn(&str) -> String| NO_IDS.map(write).to_vec();
+    let (ids, others): (_, &[&str]) = match kind {
+        Kind::LlamaCpp => (
+            of_ids(&|ids| format!(r#"{{"tokens": {ids}, "stop": false}}"#)),
+            &[
+                r#"{"tokens": {}}"#,
+                r#"{"tokens": [], "stop": true}"#,
+                r#"{"tokens": [], "stop": true, "stop_type": 5}"#,
+                r#"{"tokens": [], "tokens_predicted": 1000, "content": 5}"#,
+            ],
+        ),
+        Kind::Vllm => (
+            of_ids(&|ids| format!(r#"{{"choices": [{{"token_ids": {ids}, "finish_reason": null}}]}}"#)),
+            &[
+                "{}",
+                r#"{"choices": {}}"#,
+                r#"{"choices": [7]}"#,
+                r#"{"choices": [{"token_ids": {}}]}"#,
+                r#"{"choices": [{"token_ids": [], "finish_reason": 5}]}"#,
+            ],
+        ),
+        Kind::Sglang => {
+            let one_more = before + 1;
+            let info = format!(r#""meta_info": {{"completion_tokens": {one_more}, "finish_reason": null}}"#);
+            (
+                of_ids(&|ids| format!(r#"{{"output_ids": {ids}, {info}}}"#)),
+                &[
+                    "{}",
+                    r#"{"output_ids": []}"#,
+                    r#"{"output_ids": [], "meta_info": 5}"#,
+                    r#"{"output_ids": [], "meta_info": {}}"#,
+                    r#"{"output_ids": [], "meta_info": {"completion_tokens": "a"}}"#,
+                    r#"{"output_ids": [], "meta_info": {"completion_tokens": -1}}"#,
+                    r#"{"output_ids": [], "meta_info": {"completion_tokens": 1000}}"#,
+                    r#"{"output_ids": [], "meta_info": {"completion_tokens": 0, "finish_reason": "stop"}}"#,
+                    r#"{"output_ids": [], "meta_info": {"completion_tokens": 0, "finish_reason": {"type": 5}}}"#,
+                ],
+            )
+        }
+        Kind::OpenAi => (
+            Vec::new(),
+            &[
+                "{}",
+                r#"{"choices": {}}"#,
+                r#"{"choices": [7]}"#,
+                r#"{"choices": [{"text": 5}]}"#,
+                r#"{"choices": [{"text": "", "finish_reason": 5}]}"#,
+            ],
+        ),
+    };
+    ids.into_iter().chain(others.iter().map(|frame| (*frame).to_owned())).collect()
+}
+
+/// What goes wrong with one engine.
+fn own_faults(kind: Kind, before: usize) -> Vec<Failing> {
+    let empty = match kind {
+        Kind::LlamaCpp => r#"{"tokens": [], "stop": false}"#.to_owned(),
+        Kind::Vllm => r#"{"choices": [{"text": "", "token_ids": [], "finish_reason": null}]}"#.to_owned(),
+        Kind::Sglang => format!(r#"{{"output_ids": [], "meta_info": {{"completion_tokens": {before}}}}}"#),
+        Kind::OpenAi => r#"{"choices": [{"text": "", "finish_reason": null}]}"#.to_owned(),
+    };
+    let aborted = match kind {
+        Kind::Sglang => {
+            let reason = r#"{"type": "abort", "message": "no room", "status_code": 503}"#;
+            vec![(vec![raw(&format!(r#"{{"meta_info": {{"finish_reason": {reason}}}}}"#))], 503, "engine_aborted")]
+        }
+        _ => Vec::new(),
+    };
+    let damaged = damaged_frames(kind, before).into_iter().map(|frame| (vec![raw(&frame)], 502, "engine_broken"));
+    damaged.chain(aborted).chain([(without_ids(raw(&empty)), 504, "engine_slow")]).collect()
+}
+
 #[tokio::test]
 async fn every_fault_of_an_engine_is_a_typed_error() {
     let hi = sampled("chatml", "Hello");
-    let raw = |text: &str| Step::Raw(format!("data: {text}\n\n"));
-    let common = vec![
-        (vec![Step::Wait(Duration::from_secs(600))], 504, "engine_slow"),
-        (vec![Step::Wait(Duration::from_millis(50)), Step::Break], 502, "engine_broken"),
-        (vec![], 502, "engine_broken"),
-        (vec![raw("no JSON")], 502, "engine_broken"),
-        (vec![raw("[1]")], 502, "engine_broken"),
-        (vec![raw(r#"{"error": {"message": "no slot"}}"#)], 502, "engine_refused"),
-        (vec![raw("[DONE]")], 502, "engine_broken"),
-        (vec![Step::End("none")], 502, "engine_aborted"),
-    ];
-    let by_ids = vec![
-        (vec![raw(r#"{"tokens": ["a"]}"#)], 502, "engine_broken"),
-        (vec![raw(r#"{"tokens": [-1]}"#)], 502, "engine_broken"),
-        (vec![raw(r#"{"tokens": [4294967295]}"#)], 502, "engine_broken"),
-        (without_ids(raw(r#"{"tokens": [], "stop": false}"#)), 504, "engine_slow"),
-    ];
-    let by_text = vec![
-        (vec![raw("{}")], 502, "engine_broken"),
-        (vec![raw(r#"{"choices": {}}"#)], 502, "engine_broken"),
-        (vec![raw(r#"{"choices": [7]}"#)], 502, "engine_broken"),
-        (vec![raw(r#"{"choices": [{"text": 5}]}"#)], 502, "engine_broken"),
-        (vec![raw(r#"{"choices": [{"text": "", "finish_reason": 5}]}"#)], 502, "engine_broken"),
-        (without_ids(raw(r#"{"choices": [{"text": "", "finish_reason": null}]}"#)), 504, "engine_slow"),
-    ];
-    let of = |kind: Kind, own: Vec<(Vec<Step>, u16, &'static str)>| {
-        common.clone().into_iter().chain(own).map(move |(steps, status, code)| (kind, steps, status, code))
-    };
-    for (kind, steps, status, code) in of(Kind::LlamaCpp, by_ids).chain(of(Kind::OpenAi, by_text)) {
+    for (_, kind) in Kind::ALL {
         // Once at the start, and once in mid-stream.
         for before in [vec![], vec![Step::Ids(hi.clone())]] {
-            let all: Vec<Step> = before.iter().chain(&steps).cloned().collect();
-            let what = format!("{kind:?} {all:?}");
-            let engine = StandIn::new(kind, all);
-            let server = Server::with("chatml", engine, impatient(), Keys::default()).await;
-            let (found, answer) = server.post("/v1/chat/completions", HI).await;
-            assert_eq!((found, at(&answer, "error.code").as_str()), (status, Some(code)), "{what}");
-            if before.is_empty() {
-                let (found, answer) = server.post("/v1/chat/completions", STREAM).await;
+            let count = before.len() * hi.len();
+            for (steps, status, code) in common_faults().into_iter().chain(own_faults(kind, count)) {
+                let all: Vec<Step> = before.iter().cloned().chain(steps).collect();
+                let what = format!("{kind:?} {all:?}");
+                let engine = StandIn::new(kind, all);
+                let server = Server::with("chatml", engine, impatient(), Keys::default()).await;
+                let (found, answer) = server.post("/v1/chat/completions", HI).await;
                 assert_eq!((found, at(&answer, "error.code").as_str()), (status, Some(code)), "{what}");
-                continue;
+                if before.is_empty() {
+                    let (found, answer) = server.post("/v1/chat/completions", STREAM).await;
+                    assert_eq!((found, at(&answer, "error.code").as_str()), (status, Some(code)), "{what}");
+                    continue;
+                }
+                let frames = server.stream(STREAM).await;
+                let last = json::parse(frames.last().unwrap()).unwrap();
+                assert_eq!(at(&last, "error.code").as_str(), Some(code), "{what}");
+                assert!(frames.len() > 1 && !frames.iter().any(|frame| frame == "[DONE]"), "{frames:?}");
             }
-            let frames = server.stream(STREAM).await;
-            let last = json::parse(frames.last().unwrap()).unwrap();
-            assert_eq!(at(&last, "error.code").as_str(), Some(code), "{what}");
-            assert!(frames.len() > 1 && !frames.iter().any(|frame| frame == "[DONE]"), "{frames:?}");
         }
     }
     let engine = StandIn { status: 503, ..StandIn::new(Kind::LlamaCpp, vec![Step::Raw("busy".to_owned())]) };
@@ -192,6 +270,102 @@ async fn every_fault_of_an_engine_is_a_typed_error() {
     let server = Server::before("http://127.0.0.1:1", "chatml", engine, impatient(), Keys::default()).await;
     let (status, answer) = server.post("/v1/chat/completions", HI).await;
     assert_eq!((status, at(&answer, "error.code").as_str()), (502, Some("engine_down")), "{answer:?}");
+}
+
+#[tokio::test]
+async fn log_probabilities_that_are_missing_or_damaged_are_a_typed_error() {
+    let id = sampled("chatml", "a")[0];
+    let body = HI.replacen('{', r#"{"logprobs": true, "top_logprobs": 1, "#, 1);
+    let llama = |odds: &str| format!(r#"{{"tokens": [{id}], "stop": false{odds}}}"#);
+    let vllm = |odds: &str| format!(r#"{{"choices": [{{"token_ids": [{id}], "finish_reason": null{odds}}}]}}"#);
+    let sglang = |odds: &str| format!(r#"{{"output_ids": [{id}], "meta_info": {{"completion_tokens": 1{odds}}}}}"#);
+    let cases = [
+        (Kind::LlamaCpp, llama("")),
+        (Kind::LlamaCpp, llama(r#", "completion_probabilities": {}"#)),
+        (Kind::LlamaCpp, llama(r#", "completion_probabilities": [5]"#)),
+        (Kind::LlamaCpp, llama(r#", "completion_probabilities": [{"id": -1, "top_logprobs": []}]"#)),
+        (Kind::Vllm, vllm("")),
+        (Kind::Vllm, vllm(r#", "logprobs": 5"#)),
+        (Kind::Vllm, vllm(r#", "logprobs": {"token_logprobs": [], "top_logprobs": []}"#)),
+        (Kind::Vllm, vllm(r#", "logprobs": {"token_logprobs": [-1], "top_logprobs": [{"a": -1}]}"#)),
+        (Kind::Vllm, vllm(r#", "logprobs": {"token_logprobs": [-1], "top_logprobs": [{"token_id:-1": -1}]}"#)),
+        (Kind::Sglang, sglang("")),
+        (Kind::Sglang, sglang(r#", "output_token_logprobs": [], "output_top_logprobs": []"#)),
+        (Kind::Sglang, sglang(r#", "output_token_logprobs": [5], "output_top_logprobs": [[]]"#)),
+        (Kind::Sglang, sglang(r#", "output_token_logprobs": [[-1, 1]], "output_top_logprobs": [[[-1, -1]]]"#)),
+    ];
+    for (kind, frame) in cases {
+        let server = Server::new("chatml", StandIn::new(kind, vec![raw(&frame), Step::End("stop")])).await;
+        let (status, answer) = server.post("/v1/chat/completions", &body).await;
+        assert_eq!((status, at(&answer, "error.code").as_str()), (502, Some("engine_broken")), "{kind:?} {frame}");
+    }
+}
+
+/// The last event of a stream, with its name if it has one, and all text before it.
+fn last_event(text: &str) -> (Option<&str>, json::Json, &str) {
+    let text = text.trim_end();
+    let (before, last) = text.rsplit_once('\n').unwrap();
+    let (name, before) = match before.rsplit_once("event: ") {
+        Some((rest, name)) if !name.contains('\n') => (Some(name), rest),
+        _ => (None, before),
+    };
+    (name, json::parse(last.strip_prefix("data: ").unwrap_or(last)).unwrap(), before)
+}
+
+#[tokio::test]
+async fn a_stream_of_every_api_ends_with_its_own_error() {
+    let apis = [
+        ("/v1/messages", r#"{"model": "chatml", "max_tokens": 100, "messages": [{"role": "user", "content": "Hi"}]"#),
+        ("/v1/completions", r#"{"prompt": "Hi""#),
+        ("/v1/responses", r#"{"input": "Hi""#),
+        ("/v1/chat/interactive", r#"{"prompt": "Hi", "session_id": 7, "interactive_mode": true"#),
+    ];
+    // What only a stream has that ended well.
+    let ends = ["message_delta", "message_stop", "[DONE]", "response.completed", "response.incomplete"];
+    let reasons = [r#""finish_reason":"stop""#, r#""finish_reason":"length""#];
+    let faults = [
+        (vec![Step::Wait(Duration::from_secs(600))], "engine_slow", "timeout_error"),
+        (vec![Step::Wait(Duration::from_millis(50)), Step::Break], "engine_broken", "api_error"),
+        (vec![raw("no JSON")], "engine_broken", "api_error"),
+        (vec![raw(r#"{"error": {"message": "no slot", "code": 503}}"#)], "engine_refused", "overloaded_error"),
+        (vec![Step::End("none")], "engine_aborted", "api_error"),
+        (vec![], "engine_broken", "api_error"),
+    ];
+    for (_, kind) in Kind::ALL {
+        for (steps, code, of_messages) in &faults {
+            let all = [Step::Ids(sampled("chatml", "Hello"))].into_iter().chain(steps.iter().cloned()).collect();
+            let server = Server::with("chatml", StandIn::new(kind, all), impatient(), Keys::default()).await;
+            for (path, body) in apis {
+                let what = format!("{kind:?} {path} {steps:?}");
+                let response = server.request(path, &format!(r#"{body}, "stream": true}}"#)).send().await.unwrap();
+                assert_eq!(response.status().as_u16(), 200, "{what}");
+                let text = tokio::time::timeout(Duration::from_secs(10), response.text()).await.unwrap().unwrap();
+                let (name, last, before) = last_event(&text);
+                match path {
+                    "/v1/messages" => {
+                        assert_eq!(
+                            (name, at(&last, "type").as_str()),
+                            (Some("error"), Some("error")),
+                            "{what}: {text}"
+                        );
+                        assert_eq!(at(&last, "error.type").as_str(), Some(*of_messages), "{what}: {text}");
+                        assert_eq!(at(&last, "error.code").as_str(), Some(*code), "{what}: {text}");
+                    }
+                    "/v1/responses" => {
+                        assert_eq!(name, Some("response.failed"), "{what}: {text}");
+                        assert_eq!(at(&last, "response.status").as_str(), Some("failed"), "{what}: {text}");
+                        let (name, last, _) = last_event(before);
+                        assert_eq!((name, at(&last, "code").as_str()), (Some("error"), Some(*code)), "{what}: {text}");
+                    }
+                    _ => assert_eq!((name, at(&last, "error.code").as_str()), (None, Some(*code)), "{what}: {text}"),
+                }
+                assert!(before.contains(r#"":"H"#), "{what}: {text}");
+                for end in ends.iter().chain(&reasons) {
+                    assert!(!text.contains(end), "{what}: {end} in {text}");
+                }
+            }
+        }
+    }
 }
 
 #[tokio::test]
