@@ -4,10 +4,12 @@
 
 mod common;
 
-use common::{Server, StandIn, Step, at, integer, sampled};
+use common::{Server, StandIn, Step, at, integer, model, sampled};
+use rolecall::Request;
 use rolecall::conversation::json::{self, Layout};
 use rolecall::conversation::{Json, object};
 use rolecall_gateway::engine::Kind;
+use rolecall_gateway::{Keys, Limits};
 
 /// A server whose model always replies with the same text.
 async fn server(format: &str, text: &str) -> Server {
@@ -178,4 +180,78 @@ async fn several_replies_are_continued_each() {
         });
         assert_eq!(ends.count(), 1, "{frames:?}");
     }
+}
+
+const CHAT: &str = "/v1/chat/completions";
+const INTERACTIVE: &str = "/v1/chat/interactive";
+
+/// A reply whose end the template would write as another token.
+const REPLY: &str = "Hello<|endoftext|>";
+
+/// A server for two keys, whose model always replies with the same text.
+async fn shared_server() -> Server {
+    let engine = StandIn::new(Kind::LlamaCpp, vec![Step::Ids(sampled("qwen2.5", REPLY)), Step::End("eos")]);
+    Server::with("qwen2.5", engine, Limits::default(), Keys::read("one\ntwo").unwrap()).await
+}
+
+/// Sends a body with a key, and returns the answer, the number of ids that were kept, and the prompt.
+async fn say_as(server: &Server, key: &str, path: &str, body: &str) -> (Json, usize, Vec<u32>) {
+    let response = server.request(path, body).header("authorization", format!("Bearer {key}")).send().await.unwrap();
+    let session = response.headers()["x-rolecall-session"].to_str().unwrap().to_owned();
+    let answer = json::parse(&response.text().await.unwrap()).unwrap();
+    let kept = match path {
+        INTERACTIVE => integer(at(&answer, "history_tokens")),
+        _ => integer(at(&answer, "usage.prompt_tokens_details.kept_tokens")),
+    };
+    assert!(session.contains(&format!("kept={kept};")), "{session}");
+    assert_eq!(session.starts_with("history=new;"), kept == 0, "{session}");
+    (answer, kept as usize, server.engine.prompt())
+}
+
+/// The ids of a conversation that nobody had before.
+fn fresh(messages: &[Json]) -> Vec<u32> {
+    let prompt = model("qwen2.5").prompt(Request::from_text(&body(messages, &[])).unwrap()).unwrap();
+    prompt.encode().unwrap().ids()
+}
+
+#[tokio::test]
+async fn the_sessions_of_one_key_are_not_those_of_another() {
+    let server = shared_server().await;
+    let chat = |text: &str| body(&[user(text)], &[("session_id", 7.into())]);
+    let interactive = |text: &str| {
+        format!(r#"{{"prompt": "{text}", "session_id": 8, "interactive_mode": true, "request_output_len": 512}}"#)
+    };
+    for (path, say) in [(CHAT, &chat as &dyn Fn(&str) -> String), (INTERACTIVE, &interactive)] {
+        let (_, kept, first) = say_as(&server, "one", path, &say("My secret")).await;
+        assert_eq!((kept, &first), (0, &fresh(&[user("My secret")])), "{path}");
+        let (_, kept, prompt) = say_as(&server, "two", path, &say("Hi")).await;
+        assert_eq!((kept, &prompt), (0, &fresh(&[user("Hi")])), "{path}");
+        for (key, first) in [("one", first), ("two", prompt)] {
+            let (_, kept, prompt) = say_as(&server, key, path, &say("More")).await;
+            let had = [first, sampled("qwen2.5", REPLY)].concat();
+            assert_eq!(kept, had.len(), "{path} {key}");
+            assert!(prompt.starts_with(&had), "{path} {key}");
+        }
+    }
+    // Nor can another key end one.
+    let end = r#"{"prompt": "", "session_id": 8, "interactive_mode": false, "request_output_len": 0}"#;
+    let end = server.request(INTERACTIVE, end).header("authorization", "Bearer two").send().await.unwrap();
+    assert_eq!(end.status().as_u16(), 200);
+    assert_eq!(say_as(&server, "two", INTERACTIVE, &interactive("Hi")).await.1, 0);
+    assert!(say_as(&server, "one", INTERACTIVE, &interactive("More")).await.1 > 0);
+}
+
+#[tokio::test]
+async fn a_conversation_of_one_key_that_another_sends_again_is_not_recognised() {
+    let server = shared_server().await;
+    let (answer, _, first) = say_as(&server, "one", CHAT, &body(&[user("Hi")], &[])).await;
+    let had = [first, sampled("qwen2.5", REPLY)].concat();
+    let again = [user("Hi"), at(&answer, "choices.0.message").clone(), user("More")];
+    let rendered = fresh(&again);
+    assert!(!rendered.starts_with(&had));
+    let (_, kept, prompt) = say_as(&server, "two", CHAT, &body(&again, &[])).await;
+    assert_eq!((kept, prompt), (0, rendered));
+    let (_, kept, prompt) = say_as(&server, "one", CHAT, &body(&again, &[])).await;
+    assert_eq!(kept, had.len());
+    assert!(prompt.starts_with(&had));
 }
