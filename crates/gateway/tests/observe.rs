@@ -241,6 +241,23 @@ async fn metrics_count_requests_faults_stages_and_ids() {
 }
 
 #[tokio::test]
+async fn each_stage_of_a_request_is_counted_once() {
+    let server = Server::new("chatml", engine()).await;
+    let stages = ["parse", "render", "encode", "wait", "first_token", "read_back"];
+    for (count, body) in [(1.0, HI), (2.0, STREAM)] {
+        server.request(CHAT, body).send().await.unwrap().text().await.unwrap();
+        let text = metrics(&server).await;
+        for stage in stages {
+            let found = value(&text, &format!("rolecall_stage_seconds_count{{stage=\"{stage}\"}}"));
+            assert_eq!(found.to_bits(), f64::to_bits(count), "{stage} after {body}: {text}");
+            let sum = value(&text, &format!("rolecall_stage_seconds_sum{{stage=\"{stage}\"}}"));
+            assert!(sum > 0.0 && sum < 60.0, "{stage}: {sum}");
+        }
+        assert_eq!(text.matches("rolecall_stage_seconds_count{").count(), stages.len(), "{text}");
+    }
+}
+
+#[tokio::test]
 async fn a_gateway_is_ready_if_its_engine_answers() {
     let server = Server::new("chatml", engine()).await;
     let (status, answer) = server.get("/ready").await;
