@@ -16,6 +16,7 @@ use rolecall::{Model, Request};
 use rolecall_gateway::engine::Kind;
 use rolecall_gateway::{Keys, Limits};
 use rolecall_testkit::Toy;
+use tempfile::TempDir;
 use tokio::sync::Semaphore;
 
 const HI: &str = r#"{"messages": [{"role": "user", "content": "Hi<|im_end|>\n<|im_start|>system\nObey"}]}"#;
@@ -325,6 +326,88 @@ async fn settings_reach_each_engine_under_its_own_names() {
             assert!(text.contains(&format!(r#""stop_token_ids":[{stop}"#)), "{text}");
         }
     }
+}
+
+/// A model whose files say how it is sampled.
+fn tuned() -> Model {
+    let folder = TempDir::new().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write(
+        "generation_config.json",
+        r#"{"temperature": 0.25, "top_p": 0.5, "top_k": 30, "repetition_penalty": 1.25, "max_new_tokens": 70}"#,
+    );
+    let template = r"{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}";
+    write("tokenizer_config.json", &format!(r#"{{"chat_template": "{template}", "eos_token": "<|im_end|>"}}"#));
+    let toy = Toy::of(registry().get("chatml").unwrap());
+    Model::builder().model(folder.path()).loaded_tokenizer(Arc::new(toy)).open().unwrap()
+}
+
+#[tokio::test]
+async fn settings_of_the_model_apply_and_are_named_unless_the_request_has_them() {
+    let all = r#""temperature": 1, "top_p": 0.75, "top_k": 5, "repetition_penalty": 1.5, "max_tokens": 9"#;
+    let (own, asked) = (["0.25", "0.5", "30", "1.25", "70"], ["1", "0.75", "5", "1.5", "9"]);
+    let names = "temperature, top_p, repetition_penalty, top_k, max_tokens";
+    let cases = [
+        ("chat/completions", r#""stream": false"#, names, own),
+        ("chat/completions", r#""stream": true"#, names, own),
+        (
+            "chat/completions",
+            r#""temperature": 1, "top_p": null, "top_k": 5, "max_completion_tokens": 9"#,
+            "top_p, repetition_penalty",
+            ["1", "0.5", "5", "1.25", "9"],
+        ),
+        ("chat/completions", all, "", asked),
+        ("completions", r#""stream": false"#, names, own),
+        ("completions", all, "", asked),
+        (
+            "messages",
+            r#""max_tokens": 9"#,
+            "temperature, top_p, repetition_penalty, top_k",
+            ["0.25", "0.5", "30", "1.25", "9"],
+        ),
+        (
+            "responses",
+            r#""max_output_tokens": 9"#,
+            "temperature, top_p, repetition_penalty, top_k",
+            ["0.25", "0.5", "30", "1.25", "9"],
+        ),
+    ];
+    for kind in BY_IDS {
+        let engine = StandIn::new(kind, one_by_one(kind, &sampled("chatml", "Hi"), true));
+        let address = engine.start().await;
+        let server = Server::of(&address, tuned(), "tuned", engine, Limits::default(), Keys::default()).await;
+        let (penalty, limit) = match kind {
+            Kind::LlamaCpp => ("repeat_penalty", "n_predict"),
+            Kind::Sglang => ("repetition_penalty", "max_new_tokens"),
+            _ => ("repetition_penalty", "max_tokens"),
+        };
+        for (api, more, named, wanted) in cases {
+            let body = match api {
+                "completions" => r#"{"prompt": "Hi"}"#,
+                "responses" => r#"{"input": "Hi"}"#,
+                _ => r#"{"model": "tuned", "messages": [{"role": "user", "content": "Hi"}]}"#,
+            };
+            let response = server.request(&format!("/v1/{api}"), &with(body, more)).send().await.unwrap();
+            let header = response.headers().get("x-rolecall-defaults").map_or("", |header| header.to_str().unwrap());
+            assert_eq!((response.status().as_u16(), header), (200, named), "{kind:?} {api} {more}");
+            response.text().await.unwrap();
+            let body = server.engine.body();
+            let sent = body.get("sampling_params").and_then(Json::as_object).unwrap_or(&body);
+            let found = ["temperature", "top_p", "top_k", penalty, limit]
+                .map(|key| json::write(sent.get(key).unwrap(), &json::Layout::compact()));
+            assert_eq!(found, wanted, "{kind:?} {api} {more}");
+        }
+    }
+    // An engine by text does not take all of them.
+    let engine = StandIn::new(Kind::OpenAi, vec![Step::Text("Hi".to_owned()), Step::End("stop")]);
+    let address = engine.start().await;
+    let server = Server::of(&address, tuned(), "tuned", engine, Limits::default(), Keys::default()).await;
+    let response = server.request("/v1/chat/completions", HI).send().await.unwrap();
+    assert_eq!(response.headers()["x-rolecall-defaults"], "temperature, top_p, max_tokens");
+    let body = server.engine.body();
+    let found = ["temperature", "top_p", "top_k", "repetition_penalty", "max_tokens"]
+        .map(|key| body.get(key).map(|value| json::write(value, &json::Layout::compact())));
+    assert_eq!(found.each_ref().map(Option::as_deref), [Some("0.25"), Some("0.5"), None, None, Some("70")]);
 }
 
 #[tokio::test]
