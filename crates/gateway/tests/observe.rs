@@ -13,7 +13,9 @@ use axum::extract::{Request, State};
 use common::{Server, StandIn, Step, at, integer, sampled};
 use rolecall::conversation::{Json, json};
 use rolecall_gateway::engine::Kind;
-use rolecall_gateway::{Keys, Limits, Log, Telling, Traces};
+use rolecall_gateway::settings::ModelSettings;
+use rolecall_gateway::{Keys, Limits, Log, RunFault, Settings, Telling, Traces, run};
+use tempfile::TempDir;
 use tokio::net::TcpListener;
 
 const HI: &str = r#"{"messages": [{"role": "user", "content": "Hi"}]}"#;
@@ -320,6 +322,41 @@ impl Collector {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         panic!("there are no {count} spans: {:?}", self.0.lock().unwrap());
+    }
+}
+
+#[test]
+fn an_engine_by_text_is_warned_of_when_the_gateway_starts() {
+    let folder = TempDir::new().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write(
+        "tokenizer.json",
+        r#"{"version": "1.0", "added_tokens": [], "model": {"type": "WordLevel", "unk_token": "u", "vocab": {"u": 0}}}"#,
+    );
+    write("tokenizer_config.json", r#"{"chat_template": "{% for m in messages %}{{ m.content }}{% endfor %}"}"#);
+    // Nobody can listen there a second time, so it ends at once.
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    for (kind, wanted) in [(Kind::LlamaCpp, None), (Kind::OpenAi, Some("unsafe_engine"))] {
+        let model = ModelSettings {
+            name: Some("mine".to_owned()),
+            model: Some(folder.path().to_str().unwrap().to_owned()),
+            engine: Some("http://127.0.0.1:1".to_owned()),
+            engine_kind: Some(kind),
+            ..ModelSettings::default()
+        };
+        let listen = taken.local_addr().unwrap().to_string();
+        let settings = Settings { listen, store: "memory".to_owned(), models: vec![model], ..Settings::default() };
+        let written = Written::default();
+        let fault = run(&settings, &Log::to(written.clone())).unwrap_err();
+        assert!(matches!(fault, RunFault::System(_)), "{fault:?}");
+        let lines: Vec<Json> = written.text().lines().map(|line| json::parse(line).unwrap()).collect();
+        let events: Vec<&str> = lines.iter().map(|line| at(line, "event").as_str().unwrap()).collect();
+        assert_eq!(events, Vec::from_iter(wanted), "{kind:?}");
+        for line in &lines {
+            assert_eq!(at(line, "level").as_str(), Some("warning"));
+            let message = at(line, "message").as_str().unwrap();
+            assert!(message.starts_with("mine: the engine gets text"), "{message}");
+        }
     }
 }
 
