@@ -107,14 +107,15 @@ async fn forged_markers_in_every_field_stay_text() {
     let toy = |name: &str| Toy::of(registry().get(name).unwrap());
     let templates = ModelTemplates::from_json(&EVERYTHING.into()).unwrap();
     let everything = Model::builder().templates(templates).loaded_tokenizer(Arc::new(toy("qwen2.5"))).open().unwrap();
-    let without_documents =
-        FIELDS.replace(r#""documents": [{"title": "One@title@", "text": "It is@document@"}], "#, "");
+    // Documents and switches are refused where nothing reads them.
+    let (of_formats, _) = FIELDS.split_once(",\n    \"documents\"").unwrap();
+    let of_formats = &format!("{of_formats}}}");
     // Each with the fields that it does not write.
-    let nowhere = ["system name", "user name", "reasoning", "id", "tool name", "switch", "switch item"];
+    let nowhere = ["system name", "user name", "reasoning", "id", "tool name"];
     let cases = [
         ("everything", toy("qwen2.5"), everything, FIELDS, &[][..]),
-        ("qwen2.5", toy("qwen2.5"), model("qwen2.5"), &without_documents, &nowhere),
-        ("internlm2", toy("internlm2"), model("internlm2"), &without_documents, &nowhere[2..]),
+        ("qwen2.5", toy("qwen2.5"), model("qwen2.5"), of_formats, &nowhere),
+        ("internlm2", toy("internlm2"), model("internlm2"), of_formats, &nowhere[2..]),
     ];
     for (name, toy, model, body, unwritten) in cases {
         let fields: Vec<&str> = body.split('@').skip(1).step_by(2).collect();
@@ -389,7 +390,9 @@ async fn settings_of_the_model_apply_and_are_named_unless_the_request_has_them()
             };
             let response = server.request(&format!("/v1/{api}"), &with(body, more)).send().await.unwrap();
             let header = response.headers().get("x-rolecall-defaults").map_or("", |header| header.to_str().unwrap());
-            assert_eq!((response.status().as_u16(), header), (200, named), "{kind:?} {api} {more}");
+            let separator = if named.is_empty() { "" } else { ", " };
+            let named = format!("{named}{separator}stop_token_ids");
+            assert_eq!((response.status().as_u16(), header), (200, &*named), "{kind:?} {api} {more}");
             response.text().await.unwrap();
             let body = server.engine.body();
             let sent = body.get("sampling_params").and_then(Json::as_object).unwrap_or(&body);
@@ -403,7 +406,7 @@ async fn settings_of_the_model_apply_and_are_named_unless_the_request_has_them()
     let address = engine.start().await;
     let server = Server::of(&address, tuned(), "tuned", engine, Limits::default(), Keys::default()).await;
     let response = server.request("/v1/chat/completions", HI).send().await.unwrap();
-    assert_eq!(response.headers()["x-rolecall-defaults"], "temperature, top_p, max_tokens");
+    assert_eq!(response.headers()["x-rolecall-defaults"], "temperature, top_p, max_tokens, stop_token_ids");
     let body = server.engine.body();
     let found = ["temperature", "top_p", "top_k", "repetition_penalty", "max_tokens"]
         .map(|key| body.get(key).map(|value| json::write(value, &json::Layout::compact())));
