@@ -49,7 +49,7 @@ pub(super) fn piece(frame: &Object, sofar: &Sofar) -> Result<Piece, Trouble> {
     let Some(choice) = choices.first() else { return Ok(Piece { cached, ..Piece::default() }) };
     let choice = choice.as_object().ok_or(Trouble::Broken)?;
     let (ids, odds) = sampled(choice, sofar).ok_or(Trouble::Broken)?;
-    let end = match text(choice, "finish_reason") {
+    let end = match given(choice, "finish_reason").map(|reason| reason.as_str().ok_or(Trouble::Broken)).transpose()? {
         None => None,
         Some("stop") => Some(End::Stop),
         Some("length") => Some(End::Length),
