@@ -262,7 +262,7 @@ impl Reply {
             // The client gets an error and may send the turn again, which must not be there twice.
             Err(fault) if !wanted.names.is_empty() => return Err(fault.into()),
             // Without the store, it goes on in this process: the client has the whole conversation.
-            _ => gateway.sessions.remember(owner, turn, finished),
+            kept => gateway.sessions.remember(owner, turn, finished, kept.unwrap_or_default()),
         }
         Ok(())
     }

@@ -82,14 +82,14 @@ fn nobody_else_finds_reads_continues_moves_or_forgets_anything() {
         let chain = put_chain(&store, &mine, "a", 2).await;
         assert_eq!(store.find(&other, &names(&["a:1"])).await.unwrap(), None);
         assert_eq!(store.chain(&other, &chain[1].id).await.unwrap(), None);
-        assert!(!store.forget(&other, "a:1").await.unwrap());
+        assert!(store.forget(&other, "a:1").await.unwrap().is_none());
         let forged = StoredTurn::after(&chain[1].id, b"forged".to_vec());
         assert_eq!(store.put(&other, &forged, &names(&["a:1"])).await, Err(StoreFault::Gone));
         // The same name is another one.
         let theirs = StoredTurn::first(b"theirs".to_vec());
         store.put(&other, &theirs, &names(&["a:1"])).await.unwrap();
         assert_eq!(store.find(&mine, &names(&["a:1"])).await.unwrap(), Some((0, chain[1].id.clone())));
-        assert!(store.forget(&other, "a:1").await.unwrap());
+        assert!(store.forget(&other, "a:1").await.unwrap().is_some());
         assert_eq!(store.chain(&mine, &chain[1].id).await.unwrap(), Some(chain));
     });
 }
@@ -123,15 +123,18 @@ fn what_no_name_leads_to_is_removed_when_a_name_is_forgotten() {
         let fork = StoredTurn::after(&chain[0].id, b"fork".to_vec());
         store.put(&owner(), &fork, &names(&["fork"])).await.unwrap();
         // Others continue it.
-        assert!(store.forget(&owner(), "a:1").await.unwrap());
-        assert!(!store.forget(&owner(), "a:1").await.unwrap());
+        assert!(store.forget(&owner(), "a:1").await.unwrap().is_some());
+        assert!(store.forget(&owner(), "a:1").await.unwrap().is_none());
         assert_eq!(store.chain(&owner(), &chain[2].id).await.unwrap(), Some(chain.clone()));
         // Only the fork is left.
-        assert!(store.forget(&owner(), "a:2").await.unwrap());
+        assert!(store.forget(&owner(), "a:2").await.unwrap().is_some());
         assert_eq!(store.chain(&owner(), &chain[2].id).await.unwrap(), None);
         assert_eq!(store.chain(&owner(), &chain[1].id).await.unwrap(), None);
         assert_eq!(store.chain(&owner(), &fork.id).await.unwrap(), Some(vec![chain[0].clone(), fork.clone()]));
-        assert!(store.forget(&owner(), "a:0").await.unwrap() && store.forget(&owner(), "fork").await.unwrap());
+        assert!(
+            store.forget(&owner(), "a:0").await.unwrap().is_some()
+                && store.forget(&owner(), "fork").await.unwrap().is_some()
+        );
         assert_eq!(store.chain(&owner(), &chain[0].id).await.unwrap(), None);
     });
 }
@@ -174,6 +177,31 @@ fn puts_at_the_same_time_are_all_kept() {
             assert_eq!(found, Some((0, turn.id.clone())));
             assert_eq!(store.chain(&owner(), &turn.id).await.unwrap(), Some(vec![first.clone(), turn]));
         }
+    });
+}
+
+#[test]
+fn a_name_leads_to_the_turn_with_the_largest_number() {
+    in_memory_and_in_a_file(Bounds::default(), async |store| {
+        let first = StoredTurn::first(b"1".to_vec());
+        let start = store.put(&owner(), &first, &names(&["name"])).await.unwrap();
+        let tasks: Vec<_> = (0..50)
+            .map(|at| {
+                let (store, turn) = (store.clone(), StoredTurn::after(&first.id, vec![at; 100]));
+                tokio::spawn(async move { (store.put(&owner(), &turn, &names(&["name"])).await.unwrap(), turn.id) })
+            })
+            .collect();
+        let mut all = Vec::new();
+        for task in tasks {
+            all.push(task.await.unwrap());
+        }
+        all.sort_by_key(|(number, _)| *number);
+        assert!(start < all[0].0 && all.windows(2).all(|two| two[0].0 < two[1].0));
+        let (last, id) = all.pop().unwrap();
+        assert_eq!(store.find(&owner(), &names(&["name"])).await.unwrap(), Some((0, id)));
+        let gone = store.forget(&owner(), "name").await.unwrap().unwrap();
+        let again = StoredTurn::first(b"2".to_vec());
+        assert!(last < gone && gone <= store.put(&owner(), &again, &names(&["name"])).await.unwrap());
     });
 }
 
@@ -255,7 +283,7 @@ fn a_conversation_larger_than_the_bound_is_refused_and_the_others_stay() {
         let mut full = None;
         for at in 0..100 {
             match store.put(&owner(), &chain[at], &[]).await {
-                Ok(()) => chain.push(StoredTurn::after(&chain[at].id, vec![2; 3000])),
+                Ok(_) => chain.push(StoredTurn::after(&chain[at].id, vec![2; 3000])),
                 Err(fault) => {
                     full = Some(fault);
                     break;
@@ -340,7 +368,7 @@ fn names_are_found_in_a_file_however_many_there_were() {
         store.close().await;
         let store = embedded(&path, Bounds::default()).await.unwrap();
         are_found(&store, &turns).await;
-        assert!(store.forget(&owner(), "0 5").await.unwrap());
+        assert!(store.forget(&owner(), "0 5").await.unwrap().is_some());
         assert_eq!(store.find(&owner(), &names(&["0 5"])).await.unwrap(), None);
     });
 
@@ -561,7 +589,7 @@ fn a_process_on_a_small_disk() {
             let fault = loop {
                 let turn = StoredTurn::first(vec![2; 50_000]);
                 match store.put(&owner(), &turn, &[]).await {
-                    Ok(()) => kept.push(turn),
+                    Ok(_) => kept.push(turn),
                     Err(fault) => break fault,
                 }
                 assert!(kept.len() < 1000);
@@ -669,7 +697,7 @@ fn a_redis_without_memory_is_full_and_goes_on_later() {
         let fault = loop {
             let name = format!("{}", kept.len());
             match store.put(&owner(), &StoredTurn::first(vec![1; 50_000]), std::slice::from_ref(&name)).await {
-                Ok(()) => kept.push(name),
+                Ok(_) => kept.push(name),
                 Err(fault) => break fault,
             }
             assert!(kept.len() < 1000);
@@ -677,7 +705,7 @@ fn a_redis_without_memory_is_full_and_goes_on_later() {
         assert!(matches!(fault, StoreFault::Full(_)), "{fault:?}");
         assert!(store.find(&owner(), &kept[..1]).await.unwrap().is_some());
         for name in &kept {
-            assert!(store.forget(&owner(), name).await.unwrap());
+            assert!(store.forget(&owner(), name).await.unwrap().is_some());
         }
         store.put(&owner(), &StoredTurn::first(vec![1; 50_000]), &[]).await.unwrap();
     });
@@ -855,7 +883,7 @@ async fn read(store: &Store, ids: &[TurnId]) -> Seen {
         }
     }
     match store.put(&owner(), &StoredTurn::first(vec![1; 10_000]), &names(&["new"])).await {
-        Ok(()) => Seen::Whole,
+        Ok(_) => Seen::Whole,
         Err(StoreFault::Damaged(_)) => Seen::Refused,
         Err(fault) => panic!("{fault:?}"),
     }

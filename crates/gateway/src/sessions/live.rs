@@ -1,6 +1,6 @@
 //! Sessions in memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::record::Replayed;
@@ -17,8 +17,10 @@ pub struct Live {
     /// By their first turns.
     conversations: Spread<TurnId, Conversation>,
     turns: Spread<TurnId, Arc<Replayed>>,
-    /// By digests of names.
-    names: Spread<[u8; 32], TurnId>,
+    /// By digests of names, each with when it was given.
+    names: Spread<[u8; 32], (TurnId, u64)>,
+    /// When names were taken away lately.
+    forgotten: HashMap<[u8; 32], u64>,
     /// The conversations by when they were used.
     by_use: BTreeMap<u64, TurnId>,
     uses: u64,
@@ -41,6 +43,9 @@ const FEW: usize = 32;
 /// allocator is slow with many small ones.
 const ENOUGH: usize = 8;
 
+/// Of how many names it is known that they were taken away. Turns are added soon after they get their names.
+const MOST_FORGOTTEN: usize = 4096;
+
 /// What a turn takes apart from its ids, as a number of ids.
 const OF_TURN: usize = 256;
 
@@ -51,6 +56,7 @@ impl Live {
             conversations: Spread::default(),
             turns: Spread::default(),
             names: Spread::default(),
+            forgotten: HashMap::new(),
             by_use: BTreeMap::new(),
             uses: 0,
             size: 0,
@@ -59,7 +65,7 @@ impl Live {
 
     /// Finds the turn with a name.
     pub fn find(&mut self, owner: Owner, name: &str) -> Option<(TurnId, Arc<Replayed>)> {
-        let turn = self.names.get(&owner.digest(name))?.clone();
+        let (turn, _) = self.names.get(&owner.digest(name))?.clone();
         let past = self.get(&turn)?;
         Some((turn, past))
     }
@@ -71,7 +77,8 @@ impl Live {
         Some(past)
     }
 
-    /// Adds a turn that added `ids` ids. If there is no room for it, it removes the conversations that were
+    /// Adds a turn that added `ids` ids, with its names and when it was given these. What happened to a name
+    /// after that stays as it is. If there is no room for it, it removes the conversations that were
     /// not used for the longest time, and returns their turns.
     pub fn add(
         &mut self,
@@ -79,7 +86,7 @@ impl Live {
         turn: TurnId,
         past: Arc<Replayed>,
         ids: usize,
-        names: &[String],
+        (names, when): (&[String], u64),
     ) -> Vec<Arc<Replayed>> {
         let root = turn.root();
         let new = || Conversation { turns: Vec::new(), names: Vec::new(), size: 0, used: 0 };
@@ -92,7 +99,11 @@ impl Live {
             self.size += size;
         }
         for name in names.iter().map(|name| owner.digest(name)) {
-            self.names.insert(name, turn.clone());
+            let is_later = |other: Option<&u64>| other.is_some_and(|other| *other > when);
+            if is_later(self.names.get(&name).map(|(_, given)| given)) || is_later(self.forgotten.get(&name)) {
+                continue;
+            }
+            self.names.insert(name, (turn.clone(), when));
             conversation.names.push(name);
         }
         self.touch(&root);
@@ -119,9 +130,17 @@ impl Live {
         !is_over(self)
     }
 
-    /// Forgets a name.
-    pub fn forget(&mut self, owner: Owner, name: &str) {
-        self.names.remove(&owner.digest(name));
+    /// Forgets a name that was taken away at some time. A turn that was given it before, and is added only
+    /// now, does not get it.
+    pub fn forget(&mut self, owner: Owner, name: &str, when: u64) {
+        let name = owner.digest(name);
+        if self.names.get(&name).is_some_and(|(_, given)| *given <= when) {
+            self.names.remove(&name);
+        }
+        if self.forgotten.len() >= MOST_FORGOTTEN {
+            self.forgotten.clear();
+        }
+        self.forgotten.insert(name, when);
     }
 
     fn touch(&mut self, root: &TurnId) {
@@ -145,7 +164,7 @@ impl Live {
         removed.extend(conversation.turns.iter().filter_map(|turn| self.turns.remove(turn)));
         for name in conversation.names {
             // The name may belong to another conversation by now.
-            if self.names.get(&name).is_some_and(|turn| turn.root() == *root) {
+            if self.names.get(&name).is_some_and(|(turn, _)| turn.root() == *root) {
                 self.names.remove(&name);
             }
         }
@@ -169,7 +188,14 @@ pub mod tests {
         let text = br#"{"version":1,"model":"m","setup":"s","instructions":0,"new":[],"on":"keep",
             "said":{"role":"assistant","content":"a"},"kept":0,"sum":"s"}"#;
         let last = Arc::new(Record::read(text).unwrap());
-        Arc::new(Replayed { session: None, messages: Vec::new(), chain: None, last, sent: Default::default() })
+        Arc::new(Replayed {
+            session: None,
+            messages: Vec::new(),
+            chain: None,
+            last,
+            sent: Default::default(),
+            is_stored: true,
+        })
     }
 
     /// Room for 100 turns of 10 ids.
@@ -184,7 +210,7 @@ pub mod tests {
             let first = StoredTurn::first(Vec::new()).id;
             let second = StoredTurn::after(&first, Vec::new()).id;
             for (turn, name) in [(&first, format!("{at} first")), (&second, format!("{at} second"))] {
-                removed.extend(live.add(owner, turn.clone(), Arc::clone(&past), 10, &[name]));
+                removed.extend(live.add(owner, turn.clone(), Arc::clone(&past), 10, (&[name], at)));
             }
             assert!(live.size <= MOST);
             assert!(live.find(owner, &format!("{at} first")).is_some_and(|(turn, _)| turn == first));
@@ -204,10 +230,35 @@ pub mod tests {
         assert!(live.find(owner, "999 first").is_some() && live.find(owner, "957 first").is_some());
         // One that is nearly as large as all may be stays, and a larger one does not.
         let large = StoredTurn::first(Vec::new()).id;
-        live.add(owner, large.clone(), Arc::clone(&past), MOST - OF_TURN, &["large".into()]);
+        live.add(owner, large.clone(), Arc::clone(&past), MOST - OF_TURN, (&["large".into()], 0));
         assert!(live.thin(1, &mut removed) && !live.is_nearly_full());
         assert_eq!((live.turns.len(), live.get(&large).is_some()), (1, true));
-        live.add(owner, StoredTurn::first(Vec::new()).id, past, usize::MAX / 2, &["larger".into()]);
+        live.add(owner, StoredTurn::first(Vec::new()).id, past, usize::MAX / 2, (&["larger".into()], 0));
         assert_eq!((live.turns.len(), live.names.len(), live.size), (0, 0, 0));
+    }
+
+    #[test]
+    fn what_happened_to_a_name_later_stays() {
+        let (owner, past) = (Owner::of_key("key"), past());
+        let mut live = Live::new(MOST);
+        let add = |live: &mut Live, when: u64| {
+            let turn = StoredTurn::first(Vec::new()).id;
+            live.add(owner, turn.clone(), Arc::clone(&past), 10, (&["name".into()], when));
+            turn
+        };
+        let leads_to = |live: &mut Live| live.find(owner, "name").map(|(turn, _)| turn);
+        let later = add(&mut live, 7);
+        // It was stored first, and is added last.
+        let earlier = add(&mut live, 5);
+        assert_eq!(leads_to(&mut live), Some(later));
+        assert!(live.get(&earlier).is_some());
+        // What was given the name after it was taken away keeps it.
+        live.forget(owner, "name", 6);
+        assert!(leads_to(&mut live).is_some());
+        live.forget(owner, "name", 9);
+        add(&mut live, 8);
+        assert_eq!(leads_to(&mut live), None);
+        let last = add(&mut live, 9);
+        assert_eq!(leads_to(&mut live), Some(last));
     }
 }

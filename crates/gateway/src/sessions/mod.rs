@@ -19,7 +19,7 @@ use rolecall::session::Session;
 
 use crate::Fault;
 use crate::engine::PromptIds;
-use crate::store::{Owner, Store, StoreFault, StoredTurn, TurnId};
+use crate::store::{Owner, Store, StoreFault, StoredTurn, TurnId, moment};
 use crate::turn::apart;
 use chain::Chain;
 use live::Live;
@@ -40,6 +40,14 @@ pub struct Found {
     /// Which of the names it has.
     pub name: usize,
     pub past: Arc<Replayed>,
+}
+
+/// What a look for names found.
+enum Looked {
+    Nothing,
+    At(Found),
+    /// A name in memory that the store does not have any more.
+    Gone(usize),
 }
 
 /// A finished turn.
@@ -80,6 +88,21 @@ impl Sessions {
 
     /// Finds the turn with the first of some names that is known.
     pub async fn find(&self, owner: Owner, names: &[String], model: &Model) -> Result<Option<Found>, Fault> {
+        let mut gone = 0;
+        while let Some(rest) = names.get(gone..).filter(|rest| !rest.is_empty()) {
+            match self.find_first(owner, rest, model).await? {
+                Looked::Nothing => return Ok(None),
+                Looked::At(found) => return Ok(Some(Found { name: gone + found.name, ..found })),
+                Looked::Gone(name) => {
+                    self.live().forget(owner, &rest[name], moment());
+                    gone += name + 1;
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    async fn find_first(&self, owner: Owner, names: &[String], model: &Model) -> Result<Looked, Fault> {
         let found = self.recall(owner, names);
         // A turn of this name may have been stored by another gateway since, or before this one started.
         let until = match &found {
@@ -87,16 +110,23 @@ impl Sessions {
             Some(found) => found.name,
             None => names.len(),
         };
-        let Some(names) = names.get(..until).filter(|names| !names.is_empty()) else { return Ok(found) };
-        let Some((name, turn)) = self.store.find(&owner, names).await? else { return Ok(found) };
+        let remembered = |found: Option<Found>| found.map_or(Looked::Nothing, Looked::At);
+        let Some(names) = names.get(..until).filter(|names| !names.is_empty()) else { return Ok(remembered(found)) };
+        let Some((name, turn)) = self.store.find(&owner, names).await? else {
+            return Ok(match found {
+                // Another gateway took the name away, or the server removed the conversation.
+                Some(found) if self.store.is_shared() && found.past.is_stored => Looked::Gone(found.name),
+                found => remembered(found),
+            });
+        };
         if found.as_ref().is_some_and(|found| found.turn == turn) {
-            return Ok(found);
+            return Ok(remembered(found));
         }
         let known = self.live().get(&turn);
         let past = match known {
             Some(past) => past,
             None => {
-                let Some(chain) = self.store.chain(&owner, &turn).await? else { return Ok(found) };
+                let Some(chain) = self.store.chain(&owner, &turn).await? else { return Ok(remembered(found)) };
                 let model = model.clone();
                 let replayed = apart(move || Ok(replay(&model, chain.iter().map(|turn| &turn.body[..])))).await?;
                 let damaged = || Fault::new(500, "damaged_session", "the stored conversation is damaged");
@@ -104,12 +134,13 @@ impl Sessions {
                 let ids = past.session.as_ref().map_or(0, Session::len);
                 // With another model there is no session, but there is one with the conversation's own.
                 if past.session.is_some() {
-                    self.hold(owner, turn.clone(), Arc::clone(&past), ids, &names[name..=name]);
+                    // Its names stay with the store: by now they may lead elsewhere, or have been taken away.
+                    self.hold(owner, turn.clone(), Arc::clone(&past), ids, (&[], 0));
                 }
                 past
             }
         };
-        Ok(Some(Found { turn, name, past }))
+        Ok(Looked::At(Found { turn, name, past }))
     }
 
     /// Finds the turn with the first of some names that is in memory. Names that other gateways may have
@@ -120,8 +151,9 @@ impl Sessions {
         found.map(|(name, (turn, past))| Found { turn, name, past })
     }
 
-    /// Stores a turn. It is durable when this returns, unless it is not to be stored.
-    pub async fn store(&self, owner: Owner, finished: &Finished) -> (TurnId, Result<(), StoreFault>) {
+    /// Stores a turn. It is durable when this returns, unless it is not to be stored. Returns when it was
+    /// stored.
+    pub async fn store(&self, owner: Owner, finished: &Finished) -> (TurnId, Result<Option<u64>, StoreFault>) {
         let Finished { parent, record, names, is_stored, .. } = finished;
         let body = if *is_stored { record.write() } else { Vec::new() };
         let turn = match parent {
@@ -129,27 +161,28 @@ impl Sessions {
             None => StoredTurn::first(body),
         };
         let stored = match is_stored {
-            true => self.store.put(&owner, &turn, names).await,
-            false => Ok(()),
+            true => self.store.put(&owner, &turn, names).await.map(Some),
+            false => Ok(None),
         };
         (turn.id, stored)
     }
 
     /// Keeps a turn in memory, so that it goes on in this process whether it was stored or not.
-    pub fn remember(&self, owner: Owner, turn: TurnId, finished: Finished) {
+    pub fn remember(&self, owner: Owner, turn: TurnId, finished: Finished, stored: Option<u64>) {
         let Finished { record, session, before, chain, names, ids, sent, .. } = finished;
         let said = record.new.iter().chain([&record.said]).cloned().map(Arc::new);
         let messages = before.into_iter().chain(said).collect();
         // The answer stays in the store.
         let last = Arc::new(Record { response: None, before: Vec::new(), new: Vec::new(), saved: None, ..record });
-        let past = Replayed { session: Some(session), messages, chain: Some(chain), last, sent };
-        self.hold(owner, turn, Arc::new(past), ids, &names);
+        let is_stored = stored.is_some();
+        let past = Replayed { session: Some(session), messages, chain: Some(chain), last, sent, is_stored };
+        self.hold(owner, turn, Arc::new(past), ids, (&names, stored.unwrap_or_else(moment)));
     }
 
-    fn hold(&self, owner: Owner, turn: TurnId, past: Arc<Replayed>, ids: usize, names: &[String]) {
+    fn hold(&self, owner: Owner, turn: TurnId, past: Arc<Replayed>, ids: usize, named: (&[String], u64)) {
         let (removed, is_nearly_full) = {
             let mut live = self.live();
-            (live.add(owner, turn, past, ids, names), live.is_nearly_full())
+            (live.add(owner, turn, past, ids, named), live.is_nearly_full())
         };
         if is_nearly_full {
             self.sweeper.wake();
@@ -167,8 +200,9 @@ impl Sessions {
 
     /// Forgets a name, and reports whether it was known.
     pub async fn forget(&self, owner: Owner, name: &str) -> Result<bool, Fault> {
-        self.live().forget(owner, name);
-        Ok(self.store.forget(&owner, name).await?)
+        let when = self.store.forget(&owner, name).await?;
+        self.live().forget(owner, name, when.unwrap_or_else(moment));
+        Ok(when.is_some())
     }
 
     fn live(&self) -> std::sync::MutexGuard<'_, Live> {

@@ -222,6 +222,8 @@ pub struct Replayed {
     pub last: Arc<Record>,
     /// The ids that were sent last, unless the engine was not asked by this process.
     pub sent: PromptIds,
+    /// Whether the store has it, unless it was removed there.
+    pub is_stored: bool,
 }
 
 /// Takes a conversation up again, from its first turn on. Returns `None` if the records are damaged.
@@ -243,6 +245,7 @@ pub fn replay<'a>(model: &Model, records: impl Iterator<Item = &'a [u8]>) -> Opt
         chain: None,
         last: Arc::new(records.into_iter().next_back()?),
         sent: PromptIds::default(),
+        is_stored: true,
     })
 }
 

@@ -42,7 +42,7 @@ struct Inner {
 /// Something to write.
 struct Order {
     kind: Kind,
-    done: oneshot::Sender<Result<bool, StoreFault>>,
+    done: oneshot::Sender<Result<Option<Moment>, StoreFault>>,
     _slot: OwnedSemaphorePermit,
 }
 
@@ -78,11 +78,12 @@ impl Embedded {
         Ok(Embedded { inner, orders, slots: Arc::new(Semaphore::new(MOST_ORDERS * 4)) })
     }
 
-    pub async fn put(&self, owner: &Owner, turn: &StoredTurn, names: &[String]) -> Result<(), StoreFault> {
-        self.order(Kind::Put { owner: *owner, turn: turn.clone(), names: names.to_vec() }).await.map(|_| ())
+    pub async fn put(&self, owner: &Owner, turn: &StoredTurn, names: &[String]) -> Result<Moment, StoreFault> {
+        let done = self.order(Kind::Put { owner: *owner, turn: turn.clone(), names: names.to_vec() }).await?;
+        Ok(done.unwrap_or_default())
     }
 
-    pub async fn forget(&self, owner: &Owner, name: &str) -> Result<bool, StoreFault> {
+    pub async fn forget(&self, owner: &Owner, name: &str) -> Result<Option<Moment>, StoreFault> {
         self.order(Kind::Forget { owner: *owner, name: name.to_owned() }).await
     }
 
@@ -113,7 +114,8 @@ impl Embedded {
         let _ = self.order(Kind::Close).await;
     }
 
-    async fn order(&self, kind: Kind) -> Result<bool, StoreFault> {
+    /// Has something done, and returns when it was.
+    async fn order(&self, kind: Kind) -> Result<Option<Moment>, StoreFault> {
         let closed = || StoreFault::Down("it was closed".into());
         let work = async {
             let slot = Arc::clone(&self.slots).acquire_owned().await.map_err(|_| closed())?;
@@ -220,7 +222,7 @@ impl Inner {
     }
 
     /// Does orders in one transaction, which is on the disk when this returns.
-    fn commit(&self, orders: &[Order]) -> Result<Vec<Result<bool, StoreFault>>, StoreFault> {
+    fn commit(&self, orders: &[Order]) -> Result<Vec<Result<Option<Moment>, StoreFault>>, StoreFault> {
         self.note_names(orders)?;
         let uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let answers = self.file.with(|database| {
@@ -257,11 +259,11 @@ impl Inner {
 }
 
 impl Kind {
-    fn apply(&self, tables: &mut Tables<'_>, bounds: &Bounds) -> Result<bool, Trouble> {
+    fn apply(&self, tables: &mut Tables<'_>, bounds: &Bounds) -> Result<Option<Moment>, Trouble> {
         match self {
-            Kind::Put { owner, turn, names } => tables.put(owner, turn, names, bounds).map(|()| true),
+            Kind::Put { owner, turn, names } => tables.put(owner, turn, names, bounds).map(Some),
             Kind::Forget { owner, name } => Ok(tables.forget(owner, name)?),
-            Kind::Close => Ok(true),
+            Kind::Close => Ok(None),
         }
     }
 

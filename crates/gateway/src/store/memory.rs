@@ -60,7 +60,7 @@ impl Memory {
         Memory { kept, bounds }
     }
 
-    pub fn put(&self, owner: &Owner, turn: &StoredTurn, names: &[String]) -> Result<(), StoreFault> {
+    pub fn put(&self, owner: &Owner, turn: &StoredTurn, names: &[String]) -> Result<Moment, StoreFault> {
         self.with(|kept| kept.put(owner, turn, names, &self.bounds))?
     }
 
@@ -87,13 +87,14 @@ impl Memory {
         })
     }
 
-    pub fn forget(&self, owner: &Owner, name: &str) -> Result<bool, StoreFault> {
+    pub fn forget(&self, owner: &Owner, name: &str) -> Result<Option<Moment>, StoreFault> {
         self.with(|kept| {
             let name = owner.digest(name);
-            let Some(id) = kept.names.remove(&name) else { return false };
+            let id = kept.names.remove(&name)?;
+            let now = kept.next_moment();
             kept.lose_name(id.root, &name);
             kept.sweep(id.root);
-            true
+            Some(now)
         })
     }
 
@@ -115,7 +116,13 @@ impl Memory {
 }
 
 impl Kept {
-    fn put(&mut self, owner: &Owner, turn: &StoredTurn, names: &[String], bounds: &Bounds) -> Result<(), StoreFault> {
+    fn put(
+        &mut self,
+        owner: &Owner,
+        turn: &StoredTurn,
+        names: &[String],
+        bounds: &Bounds,
+    ) -> Result<Moment, StoreFault> {
         turn.check()?;
         let root = turn.id.root;
         let known = self.conversations.get(&root);
@@ -146,19 +153,20 @@ impl Kept {
         if is_new {
             conversation.turns.insert(turn.id.own, turn.clone());
         }
-        self.touch(root);
+        let used = self.touch(root);
         self.shrink(root, bounds);
-        Ok(())
+        Ok(used)
     }
 
-    /// Notes that a conversation is used.
-    fn touch(&mut self, root: u128) {
+    /// Notes that a conversation is used, and returns when.
+    fn touch(&mut self, root: u128) -> Moment {
         let used = self.next_moment();
         if let Some(known) = self.conversations.get_mut(&root) {
             self.by_use.remove(&(known.used, root));
             known.used = used;
             self.by_use.insert((used, root));
         }
+        used
     }
 
     /// Removes the conversations that were not used since a moment.

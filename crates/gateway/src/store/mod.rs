@@ -27,6 +27,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use self::fault::StoreFault;
+pub(crate) use self::moment::moment;
 pub use self::turn::{Owner, StoredTurn, TurnId};
 
 /// Where turns are kept, and for how long.
@@ -133,8 +134,9 @@ impl Store {
     /// Keeps a turn, and gives it names. A name that another turn has moves to this one.
     ///
     /// The turn is durable when this returns. After an error it may or may not be kept; putting the same
-    /// turn again is harmless.
-    pub async fn put(&self, owner: &Owner, turn: &StoredTurn, names: &[String]) -> Result<(), StoreFault> {
+    /// turn again is harmless. Returns a number that grows with everything that this store does: of two
+    /// turns that were given one name, it leads to that with the larger one.
+    pub async fn put(&self, owner: &Owner, turn: &StoredTurn, names: &[String]) -> Result<u64, StoreFault> {
         match &self.0 {
             Place::Memory(store) => store.put(owner, turn, names),
             Place::Embedded(store) => store.put(owner, turn, names).await,
@@ -160,9 +162,9 @@ impl Store {
         }
     }
 
-    /// Takes a name away, with the turns of its conversation that no name leads to any more. Reports
-    /// whether there was such a name.
-    pub async fn forget(&self, owner: &Owner, name: &str) -> Result<bool, StoreFault> {
+    /// Takes a name away, with the turns of its conversation that no name leads to any more. Returns a
+    /// number as [`put`](Store::put) does, if there was such a name.
+    pub async fn forget(&self, owner: &Owner, name: &str) -> Result<Option<u64>, StoreFault> {
         match &self.0 {
             Place::Memory(store) => store.forget(owner, name),
             Place::Embedded(store) => store.forget(owner, name).await,

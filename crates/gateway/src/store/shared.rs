@@ -7,6 +7,7 @@ use redis::{Client, ErrorKind, FromRedisValue, RedisError, Script, ServerErrorKi
 use sha2::{Digest, Sha256};
 use tokio::time::timeout;
 
+use super::moment::moment;
 use super::turn::hex;
 use super::{Owner, StoreFault, StoredTurn, TurnId};
 
@@ -52,13 +53,14 @@ impl Shared {
         Ok(store)
     }
 
-    pub async fn put(&self, owner: &Owner, turn: &StoredTurn, names: &[String]) -> Result<(), StoreFault> {
+    pub async fn put(&self, owner: &Owner, turn: &StoredTurn, names: &[String]) -> Result<u64, StoreFault> {
         turn.check()?;
         let parent = turn.parent.as_ref().map_or_else(String::new, |parent| hex(parent.own));
         let mut arguments = vec![hex(turn.id.root).into(), hex(turn.id.own).into(), parent.into(), turn.to_record()];
         arguments.extend(names.iter().map(|name| digest(owner, name)));
         match self.run::<bool>(&self.scripts.put, owner, &arguments).await? {
-            true => Ok(()),
+            // Which is the later one only the server can tell, which is asked before each turn.
+            true => Ok(moment()),
             false => Err(StoreFault::Gone),
         }
     }
@@ -85,8 +87,9 @@ impl Shared {
         found.iter().rev().map(read).collect::<Result<_, _>>().map(Some)
     }
 
-    pub async fn forget(&self, owner: &Owner, name: &str) -> Result<bool, StoreFault> {
-        self.run(&self.scripts.forget, owner, &[digest(owner, name)]).await
+    pub async fn forget(&self, owner: &Owner, name: &str) -> Result<Option<u64>, StoreFault> {
+        let was_known: bool = self.run(&self.scripts.forget, owner, &[digest(owner, name)]).await?;
+        Ok(was_known.then(moment))
     }
 
     /// Runs a script, and again if the connection was lost: all scripts may run twice.

@@ -158,8 +158,15 @@ impl<'a> Tables<'a> {
         Ok(())
     }
 
-    /// Keeps a turn with its names, and removes conversations until the bounds are kept.
-    pub fn put(&mut self, owner: &Owner, turn: &StoredTurn, names: &[String], bounds: &Bounds) -> Result<(), Trouble> {
+    /// Keeps a turn with its names, and removes conversations until the bounds are kept. Returns when it was
+    /// kept.
+    pub fn put(
+        &mut self,
+        owner: &Owner,
+        turn: &StoredTurn,
+        names: &[String],
+        bounds: &Bounds,
+    ) -> Result<Moment, Trouble> {
         turn.check()?;
         let (id, root) = (turn.id.to_bytes(), turn.id.root);
         let known = self.conversations.get(root)?.map(|bytes| Conversation::of_bytes(bytes.value()));
@@ -200,17 +207,18 @@ impl<'a> Tables<'a> {
         let turns = before.turns + u64::from(is_new);
         self.set(root, known.as_ref(), Conversation { bytes, used, turns, ..before })?;
         self.shrink(root, bounds)?;
-        Ok(())
+        Ok(used)
     }
 
-    /// Takes a name away, with the turns that no name leads to any more.
-    pub fn forget(&mut self, owner: &Owner, name: &str) -> Result<bool, StorageError> {
+    /// Takes a name away, with the turns that no name leads to any more. Returns when, if it was known.
+    pub fn forget(&mut self, owner: &Owner, name: &str) -> Result<Option<Moment>, StorageError> {
         let digest = owner.digest(name);
         let id = self.names.remove(&digest)?.map(|id| TurnId::of_bytes(id.value()));
-        let Some(TurnId { root, .. }) = id else { return Ok(false) };
+        let Some(TurnId { root, .. }) = id else { return Ok(None) };
+        let now = self.next_moment()?;
         self.lose_name(root, &digest)?;
         self.sweep(root)?;
-        Ok(true)
+        Ok(Some(now))
     }
 
     /// Removes conversations that were not used since a moment.
