@@ -289,6 +289,28 @@ def test_gateways_that_share_redis_go_on_with_each_others_conversations(pair, ta
         each.say(own[0], "Two.")
 
 
+def test_what_one_gateway_deletes_or_ends_is_gone_in_all(pair, talk):
+    one, two = [gateway.client(KEYS[0]) for gateway in pair]
+    answered = talk("previous_response_id")
+    # The second gateway has it in memory when the first one deletes it.
+    answered.say(two, "One.")
+    one.responses.delete(answered.last)
+    for client in (one, two):
+        refused(lambda: answered.ask(client, "Two."), 400, "previous_response_not_found")
+        refused(lambda: client.responses.retrieve(answered.last), 404, "response_not_found")
+
+    def interact(client, prompt, **more):
+        body = {"prompt": prompt, "session_id": 77, "interactive_mode": True, "request_output_len": 8, "model": "plain"}
+        return client.post("/chat/interactive", body=body | more, cast_to=object)
+
+    assert interact(two, "One.")["history_tokens"] == 0
+    assert interact(two, "Two.")["history_tokens"] > 0
+    interact(one, "", interactive_mode=False, request_output_len=0)
+    for client in (two, one):
+        assert interact(client, "Three.")["history_tokens"] == 0
+        interact(client, "", interactive_mode=False, request_output_len=0)
+
+
 def test_a_gateway_goes_on_when_another_one_is_killed_within_a_turn(pair, talk):
     killed, other = pair
     dying, living = [gateway.client(KEYS[0]) for gateway in pair]
@@ -386,7 +408,7 @@ def test_a_full_disk_is_reported_and_the_gateway_goes_on_when_there_is_space(dis
         disk.fill(gateway)
         while True:
             try:
-                kept.append(new.ask(client, "One.", tools=LARGE).id)
+                kept.append(new.ask(client, "One.", tools=LARGE, tool_choice="none").id)
             except sdk.APIStatusError as fault:
                 assert (fault.status_code, fault.code) == (507, "store_full"), fault
                 break
@@ -401,7 +423,7 @@ def test_a_full_disk_is_reported_and_the_gateway_goes_on_when_there_is_space(dis
                 assert fault.code.startswith("store_"), fault
                 vars(each).update(vars(before))
         disk.free(gateway)
-        until(lambda: new.ask(client, "One.", tools=LARGE))
+        until(lambda: new.ask(client, "One.", tools=LARGE, tool_choice="none"))
         for each in talks:
             each.say(client, "Three.")
     gateway.kill()
