@@ -171,13 +171,16 @@ fn covered(wanted: &Wanted, found: &Found, names: &[(usize, Chain)]) -> usize {
     let count = match &wanted.past {
         Past::Recognised => names.get(found.name).map(|(count, _)| *count),
         // Some clients send everything again although the session has a name.
-        Past::New(_) if !names.is_empty() => {
-            let start = Chain::new(&wanted.served.name, &wanted.request);
-            let all = || found.past.messages.iter().fold(start, |chain, message| chain.push(message));
-            let past = found.past.chain.unwrap_or_else(all);
-            names.iter().find(|(_, chain)| chain.is_of(past)).map(|(count, _)| *count)
+        Past::New(_) => {
+            let said = &found.past.messages;
+            let same = |chain: Chain| {
+                let start = || Chain::new(&wanted.served.name, &wanted.request);
+                let all = || said.iter().fold(start(), |chain, message| chain.push(message));
+                chain.is_of(found.past.chain.unwrap_or_else(all))
+            };
+            names.iter().find(|(count, chain)| *count == said.len() && same(*chain)).map(|(count, _)| *count)
         }
-        Past::New(_) | Past::Known(_) => None,
+        Past::Known(_) => None,
     };
     count.unwrap_or(0)
 }

@@ -293,10 +293,10 @@ pub fn usage(options: &Json) -> Result<bool, Fault> {
 
 fn choice(value: &Json) -> Result<ToolChoice, Fault> {
     let named = |value: &Json| {
-        let choice = value.as_object().filter(|choice| choice.len() == 2)?;
+        let is_function = |choice: &&Object| choice.get("type").and_then(Json::as_str) == Some("function");
+        let choice = value.as_object().filter(|choice| choice.len() == 2).filter(is_function)?;
         let function = choice.get("function")?.as_object().filter(|function| function.len() == 1)?;
-        let is_function = choice.get("type").and_then(Json::as_str) == Some("function");
-        is_function.then(|| function.get("name")?.as_str().map(str::to_owned))?
+        function.get("name")?.as_str().map(str::to_owned)
     };
     match value.as_str() {
         Some("auto") => Ok(ToolChoice::Auto),
