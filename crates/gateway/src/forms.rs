@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use rolecall::conversation::json::Object;
 use rolecall::conversation::{Content, Json, Message, Part, Role, object};
 use rolecall::template::{Capability, ChatTemplate, Support, TemplateOptions, analyze_template};
 use rolecall::{Model, Prompt, Request};
@@ -112,13 +113,8 @@ fn has_null(message: &Message) -> bool {
 /// Reports whether the template cannot write a call without content: it fails, or writes Python's `None`.
 fn must_fill(model: &Model) -> bool {
     let messages = |content: Json| {
-        let function = object! { "name" => "f", "arguments" => "{}" };
-        let call = object! { "id" => "call00000", "type" => "function", "function" => function };
-        vec![
-            object! { "role" => "user", "content" => "a" },
-            object! { "role" => "assistant", "content" => content, "tool_calls" => vec![Json::from(call)] },
-            object! { "role" => "tool", "tool_call_id" => "call00000", "content" => "b" },
-        ]
+        let result = object! { "role" => "tool", "tool_call_id" => CALL, "content" => "b" };
+        vec![object! { "role" => "user", "content" => "a" }, calling(content), result]
     };
     let count = |prompt: &Prompt| prompt.text().matches("None").count();
     match (prompt_of(model, messages(Json::Null)), prompt_of(model, messages("".into()))) {
@@ -128,7 +124,18 @@ fn must_fill(model: &Model) -> bool {
     }
 }
 
-fn prompt_of(model: &Model, messages: Vec<rolecall::conversation::json::Object>) -> Option<Prompt> {
+/// The id of the call of [`calling`]. Some templates take only nine characters.
+pub const CALL: &str = "call00000";
+
+/// Returns a message with a call.
+pub fn calling(content: Json) -> Object {
+    let function = object! { "name" => "f", "arguments" => "{}" };
+    let call = object! { "id" => CALL, "type" => "function", "function" => function };
+    object! { "role" => "assistant", "content" => content, "tool_calls" => vec![Json::from(call)] }
+}
+
+/// Returns the prompt of messages that a template is tried with.
+pub fn prompt_of(model: &Model, messages: Vec<Object>) -> Option<Prompt> {
     let messages: Vec<Json> = messages.into_iter().map(Json::from).collect();
     let request = Request::from_json(object! { "messages" => messages }.into()).ok()?;
     Some(model.prompt(request).ok()?.into_prompt())

@@ -257,12 +257,13 @@ impl Turn {
     /// Makes the turn that continues the last message.
     fn continuing(wanted: &Wanted, seen: &Seen) -> Result<Turn, Fault> {
         let mut request = wanted.request.clone();
-        request.conversation.messages = wanted.instructions.iter().chain(&wanted.messages).cloned().collect();
+        let messages: Vec<Message> = wanted.instructions.iter().chain(&wanted.messages).cloned().collect();
+        request.conversation.messages.clone_from(&messages);
         let rendering = seen.time(Stage::Render);
         let prompt = wanted.served.model.prompt(request)?;
         drop(rendering);
-        let missing = &prompt.dropped;
-        left_out::refuse(wanted, missing.iter().map(|dropped| &dropped.place))?;
+        left_out::refuse(wanted, &prompt.dropped)?;
+        left_out::refuse_missing(&wanted.served.model, &messages, &prompt.dropped)?;
         let shape = match wanted.grammar(prompt.reply()?.around_reasoning().is_some()) {
             None => None,
             Some(options) => Some(shape_of(wanted, &prompt.grammar(options)?)?),

@@ -83,6 +83,9 @@ async fn what_the_template_leaves_out_is_refused_by_name() {
     let narrow = server(NARROW).await;
     let messages = format!(r#"{HI}, {{"role": "critic", "content": "Bad."}}"#);
     assert_eq!(prompt(&narrow, &messages, "").await, refused("left_out", "content", Some(1)));
+    let goes_on = r#", "continue_final_message": true"#;
+    let after = format!(r#"{messages}, {{"role": "assistant", "content": "Well"}}"#);
+    assert_eq!(prompt(&narrow, &after, goes_on).await, refused("left_out", "content", Some(1)));
     let messages = format!(r#"{HI}, {{"role": "function", "name": "f", "content": "42"}}"#);
     assert_eq!(prompt(&narrow, &messages, "").await, refused("left_out", "content", Some(1)));
     // Where a session has messages before, the client counts its own.
