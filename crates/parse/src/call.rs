@@ -355,8 +355,8 @@ impl Running {
                 self.finish(shared, on);
                 // Emit the text that was read and not emitted yet.
                 match &self.inside {
-                    Inside::Arguments(arguments) => shared.say(false, &arguments.unsaid(), on),
-                    Inside::Value(reader) => shared.say(false, &reader.unsaid(), on),
+                    Inside::Arguments(arguments) => shared.say(end, false, &arguments.unsaid(), on),
+                    Inside::Value(reader) => shared.say(end, false, &reader.unsaid(), on),
                     Inside::Nothing | Inside::Word(_) | Inside::Object(_) => {}
                 }
                 Progress::Text { in_reasoning: false }

@@ -51,6 +51,10 @@ pub enum Event<'t> {
         /// The added text.
         text: &'t str,
     },
+    /// The place in the output of the delta of the answer or of the reasoning that comes next: a byte
+    /// range, counted like [`Malformed::span`]. It is shorter than the delta if the prompt wrote the
+    /// beginning of the delta. Only a parser [`with_places`](crate::OutputParser::with_places) emits it.
+    Place(Range<u64>),
     /// The turn ends.
     Stop(Stop),
     /// A part of the output does not match the layout. Its text becomes content.

@@ -110,6 +110,7 @@ impl Reading {
             }
             Event::Stop(stop) => self.stop = Some(stop),
             Event::Malformed(ref malformed) => self.malformed.push(malformed.clone()),
+            Event::Place(_) => {}
         }
     }
 }

@@ -187,6 +187,32 @@ impl OutputParser {
         parser
     }
 
+    /// Returns a parser that emits the place of each delta of the answer and of the reasoning before the
+    /// delta, as [`Event::Place`].
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use rolecall_format::builtin;
+    /// use rolecall_parse::{Event, OutputParser, ParseOptions, Reply};
+    /// let registry = builtin();
+    /// let reply = Arc::new(Reply::new(registry.get("internlm2").expect("built in")));
+    /// let mut parser = OutputParser::new(&reply, ParseOptions::default()).with_places();
+    /// let mut places = Vec::new();
+    /// for chunk in ["Hi <", "b>"] {
+    ///     parser.push_text(chunk, &mut |event| {
+    ///         if let Event::Place(place) = event {
+    ///             places.push(place);
+    ///         }
+    ///     });
+    /// }
+    /// // `<` was held back, because a marker may begin with it.
+    /// assert_eq!(places, [0..3, 3..6]);
+    /// ```
+    pub fn with_places(mut self) -> OutputParser {
+        self.shared.has_places = true;
+        self
+    }
+
     /// Reports whether reasoning is open or the next text may open it.
     pub fn may_reason(&self) -> bool {
         match &self.state {
@@ -287,7 +313,7 @@ impl OutputParser {
         self.run(true, on);
         match std::mem::replace(&mut self.state, State::Ended) {
             State::Text { part, blank } => {
-                self.shared.say(part == Part::Reasoning, &blank.unwrap_or_default(), on);
+                self.shared.say(self.length(), part == Part::Reasoning, &blank.unwrap_or_default(), on);
                 self.state = State::Text { part, blank: None };
                 if stop == Stop::End {
                     self.shared.report_begun(on);
@@ -355,7 +381,8 @@ impl OutputParser {
                 let is_plain = self.shared.is_plain(*part == Part::Reasoning, text);
                 if is_plain {
                     self.shared.last = text.chars().next_back();
-                    self.shared.emit(*part == Part::Reasoning, text, on);
+                    let end = self.pending.offset(0) + text.len() as u64;
+                    self.shared.emit(end, *part == Part::Reasoning, text, on);
                 }
                 is_plain
             }
@@ -495,7 +522,7 @@ impl OutputParser {
             if blank.len() > BLANK {
                 let blank = std::mem::take(blank);
                 self.state = State::Text { part: Part::Content, blank: None };
-                self.shared.say(false, &blank, cursor.on);
+                self.shared.say(cursor.offset(), false, &blank, cursor.on);
             }
             return Flow::Again;
         }
@@ -528,7 +555,7 @@ impl OutputParser {
                     cursor.emit(Event::Malformed(Malformed { span: start..start, why }));
                 }
                 self.state = State::Text { part: Part::Content, blank: None };
-                self.shared.say(false, &blank, cursor.on);
+                self.shared.say(cursor.offset(), false, &blank, cursor.on);
                 Flow::Again
             }
         }
@@ -602,7 +629,7 @@ impl OutputParser {
                     && self.shared.calls == 0
                 {
                     let blank = std::mem::take(blank);
-                    self.shared.say(false, &blank, cursor.on);
+                    self.shared.say(cursor.view().offset(span.start), false, &blank, cursor.on);
                 }
                 self.stop(Stop::End, cursor.on);
                 State::Ended

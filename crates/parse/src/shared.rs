@@ -24,6 +24,8 @@ pub(crate) struct Shared {
     pub reasoning_at: Option<u64>,
     /// Whether the input is the end of the prompt, whose text emits no events.
     pub is_silent: bool,
+    /// Whether the place of each text is emitted before the text.
+    pub has_places: bool,
     /// The calls that the prompt began. They are emitted when the output begins.
     pub opened: Reading,
     /// Whether the answer has any text yet.
@@ -55,6 +57,7 @@ impl Shared {
             closed_at: None,
             reasoning_at: None,
             is_silent: true,
+            has_places: false,
             opened: Reading::default(),
             has_spoken: false,
             stop: None,
@@ -75,31 +78,32 @@ impl Shared {
         self.strays.is_idle() && marks.is_plain(text.as_bytes()) && self.reply.strays.is_plain(text.as_bytes())
     }
 
-    /// Emits text as content or as reasoning.
-    pub fn say(&mut self, is_reasoning: bool, text: &str, on: &mut dyn FnMut(Event<'_>)) {
+    /// Emits text that ends at this offset of the output as content or as reasoning.
+    pub fn say(&mut self, end: u64, is_reasoning: bool, text: &str, on: &mut dyn FnMut(Event<'_>)) {
         if !text.is_empty() {
             self.end_strays(on);
             self.strays.reset();
         }
-        self.emit(is_reasoning, text, on);
+        self.emit(end, is_reasoning, text, on);
     }
 
     /// Emits text that ends at this offset of the output, and reports the markers in it.
     pub fn say_up_to(&mut self, end: u64, is_reasoning: bool, text: &str, on: &mut dyn FnMut(Event<'_>)) {
         if self.is_silent {
-            return self.emit(is_reasoning, text, on);
+            return self.emit(end, is_reasoning, text, on);
         }
         let start = end.saturating_sub(text.len() as u64);
         let reply = Arc::clone(&self.reply);
         let before = self.strays.enter(&reply.strays, is_reasoning, text, start);
         self.report_stray(before, on);
         let mut given = 0;
-        while let Some((end, stray)) = self.strays.find(&reply.strays, text, given, start) {
-            self.emit(is_reasoning, &text[given..end], on);
-            given = end;
+        while let Some((to, stray)) = self.strays.find(&reply.strays, text, given, start) {
+            let after = (text.len() - to) as u64;
+            self.emit(end.saturating_sub(after), is_reasoning, &text[given..to], on);
+            given = to;
             self.report_stray(Some(stray), on);
         }
-        self.emit(is_reasoning, &text[given..], on);
+        self.emit(end, is_reasoning, &text[given..], on);
     }
 
     /// Emits text that ends at this offset of the output. The markers in it were already reported,
@@ -117,7 +121,7 @@ impl Shared {
             self.strays.take_open();
             self.strays.reported = end;
         }
-        self.emit(is_reasoning, text, on);
+        self.emit(end, is_reasoning, text, on);
     }
 
     /// Reports a marker after a backtick, because no other backtick follows.
@@ -141,10 +145,13 @@ impl Shared {
         }
     }
 
-    /// Emits text without a search for markers.
-    pub fn emit(&mut self, is_reasoning: bool, text: &str, on: &mut dyn FnMut(Event<'_>)) {
+    /// Emits text that ends at this offset of the output, without a search for markers.
+    pub fn emit(&mut self, end: u64, is_reasoning: bool, text: &str, on: &mut dyn FnMut(Event<'_>)) {
         self.has_spoken = true;
         if !text.is_empty() && !self.is_silent {
+            if self.has_places {
+                on(Event::Place(end.saturating_sub(text.len() as u64)..end));
+            }
             on(match is_reasoning {
                 true => Event::Reasoning(text),
                 false => Event::Content(text),

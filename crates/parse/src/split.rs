@@ -85,7 +85,7 @@ impl ReasoningSplit {
             let (mut is_answer, mut said) = (false, self.said);
             self.parser.push_text(text, &mut |event| match event {
                 Event::Reasoning(text) => on(text),
-                Event::Malformed(_) => {}
+                Event::Malformed(_) | Event::Place(_) => {}
                 other => {
                     is_answer = true;
                     said += content_length(&other);
@@ -106,7 +106,7 @@ impl ReasoningSplit {
         let (mut is_answer, mut said) = (false, self.said);
         self.parser.finish(stop, &mut |event| match event {
             Event::Reasoning(text) => on(text),
-            Event::Malformed(_) | Event::Stop(_) => {}
+            Event::Malformed(_) | Event::Place(_) | Event::Stop(_) => {}
             other => {
                 is_answer = true;
                 said += content_length(&other);

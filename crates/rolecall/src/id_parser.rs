@@ -49,6 +49,12 @@ impl IdParser {
         IdParser { parser, decoder, bytes: Vec::new() }
     }
 
+    /// Returns a parser that emits the place of each delta of the answer and of the reasoning before the
+    /// delta, as [`Event::Place`].
+    pub fn with_places(self) -> IdParser {
+        IdParser { parser: self.parser.with_places(), ..self }
+    }
+
     /// Parses the next id. An id that the tokenizer does not have is an error; the parser's state
     /// does not change.
     pub fn push(&mut self, id: u32, sink: &mut impl FnMut(Event<'_>)) -> Result<(), Error> {

@@ -301,7 +301,8 @@ impl OutputParser {
         let Some(headers) = &reply.headers else { return };
         self.report(header.start..end, expected(&headers.words.body), on);
         if !header.is_cut_off(&headers.words) {
-            self.shared.say(header.in_reasoning, &header.raw, on);
+            let end = header.start + header.raw.len() as u64;
+            self.shared.say(end, header.in_reasoning, &header.raw, on);
         }
     }
 
