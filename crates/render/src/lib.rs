@@ -49,7 +49,8 @@ pub use rolecall_jinja as jinja;
 pub use template::{
     ArgumentForm, BosUse, CallForm, Capability, ChatTemplate, DateTime, Finding, FindingKind, IdForm, Limits,
     ProbeBudget, Support, Switch, TemplateAnalysis, TemplateError, TemplateOptions, WantedCalls, analyze_template,
-    analyze_template_within, left_out, probe_template, render_template, template_switches, without_media, written_at,
+    analyze_template_within, left_out, left_out_of, probe_template, render_template, template_switches, without_media,
+    written_at,
 };
 pub use trust::{ROLES, Trust};
 

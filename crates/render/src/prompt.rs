@@ -345,11 +345,11 @@ impl Prompt {
         self.text.source_at(offset).map(|source| self.origin(source))
     }
 
-    /// Calls `visit` with the origin of each text of the conversation in the prompt. Adjacent pieces
-    /// with the same origin count as one.
-    pub(crate) fn each_origin(&self, visit: &mut dyn FnMut(OriginRef<'_>)) {
+    /// Calls `visit` with the origin of each text of the conversation in a range of bytes of the prompt.
+    /// Adjacent pieces with the same origin count as one.
+    pub(crate) fn each_origin(&self, range: Range<usize>, visit: &mut dyn FnMut(OriginRef<'_>)) {
         let mut last = None;
-        for piece in self.text.pieces().filter(|piece| !piece.text.is_empty()) {
+        for piece in self.text.pieces_in(range).filter(|piece| !piece.text.is_empty()) {
             if last.replace(piece.source) == Some(piece.source) {
                 continue;
             }

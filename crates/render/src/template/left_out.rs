@@ -1,6 +1,9 @@
 //! The parts of a conversation that a template did not write, determined by the origins of its
 //! output.
 
+use std::borrow::Borrow;
+use std::ops::Range;
+
 use rolecall_conversation::{Arguments, Call, Content, Conversation, Json, Message, Part, Place, Role};
 
 use crate::origin::OriginRef;
@@ -27,31 +30,61 @@ enum Said {
 /// A template may write a non-text part as literal text, which does not have the part as its
 /// origin. See [`without_media`] for such parts.
 pub fn left_out(conversation: &Conversation, prompt: &Prompt) -> Vec<Dropped> {
-    let mut said: Vec<(usize, Said)> = Vec::with_capacity(conversation.messages.len() * 2);
     let mut tools = vec![false; conversation.tools.as_ref().map_or(0, Vec::len)];
     let mut documents = vec![false; conversation.documents.as_ref().map_or(0, Vec::len)];
     let mark = |there: &mut Vec<bool>, at: usize| there.get_mut(at).into_iter().for_each(|there| *there = true);
-    prompt.each_origin(&mut |origin| match origin {
-        OriginRef::Message { message, field } => {
-            said.extend(told_by(field).into_iter().flatten().map(|what| (message, what)));
-        }
-        OriginRef::Other(Origin::Tool { tool }) => mark(&mut tools, *tool),
-        OriginRef::Other(Origin::Document { document }) => mark(&mut documents, *document),
-        OriginRef::Other(_) => {}
-    });
-    said.sort_unstable();
-    let mut dropped = Vec::new();
-    let last_user = conversation.messages.iter().rposition(|message| *message.role() == Role::User);
-    for (index, message) in conversation.messages.iter().enumerate() {
-        let is_earlier = last_user.is_some_and(|last| index < last);
-        of_message(index, message, is_earlier, &|what| said.binary_search(&(index, what)).is_ok(), &mut dropped);
-    }
+    let others = &mut |origin: &Origin| match origin {
+        Origin::Tool { tool } => mark(&mut tools, *tool),
+        Origin::Document { document } => mark(&mut documents, *document),
+        _ => {}
+    };
+    let mut dropped = of_messages(&conversation.messages, 0, prompt, 0..prompt.text().len(), others);
     let missing = |there: Vec<bool>| (0..there.len()).filter(move |at| !there[*at]);
     for at in missing(tools) {
         dropped.push(warning(Place::field(format!("tools[{at}]")), "the template does not write the tool"));
     }
     for at in missing(documents) {
         dropped.push(warning(Place::field(format!("documents[{at}]")), "the template does not write the document"));
+    }
+    dropped
+}
+
+/// Returns the parts of messages that are missing from a range of bytes of a template's prompt. The first of
+/// the messages has the index `first` in the conversation.
+pub fn left_out_of<M: Borrow<Message>>(
+    messages: &[M],
+    first: usize,
+    prompt: &Prompt,
+    range: Range<usize>,
+) -> Vec<Dropped> {
+    of_messages(messages, first, prompt, range, &mut |_| {})
+}
+
+/// Does the same, and calls `others` with the origins that are no message's.
+fn of_messages<M: Borrow<Message>>(
+    messages: &[M],
+    first: usize,
+    prompt: &Prompt,
+    range: Range<usize>,
+    others: &mut dyn FnMut(&Origin),
+) -> Vec<Dropped> {
+    let mut said: Vec<(usize, Said)> = Vec::with_capacity(messages.len() * 2);
+    let mut tell = |message: usize, field: &str| {
+        said.extend(told_by(field).into_iter().flatten().map(|what| (message, what)));
+    };
+    prompt.each_origin(range, &mut |origin| match origin {
+        OriginRef::Message { message, field } => tell(message, field),
+        // Of a format.
+        OriginRef::Other(Origin::Message { message, field }) => tell(*message, field),
+        OriginRef::Other(origin) => others(origin),
+    });
+    said.sort_unstable();
+    let mut dropped = Vec::new();
+    let last_user = messages.iter().rposition(|message| *message.borrow().role() == Role::User);
+    for (at, message) in messages.iter().enumerate() {
+        let (index, is_earlier) = (first + at, last_user.is_some_and(|last| at < last));
+        let is_said = |what| said.binary_search(&(index, what)).is_ok();
+        of_message(index, message.borrow(), is_earlier, &is_said, &mut dropped);
     }
     dropped
 }

@@ -32,7 +32,7 @@ pub use analysis::{
     WantedCalls, analyze_template, analyze_template_within, template_switches,
 };
 pub use jinja::{DateTime, Error as TemplateError, Limits};
-pub use left_out::{left_out, without_media};
+pub use left_out::{left_out, left_out_of, without_media};
 pub use written::written_at;
 
 /// A model's compiled chat template, with the special tokens that it may name.

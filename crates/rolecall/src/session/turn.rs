@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rolecall_conversation::{Message, Role};
 use rolecall_openai::Request;
-use rolecall_render::{Origin, Prompt};
+use rolecall_render::{Dropped, Prompt, left_out_of};
 
 use super::label::push_tokens;
 use super::line::Run;
@@ -200,26 +200,17 @@ impl Session {
         Ok(NextTurn { session: next, delta: opened, first })
     }
 
-    /// Returns the pending messages of whose content the template writes nothing.
+    /// Returns the parts of pending messages of which the template writes nothing, except those that its maker
+    /// leaves out on purpose.
     fn left_out(&self, prompt: &Prompt, from: usize) -> Vec<SessionNote> {
-        let has_text = |message: &Message| message.text().is_some_and(|text| !text.trim().is_empty());
-        let first = self.line.messages();
-        let mut is_written = vec![false; self.pending.len()];
-        for segment in prompt.segments_in(from.min(prompt.text().len())..prompt.text().len()) {
-            if let Origin::Message { message, field } = &segment.origin
-                && field.starts_with("content")
-                && let Some(written) = message.checked_sub(first).and_then(|at| is_written.get_mut(at))
-            {
-                *written = true;
-            }
-        }
-        let missing = self.pending.iter().enumerate().filter(|(at, message)| !is_written[*at] && has_text(message));
-        let note = |(at, _)| SessionNote::LeftOut {
-            message: first + at,
-            field: "content".to_owned(),
+        let whole = prompt.text().len();
+        let missing = left_out_of(&self.pending, self.line.messages(), prompt, from.min(whole)..whole);
+        let note = |dropped: Dropped| SessionNote::LeftOut {
+            message: dropped.place.message.unwrap_or_default(),
+            field: dropped.place.field,
             why: "the template writes nothing of it here",
         };
-        missing.map(note).collect()
+        missing.into_iter().filter(|dropped| !dropped.by_design).map(note).collect()
     }
 
     /// Returns a delta of the ids after the first `keep` ones.
