@@ -34,6 +34,16 @@ impl Characters {
         text
     }
 
+    /// Reports whether an incomplete character stays incomplete if these bytes follow.
+    pub fn is_broken_by(&self, next: &[u8]) -> bool {
+        if self.is_empty() || next.is_empty() {
+            return false;
+        }
+        let all = [&self.bytes, next].concat();
+        let error = std::str::from_utf8(&all).err();
+        error.is_some_and(|error| error.valid_up_to() == 0 && error.error_len() == Some(self.bytes.len()))
+    }
+
     /// Takes all, even an incomplete character, which is replaced.
     pub fn rest(&mut self) -> String {
         String::from_utf8_lossy(&std::mem::take(&mut self.bytes)).into_owned()

@@ -36,6 +36,7 @@ impl Completing {
             text,
             kept: 0,
             history: History::New,
+            left_out: Vec::new(),
             stops: stops.clone(),
             reader: reader.clone(),
             holds_calls: false,

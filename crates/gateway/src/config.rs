@@ -64,7 +64,8 @@ pub struct Limits {
     pub first_id: Duration,
     /// How long the engine may pause between ids.
     pub next_id: Duration,
-    /// The most ids of all conversations in memory. What is not in memory is read from the store.
+    /// The most ids of all conversations in memory; four bytes of text count as one. What is not in memory is
+    /// read from the store.
     pub live_ids: usize,
 }
 

@@ -15,14 +15,17 @@ use crate::completing::Completing;
 use crate::engine::Ask;
 use crate::fault::answer;
 use crate::gateway::{Gateway, Permit, Served};
+use crate::left_out;
 use crate::observe::Stage;
 use crate::replies::{self, Replies};
 use crate::reply::{Reply, Step};
+use crate::resent::Resent;
 use crate::sampling::Sampling;
 use crate::sessions::Found;
 use crate::sessions::chain::Chain;
 use crate::store::Owner;
 use crate::turn::{AT_ONCE, History, Known, Turn, beginnings, sized};
+use crate::unsaid::Unsaid;
 use crate::usage::Usage;
 use crate::wanted::{Past, Wanted};
 use crate::writer::{Done, Frames, Opening, Said, Writer};
@@ -81,9 +84,8 @@ pub async fn prepare(
         Ok((wanted, writer, names, chain, permit))
     })
     .await?;
-    let found = find(gateway, owner, &wanted, &names).await?;
+    let (found, covered) = find(gateway, owner, &wanted, &names).await.map_err(|fault| writer.placed(fault))?;
     let is_known = found.is_some();
-    let covered = found.as_ref().map_or(0, |found| covered(&wanted, found, &names));
     let most = gateway.limits.prompt_ids;
     let size = found.as_ref().map_or(length, |found| size_of(&wanted, found, covered));
     // A grammar takes longer than its schema looks.
@@ -110,6 +112,9 @@ pub async fn exchange(
     let usage = Usage { prompt: turn.ids.len() as u64, kept: turn.kept as u64, ..Usage::default() };
     permit.seen.prompt_ids(turn.ids.len(), turn.kept);
     let mut headers = defaults(&wanted.applied, !turn.stops.is_empty());
+    if let Some(left_out) = left_out_header(&turn, &*writer) {
+        headers.insert("x-rolecall-left-out", left_out);
+    }
     let new = turn.ids.len().saturating_sub(turn.kept);
     let session = format!("history={}; kept={}; new={new}", turn.history.name(), turn.kept);
     if let Ok(session) = HeaderValue::from_str(&session) {
@@ -165,26 +170,6 @@ pub async fn complete(
     exchange.respond(completing.is_streamed, defaults(&completing.applied, has_stops)).await
 }
 
-/// Returns how many of a request's messages a conversation has. `names` are the digests of the messages'
-/// beginnings, with their numbers of messages.
-fn covered(wanted: &Wanted, found: &Found, names: &[(usize, Chain)]) -> usize {
-    let count = match &wanted.past {
-        Past::Recognised => names.get(found.name).map(|(count, _)| *count),
-        // Some clients send everything again although the session has a name.
-        Past::New(_) => {
-            let said = &found.past.messages;
-            let same = |chain: Chain| {
-                let start = || Chain::new(&wanted.served.name, &wanted.request);
-                let all = || said.iter().fold(start(), |chain, message| chain.push(message));
-                chain.is_of(found.past.chain.unwrap_or_else(all))
-            };
-            names.iter().find(|(count, chain)| *count == said.len() && same(*chain)).map(|(count, _)| *count)
-        }
-        Past::Known(_) => None,
-    };
-    count.unwrap_or(0)
-}
-
 /// Returns what the work for a conversation that goes on grows with: the new text, and unless the template
 /// can be taken up where it ended, all ids.
 fn size_of(wanted: &Wanted, found: &Found, covered: usize) -> usize {
@@ -195,33 +180,44 @@ fn size_of(wanted: &Wanted, found: &Found, covered: usize) -> usize {
     new + found.past.session.as_ref().map_or(AT_ONCE + 1, ids)
 }
 
-/// Finds the conversation so far.
+/// Finds the conversation so far, and how many of the request's messages it has. `names` are the digests of
+/// the messages' beginnings, with their numbers of messages.
 async fn find(
     gateway: &Gateway,
     owner: Owner,
     wanted: &Wanted,
     names: &[(usize, Chain)],
-) -> Result<Option<Found>, Fault> {
+) -> Result<(Option<Found>, usize), Fault> {
     let model = &wanted.served.model;
     let count = |fault: &Fault| gateway.observer.metrics.store_fault(fault);
+    let of_name =
+        async |name: &String| gateway.sessions.find(owner, std::slice::from_ref(name), model).await.inspect_err(count);
     match &wanted.past {
-        Past::Recognised => {
-            let names: Vec<String> = names.iter().map(|(_, chain)| chain.name()).collect();
-            let found = gateway.sessions.find(owner, &names, model).await.inspect_err(count);
-            // Without the store, what is in memory goes on, and anything else is rendered again.
-            Ok(found.unwrap_or_else(|_| gateway.sessions.recall(owner, &names)))
+        Past::Recognised => {}
+        Past::New(name) => {
+            let Some(found) = of_name(name).await? else { return Ok((None, 0)) };
+            let sent = wanted.instructions.iter().chain(&wanted.messages);
+            match Resent::of(sent, &found.past.messages)? {
+                Resent::No => return Ok((Some(found), 0)),
+                Resent::All(covered) => return Ok((Some(found), covered)),
+                Resent::Another => {}
+            }
         }
-        Past::New(name) => gateway.sessions.find(owner, std::slice::from_ref(name), model).await.inspect_err(count),
         Past::Known(name) => {
-            let found = gateway.sessions.find(owner, std::slice::from_ref(name), model).await.inspect_err(count)?;
             let missing = || {
                 let name = name.split_once(':').map_or(name.as_str(), |(_, name)| name);
                 let message = format!("there is no response `{name}`");
                 Fault::at("previous_response_id", "previous_response_not_found", message)
             };
-            found.map(Some).ok_or_else(missing)
+            return Ok((Some(of_name(name).await?.ok_or_else(missing)?), 0));
         }
     }
+    let digests: Vec<String> = names.iter().map(|(_, chain)| chain.name()).collect();
+    let found = gateway.sessions.find(owner, &digests, model).await.inspect_err(count);
+    // Without the store, what is in memory goes on, and anything else is rendered again.
+    let found = found.unwrap_or_else(|_| gateway.sessions.recall(owner, &digests));
+    let covered = found.as_ref().and_then(|found| names.get(found.name)).map_or(0, |(covered, _)| *covered);
+    Ok((found, covered))
 }
 
 /// What replies to a prompt are wanted.
@@ -264,9 +260,32 @@ async fn begin(order: &Order<'_>, mut turn: Turn) -> Result<Vec<Reply>, Fault> {
             true => served.engine.generate(&ask).await?,
             false => served.engine.generate_when_read(ask),
         };
-        replies.push(Reply::new(&turn, generating, sampling, served.model.decoder()?));
+        let unsaid = order.logprobs.map(|_| Unsaid::default());
+        replies.push(Reply::new(&turn, generating, sampling, served.model.decoder()?, unsaid));
     }
     Ok(replies)
+}
+
+/// The most parts of messages that a header names.
+const MOST_NAMED: usize = 16;
+
+/// Returns the header that names the parts of messages that the model does not see, by the names that they have
+/// in the request.
+fn left_out_header(turn: &Turn, writer: &dyn Writer) -> Option<HeaderValue> {
+    let name = |(index, field): &left_out::Part| {
+        let place = Fault { message_index: u32::try_from(*index).ok(), ..Fault::at(field, "left_out", "") };
+        let Fault { message_index, param, .. } = writer.placed(place);
+        let field = param.as_deref().unwrap_or_default();
+        match message_index.filter(|_| !field.starts_with("input")) {
+            Some(index) => format!("messages[{index}]{}{field}", if field.is_empty() { "" } else { "." }),
+            None => field.to_owned(),
+        }
+    };
+    let mut names: Vec<String> = turn.left_out.iter().take(MOST_NAMED).map(name).collect();
+    if turn.left_out.len() > MOST_NAMED {
+        names.push("..".to_owned());
+    }
+    HeaderValue::from_str(&names.join(", ")).ok().filter(|names| !names.is_empty())
 }
 
 /// Returns the header that says which settings are the model's.
@@ -303,6 +322,7 @@ impl Exchange {
             writer.count(choice, reply.count_with(&piece));
             reply.take(&piece, &mut |step| match step {
                 Step::Odds(odds) => writer.odds(choice, &odds),
+                Step::TextOdds(odds) => writer.text_odds(choice, odds),
                 Step::Event(event) => writer.event(choice, &event, out),
             })?;
             drop(reading);

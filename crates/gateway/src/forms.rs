@@ -1,20 +1,21 @@
-//! The forms of messages that a model's templates write.
+//! The forms of messages and tools that a model's templates write.
 
 use std::sync::OnceLock;
 
 use rolecall::conversation::json::Object;
-use rolecall::conversation::{Content, Json, Message, Part, Role, object};
-use rolecall::template::{Capability, ChatTemplate, Support, TemplateOptions, analyze_template};
+use rolecall::conversation::{Content, Json, Message, Part, Role, Tool, object};
 use rolecall::{Model, Prompt, Request};
 
 use crate::Fault;
+use crate::content_forms::ContentForms;
 
 /// Knows which forms the templates of a model write. Each is found out when the first message of it comes.
 #[derive(Debug, Default)]
 pub struct Forms {
-    joins_parts: OnceLock<bool>,
+    contents: ContentForms,
     renames_developers: OnceLock<bool>,
     fills_nulls: OnceLock<bool>,
+    fills_tools: OnceLock<bool>,
 }
 
 impl Forms {
@@ -26,14 +27,10 @@ impl Forms {
             return Ok(messages);
         }
         let is_any = |is_so: fn(&Message) -> bool| messages.iter().any(is_so);
-        let joins = is_any(has_parts) && *self.joins_parts.get_or_init(|| must_join(model));
         let renames = is_any(is_developer) && *self.renames_developers.get_or_init(|| must_rename(model));
         let fills = is_any(has_null) && *self.fills_nulls.get_or_init(|| must_fill(model));
         let mut messages = messages;
         for message in &mut messages {
-            if joins && has_parts(message) {
-                *message = joined(message);
-            }
             if renames && is_developer(message) {
                 *message = with(message, "role", Role::System.name().into());
             }
@@ -41,8 +38,72 @@ impl Forms {
                 *message = with(message, "content", "".into());
             }
         }
+        self.contents.write(model, &mut messages);
         Ok(messages)
     }
+
+    /// Returns the tools with the descriptions and parameters that they lack, if the template cannot write a
+    /// tool without. It never writes `strict`, on which no model was trained.
+    pub fn written_tools(&self, model: &Model, tools: Vec<Tool>) -> Vec<Tool> {
+        let tools: Vec<Tool> =
+            tools.into_iter().map(|tool| changed(tool, |function| drop(function.remove("strict")))).collect();
+        let lacks = |tool: &Tool| {
+            tool.function().is_some_and(|function| !(has(function, "description") && has(function, "parameters")))
+        };
+        let fills = model.templates().is_some()
+            && tools.iter().any(lacks)
+            && *self.fills_tools.get_or_init(|| must_fill_tools(model));
+        if !fills {
+            return tools;
+        }
+        tools.into_iter().map(|tool| changed(tool, fill)).collect()
+    }
+}
+
+fn has(function: &Object, key: &str) -> bool {
+    function.get(key).is_some_and(|value| !value.is_null())
+}
+
+/// Adds what a tool lacks. Source of the parameters: OpenAI's API reference, "Omitting `parameters` defines a
+/// function with an empty parameter list".
+fn fill(function: &mut Object) {
+    if !has(function, "description") {
+        function.insert("description", "".into());
+    }
+    if !has(function, "parameters") {
+        function.insert("parameters", object! { "type" => "object", "properties" => Object::new() }.into());
+    }
+}
+
+/// Changes the function of a tool.
+fn changed(tool: Tool, change: impl FnOnce(&mut Object)) -> Tool {
+    match tool {
+        Tool::Function { mut object, wrapped: false } => {
+            change(&mut object);
+            Tool::Function { object, wrapped: false }
+        }
+        Tool::Function { mut object, wrapped: true } => {
+            if let Some(Json::Object(function)) = object.get_mut("function") {
+                change(function);
+            }
+            Tool::Function { object, wrapped: true }
+        }
+        Tool::CodeInterpreter => Tool::CodeInterpreter,
+    }
+}
+
+/// Reports whether the template fails with a tool that has only a name.
+fn must_fill_tools(model: &Model) -> bool {
+    let named = || object! { "name" => "f" };
+    let mut whole = named();
+    fill(&mut whole);
+    let is_written = |function: Object| {
+        let tool = object! { "type" => "function", "function" => function };
+        let user = object! { "role" => "user", "content" => "a" };
+        prompt_of_body(model, object! { "messages" => vec![Json::from(user)], "tools" => vec![Json::from(tool)] })
+            .is_some()
+    };
+    !is_written(named()) && is_written(whole)
 }
 
 /// Refuses what an engine that gets ids cannot see, whatever a template writes for it. Some formats have a
@@ -59,37 +120,6 @@ fn refuse_media(index: usize, message: &Message, has_template: bool) -> Result<(
     let help = Some("send text only".into());
     let fault = Fault::at(&format!("content[{at}]"), "unsupported_parameter", message);
     Err(Fault { message_index: u32::try_from(index).ok(), help, ..fault })
-}
-
-fn has_parts(message: &Message) -> bool {
-    matches!(message.content(), Content::Parts(_))
-}
-
-/// Reports whether a template of the model does not write contents in parts. Such a template refuses them, or
-/// writes them as a list in Python's syntax.
-fn must_join(model: &Model) -> bool {
-    let Some(templates) = model.templates() else { return false };
-    templates.templates.iter().any(|named| {
-        let compiled = ChatTemplate::compile(&named.source, templates.tokens.clone());
-        let analysis = compiled.and_then(|template| analyze_template(&template, &TemplateOptions::default()));
-        // What is wrong with a template that cannot be analyzed shows when it renders a prompt.
-        analysis.is_ok_and(|analysis| {
-            !matches!(analysis.support(Capability::ContentParts), Support::Yes | Support::Unknown)
-        })
-    })
-}
-
-/// Joins a content that has only parts of text, with a line break between them. Engines do the same.
-fn joined(message: &Message) -> Message {
-    let texts: Option<Vec<&str>> = message.parts().map(text_of).collect();
-    texts.map_or_else(|| message.clone(), |texts| with(message, "content", texts.join("\n").into()))
-}
-
-fn text_of(part: Part<'_>) -> Option<&str> {
-    match part {
-        Part::Text(text) => Some(text),
-        _ => None,
-    }
 }
 
 /// Reports whether the role is OpenAI's newer name for `system`.
@@ -137,11 +167,15 @@ pub fn calling(content: Json) -> Object {
 /// Returns the prompt of messages that a template is tried with.
 pub fn prompt_of(model: &Model, messages: Vec<Object>) -> Option<Prompt> {
     let messages: Vec<Json> = messages.into_iter().map(Json::from).collect();
-    let request = Request::from_json(object! { "messages" => messages }.into()).ok()?;
-    Some(model.prompt(request).ok()?.into_prompt())
+    prompt_of_body(model, object! { "messages" => messages })
 }
 
-fn with(message: &Message, key: &str, value: Json) -> Message {
+fn prompt_of_body(model: &Model, body: Object) -> Option<Prompt> {
+    Some(model.prompt(Request::from_json(body.into()).ok()?).ok()?.into_prompt())
+}
+
+/// Returns a message with another value of a key.
+pub fn with(message: &Message, key: &str, value: Json) -> Message {
     let mut object = message.as_object().clone();
     object.insert(key, value);
     Message::from_object(object).unwrap_or_else(|_| message.clone())
@@ -151,7 +185,7 @@ fn with(message: &Message, key: &str, value: Json) -> Message {
 mod tests {
     use rolecall::conversation::{Message, json};
 
-    use super::{joined, refuse_media};
+    use super::refuse_media;
 
     fn message(content: &str) -> Message {
         let text = format!(r#"{{"role": "user", "content": {content}, "name": "ann"}}"#);
@@ -159,17 +193,8 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_text_become_one_text() {
-        let parts =
-            message(r#"[{"type": "text", "text": "a"}, {"type": "text", "text": ""}, {"type": "text", "text": "b"}]"#);
-        assert_eq!(joined(&parts), message(r#""a\n\nb""#));
-        assert_eq!(joined(&message("[]")), message(r#""""#));
-    }
-
-    #[test]
-    fn files_stay_and_what_no_engine_sees_is_refused() {
+    fn what_no_engine_sees_is_refused() {
         let file = message(r#"[{"type": "text", "text": "a"}, {"type": "file", "file": {"path": "b"}}]"#);
-        assert_eq!(joined(&file), file);
         assert_eq!(refuse_media(0, &file, false), Ok(()));
         assert!(refuse_media(0, &file, true).is_err());
         for kind in ["image_url", "input_audio", "video_url"] {

@@ -3,14 +3,12 @@
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
-use rolecall::Model;
-use rolecall::conversation::{Json, Message, Part, Place, Tool, object};
+use rolecall::conversation::{self, Json, Message, Place, Role, Tool};
 use rolecall::grammar::ToolChoice;
 use rolecall::render::Dropped;
-use rolecall::session::{Session, SessionNote};
+use rolecall::session::SessionNote;
 
 use crate::Fault;
-use crate::forms::{CALL, calling, prompt_of};
 use crate::wanted::Wanted;
 
 /// The kinds of requests of which a model's template writes everything.
@@ -51,6 +49,7 @@ pub fn refuse(wanted: &Wanted, missing: &[Dropped]) -> Result<(), Fault> {
     let is_refused = |place: &&Place| match (place.message, place.field.split(['[', '.']).next().unwrap_or_default()) {
         (None, "tools") => has_tools,
         (None, "documents" | "chat_template_kwargs") => true,
+        // A file of a format.
         (Some(_), "content") => place.field.starts_with("content["),
         _ => false,
     };
@@ -61,58 +60,117 @@ pub fn refuse(wanted: &Wanted, missing: &[Dropped]) -> Result<(), Fault> {
     Err(Fault { message_index, help, ..Fault::at(&place.field, "unsupported_parameter", message) })
 }
 
-/// Refuses messages of which a session's template wrote nothing.
-pub fn refuse_messages(model: &Model, session: &Session, notes: &[SessionNote]) -> Result<(), Fault> {
-    let index_of = |note: &SessionNote| match note {
-        SessionNote::LeftOut { message, .. } => Some(*message),
+/// A part of a message that is not in the prompt: the index of the message, and the field.
+pub type Part = (usize, String);
+
+/// Returns the parts that a session left out of its last turn.
+pub fn of_notes(notes: &[SessionNote]) -> Vec<Part> {
+    let part = |note: &SessionNote| match note {
+        SessionNote::LeftOut { message, field, .. } => Some((*message, field.clone())),
         _ => None,
     };
-    let missing: Vec<usize> = notes.iter().filter_map(index_of).collect();
-    if missing.is_empty() {
-        return Ok(());
-    }
-    let messages = session.messages();
-    let messages: Vec<&Message> = messages.iter().map(|message| &**message).collect();
-    refuse_roles(model, &messages, missing.into_iter())
+    notes.iter().filter_map(part).collect()
 }
 
-/// Refuses messages of which a prompt has nothing.
-pub fn refuse_missing(model: &Model, messages: &[Message], missing: &[Dropped]) -> Result<(), Fault> {
-    let messages: Vec<&Message> = messages.iter().collect();
-    let missing = missing.iter().filter(|dropped| matches!(dropped.place.field.as_str(), "" | "content"));
-    refuse_roles(model, &messages, missing.filter_map(|dropped| dropped.place.message))
+/// Returns the parts of messages that a prompt lacks, except those that the template's maker leaves out on
+/// purpose.
+pub fn of_prompt(missing: &[Dropped]) -> Vec<Part> {
+    let missing = missing.iter().filter(|dropped| !dropped.by_design);
+    missing.filter_map(|Dropped { place, .. }| Some((place.message?, place.field.clone()))).collect()
 }
 
-/// Refuses a message of which the template wrote nothing, if it writes nothing of any message of this role.
-/// Some templates leave one out because of its place, as the model was trained.
-fn refuse_roles(model: &Model, messages: &[&Message], missing: impl Iterator<Item = usize>) -> Result<(), Fault> {
-    let mut written: HashSet<&str> = HashSet::new();
-    for index in missing {
-        let role = messages.get(index).and_then(|message| message.as_object().get("role")).and_then(Json::as_str);
-        let Some(role) = role.filter(|role| !written.contains(role)) else { continue };
-        // Each is tried, and conversations have few.
-        if written.len() == MOST_KINDS || writes(model, role) {
-            written.insert(role);
+/// Returns the parts of a conversation that the model does not see, because its template leaves them out as it
+/// was trained: reasoning, text beside a call, and what depends on what comes later. Anything else that is
+/// missing is refused.
+pub fn judge(wanted: &Wanted, messages: &[&Message], missing: Vec<Part>) -> Result<Vec<Part>, Fault> {
+    let mut lacks_now = None;
+    let mut later = Later::default();
+    for (index, field) in &missing {
+        let Some(message) = messages.get(*index) else { continue };
+        let has_calls = message.calls().len() > 0;
+        let is_call = has_calls && field.is_empty() || is_of(field, "tool_calls");
+        if REASONING.iter().any(|name| is_of(field, name)) || has_calls && !is_call {
             continue;
         }
-        let text = format!("message {index}: the model's template writes nothing of a message of `{role}`");
-        let help = Some("give it another role, or serve the model with a format that has this one".into());
-        let message_index = u32::try_from(index).ok();
-        return Err(Fault { message_index, help, ..Fault::at("content", "left_out", text) });
+        if !is_among(lacks_now.get_or_insert_with(|| lacks(wanted, messages)), *index, field) {
+            let text = format!("message {index}: the model's template writes it before what was sent already");
+            return Err(lost(*index, field, text, "send the whole conversation as a new one"));
+        }
+        if later.hides(wanted, messages, *index, field) {
+            continue;
+        }
+        if is_call {
+            let field = if field.is_empty() { "tool_calls[0]" } else { field };
+            let text = format!("message {index}: the model's template does not write this call");
+            let help = "leave the call and its result out, or serve the model with a format that has calls";
+            return Err(lost(*index, field, text, help));
+        }
+        let role = role_of(message);
+        let text = format!("message {index}: the model's template writes nothing of this message of `{role}` here");
+        return Err(lost(*index, field, text, "give it another role or place, or serve the model with a format"));
     }
-    Ok(())
+    Ok(missing)
 }
 
-/// Reports whether a template writes a message of a role at the start of a conversation or at its end.
-fn writes(model: &Model, role: &str) -> bool {
-    let user = || object! { "role" => "user", "content" => "a" };
-    let asked = || object! { "role" => role, "content" => "b", "tool_call_id" => CALL, "name" => "f" };
-    let places =
-        [(0, vec![asked(), user()]), (1, vec![user(), asked()]), (2, vec![user(), calling("".into()), asked()])];
-    places.into_iter().any(|(at, messages)| {
-        let is_it = |place: &Place| place.message == Some(at) && matches!(place.field.as_str(), "" | "content");
-        prompt_of(model, messages).is_some_and(|prompt| !prompt.dropped.iter().any(|dropped| is_it(&dropped.place)))
-    })
+/// Finds out what a template leaves out because of messages that come later.
+#[derive(Default)]
+struct Later<'a> {
+    /// What it lacks without those after the last message of the user.
+    of_last: Option<Option<Vec<Part>>>,
+    /// The kinds of parts of which one was there without those from the user's next message on: the role, and
+    /// whether it is a call.
+    hidden: HashSet<(&'a str, bool)>,
+}
+
+impl<'a> Later<'a> {
+    fn hides(&mut self, wanted: &Wanted, messages: &[&'a Message], index: usize, field: &str) -> bool {
+        let is_user = |message: &&Message| *message.role() == Role::User;
+        let upto = |end: usize| lacks(wanted, messages.get(..end).unwrap_or_default());
+        if let Some(last) = messages.iter().rposition(is_user).filter(|last| index <= *last)
+            && !is_among(self.of_last.get_or_insert_with(|| upto(last + 1)), index, field)
+        {
+            return true;
+        }
+        // Each is a prompt, so one of a kind speaks for all.
+        let kind = (messages.get(index).map_or("", |message| role_of(message)), is_of(field, "tool_calls"));
+        if self.hidden.contains(&kind) {
+            return true;
+        }
+        let Some(next) = messages.iter().skip(index + 1).position(is_user) else { return false };
+        !is_among(&upto(index + 1 + next), index, field) && self.hidden.insert(kind)
+    }
+}
+
+fn role_of(message: &Message) -> &str {
+    message.as_object().get("role").and_then(Json::as_str).unwrap_or_default()
+}
+
+/// Reports whether a part is among those that a prompt lacks. Where there is no prompt, everything is.
+fn is_among(lacking: &Option<Vec<Part>>, index: usize, field: &str) -> bool {
+    lacking
+        .as_ref()
+        .is_none_or(|all| all.iter().any(|(at, other)| *at == index && (other.is_empty() || other == field)))
+}
+
+/// The names of reasoning.
+const REASONING: [&str; 3] = ["reasoning_content", "reasoning", "thinking"];
+
+/// Reports whether a field belongs to another.
+fn is_of(field: &str, other: &str) -> bool {
+    field.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+}
+
+fn lost(index: usize, field: &str, text: String, help: &str) -> Fault {
+    let field = if field.is_empty() { "content" } else { field };
+    Fault { message_index: u32::try_from(index).ok(), help: Some(help.into()), ..Fault::at(field, "left_out", text) }
+}
+
+/// Returns the parts that the prompt of some messages lacks, or `None` if there is no prompt.
+fn lacks(wanted: &Wanted, messages: &[&Message]) -> Option<Vec<Part>> {
+    let mut request = wanted.request.clone();
+    request.conversation.messages = messages.iter().copied().cloned().collect();
+    request.conversation.continue_final_message = false;
+    Some(of_prompt(&wanted.served.model.prompt(request).ok()?.dropped))
 }
 
 /// Returns what decides whether the template writes everything but the texts, or `None` if there is nothing
@@ -120,17 +178,21 @@ fn writes(model: &Model, role: &str) -> bool {
 fn kind_of(wanted: &Wanted, messages: &[Message]) -> Option<String> {
     let conversation = &wanted.request.conversation;
     let tools = conversation.tools.iter().flatten().filter(|_| wanted.calls.choice != ToolChoice::None);
-    let mut parts: Vec<&str> =
-        tools.map(|tool| if matches!(tool, Tool::CodeInterpreter) { "c" } else { "f" }).collect();
-    if conversation.documents.as_ref().is_some_and(|documents| !documents.is_empty()) {
-        parts.push("d");
-    }
-    let has_file = |message: &Message| message.parts().any(|part| matches!(part, Part::File(_)));
+    let kind_of_tool = |tool: &Tool| if matches!(tool, Tool::CodeInterpreter) { "c" } else { "f" };
+    let mut parts: Vec<String> = tools.map(|tool| kind_of_tool(tool).to_owned()).collect();
+    // Templates read documents by their keys.
+    parts.extend(conversation.documents.iter().flatten().map(|document| {
+        let mut keys: Vec<&str> =
+            document.as_object().into_iter().flat_map(|all| all.iter().map(|(key, _)| key)).collect();
+        keys.sort_unstable();
+        format!("d {keys:?}")
+    }));
+    let has_file = |message: &Message| message.parts().any(|part| matches!(part, conversation::Part::File(_)));
     if messages.iter().any(has_file) {
-        parts.push("p");
+        parts.push("p".to_owned());
     }
     let switches = conversation.template_kwargs.iter().filter(|(_, value)| **value != Json::Null);
-    parts.extend(switches.map(|(name, _)| name));
+    parts.extend(switches.map(|(name, _)| format!("s {name}")));
     parts.sort_unstable();
     parts.dedup();
     (!parts.is_empty()).then(|| parts.join("\n"))

@@ -25,6 +25,15 @@ pub struct TextReader {
 }
 
 impl Reader {
+    /// Returns a reader that emits the place of each text before it. A text whose place is not emitted
+    /// follows the one before it.
+    pub fn with_places(self) -> Reader {
+        match self {
+            Reader::Turn(parser) => Reader::Turn(Box::new(parser.with_places())),
+            Reader::Text(reader) => Reader::Text(reader),
+        }
+    }
+
     /// Reads an id. One that the tokenizer does not have is an error.
     pub fn push(&mut self, id: u32, sink: &mut impl FnMut(Event<'_>)) -> Result<(), Error> {
         match self {

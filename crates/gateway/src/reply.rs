@@ -13,10 +13,12 @@ use crate::reader::Reader;
 use crate::sampling::Sampling;
 use crate::sessions::Finished;
 use crate::sessions::record::{self, Record};
+use crate::sessions::size::Size;
 use crate::stop_texts::StopTexts;
-use crate::store::{Owner, StoreFault};
-use crate::token_odds::TokenOdds;
+use crate::store::Owner;
+use crate::token_odds::{TokenOdds, bytes_of};
 use crate::turn::{Awaited, Turn};
+use crate::unsaid::Unsaid;
 use crate::usage::Usage;
 use crate::wanted::Wanted;
 use crate::writer::Said;
@@ -25,6 +27,9 @@ use crate::writer::Said;
 pub enum Step<'a> {
     /// How likely the next token was.
     Odds(TokenOdds),
+    /// How likely the tokens of the text of the next event were, each with the number of characters of that
+    /// text before it.
+    TextOdds(Vec<(usize, TokenOdds)>),
     Event(Event<'a>),
 }
 
@@ -45,15 +50,24 @@ pub struct Reply {
     cached: Option<u64>,
     finish: Finish,
     pub said: Said,
+    /// The tokens that were not passed on yet, if their odds were asked for.
+    unsaid: Option<Unsaid>,
     decoder: Arc<Decoder>,
     awaited: Option<Awaited>,
 }
 
 impl Reply {
-    pub fn new(turn: &Turn, generating: Generating, sampling: &Sampling, decoder: Arc<Decoder>) -> Reply {
+    pub fn new(
+        turn: &Turn,
+        generating: Generating,
+        sampling: &Sampling,
+        decoder: Arc<Decoder>,
+        unsaid: Option<Unsaid>,
+    ) -> Reply {
+        let reader = turn.reader.clone();
         Reply {
             generating,
-            reader: Some(turn.reader.clone()),
+            reader: Some(if unsaid.is_some() { reader.with_places() } else { reader }),
             stop_ids: turn.stops.clone(),
             stops: StopTexts::new(sampling.stop.clone()),
             sampled: Some(Vec::new()),
@@ -63,6 +77,7 @@ impl Reply {
             cached: None,
             finish: Finish::Stop,
             said: Said::default(),
+            unsaid,
             decoder,
             awaited: turn.awaited.clone(),
         }
@@ -84,9 +99,9 @@ impl Reply {
 
     /// Reads a piece, and passes its events on, except that of the end: before it, the turn is stored.
     pub fn take(&mut self, piece: &Piece, sink: &mut (dyn FnMut(Step<'_>) + Send)) -> Result<(), Fault> {
-        let Reply { reader: Some(reader), stops, said, sampled, decoder, .. } = self else { return Ok(()) };
+        let Reply { reader: Some(reader), stops, said, unsaid, sampled, decoder, .. } = self else { return Ok(()) };
         self.cached = piece.cached.or(self.cached);
-        let Said { reading, odds: all_odds, .. } = said;
+        let mut passing = Passing { stops, said, unsaid: unsaid.as_mut(), sink };
         let mut end = piece.end;
         for (at, id) in piece.ids.iter().enumerate() {
             // Some engines ignore the limit, or go a little beyond it.
@@ -100,20 +115,21 @@ impl Reply {
             }
             let stop = self.stop_ids.iter().find(|(known, _)| known == id);
             if stop.is_none_or(|(_, is_read)| *is_read) {
-                if let Some(odds) = piece.odds.get(at).filter(|_| stop.is_none() && !reader.skips(*id)) {
-                    let odds = TokenOdds::new(odds, decoder);
-                    all_odds.push(odds.clone());
-                    sink(Step::Odds(odds));
+                if let Some(unsaid) = &mut passing.unsaid {
+                    let odds = piece.odds.get(at).filter(|_| stop.is_none());
+                    match reader.skips(*id) {
+                        true => unsaid.end_character(),
+                        false => unsaid.push(&bytes_of(*id, decoder), odds.map(|odds| TokenOdds::new(odds, decoder))),
+                    }
                 }
-                let mut pass = |event: Event<'_>| pass_on(reading, event, sink);
-                let taken = reader.push(*id, &mut |event| before_stops(stops, event, &mut pass));
+                let taken = reader.push(*id, &mut |event| passing.event(event));
                 taken.map_err(|error| broken(&error.to_string()))?;
             }
             if reader.within() == Within::Reasoning {
                 self.reasoning += 1;
             }
             // What comes after it is not wanted. The engine stops when the connection closes.
-            if stop.is_some() || stops.is_over() {
+            if stop.is_some() || passing.stops.is_over() {
                 end = Some(End::Stop);
                 break;
             }
@@ -121,9 +137,11 @@ impl Reply {
         if let (Some(spoken), None) = (&piece.spoken, end.filter(|_| piece.end.is_none())) {
             self.count += spoken.count as u64;
             *sampled = None;
-            let mut pass = |event: Event<'_>| pass_on(reading, event, sink);
-            reader.push_text(&spoken.text, &mut |event| before_stops(stops, event, &mut pass));
-            if stops.is_over() {
+            if let Some(unsaid) = &mut passing.unsaid {
+                unsaid.push(spoken.text.as_bytes(), None);
+            }
+            reader.push_text(&spoken.text, &mut |event| passing.event(event));
+            if passing.stops.is_over() {
                 end = Some(End::Stop);
             }
         }
@@ -131,12 +149,11 @@ impl Reply {
             *sampled = None;
             // Until the engine counts them.
             self.count += 1;
-            let mut pass = |event: Event<'_>| pass_on(reading, event, sink);
-            reader.push_spelled(&piece.text, &mut |event| before_stops(stops, event, &mut pass));
+            reader.push_spelled(&piece.text, &mut |event| passing.event(event));
             if reader.within() == Within::Reasoning {
                 self.reasoning += 1;
             }
-            if stops.is_over() {
+            if passing.stops.is_over() {
                 end = Some(End::Stop);
             }
         }
@@ -147,13 +164,13 @@ impl Reply {
             Some(End::Length) => (Stop::Length, Finish::Length),
         };
         self.finish = finish;
-        let mut pass = |event: Event<'_>| pass_on(reading, event, sink);
+        if let Some(unsaid) = &mut passing.unsaid {
+            unsaid.end_character();
+        }
         if let Some(reader) = self.reader.take() {
-            reader.finish(stop, &mut |event| before_stops(stops, event, &mut pass));
+            reader.finish(stop, &mut |event| passing.event(event));
         }
-        if stops.is_over() {
-            pass(Event::Stop(Stop::End));
-        }
+        passing.end();
         self.said.stop_text = self.stops.found().map(str::to_owned);
         Ok(())
     }
@@ -248,31 +265,75 @@ impl Reply {
         names.extend(whole.names(chain, &record.said));
         let parent = past.as_ref().map(|found| found.turn.clone());
         let before: Vec<Arc<Message>> = past.iter().flat_map(|found| found.past.messages.iter().cloned()).collect();
-        let ids = session.len().saturating_sub(record.kept);
+        let size = past.as_ref().map_or_else(Size::default, |found| found.past.size);
+        let size = size.after(session.len().saturating_sub(record.kept), record.new.iter().chain([&record.said]));
         let is_stored = wanted.is_stored;
-        let mut finished =
-            Finished { parent, record, session, base, sent, before, chain: whole, names, is_stored, ids };
-        let (mut turn, mut kept) = gateway.sessions.store(owner, &finished).await;
-        // The turns before it were removed to make space, or were never stored.
-        if let Err(StoreFault::Gone) = kept {
-            finished = finished.whole()?;
-            (turn, kept) = gateway.sessions.store(owner, &finished).await;
-        }
-        match kept {
-            // The client gets an error and may send the turn again, which must not be there twice.
-            Err(fault) if !wanted.names.is_empty() => return Err(fault.into()),
-            // Without the store, it goes on in this process: the client has the whole conversation.
-            kept => gateway.sessions.remember(owner, turn, finished, kept.unwrap_or_default()),
-        }
-        Ok(())
+        let finished = Finished { parent, record, session, base, sent, before, chain: whole, names, is_stored, size };
+        // Without the store, it goes on in this process: the client has the whole conversation. With a name, the
+        // client gets an error and may send the turn again, which must not be there twice.
+        gateway.sessions.keep(owner, finished, !wanted.names.is_empty()).await
     }
 }
 
-/// Adds an event to a reading, and passes it on unless it is that of the end.
-fn pass_on(reading: &mut Reading, event: Event<'_>, sink: &mut (dyn FnMut(Step<'_>) + Send)) {
-    reading.add(&event);
-    if !matches!(event, Event::Stop(_)) {
-        sink(Step::Event(event));
+/// Passes the events of a reader on.
+struct Passing<'a> {
+    stops: &'a mut StopTexts,
+    said: &'a mut Said,
+    unsaid: Option<&'a mut Unsaid>,
+    sink: &'a mut (dyn FnMut(Step<'_>) + Send),
+}
+
+impl Passing<'_> {
+    /// Takes an event of the reader.
+    fn event(&mut self, event: Event<'_>) {
+        if let Some(unsaid) = &mut self.unsaid {
+            match event {
+                Event::Place(place) => return unsaid.place(place.end),
+                Event::Content(text) | Event::Reasoning(text) => unsaid.hold(text.len()),
+                _ => {}
+            }
+        }
+        let Passing { stops, said, unsaid, sink } = self;
+        before_stops(stops, event, &mut |event| pass_on(said, unsaid.as_deref_mut(), event, sink));
+    }
+
+    /// Ends the reply. The tokens of a stop text are not counted.
+    fn end(&mut self) {
+        if self.stops.is_over() {
+            self.said.reading.add(&Event::Stop(Stop::End));
+        }
+        if let Some(unsaid) = &mut self.unsaid {
+            count(self.said, unsaid.count(), self.sink);
+        }
+    }
+}
+
+/// Adds an event to what is said, and passes it on with its tokens, unless it is that of the end.
+fn pass_on(said: &mut Said, unsaid: Option<&mut Unsaid>, event: Event<'_>, sink: &mut (dyn FnMut(Step<'_>) + Send)) {
+    said.reading.add(&event);
+    if let Event::Stop(_) = event {
+        return;
+    }
+    if let Some(unsaid) = unsaid {
+        match event {
+            Event::Content(text) | Event::Reasoning(text) => {
+                let text_odds = unsaid.take(text);
+                count(said, unsaid.count_said(), sink);
+                sink(Step::TextOdds(text_odds));
+            }
+            // Its text comes later.
+            Event::Malformed(_) => {}
+            _ => count(said, unsaid.count(), sink),
+        }
+    }
+    sink(Step::Event(event));
+}
+
+/// Passes tokens on, and adds them to those of the reply.
+fn count(said: &mut Said, odds: impl Iterator<Item = TokenOdds>, sink: &mut (dyn FnMut(Step<'_>) + Send)) {
+    for odds in odds {
+        said.odds.push(odds.clone());
+        sink(Step::Odds(odds));
     }
 }
 

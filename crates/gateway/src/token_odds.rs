@@ -19,12 +19,7 @@ pub struct TokenOdds {
 impl TokenOdds {
     pub fn new(odds: &Odds, decoder: &Decoder) -> TokenOdds {
         let bytes = |word: &Word| match word {
-            Word::Id(id) => {
-                let mut bytes = Vec::new();
-                // An id of padding has none.
-                let _ = decoder.append(*id, &mut bytes);
-                bytes
-            }
+            Word::Id(id) => bytes_of(*id, decoder),
             Word::Text(text) => text.clone().into_bytes(),
         };
         let top = odds.top.iter().map(|(word, logprob)| (bytes(word), *logprob)).collect();
@@ -46,24 +41,27 @@ impl TokenOdds {
         String::from_utf8_lossy(&self.bytes)
     }
 
-    /// Returns the log probability.
+    /// Returns the log probability, or null if it is not known.
     pub fn likelihood(&self) -> Json {
-        likelihood(self.logprob)
+        self.logprob.map_or(Json::Null, likelihood)
     }
 
-    /// Returns the log probabilities of the most likely tokens and the sampled one, by their texts.
+    /// Returns the log probabilities of the most likely tokens and the sampled one, by their texts, or null
+    /// if none is known.
     ///
     /// Parts of characters may have the same text. Then, the sampled token counts, or else the most likely.
-    pub fn by_text(&self) -> Object {
+    pub fn by_text(&self) -> Json {
         let mut all = Object::new();
         for (bytes, logprob) in &self.top {
             let text = String::from_utf8_lossy(bytes);
             if all.get(&text).is_none() {
-                all.insert(&*text, likelihood(Some(*logprob)));
+                all.insert(&*text, likelihood(*logprob));
             }
         }
-        all.insert(&*self.text(), self.likelihood());
-        all
+        if let Some(logprob) = self.logprob {
+            all.insert(&*self.text(), likelihood(logprob));
+        }
+        if all.is_empty() { Json::Null } else { all.into() }
     }
 
     fn written(&self, token: fn(&[u8], Option<f64>) -> Object) -> Json {
@@ -74,15 +72,23 @@ impl TokenOdds {
     }
 }
 
+/// Returns the bytes of an id. One of padding has none.
+pub fn bytes_of(id: u32, decoder: &Decoder) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let _ = decoder.append(id, &mut bytes);
+    bytes
+}
+
 /// What OpenAI's API reports for a token that is very unlikely.
 const UNLIKELY: f64 = -9999.0;
 
-fn likelihood(logprob: Option<f64>) -> Json {
-    of_double(logprob.filter(|logprob| logprob.is_finite()).unwrap_or(UNLIKELY))
+fn likelihood(logprob: f64) -> Json {
+    of_double(if logprob.is_finite() { logprob } else { UNLIKELY })
 }
 
+/// Chat completions and responses need a number, even if the log probability is not known.
 fn token(bytes: &[u8], logprob: Option<f64>) -> Object {
-    object! { "token" => &*String::from_utf8_lossy(bytes), "logprob" => likelihood(logprob) }
+    object! { "token" => &*String::from_utf8_lossy(bytes), "logprob" => likelihood(logprob.unwrap_or(UNLIKELY)) }
 }
 
 fn with_bytes(bytes: &[u8], logprob: Option<f64>) -> Object {

@@ -29,6 +29,8 @@ pub struct Turn {
     /// The number of them that the session had, and that stayed as they were.
     pub kept: usize,
     pub history: History,
+    /// The parts of the client's messages that the model does not see.
+    pub left_out: Vec<left_out::Part>,
     /// The ids that end the reply, each with whether the parser must get it.
     pub stops: Vec<(u32, bool)>,
     /// What reads the ids of the reply.
@@ -145,22 +147,23 @@ impl Turn {
         // What was said before, if the client did not send it, and the index of the client's first message.
         let mut said: Vec<Message> = Vec::new();
         let mut unsent = 0;
+        // A client may send all messages although the conversation has a name.
+        let is_whole = !is_named || covered > 0;
         if let Some(found) = past {
             let fits = found.past.last.setup == setup || !is_named;
             if let (true, Some(session)) = (fits, &found.past.session) {
-                let is_whole = !is_named || covered > 0;
                 let new = if is_whole { own().skip(covered).collect() } else { wanted.messages.clone() };
                 let sent_before = if is_whole { 0 } else { found.past.messages.len() };
                 let session = session.clone();
                 match Turn::growing(wanted, session, Some(Arc::new(found)), new, (setup.clone(), chain), seen) {
-                    Ok(turn) => return Ok(turn),
+                    Ok(turn) => return Ok(turn.shifted(sent_before)),
                     // The client counts its own messages.
                     Err(fault) if is_named => return Err(fault.shifted(sent_before)),
                     // A whole conversation tells better what is wrong with it.
                     Err(fault) if &*fault.code == "rewrites" => return Err(fault),
                     Err(_) => {}
                 }
-            } else if is_named {
+            } else if !is_whole {
                 let skipped = found.past.last.instructions;
                 said = found.past.messages.iter().skip(skipped).map(|message| Message::clone(message)).collect();
                 unsent = wanted.instructions.len() + said.len();
@@ -174,8 +177,15 @@ impl Turn {
         wanted.served.whole.check(wanted, &whole).map_err(|fault| fault.shifted(unsent))?;
         let mut turn =
             Turn::growing(wanted, session, None, whole, (setup, chain), seen).map_err(|fault| fault.shifted(unsent))?;
+        turn = turn.shifted(unsent);
         turn.history = history;
         Ok(turn)
+    }
+
+    /// Returns the turn for a client whose first message is that with the index `before`.
+    fn shifted(self, before: usize) -> Turn {
+        let own = |(index, field): left_out::Part| Some((index.checked_sub(before)?, field));
+        Turn { left_out: self.left_out.into_iter().filter_map(own).collect(), ..self }
     }
 
     /// Makes the turn of a session with new messages.
@@ -198,7 +208,12 @@ impl Turn {
         let encoding = seen.time(Stage::Encode);
         let opened = session.open()?;
         drop(encoding);
-        left_out::refuse_messages(&wanted.served.model, &session, &opened.notes)?;
+        let mut left_out = left_out::of_notes(&opened.notes);
+        if !left_out.is_empty() {
+            let messages = session.messages();
+            let messages: Vec<&Message> = messages.iter().map(|message| &**message).collect();
+            left_out = left_out::judge(wanted, &messages, left_out)?;
+        }
         kept = kept.min(opened.keep);
         let was_rewritten = opened.notes.iter().any(|note| matches!(note, SessionNote::Rewritten { .. }));
         let history = match (past.is_some(), rewrites || was_rewritten, wanted.on_rewrite) {
@@ -234,6 +249,7 @@ impl Turn {
             text: by_text::prompt(&wanted.served, || Ok(session.bytes()))?,
             kept: kept.max(same),
             history,
+            left_out,
             stops: session.reply_stops(),
             reader: Reader::Turn(Box::new(session.reader()?)),
             holds_calls: layouts.has_late_ids(),
@@ -263,7 +279,8 @@ impl Turn {
         let prompt = wanted.served.model.prompt(request)?;
         drop(rendering);
         left_out::refuse(wanted, &prompt.dropped)?;
-        left_out::refuse_missing(&wanted.served.model, &messages, &prompt.dropped)?;
+        let messages: Vec<&Message> = messages.iter().collect();
+        let left_out = left_out::judge(wanted, &messages, left_out::of_prompt(&prompt.dropped))?;
         let shape = match wanted.grammar(prompt.reply()?.around_reasoning().is_some()) {
             None => None,
             Some(options) => Some(shape_of(wanted, &prompt.grammar(options)?)?),
@@ -277,6 +294,7 @@ impl Turn {
             text: by_text::prompt(&wanted.served, || Ok(prompt.text().into()))?,
             kept: 0,
             history: History::New,
+            left_out,
             stops: prompt.reply_stops()?,
             reader: Reader::Turn(Box::new(reader)),
             holds_calls: prompt.reply()?.has_late_ids(),
@@ -316,6 +334,13 @@ pub async fn apart<T: Send + 'static>(work: impl FnOnce() -> Result<T, Fault> + 
         work()
     });
     done.await.unwrap_or_else(|_| Err(interrupted()))
+}
+
+/// Does work that must not end halfway because a client leaves.
+pub async fn unbroken<T: Send + 'static>(
+    work: impl Future<Output = Result<T, Fault>> + Send + 'static,
+) -> Result<T, Fault> {
+    tokio::spawn(work).await.unwrap_or_else(|_| Err(interrupted()))
 }
 
 /// Places for long work: one for each processor, and one more, so that one very long work leaves room.

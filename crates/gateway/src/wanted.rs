@@ -1,11 +1,11 @@
 use std::sync::Arc;
 
+use rolecall::Request;
 use rolecall::conversation::json::Object;
 use rolecall::conversation::{Json, Message, Tool};
 use rolecall::grammar::{Answer, Options, Reasoning, ToolChoice};
 use rolecall::model::offered_tools;
 use rolecall::session::OnRewrite;
-use rolecall::{Model, Request};
 
 use crate::answer_form::AnswerForm;
 use crate::by_text;
@@ -13,6 +13,7 @@ use crate::gateway::{Gateway, Served};
 use crate::sampling::{SETTINGS, Sampling};
 use crate::schema_limits::{self, MOST_TOOLS};
 use crate::sessions::record::policy_of;
+use crate::unread::refuse_unread;
 use crate::{Fault, number};
 
 /// What a request asks for, whichever API it came by.
@@ -120,17 +121,22 @@ impl Wanted {
         if request.conversation.add_generation_prompt == Some(false) && !request.conversation.continue_final_message {
             return Err(Fault::unsupported("add_generation_prompt"));
         }
+        if request.conversation.add_generation_prompt == Some(true) && request.conversation.continue_final_message {
+            let message = "continue_final_message: the last message goes on, or a new one begins, but not both";
+            let help = Some("leave `add_generation_prompt` out".into());
+            return Err(Fault { help, ..Fault::at("continue_final_message", "conflict", message) });
+        }
         let is_own = |name: &&&str| request.conversation.template_kwargs.get(name).is_some();
         if let Some(name) = OF_TEMPLATES.iter().find(is_own) {
             return Err(Fault::unsupported(&format!("chat_template_kwargs.{name}")));
         }
         let served = Arc::clone(gateway.model(request.other.get("model"))?);
-        refuse_unread(&served.model, &request)?;
         let (sampling, applied) = Sampling::read(&request.other, &served.model)?;
         let tools = offered_tools(&request);
         let Request { mut conversation, other, .. } = request;
         let messages = std::mem::take(&mut conversation.messages);
         let messages = served.forms.written(&served.model, messages)?;
+        conversation.tools = conversation.tools.map(|tools| served.forms.written_tools(&served.model, tools));
         let mut wanted = Wanted {
             on_rewrite: served.on_rewrite,
             served,
@@ -176,6 +182,7 @@ impl Wanted {
             by_text::restrict(&mut wanted)?;
         }
         wanted.check_schemas(&tools)?;
+        refuse_unread(&wanted)?;
         Ok(wanted)
     }
 
@@ -248,23 +255,6 @@ impl Wanted {
             key => return Err(Fault::unsupported(key)),
         }
         Ok(())
-    }
-}
-
-/// Refuses keys of messages that nothing reads. A template can read any key that its source mentions.
-fn refuse_unread(model: &Model, request: &Request) -> Result<(), Fault> {
-    let messages = &request.conversation.messages;
-    let says = |index: usize, key: &str| match messages.get(index).and_then(|message| message.as_object().get(key)) {
-        None | Some(Json::Null) => false,
-        Some(Json::Array(items)) => !items.is_empty(),
-        Some(_) => true,
-    };
-    let mentions = |key: &str| {
-        model.templates().is_some_and(|model| model.templates.iter().any(|named| named.source.contains(key)))
-    };
-    match request.unread_of_messages().find(|(index, key)| says(*index, key) && !mentions(key)) {
-        None => Ok(()),
-        Some((index, key)) => Err(Fault { message_index: u32::try_from(index).ok(), ..Fault::unsupported(key) }),
     }
 }
 

@@ -29,8 +29,12 @@ pub trait Writer: Send {
     /// Writes an event of one of the replies.
     fn event(&mut self, choice: usize, event: &Event<'_>, out: &mut Frames);
 
-    /// Takes how likely a token was whose events come next.
+    /// Takes how likely the next token was. Every token is there, except those of a stop text.
     fn odds(&mut self, _choice: usize, _odds: &TokenOdds) {}
+
+    /// Takes how likely the tokens of the text of the next event were, each with the number of characters
+    /// of that text before it. A token that lies in several texts is reported with the first.
+    fn text_odds(&mut self, _choice: usize, _odds: Vec<(usize, TokenOdds)>) {}
 
     /// Returns the answer under whose name it can be asked for later, if it can.
     fn stored(&mut self, _done: &Done<'_>) -> Option<Json> {

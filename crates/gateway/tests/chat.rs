@@ -527,6 +527,98 @@ async fn a_reply_of_several_messages_is_whole() {
     assert_eq!(found, (200, Some("Hello"), Some("Think")), "{answer:?}");
 }
 
+/// A template that reads three unusual keys of messages: one anywhere, one of the last message, and one that it
+/// needs, and that mentions many more.
+const READING: &str = "{# message call arg end e to prefix tools #}\
+    {% for message in messages %}<|im_start|>{{ message.role }}{{ message.mood }}\n\
+    {% if message.role == 'narrator' %}{{ message.scene + '' }}{% endif %}\
+    {{ message.content }}{% if not (loop.last and message.goes_on) %}<|im_end|>\n{% endif %}{% endfor %}\
+    {% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
+
+#[tokio::test]
+async fn a_key_of_a_message_that_does_not_change_the_prompt_is_refused() {
+    let templates = ModelTemplates::from_json(&READING.into()).unwrap();
+    let toy = Arc::new(Toy::of(registry().get("chatml").unwrap()));
+    let reading = || Model::builder().templates(templates.clone()).loaded_tokenizer(toy.clone()).open().unwrap();
+    let many = |count: usize| (0..count).map(|at| format!(r#", "x{at}": 1"#)).collect::<String>();
+    // What the first message has beside role and content, and the last, whether the template or the format is
+    // asked, and the key and index of the error.
+    let cases = [
+        ("", r#", "name": "ann", "id": "m1""#, [None, None]),
+        // They say nothing.
+        (r#", "refusal": null, "annotations": [], "prefix": false, "x": "", "audio": {}"#, "", [None, None]),
+        (r#", "mood": " glad""#, "", [None, Some(("mood", 0))]),
+        ("", r#", "mood": " glad""#, [None, Some(("mood", 2))]),
+        ("", r#", "goes_on": true"#, [None, Some(("goes_on", 2))]),
+        (r#", "goes_on": true"#, "", [Some(("goes_on", 0)); 2]),
+        ("", r#", "prefix": true"#, [Some(("prefix", 2)); 2]),
+        (r#", "tools": [{"type": "function", "function": {"name": "f"}}]"#, "", [Some(("tools", 0)); 2]),
+        (r#", "refusal": "no""#, "", [Some(("refusal", 0)); 2]),
+        (r#", "annotations": [{}]"#, "", [Some(("annotations", 0)); 2]),
+        (r#", "audio": {"id": "a"}"#, "", [Some(("audio", 0)); 2]),
+        (r#", "plugin": 0"#, "", [Some(("plugin", 0)); 2]),
+        // The source of the template mentions them.
+        (r#", "message": "a""#, "", [Some(("message", 0)); 2]),
+        ("", r#", "call": "a""#, [Some(("call", 2)); 2]),
+        (r#", "e": 1"#, "", [Some(("e", 0)); 2]),
+        // One that is read does not excuse another.
+        (r#", "mood": " glad""#, r#", "end": 1"#, [Some(("end", 2)), Some(("mood", 0))]),
+        ("", &many(9), [Some(("x8", 2)); 2]),
+    ];
+    for (at_template, model) in [reading(), model("qwen2.5")].into_iter().enumerate() {
+        let engine = StandIn::new(Kind::LlamaCpp, vec![Step::End("eos")]);
+        let address = engine.start().await;
+        let server = Server::of(&address, model, "model", engine, Limits::default(), Keys::default()).await;
+        for (first, last, wanted) in &cases {
+            let body = format!(
+                r#"{{"messages": [{{"role": "user", "content": "a"{first}}}, {{"role": "assistant", "content": "b"}}, {{"role": "user", "content": "c"{last}}}]}}"#
+            );
+            let (status, answer) = server.post("/v1/chat/completions", &body).await;
+            match wanted[at_template] {
+                None => assert_eq!(status, 200, "{at_template} {first} {last}: {answer:?}"),
+                Some((key, index)) => {
+                    assert_eq!(
+                        (status, at(&answer, "error.code").as_str(), at(&answer, "error.param").as_str()),
+                        (400, Some("unsupported_parameter"), Some(key)),
+                        "{at_template} {first} {last}: {answer:?}"
+                    );
+                    assert_eq!(integer(at(&answer, "error.message_index")), index, "{first} {last}");
+                }
+            }
+        }
+    }
+    // A template that fails without the key reads it.
+    let engine = StandIn::new(Kind::LlamaCpp, vec![Step::End("eos")]);
+    let address = engine.start().await;
+    let server = Server::of(&address, reading(), "model", engine, Limits::default(), Keys::default()).await;
+    let told =
+        r#"{"messages": [{"role": "narrator", "content": "a", "scene": "Night. "}, {"role": "user", "content": "b"}]}"#;
+    let (status, answer) = server.post("/v1/chat/completions", told).await;
+    assert_eq!(status, 200, "{answer:?}");
+}
+
+#[tokio::test]
+async fn a_message_that_goes_on_begins_no_new_one() {
+    let engine = StandIn::new(Kind::LlamaCpp, vec![end(Kind::LlamaCpp, true)]);
+    let server = Server::new("chatml", engine).await;
+    for (switches, is_refused) in [
+        (r#""continue_final_message": true"#, false),
+        (r#""continue_final_message": true, "add_generation_prompt": false"#, false),
+        (r#""continue_final_message": true, "add_generation_prompt": null"#, false),
+        (r#""continue_final_message": false, "add_generation_prompt": true"#, false),
+        (r#""continue_final_message": true, "add_generation_prompt": true"#, true),
+    ] {
+        let body = r#"{"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hel"}]}"#;
+        let (status, answer) = server.post("/v1/chat/completions", &with(body, switches)).await;
+        if is_refused {
+            let [code, param] = ["error.code", "error.param"].map(|path| at(&answer, path).as_str());
+            assert_eq!((status, code, param), (400, Some("conflict"), Some("continue_final_message")), "{answer:?}");
+        } else {
+            assert_eq!(status, 200, "{switches}: {answer:?}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn without_tools_there_is_nothing_to_choose() {
     let server =
@@ -557,6 +649,28 @@ async fn a_structured_answer_is_a_grammar_for_every_engine() {
         let (status, _) =
             server.post("/v1/chat/completions", &with(HI, r#""response_format": {"type": "json_object"}"#)).await;
         assert_eq!(status, 200);
+    }
+}
+
+#[tokio::test]
+async fn log_probabilities_of_a_stop_text_are_left_out() {
+    for kind in BY_IDS {
+        let one = |id: u32| Step::Odds(vec![(id, -0.5, Vec::new())]);
+        let steps = sampled("chatml", "<b<b</b>").into_iter().map(one).chain([end(kind, true)]).collect();
+        let server = Server::new("chatml", StandIn::new(kind, steps)).await;
+        for (stop, wanted) in [("<b</b", "<b"), ("x", "<b<b</b>"), ("<", ""), ("</b>>", "<b<b</b>")] {
+            let body = with(HI, &format!(r#""logprobs": true, "stop": "{stop}""#));
+            let (_, answer) = server.post("/v1/chat/completions", &body).await;
+            let tokens = at(&answer, "choices.0.logprobs.content").as_array().unwrap();
+            let text: String = tokens.iter().map(|token| at(token, "token").as_str().unwrap()).collect();
+            assert_eq!((text.as_str(), at(&answer, "choices.0.message.content").as_str()), (wanted, Some(wanted)));
+            let frames = server.stream(&with(&body, r#""stream": true"#)).await;
+            let chunks = frames.iter().filter_map(|frame| json::parse(frame).ok());
+            let streamed: Vec<Json> = chunks
+                .flat_map(|chunk| at(&chunk, "choices.0.logprobs.content").as_array().unwrap_or_default().to_vec())
+                .collect();
+            assert_eq!(&streamed[..], tokens, "{kind:?}");
+        }
     }
 }
 

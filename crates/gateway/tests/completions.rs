@@ -257,6 +257,17 @@ async fn log_probabilities_are_those_of_the_tokens_of_the_text() {
 }
 
 #[tokio::test]
+async fn a_character_that_is_broken_off_has_a_place_of_its_own() {
+    let ids = bytes("b\u{1f600}\n\nc");
+    let steps = odds(&[&[ids[0], ids[1]], &ids[5..]]).into_iter().chain([Step::End("limit")]).collect();
+    let server = Server::new("chatml", StandIn::new(Kind::LlamaCpp, steps)).await;
+    let (_, answer) = server.post("/v1/completions", r#"{"prompt": "a", "logprobs": 2}"#).await;
+    assert_eq!(at(&answer, "choices.0.text").as_str(), Some("b\u{fffd}\n\nc"));
+    let offsets: Vec<u32> = tokens(at(&answer, "choices.0.logprobs")).into_iter().map(|(_, offset)| offset).collect();
+    assert_eq!(offsets, [0, 1, 2, 3, 4]);
+}
+
+#[tokio::test]
 async fn a_character_that_is_cut_off_keeps_its_log_probabilities() {
     let ids = bytes("a\u{1f600}");
     let mut steps = odds(&[&ids[..3]]);

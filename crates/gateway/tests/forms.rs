@@ -16,11 +16,13 @@ use rolecall_testkit::Toy;
 
 /// It fails without a content, and leaves out roles that it does not know, tools and documents.
 const NARROW: &str = r"{%- for message in messages %}{%- if 'forged' in message.content %}{{- 'x' }}{% endif %}
-{%- if message.role in ['system', 'user', 'assistant'] %}{{- '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>\n' }}{% endif %}{% endfor %}
+{%- if message.role in ['system', 'user', 'assistant'] %}{{- '<|im_start|>' + message.role + '\n' + message.content }}
+{%- for call in message.tool_calls or [] %}{{- call.function.name }}{% endfor %}{{- '<|im_end|>\n' }}{% endif %}{% endfor %}
 {%- if add_generation_prompt %}{{- '<|im_start|>assistant\n' }}{% endif %}";
 
 /// It writes Python's `None`, and every role.
-const CARELESS: &str = r"{%- for message in messages %}{{- '<|im_start|>' ~ message.role ~ '\n' ~ message.content ~ '<|im_end|>\n' }}{% endfor %}
+const CARELESS: &str = r"{%- for message in messages %}{{- '<|im_start|>' ~ message.role ~ '\n' ~ message.content }}
+{%- for call in message.tool_calls or [] %}{{- call.function.name }}{% endfor %}{{- '<|im_end|>\n' }}{% endfor %}
 {%- if add_generation_prompt %}{{- '<|im_start|>assistant\n' }}{% endif %}";
 
 /// A server with a template, whose model says nothing.
@@ -70,7 +72,7 @@ async fn a_call_without_content_has_an_empty_one_where_the_template_cannot_write
     let call = r#"{"id": "call00000", "type": "function", "function": {"name": "f", "arguments": "{}"}}"#;
     for content in [r#""content": null,"#, r#""content": "","#, ""] {
         let messages = format!(r#"{HI}, {{"role": "assistant", {content} "tool_calls": [{call}]}}, {HI}"#);
-        let wanted = "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n";
+        let wanted = "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\nf<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n";
         for template in [NARROW, CARELESS] {
             let server = server(template).await;
             assert_eq!(prompt(&server, &messages, "").await.as_deref(), Ok(wanted), "{content}");
@@ -127,6 +129,120 @@ async fn a_message_that_the_template_leaves_out_because_of_its_place_is_no_error
     let tool = r#"{"role": "tool", "tool_call_id": "call00000", "content": "42"}"#;
     let told = prompt(&server, &format!("{system}, {HI}, {tool}"), "").await.unwrap();
     assert_eq!(told, "user\nHi<|im_end|>\ntool\n42<|im_end|>\n");
+    // As an earlier one of them, which leaves out the calls of earlier turns and their results.
+    let template = r"{%- set last = namespace(user=0) %}{%- for message in messages %}{%- if message.role == 'user' %}{%- set last.user = loop.index0 %}{% endif %}{% endfor %}
+{%- for message in messages %}{%- if message.role == 'user' or message.content and not message.tool_calls and message.role != 'tool' or loop.index0 > last.user %}{{- message.role + '\n' + (message.content or '') }}
+{%- for call in message.tool_calls or [] %}{{- call.function.name }}{% endfor %}{{- '<|im_end|>\n' }}{% endif %}{% endfor %}";
+    let server = self::server(template).await;
+    let call = r#"{"id": "call00000", "type": "function", "function": {"name": "f", "arguments": "{}"}}"#;
+    let called = format!(r#"{HI}, {{"role": "assistant", "content": null, "tool_calls": [{call}]}}, {tool}"#);
+    let told = prompt(&server, &called, "").await.unwrap();
+    assert_eq!(told, "user\nHi<|im_end|>\nassistant\nf<|im_end|>\ntool\n42<|im_end|>\n");
+    let told = prompt(&server, &format!("{called}, {called}, {HI}"), "").await.unwrap();
+    assert_eq!(told, "user\nHi<|im_end|>\n".repeat(3));
+}
+
+#[tokio::test]
+async fn a_call_that_the_template_leaves_out_is_refused() {
+    // It writes text, or calls, or neither.
+    let end = r"<|im_end|>\n' }}{% endif %}{% endfor %}";
+    let silent = format!(
+        "{{% for message in messages %}}{{% if message.content %}}{{{{- message.role + '\\n' + message.content + '{end}"
+    );
+    let either = "{% for message in messages %}{{ message.role }}\n{% if message.tool_calls %}{{ message.tool_calls[0].function.name }}{% else %}{{ message.content }}{% endif %}<|im_end|>\n{% endfor %}";
+    let call = |content: &str| {
+        let call = r#"{"id": "call00000", "type": "function", "function": {"name": "f", "arguments": "{}"}}"#;
+        format!(r#"{{"role": "assistant", "content": {content}, "tool_calls": [{call}]}}"#)
+    };
+    let (silent, either) = (server(&silent).await, server(either).await);
+    for content in ["null", r#""""#, r#""Let me see""#] {
+        let call = call(content);
+        let called = refused("left_out", "tool_calls[0]", Some(1));
+        for (messages, more) in [
+            (format!("{HI}, {call}, {HI}"), ""),
+            (format!("{HI}, {call}"), r#", "continue_final_message": true"#),
+            (format!("{HI}, {call}, {HI}"), r#", "session_id": 7"#),
+        ] {
+            let found = prompt(&silent, &messages, more).await;
+            assert!(found == called || more.contains("final"), "{content} {more}: {found:?}");
+            assert!(found.is_err(), "{content} {more}");
+        }
+        // What the model said beside a call is lost, as it was in training, and the answer says so.
+        let body = format!(r#"{{"messages": [{HI}, {call}, {HI}]}}"#);
+        let answer = either.request("/v1/chat/completions", &body).send().await.unwrap();
+        let left_out = answer.headers().get("x-rolecall-left-out").map(|value| value.to_str().unwrap().to_owned());
+        let wanted = content.contains("Let").then(|| "messages[1].content".to_owned());
+        assert_eq!((answer.status().as_u16(), left_out), (200, wanted), "{content}");
+    }
+}
+
+#[tokio::test]
+async fn instructions_that_the_template_leaves_out_are_refused() {
+    // It writes only the last instructions.
+    let last = r"{%- set all = namespace(system='') %}{%- for message in messages %}{%- if message.role == 'system' %}{%- set all.system = message.content %}{% endif %}{% endfor %}
+{{- all.system }}{%- for message in messages if message.role != 'system' %}{{- message.role + '\n' + message.content + '<|im_end|>\n' }}{% endfor %}";
+    // It writes them only at the start.
+    let first = r"{%- for message in messages %}{%- if message.role != 'system' or loop.first %}{{- message.role + '\n' + message.content + '<|im_end|>\n' }}{% endif %}{% endfor %}";
+    let system = r#"{"role": "system", "content": "Be brief."}"#;
+    let refused = |index| refused("left_out", "content", Some(index));
+    for (template, messages, wanted) in [
+        (last, format!("{system}, {HI}"), None),
+        (last, format!("{system}, {system}, {HI}"), Some(0)),
+        (first, format!("{system}, {HI}"), None),
+        (first, format!("{HI}, {system}, {HI}"), Some(1)),
+        (first, format!("{HI}, {system}"), Some(1)),
+    ] {
+        let server = server(template).await;
+        match (prompt(&server, &messages, "").await, wanted) {
+            (Ok(_), None) => {}
+            (found, wanted) => assert_eq!(found, refused(wanted.unwrap_or(99)), "{messages}"),
+        }
+    }
+    // In a session, what was sent stays as it is, and the template would write the new ones before that.
+    let server = server(last).await;
+    assert!(prompt(&server, HI, r#", "session_id": 7"#).await.is_ok());
+    let new = format!("{system}, {HI}");
+    assert_eq!(prompt(&server, &new, r#", "session_id": 7"#).await, refused(0));
+}
+
+#[tokio::test]
+async fn contents_are_texts_or_parts_as_the_template_writes_them_for_each_role() {
+    // Parts only of users, of which the first one alone, and only in parts.
+    let users = r"{%- for message in messages %}{{- message.role + '\n' }}{%- if message.role == 'user' and message.content is not string %}
+{%- for part in message.content %}{{- part.text }}{% endfor %}{%- else %}{{- message.content }}{% endif %}{{- '<|im_end|>\n' }}{% endfor %}";
+    let first = r"{%- for message in messages %}{{- message.role + '\n' }}{%- if message.content is string %}{{- message.content }}{%- else %}{{- message.content[0].text }}{% endif %}{{- '<|im_end|>\n' }}{% endfor %}";
+    let parts = r"{%- for message in messages %}{{- message.role + '\n' }}{%- for part in message.content %}{{- part.text }}{% endfor %}{{- '<|im_end|>\n' }}{% endfor %}";
+    let two = r#"[{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]"#;
+    for (template, system, user) in [
+        (users, "system\na\nb<|im_end|>\n", "user\nab<|im_end|>\n"),
+        (first, "system\na\nb<|im_end|>\n", "user\na\nb<|im_end|>\n"),
+        (parts, "system\nab<|im_end|>\n", "user\nab<|im_end|>\n"),
+    ] {
+        let server = server(template).await;
+        let messages = format!(r#"{{"role": "system", "content": {two}}}, {{"role": "user", "content": {two}}}, {HI}"#);
+        let wanted = format!("{system}{user}user\nHi<|im_end|>\n");
+        assert_eq!(prompt(&server, &messages, "").await, Ok(wanted), "{template}");
+    }
+}
+
+#[tokio::test]
+async fn a_tool_has_what_the_template_writes_of_it() {
+    let strict = r"{%- for tool in tools or [] %}{{- tool | tojson }}{% endfor %}{%- for message in messages %}{{- message.content }}{% endfor %}";
+    let needy = r"{%- for tool in tools or [] %}{{- tool.function.name + tool.function.description }}{%- for name in tool.function.parameters.properties %}{{- name }}{% endfor %}{% endfor %}
+{%- for message in messages %}{{- message.content }}{% endfor %}";
+    let tools = r#", "tools": [{"type": "function", "function": {"name": "f", "strict": true}}]"#;
+    let written = prompt(&server(strict).await, HI, tools).await;
+    assert_eq!(written.as_deref(), Ok(r#"{"type": "function", "function": {"name": "f"}}Hi"#));
+    assert_eq!(prompt(&server(needy).await, HI, tools).await.as_deref(), Ok("fHi"));
+}
+
+#[tokio::test]
+async fn documents_are_tried_with_the_keys_that_they_have() {
+    let server = server(r"{%- for document in documents or [] %}{{- document.text }}{% endfor %}{%- for message in messages %}{{- message.content }}{% endfor %}").await;
+    let (known, unknown) = (r#", "documents": [{"text": "a"}]"#, r#", "documents": [{"content": "a"}]"#);
+    assert!(prompt(&server, HI, known).await.is_ok());
+    assert_eq!(prompt(&server, HI, unknown).await, refused("unsupported_parameter", "documents[0]", None));
+    assert!(prompt(&server, HI, known).await.is_ok());
 }
 
 #[tokio::test]

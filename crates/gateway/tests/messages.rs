@@ -416,6 +416,30 @@ async fn a_fault_tells_the_place_in_the_client_s_own_messages() {
 }
 
 #[tokio::test]
+async fn what_a_template_does_not_write_is_not_counted_either() {
+    let server = thinking_server("Hello<|im_end|>").await;
+    for (more, param) in [
+        (TOOLS.to_owned(), Some("tools[0]")),
+        (format!(r#"{TOOLS}, "tool_choice": {{"type": "none"}}"#), None),
+        (r#""thinking": {"type": "disabled"}"#.to_owned(), None),
+    ] {
+        for path in ["/v1/messages", "/v1/messages/count_tokens"] {
+            let (status, answer) = server.post(path, &with(HI, &more)).await;
+            let found = answer.as_object().and_then(|answer| answer.get("error")?.as_object()?.get("param")?.as_str());
+            assert_eq!((status, found), (if param.is_some() { 400 } else { 200 }, param), "{path} {more}: {answer:?}");
+        }
+    }
+    // A call.
+    let called = r#"{"max_tokens": 9, "messages": [{"role": "user", "content": "Rome?"},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "weather", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "sunny"}]}]}"#;
+    for path in ["/v1/messages", "/v1/messages/count_tokens"] {
+        let (status, answer) = server.post(path, called).await;
+        assert_eq!((status, integer(at(&answer, "error.message_index"))), (400, 1), "{path}: {answer:?}");
+    }
+}
+
+#[tokio::test]
 async fn keys_and_faults_have_the_shapes_of_this_api() {
     let hi = sampled("chatml", "Hello");
     let steps = vec![Step::Ids(hi), Step::Wait(Duration::from_millis(50)), Step::Break];

@@ -285,6 +285,32 @@ async fn a_gateway_that_is_started_again_sends_the_ids_that_were_sampled() {
     }
 }
 
+/// The file and memory change together, even if the client closes the connection between the two.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_leaves_while_a_response_is_deleted_does_not_bring_it_back() {
+    let nothing = Request::without_messages(Object::new()).unwrap();
+    let sampled = model("true").session(nothing).unwrap().encode_sampled(REPLY).unwrap();
+    let engine = StandIn::new(Kind::LlamaCpp, vec![Step::Ids(sampled), Step::End("eos")]);
+    let address = engine.start().await;
+    let folder = TempDir::new().unwrap();
+    let server = server_on(folder.path().join("store"), engine, &address).await;
+    let mut deleted = 0;
+    for at_once in 0..60 {
+        let (_, answer) = server.post("/v1/responses", &response_body(&[user("Look")], None)).await;
+        let id = at(&answer, "id").as_str().unwrap().to_owned();
+        let delete = reqwest::Client::new().delete(format!("{}/v1/responses/{id}", server.address)).send();
+        // The connection closes when the request is dropped.
+        let _ = tokio::time::timeout(Duration::from_micros(at_once * 50), delete).await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        let (status, _) = server.get(&format!("/v1/responses/{id}")).await;
+        deleted += u32::from(status == 404);
+        let (next, answer) =
+            server.post("/v1/responses", &response_body(&[user("Look")], Some(&id.as_str().into()))).await;
+        assert_eq!(next == 200, status == 200, "{at_once}: {status} {answer:?}");
+    }
+    assert!(deleted > 0);
+}
+
 #[tokio::test]
 async fn a_turn_that_must_not_be_stored_goes_on_in_memory_alone() {
     let nothing = Request::without_messages(Object::new()).unwrap();

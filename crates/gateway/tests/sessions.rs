@@ -21,6 +21,10 @@ fn user(text: &str) -> Json {
     object! { "role" => "user", "content" => text }.into()
 }
 
+fn assistant(text: &str) -> Json {
+    object! { "role" => "assistant", "content" => text }.into()
+}
+
 fn body(messages: &[Json], more: &[(&str, Json)]) -> String {
     let mut body = object! { "messages" => messages.to_vec() };
     more.iter().for_each(|(key, value)| body.insert(*key, value.clone()));
@@ -33,6 +37,11 @@ async fn say(server: &Server, messages: &[Json], more: &[(&str, Json)]) -> (Json
     assert_eq!(status, 200, "{answer:?}");
     let kept = integer(at(&answer, "usage.prompt_tokens_details.kept_tokens"));
     (at(&answer, "choices.0.message").clone(), kept as usize)
+}
+
+/// Returns the ids of a whole conversation.
+fn ids_of(format: &str, chat: &str) -> Vec<u32> {
+    model(format).prompt(Request::from_text(chat).unwrap()).unwrap().encode().unwrap().ids()
 }
 
 #[tokio::test]
@@ -89,9 +98,42 @@ async fn a_session_goes_on_if_the_client_sends_all_of_it_again() {
         had.extend(sampled("chatml", "Hello<|im_end|>"));
         messages.extend([reply, user("Go on")]);
     }
-    // A part of it, or another beginning, is new.
-    let (_, kept) = say(&server, &messages[2..], &session).await;
+    // Where a part of it belongs cannot be told.
+    let (status, answer) = server.post("/v1/chat/completions", &body(&messages[2..], &session)).await;
+    assert_eq!((status, at(&answer, "error.code").as_str()), (400, Some("conflict")), "{answer:?}");
+    assert_eq!(integer(at(&answer, "error.message_index")), 1);
+    // New messages may be examples.
+    let examples = [user("Two?"), assistant("2"), user("Three?")];
+    let (_, kept) = say(&server, &examples, &session).await;
     assert_eq!(kept, had.len());
+}
+
+#[tokio::test]
+async fn what_a_session_has_is_never_there_twice() {
+    let server = server("qwen2.5", "Hello<|im_end|>").await;
+    let named = |more: &[(&'static str, Json)]| -> Vec<(&'static str, Json)> {
+        [("session_id", Json::from(7))].into_iter().chain(more.iter().cloned()).collect()
+    };
+    let tool = |name: &str| {
+        let function = object! { "name" => name, "description" => "d", "parameters" => json::Object::new() };
+        ("tools", Json::from(vec![Json::from(object! { "type" => "function", "function" => function })]))
+    };
+    let hello = || assistant("Hello");
+    let (one, two) = (vec![user("One")], vec![user("One"), hello(), user("Two")]);
+    let edited = vec![user("One"), hello(), user("Two"), assistant("Well"), user("Three")];
+    say(&server, &one, &named(&[])).await;
+    // All of it, with other tools, asked again because the answer was lost, and with a later message edited.
+    let turns =
+        [(&two, &[tool("f")][..]), (&two, &[tool("f")]), (&edited, &[tool("f")]), (&two, &[tool("g")]), (&two, &[])];
+    for (at, (messages, more)) in turns.into_iter().enumerate() {
+        say(&server, messages, &named(more)).await;
+        let sent = server.engine.prompt();
+        assert_eq!(sent, ids_of("qwen2.5", &body(messages, more)), "turn {at}");
+    }
+    // New messages alone follow the last of them.
+    say(&server, &[user("Four")], &named(&[])).await;
+    let whole: Vec<Json> = two.iter().cloned().chain([hello(), user("Four")]).collect();
+    assert_eq!(server.engine.prompt(), ids_of("qwen2.5", &body(&whole, &[])));
 }
 
 #[tokio::test]

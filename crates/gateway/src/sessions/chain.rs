@@ -62,11 +62,6 @@ impl Chain {
         names
     }
 
-    /// Reports whether this is a conversation as a client sends it again, with its reasoning or without.
-    pub fn is_of(self, conversation: Chain) -> bool {
-        self.whole == conversation.whole || self.whole == conversation.silent
-    }
-
     /// Returns the name under which a conversation that ends here is found.
     pub fn name(self) -> String {
         with_hex(NAME, &self.whole)
@@ -119,6 +114,19 @@ pub fn digest_of_ids(ids: &[u32]) -> [u8; 32] {
         sum.update(block[..ids.len()].as_flattened());
     }
     sum.finalize().into()
+}
+
+/// Reports whether a message is another one as a client sends it again: in any spelling, and with its reasoning
+/// or without.
+pub fn is_same(sent: &Message, known: &Message) -> bool {
+    let written = |message: &Message, without: Option<&str>| {
+        let mut text = String::new();
+        write_message(&mut text, message.as_object(), without);
+        text
+    };
+    let is_silent = sent.as_object().get(REASONING).is_none_or(says_nothing);
+    let without = if is_silent { Some(REASONING) } else { None };
+    sent.role() == known.role() && written(sent, without) == written(known, without)
 }
 
 fn without_reasoning(message: &Message) -> Option<Message> {

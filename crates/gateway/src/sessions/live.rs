@@ -77,20 +77,20 @@ impl Live {
         Some(past)
     }
 
-    /// Adds a turn that added `ids` ids, with its names and when it was given these. What happened to a name
-    /// after that stays as it is. If there is no room for it, it removes the conversations that were
+    /// Adds a turn with its names, and when it was given these. What happened to a name after that stays as it is. If there is no room for it, it removes the conversations that were
     /// not used for the longest time, and returns their turns.
     pub fn add(
         &mut self,
         owner: Owner,
         turn: TurnId,
         past: Arc<Replayed>,
-        ids: usize,
         (names, when): (&[String], u64),
     ) -> Vec<Arc<Replayed>> {
         let root = turn.root();
         let new = || Conversation { turns: Vec::new(), names: Vec::new(), size: 0, used: 0 };
         let conversation = self.conversations.get_or_insert_with(root.clone(), new);
+        // The turns before may have been removed while this one was in flight. It has all that they had.
+        let ids = if conversation.turns.is_empty() { past.size.whole } else { past.size.last };
         // Each turn has a list of all messages before it.
         let size = ids + OF_TURN + past.messages.len();
         if self.turns.insert(turn.clone(), past).is_none() {
@@ -182,9 +182,15 @@ impl std::fmt::Debug for Replayed {
 pub mod tests {
     use super::*;
     use crate::sessions::record::Record;
+    use crate::sessions::size::Size;
     use crate::store::StoredTurn;
 
+    /// A turn that takes as much as ten ids.
     pub fn past() -> Arc<Replayed> {
+        of_size(10)
+    }
+
+    fn of_size(ids: usize) -> Arc<Replayed> {
         let text = br#"{"version":1,"model":"m","setup":"s","instructions":0,"new":[],"on":"keep",
             "said":{"role":"assistant","content":"a"},"kept":0,"sum":"s"}"#;
         let last = Arc::new(Record::read(text).unwrap());
@@ -195,6 +201,7 @@ pub mod tests {
             last,
             sent: Default::default(),
             is_stored: true,
+            size: Size { whole: ids, last: ids },
         })
     }
 
@@ -210,7 +217,7 @@ pub mod tests {
             let first = StoredTurn::first(Vec::new()).id;
             let second = StoredTurn::after(&first, Vec::new()).id;
             for (turn, name) in [(&first, format!("{at} first")), (&second, format!("{at} second"))] {
-                removed.extend(live.add(owner, turn.clone(), Arc::clone(&past), 10, (&[name], at)));
+                removed.extend(live.add(owner, turn.clone(), Arc::clone(&past), (&[name], at)));
             }
             assert!(live.size <= MOST);
             assert!(live.find(owner, &format!("{at} first")).is_some_and(|(turn, _)| turn == first));
@@ -230,11 +237,29 @@ pub mod tests {
         assert!(live.find(owner, "999 first").is_some() && live.find(owner, "957 first").is_some());
         // One that is nearly as large as all may be stays, and a larger one does not.
         let large = StoredTurn::first(Vec::new()).id;
-        live.add(owner, large.clone(), Arc::clone(&past), MOST - OF_TURN, (&["large".into()], 0));
+        live.add(owner, large.clone(), of_size(MOST - OF_TURN), (&["large".into()], 0));
         assert!(live.thin(1, &mut removed) && !live.is_nearly_full());
         assert_eq!((live.turns.len(), live.get(&large).is_some()), (1, true));
-        live.add(owner, StoredTurn::first(Vec::new()).id, past, usize::MAX / 2, (&["larger".into()], 0));
+        live.add(owner, StoredTurn::first(Vec::new()).id, of_size(usize::MAX / 2), (&["larger".into()], 0));
         assert_eq!((live.turns.len(), live.names.len(), live.size), (0, 0, 0));
+    }
+
+    #[test]
+    fn a_turn_whose_conversation_was_removed_meanwhile_counts_as_all_of_it() {
+        let (owner, mut live) = (Owner::of_key("key"), Live::new(MOST));
+        let first = StoredTurn::first(Vec::new()).id;
+        let turn = |whole, last| {
+            let past = Replayed { size: Size { whole, last }, ..Replayed::clone(&past()) };
+            (StoredTurn::after(&first, Vec::new()).id, Arc::new(past))
+        };
+        live.add(owner, first.clone(), of_size(5_000), (&[], 0));
+        let (id, past) = turn(5_010, 10);
+        live.add(owner, id, past, (&[], 0));
+        assert_eq!(live.size, 5_010 + 2 * OF_TURN);
+        live.add(owner, StoredTurn::first(Vec::new()).id, of_size(MOST - OF_TURN), (&[], 0));
+        let (id, past) = turn(5_020, 10);
+        live.add(owner, id, past, (&[], 0));
+        assert_eq!((live.turns.len(), live.size), (1, 5_020 + OF_TURN));
     }
 
     #[test]
@@ -243,7 +268,7 @@ pub mod tests {
         let mut live = Live::new(MOST);
         let add = |live: &mut Live, when: u64| {
             let turn = StoredTurn::first(Vec::new()).id;
-            live.add(owner, turn.clone(), Arc::clone(&past), 10, (&["name".into()], when));
+            live.add(owner, turn.clone(), Arc::clone(&past), (&["name".into()], when));
             turn
         };
         let leads_to = |live: &mut Live| live.find(owner, "name").map(|(turn, _)| turn);

@@ -4,11 +4,12 @@
 //! conversation up to it, by which a client that sends everything again is recognised. [`Sessions::find`]
 //! looks for the best name, first in memory, then in the store, and [`Sessions::keep`] stores a turn with
 //! its names. The submodules: `chain` has the digests, `record` what is stored of a turn, `live` the
-//! sessions in memory, `sweeper` what makes room for them.
+//! sessions in memory, `size` what they take there, `sweeper` what makes room for them.
 
 pub mod chain;
 mod live;
 pub mod record;
+pub mod size;
 mod sweeper;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,17 +21,18 @@ use rolecall::session::Session;
 use crate::Fault;
 use crate::engine::PromptIds;
 use crate::store::{Owner, Store, StoreFault, StoredTurn, TurnId, moment};
-use crate::turn::apart;
+use crate::turn::{apart, unbroken};
 use chain::Chain;
 use live::Live;
 use record::{Record, Replayed, replay, response_of};
+use size::Size;
 use sweeper::Sweeper;
 
 /// All conversations that are kept.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Sessions {
     live: Arc<Mutex<Live>>,
-    sweeper: Sweeper,
+    sweeper: Arc<Sweeper>,
     store: Store,
 }
 
@@ -66,8 +68,8 @@ pub struct Finished {
     pub names: Vec<String>,
     /// Whether it must be stored, or only kept in memory.
     pub is_stored: bool,
-    /// The number of ids that it added.
-    pub ids: usize,
+    /// What the conversation takes with it.
+    pub size: Size,
 }
 
 impl Finished {
@@ -83,7 +85,7 @@ impl Finished {
 impl Sessions {
     pub fn new(store: Store, most_ids: usize) -> Sessions {
         let live = Arc::new(Mutex::new(Live::new(most_ids)));
-        Sessions { sweeper: Sweeper::new(&live), live, store }
+        Sessions { sweeper: Arc::new(Sweeper::new(&live)), live, store }
     }
 
     /// Finds the turn with the first of some names that is known.
@@ -105,8 +107,9 @@ impl Sessions {
     async fn find_first(&self, owner: Owner, names: &[String], model: &Model) -> Result<Looked, Fault> {
         let found = self.recall(owner, names);
         // A turn of this name may have been stored by another gateway since, or before this one started.
+        // What is only in memory is later than what the store has of the name.
         let until = match &found {
-            Some(found) if self.store.is_shared() => found.name + 1,
+            Some(found) if self.store.is_shared() && found.past.is_stored => found.name + 1,
             Some(found) => found.name,
             None => names.len(),
         };
@@ -131,11 +134,10 @@ impl Sessions {
                 let replayed = apart(move || Ok(replay(&model, chain.iter().map(|turn| &turn.body[..])))).await?;
                 let damaged = || Fault::new(500, "damaged_session", "the stored conversation is damaged");
                 let past = Arc::new(replayed.ok_or_else(damaged)?);
-                let ids = past.session.as_ref().map_or(0, Session::len);
                 // With another model there is no session, but there is one with the conversation's own.
                 if past.session.is_some() {
                     // Its names stay with the store: by now they may lead elsewhere, or have been taken away.
-                    self.hold(owner, turn.clone(), Arc::clone(&past), ids, (&[], 0));
+                    self.hold(owner, turn.clone(), Arc::clone(&past), (&[], 0));
                 }
                 past
             }
@@ -151,9 +153,31 @@ impl Sessions {
         found.map(|(name, (turn, past))| Found { turn, name, past })
     }
 
-    /// Stores a turn. It is durable when this returns, unless it is not to be stored. Returns when it was
-    /// stored.
-    pub async fn store(&self, owner: Owner, finished: &Finished) -> (TurnId, Result<Option<u64>, StoreFault>) {
+    /// Keeps a finished turn in memory, and stores it before, unless it is not to be stored. It is durable when
+    /// this returns. A fault of the store is an error if it must be stored.
+    pub async fn keep(&self, owner: Owner, finished: Finished, must_store: bool) -> Result<(), Fault> {
+        let sessions = self.clone();
+        let work = async move {
+            let mut finished = finished;
+            let (mut turn, mut stored) = sessions.store(owner, &finished).await;
+            // The turns before it were removed to make space, or were never stored.
+            if let Err(StoreFault::Gone) = stored {
+                finished = finished.whole()?;
+                (turn, stored) = sessions.store(owner, &finished).await;
+            }
+            match stored {
+                Err(fault) if must_store => Err(fault.into()),
+                stored => {
+                    sessions.remember(owner, turn, finished, stored.unwrap_or_default());
+                    Ok(())
+                }
+            }
+        };
+        unbroken(work).await
+    }
+
+    /// Stores a turn, and returns when that was.
+    async fn store(&self, owner: Owner, finished: &Finished) -> (TurnId, Result<Option<u64>, StoreFault>) {
         let Finished { parent, record, names, is_stored, .. } = finished;
         let body = if *is_stored { record.write() } else { Vec::new() };
         let turn = match parent {
@@ -167,22 +191,21 @@ impl Sessions {
         (turn.id, stored)
     }
 
-    /// Keeps a turn in memory, so that it goes on in this process whether it was stored or not.
-    pub fn remember(&self, owner: Owner, turn: TurnId, finished: Finished, stored: Option<u64>) {
-        let Finished { record, session, before, chain, names, ids, sent, .. } = finished;
+    fn remember(&self, owner: Owner, turn: TurnId, finished: Finished, stored: Option<u64>) {
+        let Finished { record, session, before, chain, names, size, sent, .. } = finished;
         let said = record.new.iter().chain([&record.said]).cloned().map(Arc::new);
         let messages = before.into_iter().chain(said).collect();
         // The answer stays in the store.
         let last = Arc::new(Record { response: None, before: Vec::new(), new: Vec::new(), saved: None, ..record });
         let is_stored = stored.is_some();
-        let past = Replayed { session: Some(session), messages, chain: Some(chain), last, sent, is_stored };
-        self.hold(owner, turn, Arc::new(past), ids, (&names, stored.unwrap_or_else(moment)));
+        let past = Replayed { session: Some(session), messages, chain: Some(chain), last, sent, is_stored, size };
+        self.hold(owner, turn, Arc::new(past), (&names, stored.unwrap_or_else(moment)));
     }
 
-    fn hold(&self, owner: Owner, turn: TurnId, past: Arc<Replayed>, ids: usize, named: (&[String], u64)) {
+    fn hold(&self, owner: Owner, turn: TurnId, past: Arc<Replayed>, named: (&[String], u64)) {
         let (removed, is_nearly_full) = {
             let mut live = self.live();
-            (live.add(owner, turn, past, ids, named), live.is_nearly_full())
+            (live.add(owner, turn, past, named), live.is_nearly_full())
         };
         if is_nearly_full {
             self.sweeper.wake();
@@ -200,9 +223,13 @@ impl Sessions {
 
     /// Forgets a name, and reports whether it was known.
     pub async fn forget(&self, owner: Owner, name: &str) -> Result<bool, Fault> {
-        let when = self.store.forget(&owner, name).await?;
-        self.live().forget(owner, name, when.unwrap_or_else(moment));
-        Ok(when.is_some())
+        let (sessions, name) = (self.clone(), name.to_owned());
+        let work = async move {
+            let when = sessions.store.forget(&owner, &name).await?;
+            sessions.live().forget(owner, &name, when.unwrap_or_else(moment));
+            Ok(when.is_some())
+        };
+        unbroken(work).await
     }
 
     fn live(&self) -> std::sync::MutexGuard<'_, Live> {

@@ -8,6 +8,7 @@ use rolecall::session::{Finish, OnRewrite, Session};
 use rolecall::{Error, Model};
 
 use super::chain::{Chain, digest_of_ids, hex};
+use super::size::Size;
 use crate::engine::PromptIds;
 use crate::number;
 
@@ -224,6 +225,7 @@ pub struct Replayed {
     pub sent: PromptIds,
     /// Whether the store has it, unless it was removed there.
     pub is_stored: bool,
+    pub size: Size,
 }
 
 /// Takes a conversation up again, from its first turn on. Returns `None` if the records are damaged.
@@ -238,7 +240,9 @@ pub fn replay<'a>(model: &Model, records: impl Iterator<Item = &'a [u8]>) -> Opt
         });
     }
     let messages = records.iter().flat_map(|record| record.before.iter().chain(&record.new).chain([&record.said]));
-    let messages = messages.cloned().map(Arc::new).collect();
+    let messages: Vec<Arc<Message>> = messages.cloned().map(Arc::new).collect();
+    let ids = session.as_ref().map_or(0, Session::len);
+    let size = Size::default().after(ids, messages.iter().map(|message| &**message));
     Some(Replayed {
         session,
         messages,
@@ -246,6 +250,7 @@ pub fn replay<'a>(model: &Model, records: impl Iterator<Item = &'a [u8]>) -> Opt
         last: Arc::new(records.into_iter().next_back()?),
         sent: PromptIds::default(),
         is_stored: true,
+        size,
     })
 }
 

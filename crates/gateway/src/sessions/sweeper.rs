@@ -74,7 +74,7 @@ mod tests {
         for _ in 0..3 {
             while !live.lock().unwrap().is_nearly_full() {
                 let turn = StoredTurn::first(Vec::new()).id;
-                let removed = live.lock().unwrap().add(owner, turn, Arc::clone(&past), 10, (&[], 0));
+                let removed = live.lock().unwrap().add(owner, turn, Arc::clone(&past), (&[], 0));
                 assert!(removed.is_empty());
             }
             sweeper.wake();

@@ -144,7 +144,7 @@ pub static KEYS: &[Key<Settings>] = &[
     },
     Key {
         path: "limits.live_ids",
-        about: "The most token ids of all conversations in memory. What is not in memory is read from the store",
+        about: "The most token ids of all conversations in memory, with 4 bytes of text as one. The rest is read from the store",
         slot: Slot::Count(|all| &mut all.limits.live_ids),
     },
 ];

@@ -117,10 +117,10 @@ class Talk:
         newline = turn[turn.index(END) + 1]
         return self.had + ([] if self.had[-1] == END else [END]) + [newline] + self.turn_of(text)
 
-    def say(self, client, text):
+    def say(self, client, text, **more):
         """Takes a turn, and checks the ids that the engine received."""
         self.proxy.take()
-        answer = self.ask(client, text)
+        answer = self.ask(client, text, **more)
         (sent,) = self.proxy.take()
         assert sent.prompt == self.prompt(text)
         if self.way == "previous_response_id":
@@ -287,6 +287,16 @@ def test_gateways_that_share_redis_go_on_with_each_others_conversations(pair, ta
     stranger.say(other[1], "Two.")
     for each in talks:
         each.say(own[0], "Two.")
+
+
+def test_a_turn_that_redis_must_not_have_goes_on_where_it_was_taken(pair, talk):
+    client = pair[0].client(KEYS[0])
+    session = talk("session_id")
+    session.say(client, "One.")
+    session.say(client, "Two.", store=False)
+    session.say(client, "Three.")
+    # The last one is stored, with all before it.
+    session.say(pair[1].client(KEYS[0]), "Two.")
 
 
 def test_what_one_gateway_deletes_or_ends_is_gone_in_all(pair, talk):

@@ -68,7 +68,7 @@ impl Writer for CompletionWriter {
         }
     }
 
-    fn odds(&mut self, choice: usize, odds: &TokenOdds) {
+    fn text_odds(&mut self, choice: usize, odds: Vec<(usize, TokenOdds)>) {
         if let Some(likely) = self.likely(choice) {
             likely.push(odds);
         }

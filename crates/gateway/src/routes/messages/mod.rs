@@ -21,10 +21,11 @@ mod thinking;
 mod tools;
 
 use rolecall::Request;
-use rolecall::conversation::{Json, object};
+use rolecall::conversation::{Json, Message, object};
 
 use crate::Fault;
 use crate::gateway::Gateway;
+use crate::left_out;
 use crate::wanted::Wanted;
 use crate::writer::Writer;
 use answer::MessageWriter;
@@ -47,10 +48,16 @@ pub fn read(gateway: &Gateway, body: &str) -> Result<(Wanted, Box<dyn Writer>), 
 pub fn count_tokens(gateway: &Gateway, body: &str) -> Result<Json, Fault> {
     let asked = request::read(gateway, body)?;
     let wanted = wanted(gateway, asked.chat, &asked.sources)?;
-    let mut request = wanted.request;
-    request.conversation.messages = wanted.messages;
-    let count = || Ok(wanted.served.model.prompt(request)?.encode()?.tokens.len());
-    let count = count().map_err(|error: rolecall::Error| asked.sources.placed(error.into()))?;
+    wanted.served.whole.check(&wanted, &wanted.messages).map_err(|fault| asked.sources.placed(fault))?;
+    let count = || {
+        let mut request = wanted.request.clone();
+        request.conversation.messages.clone_from(&wanted.messages);
+        let prompt = wanted.served.model.prompt(request)?;
+        let messages: Vec<&Message> = wanted.messages.iter().collect();
+        left_out::judge(&wanted, &messages, left_out::of_prompt(&prompt.dropped))?;
+        Ok(prompt.encode()?.tokens.len())
+    };
+    let count = count().map_err(|fault: Fault| asked.sources.placed(fault))?;
     Ok(object! { "input_tokens" => count as i64 }.into())
 }
 

@@ -10,7 +10,6 @@ use super::output::{Item, Said, Status};
 use super::places::Places;
 use crate::Fault;
 use crate::token_odds::TokenOdds;
-use crate::unsaid::Unsaid;
 use crate::writer::{Done, Frames, Opening, Writer};
 
 /// Writes answers.
@@ -23,15 +22,15 @@ pub struct ResponseWriter {
     sequence: i64,
     /// Whether a call may be sent only when it ends.
     holds_calls: bool,
-    /// How likely the tokens were of which nothing was written yet.
-    unsaid: Unsaid,
+    /// How likely the tokens of the next text were.
+    odds: Vec<TokenOdds>,
 }
 
 impl ResponseWriter {
     /// Returns a writer. `input` has the input items, if the answer is stored.
     pub fn new(answer: Answer, places: Places, input: Option<Vec<Json>>) -> ResponseWriter {
-        let unsaid = Unsaid::default();
-        ResponseWriter { answer, items: Vec::new(), places, input, sequence: 0, holds_calls: false, unsaid }
+        let (items, odds) = (Vec::new(), Vec::new());
+        ResponseWriter { answer, items, places, input, sequence: 0, holds_calls: false, odds }
     }
 
     /// Writes an event.
@@ -143,14 +142,12 @@ impl ResponseWriter {
             Said::Call { .. } | Said::Code { .. } => false,
         });
         if !fits {
-            // Tokens of calls and markers are not reported.
-            self.unsaid.skip_to(text);
             match is_reasoning {
                 true => self.open_item("rs", Said::Reasoning(String::new()), out),
                 false => self.open_item("msg", Said::Message(String::new(), Vec::new()), out),
             }
         }
-        let new: Vec<TokenOdds> = self.unsaid.take(text).into_iter().map(|(_, odds)| odds).collect();
+        let new = std::mem::take(&mut self.odds);
         match self.items.last_mut().map(|last| &mut last.said) {
             Some(Said::Reasoning(so_far)) => {
                 so_far.push_str(text);
@@ -239,8 +236,8 @@ impl Writer for ResponseWriter {
         }
     }
 
-    fn odds(&mut self, _: usize, odds: &TokenOdds) {
-        self.unsaid.push(odds);
+    fn text_odds(&mut self, _: usize, odds: Vec<(usize, TokenOdds)>) {
+        self.odds = odds.into_iter().map(|(_, odds)| odds).collect();
     }
 
     fn stored(&mut self, done: &Done<'_>) -> Option<Json> {

@@ -28,6 +28,7 @@ pub use self::stored::{delete, input_items, response};
 
 use self::answer::Answer;
 use self::body::Body;
+use self::effort::Switch;
 use self::events::ResponseWriter;
 use crate::Fault;
 use crate::gateway::Gateway;
@@ -66,21 +67,24 @@ fn want(gateway: &Gateway, body: &mut Body) -> Result<Wanted, Fault> {
     Ok(wanted)
 }
 
-/// Sets the switch of the template for the effort.
+/// Sets the switches of the template for the effort.
 fn set_effort(gateway: &Gateway, body: &mut Body) -> Result<(), Fault> {
     let Some(effort) = &body.effort else { return Ok(()) };
     let served = gateway.model(body.chat.get("model"))?;
-    let (name, value) = effort.switch(&served.model)?;
     let mut switches = match body.chat.remove("chat_template_kwargs") {
         None => Object::new(),
         Some(Json::Object(switches)) => switches,
         Some(other) => return Err(field::wrong("chat_template_kwargs", "an object", &other)),
     };
-    if switches.get(name).is_some_and(|given| *given != value) {
+    let meant = effort.switches(&served.model, &switches)?;
+    // Another switch may stand for the level.
+    let level = (effort::LEVEL, effort.0.as_str().into());
+    let differs = |(name, value): &&Switch| switches.get(name).is_some_and(|given| given != value);
+    if let Some((name, _)) = meant.iter().chain([&level]).find(differs) {
         let message = format!("`reasoning.effort` and `chat_template_kwargs.{name}` differ");
         return Err(Fault::at("reasoning.effort", "conflict", message));
     }
-    switches.insert(name, value);
+    meant.into_iter().for_each(|(name, value)| switches.insert(name, value));
     body.chat.insert("chat_template_kwargs", switches.into());
     Ok(())
 }
