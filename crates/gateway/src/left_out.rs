@@ -7,6 +7,7 @@ use rolecall::conversation::{self, Json, Message, Place, Role, Tool};
 use rolecall::grammar::ToolChoice;
 use rolecall::render::Dropped;
 use rolecall::session::SessionNote;
+use rolecall::{Prompt, Request};
 
 use crate::Fault;
 use crate::wanted::Wanted;
@@ -28,8 +29,10 @@ impl Whole {
         }
         let mut request = wanted.request.clone();
         request.conversation.messages = messages.to_vec();
-        let prompt = wanted.served.model.prompt(request)?.into_prompt();
-        refuse(wanted, &prompt.dropped)?;
+        let prompt = wanted.served.model.prompt(request.clone())?;
+        if !refuse(wanted, &request, &prompt)? {
+            return Ok(());
+        }
         let mut kinds = self.kinds();
         if kinds.len() >= MOST_KINDS {
             kinds.clear();
@@ -43,21 +46,39 @@ impl Whole {
     }
 }
 
-/// Refuses what is missing from a prompt, except text of messages.
-pub fn refuse(wanted: &Wanted, missing: &[Dropped]) -> Result<(), Fault> {
+/// Refuses what is missing from a prompt, except text of messages. Reports whether nothing is: with other
+/// messages, a switch that is not read anywhere may have an effect.
+pub fn refuse(wanted: &Wanted, request: &Request, prompt: &Prompt) -> Result<bool, Fault> {
     let has_tools = wanted.calls.choice != ToolChoice::None;
-    let is_refused = |place: &&Place| match (place.message, place.field.split(['[', '.']).next().unwrap_or_default()) {
-        (None, "tools") => has_tools,
-        (None, "documents" | "chat_template_kwargs") => true,
-        // A file of a format.
-        (Some(_), "content") => place.field.starts_with("content["),
-        _ => false,
-    };
-    let Some(place) = missing.iter().map(|dropped| &dropped.place).find(is_refused) else { return Ok(()) };
-    let message = format!("{place}: the template of `{}` does not use it", wanted.served.name);
-    let message_index = place.message.and_then(|index| u32::try_from(index).ok());
-    let help = Some("leave it out, or serve the model with a format that has it".into());
-    Err(Fault { message_index, help, ..Fault::at(&place.field, "unsupported_parameter", message) })
+    let mut is_whole = true;
+    for place in prompt.dropped.iter().map(|dropped| &dropped.place) {
+        let is_refused = match (place.message, place.field.split(['[', '.']).next().unwrap_or_default()) {
+            (None, "tools") => has_tools,
+            (None, "documents") => true,
+            (None, "chat_template_kwargs") => {
+                is_whole = false;
+                !has_effect(wanted, request, prompt, place)
+            }
+            // A file of a format.
+            (Some(_), "content") => place.field.starts_with("content["),
+            _ => false,
+        };
+        if is_refused {
+            let message = format!("{place}: the template of `{}` does not use it", wanted.served.name);
+            let message_index = place.message.and_then(|index| u32::try_from(index).ok());
+            let help = Some("leave it out, or serve the model with a format that has it".into());
+            return Err(Fault { message_index, help, ..Fault::at(&place.field, "unsupported_parameter", message) });
+        }
+    }
+    Ok(is_whole)
+}
+
+/// Reports whether a switch changes the prompt. Templates use a name for a switch and for a value of their own.
+fn has_effect(wanted: &Wanted, request: &Request, prompt: &Prompt, switch: &Place) -> bool {
+    let mut without = request.clone();
+    let name = switch.field.split_once('.').map_or("", |(_, name)| name);
+    let is_there = without.conversation.template_kwargs.remove(name).is_some();
+    is_there && wanted.served.model.prompt(without).is_ok_and(|other| other.text() != prompt.text())
 }
 
 /// A part of a message that is not in the prompt: the index of the message, and the field.

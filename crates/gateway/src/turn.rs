@@ -276,9 +276,9 @@ impl Turn {
         let messages: Vec<Message> = wanted.instructions.iter().chain(&wanted.messages).cloned().collect();
         request.conversation.messages.clone_from(&messages);
         let rendering = seen.time(Stage::Render);
-        let prompt = wanted.served.model.prompt(request)?;
+        let prompt = wanted.served.model.prompt(request.clone())?;
         drop(rendering);
-        left_out::refuse(wanted, &prompt.dropped)?;
+        left_out::refuse(wanted, &request, &prompt)?;
         let messages: Vec<&Message> = messages.iter().collect();
         let left_out = left_out::judge(wanted, &messages, left_out::of_prompt(&prompt.dropped))?;
         let shape = match wanted.grammar(prompt.reply()?.around_reasoning().is_some()) {

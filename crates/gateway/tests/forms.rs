@@ -246,6 +246,22 @@ async fn documents_are_tried_with_the_keys_that_they_have() {
 }
 
 #[tokio::test]
+async fn a_switch_is_refused_only_if_it_changes_nothing() {
+    // The template reads the switch unless it has a value of its own for it.
+    let template = r"{%- if messages[0].role == 'system' %}{%- set preamble = messages[0].content %}{% endif %}{{- preamble or '' }}
+{%- for message in messages if message.role != 'system' %}{{- message.content }}{% endfor %}";
+    let server = server(template).await;
+    let switch = r#", "chat_template_kwargs": {"preamble": "Do."}"#;
+    let instructed = format!(r#"{{"role": "system", "content": "Be brief."}}, {HI}"#);
+    for _ in 0..2 {
+        assert_eq!(prompt(&server, HI, switch).await.as_deref(), Ok("Do.Hi"));
+        let unused = refused("unsupported_parameter", "chat_template_kwargs.preamble", None);
+        assert_eq!(prompt(&server, &instructed, switch).await, unused);
+        assert_eq!(prompt(&server, &instructed, "").await.as_deref(), Ok("Be brief.Hi"));
+    }
+}
+
+#[tokio::test]
 async fn what_an_engine_cannot_see_is_refused_by_name() {
     for template in [NARROW, CARELESS] {
         let server = server(template).await;

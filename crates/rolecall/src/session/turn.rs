@@ -203,12 +203,15 @@ impl Session {
     /// Returns the parts of pending messages of which the template writes nothing, except those that its maker
     /// leaves out on purpose.
     fn left_out(&self, prompt: &Prompt, from: usize) -> Vec<SessionNote> {
-        let whole = prompt.text().len();
-        let missing = left_out_of(&self.pending, self.line.messages(), prompt, from.min(whole)..whole);
-        let note = |dropped: Dropped| SessionNote::LeftOut {
-            message: dropped.place.message.unwrap_or_default(),
-            field: dropped.place.field,
-            why: "the template writes nothing of it here",
+        let (first, end) = (self.line.messages(), prompt.text().len());
+        let missing = left_out_of(&self.pending, first, prompt, from.min(end)..end);
+        let note = |Dropped { place, .. }: Dropped| {
+            let message = place.message.unwrap_or_default();
+            let calls = message.checked_sub(first).and_then(|at| self.pending.get(at)).map_or(0, |at| at.calls().len());
+            // The whole message.
+            let whole = if calls > 0 { "tool_calls[0]" } else { "content" };
+            let field = if place.field.is_empty() { whole.to_owned() } else { place.field };
+            SessionNote::LeftOut { message, field, why: "the template writes nothing of it here" }
         };
         missing.into_iter().filter(|dropped| !dropped.by_design).map(note).collect()
     }
