@@ -180,7 +180,7 @@ fn size_of(wanted: &Wanted, found: &Found, covered: usize) -> usize {
     new + found.past.session.as_ref().map_or(AT_ONCE + 1, ids)
 }
 
-/// Finds the conversation so far, and how many of the request's messages it has. `names` are the digests of
+/// Finds the conversation so far, and how many of the request's messages are its last ones. `names` are the digests of
 /// the messages' beginnings, with their numbers of messages.
 async fn find(
     gateway: &Gateway,
@@ -199,7 +199,7 @@ async fn find(
             let sent = wanted.instructions.iter().chain(&wanted.messages);
             match Resent::of(sent, &found.past.messages)? {
                 Resent::No => return Ok((Some(found), 0)),
-                Resent::All(covered) => return Ok((Some(found), covered)),
+                Resent::Last(covered) => return Ok((Some(found), covered)),
                 Resent::Another => {}
             }
         }

@@ -96,7 +96,7 @@ pub struct Awaited {
 /// What is known of the conversation of a request.
 pub struct Known {
     pub found: Option<Found>,
-    /// The number of the request's messages that it has.
+    /// The number of the request's messages that are its last ones.
     pub covered: usize,
     /// The digest of all of the request's messages.
     pub chain: Chain,
@@ -147,13 +147,12 @@ impl Turn {
         // What was said before, if the client did not send it, and the index of the client's first message.
         let mut said: Vec<Message> = Vec::new();
         let mut unsent = 0;
-        // A client may send all messages although the conversation has a name.
-        let is_whole = !is_named || covered > 0;
         if let Some(found) = past {
             let fits = found.past.last.setup == setup || !is_named;
+            let sent_before = found.past.messages.len().saturating_sub(covered);
             if let (true, Some(session)) = (fits, &found.past.session) {
-                let new = if is_whole { own().skip(covered).collect() } else { wanted.messages.clone() };
-                let sent_before = if is_whole { 0 } else { found.past.messages.len() };
+                let repeats = !is_named || covered > 0;
+                let new = if repeats { own().skip(covered).collect() } else { wanted.messages.clone() };
                 let session = session.clone();
                 match Turn::growing(wanted, session, Some(Arc::new(found)), new, (setup.clone(), chain), seen) {
                     Ok(turn) => return Ok(turn.shifted(sent_before)),
@@ -163,9 +162,10 @@ impl Turn {
                     Err(fault) if &*fault.code == "rewrites" => return Err(fault),
                     Err(_) => {}
                 }
-            } else if !is_whole {
+            } else if is_named {
                 let skipped = found.past.last.instructions;
-                said = found.past.messages.iter().skip(skipped).map(|message| Message::clone(message)).collect();
+                let before = found.past.messages.iter().take(sent_before).skip(skipped);
+                said = before.map(|message| Message::clone(message)).collect();
                 unsent = wanted.instructions.len() + said.len();
             }
             history = History::Changed;

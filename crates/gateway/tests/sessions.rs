@@ -98,8 +98,21 @@ async fn a_session_goes_on_if_the_client_sends_all_of_it_again() {
         had.extend(sampled("chatml", "Hello<|im_end|>"));
         messages.extend([reply, user("Go on")]);
     }
+    // Without the oldest messages.
+    let (reply, kept) = say(&server, &messages[2..], &session).await;
+    assert_eq!(kept, had.len());
+    had = server.engine.prompt();
+    had.extend(sampled("chatml", "Hello<|im_end|>"));
+    // From the last reply on.
+    let (_, kept) = say(&server, &[reply, user("And?")], &session).await;
+    let prompt = server.engine.prompt();
+    assert_eq!((kept, prompt.starts_with(&had)), (had.len(), true));
+    assert_eq!(prompt[had.len()..], sampled("chatml", "\n<|im_start|>user\nAnd?<|im_end|>\n<|im_start|>assistant\n"));
+    had = prompt;
+    had.extend(sampled("chatml", "Hello<|im_end|>"));
     // Where a part of it belongs cannot be told.
-    let (status, answer) = server.post("/v1/chat/completions", &body(&messages[2..], &session)).await;
+    let part = [user("What?"), assistant("Hello"), user("Go on")];
+    let (status, answer) = server.post("/v1/chat/completions", &body(&part, &session)).await;
     assert_eq!((status, at(&answer, "error.code").as_str()), (400, Some("conflict")), "{answer:?}");
     assert_eq!(integer(at(&answer, "error.message_index")), 1);
     // New messages may be examples.
@@ -130,6 +143,15 @@ async fn what_a_session_has_is_never_there_twice() {
         let sent = server.engine.prompt();
         assert_eq!(sent, ids_of("qwen2.5", &body(messages, more)), "turn {at}");
     }
+    // The last reply and a new question, with other tools.
+    say(&server, &[hello(), user("Three")], &named(&[tool("h")])).await;
+    let three: Vec<Json> = two.iter().cloned().chain([hello(), user("Three")]).collect();
+    assert_eq!(server.engine.prompt(), ids_of("qwen2.5", &body(&three, &[tool("h")])));
+    // A reply that the client changed.
+    let changed = [user("One"), assistant("Hello."), user("Two")];
+    say(&server, &changed, &named(&[])).await;
+    assert_eq!(server.engine.prompt(), ids_of("qwen2.5", &body(&changed, &[])));
+    say(&server, &two, &named(&[])).await;
     // New messages alone follow the last of them.
     say(&server, &[user("Four")], &named(&[])).await;
     let whole: Vec<Json> = two.iter().cloned().chain([hello(), user("Four")]).collect();

@@ -119,14 +119,20 @@ pub fn digest_of_ids(ids: &[u32]) -> [u8; 32] {
 /// Reports whether a message is another one as a client sends it again: in any spelling, and with its reasoning
 /// or without.
 pub fn is_same(sent: &Message, known: &Message) -> bool {
-    let written = |message: &Message, without: Option<&str>| {
-        let mut text = String::new();
-        write_message(&mut text, message.as_object(), without);
-        text
-    };
-    let is_silent = sent.as_object().get(REASONING).is_none_or(says_nothing);
-    let without = if is_silent { Some(REASONING) } else { None };
-    sent.role() == known.role() && written(sent, without) == written(known, without)
+    let silent = is_silent(sent);
+    digest_of(sent, silent) == digest_of(known, silent)
+}
+
+/// Reports whether a message has no reasoning.
+pub fn is_silent(message: &Message) -> bool {
+    message.as_object().get(REASONING).is_none_or(says_nothing)
+}
+
+/// Returns the digest of a message in any spelling, with its reasoning or without.
+pub fn digest_of(message: &Message, without_reasoning: bool) -> [u8; 32] {
+    let mut text = String::new();
+    write_message(&mut text, message.as_object(), without_reasoning.then_some(REASONING));
+    digest(&[text.as_bytes()])
 }
 
 fn without_reasoning(message: &Message) -> Option<Message> {
