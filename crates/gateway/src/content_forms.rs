@@ -61,18 +61,15 @@ impl ContentForms {
             true => object! { "role" => "user", "content" => "a" },
             false => object! { "role" => "user", "content" => part("a") },
         };
-        let parts = || match part("b") {
-            Json::Array(mut parts) => {
-                parts.push(object! { "type" => "text", "text" => "c" }.into());
-                Json::Array(parts)
-            }
-            other => other,
-        };
-        match (is_written(model, role, "b".into(), &user), is_written(model, role, parts(), &user)) {
-            (true, true) => ContentForm::Any,
-            (false, true) => ContentForm::OnlyParts,
+        let parts = TEXTS.map(|text| Json::from(object! { "type" => "text", "text" => text })).to_vec();
+        let [text, parts] = [TEXTS[0].into(), Json::from(parts)].map(|content| written(model, role, content, &user));
+        match (text, parts) {
+            (Written::Yes, Written::Yes) => ContentForm::Any,
+            (Written::Yes, _) => ContentForm::OnlyText,
+            // A list is better than a text of which each character is an item.
+            (_, Written::Yes | Written::AsList) => ContentForm::OnlyParts,
             // What writes neither refuses both, or leaves both out, which is noticed later.
-            (_, false) => ContentForm::OnlyText,
+            (_, Written::No) => ContentForm::OnlyText,
         }
     }
 
@@ -81,8 +78,20 @@ impl ContentForms {
     }
 }
 
-/// Reports whether a model's template writes all of a content, and nothing else of it.
-fn is_written(model: &Model, role: &str, content: Json, user: &dyn Fn() -> Object) -> bool {
+/// The texts of the contents that are tried.
+const TEXTS: [&str; 2] = ["alpha", "omega"];
+
+/// How a content is written.
+enum Written {
+    Yes,
+    /// In the syntax of Python or JSON.
+    AsList,
+    /// Not, or not all of it, or in pieces.
+    No,
+}
+
+fn written(model: &Model, role: &str, content: Json, user: &dyn Fn() -> Object) -> Written {
+    let count = if content.as_array().is_some() { TEXTS.len() } else { 1 };
     let asked = object! { "role" => role, "content" => content };
     let told = |mut asked: Object| {
         asked.insert("tool_call_id", CALL.into());
@@ -95,12 +104,17 @@ fn is_written(model: &Model, role: &str, content: Json, user: &dyn Fn() -> Objec
         "tool" | "function" => (2, vec![user(), calling("".into()), told(asked)]),
         _ => (0, vec![asked, user()]),
     };
-    let Some(prompt) = prompt_of(model, messages) else { return false };
+    let Some(prompt) = prompt_of(model, messages) else { return Written::No };
     let is_missing = prompt.dropped.iter().any(|dropped| {
         let place = &dropped.place;
         place.message == Some(at) && (place.field.is_empty() || place.field.starts_with("content"))
     });
-    !is_missing && !AS_LIST.iter().any(|list| prompt.text().contains(list))
+    let has = |text: &&str| prompt.text().contains(*text);
+    match is_missing || !TEXTS.iter().take(count).all(|text| has(text)) {
+        true => Written::No,
+        false if AS_LIST.iter().any(has) => Written::AsList,
+        false => Written::Yes,
+    }
 }
 
 /// What a list of parts begins with in Python's syntax and in JSON.

@@ -47,7 +47,12 @@ impl Fault {
     #[must_use]
     pub(crate) fn shifted(self, before: usize) -> Fault {
         let before = u32::try_from(before).unwrap_or(u32::MAX);
-        Fault { message_index: self.message_index.and_then(|index| index.checked_sub(before)), ..self }
+        let own = self.message_index.and_then(|index| index.checked_sub(before));
+        // The text names it, too.
+        let rest = self.message_index.and_then(|index| self.message.strip_prefix(&format!("message {index}")));
+        let message = own.and_then(|own| Some(format!("message {own}{}", rest?)));
+        let message = message.map_or_else(|| self.message.clone(), Into::into);
+        Fault { message_index: own, message, ..self }
     }
 
     /// Returns the error as JSON.

@@ -15,6 +15,7 @@ pub struct Forms {
     contents: ContentForms,
     renames_developers: OnceLock<bool>,
     fills_nulls: OnceLock<bool>,
+    empties: OnceLock<bool>,
     fills_tools: OnceLock<bool>,
 }
 
@@ -29,6 +30,7 @@ impl Forms {
         let is_any = |is_so: fn(&Message) -> bool| messages.iter().any(is_so);
         let renames = is_any(is_developer) && *self.renames_developers.get_or_init(|| must_rename(model));
         let fills = is_any(has_null) && *self.fills_nulls.get_or_init(|| must_fill(model));
+        let empties = is_any(has_empty) && *self.empties.get_or_init(|| must_empty(model));
         let mut messages = messages;
         for message in &mut messages {
             if renames && is_developer(message) {
@@ -36,6 +38,9 @@ impl Forms {
             }
             if fills && has_null(message) {
                 *message = with(message, "content", "".into());
+            }
+            if empties && has_empty(message) {
+                *message = with(message, "content", Json::Null);
             }
         }
         self.contents.write(model, &mut messages);
@@ -152,6 +157,22 @@ fn must_fill(model: &Model) -> bool {
         (None, Some(_)) => true,
         (_, None) => false,
     }
+}
+
+/// Reports whether a message has calls and an empty content.
+fn has_empty(message: &Message) -> bool {
+    matches!(message.content(), Content::Text("")) && message.calls().len() > 0
+}
+
+/// Reports whether the template writes a call only without content.
+fn must_empty(model: &Model) -> bool {
+    let has_call = |content: Json| {
+        let result = object! { "role" => "tool", "tool_call_id" => CALL, "content" => "b" };
+        let messages = vec![object! { "role" => "user", "content" => "a" }, calling(content), result];
+        let lacks = |prompt: &Prompt| prompt.dropped.iter().any(|dropped| dropped.place.message == Some(1));
+        prompt_of(model, messages).is_some_and(|prompt| !lacks(&prompt))
+    };
+    !has_call("".into()) && has_call(Json::Null)
 }
 
 /// The id of the call of [`calling`]. Some templates take only nine characters.

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use rolecall::conversation::{self, Json, Message, Place, Role, Tool};
 use rolecall::grammar::ToolChoice;
 use rolecall::render::Dropped;
-use rolecall::session::SessionNote;
+use rolecall::session::{Session, SessionNote};
 use rolecall::{Prompt, Request};
 
 use crate::Fault;
@@ -91,6 +91,13 @@ pub fn of_notes(notes: &[SessionNote]) -> Vec<Part> {
         _ => None,
     };
     notes.iter().filter_map(part).collect()
+}
+
+/// Returns the parts of all messages of a session that a prompt of them lacks.
+pub fn of_all(wanted: &Wanted, session: &Session) -> Result<Vec<Part>, Fault> {
+    let mut request = wanted.request.clone();
+    request.conversation.messages = session.messages().iter().map(|message| Message::clone(message)).collect();
+    Ok(of_prompt(&wanted.served.model.prompt(request)?.dropped))
 }
 
 /// Returns the parts of messages that a prompt lacks, except those that the template's maker leaves out on

@@ -208,12 +208,6 @@ impl Turn {
         let encoding = seen.time(Stage::Encode);
         let opened = session.open()?;
         drop(encoding);
-        let mut left_out = left_out::of_notes(&opened.notes);
-        if !left_out.is_empty() {
-            let messages = session.messages();
-            let messages: Vec<&Message> = messages.iter().map(|message| &**message).collect();
-            left_out = left_out::judge(wanted, &messages, left_out)?;
-        }
         kept = kept.min(opened.keep);
         let was_rewritten = opened.notes.iter().any(|note| matches!(note, SessionNote::Rewritten { .. }));
         let history = match (past.is_some(), rewrites || was_rewritten, wanted.on_rewrite) {
@@ -221,6 +215,19 @@ impl Turn {
             (true, false, _) => History::Grown,
             (true, true, OnRewrite::Rewrite) => History::Rewritten,
             (true, true, _) => History::Kept,
+        };
+        let left_out = match history {
+            // What was written anew may lack more, and what is new may be written before the rest.
+            History::Rewritten => left_out::of_all(wanted, &session)?,
+            _ => left_out::of_notes(&opened.notes),
+        };
+        let left_out = match left_out.is_empty() {
+            true => left_out,
+            false => {
+                let messages = session.messages();
+                let messages: Vec<&Message> = messages.iter().map(|message| &**message).collect();
+                left_out::judge(wanted, &messages, left_out)?
+            }
         };
         let layouts = session.reply_layouts();
         let shape = match wanted.grammar(layouts.around_reasoning().is_some()) {

@@ -81,6 +81,45 @@ async fn a_call_without_content_has_an_empty_one_where_the_template_cannot_write
 }
 
 #[tokio::test]
+async fn a_call_with_an_empty_content_has_none_where_the_template_writes_it_only_so() {
+    let template = r"{%- for message in messages %}{{- message.role + '\n' }}{%- if message.content is none %}{{- message.tool_calls[0].function.name }}{%- else %}{{- message.content }}{% endif %}{{- '<|im_end|>\n' }}{% endfor %}";
+    let server = server(template).await;
+    let call = r#"{"id": "call00000", "type": "function", "function": {"name": "f", "arguments": "{}"}}"#;
+    for content in ["null", r#""""#] {
+        let messages = format!(r#"{HI}, {{"role": "assistant", "content": {content}, "tool_calls": [{call}]}}, {HI}"#);
+        let wanted = "user\nHi<|im_end|>\nassistant\nf<|im_end|>\nuser\nHi<|im_end|>\n";
+        assert_eq!(prompt(&server, &messages, "").await.as_deref(), Ok(wanted), "{content}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_rewritten_conversation_lacks_is_named_and_what_it_has_is_not_refused() {
+    // It writes instructions first, wherever they stand, and only if the user speaks last.
+    let template = r"{%- if messages[-1].role == 'user' %}{%- for message in messages if message.role == 'system' %}{{- message.content + '<|im_end|>\n' }}{% endfor %}{% endif %}
+{%- for message in messages if message.role != 'system' %}{{- message.role + '\n' + message.content + '<|im_end|>\n' }}{% endfor %}{{- 'assistant\n' }}";
+    let server = server(template).await;
+    let system = r#"{"role": "system", "content": "Be brief."}"#;
+    let left_out = async |messages: &str, more: &str| {
+        let body = format!(r#"{{"messages": [{messages}]{more}}}"#);
+        let answer = server.request("/v1/chat/completions", &body).send().await.unwrap();
+        assert_eq!(answer.status().as_u16(), 200);
+        let header = |name: &str| answer.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
+        (header("x-rolecall-left-out"), header("x-rolecall-session").unwrap().contains("rewritten"))
+    };
+    let first = format!("{system}, {HI}");
+    assert_eq!(left_out(&first, "").await, (None, false));
+    let reply = r#"{"role": "assistant", "content": ""}"#;
+    let tool = r#"{"role": "tool", "tool_call_id": "call00000", "content": "42"}"#;
+    let told = left_out(&format!("{first}, {reply}, {HI}, {tool}"), "").await;
+    assert_eq!(told, (Some("messages[0]".to_owned()), true));
+    // New instructions are written before what was sent.
+    let session = r#", "session_id": 7"#;
+    assert_eq!(left_out(HI, session).await, (None, false));
+    assert_eq!(left_out(&format!("{system}, {HI}"), session).await, (None, true));
+    assert!(Toy::of(registry().get("chatml").unwrap()).written(&server.engine.prompt()).starts_with("Be brief."));
+}
+
+#[tokio::test]
 async fn what_the_template_leaves_out_is_refused_by_name() {
     let narrow = server(NARROW).await;
     let messages = format!(r#"{HI}, {{"role": "critic", "content": "Bad."}}"#);
@@ -198,11 +237,14 @@ async fn instructions_that_the_template_leaves_out_are_refused() {
             (found, wanted) => assert_eq!(found, refused(wanted.unwrap_or(99)), "{messages}"),
         }
     }
-    // In a session, what was sent stays as it is, and the template would write the new ones before that.
+    // Where what was sent stays as it is, new instructions before it would be lost.
     let server = server(last).await;
     assert!(prompt(&server, HI, r#", "session_id": 7"#).await.is_ok());
     let new = format!("{system}, {HI}");
-    assert_eq!(prompt(&server, &new, r#", "session_id": 7"#).await, refused(0));
+    let keeps = r#", "session_id": 7, "on_rewrite": "keep""#;
+    assert_eq!(prompt(&server, &new, keeps).await, refused(0));
+    let rewritten = prompt(&server, &new, r#", "session_id": 7"#).await.unwrap();
+    assert!(rewritten.starts_with("Be brief."), "{rewritten}");
 }
 
 #[tokio::test]
@@ -212,11 +254,18 @@ async fn contents_are_texts_or_parts_as_the_template_writes_them_for_each_role()
 {%- for part in message.content %}{{- part.text }}{% endfor %}{%- else %}{{- message.content }}{% endif %}{{- '<|im_end|>\n' }}{% endfor %}";
     let first = r"{%- for message in messages %}{{- message.role + '\n' }}{%- if message.content is string %}{{- message.content }}{%- else %}{{- message.content[0].text }}{% endif %}{{- '<|im_end|>\n' }}{% endfor %}";
     let parts = r"{%- for message in messages %}{{- message.role + '\n' }}{%- for part in message.content %}{{- part.text }}{% endfor %}{{- '<|im_end|>\n' }}{% endfor %}";
+    // A text of the system would be written character by character.
+    let items = r"{%- for message in messages %}{{- message.role + '\n' }}{%- if message.role == 'system' %}{%- for item in message.content %}{{- item | tojson }}{% endfor %}{%- else %}{{- message.content }}{% endif %}{{- '<|im_end|>\n' }}{% endfor %}";
     let two = r#"[{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]"#;
     for (template, system, user) in [
         (users, "system\na\nb<|im_end|>\n", "user\nab<|im_end|>\n"),
         (first, "system\na\nb<|im_end|>\n", "user\na\nb<|im_end|>\n"),
         (parts, "system\nab<|im_end|>\n", "user\nab<|im_end|>\n"),
+        (
+            items,
+            "system\n{\"type\": \"text\", \"text\": \"a\"}{\"type\": \"text\", \"text\": \"b\"}<|im_end|>\n",
+            "user\na\nb<|im_end|>\n",
+        ),
     ] {
         let server = server(template).await;
         let messages = format!(r#"{{"role": "system", "content": {two}}}, {{"role": "user", "content": {two}}}, {HI}"#);
