@@ -110,9 +110,9 @@ fn written(model: &Model, role: &str, content: Json, user: &dyn Fn() -> Object) 
         place.message == Some(at) && (place.field.is_empty() || place.field.starts_with("content"))
     });
     let has = |text: &&str| prompt.text().contains(*text);
-    match is_missing || !TEXTS.iter().take(count).all(|text| has(text)) {
+    match is_missing || !TEXTS.iter().take(count).all(&has) {
         true => Written::No,
-        false if AS_LIST.iter().any(has) => Written::AsList,
+        false if AS_LIST.iter().any(&has) => Written::AsList,
         false => Written::Yes,
     }
 }
