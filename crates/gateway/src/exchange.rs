@@ -180,8 +180,8 @@ fn size_of(wanted: &Wanted, found: &Found, covered: usize) -> usize {
     new + found.past.session.as_ref().map_or(AT_ONCE + 1, ids)
 }
 
-/// Finds the conversation so far, and how many of the request's messages are its last ones. `names` are the digests of
-/// the messages' beginnings, with their numbers of messages.
+/// Finds the conversation so far, and how many of the request's messages are its last ones. `names` are the
+/// digests of the messages' beginnings, with their numbers of messages.
 async fn find(
     gateway: &Gateway,
     owner: Owner,

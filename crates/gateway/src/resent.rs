@@ -1,3 +1,5 @@
+use std::collections::HashSet;
+
 use rolecall::conversation::{Message, Role};
 
 use crate::Fault;
@@ -29,11 +31,15 @@ impl Resent {
         if common > 0 {
             return Ok(if common == session.len() { Resent::Last(common) } else { Resent::Another });
         }
-        if let Some(count) = overlap(sent.clone(), session).filter(|count| *count > first_reply) {
+        // Digests, because each is compared with many.
+        let known: Vec<[Digest; 2]> = session.iter().map(|known| both_digests(known.as_ref())).collect();
+        let own: Vec<(Digest, usize)> = sent.clone().map(own_digest).collect();
+        if let Some(count) = overlap(&own, &known).filter(|count| *count > first_reply) {
             return Ok(Resent::Last(count));
         }
-        let is_known = |reply: &Message| session.iter().any(|known| is_same(reply, known.as_ref()));
-        match sent.enumerate().find(|(_, message)| is_reply(message) && is_known(message)) {
+        let all: HashSet<&Digest> = known.iter().flatten().collect();
+        let mut each = sent.zip(&own).enumerate();
+        match each.find(|(_, (message, (digest, _)))| is_reply(message) && all.contains(digest)) {
             None => Ok(Resent::No),
             Some((index, _)) => {
                 let message = format!("message {index}: the session has this reply, after other messages than these");
@@ -45,22 +51,30 @@ impl Resent {
     }
 }
 
+type Digest = [u8; 32];
+
+/// Returns the digests of a message with its reasoning and without.
+fn both_digests(message: &Message) -> [Digest; 2] {
+    [digest_of(message, false), digest_of(message, true)]
+}
+
+/// Returns the digest of a message as it was sent, and which of [`both_digests`] it is compared with.
+fn own_digest(message: &Message) -> (Digest, usize) {
+    let silent = is_silent(message);
+    (digest_of(message, silent), usize::from(silent))
+}
+
 /// The most messages at the start of a request that are looked for at the end of a session.
 const MOST_REPEATED: usize = 1000;
 
 /// Returns how many messages of a session's end a request begins with. Clients that count what is new from
 /// their last request on begin with its reply, and others drop the oldest messages.
-fn overlap<'a>(sent: impl Iterator<Item = &'a Message>, session: &[impl AsRef<Message>]) -> Option<usize> {
-    let from = session.len().saturating_sub(MOST_REPEATED);
-    let both = |message: &Message| [digest_of(message, false), digest_of(message, true)];
-    let known: Vec<[[u8; 32]; 2]> = session.iter().skip(from).map(|message| both(message.as_ref())).collect();
-    let one = |message: &Message| (digest_of(message, is_silent(message)), usize::from(is_silent(message)));
-    let sent: Vec<([u8; 32], usize)> = sent.take(MOST_REPEATED).map(one).collect();
-    let is_start = |end: &[[[u8; 32]; 2]]| {
-        let mut both = sent.iter().zip(end);
-        sent.len() >= end.len() && both.all(|((digest, form), known)| known.get(*form) == Some(digest))
+fn overlap(sent: &[(Digest, usize)], known: &[[Digest; 2]]) -> Option<usize> {
+    let is_start = |count: &usize| {
+        let end = known.get(known.len() - count..).unwrap_or_default();
+        sent.iter().zip(end).all(|((digest, form), known)| known.get(*form) == Some(digest))
     };
-    (0..known.len()).find(|at| known.get(*at..).is_some_and(is_start)).map(|at| known.len() - at)
+    (1..=sent.len().min(known.len()).min(MOST_REPEATED)).rev().find(is_start)
 }
 
 #[cfg(test)]
@@ -123,5 +137,14 @@ mod tests {
             let found = Resent::of(messages.iter().map(|message| &**message), &session);
             assert_eq!(found.map_err(|fault| fault.message_index), wanted, "{sent}");
         }
+    }
+
+    /// A comparison of each message with each would take minutes.
+    #[test]
+    fn many_messages_are_compared_once_each() {
+        let texts = |letter: &str| (0..5_000).map(|at| format!("u{letter}{at} a{letter}{at} ")).collect::<String>();
+        let (session, other) = (messages(&texts("x")), messages(&texts("y")));
+        let found = Resent::of(other.iter().map(|message| &**message), &session);
+        assert_eq!(found, Ok(Resent::No));
     }
 }
