@@ -7,7 +7,7 @@ use rolecall::Model;
 use rolecall::conversation::json::Object;
 use rolecall::conversation::{Content, Json, Message, Part, object};
 
-use crate::forms::{CALL, calling, prompt_of, with};
+use crate::forms::{CALL, calling, prompt_of, role_of, with};
 
 /// Knows for each role which of the two a model's templates write. It is found out when the first message of
 /// the role comes.
@@ -120,10 +120,6 @@ fn written(model: &Model, role: &str, content: Json, user: &dyn Fn() -> Object) 
 /// What a list of parts begins with in Python's syntax and in JSON.
 const AS_LIST: [&str; 3] = ["'type': 'text'", r#""type": "text""#, r#""type":"text""#];
 
-fn role_of(message: &Message) -> &str {
-    message.as_object().get("role").and_then(Json::as_str).unwrap_or_default()
-}
-
 /// Returns a text as a content in parts.
 fn part(text: &str) -> Json {
     vec![Json::from(object! { "type" => "text", "text" => text })].into()
@@ -144,14 +140,8 @@ fn text_of(part: Part<'_>) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use rolecall::conversation::{Message, json};
-
     use super::joined;
-
-    fn message(content: &str) -> Message {
-        let text = format!(r#"{{"role": "user", "content": {content}, "name": "ann"}}"#);
-        Message::from_object(json::parse(&text).unwrap().as_object().unwrap().clone()).unwrap()
-    }
+    use crate::forms::tests::message;
 
     #[test]
     fn parts_of_text_become_one_text() {

@@ -129,7 +129,7 @@ fn refuse_media(index: usize, message: &Message, has_template: bool) -> Result<(
 
 /// Reports whether the role is OpenAI's newer name for `system`.
 fn is_developer(message: &Message) -> bool {
-    *message.role() == Role::System && message.as_object().get("role").and_then(Json::as_str) == Some("developer")
+    *message.role() == Role::System && role_of(message) == "developer"
 }
 
 /// Reports whether the template leaves the developer's message out, or refuses it.
@@ -195,6 +195,11 @@ fn prompt_of_body(model: &Model, body: Object) -> Option<Prompt> {
     Some(model.prompt(Request::from_json(body.into()).ok()?).ok()?.into_prompt())
 }
 
+/// Returns the role as the message spells it.
+pub fn role_of(message: &Message) -> &str {
+    message.as_object().get("role").and_then(Json::as_str).unwrap_or_default()
+}
+
 /// Returns a message with another value of a key.
 pub fn with(message: &Message, key: &str, value: Json) -> Message {
     let mut object = message.as_object().clone();
@@ -203,12 +208,12 @@ pub fn with(message: &Message, key: &str, value: Json) -> Message {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use rolecall::conversation::{Message, json};
 
     use super::refuse_media;
 
-    fn message(content: &str) -> Message {
+    pub fn message(content: &str) -> Message {
         let text = format!(r#"{{"role": "user", "content": {content}, "name": "ann"}}"#);
         Message::from_object(json::parse(&text).unwrap().as_object().unwrap().clone()).unwrap()
     }

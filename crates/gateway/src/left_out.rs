@@ -10,6 +10,7 @@ use rolecall::session::{Session, SessionNote};
 use rolecall::{Prompt, Request};
 
 use crate::Fault;
+use crate::forms::role_of;
 use crate::wanted::Wanted;
 
 /// The kinds of requests of which a model's template writes everything.
@@ -167,10 +168,6 @@ impl<'a> Later<'a> {
         let Some(next) = messages.iter().skip(index + 1).position(is_user) else { return false };
         !is_among(&upto(index + 1 + next), index, field) && self.hidden.insert(kind)
     }
-}
-
-fn role_of(message: &Message) -> &str {
-    message.as_object().get("role").and_then(Json::as_str).unwrap_or_default()
 }
 
 /// Reports whether a part is among those that a prompt lacks. Where there is no prompt, everything is.
