@@ -7,7 +7,8 @@ use rolecall::Model;
 use rolecall::conversation::json::Object;
 use rolecall::conversation::{Content, Json, Message, Part, object};
 
-use crate::forms::{CALL, calling, prompt_of, role_of, with};
+use crate::call_forms::{CALL, calling};
+use crate::forms::{part, prompt_of, role_of, with};
 
 /// Knows for each role which of the two a model's templates write. It is found out when the first message of
 /// the role comes.
@@ -119,11 +120,6 @@ fn written(model: &Model, role: &str, content: Json, user: &dyn Fn() -> Object) 
 
 /// What a list of parts begins with in Python's syntax and in JSON.
 const AS_LIST: [&str; 3] = ["'type': 'text'", r#""type": "text""#, r#""type":"text""#];
-
-/// Returns a text as a content in parts.
-fn part(text: &str) -> Json {
-    vec![Json::from(object! { "type" => "text", "text" => text })].into()
-}
 
 /// Joins a content that has only parts of text, with a line break between them. Engines do the same.
 fn joined(message: &Message) -> Message {

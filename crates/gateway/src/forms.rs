@@ -3,47 +3,43 @@
 use std::sync::OnceLock;
 
 use rolecall::conversation::json::Object;
-use rolecall::conversation::{Content, Json, Message, Part, Role, Tool, object};
+use rolecall::conversation::{Json, Message, Part, Role, Tool, object};
 use rolecall::{Model, Prompt, Request};
 
 use crate::Fault;
+use crate::call_forms::CallForms;
 use crate::content_forms::ContentForms;
 
 /// Knows which forms the templates of a model write. Each is found out when the first message of it comes.
 #[derive(Debug, Default)]
 pub struct Forms {
     contents: ContentForms,
+    calls: CallForms,
     renames_developers: OnceLock<bool>,
-    fills_nulls: OnceLock<bool>,
-    empties: OnceLock<bool>,
     fills_tools: OnceLock<bool>,
 }
 
 impl Forms {
-    /// Returns the messages in forms that the model's templates write, with the same meaning.
-    pub fn written(&self, model: &Model, messages: Vec<Message>) -> Result<Vec<Message>, Fault> {
+    /// Returns the messages in forms that the model's templates write, with the same meaning. `before` are those
+    /// before them, as far as they are known.
+    pub fn written<'a>(
+        &self,
+        model: &Model,
+        before: impl Iterator<Item = &'a Message>,
+        mut messages: Vec<Message>,
+    ) -> Result<Vec<Message>, Fault> {
         let has_template = model.templates().is_some();
         messages.iter().enumerate().try_for_each(|(index, message)| refuse_media(index, message, has_template))?;
         if !has_template {
             return Ok(messages);
         }
-        let is_any = |is_so: fn(&Message) -> bool| messages.iter().any(is_so);
-        let renames = is_any(is_developer) && *self.renames_developers.get_or_init(|| must_rename(model));
-        let fills = is_any(has_null) && *self.fills_nulls.get_or_init(|| must_fill(model));
-        let empties = is_any(has_empty) && *self.empties.get_or_init(|| must_empty(model));
-        let mut messages = messages;
-        for message in &mut messages {
-            if renames && is_developer(message) {
+        if messages.iter().any(is_developer) && *self.renames_developers.get_or_init(|| must_rename(model)) {
+            for message in messages.iter_mut().filter(|message| is_developer(message)) {
                 *message = with(message, "role", Role::System.name().into());
-            }
-            if fills && has_null(message) {
-                *message = with(message, "content", "".into());
-            }
-            if empties && has_empty(message) {
-                *message = with(message, "content", Json::Null);
             }
         }
         self.contents.write(model, &mut messages);
+        self.calls.write(model, before, &mut messages);
         Ok(messages)
     }
 
@@ -140,51 +136,6 @@ fn must_rename(model: &Model) -> bool {
     prompt_of(model, messages("developer")).is_none_or(|prompt| leaves_out(&prompt))
 }
 
-/// Reports whether a message has calls and no content, as OpenAI's clients and servers write it.
-fn has_null(message: &Message) -> bool {
-    matches!(message.content(), Content::None) && message.calls().len() > 0
-}
-
-/// Reports whether the template cannot write a call without content: it fails, or writes Python's `None`.
-fn must_fill(model: &Model) -> bool {
-    let messages = |content: Json| {
-        let result = object! { "role" => "tool", "tool_call_id" => CALL, "content" => "b" };
-        vec![object! { "role" => "user", "content" => "a" }, calling(content), result]
-    };
-    let count = |prompt: &Prompt| prompt.text().matches("None").count();
-    match (prompt_of(model, messages(Json::Null)), prompt_of(model, messages("".into()))) {
-        (Some(null), Some(filled)) => count(&null) > count(&filled),
-        (None, Some(_)) => true,
-        (_, None) => false,
-    }
-}
-
-/// Reports whether a message has calls and an empty content.
-fn has_empty(message: &Message) -> bool {
-    matches!(message.content(), Content::Text("")) && message.calls().len() > 0
-}
-
-/// Reports whether the template writes a call only without content.
-fn must_empty(model: &Model) -> bool {
-    let has_call = |content: Json| {
-        let result = object! { "role" => "tool", "tool_call_id" => CALL, "content" => "b" };
-        let messages = vec![object! { "role" => "user", "content" => "a" }, calling(content), result];
-        let lacks = |prompt: &Prompt| prompt.dropped.iter().any(|dropped| dropped.place.message == Some(1));
-        prompt_of(model, messages).is_some_and(|prompt| !lacks(&prompt))
-    };
-    !has_call("".into()) && has_call(Json::Null)
-}
-
-/// The id of the call of [`calling`]. Some templates take only nine characters.
-pub const CALL: &str = "call00000";
-
-/// Returns a message with a call.
-pub fn calling(content: Json) -> Object {
-    let function = object! { "name" => "f", "arguments" => "{}" };
-    let call = object! { "id" => CALL, "type" => "function", "function" => function };
-    object! { "role" => "assistant", "content" => content, "tool_calls" => vec![Json::from(call)] }
-}
-
 /// Returns the prompt of messages that a template is tried with.
 pub fn prompt_of(model: &Model, messages: Vec<Object>) -> Option<Prompt> {
     let messages: Vec<Json> = messages.into_iter().map(Json::from).collect();
@@ -198,6 +149,11 @@ fn prompt_of_body(model: &Model, body: Object) -> Option<Prompt> {
 /// Returns the role as the message spells it.
 pub fn role_of(message: &Message) -> &str {
     message.as_object().get("role").and_then(Json::as_str).unwrap_or_default()
+}
+
+/// Returns a text as a content in parts.
+pub fn part(text: &str) -> Json {
+    vec![Json::from(object! { "type" => "text", "text" => text })].into()
 }
 
 /// Returns a message with another value of a key.

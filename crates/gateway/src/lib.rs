@@ -22,6 +22,7 @@
 
 mod answer_form;
 mod by_text;
+mod call_forms;
 mod characters;
 mod check;
 mod completing;

@@ -143,6 +143,10 @@ impl Turn {
         let setup = setup_of(&wanted.served.name, &wanted.request, &wanted.instructions);
         let is_named = wanted.past != Past::Recognised;
         let own = || wanted.instructions.iter().chain(&wanted.messages).cloned();
+        // With the forms that depend on what was said before.
+        let written = |before: &mut dyn Iterator<Item = &Message>, messages: &[Message]| {
+            wanted.served.forms.written(&wanted.served.model, before, messages.to_vec())
+        };
         let mut history = History::New;
         // What was said before, if the client did not send it, and the index of the client's first message.
         let mut said: Vec<Message> = Vec::new();
@@ -151,8 +155,10 @@ impl Turn {
             let fits = found.past.last.setup == setup || !is_named;
             let sent_before = found.past.messages.len().saturating_sub(covered);
             if let (true, Some(session)) = (fits, &found.past.session) {
-                let repeats = !is_named || covered > 0;
-                let new = if repeats { own().skip(covered).collect() } else { wanted.messages.clone() };
+                let new = match !is_named || covered > 0 {
+                    true => own().skip(covered).collect(),
+                    false => written(&mut found.past.messages.iter().map(|message| &**message), &wanted.messages)?,
+                };
                 let session = session.clone();
                 match Turn::growing(wanted, session, Some(Arc::new(found)), new, (setup.clone(), chain), seen) {
                     Ok(turn) => return Ok(turn.shifted(sent_before)),
@@ -171,9 +177,9 @@ impl Turn {
             history = History::Changed;
         }
         let session = wanted.served.model.session(wanted.request.clone())?;
-        let said = wanted.served.forms.written(&wanted.served.model, said)?;
-        let whole = wanted.instructions.iter().cloned().chain(said).chain(wanted.messages.iter().cloned());
-        let whole: Vec<Message> = whole.collect();
+        let said = written(&mut std::iter::empty(), &said)?;
+        let new = written(&mut said.iter(), &wanted.messages)?;
+        let whole: Vec<Message> = wanted.instructions.iter().cloned().chain(said).chain(new).collect();
         wanted.served.whole.check(wanted, &whole).map_err(|fault| fault.shifted(unsent))?;
         let mut turn =
             Turn::growing(wanted, session, None, whole, (setup, chain), seen).map_err(|fault| fault.shifted(unsent))?;

@@ -93,6 +93,53 @@ async fn a_call_with_an_empty_content_has_none_where_the_template_writes_it_only
 }
 
 #[tokio::test]
+async fn a_call_without_content_has_parts_where_the_template_reads_the_first_one() {
+    let template = r"{%- for message in messages %}{{- message.role + '\n' }}{%- if message.tool_calls %}{%- if message.content[0].thinking %}{{- message.content[0].thinking }}{% endif %}{{- message.tool_calls[0].function.name }}{%- else %}{{- message.content }}{% endif %}{{- '<|im_end|>\n' }}{% endfor %}";
+    let server = server(template).await;
+    let call = r#"{"id": "call00000", "type": "function", "function": {"name": "f", "arguments": "{}"}}"#;
+    for content in ["null", r#""""#] {
+        let messages = format!(r#"{HI}, {{"role": "assistant", "content": {content}, "tool_calls": [{call}]}}, {HI}"#);
+        let wanted = "user\nHi<|im_end|>\nassistant\nf<|im_end|>\nuser\nHi<|im_end|>\n";
+        assert_eq!(prompt(&server, &messages, "").await.as_deref(), Ok(wanted), "{content}");
+    }
+}
+
+/// It fails with a result that has no name.
+const NAMING: &str = r"{%- for message in messages %}{%- if message.role == 'tool' %}{%- if message.name is not defined %}{{- raise_exception('a result needs a name') }}{% endif %}{{- message.name + ': ' + message.content + '\n' }}{%- else %}{{- message.role + ':' }}{%- for call in message.tool_calls or [] %}{{- ' ' + call.function.name }}{% endfor %}{%- if message.content %}{{- ' ' + message.content }}{% endif %}{{- '\n' }}{% endif %}{% endfor %}";
+
+#[tokio::test]
+async fn a_result_has_the_name_of_its_call_where_the_template_needs_it() {
+    let calls = r#"{"role": "assistant", "content": null, "tool_calls": [
+        {"id": "call00001", "type": "function", "function": {"name": "sun", "arguments": "{}"}},
+        {"id": "call00002", "type": "function", "function": {"name": "moon", "arguments": "{}"}}]}"#;
+    let results = r#"{"role": "tool", "tool_call_id": "call00002", "content": "full"},
+        {"role": "tool", "tool_call_id": "call00001", "content": "hot"}"#;
+    let server = server(NAMING).await;
+    let wanted = "user: Hi\nassistant: sun moon\nmoon: full\nsun: hot\n";
+    assert_eq!(prompt(&server, &format!("{HI}, {calls}, {results}"), "").await.as_deref(), Ok(wanted));
+    // A name that the client gives stays, and ids may come again.
+    let own = r#"{"role": "tool", "tool_call_id": "call00001", "name": "star", "content": "far"}"#;
+    let again = r#"{"role": "assistant", "content": "", "tool_calls": [
+        {"id": "call00002", "type": "function", "function": {"name": "mars", "arguments": "{}"}}]},
+        {"role": "tool", "tool_call_id": "call00002", "content": "red"}"#;
+    let messages = format!("{HI}, {calls}, {results}, {own}, {again}");
+    let wanted = format!("{wanted}star: far\nassistant: mars\nmars: red\n");
+    assert_eq!(prompt(&server, &messages, "").await.as_deref(), Ok(&*wanted));
+    // The call is in the session, as it was or with other tools.
+    let names = [("", "sun"), (r#", "tools": []"#, "sun")];
+    for (at, (more, name)) in names.into_iter().enumerate() {
+        let id = format!(r#", "session_id": "s{at}""#);
+        assert!(prompt(&server, &format!("{HI}, {calls}, {HI}"), &id).await.is_ok());
+        let result = r#"{"role": "tool", "tool_call_id": "call00001", "content": "hot"}"#;
+        let prompt = prompt(&server, result, &format!("{id}{more}")).await.unwrap();
+        assert!(prompt.ends_with(&format!("\n{name}: hot\n")), "{prompt}");
+    }
+    // Nobody knows the name.
+    let unknown = r#"{"role": "tool", "tool_call_id": "call00009", "content": "hot"}"#;
+    assert_eq!(prompt(&server, &format!("{HI}, {calls}, {unknown}"), "").await.unwrap_err().0, "rejected");
+}
+
+#[tokio::test]
 async fn what_a_rewritten_conversation_lacks_is_named_and_what_it_has_is_not_refused() {
     // It writes instructions first, wherever they stand, and only if the user speaks last.
     let template = r"{%- if messages[-1].role == 'user' %}{%- for message in messages if message.role == 'system' %}{{- message.content + '<|im_end|>\n' }}{% endfor %}{% endif %}
