@@ -201,6 +201,7 @@ pub mod tests {
             last,
             sent: Default::default(),
             is_stored: true,
+            beside: None,
             size: Size { whole: ids, last: ids },
         })
     }

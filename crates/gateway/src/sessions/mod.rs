@@ -107,9 +107,8 @@ impl Sessions {
     async fn find_first(&self, owner: Owner, names: &[String], model: &Model) -> Result<Looked, Fault> {
         let found = self.recall(owner, names);
         // A turn of this name may have been stored by another gateway since, or before this one started.
-        // What is only in memory is later than what the store has of the name.
         let until = match &found {
-            Some(found) if self.store.is_shared() && found.past.is_stored => found.name + 1,
+            Some(found) if self.store.is_shared() => found.name + 1,
             Some(found) => found.name,
             None => names.len(),
         };
@@ -122,7 +121,10 @@ impl Sessions {
                 found => remembered(found),
             });
         };
-        if found.as_ref().is_some_and(|found| found.turn == turn) {
+        // What is only in memory is later than what the store had of the name then.
+        let is_latest =
+            |found: &Found| found.turn == turn || found.name == name && found.past.beside.as_ref() == Some(&turn);
+        if found.as_ref().is_some_and(is_latest) {
             return Ok(remembered(found));
         }
         let known = self.live().get(&turn);
@@ -159,6 +161,13 @@ impl Sessions {
         let sessions = self.clone();
         let work = async move {
             let mut finished = finished;
+            let mut beside = None;
+            if !finished.is_stored && sessions.store.is_shared() {
+                match sessions.store.find(&owner, &finished.names).await {
+                    Err(fault) if must_store => return Err(fault.into()),
+                    found => beside = found.ok().flatten().map(|(_, turn)| turn),
+                }
+            }
             let (mut turn, mut stored) = sessions.store(owner, &finished).await;
             // The turns before it were removed to make space, or were never stored.
             if let Err(StoreFault::Gone) = stored {
@@ -168,7 +177,7 @@ impl Sessions {
             match stored {
                 Err(fault) if must_store => Err(fault.into()),
                 stored => {
-                    sessions.remember(owner, turn, finished, stored.unwrap_or_default());
+                    sessions.remember(owner, turn, finished, (stored.unwrap_or_default(), beside));
                     Ok(())
                 }
             }
@@ -191,14 +200,21 @@ impl Sessions {
         (turn.id, stored)
     }
 
-    fn remember(&self, owner: Owner, turn: TurnId, finished: Finished, stored: Option<u64>) {
+    fn remember(
+        &self,
+        owner: Owner,
+        turn: TurnId,
+        finished: Finished,
+        (stored, beside): (Option<u64>, Option<TurnId>),
+    ) {
         let Finished { record, session, before, chain, names, size, sent, .. } = finished;
         let said = record.new.iter().chain([&record.said]).cloned().map(Arc::new);
         let messages = before.into_iter().chain(said).collect();
         // The answer stays in the store.
         let last = Arc::new(Record { response: None, before: Vec::new(), new: Vec::new(), saved: None, ..record });
         let is_stored = stored.is_some();
-        let past = Replayed { session: Some(session), messages, chain: Some(chain), last, sent, is_stored, size };
+        let past =
+            Replayed { session: Some(session), messages, chain: Some(chain), last, sent, is_stored, beside, size };
         self.hold(owner, turn, Arc::new(past), (&names, stored.unwrap_or_else(moment)));
     }
 

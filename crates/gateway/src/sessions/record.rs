@@ -11,6 +11,7 @@ use super::chain::{Chain, digest_of_ids, hex};
 use super::size::Size;
 use crate::engine::PromptIds;
 use crate::number;
+use crate::store::TurnId;
 
 /// What a turn added.
 #[derive(Clone, Debug)]
@@ -225,6 +226,8 @@ pub struct Replayed {
     pub sent: PromptIds,
     /// Whether the store has it, unless it was removed there.
     pub is_stored: bool,
+    /// If it is only in memory: the turn to which one of its names led in a shared store then.
+    pub beside: Option<TurnId>,
     pub size: Size,
 }
 
@@ -250,6 +253,7 @@ pub fn replay<'a>(model: &Model, records: impl Iterator<Item = &'a [u8]>) -> Opt
         last: Arc::new(records.into_iter().next_back()?),
         sent: PromptIds::default(),
         is_stored: true,
+        beside: None,
         size,
     })
 }

@@ -296,7 +296,14 @@ def test_a_turn_that_redis_must_not_have_goes_on_where_it_was_taken(pair, talk):
     session.say(client, "Two.", store=False)
     session.say(client, "Three.")
     # The last one is stored, with all before it.
-    session.say(pair[1].client(KEYS[0]), "Two.")
+    other = pair[1].client(KEYS[0])
+    session.say(other, "Two.")
+    # Elsewhere nobody knows of a turn that is not stored, and a later turn there is the last one for all.
+    elsewhere = session.fork()
+    session.say(client, "One.", store=False)
+    session.say(client, "Two.", store=False)
+    elsewhere.say(other, "Three.")
+    elsewhere.say(client, "One.")
 
 
 def test_what_one_gateway_deletes_or_ends_is_gone_in_all(pair, talk):
