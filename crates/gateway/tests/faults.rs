@@ -145,8 +145,8 @@ fn common_faults() -> Vec<Failing> {
     let half = || Step::Raw(r#"data: {"choices": [{"te"#.to_owned());
     vec![
         (vec![Step::Wait(Duration::from_secs(600))], 504, "engine_slow"),
-        broken(vec![Step::Wait(Duration::from_millis(50)), Step::Break]),
-        broken(vec![half(), Step::Wait(Duration::from_millis(50)), Step::Break]),
+        (vec![Step::Wait(Duration::from_millis(50)), Step::Break], 502, "engine_died"),
+        (vec![half(), Step::Wait(Duration::from_millis(50)), Step::Break], 502, "engine_died"),
         broken(vec![half()]),
         broken(vec![]),
         broken(vec![raw("no JSON")]),
@@ -325,7 +325,7 @@ async fn a_stream_of_every_api_ends_with_its_own_error() {
     let reasons = [r#""finish_reason":"stop""#, r#""finish_reason":"length""#];
     let faults = [
         (vec![Step::Wait(Duration::from_secs(600))], "engine_slow", "timeout_error"),
-        (vec![Step::Wait(Duration::from_millis(50)), Step::Break], "engine_broken", "api_error"),
+        (vec![Step::Wait(Duration::from_millis(50)), Step::Break], "engine_died", "api_error"),
         (vec![raw("no JSON")], "engine_broken", "api_error"),
         (vec![raw(r#"{"error": {"message": "no slot", "code": 503}}"#)], "engine_refused", "overloaded_error"),
         (vec![Step::End("none")], "engine_aborted", "api_error"),

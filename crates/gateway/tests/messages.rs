@@ -453,7 +453,7 @@ async fn keys_and_faults_have_the_shapes_of_this_api() {
     let (name, data) = stream.trim_end().rsplit_once("event: ").unwrap().1.split_once("\ndata: ").unwrap();
     let data = json::parse(data).unwrap();
     assert_eq!((name, at(&data, "error.type").as_str()), ("error", Some("api_error")), "{stream}");
-    assert_eq!(at(&data, "error.code").as_str(), Some("engine_broken"));
+    assert_eq!(at(&data, "error.code").as_str(), Some("engine_died"));
     let other = HI.replace("chatml", "other");
     let request = server.request("/v1/messages", &other).header("x-api-key", "one");
     let text = request.send().await.unwrap().text().await.unwrap();

@@ -2,7 +2,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use eventsource_stream::Eventsource;
+use eventsource_stream::{EventStreamError, Eventsource};
 use futures_util::{Stream, StreamExt, TryStreamExt, stream};
 use rolecall::grammar::Grammar;
 use rolecall::tokenizer::Tokenizer;
@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout_at};
 use super::generating::{Frames, Phase, Sofar};
 use super::hidden::Hidden;
 use super::local::Local;
-use super::trouble::{broken, cause, down, refused, slow};
+use super::trouble::{broken, cause, died, down, refused, slow};
 use super::{About, Ask, Generating, Kind, LocalOptions, Shape};
 use crate::{Fault, Limits};
 
@@ -190,19 +190,21 @@ impl Engine {
         }
         let mut frame = 0;
         let limited = response.bytes_stream().map(move |bytes| {
-            let bytes = bytes.map_err(|error| cause(&error))?;
+            let bytes = bytes.map_err(|error| died(&cause(&error)))?;
             frame = match bytes.iter().rposition(|byte| *byte == b'\n') {
                 Some(end) => bytes.len() - end,
                 None => frame + bytes.len(),
             };
             match frame <= MOST_FRAME {
                 true => Ok(bytes),
-                false => Err(format!("a frame has more than {MOST_FRAME} bytes")),
+                false => Err(broken(&format!("a frame has more than {MOST_FRAME} bytes"))),
             }
         });
         Ok(limited.eventsource().map(|frame| match frame {
             Ok(frame) => Ok(frame.data),
-            Err(error) => Err(broken(&error.to_string())),
+            Err(EventStreamError::Transport(fault)) => Err(fault),
+            Err(EventStreamError::Utf8(error)) => Err(broken(&error.to_string())),
+            Err(EventStreamError::Parser(error)) => Err(broken(&error.to_string())),
         }))
     }
 }

@@ -53,6 +53,11 @@ pub(super) fn slow(patience: Duration) -> Fault {
     Fault::new(504, "engine_slow", format!("the engine sent no ids for {} s", patience.as_secs_f64()))
 }
 
+/// The connection ended in the midst of a reply.
+pub(super) fn died(why: &str) -> Fault {
+    Fault::new(502, "engine_died", format!("the connection to the engine ended before the reply did: {why}"))
+}
+
 pub(crate) fn broken(what: &str) -> Fault {
     Fault::new(502, "engine_broken", format!("the engine's answer is damaged: {what}"))
 }
