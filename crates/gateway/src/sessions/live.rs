@@ -77,8 +77,9 @@ impl Live {
         Some(past)
     }
 
-    /// Adds a turn with its names, and when it was given these. What happened to a name after that stays as it is. If there is no room for it, it removes the conversations that were
-    /// not used for the longest time, and returns their turns.
+    /// Adds a turn with its names, and when it was given these. What happened to a name after that stays as it
+    /// is. If there is no room for it, it removes the conversations that were not used for the longest time, and
+    /// returns their turns.
     pub fn add(
         &mut self,
         owner: Owner,
@@ -91,8 +92,8 @@ impl Live {
         let conversation = self.conversations.get_or_insert_with(root.clone(), new);
         // The turns before may have been removed while this one was in flight. It has all that they had.
         let ids = if conversation.turns.is_empty() { past.size.whole } else { past.size.last };
-        // Each turn has a list of all messages before it.
-        let size = ids + OF_TURN + past.messages.len();
+        // Each turn has a list of all messages up to it, with eight bytes for each.
+        let size = ids + OF_TURN + 2 * past.messages.len();
         if self.turns.insert(turn.clone(), past).is_none() {
             conversation.turns.push(turn.clone());
             conversation.size += size;

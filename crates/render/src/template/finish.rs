@@ -16,9 +16,11 @@ use crate::{Prompt, Turn};
 /// `before` has the last two turns of that.
 pub(super) fn prompt(inputs: &Inputs<'_>, output: jinja::Output, end: usize, before: &[Turn]) -> Prompt {
     let messages = &inputs.said_by;
-    let mut origins = Origins::with_capacity(messages.at_hand() * 2 + 8);
-    let mut ends: Vec<(usize, Source)> = Vec::with_capacity(output.pieces().size_hint().0);
-    let mut turns: Vec<Turn> = Vec::with_capacity(messages.at_hand() + 4);
+    // Of many messages at hand, an output that goes on from an earlier one may have only the last few.
+    let pieces = output.pieces().size_hint().0;
+    let mut origins = Origins::with_capacity(pieces.min(messages.at_hand() * 2 + 8));
+    let mut ends: Vec<(usize, Source)> = Vec::with_capacity(pieces);
+    let mut turns: Vec<Turn> = Vec::with_capacity(before.len() + pieces.min(messages.at_hand() + 4));
     turns.extend(before.iter().map(|turn| Turn { start: 0, ..*turn }));
     // Adjacent pieces of the same input share an origin.
     let mut last: Option<(jinja::Tag, Source, Option<usize>)> = None;
