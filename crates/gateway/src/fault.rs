@@ -87,7 +87,10 @@ impl From<rolecall::Error> for Fault {
             _ => 400,
         };
         let (param, message_index) = match error.place() {
-            Some(place) => (Some(place.field.into()), place.message.and_then(|index| u32::try_from(index).ok())),
+            Some(place) => {
+                let field = Some(place.field).filter(|field| !field.is_empty());
+                (field.map(Into::into), place.message.and_then(|index| u32::try_from(index).ok()))
+            }
             None => (None, None),
         };
         let help = error.help().map(Into::into);

@@ -118,7 +118,9 @@ impl Error {
             Error::Request(error) => error.place(),
             Error::Render(error) => error.place(),
             Error::MisspeltSwitch { name, .. } => Some(Place::field(format!("chat_template_kwargs.{name}"))),
-            Error::NoNewTurn { message } => Some(Place::message(*message, "")),
+            Error::NoNewTurn { message } | Error::Template { message: Some(message), .. } => {
+                Some(Place::message(*message, ""))
+            }
             Error::BadWeight { message: Some(message), field, .. } => Some(Place::message(*message, field.as_str())),
             _ => None,
         }
