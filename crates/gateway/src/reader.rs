@@ -69,6 +69,21 @@ impl Reader {
         }
     }
 
+    /// Reports whether an id is a marker that the format does not know: it would be written as text.
+    pub fn writes_only_text(&self, id: u32, decoder: &Decoder) -> bool {
+        let (mut with, mut without) = (Written::default(), Written::default());
+        self.clone().finish(Stop::End, &mut |event| without.add(&event));
+        let mut reader = self.clone();
+        if reader.push(id, &mut |event| with.add(&event)).is_err() {
+            return false;
+        }
+        reader.finish(Stop::End, &mut |event| with.add(&event));
+        let mut marker = Vec::new();
+        let is_known = decoder.append(id, &mut marker).is_ok();
+        let rest = with.text.as_bytes().strip_suffix(&marker[..]);
+        is_known && with.others == without.others && rest.is_some_and(|rest| rest.starts_with(without.text.as_bytes()))
+    }
+
     /// Returns the part of the turn that the reply has reached.
     pub fn within(&self) -> Within {
         match self {
@@ -85,6 +100,25 @@ impl Reader {
                 reader.pass_rest(sink);
                 sink(Event::Stop(stop));
             }
+        }
+    }
+}
+
+/// What events give.
+#[derive(Default)]
+struct Written {
+    /// The text of the answer and of the reasoning.
+    text: String,
+    /// The number of events of calls.
+    others: usize,
+}
+
+impl Written {
+    fn add(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Content(text) | Event::Reasoning(text) => self.text += text,
+            Event::Place(_) | Event::Stop(_) | Event::Malformed(_) => {}
+            _ => self.others += 1,
         }
     }
 }

@@ -7,7 +7,7 @@ use rolecall::session::Finish;
 use rolecall::{Event, Reading, Stop, answer};
 
 use crate::Fault;
-use crate::engine::{End, Generating, Piece, broken};
+use crate::engine::{End, Generating, Odds, Piece, broken};
 use crate::gateway::Gateway;
 use crate::reader::Reader;
 use crate::sampling::Sampling;
@@ -38,6 +38,8 @@ pub struct Reply {
     pub generating: Generating,
     /// `None` once the reply is over.
     reader: Option<Reader>,
+    /// The last id, with its odds, if it is a marker that was not read yet.
+    held: Option<(u32, Option<Odds>)>,
     /// The ids that end it, each with whether the parser must get it.
     stop_ids: Vec<(u32, bool)>,
     stops: StopTexts,
@@ -68,6 +70,7 @@ impl Reply {
         Reply {
             generating,
             reader: Some(if unsaid.is_some() { reader.with_places() } else { reader }),
+            held: None,
             stop_ids: turn.stops.clone(),
             stops: StopTexts::new(sampling.stop.clone()),
             sampled: Some(Vec::new()),
@@ -99,30 +102,55 @@ impl Reply {
 
     /// Reads a piece, and passes its events on, except that of the end: before it, the turn is stored.
     pub fn take(&mut self, piece: &Piece, sink: &mut (dyn FnMut(Step<'_>) + Send)) -> Result<(), Fault> {
-        let Reply { reader: Some(reader), stops, said, unsaid, sampled, decoder, .. } = self else { return Ok(()) };
+        let Reply { reader: Some(reader), stops, said, unsaid, sampled, decoder, held, .. } = self else {
+            return Ok(());
+        };
         self.cached = piece.cached.or(self.cached);
         let mut passing = Passing { stops, said, unsaid: unsaid.as_mut(), sink };
         let mut end = piece.end;
-        for (at, id) in piece.ids.iter().enumerate() {
+        let earlier = held.take();
+        let earlier = earlier.as_ref().map(|(id, odds)| (*id, odds.as_ref(), true));
+        let new = piece.ids.iter().enumerate().map(|(at, id)| (*id, piece.odds.get(at), false));
+        let mut ids = earlier.into_iter().chain(new).peekable();
+        while let Some((id, odds, was_held)) = ids.next() {
             // Some engines ignore the limit, or go a little beyond it.
-            if self.count >= self.most {
+            if !was_held && self.count >= self.most {
                 end = Some(End::Length);
                 break;
             }
-            self.count += 1;
-            if let Some(sampled) = sampled {
-                sampled.push(*id);
+            if !was_held {
+                self.count += 1;
+                if let Some(sampled) = sampled {
+                    sampled.push(id);
+                }
             }
-            let stop = self.stop_ids.iter().find(|(known, _)| known == id);
+            let stop = self.stop_ids.iter().find(|(known, _)| *known == id);
+            let is_last = ids.peek().is_none() && piece.spoken.is_none() && piece.text.is_empty();
+            // The engine may stop at a marker of its own, and says so only after it.
+            if stop.is_none() && is_last && decoder.is_marker(id) {
+                match piece.end {
+                    None => {
+                        *held = Some((id, odds.cloned()));
+                        break;
+                    }
+                    Some(End::Stop) if reader.writes_only_text(id, decoder) => {
+                        if let Some(sampled) = sampled {
+                            sampled.pop();
+                        }
+                        break;
+                    }
+                    Some(_) => {}
+                }
+            }
             if stop.is_none_or(|(_, is_read)| *is_read) {
                 if let Some(unsaid) = &mut passing.unsaid {
-                    let odds = piece.odds.get(at).filter(|_| stop.is_none());
-                    match reader.skips(*id) {
+                    let odds = odds.filter(|_| stop.is_none());
+                    match reader.skips(id) {
                         true => unsaid.end_character(),
-                        false => unsaid.push(&bytes_of(*id, decoder), odds.map(|odds| TokenOdds::new(odds, decoder))),
+                        false => unsaid.push(&bytes_of(id, decoder), odds.map(|odds| TokenOdds::new(odds, decoder))),
                     }
                 }
-                let taken = reader.push(*id, &mut |event| passing.event(event));
+                let taken = reader.push(id, &mut |event| passing.event(event));
                 taken.map_err(|error| broken(&error.to_string()))?;
             }
             if reader.within() == Within::Reasoning {

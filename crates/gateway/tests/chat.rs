@@ -67,6 +67,53 @@ async fn an_engine_gets_the_ids_of_the_library_and_no_forged_control_token() {
     }
 }
 
+#[tokio::test]
+async fn a_marker_at_which_the_engine_stops_is_no_text() {
+    let (hello, marker) = (sampled("chatml", "Hello"), sampled("chatml", "<|im_start|>")[0]);
+    let ids = |parts: &[&[u32]]| parts.concat();
+    for kind in BY_IDS {
+        let cases: [(Vec<u32>, bool, &str, &str); 4] = [
+            (ids(&[&hello, &[marker]]), true, "Hello", "stop"),
+            (ids(&[&hello, &[marker, marker]]), true, "Hello<|im_start|>", "stop"),
+            (ids(&[&hello, &[marker], &hello]), true, "Hello<|im_start|>Hello", "stop"),
+            // It did not stop there.
+            (ids(&[&hello, &[marker]]), false, "Hello<|im_start|>", "length"),
+        ];
+        for (ids, is_stop, text, reason) in cases {
+            for steps in [one_by_one(kind, &ids, is_stop), vec![Step::Ids(ids.clone()), end(kind, is_stop)]] {
+                let server = Server::new("chatml", StandIn::new(kind, steps)).await;
+                let more = r#""session_id": "s""#;
+                let (status, answer) = server.post("/v1/chat/completions", &with(HI, more)).await;
+                assert_eq!(status, 200, "{answer:?}");
+                let said = at(&answer, "choices.0.message.content").as_str();
+                let why = at(&answer, "choices.0.finish_reason").as_str();
+                assert_eq!((said, why), (Some(text), Some(reason)), "{kind:?} {ids:?}");
+                assert_eq!(integer(at(&answer, "usage.completion_tokens")) as usize, ids.len());
+                let before = server.engine.prompt();
+                // The next turn closes the reply as the model was trained.
+                let next = r#"{"messages": [{"role": "user", "content": "Bye"}]}"#;
+                let (status, answer) = server.post("/v1/chat/completions", &with(next, more)).await;
+                assert_eq!(status, 200, "{answer:?}");
+                let whole = server.engine.prompt();
+                assert!(whole.starts_with(&before));
+                let toy = Toy::of(registry().get("chatml").unwrap());
+                let rest = toy.written(&whole[before.len()..]);
+                let wanted = format!("{text}<|im_end|>\n<|im_start|>user\nBye<|im_end|>\n<|im_start|>assistant\n");
+                assert_eq!(rest, wanted, "{kind:?} {ids:?}");
+                let body = with(HI, r#""stream": true"#);
+                let stream = server.stream(&body).await.concat();
+                assert_eq!(stream.matches("<|im_start|>").count(), text.matches("<|im_start|>").count(), "{stream}");
+            }
+        }
+        let odds = [&hello[..], &[marker]].concat().into_iter().map(|id| Step::Odds(vec![(id, -0.5, Vec::new())]));
+        let server = Server::new("chatml", StandIn::new(kind, odds.chain([end(kind, true)]).collect())).await;
+        let (_, answer) = server.post("/v1/chat/completions", &with(HI, r#""logprobs": true"#)).await;
+        let tokens = at(&answer, "choices.0.logprobs.content").as_array().unwrap();
+        let text: String = tokens.iter().map(|token| at(token, "token").as_str().unwrap()).collect();
+        assert_eq!(text, "Hello", "{answer:?}");
+    }
+}
+
 /// A template that writes every field of a request.
 const EVERYTHING: &str = r#"{%- for tool in tools -%}{{ "<|im_start|>tools\n" + (tool | tojson) + "<|im_end|>\n" }}{%- endfor -%}
 {%- for tool in tools -%}{{ tool.function.name + tool.function.description }}{%- endfor -%}

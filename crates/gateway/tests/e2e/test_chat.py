@@ -112,6 +112,18 @@ def test_a_conversation_is_recognised_turn_by_turn(openai, passed):
         messages += [answer.choices[0].message.model_dump(exclude_none=True), {"role": "user", "content": "Go on."}]
 
 
+def test_an_answer_that_is_one_value_has_no_marker_at_which_the_engine_stopped(openai):
+    # Where only an end may follow, this engine takes any of its ends, and the format has one.
+    for schema in ({"type": "integer", "minimum": 0, "maximum": 9}, {"type": "null"}, {"enum": ["a", "b"]}):
+        for seed in range(3):
+            answer = openai.chat.completions.create(
+                model="tools", messages=USER, seed=seed, max_tokens=40,
+                response_format={"type": "json_schema", "json_schema": {"name": "value", "schema": schema}},
+            )
+            json.loads(answer.choices[0].message.content)
+            assert answer.choices[0].finish_reason == "stop"
+
+
 def test_structured_output_fits_its_schema(openai):
     schema = {
         "type": "object",
