@@ -198,8 +198,8 @@ async fn find(
             let Some(found) = of_name(name).await? else { return Ok((None, 0)) };
             let sent = wanted.instructions.iter().chain(&wanted.messages);
             match Resent::of(sent, &found.past.messages)? {
-                Resent::No => return Ok((Some(found), 0)),
-                Resent::Last(covered) => return Ok((Some(found), covered)),
+                Resent::New => return Ok((Some(found), 0)),
+                Resent::Repeated(covered) => return Ok((Some(found), covered)),
                 Resent::Another => {}
             }
         }

@@ -3,78 +3,92 @@ use std::collections::HashSet;
 use rolecall::conversation::{Message, Role};
 
 use crate::Fault;
-use crate::sessions::chain::{digest_of, is_same, is_silent};
+use crate::sessions::likeness::Likeness;
 
 /// What the messages of a request with the name of a session are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resent {
     /// New ones.
-    No,
-    /// The last messages of the session, or all of it, which are this many, and then new ones.
-    Last(usize),
-    /// A conversation that begins like the session, and then leaves it: a question that is asked again, or a
-    /// message that the client changed.
+    New,
+    /// As many as this that the session has at its end, or, of instructions, at its beginning, and then new
+    /// ones.
+    Repeated(usize),
+    /// A conversation of its own: one that begins like the session and then leaves it, as when a question is asked
+    /// again or a message was changed, or one with other instructions.
     Another,
 }
 
 impl Resent {
-    /// Finds out what the messages `sent` are. Messages that repeat replies of the session in the midst of
-    /// others are refused: nobody can tell where they belong.
+    /// Finds out what the messages `sent` are. Replies of which nobody can tell where they belong are refused.
     pub fn of<'a>(
         sent: impl Iterator<Item = &'a Message> + Clone,
         session: &[impl AsRef<Message>],
     ) -> Result<Resent, Fault> {
         let is_reply = |message: &&Message| *message.role() == Role::Assistant;
-        let Some(first_reply) = sent.clone().position(|message| is_reply(&message)) else { return Ok(Resent::No) };
-        let both = sent.clone().zip(session);
-        let common = both.take_while(|(sent, known)| is_same(sent, known.as_ref())).count();
-        if common > 0 {
-            return Ok(if common == session.len() { Resent::Last(common) } else { Resent::Another });
+        let is_instruction = |message: &&Message| *message.role() == Role::System;
+        let has_instructions = sent.clone().next().as_ref().is_some_and(is_instruction);
+        let first_reply = sent.clone().position(|message| is_reply(&message));
+        if first_reply.is_none() && !has_instructions {
+            return Ok(Resent::New);
         }
-        // Digests, because each is compared with many.
-        let known: Vec<[Digest; 2]> = session.iter().map(|known| both_digests(known.as_ref())).collect();
-        let own: Vec<(Digest, usize)> = sent.clone().map(own_digest).collect();
-        if let Some(count) = overlap(&own, &known).filter(|count| *count > first_reply) {
-            return Ok(Resent::Last(count));
+        let own: Vec<Likeness> = sent.clone().map(Likeness::of).collect();
+        let known: Vec<Likeness> = session.iter().map(|message| Likeness::of(message.as_ref())).collect();
+        let common = own.iter().zip(&known).take_while(|(own, known)| own == known).count();
+        // A question is asked again.
+        if common == own.len() && common < known.len() {
+            return Ok(Resent::Another);
         }
-        let all: HashSet<&Digest> = known.iter().flatten().collect();
+        let Some(first_reply) = first_reply else {
+            let instructions = sent.take(common).take_while(is_instruction).count();
+            return Ok(if instructions == 0 { Resent::New } else { Resent::Repeated(instructions) });
+        };
+        let repeated = overlap(&own, &known);
+        let is_all = repeated == known.len();
+        if repeated > first_reply && (is_all || !sent.clone().skip(repeated).any(|message| is_reply(&message))) {
+            let end = known.get(known.len() - repeated..).unwrap_or_default();
+            return match own.iter().zip(end).position(|(own, known)| own.contradicts(known)) {
+                None => Ok(Resent::Repeated(repeated)),
+                Some(_) if is_all => Ok(Resent::Another),
+                Some(index) => Err(conflict(index, "the session has other reasoning, or other text, at this reply")),
+            };
+        }
+        if common > 0 || has_instructions {
+            return Ok(Resent::Another);
+        }
+        if first_reply == 0 {
+            return Err(conflict(0, "the session does not end with this reply"));
+        }
+        let all: HashSet<&Likeness> = known.iter().collect();
         let mut each = sent.zip(&own).enumerate();
-        match each.find(|(_, (message, (digest, _)))| is_reply(message) && all.contains(digest)) {
-            None => Ok(Resent::No),
-            Some((index, _)) => {
-                let message = format!("message {index}: the session has this reply, after other messages than these");
-                let help = Some("send only the new messages, or all of the session as they were".into());
-                let fault = Fault::at("content", "conflict", message);
-                Err(Fault { message_index: u32::try_from(index).ok(), help, ..fault })
-            }
+        match each.find(|(_, (message, likeness))| is_reply(message) && all.contains(likeness)) {
+            None => Ok(Resent::New),
+            Some((index, _)) => Err(conflict(index, "the session has this reply, after other messages than these")),
         }
     }
 }
 
-type Digest = [u8; 32];
-
-/// Returns the digests of a message with its reasoning and without.
-fn both_digests(message: &Message) -> [Digest; 2] {
-    [digest_of(message, false), digest_of(message, true)]
+fn conflict(index: usize, why: &str) -> Fault {
+    let help = Some("send only the new messages, or all of the conversation".into());
+    let fault = Fault::at("content", "conflict", format!("message {index}: {why}"));
+    Fault { message_index: u32::try_from(index).ok(), help, ..fault }
 }
 
-/// Returns the digest of a message as it was sent, and which of [`both_digests`] it is compared with.
-fn own_digest(message: &Message) -> (Digest, usize) {
-    let silent = is_silent(message);
-    (digest_of(message, silent), usize::from(silent))
-}
-
-/// The most messages at the start of a request that are looked for at the end of a session.
-const MOST_REPEATED: usize = 1000;
-
-/// Returns how many messages of a session's end a request begins with. Clients that count what is new from
+/// Returns how many messages of a session's end a request begins with, at most. Clients that count what is new from
 /// their last request on begin with its reply, and others drop the oldest messages.
-fn overlap(sent: &[(Digest, usize)], known: &[[Digest; 2]]) -> Option<usize> {
-    let is_start = |count: &usize| {
-        let end = known.get(known.len() - count..).unwrap_or_default();
-        sent.iter().zip(end).all(|((digest, form), known)| known.get(*form) == Some(digest))
+fn overlap(own: &[Likeness], known: &[Likeness]) -> usize {
+    // The method of Knuth, Morris and Pratt: of each beginning of `own`, the longest one that it ends with, too.
+    let longer = |mut length: usize, next: &Likeness, shorter: &[usize]| {
+        while length > 0 && own.get(length) != Some(next) {
+            length = shorter.get(length - 1).copied().unwrap_or(0);
+        }
+        length + usize::from(own.get(length) == Some(next))
     };
-    (1..=sent.len().min(known.len()).min(MOST_REPEATED)).rev().find(is_start)
+    let mut shorter = vec![0];
+    for next in own.iter().skip(1) {
+        let length = longer(shorter.last().copied().unwrap_or(0), next, &shorter);
+        shorter.push(length);
+    }
+    known.iter().fold(0, |length, next| longer(length, next, &shorter))
 }
 
 #[cfg(test)]
@@ -83,17 +97,16 @@ mod tests {
 
     use rolecall::conversation::{Message, object};
 
-    use super::Resent;
+    use super::Resent::{Another, New, Repeated};
+    use super::{Likeness, Resent, overlap};
 
     fn messages(texts: &str) -> Vec<Arc<Message>> {
         let message = |text: &str| {
             let (role, content) = text.split_at(1);
-            let role = if role == "u" {
-                "user"
-            } else if role == "a" {
-                "assistant"
-            } else {
-                "system"
+            let role = match role {
+                "u" => "user",
+                "a" => "assistant",
+                _ => "system",
             };
             let (content, reasoning) = content.split_once('/').unwrap_or((content, ""));
             let message = object! { "role" => role, "content" => content, "reasoning_content" => reasoning };
@@ -102,40 +115,93 @@ mod tests {
         texts.split_whitespace().map(message).collect()
     }
 
+    fn of(sent: &str, session: &str) -> Result<Resent, Option<u32>> {
+        let sent = messages(sent);
+        Resent::of(sent.iter().map(|message| &**message), &messages(session)).map_err(|fault| fault.message_index)
+    }
+
     #[test]
-    fn messages_are_new_or_all_or_another_conversation() {
-        let session = messages("s1 u1 a1/r u2 a2/r");
-        let cases: [(&str, Result<Resent, Option<u32>>); 19] = [
-            ("u3", Ok(Resent::No)),
-            ("s1 u1", Ok(Resent::No)),
-            ("s1 u1 a1/r u2 a2/r u3", Ok(Resent::Last(5))),
+    fn messages_are_new_or_repeated_or_another_conversation() {
+        let cases = [
+            ("u3", Ok(New)),
+            ("u1", Ok(New)),
+            // The client always sends its instructions.
+            ("s1 u3", Ok(Repeated(1))),
+            ("s1 s2 u3", Ok(Repeated(1))),
+            ("s2 u3", Ok(New)),
+            ("s1 u1 a1/r u2 a2/r u3", Ok(Repeated(5))),
             // With any of the reasoning, or without.
-            ("s1 u1 a1 u2 a2/r u3", Ok(Resent::Last(5))),
-            ("s1 u1 a1 u2 a2 u3", Ok(Resent::Last(5))),
+            ("s1 u1 a1 u2 a2/r u3", Ok(Repeated(5))),
+            ("s1 u1 a1 u2 a2 u3", Ok(Repeated(5))),
+            ("s1 u1 a1 u2 a2 u3 a3 u4", Ok(Repeated(5))),
             // The answer was lost, or another one is wanted.
-            ("s1 u1 a1/r u2", Ok(Resent::Another)),
-            ("s1 u1 a1/r u9 a2/r u3", Ok(Resent::Another)),
-            ("s1 u1 a1/r u2 a9 u3", Ok(Resent::Another)),
-            // A reply that the client changed, such as one without the space at its end.
-            ("s1 u1 a3 u2 a2/r u3", Ok(Resent::Another)),
-            ("s1 u1 a1/x u2 a2/r u3", Ok(Resent::Another)),
-            ("s1 u9 a1/r u2", Ok(Resent::Another)),
+            ("s1 u1", Ok(Another)),
+            ("s1 u1 a1/r u2", Ok(Another)),
+            ("s1 u1 a1/r u9 a2/r u3", Ok(Another)),
+            ("s1 u1 a1/r u2 a9 u3", Ok(Another)),
+            // A reply that the client changed.
+            ("s1 u1 a3 u2 a2/r u3", Ok(Another)),
+            ("s1 u1 a1/x u2 a2/r u3", Ok(Another)),
+            ("s1 u9 a1/r u2", Ok(Another)),
+            // Other instructions.
+            ("s9 u1 a1/r u2 a2/r u3", Ok(Another)),
+            ("s9 u9 a9 u3", Ok(Another)),
             // What is new since the last request, and all but the oldest messages.
-            ("a2/r u3", Ok(Resent::Last(1))),
-            ("a2 u3", Ok(Resent::Last(1))),
-            ("u2 a2 u3", Ok(Resent::Last(2))),
-            ("u1 a1 u2 a2 u3", Ok(Resent::Last(4))),
+            ("a2/r u3", Ok(Repeated(1))),
+            ("a2 u3", Ok(Repeated(1))),
+            ("u2 a2 u3", Ok(Repeated(2))),
+            ("u1 a1 u2 a2 u3", Ok(Repeated(4))),
             // Where they belong cannot be told.
-            ("s9 u1 a1/r u2 a2/r u3", Err(Some(2))),
+            ("a2/x u3", Err(Some(0))),
+            ("a9 u3", Err(Some(0))),
             ("u1 a1 u2", Err(Some(1))),
+            ("u2 a2 u1 a1 u3", Err(Some(1))),
             // Examples that are new.
-            ("u8 a8 u3", Ok(Resent::No)),
-            ("u1 a9/r u2", Ok(Resent::No)),
+            ("u8 a8 u3", Ok(New)),
+            ("u1 a9/r u2", Ok(New)),
         ];
         for (sent, wanted) in cases {
-            let messages = messages(sent);
-            let found = Resent::of(messages.iter().map(|message| &**message), &session);
-            assert_eq!(found.map_err(|fault| fault.message_index), wanted, "{sent}");
+            assert_eq!(of(sent, "s1 u1 a1/r u2 a2/r"), wanted, "{sent}");
+        }
+    }
+
+    #[test]
+    fn the_same_message_may_come_many_times() {
+        let cases = [
+            // A greeting, and a reply that is the same.
+            ("ahi u2", "ahi u1 ahi", Ok(Repeated(1))),
+            ("ahi u2", "ahi u1 a1", Ok(Another)),
+            ("u1 a1 u1 a1 u1", "u1 a1 u1 a1", Ok(Repeated(4))),
+            ("u1 a1 u3", "u1 a1 u1 a1 u1 a1", Ok(Repeated(2))),
+            ("a1 u1", "u1 a1 u1 a1", Ok(Repeated(1))),
+            // The second question is asked again.
+            ("u1 a1 u1", "u1 a1 u1 a1", Ok(Another)),
+            ("u1", "u1 a1", Ok(New)),
+            // The first question was changed.
+            ("u2 a1 u2 a1 u3", "u1 a1 u2 a1", Err(Some(1))),
+            ("s1 u1 a1", "s1 u1 a1", Ok(Repeated(3))),
+        ];
+        for (sent, session, wanted) in cases {
+            assert_eq!(of(sent, session), wanted, "{sent} after {session}");
+        }
+    }
+
+    #[test]
+    fn the_longest_overlap_is_that_of_a_plain_search() {
+        let mut seed: u32 = 7;
+        let mut any = |count: usize| {
+            let letter = |_| {
+                seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                if seed >> 31 == 0 { "ua " } else { "ab " }
+            };
+            (0..count).map(letter).collect::<String>()
+        };
+        for at in 0..400 {
+            let [own, known] = [at % 7, at % 13]
+                .map(|count| messages(&any(count)).iter().map(|message| Likeness::of(message)).collect::<Vec<_>>());
+            let counts = 0..=own.len().min(known.len());
+            let plain = counts.rev().find(|count| own[..*count] == known[known.len() - count..]).unwrap();
+            assert_eq!(overlap(&own, &known), plain, "{at}");
         }
     }
 
@@ -143,8 +209,8 @@ mod tests {
     #[test]
     fn many_messages_are_compared_once_each() {
         let texts = |letter: &str| (0..5_000).map(|at| format!("u{letter}{at} a{letter}{at} ")).collect::<String>();
-        let (session, other) = (messages(&texts("x")), messages(&texts("y")));
-        let found = Resent::of(other.iter().map(|message| &**message), &session);
-        assert_eq!(found, Ok(Resent::No));
+        assert_eq!(of(&texts("y"), &texts("x")), Ok(New));
+        let same = "ugo aOK ".repeat(5_000);
+        assert_eq!(of(&format!("{same} uq"), &format!("ugo aOK {same}")), Ok(Repeated(10_000)));
     }
 }

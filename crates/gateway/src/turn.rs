@@ -144,8 +144,8 @@ impl Turn {
         let is_named = wanted.past != Past::Recognised;
         let own = || wanted.instructions.iter().chain(&wanted.messages).cloned();
         // With the forms that depend on what was said before.
-        let written = |before: &mut dyn Iterator<Item = &Message>, messages: &[Message]| {
-            wanted.served.forms.written(&wanted.served.model, before, messages.to_vec())
+        let written = |before: &mut dyn Iterator<Item = &Message>, messages: Vec<Message>| {
+            wanted.served.forms.written(&wanted.served.model, before, messages)
         };
         let mut history = History::New;
         // What was said before, if the client did not send it, and the index of the client's first message.
@@ -155,9 +155,13 @@ impl Turn {
             let fits = found.past.last.setup == setup || !is_named;
             let sent_before = found.past.messages.len().saturating_sub(covered);
             if let (true, Some(session)) = (fits, &found.past.session) {
-                let new = match !is_named || covered > 0 {
+                let new: Vec<Message> = match !is_named || covered > 0 {
                     true => own().skip(covered).collect(),
-                    false => written(&mut found.past.messages.iter().map(|message| &**message), &wanted.messages)?,
+                    false => wanted.messages.clone(),
+                };
+                let new = match is_named {
+                    true => written(&mut found.past.messages.iter().map(|message| &**message), new)?,
+                    false => new,
                 };
                 let session = session.clone();
                 match Turn::growing(wanted, session, Some(Arc::new(found)), new, (setup.clone(), chain), seen) {
@@ -177,8 +181,8 @@ impl Turn {
             history = History::Changed;
         }
         let session = wanted.served.model.session(wanted.request.clone())?;
-        let said = written(&mut std::iter::empty(), &said)?;
-        let new = written(&mut said.iter(), &wanted.messages)?;
+        let said = written(&mut std::iter::empty(), said)?;
+        let new = written(&mut said.iter(), wanted.messages.clone())?;
         let whole: Vec<Message> = wanted.instructions.iter().cloned().chain(said).chain(new).collect();
         wanted.served.whole.check(wanted, &whole).map_err(|fault| fault.shifted(unsent))?;
         let mut turn =

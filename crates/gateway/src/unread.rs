@@ -1,9 +1,10 @@
 //! Keys of messages that the model's template does not read: nothing that a client says is ignored.
 
 use rolecall::Request;
-use rolecall::conversation::{Json, Message};
+use rolecall::conversation::Message;
 
 use crate::Fault;
+use crate::sessions::chain::says_nothing;
 use crate::wanted::Wanted;
 
 /// The keys of messages in OpenAI's API, and those of reasoning.
@@ -54,7 +55,7 @@ fn others(messages: &[Message]) -> Vec<(usize, &str)> {
     let mut others: Vec<(usize, &str)> = Vec::new();
     for (index, message) in messages.iter().enumerate() {
         for (key, value) in message.as_object().iter() {
-            let is_other = !USUAL.contains(&key) && says_something(value);
+            let is_other = !USUAL.contains(&key) && !says_nothing(value);
             if is_other && !others.iter().any(|(_, other)| *other == key) {
                 others.push((index, key));
                 if others.len() > MOST_TRIED {
@@ -64,16 +65,6 @@ fn others(messages: &[Message]) -> Vec<(usize, &str)> {
         }
     }
     others
-}
-
-fn says_something(value: &Json) -> bool {
-    match value {
-        Json::Null | Json::Bool(false) => false,
-        Json::String(text) => !text.is_empty(),
-        Json::Array(items) => !items.is_empty(),
-        Json::Object(entries) => !entries.is_empty(),
-        _ => true,
-    }
 }
 
 /// Returns the prompt of messages, or `None` if the template refuses them.

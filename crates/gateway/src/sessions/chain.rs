@@ -116,25 +116,6 @@ pub fn digest_of_ids(ids: &[u32]) -> [u8; 32] {
     sum.finalize().into()
 }
 
-/// Reports whether a message is another one as a client sends it again: in any spelling, and with its reasoning
-/// or without.
-pub fn is_same(sent: &Message, known: &Message) -> bool {
-    let silent = is_silent(sent);
-    digest_of(sent, silent) == digest_of(known, silent)
-}
-
-/// Reports whether a message has no reasoning.
-pub fn is_silent(message: &Message) -> bool {
-    message.as_object().get(REASONING).is_none_or(says_nothing)
-}
-
-/// Returns the digest of a message in any spelling, with its reasoning or without.
-pub fn digest_of(message: &Message, without_reasoning: bool) -> [u8; 32] {
-    let mut text = String::new();
-    write_message(&mut text, message.as_object(), without_reasoning.then_some(REASONING));
-    digest(&[text.as_bytes()])
-}
-
 fn without_reasoning(message: &Message) -> Option<Message> {
     let mut object = message.as_object().clone();
     object.remove(REASONING)?;
@@ -175,17 +156,19 @@ fn is_text(part: &Object) -> bool {
         && part.get("text").is_some_and(|text| text.as_str().is_some())
 }
 
-fn says_nothing(value: &Json) -> bool {
+/// Reports whether the value of a key of a message says nothing, so that it may as well not be there.
+pub fn says_nothing(value: &Json) -> bool {
     match value {
-        Json::Null => true,
+        Json::Null | Json::Bool(false) => true,
         Json::String(text) => text.is_empty(),
         Json::Array(items) => items.is_empty(),
+        Json::Object(entries) => entries.is_empty(),
         _ => false,
     }
 }
 
 /// Writes a call, with its arguments as a value if they are the text of one.
-fn write_call(text: &mut String, call: &Json) {
+pub fn write_call(text: &mut String, call: &Json) {
     let parsed = |arguments: &str| json::parse(arguments).ok().filter(|value| value.as_object().is_some());
     let function = call.as_object().and_then(|call| call.get("function")).and_then(Json::as_object);
     let arguments = function.and_then(|function| function.get("arguments")).and_then(Json::as_str).and_then(parsed);
@@ -204,7 +187,7 @@ fn write_call(text: &mut String, call: &Json) {
 }
 
 /// Writes a value with its keys in order and without white space.
-fn write_sorted(text: &mut String, value: &Json) {
+pub fn write_sorted(text: &mut String, value: &Json) {
     match value {
         Json::Object(object) => {
             let mut keys: Vec<(&str, &Json)> = object.iter().collect();

@@ -3,10 +3,12 @@
 //! A finished turn has names: that of its stored answer, that of its session, and the digest of the
 //! conversation up to it, by which a client that sends everything again is recognised. [`Sessions::find`]
 //! looks for the best name, first in memory, then in the store, and [`Sessions::keep`] stores a turn with
-//! its names. The submodules: `chain` has the digests, `record` what is stored of a turn, `live` the
-//! sessions in memory, `size` what they take there, `sweeper` what makes room for them.
+//! its names. The submodules: `chain` has the digests, `likeness` what a repeated message is compared by,
+//! `record` what is stored of a turn, `live` the sessions in memory, `size` what they take there, `sweeper`
+//! what makes room for them.
 
 pub mod chain;
+pub mod likeness;
 mod live;
 pub mod record;
 pub mod size;
