@@ -1,26 +1,28 @@
-//! How a template writes contents that are only text: as one text, or in parts.
+//! How a template writes contents that are only text: as one text, in parts, or in one part.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rolecall::Model;
 use rolecall::conversation::json::Object;
 use rolecall::conversation::{Content, Json, Message, Part, object};
+use rolecall::{Model, Prompt};
 
 use crate::call_forms::{CALL, calling};
-use crate::forms::{part, prompt_of, role_of, with};
+use crate::forms::{part, prompt_of, prompt_with_tools, role_of, with};
 
-/// Knows for each role which of the two a model's templates write. It is found out when the first message of
-/// the role comes.
+/// Knows for each role, with tools and without, which form a model's templates write. It is found out when
+/// the first message of the role comes.
 #[derive(Debug, Default)]
-pub struct ContentForms(Mutex<HashMap<String, ContentForm>>);
+pub struct ContentForms(Mutex<HashMap<(String, bool), ContentForm>>);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
 enum ContentForm {
     Any,
     /// Parts are refused, or left out, or written as a list in Python's syntax.
     OnlyText,
     OnlyParts,
+    /// Only the first part is written.
+    OnlyPart,
 }
 
 /// The most roles that are remembered.
@@ -28,53 +30,67 @@ const MOST_ROLES: usize = 64;
 
 impl ContentForms {
     /// Changes contents to the form that the templates write, with the same meaning.
-    pub fn write(&self, model: &Model, messages: &mut [Message]) {
+    pub fn write(&self, model: &Model, has_tools: bool, messages: &mut [Message]) {
         let mut last: Option<(String, ContentForm)> = None;
         for message in messages {
             let form = match &last {
                 Some((role, form)) if role == role_of(message) => *form,
-                _ => last.insert((role_of(message).to_owned(), self.of(model, role_of(message)))).1,
+                _ => last.insert((role_of(message).to_owned(), self.of(model, role_of(message), has_tools))).1,
             };
             match (form, message.content()) {
-                (ContentForm::OnlyText, Content::Parts(_)) => *message = joined(message),
-                (ContentForm::OnlyParts, Content::Text(text)) => *message = with(message, "content", part(text)),
+                (ContentForm::OnlyText, Content::Parts(_)) => *message = joined(message, whole),
+                (ContentForm::OnlyPart, Content::Parts(parts)) if parts.len() != 1 => *message = joined(message, part),
+                (ContentForm::OnlyParts | ContentForm::OnlyPart, Content::Text(text)) => {
+                    *message = with(message, "content", part(text));
+                }
                 _ => {}
             }
         }
     }
 
-    fn of(&self, model: &Model, role: &str) -> ContentForm {
-        if let Some(form) = self.known().get(role) {
+    /// Reports whether the templates write a text of the assistant.
+    pub fn writes_replies(&self, model: &Model, has_tools: bool) -> bool {
+        matches!(self.of(model, "assistant", has_tools), ContentForm::Any | ContentForm::OnlyText)
+    }
+
+    fn of(&self, model: &Model, role: &str, has_tools: bool) -> ContentForm {
+        let kind = (role.to_owned(), has_tools);
+        if let Some(form) = self.known().get(&kind) {
             return *form;
         }
-        let form = self.find_out(model, role);
+        let form = self.find_out(model, role, has_tools);
         let mut known = self.known();
         if known.len() >= MOST_ROLES {
             known.clear();
         }
-        known.insert(role.to_owned(), form);
+        known.insert(kind, form);
         form
     }
 
-    /// Tries both.
-    fn find_out(&self, model: &Model, role: &str) -> ContentForm {
-        let user = || match role == "user" || self.of(model, "user") != ContentForm::OnlyParts {
-            true => object! { "role" => "user", "content" => "a" },
-            false => object! { "role" => "user", "content" => part("a") },
-        };
+    /// Tries the forms.
+    fn find_out(&self, model: &Model, role: &str, has_tools: bool) -> ContentForm {
+        let is_text = role == "user" || self.of(model, "user", has_tools) <= ContentForm::OnlyText;
+        let user = object! { "role" => "user", "content" => if is_text { "a".into() } else { part("a") } };
+        let trial = Trial { model, role, has_tools, user };
         let parts = TEXTS.map(|text| Json::from(object! { "type" => "text", "text" => text })).to_vec();
-        let [text, parts] = [TEXTS[0].into(), Json::from(parts)].map(|content| written(model, role, content, &user));
+        let (text, parts) = (trial.written(TEXTS[0].into(), 1), trial.written(parts.into(), TEXTS.len()));
         match (text, parts) {
-            (Written::Yes, Written::Yes) => ContentForm::Any,
-            (Written::Yes, _) => ContentForm::OnlyText,
+            // A template that writes parts more often than a text does something else with them.
+            (Written::Times(text), Written::Times(parts)) if text == parts => ContentForm::Any,
+            (Written::Times(_), _) => ContentForm::OnlyText,
             // A list is better than a text of which each character is an item.
-            (_, Written::Yes | Written::AsList) => ContentForm::OnlyParts,
-            // What writes neither refuses both, or leaves both out, which is noticed later.
-            (_, Written::No) => ContentForm::OnlyText,
+            (_, Written::Times(_) | Written::AsList) => ContentForm::OnlyParts,
+            (_, Written::No) => match trial.written(part(TEXTS[0]), 1) {
+                Written::Times(_) => ContentForm::OnlyPart,
+                // What writes no tools is tried without. Otherwise it refuses all forms, or leaves them out,
+                // which is noticed later.
+                _ if has_tools => self.of(model, role, false),
+                _ => ContentForm::OnlyText,
+            },
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<String, ContentForm>> {
+    fn known(&self) -> MutexGuard<'_, HashMap<(String, bool), ContentForm>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -84,37 +100,63 @@ const TEXTS: [&str; 2] = ["alpha", "omega"];
 
 /// How a content is written.
 enum Written {
-    Yes,
+    /// Each of its texts this often.
+    Times(usize),
     /// In the syntax of Python or JSON.
     AsList,
     /// Not, or not all of it, or in pieces.
     No,
 }
 
-fn written(model: &Model, role: &str, content: Json, user: &dyn Fn() -> Object) -> Written {
-    let count = if content.as_array().is_some() { TEXTS.len() } else { 1 };
-    let asked = object! { "role" => role, "content" => content };
-    let told = |mut asked: Object| {
-        asked.insert("tool_call_id", CALL.into());
-        asked.insert("name", "f".into());
-        asked
-    };
-    let (at, messages) = match role {
-        "user" => (0, vec![asked]),
-        "assistant" => (1, vec![user(), asked, user()]),
-        "tool" | "function" => (2, vec![user(), calling("".into()), told(asked)]),
-        _ => (0, vec![asked, user()]),
-    };
-    let Some(prompt) = prompt_of(model, messages) else { return Written::No };
-    let is_missing = prompt.dropped.iter().any(|dropped| {
-        let place = &dropped.place;
-        place.message == Some(at) && (place.field.is_empty() || place.field.starts_with("content"))
-    });
-    let has = |text: &&str| prompt.text().contains(*text);
-    match is_missing || !TEXTS.iter().take(count).all(&has) {
-        true => Written::No,
-        false if AS_LIST.iter().any(&has) => Written::AsList,
-        false => Written::Yes,
+/// A trial of contents of one role.
+struct Trial<'a> {
+    model: &'a Model,
+    role: &'a str,
+    has_tools: bool,
+    user: Object,
+}
+
+impl Trial<'_> {
+    /// Finds out how a content with the first `count` of [`TEXTS`] is written.
+    fn written(&self, content: Json, count: usize) -> Written {
+        let asked = object! { "role" => self.role, "content" => content };
+        let Some((at, prompt)) = self.prompt(&asked) else { return Written::No };
+        let is_missing = prompt.dropped.iter().any(|dropped| {
+            let place = &dropped.place;
+            place.message == Some(at) && (place.field.is_empty() || place.field.starts_with("content"))
+        });
+        let mut times = TEXTS.iter().take(count).map(|text| prompt.text().matches(text).count());
+        let first = times.next().unwrap_or_default();
+        if is_missing || first == 0 || times.any(|other| other != first) {
+            Written::No
+        } else if AS_LIST.iter().any(|start| prompt.text().contains(start)) {
+            Written::AsList
+        } else {
+            Written::Times(first)
+        }
+    }
+
+    /// Returns the prompt of a conversation with a message, and the index of that.
+    fn prompt(&self, asked: &Object) -> Option<(usize, Prompt)> {
+        let user = || self.user.clone();
+        let (at, conversations) = match self.role {
+            "user" => (0, vec![vec![asked.clone()]]),
+            "assistant" => (1, vec![vec![user(), asked.clone(), user()]]),
+            "tool" | "function" => {
+                let mut told = asked.clone();
+                told.insert("tool_call_id", CALL.into());
+                told.insert("name", "f".into());
+                // Some templates write a call only with a text beside it, or only without.
+                let beside = ["".into(), Json::Null, part(""), "b".into()];
+                (2, beside.map(|beside| vec![user(), calling(beside), told.clone()]).to_vec())
+            }
+            _ => (0, vec![vec![asked.clone(), user()]]),
+        };
+        let prompt = conversations.into_iter().find_map(|messages| match self.has_tools {
+            true => prompt_with_tools(self.model, messages),
+            false => prompt_of(self.model, messages),
+        });
+        Some((at, prompt?))
     }
 }
 
@@ -122,9 +164,13 @@ fn written(model: &Model, role: &str, content: Json, user: &dyn Fn() -> Object) 
 const AS_LIST: [&str; 3] = ["'type': 'text'", r#""type": "text""#, r#""type":"text""#];
 
 /// Joins a content that has only parts of text, with a line break between them. Engines do the same.
-fn joined(message: &Message) -> Message {
+fn joined(message: &Message, form: fn(&str) -> Json) -> Message {
     let texts: Option<Vec<&str>> = message.parts().map(text_of).collect();
-    texts.map_or_else(|| message.clone(), |texts| with(message, "content", texts.join("\n").into()))
+    texts.map_or_else(|| message.clone(), |texts| with(message, "content", form(&texts.join("\n"))))
+}
+
+fn whole(text: &str) -> Json {
+    text.into()
 }
 
 fn text_of(part: Part<'_>) -> Option<&str> {
@@ -136,16 +182,18 @@ fn text_of(part: Part<'_>) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::joined;
+    use super::{joined, whole};
+    use crate::forms::part;
     use crate::forms::tests::message;
 
     #[test]
     fn parts_of_text_become_one_text() {
         let parts =
             message(r#"[{"type": "text", "text": "a"}, {"type": "text", "text": ""}, {"type": "text", "text": "b"}]"#);
-        assert_eq!(joined(&parts), message(r#""a\n\nb""#));
-        assert_eq!(joined(&message("[]")), message(r#""""#));
+        assert_eq!(joined(&parts, whole), message(r#""a\n\nb""#));
+        assert_eq!(joined(&parts, part), message(r#"[{"type": "text", "text": "a\n\nb"}]"#));
+        assert_eq!(joined(&message("[]"), whole), message(r#""""#));
         let file = message(r#"[{"type": "text", "text": "a"}, {"type": "file", "file": {"path": "b"}}]"#);
-        assert_eq!(joined(&file), file);
+        assert_eq!(joined(&file, whole), file);
     }
 }

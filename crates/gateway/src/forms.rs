@@ -25,6 +25,7 @@ impl Forms {
     pub fn written<'a>(
         &self,
         model: &Model,
+        has_tools: bool,
         before: impl Iterator<Item = &'a Message>,
         mut messages: Vec<Message>,
     ) -> Result<Vec<Message>, Fault> {
@@ -38,9 +39,14 @@ impl Forms {
                 *message = with(message, "role", Role::System.name().into());
             }
         }
-        self.contents.write(model, &mut messages);
+        self.contents.write(model, has_tools, &mut messages);
         self.calls.write(model, before, &mut messages);
         Ok(messages)
+    }
+
+    /// Reports whether the model's templates write replies as sessions have them.
+    pub fn writes_replies(&self, model: &Model, has_tools: bool) -> bool {
+        model.templates().is_none() || self.contents.writes_replies(model, has_tools)
     }
 
     /// Returns the tools with the descriptions and parameters that they lack, if the template cannot write a
@@ -140,6 +146,15 @@ fn must_rename(model: &Model) -> bool {
 pub fn prompt_of(model: &Model, messages: Vec<Object>) -> Option<Prompt> {
     let messages: Vec<Json> = messages.into_iter().map(Json::from).collect();
     prompt_of_body(model, object! { "messages" => messages })
+}
+
+/// Returns the prompt of messages with a tool.
+pub fn prompt_with_tools(model: &Model, messages: Vec<Object>) -> Option<Prompt> {
+    let messages: Vec<Json> = messages.into_iter().map(Json::from).collect();
+    let mut function = object! { "name" => "f" };
+    fill(&mut function);
+    let tool = object! { "type" => "function", "function" => function };
+    prompt_of_body(model, object! { "messages" => messages, "tools" => vec![Json::from(tool)] })
 }
 
 fn prompt_of_body(model: &Model, body: Object) -> Option<Prompt> {

@@ -143,16 +143,18 @@ impl Turn {
         let setup = setup_of(&wanted.served.name, &wanted.request, &wanted.instructions);
         let is_named = wanted.past != Past::Recognised;
         let own = || wanted.instructions.iter().chain(&wanted.messages).cloned();
+        let has_tools = wanted.request.conversation.tools.as_ref().is_some_and(|tools| !tools.is_empty());
         // With the forms that depend on what was said before.
         let written = |before: &mut dyn Iterator<Item = &Message>, messages: Vec<Message>| {
-            wanted.served.forms.written(&wanted.served.model, before, messages)
+            wanted.served.forms.written(&wanted.served.model, has_tools, before, messages)
         };
         let mut history = History::New;
         // What was said before, if the client did not send it, and the index of the client's first message.
         let mut said: Vec<Message> = Vec::new();
         let mut unsent = 0;
         if let Some(found) = past {
-            let fits = found.past.last.setup == setup || !is_named;
+            let fits = (found.past.last.setup == setup || !is_named)
+                && wanted.served.forms.writes_replies(&wanted.served.model, has_tools);
             let sent_before = found.past.messages.len().saturating_sub(covered);
             if let (true, Some(session)) = (fits, &found.past.session) {
                 let new: Vec<Message> = match !is_named || covered > 0 {

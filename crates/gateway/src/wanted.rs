@@ -135,7 +135,8 @@ impl Wanted {
         let tools = offered_tools(&request);
         let Request { mut conversation, other, .. } = request;
         let messages = std::mem::take(&mut conversation.messages);
-        let messages = served.forms.written(&served.model, std::iter::empty(), messages)?;
+        let has_tools = !tools.is_empty();
+        let messages = served.forms.written(&served.model, has_tools, std::iter::empty(), messages)?;
         conversation.tools = conversation.tools.map(|tools| served.forms.written_tools(&served.model, tools));
         let mut wanted = Wanted {
             on_rewrite: served.on_rewrite,

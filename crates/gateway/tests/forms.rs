@@ -322,6 +322,53 @@ async fn contents_are_texts_or_parts_as_the_template_writes_them_for_each_role()
 }
 
 #[tokio::test]
+async fn contents_are_tried_in_the_places_where_they_are_written() {
+    let parts = |texts: &[&str]| {
+        let parts: Vec<String> = texts.iter().map(|text| format!(r#"{{"type": "text", "text": "{text}"}}"#)).collect();
+        format!(r#"{{"role": "user", "content": [{}]}}"#, parts.join(", "))
+    };
+    // Only the first part, also of the session's own replies.
+    let first = r"{%- for message in messages %}{{- message.role + ':' + message.content[0].text + '\n' }}{% endfor %}";
+    let server_of_first = server(first).await;
+    for (message, text) in [(HI.to_owned(), "Hi"), (parts(&["a"]), "a"), (parts(&["a", "b"]), "a\nb")] {
+        assert_eq!(prompt(&server_of_first, &message, "").await, Ok(format!("user:{text}\n")));
+    }
+    let session = r#", "session_id": "s""#;
+    assert!(prompt(&server_of_first, HI, session).await.is_ok());
+    let wanted = "user:Hi\nassistant:\nuser:Hi\n";
+    assert_eq!(prompt(&server_of_first, HI, session).await.as_deref(), Ok(wanted));
+
+    let each = "{%- for part in message.content %}{{- part.text }}{% endfor %}";
+    let either =
+        format!("{{%- if message.content is string %}}{{{{- message.content }}}}{{%- else %}}{each}{{% endif %}}");
+    // With tools, the first message is a text.
+    let with_tools = format!(
+        "{{%- for message in messages %}}{{%- if tools and loop.first %}}{{{{- tools[0].function.name + message.content | trim }}}}{{%- else %}}{either}{{% endif %}}{{% endfor %}}"
+    );
+    let server_with_tools = server(&with_tools).await;
+    let tools = r#", "tools": [{"type": "function", "function": {"name": "f"}}]"#;
+    for (more, text) in [(tools, "fab"), ("", "ab")] {
+        let prompt = prompt(&server_with_tools, &parts(&["ab"]), more).await;
+        assert_eq!(prompt.as_deref(), Ok(text));
+    }
+    // Parts are written twice, and a text once.
+    let twice = either.replace("{{- part.text }}", "{{- part.text + part.text }}");
+    let server_twice = server(&format!("{{%- for message in messages %}}{twice}{{% endfor %}}")).await;
+    assert_eq!(prompt(&server_twice, &parts(&["a"]), "").await.as_deref(), Ok("a"));
+
+    // A result is an item for each letter, and a call is not written without a text beside it.
+    let letters = "{%- for message in messages %}{%- if message.role == 'tool' %}{%- for item in message.content %}{{- (item.text if item is mapping else item) + ';' }}{% endfor %}{%- elif message.tool_calls %}{%- if message.content[0].thinking %}{{- 'x' }}{% endif %}{{- message.tool_calls[0].function.name }}{%- else %}{{- message.content }}{% endif %}{% endfor %}";
+    let server_of_letters = server(letters).await;
+    let call = r#"{"id": "call00000", "type": "function", "function": {"name": "f", "arguments": "{}"}}"#;
+    let result = r#"{"role": "tool", "tool_call_id": "call00000", "content": "ab"}"#;
+    for content in ["null", r#""""#] {
+        let messages =
+            format!(r#"{HI}, {{"role": "assistant", "content": {content}, "tool_calls": [{call}]}}, {result}"#);
+        assert_eq!(prompt(&server_of_letters, &messages, "").await.as_deref(), Ok("Hifab;"), "{content}");
+    }
+}
+
+#[tokio::test]
 async fn a_tool_has_what_the_template_writes_of_it() {
     let strict = r"{%- for tool in tools or [] %}{{- tool | tojson }}{% endfor %}{%- for message in messages %}{{- message.content }}{% endfor %}";
     let needy = r"{%- for tool in tools or [] %}{{- tool.function.name + tool.function.description }}{%- for name in tool.function.parameters.properties %}{{- name }}{% endfor %}{% endfor %}
