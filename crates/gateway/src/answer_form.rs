@@ -1,5 +1,5 @@
 use rolecall::conversation::Json;
-use rolecall::grammar::{Answer, Grammar, Note};
+use rolecall::grammar::{Answer, Note};
 
 use crate::Fault;
 
@@ -53,12 +53,12 @@ impl AnswerForm {
         }
     }
 
-    /// Refuses a grammar that allows more than a schema that must be kept strictly.
-    pub fn check(&self, grammar: &Grammar) -> Result<(), Fault> {
+    /// Refuses a grammar that allows more than a schema that must be kept strictly. `notes` are those of the
+    /// grammar.
+    pub fn check(&self, notes: &[Note]) -> Result<(), Fault> {
         if !self.is_strict {
             return Ok(());
         }
-        let notes = grammar.to_gbnf().notes;
         match notes.iter().find(|note| matches!(note, Note::Keyword { .. })) {
             None => Ok(()),
             Some(note) => {

@@ -24,7 +24,7 @@ use crate::sampling::Sampling;
 use crate::sessions::Found;
 use crate::sessions::chain::Chain;
 use crate::store::Owner;
-use crate::turn::{AT_ONCE, History, Known, Turn, beginnings, sized};
+use crate::turn::{AT_ONCE, History, Known, Turn, Unkept, beginnings, sized};
 use crate::unsaid::Unsaid;
 use crate::usage::Usage;
 use crate::wanted::{Past, Wanted};
@@ -114,6 +114,9 @@ pub async fn exchange(
     let mut headers = defaults(&wanted.applied, !turn.stops.is_empty());
     if let Some(left_out) = left_out_header(&turn, &*writer) {
         headers.insert("x-rolecall-left-out", left_out);
+    }
+    if let Some(unkept) = names_header(not_enforced(&wanted, &turn)) {
+        headers.insert("x-rolecall-not-enforced", unkept);
     }
     let new = turn.ids.len().saturating_sub(turn.kept);
     let session = format!("history={}; kept={}; new={new}", turn.history.name(), turn.kept);
@@ -269,6 +272,9 @@ async fn begin(order: &Order<'_>, mut turn: Turn) -> Result<Vec<Reply>, Fault> {
 /// The most parts of messages that a header names.
 const MOST_NAMED: usize = 16;
 
+/// The most characters of each name.
+const LONGEST_NAME: usize = 200;
+
 /// Returns the header that names the parts of messages that the model does not see, by the names that they have
 /// in the request.
 fn left_out_header(turn: &Turn, writer: &dyn Writer) -> Option<HeaderValue> {
@@ -281,11 +287,35 @@ fn left_out_header(turn: &Turn, writer: &dyn Writer) -> Option<HeaderValue> {
             None => field.to_owned(),
         }
     };
-    let mut names: Vec<String> = turn.left_out.iter().take(MOST_NAMED).map(name).collect();
-    if turn.left_out.len() > MOST_NAMED {
+    names_header(turn.left_out.iter().map(name).collect())
+}
+
+/// Returns the names of what the request asks for and nothing enforces.
+fn not_enforced(wanted: &Wanted, turn: &Turn) -> Vec<String> {
+    let wishes = wanted.wishes.iter().map(|wish| (*wish).to_owned());
+    wishes.chain(turn.unkept.iter().map(unkept_name)).collect()
+}
+
+/// Returns the name of a keyword: the tool or `response_format`, and the pointer to the keyword in its schema.
+fn unkept_name(unkept: &Unkept) -> String {
+    let Unkept { tool, at, keyword } = unkept;
+    let tool = tool.as_ref().map(|tool| format!("tools.{tool}"));
+    format!("{}{at}/{keyword}", tool.as_deref().unwrap_or("response_format"))
+}
+
+/// Returns a header with the first of some names. Characters beyond ASCII are escaped.
+fn names_header(mut names: Vec<String>) -> Option<HeaderValue> {
+    if names.len() > MOST_NAMED {
+        names.truncate(MOST_NAMED);
         names.push("..".to_owned());
     }
-    HeaderValue::from_str(&names.join(", ")).ok().filter(|names| !names.is_empty())
+    let is_plain = |character: char| character.is_ascii_graphic() || character == ' ';
+    let escaped = |character: char| -> String {
+        if is_plain(character) { character.into() } else { character.escape_unicode().collect() }
+    };
+    let short = |name: &String| name.chars().take(LONGEST_NAME).map(escaped).collect::<String>();
+    let names = names.iter().map(short).collect::<Vec<String>>().join(", ");
+    HeaderValue::from_str(&names).ok().filter(|names| !names.is_empty())
 }
 
 /// Returns the header that says which settings are the model's.

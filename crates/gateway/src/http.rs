@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::Response;
 use http_body::Body as _;
 
@@ -28,6 +28,14 @@ pub async fn handle(State(gateway): State<Arc<Gateway>>, request: Request) -> Re
     watch.answer(found.unwrap_or_else(|fault| fault.into_response_as(shape)))
 }
 
+/// What clients of Anthropic and of Azure write after a path. It changes nothing.
+const LABELS: [&str; 2] = ["beta", "api-version"];
+
+/// Returns the names and values after a path.
+fn query(uri: &Uri) -> impl Iterator<Item = (String, String)> {
+    form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()).into_owned()
+}
+
 /// Checks the key and the method of a request, reads its body, and does its work.
 async fn respond(gateway: Arc<Gateway>, route: Route, request: Request, seen: Seen) -> Result<Response, Fault> {
     let (head, body) = request.into_parts();
@@ -50,6 +58,11 @@ async fn respond(gateway: Arc<Gateway>, route: Route, request: Request, seen: Se
         let help = Some("send the body as it is, without `Content-Encoding`".into());
         let fault = Fault::new(415, "unsupported_encoding", "the body of the request is encoded");
         return Err(Fault { help, ..fault });
+    }
+    if head.method == Method::POST
+        && let Some((name, _)) = query(&head.uri).find(|(name, _)| !LABELS.contains(&&**name))
+    {
+        return Err(Fault::unsupported(&name));
     }
     match route.work {
         Work::File(file) => Ok(file.answer()),
@@ -79,8 +92,7 @@ async fn respond(gateway: Arc<Gateway>, route: Route, request: Request, seen: Se
         }
         Work::Stored(look_up, name) => {
             let _permit = gateway.enter(&seen)?;
-            let query = form_urlencoded::parse(head.uri.query().unwrap_or_default().as_bytes());
-            let asked = Asked { owner, name, query: query.into_owned().collect() };
+            let asked = Asked { owner, name, query: query(&head.uri).collect() };
             Ok(answer(&look_up(&gateway, &asked).await?))
         }
         Work::Render => {

@@ -3,7 +3,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, LazyLock};
 
 use rolecall::conversation::Message;
-use rolecall::grammar::Grammar;
+use rolecall::grammar::{Grammar, Note, Purpose};
 use rolecall::parse::{Ids, ParseOptions};
 use rolecall::session::{OnRewrite, Session, SessionNote};
 use tokio::sync::Semaphore;
@@ -39,8 +39,20 @@ pub struct Turn {
     pub holds_calls: bool,
     /// What the reply must follow.
     pub shape: Option<Shape>,
+    /// The keywords of schemas that it need not keep, because no grammar says them.
+    pub unkept: Vec<Unkept>,
     /// What goes on after the reply. A reply that continues a message is no turn of a session.
     pub awaited: Option<Awaited>,
+}
+
+/// A keyword of a schema that is not enforced.
+#[derive(Debug)]
+pub struct Unkept {
+    /// The tool whose arguments the schema is for. Without one, it is that of the answer.
+    pub tool: Option<String>,
+    /// The place in the schema, as a JSON pointer.
+    pub at: String,
+    pub keyword: String,
 }
 
 /// What was done with the conversation so far.
@@ -242,9 +254,12 @@ impl Turn {
             }
         };
         let layouts = session.reply_layouts();
-        let shape = match wanted.grammar(layouts.around_reasoning().is_some()) {
-            None => None,
-            Some(options) => Some(shape_of(wanted, &session.grammar(options)?)?),
+        let (shape, unkept) = match wanted.grammar(layouts.around_reasoning().is_some()) {
+            None => (None, Vec::new()),
+            Some(options) => {
+                let (shape, unkept) = shape_of(wanted, &session.grammar(options)?)?;
+                (Some(shape), unkept)
+            }
         };
         let saved = if past.is_none() { Some(base.save()?) } else { None };
         let chain = match wanted.past {
@@ -273,6 +288,7 @@ impl Turn {
             reader: Reader::Turn(Box::new(session.reader()?)),
             holds_calls: layouts.has_late_ids(),
             shape,
+            unkept,
             awaited: Some(Awaited {
                 ids,
                 session,
@@ -300,9 +316,12 @@ impl Turn {
         left_out::refuse(wanted, &request, &prompt)?;
         let messages: Vec<&Message> = messages.iter().collect();
         let left_out = left_out::judge(wanted, &messages, left_out::of_prompt(&prompt.dropped))?;
-        let shape = match wanted.grammar(prompt.reply()?.around_reasoning().is_some()) {
-            None => None,
-            Some(options) => Some(shape_of(wanted, &prompt.grammar(options)?)?),
+        let (shape, unkept) = match wanted.grammar(prompt.reply()?.around_reasoning().is_some()) {
+            None => (None, Vec::new()),
+            Some(options) => {
+                let (shape, unkept) = shape_of(wanted, &prompt.grammar(options)?)?;
+                (Some(shape), unkept)
+            }
         };
         let reader = prompt.id_reader_with(ParseOptions { ids: Ids::Seeded(random()), ..ParseOptions::default() })?;
         let encoding = seen.time(Stage::Encode);
@@ -318,14 +337,23 @@ impl Turn {
             reader: Reader::Turn(Box::new(reader)),
             holds_calls: prompt.reply()?.has_late_ids(),
             shape,
+            unkept,
             awaited: None,
         })
     }
 }
 
-fn shape_of(wanted: &Wanted, grammar: &Grammar) -> Result<Shape, Fault> {
-    wanted.answer.check(grammar)?;
-    wanted.served.engine.shape_of(grammar)
+fn shape_of(wanted: &Wanted, grammar: &Grammar) -> Result<(Shape, Vec<Unkept>), Fault> {
+    let (shape, notes) = wanted.served.engine.shape_of(grammar)?;
+    wanted.answer.check(&notes)?;
+    let unkept = notes.into_iter().filter_map(|note| match note {
+        Note::Keyword { purpose: Purpose::Answer, at, keyword } => Some(Unkept { tool: None, at, keyword }),
+        Note::Keyword { purpose: Purpose::Arguments(tool), at, keyword } => {
+            Some(Unkept { tool: Some(tool), at, keyword })
+        }
+        _ => None,
+    });
+    Ok((shape, unkept.collect()))
 }
 
 /// Does work that takes time in proportion to a size: a little at once, because the way to another thread

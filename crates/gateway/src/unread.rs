@@ -1,70 +1,136 @@
 //! Keys of messages that the model's template does not read: nothing that a client says is ignored.
 
 use rolecall::Request;
-use rolecall::conversation::Message;
+use rolecall::conversation::json::Object;
+use rolecall::conversation::{Json, Message, Role};
 
 use crate::Fault;
 use crate::sessions::chain::says_nothing;
 use crate::wanted::Wanted;
 
-/// The keys of messages in OpenAI's API, and those of reasoning.
-const USUAL: [&str; 10] = [
-    "role",
-    "content",
-    "name",
-    "id",
-    "tool_calls",
-    "tool_call_id",
-    "function_call",
-    "reasoning_content",
-    "reasoning",
-    "thinking",
-];
+/// The keys of reasoning.
+const REASONING: [&str; 3] = ["reasoning_content", "reasoning", "thinking"];
 
 /// The most other keys that are tried for a request.
 const MOST_TRIED: usize = 8;
 
+/// The kinds of objects of which a message consists.
+const KINDS: [Kind; 4] = [Kind::Message, Kind::Part, Kind::Call, Kind::Function];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Message,
+    /// A part of the content.
+    Part,
+    Call,
+    /// What a call calls.
+    Function,
+}
+
+/// A key that is not one of OpenAI's API.
+struct Other<'a> {
+    /// The first message that has it.
+    message: usize,
+    kind: Kind,
+    key: &'a str,
+    /// The place of it there.
+    field: String,
+}
+
 /// Refuses other keys of messages that say something and do not change the prompt.
 pub fn refuse_unread(wanted: &Wanted) -> Result<(), Fault> {
+    let at = |index: usize, fault: Fault| Fault { message_index: u32::try_from(index).ok(), ..fault };
+    if let Some((index, key)) =
+        wanted.messages.iter().enumerate().find_map(|(at, message)| Some((at, twofold(message)?)))
+    {
+        let message = format!("messages[{index}]: it has other reasoning under another key than `{key}`");
+        return Err(at(index, Fault::at(key, "conflict", message)));
+    }
     let others = others(&wanted.messages);
     if others.is_empty() {
         return Ok(());
     }
-    let refuse = |(index, key): (usize, &str)| {
-        Err(Fault { message_index: u32::try_from(index).ok(), ..Fault::unsupported(key) })
-    };
+    let refuse = |other: &Other<'_>| Err(at(other.message, Fault::unsupported(&other.field)));
     if let Some(other) = others.get(MOST_TRIED) {
-        return refuse(*other);
+        return refuse(other);
     }
     let whole = prompt(wanted, wanted.messages.clone());
-    for (index, key) in others {
+    for other in &others {
         // A template that fails without the key reads it.
-        let is_read = match (&whole, without(&wanted.messages, key)) {
+        let is_read = match (&whole, without(&wanted.messages, other)) {
             (Some(whole), Some(messages)) => prompt(wanted, messages).is_none_or(|other| other != *whole),
             _ => false,
         };
         if !is_read {
-            return refuse((index, key));
+            return refuse(other);
         }
     }
     Ok(())
 }
 
-/// Returns the other keys, each with the index of the first message that has it, up to one more than are tried.
-fn others(messages: &[Message]) -> Vec<(usize, &str)> {
-    let mut others: Vec<(usize, &str)> = Vec::new();
+/// Returns a key of reasoning of which a message has another value under another key. Templates read one of
+/// them.
+fn twofold(message: &Message) -> Option<&'static str> {
+    let object = message.as_object();
+    let mut given = REASONING.into_iter().filter_map(|key| Some((key, object.get(key)?.as_str()?)));
+    let (first, text) = given.find(|(_, text)| !text.is_empty())?;
+    given.any(|(_, other)| !other.is_empty() && other != text).then_some(first)
+}
+
+/// Reports whether a key belongs to an object of OpenAI's API, or only labels it.
+fn is_usual(kind: Kind, key: &str, role: &Role) -> bool {
+    match (kind, key) {
+        (Kind::Message, "role" | "content" | "name" | "id" | "cache_control") => true,
+        (Kind::Message, "tool_call_id") => *role == Role::Tool,
+        (Kind::Message, "tool_calls" | "function_call") => *role == Role::Assistant,
+        (Kind::Message, key) => *role == Role::Assistant && REASONING.contains(&key),
+        (Kind::Part, key) => ["type", "text", "cache_control"].contains(&key),
+        (Kind::Call, key) => ["type", "id", "index", "function"].contains(&key),
+        (Kind::Function, key) => ["name", "arguments"].contains(&key),
+    }
+}
+
+/// Returns the other keys, up to one more than are tried.
+fn others(messages: &[Message]) -> Vec<Other<'_>> {
+    let mut others: Vec<Other<'_>> = Vec::new();
     for (index, message) in messages.iter().enumerate() {
-        for (key, value) in message.as_object().iter() {
-            let is_other = !USUAL.contains(&key) && !says_nothing(value);
-            if is_other && !others.iter().any(|(_, other)| *other == key) {
-                others.push((index, key));
-                if others.len() > MOST_TRIED {
-                    return others;
+        for kind in KINDS {
+            for (at, object) in objects(message.as_object(), kind) {
+                for (key, value) in object.iter() {
+                    let is_known = |other: &Other<'_>| other.kind == kind && other.key == key;
+                    if is_usual(kind, key, message.role()) || says_nothing(value) || others.iter().any(is_known) {
+                        continue;
+                    }
+                    let field = match kind {
+                        Kind::Message => key.to_owned(),
+                        Kind::Part => format!("content[{at}].{key}"),
+                        Kind::Call => format!("tool_calls[{at}].{key}"),
+                        Kind::Function => format!("tool_calls[{at}].function.{key}"),
+                    };
+                    others.push(Other { message: index, kind, key, field });
+                    if others.len() > MOST_TRIED {
+                        return others;
+                    }
                 }
             }
         }
     }
     others
+}
+
+/// Returns the objects of a kind, each with its index.
+fn objects(message: &Object, kind: Kind) -> impl Iterator<Item = (usize, &Object)> {
+    let list = |key: &str| message.get(key).and_then(Json::as_array).unwrap_or_default();
+    let items = match kind {
+        Kind::Message => &[],
+        Kind::Part => list("content"),
+        Kind::Call | Kind::Function => list("tool_calls"),
+    };
+    let items = items.iter().enumerate().filter_map(move |(at, item)| {
+        let object = item.as_object()?;
+        Some((at, if kind == Kind::Function { object.get("function")?.as_object()? } else { object }))
+    });
+    (kind == Kind::Message).then_some((0, message)).into_iter().chain(items)
 }
 
 /// Returns the prompt of messages, or `None` if the template refuses them.
@@ -75,11 +141,32 @@ fn prompt(wanted: &Wanted, messages: Vec<Message>) -> Option<String> {
 }
 
 /// Returns messages without a key, or `None` if they are none without it.
-fn without(messages: &[Message], key: &str) -> Option<Vec<Message>> {
+fn without(messages: &[Message], other: &Other<'_>) -> Option<Vec<Message>> {
     let without = |message: &Message| {
         let mut object = message.as_object().clone();
-        object.remove(key);
+        match other.kind {
+            Kind::Message if is_usual(Kind::Message, other.key, message.role()) => {}
+            Kind::Message => drop(object.remove(other.key)),
+            Kind::Part => each(&mut object, "content", |part| drop(part.remove(other.key))),
+            Kind::Call => each(&mut object, "tool_calls", |call| drop(call.remove(other.key))),
+            Kind::Function => each(&mut object, "tool_calls", |call| {
+                if let Some(Json::Object(function)) = call.get_mut("function") {
+                    function.remove(other.key);
+                }
+            }),
+        }
         Message::from_object(object).ok()
     };
     messages.iter().map(without).collect()
+}
+
+/// Changes each object in a list of a message.
+fn each(message: &mut Object, key: &str, change: impl Fn(&mut Object)) {
+    if let Some(Json::Array(items)) = message.get_mut(key) {
+        for item in items {
+            if let Json::Object(object) = item {
+                change(object);
+            }
+        }
+    }
 }

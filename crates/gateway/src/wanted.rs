@@ -37,6 +37,8 @@ pub struct Wanted {
     pub sampling: Sampling,
     /// The settings that are the model's defaults.
     pub applied: Vec<&'static str>,
+    /// The fields that are a wish, which no engine enforces.
+    pub wishes: Vec<&'static str>,
     pub calls: Calls,
     pub answer: AnswerForm,
     /// The number of most likely tokens to report for each token of the reply.
@@ -150,6 +152,7 @@ impl Wanted {
             is_stored: true,
             sampling,
             applied,
+            wishes: Vec::new(),
             calls: Calls::default(),
             answer: AnswerForm::default(),
             logprobs: None,
@@ -160,6 +163,7 @@ impl Wanted {
         for (key, value) in other.iter().filter(|(_, value)| !value.is_null()) {
             wanted.set(key, value)?;
         }
+        check_usage(wanted.has_usage, wanted.is_streamed)?;
         let has_odds = other.get("logprobs").and_then(Json::as_bool) == Some(true);
         if wanted.logprobs.is_some() && !has_odds {
             return Err(Fault::at("top_logprobs", "conflict", "top_logprobs: expected `logprobs` to be true"));
@@ -224,6 +228,11 @@ impl Wanted {
             "session_id" if number::integer(value) == Some(-1) => {}
             "ignore_eos" if value.as_bool() == Some(false) => {}
             "skip_special_tokens" if value.as_bool() == Some(true) => {}
+            // OpenAI's defaults.
+            "service_tier" if matches!(value.as_str(), Some("auto" | "default")) => {}
+            "verbosity" if value.as_str() == Some("medium") => {}
+            "modalities"
+                if value.as_array().is_some_and(|all| matches!(all, [one] if one.as_str() == Some("text"))) => {}
             "session_id" => {
                 let id = match value {
                     Json::String(text) if (1..=256).contains(&text.len()) => Some(text.clone()),
@@ -276,10 +285,20 @@ pub fn usage(options: &Json) -> Result<bool, Fault> {
     for (key, value) in options.iter() {
         match (key, value) {
             ("include_usage", Json::Bool(value)) => has_usage = *value,
+            ("include_obfuscation", Json::Bool(false)) => {}
+            ("include_obfuscation", _) => return Err(Fault::unsupported("stream_options.include_obfuscation")),
             (key, _) => return Err(wrong(&format!("stream_options.{key}"))),
         }
     }
     Ok(has_usage)
+}
+
+/// Refuses the usage of a stream that is none.
+pub fn check_usage(has_usage: bool, is_streamed: bool) -> Result<(), Fault> {
+    if has_usage && !is_streamed {
+        return Err(Fault::at("stream_options", "conflict", "stream_options: expected `stream` to be true"));
+    }
+    Ok(())
 }
 
 fn choice(value: &Json) -> Result<ToolChoice, Fault> {

@@ -696,6 +696,28 @@ async fn a_structured_answer_is_a_grammar_for_every_engine() {
         let (status, _) =
             server.post("/v1/chat/completions", &with(HI, r#""response_format": {"type": "json_object"}"#)).await;
         assert_eq!(status, 200);
+        // What no grammar says is named.
+        let schema = r#"{"type": "object", "properties": {"Ö": {"type": "array", "uniqueItems": true}}}"#;
+        let loose = format!(
+            r#""response_format": {{"type": "json_schema", "json_schema": {{"name": "a", "schema": {schema}}}}}"#
+        );
+        let tool = format!(r#"{{"type": "function", "function": {{"name": "f", "parameters": {schema}}}}}"#);
+        let tools = format!(r#""tools": [{tool}], "tool_choice": "required""#);
+        for (more, name) in [
+            (loose, r"response_format/properties/\u{d6}/uniqueItems"),
+            (tools, r"tools.f/properties/\u{d6}/uniqueItems"),
+        ] {
+            let answer = server.request("/v1/chat/completions", &with(HI, &more)).send().await.unwrap();
+            let (status, headers) = (answer.status(), answer.headers().clone());
+            let text = answer.text().await.unwrap();
+            assert_eq!(
+                headers.get("x-rolecall-not-enforced").map(|value| value.to_str().unwrap()),
+                Some(name),
+                "{kind:?} {status} {text}"
+            );
+        }
+        let answer = server.request("/v1/chat/completions", &with(HI, &format)).send().await.unwrap();
+        assert!(answer.headers().get("x-rolecall-not-enforced").is_none());
     }
 }
 

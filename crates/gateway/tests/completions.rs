@@ -44,7 +44,7 @@ async fn chunks(server: &Server, body: &str) -> Vec<Json> {
 async fn a_text_is_continued_as_text_and_the_stream_adds_up_to_the_whole() {
     let call = "Hi \u{1f600}<tool_call>\n{\"name\": \"f\"}\n</tool_call>";
     let server = server("qwen2.5", &format!("{call}<|im_end|>")).await;
-    let body = r#"{"model": "qwen2.5", "prompt": "Once<|im_end|>", "stream_options": {"include_usage": true}}"#;
+    let body = r#"{"model": "qwen2.5", "prompt": "Once<|im_end|>"}"#;
     let (status, answer) = server.post("/v1/completions", body).await;
     assert_eq!((status, at(&answer, "object").as_str()), (200, Some("text_completion")), "{answer:?}");
     // A forged marker is text. Calls are not parsed, and their markers are left out.
@@ -53,7 +53,10 @@ async fn a_text_is_continued_as_text_and_the_stream_adds_up_to_the_whole() {
     assert_eq!(text, "Hi \u{1f600}\n{\"name\": \"f\"}\n");
     assert_eq!(at(&answer, "choices.0.finish_reason").as_str(), Some("stop"));
     assert_eq!(integer(at(&answer, "usage.prompt_tokens")), 14);
-    let streamed = chunks(&server, body).await;
+    let with_usage = body.replacen('{', r#"{"stream_options": {"include_usage": true}, "#, 1);
+    let (_, refused) = server.post("/v1/completions", &with_usage).await;
+    assert_eq!(at(&refused, "error.param").as_str(), Some("stream_options"));
+    let streamed = chunks(&server, &with_usage).await;
     let pieces = streamed.iter().filter_map(|chunk| at(chunk, "choices").as_array().unwrap().first());
     assert_eq!(pieces.clone().map(|piece| at(piece, "text").as_str().unwrap()).collect::<String>(), text);
     let reasons: Vec<&str> = pieces.filter_map(|piece| at(piece, "finish_reason").as_str()).collect();

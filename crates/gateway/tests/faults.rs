@@ -67,6 +67,10 @@ async fn requests_are_refused_by_the_name_of_what_is_wrong() {
             "conflict",
         ),
         (r#""nonsense": 1"#, "nonsense", "unsupported_parameter"),
+        (r#""stream_options": {"include_usage": true}"#, "stream_options", "conflict"),
+        (r#""functions": [{"name": "f"}]"#, "functions", "unsupported_parameter"),
+        (r#""service_tier": "flex""#, "service_tier", "unsupported_parameter"),
+        (r#""modalities": ["text", "audio"]"#, "modalities", "unsupported_parameter"),
         (r#""user": 5"#, "user", "wrong_type"),
         (r#""metadata": [1]"#, "metadata", "wrong_type"),
         (r#""tool_choice": {"type": "function", "function": {"name": "f", "more": 1}}"#, "tool_choice", "wrong_value"),
@@ -80,6 +84,26 @@ async fn requests_are_refused_by_the_name_of_what_is_wrong() {
     let (status, answer) = server.post("/v1/chat/completions", &body).await;
     assert_eq!((status, at(&answer, "error.param").as_str()), (400, Some("mood")), "{answer:?}");
     assert_eq!(at(&answer, "error.message_index"), &0.into(), "{answer:?}");
+    let call = r#"{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}"#;
+    let assistant = format!(r#"{{"role": "assistant", "tool_calls": [{call}]}}"#);
+    for (message, field) in [
+        (
+            r#"{"role": "user", "content": [{"type": "text", "text": "Hi", "mood": "good"}]}"#.to_owned(),
+            "content[0].mood",
+        ),
+        (assistant.replace(r#""id""#, r#""mood": "good", "id""#), "tool_calls[0].mood"),
+        (assistant.replace(r#""name""#, r#""mood": "good", "name""#), "tool_calls[0].function.mood"),
+        (r#"{"role": "user", "content": "Hi", "tool_call_id": "c"}"#.to_owned(), "tool_call_id"),
+        (r#"{"role": "user", "content": "Hi", "reasoning_content": "why"}"#.to_owned(), "reasoning_content"),
+        (r#"{"role": "assistant", "content": "Hi", "reasoning": "a", "thinking": "b"}"#.to_owned(), "reasoning"),
+    ] {
+        let body = format!(r#"{{"messages": [{{"role": "user", "content": "Hi"}}, {message}]}}"#);
+        let (status, answer) = server.post("/v1/chat/completions", &body).await;
+        assert_eq!((status, at(&answer, "error.param").as_str()), (400, Some(field)), "{answer:?}");
+        assert_eq!(at(&answer, "error.message_index"), &1.into(), "{answer:?}");
+    }
+    let (status, answer) = server.post("/v1/chat/completions?mood=good", HI).await;
+    assert_eq!((status, at(&answer, "error.param").as_str()), (400, Some("mood")), "{answer:?}");
     let (status, answer) = server.post("/v1/chat/completions", r#"{"messages": [{"content": "Hi"}]}"#).await;
     assert_eq!((status, at(&answer, "error.message_index")), (400, &0.into()), "{answer:?}");
     let (status, answer) = server.post("/v1/chat/completions", r#"{"model": "x", "messages": []}"#).await;

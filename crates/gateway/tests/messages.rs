@@ -285,6 +285,11 @@ async fn thinking_is_switched_by_the_template_and_refused_where_it_cannot_be() {
         prompts.push(switched.engine.prompt());
     }
     assert_eq!(prompts[0], prompts[1]);
+    let body = with(HI, r#""thinking": {"type": "enabled", "budget_tokens": 1024}"#);
+    let answer = switched.request("/v1/messages", &body).send().await.unwrap();
+    assert_eq!(answer.status().as_u16(), 200);
+    assert_eq!(answer.headers()["x-rolecall-not-enforced"], "thinking.budget_tokens");
+    assert_eq!(switched.engine.prompt(), prompts[0]);
     assert!(prompts[2].len() > prompts[0].len() && prompts[2].starts_with(&prompts[0]));
     let plain = server("chatml", "Hello<|im_end|>").await;
     let body = |value: &str| with(HI, &format!(r#""thinking": {value}"#));
@@ -294,7 +299,8 @@ async fn thinking_is_switched_by_the_template_and_refused_where_it_cannot_be() {
     for (bad, param) in [
         (r#"{"type": "enabled"}"#, "thinking.type"),
         (r#"{"type": "between_tools"}"#, "thinking.type"),
-        (r#"{"type": "enabled", "budget_tokens": 50}"#, "thinking.budget_tokens"),
+        (r#"{"type": "enabled", "budget_tokens": 50}"#, "thinking.type"),
+        (r#"{"type": "enabled", "budget_tokens": "few"}"#, "thinking.budget_tokens"),
     ] {
         let (status, answer) = plain.post("/v1/messages", &body(bad)).await;
         assert_eq!((status, at(&answer, "error.param").as_str()), (400, Some(param)), "{answer:?}");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use eventsource_stream::{EventStreamError, Eventsource};
 use futures_util::{Stream, StreamExt, TryStreamExt, stream};
-use rolecall::grammar::Grammar;
+use rolecall::grammar::{Grammar, Note};
 use rolecall::tokenizer::Tokenizer;
 use tokio::time::{Instant, timeout_at};
 
@@ -112,7 +112,7 @@ impl Engine {
     }
 
     /// Prints a grammar in the language of the engine.
-    pub fn shape_of(&self, grammar: &Grammar) -> Result<Shape, Fault> {
+    pub fn shape_of(&self, grammar: &Grammar) -> Result<(Shape, Vec<Note>), Fault> {
         Shape::of(self.kind, grammar)
     }
 

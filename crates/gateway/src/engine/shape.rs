@@ -1,4 +1,4 @@
-use rolecall::grammar::Grammar;
+use rolecall::grammar::{Grammar, Note};
 
 use super::Kind;
 use crate::Fault;
@@ -13,15 +13,21 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// Prints a grammar for a kind of engine.
-    pub fn of(kind: Kind, grammar: &Grammar) -> Result<Shape, Fault> {
+    /// Prints a grammar for a kind of engine, with notes of what the grammar does not say. xgrammar gets whole
+    /// schemas, and may enforce some of that.
+    pub fn of(kind: Kind, grammar: &Grammar) -> Result<(Shape, Vec<Note>), Fault> {
         match kind {
-            Kind::LlamaCpp => Ok(Shape::Gbnf(grammar.to_gbnf().text)),
+            Kind::LlamaCpp => {
+                let printed = grammar.to_gbnf();
+                Ok((Shape::Gbnf(printed.text), printed.notes))
+            }
             Kind::OpenAi => {
                 let message = "the engine takes no grammar, so calls cannot be required, chosen or limited";
                 Err(Fault::at("tool_choice", "unsupported_parameter", message))
             }
-            Kind::Vllm | Kind::Sglang => Ok(Shape::StructuralTag(grammar.to_structural_tag().text)),
+            Kind::Vllm | Kind::Sglang => {
+                Ok((Shape::StructuralTag(grammar.to_structural_tag().text), grammar.to_gbnf().notes))
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! OpenAI's chat completions. Source: its API reference.
 
 use rolecall::answer::{Chunks, Completion};
-use rolecall::conversation::json::Object;
+use rolecall::conversation::json::{self, Object};
 use rolecall::conversation::{Json, object};
 use rolecall::{Event, Request};
 
@@ -13,6 +13,7 @@ use crate::writer::{Done, Frames, Opening, Said, Writer};
 
 /// Reads a request.
 pub fn read(gateway: &Gateway, body: &str) -> Result<(Wanted, Box<dyn Writer>), Fault> {
+    refuse_functions(body)?;
     let wanted = Wanted::read(gateway, Request::from_text(body)?)?;
     let completion =
         Completion { id: format!("chatcmpl-{:016x}", random()), model: wanted.served.name.clone(), created: now() };
@@ -20,6 +21,17 @@ pub fn read(gateway: &Gateway, body: &str) -> Result<(Wanted, Box<dyn Writer>), 
     let has_usage = wanted.has_usage;
     let odds = wanted.logprobs.map(|_| vec![Vec::new(); wanted.choices]);
     Ok((wanted, Box::new(ChatWriter { completion, chunks, has_usage, odds })))
+}
+
+/// Refuses OpenAI's first form of tools: a client that sends it reads no `tool_calls`.
+fn refuse_functions(body: &str) -> Result<(), Fault> {
+    let has_functions =
+        || json::parse(body).is_ok_and(|body| body.as_object().is_some_and(|body| body.get("functions").is_some()));
+    if body.contains(r#""functions""#) && has_functions() {
+        let help = Some("send `tools`: the reply has `tool_calls`".into());
+        return Err(Fault { help, ..Fault::unsupported("functions") });
+    }
+    Ok(())
 }
 
 /// Writes chat completions.

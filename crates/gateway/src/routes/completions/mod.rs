@@ -25,7 +25,7 @@ use crate::by_text;
 use crate::completing::Completing;
 use crate::gateway::Gateway;
 use crate::sampling::{SETTINGS, Sampling};
-use crate::wanted::{LABELS, check_label, choices, usage};
+use crate::wanted::{LABELS, check_label, check_usage, choices, usage};
 use crate::writer::Writer;
 use crate::{Fault, number};
 use answer::CompletionWriter;
@@ -67,6 +67,7 @@ pub fn read(gateway: &Gateway, body: &str) -> Result<(Completing, Box<dyn Writer
         }
     }
     // More replies than are returned would have to be ranked.
+    check_usage(wishes.has_usage, wishes.is_streamed)?;
     let best = body.get("best_of").filter(|best| !best.is_null());
     if best.is_some_and(|best| number::integer(best) != Some(wishes.choices as i64)) {
         return Err(Fault::unsupported("best_of"));

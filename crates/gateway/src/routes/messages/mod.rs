@@ -8,7 +8,8 @@
 //! - A result of a tool becomes a message of its own. One with `is_error` begins with `Error: `, as chat
 //!   templates have no other place for it.
 //! - Signatures of thinking are taken from every client and are not checked: it may edit its own history.
-//! - Engines take no limit of thinking, so `budget_tokens` is refused, unless it is no limit.
+//! - Engines take no limit of thinking. In Anthropic's API, `budget_tokens` is a target that the model may miss, so
+//!   it is taken, and the answer says that nothing enforces it.
 //! - Labels such as `cache_control` change nothing: every prompt is looked up in the engine's cache.
 
 mod answer;
@@ -39,7 +40,7 @@ pub fn read(gateway: &Gateway, body: &str) -> Result<(Wanted, Box<dyn Writer>), 
     if asked.chat.get("max_tokens").is_none() {
         return Err(Fault::at("max_tokens", "missing_field", "max_tokens: expected a whole number from 1"));
     }
-    let wanted = wanted(gateway, asked.chat, &asked.sources)?;
+    let wanted = Wanted { wishes: asked.wishes, ..wanted(gateway, asked.chat, &asked.sources)? };
     let writer = MessageWriter::new(&wanted.served.name, asked.sources, asked.shows_thinking);
     Ok((wanted, Box::new(writer)))
 }

@@ -4,8 +4,8 @@ use rolecall::conversation::{Json, object};
 use super::history::{History, Sources};
 use super::thinking::Thinking;
 use super::tools;
+use crate::Fault;
 use crate::gateway::Gateway;
-use crate::{Fault, number};
 
 /// A request in the shape of chat completions.
 pub struct Asked {
@@ -14,17 +14,18 @@ pub struct Asked {
     pub sources: Sources,
     /// Whether the answer has the text of the thinking.
     pub shows_thinking: bool,
+    /// The fields that nothing enforces.
+    pub wishes: Vec<&'static str>,
 }
 
 /// The keys that mean the same in chat completions. The last seven are the gateway's own.
-const SAME: [&str; 14] = [
+const SAME: [&str; 13] = [
     "model",
     "max_tokens",
     "temperature",
     "top_p",
     "top_k",
     "stream",
-    "metadata",
     "chat_template_kwargs",
     "frequency_penalty",
     "logit_bias",
@@ -64,7 +65,8 @@ pub fn read(gateway: &Gateway, body: &str) -> Result<Asked, Fault> {
         match key {
             "stop_sequences" => chat.insert("stop", stops(value)?),
             "tool_choice" => tools::choose(value, &mut chat)?,
-            "thinking" => thinking = Thinking::read(value, body.get("max_tokens").and_then(number::count))?,
+            "thinking" => thinking = Thinking::read(value)?,
+            "metadata" => chat.insert(key, labels(value)?.clone()),
             "output_config" => configure(value, &mut chat)?,
             "service_tier" if matches!(value.as_str(), Some("auto" | "standard_only")) => {}
             "speed" if value.as_str() == Some("standard") => {}
@@ -73,15 +75,24 @@ pub fn read(gateway: &Gateway, body: &str) -> Result<Asked, Fault> {
             key => return Err(Fault::unsupported(key)),
         }
     }
-    let shows_thinking = thinking.is_shown;
+    let (shows_thinking, wishes) = (thinking.is_shown, thinking.has_budget.then_some("thinking.budget_tokens"));
     thinking.apply(gateway.model(chat.get("model"))?, &mut chat)?;
-    Ok(Asked { chat, sources: history.sources, shows_thinking })
+    Ok(Asked { chat, sources: history.sources, shows_thinking, wishes: wishes.into_iter().collect() })
 }
 
 fn stops(value: &Json) -> Result<Json, Fault> {
     let is_list = value.as_array().is_some_and(|texts| texts.iter().all(|text| text.as_str().is_some()));
     let wrong = || Fault::at("stop_sequences", "wrong_type", "stop_sequences: expected a list of texts");
     is_list.then(|| value.clone()).ok_or_else(wrong)
+}
+
+/// Returns labels, of which Anthropic's API has one.
+fn labels(value: &Json) -> Result<&Json, Fault> {
+    let labels = value.as_object();
+    match labels.and_then(|labels| labels.iter().find(|(key, _)| *key != "user_id")) {
+        Some((key, _)) => Err(Fault::unsupported(&format!("metadata.{key}"))),
+        None => Ok(value),
+    }
 }
 
 /// Reads what the answer must look like.

@@ -11,6 +11,8 @@ pub struct Thinking {
     mode: Mode,
     /// Whether the answer has the text of it.
     pub is_shown: bool,
+    /// Whether it should have at most so many ids.
+    pub has_budget: bool,
 }
 
 enum Mode {
@@ -24,12 +26,12 @@ enum Mode {
 
 impl Default for Thinking {
     fn default() -> Thinking {
-        Thinking { mode: Mode::Usual, is_shown: true }
+        Thinking { mode: Mode::Usual, is_shown: true, has_budget: false }
     }
 }
 
 impl Thinking {
-    pub fn read(value: &Json, max_tokens: Option<u64>) -> Result<Thinking, Fault> {
+    pub fn read(value: &Json) -> Result<Thinking, Fault> {
         let spot = Spot { field: "thinking".to_owned(), message: None };
         let object = value.as_object().ok_or_else(|| spot.fault("wrong_type", "expected an object"))?;
         let mode = match object.get("type").and_then(Json::as_str) {
@@ -39,7 +41,7 @@ impl Thinking {
             Some(other) => return Err(spot.within(".type").unsupported(other)),
             None => return Err(spot.within(".type").fault("missing_field", "this field is needed")),
         };
-        let mut is_shown = true;
+        let (mut is_shown, mut has_budget) = (true, false);
         for (key, value) in object.iter().filter(|(_, value)| !value.is_null()) {
             let spot = spot.within(&format!(".{key}"));
             match (key, value.as_str()) {
@@ -48,17 +50,13 @@ impl Thinking {
                 ("display", Some("omitted")) => is_shown = false,
                 ("display", _) => return Err(spot.fault("wrong_value", "expected \"summarized\" or \"omitted\"")),
                 ("budget_tokens", _) => {
-                    let budget = number::count(value);
-                    let budget = budget.ok_or_else(|| spot.fault("wrong_type", "expected a whole number"))?;
-                    if max_tokens.is_none_or(|most| budget < most) {
-                        let help = "leave it out, or use the type \"adaptive\"; `max_tokens` limits all of a reply";
-                        return Err(Fault { help: Some(help.into()), ..spot.unsupported(key) });
-                    }
+                    number::count(value).ok_or_else(|| spot.fault("wrong_type", "expected a whole number"))?;
+                    has_budget = true;
                 }
                 (key, _) => return Err(spot.unsupported(key)),
             }
         }
-        Ok(Thinking { mode, is_shown })
+        Ok(Thinking { mode, is_shown, has_budget })
     }
 
     /// Sets the switch that the model's template has for it. What the model cannot do is refused.
