@@ -260,8 +260,21 @@ fn a_store_that_cannot_be_used_is_refused_by_its_own_code() {
         assert_eq!(ran.code, Some(1), "{at}: {}", ran.stderr);
         assert!(ran.stderr.contains(&format!("error[{code}]")) && ran.stderr.contains("help"), "{at}: {}", ran.stderr);
         assert!(!ran.stderr.contains("panicked"), "{at}: {}", ran.stderr);
+        // The check finds the same, but a gateway that runs is no mistake.
+        let is_good = code == "store_locked";
+        let ran = folder.run(&[&flags(at)[..], &["--check"]].concat());
+        assert_eq!(ran.code, Some(i32::from(!is_good)), "{at}: {}", ran.stderr);
+        assert_eq!(ran.stderr.contains(&format!("error[{code}]")), !is_good, "{at}: {}", ran.stderr);
+        let ran = folder.run(&[&flags(at)[..], &["--check", "--json"]].concat());
+        let report = json::parse(&ran.stdout).unwrap();
+        assert_eq!(self::at(&report, "good"), &is_good.into(), "{at}: {}", ran.stdout);
     }
     drop(running);
+    for flag in ["--listen", "--traces-endpoint"] {
+        let ran = folder.run(&["--model", "tiny", "--engine", &engine, "--store-at", "memory", flag, "foo", "--check"]);
+        assert_eq!(ran.code, Some(1), "{flag}: {}", ran.stderr);
+        assert!(ran.stderr.contains("error[cannot_run]") && ran.stderr.contains("foo"), "{flag}: {}", ran.stderr);
+    }
 }
 
 #[test]

@@ -4,13 +4,15 @@ use rolecall::conversation::json::Object;
 use rolecall::conversation::{Json, object};
 use rolecall::format::Generation;
 use rolecall::model::StopToken;
+use tokio::net::lookup_host;
 
 use crate::Fault;
 use crate::engine::About;
 use crate::gateway::{Gateway, Served};
+use crate::observe::Traces;
 use crate::run::RunFault;
 use crate::settings::{Settings, word_of};
-use crate::store::{Bounds, Store, StoreConfig};
+use crate::store::{Bounds, Store, StoreConfig, StoreFault};
 
 /// What a gateway would run with, and what its engines answer.
 #[derive(Clone, Debug)]
@@ -25,6 +27,8 @@ pub struct Report {
     pub keys: Option<usize>,
     /// What may be wrong.
     pub warnings: Vec<String>,
+    /// What keeps the gateway from running, apart from its engines: codes and messages.
+    pub faults: Vec<(&'static str, String)>,
 }
 
 /// What a model would be served with.
@@ -55,10 +59,20 @@ pub fn check(settings: &Settings) -> Result<Report, RunFault> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| RunFault::System(error.to_string()))?;
     runtime.block_on(async {
-        let mut warnings = Vec::new();
-        // A gateway that runs has its store for itself, and is no mistake.
-        if let Err(fault) = Store::open(&config.store).await {
-            warnings.push(format!("the store cannot be opened: {fault}"));
+        let (mut warnings, mut faults) = (Vec::new(), Vec::new());
+        match Store::open(&config.store).await {
+            Ok(_) => {}
+            // A gateway that runs has its store for itself, and is no mistake.
+            Err(fault @ StoreFault::Locked(_)) => warnings.push(fault.to_string()),
+            Err(fault) => faults.push((fault.code(), fault.to_string())),
+        }
+        if let Err(error) = lookup_host(&settings.listen).await {
+            faults.push(("cannot_run", format!("{}: {error}", settings.listen)));
+        }
+        if let Some(endpoint) = &settings.traces
+            && let Err(why) = Traces::to(endpoint, &settings.service)
+        {
+            faults.push(("cannot_run", why));
         }
         // A store that was opened may still have its file for itself.
         config.store = StoreConfig::Memory(Bounds::default());
@@ -79,14 +93,15 @@ pub fn check(settings: &Settings) -> Result<Report, RunFault> {
         if keys == Some(0) {
             warnings.push("there is no key in the file, so nobody may use the gateway".to_owned());
         }
-        Ok(Report { models, listen: settings.listen.clone(), store: settings.shown("store.at"), keys, warnings })
+        let (listen, store) = (settings.listen.clone(), settings.shown("store.at"));
+        Ok(Report { models, listen, store, keys, warnings, faults })
     })
 }
 
 impl Report {
-    /// Reports whether every engine answered.
+    /// Reports whether the gateway would run, and every engine answered.
     pub fn is_good(&self) -> bool {
-        self.models.iter().all(|model| model.answer.is_ok())
+        self.faults.is_empty() && self.models.iter().all(|model| model.answer.is_ok())
     }
 
     /// Returns what the gateway itself would run with, for people.
@@ -103,9 +118,12 @@ impl Report {
         let models: Vec<Json> = self.models.iter().map(ModelReport::to_json).collect();
         let warnings: Vec<Json> = self.warnings.iter().map(|warning| Json::from(warning.as_str())).collect();
         let keys = self.keys.map_or(Json::Null, |count| Json::from(count as i64));
+        let fault =
+            |(code, message): &(&str, String)| Json::from(object! { "code" => *code, "message" => message.as_str() });
+        let faults: Vec<Json> = self.faults.iter().map(fault).collect();
         object! {
             "good" => self.is_good(), "models" => models, "listen" => self.listen.as_str(), "store" => self.store.as_str(), "keys" => keys,
-            "warnings" => warnings,
+            "warnings" => warnings, "faults" => faults,
         }
         .into()
     }

@@ -3,7 +3,7 @@ use std::time::Duration;
 use rolecall::Model;
 use rolecall::session::OnRewrite;
 
-use crate::engine::Kind;
+use crate::engine::{Kind, LocalOptions};
 use crate::keys::Keys;
 use crate::observe::Telling;
 use crate::store::StoreConfig;
@@ -19,6 +19,8 @@ pub struct Config {
     pub limits: Limits,
     /// Where conversations are kept.
     pub store: StoreConfig,
+    /// How engines are started whose address is `local:FILE.gguf`.
+    pub local: LocalOptions,
     /// Where the gateway tells what it does.
     pub telling: Telling,
 }
@@ -30,7 +32,7 @@ pub struct ModelConfig {
     pub name: String,
     /// The model, with a tokenizer.
     pub model: Model,
-    /// The engine's address: `http://host:port`.
+    /// The engine's address: `http://host:port`, or `local:FILE.gguf` for one that is started.
     pub engine: String,
     /// Which engine it is.
     pub kind: Kind,

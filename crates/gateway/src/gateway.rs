@@ -11,7 +11,7 @@ use rolecall::session::OnRewrite;
 use rolecall::template::CallForm;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::engine::Engine;
+use crate::engine::{Engine, Kind, LocalOptions};
 use crate::forms::Forms;
 use crate::left_out::Whole;
 use crate::observe::{Observer, Seen};
@@ -122,7 +122,7 @@ impl Gateway {
             if models.iter().any(|known| known.name == wanted.name) {
                 return Err(OpenFault::SameName(wanted.name.clone()));
             }
-            models.push(Arc::new(Served::open(wanted, &config.limits)?));
+            models.push(Arc::new(Served::open(wanted, &config.local, &config.limits)?));
         }
         if models.is_empty() {
             return Err(OpenFault::NoModels);
@@ -182,7 +182,7 @@ impl Gateway {
 }
 
 impl Served {
-    fn open(wanted: &ModelConfig, limits: &Limits) -> Result<Served, OpenFault> {
+    fn open(wanted: &ModelConfig, local: &LocalOptions, limits: &Limits) -> Result<Served, OpenFault> {
         let name = &wanted.name;
         let wrong = |why: String| OpenFault::Model { name: name.clone(), why };
         // Clients send arguments as text. Engines pass them on in the form that the template writes correctly,
@@ -190,7 +190,11 @@ impl Served {
         let settings = Settings { tool_calls: CallForm::AsWanted, ..wanted.model.settings().clone() };
         let model = wanted.model.with_settings(settings);
         model.decoder().map_err(|error| wrong(error.to_string()))?;
-        let engine = Engine::new(wanted.kind, &wanted.engine, limits);
+        let engine = match (wanted.engine.strip_prefix("local:"), wanted.kind) {
+            (Some(file), Kind::LlamaCpp) => Engine::local(file.as_ref(), local, limits),
+            (Some(_), _) => Err(format!("{}: only llama.cpp's server can be started", wanted.engine)),
+            (None, kind) => Engine::new(kind, &wanted.engine, limits),
+        };
         let engine = engine.map_err(|why| OpenFault::Engine { name: name.clone(), why })?;
         let engine = engine.knowing(model.tokenizer().map_err(|error| wrong(error.to_string()))?);
         let engine_model = wanted.engine_model.clone();

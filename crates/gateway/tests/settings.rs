@@ -33,9 +33,12 @@ fn a_key_that_is_not_known_is_refused_with_its_place() {
 }
 
 #[test]
-fn a_variable_that_is_not_known_gives_a_warning_but_not_one_that_engines_read() {
-    let own = [("ROLECALL_CONFIG", "x"), ("ROLECALL_PYTHON", "python3"), ("ROLECALL_LLAMA_SERVER", "llama-server")];
-    assert_eq!(read(FILE, &own, &[]).warnings, [""; 0]);
+fn a_variable_that_is_not_known_gives_a_warning() {
+    let own =
+        [("ROLECALL_CONFIG", "x"), ("ROLECALL_LOCAL_PYTHON", "python3"), ("ROLECALL_LOCAL_SERVER", "llama-server")];
+    let settings = read(FILE, &own, &[("local.context", "512")]);
+    assert_eq!(settings.warnings, [""; 0]);
+    assert_eq!((settings.local.python, settings.local.context), (Some("python3".into()), 512));
     let warnings = read(FILE, &[("ROLECALL_LISTN", "x")], &[]).warnings;
     assert!(warnings.len() == 1 && warnings[0].contains("did you mean `ROLECALL_LISTEN`?"), "{warnings:?}");
 }

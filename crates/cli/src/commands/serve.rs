@@ -29,6 +29,9 @@ pub fn run(args: &Serve, output: &Output) -> Result<Exit, Failure> {
             true => output.write_json(&report.to_json())?,
             false => {
                 warn(&report.warnings, output);
+                for (code, message) in &report.faults {
+                    show(Severity::Error, code, message, output);
+                }
                 output.write(&draw(&settings, &report, output))?;
             }
         }
@@ -98,14 +101,13 @@ fn refused(fault: SettingFault) -> Failure {
 
 fn warn(warnings: &[String], output: &Output) {
     for warning in warnings {
-        output.show(&Diagnostic {
-            severity: Severity::Warning,
-            code: "gateway",
-            message: warning.clone(),
-            place: diagnostic::Place::Nowhere,
-            help: Vec::new(),
-        });
+        show(Severity::Warning, "gateway", warning, output);
     }
+}
+
+fn show(severity: Severity, code: &'static str, message: &str, output: &Output) {
+    let place = diagnostic::Place::Nowhere;
+    output.show(&Diagnostic { severity, code, message: message.to_owned(), place, help: Vec::new() });
 }
 
 /// Draws what was understood, and what the engines answered.

@@ -31,15 +31,8 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Returns an engine at an address, `http://host:port`. The address `local:FILE.gguf` starts a server,
-    /// as [`Engine::local`] does, with the options of the environment.
+    /// Returns an engine at an address, `http://host:port`.
     pub fn new(kind: Kind, address: &str, limits: &Limits) -> Result<Engine, String> {
-        if let Some(file) = address.strip_prefix("local:") {
-            return match kind {
-                Kind::LlamaCpp => Engine::local(Path::new(file), &LocalOptions::from_environment(), limits),
-                _ => Err(format!("{address}: only llama.cpp's server can be started")),
-            };
-        }
         let own = address.trim_end_matches('/').to_owned();
         let url = format!("{own}{}", kind.path());
         let parsed = reqwest::Url::parse(&url).map_err(|error| format!("{address}: {error}"))?;

@@ -10,12 +10,18 @@ def watch():
     os._exit(0)
 
 
+def fail(why):
+    # The interpreter cannot be shut down while the other thread waits for input.
+    print(why, file=sys.stderr, flush=True)
+    os._exit(1)
+
+
 threading.Thread(target=watch, daemon=True).start()
 
 try:
     import xllamacpp
 except ImportError as error:
-    sys.exit(f"{error}: install the package `xllamacpp` for {sys.executable}, or put `llama-server` on the path")
+    fail(f"{error}: install the package `xllamacpp` for {sys.executable}, or put `llama-server` on the path")
 
 file, port, context, parallel, threads = sys.argv[1], *map(int, sys.argv[2:6])
 params = xllamacpp.CommonParams()
@@ -31,5 +37,5 @@ if threads:
     params.cpuparams_batch.n_threads = threads
 server = xllamacpp.Server(params)
 if not server.listening_address.endswith(f":{port}"):
-    sys.exit(f"the server listens at {server.listening_address} instead of port {port}")
+    fail(f"the server listens at {server.listening_address} instead of port {port}")
 threading.Event().wait()

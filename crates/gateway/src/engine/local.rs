@@ -27,11 +27,11 @@ pub struct LocalOptions {
     /// is no `llama-server`.
     pub python: Option<PathBuf>,
     /// The most ids of a prompt and its reply, for all replies together. 0 means the server's own default.
-    pub context: u32,
+    pub context: usize,
     /// The number of replies at the same time. 0 means the server's own default.
-    pub parallel: u32,
+    pub parallel: usize,
     /// The number of threads. 0 means the server's own default.
-    pub threads: u32,
+    pub threads: usize,
     /// How long a server must have run to be started again when it ends. One that ends sooner would end in
     /// the same way again.
     pub least_run: Duration,
@@ -41,18 +41,6 @@ impl Default for LocalOptions {
     fn default() -> LocalOptions {
         let least_run = Duration::from_secs(30);
         LocalOptions { server: None, python: None, context: 0, parallel: 0, threads: 0, least_run }
-    }
-}
-
-impl LocalOptions {
-    /// The environment variables that are read.
-    pub const VARIABLES: [&str; 2] = ["ROLECALL_LLAMA_SERVER", "ROLECALL_PYTHON"];
-
-    /// Reads the environment variables: the program, and the Python interpreter.
-    pub fn from_environment() -> LocalOptions {
-        let path = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        let [server, python] = LocalOptions::VARIABLES.map(path);
-        LocalOptions { server, python, ..LocalOptions::default() }
     }
 }
 
@@ -196,7 +184,7 @@ impl Drop for Local {
 }
 
 fn command(file: &Path, port: u16, options: &LocalOptions) -> Command {
-    let numbers = [u32::from(port), options.context, options.parallel, options.threads];
+    let numbers = [usize::from(port), options.context, options.parallel, options.threads];
     let server = match (&options.server, &options.python) {
         (Some(server), _) => Some(server.clone()),
         (None, Some(_)) => None,

@@ -93,6 +93,33 @@ pub static KEYS: &[Key<Settings>] = &[
         slot: Slot::Name(|all| &mut all.traces),
     },
     Key {
+        path: "local.server",
+        about: "The program that `--engine local:FILE` starts. Without it and `local.python`, `llama-server` on the path",
+        slot: Slot::Path(|all| &mut all.local.server),
+    },
+    Key {
+        path: "local.python",
+        about: "The Python interpreter, which has the package xllamacpp, that `--engine local:FILE` starts. Without it, \
+                `python3` if there is no `llama-server`",
+        slot: Slot::Path(|all| &mut all.local.python),
+    },
+    Key {
+        path: "local.context",
+        about: "The most ids of a prompt and its reply of an engine that is started, for all replies together. Without \
+                it, the engine's own default",
+        slot: Slot::Count(|all| &mut all.local.context),
+    },
+    Key {
+        path: "local.parallel",
+        about: "The number of replies at the same time of an engine that is started. Without it, its own default",
+        slot: Slot::Count(|all| &mut all.local.parallel),
+    },
+    Key {
+        path: "local.threads",
+        about: "The number of threads of an engine that is started. Without it, its own default",
+        slot: Slot::Count(|all| &mut all.local.threads),
+    },
+    Key {
         path: "limits.requests",
         about: "The most requests at the same time. More get the status 429",
         slot: Slot::Count(|all| &mut all.limits.requests),
@@ -158,7 +185,7 @@ pub static MODEL_KEYS: &[Key<ModelSettings>] = &[
     },
     Key {
         path: "engine",
-        about: "The engine's address: http://HOST:PORT",
+        about: "The engine's address: http://HOST:PORT, or local:FILE.gguf, for which llama.cpp's server is started",
         slot: Slot::Engine(|model| &mut model.engine),
     },
     Key { path: "engine_kind", about: "The kind of engine", slot: Slot::Kind(|model| &mut model.engine_kind) },

@@ -58,6 +58,8 @@ pub struct Settings {
     pub bounds: Bounds,
     /// What requests may need.
     pub limits: Limits,
+    /// How engines are started.
+    pub local: LocalOptions,
     /// The models.
     pub models: Vec<ModelSettings>,
     /// What was set, and where, in the order of precedence: later ones replace earlier ones.
@@ -114,6 +116,7 @@ impl Default for Settings {
             store: "rolecall.redb".to_owned(),
             bounds: Bounds::default(),
             limits: Limits::default(),
+            local: LocalOptions::default(),
             models: Vec::new(),
             set: Vec::new(),
             warnings: Vec::new(),
@@ -209,8 +212,7 @@ impl Settings {
     /// Notes a variable that looks like ours and is not known. It may also be another program's:
     /// Kubernetes sets variables named after its services.
     fn note_variable(&mut self, name: &str) {
-        let is_other = name == FILE_VARIABLE || LocalOptions::VARIABLES.contains(&name);
-        if !name.starts_with(PREFIX) || is_other {
+        if !name.starts_with(PREFIX) || name == FILE_VARIABLE {
             return;
         }
         let known: Vec<String> = KEYS.iter().map(Key::variable).chain(MODEL_KEYS.iter().map(Key::variable)).collect();

@@ -21,7 +21,8 @@ impl Settings {
             Some(path) => read_keys(path).map_err(|fault| SettingFault { place: self.place_of("keys"), ..fault })?,
             None => Keys::default(),
         };
-        Ok(Config { models, keys, limits: self.limits.clone(), store: self.store(), telling: Telling::default() })
+        let (limits, local) = (self.limits.clone(), self.local.clone());
+        Ok(Config { models, keys, limits, store: self.store(), local, telling: Telling::default() })
     }
 
     fn store(&self) -> StoreConfig {

@@ -18,11 +18,9 @@ LEAST_RUN = 30
 
 
 @pytest.fixture
-def gateway(weights, monkeypatch):
-    monkeypatch.setenv("ROLECALL_PYTHON", sys.executable)
-    monkeypatch.delenv("ROLECALL_LLAMA_SERVER", raising=False)
-    # An interpreter in an environment of its own is not on the path, and neither is llama-server.
-    gateway = Gateway("--model", weights, "--name", "plain", "--engine", f"local:{weights}", "--store-at", "memory")
+def gateway(weights):
+    options = ["--local-python", sys.executable, "--local-context", "4096", "--local-parallel", "2", "--store-at", "memory"]
+    gateway = Gateway("--model", weights, "--name", "plain", "--engine", f"local:{weights}", *options)
     yield gateway
     gateway.kill()
     assert "panicked" not in "".join(gateway.log)
