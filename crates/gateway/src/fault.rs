@@ -87,6 +87,7 @@ impl From<rolecall::Error> for Fault {
             _ => 400,
         };
         let (param, message_index) = match error.place() {
+            None if error.code() == "unknown_tool" => (Some("tool_choice".into()), None),
             Some(place) => {
                 let field = Some(place.field).filter(|field| !field.is_empty());
                 (field.map(Into::into), place.message.and_then(|index| u32::try_from(index).ok()))

@@ -84,7 +84,8 @@ impl Sampling {
         }
         let given = long.or(short);
         if given == Some(0) {
-            return Err(Fault::at("max_tokens", "wrong_value", "max_tokens: expected a whole number from 1"));
+            let name = if long.is_some() { "max_completion_tokens" } else { "max_tokens" };
+            return Err(Fault::at(name, "wrong_value", format!("{name}: expected a whole number from 1")));
         }
         if given.is_none() && usual.max_new_tokens.is_some() {
             applied.push("max_tokens");

@@ -194,7 +194,7 @@ impl Turn {
             }
             history = History::Changed;
         }
-        let session = wanted.served.model.session(wanted.request.clone())?;
+        let session = wanted.served.model.session(wanted.request.clone())?.with_call_seed(random());
         let said = written(&mut std::iter::empty(), said)?;
         let new = written(&mut said.iter(), wanted.messages.clone())?;
         let whole: Vec<Message> = wanted.instructions.iter().cloned().chain(said).chain(new).collect();

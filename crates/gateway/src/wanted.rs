@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use rolecall::Request;
 use rolecall::conversation::json::Object;
-use rolecall::conversation::{Json, Message, Tool};
+use rolecall::conversation::{Content, Json, Message, Role, Tool};
 use rolecall::grammar::{Answer, Options, Reasoning, ToolChoice};
 use rolecall::model::offered_tools;
 use rolecall::session::OnRewrite;
@@ -137,6 +137,11 @@ impl Wanted {
         let tools = offered_tools(&request);
         let Request { mut conversation, other, .. } = request;
         let messages = std::mem::take(&mut conversation.messages);
+        if let Some(index) = messages.iter().position(lacks_content) {
+            let fault =
+                Fault::at("content", "missing_field", format!("messages[{index}].content: this field is needed"));
+            return Err(Fault { message_index: u32::try_from(index).ok(), ..fault });
+        }
         let has_tools = !tools.is_empty();
         let messages = served.forms.written(&served.model, has_tools, std::iter::empty(), messages)?;
         conversation.tools = conversation.tools.map(|tools| served.forms.written_tools(&served.model, tools));
@@ -266,6 +271,11 @@ impl Wanted {
         }
         Ok(())
     }
+}
+
+/// Reports whether a message has no content, which only one of an assistant with calls or reasoning can be without.
+fn lacks_content(message: &Message) -> bool {
+    matches!(message.role(), Role::System | Role::User | Role::Tool) && matches!(message.content(), Content::None)
 }
 
 /// What a template reads that is not for a client to choose.

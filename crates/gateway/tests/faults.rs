@@ -56,6 +56,7 @@ async fn requests_are_refused_by_the_name_of_what_is_wrong() {
         (r#""stream": "yes""#, "stream", "wrong_type"),
         (r#""stream_options": {"chunks": 1}"#, "stream_options.chunks", "wrong_value"),
         (r#""max_tokens": 0"#, "max_tokens", "wrong_value"),
+        (r#""max_completion_tokens": 0"#, "max_completion_tokens", "wrong_value"),
         (r#""add_generation_prompt": false"#, "add_generation_prompt", "unsupported_parameter"),
         (r#""chat_template_kwargs": {"bos_token": "x"}"#, "chat_template_kwargs.bos_token", "unsupported_parameter"),
         // Engines read these into 32 bits.
@@ -94,6 +95,7 @@ async fn requests_are_refused_by_the_name_of_what_is_wrong() {
         (assistant.replace(r#""id""#, r#""mood": "good", "id""#), "tool_calls[0].mood"),
         (assistant.replace(r#""name""#, r#""mood": "good", "name""#), "tool_calls[0].function.mood"),
         (r#"{"role": "user", "content": "Hi", "tool_call_id": "c"}"#.to_owned(), "tool_call_id"),
+        (r#"{"role": "user", "content": null}"#.to_owned(), "content"),
         (r#"{"role": "user", "content": "Hi", "reasoning_content": "why"}"#.to_owned(), "reasoning_content"),
         (r#"{"role": "assistant", "content": "Hi", "reasoning": "a", "thinking": "b"}"#.to_owned(), "reasoning"),
     ] {
@@ -102,6 +104,12 @@ async fn requests_are_refused_by_the_name_of_what_is_wrong() {
         assert_eq!((status, at(&answer, "error.param").as_str()), (400, Some(field)), "{answer:?}");
         assert_eq!(at(&answer, "error.message_index"), &1.into(), "{answer:?}");
     }
+    let tool = r#""tools": [{"type": "function", "function": {"name": "f"}}]"#;
+    let body = format!(r#"{{"tool_choice": {{"type": "function", "function": {{"name": "g"}}}}, {tool}, {}"#, &HI[1..]);
+    let tooled = Server::new("qwen2.5", StandIn::new(Kind::LlamaCpp, Vec::new())).await;
+    let (status, answer) = tooled.post("/v1/chat/completions", &body).await;
+    let found = (status, at(&answer, "error.param").as_str(), at(&answer, "error.code").as_str());
+    assert_eq!(found, (400, Some("tool_choice"), Some("unknown_tool")), "{answer:?}");
     let (status, answer) = server.post("/v1/chat/completions?mood=good", HI).await;
     assert_eq!((status, at(&answer, "error.param").as_str()), (400, Some("mood")), "{answer:?}");
     let (status, answer) = server.post("/v1/chat/completions", r#"{"messages": [{"content": "Hi"}]}"#).await;

@@ -7,7 +7,7 @@ mod session_common;
 
 use std::sync::Arc;
 
-use rolecall::conversation::Role;
+use rolecall::conversation::{Json, Role};
 use rolecall::loss::{LossPolicy, RoleLoss};
 use rolecall::session::{Author, Delta, Finish, Keep, OnRewrite, Part, Reply, Session, SessionNote};
 use rolecall::template::ModelTemplates;
@@ -209,6 +209,28 @@ fn a_session_whose_switches_changed_twice_is_restored() {
     let mut restored = model.restore_session(&session.save().unwrap()).unwrap();
     assert_eq!(restored.open().unwrap().ids, session.open().unwrap().ids);
     assert!(text(&session).starts_with("calm<|im_start|>user\na<|im_end|>"));
+}
+
+#[test]
+fn the_ids_of_calls_follow_the_seed_also_in_saved_sessions() {
+    let ids_of = |seed: u64, is_saved: bool| {
+        let mut session = model(CALLS).session(request(r#"[{"role": "user", "content": "a"}]"#)).unwrap();
+        session = session.with_call_seed(seed);
+        session.open().unwrap();
+        session.accept(&ids(&format!("{CALL}<|im_end|>")), Finish::Stop).unwrap();
+        if is_saved {
+            session = model(CALLS).restore_session(&session.save().unwrap()).unwrap();
+        }
+        turn(&mut session, "c", &format!("{CALL}<|im_end|>"), Finish::Stop);
+        let messages = session.messages();
+        let id = |call: &Json| call.as_object().unwrap().get("id").unwrap().as_str().unwrap().to_owned();
+        let calls = messages.iter().filter_map(|message| message.as_object().get("tool_calls"));
+        calls.flat_map(|calls| calls.as_array().unwrap().iter().map(id)).collect::<Vec<String>>()
+    };
+    let one = ids_of(u64::MAX, false);
+    assert_eq!((one.len(), &one), (2, &ids_of(u64::MAX, true)));
+    let other = ids_of(0, false);
+    assert!(one[0] != one[1] && one.iter().all(|id| !other.contains(id)), "{one:?} {other:?}");
 }
 
 #[test]

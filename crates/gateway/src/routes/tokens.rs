@@ -28,7 +28,8 @@ pub fn detokenize(gateway: &Gateway, body: &str) -> Result<Json, Fault> {
     let ids = object.get("tokens").and_then(Json::as_array).ok_or_else(wrong)?;
     let id = |value: &Json| number::id(value).ok_or_else(wrong);
     let ids = ids.iter().map(id).collect::<Result<Vec<u32>, Fault>>()?;
-    let bytes = served.model.decoder()?.decode(&ids).map_err(rolecall::Error::Encode)?;
+    let bytes = served.model.decoder()?.decode(&ids).map_err(rolecall::Error::Encode);
+    let bytes = bytes.map_err(|error| Fault { param: Some("tokens".into()), ..error.into() })?;
     Ok(object! { "text" => String::from_utf8_lossy(&bytes).into_owned() }.into())
 }
 
@@ -37,6 +38,8 @@ fn read(body: &str, known: &[&str]) -> Result<Object, Fault> {
     let Json::Object(object) = value else {
         return Err(Fault::new(400, "wrong_type", "expected a JSON object"));
     };
-    let unknown = object.iter().map(|(key, _)| key).find(|key| !known.contains(key)).map(Fault::unsupported);
+    let help = || Some(format!("send `{}`", known.join("` and `")).into());
+    let refuse = |key| Fault { help: help(), ..Fault::unsupported(key) };
+    let unknown = object.iter().map(|(key, _)| key).find(|key| !known.contains(key)).map(refuse);
     unknown.map_or(Ok(object), Err)
 }

@@ -1,8 +1,9 @@
 use std::fs;
 use std::path::Path;
 
-use rolecall::Model;
+use rolecall::model::OpenError;
 use rolecall::session::OnRewrite;
+use rolecall::{Error, Model};
 
 use super::{ModelSettings, Place, SettingFault, Settings};
 use crate::engine::Kind;
@@ -66,9 +67,20 @@ impl ModelSettings {
         if let Some(path) = &self.template {
             builder = builder.template(path);
         }
-        let model = builder.open().map_err(|error| SettingFault {
-            help: error.help().into_iter().next(),
-            ..SettingFault::new(error.code(), place(), format!("the model `{asked}` cannot be opened: {error}"))
+        let model = builder.open().map_err(|error| {
+            let place_of_error = match &error {
+                OpenError::Template(error) => match &**error {
+                    Error::Template { template, error, .. } => {
+                        let at = error.place();
+                        format!("{}:{}:{}: ", template.place(), at.line, at.column)
+                    }
+                    _ => String::new(),
+                },
+                _ if is_missing(&asked) => "there is no such file or folder, and ".to_owned(),
+                _ => String::new(),
+            };
+            let message = format!("the model `{asked}` cannot be opened: {place_of_error}{error}");
+            SettingFault { help: error.help().into_iter().next(), ..SettingFault::new(error.code(), place(), message) }
         })?;
         let name = match &self.model {
             Some(_) => self.served_name(),
@@ -83,6 +95,11 @@ impl ModelSettings {
             on_rewrite: self.on_rewrite.unwrap_or(OnRewrite::Rewrite),
         })
     }
+}
+
+/// Reports whether a model's name is the path of a file that does not exist.
+fn is_missing(asked: &str) -> bool {
+    (asked.contains(['/', '\\']) || asked.ends_with(".gguf")) && !Path::new(asked).exists()
 }
 
 /// Reads a file with keys.

@@ -258,10 +258,10 @@ impl Setup {
         self.reply.has_opening(tail)
     }
 
-    /// Returns a parser for the ids of a reply. `tail` is the end of the prompt. The calls of each
-    /// message get ids of their own.
-    pub fn reader(&self, tail: &str, message: usize) -> IdParser {
-        let ids = Ids::Seeded(message as u64);
+    /// Returns a parser for the ids of a reply. `tail` is the end of the prompt. Calls get ids that are derived
+    /// from the seed.
+    pub fn reader(&self, tail: &str, seed: u64) -> IdParser {
+        let ids = Ids::Seeded(seed);
         let last = || self.last_parser.lock().unwrap_or_else(PoisonError::into_inner);
         let known = last().as_ref().filter(|(known, _)| known == tail).and_then(|(_, parser)| parser.with_ids(ids));
         let parser = known.unwrap_or_else(|| {

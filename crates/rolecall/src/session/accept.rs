@@ -58,7 +58,7 @@ impl Session {
             let is_end = |id: &u32| setup.can_stop(*id) || (setup.decoder.is_marker(*id) && !setup.reads(*id));
             let ends = ids.last().is_some_and(is_end);
             let end = if ends && self.finish_of(ids) == Finish::Stop { ids.len() - 1 } else { ids.len() };
-            let reader = self.setup.reader(&lossy(&tail), self.line.messages());
+            let reader = self.parser(&lossy(&tail));
             let whole = read_again(reader, &run, &ids[..end], &self.setup.decoder);
             // The last call may be cut off.
             let flaws = |reading: &Reading| reading.malformed.iter().filter(|flaw| flaw.why != Why::Unfinished).count();
@@ -95,7 +95,7 @@ impl Session {
             run.ends.push(run.bytes.len() as u32);
         }
         run.ids.extend_from_slice(ids);
-        let mut reader = setup.reader(tail, message);
+        let mut reader = self.parser(tail);
         let mut reading = Reading::default();
         let mut stop = None;
         // The flaws before the stop token, if the layouts read it.
@@ -161,7 +161,7 @@ impl Session {
         if let Some(at) = stop
             && flaws.is_some_and(|flaws| reading.malformed.len() > flaws)
         {
-            let without = read_again(setup.reader(tail, message), &run, &ids[..at], &setup.decoder);
+            let without = read_again(self.parser(tail), &run, &ids[..at], &setup.decoder);
             if reading.malformed.len() > without.malformed.len() {
                 reading = without;
             }

@@ -34,7 +34,7 @@ impl Session {
     /// ```
     pub fn reader(&self) -> Result<IdParser, Error> {
         let Some(sent) = self.sent.as_ref().filter(|_| self.is_open) else { return Err(SessionError::NotOpen.into()) };
-        Ok(self.setup.reader(&self.tail(sent), self.line.messages()))
+        Ok(self.parser(&self.tail(sent)))
     }
 
     /// Returns the ids that may end a reply, each with whether the layouts of a reply read it. Those that

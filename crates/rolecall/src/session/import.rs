@@ -87,6 +87,7 @@ impl Session {
             branches: Vec::new(),
             notes: super::Notes::default(),
             seams: Seams::Live,
+            call_seed: 0,
         }
     }
 

@@ -43,6 +43,7 @@ use rolecall_openai::Request;
 use rolecall_render::DateTime;
 
 use crate::model::session::Setup;
+use crate::parse::IdParser;
 use crate::{Error, Model};
 use line::Line;
 use notes::Notes;
@@ -94,6 +95,8 @@ pub struct Session {
     notes: Notes,
     /// How replies that the caller wrote are divided from the text around them.
     seams: Seams,
+    /// What the ids of calls are derived from, with the index of their message.
+    call_seed: u64,
 }
 
 /// The number of first messages that a rendering may look back to.
@@ -182,6 +185,29 @@ impl Session {
     /// Returns the ids of each branch that was replaced, in order.
     pub fn branches(&self) -> impl Iterator<Item = Vec<u32>> {
         self.branches.iter().map(Line::ids)
+    }
+
+    /// Derives the ids of later calls from a seed, for models that write none. Without one, the calls at one place have
+    /// the same ids in all sessions. Forks and saved sessions keep it.
+    ///
+    /// ```no_run
+    /// use rolecall::{Model, Request};
+    /// let model = Model::open("path/to/model")?;
+    /// let request = Request::from_text(r#"[{"role": "user", "content": "Hi"}]"#)?;
+    /// let session = model.session(request)?.with_call_seed(7);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn with_call_seed(self, seed: u64) -> Session {
+        Session { call_seed: seed, ..self }
+    }
+
+    /// Returns a parser for the ids of the next reply. `tail` is the end of the prompt.
+    fn parser(&self, tail: &str) -> IdParser {
+        let message = self.line.messages();
+        // Messages next to each other get seeds that have little in common.
+        let seed = self.call_seed.rotate_left(32) ^ message as u64;
+        self.setup.reader(tail, seed)
     }
 
     /// Reports whether the next turn is likely rendered from where the last one ended. Otherwise its time

@@ -37,6 +37,11 @@ impl Session {
             "whole" => Seams::Whole,
             _ => return Err(damaged("seams", "unknown word")),
         };
+        // Earlier versions had none.
+        if let Some(seed) = saved.optional("call_seed") {
+            let seed = seed.as_str().and_then(|seed| u64::from_str_radix(seed, 16).ok());
+            session.call_seed = seed.ok_or_else(|| damaged("call_seed", "expected a hexadecimal number"))?;
+        }
         let mut runs = Vec::new();
         for run in saved.objects("runs")? {
             runs.push(read_run(&run, &session.setup)?);

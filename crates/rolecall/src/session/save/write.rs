@@ -58,6 +58,7 @@ impl Session {
             "is_planned" => self.next.is_some(),
             "kept" => kept.map_or(Json::Null, notes::write_rewrite),
             "is_open" => self.is_open,
+            "call_seed" => format!("{:x}", self.call_seed),
             "notes" => self.notes.all().into_iter().map(|(at, note)| notes::write(at, note)).collect::<Vec<Json>>(),
         })
     }
