@@ -37,7 +37,7 @@ impl Session {
             "whole" => Seams::Whole,
             _ => return Err(damaged("seams", "unknown word")),
         };
-        // Earlier versions had none.
+        // Most sessions have none.
         if let Some(seed) = saved.optional("call_seed") {
             let seed = seed.as_str().and_then(|seed| u64::from_str_radix(seed, 16).ok());
             session.call_seed = seed.ok_or_else(|| damaged("call_seed", "expected a hexadecimal number"))?;

@@ -43,7 +43,7 @@ impl Session {
             }
         });
         let kept = self.next.as_ref().and_then(|next| next.kept.as_ref());
-        Ok(object! {
+        let mut saved = object! {
             "version" => VERSION,
             "model" => self.setup.fingerprint()?.to_json(),
             "clock" => self.clock.map_or(Json::Null, clock::write),
@@ -58,9 +58,12 @@ impl Session {
             "is_planned" => self.next.is_some(),
             "kept" => kept.map_or(Json::Null, notes::write_rewrite),
             "is_open" => self.is_open,
-            "call_seed" => format!("{:x}", self.call_seed),
             "notes" => self.notes.all().into_iter().map(|(at, note)| notes::write(at, note)).collect::<Vec<Json>>(),
-        })
+        };
+        if self.call_seed != 0 {
+            saved.insert("call_seed", format!("{:x}", self.call_seed).into());
+        }
+        Ok(saved)
     }
 }
 
