@@ -7,8 +7,10 @@ use rolecall::conversation::json::Object;
 use rolecall::conversation::{Content, Json, Message, Part, object};
 use rolecall::{Model, Prompt};
 
+use crate::Fault;
 use crate::call_forms::{CALL, calling};
 use crate::forms::{part, prompt_of, prompt_with_tools, role_of, with};
+use crate::unread::refuse_unread_of_parts;
 
 /// Knows for each role, with tools and without, which form a model's templates write. It is found out when
 /// the first message of the role comes.
@@ -29,23 +31,31 @@ enum ContentForm {
 const MOST_ROLES: usize = 64;
 
 impl ContentForms {
-    /// Changes contents to the form that the templates write, with the same meaning.
-    pub fn write(&self, model: &Model, has_tools: bool, messages: &mut [Message]) {
+    /// Changes contents to the form that the templates write, with the same meaning. Parts that say more than their
+    /// text and would become one are refused.
+    pub fn write(&self, model: &Model, has_tools: bool, messages: &mut [Message]) -> Result<(), Fault> {
         let mut last: Option<(String, ContentForm)> = None;
-        for message in messages {
+        for (index, message) in messages.iter_mut().enumerate() {
             let form = match &last {
                 Some((role, form)) if role == role_of(message) => *form,
                 _ => last.insert((role_of(message).to_owned(), self.of(model, role_of(message), has_tools))).1,
             };
             match (form, message.content()) {
-                (ContentForm::OnlyText, Content::Parts(_)) => *message = joined(message, whole),
-                (ContentForm::OnlyPart, Content::Parts(parts)) if parts.len() != 1 => *message = joined(message, part),
+                (ContentForm::OnlyText, Content::Parts(_)) => {
+                    refuse_unread_of_parts(index, message)?;
+                    *message = joined(message, whole);
+                }
+                (ContentForm::OnlyPart, Content::Parts(parts)) if parts.len() != 1 => {
+                    refuse_unread_of_parts(index, message)?;
+                    *message = joined(message, part);
+                }
                 (ContentForm::OnlyParts | ContentForm::OnlyPart, Content::Text(text)) => {
                     *message = with(message, "content", part(text));
                 }
                 _ => {}
             }
         }
+        Ok(())
     }
 
     /// Reports whether the templates write a text of the assistant.

@@ -39,7 +39,7 @@ impl Forms {
                 *message = with(message, "role", Role::System.name().into());
             }
         }
-        self.contents.write(model, has_tools, &mut messages);
+        self.contents.write(model, has_tools, &mut messages)?;
         self.calls.write(model, before, &mut messages);
         Ok(messages)
     }

@@ -330,6 +330,15 @@ async fn contents_are_tried_in_the_places_where_they_are_written() {
     // Only the first part, also of the session's own replies.
     let first = r"{%- for message in messages %}{{- message.role + ':' + message.content[0].text + '\n' }}{% endfor %}";
     let server_of_first = server(first).await;
+    // What becomes a text must say no more than that.
+    let moody = |content: &str| parts(&["a", "b"]).replace(r#""a""#, content);
+    for server in [&server_of_first, &server(NARROW).await] {
+        let refusal = refused("unsupported_parameter", "content[0].mood", Some(1));
+        assert_eq!(prompt(server, &format!("{HI}, {}", moody(r#""a", "mood": "good""#)), "").await, refusal);
+        assert!(
+            prompt(server, &moody(r#""a", "mood": null, "cache_control": {"type": "ephemeral"}"#), "").await.is_ok()
+        );
+    }
     for (message, text) in [(HI.to_owned(), "Hi"), (parts(&["a"]), "a"), (parts(&["a", "b"]), "a\nb")] {
         assert_eq!(prompt(&server_of_first, &message, "").await, Ok(format!("user:{text}\n")));
     }
