@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rolecall::conversation::json::Object;
-use rolecall::conversation::{Content, Json, Message, Part, object};
+use rolecall::conversation::{Content, Json, Message, object};
 use rolecall::{Model, Prompt};
 
 use crate::Fault;
 use crate::call_forms::{CALL, calling};
-use crate::forms::{part, prompt_of, prompt_with_tools, role_of, with};
+use crate::forms::{joined_text, part, prompt_of, prompt_with_tools, role_of, with};
 use crate::unread::refuse_unread_of_parts;
 
 /// Knows for each role, with tools and without, which form a model's templates write. It is found out when
@@ -173,21 +173,13 @@ impl Trial<'_> {
 /// What a list of parts begins with in Python's syntax and in JSON.
 const AS_LIST: [&str; 3] = ["'type': 'text'", r#""type": "text""#, r#""type":"text""#];
 
-/// Joins a content that has only parts of text, with a line break between them. Engines do the same.
+/// Joins a content that has only parts of text.
 fn joined(message: &Message, form: fn(&str) -> Json) -> Message {
-    let texts: Option<Vec<&str>> = message.parts().map(text_of).collect();
-    texts.map_or_else(|| message.clone(), |texts| with(message, "content", form(&texts.join("\n"))))
+    joined_text(message).map_or_else(|| message.clone(), |text| with(message, "content", form(&text)))
 }
 
 fn whole(text: &str) -> Json {
     text.into()
-}
-
-fn text_of(part: Part<'_>) -> Option<&str> {
-    match part {
-        Part::Text(text) => Some(text),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

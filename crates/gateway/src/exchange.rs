@@ -200,7 +200,7 @@ async fn find(
         Past::New(name) => {
             let Some(found) = of_name(name).await? else { return Ok((None, 0)) };
             let sent = wanted.instructions.iter().chain(&wanted.messages);
-            match Resent::of(sent, &found.past.messages)? {
+            match Resent::of(sent, &found.past.messages, found.past.last.model == wanted.served.name)? {
                 Resent::New => return Ok((Some(found), 0)),
                 Resent::Repeated(covered) => return Ok((Some(found), covered)),
                 Resent::Another => {}

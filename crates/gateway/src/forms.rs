@@ -161,6 +161,19 @@ fn prompt_of_body(model: &Model, body: Object) -> Option<Prompt> {
     Some(model.prompt(Request::from_json(body.into()).ok()?).ok()?.into_prompt())
 }
 
+/// The keys of reasoning.
+pub const REASONING: [&str; 3] = ["reasoning_content", "reasoning", "thinking"];
+
+/// Returns the texts of a content's parts with a line break between them, if all of them are text. Engines join
+/// them in the same way.
+pub fn joined_text(message: &Message) -> Option<String> {
+    let text_of = |part: Part<'_>| match part {
+        Part::Text(text) => Some(text.to_owned()),
+        _ => None,
+    };
+    message.parts().map(text_of).collect::<Option<Vec<String>>>().map(|texts| texts.join("\n"))
+}
+
 /// Returns the role as the message spells it.
 pub fn role_of(message: &Message) -> &str {
     message.as_object().get("role").and_then(Json::as_str).unwrap_or_default()

@@ -10,7 +10,7 @@ use rolecall::session::{Session, SessionNote};
 use rolecall::{Prompt, Request};
 
 use crate::Fault;
-use crate::forms::role_of;
+use crate::forms::{REASONING, role_of};
 use crate::wanted::Wanted;
 
 /// The kinds of requests of which a model's template writes everything.
@@ -176,9 +176,6 @@ fn is_among(lacking: &Option<Vec<Part>>, index: usize, field: &str) -> bool {
         .as_ref()
         .is_none_or(|all| all.iter().any(|(at, other)| *at == index && (other.is_empty() || other == field)))
 }
-
-/// The names of reasoning.
-const REASONING: [&str; 3] = ["reasoning_content", "reasoning", "thinking"];
 
 /// Reports whether a field belongs to another.
 fn is_of(field: &str, other: &str) -> bool {

@@ -19,10 +19,12 @@ pub enum Resent {
 }
 
 impl Resent {
-    /// Finds out what the messages `sent` are. Replies of which nobody can tell where they belong are refused.
+    /// Finds out what the messages `sent` are. Replies of which nobody can tell where they belong are refused. The
+    /// session's messages may be in the form of another model.
     pub fn of<'a>(
         sent: impl Iterator<Item = &'a Message> + Clone,
         session: &[impl AsRef<Message>],
+        is_of_same_model: bool,
     ) -> Result<Resent, Fault> {
         let is_reply = |message: &&Message| *message.role() == Role::Assistant;
         let is_instruction = |message: &&Message| *message.role() == Role::System;
@@ -31,8 +33,9 @@ impl Resent {
         if first_reply.is_none() && !has_instructions {
             return Ok(Resent::New);
         }
-        let own: Vec<Likeness> = sent.clone().map(Likeness::of).collect();
-        let known: Vec<Likeness> = session.iter().map(|message| Likeness::of(message.as_ref())).collect();
+        let likeness = |message: &Message| Likeness::of(message, is_of_same_model);
+        let own: Vec<Likeness> = sent.clone().map(likeness).collect();
+        let known: Vec<Likeness> = session.iter().map(|message| likeness(message.as_ref())).collect();
         let common = own.iter().zip(&known).take_while(|(own, known)| own == known).count();
         // A question is asked again.
         if common == own.len() && common < known.len() {
@@ -44,25 +47,27 @@ impl Resent {
         };
         let repeated = overlap(&own, &known);
         let is_all = repeated == known.len();
-        if repeated > first_reply && (is_all || !sent.clone().skip(repeated).any(|message| is_reply(&message))) {
+        let all: HashSet<&Likeness> = known.iter().collect();
+        // The first reply from a message on that the session has, too.
+        let known_reply = |from: usize| {
+            let mut rest = sent.clone().zip(&own).enumerate().skip(from);
+            rest.find(|(_, (message, likeness))| is_reply(message) && all.contains(likeness)).map(|(index, _)| index)
+        };
+        if repeated > first_reply && (is_all || known_reply(repeated).is_none()) {
             let end = known.get(known.len() - repeated..).unwrap_or_default();
-            return match own.iter().zip(end).position(|(own, known)| own.contradicts(known)) {
+            return match own.iter().zip(end).position(|(own, known)| own.adds_to(known)) {
                 None => Ok(Resent::Repeated(repeated)),
                 Some(_) if is_all => Ok(Resent::Another),
-                Some(index) => Err(conflict(index, "the session has other reasoning, or other text, at this reply")),
+                Some(index) => Err(conflict(index, "the session has other reasoning, text or another name here")),
             };
         }
         if common > 0 || has_instructions {
             return Ok(Resent::Another);
         }
-        if first_reply == 0 {
-            return Err(conflict(0, "the session does not end with this reply"));
-        }
-        let all: HashSet<&Likeness> = known.iter().collect();
-        let mut each = sent.zip(&own).enumerate();
-        match each.find(|(_, (message, likeness))| is_reply(message) && all.contains(likeness)) {
+        match known_reply(0) {
+            Some(index) => Err(conflict(index, "the session has this reply, but with other messages around it")),
+            None if first_reply == 0 => Err(conflict(0, "the session does not end with this reply")),
             None => Ok(Resent::New),
-            Some((index, _)) => Err(conflict(index, "the session has this reply, after other messages than these")),
         }
     }
 }
@@ -117,7 +122,8 @@ mod tests {
 
     fn of(sent: &str, session: &str) -> Result<Resent, Option<u32>> {
         let sent = messages(sent);
-        Resent::of(sent.iter().map(|message| &**message), &messages(session)).map_err(|fault| fault.message_index)
+        let found = Resent::of(sent.iter().map(|message| &**message), &messages(session), true);
+        found.map_err(|fault| fault.message_index)
     }
 
     #[test]
@@ -151,7 +157,11 @@ mod tests {
             ("a2 u3", Ok(Repeated(1))),
             ("u2 a2 u3", Ok(Repeated(2))),
             ("u1 a1 u2 a2 u3", Ok(Repeated(4))),
+            // The client took turns elsewhere since.
+            ("a2 u3 a3 u4 a4 u5", Ok(Repeated(1))),
+            ("u2 a2 u3 a3 u4", Ok(Repeated(2))),
             // Where they belong cannot be told.
+            ("a2 u3 a1 u4", Err(Some(0))),
             ("a2/x u3", Err(Some(0))),
             ("a9 u3", Err(Some(0))),
             ("u1 a1 u2", Err(Some(1))),
@@ -197,8 +207,9 @@ mod tests {
             (0..count).map(letter).collect::<String>()
         };
         for at in 0..400 {
-            let [own, known] = [at % 7, at % 13]
-                .map(|count| messages(&any(count)).iter().map(|message| Likeness::of(message)).collect::<Vec<_>>());
+            let [own, known] = [at % 7, at % 13].map(|count| {
+                messages(&any(count)).iter().map(|message| Likeness::of(message, true)).collect::<Vec<_>>()
+            });
             let counts = 0..=own.len().min(known.len());
             let plain = counts.rev().find(|count| own[..*count] == known[known.len() - count..]).unwrap();
             assert_eq!(overlap(&own, &known), plain, "{at}");

@@ -5,11 +5,9 @@ use rolecall::conversation::json::Object;
 use rolecall::conversation::{Json, Message, Role};
 
 use crate::Fault;
+use crate::forms::REASONING;
 use crate::sessions::chain::says_nothing;
 use crate::wanted::Wanted;
-
-/// The keys of reasoning.
-const REASONING: [&str; 3] = ["reasoning_content", "reasoning", "thinking"];
 
 /// The most other keys that are tried for a request.
 const MOST_TRIED: usize = 8;
@@ -109,7 +107,7 @@ fn others(messages: &[Message]) -> Vec<Other<'_>> {
             for (at, object) in objects(message.as_object(), kind) {
                 for (key, value) in object.iter() {
                     let is_known = |other: &Other<'_>| other.kind == kind && other.key == key;
-                    if is_usual(kind, key, message.role()) || says_nothing(value) || others.iter().any(is_known) {
+                    if is_usual(kind, key, message.role()) || is_unsaid(value) || others.iter().any(is_known) {
                         continue;
                     }
                     let field = match kind {
@@ -127,6 +125,15 @@ fn others(messages: &[Message]) -> Vec<Other<'_>> {
         }
     }
     others
+}
+
+/// Reports whether the value of a key says nothing that a client could miss.
+fn is_unsaid(value: &Json) -> bool {
+    match value {
+        Json::Bool(false) => true,
+        Json::Object(entries) => entries.is_empty(),
+        value => says_nothing(value),
+    }
 }
 
 /// Returns the objects of a kind, each with its index.

@@ -151,18 +151,19 @@ fn write_message(text: &mut String, message: &Object, without: Option<&str>) {
     text.push('}');
 }
 
-fn is_text(part: &Object) -> bool {
-    part.get("type").and_then(Json::as_str) == Some("text")
+/// Reports whether a part is a text and says no more than that.
+pub fn is_text(part: &Object) -> bool {
+    part.iter().all(|(key, value)| matches!(key, "type" | "text" | "cache_control") || says_nothing(value))
+        && part.get("type").and_then(Json::as_str) == Some("text")
         && part.get("text").is_some_and(|text| text.as_str().is_some())
 }
 
 /// Reports whether the value of a key of a message says nothing, so that it may as well not be there.
 pub fn says_nothing(value: &Json) -> bool {
     match value {
-        Json::Null | Json::Bool(false) => true,
+        Json::Null => true,
         Json::String(text) => text.is_empty(),
         Json::Array(items) => items.is_empty(),
-        Json::Object(entries) => entries.is_empty(),
         _ => false,
     }
 }
@@ -249,6 +250,10 @@ mod tests {
         }
         let text = r#"{"role": "user", "content": "a"}"#;
         assert_eq!(name(text), name(r#"{"role": "user", "content": [{"type": "text", "text": "a"}]}"#));
+        let styled = r#"{"role": "user", "content": [{"type": "text", "text": "a", "style": "bold"}]}"#;
+        assert_ne!(name(text), name(styled));
+        assert_ne!(name(styled), name(&styled.replace("bold", "thin")));
+        assert_ne!(name(text), name(r#"{"role": "user", "content": "a", "mood": false}"#));
         assert_ne!(name(text), name(r#"{"role": "user", "content": "b"}"#));
         assert_ne!(name(text), name(r#"{"role": "system", "content": "a"}"#));
         assert_ne!(name(text), name(r#"{"role": "user", "content": "a", "name": "b"}"#));
