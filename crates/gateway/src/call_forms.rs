@@ -3,15 +3,18 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use rolecall::Model;
 use rolecall::conversation::json::Object;
 use rolecall::conversation::{Content, Json, Message, Role, object};
 
-use crate::forms::{part, prompt_of, with};
+use crate::forms::{Trial, part, with};
 
-/// Knows what a model's templates need of calls and results. It is found out when the first of them comes.
+/// Knows what a model's templates need of calls and results, without tools and with. It is found out when the
+/// first of them comes.
 #[derive(Debug, Default)]
-pub struct CallForms {
+pub struct CallForms([Needs; 2]);
+
+#[derive(Debug, Default)]
+struct Needs {
     empties: OnceLock<EmptyForm>,
     names_results: OnceLock<bool>,
 }
@@ -30,9 +33,16 @@ enum EmptyForm {
 impl CallForms {
     /// Changes messages to the forms that the templates write, with the same meaning. `before` are the messages
     /// before them, as far as they are known.
-    pub fn write<'a>(&self, model: &Model, before: impl Iterator<Item = &'a Message>, messages: &mut [Message]) {
+    pub fn write<'a, 'm>(
+        &self,
+        has_tools: bool,
+        trial: &dyn Fn() -> Trial<'m>,
+        before: impl Iterator<Item = &'a Message>,
+        messages: &mut [Message],
+    ) {
+        let needs = &self.0[usize::from(has_tools)];
         if messages.iter().any(is_empty_call) {
-            let form = *self.empties.get_or_init(|| find_out(model));
+            let form = *needs.empties.get_or_init(|| find_out(&trial()));
             for message in messages.iter_mut().filter(|message| is_empty_call(message)) {
                 *message = match form {
                     EmptyForm::AsSent => continue,
@@ -42,7 +52,7 @@ impl CallForms {
                 };
             }
         }
-        if messages.iter().any(is_nameless_result) && *self.names_results.get_or_init(|| must_name(model)) {
+        if messages.iter().any(is_nameless_result) && *needs.names_results.get_or_init(|| must_name(&trial())) {
             let mut names = HashMap::new();
             before.for_each(|message| note_names(&mut names, message));
             for message in messages {
@@ -63,10 +73,12 @@ fn is_empty_call(message: &Message) -> bool {
 }
 
 /// Tries the forms of [`EmptyForm`].
-fn find_out(model: &Model) -> EmptyForm {
+fn find_out(trial: &Trial<'_>) -> EmptyForm {
     // How often it writes Python's `None`, unless it fails or leaves out the call.
     let nones = |content: Json| {
-        let prompt = prompt_of(model, vec![user(), calling(content), result()])?;
+        let prompt = results(true)
+            .into_iter()
+            .find_map(|result| trial.prompt(vec![trial.user.clone(), calling(content.clone()), result]))?;
         let lacks_call = prompt.dropped.iter().any(|dropped| dropped.place.message == Some(1));
         (!lacks_call).then(|| prompt.text().matches("None").count())
     };
@@ -104,32 +116,34 @@ fn note_names(names: &mut HashMap<String, String>, message: &Message) {
 }
 
 /// Reports whether the template fails with a result that has no name.
-fn must_name(model: &Model) -> bool {
-    let is_written = |result: Object| {
-        ["".into(), Json::Null]
-            .into_iter()
-            .any(|content| prompt_of(model, vec![user(), calling(content), result.clone()]).is_some())
+fn must_name(trial: &Trial<'_>) -> bool {
+    let is_written = |result: &Object| {
+        calls().into_iter().any(|call| trial.prompt(vec![trial.user.clone(), call, result.clone()]).is_some())
     };
-    let mut named = result();
-    named.insert("name", "f".into());
-    !is_written(result()) && is_written(named)
-}
-
-fn user() -> Object {
-    object! { "role" => "user", "content" => "a" }
+    !results(false).iter().any(is_written) && results(true).iter().any(is_written)
 }
 
 /// The id of the call of [`calling`]. Some templates take only nine characters.
 pub const CALL: &str = "call00000";
 
-/// Returns a message with a call.
-pub fn calling(content: Json) -> Object {
+/// Returns messages with a call: some templates write it only with a text beside it, or only without.
+pub fn calls() -> [Object; 4] {
+    ["".into(), Json::Null, part(""), "b".into()].map(calling)
+}
+
+fn calling(content: Json) -> Object {
     let function = object! { "name" => "f", "arguments" => "{}" };
     let call = object! { "id" => CALL, "type" => "function", "function" => function };
     object! { "role" => "assistant", "content" => content, "tool_calls" => vec![Json::from(call)] }
 }
 
-/// Returns the result of that call.
-fn result() -> Object {
-    object! { "role" => "tool", "tool_call_id" => CALL, "content" => "b" }
+/// Returns the result of that call, as a text and in parts.
+fn results(has_name: bool) -> [Object; 2] {
+    ["b".into(), part("b")].map(|content| {
+        let mut result = object! { "role" => "tool", "tool_call_id" => CALL, "content" => content };
+        if has_name {
+            result.insert("name", "f".into());
+        }
+        result
+    })
 }

@@ -8,8 +8,8 @@ use rolecall::conversation::{Content, Json, Message, object};
 use rolecall::{Model, Prompt};
 
 use crate::Fault;
-use crate::call_forms::{CALL, calling};
-use crate::forms::{joined_text, part, prompt_of, prompt_with_tools, role_of, with};
+use crate::call_forms::{CALL, calls};
+use crate::forms::{Trial, joined_text, part, role_of, with};
 use crate::unread::refuse_unread_of_parts;
 
 /// Knows for each role, with tools and without, which form a model's templates write. It is found out when
@@ -63,6 +63,13 @@ impl ContentForms {
         matches!(self.of(model, "assistant", has_tools), ContentForm::Any | ContentForm::OnlyText)
     }
 
+    /// Returns a model to be tried, with a message of the user in the form that its templates write.
+    pub fn trial<'a>(&self, model: &'a Model, has_tools: bool) -> Trial<'a> {
+        let is_text = self.of(model, "user", has_tools) <= ContentForm::OnlyText;
+        let user = object! { "role" => "user", "content" => if is_text { "a".into() } else { part("a") } };
+        Trial { model, has_tools, user }
+    }
+
     fn of(&self, model: &Model, role: &str, has_tools: bool) -> ContentForm {
         let kind = (role.to_owned(), has_tools);
         if let Some(form) = self.known().get(&kind) {
@@ -79,18 +86,21 @@ impl ContentForms {
 
     /// Tries the forms.
     fn find_out(&self, model: &Model, role: &str, has_tools: bool) -> ContentForm {
-        let is_text = role == "user" || self.of(model, "user", has_tools) <= ContentForm::OnlyText;
-        let user = object! { "role" => "user", "content" => if is_text { "a".into() } else { part("a") } };
-        let trial = Trial { model, role, has_tools, user };
+        let trial = match role {
+            // A trial of the user's messages has no other messages.
+            "user" => Trial { model, has_tools, user: Object::new() },
+            _ => self.trial(model, has_tools),
+        };
         let parts = TEXTS.map(|text| Json::from(object! { "type" => "text", "text" => text })).to_vec();
-        let (text, parts) = (trial.written(TEXTS[0].into(), 1), trial.written(parts.into(), TEXTS.len()));
+        let (text, parts) =
+            (written(&trial, role, TEXTS[0].into(), 1), written(&trial, role, parts.into(), TEXTS.len()));
         match (text, parts) {
             // A template that writes parts more often than a text does something else with them.
             (Written::Times(text), Written::Times(parts)) if text == parts => ContentForm::Any,
             (Written::Times(_), _) => ContentForm::OnlyText,
             // A list is better than a text of which each character is an item.
             (_, Written::Times(_) | Written::AsList) => ContentForm::OnlyParts,
-            (_, Written::No) => match trial.written(part(TEXTS[0]), 1) {
+            (_, Written::No) => match written(&trial, role, part(TEXTS[0]), 1) {
                 Written::Times(_) => ContentForm::OnlyPart,
                 // What writes no tools is tried without. Otherwise it refuses all forms, or leaves them out,
                 // which is noticed later.
@@ -118,56 +128,40 @@ enum Written {
     No,
 }
 
-/// A trial of contents of one role.
-struct Trial<'a> {
-    model: &'a Model,
-    role: &'a str,
-    has_tools: bool,
-    user: Object,
+/// Finds out how a content of a role with the first `count` of [`TEXTS`] is written.
+fn written(trial: &Trial<'_>, role: &str, content: Json, count: usize) -> Written {
+    let asked = object! { "role" => role, "content" => content };
+    let Some((at, prompt)) = prompt(trial, role, &asked) else { return Written::No };
+    let is_missing = prompt.dropped.iter().any(|dropped| {
+        let place = &dropped.place;
+        place.message == Some(at) && (place.field.is_empty() || place.field.starts_with("content"))
+    });
+    let mut times = TEXTS.iter().take(count).map(|text| prompt.text().matches(text).count());
+    let first = times.next().unwrap_or_default();
+    if is_missing || first == 0 || times.any(|other| other != first) {
+        Written::No
+    } else if AS_LIST.iter().any(|start| prompt.text().contains(start)) {
+        Written::AsList
+    } else {
+        Written::Times(first)
+    }
 }
 
-impl Trial<'_> {
-    /// Finds out how a content with the first `count` of [`TEXTS`] is written.
-    fn written(&self, content: Json, count: usize) -> Written {
-        let asked = object! { "role" => self.role, "content" => content };
-        let Some((at, prompt)) = self.prompt(&asked) else { return Written::No };
-        let is_missing = prompt.dropped.iter().any(|dropped| {
-            let place = &dropped.place;
-            place.message == Some(at) && (place.field.is_empty() || place.field.starts_with("content"))
-        });
-        let mut times = TEXTS.iter().take(count).map(|text| prompt.text().matches(text).count());
-        let first = times.next().unwrap_or_default();
-        if is_missing || first == 0 || times.any(|other| other != first) {
-            Written::No
-        } else if AS_LIST.iter().any(|start| prompt.text().contains(start)) {
-            Written::AsList
-        } else {
-            Written::Times(first)
+/// Returns the prompt of a conversation with a message of a role, and the index of that.
+fn prompt(trial: &Trial<'_>, role: &str, asked: &Object) -> Option<(usize, Prompt)> {
+    let (user, asked) = (|| trial.user.clone(), asked.clone());
+    let (at, prompt) = match role {
+        "user" => (0, trial.prompt(vec![asked])),
+        "assistant" => (1, trial.prompt(vec![user(), asked, user()])),
+        "tool" | "function" => {
+            let mut told = asked;
+            told.insert("tool_call_id", CALL.into());
+            told.insert("name", "f".into());
+            (2, calls().into_iter().find_map(|call| trial.prompt(vec![user(), call, told.clone()])))
         }
-    }
-
-    /// Returns the prompt of a conversation with a message, and the index of that.
-    fn prompt(&self, asked: &Object) -> Option<(usize, Prompt)> {
-        let user = || self.user.clone();
-        let (at, conversations) = match self.role {
-            "user" => (0, vec![vec![asked.clone()]]),
-            "assistant" => (1, vec![vec![user(), asked.clone(), user()]]),
-            "tool" | "function" => {
-                let mut told = asked.clone();
-                told.insert("tool_call_id", CALL.into());
-                told.insert("name", "f".into());
-                // Some templates write a call only with a text beside it, or only without.
-                let beside = ["".into(), Json::Null, part(""), "b".into()];
-                (2, beside.map(|beside| vec![user(), calling(beside), told.clone()]).to_vec())
-            }
-            _ => (0, vec![vec![asked.clone(), user()]]),
-        };
-        let prompt = conversations.into_iter().find_map(|messages| match self.has_tools {
-            true => prompt_with_tools(self.model, messages),
-            false => prompt_of(self.model, messages),
-        });
-        Some((at, prompt?))
-    }
+        _ => (0, trial.prompt(vec![asked, user()])),
+    };
+    Some((at, prompt?))
 }
 
 /// What a list of parts begins with in Python's syntax and in JSON.

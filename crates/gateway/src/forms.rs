@@ -40,7 +40,7 @@ impl Forms {
             }
         }
         self.contents.write(model, has_tools, &mut messages)?;
-        self.calls.write(model, before, &mut messages);
+        self.calls.write(has_tools, &|| self.contents.trial(model, has_tools), before, &mut messages);
         Ok(messages)
     }
 
@@ -143,18 +143,31 @@ fn must_rename(model: &Model) -> bool {
 }
 
 /// Returns the prompt of messages that a template is tried with.
-pub fn prompt_of(model: &Model, messages: Vec<Object>) -> Option<Prompt> {
+fn prompt_of(model: &Model, messages: Vec<Object>) -> Option<Prompt> {
     let messages: Vec<Json> = messages.into_iter().map(Json::from).collect();
     prompt_of_body(model, object! { "messages" => messages })
 }
 
-/// Returns the prompt of messages with a tool.
-pub fn prompt_with_tools(model: &Model, messages: Vec<Object>) -> Option<Prompt> {
-    let messages: Vec<Json> = messages.into_iter().map(Json::from).collect();
-    let mut function = object! { "name" => "f" };
-    fill(&mut function);
-    let tool = object! { "type" => "function", "function" => function };
-    prompt_of_body(model, object! { "messages" => messages, "tools" => vec![Json::from(tool)] })
+/// A model that is tried with messages, with a tool or without.
+pub struct Trial<'a> {
+    pub model: &'a Model,
+    pub has_tools: bool,
+    /// A message of the user in a form that the templates write.
+    pub user: Object,
+}
+
+impl Trial<'_> {
+    /// Returns the prompt of messages.
+    pub fn prompt(&self, messages: Vec<Object>) -> Option<Prompt> {
+        if !self.has_tools {
+            return prompt_of(self.model, messages);
+        }
+        let messages: Vec<Json> = messages.into_iter().map(Json::from).collect();
+        let mut function = object! { "name" => "f" };
+        fill(&mut function);
+        let tool = object! { "type" => "function", "function" => function };
+        prompt_of_body(self.model, object! { "messages" => messages, "tools" => vec![Json::from(tool)] })
+    }
 }
 
 fn prompt_of_body(model: &Model, body: Object) -> Option<Prompt> {

@@ -80,9 +80,8 @@ async fn a_call_without_content_has_an_empty_one_where_the_template_cannot_write
     }
 }
 
-#[tokio::test]
-async fn a_call_with_an_empty_content_has_none_where_the_template_writes_it_only_so() {
-    let template = r"{%- for message in messages %}{{- message.role + '\n' }}{%- if message.content is none %}{{- message.tool_calls[0].function.name }}{%- else %}{{- message.content }}{% endif %}{{- '<|im_end|>\n' }}{% endfor %}";
+/// Checks what a template gives of a call whose content is null or an empty text.
+async fn check_empty_call(template: &str) {
     let server = server(template).await;
     let call = r#"{"id": "call00000", "type": "function", "function": {"name": "f", "arguments": "{}"}}"#;
     for content in ["null", r#""""#] {
@@ -93,15 +92,13 @@ async fn a_call_with_an_empty_content_has_none_where_the_template_writes_it_only
 }
 
 #[tokio::test]
+async fn a_call_with_an_empty_content_has_none_where_the_template_writes_it_only_so() {
+    check_empty_call(r"{%- for message in messages %}{{- message.role + '\n' }}{%- if message.content is none %}{{- message.tool_calls[0].function.name }}{%- else %}{{- message.content }}{% endif %}{{- '<|im_end|>\n' }}{% endfor %}").await;
+}
+
+#[tokio::test]
 async fn a_call_without_content_has_parts_where_the_template_reads_the_first_one() {
-    let template = r"{%- for message in messages %}{{- message.role + '\n' }}{%- if message.tool_calls %}{%- if message.content[0].thinking %}{{- message.content[0].thinking }}{% endif %}{{- message.tool_calls[0].function.name }}{%- else %}{{- message.content }}{% endif %}{{- '<|im_end|>\n' }}{% endfor %}";
-    let server = server(template).await;
-    let call = r#"{"id": "call00000", "type": "function", "function": {"name": "f", "arguments": "{}"}}"#;
-    for content in ["null", r#""""#] {
-        let messages = format!(r#"{HI}, {{"role": "assistant", "content": {content}, "tool_calls": [{call}]}}, {HI}"#);
-        let wanted = "user\nHi<|im_end|>\nassistant\nf<|im_end|>\nuser\nHi<|im_end|>\n";
-        assert_eq!(prompt(&server, &messages, "").await.as_deref(), Ok(wanted), "{content}");
-    }
+    check_empty_call(r"{%- for message in messages %}{{- message.role + '\n' }}{%- if message.tool_calls %}{%- if message.content[0].thinking %}{{- message.content[0].thinking }}{% endif %}{{- message.tool_calls[0].function.name }}{%- else %}{{- message.content }}{% endif %}{{- '<|im_end|>\n' }}{% endfor %}").await;
 }
 
 /// It fails with a result that has no name.
@@ -134,6 +131,11 @@ async fn a_result_has_the_name_of_its_call_where_the_template_needs_it() {
         let prompt = prompt(&server, result, &format!("{id}{more}")).await.unwrap();
         assert!(prompt.ends_with(&format!("\n{name}: hot\n")), "{prompt}");
     }
+    // A template that fails without tools is tried with one.
+    let tooled = format!("{{%- for tool in tools %}}{{{{- tool.function.name + '; ' }}}}{{% endfor %}}{NAMING}");
+    let tools = r#", "tools": [{"type": "function", "function": {"name": "sun"}}]"#;
+    let prompt_of_tooled = prompt(&self::server(&tooled).await, &format!("{HI}, {calls}, {results}"), tools).await;
+    assert_eq!(prompt_of_tooled, Ok("sun; user: Hi\nassistant: sun moon\nmoon: full\nsun: hot\n".to_owned()));
     // Nobody knows the name.
     let unknown = r#"{"role": "tool", "tool_call_id": "call00009", "content": "hot"}"#;
     assert_eq!(prompt(&server, &format!("{HI}, {calls}, {unknown}"), "").await.unwrap_err().0, "rejected");
