@@ -41,7 +41,7 @@ impl Completing {
             reader: reader.clone(),
             holds_calls: false,
             shape: None,
-            unkept: Vec::new(),
+            notes: Vec::new(),
             awaited: None,
         };
         let (ids, texts) = (std::mem::take(&mut self.prompts), std::mem::take(&mut self.texts));

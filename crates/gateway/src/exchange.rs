@@ -5,6 +5,7 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use futures_util::{FutureExt, stream};
+use rolecall::grammar::{Note, Purpose};
 use rolecall::session::Session;
 use tokio::sync::mpsc;
 use tokio::task::{consume_budget, yield_now};
@@ -24,7 +25,7 @@ use crate::sampling::Sampling;
 use crate::sessions::Found;
 use crate::sessions::chain::Chain;
 use crate::store::Owner;
-use crate::turn::{AT_ONCE, History, Known, Turn, Unkept, beginnings, sized};
+use crate::turn::{AT_ONCE, History, Known, Turn, beginnings, sized};
 use crate::unsaid::Unsaid;
 use crate::usage::Usage;
 use crate::wanted::{Past, Wanted};
@@ -293,14 +294,17 @@ fn left_out_header(turn: &Turn, writer: &dyn Writer) -> Option<HeaderValue> {
 /// Returns the names of what the request asks for and nothing enforces.
 fn not_enforced(wanted: &Wanted, turn: &Turn) -> Vec<String> {
     let wishes = wanted.wishes.iter().map(|wish| (*wish).to_owned());
-    wishes.chain(turn.unkept.iter().map(unkept_name)).collect()
+    wishes.chain(turn.notes.iter().filter_map(keyword_of)).collect()
 }
 
-/// Returns the name of a keyword: the tool or `response_format`, and the pointer to the keyword in its schema.
-fn unkept_name(unkept: &Unkept) -> String {
-    let Unkept { tool, at, keyword } = unkept;
-    let tool = tool.as_ref().map(|tool| format!("tools.{tool}"));
-    format!("{}{at}/{keyword}", tool.as_deref().unwrap_or("response_format"))
+/// Returns the name of a keyword that a grammar does not say: the tool or `response_format`, and the pointer to the
+/// keyword in its schema.
+fn keyword_of(note: &Note) -> Option<String> {
+    match note {
+        Note::Keyword { purpose: Purpose::Answer, at, keyword } => Some(format!("response_format{at}/{keyword}")),
+        Note::Keyword { purpose: Purpose::Arguments(tool), at, keyword } => Some(format!("tools.{tool}{at}/{keyword}")),
+        _ => None,
+    }
 }
 
 /// Returns a header with the first of some names. Characters beyond ASCII are escaped.

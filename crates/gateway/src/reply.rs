@@ -275,6 +275,7 @@ impl Reply {
             before: Vec::new(),
             new,
             on,
+            call_seed: session.call_seed(),
             reply: record::Reply::Message,
             said,
             kept,

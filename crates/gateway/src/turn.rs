@@ -2,8 +2,9 @@ use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, LazyLock};
 
+use rolecall::Error;
 use rolecall::conversation::Message;
-use rolecall::grammar::{Grammar, Note, Purpose};
+use rolecall::grammar::{Grammar, Note, Options};
 use rolecall::parse::{Ids, ParseOptions};
 use rolecall::session::{OnRewrite, Session, SessionNote};
 use tokio::sync::Semaphore;
@@ -39,20 +40,10 @@ pub struct Turn {
     pub holds_calls: bool,
     /// What the reply must follow.
     pub shape: Option<Shape>,
-    /// The keywords of schemas that it need not keep, because no grammar says them.
-    pub unkept: Vec<Unkept>,
+    /// What no grammar says of that.
+    pub notes: Vec<Note>,
     /// What goes on after the reply. A reply that continues a message is no turn of a session.
     pub awaited: Option<Awaited>,
-}
-
-/// A keyword of a schema that is not enforced.
-#[derive(Debug)]
-pub struct Unkept {
-    /// The tool whose arguments the schema is for. Without one, it is that of the answer.
-    pub tool: Option<String>,
-    /// The place in the schema, as a JSON pointer.
-    pub at: String,
-    pub keyword: String,
 }
 
 /// What was done with the conversation so far.
@@ -194,7 +185,7 @@ impl Turn {
             }
             history = History::Changed;
         }
-        let session = wanted.served.model.session(wanted.request.clone())?.with_call_seed(random());
+        let session = wanted.served.model.session(wanted.request.clone())?;
         let said = written(&mut std::iter::empty(), said)?;
         let new = written(&mut said.iter(), wanted.messages.clone())?;
         let whole: Vec<Message> = wanted.instructions.iter().cloned().chain(said).chain(new).collect();
@@ -221,7 +212,8 @@ impl Turn {
         (setup, chain): (String, Chain),
         seen: &Seen,
     ) -> Result<Turn, Fault> {
-        let mut session = base.clone();
+        // Histories of a name may leave each other without knowing it, so each turn has ids of its own for its calls.
+        let mut session = base.clone().with_call_seed(random());
         let rendering = seen.time(Stage::Render);
         let plan = session.plan(&new)?;
         let rewrites = plan.rewrite().is_some();
@@ -254,13 +246,8 @@ impl Turn {
             }
         };
         let layouts = session.reply_layouts();
-        let (shape, unkept) = match wanted.grammar(layouts.around_reasoning().is_some()) {
-            None => (None, Vec::new()),
-            Some(options) => {
-                let (shape, unkept) = shape_of(wanted, &session.grammar(options)?)?;
-                (Some(shape), unkept)
-            }
-        };
+        let (shape, notes) =
+            shape_of(wanted, layouts.around_reasoning().is_some(), |options| session.grammar(options))?;
         let saved = if past.is_none() { Some(base.save()?) } else { None };
         let chain = match wanted.past {
             Past::Recognised => chain,
@@ -288,7 +275,7 @@ impl Turn {
             reader: Reader::Turn(Box::new(session.reader()?)),
             holds_calls: layouts.has_late_ids(),
             shape,
-            unkept,
+            notes,
             awaited: Some(Awaited {
                 ids,
                 session,
@@ -316,13 +303,8 @@ impl Turn {
         left_out::refuse(wanted, &request, &prompt)?;
         let messages: Vec<&Message> = messages.iter().collect();
         let left_out = left_out::judge(wanted, &messages, left_out::of_prompt(&prompt.dropped))?;
-        let (shape, unkept) = match wanted.grammar(prompt.reply()?.around_reasoning().is_some()) {
-            None => (None, Vec::new()),
-            Some(options) => {
-                let (shape, unkept) = shape_of(wanted, &prompt.grammar(options)?)?;
-                (Some(shape), unkept)
-            }
-        };
+        let can_reason = prompt.reply()?.around_reasoning().is_some();
+        let (shape, notes) = shape_of(wanted, can_reason, |options| prompt.grammar(options))?;
         let reader = prompt.id_reader_with(ParseOptions { ids: Ids::Seeded(random()), ..ParseOptions::default() })?;
         let encoding = seen.time(Stage::Encode);
         let ids = PromptIds::from(prompt.encode()?.ids());
@@ -337,23 +319,23 @@ impl Turn {
             reader: Reader::Turn(Box::new(reader)),
             holds_calls: prompt.reply()?.has_late_ids(),
             shape,
-            unkept,
+            notes,
             awaited: None,
         })
     }
 }
 
-fn shape_of(wanted: &Wanted, grammar: &Grammar) -> Result<(Shape, Vec<Unkept>), Fault> {
-    let (shape, notes) = wanted.served.engine.shape_of(grammar)?;
+/// Returns what the reply must follow, if it is not free, and what no grammar says of it. `grammar_of` makes the
+/// grammar, and `can_reason` says whether the model reasons.
+fn shape_of(
+    wanted: &Wanted,
+    can_reason: bool,
+    grammar_of: impl FnOnce(Options) -> Result<Grammar, Error>,
+) -> Result<(Option<Shape>, Vec<Note>), Fault> {
+    let Some(options) = wanted.grammar(can_reason) else { return Ok((None, Vec::new())) };
+    let (shape, notes) = wanted.served.engine.shape_of(&grammar_of(options)?)?;
     wanted.answer.check(&notes)?;
-    let unkept = notes.into_iter().filter_map(|note| match note {
-        Note::Keyword { purpose: Purpose::Answer, at, keyword } => Some(Unkept { tool: None, at, keyword }),
-        Note::Keyword { purpose: Purpose::Arguments(tool), at, keyword } => {
-            Some(Unkept { tool: Some(tool), at, keyword })
-        }
-        _ => None,
-    });
-    Ok((shape, unkept.collect()))
+    Ok((Some(shape), notes))
 }
 
 /// Does work that takes time in proportion to a size: a little at once, because the way to another thread

@@ -6,6 +6,7 @@
 
 mod common;
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -178,10 +179,15 @@ enum Way {
     Response,
 }
 
-/// A server with a store in a file. What used the file before may not have closed it yet.
+/// A server with a store in a file.
 async fn server_on(path: PathBuf, engine: StandIn, address: &str) -> Server {
+    server_with(model("true"), path, engine, address).await
+}
+
+/// A server of a model with a store in a file. What used the file before may not have closed it yet.
+async fn server_with(model: Model, path: PathBuf, engine: StandIn, address: &str) -> Server {
     let config = || {
-        let (model, engine) = (model("true"), address.to_owned());
+        let (model, engine) = (model.clone(), address.to_owned());
         let model = ModelConfig {
             name: "m".to_owned(),
             model,
@@ -205,8 +211,9 @@ async fn server_on(path: PathBuf, engine: StandIn, address: &str) -> Server {
 }
 
 /// Takes turns, and returns the prompts that the engine received, each with the number of ids that were
-/// kept. With `restarts`, the gateway is started again after each turn.
-async fn prompts(way: Way, restarts: bool) -> Vec<(Vec<u32>, usize)> {
+/// kept. With `restarts`, the gateway is started again after each turn. The ids of all calls are added to `calls`, and
+/// are those of no other.
+async fn prompts(way: Way, restarts: bool, calls: &mut HashSet<String>) -> Vec<(Vec<u32>, usize)> {
     let nothing = Request::without_messages(Object::new()).unwrap();
     let sampled = model("true").session(nothing).unwrap().encode_sampled(REPLY).unwrap();
     let engine = StandIn::new(Kind::LlamaCpp, vec![Step::Ids(sampled.clone()), Step::End("eos")]);
@@ -241,6 +248,7 @@ async fn prompts(way: Way, restarts: bool) -> Vec<(Vec<u32>, usize)> {
                 (kept, at(reply, "tool_calls.0.id").clone())
             }
         };
+        assert!(calls.insert(call.as_str().unwrap().to_owned()), "a call has the id of another one: {call:?}");
         seen.push((server.engine.prompt(), kept as usize));
         let said = object! { "tool_calls" => vec![Json::from(object! { "id" => call })] };
         new = answers(&said.into(), turn);
@@ -279,10 +287,35 @@ fn response_body(new: &[Json], previous: Option<&Json>) -> String {
 
 #[tokio::test]
 async fn a_gateway_that_is_started_again_sends_the_ids_that_were_sampled() {
+    let mut calls = HashSet::new();
     for way in [Way::SentAgain, Way::Session, Way::Response] {
-        let wanted = prompts(way, false).await;
-        assert_eq!(prompts(way, true).await, wanted, "{way:?}");
+        let wanted = prompts(way, false, &mut calls).await;
+        assert_eq!(prompts(way, true, &mut calls).await, wanted, "{way:?}");
     }
+}
+
+/// The template writes the id of a call when a message follows it.
+#[tokio::test]
+async fn a_call_has_its_id_after_a_restart() {
+    let when = r#"false -%}{%- endif -%}{%- if m.tool_calls and not loop.last -%}{{ "(" + m.tool_calls[0].id + ")" }}
+        {%- endif -%}{%- if m.reasoning_content and false"#;
+    let nothing = Request::without_messages(Object::new()).unwrap();
+    let sampled = model(when).session(nothing).unwrap().encode_sampled(REPLY).unwrap();
+    let engine = StandIn::new(Kind::LlamaCpp, vec![Step::Ids(sampled), Step::End("eos")]);
+    let address = engine.start().await;
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("store");
+    let with_session = |messages: &[Json]| body(messages, None).replacen('{', "{\"session_id\": 7, ", 1);
+    let server = server_with(model(when), path.clone(), engine.clone(), &address).await;
+    let (_, answer) = server.post("/v1/chat/completions", &with_session(&[user("Look")])).await;
+    let reply = at(&answer, "choices.0.message").clone();
+    server.stop().await;
+    let server = server_with(model(when), path, engine, &address).await;
+    let (status, answer) = server.post("/v1/chat/completions", &with_session(&answers(&reply, 1))).await;
+    assert_eq!(status, 200, "{answer:?}");
+    let prompt = Toy::of(registry().get("qwen2.5").unwrap()).written(&server.engine.prompt());
+    let id = at(&reply, "tool_calls.0.id").as_str().unwrap();
+    assert!(prompt.contains(&format!("({id})")), "{id}: {prompt}");
 }
 
 /// The file and memory change together, even if the client closes the connection between the two.

@@ -30,6 +30,8 @@ pub struct Record {
     pub new: Vec<Message>,
     /// What was done with text that the template rewrites.
     pub on: OnRewrite,
+    /// What the ids of its calls are derived from.
+    pub call_seed: u64,
     /// The reply.
     pub reply: Reply,
     /// The reply as the client got it.
@@ -58,6 +60,7 @@ impl Record {
             Reply::Ids(..) => (self.new.clone(), true),
             Reply::Message => (self.new.iter().chain([&self.said]).cloned().collect(), false),
         };
+        *session = session.clone().with_call_seed(self.call_seed);
         let plan = session.plan(&new)?;
         let mut kept = before.min(session.append(plan, self.on)?.keep);
         if is_open {
@@ -81,6 +84,7 @@ impl Record {
         fields.number("instructions", self.instructions as i64);
         fields.add("new", |text| list(text, &self.new, write_message));
         fields.text("on", name_of(self.on));
+        fields.text("call_seed", &format!("{:x}", self.call_seed));
         fields.add("said", |text| write_message(text, &self.said));
         fields.number("kept", self.kept as i64);
         fields.text("sum", &self.sum);
@@ -127,6 +131,7 @@ impl Record {
         let text = |key: &str| record.get(key).and_then(Json::as_str).map(str::to_owned);
         let count = |key: &str| usize::try_from(number::count(record.get(key)?)?).ok();
         let on = text("on")?;
+        let seed = text("call_seed").map_or(Some(0), |seed| u64::from_str_radix(&seed, 16).ok())?;
         Some(Record {
             model: text("model")?,
             setup: text("setup")?,
@@ -135,6 +140,7 @@ impl Record {
             before,
             new,
             on: POLICIES.into_iter().find(|known| name_of(*known) == on)?,
+            call_seed: seed,
             reply,
             said: message(record.get("said")?.clone())?,
             kept: count("kept")?,

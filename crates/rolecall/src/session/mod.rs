@@ -202,6 +202,11 @@ impl Session {
         Session { call_seed: seed, ..self }
     }
 
+    /// Returns the seed of [`with_call_seed`](Self::with_call_seed), or 0.
+    pub fn call_seed(&self) -> u64 {
+        self.call_seed
+    }
+
     /// Returns a parser for the ids of the next reply. `tail` is the end of the prompt.
     fn parser(&self, tail: &str) -> IdParser {
         let message = self.line.messages();

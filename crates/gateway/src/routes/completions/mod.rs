@@ -66,8 +66,8 @@ pub fn read(gateway: &Gateway, body: &str) -> Result<(Completing, Box<dyn Writer
             return Err(by_text::unsupported(name));
         }
     }
-    // More replies than are returned would have to be ranked.
     check_usage(wishes.has_usage, wishes.is_streamed)?;
+    // More replies than are returned would have to be ranked.
     let best = body.get("best_of").filter(|best| !best.is_null());
     if best.is_some_and(|best| number::integer(best) != Some(wishes.choices as i64)) {
         return Err(Fault::unsupported("best_of"));
