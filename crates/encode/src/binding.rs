@@ -39,6 +39,12 @@ pub(crate) fn find(control: &Control, tokenizer: &dyn Tokenizer) -> Result<u32, 
     }
 }
 
+/// Returns the id that a tokenizer has for a control token of a format, or `None` if it has none, or another one than
+/// the format says.
+pub fn control_id(control: &Control, tokenizer: &dyn Tokenizer) -> Option<u32> {
+    find(control, tokenizer).ok()
+}
+
 /// Reports whether ordinary text that spells a token encodes to it even though the token should be
 /// kept out of text. This includes the effects of the tokenizer's normalizer.
 pub(crate) fn is_text(id: u32, tokenizer: &dyn Tokenizer) -> bool {

@@ -29,6 +29,7 @@ mod sampled;
 mod special;
 mod spelled;
 
+pub use binding::control_id;
 pub use decode::{DecodeStream, Decoder};
 pub use encoded::{Encoded, EncodedToken};
 pub use encoder::Encoder;

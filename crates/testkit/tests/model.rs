@@ -56,6 +56,18 @@ fn chat(name: &str) -> PathBuf {
     )
 }
 
+/// Its id is that of another token here.
+#[test]
+fn a_stop_token_of_the_format_that_the_tokenizer_does_not_have_has_no_id() {
+    let tokenizer = TOKENIZER.replace("<|im_end|>", "<|return|>").replace("<|end|>", "<|startoftext|>");
+    let folder = folder("other_ids", &[("tokenizer.json", &tokenizer)]);
+    let template = TEMPLATE.replace("<|im_end|>", "<|return|>");
+    let templates = ModelTemplates::from_json(&template.as_str().into()).unwrap();
+    let model = Model::builder().model(&folder).templates(templates).open().unwrap();
+    assert_eq!(model.format().map(|format| &*format.name), Some("yi"));
+    assert_eq!(model.stop_ids().unwrap(), [12], "{:?}", model.stops());
+}
+
 fn request(more: &str) -> Request {
     let text = format!(r#"{{"messages": [{{"role": "user", "content": "hi"}}], "add_generation_prompt": true{more}}}"#);
     Request::from_text(&text).unwrap()

@@ -38,7 +38,7 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use rolecall_conversation::Conversation;
-use rolecall_encode::{Decoder, Encoded};
+use rolecall_encode::{Decoder, Encoded, control_id};
 use rolecall_format::{Format, FormatPart, Generation, Op, Registry, Slot};
 use rolecall_grammar::{self as grammar, Grammar, Token};
 use rolecall_infer::LayoutWarning;
@@ -289,7 +289,12 @@ impl Model {
         if let Some(format) = self.format() {
             let source = format!("the format `{}`", format.name);
             for control in format.controls.iter().filter(|control| control.ends_turn) {
-                add(&control.text, id_of(&control.text).or(control.id), &source);
+                let id = match tokenizer {
+                    // An id of the format may be another token of this tokenizer.
+                    Some(tokenizer) => control_id(control, tokenizer.as_ref()).or_else(|| id_of(&control.text)),
+                    None => control.id,
+                };
+                add(&control.text, id, &source);
             }
             for text in &format.generation.stop {
                 add(text, id_of(text), &source);
