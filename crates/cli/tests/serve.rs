@@ -122,8 +122,11 @@ impl Running {
 
     /// Begins a chat completion and leaves it running.
     fn ask(&self) -> TcpStream {
+        self.send(r#"{"messages": [{"role": "user", "content": "Hi"}]}"#)
+    }
+
+    fn send(&self, body: &str) -> TcpStream {
         let mut stream = self.connect();
-        let body = r#"{"messages": [{"role": "user", "content": "Hi"}]}"#;
         let length = body.len();
         write!(stream, "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: {length}\r\n\r\n{body}")
             .unwrap();
@@ -152,19 +155,20 @@ impl Drop for Running {
     }
 }
 
-/// Starts an engine that answers `/health`, and anything else after a pause, with one reply.
-fn engine(pause: Duration) -> String {
+/// Starts an engine that answers `/health` at once, and anything else with one id, after a pause before it and another
+/// before its end.
+fn engine(pauses: [Duration; 2]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
-            thread::spawn(move || answer(stream, pause));
+            thread::spawn(move || answer(stream, pauses));
         }
     });
     address
 }
 
-fn answer(mut stream: TcpStream, pause: Duration) {
+fn answer(mut stream: TcpStream, pauses: [Duration; 2]) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let (mut first, mut length) = (String::new(), 0);
     loop {
@@ -188,12 +192,12 @@ fn answer(mut stream: TcpStream, pause: Duration) {
         let _ = write!(stream, "{head}content-length: 2\r\n\r\n{{}}");
         return;
     }
-    thread::sleep(pause);
-    let frames = concat!(
-        "data: {\"content\": \"\", \"tokens\": [1], \"stop\": false, \"tokens_predicted\": 1}\n\n",
-        "data: {\"content\": \"\", \"tokens\": [], \"stop\": true, \"stop_type\": \"eos\"}\n\n",
-    );
-    let _ = write!(stream, "{head}content-type: text/event-stream\r\n\r\n{frames}");
+    let first = r#"{"content": "", "tokens": [1], "stop": false, "tokens_predicted": 1}"#;
+    let last = r#"{"content": "", "tokens": [], "stop": true, "stop_type": "eos"}"#;
+    thread::sleep(pauses[0]);
+    let _ = write!(stream, "{head}content-type: text/event-stream\r\n\r\ndata: {first}\n\n");
+    thread::sleep(pauses[1]);
+    let _ = write!(stream, "data: {last}\n\n");
 }
 
 fn at<'a>(value: &'a Json, path: &str) -> &'a Json {
@@ -246,7 +250,7 @@ fn a_wrong_setting_is_refused_by_its_name_and_place() {
 #[test]
 fn a_store_that_cannot_be_used_is_refused_by_its_own_code() {
     let folder = Folder::new("store");
-    let engine = engine(Duration::ZERO);
+    let engine = engine([Duration::ZERO; 2]);
     let flags = |at| ["--model", "tiny", "--engine", &engine, "--listen", "127.0.0.1:0", "--store-at", at];
     folder.write("damaged.redb", "this is not a store");
     let running = Running::start(folder.command(&flags("used.redb")));
@@ -306,7 +310,7 @@ fn a_flag_replaces_a_variable_and_a_variable_replaces_the_file() {
 #[test]
 fn check_shows_what_was_understood_and_what_each_engine_answers() {
     let folder = Folder::new("check");
-    let engine = engine(Duration::ZERO);
+    let engine = engine([Duration::ZERO; 2]);
     folder.write("keys.txt", "one\ntwo\n");
     let args = ["--model", "tiny", "--engine", &engine, "--keys", "keys.txt", "--check"];
     let ran = folder.run(&args);
@@ -332,7 +336,7 @@ fn a_hashed_key_is_as_good_as_the_key() {
     let line = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
     assert!(line.starts_with("sha256:") && !line.contains("secret"), "{line}");
     folder.write("keys.txt", &line);
-    let engine = engine(Duration::ZERO);
+    let engine = engine([Duration::ZERO; 2]);
     let flags = ["--model", "tiny", "--engine", &engine, "--listen", "127.0.0.1:0", "--keys", "keys.txt"];
     let running = Running::start(folder.command(&flags));
     assert!(running.get("/v1/models", "secret").starts_with("HTTP/1.1 200"));
@@ -343,7 +347,7 @@ fn a_hashed_key_is_as_good_as_the_key() {
 #[test]
 fn keys_are_read_again_at_sighup_and_a_broken_file_changes_nothing() {
     let folder = Folder::new("hup");
-    let engine = engine(Duration::ZERO);
+    let engine = engine([Duration::ZERO; 2]);
     folder.write("keys.txt", "old\n");
     let flags = ["--model", "tiny", "--engine", &engine, "--listen", "127.0.0.1:0", "--keys", "keys.txt"];
     let mut running = Running::start(folder.command(&flags));
@@ -366,7 +370,7 @@ fn keys_are_read_again_at_sighup_and_a_broken_file_changes_nothing() {
 #[test]
 fn a_running_request_is_answered_after_sigterm_and_no_other_one_is_accepted() {
     let folder = Folder::new("term");
-    let engine = engine(Duration::from_millis(800));
+    let engine = engine([Duration::from_millis(800), Duration::ZERO]);
     let flags = ["--model", "tiny", "--engine", &engine, "--listen", "127.0.0.1:0"];
     let running = Running::start(folder.command(&flags));
     let mut asked = running.ask();
@@ -384,21 +388,34 @@ fn a_running_request_is_answered_after_sigterm_and_no_other_one_is_accepted() {
 
 #[cfg(unix)]
 #[test]
-fn requests_are_cut_when_the_time_is_over_or_at_a_second_signal() {
+fn requests_end_with_an_error_when_the_time_is_over_or_at_a_second_signal() {
     let folder = Folder::new("cut");
-    let engine = engine(Duration::from_secs(600));
-    let flags = ["--model", "tiny", "--engine", &engine, "--listen", "127.0.0.1:0"];
-    for (drain, signals) in [("300ms", &["TERM"][..]), ("10m", &["INT", "INT"])] {
-        let running = Running::start(folder.command(&[&flags[..], &["--drain", drain]].concat()));
-        let asked = running.ask();
+    let (never, now) = (Duration::from_secs(600), Duration::ZERO);
+    let ways = [
+        ("300ms", &["TERM"][..], [never, now], ""),
+        ("300ms", &["TERM"], [now, never], ""),
+        ("10m", &["INT", "INT"], [now, never], ", \"stream\": true"),
+    ];
+    for (drain, signals, pauses, streamed) in ways {
+        let engine = engine(pauses);
+        let flags = ["--model", "tiny", "--engine", &engine, "--listen", "127.0.0.1:0", "--drain", drain];
+        let running = Running::start(folder.command(&flags));
+        let body = format!(r#"{{"messages": [{{"role": "user", "content": "Hi"}}]{streamed}}}"#);
+        let mut asked = running.send(&body);
         thread::sleep(Duration::from_millis(300));
         for signal in signals {
             running.signal(signal);
             thread::sleep(Duration::from_millis(200));
         }
+        let mut answer = String::new();
+        asked.read_to_string(&mut answer).unwrap();
+        let status = if streamed.is_empty() { "HTTP/1.1 503" } else { "HTTP/1.1 200" };
+        assert!(answer.starts_with(status), "{answer}");
+        let (_, error) = answer.split_once("{\"error\":").unwrap();
+        assert!(error.contains("\"code\":\"shutting_down\""), "{answer}");
+        assert_eq!(answer.contains("\"content\":\"Hi\""), !streamed.is_empty(), "{answer}");
         let (code, said) = running.end();
         assert_eq!(code, Some(4), "{drain}: {said}");
         assert!(said.contains("1 connection was cut"), "{drain}: {said}");
-        drop(asked);
     }
 }

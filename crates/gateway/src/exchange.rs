@@ -129,7 +129,7 @@ pub async fn exchange(
     let Wanted { served, sampling, logprobs, .. } = &wanted;
     let order = Order { served, sampling, logprobs: *logprobs, choices, is_alone: choices == 1 };
     let waiting = permit.seen.time(Stage::Wait);
-    let replies = Replies::from(begin(&order, turn).await?);
+    let replies = Replies::from(gateway.closing.or(begin(&order, turn)).await??);
     drop(waiting);
     let wanted = Some(wanted);
     let exchange = Exchange { gateway, owner, wanted, writer, replies, choices, usage, holds_calls, history, permit };
@@ -165,7 +165,7 @@ pub async fn complete(
     let waiting = permit.seen.time(Stage::Wait);
     let mut replies = Vec::new();
     for turn in turns {
-        replies.extend(begin(&order, turn).await?);
+        replies.extend(gateway.closing.or(begin(&order, turn)).await??);
     }
     drop(waiting);
     let replies = Replies::from(replies);
@@ -370,7 +370,7 @@ impl Exchange {
     /// Waits for the next piece of any reply, and writes it. Returns false after the last.
     async fn step(&mut self, out: &mut Frames) -> Result<bool, Fault> {
         let waiting = self.replies.are_awaited().then(|| self.permit.seen.time(Stage::FirstToken));
-        let found = self.replies.next().await;
+        let found = self.gateway.closing.or(self.replies.next()).await?;
         drop(waiting);
         let Some(found) = found else { return Ok(false) };
         self.read(found, out).await?;

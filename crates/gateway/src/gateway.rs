@@ -11,6 +11,7 @@ use rolecall::session::OnRewrite;
 use rolecall::template::CallForm;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::closing::Closing;
 use crate::engine::{Engine, Kind, LocalOptions};
 use crate::forms::Forms;
 use crate::left_out::Whole;
@@ -37,6 +38,7 @@ pub struct Gateway {
     pub(crate) sessions: Sessions,
     pub(crate) observer: Arc<Observer>,
     pub(crate) ready: Ready,
+    pub(crate) closing: Closing,
     slots: Arc<Semaphore>,
 }
 
@@ -131,8 +133,8 @@ impl Gateway {
         let store = Store::open(&config.store).await.map_err(OpenFault::Store)?;
         let sessions = Sessions::new(store, config.limits.live_ids);
         let observer = Arc::new(Observer::new(&config.telling));
-        let (keys, limits, ready) = (config.keys, config.limits, Ready::default());
-        Ok(Gateway { models, keys, limits, sessions, observer, ready, slots })
+        let (keys, limits, ready, closing) = (config.keys, config.limits, Ready::default(), Closing::default());
+        Ok(Gateway { models, keys, limits, sessions, observer, ready, closing, slots })
     }
 
     /// Returns the models.

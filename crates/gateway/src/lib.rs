@@ -25,6 +25,7 @@ mod by_text;
 mod call_forms;
 mod characters;
 mod check;
+mod closing;
 mod completing;
 mod config;
 mod content_forms;

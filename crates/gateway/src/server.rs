@@ -34,13 +34,15 @@ pub async fn serve(
     serve_until(gateway.into(), listener, end, std::future::pending()).await
 }
 
-/// Answers requests on a listener until `end` is ready, and cuts what is left when `cut` is ready.
+/// Answers requests on a listener until `end` is ready, and cuts what is left when `cut` is ready. What is cut
+/// ends with an error.
 pub(crate) async fn serve_until(
     gateway: Arc<Gateway>,
     listener: TcpListener,
     end: impl Future<Output = ()>,
     cut: impl Future<Output = ()>,
 ) -> io::Result<Ended> {
+    let closing = Arc::clone(&gateway);
     let limits = &gateway.limits;
     let mut http = http1::Builder::new();
     // The timer also ends connections without a request.
@@ -71,14 +73,16 @@ pub(crate) async fn serve_until(
         while connections.try_join_next().is_some() {}
     }
     drop(listener);
+    let mut drained = std::pin::pin!(graceful.shutdown());
     tokio::select! {
-        () = graceful.shutdown() => Ok(Ended::Drained),
+        () = &mut drained => Ok(Ended::Drained),
         () = cut => {
             while connections.try_join_next().is_some() {}
-            Ok(match connections.len() {
-                0 => Ended::Drained,
-                count => Ended::Cut(count),
-            })
+            let count = connections.len();
+            closing.closing.begin();
+            // A client may not read what it is sent.
+            let _ = tokio::time::timeout(LAST_EVENT, drained).await;
+            Ok(if count == 0 { Ended::Drained } else { Ended::Cut(count) })
         }
     }
 }
@@ -99,6 +103,9 @@ async fn accept(listener: &TcpListener) -> TcpStream {
         }
     }
 }
+
+/// How long the errors of what is cut may take to be sent.
+const LAST_EVENT: Duration = Duration::from_secs(1);
 
 /// How long to wait after an error of the system.
 const PAUSE: Duration = Duration::from_millis(100);
