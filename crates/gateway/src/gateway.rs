@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rolecall::Model;
-use rolecall::conversation::json::Object;
-use rolecall::conversation::{Json, object};
+use rolecall::conversation::Json;
 use rolecall::model::Settings;
 use rolecall::session::OnRewrite;
 use rolecall::template::CallForm;
@@ -166,13 +165,6 @@ impl Gateway {
         self.models.iter().filter_map(warning).collect()
     }
 
-    /// Returns the list of models in the shape of OpenAI's API.
-    pub(crate) fn list(&self) -> Json {
-        let model = |model: &Arc<Served>| Json::Object(model.about());
-        let data: Vec<Json> = self.models.iter().map(model).collect();
-        Json::Object(object! { "object" => "list", "data" => data })
-    }
-
     /// Takes the place of one request.
     pub(crate) fn enter(&self, seen: &Seen) -> Result<Permit, Fault> {
         let place = Arc::clone(&self.slots).try_acquire_owned().map_err(|_| {
@@ -211,10 +203,6 @@ impl Served {
             forms: Forms::default(),
             whole: Whole::default(),
         })
-    }
-
-    pub fn about(&self) -> Object {
-        object! { "id" => self.name.as_str(), "object" => "model", "created" => self.created, "owned_by" => "rolecall" }
     }
 }
 

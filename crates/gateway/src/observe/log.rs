@@ -89,7 +89,7 @@ impl Log {
     /// Writes a line.
     pub(crate) fn write(&self, level: Level, event: &str, facts: &Object) {
         let Some(lines) = &self.lines else { return };
-        let head = object! { "time" => time(SystemTime::now()), "level" => level.name(), "event" => event };
+        let head = object! { "time" => rfc_3339(SystemTime::now()), "level" => level.name(), "event" => event };
         let layout = Layout::compact();
         let mut text = String::with_capacity(ROOM);
         json::write_object_into(&mut text, &head, &layout);
@@ -136,7 +136,7 @@ impl fmt::Debug for Log {
 }
 
 /// Returns a time as RFC 3339 writes it, in UTC: `2026-11-25T23:30:00.123Z`.
-fn time(now: SystemTime) -> String {
+pub(crate) fn rfc_3339(now: SystemTime) -> String {
     let elapsed = now.duration_since(UNIX_EPOCH).unwrap_or_default();
     let seconds = i64::try_from(elapsed.as_secs()).unwrap_or(i64::MAX);
     let Some(at) = DateTime::from_unix(seconds) else { return String::new() };
@@ -148,7 +148,7 @@ fn time(now: SystemTime) -> String {
 mod tests {
     use std::time::{Duration, UNIX_EPOCH};
 
-    use super::time;
+    use super::rfc_3339;
 
     #[test]
     fn times_are_written_as_rfc_3339_says() {
@@ -159,8 +159,8 @@ mod tests {
             (1_735_689_599, "2024-12-31T23:59:59.000Z"),
             (4_107_542_400, "2100-03-01T00:00:00.000Z"),
         ] {
-            assert_eq!(time(UNIX_EPOCH + Duration::from_secs(seconds)), wanted);
+            assert_eq!(rfc_3339(UNIX_EPOCH + Duration::from_secs(seconds)), wanted);
         }
-        assert_eq!(time(UNIX_EPOCH + Duration::from_millis(1_234)), "1970-01-01T00:00:01.234Z");
+        assert_eq!(rfc_3339(UNIX_EPOCH + Duration::from_millis(1_234)), "1970-01-01T00:00:01.234Z");
     }
 }

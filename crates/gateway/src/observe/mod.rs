@@ -13,8 +13,8 @@ mod trace_context;
 mod traces;
 mod watch;
 
-pub(crate) use log::Level;
 pub use log::Log;
+pub(crate) use log::{Level, rfc_3339};
 pub(crate) use metrics::{MEDIA_TYPE, Metrics};
 pub(crate) use seen::Seen;
 pub(crate) use stage::Stage;

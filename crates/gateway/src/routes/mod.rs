@@ -79,7 +79,7 @@ pub fn find(wanted: &Method, path: &str) -> Option<Route> {
         // These contain nothing of clients, and what asks them often has no key.
         "/ready" => route(Method::GET, Work::Ready).map(|route| Route { is_open: true, ..route }),
         "/metrics" => route(Method::GET, Work::Metrics).map(|route| Route { is_open: true, ..route }),
-        "/v1/models" => route(Method::GET, Work::Now(|gateway| Ok(gateway.list()))),
+        "/v1/models" => route(Method::GET, Work::Now(|gateway| Ok(models::models(gateway)))),
         "/v1/chat/completions" => route(Method::POST, Work::Exchange(chat::read)),
         "/v1/completions" => route(Method::POST, Work::Complete(completions::read)),
         "/v1/chat/interactive" => route(Method::POST, Work::Interact),

@@ -21,6 +21,13 @@ def test_a_stream_adds_up_to_the_whole_answer(anthropic):
     assert final.stop_reason == whole.stop_reason
 
 
+def test_models_are_listed(anthropic):
+    models = list(anthropic.models.list())
+    assert [(model.id, model.type, model.display_name) for model in models] == [
+        ("plain", "model", "plain"), ("tools", "model", "tools")]
+    assert anthropic.models.retrieve("tools").created_at == models[1].created_at
+
+
 def test_a_tool_is_used_and_its_result_sent_back(anthropic, passed):
     given = dict(model="tools", tools=FLAT, max_tokens=300)
     first = anthropic.messages.create(
