@@ -9,6 +9,8 @@ pub struct AnswerForm {
     pub answer: Answer,
     /// Whether a schema that cannot be enforced whole is refused.
     pub is_strict: bool,
+    /// Whether it has a text for the model, which no template writes.
+    pub is_described: bool,
 }
 
 impl AnswerForm {
@@ -31,19 +33,20 @@ impl AnswerForm {
         }
         match kind {
             Some("text") => Ok(AnswerForm::default()),
-            Some("json_object") => Ok(AnswerForm { answer: Answer::Object, is_strict: false }),
+            Some("json_object") => Ok(AnswerForm { answer: Answer::Object, ..AnswerForm::default() }),
             Some("json_schema") => {
                 let Some(about) = format.get("json_schema").and_then(Json::as_object) else {
                     return wrong(".json_schema", "an object with a `schema`");
                 };
-                let mut form = AnswerForm { answer: Answer::Object, is_strict: false };
+                let mut form = AnswerForm { answer: Answer::Object, ..AnswerForm::default() };
                 for (key, value) in about.iter().filter(|(_, value)| !value.is_null()) {
                     match (key, value) {
                         ("schema", Json::Object(_)) => form.answer = Answer::Schema(value.clone()),
                         ("schema", _) => return wrong(".json_schema.schema", "an object"),
                         ("strict", Json::Bool(strict)) => form.is_strict = *strict,
                         ("strict", _) => return wrong(".json_schema.strict", "true or false"),
-                        ("name" | "description", Json::String(_)) => {}
+                        ("name", Json::String(_)) => {}
+                        ("description", Json::String(text)) => form.is_described = !text.is_empty(),
                         (key, _) => return Err(Fault::unsupported(&format!("response_format.json_schema.{key}"))),
                     }
                 }

@@ -49,11 +49,16 @@ impl Forms {
         model.templates().is_none() || self.contents.writes_replies(model, has_tools)
     }
 
+    /// Returns a short conversation that the model's templates write.
+    pub fn short(&self, model: &Model) -> Vec<Message> {
+        let user = self.contents.trial(model, true).user;
+        Message::from_object(user).into_iter().collect()
+    }
+
     /// Returns the tools with the descriptions and parameters that they lack, if the template cannot write a
-    /// tool without. It never writes `strict`, on which no model was trained.
+    /// tool without. It never writes `strict`, on which no model was trained, nor `cache_control`.
     pub fn written_tools(&self, model: &Model, tools: Vec<Tool>) -> Vec<Tool> {
-        let tools: Vec<Tool> =
-            tools.into_iter().map(|tool| changed(tool, |function| drop(function.remove("strict")))).collect();
+        let tools: Vec<Tool> = tools.into_iter().map(unlabelled).collect();
         let lacks = |tool: &Tool| {
             tool.function().is_some_and(|function| !(has(function, "description") && has(function, "parameters")))
         };
@@ -79,6 +84,21 @@ fn fill(function: &mut Object) {
     }
     if !has(function, "parameters") {
         function.insert("parameters", object! { "type" => "object", "properties" => Object::new() }.into());
+    }
+}
+
+/// Returns a tool without what is not for the model.
+fn unlabelled(tool: Tool) -> Tool {
+    let tool = changed(tool, |function| {
+        function.remove("strict");
+        function.remove("cache_control");
+    });
+    match tool {
+        Tool::Function { mut object, wrapped } => {
+            object.remove("cache_control");
+            Tool::Function { object, wrapped }
+        }
+        tool @ Tool::CodeInterpreter => tool,
     }
 }
 

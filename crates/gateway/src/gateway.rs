@@ -3,11 +3,11 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rolecall::Model;
 use rolecall::conversation::Json;
 use rolecall::model::Settings;
 use rolecall::session::OnRewrite;
 use rolecall::template::CallForm;
+use rolecall::{Model, Request};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::closing::Closing;
@@ -184,6 +184,11 @@ impl Served {
         let settings = Settings { tool_calls: CallForm::AsWanted, ..wanted.model.settings().clone() };
         let model = wanted.model.with_settings(settings);
         model.decoder().map_err(|error| wrong(error.to_string()))?;
+        // A prompt tells whether the format is that of the tokenizer.
+        let trial = Request::from_text(r#"{"messages": [{"role": "user", "content": "a"}]}"#);
+        if let Some(Err(error)) = trial.ok().and_then(|trial| Some(model.prompt(trial).ok()?.encode())) {
+            return Err(wrong(error.to_string()));
+        }
         let engine = match (wanted.engine.strip_prefix("local:"), wanted.kind) {
             (Some(file), Kind::LlamaCpp) => Engine::local(file.as_ref(), local, limits),
             (Some(_), _) => Err(format!("{}: only llama.cpp's server can be started", wanted.engine)),

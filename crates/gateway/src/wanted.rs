@@ -9,11 +9,15 @@ use rolecall::session::OnRewrite;
 
 use crate::answer_form::AnswerForm;
 use crate::by_text;
+use crate::forms::REASONING;
 use crate::gateway::{Gateway, Served};
+use crate::labels::{LABELS, check_cache_mark, check_label};
 use crate::sampling::{SETTINGS, Sampling};
 use crate::schema_limits::{self, MOST_TOOLS};
+use crate::sessions::chain::says_nothing;
 use crate::sessions::record::policy_of;
 use crate::unread::refuse_unread;
+use crate::unread_tools::refuse_unread_of_tools;
 use crate::{Fault, number};
 
 /// What a request asks for, whichever API it came by.
@@ -74,18 +78,6 @@ impl Calls {
     }
 }
 
-/// The keys of a request that only label it.
-pub const LABELS: [&str; 4] = ["metadata", "prompt_cache_key", "safety_identifier", "user"];
-
-/// Checks the type of a label.
-pub fn check_label(key: &str, value: &Json) -> Result<(), Fault> {
-    let (fits, wanted) = match key {
-        "metadata" => (value.as_object().is_some(), "an object"),
-        _ => (value.as_str().is_some(), "a text"),
-    };
-    if fits { Ok(()) } else { Err(Fault::at(key, "wrong_type", format!("{key}: expected {wanted}"))) }
-}
-
 /// The most replies to a request.
 const MOST_CHOICES: i64 = 128;
 
@@ -143,6 +135,11 @@ impl Wanted {
             return Err(Fault { message_index: u32::try_from(index).ok(), ..fault });
         }
         let has_tools = !tools.is_empty();
+        for (index, tool) in conversation.tools.iter().flatten().enumerate() {
+            if let Tool::Function { object, .. } = tool {
+                check_cache_mark(object, &format!("tools[{index}]"))?;
+            }
+        }
         let messages = served.forms.written(&served.model, has_tools, std::iter::empty(), messages)?;
         conversation.tools = conversation.tools.map(|tools| served.forms.written_tools(&served.model, tools));
         let mut wanted = Wanted {
@@ -193,6 +190,7 @@ impl Wanted {
         }
         wanted.check_schemas(&tools)?;
         refuse_unread(&wanted)?;
+        refuse_unread_of_tools(&wanted)?;
         Ok(wanted)
     }
 
@@ -252,7 +250,10 @@ impl Wanted {
             }
             // It then goes on only as long as it is in memory.
             "store" if value.as_bool() == Some(false) => self.is_stored = false,
-            "response_format" => self.answer = AnswerForm::read(value)?,
+            "response_format" => {
+                self.answer = AnswerForm::read(value)?;
+                self.wishes.extend(self.answer.is_described.then_some("response_format.json_schema.description"));
+            }
             "logprobs" => {
                 if flag(value)? {
                     self.logprobs.get_or_insert(0);
@@ -275,7 +276,15 @@ impl Wanted {
 
 /// Reports whether a message has no content, which only one of an assistant with calls or reasoning can be without.
 fn lacks_content(message: &Message) -> bool {
-    matches!(message.role(), Role::System | Role::User | Role::Tool) && matches!(message.content(), Content::None)
+    let says_more = || {
+        let says = |key: &&str| message.as_object().get(key).is_some_and(|value| !says_nothing(value));
+        ["tool_calls", "function_call"].iter().chain(&REASONING).any(says)
+    };
+    match message.role() {
+        Role::System | Role::User | Role::Tool => matches!(message.content(), Content::None),
+        Role::Assistant => matches!(message.content(), Content::None) && !says_more(),
+        _ => false,
+    }
 }
 
 /// What a template reads that is not for a client to choose.
@@ -313,11 +322,22 @@ pub fn check_usage(has_usage: bool, is_streamed: bool) -> Result<(), Fault> {
 
 fn choice(value: &Json) -> Result<ToolChoice, Fault> {
     let named = |value: &Json| {
-        let is_function = |choice: &&Object| choice.get("type").and_then(Json::as_str) == Some("function");
-        let choice = value.as_object().filter(|choice| choice.len() == 2).filter(is_function)?;
-        let function = choice.get("function")?.as_object().filter(|function| function.len() == 1)?;
-        function.get("name")?.as_str().map(str::to_owned)
+        let choice = value.as_object()?;
+        let function = choice.get("function")?.as_object()?;
+        let is_function = choice.get("type").and_then(Json::as_str) == Some("function");
+        function.get("name")?.as_str().filter(|_| is_function).map(str::to_owned)
     };
+    if let Some(choice) = value.as_object() {
+        let function = choice.get("function").and_then(Json::as_object);
+        let of = |object: &Object, known: &[&str]| {
+            object.iter().map(|(key, _)| key).find(|key| !known.contains(key)).map(str::to_owned)
+        };
+        let other = of(choice, &["type", "function"]);
+        let other = other.or_else(|| Some(format!("function.{}", of(function?, &["name"])?)));
+        if let Some(other) = other {
+            return Err(Fault::unsupported(&format!("tool_choice.{other}")));
+        }
+    }
     match value.as_str() {
         Some("auto") => Ok(ToolChoice::Auto),
         Some("none") => Ok(ToolChoice::None),

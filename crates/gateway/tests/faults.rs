@@ -74,7 +74,16 @@ async fn requests_are_refused_by_the_name_of_what_is_wrong() {
         (r#""modalities": ["text", "audio"]"#, "modalities", "unsupported_parameter"),
         (r#""user": 5"#, "user", "wrong_type"),
         (r#""metadata": [1]"#, "metadata", "wrong_type"),
-        (r#""tool_choice": {"type": "function", "function": {"name": "f", "more": 1}}"#, "tool_choice", "wrong_value"),
+        (r#""metadata": {"a": 1}"#, "metadata", "wrong_value"),
+        (
+            r#""tool_choice": {"type": "function", "function": {"name": "f", "more": 1}}"#,
+            "tool_choice.function.more",
+            "unsupported_parameter",
+        ),
+        (r#""tool_choice": {"type": "function", "more": 1}"#, "tool_choice.more", "unsupported_parameter"),
+        (r#""reasoning_effort": "low""#, "reasoning_effort", "unsupported_parameter"),
+        (r#""reasoning_effort": "much""#, "reasoning_effort", "wrong_value"),
+        (r#""reasoning_effort": 3"#, "reasoning_effort", "wrong_type"),
     ] {
         let body = format!("{}, {more}}}", HI.strip_suffix('}').unwrap());
         let (status, answer) = server.post("/v1/chat/completions", &body).await;

@@ -9,9 +9,10 @@ use std::sync::Arc;
 use common::{Server, StandIn, Step, at};
 use rolecall::Model;
 use rolecall::format::registry;
+use rolecall::session::OnRewrite;
 use rolecall::template::ModelTemplates;
 use rolecall_gateway::engine::Kind;
-use rolecall_gateway::{Keys, Limits};
+use rolecall_gateway::{Config, Gateway, Keys, Limits, ModelConfig, OpenFault};
 use rolecall_testkit::Toy;
 
 /// It fails without a content, and leaves out roles that it does not know, tools and documents.
@@ -388,6 +389,67 @@ async fn a_tool_has_what_the_template_writes_of_it() {
     let written = prompt(&server(strict).await, HI, tools).await;
     assert_eq!(written.as_deref(), Ok(r#"{"type": "function", "function": {"name": "f"}}Hi"#));
     assert_eq!(prompt(&server(needy).await, HI, tools).await.as_deref(), Ok("fHi"));
+}
+
+#[tokio::test]
+async fn a_key_of_a_tool_that_the_template_does_not_read_is_refused_by_name() {
+    let all = r"{%- for tool in tools or [] %}{{- tool | tojson }}{% endfor %}{%- for message in messages %}{{- message.content }}{% endfor %}";
+    let named = r"{%- for tool in tools or [] %}{{- tool.function.name }}{% endfor %}{%- for message in messages %}{{- message.content }}{% endfor %}";
+    let (all, named) = (server(all).await, server(named).await);
+    let tool = |of_tool: &str, of_function: &str| {
+        format!(r#", "tools": [{{"type": "function", "function": {{"name": "f"{of_function}}}{of_tool}}}]"#)
+    };
+    for (of_tool, of_function, field) in [
+        ("", r#", "paramters": {"type": "object"}"#, "tools[0].function.paramters"),
+        (r#", "defer_loading": true"#, "", "tools[0].defer_loading"),
+    ] {
+        assert!(prompt(&all, HI, &tool(of_tool, of_function)).await.is_ok(), "{field}");
+        let found = prompt(&named, HI, &tool(of_tool, of_function)).await;
+        assert_eq!(found, refused("unsupported_parameter", field, None));
+    }
+    // It says nothing, or labels the tool.
+    assert_eq!(
+        prompt(&named, HI, &tool(r#", "defer_loading": false"#, r#", "more": null"#)).await.as_deref(),
+        Ok("fHi")
+    );
+    let mark = r#", "cache_control": {"type": "ephemeral"}"#;
+    let written = prompt(&all, HI, &tool(mark, mark)).await;
+    assert_eq!(written.as_deref(), Ok(r#"{"type": "function", "function": {"name": "f"}}Hi"#));
+    let wrong = prompt(&all, HI, &tool(r#", "cache_control": 5"#, "")).await;
+    assert_eq!(wrong, refused("wrong_value", "tools[0].cache_control", None));
+    // A kind of tool with which the template fails.
+    let interpreter = r#", "tools": [{"type": "code_interpreter"}]"#;
+    assert_eq!(prompt(&named, HI, interpreter).await, refused("unsupported_parameter", "tools[0].type", None));
+    assert!(prompt(&all, HI, interpreter).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_message_of_the_assistant_that_says_nothing_is_refused_by_name() {
+    let server = server(CARELESS).await;
+    for more in ["", r#", "content": null"#, r#", "content": null, "tool_calls": []"#] {
+        let messages = format!(r#"{HI}, {{"role": "assistant"{more}}}, {HI}"#);
+        assert_eq!(prompt(&server, &messages, "").await, refused("missing_field", "content", Some(1)), "{more}");
+    }
+    let messages = format!(r#"{HI}, {{"role": "assistant", "content": ""}}, {HI}"#);
+    assert!(prompt(&server, &messages, "").await.is_ok());
+}
+
+/// The format says which ids its control tokens have.
+#[tokio::test]
+async fn a_model_whose_tokenizer_has_other_ids_than_its_format_is_not_served() {
+    let toy = Toy::of(registry().get("chatml").unwrap());
+    let model = Model::builder().format("yi").loaded_tokenizer(Arc::new(toy)).open().unwrap();
+    let wanted = ModelConfig {
+        name: "m".to_owned(),
+        model,
+        engine: "http://127.0.0.1:1".to_owned(),
+        kind: Kind::LlamaCpp,
+        engine_model: None,
+        on_rewrite: OnRewrite::Rewrite,
+    };
+    let config = Config { models: vec![wanted], ..Config::default() };
+    let fault = Gateway::open(config).await.unwrap_err();
+    assert!(matches!(fault, OpenFault::Model { .. }), "{fault}");
 }
 
 #[tokio::test]

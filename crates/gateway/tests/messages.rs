@@ -384,6 +384,18 @@ async fn what_is_not_supported_is_refused_by_name() {
         (with(HI, r#""container": "a""#), "container", None),
         (with(HI, r#""speed": "fast""#), "speed", None),
         (with(HI, r#""output_config": {"effort": "high"}"#), "output_config.effort", None),
+        (
+            with(HI, r#""output_config": {"format": {"type": "json_schema", "schema": {}, "a": 1}}"#),
+            "output_config.format.a",
+            None,
+        ),
+        (with(HI, r#""cache_control": {"type": "forever"}"#), "cache_control", None),
+        (with(HI, r#""metadata": {"user_id": 5}"#), "metadata", None),
+        (
+            HI.replace(r#""Hi""#, r#"[{"type": "text", "text": "Hi", "cache_control": 5}]"#),
+            "content[0].cache_control",
+            Some(0),
+        ),
         (with(HI, r#""stop_sequences": "a""#), "stop_sequences", None),
         (with(HI, r#""stop_sequences": [""]"#), "stop_sequences", None),
         (with(HI, r#""top_k": -1"#), "top_k", None),

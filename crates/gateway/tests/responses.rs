@@ -526,6 +526,16 @@ async fn the_effort_is_a_switch_of_the_template_if_it_has_one() {
     let chat =
         r#"{"messages": [{"role": "user", "content": "Hi"}], "chat_template_kwargs": {"enable_thinking": false}}"#;
     assert_eq!(thinking.engine.prompt(), ids_of("thinking", chat));
+    // The other APIs have other names for it.
+    for (path, more) in [
+        ("/v1/chat/completions", r#""reasoning_effort": "none""#),
+        ("/v1/messages", r#""max_tokens": 9, "output_config": {"effort": "none"}"#),
+    ] {
+        let body = format!(r#"{{"messages": [{{"role": "user", "content": "Hi"}}], {more}}}"#);
+        let (status, answer) = thinking.post(path, &body).await;
+        assert_eq!(status, 200, "{answer:?}");
+        assert_eq!(thinking.engine.prompt(), ids_of("thinking", chat), "{path}");
+    }
     let (status, answer) = thinking.post(PATH, &body(r#""Hi""#, &effort("high"))).await;
     assert_eq!((status, at(&answer, "error.param").as_str()), (400, Some("reasoning.effort")), "{answer:?}");
 }

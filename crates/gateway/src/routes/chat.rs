@@ -5,16 +5,27 @@ use rolecall::conversation::json::{self, Object};
 use rolecall::conversation::{Json, object};
 use rolecall::{Event, Request};
 
+use super::effort::Effort;
 use crate::Fault;
 use crate::gateway::{Gateway, now, random};
 use crate::token_odds::TokenOdds;
 use crate::wanted::Wanted;
 use crate::writer::{Done, Frames, Opening, Said, Writer};
 
+/// The name of the level of reasoning.
+const EFFORT: &str = "reasoning_effort";
+
 /// Reads a request.
 pub fn read(gateway: &Gateway, body: &str) -> Result<(Wanted, Box<dyn Writer>), Fault> {
     refuse_functions(body)?;
-    let wanted = Wanted::read(gateway, Request::from_text(body)?)?;
+    let mut request = Request::from_text(body)?;
+    if let Some(level) = request.other.remove(EFFORT).filter(|level| !level.is_null()) {
+        let level = level.as_str();
+        let level = level.ok_or_else(|| Fault::at(EFFORT, "wrong_type", format!("{EFFORT}: expected a text")))?;
+        let model = &gateway.model(request.other.get("model"))?.model;
+        Effort::read(level, EFFORT)?.add_to(model, EFFORT, &mut request.conversation.template_kwargs)?;
+    }
+    let wanted = Wanted::read(gateway, request)?;
     let completion =
         Completion { id: format!("chatcmpl-{:016x}", random()), model: wanted.served.name.clone(), created: now() };
     let chunks = vec![Chunks::new(completion.clone()); wanted.choices];

@@ -2,6 +2,7 @@
 
 mod chat;
 mod completions;
+mod effort;
 pub mod interactive;
 mod messages;
 mod models;

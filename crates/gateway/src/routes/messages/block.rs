@@ -2,6 +2,7 @@ use rolecall::conversation::Json;
 use rolecall::conversation::json::Object;
 
 use crate::Fault;
+use crate::labels::check_cache_mark;
 
 /// A block of a message's content.
 pub enum Block<'a> {
@@ -121,6 +122,11 @@ impl<'a> Fields<'a, '_> {
     /// Refuses keys other than the type and those that are known. Some clients send all keys of the
     /// answers back, with null for what is not there.
     fn check(&self, known: &[&str]) -> Result<(), Fault> {
+        let at = |fault: Fault| Fault {
+            message_index: self.spot.message.and_then(|index| u32::try_from(index).ok()),
+            ..fault
+        };
+        check_cache_mark(self.object, &self.spot.field).map_err(at)?;
         let set = self.object.iter().filter(|(_, value)| !value.is_null()).map(|(key, _)| key);
         let unknown = set.into_iter().find(|key| *key != "type" && !known.contains(key));
         unknown.map_or(Ok(()), |key| Err(self.spot.within(&format!(".{key}")).unsupported(key)))

@@ -6,6 +6,8 @@ use super::thinking::Thinking;
 use super::tools;
 use crate::Fault;
 use crate::gateway::Gateway;
+use crate::labels::{check_cache_mark, check_label};
+use crate::routes::effort::Effort;
 
 /// A request in the shape of chat completions.
 pub struct Asked {
@@ -60,14 +62,14 @@ pub fn read(gateway: &Gateway, body: &str) -> Result<Asked, Fault> {
     if !offered.is_empty() {
         chat.insert("tools", offered.into());
     }
-    let mut thinking = Thinking::default();
+    let (mut thinking, mut effort) = (Thinking::default(), None);
     for (key, value) in body.iter().filter(|(_, value)| !value.is_null()) {
         match key {
             "stop_sequences" => chat.insert("stop", stops(value)?),
             "tool_choice" => tools::choose(value, &mut chat)?,
             "thinking" => thinking = Thinking::read(value)?,
             "metadata" => chat.insert(key, labels(value)?.clone()),
-            "output_config" => configure(value, &mut chat)?,
+            "output_config" => effort = configure(value, &mut chat)?,
             "service_tier" if matches!(value.as_str(), Some("auto" | "standard_only")) => {}
             "speed" if value.as_str() == Some("standard") => {}
             "cache_control" => {}
@@ -75,8 +77,13 @@ pub fn read(gateway: &Gateway, body: &str) -> Result<Asked, Fault> {
             key => return Err(Fault::unsupported(key)),
         }
     }
+    check_cache_mark(&body, "")?;
     let (shows_thinking, wishes) = (thinking.is_shown, thinking.has_budget.then_some("thinking.budget_tokens"));
-    thinking.apply(gateway.model(chat.get("model"))?, &mut chat)?;
+    let served = gateway.model(chat.get("model"))?;
+    if let Some(effort) = effort {
+        effort.set(&served.model, EFFORT, &mut chat)?;
+    }
+    thinking.apply(served, &mut chat)?;
     Ok(Asked { chat, sources: history.sources, shows_thinking, wishes: wishes.into_iter().collect() })
 }
 
@@ -91,21 +98,35 @@ fn labels(value: &Json) -> Result<&Json, Fault> {
     let labels = value.as_object();
     match labels.and_then(|labels| labels.iter().find(|(key, _)| *key != "user_id")) {
         Some((key, _)) => Err(Fault::unsupported(&format!("metadata.{key}"))),
-        None => Ok(value),
+        None => check_label("metadata", value).map(|()| value),
     }
 }
 
-/// Reads what the answer must look like.
-fn configure(config: &Json, chat: &mut Object) -> Result<(), Fault> {
+/// The name of the level of reasoning.
+const EFFORT: &str = "output_config.effort";
+
+/// Reads what the answer must look like, and returns how much the model is to reason.
+fn configure(config: &Json, chat: &mut Object) -> Result<Option<Effort>, Fault> {
     let wrong = || Fault::at("output_config", "wrong_type", "output_config: expected an object");
+    let mut effort = None;
     for (key, value) in config.as_object().ok_or_else(wrong)?.iter().filter(|(_, value)| !value.is_null()) {
-        let format = value.as_object().filter(|format| {
-            key == "format" && format.len() == 2 && format.get("type").and_then(Json::as_str) == Some("json_schema")
-        });
-        let schema = format.and_then(|format| format.get("schema"));
-        let schema = schema.ok_or_else(|| Fault::unsupported(&format!("output_config.{key}")))?;
-        let schema = object! { "name" => "answer", "schema" => schema.clone(), "strict" => true };
-        chat.insert("response_format", object! { "type" => "json_schema", "json_schema" => schema }.into());
+        let field = format!("output_config.{key}");
+        match (key, value) {
+            ("format", Json::Object(format)) => {
+                let known = |key: &str| ["type", "schema"].contains(&key);
+                let other = format.iter().find(|(key, value)| !known(key) && !value.is_null());
+                if let Some((key, _)) = other {
+                    return Err(Fault::unsupported(&format!("{field}.{key}")));
+                }
+                let is_schema = format.get("type").and_then(Json::as_str) == Some("json_schema");
+                let schema = format.get("schema").filter(|_| is_schema);
+                let schema = schema.ok_or_else(|| Fault::unsupported(&field))?;
+                let schema = object! { "name" => "answer", "schema" => schema.clone(), "strict" => true };
+                chat.insert("response_format", object! { "type" => "json_schema", "json_schema" => schema }.into());
+            }
+            ("effort", Json::String(level)) => effort = Some(Effort::read(level, EFFORT)?),
+            _ => return Err(Fault::unsupported(&field)),
+        }
     }
-    Ok(())
+    Ok(effort)
 }

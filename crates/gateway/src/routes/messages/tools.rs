@@ -3,6 +3,7 @@ use rolecall::conversation::{Json, object};
 
 use super::block::Spot;
 use crate::Fault;
+use crate::labels::check_cache_mark;
 
 /// Translates the tools that a request offers.
 pub fn read(tools: &Json) -> Result<Vec<Json>, Fault> {
@@ -24,6 +25,7 @@ fn tool_of(tool: &Json, spot: &Spot) -> Result<Json, Fault> {
         // The tools that Anthropic itself runs, or that its models were trained on.
         Some(kind) => return Err(spot.within(".type").unsupported(kind.as_str().unwrap_or("type"))),
     }
+    check_cache_mark(tool, &spot.field)?;
     let mut function = Object::new();
     for (key, value) in tool.iter().filter(|(_, value)| !value.is_null()) {
         let spot = spot.within(&format!(".{key}"));

@@ -3,10 +3,11 @@
 use rolecall::conversation::json::Object;
 use rolecall::conversation::{Json, object};
 
-use super::effort::Effort;
 use super::field::{flag, get, list, missing, needed_text, object, refuse_others, text, unsupported, wrong};
 use super::input::{self, Input};
 use super::tools::{self, Tools};
+use crate::labels::check_label;
+use crate::routes::effort::Effort;
 use crate::sampling::SETTINGS;
 use crate::{Fault, number};
 
@@ -58,9 +59,8 @@ const LOGPROBS: &str = "message.output_text.logprobs";
 /// Settings of chat completions that have another name here.
 const RENAMED: [&str; 2] = ["max_tokens", "max_completion_tokens"];
 
-/// The most entries of `metadata`, and the most characters of a key and of a value. Source: OpenAI's API
-/// reference.
-const MOST_METADATA: (usize, usize, usize) = (16, 64, 512);
+/// The name of the level of reasoning.
+pub const EFFORT: &str = "reasoning.effort";
 
 impl Body {
     pub fn read(body: &Object) -> Result<Body, Fault> {
@@ -224,7 +224,7 @@ fn effort(body: &Object) -> Result<Option<Effort>, Fault> {
     let Some(reasoning) = get(body, "reasoning") else { return Ok(None) };
     let reasoning = object(reasoning, "reasoning")?;
     refuse_others(reasoning, "reasoning", &["effort"])?;
-    Effort::read(text(reasoning, "reasoning", "effort")?)
+    text(reasoning, "reasoning", "effort")?.map(|level| Effort::read(level, EFFORT)).transpose()
 }
 
 fn labels(body: &Object) -> Result<Object, Fault> {
@@ -235,18 +235,7 @@ fn labels(body: &Object) -> Result<Object, Fault> {
         }
     }
     if let Some(metadata) = get(body, "metadata") {
-        let (most, of_key, of_value) = MOST_METADATA;
-        let entries = object(metadata, "metadata")?;
-        let fits = |(key, value): (&str, &Json)| {
-            key.chars().count() <= of_key && value.as_str().is_some_and(|text| text.chars().count() <= of_value)
-        };
-        if entries.len() > most || !entries.iter().all(fits) {
-            let message = format!(
-                "metadata: expected at most {most} texts of at most {of_value} characters, \
-                 with keys of at most {of_key} characters"
-            );
-            return Err(Fault::at("metadata", "wrong_value", message));
-        }
+        check_label("metadata", metadata)?;
         labels.insert("metadata", metadata.clone());
     }
     Ok(labels)

@@ -1,7 +1,7 @@
 //! OpenAI's responses. Source: its API reference, and the types of its Python package.
 //!
 //! A request is translated into a chat completion: `body` reads it with the help of `input` (items to
-//! messages), `tools` and `effort`. `places` names errors by the client's own items. `events` writes the
+//! messages) and `tools`. `places` names errors by the client's own items. `events` writes the
 //! answer from the items in `output`, and `answer` has the rest of it. `stored` returns it later.
 //!
 //! Log probabilities are asked for by `include`, and are those of the tokens of the message's text. Events
@@ -9,7 +9,6 @@
 
 mod answer;
 mod body;
-mod effort;
 mod events;
 mod field;
 mod id;
@@ -20,15 +19,14 @@ mod stored;
 mod tools;
 
 use rolecall::Request;
-use rolecall::conversation::json::{self, Object};
-use rolecall::conversation::{Json, Message};
+use rolecall::conversation::Message;
+use rolecall::conversation::json;
 use rolecall::request::Error;
 
 pub use self::stored::{delete, input_items, response};
 
 use self::answer::Answer;
 use self::body::Body;
-use self::effort::Switch;
 use self::events::ResponseWriter;
 use crate::Fault;
 use crate::gateway::Gateway;
@@ -40,7 +38,9 @@ pub fn read(gateway: &Gateway, body: &str) -> Result<(Wanted, Box<dyn Writer>), 
     let value = json::parse_unique(body).map_err(Error::from)?;
     let object = field::object(&value, "the request")?;
     let mut body = Body::read(object)?;
-    set_effort(gateway, &mut body)?;
+    if let Some(effort) = &body.effort {
+        effort.set(&gateway.model(body.chat.get("model"))?.model, body::EFFORT, &mut body.chat)?;
+    }
     let mut places = std::mem::take(&mut body.input.places);
     let mut wanted = want(gateway, &mut body).map_err(|fault| places.name(fault))?;
     // A conversation that goes on by a name counts the new messages alone.
@@ -65,26 +65,4 @@ fn want(gateway: &Gateway, body: &mut Body) -> Result<Wanted, Fault> {
     }
     wanted.is_stored = body.is_stored;
     Ok(wanted)
-}
-
-/// Sets the switches of the template for the effort.
-fn set_effort(gateway: &Gateway, body: &mut Body) -> Result<(), Fault> {
-    let Some(effort) = &body.effort else { return Ok(()) };
-    let served = gateway.model(body.chat.get("model"))?;
-    let mut switches = match body.chat.remove("chat_template_kwargs") {
-        None => Object::new(),
-        Some(Json::Object(switches)) => switches,
-        Some(other) => return Err(field::wrong("chat_template_kwargs", "an object", &other)),
-    };
-    let meant = effort.switches(&served.model, &switches)?;
-    // Another switch may stand for the level.
-    let level = (effort::LEVEL, effort.0.as_str().into());
-    let differs = |(name, value): &&Switch| switches.get(name).is_some_and(|given| given != value);
-    if let Some((name, _)) = meant.iter().chain([&level]).find(differs) {
-        let message = format!("`reasoning.effort` and `chat_template_kwargs.{name}` differ");
-        return Err(Fault::at("reasoning.effort", "conflict", message));
-    }
-    meant.into_iter().for_each(|(name, value)| switches.insert(name, value));
-    body.chat.insert("chat_template_kwargs", switches.into());
-    Ok(())
 }

@@ -2,7 +2,6 @@ use rolecall::conversation::json::Object;
 use rolecall::conversation::{Json, object};
 use rolecall::{Model, Request};
 
-use super::field::unsupported;
 use crate::Fault;
 
 /// How much the model is to reason.
@@ -10,7 +9,7 @@ use crate::Fault;
 pub struct Effort(pub String);
 
 /// A switch of a chat template, with its value.
-pub type Switch = (&'static str, Json);
+type Switch = (&'static str, Json);
 
 /// The levels. Source: OpenAI's API reference.
 const LEVELS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
@@ -22,26 +21,50 @@ const FIRST: [&str; 3] = ["low", "medium", "high"];
 const UNKNOWN: &str = "unheard-of";
 
 /// The switch of chat templates that takes a level.
-pub const LEVEL: &str = "reasoning_effort";
+const LEVEL: &str = "reasoning_effort";
 
 /// The switches of chat templates that turn the reasoning on and off.
 const THINKING: [&str; 2] = ["enable_thinking", "thinking"];
 
 impl Effort {
-    pub fn read(level: Option<&str>) -> Result<Option<Effort>, Fault> {
-        match level {
-            None => Ok(None),
-            Some(level) if LEVELS.contains(&level) => Ok(Some(Effort(level.to_owned()))),
-            Some(_) => {
-                let message = format!("reasoning.effort: expected one of {}", LEVELS.join(", "));
-                Err(Fault::at("reasoning.effort", "wrong_value", message))
-            }
+    /// Reads a level. `field` is its name in the request.
+    pub fn read(level: &str, field: &str) -> Result<Effort, Fault> {
+        if LEVELS.contains(&level) {
+            return Ok(Effort(level.to_owned()));
         }
+        Err(Fault::at(field, "wrong_value", format!("{field}: expected one of {}", LEVELS.join(", "))))
+    }
+
+    /// Sets the switches of the model's template that it means in a chat completion.
+    pub fn set(&self, model: &Model, field: &str, chat: &mut Object) -> Result<(), Fault> {
+        const SWITCHES: &str = "chat_template_kwargs";
+        let mut switches = match chat.remove(SWITCHES) {
+            None => Object::new(),
+            Some(Json::Object(switches)) => switches,
+            Some(_) => return Err(Fault::at(SWITCHES, "wrong_type", format!("{SWITCHES}: expected an object"))),
+        };
+        self.add_to(model, field, &mut switches)?;
+        chat.insert(SWITCHES, switches.into());
+        Ok(())
+    }
+
+    /// Adds the switches of the model's template that it means to those of the client.
+    pub fn add_to(&self, model: &Model, field: &str, switches: &mut Object) -> Result<(), Fault> {
+        let meant = self.switches(model, field, switches)?;
+        // Another switch may stand for the level.
+        let level = (LEVEL, self.0.as_str().into());
+        let differs = |(name, value): &&Switch| switches.get(name).is_some_and(|given| given != value);
+        if let Some((name, _)) = meant.iter().chain([&level]).find(differs) {
+            let message = format!("`{field}` and `chat_template_kwargs.{name}` differ");
+            return Err(Fault::at(field, "conflict", message));
+        }
+        meant.into_iter().for_each(|(name, value)| switches.insert(name, value));
+        Ok(())
     }
 
     /// Returns the switches of the model's template that it means, beside those that are `given`. A level that
     /// has no effect is an error.
-    pub fn switches(&self, model: &Model, given: &Object) -> Result<Vec<Switch>, Fault> {
+    fn switches(&self, model: &Model, field: &str, given: &Object) -> Result<Vec<Switch>, Fault> {
         let trial = Trial { model, given };
         if let Some(switches) = trial.switches(&self.0) {
             return Ok(switches);
@@ -52,7 +75,7 @@ impl Effort {
             [level] => format!("the model's template has only the level \"{level}\""),
             _ => format!("the model's template has only the levels {}", known.join(", ")),
         };
-        Err(unsupported("reasoning.effort", &help))
+        Err(Fault { help: Some(help.into()), ..Fault::unsupported(field) })
     }
 }
 

@@ -1,0 +1,58 @@
+//! What labels a request, and changes nothing.
+
+use rolecall::conversation::Json;
+use rolecall::conversation::json::Object;
+
+use crate::Fault;
+
+/// The keys of a request that only label it.
+pub const LABELS: [&str; 4] = ["metadata", "prompt_cache_key", "safety_identifier", "user"];
+
+/// Checks the type of a label.
+pub fn check_label(key: &str, value: &Json) -> Result<(), Fault> {
+    let wrong = |code: &str, wanted: &str| Err(Fault::at(key, code, format!("{key}: expected {wanted}")));
+    match (key, value) {
+        ("metadata", Json::Object(entries)) => {
+            let (most, of_key, of_value) = MOST_METADATA;
+            let fits = |(key, value): (&str, &Json)| {
+                key.chars().count() <= of_key && value.as_str().is_some_and(|text| text.chars().count() <= of_value)
+            };
+            if entries.len() <= most && entries.iter().all(fits) {
+                return Ok(());
+            }
+            let wanted = format!(
+                "at most {most} texts of at most {of_value} characters, with keys of at most {of_key} characters"
+            );
+            wrong("wrong_value", &wanted)
+        }
+        ("metadata", _) => wrong("wrong_type", "an object"),
+        (_, Json::String(_)) => Ok(()),
+        _ => wrong("wrong_type", "a text"),
+    }
+}
+
+/// The most entries of `metadata`, and the most characters of a key and of a value. Source: OpenAI's API
+/// reference.
+const MOST_METADATA: (usize, usize, usize) = (16, 64, 512);
+
+/// Checks the mark of something that Anthropic's API would cache, if there is one. `field` is what has it. Source: the
+/// types in its Python SDK.
+pub fn check_cache_mark(object: &Object, field: &str) -> Result<(), Fault> {
+    let is_mark = |mark: &Object| {
+        mark.get("type").and_then(Json::as_str) == Some("ephemeral")
+            && mark.iter().all(|(key, value)| match key {
+                "type" => true,
+                "ttl" => value.is_null() || matches!(value.as_str(), Some("5m" | "1h")),
+                _ => false,
+            })
+    };
+    match object.get("cache_control") {
+        None | Some(Json::Null) => Ok(()),
+        Some(Json::Object(mark)) if is_mark(mark) => Ok(()),
+        Some(_) => {
+            let field = if field.is_empty() { "cache_control".to_owned() } else { format!("{field}.cache_control") };
+            let wanted = "the `type` \"ephemeral\", and perhaps a `ttl` of \"5m\" or \"1h\"";
+            Err(Fault::at(&field, "wrong_value", format!("{field}: expected {wanted}")))
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Keys of tools that the model's template does not read: a key with a typing error would leave a tool without its
+//! parameters.
+
+use rolecall::conversation::{Json, Tool};
+
+use crate::Fault;
+use crate::sessions::chain::says_nothing;
+use crate::wanted::Wanted;
+
+/// The most other keys that are tried for a request.
+const MOST_TRIED: usize = 8;
+
+/// A key that is not one of OpenAI's API.
+struct Other<'a> {
+    /// Whether it is a key of the function, and not of what wraps it.
+    is_of_function: bool,
+    key: &'a str,
+    /// The place of the first one.
+    field: String,
+}
+
+/// Refuses other keys of tools that say something and do not change the prompt, and tools of a kind with which the
+/// template fails.
+pub fn refuse_unread_of_tools(wanted: &Wanted) -> Result<(), Fault> {
+    let Some(tools) = &wanted.request.conversation.tools else { return Ok(()) };
+    if let (Some(index), true) =
+        (tools.iter().position(|tool| matches!(tool, Tool::CodeInterpreter)), wanted.served.model.templates().is_some())
+    {
+        let functions = tools.iter().filter(|tool| !matches!(tool, Tool::CodeInterpreter)).cloned().collect();
+        if prompt(wanted, tools.clone()).is_none() && prompt(wanted, functions).is_some() {
+            let help = Some("leave it out, or serve the model with a format that has it".into());
+            return Err(Fault { help, ..Fault::unsupported(&format!("tools[{index}].type")) });
+        }
+    }
+    let others = others(tools);
+    if others.is_empty() {
+        return Ok(());
+    }
+    if let Some(other) = others.get(MOST_TRIED) {
+        return Err(Fault::unsupported(&other.field));
+    }
+    let whole = prompt(wanted, tools.clone());
+    for other in &others {
+        let without = tools.iter().map(|tool| without(tool, other)).collect();
+        // A template that fails without the key reads it.
+        let is_read = whole.is_some() && prompt(wanted, without) != whole;
+        if !is_read {
+            return Err(Fault::unsupported(&other.field));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the other keys, up to one more than are tried.
+fn others(tools: &[Tool]) -> Vec<Other<'_>> {
+    let mut others: Vec<Other<'_>> = Vec::new();
+    for (index, tool) in tools.iter().enumerate() {
+        let Tool::Function { object, wrapped } = tool else { continue };
+        let wrapper = wrapped.then_some((object, false));
+        let function = tool.function().map(|function| (function, true));
+        for (object, is_of_function) in wrapper.into_iter().chain(function) {
+            for (key, value) in object.iter() {
+                let is_usual = match is_of_function {
+                    true => ["name", "description", "parameters"].contains(&key) || !wrapped && key == "type",
+                    false => ["type", "function"].contains(&key),
+                };
+                let says_more = !says_nothing(value) && value.as_bool() != Some(false);
+                let is_known = |other: &Other<'_>| other.is_of_function == is_of_function && other.key == key;
+                if is_usual || !says_more || others.iter().any(is_known) {
+                    continue;
+                }
+                let within = if is_of_function && *wrapped { "function." } else { "" };
+                others.push(Other { is_of_function, key, field: format!("tools[{index}].{within}{key}") });
+                if others.len() > MOST_TRIED {
+                    return others;
+                }
+            }
+        }
+    }
+    others
+}
+
+fn without(tool: &Tool, other: &Other<'_>) -> Tool {
+    let mut tool = tool.clone();
+    if let Tool::Function { object, wrapped } = &mut tool {
+        match (other.is_of_function && *wrapped, object.get_mut("function")) {
+            (true, Some(Json::Object(function))) => drop(function.remove(other.key)),
+            _ => drop(object.remove(other.key)),
+        }
+    }
+    tool
+}
+
+/// Returns the prompt of tools and a short conversation, or `None` if the template refuses them.
+fn prompt(wanted: &Wanted, tools: Vec<Tool>) -> Option<String> {
+    let mut request = wanted.request.clone();
+    request.conversation.tools = Some(tools);
+    request.conversation.messages = wanted.served.forms.short(&wanted.served.model);
+    Some(wanted.served.model.prompt(request).ok()?.text().to_owned())
+}
