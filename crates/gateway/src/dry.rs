@@ -3,7 +3,7 @@ use axum::http::Method;
 use crate::exchange::Read;
 use crate::observe::Seen;
 use crate::routes::{Work, find, interactive};
-use crate::turn::{Known, Turn, beginnings};
+use crate::turn::{Covered, Known, Turn, beginnings};
 use crate::wanted::Past;
 use crate::{Fault, Gateway};
 
@@ -27,6 +27,13 @@ impl Gateway {
         wanted.past = Past::Recognised;
         let (_, chain) = beginnings(&wanted);
         let seen = Seen::alone(&self.observer);
-        Ok(Turn::make(&wanted, Known { found: None, covered: 0, chain }, self.limits.prompt_ids, &seen)?.ids.to_vec())
+        Ok(Turn::make(
+            &wanted,
+            Known { found: None, covered: Covered::default(), chain },
+            self.limits.prompt_ids,
+            &seen,
+        )?
+        .ids
+        .to_vec())
     }
 }

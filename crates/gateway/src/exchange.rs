@@ -25,7 +25,7 @@ use crate::sampling::Sampling;
 use crate::sessions::Found;
 use crate::sessions::chain::Chain;
 use crate::store::Owner;
-use crate::turn::{AT_ONCE, History, Known, Turn, beginnings, sized};
+use crate::turn::{AT_ONCE, Covered, History, Known, Turn, beginnings, sized};
 use crate::unsaid::Unsaid;
 use crate::usage::Usage;
 use crate::wanted::{Past, Wanted};
@@ -176,22 +176,22 @@ pub async fn complete(
 
 /// Returns what the work for a conversation that goes on grows with: the new text, and unless the template
 /// can be taken up where it ended, all ids.
-fn size_of(wanted: &Wanted, found: &Found, covered: usize) -> usize {
-    let new = wanted.instructions.iter().chain(&wanted.messages).skip(covered);
+fn size_of(wanted: &Wanted, found: &Found, covered: Covered) -> usize {
+    let new = wanted.instructions.iter().chain(&wanted.messages).skip(covered.count);
     // Calls and parts may be long.
     let new: usize = new.map(|message| message.plain_text().map_or(AT_ONCE, str::len)).sum();
     let ids = |session: &Session| if session.is_growing() { 0 } else { session.len() };
     new + found.past.session.as_ref().map_or(AT_ONCE + 1, ids)
 }
 
-/// Finds the conversation so far, and how many of the request's messages are its last ones. `names` are the
+/// Finds the conversation so far, and the request's messages that it has. `names` are the
 /// digests of the messages' beginnings, with their numbers of messages.
 async fn find(
     gateway: &Gateway,
     owner: Owner,
     wanted: &Wanted,
     names: &[(usize, Chain)],
-) -> Result<(Option<Found>, usize), Fault> {
+) -> Result<(Option<Found>, Covered), Fault> {
     let model = &wanted.served.model;
     let count = |fault: &Fault| gateway.observer.metrics.store_fault(fault);
     let of_name =
@@ -199,11 +199,12 @@ async fn find(
     match &wanted.past {
         Past::Recognised => {}
         Past::New(name) => {
-            let Some(found) = of_name(name).await? else { return Ok((None, 0)) };
+            let Some(found) = of_name(name).await? else { return Ok((None, Covered::default())) };
             let sent = wanted.instructions.iter().chain(&wanted.messages);
             match Resent::of(sent, &found.past.messages, found.past.last.model == wanted.served.name)? {
-                Resent::New => return Ok((Some(found), 0)),
-                Resent::Repeated(covered) => return Ok((Some(found), covered)),
+                Resent::New => return Ok((Some(found), Covered::default())),
+                Resent::Repeated(count) => return Ok((Some(found), Covered { count, are_first: false })),
+                Resent::Instructed(count) => return Ok((Some(found), Covered { count, are_first: true })),
                 Resent::Another => {}
             }
         }
@@ -213,15 +214,15 @@ async fn find(
                 let message = format!("there is no response `{name}`");
                 Fault::at("previous_response_id", "previous_response_not_found", message)
             };
-            return Ok((Some(of_name(name).await?.ok_or_else(missing)?), 0));
+            return Ok((Some(of_name(name).await?.ok_or_else(missing)?), Covered::default()));
         }
     }
     let digests: Vec<String> = names.iter().map(|(_, chain)| chain.name()).collect();
     let found = gateway.sessions.find(owner, &digests, model).await.inspect_err(count);
     // Without the store, what is in memory goes on, and anything else is rendered again.
     let found = found.unwrap_or_else(|_| gateway.sessions.recall(owner, &digests));
-    let covered = found.as_ref().and_then(|found| names.get(found.name)).map_or(0, |(covered, _)| *covered);
-    Ok((found, covered))
+    let covered = found.as_ref().and_then(|found| names.get(found.name)).map_or(0, |(count, _)| *count);
+    Ok((found, Covered { count: covered, are_first: false }))
 }
 
 /// What replies to a prompt are wanted.

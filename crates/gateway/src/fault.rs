@@ -5,6 +5,7 @@ use rolecall::conversation::json::{self, Layout, Object};
 use rolecall::conversation::{Json, object};
 
 use crate::observe::FaultCode;
+use crate::turn::First;
 
 /// An error as a client gets it, in the shape of OpenAI's API.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,11 +44,11 @@ impl Fault {
         Fault { help: Some("leave it out".into()), ..Fault::at(field, "unsupported_parameter", message) }
     }
 
-    /// Returns the error for a client whose first message is that with the index `before`.
+    /// Returns the error for a client that counts its own messages.
     #[must_use]
-    pub(crate) fn shifted(self, before: usize) -> Fault {
-        let before = u32::try_from(before).unwrap_or(u32::MAX);
-        let own = self.message_index.and_then(|index| index.checked_sub(before));
+    pub(crate) fn counted_from(self, first: First) -> Fault {
+        let own = |index: u32| u32::try_from(first.own_index(usize::try_from(index).ok()?)?).ok();
+        let own = self.message_index.and_then(own);
         // The text names it, too.
         let rest = self.message_index.and_then(|index| self.message.strip_prefix(&format!("message {index}")));
         let message = own.and_then(|own| Some(format!("message {own}{}", rest?)));

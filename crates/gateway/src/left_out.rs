@@ -1,6 +1,6 @@
 //! What a model's template does not write of a request: nothing that a client says is ignored.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::{Mutex, PoisonError};
 
 use rolecall::conversation::{self, Json, Message, Place, Role, Tool};
@@ -34,12 +34,36 @@ impl Whole {
         if !refuse(wanted, &request, &prompt)? {
             return Ok(());
         }
+        self.remember(kind);
+        Ok(())
+    }
+
+    /// Refuses tools that the template does not write, in a conversation that goes on: in the turns before, the model
+    /// may have been told not to call any. `messages` returns those of the whole conversation.
+    pub fn check_tools(&self, wanted: &Wanted, messages: impl FnOnce() -> Vec<Message>) -> Result<(), Fault> {
+        let kinds = kinds_of_tools(wanted);
+        if kinds.is_empty() {
+            return Ok(());
+        }
+        let kind = format!("tools {kinds:?}");
+        if self.kinds().contains(&kind) {
+            return Ok(());
+        }
+        let mut request = wanted.request.clone();
+        request.conversation.messages = messages();
+        // The session says better what is wrong with it.
+        let Ok(prompt) = wanted.served.model.prompt(request.clone()) else { return Ok(()) };
+        refuse(wanted, &request, &prompt)?;
+        self.remember(kind);
+        Ok(())
+    }
+
+    fn remember(&self, kind: String) {
         let mut kinds = self.kinds();
         if kinds.len() >= MOST_KINDS {
             kinds.clear();
         }
         kinds.insert(kind);
-        Ok(())
     }
 
     fn kinds(&self) -> std::sync::MutexGuard<'_, HashSet<String>> {
@@ -195,13 +219,18 @@ fn lacks(wanted: &Wanted, messages: &[&Message]) -> Option<Vec<Part>> {
     Some(of_prompt(&wanted.served.model.prompt(request).ok()?.dropped))
 }
 
+/// Returns the kinds of the tools that the model may call.
+fn kinds_of_tools(wanted: &Wanted) -> BTreeSet<&'static str> {
+    let tools = wanted.request.conversation.tools.iter().flatten();
+    let tools = tools.filter(|_| wanted.calls.choice != ToolChoice::None);
+    tools.map(|tool| if matches!(tool, Tool::CodeInterpreter) { "c" } else { "f" }).collect()
+}
+
 /// Returns what decides whether the template writes everything but the texts, or `None` if there is nothing
 /// else.
 fn kind_of(wanted: &Wanted, messages: &[Message]) -> Option<String> {
     let conversation = &wanted.request.conversation;
-    let tools = conversation.tools.iter().flatten().filter(|_| wanted.calls.choice != ToolChoice::None);
-    let kind_of_tool = |tool: &Tool| if matches!(tool, Tool::CodeInterpreter) { "c" } else { "f" };
-    let mut parts: Vec<String> = tools.map(|tool| kind_of_tool(tool).to_owned()).collect();
+    let mut parts: Vec<String> = kinds_of_tools(wanted).into_iter().map(str::to_owned).collect();
     // Templates read documents by their keys.
     parts.extend(conversation.documents.iter().flatten().map(|document| {
         let mut keys: Vec<&str> =

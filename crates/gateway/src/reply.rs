@@ -252,7 +252,7 @@ impl Reply {
             Some(ids) => Some(session.accept(ids, self.finish)?),
             None => None,
         };
-        let said = match (answer::to_message(&self.said.reading), accepted) {
+        let said = match (answer::to_message(&self.said.reading), &accepted) {
             (Ok(said), _) => said,
             // A call that was cut off cannot be sent back. The session leaves it out.
             (Err(_), Some(accepted)) => Message::clone(&accepted.said),
@@ -267,6 +267,11 @@ impl Reply {
                 answer::to_message(&whole).map_err(|error| broken(&error.to_string()))?
             }
         };
+        // The client has the text of a call that was cut off. The session does not, and would lose it when the template
+        // writes the reply again.
+        let lacks_text = !self.said.reading.malformed.is_empty()
+            && accepted.is_some_and(|accepted| accepted.said.content() != said.content());
+        let ids = ids.filter(|_| !lacks_text);
         let mut record = Record {
             model: wanted.served.name.clone(),
             setup,

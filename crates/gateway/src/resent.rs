@@ -10,9 +10,10 @@ use crate::sessions::likeness::Likeness;
 pub enum Resent {
     /// New ones.
     New,
-    /// As many as this that the session has at its end, or, of instructions, at its beginning, and then new
-    /// ones.
+    /// As many as this that the session has at its end, and then new ones.
     Repeated(usize),
+    /// As many instructions as this that the session has at its beginning, and then new messages.
+    Instructed(usize),
     /// A conversation of its own: one that begins like the session and then leaves it, as when a question is asked
     /// again or a message was changed, or one with other instructions.
     Another,
@@ -43,7 +44,7 @@ impl Resent {
         }
         let Some(first_reply) = first_reply else {
             let instructions = sent.take(common).take_while(is_instruction).count();
-            return Ok(if instructions == 0 { Resent::New } else { Resent::Repeated(instructions) });
+            return Ok(if instructions == 0 { Resent::New } else { Resent::Instructed(instructions) });
         };
         let repeated = overlap(&own, &known);
         let is_all = repeated == known.len();
@@ -102,7 +103,7 @@ mod tests {
 
     use rolecall::conversation::{Message, object};
 
-    use super::Resent::{Another, New, Repeated};
+    use super::Resent::{Another, Instructed, New, Repeated};
     use super::{Likeness, Resent, overlap};
 
     fn messages(texts: &str) -> Vec<Arc<Message>> {
@@ -132,8 +133,8 @@ mod tests {
             ("u3", Ok(New)),
             ("u1", Ok(New)),
             // The client always sends its instructions.
-            ("s1 u3", Ok(Repeated(1))),
-            ("s1 s2 u3", Ok(Repeated(1))),
+            ("s1 u3", Ok(Instructed(1))),
+            ("s1 s2 u3", Ok(Instructed(1))),
             ("s2 u3", Ok(New)),
             ("s1 u1 a1/r u2 a2/r u3", Ok(Repeated(5))),
             // With any of the reasoning, or without.

@@ -99,10 +99,44 @@ pub struct Awaited {
 /// What is known of the conversation of a request.
 pub struct Known {
     pub found: Option<Found>,
-    /// The number of the request's messages that are its last ones.
-    pub covered: usize,
+    /// The request's messages that it has.
+    pub covered: Covered,
     /// The digest of all of the request's messages.
     pub chain: Chain,
+}
+
+/// The messages at the beginning of a request that its conversation has.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Covered {
+    pub count: usize,
+    /// Whether they are the conversation's first ones, and not its last ones.
+    pub are_first: bool,
+}
+
+impl Covered {
+    /// Returns the first of the client's messages in a conversation that has so many.
+    fn first(self, known: usize) -> First {
+        match self.are_first {
+            true => First { here: known, own: self.count },
+            false => First { here: known.saturating_sub(self.count), own: 0 },
+        }
+    }
+}
+
+/// The first message of a conversation whose place in the request is known.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct First {
+    /// Its index in the conversation.
+    here: usize,
+    /// Its index in the request.
+    own: usize,
+}
+
+impl First {
+    /// Returns the index in the request of a message of the conversation.
+    pub fn own_index(self, index: usize) -> Option<usize> {
+        index.checked_sub(self.here).map(|after| after + self.own)
+    }
 }
 
 /// The digests of the beginnings of a request's messages that end with a reply, the longest first, each
@@ -145,61 +179,59 @@ impl Turn {
         let Known { found: past, covered, chain } = known;
         let setup = setup_of(&wanted.served.name, &wanted.request, &wanted.instructions);
         let is_named = wanted.past != Past::Recognised;
-        let own = || wanted.instructions.iter().chain(&wanted.messages).cloned();
-        let has_tools = wanted.request.conversation.tools.as_ref().is_some_and(|tools| !tools.is_empty());
+        let new: Vec<Message> = match &wanted.past {
+            Past::Known(_) => wanted.messages.clone(),
+            _ => wanted.instructions.iter().chain(&wanted.messages).skip(covered.count).cloned().collect(),
+        };
+        let has_tools = wanted.has_tools();
         // With the forms that depend on what was said before.
         let written = |before: &mut dyn Iterator<Item = &Message>, messages: Vec<Message>| {
             wanted.served.forms.written(&wanted.served.model, has_tools, before, messages)
         };
-        let mut history = History::New;
-        // What was said before, if the client did not send it, and the index of the client's first message.
-        let mut said: Vec<Message> = Vec::new();
-        let mut unsent = 0;
+        let history = if past.is_some() { History::Changed } else { History::New };
+        // The conversation from its beginning, up to the new messages and with them, and which are the client's.
+        let (mut said, mut rest) = (wanted.instructions.clone(), wanted.messages.clone());
+        let mut first = First::default();
         if let Some(found) = past {
             let fits = (found.past.last.setup == setup || !is_named)
                 && wanted.served.forms.writes_replies(&wanted.served.model, has_tools);
-            let sent_before = found.past.messages.len().saturating_sub(covered);
+            first = covered.first(found.past.messages.len());
             if let (true, Some(session)) = (fits, &found.past.session) {
-                let new: Vec<Message> = match !is_named || covered > 0 {
-                    true => own().skip(covered).collect(),
-                    false => wanted.messages.clone(),
-                };
                 let new = match is_named {
                     true => written(&mut found.past.messages.iter().map(|message| &**message), new)?,
                     false => new,
                 };
                 let session = session.clone();
                 match Turn::growing(wanted, session, Some(Arc::new(found)), new, (setup.clone(), chain), seen) {
-                    Ok(turn) => return Ok(turn.shifted(sent_before)),
+                    Ok(turn) => return Ok(turn.counted_from(first)),
                     // The client counts its own messages.
-                    Err(fault) if is_named => return Err(fault.shifted(sent_before)),
+                    Err(fault) if is_named => return Err(fault.counted_from(first)),
                     // A whole conversation tells better what is wrong with it.
                     Err(fault) if &*fault.code == "rewrites" => return Err(fault),
-                    Err(_) => {}
+                    Err(_) => first = First::default(),
                 }
             } else if is_named {
                 let skipped = found.past.last.instructions;
-                let before = found.past.messages.iter().take(sent_before).skip(skipped);
-                said = before.map(|message| Message::clone(message)).collect();
-                unsent = wanted.instructions.len() + said.len();
+                let before = found.past.messages.iter().skip(skipped).map(|message| Message::clone(message));
+                said.extend(written(&mut std::iter::empty(), before.collect())?);
+                first.here = (first.here + wanted.instructions.len()).saturating_sub(skipped);
+                rest = new;
+            } else {
+                first = First::default();
             }
-            history = History::Changed;
         }
         let session = wanted.served.model.session(wanted.request.clone())?;
-        let said = written(&mut std::iter::empty(), said)?;
-        let new = written(&mut said.iter(), wanted.messages.clone())?;
-        let whole: Vec<Message> = wanted.instructions.iter().cloned().chain(said).chain(new).collect();
-        wanted.served.whole.check(wanted, &whole).map_err(|fault| fault.shifted(unsent))?;
-        let mut turn =
-            Turn::growing(wanted, session, None, whole, (setup, chain), seen).map_err(|fault| fault.shifted(unsent))?;
-        turn = turn.shifted(unsent);
-        turn.history = history;
-        Ok(turn)
+        let rest = written(&mut said.iter(), rest)?;
+        said.extend(rest);
+        let turn = wanted.served.whole.check(wanted, &said);
+        let turn = turn.and_then(|()| Turn::growing(wanted, session, None, said, (setup, chain), seen));
+        let turn = turn.map_err(|fault| fault.counted_from(first))?;
+        Ok(Turn { history, ..turn.counted_from(first) })
     }
 
-    /// Returns the turn for a client whose first message is that with the index `before`.
-    fn shifted(self, before: usize) -> Turn {
-        let own = |(index, field): left_out::Part| Some((index.checked_sub(before)?, field));
+    /// Returns the turn for a client that counts its own messages.
+    fn counted_from(self, first: First) -> Turn {
+        let own = |(index, field): left_out::Part| Some((first.own_index(index)?, field));
         Turn { left_out: self.left_out.into_iter().filter_map(own).collect(), ..self }
     }
 
@@ -212,6 +244,11 @@ impl Turn {
         (setup, chain): (String, Chain),
         seen: &Seen,
     ) -> Result<Turn, Fault> {
+        if past.is_some() {
+            wanted.served.whole.check_tools(wanted, || {
+                base.messages().iter().map(|message| Message::clone(message)).chain(new.iter().cloned()).collect()
+            })?;
+        }
         // Histories of a name may leave each other without knowing it, so each turn has ids of its own for its calls.
         let mut session = base.clone().with_call_seed(random());
         let rendering = seen.time(Stage::Render);

@@ -90,6 +90,11 @@ impl Wanted {
         self.calls.is_free() && self.answer.is_free()
     }
 
+    /// Reports whether the request has tools.
+    pub fn has_tools(&self) -> bool {
+        self.request.conversation.tools.as_ref().is_some_and(|tools| !tools.is_empty())
+    }
+
     /// Returns what the grammar of the reply must express, or `None` if the model needs none.
     pub fn grammar(&self, can_reason: bool) -> Option<Options> {
         if self.is_free() {

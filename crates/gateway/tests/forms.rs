@@ -452,6 +452,32 @@ async fn a_model_whose_tokenizer_has_other_ids_than_its_format_is_not_served() {
     assert!(matches!(fault, OpenFault::Model { .. }), "{fault}");
 }
 
+/// A turn in which no tool may be called does not need them.
+#[tokio::test]
+async fn tools_that_the_template_does_not_write_are_refused_in_later_turns() {
+    let server = server(NARROW).await;
+    let tools = r#", "tools": [{"type": "function", "function": {"name": "f"}}]"#;
+    let wanted = refused("unsupported_parameter", "tools[0]", None);
+    for session in ["", r#", "session_id": 7"#] {
+        assert!(prompt(&server, HI, &format!(r#"{tools}{session}, "tool_choice": "none""#)).await.is_ok());
+        let reply = r#"{"role": "assistant", "content": ""}"#;
+        let messages = if session.is_empty() { format!("{HI}, {reply}, {HI}") } else { HI.to_owned() };
+        assert_eq!(prompt(&server, &messages, &format!("{tools}{session}")).await, wanted, "{session}");
+    }
+}
+
+#[tokio::test]
+async fn instructions_of_a_response_are_parts_where_the_template_reads_parts() {
+    let template = r"{%- for message in messages %}{{- message.role + '\n' }}{%- for part in message.content %}{{- part.text }}{% endfor %}{{- '<|im_end|>\n' }}{% endfor %}
+{%- if add_generation_prompt %}{{- 'assistant\n' }}{% endif %}";
+    let server = server(template).await;
+    let body = r#"{"model": "model", "input": "Hi", "instructions": "Be brief."}"#;
+    let (status, answer) = server.post("/v1/responses", body).await;
+    assert_eq!(status, 200, "{answer:?}");
+    let prompt = Toy::of(registry().get("chatml").unwrap()).written(&server.engine.prompt());
+    assert_eq!(prompt, "system\nBe brief.<|im_end|>\nuser\nHi<|im_end|>\nassistant\n");
+}
+
 #[tokio::test]
 async fn documents_are_tried_with_the_keys_that_they_have() {
     let server = server(r"{%- for document in documents or [] %}{{- document.text }}{% endfor %}{%- for message in messages %}{{- message.content }}{% endfor %}").await;

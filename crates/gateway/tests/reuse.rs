@@ -171,6 +171,54 @@ async fn where_a_template_rewrites_history_the_policy_decides_and_the_answer_say
     assert_eq!(say(&server, &messages, None).await.2, "grown");
 }
 
+#[tokio::test]
+async fn what_a_client_leaves_out_of_a_reply_is_there_after_other_tools() {
+    let (server, _) = server("true").await;
+    let tools = |name: &str| {
+        let function = object! { "name" => name, "parameters" => object! { "type" => "object" } };
+        vec![Json::from(object! { "type" => "function", "function" => function })]
+    };
+    let body = |messages: &[Json], name: &str, session: Option<i64>| {
+        let mut body = object! { "messages" => messages.to_vec(), "tools" => tools(name) };
+        session.into_iter().for_each(|session| body.insert("session_id", session.into()));
+        json::write(&body.into(), &Layout::compact())
+    };
+    let mut messages = vec![user("Look")];
+    let (status, answer) = server.post("/v1/chat/completions", &body(&messages, "look", Some(7))).await;
+    assert_eq!(status, 200, "{answer:?}");
+    let reply = at(&answer, "choices.0.message").clone();
+    let results = answers(&reply, 1);
+    // With other tools, the conversation is written anew.
+    let new: Vec<Json> = [sent_back(&reply, false)].into_iter().chain(results.clone()).collect();
+    let (status, answer) = server.post("/v1/chat/completions", &body(&new, "find", Some(7))).await;
+    assert_eq!(status, 200, "{answer:?}");
+    messages.push(sent_back(&reply, true));
+    messages.extend(results);
+    let whole = Request::from_text(&body(&messages, "find", None)).unwrap();
+    assert_eq!(server.engine.prompt(), model("true").prompt(whole).unwrap().encode().unwrap().ids());
+}
+
+/// The client gets the beginning of such a call as text, and sends it back.
+#[tokio::test]
+async fn a_call_that_was_cut_off_stays_where_the_template_rewrites_it() {
+    for start in ["", "Well. ", "<tool_call>\n{\"name\": \"look\", \"arguments\": {}}\n</tool_call>"] {
+        let model = model("loop.index0 > last.user");
+        let nothing = Request::without_messages(Object::new()).unwrap();
+        let text = format!("<think>\nHm. </think>\n\n{start}<tool_call>\n{{\"na");
+        let ids = model.session(nothing).unwrap().encode_sampled(&text).unwrap();
+        let engine = StandIn::new(Kind::LlamaCpp, vec![Step::Ids(ids), Step::End("limit")]);
+        let address = engine.start().await;
+        let server = Server::of(&address, model.clone(), "m", engine, Limits::default(), Keys::default()).await;
+        let mut messages = vec![user("Look")];
+        let (reply, ..) = say(&server, &messages, None).await;
+        assert!(at(&reply, "content").as_str().unwrap().ends_with("<tool_call>\n{\"na"), "{reply:?}");
+        messages.extend([reply, user("And now?")]);
+        say(&server, &messages, None).await;
+        let whole = Request::from_text(&body(&messages, None)).unwrap();
+        assert_eq!(server.engine.prompt(), model.prompt(whole).unwrap().encode().unwrap().ids(), "{start}");
+    }
+}
+
 /// The ways in which a conversation is found.
 #[derive(Clone, Copy, Debug)]
 enum Way {

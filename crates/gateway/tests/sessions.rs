@@ -159,6 +159,26 @@ async fn what_a_session_has_is_never_there_twice() {
 }
 
 #[tokio::test]
+async fn a_session_has_its_replies_where_the_client_repeats_instructions_and_changes_tools() {
+    let server = server("qwen2.5", "Hello<|im_end|>").await;
+    let system = object! { "role" => "system", "content" => "Be brief." };
+    let system = || Json::from(system.clone());
+    let tool = |name: &str| {
+        let function = object! { "name" => name, "description" => "d", "parameters" => json::Object::new() };
+        ("tools", Json::from(vec![Json::from(object! { "type" => "function", "function" => function })]))
+    };
+    let session = ("session_id", Json::from(7));
+    let mut whole = vec![system()];
+    for (turn, name) in ["f", "f", "g", "h", "h"].into_iter().enumerate() {
+        let question = user(&format!("Question {turn}"));
+        whole.push(question.clone());
+        say(&server, &[system(), question], &[session.clone(), tool(name)]).await;
+        assert_eq!(server.engine.prompt(), ids_of("qwen2.5", &body(&whole, &[tool(name)])), "turn {turn}");
+        whole.push(assistant("Hello"));
+    }
+}
+
+#[tokio::test]
 async fn the_prompt_is_kept_after_a_reply_that_a_stop_text_cut() {
     let server = server("chatml", "Hello, you there<|im_end|>").await;
     let stop = [("stop", Json::from(", you"))];

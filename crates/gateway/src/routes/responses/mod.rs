@@ -29,7 +29,7 @@ use self::answer::Answer;
 use self::body::Body;
 use self::events::ResponseWriter;
 use crate::Fault;
-use crate::gateway::Gateway;
+use crate::gateway::{Gateway, Served};
 use crate::wanted::{Past, Wanted};
 use crate::writer::Writer;
 
@@ -59,7 +59,9 @@ pub fn read(gateway: &Gateway, body: &str) -> Result<(Wanted, Box<dyn Writer>), 
 fn want(gateway: &Gateway, body: &mut Body) -> Result<Wanted, Fault> {
     let chat = std::mem::take(&mut body.chat);
     let mut wanted = Wanted::read(gateway, Request::from_json(chat.into())?)?;
-    wanted.instructions = body.instructions.iter().map(|text| Message::system(text.as_str())).collect();
+    let instructions = body.instructions.iter().map(|text| Message::system(text.as_str())).collect();
+    let Served { forms, model, .. } = &*wanted.served;
+    wanted.instructions = forms.written(model, wanted.has_tools(), std::iter::empty(), instructions)?;
     if let Some(id) = &body.previous {
         wanted.past = Past::Known(stored::name_of(id));
     }
