@@ -1,5 +1,5 @@
 use axum::body::Body;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use rolecall::conversation::json::{self, Layout, Object};
 use rolecall::conversation::{Json, object};
@@ -118,6 +118,9 @@ impl Fault {
         let mut response = answer(&shape(&self));
         *response.status_mut() = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         response.extensions_mut().insert(FaultCode(self.code));
+        if self.status == 401 {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
         if let Some(seconds) = self.retry_after {
             response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
         }
@@ -128,6 +131,6 @@ impl Fault {
 /// Returns an answer of JSON.
 pub(crate) fn answer(value: &Json) -> Response {
     let mut response = Response::new(Body::from(json::write(value, &Layout::compact())));
-    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }

@@ -36,5 +36,7 @@ async fn the_page_needs_no_key_and_runs_its_own_scripts_alone() {
         assert_eq!(get(&format!("/{name}")).await.status(), 200, "{name}");
     }
     // The API needs the key.
-    assert_eq!(get("/v1/models").await.status(), 401);
+    let refused = get("/v1/models").await;
+    assert_eq!(refused.status(), 401);
+    assert_eq!(refused.headers()["www-authenticate"], "Bearer");
 }
