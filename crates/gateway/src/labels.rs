@@ -1,7 +1,7 @@
 //! What labels a request, and changes nothing.
 
-use rolecall::conversation::Json;
 use rolecall::conversation::json::Object;
+use rolecall::conversation::{Json, Message, Tool};
 
 use crate::Fault;
 
@@ -35,14 +35,35 @@ pub fn check_label(key: &str, value: &Json) -> Result<(), Fault> {
 /// reference.
 const MOST_METADATA: (usize, usize, usize) = (16, 64, 512);
 
+/// Checks the marks of messages, their parts, and tools.
+pub fn check_cache_marks(messages: &[Message], tools: &[Tool]) -> Result<(), Fault> {
+    for (index, message) in messages.iter().enumerate() {
+        let object = message.as_object();
+        let at = |fault: Fault| Fault { message_index: u32::try_from(index).ok(), ..fault };
+        check_cache_mark(object, "").map_err(at)?;
+        let parts = object.get("content").and_then(Json::as_array).unwrap_or_default().iter().enumerate();
+        for (part, object) in parts.filter_map(|(part, value)| Some((part, value.as_object()?))) {
+            check_cache_mark(object, &format!("content[{part}]")).map_err(at)?;
+        }
+    }
+    for (index, tool) in tools.iter().enumerate() {
+        let Tool::Function { object, wrapped } = tool else { continue };
+        check_cache_mark(object, &format!("tools[{index}]"))?;
+        if let (true, Some(function)) = (*wrapped, tool.function()) {
+            check_cache_mark(function, &format!("tools[{index}].function"))?;
+        }
+    }
+    Ok(())
+}
+
 /// Checks the mark of something that Anthropic's API would cache, if there is one. `field` is what has it. Source: the
-/// types in its Python SDK.
+/// types in its Python SDK, which have no `scope`; its command-line client sends one.
 pub fn check_cache_mark(object: &Object, field: &str) -> Result<(), Fault> {
     let is_mark = |mark: &Object| {
         mark.get("type").and_then(Json::as_str) == Some("ephemeral")
-            && mark.iter().all(|(key, value)| match key {
-                "type" => true,
-                "ttl" => value.is_null() || matches!(value.as_str(), Some("5m" | "1h")),
+            && mark.iter().all(|(key, value)| match (key, value) {
+                ("type", _) | (_, Json::Null) | ("scope", Json::String(_)) => true,
+                ("ttl", value) => matches!(value.as_str(), Some("5m" | "1h")),
                 _ => false,
             })
     };

@@ -52,8 +52,11 @@ impl Whole {
         let mut request = wanted.request.clone();
         request.conversation.messages = messages();
         // The session says better what is wrong with it.
-        let Ok(prompt) = wanted.served.model.prompt(request.clone()) else { return Ok(()) };
-        refuse(wanted, &request, &prompt)?;
+        let Ok(prompt) = wanted.served.model.prompt(request) else { return Ok(()) };
+        let is_of_tools = |place: &&Place| place.message.is_none() && is_of(&place.field, "tools");
+        if let Some(place) = prompt.dropped.iter().map(|dropped| &dropped.place).find(is_of_tools) {
+            return Err(unused(wanted, place));
+        }
         self.remember(kind);
         Ok(())
     }
@@ -89,13 +92,17 @@ pub fn refuse(wanted: &Wanted, request: &Request, prompt: &Prompt) -> Result<boo
             _ => false,
         };
         if is_refused {
-            let message = format!("{place}: the template of `{}` does not use it", wanted.served.name);
-            let message_index = place.message.and_then(|index| u32::try_from(index).ok());
-            let help = Some("leave it out, or serve the model with a format that has it".into());
-            return Err(Fault { message_index, help, ..Fault::at(&place.field, "unsupported_parameter", message) });
+            return Err(unused(wanted, place));
         }
     }
     Ok(is_whole)
+}
+
+fn unused(wanted: &Wanted, place: &Place) -> Fault {
+    let message = format!("{place}: the template of `{}` does not use it", wanted.served.name);
+    let message_index = place.message.and_then(|index| u32::try_from(index).ok());
+    let help = Some("leave it out, or serve the model with a format that has it".into());
+    Fault { message_index, help, ..Fault::at(&place.field, "unsupported_parameter", message) }
 }
 
 /// Reports whether a switch changes the prompt. Templates use a name for a switch and for a value of their own.

@@ -6,7 +6,6 @@ use rolecall::conversation::{Json, Message, Role};
 
 use crate::Fault;
 use crate::forms::REASONING;
-use crate::labels::check_cache_mark;
 use crate::sessions::chain::says_nothing;
 use crate::wanted::Wanted;
 
@@ -44,15 +43,6 @@ pub fn refuse_unread(wanted: &Wanted) -> Result<(), Fault> {
     {
         let message = format!("messages[{index}]: it has other reasoning under another key than `{key}`");
         return Err(at(index, Fault::at(key, "conflict", message)));
-    }
-    for (index, message) in wanted.messages.iter().enumerate() {
-        let object = message.as_object();
-        let check = || {
-            check_cache_mark(object, "")?;
-            objects(object, Kind::Part)
-                .try_for_each(|(part, part_object)| check_cache_mark(part_object, &format!("content[{part}]")))
-        };
-        check().map_err(|fault| at(index, fault))?;
     }
     let others = others(&wanted.messages);
     if others.is_empty() {

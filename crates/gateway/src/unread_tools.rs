@@ -8,7 +8,7 @@ use crate::sessions::chain::says_nothing;
 use crate::wanted::Wanted;
 
 /// The most other keys that are tried for a request.
-const MOST_TRIED: usize = 8;
+const MOST_TRIED: usize = 32;
 
 /// A key that is not one of OpenAI's API.
 struct Other<'a> {
@@ -37,7 +37,9 @@ pub fn refuse_unread_of_tools(wanted: &Wanted) -> Result<(), Fault> {
         return Ok(());
     }
     if let Some(other) = others.get(MOST_TRIED) {
-        return Err(Fault::unsupported(&other.field));
+        let message =
+            format!("{}: the tools have more than {MOST_TRIED} keys that OpenAI's API does not have", other.field);
+        return Err(Fault::at(&other.field, "too_many_keys", message));
     }
     let whole = prompt(wanted, tools.clone());
     for other in &others {

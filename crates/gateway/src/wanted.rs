@@ -9,9 +9,8 @@ use rolecall::session::OnRewrite;
 
 use crate::answer_form::AnswerForm;
 use crate::by_text;
-use crate::forms::REASONING;
 use crate::gateway::{Gateway, Served};
-use crate::labels::{LABELS, check_cache_mark, check_label};
+use crate::labels::{LABELS, check_cache_marks, check_label};
 use crate::sampling::{SETTINGS, Sampling};
 use crate::schema_limits::{self, MOST_TOOLS};
 use crate::sessions::chain::says_nothing;
@@ -140,11 +139,7 @@ impl Wanted {
             return Err(Fault { message_index: u32::try_from(index).ok(), ..fault });
         }
         let has_tools = !tools.is_empty();
-        for (index, tool) in conversation.tools.iter().flatten().enumerate() {
-            if let Tool::Function { object, .. } = tool {
-                check_cache_mark(object, &format!("tools[{index}]"))?;
-            }
-        }
+        check_cache_marks(&messages, conversation.tools.as_deref().unwrap_or_default())?;
         let messages = served.forms.written(&served.model, has_tools, std::iter::empty(), messages)?;
         conversation.tools = conversation.tools.map(|tools| served.forms.written_tools(&served.model, tools));
         let mut wanted = Wanted {
@@ -281,9 +276,10 @@ impl Wanted {
 
 /// Reports whether a message has no content, which only one of an assistant with calls or reasoning can be without.
 fn lacks_content(message: &Message) -> bool {
+    // Any other key is read, or refused by its own name.
     let says_more = || {
-        let says = |key: &&str| message.as_object().get(key).is_some_and(|value| !says_nothing(value));
-        ["tool_calls", "function_call"].iter().chain(&REASONING).any(says)
+        let says = |(key, value): (&str, &Json)| !OF_ANY.contains(&key) && !says_nothing(value);
+        message.as_object().iter().any(says)
     };
     match message.role() {
         Role::System | Role::User | Role::Tool => matches!(message.content(), Content::None),
@@ -291,6 +287,9 @@ fn lacks_content(message: &Message) -> bool {
         _ => false,
     }
 }
+
+/// The keys of which a message cannot consist alone.
+const OF_ANY: [&str; 5] = ["cache_control", "content", "id", "name", "role"];
 
 /// What a template reads that is not for a client to choose.
 const OF_TEMPLATES: [&str; 6] = ["bos_token", "eos_token", "messages", "tools", "documents", "add_generation_prompt"];

@@ -417,6 +417,14 @@ async fn a_key_of_a_tool_that_the_template_does_not_read_is_refused_by_name() {
     assert_eq!(written.as_deref(), Ok(r#"{"type": "function", "function": {"name": "f"}}Hi"#));
     let wrong = prompt(&all, HI, &tool(r#", "cache_control": 5"#, "")).await;
     assert_eq!(wrong, refused("wrong_value", "tools[0].cache_control", None));
+    let wrong = prompt(&all, HI, &tool("", r#", "cache_control": 5"#)).await;
+    assert_eq!(wrong, refused("wrong_value", "tools[0].function.cache_control", None));
+    let wrong = r#"{"role": "user", "content": [{"type": "text", "text": "Hi", "cache_control": 5}]}"#;
+    assert_eq!(prompt(&all, wrong, "").await, refused("wrong_value", "content[0].cache_control", Some(0)));
+    // Many keys are tried, each by itself.
+    let keys = |count: usize| (0..count).map(|at| format!(r#", "x{at}": 1"#)).collect::<String>();
+    assert!(prompt(&all, HI, &tool("", &keys(32))).await.is_ok());
+    assert_eq!(prompt(&all, HI, &tool("", &keys(33))).await, refused("too_many_keys", "tools[0].function.x32", None));
     // A kind of tool with which the template fails.
     let interpreter = r#", "tools": [{"type": "code_interpreter"}]"#;
     assert_eq!(prompt(&named, HI, interpreter).await, refused("unsupported_parameter", "tools[0].type", None));
@@ -430,6 +438,8 @@ async fn a_message_of_the_assistant_that_says_nothing_is_refused_by_name() {
         let messages = format!(r#"{HI}, {{"role": "assistant"{more}}}, {HI}"#);
         assert_eq!(prompt(&server, &messages, "").await, refused("missing_field", "content", Some(1)), "{more}");
     }
+    let messages = format!(r#"{HI}, {{"role": "assistant", "content": null, "refusal": "No."}}, {HI}"#);
+    assert_eq!(prompt(&server, &messages, "").await, refused("unsupported_parameter", "refusal", Some(1)));
     let messages = format!(r#"{HI}, {{"role": "assistant", "content": ""}}, {HI}"#);
     assert!(prompt(&server, &messages, "").await.is_ok());
 }
@@ -463,6 +473,14 @@ async fn tools_that_the_template_does_not_write_are_refused_in_later_turns() {
         let reply = r#"{"role": "assistant", "content": ""}"#;
         let messages = if session.is_empty() { format!("{HI}, {reply}, {HI}") } else { HI.to_owned() };
         assert_eq!(prompt(&server, &messages, &format!("{tools}{session}")).await, wanted, "{session}");
+    }
+    // A switch that only the first turn reads is no tool.
+    let template = r"{%- if messages | length == 1 and mood %}{{- mood }}{% endif %}{%- for tool in tools or [] %}{{- tool.function.name }}{% endfor %}
+{%- for message in messages %}{{- message.role + message.content + '<|im_end|>' }}{% endfor %}{{- 'assistant' }}";
+    let server = self::server(template).await;
+    let more = format!(r#"{tools}, "session_id": 7, "chat_template_kwargs": {{"mood": "glad"}}"#);
+    for _ in 0..2 {
+        assert!(prompt(&server, HI, &more).await.is_ok());
     }
 }
 

@@ -206,7 +206,7 @@ async fn messages_are_the_same_conversation_as_chat_completions() {
         {{"role": "user", "content": "And now?"}}]}}"#
     );
     let own = with(
-        r#"{"max_tokens": 9, "system": [{"type": "text", "text": "Be ", "cache_control": {"type": "ephemeral"}}, {"type": "text", "text": "brief."}],
+        r#"{"max_tokens": 9, "metadata": {"user_id": null}, "system": [{"type": "text", "text": "Be ", "cache_control": {"type": "ephemeral", "ttl": null, "scope": "global"}}, {"type": "text", "text": "brief."}],
         "messages": [{"role": "user", "content": [{"type": "text", "text": "Rome and Oslo?"}]},
         {"role": "assistant", "content": [{"type": "text", "text": "Wait.", "citations": null},
             {"type": "tool_use", "id": "a", "name": "weather", "input": {"city": "Rome"}, "caller": {"type": "direct"}},
@@ -390,7 +390,7 @@ async fn what_is_not_supported_is_refused_by_name() {
             None,
         ),
         (with(HI, r#""cache_control": {"type": "forever"}"#), "cache_control", None),
-        (with(HI, r#""metadata": {"user_id": 5}"#), "metadata", None),
+        (with(HI, r#""metadata": {"user_id": 5}"#), "metadata.user_id", None),
         (
             HI.replace(r#""Hi""#, r#"[{"type": "text", "text": "Hi", "cache_control": 5}]"#),
             "content[0].cache_control",

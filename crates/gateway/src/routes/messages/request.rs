@@ -6,7 +6,7 @@ use super::thinking::Thinking;
 use super::tools;
 use crate::Fault;
 use crate::gateway::Gateway;
-use crate::labels::{check_cache_mark, check_label};
+use crate::labels::check_cache_mark;
 use crate::routes::effort::Effort;
 
 /// A request in the shape of chat completions.
@@ -68,7 +68,7 @@ pub fn read(gateway: &Gateway, body: &str) -> Result<Asked, Fault> {
             "stop_sequences" => chat.insert("stop", stops(value)?),
             "tool_choice" => tools::choose(value, &mut chat)?,
             "thinking" => thinking = Thinking::read(value)?,
-            "metadata" => chat.insert(key, labels(value)?.clone()),
+            "metadata" => check_labels(value)?,
             "output_config" => effort = configure(value, &mut chat)?,
             "service_tier" if matches!(value.as_str(), Some("auto" | "standard_only")) => {}
             "speed" if value.as_str() == Some("standard") => {}
@@ -80,10 +80,16 @@ pub fn read(gateway: &Gateway, body: &str) -> Result<Asked, Fault> {
     check_cache_mark(&body, "")?;
     let (shows_thinking, wishes) = (thinking.is_shown, thinking.has_budget.then_some("thinking.budget_tokens"));
     let served = gateway.model(chat.get("model"))?;
-    if let Some(effort) = effort {
-        effort.set(&served.model, EFFORT, &mut chat)?;
-    }
     thinking.apply(served, &mut chat)?;
+    if let Some(effort) = effort {
+        let has_switches = body.get("chat_template_kwargs").is_some();
+        effort.set(&served.model, EFFORT, &mut chat).map_err(|fault| match &*fault.code {
+            "conflict" if !has_switches => {
+                Fault::at(EFFORT, "conflict", format!("`{EFFORT}` and `thinking` say different things"))
+            }
+            _ => fault,
+        })?;
+    }
     Ok(Asked { chat, sources: history.sources, shows_thinking, wishes: wishes.into_iter().collect() })
 }
 
@@ -93,13 +99,20 @@ fn stops(value: &Json) -> Result<Json, Fault> {
     is_list.then(|| value.clone()).ok_or_else(wrong)
 }
 
-/// Returns labels, of which Anthropic's API has one.
-fn labels(value: &Json) -> Result<&Json, Fault> {
+/// Checks the labels, of which Anthropic's API has one.
+fn check_labels(value: &Json) -> Result<(), Fault> {
     let labels = value.as_object();
-    match labels.and_then(|labels| labels.iter().find(|(key, _)| *key != "user_id")) {
-        Some((key, _)) => Err(Fault::unsupported(&format!("metadata.{key}"))),
-        None => check_label("metadata", value).map(|()| value),
+    let labels = labels.ok_or_else(|| Fault::at("metadata", "wrong_type", "metadata: expected an object"))?;
+    for (key, value) in labels.iter() {
+        match (key, value) {
+            ("user_id", Json::Null | Json::String(_)) => {}
+            ("user_id", _) => {
+                return Err(Fault::at("metadata.user_id", "wrong_type", "metadata.user_id: expected a text"));
+            }
+            (key, _) => return Err(Fault::unsupported(&format!("metadata.{key}"))),
+        }
     }
+    Ok(())
 }
 
 /// The name of the level of reasoning.
