@@ -474,8 +474,8 @@ async fn tools_that_the_template_does_not_write_are_refused_in_later_turns() {
         let messages = if session.is_empty() { format!("{HI}, {reply}, {HI}") } else { HI.to_owned() };
         assert_eq!(prompt(&server, &messages, &format!("{tools}{session}")).await, wanted, "{session}");
     }
-    // A switch that only the first turn reads is no tool.
-    let template = r"{%- if messages | length == 1 and mood %}{{- mood }}{% endif %}{%- for tool in tools or [] %}{{- tool.function.name }}{% endfor %}
+    // A switch that only the first turn reads is no tool. The template has a value of its own by that name.
+    let template = r"{%- if messages | length > 1 %}{% set mood = 'sad' %}{% endif %}{{- mood or 'no' }}{%- for tool in tools or [] %}{{- tool.function.name }}{% endfor %}
 {%- for message in messages %}{{- message.role + message.content + '<|im_end|>' }}{% endfor %}{{- 'assistant' }}";
     let server = self::server(template).await;
     let more = format!(r#"{tools}, "session_id": 7, "chat_template_kwargs": {{"mood": "glad"}}"#);
