@@ -371,7 +371,7 @@ impl Exchange {
     /// Waits for the next piece of any reply, and writes it. Returns false after the last.
     async fn step(&mut self, out: &mut Frames) -> Result<bool, Fault> {
         let waiting = self.replies.are_awaited().then(|| self.permit.seen.time(Stage::FirstToken));
-        let found = self.gateway.closing.or(self.replies.next()).await?;
+        let found = self.replies.next().await;
         drop(waiting);
         let Some(found) = found else { return Ok(false) };
         self.read(found, out).await?;
@@ -430,12 +430,17 @@ impl Exchange {
         let mut unread = Frames::default();
         let opening = Opening { usage: &self.usage, holds_calls: self.holds_calls, history: self.history };
         self.writer.open(&opening);
-        while self.advance(&mut unread).await? {
-            unread.take();
-            // An engine that never pauses would keep the connection from being looked at, and a client that
-            // leaves from being seen.
-            consume_budget().await;
-        }
+        let gateway = Arc::clone(&self.gateway);
+        let reading = async {
+            while self.advance(&mut unread).await? {
+                unread.take();
+                // An engine that never pauses would keep the connection from being looked at, and a client that
+                // leaves from being seen.
+                consume_budget().await;
+            }
+            Ok::<(), Fault>(())
+        };
+        gateway.closing.or(reading).await??;
         let said = self.finish().await?;
         Ok(answer(&self.writer.whole(&Done { said: &said, usage: &self.usage })))
     }
@@ -451,30 +456,39 @@ impl Exchange {
         self.writer.open(&opening);
         self.writer.begin(&opening, &mut out);
         let begun = out.len();
+        let gateway = Arc::clone(&self.gateway);
         let mut goes_on = true;
-        while goes_on && out.len() == begun {
-            goes_on = self.step(&mut out).await?;
-        }
+        let first = async {
+            while goes_on && out.len() == begun {
+                goes_on = self.step(&mut out).await?;
+            }
+            Ok::<(), Fault>(())
+        };
+        gateway.closing.or(first).await??;
         let (sender, receiver) = mpsc::channel::<String>(WAITING);
         tokio::spawn(async move {
-            while goes_on {
-                if !out.is_empty() && sender.send_timeout(out.take(), patience).await.is_err() {
+            let reading = async {
+                while goes_on {
+                    if !out.is_empty() && sender.send_timeout(out.take(), patience).await.is_err() {
+                        return Ok(false);
+                    }
+                    goes_on = tokio::select! {
+                        () = sender.closed() => return Ok(false),
+                        found = self.advance(&mut out) => found?,
+                    };
+                }
+                Ok(true)
+            };
+            match gateway.closing.or(reading).await.and_then(|read| read) {
+                Ok(true) => {}
+                // The client left.
+                Ok(false) => return,
+                Err(fault) => {
+                    self.permit.seen.fault(&fault.code);
+                    self.writer.fault(&fault, &mut out);
+                    let _ = sender.send_timeout(out.take(), patience).await;
                     return;
                 }
-                let found = tokio::select! {
-                    // The client left.
-                    () = sender.closed() => return,
-                    found = self.advance(&mut out) => found,
-                };
-                goes_on = match found {
-                    Ok(goes_on) => goes_on,
-                    Err(fault) => {
-                        self.permit.seen.fault(&fault.code);
-                        self.writer.fault(&fault, &mut out);
-                        let _ = sender.send_timeout(out.take(), patience).await;
-                        return;
-                    }
-                };
             }
             match self.finish().await {
                 Ok(said) => {
