@@ -16,8 +16,8 @@ const BATCH: usize = 64;
 const REST: Duration = Duration::from_millis(1);
 
 /// How long it frees memory without a pause, and how long a pause is.
-const SLICE: Duration = Duration::from_millis(1);
-const PAUSE: Duration = Duration::from_millis(4);
+const SLICE: Duration = Duration::from_micros(200);
+const PAUSE: Duration = Duration::from_micros(800);
 
 impl Sweeper {
     /// Starts the thread, which ends when this is dropped.
