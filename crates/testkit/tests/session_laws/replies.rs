@@ -138,7 +138,9 @@ fn an_unfinished_reply_is_closed_without_loss() {
     println!("{closed} closed with a stop, {reasoning} inside reasoning, {cut} inside a call");
     println!("{}", others.join("\n"));
     assert!(others.len() * 8 < reasoning, "{others:#?}");
-    assert!(closed > 100 && reasoning > 3 && cut > 1, "{closed} {reasoning} {cut}");
+    // Most templates are real ones.
+    let least_reasoning = if rolecall_testkit::shared().is_some() { 3 } else { 1 };
+    assert!(closed > 100 && reasoning > least_reasoning && cut > 1, "{closed} {reasoning} {cut}");
 }
 
 fn closing_length(watched: &Watched<'_>, delta: &rolecall::session::Delta) -> usize {
