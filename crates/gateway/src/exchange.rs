@@ -13,7 +13,7 @@ use tokio::task::{consume_budget, yield_now};
 use crate::Fault;
 use crate::by_text;
 use crate::completing::Completing;
-use crate::engine::Ask;
+use crate::engine::{Ask, End, Piece};
 use crate::fault::answer;
 use crate::gateway::{Gateway, Permit, Served};
 use crate::left_out;
@@ -21,6 +21,7 @@ use crate::observe::Stage;
 use crate::replies::{self, Replies};
 use crate::reply::{Reply, Step};
 use crate::resent::Resent;
+use crate::running::Run;
 use crate::sampling::Sampling;
 use crate::sessions::Found;
 use crate::sessions::chain::Chain;
@@ -53,6 +54,7 @@ struct Exchange {
     history: History,
     /// The place among the requests at the same time.
     permit: Permit,
+    run: Run,
 }
 
 /// A request whose prompt was made.
@@ -129,10 +131,19 @@ pub async fn exchange(
     let Wanted { served, sampling, logprobs, .. } = &wanted;
     let order = Order { served, sampling, logprobs: *logprobs, choices, is_alone: choices == 1 };
     let waiting = permit.seen.time(Stage::Wait);
-    let replies = Replies::from(gateway.closing.or(begin(&order, turn)).await??);
+    let mut run = gateway.running.begin(owner, wanted.past.session());
+    let begun = async {
+        tokio::select! {
+            biased;
+            () = run.cancelled() => Err(cancelled()),
+            begun = begin(&order, turn) => begun,
+        }
+    };
+    let replies = Replies::from(gateway.closing.or(begun).await??);
     drop(waiting);
     let wanted = Some(wanted);
-    let exchange = Exchange { gateway, owner, wanted, writer, replies, choices, usage, holds_calls, history, permit };
+    let exchange =
+        Exchange { gateway, owner, wanted, writer, replies, choices, usage, holds_calls, history, permit, run };
     exchange.respond(is_streamed, headers).await
 }
 
@@ -169,8 +180,9 @@ pub async fn complete(
     }
     drop(waiting);
     let replies = Replies::from(replies);
-    let (wanted, holds_calls, history) = (None, false, History::New);
-    let exchange = Exchange { gateway, owner, wanted, writer, replies, choices, usage, holds_calls, history, permit };
+    let (wanted, holds_calls, history, run) = (None, false, History::New, Run::default());
+    let exchange =
+        Exchange { gateway, owner, wanted, writer, replies, choices, usage, holds_calls, history, permit, run };
     exchange.respond(completing.is_streamed, defaults(&completing.applied, has_stops)).await
 }
 
@@ -269,6 +281,11 @@ async fn begin(order: &Order<'_>, mut turn: Turn) -> Result<Vec<Reply>, Fault> {
         replies.push(Reply::new(&turn, generating, sampling, served.model.decoder()?, unsaid));
     }
     Ok(replies)
+}
+
+/// Returns the error for a turn that a client cancelled before the reply began.
+fn cancelled() -> Fault {
+    Fault::new(409, "cancelled", "a client cancelled the turn before its reply began")
 }
 
 /// The most parts of messages that a header names.
@@ -371,11 +388,30 @@ impl Exchange {
     /// Waits for the next piece of any reply, and writes it. Returns false after the last.
     async fn step(&mut self, out: &mut Frames) -> Result<bool, Fault> {
         let waiting = self.replies.are_awaited().then(|| self.permit.seen.time(Stage::FirstToken));
-        let found = self.replies.next().await;
+        let found = tokio::select! {
+            biased;
+            () = self.run.cancelled() => {
+                drop(waiting);
+                self.cut(out).await?;
+                return Ok(false);
+            }
+            found = self.replies.next() => found,
+        };
         drop(waiting);
         let Some(found) = found else { return Ok(false) };
         self.read(found, out).await?;
         Ok(true)
+    }
+
+    /// Ends the replies where they are. One that has no id yet is none.
+    async fn cut(&mut self, out: &mut Frames) -> Result<(), Fault> {
+        if self.replies.are_awaited() {
+            return Err(cancelled());
+        }
+        for choice in 0..self.replies.all.len() {
+            self.read((choice, Ok(Some(Piece { end: Some(End::Length), ..Piece::default() }))), out).await?;
+        }
+        Ok(())
     }
 
     /// Takes a step, and writes what is there already, too.

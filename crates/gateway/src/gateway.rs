@@ -16,6 +16,7 @@ use crate::forms::Forms;
 use crate::left_out::Whole;
 use crate::observe::{Observer, Seen};
 use crate::ready::Ready;
+use crate::running::Running;
 use crate::sessions::Sessions;
 use crate::store::{Store, StoreFault};
 use crate::texts::Texts;
@@ -38,6 +39,7 @@ pub struct Gateway {
     pub(crate) observer: Arc<Observer>,
     pub(crate) ready: Ready,
     pub(crate) closing: Closing,
+    pub(crate) running: Running,
     slots: Arc<Semaphore>,
 }
 
@@ -133,7 +135,8 @@ impl Gateway {
         let sessions = Sessions::new(store, config.limits.live_ids);
         let observer = Arc::new(Observer::new(&config.telling));
         let (keys, limits, ready, closing) = (config.keys, config.limits, Ready::default(), Closing::default());
-        Ok(Gateway { models, keys, limits, sessions, observer, ready, closing, slots })
+        let running = Running::default();
+        Ok(Gateway { models, keys, limits, sessions, observer, ready, closing, running, slots })
     }
 
     /// Returns the models.

@@ -48,6 +48,7 @@ mod reply;
 mod resent;
 mod routes;
 mod run;
+mod running;
 mod sampling;
 mod schema_limits;
 mod server;
@@ -56,7 +57,6 @@ pub mod settings;
 mod spread;
 mod stop_texts;
 mod store;
-
 mod texts;
 mod token_odds;
 mod turn;

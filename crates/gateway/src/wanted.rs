@@ -63,6 +63,16 @@ pub enum Past {
     New(String),
 }
 
+impl Past {
+    /// Returns the name of a conversation of which each turn has the same.
+    pub fn session(&self) -> Option<&str> {
+        match self {
+            Past::New(name) => Some(name),
+            Past::Recognised | Past::Known(_) => None,
+        }
+    }
+}
+
 /// What calls a reply may have.
 #[derive(Clone, Debug, Default)]
 pub struct Calls {

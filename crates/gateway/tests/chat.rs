@@ -274,16 +274,6 @@ async fn a_stop_text_ends_the_reply_and_the_engine_s_work() {
     wait_for(|| server.engine.dropped.load(std::sync::atomic::Ordering::SeqCst) == 2).await;
 }
 
-async fn wait_for(is_so: impl Fn() -> bool) {
-    for _ in 0..500 {
-        if is_so() {
-            return;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
-    panic!("it did not come to pass within 5 s");
-}
-
 #[tokio::test]
 async fn the_work_of_an_engine_ends_when_the_client_leaves() {
     let ids = sampled("chatml", "Hello");

@@ -4,9 +4,13 @@
 
 mod common;
 
-use common::{Server, StandIn, Step, at, integer, sampled};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use common::{BY_IDS, Server, StandIn, Step, at, integer, sampled, wait_for};
 use rolecall::conversation::{Json, json};
 use rolecall_gateway::engine::Kind;
+use rolecall_gateway::{Keys, Limits};
 
 const PATH: &str = "/v1/chat/interactive";
 
@@ -107,7 +111,8 @@ async fn what_is_not_supported_is_refused_by_name() {
     for (more, param) in [
         (r#""image_url": "http://x""#, "image_url"),
         (r#""adapter_name": "a""#, "adapter_name"),
-        (r#""cancel": true"#, "cancel"),
+        (r#""cancel": true"#, "session_id"),
+        (r#""cancel": 1"#, "cancel"),
         (r#""ignore_eos": true"#, "ignore_eos"),
         (r#""skip_special_tokens": false"#, "skip_special_tokens"),
         (r#""min_new_tokens": 3"#, "min_new_tokens"),
@@ -125,4 +130,123 @@ async fn what_is_not_supported_is_refused_by_name() {
     let good = r#"{"prompt": "a", "image_url": null, "cancel": false, "min_new_tokens": null, "spaces_between_special_tokens": true, "skip_special_tokens": true, "adapter_name": null, "seed": null, "min_p": 0.0}"#;
     let (status, answer) = server.post(PATH, good).await;
     assert_eq!(status, 200, "{answer:?}");
+}
+
+const CANCEL: &str = r#"{"prompt": "", "session_id": 7, "cancel": true}"#;
+
+/// A server whose engine samples a text, and then nothing more.
+async fn endless(kind: Kind, text: &str) -> Server {
+    let steps = vec![Step::Ids(sampled("chatml", text)), Step::Wait(Duration::from_secs(600))];
+    let keys = Keys::read("one\ntwo").unwrap();
+    Server::with("chatml", StandIn::new(kind, steps), Limits::default(), keys).await
+}
+
+/// Sends a request that has no end of its own, and cancels it. Returns the answers to both.
+async fn cancelled(server: &Server, path: &str, body: &str) -> [(u16, String); 2] {
+    let send = |path: &str, body: &str| {
+        let request = server.request(path, body).bearer_auth("one");
+        async {
+            let response = request.send().await.unwrap();
+            (response.status().as_u16(), response.text().await.unwrap())
+        }
+    };
+    let asked = server.engine.bodies.lock().unwrap().len();
+    let cancel = async {
+        wait_for(|| server.engine.bodies.lock().unwrap().len() > asked).await;
+        // The ids arrive.
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        send(PATH, CANCEL).await
+    };
+    let (answer, cancel) = tokio::join!(send(path, body), cancel);
+    [answer, cancel]
+}
+
+#[tokio::test]
+async fn a_cancelled_reply_ends_where_it_is_and_the_session_goes_on_with_it() {
+    for kind in BY_IDS {
+        let server = endless(kind, "Hello").await;
+        let whole = body(r#""Hi""#, 7, true);
+        let streamed = whole.replace(r#""stream": false"#, r#""stream": true"#);
+        let chat = r#"{"messages": [{"role": "user", "content": "Hi"}], "session_id": 7, "stream": true}"#.to_owned();
+        let mut had = Vec::new();
+        for (turn, (path, body)) in
+            [(PATH, &whole), (PATH, &streamed), ("/v1/chat/completions", &chat)].into_iter().enumerate()
+        {
+            let [answer, cancel] = cancelled(&server, path, body).await;
+            assert_eq!(cancel.0, 200, "{cancel:?}");
+            assert!(at(&json::parse(&cancel.1).unwrap(), "finish_reason").is_null(), "{cancel:?}");
+            assert_eq!(answer.0, 200, "{answer:?}");
+            let has_all = answer.1.contains(r#""Hello""#) || answer.1.matches(r#":"l""#).count() == 2;
+            assert!(has_all, "{answer:?}");
+            assert!(answer.1.contains(r#""finish_reason":"length""#), "{answer:?}");
+            wait_for(|| server.engine.dropped.load(Ordering::SeqCst) == turn + 1).await;
+            // What was said before is still there.
+            let prompt = server.engine.prompt();
+            assert!(prompt.starts_with(&had), "{kind:?} {turn}");
+            had = [prompt, sampled("chatml", "Hello")].concat();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_turn_that_is_cancelled_before_its_reply_begins_is_not_kept() {
+    let server = endless(Kind::LlamaCpp, "").await;
+    for streamed in ["false", "true"] {
+        let body = body(r#""Hi""#, 7, true).replace(r#""stream": false"#, &format!(r#""stream": {streamed}"#));
+        let [answer, cancel] = cancelled(&server, PATH, &body).await;
+        assert_eq!((answer.0, cancel.0), (409, 200), "{answer:?}");
+        assert!(answer.1.contains(r#""code":"cancelled""#), "{answer:?}");
+    }
+    // Nor is one whose engine has not even answered yet.
+    let busy = endless(Kind::LlamaCpp, "Hello").await;
+    busy.engine.places.forget_permits(usize::MAX);
+    let [answer, _] = cancelled(&busy, PATH, &body(r#""Hi""#, 7, true)).await;
+    assert_eq!(answer.0, 409, "{answer:?}");
+    busy.engine.places.add_permits(8);
+    let [answer, _] = cancelled(&busy, PATH, &body(r#""Hi""#, 7, true)).await;
+    assert!(answer.1.contains(r#""history_tokens":0"#), "{answer:?}");
+}
+
+#[tokio::test]
+async fn nothing_else_is_cancelled() {
+    let server = endless(Kind::LlamaCpp, "Hello").await;
+    let text = body(r#""Hi""#, 7, true).replace(r#""stream": false"#, r#""stream": true"#);
+    let mut response = server.request(PATH, &text).bearer_auth("one").send().await.unwrap();
+    let first = response.chunk().await.unwrap().unwrap();
+    assert!(std::str::from_utf8(&first).unwrap().contains(r#""finish_reason":null"#), "{first:?}");
+    // Another owner's, another session's.
+    for (key, cancel) in [("two", CANCEL.to_owned()), ("one", CANCEL.replace('7', "8"))] {
+        let answer = server.request(PATH, &cancel).bearer_auth(key).send().await.unwrap();
+        assert_eq!(answer.status().as_u16(), 200);
+    }
+    let rest = tokio::time::timeout(Duration::from_millis(300), async {
+        while let Some(more) = response.chunk().await.unwrap() {
+            assert!(!std::str::from_utf8(&more).unwrap().contains("length"), "{more:?}");
+        }
+    });
+    assert!(rest.await.is_err(), "the reply ended");
+    drop(response);
+    wait_for(|| server.engine.dropped.load(Ordering::SeqCst) == 1).await;
+    // A session in which nothing is said any more.
+    let (status, cancel) = {
+        let answer = server.request(PATH, CANCEL).bearer_auth("one").send().await.unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    };
+    assert_eq!(status, 200, "{cancel}");
+}
+
+#[tokio::test]
+async fn a_turn_has_ended_when_its_cancel_is_answered() {
+    let server = endless(Kind::LlamaCpp, "Hello").await;
+    let mut had = Vec::new();
+    for turn in 1..=3 {
+        let request = server.request(PATH, &body(r#""Hi""#, 7, true)).bearer_auth("one");
+        tokio::spawn(async move { request.send().await.unwrap().text().await.unwrap() });
+        wait_for(|| server.engine.bodies.lock().unwrap().len() == turn).await;
+        let prompt = server.engine.prompt();
+        assert!(prompt.starts_with(&had), "{turn}");
+        had = [prompt, sampled("chatml", "Hello")].concat();
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        server.request(PATH, CANCEL).bearer_auth("one").send().await.unwrap();
+    }
 }

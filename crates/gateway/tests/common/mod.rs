@@ -407,6 +407,17 @@ async fn read(request: reqwest::RequestBuilder) -> (u16, Json) {
     (status, json::parse(&text).unwrap_or_else(|_| panic!("{status} {text}")))
 }
 
+/// Waits until something is so.
+pub async fn wait_for(is_so: impl Fn() -> bool) {
+    for _ in 0..500 {
+        if is_so() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("it did not come to pass within 5 s");
+}
+
 /// Returns the value at a path such as `choices.0.message`.
 pub fn at<'a>(value: &'a Json, path: &str) -> &'a Json {
     path.split('.').fold(value, |value, key| match value {

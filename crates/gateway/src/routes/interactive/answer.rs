@@ -52,7 +52,7 @@ impl Writer for LineWriter {
     }
 
     fn whole(&mut self, done: &Done<'_>) -> Json {
-        let Some(said) = done.said.first() else { return nothing() };
+        let Some(said) = done.said.first() else { return nothing("stop".into()) };
         let mut answer = line(&said.reading.content, done.usage, reason(&said.reading));
         if let Some(reasoning) = &said.reading.reasoning {
             answer.insert("reasoning_content", reasoning.as_str().into());
@@ -62,9 +62,9 @@ impl Writer for LineWriter {
     }
 }
 
-/// Returns the answer to a request that ends a conversation.
-pub fn nothing() -> Json {
-    line("", &Usage::default(), "stop".into()).into()
+/// Returns the answer to a request that asks for no reply.
+pub fn nothing(reason: Json) -> Json {
+    line("", &Usage::default(), reason).into()
 }
 
 /// Returns an answer or a part of it. What the conversation had before is not part of its input.

@@ -6,6 +6,8 @@
 //!
 //! - With `interactive_mode`, the conversation goes on under its number. Without, it ends with the answer.
 //! - An empty prompt with `request_output_len` 0 and without `interactive_mode` ends it at once.
+//! - With `cancel`, the reply to an earlier request ends where it is. What the model said so far is part of the
+//!   conversation, unless it said nothing: then the earlier request fails, and its turn is not kept.
 //! - Settings that a request leaves out are the model's own, not LMDeploy's.
 //! - Reasoning and calls are not part of the text. They have keys of their own, as in chat completions.
 
@@ -16,6 +18,7 @@ use std::sync::Arc;
 
 use axum::response::Response;
 use rolecall::Request;
+use rolecall::conversation::Json;
 
 use crate::Fault;
 use crate::exchange::exchange;
@@ -32,7 +35,11 @@ pub async fn respond(gateway: Arc<Gateway>, owner: Owner, body: String, permit: 
     match Asked::read(&body)? {
         Asked::End(name) => {
             gateway.sessions.forget(owner, &name).await?;
-            Ok(answer(&nothing()))
+            Ok(answer(&nothing("stop".into())))
+        }
+        Asked::Cancel(name) => {
+            gateway.closing.or(gateway.running.cancel(owner, name)).await?;
+            Ok(answer(&nothing(Json::Null)))
         }
         Asked::Reply { .. } => exchange(gateway, owner, read, body, permit).await,
     }

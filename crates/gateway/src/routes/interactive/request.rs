@@ -7,6 +7,8 @@ use crate::{Fault, number};
 pub enum Asked {
     /// The end of a conversation, by its name.
     End(String),
+    /// The end of the replies in a conversation, by its name.
+    Cancel(String),
     Reply {
         /// The request in the shape of chat completions.
         chat: Object,
@@ -42,6 +44,7 @@ impl Asked {
         };
         let session = session(&body)?;
         let goes_on = flag(&body, "interactive_mode", false)?;
+        let is_cancel = flag(&body, "cancel", false)?;
         let most = body.get("request_output_len").filter(|most| !most.is_null());
         let prompt = body.get("prompt").unwrap_or(&Json::Null);
         let is_end = !goes_on && prompt.as_str() == Some("") && most.and_then(number::integer) == Some(0);
@@ -56,21 +59,21 @@ impl Asked {
         }
         for (key, value) in body.iter().filter(|(_, value)| !value.is_null()) {
             match key {
-                "prompt" | "session_id" | "interactive_mode" | "request_output_len" => {}
+                "prompt" | "session_id" | "interactive_mode" | "request_output_len" | "cancel" => {}
                 // There are no special tokens in a text that is read from ids, so none has spaces.
                 "skip_special_tokens" if flag(&body, key, true)? => {}
                 "spaces_between_special_tokens" => _ = flag(&body, key, true)?,
-                "ignore_eos" | "cancel" if !flag(&body, key, false)? => {}
+                "ignore_eos" if !flag(&body, key, false)? => {}
                 "min_new_tokens" if number::count(value) == Some(0) => {}
-                "cancel" => {
-                    let help = "close the connection of the request to cancel it";
-                    return Err(Fault { help: Some(help.into()), ..Fault::unsupported(key) });
-                }
                 key if SAME.contains(&key) => chat.insert(key, value.clone()),
                 key => return Err(Fault::unsupported(key)),
             }
         }
         match session {
+            Some(session) if is_cancel => Ok(Asked::Cancel(session)),
+            None if is_cancel => {
+                Err(Fault::at("session_id", "missing_field", "session_id: `cancel` needs the number of a conversation"))
+            }
             Some(session) if is_end => Ok(Asked::End(session)),
             session => Ok(Asked::Reply { chat, session, goes_on }),
         }
