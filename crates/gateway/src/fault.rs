@@ -108,14 +108,14 @@ impl From<rolecall::request::Error> for Fault {
 
 impl IntoResponse for Fault {
     fn into_response(self) -> Response {
-        self.into_response_as(Fault::to_json)
+        self.into_response_as(of_openai, None)
     }
 }
 
 impl Fault {
-    /// Returns the answer in the shape of an API.
-    pub(crate) fn into_response_as(self, shape: fn(&Fault) -> Json) -> Response {
-        let mut response = answer(&shape(&self));
+    /// Returns the answer in the shape of an API, to a request with an id.
+    pub(crate) fn into_response_as(self, shape: FaultShape, id: Option<&str>) -> Response {
+        let mut response = answer(&shape(&self, id));
         *response.status_mut() = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         response.extensions_mut().insert(FaultCode(self.code));
         if self.status == 401 {
@@ -126,6 +126,14 @@ impl Fault {
         }
         response
     }
+}
+
+/// Writes an error in the shape of an API. Some name the request's id.
+pub(crate) type FaultShape = fn(&Fault, Option<&str>) -> Json;
+
+/// Returns an error in the shape of OpenAI's API.
+pub(crate) fn of_openai(fault: &Fault, _: Option<&str>) -> Json {
+    fault.to_json()
 }
 
 /// Returns an answer of JSON.

@@ -7,7 +7,7 @@ use axum::response::Response;
 use http_body::Body as _;
 
 use crate::exchange::{complete, exchange};
-use crate::fault::answer;
+use crate::fault::{FaultShape, answer, of_openai};
 use crate::gateway::Permit;
 use crate::observe::{MEDIA_TYPE, Seen, Watch};
 use crate::routes::{Asked, Route, Work, find, interactive, render};
@@ -20,12 +20,12 @@ pub async fn handle(State(gateway): State<Arc<Gateway>>, request: Request) -> Re
     let seen = Seen::begin(&gateway.observer, request.uri().path(), request.headers());
     let watch = Watch::new(seen.clone());
     let route = find(request.method(), request.uri().path());
-    let shape = route.as_ref().map_or(Fault::to_json as fn(&Fault) -> _, |route| route.fault);
+    let shape = route.as_ref().map_or(of_openai as FaultShape, |route| route.fault);
     let found = match route {
-        Some(route) => respond(gateway, route, request, seen).await,
+        Some(route) => respond(gateway, route, request, seen.clone()).await,
         None => Err(Fault::new(404, "not_found", format!("there is no {}", request.uri().path()))),
     };
-    watch.answer(found.unwrap_or_else(|fault| fault.into_response_as(shape)))
+    watch.answer(found.unwrap_or_else(|fault| fault.into_response_as(shape, Some(seen.id()))))
 }
 
 /// What clients of Anthropic and of Azure write after a path. It changes nothing.
@@ -48,7 +48,7 @@ async fn respond(gateway: Arc<Gateway>, route: Route, request: Request, seen: Se
     let is_head = head.method == Method::HEAD && route.method == Method::GET;
     if head.method != route.method && !is_head {
         let fault = Fault::new(405, "method_not_allowed", format!("{path} takes {}", route.method));
-        let mut response = fault.into_response_as(route.fault);
+        let mut response = fault.into_response_as(route.fault, Some(seen.id()));
         if let Ok(allowed) = HeaderValue::from_str(route.method.as_str()) {
             response.headers_mut().insert(header::ALLOW, allowed);
         }

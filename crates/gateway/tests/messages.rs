@@ -474,7 +474,9 @@ async fn keys_and_faults_have_the_shapes_of_this_api() {
     assert_eq!(at(&data, "error.code").as_str(), Some("engine_died"));
     let other = HI.replace("chatml", "other");
     let request = server.request("/v1/messages", &other).header("x-api-key", "one");
-    let text = request.send().await.unwrap().text().await.unwrap();
-    assert!(text.contains(r#""type":"not_found_error""#), "{text}");
+    let response = request.send().await.unwrap();
+    let id = format!(r#""request_id":"{}""#, response.headers()["request-id"].to_str().unwrap());
+    let text = response.text().await.unwrap();
+    assert!(text.contains(r#""type":"not_found_error""#) && text.contains(&id), "{text}");
     assert!(model("chatml").has_tokenizer());
 }

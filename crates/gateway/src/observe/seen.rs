@@ -2,7 +2,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use axum::http::HeaderMap;
-use axum::http::HeaderValue;
 use rolecall::conversation::Json;
 use rolecall::conversation::json::Object;
 
@@ -99,9 +98,9 @@ impl Seen {
         }))
     }
 
-    /// Returns the id of the request, as a header.
-    pub fn id(&self) -> Option<HeaderValue> {
-        HeaderValue::from_str(&self.0.id).ok()
+    /// Returns the id of the request.
+    pub fn id(&self) -> &str {
+        &self.0.id
     }
 
     /// Measures a stage until the result is dropped.

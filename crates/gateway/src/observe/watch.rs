@@ -2,6 +2,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes, HttpBody};
+use axum::http::HeaderValue;
 use axum::response::Response;
 use http_body::{Frame, SizeHint};
 
@@ -33,7 +34,7 @@ impl Watch {
         if let Some(FaultCode(code)) = head.extensions.get() {
             self.seen.fault(code);
         }
-        if let Some(id) = self.seen.id() {
+        if let Ok(id) = HeaderValue::from_str(self.seen.id()) {
             // The SDKs of OpenAI and of Anthropic look for it in different places.
             head.headers.insert("request-id", id.clone());
             head.headers.insert(REQUEST_ID, id);

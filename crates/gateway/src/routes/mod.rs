@@ -17,6 +17,7 @@ use rolecall::conversation::{Json, object};
 
 use self::page::File;
 use crate::exchange::{Read, ReadTexts};
+use crate::fault::{FaultShape, of_openai};
 use crate::store::Owner;
 use crate::{Fault, Gateway};
 
@@ -27,7 +28,7 @@ pub struct Route {
     pub is_open: bool,
     pub work: Work,
     /// The shape of its errors.
-    pub fault: fn(&Fault) -> Json,
+    pub fault: FaultShape,
 }
 
 /// How a request is answered.
@@ -71,7 +72,7 @@ pub struct Asked {
 
 /// Returns what answers a path. If it takes other methods only, it is the one for one of these.
 pub fn find(wanted: &Method, path: &str) -> Option<Route> {
-    let route = |method: Method, work: Work| Some(Route { method, is_open: false, work, fault: Fault::to_json });
+    let route = |method: Method, work: Work| Some(Route { method, is_open: false, work, fault: of_openai });
     match path {
         "/health" => {
             let health = |_: &Gateway| Ok(object! { "status" => "ok" }.into());
@@ -115,6 +116,6 @@ pub fn find(wanted: &Method, path: &str) -> Option<Route> {
 }
 
 /// Returns a route with errors in a shape of their own.
-fn in_shape(fault: fn(&Fault) -> Json) -> impl FnOnce(Route) -> Route {
+fn in_shape(fault: FaultShape) -> impl FnOnce(Route) -> Route {
     move |route| Route { fault, ..route }
 }

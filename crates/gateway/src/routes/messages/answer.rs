@@ -60,7 +60,7 @@ impl Writer for MessageWriter {
     }
 
     fn fault(&mut self, fault: &Fault, out: &mut Frames) {
-        out.named("error", &shape(fault));
+        out.named("error", &shape(fault, None));
     }
 
     fn whole(&mut self, done: &Done<'_>) -> Json {

@@ -2,8 +2,9 @@ use rolecall::conversation::{Json, object};
 
 use crate::Fault;
 
-/// Returns an error in the shape of Anthropic's API, with the code and the place that ours has.
-pub fn shape(fault: &Fault) -> Json {
+/// Returns an error in the shape of Anthropic's API, with the code and the place that ours has, and the id of the
+/// request if it is known.
+pub fn shape(fault: &Fault, id: Option<&str>) -> Json {
     let kind = match fault.status {
         401 => "authentication_error",
         403 => "permission_error",
@@ -21,5 +22,5 @@ pub fn shape(fault: &Fault) -> Json {
     {
         own.iter().filter(|(key, _)| *key != "type").for_each(|(key, value)| error.insert(key, value.clone()));
     }
-    object! { "type" => "error", "error" => error, "request_id" => Json::Null }.into()
+    object! { "type" => "error", "error" => error, "request_id" => id.map_or(Json::Null, Json::from) }.into()
 }
