@@ -27,6 +27,9 @@ impl Resent {
         session: &[impl AsRef<Message>],
         is_of_same_model: bool,
     ) -> Result<Resent, Fault> {
+        if let Some(index) = answered(sent.clone(), session) {
+            return Err(conflict(index, "the session has a result of this call already"));
+        }
         let is_reply = |message: &&Message| *message.role() == Role::Assistant;
         let is_instruction = |message: &&Message| *message.role() == Role::System;
         let has_instructions = sent.clone().next().as_ref().is_some_and(is_instruction);
@@ -73,6 +76,23 @@ impl Resent {
     }
 }
 
+/// Returns the index of the first result of a call that has one already, unless the last reply has a call of the same
+/// id: some models count their calls anew in each turn.
+fn answered<'a>(sent: impl Iterator<Item = &'a Message>, session: &[impl AsRef<Message>]) -> Option<usize> {
+    let mut results = sent
+        .enumerate()
+        .skip_while(|(_, message)| *message.role() == Role::System)
+        .take_while(|(_, message)| *message.role() == Role::Tool)
+        .filter_map(|(index, message)| Some((index, message.tool_call_id()?)))
+        .peekable();
+    results.peek()?;
+    let session = || session.iter().map(AsRef::as_ref);
+    let open: HashSet<&str> =
+        session().next_back().into_iter().flat_map(Message::calls).filter_map(|call| call.id()).collect();
+    let known: HashSet<&str> = session().filter_map(Message::tool_call_id).collect();
+    results.find(|(_, id)| known.contains(id) && !open.contains(id)).map(|(index, _)| index)
+}
+
 fn conflict(index: usize, why: &str) -> Fault {
     let help = Some("send only the new messages, or all of the conversation".into());
     let fault = Fault::at("content", "conflict", format!("message {index}: {why}"));
@@ -101,7 +121,8 @@ fn overlap(own: &[Likeness], known: &[Likeness]) -> usize {
 mod tests {
     use std::sync::Arc;
 
-    use rolecall::conversation::{Message, object};
+    use rolecall::conversation::json::Object;
+    use rolecall::conversation::{Json, Message, object};
 
     use super::Resent::{Another, Instructed, New, Repeated};
     use super::{Likeness, Resent, overlap};
@@ -195,6 +216,34 @@ mod tests {
         for (sent, session, wanted) in cases {
             assert_eq!(of(sent, session), wanted, "{sent} after {session}");
         }
+    }
+
+    #[test]
+    fn a_call_has_one_result() {
+        let call = |id: &str| {
+            let function = object! { "name" => "f", "arguments" => "{}" };
+            let call = object! { "id" => id, "type" => "function", "function" => function };
+            object! { "role" => "assistant", "content" => "", "tool_calls" => vec![Json::from(call)] }
+        };
+        let result = |id: &str| object! { "role" => "tool", "tool_call_id" => id, "content" => "1" };
+        let system = object! { "role" => "system", "content" => "s" };
+        let end = object! { "role" => "assistant", "content" => "b" };
+        let of = |sent: &[Object], session: &[Object]| {
+            let [sent, session] = [sent, session].map(|objects| {
+                let message = |object: &Object| Arc::new(Message::from_object(object.clone()).unwrap());
+                objects.iter().map(message).collect::<Vec<_>>()
+            });
+            let found = Resent::of(sent.iter().map(|message| &**message), &session, true);
+            found.map_err(|fault| fault.message_index)
+        };
+        let once = [call("x"), result("x"), end.clone()];
+        assert_eq!(of(&[result("x")], &once), Err(Some(0)));
+        assert_eq!(of(&[system.clone(), result("x")], &once), Err(Some(1)));
+        assert_eq!(of(&[result("y")], &once), Ok(New));
+        // Of the calls of the last reply, and of one that has the same id as an earlier one.
+        assert_eq!(of(&[result("x")], &[call("x")]), Ok(New));
+        assert_eq!(of(&[result("x")], &[call("x"), result("x"), call("x")]), Ok(New));
+        assert_eq!(of(&[result("y"), result("x")], &[call("x"), result("x"), call("y")]), Err(Some(1)));
     }
 
     #[test]
