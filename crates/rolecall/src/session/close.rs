@@ -3,10 +3,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use rolecall_conversation::Message;
+use rolecall_render::growth::ReplyEnd;
 use rolecall_tokenizer::TextPlace;
 
 use super::line::Run;
-use super::stock::Next;
+use super::stock::{Next, Stock};
 use super::{Author, Delta, Part, Proof, Reply, Session, SessionNote};
 use crate::Error;
 
@@ -64,6 +66,10 @@ impl Session {
         let Some(reply) = &self.reply else { return Ok((None, Vec::new())) };
         let message = Some(reply.message);
         let stop = next.reply.as_ref().filter(|(_, end)| end.is_own).and_then(|(_, end)| end.stop.clone());
+        let ends_later = match next.proof {
+            Proof::Closing => self.ends_before_question(),
+            _ => next.reply.as_ref().is_some_and(|(_, end)| self.ends_later(end, &next.stock)),
+        };
         let stock = &next.stock;
         let at = stop.as_ref().map_or(stock.end(), |stop| stop.start);
         let mut run = Run { stock: at, ..Run::default() };
@@ -73,6 +79,7 @@ impl Session {
             self.push_marker(&mut run, marker, message, Part::Frame)?;
         }
         match (stop, &self.setup.final_stop) {
+            _ if ends_later => {}
             (Some(stop), _) => {
                 let range = stop.start - stock.start..stop.end - stock.start;
                 let tokens = self.setup.encoder.encode_part(&stock.prompt, range)?.tokens;
@@ -84,6 +91,26 @@ impl Session {
         }
         let notes = vec![SessionNote::Closed { ids: run.ids.len() }];
         Ok((Some(run), notes))
+    }
+
+    /// Reports whether what a prompt writes after a reply ends it: a token that stops the model opens the next turn, or
+    /// the template ends earlier turns in a way in which the model never ends them.
+    fn ends_later(&self, end: &ReplyEnd, stock: &Stock) -> bool {
+        if end.stop.is_some() {
+            return !end.is_own;
+        }
+        let own = stock.text_from(end.body).get(..end.own.saturating_sub(end.body)).unwrap_or_default().trim();
+        let is_open = |marker: &String| own.ends_with(marker.trim());
+        !own.is_empty() && !self.setup.reasoning_end.as_ref().is_some_and(is_open)
+    }
+
+    /// Reports whether what a prompt writes between the last reply and a question ends the reply.
+    fn ends_before_question(&self) -> bool {
+        let (Some(reply), Ok(stock)) = (&self.reply, self.render(&[Arc::new(Message::user(""))], true)) else {
+            return false;
+        };
+        let opened = self.sent.as_ref().map_or(0, |sent| sent.end()).max(stock.start);
+        self.ends_later(&stock.reply_end(reply.message, opened, self.setup.reply_rule()), &stock)
     }
 
     /// Adds a marker: as its own token if it has one, otherwise as text.

@@ -144,6 +144,50 @@ fn an_unfinished_reply_is_closed_without_loss() {
     assert!(closed > 100 && reasoning > least_reasoning && cut > 1, "{closed} {reasoning} {cut}");
 }
 
+/// Where a template ends earlier turns with text of its own, nothing else ends a reply that was cut off.
+#[test]
+fn a_reply_that_was_cut_off_is_ended_once() {
+    let (mut ended, mut opened) = (0, 0);
+    for subject in subjects() {
+        for text in ["Four", "<|channel|>final<|message|>Four"] {
+            let Some(mut watched) = asked(&subject) else { continue };
+            watched.accept(&subject.sampled(text), Finish::Length).unwrap();
+            let Ok(plan) = watched.plan(&[Message::user("Go on.")]) else { continue };
+            if watched.append(plan, OnRewrite::Rewrite).is_err() || watched.open().is_err() {
+                continue;
+            }
+            let messages = watched.session().messages().iter().map(|message| Message::clone(message)).collect();
+            let conversation = Conversation { messages, ..Conversation::default() };
+            let whole = Request { id: None, format: None, conversation, other: json::Object::new() };
+            let Ok(mut fresh) = Watched::new(&subject, whole) else { continue };
+            if fresh.open().is_err() {
+                continue;
+            }
+            let [own, fresh] = [&watched, &fresh].map(|watched| parts(&watched.session().bytes()));
+            let (Some([_, own]), Some([before, fresh])) = (own, fresh) else { continue };
+            // Only the opening of the next turn is there.
+            if before.ends_with(&fresh) {
+                opened += 1;
+                continue;
+            }
+            ended += 1;
+            assert_eq!(own, fresh, "{}: {text}", subject.name);
+        }
+    }
+    println!("{ended} are ended by the template, {opened} by the next turn");
+    assert!(ended > 50 && opened > 5, "{ended} {opened}");
+}
+
+/// Returns what is before the first question, and what is between the reply and the next, without white space and
+/// numbers.
+fn parts(prompt: &[u8]) -> Option<[String; 2]> {
+    let prompt = String::from_utf8_lossy(prompt);
+    let (before, rest) = prompt.split_once("Hi")?;
+    let between = rest.split_once("Four")?.1.split_once("Go on.")?.0;
+    let plain = |text: &str| text.chars().filter(|c| !c.is_whitespace() && !c.is_ascii_digit()).collect();
+    Some([plain(before), plain(between)])
+}
+
 fn closing_length(watched: &Watched<'_>, delta: &rolecall::session::Delta) -> usize {
     watched.session().bytes_of(delta.keep..delta.total()).len()
 }
