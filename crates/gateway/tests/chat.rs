@@ -7,7 +7,7 @@ mod common;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{BY_IDS, Server, StandIn, Step, at, integer, model, sampled};
+use common::{BY_IDS, Server, StandIn, Step, at, integer, model, sampled, wait_for};
 use rolecall::conversation::{Json, json};
 use rolecall::format::registry;
 use rolecall::template::ModelTemplates;
@@ -708,6 +708,36 @@ async fn a_structured_answer_is_a_grammar_for_every_engine() {
         }
         let answer = server.request("/v1/chat/completions", &with(HI, &format)).send().await.unwrap();
         assert!(answer.headers().get("x-rolecall-not-enforced").is_none());
+    }
+}
+
+#[tokio::test]
+async fn a_keyword_that_means_nothing_is_not_enforced() {
+    let ids = sampled("qwen2.5", "{}<|im_end|>");
+    let server = Server::new("qwen2.5", StandIn::new(Kind::Vllm, one_by_one(Kind::Vllm, &ids, true))).await;
+    for (keyword, name) in [
+        (r#""required": "a""#, "required"),
+        (r#""required": ["a", 5]"#, "required"),
+        (r#""properties": ["a"]"#, "properties"),
+        (r#""properties": {"a": {"type": 5}}"#, "properties/a/type"),
+        (r#""properties": {"a": {"type": ["string", {}]}}"#, "properties/a/type"),
+        (r#""properties": {"a": {"type": "string", "nullable": "yes"}}"#, "properties/a/nullable"),
+        (r#""properties": {"a": {"type": "array", "items": "string"}}"#, "properties/a/items"),
+        (r##""properties": {"a": {"$ref": "#a"}}"##, "properties/a/$ref"),
+    ] {
+        let schema = format!(r#"{{"type": "object", {keyword}}}"#);
+        let of = |strict: bool| {
+            let format = format!(
+                r#""response_format": {{"type": "json_schema", "json_schema": {{"name": "a", "strict": {strict}, "schema": {schema}}}}}"#
+            );
+            with(HI, &format)
+        };
+        let answer = server.request("/v1/chat/completions", &of(false)).send().await.unwrap();
+        assert_eq!(answer.status().as_u16(), 200, "{keyword}");
+        let name = format!("response_format/{name}");
+        assert_eq!(answer.headers()["x-rolecall-not-enforced"].to_str().unwrap(), name, "{keyword}");
+        let (status, answer) = server.post("/v1/chat/completions", &of(true)).await;
+        assert_eq!((status, at(&answer, "error.code").as_str()), (400, Some("unsupported_schema")), "{keyword}");
     }
 }
 

@@ -73,15 +73,21 @@ impl Reader<'_> {
                 self.depth -= 1;
                 shape
             }
-            _ => Shape::Any,
+            Json::Bool(true) => Shape::Any,
+            _ => {
+                // It is no schema.
+                let (at, keyword) = at.rsplit_once('/').unwrap_or(("", at));
+                self.note(at, keyword);
+                Shape::Any
+            }
         }
     }
 
     fn object_schema(&mut self, schema: &Object, at: &str) -> Shape {
         let mut followed: Vec<&str> = Vec::new();
         let shape = self.main_keyword(schema, at, &mut followed);
-        for (key, _) in schema.iter() {
-            if !followed.contains(&key) && !ANNOTATIONS.contains(&key) {
+        for (key, value) in schema.iter() {
+            if !(followed.contains(&key) && is_of_type(key, value)) && !ANNOTATIONS.contains(&key) {
                 self.note(at, key);
             }
         }
@@ -250,7 +256,8 @@ impl Reader<'_> {
         if let Some(known) = self.refs.iter().position(|known| known == reference) {
             return Shape::Ref(known);
         }
-        let Some(target) = find(self.root, reference) else {
+        let is_pointer = reference == "#" || reference.starts_with("#/");
+        let Some(target) = find(self.root, reference).filter(|_| is_pointer) else {
             self.note(at, "$ref");
             return Shape::Any;
         };
@@ -317,6 +324,19 @@ fn find<'a>(root: &'a Json, reference: &str) -> Option<&'a Json> {
 }
 
 /// Returns the count under a key, and adds the key to those that the grammar enforces.
+/// Reports whether the value of a keyword has a type that means something.
+fn is_of_type(keyword: &str, value: &Json) -> bool {
+    let is_text = |value: &Json| value.as_str().is_some();
+    let are_texts = |value: &Json| value.as_array().is_some_and(|texts| texts.iter().all(is_text));
+    match keyword {
+        "type" => is_text(value) || are_texts(value),
+        "required" => are_texts(value),
+        "properties" => value.as_object().is_some(),
+        "nullable" => value.as_bool().is_some(),
+        _ => true,
+    }
+}
+
 fn count<'s>(schema: &Object, key: &'s str, followed: &mut Vec<&'s str>) -> Option<usize> {
     let Some(Json::Number(number)) = schema.get(key) else { return None };
     let count = usize::try_from(number.as_i64()?).ok().filter(|count| *count <= MOST)?;
