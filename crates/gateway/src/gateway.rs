@@ -132,7 +132,7 @@ impl Gateway {
         }
         let slots = Arc::new(Semaphore::new(config.limits.requests.min(Semaphore::MAX_PERMITS)));
         let store = Store::open(&config.store).await.map_err(OpenFault::Store)?;
-        let sessions = Sessions::new(store, config.limits.live_ids);
+        let sessions = Sessions::new(store, config.limits.live_ids, config.store.most_age());
         let observer = Arc::new(Observer::new(&config.telling));
         let (keys, limits, ready, closing) = (config.keys, config.limits, Ready::default(), Closing::default());
         let running = Running::default();

@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::record::Replayed;
 use crate::spread::Spread;
-use crate::store::{Owner, TurnId};
+use crate::store::{Owner, TurnId, before, moment};
 
 /// The latest conversations, by their turns and by the names of these.
 ///
@@ -14,6 +15,8 @@ use crate::store::{Owner, TurnId};
 pub struct Live {
     /// How many ids all of them may have.
     most: usize,
+    /// How long one stays after it was last used.
+    most_age: Duration,
     /// By their first turns.
     conversations: Spread<TurnId, Conversation>,
     turns: Spread<TurnId, Arc<Replayed>>,
@@ -34,6 +37,8 @@ struct Conversation {
     names: Vec<[u8; 32]>,
     size: usize,
     used: u64,
+    /// When it was used.
+    used_at: u64,
 }
 
 /// Conversations are best removed before there is no room at all: as soon as only this part of it is free,
@@ -50,9 +55,10 @@ const MOST_FORGOTTEN: usize = 4096;
 const OF_TURN: usize = 256;
 
 impl Live {
-    pub fn new(most: usize) -> Live {
+    pub fn new(most: usize, most_age: Duration) -> Live {
         Live {
             most,
+            most_age,
             conversations: Spread::default(),
             turns: Spread::default(),
             names: Spread::default(),
@@ -72,8 +78,12 @@ impl Live {
 
     /// Returns a turn.
     pub fn get(&mut self, turn: &TurnId) -> Option<Arc<Replayed>> {
+        let root = turn.root();
+        if self.conversations.get(&root).is_some_and(|conversation| self.is_old(conversation)) {
+            self.remove(&root, &mut Vec::new());
+        }
         let past = Arc::clone(self.turns.get(turn)?);
-        self.touch(&turn.root());
+        self.touch(&root);
         Some(past)
     }
 
@@ -88,7 +98,7 @@ impl Live {
         (names, when): (&[String], u64),
     ) -> Vec<Arc<Replayed>> {
         let root = turn.root();
-        let new = || Conversation { turns: Vec::new(), names: Vec::new(), size: 0, used: 0 };
+        let new = || Conversation { turns: Vec::new(), names: Vec::new(), size: 0, used: 0, used_at: 0 };
         let conversation = self.conversations.get_or_insert_with(root.clone(), new);
         // The turns before may have been removed while this one was in flight. It has all that they had.
         let ids = if conversation.turns.is_empty() { past.size.whole } else { past.size.last };
@@ -109,7 +119,7 @@ impl Live {
         }
         self.touch(&root);
         let mut removed = Vec::new();
-        while self.size > self.most && self.remove_oldest(&mut removed) {}
+        while (self.size > self.most || self.has_old()) && self.remove_oldest(&mut removed) {}
         removed
     }
 
@@ -149,7 +159,18 @@ impl Live {
         self.by_use.remove(&conversation.used);
         self.uses += 1;
         conversation.used = self.uses;
+        conversation.used_at = moment();
         self.by_use.insert(self.uses, root.clone());
+    }
+
+    fn is_old(&self, conversation: &Conversation) -> bool {
+        conversation.used_at < before(self.most_age)
+    }
+
+    /// Reports whether a conversation has not been used for too long.
+    fn has_old(&self) -> bool {
+        let oldest = self.by_use.first_key_value().and_then(|(_, root)| self.conversations.get(root));
+        oldest.is_some_and(|oldest| self.is_old(oldest))
     }
 
     /// Removes a conversation, and reports whether there was one.
@@ -161,6 +182,7 @@ impl Live {
 
     fn remove(&mut self, root: &TurnId, removed: &mut Vec<Arc<Replayed>>) {
         let Some(conversation) = self.conversations.remove(root) else { return };
+        self.by_use.remove(&conversation.used);
         self.size = self.size.saturating_sub(conversation.size);
         removed.extend(conversation.turns.iter().filter_map(|turn| self.turns.remove(turn)));
         for name in conversation.names {
@@ -210,10 +232,12 @@ pub mod tests {
     /// Room for 100 turns of 10 ids.
     pub const MOST: usize = 100 * (OF_TURN + 10);
 
+    pub const AGE: Duration = Duration::from_secs(60);
+
     #[test]
     fn nothing_is_left_of_conversations_that_were_removed() {
         let (owner, past) = (Owner::of_key("key"), past());
-        let mut live = Live::new(MOST);
+        let mut live = Live::new(MOST, AGE);
         let mut removed = Vec::new();
         for at in 0..1_000 {
             let first = StoredTurn::first(Vec::new()).id;
@@ -248,7 +272,7 @@ pub mod tests {
 
     #[test]
     fn a_turn_whose_conversation_was_removed_meanwhile_counts_as_all_of_it() {
-        let (owner, mut live) = (Owner::of_key("key"), Live::new(MOST));
+        let (owner, mut live) = (Owner::of_key("key"), Live::new(MOST, AGE));
         let first = StoredTurn::first(Vec::new()).id;
         let turn = |whole, last| {
             let past = Replayed { size: Size { whole, last }, ..Replayed::clone(&past()) };
@@ -265,9 +289,29 @@ pub mod tests {
     }
 
     #[test]
+    fn what_was_not_used_for_too_long_is_not_found() {
+        let (owner, mut live) = (Owner::of_key("key"), Live::new(MOST, Duration::from_millis(300)));
+        let add = |live: &mut Live, name: &str| {
+            let turn = StoredTurn::first(Vec::new()).id;
+            live.add(owner, turn.clone(), past(), (&[name.into()], moment())).len()
+        };
+        add(&mut live, "used");
+        add(&mut live, "left");
+        std::thread::sleep(Duration::from_millis(200));
+        assert!(live.find(owner, "used").is_some());
+        std::thread::sleep(Duration::from_millis(200));
+        assert!(live.find(owner, "left").is_none() && live.find(owner, "used").is_some());
+        assert_eq!((live.turns.len(), live.by_use.len(), live.names.len()), (1, 1, 1));
+        // It is removed even if nobody asks for it.
+        std::thread::sleep(Duration::from_millis(400));
+        assert_eq!(add(&mut live, "new"), 1);
+        assert_eq!((live.turns.len(), live.by_use.len()), (1, 1));
+    }
+
+    #[test]
     fn what_happened_to_a_name_later_stays() {
         let (owner, past) = (Owner::of_key("key"), past());
-        let mut live = Live::new(MOST);
+        let mut live = Live::new(MOST, AGE);
         let add = |live: &mut Live, when: u64| {
             let turn = StoredTurn::first(Vec::new()).id;
             live.add(owner, turn.clone(), Arc::clone(&past), (&["name".into()], when));

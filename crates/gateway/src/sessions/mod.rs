@@ -15,6 +15,7 @@ pub mod size;
 mod sweeper;
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use rolecall::Model;
 use rolecall::conversation::{Json, Message};
@@ -85,8 +86,8 @@ impl Finished {
 }
 
 impl Sessions {
-    pub fn new(store: Store, most_ids: usize) -> Sessions {
-        let live = Arc::new(Mutex::new(Live::new(most_ids)));
+    pub fn new(store: Store, most_ids: usize, most_age: Duration) -> Sessions {
+        let live = Arc::new(Mutex::new(Live::new(most_ids, most_age)));
         Sessions { sweeper: Arc::new(Sweeper::new(&live)), live, store }
     }
 

@@ -56,13 +56,13 @@ fn sweep(live: &Weak<Mutex<Live>>, calls: &Receiver<()>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sessions::live::tests::{MOST, past};
+    use crate::sessions::live::tests::{AGE, MOST, past};
     use crate::store::{Owner, StoredTurn};
 
     #[test]
     fn room_is_made_before_there_is_none_and_the_thread_ends() {
         let (owner, past) = (Owner::of_key("key"), past());
-        let live = Arc::new(Mutex::new(Live::new(MOST)));
+        let live = Arc::new(Mutex::new(Live::new(MOST, AGE)));
         let sweeper = Sweeper::new(&live);
         let wait = |is_done: &dyn Fn() -> bool| {
             let began = Instant::now();

@@ -27,7 +27,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use self::fault::StoreFault;
-pub(crate) use self::moment::moment;
+pub(crate) use self::moment::{before, moment};
 pub use self::turn::{Owner, StoredTurn, TurnId};
 
 /// Where turns are kept, and for how long.
@@ -70,6 +70,16 @@ pub struct Bounds {
 impl Default for StoreConfig {
     fn default() -> StoreConfig {
         StoreConfig::Memory(Bounds::default())
+    }
+}
+
+impl StoreConfig {
+    /// Returns how long a conversation is kept after it was last used.
+    pub(crate) fn most_age(&self) -> Duration {
+        match self {
+            StoreConfig::Memory(bounds) | StoreConfig::Embedded { bounds, .. } => bounds.most_age,
+            StoreConfig::Shared { most_age, .. } => *most_age,
+        }
     }
 }
 
