@@ -1,4 +1,5 @@
 use std::collections::HashSet;
+use std::ops::Range;
 
 use rolecall::conversation::{Message, Role};
 
@@ -12,7 +13,7 @@ pub enum Resent {
     New,
     /// As many as this that the session has at its end, and then new ones.
     Repeated(usize),
-    /// As many instructions as this that the session has at its beginning, and then new messages.
+    /// As many instructions as this that are the latest ones of the session, and then new messages.
     Instructed(usize),
     /// A conversation of its own: one that begins like the session and then leaves it, as when a question is asked
     /// again or a message was changed, or one with other instructions.
@@ -46,7 +47,16 @@ impl Resent {
             return Ok(Resent::Another);
         }
         let Some(first_reply) = first_reply else {
-            let instructions = sent.take(common).take_while(is_instruction).count();
+            let latest = latest_instructions(session);
+            let instructions = match latest.start {
+                0 => sent.take(common).take_while(is_instruction).count(),
+                // They were changed since. Those before them come again only if the client says so.
+                _ => {
+                    let count = sent.take_while(is_instruction).count();
+                    let is_same = own.get(..count) == known.get(latest);
+                    if is_same { count } else { 0 }
+                }
+            };
             return Ok(if instructions == 0 { Resent::New } else { Resent::Instructed(instructions) });
         };
         let repeated = overlap(&own, &known);
@@ -76,6 +86,15 @@ impl Resent {
     }
 }
 
+/// Returns where the latest instructions of a session are.
+fn latest_instructions(session: &[impl AsRef<Message>]) -> Range<usize> {
+    let is_instruction = |message: &Message| *message.role() == Role::System;
+    let end = session.iter().rposition(|message| is_instruction(message.as_ref())).map_or(0, |last| last + 1);
+    let before = session.get(..end).unwrap_or_default();
+    let start = before.iter().rposition(|message| !is_instruction(message.as_ref())).map_or(0, |last| last + 1);
+    start..end
+}
+
 /// Returns the index of the first result of a call that has one already, unless the last reply has a call of the same
 /// id: some models count their calls anew in each turn.
 fn answered<'a>(sent: impl Iterator<Item = &'a Message>, session: &[impl AsRef<Message>]) -> Option<usize> {
@@ -94,7 +113,8 @@ fn answered<'a>(sent: impl Iterator<Item = &'a Message>, session: &[impl AsRef<M
 }
 
 fn conflict(index: usize, why: &str) -> Fault {
-    let help = Some("send only the new messages, or all of the conversation".into());
+    let help = "send only the new messages, or all of the conversation as it was; use another session for another one";
+    let help = Some(help.into());
     let fault = Fault::at("content", "conflict", format!("message {index}: {why}"));
     Fault { message_index: u32::try_from(index).ok(), help, ..fault }
 }
@@ -216,6 +236,21 @@ mod tests {
         for (sent, session, wanted) in cases {
             assert_eq!(of(sent, session), wanted, "{sent} after {session}");
         }
+    }
+
+    #[test]
+    fn instructions_that_were_changed_are_not_repeated() {
+        let session = "s1 u1 a1 s2 u2 a2";
+        for (sent, wanted) in [
+            ("s2 u3", Ok(Instructed(1))),
+            ("s3 u3", Ok(New)),
+            // Those from the beginning hold again.
+            ("s1 u3", Ok(New)),
+            ("s2 s3 u3", Ok(New)),
+        ] {
+            assert_eq!(of(sent, session), wanted, "{sent}");
+        }
+        assert_eq!(of("s2 u4", "s1 u1 a1 s2 u2 a2 u3 a3"), Ok(Instructed(1)));
     }
 
     #[test]

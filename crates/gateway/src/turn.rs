@@ -3,10 +3,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, LazyLock};
 
 use rolecall::Error;
-use rolecall::conversation::Message;
+use rolecall::conversation::{Message, Role};
 use rolecall::grammar::{Grammar, Note, Options};
 use rolecall::parse::{Ids, ParseOptions};
-use rolecall::session::{OnRewrite, Session, SessionNote};
+use rolecall::session::{Finish, OnRewrite, Session, SessionNote};
 use tokio::sync::Semaphore;
 
 use crate::Fault;
@@ -18,7 +18,7 @@ use crate::observe::{Seen, Stage};
 use crate::reader::Reader;
 use crate::sessions::Found;
 use crate::sessions::chain::Chain;
-use crate::sessions::record::setup_of;
+use crate::sessions::record::{self, setup_of};
 use crate::wanted::{Past, Wanted};
 
 /// A turn of the model that is ready to be generated.
@@ -155,6 +155,19 @@ pub fn beginnings(wanted: &Wanted) -> (Vec<(usize, Chain)>, Chain) {
     (found, chain)
 }
 
+/// Refuses the result of a call that was cut off where the conversation is written anew, because the call cannot be.
+fn refuse_result_of_cut_call(found: &Found, first: Option<&Message>, index: usize) -> Result<(), Fault> {
+    let was_cut = matches!(found.past.last.reply, record::Reply::Ids(_, Finish::Length | Finish::Abort));
+    let has_call = found.past.messages.last().is_some_and(|last| last.calls().len() > 0);
+    if !was_cut || has_call || first.is_none_or(|first| *first.role() != Role::Tool) {
+        return Ok(());
+    }
+    let message = format!("message {index}: its call was cut off, and cannot be written again");
+    let help = Some("ask for the call again, or leave tools and settings as they were".into());
+    let fault = Fault::at("tool_call_id", "cut_call", message);
+    Err(Fault { message_index: u32::try_from(index).ok(), help, ..fault })
+}
+
 impl Turn {
     /// Renders and encodes a request.
     pub fn make(wanted: &Wanted, known: Known, most_ids: usize, seen: &Seen) -> Result<Turn, Fault> {
@@ -211,6 +224,7 @@ impl Turn {
                     Err(_) => first = First::default(),
                 }
             } else if is_named {
+                refuse_result_of_cut_call(&found, new.first(), covered.count)?;
                 let skipped = found.past.last.instructions;
                 let before = found.past.messages.iter().skip(skipped).map(|message| Message::clone(message));
                 said.extend(written(&mut std::iter::empty(), before.collect())?);
