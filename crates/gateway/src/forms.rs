@@ -34,6 +34,9 @@ impl Forms {
         if !has_template {
             return Ok(messages);
         }
+        for message in messages.iter_mut().filter(|message| message.as_object().iter().any(is_idle)) {
+            *message = without_idle(message);
+        }
         if messages.iter().any(is_developer) && *self.renames_developers.get_or_init(|| must_rename(model)) {
             for message in messages.iter_mut().filter(|message| is_developer(message)) {
                 *message = with(message, "role", Role::System.name().into());
@@ -147,6 +150,24 @@ fn refuse_media(index: usize, message: &Message, has_template: bool) -> Result<(
     let help = Some("send text only".into());
     let fault = Fault::at(&format!("content[{at}]"), "unsupported_parameter", message);
     Err(Fault { message_index: u32::try_from(index).ok(), help, ..fault })
+}
+
+/// Reports whether a key of a message is there and says nothing, as clients write it that send all keys. Some templates
+/// ask only whether it is there.
+fn is_idle((key, value): (&str, &Json)) -> bool {
+    match key {
+        "role" | "content" => false,
+        "tool_calls" => value.is_null() || value.as_array().is_some_and(<[Json]>::is_empty),
+        _ => value.is_null(),
+    }
+}
+
+/// Returns a message without the keys that say nothing.
+fn without_idle(message: &Message) -> Message {
+    let mut object = Object::new();
+    let said = message.as_object().iter().filter(|entry| !is_idle(*entry));
+    said.for_each(|(key, value)| object.insert(key, value.clone()));
+    Message::from_object(object).unwrap_or_else(|_| message.clone())
 }
 
 /// Reports whether the role is OpenAI's newer name for `system`.

@@ -44,6 +44,9 @@ pub fn refuse_unread(wanted: &Wanted) -> Result<(), Fault> {
         let message = format!("messages[{index}]: it has other reasoning under another key than `{key}`");
         return Err(at(index, Fault::at(key, "conflict", message)));
     }
+    for (index, message) in wanted.messages.iter().enumerate() {
+        check_types(message).map_err(|fault| at(index, fault))?;
+    }
     let others = others(&wanted.messages);
     if others.is_empty() {
         return Ok(());
@@ -64,6 +67,25 @@ pub fn refuse_unread(wanted: &Wanted) -> Result<(), Fault> {
         }
     }
     Ok(())
+}
+
+/// Refuses reasoning that is no text, and a call in OpenAI's old form beside those in the new one.
+fn check_types(message: &Message) -> Result<(), Fault> {
+    let object = message.as_object();
+    if *message.role() != Role::Assistant {
+        return Ok(());
+    }
+    let is_text = |key: &&str| object.get(key).is_none_or(|value| value.is_null() || value.as_str().is_some());
+    if let Some(key) = REASONING.iter().find(|key| !is_text(key)) {
+        return Err(Fault::at(key, "wrong_type", format!("{key}: expected a text")));
+    }
+    match object.get("function_call") {
+        Some(call) if !call.is_null() && message.calls().len() > 0 => {
+            let message = "function_call: the message has `tool_calls`, too";
+            Err(Fault::at("function_call", "conflict", message))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Refuses other keys of a message's parts, of which a template gets only the text.

@@ -32,6 +32,7 @@ pub fn refuse_unread_of_tools(wanted: &Wanted) -> Result<(), Fault> {
             return Err(Fault { help, ..Fault::unsupported(&format!("tools[{index}].type")) });
         }
     }
+    tools.iter().enumerate().try_for_each(|(index, tool)| check_types(index, tool))?;
     let others = others(tools);
     if others.is_empty() {
         return Ok(());
@@ -49,6 +50,25 @@ pub fn refuse_unread_of_tools(wanted: &Wanted) -> Result<(), Fault> {
         if !is_read {
             return Err(Fault::unsupported(&other.field));
         }
+    }
+    Ok(())
+}
+
+/// Refuses values of a tool that mean nothing: a template may write them, or leave them out.
+fn check_types(index: usize, tool: &Tool) -> Result<(), Fault> {
+    let (Tool::Function { wrapped, .. }, Some(function)) = (tool, tool.function()) else { return Ok(()) };
+    let is_wrong = |key: &str, is_right: fn(&Json) -> bool| {
+        function.get(key).is_some_and(|value| !value.is_null() && !is_right(value))
+    };
+    let wrong = |key: &str, wanted: &str| {
+        let field = if *wrapped { format!("tools[{index}].function.{key}") } else { format!("tools[{index}].{key}") };
+        Err(Fault::at(&field, "wrong_type", format!("{field}: expected {wanted}")))
+    };
+    if is_wrong("parameters", |value| value.as_object().is_some()) {
+        return wrong("parameters", "a schema, which is an object");
+    }
+    if is_wrong("description", |value| value.as_str().is_some()) {
+        return wrong("description", "a text");
     }
     Ok(())
 }

@@ -534,3 +534,50 @@ async fn what_an_engine_cannot_see_is_refused_by_name() {
         }
     }
 }
+
+/// It asks only whether a message has calls.
+const ASKING: &str = r"{%- for message in messages %}{{- '<|im_start|>' + message.role + '\n' + (message.content or '') }}
+{%- if 'tool_calls' in message %}{%- for call in message.tool_calls %}{{- call.function.name }}{% endfor %}{{- '<|call|>' }}{% endif %}
+{{- '<|im_end|>\n' }}{% endfor %}{%- if add_generation_prompt %}{{- '<|im_start|>assistant\n' }}{% endif %}";
+
+#[tokio::test]
+async fn a_key_that_says_nothing_is_not_there() {
+    let server = server(ASKING).await;
+    let said = |more: &str| format!(r#"{HI}, {{"role": "assistant", "content": "Hey"{more}}}, {HI}"#);
+    let wanted = prompt(&server, &said(""), "").await;
+    assert!(wanted.as_ref().is_ok_and(|prompt| !prompt.contains("<|call|>")), "{wanted:?}");
+    for more in [
+        r#", "tool_calls": null"#,
+        r#", "tool_calls": []"#,
+        r#", "tool_calls": null, "function_call": null, "refusal": null, "audio": null, "reasoning_content": null"#,
+    ] {
+        assert_eq!(prompt(&server, &said(more), "").await, wanted, "{more}");
+    }
+}
+
+#[tokio::test]
+async fn values_that_mean_nothing_are_refused() {
+    let server = server(NARROW).await;
+    let call = r#"{"id": "call00000", "type": "function", "function": {"name": "f", "arguments": "{}"}}"#;
+    for (more, code, field) in [
+        (r#""reasoning": 5"#.to_owned(), "wrong_type", "reasoning"),
+        (r#""thinking": ["a"]"#.to_owned(), "wrong_type", "thinking"),
+        (
+            format!(r#""tool_calls": [{call}], "function_call": {{"name": "g", "arguments": "{{}}"}}"#),
+            "conflict",
+            "function_call",
+        ),
+    ] {
+        let messages = format!(r#"{HI}, {{"role": "assistant", "content": "Hey", {more}}}, {HI}"#);
+        assert_eq!(prompt(&server, &messages, "").await, refused(code, field, Some(1)), "{more}");
+    }
+    for (function, key) in [
+        (r#""parameters": "junk""#, "parameters"),
+        (r#""parameters": []"#, "parameters"),
+        (r#""description": 5"#, "description"),
+    ] {
+        let tools = format!(r#", "tools": [{{"type": "function", "function": {{"name": "f", {function}}}}}]"#);
+        let field = format!("tools[0].function.{key}");
+        assert_eq!(prompt(&server, HI, &tools).await, refused("wrong_type", &field, None), "{function}");
+    }
+}
