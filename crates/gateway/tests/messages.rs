@@ -199,8 +199,8 @@ async fn messages_are_the_same_conversation_as_chat_completions() {
         r#"{{"tools": {tools}, "messages": [{{"role": "system", "content": "Be brief."}},
         {{"role": "user", "content": "Rome and Oslo?"}},
         {{"role": "assistant", "content": "Wait.", "tool_calls": [
-            {{"id": "a", "type": "function", "function": {{"name": "weather", "arguments": "{{\"city\":\"Rome\"}}"}}}},
-            {{"id": "b", "type": "function", "function": {{"name": "weather", "arguments": "{{\"city\":\"Oslo\"}}"}}}}]}},
+            {{"id": "a", "type": "function", "function": {{"name": "weather", "arguments": {{"city": "Rome"}}}}}},
+            {{"id": "b", "type": "function", "function": {{"name": "weather", "arguments": {{"city": "Oslo"}}}}}}]}},
         {{"role": "tool", "tool_call_id": "a", "content": "sunny"}},
         {{"role": "tool", "tool_call_id": "b", "content": "Error: no station"}},
         {{"role": "user", "content": "And now?"}}]}}"#
@@ -273,6 +273,28 @@ async fn thinking_is_a_block_and_is_recognised_when_it_is_sent_back() {
         assert_eq!(status, 200, "{answer:?}");
         assert!(integer(at(&answer, "usage.kept_tokens")) as usize > had, "{answer:?}");
     }
+}
+
+#[tokio::test]
+async fn what_clients_send_to_every_model_is_no_error() {
+    let server = server("chatml", "Hello<|im_end|>").await;
+    assert_eq!(server.post("/v1/messages", HI).await.0, 200);
+    let prompt = server.engine.prompt();
+    for (more, unkept) in [
+        (r#""context_management": {"edits": []}"#, None),
+        (r#""context_management": {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]}"#, None),
+        (r#""output_config": {"effort": "high"}, "thinking": {"type": "adaptive"}"#, Some("output_config.effort")),
+    ] {
+        let answer = server.request("/v1/messages", &with(HI, more)).send().await.unwrap();
+        assert_eq!(answer.status().as_u16(), 200, "{more}");
+        let unkept_here = answer.headers().get("x-rolecall-not-enforced").map(|value| value.to_str().unwrap());
+        assert_eq!(unkept_here, unkept, "{more}");
+        assert_eq!(server.engine.prompt(), prompt, "{more}");
+    }
+    // The SDK's runner of tools then goes on without.
+    let (status, answer) = server.post("/v1/messages", &with(HI, r#""thread": {"type": "new"}"#)).await;
+    assert_eq!((status, at(&answer, "error.param").as_str()), (400, Some("thread")), "{answer:?}");
+    assert_eq!(at(&answer, "error.details.error_code").as_str(), Some("thread_unsupported_request"));
 }
 
 #[tokio::test]
@@ -383,7 +405,23 @@ async fn what_is_not_supported_is_refused_by_name() {
         (with(HI, r#""mcp_servers": []"#), "mcp_servers", None),
         (with(HI, r#""container": "a""#), "container", None),
         (with(HI, r#""speed": "fast""#), "speed", None),
-        (with(HI, r#""output_config": {"effort": "high"}"#), "output_config.effort", None),
+        (with(HI, r#""output_config": {"effort": "much"}"#), "output_config.effort", None),
+        (
+            with(HI, r#""context_management": {"edits": [{"type": "clear_tool_uses_20250919"}]}"#),
+            "context_management.edits[0]",
+            None,
+        ),
+        (
+            with(HI, r#""context_management": {"edits": [{"type": "clear_thinking_20251015", "keep": "last"}]}"#),
+            "context_management.edits[0]",
+            None,
+        ),
+        (with(HI, r#""context_management": {"more": 1}"#), "context_management.more", None),
+        (
+            block(r#"{"type": "tool_use", "id": "a", "name": "f", "input": {}, "partial_json": "{\"c"}"#),
+            "content[0].partial_json",
+            Some(1),
+        ),
         (
             with(HI, r#""output_config": {"format": {"type": "json_schema", "schema": {}, "a": 1}}"#),
             "output_config.format.a",

@@ -84,6 +84,10 @@ fn block_of<'a>(block: &'a Json, spot: &Spot) -> Result<Block<'a>, Fault> {
             Ok(Block::Thinking(fields.text("thinking")?))
         }
         "tool_use" => {
+            if object.get("partial_json").is_some_and(|text| !text.is_null()) {
+                let fault = spot.within(".partial_json").fault("cut_call", "the call was cut off");
+                return Err(Fault { help: Some("leave the block out".into()), ..fault });
+            }
             fields.check(&["id", "name", "input", "cache_control", "caller"])?;
             fields.is_called_directly()?;
             let input = object.get("input").and_then(Json::as_object);

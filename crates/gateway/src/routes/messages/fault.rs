@@ -22,5 +22,9 @@ pub fn shape(fault: &Fault, id: Option<&str>) -> Json {
     {
         own.iter().filter(|(key, _)| *key != "type").for_each(|(key, value)| error.insert(key, value.clone()));
     }
+    // The SDK then sends the whole conversation itself.
+    if fault.param.as_deref() == Some("thread") {
+        error.insert("details", object! { "error_code" => "thread_unsupported_request" }.into());
+    }
     object! { "type" => "error", "error" => error, "request_id" => id.map_or(Json::Null, Json::from) }.into()
 }

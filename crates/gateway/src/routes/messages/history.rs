@@ -1,4 +1,4 @@
-use rolecall::conversation::json::{self, Layout, Object};
+use rolecall::conversation::json::Object;
 use rolecall::conversation::{Json, object};
 
 use super::block::{self, Block, Spot};
@@ -149,7 +149,7 @@ fn call(id: &str, name: &str, input: &Object, offered: &[Json]) -> Object {
     {
         return object! { "id" => id, "type" => CODE, "code_interpreter" => object! { "input" => code } };
     }
-    let arguments = json::write(&input.clone().into(), &Layout::compact());
-    let function = object! { "name" => name, "arguments" => arguments };
+    // The template writes them in its own spelling.
+    let function = object! { "name" => name, "arguments" => input.clone() };
     object! { "id" => id, "type" => "function", "function" => function }
 }

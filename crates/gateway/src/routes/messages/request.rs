@@ -69,6 +69,7 @@ pub fn read(gateway: &Gateway, body: &str) -> Result<Asked, Fault> {
             "tool_choice" => tools::choose(value, &mut chat)?,
             "thinking" => thinking = Thinking::read(value)?,
             "metadata" => check_labels(value)?,
+            "context_management" => check_edits(value)?,
             "output_config" => effort = configure(value, &mut chat)?,
             "service_tier" if matches!(value.as_str(), Some("auto" | "standard_only")) => {}
             "speed" if value.as_str() == Some("standard") => {}
@@ -78,25 +79,48 @@ pub fn read(gateway: &Gateway, body: &str) -> Result<Asked, Fault> {
         }
     }
     check_cache_mark(&body, "")?;
-    let (shows_thinking, wishes) = (thinking.is_shown, thinking.has_budget.then_some("thinking.budget_tokens"));
+    let shows_thinking = thinking.is_shown;
+    let mut wishes: Vec<&str> = thinking.has_budget.then_some("thinking.budget_tokens").into_iter().collect();
     let served = gateway.model(chat.get("model"))?;
     thinking.apply(served, &mut chat)?;
     if let Some(effort) = effort {
         let has_switches = body.get("chat_template_kwargs").is_some();
-        effort.set(&served.model, EFFORT, &mut chat).map_err(|fault| match &*fault.code {
-            "conflict" if !has_switches => {
-                Fault::at(EFFORT, "conflict", format!("`{EFFORT}` and `thinking` say different things"))
+        match effort.set(&served.model, EFFORT, &mut chat) {
+            Ok(()) => {}
+            // It is a wish, which Anthropic's clients send to any model.
+            Err(fault) if &*fault.code == "unsupported_parameter" => wishes.push(EFFORT),
+            Err(fault) if &*fault.code == "conflict" && !has_switches => {
+                let message = format!("`{EFFORT}` and `thinking` say different things");
+                return Err(Fault::at(EFFORT, "conflict", message));
             }
-            _ => fault,
-        })?;
+            Err(fault) => return Err(fault),
+        }
     }
-    Ok(Asked { chat, sources: history.sources, shows_thinking, wishes: wishes.into_iter().collect() })
+    Ok(Asked { chat, sources: history.sources, shows_thinking, wishes })
 }
 
 fn stops(value: &Json) -> Result<Json, Fault> {
     let is_list = value.as_array().is_some_and(|texts| texts.iter().all(|text| text.as_str().is_some()));
     let wrong = || Fault::at("stop_sequences", "wrong_type", "stop_sequences: expected a list of texts");
     is_list.then(|| value.clone()).ok_or_else(wrong)
+}
+
+/// Checks what the server is to leave out of the conversation, which can only be nothing: the gateway keeps all of it.
+fn check_edits(value: &Json) -> Result<(), Fault> {
+    const FIELD: &str = "context_management";
+    let wrong = || Fault::at(FIELD, "wrong_type", format!("{FIELD}: expected an object"));
+    for (key, value) in value.as_object().ok_or_else(wrong)?.iter().filter(|(_, value)| !value.is_null()) {
+        let edits = value.as_array().filter(|_| key == "edits");
+        let edits = edits.ok_or_else(|| Fault::unsupported(&format!("{FIELD}.{key}")))?;
+        let keeps_all = |edit: &Json| {
+            let text = |key: &str| edit.as_object()?.get(key)?.as_str();
+            text("type").is_some_and(|kind| kind.starts_with("clear_thinking_")) && text("keep") == Some("all")
+        };
+        if let Some(index) = edits.iter().position(|edit| !keeps_all(edit)) {
+            return Err(Fault::unsupported(&format!("{FIELD}.edits[{index}]")));
+        }
+    }
+    Ok(())
 }
 
 /// Checks the labels, of which Anthropic's API has one.

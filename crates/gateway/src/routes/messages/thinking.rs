@@ -3,6 +3,7 @@ use rolecall::conversation::{Json, object};
 use rolecall::{Model, Request};
 
 use super::block::Spot;
+use crate::forms::REASONING;
 use crate::gateway::Served;
 use crate::{Fault, number};
 
@@ -87,7 +88,8 @@ impl Thinking {
             chat.insert("chat_template_kwargs", switches.into());
             return Ok(());
         }
-        let can_think = served.model.reply(&any_request(None)?)?.around_reasoning().is_some();
+        let has_markers = served.model.reply(&any_request(None)?)?.around_reasoning().is_some();
+        let can_think = has_markers || writes_thoughts(&served.model);
         match self.mode {
             Mode::Enabled if !can_think => refuse("the model does not think"),
             Mode::Disabled if can_think => refuse("the model's template cannot switch thinking off"),
@@ -109,6 +111,17 @@ fn switch_of(model: &Model) -> Option<&'static str> {
         (Some(on), Some(off)) => on != off,
         _ => false,
     })
+}
+
+/// Reports whether the template writes the reasoning of a reply, in whatever way.
+fn writes_thoughts(model: &Model) -> bool {
+    const THOUGHT: &str = "thought-7";
+    let mut reply = object! { "role" => "assistant", "content" => "b" };
+    REASONING.iter().for_each(|key| reply.insert(*key, THOUGHT.into()));
+    let user = object! { "role" => "user", "content" => "a" };
+    let request = object! { "messages" => vec![Json::from(user), reply.into()], "add_generation_prompt" => false };
+    let prompt = Request::from_json(request.into()).ok().and_then(|request| model.prompt(request).ok());
+    prompt.is_some_and(|prompt| prompt.text().contains(THOUGHT))
 }
 
 fn any_request(switch: Option<(&str, bool)>) -> Result<Request, Fault> {
