@@ -2,7 +2,7 @@ use axum::http::Method;
 
 use crate::exchange::Read;
 use crate::observe::Seen;
-use crate::routes::{Work, find, interactive};
+use crate::routes::{Work, find, interactive, responses};
 use crate::turn::{Covered, Known, Turn, beginnings};
 use crate::wanted::Past;
 use crate::{Fault, Gateway};
@@ -15,6 +15,7 @@ impl Gateway {
     pub fn prompt_ids(&self, path: &str, body: &str) -> Result<Vec<u32>, Fault> {
         match find(&Method::POST, path).map(|route| route.work) {
             Some(Work::Exchange(read)) => self.ids_by(read, body),
+            Some(Work::Respond) => self.ids_by(responses::read, body),
             Some(Work::Interact) => self.ids_by(interactive::read, body),
             // The prompts after each other.
             Some(Work::Complete(read)) => Ok(read(self, body)?.0.prompts.concat()),

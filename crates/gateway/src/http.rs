@@ -10,7 +10,7 @@ use crate::exchange::{complete, exchange};
 use crate::fault::{FaultShape, answer, of_openai};
 use crate::gateway::Permit;
 use crate::observe::{MEDIA_TYPE, Seen, Watch};
-use crate::routes::{Asked, Route, Work, find, interactive, render};
+use crate::routes::{Asked, Route, Work, find, interactive, render, responses};
 use crate::store::Owner;
 use crate::turn::sized;
 use crate::{Fault, Gateway};
@@ -106,6 +106,10 @@ async fn respond(gateway: Arc<Gateway>, route: Route, request: Request, seen: Se
         Work::Complete(read) => {
             let (permit, body) = admit(&gateway, &seen, body).await?;
             complete(gateway, owner, read, body, permit).await
+        }
+        Work::Respond => {
+            let (permit, body) = admit(&gateway, &seen, body).await?;
+            responses::respond(gateway, owner, body, permit).await
         }
         Work::Interact => {
             let (permit, body) = admit(&gateway, &seen, body).await?;

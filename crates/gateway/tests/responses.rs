@@ -435,7 +435,6 @@ async fn what_is_unsupported_or_wrong_is_refused_by_name() {
             choice(r#"{"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "g"}]}"#),
             "tool_choice.tools[0].name",
         ),
-        (item(r#"{"type": "item_reference", "id": "msg_1"}"#), "input[1].type"),
         (item(r#"{"id": "msg_1"}"#), "input[1].type"),
         (item(r#"{"type": "web_search_call", "id": "w"}"#), "input[1].type"),
         (item(r#"{"role": "narrator", "content": "x"}"#), "input[1].role"),
@@ -838,5 +837,37 @@ async fn log_probabilities_are_those_of_the_tokens_of_the_message() {
             let plain = create(&server, &body.replace("\"message.output_text.logprobs\"", "").replace("1", "0")).await;
             assert!(!write(&plain).contains("\"logprob\""), "{plain:?}");
         }
+    }
+}
+
+#[tokio::test]
+async fn an_item_that_is_referred_to_is_that_of_the_stored_answer() {
+    let server = server("thinking", "<think>\nHm\n</think>\n\nHello<|im_end|>", "eos").await;
+    let first = create(&server, &body(r#""Hi""#, &[])).await;
+    let output = at(&first, "output").as_array().unwrap();
+    assert_eq!(output.len(), 2, "{output:?}");
+    let reference = |item: &Json| object! { "type" => "item_reference", "id" => at(item, "id").clone() }.into();
+    let user = |text: &str| Json::from(object! { "role" => "user", "content" => text });
+    let conversation = |items: Vec<Json>| {
+        let input = [vec![user("Hi")], items, vec![user("More")]].concat();
+        write(&object! { "input" => input }.into())
+    };
+    create(&server, &conversation(output.to_vec())).await;
+    let wanted = server.engine.prompt();
+    let answer = create(&server, &conversation(output.iter().map(reference).collect())).await;
+    assert_eq!(server.engine.prompt(), wanted);
+    assert!(integer(at(&answer, "usage.input_tokens_details.kept_tokens")) > 0, "{answer:?}");
+    let of = |id: &str| conversation(vec![object! { "type" => "item_reference", "id" => id }.into()]);
+    let known = at(&output[0], "id").as_str().unwrap();
+    for id in ["msg_1", "", &known.replace("_0", "_7"), &format!("rs_{}_0", "0".repeat(32))] {
+        let (status, answer) = server.post(PATH, &of(id)).await;
+        assert_eq!((status, at(&answer, "error.param").as_str()), (404, Some("input[1].id")), "{id}: {answer:?}");
+    }
+    for (item, param) in [
+        (r#"{"type": "item_reference"}"#, "input[1].id"),
+        (r#"{"type": "item_reference", "id": "a", "b": 1}"#, "input[1].b"),
+    ] {
+        let (status, answer) = server.post(PATH, &conversation(vec![parse(item)])).await;
+        assert_eq!((status, at(&answer, "error.param").as_str()), (400, Some(param)), "{item}: {answer:?}");
     }
 }

@@ -8,7 +8,7 @@ mod messages;
 mod models;
 mod page;
 pub mod render;
-mod responses;
+pub mod responses;
 mod tokens;
 
 use axum::http::Method;
@@ -47,6 +47,8 @@ pub enum Work {
     Complete(ReadTexts),
     /// In LMDeploy's interactive mode.
     Interact,
+    /// With a response of OpenAI's API.
+    Respond,
     /// With a file of the page.
     File(File),
     /// With whether the engines answer.
@@ -89,7 +91,7 @@ pub fn find(wanted: &Method, path: &str) -> Option<Route> {
         "/v1/messages/count_tokens" => {
             route(Method::POST, Work::Long(messages::count_tokens)).map(in_shape(messages::shape))
         }
-        "/v1/responses" => route(Method::POST, Work::Exchange(responses::read)),
+        "/v1/responses" => route(Method::POST, Work::Respond),
         "/v1/render" => route(Method::POST, Work::Render),
         "/tokenize" => route(Method::POST, Work::Long(tokens::tokenize)),
         "/detokenize" => route(Method::POST, Work::Long(tokens::detokenize)),

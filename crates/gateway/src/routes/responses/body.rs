@@ -189,7 +189,9 @@ fn format(body: &Object) -> Result<(Json, Option<Json>), Fault> {
     let plain = || Json::from(object! { "type" => "text" });
     let Some(text_field) = get(body, "text") else { return Ok((plain(), None)) };
     let text_field = object(text_field, "text")?;
-    refuse_others(text_field, "text", &["format"])?;
+    // The usual verbosity is that of the model.
+    let is_usual = text(text_field, "text", "verbosity").is_ok_and(|verbosity| verbosity == Some("medium"));
+    refuse_others(text_field, "text", if is_usual { &["format", "verbosity"] } else { &["format"] })?;
     let Some(given) = get(text_field, "format") else { return Ok((plain(), None)) };
     let format = object(given, "text.format")?;
     let kind = needed_text(format, "text.format", "type")?;

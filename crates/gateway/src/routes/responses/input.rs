@@ -81,10 +81,6 @@ impl Reader {
             "reasoning" => self.read_reasoning(index, &path, item, id),
             "function_call" => self.read_call(index, &path, item, id),
             "function_call_output" => self.read_output(index, &path, item, id),
-            "item_reference" => Err(unsupported(
-                &format!("{path}.type"),
-                "send the item itself, or continue the response with `previous_response_id`",
-            )),
             kind => {
                 let path = format!("{path}.type");
                 let message = format!("{path}: the gateway does not support items of the type `{kind}`");

@@ -1,7 +1,7 @@
 //! OpenAI's responses. Source: its API reference, and the types of its Python package.
 //!
 //! A request is translated into a chat completion: `body` reads it with the help of `input` (items to
-//! messages) and `tools`. `places` names errors by the client's own items. `events` writes the
+//! messages) and `tools`. `reference` finds items of stored answers that it refers to. `places` names errors by the client's own items. `events` writes the
 //! answer from the items in `output`, and `answer` has the rest of it. `stored` returns it later.
 //!
 //! Log probabilities are asked for by `include`, and are those of the tokens of the message's text. Events
@@ -15,9 +15,13 @@ mod id;
 mod input;
 mod output;
 mod places;
+mod reference;
 mod stored;
 mod tools;
 
+use std::sync::Arc;
+
+use axum::response::Response;
 use rolecall::Request;
 use rolecall::conversation::Message;
 use rolecall::conversation::json;
@@ -29,9 +33,17 @@ use self::answer::Answer;
 use self::body::Body;
 use self::events::ResponseWriter;
 use crate::Fault;
-use crate::gateway::{Gateway, Served};
+use crate::exchange::exchange;
+use crate::gateway::{Gateway, Permit, Served};
+use crate::store::Owner;
 use crate::wanted::{Past, Wanted};
 use crate::writer::Writer;
+
+/// Answers a request.
+pub async fn respond(gateway: Arc<Gateway>, owner: Owner, body: String, permit: Permit) -> Result<Response, Fault> {
+    let body = reference::resolve(&gateway, owner, body).await?;
+    exchange(gateway, owner, read, body, permit).await
+}
 
 /// Reads a request.
 pub fn read(gateway: &Gateway, body: &str) -> Result<(Wanted, Box<dyn Writer>), Fault> {
