@@ -87,7 +87,8 @@ impl Reader<'_> {
         let mut followed: Vec<&str> = Vec::new();
         let shape = self.main_keyword(schema, at, &mut followed);
         for (key, value) in schema.iter() {
-            if !(followed.contains(&key) && is_of_type(key, value)) && !ANNOTATIONS.contains(&key) {
+            let is_enforced = followed.contains(&key) && is_of_type(key, value);
+            if !is_enforced && !ANNOTATIONS.contains(&key) {
                 self.note(at, key);
             }
         }
