@@ -68,7 +68,7 @@ impl Session {
         let stop = next.reply.as_ref().filter(|(_, end)| end.is_own).and_then(|(_, end)| end.stop.clone());
         let ends_later = match next.proof {
             Proof::Closing => self.ends_before_question(),
-            _ => next.reply.as_ref().is_some_and(|(_, end)| self.ends_later(end, &next.stock)),
+            _ => next.reply.as_ref().is_some_and(|(_, end)| self.ends_later(reply, end, &next.stock)),
         };
         let stock = &next.stock;
         let at = stop.as_ref().map_or(stock.end(), |stop| stop.start);
@@ -95,12 +95,13 @@ impl Session {
 
     /// Reports whether what a prompt writes after a reply ends it: a token that stops the model opens the next turn, or
     /// the template ends earlier turns in a way in which the model never ends them.
-    fn ends_later(&self, end: &ReplyEnd, stock: &Stock) -> bool {
+    fn ends_later(&self, reply: &Reply, end: &ReplyEnd, stock: &Stock) -> bool {
         if end.stop.is_some() {
             return !end.is_own;
         }
         let own = stock.text_from(end.body).get(..end.own.saturating_sub(end.body)).unwrap_or_default().trim();
-        let is_open = |marker: &String| own.ends_with(marker.trim());
+        // It may close reasoning that is still open, and not the turn.
+        let is_open = |marker: &String| reply.in_reasoning && own.ends_with(marker.trim());
         !own.is_empty() && !self.setup.reasoning_end.as_ref().is_some_and(is_open)
     }
 
@@ -110,7 +111,7 @@ impl Session {
             return false;
         };
         let opened = self.sent.as_ref().map_or(0, |sent| sent.end()).max(stock.start);
-        self.ends_later(&stock.reply_end(reply.message, opened, self.setup.reply_rule()), &stock)
+        self.ends_later(reply, &stock.reply_end(reply.message, opened, self.setup.reply_rule()), &stock)
     }
 
     /// Adds a marker: as its own token if it has one, otherwise as text.

@@ -1,9 +1,9 @@
 //! Replies of any kind: hostile text, stop tokens that are only spelled, unfinished replies, and ids
 //! of any value.
 
-use rolecall::Request;
 use rolecall::conversation::{Conversation, Message, json};
 use rolecall::session::{Author, Finish, OnRewrite, Part};
+use rolecall::{Model, Request};
 use rolecall_testkit::sessions::{Subject, Vocabulary, Watched};
 
 use super::{is_real, own, templates};
@@ -176,6 +176,30 @@ fn a_reply_that_was_cut_off_is_ended_once() {
     }
     println!("{ended} are ended by the template, {opened} by the next turn");
     assert!(ended > 50 && opened > 5, "{ended} {opened}");
+}
+
+/// The end of the turn may be that of reasoning, too.
+#[test]
+fn a_reply_of_a_real_model_that_was_cut_off_is_ended_once() {
+    let Some(shared) = rolecall_testkit::shared() else {
+        return rolecall_testkit::say_skipped("no reply of a real model is cut off");
+    };
+    let builder = Model::builder().tokenizer(shared.join("tokenizers/gptoss"));
+    let model = builder.template(shared.join("templates/unsloth--gptoss.jinja")).open().unwrap();
+    for kept in 1..5 {
+        let mut session = model.session(request(r#"[{"role": "user", "content": "Hi"}]"#)).unwrap();
+        session.open().unwrap();
+        let ids = session.encode_sampled("<|channel|>final<|message|>Four").unwrap();
+        session.accept(&ids[..kept], Finish::Length).unwrap();
+        let plan = session.plan(&[Message::user("Go on.")]).unwrap();
+        session.append(plan, OnRewrite::Refuse).unwrap();
+        session.open().unwrap();
+        let text = String::from_utf8(session.bytes()).unwrap();
+        let said = if kept == 4 { "Four" } else { "" };
+        let wanted =
+            format!("<|start|>assistant<|channel|>final<|message|>{said}<|end|><|start|>user<|message|>Go on.");
+        assert!(text.contains(&wanted), "{kept}: {text}");
+    }
 }
 
 /// Returns what is before the first question, and what is between the reply and the next, without white space and
