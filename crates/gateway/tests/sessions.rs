@@ -339,3 +339,34 @@ async fn a_conversation_of_one_key_that_another_sends_again_is_not_recognised() 
     assert_eq!(kept, had.len());
     assert!(prompt.starts_with(&had));
 }
+
+#[tokio::test]
+async fn the_result_of_a_call_that_was_cut_off_is_refused_where_the_call_is_lost() {
+    let ids = sampled("qwen2.5", "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"city\": \"R");
+    let engine = StandIn::new(Kind::LlamaCpp, vec![Step::Ids(ids), Step::End("limit")]);
+    let server = Server::new("qwen2.5", engine).await;
+    let tools = |names: &[&str]| {
+        let tool = |name: &&str| {
+            let function = object! { "name" => *name, "description" => "D", "parameters" => json::Object::new() };
+            object! { "type" => "function", "function" => function }.into()
+        };
+        Json::from(names.iter().map(tool).collect::<Vec<Json>>())
+    };
+    for (session, later, wanted) in [(1, &["f"][..], 200), (2, &["f", "g"], 400)] {
+        let asks = |messages: &[Json], names: &[&str]| {
+            body(messages, &[("session_id", session.into()), ("tools", tools(names))])
+        };
+        let (status, answer) = server.post(CHAT, &asks(&[user("Go")], &["f"])).await;
+        assert_eq!(status, 200, "{answer:?}");
+        let id = at(&answer, "choices.0.message.tool_calls.0.id").clone();
+        assert!(id.as_str().is_some(), "{answer:?}");
+        let result = object! { "role" => "tool", "tool_call_id" => id, "content" => "1" }.into();
+        let (status, answer) = server.post(CHAT, &asks(&[result], later)).await;
+        assert_eq!(status, wanted, "{answer:?}");
+        if wanted == 400 {
+            let error = (at(&answer, "error.code").as_str(), at(&answer, "error.param").as_str());
+            assert_eq!(error, (Some("cut_call"), Some("tool_call_id")), "{answer:?}");
+            assert_eq!(integer(at(&answer, "error.message_index")), 0);
+        }
+    }
+}
