@@ -93,11 +93,10 @@ impl Session {
         Ok((Some(run), notes))
     }
 
-    /// Reports whether what a prompt writes after a reply ends it: a token that stops the model opens the next turn, or
-    /// the template ends earlier turns in a way in which the model never ends them.
+    /// Reports whether the template ends a reply that something follows in a way in which the model never ends it.
     fn ends_later(&self, reply: &Reply, end: &ReplyEnd, stock: &Stock) -> bool {
         if end.stop.is_some() {
-            return !end.is_own;
+            return false;
         }
         let own = stock.text_from(end.body).get(..end.own.saturating_sub(end.body)).unwrap_or_default().trim();
         // It may close reasoning that is still open, and not the turn.
