@@ -1,8 +1,9 @@
 //! OpenAI's responses. Source: its API reference, and the types of its Python package.
 //!
 //! A request is translated into a chat completion: `body` reads it with the help of `input` (items to
-//! messages) and `tools`. `reference` finds items of stored answers that it refers to. `places` names errors by the client's own items. `events` writes the
-//! answer from the items in `output`, and `answer` has the rest of it. `stored` returns it later.
+//! messages) and `tools`. `reference` finds items of stored answers that it refers to. `places` names
+//! errors by the client's own items. `events` writes the answer from the items in `output`, and `answer`
+//! has the rest of it. `stored` returns it later.
 //!
 //! Log probabilities are asked for by `include`, and are those of the tokens of the message's text. Events
 //! have them without the bytes of the tokens, as the types say.

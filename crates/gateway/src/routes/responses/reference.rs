@@ -12,7 +12,7 @@ use crate::turn::sized;
 use crate::{Fault, Gateway};
 
 /// The type of an item that stands for one of a stored answer.
-pub const REFERENCE: &str = "item_reference";
+const REFERENCE: &str = "item_reference";
 
 /// Returns a request with the items of stored answers in the places of what refers to them. Any other request stays as
 /// it is.
@@ -32,6 +32,8 @@ pub async fn resolve(gateway: &Gateway, owner: Owner, body: String) -> Result<St
     };
     if let Some(Json::Array(items)) = request.get_mut("input") {
         let mut answers = HashMap::new();
+        let most = gateway.limits.body_bytes;
+        let mut size = length;
         for (index, item) in items.iter_mut().enumerate() {
             let Some(reference) = item.as_object().filter(|item| is_reference(item)) else { continue };
             let path = format!("input[{index}]");
@@ -45,6 +47,13 @@ pub async fn resolve(gateway: &Gateway, owner: Owner, body: String) -> Result<St
                 }
             };
             *item = find(known.as_ref(), id).ok_or_else(|| unknown(&path, id))?;
+            // One large item may be referred to many times.
+            size += json::write(item, &Layout::compact()).len();
+            if size > most {
+                let message =
+                    format!("{path}: with the items that it refers to, the request has more than {most} bytes");
+                return Err(Fault { status: 413, ..Fault::at(&path, "too_large", message) });
+            }
         }
     }
     sized(length, move || Ok(json::write(&request.into(), &Layout::compact()))).await
