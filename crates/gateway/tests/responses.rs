@@ -871,3 +871,22 @@ async fn an_item_that_is_referred_to_is_that_of_the_stored_answer() {
         assert_eq!((status, at(&answer, "error.param").as_str()), (400, Some(param)), "{item}: {answer:?}");
     }
 }
+
+#[tokio::test]
+async fn references_do_not_make_a_request_larger_than_its_limit() {
+    let mut steps: Vec<Step> = vec![Step::Ids(sampled("chatml", &"a".repeat(2_000)))];
+    steps.push(Step::End("eos"));
+    let engine = StandIn::new(Kind::LlamaCpp, steps);
+    let address = engine.start().await;
+    let limits = Limits { body_bytes: 20_000, ..Limits::default() };
+    let server = Server::of(&address, model("chatml"), "chatml", engine, limits, Keys::default()).await;
+    let first = create(&server, &body(r#""Hi""#, &[])).await;
+    let id = at(&first, "output.0.id").as_str().unwrap();
+    let times = |count: usize| {
+        let reference: Json = object! { "type" => "item_reference", "id" => id }.into();
+        write(&object! { "input" => vec![reference; count] }.into())
+    };
+    assert_eq!(server.post(PATH, &times(3)).await.0, 200);
+    let (status, answer) = server.post(PATH, &times(20)).await;
+    assert_eq!((status, at(&answer, "error.code").as_str()), (413, Some("too_large")), "{answer:?}");
+}
