@@ -172,11 +172,17 @@ fn identity(row: &Object) -> String {
     }
 }
 
-/// Reports whether a row has an expectation although its kind is never compared.
+/// Reports whether a row has an expectation although its kind is never compared. A meta line may
+/// name the system of its file.
 fn is_stray(row: &Object) -> bool {
-    let expects = matches!(row.get("expected"), Some(Json::Object(_)));
-    matches!(text(row, "kind"), "meta" | "case")
-        && (expects || ["system", "output", "error", "prompt_ids"].iter().any(|key| row.get(key).is_some()))
+    let kind = text(row, "kind");
+    let expects = matches!(row.get("expected"), Some(Json::Object(_)))
+        || ["output", "error", "prompt_ids", "response"].iter().any(|key| row.get(key).is_some());
+    match kind {
+        "meta" => expects,
+        "case" => expects || row.get("system").is_some(),
+        _ => false,
+    }
 }
 
 /// Stores the contents of a meta line, which the rows of its file share: the clock, and recipes for

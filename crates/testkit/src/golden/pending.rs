@@ -11,10 +11,13 @@ const WAITING: &[(&str, &str, &str)] = &[
     ("mistral", "mistral_encode", "there is no format for this maker's own code yet"),
     ("mistral", "mistral_fim", "there is no format for this maker's own code yet"),
     ("native", "native_encode", "there is no format for these makers' own code yet"),
+    ("media", "media", "images, audio and video are not written yet"),
+    ("wire", "wire", "the gateway does not speak these routes yet"),
 ];
 
-/// The keys that hold a row's expectation. A row may have the opinions of several references.
-const EXPECTATIONS: [&str; 3] = ["expected", "error", "opinions"];
+/// The keys that hold a row's expectation. A row may have the opinions of several references, a
+/// verdict on what its reference does, or a server's recorded answer.
+const EXPECTATIONS: [&str; 6] = ["expected", "expected_safe", "error", "opinions", "verdict", "response"];
 
 /// Returns pending for a row of a known operation that has an expectation, and a failure for any
 /// other row.
