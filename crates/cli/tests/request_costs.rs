@@ -5,14 +5,12 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a panic fails the test, as intended")]
 
-mod common;
-
 use std::fmt::Write;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use common::{Folder, can_measure, cost_of};
+use crate::common::{Folder, can_measure, cost_of};
 
 /// A name, and a function that makes a request with a given number of items.
 type Shape = (&'static str, fn(usize) -> String);

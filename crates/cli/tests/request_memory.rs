@@ -4,11 +4,9 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a panic fails the test, as intended")]
 
-mod common;
-
 use std::time::Duration;
 
-use common::{Folder, can_measure, cost_of};
+use crate::common::{Folder, can_measure, cost_of};
 use rolecall_testkit::forge::small_tokenizer_files;
 use rolecall_testkit::{say_skipped, shared};
 

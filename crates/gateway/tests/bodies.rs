@@ -3,11 +3,9 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
-mod common;
-
 use std::sync::Arc;
 
-use common::model;
+use crate::common::model;
 use rolecall::Model;
 use rolecall::format::registry;
 use rolecall::session::OnRewrite;

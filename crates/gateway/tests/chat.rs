@@ -2,12 +2,10 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
-mod common;
-
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{BY_IDS, Server, StandIn, Step, at, integer, model, sampled, wait_for};
+use crate::common::{BY_IDS, Server, StandIn, Step, at, integer, model, sampled, wait_for};
 use rolecall::conversation::{Json, json};
 use rolecall::format::registry;
 use rolecall::template::ModelTemplates;

@@ -2,11 +2,9 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{BY_IDS, Sampled, Server, StandIn, Step, at, integer, model, sampled};
+use crate::common::{BY_IDS, Sampled, Server, StandIn, Step, at, integer, model, sampled};
 use rolecall::Model;
 use rolecall::conversation::Json;
 use rolecall::conversation::json::{self, Layout};

@@ -2,14 +2,12 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
-mod common;
-
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{Server, StandIn, at};
+use crate::common::{Server, StandIn, at};
 use rolecall_gateway::engine::Kind;
 use rolecall_gateway::{Keys, Limits};
 
@@ -106,7 +104,7 @@ async fn names_of_models_may_contain_slashes() {
     let engine = StandIn::new(Kind::LlamaCpp, Vec::new());
     let address = engine.start().await;
     let (limits, keys) = (Limits::default(), Keys::default());
-    let server = Server::of(&address, common::model("chatml"), "an org/a model", engine, limits, keys).await;
+    let server = Server::of(&address, crate::common::model("chatml"), "an org/a model", engine, limits, keys).await;
     for path in ["an%20org%2Fa%20model", "an%20org/a%20model"] {
         let (status, model) = server.get(&format!("/v1/models/{path}")).await;
         assert_eq!((status, at(&model, "id").as_str()), (200, Some("an org/a model")), "{path}: {model:?}");

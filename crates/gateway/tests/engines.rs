@@ -2,12 +2,10 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
-mod common;
-
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{BY_IDS, StandIn, Step, at};
+use crate::common::{BY_IDS, StandIn, Step, at};
 use rolecall::conversation::Json;
 use rolecall::tokenizer::{HuggingFace, Tokenizer};
 use rolecall_gateway::engine::{Ask, End, Engine, Kind, Odds, Piece, Word};
@@ -66,7 +64,7 @@ async fn log_probabilities_come_with_the_ids_and_the_most_likely_first() {
                     Kind::Sglang => ("top_logprobs_num", most),
                     Kind::OpenAi => panic!("it is not among them"),
                 };
-                assert_eq!(common::integer(at(&body, path)), number, "{kind:?}");
+                assert_eq!(crate::common::integer(at(&body, path)), number, "{kind:?}");
             }
         }
     }
@@ -92,7 +90,7 @@ async fn no_engine_limits_a_reply_for_which_no_limit_is_given() {
             asked.generate(&ask).await.unwrap();
             let body = Json::Object(engine.body());
             let sent = Some(at(&body, path)).filter(|sent| !sent.is_null());
-            assert_eq!(sent.map(common::integer), wanted, "{kind:?}");
+            assert_eq!(sent.map(crate::common::integer), wanted, "{kind:?}");
         }
     }
 }

@@ -3,11 +3,9 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
-mod common;
-
 use std::time::Duration;
 
-use common::{Server, StandIn, Step, at, integer, sampled};
+use crate::common::{Server, StandIn, Step, at, integer, sampled};
 use rolecall::conversation::json;
 use rolecall_gateway::engine::Kind;
 use rolecall_gateway::{Keys, Limits};

@@ -2,11 +2,9 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{Server, StandIn, Step, at};
+use crate::common::{Server, StandIn, Step, at};
 use rolecall::Model;
 use rolecall::format::registry;
 use rolecall::session::OnRewrite;
@@ -43,7 +41,7 @@ async fn prompt(server: &Server, messages: &str, more: &str) -> Result<String, (
     if status != 200 {
         let text = |path: &str| at(&answer, path).as_str().unwrap_or_default().to_owned();
         let index = answer.as_object().and_then(|answer| answer.get("error")?.as_object()?.get("message_index"));
-        let index = index.map(|index| i64::from(common::integer(index)));
+        let index = index.map(|index| i64::from(crate::common::integer(index)));
         assert_eq!(status, 400, "{answer:?}");
         return Err((text("error.code"), text("error.param"), index));
     }

@@ -2,12 +2,10 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
-mod common;
-
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use common::{BY_IDS, Server, StandIn, Step, at, integer, sampled, wait_for};
+use crate::common::{BY_IDS, Server, StandIn, Step, at, integer, sampled, wait_for};
 use rolecall::conversation::{Json, json};
 use rolecall_gateway::engine::Kind;
 use rolecall_gateway::{Keys, Limits};

@@ -2,12 +2,10 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
-mod common;
-
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{Server, StandIn, Step, at, integer, model, sampled};
+use crate::common::{Server, StandIn, Step, at, integer, model, sampled};
 use rolecall::conversation::json::{self, Layout};
 use rolecall::conversation::{Json, object};
 use rolecall::format::registry;

@@ -2,15 +2,13 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
-mod common;
-
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use crate::common::{Server, StandIn, Step, at, integer, sampled};
 use axum::Router;
 use axum::extract::{Request, State};
-use common::{Server, StandIn, Step, at, integer, sampled};
 use rolecall::conversation::{Json, json};
 use rolecall_gateway::engine::Kind;
 use rolecall_gateway::settings::ModelSettings;

@@ -2,9 +2,7 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
-mod common;
-
-use common::{Server, StandIn};
+use crate::common::{Server, StandIn};
 use rolecall_gateway::engine::Kind;
 use rolecall_gateway::{Keys, Limits};
 

@@ -2,11 +2,9 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{BY_IDS, Server, StandIn, Step, at, integer};
+use crate::common::{BY_IDS, Server, StandIn, Step, at, integer};
 use rolecall::conversation::json::{self, Layout, Object};
 use rolecall::conversation::{Json, object};
 use rolecall::format::registry;
@@ -34,7 +32,7 @@ const THINKING: &str = r"{%- for tool in tools or [] %}{{- tool | tojson + '\n' 
 /// A model of a built-in format, or of the template above.
 fn model(name: &str) -> Model {
     if name != "thinking" {
-        return common::model(name);
+        return crate::common::model(name);
     }
     let templates = ModelTemplates::from_json(&THINKING.into()).unwrap();
     let toy = Toy::of(registry().get("chatml").unwrap());
@@ -92,8 +90,8 @@ async fn stream(server: &Server, body: &str) -> Vec<Json> {
     let event = |(at, frame): (usize, &str)| {
         let (name, data) = frame.split_once('\n').unwrap();
         let event = parse(data.strip_prefix("data: ").unwrap());
-        assert_eq!(name.strip_prefix("event: "), common::at(&event, "type").as_str());
-        assert_eq!(integer(common::at(&event, "sequence_number")) as usize, at);
+        assert_eq!(name.strip_prefix("event: "), crate::common::at(&event, "type").as_str());
+        assert_eq!(integer(crate::common::at(&event, "sequence_number")) as usize, at);
         event
     };
     text.split_terminator("\n\n").enumerate().map(event).collect()

@@ -4,14 +4,12 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
-mod common;
-
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use common::{Server, StandIn, Step, at, integer};
+use crate::common::{Server, StandIn, Step, at, integer};
 use rolecall::conversation::json::{self, Layout, Object};
 use rolecall::conversation::{Json, object};
 use rolecall::format::registry;

@@ -2,9 +2,7 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
-mod common;
-
-use common::{Server, StandIn, Step, at, integer, model, sampled};
+use crate::common::{Server, StandIn, Step, at, integer, model, sampled};
 use rolecall::Request;
 use rolecall::conversation::json::{self, Layout};
 use rolecall::conversation::{Json, object};

@@ -4,12 +4,10 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
-mod common;
-
 use std::collections::HashMap;
 
-use common::fixture::Fixture;
-use common::{JsonInputs, paths};
+use crate::common::fixture::Fixture;
+use crate::common::{JsonInputs, paths};
 use rolecall_conversation::json::{self, Json, Layout};
 use rolecall_jinja::{
     Analysis, Constant, Context, DateTime, Environment, Error, Limits, Origin, Output, Spot, Tag, Template,

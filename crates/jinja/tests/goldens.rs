@@ -3,12 +3,10 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::fs;
 
-use common::{JsonInputs, reference};
+use crate::common::{JsonInputs, reference};
 use rolecall_conversation::json::{self, Json, Object};
 use rolecall_jinja::{Context, DateTime, Environment, ErrorKind, Limits, Origin, Output, Tag, Template};
 

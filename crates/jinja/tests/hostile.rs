@@ -3,11 +3,9 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
-mod common;
-
 use std::process::Command;
 
-use common::attacks::{attacks, measure, shown};
+use crate::common::attacks::{attacks, measure, shown};
 use rolecall_jinja::{Context, Environment, ErrorKind, Input, LimitKind, Limits, Template};
 
 /// The most time and memory an attack may take, in milliseconds of CPU time and in megabytes. The

@@ -3,11 +3,9 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
-mod common;
-
 use std::collections::HashMap;
 
-use common::JsonInputs;
+use crate::common::JsonInputs;
 use rolecall_conversation::json::{Json, Object};
 use rolecall_jinja::{Context, Environment, Limits, Origin, Output, Tag, Template};
 

@@ -3,11 +3,9 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{cpu_time, measure_each, number_of_attack, peak_kilobytes};
+use crate::common::{cpu_time, measure_each, number_of_attack, peak_kilobytes};
 use rolecall::format::{load, shared_calls};
 use rolecall::parse::{CallsInReasoning, OutputParser, ParseOptions, Reply};
 use rolecall::{Event, Stop};

@@ -3,11 +3,9 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
-mod common;
-
-use common::attacks::{attacks, measure, run};
-use common::files::whole;
-use common::{measure_each, number_of_attack};
+use crate::common::attacks::{attacks, measure, run};
+use crate::common::files::whole;
+use crate::common::{measure_each, number_of_attack};
 
 /// The limits of an attack: CPU time in milliseconds, and memory in megabytes above the size of the
 /// file. Each megabyte of the file raises both limits.

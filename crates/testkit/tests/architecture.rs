@@ -203,6 +203,30 @@ fn whoever_looks_for_references_says_what_is_skipped_without_them() {
     assert!(looking > 10, "only {looking} tests look for references");
 }
 
+/// A file that `tests/main.rs` does not name is never compiled, and its tests are never run.
+#[test]
+fn every_file_of_tests_is_part_of_the_one_binary() {
+    for (name, ..) in ARROWS {
+        let crate_folder = rolecall_testkit::root().join("crates").join(name);
+        let tests = crate_folder.join("tests");
+        let files: BTreeSet<String> = fs::read_dir(&tests)
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .filter_map(|name| name.strip_suffix(".rs").filter(|name| *name != "main").map(str::to_owned))
+            .collect();
+        if files.is_empty() {
+            continue;
+        }
+        let manifest = fs::read_to_string(crate_folder.join("Cargo.toml")).unwrap();
+        assert!(manifest.contains("autotests = false"), "{name}: each file in tests/ is a binary of its own");
+        let main = fs::read_to_string(tests.join("main.rs")).unwrap();
+        let listed = |file: &String| main.lines().any(|line| line == format!("mod {file};"));
+        let missing: Vec<&String> = files.iter().filter(|file| !listed(file)).collect();
+        assert!(missing.is_empty(), "{name}: tests/main.rs does not list {missing:?}");
+    }
+}
+
 fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) {
     for path in fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path()) {
         match path.is_dir() {

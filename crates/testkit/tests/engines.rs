@@ -1,7 +1,7 @@
 //! Compares our own engine with the reference crate: ids, spans and errors of random texts, for
 //! tokenizers made here and for real ones.
 //!
-//!     ROLECALL_FUZZ_SECONDS=3600 ROLECALL_FUZZ_SEED=7 cargo test --release -p rolecall-testkit --test engines
+//!     ROLECALL_FUZZ_SECONDS=3600 ROLECALL_FUZZ_SEED=7 cargo test --release -p rolecall-testkit engines::
 //!
 //! This command runs for the given time over all of them in turn. Without the variable, each gets a
 //! few dozen texts.

@@ -4,9 +4,7 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
-#[path = "growth_formats/conversations.rs"]
 mod conversations;
-#[path = "growth_formats/random.rs"]
 mod random;
 
 use std::collections::BTreeMap;

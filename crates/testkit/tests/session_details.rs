@@ -3,10 +3,9 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
-mod session_common;
-
 use std::sync::Arc;
 
+use crate::session_common::{PLAIN, THINKS, ids, long, messages, model, request, text, toy, turn};
 use rolecall::conversation::{Json, Role};
 use rolecall::loss::{LossPolicy, RoleLoss};
 use rolecall::session::{Author, Delta, Finish, Keep, OnRewrite, Part, Reply, Session, SessionNote};
@@ -14,7 +13,6 @@ use rolecall::template::ModelTemplates;
 use rolecall::tokenizer::HuggingFace;
 use rolecall::{Model, Request};
 use rolecall_testkit::Toy;
-use session_common::{PLAIN, THINKS, ids, long, messages, model, request, text, toy, turn};
 
 /// A template with calls.
 const CALLS: &str = "\

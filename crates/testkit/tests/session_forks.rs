@@ -2,12 +2,10 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
-mod session_common;
-
 use std::time::{Duration, Instant};
 
+use crate::session_common::{PLAIN, empty, model, turn};
 use rolecall::session::{Finish, Session};
-use session_common::{PLAIN, empty, model, turn};
 
 const FORKS: usize = 1_000;
 

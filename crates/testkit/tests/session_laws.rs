@@ -2,21 +2,13 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
-#[path = "session_laws/canonical.rs"]
 mod canonical;
-#[path = "session_laws/chains.rs"]
 mod chains;
-#[path = "session_laws/difference.rs"]
 mod difference;
-#[path = "session_laws/line.rs"]
 mod line;
-#[path = "session_laws/names.rs"]
 mod names;
-#[path = "session_laws/own.rs"]
 mod own;
-#[path = "session_laws/random.rs"]
 mod random;
-#[path = "session_laws/replies.rs"]
 mod replies;
 
 use rolecall_testkit::sessions::{Subject, Vocabulary};

@@ -3,11 +3,10 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
-mod session_common;
-
 use std::fmt::Write;
 use std::sync::Arc;
 
+use crate::session_common::{PLAIN, THINKS, empty, ids, long, messages, model, request, toy, turn};
 use rolecall::conversation::json::{self, Layout, Object};
 use rolecall::conversation::{Json, Message};
 use rolecall::loss::LossPolicy;
@@ -16,7 +15,6 @@ use rolecall::session::{Delta, Finish, Keep, OnRewrite, Seams, Session};
 use rolecall::template::{DateTime, ModelTemplates};
 use rolecall::{Error, Model, Request};
 use rolecall_testkit::Toy;
-use session_common::{PLAIN, THINKS, empty, ids, long, messages, model, request, toy, turn};
 
 const THOUGHT: &str = "<think>\nhm\n</think>\n\nb<|im_end|>";
 

@@ -2,15 +2,13 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
-mod session_common;
-
 use std::sync::Arc;
 
+use crate::session_common::{THINKS, ids, messages, model, request, text, toy};
 use rolecall::Model;
 use rolecall::session::{Finish, Keep, OnRewrite, Session};
 use rolecall::template::ModelTemplates;
 use rolecall_testkit::Toy;
-use session_common::{THINKS, ids, messages, model, request, text, toy};
 
 /// Asks a question and takes a reply.
 fn asked(source: &str, reply: &str) -> Session {

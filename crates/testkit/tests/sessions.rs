@@ -3,17 +3,15 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
-mod session_common;
-
 use std::sync::Arc;
 
+use crate::session_common::{PLAIN, THINKS, contents, empty, ids, long, messages, model, request, text, turn};
 use rolecall::Model;
 use rolecall::conversation::{Message, Role};
 use rolecall::loss::{LossPolicy, LossTurns, RoleLoss};
 use rolecall::session::{Author, Finish, GapPart, Keep, OnRewrite, Part, Seams, Session};
 use rolecall::template::ModelTemplates;
 use rolecall_testkit::Toy;
-use session_common::{PLAIN, THINKS, contents, empty, ids, long, messages, model, request, text, turn};
 
 /// Returns the text with weight, in brackets where the weight is not 1.
 fn weighed(session: &Session, policy: &LossPolicy) -> String {
@@ -339,7 +337,7 @@ fn an_imported_conversation_goes_on_and_is_truncated() {
     assert_eq!(session.messages().len(), 6);
     let rendered = "<|im_start|>system\nS<|im_end|>\n<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\nb<|im_end|>\n\
         <|im_start|>user\nc<|im_end|>\n<|im_start|>assistant\nd<|im_end|>";
-    assert_eq!(session_common::text(&session), rendered);
+    assert_eq!(crate::session_common::text(&session), rendered);
     assert_eq!(weighed(&session, &LossPolicy::assistant()), "b<|im_end|>d<|im_end|>");
     session.open().unwrap();
     session.accept(&ids("f<|im_end|>"), Finish::Stop).unwrap();

@@ -1,0 +1,23 @@
+//! All tests of this crate in one binary, because each binary links every library again.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that panics has failed")]
+
+mod bodies;
+mod by_text;
+mod chat;
+mod common;
+mod completions;
+mod connections;
+mod engines;
+mod faults;
+mod forms;
+mod interactive;
+mod local;
+mod messages;
+mod observe;
+mod page;
+mod responses;
+mod reuse;
+mod sessions;
+mod settings;
+mod store;
