@@ -8,22 +8,23 @@ use std::process::{Command, Output, Stdio};
 use rolecall::conversation::json;
 use rolecall_testkit::{Fixture, write_gguf};
 
+/// Each case is a process of its own.
 #[test]
 fn every_case_holds() {
-    for mut case in Fixture::of_folder("cli") {
+    Fixture::check_side_by_side("cli", |case| {
         if let Some(feature) = case.section("feature").map(str::trim_end)
             && !is_built(feature)
         {
             println!("skipped without the feature `{feature}`: {}", case.path.display());
-            continue;
+            return;
         }
-        let folder = Folder::of(&case);
+        let folder = Folder::of(case);
         let output = run(&folder.0, &words(case.needed("args").trim_end()), case.section("input").unwrap_or_default());
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("the command writes UTF-8");
         case.expect("stdout", &text(output.stdout));
         case.expect("stderr", &text(output.stderr));
         case.expect("exit", &output.status.code().unwrap_or(-1).to_string());
-    }
+    });
 }
 
 #[test]
@@ -77,7 +78,8 @@ struct Folder(PathBuf);
 
 impl Folder {
     fn of(case: &Fixture) -> Folder {
-        let name = case.path.file_stem().expect("a case has a name").to_string_lossy().into_owned();
+        let path = case.path.strip_prefix(rolecall_testkit::root()).unwrap_or(&case.path).with_extension("");
+        let name = path.display().to_string().replace(['/', '\\'], "-");
         let folder = Folder(std::env::temp_dir().join(format!("rolecall-cli-{}-{name}", std::process::id())));
         fs::create_dir_all(&folder.0).expect("the folder can be made");
         for (name, text) in case.sections() {

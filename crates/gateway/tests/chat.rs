@@ -514,7 +514,7 @@ async fn a_reply_ends_with_every_stop_token_even_if_the_engine_goes_on() {
 async fn an_engine_may_sample_one_reply_after_the_other() {
     // More than the buffers of a connection take, so that each reply must be read to end.
     let mut steps = vec![Step::Ids(sampled("chatml", "Hi"))];
-    steps.extend((0..16).map(|_| Step::Raw(format!(": {}\n\n", " ".repeat(2 << 20)))));
+    steps.extend((0..6).map(|_| Step::Raw(format!(": {}\n\n", " ".repeat(2 << 20)))));
     steps.push(Step::Ids(sampled("chatml", "<|im_end|>")));
     let engine = StandIn { places: Arc::new(Semaphore::new(1)), ..StandIn::new(Kind::LlamaCpp, steps) };
     let limits = Limits { first_id: Duration::from_secs(20), ..Limits::default() };

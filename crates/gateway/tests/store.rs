@@ -568,7 +568,7 @@ fn a_full_disk_is_reported_and_the_store_goes_on_when_there_is_space() {
     }
     let run = command
         .arg(std::env::current_exe().unwrap())
-        .args(["a_process_on_a_small_disk", "--exact", "--nocapture"])
+        .args(["store::a_process_on_a_small_disk", "--exact", "--nocapture"])
         .env("ROLECALL_STORE", folder.path().join("store"))
         .output()
         .unwrap();
@@ -892,7 +892,7 @@ async fn read(store: &Store, ids: &[TurnId]) -> Seen {
 /// Runs a test of this file in a process of its own.
 fn child(test: &str, path: &Path) -> Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args([test, "--exact", "--nocapture"]).env("ROLECALL_STORE", path);
+    command.args([&format!("store::{test}"), "--exact", "--nocapture"]).env("ROLECALL_STORE", path);
     command.stdout(Stdio::piped()).spawn().unwrap()
 }
 

@@ -23,7 +23,7 @@ fn every_attack_ends_in_a_typed_error_in_little_time_and_memory() {
         return println!("\nmeasured {}", measure(&attacks[number].0));
     }
     for (number, (source, expected)) in attacks.iter().enumerate() {
-        let test = "every_attack_ends_in_a_typed_error_in_little_time_and_memory";
+        let test = "hostile::every_attack_ends_in_a_typed_error_in_little_time_and_memory";
         let shown = shown(source);
         let run = || {
             let process = Command::new(std::env::current_exe().unwrap())

@@ -338,7 +338,7 @@ fn every_attack_comes_out_within_bounds() {
         return println!("\nmeasured {}", measure(&attacks[number]));
     }
     let names = attacks.iter().map(|attack| attack.name);
-    let (all, mut wrong) = measure_each("every_attack_comes_out_within_bounds", names);
+    let (all, mut wrong) = measure_each("hostile_outputs::every_attack_comes_out_within_bounds", names);
     for (number, measured) in all {
         let (attack, name) = (&attacks[number], attacks[number].name);
         let parts: Vec<&str> = measured.split(' ').collect();

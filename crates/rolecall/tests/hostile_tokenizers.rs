@@ -21,7 +21,8 @@ fn every_attack_ends_in_a_typed_error_or_works_within_bounds() {
         return println!("\nmeasured {}", measure(&attacks[number]));
     }
     let names = attacks.iter().map(|attack| attack.name);
-    let (all, mut wrong) = measure_each("every_attack_ends_in_a_typed_error_or_works_within_bounds", names);
+    let (all, mut wrong) =
+        measure_each("hostile_tokenizers::every_attack_ends_in_a_typed_error_or_works_within_bounds", names);
     for (number, measured) in all {
         let (attack, name) = (&attacks[number], attacks[number].name);
         let parts: Vec<&str> = measured.splitn(4, ' ').collect();

@@ -1,6 +1,8 @@
 use std::fmt::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::thread;
 use std::{env, fs};
 
 /// The authority for an expectation.
@@ -40,13 +42,34 @@ impl Fixture {
     pub fn check_all(folder: &str, mut check: impl FnMut(&mut Fixture)) {
         let cases = Fixture::of_folder(folder);
         let count = cases.len();
-        let mut wrong = Vec::new();
-        for mut case in cases {
-            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| check(&mut case))) {
-                wrong.push(panic.downcast_ref::<String>().cloned().unwrap_or_else(|| case.path.display().to_string()));
-            }
-        }
+        let wrong: Vec<String> = cases.into_iter().filter_map(|case| case.fault(&mut check)).collect();
         assert!(wrong.is_empty(), "{} of {count} cases fail:\n{}", wrong.len(), wrong.join("\n"));
+    }
+
+    /// Does the same on several threads, for checks that mostly wait.
+    pub fn check_side_by_side(folder: &str, check: impl Fn(&mut Fixture) + Sync) {
+        let cases = Fixture::of_folder(folder);
+        let count = cases.len();
+        let (waiting, wrong) = (Mutex::new(cases.into_iter()), Mutex::new(Vec::new()));
+        let next = || waiting.lock().expect("nothing panics while it holds this").next();
+        thread::scope(|scope| {
+            for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+                scope.spawn(|| {
+                    while let Some(case) = next() {
+                        let fault = case.fault(|case| check(case));
+                        wrong.lock().expect("nothing panics while it holds this").extend(fault);
+                    }
+                });
+            }
+        });
+        let wrong = wrong.into_inner().expect("nothing panicked");
+        assert!(wrong.is_empty(), "{} of {count} cases fail:\n{}", wrong.len(), wrong.join("\n"));
+    }
+
+    /// Returns what a check of this case panics with.
+    fn fault(mut self, mut check: impl FnMut(&mut Fixture)) -> Option<String> {
+        let panic = catch_unwind(AssertUnwindSafe(|| check(&mut self))).err()?;
+        Some(panic.downcast_ref::<String>().cloned().unwrap_or_else(|| self.path.display().to_string()))
     }
 
     fn read(path: PathBuf) -> Fixture {
