@@ -7,6 +7,7 @@
 //!
 //! Start reading at [`render`].
 
+mod account;
 mod call_ids;
 mod error;
 mod extend;
@@ -36,6 +37,7 @@ use task::Task;
 use window::Window;
 use write::WriteState;
 
+pub use account::{Account, Change, DesignRule, Leaf, LeafGroup, LeafKind, Remedy, account_by_format};
 pub use error::Error;
 pub use extend::extend;
 pub use loss::{
@@ -48,9 +50,9 @@ pub use prompt::{Dropped, LeftOut, Prompt, Run, Runs, Segment, Turn, Unusual};
 pub use rolecall_jinja as jinja;
 pub use template::{
     ArgumentForm, BosUse, CallForm, Capability, ChatTemplate, DateTime, Finding, FindingKind, IdForm, Limits,
-    ProbeBudget, Support, Switch, TemplateAnalysis, TemplateError, TemplateOptions, WantedCalls, analyze_template,
-    analyze_template_within, left_out, left_out_of, probe_template, render_template, template_switches, without_media,
-    written_at,
+    ProbeBudget, Support, Switch, TemplateAnalysis, TemplateError, TemplateOptions, WantedCalls, account_by_template,
+    analyze_template, analyze_template_within, left_out, left_out_of, probe_template, render_template,
+    template_switches, without_media, written_at,
 };
 pub use trust::{ROLES, Trust};
 

@@ -6,7 +6,7 @@ use rolecall_format::{Control, ControlId, Generation, Slot, sources};
 use rolecall_text::{Piece, Source, Text};
 
 use crate::origin::{OriginRef, Origins, Speaker};
-use crate::{Origin, Trust};
+use crate::{Account, Origin, Trust};
 
 /// A rendered conversation: the text, the origin of every byte, and how generation continues.
 ///
@@ -37,6 +37,8 @@ pub struct Prompt {
     pub generation: Arc<Generation>,
     /// Content that the format has no place for and that was left out, as the maker's code does.
     pub dropped: Vec<Dropped>,
+    /// What became of each leaf of the request, if that was determined.
+    pub account: Option<Arc<Account>>,
     /// Whether the template writes the calls that were left out if it is given them in the form it
     /// expects ([`CallForm::AsWanted`](crate::CallForm)).
     pub calls_as_wanted: bool,
@@ -357,6 +359,15 @@ impl Prompt {
                 && let Some(origin) = self.origins.look_up(number)
             {
                 visit(origin);
+            }
+        }
+    }
+
+    /// Calls `visit` with each text of the conversation in the prompt and its origin.
+    pub(crate) fn each_piece<'p>(&'p self, visit: &mut dyn FnMut(&'p str, OriginRef<'p>)) {
+        for piece in self.text.pieces().filter(|piece| !piece.text.is_empty()) {
+            if let Some(origin) = self.look_up(piece.source) {
+                visit(piece.text, origin);
             }
         }
     }

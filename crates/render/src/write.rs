@@ -112,6 +112,7 @@ pub(crate) fn write_prompt(
         controls: Arc::clone(&format.controls),
         generation,
         dropped,
+        account: None,
         calls_as_wanted: false,
         unusual: chosen.unusual(format),
         open: plan.open,

@@ -1,5 +1,6 @@
 //! Results as JSON, in one shape for the command line, servers and Python.
 
+mod account;
 mod format;
 mod openai;
 mod reading;
@@ -16,8 +17,9 @@ use rolecall_conversation::json::{Layout, Number, Object, write_into, write_stri
 use rolecall_conversation::{Json, object};
 use rolecall_encode::{Encoded, Note};
 use rolecall_format::Generation;
-use rolecall_render::{LeftOut, Origin, Prompt, Unusual};
+use rolecall_render::{Leaf, LeftOut, Origin, Prompt, Unusual};
 
+pub use self::account::{of_account, of_leaf, of_leaf_group};
 pub use self::format::{of_format, of_format_in_short};
 pub use self::openai::{Chunks, Completion};
 pub use self::reading::{add_warnings, finish_reason, of_event, of_reading, to_message};
@@ -191,7 +193,7 @@ fn decimal(mut number: u32, digits: &mut [u8; 10]) -> &str {
 }
 
 /// Returns a prompt as
-/// `{"id"?, "prompt", "segments", "stop", "stop_ids", "generation", "left_out"?, "unusual"?}`.
+/// `{"id"?, "prompt", "segments", "stop", "stop_ids", "generation", "left_out"?, "account"?, "unusual"?}`.
 ///
 /// ```
 /// use rolecall::answer;
@@ -390,6 +392,11 @@ fn insert_end(answer: &mut Object, prompt: &Prompt) {
             "left_out",
             Json::Array(prompt.left_out().iter().map(|left_out| of_left_out(left_out, prompt)).collect()),
         );
+    }
+    if let Some(account) = &prompt.account
+        && account.leaves().iter().any(Leaf::is_telling)
+    {
+        answer.insert("account", of_account(account));
     }
     if !prompt.unusual.is_empty() {
         answer.insert("unusual", Json::Array(prompt.unusual.iter().map(of_unusual).collect()));

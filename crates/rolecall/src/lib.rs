@@ -91,6 +91,7 @@
 //! | [`dataset`] | records of training datasets, read as requests |
 //! | [`mod@format`], [`interop`] | chat formats as data; formats imported from other frameworks |
 //! | [`identify`] | finding the format that a model needs, with the evidence |
+//! | [`mod@account`] | what became of each text, number and switch of a request |
 //! | [`render`], [`template`] | rendering by a format, or by a chat template |
 //! | [`tokenizer`], [`encode`] | loading tokenizers; encoding prompts and decoding ids |
 //! | [`parse`] | parsing the output of a model |
@@ -169,6 +170,11 @@ pub mod conversation {
 /// Requests in the JSON shape of OpenAI's API.
 pub mod request {
     pub use rolecall_openai::{Error, Request};
+}
+
+/// The account of a request: what became of each of its leaves.
+pub mod account {
+    pub use rolecall_render::{Account, Change, DesignRule, Leaf, LeafGroup, LeafKind, Remedy, account_by_format};
 }
 
 /// Rendering a conversation to a prompt by a format.

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that panics has failed")]
 
+mod account_laws;
 mod added_tokens;
 mod architecture;
 mod closing_laws;

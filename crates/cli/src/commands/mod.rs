@@ -24,11 +24,11 @@ mod tokenizer;
 
 use std::path::Path;
 
+use rolecall::account::{LeafKind, Remedy};
 use rolecall::conversation::Place as Field;
 use rolecall::encode::Note;
 use rolecall::loss::{Loss, note_code, note_message, note_text};
 use rolecall::model::ModelPrompt;
-use rolecall::render::LeftOut;
 use rolecall::training::{Truncated, truncation_notes};
 
 use crate::args::{Chat, Verb};
@@ -85,17 +85,14 @@ fn warn_of_dropped(prompt: &ModelPrompt, source: &Source, output: &Output) {
             help: vec![format!("usual values are {}", usual.join(", "))],
         });
     }
-    for LeftOut { why, count, first, by_design } in prompt.left_out() {
-        let help = prompt.calls_as_wanted && first.field.starts_with("tool_calls");
+    for group in prompt.account().groups() {
+        let is_loss = group.kind.is_loss();
         output.show(&Diagnostic {
-            severity: if by_design { Severity::Note } else { Severity::Warning },
-            code: "left_out",
-            message: match count {
-                1 => format!("{first} is not in the prompt: {why}"),
-                _ => format!("{first} and {} more are not in the prompt: {why}", count - 1),
-            },
-            place: place_in_input(source, first),
-            help: help.then(|| AS_WANTED.to_owned()).into_iter().collect(),
+            severity: if is_loss { Severity::Warning } else { Severity::Note },
+            code: if is_loss { group.kind.name() } else { LeafKind::LeftOut.name() },
+            message: group.to_string(),
+            place: place_in_input(source, &group.first.place),
+            help: (group.remedy == Some(Remedy::CallsAsWanted)).then(|| AS_WANTED.to_owned()).into_iter().collect(),
         });
     }
 }

@@ -15,7 +15,7 @@ use crate::{Error, Origin};
 /// The marker after the text to continue, which prevents a template from treating the text as
 /// complete. transformers also appends the space. If a template strips the space, it would strip
 /// the text's own trailing whitespace too.
-const MARK: &str = "CONTINUE_FINAL_MESSAGE_TAG ";
+pub(super) const MARK: &str = "CONTINUE_FINAL_MESSAGE_TAG ";
 
 /// A message whose content has a marker after its text.
 pub(super) struct Continued {

@@ -8,13 +8,20 @@ use rolecall_jinja as jinja;
 use rolecall_text::{Source, Text};
 
 use super::messages::Messages;
-use super::prepare::Inputs;
+use super::prepare::{Inputs, Trace};
 use crate::origin::Origins;
 use crate::{Prompt, Turn};
 
 /// Builds the prompt from the output up to `end`. If it follows that of an earlier rendering,
-/// `before` has the last two turns of that.
-pub(super) fn prompt(inputs: &Inputs<'_>, output: jinja::Output, end: usize, before: &[Turn]) -> Prompt {
+/// `before` has the last two turns of that. If the prompt is to be accounted for, `trace` records
+/// what comes from which input.
+pub(super) fn prompt(
+    inputs: &Inputs<'_>,
+    output: jinja::Output,
+    end: usize,
+    before: &[Turn],
+    mut trace: Option<&mut Trace>,
+) -> Prompt {
     let messages = &inputs.said_by;
     // Of many messages at hand, an output that goes on from an earlier one may have only the last few.
     let pieces = output.pieces().size_hint().0;
@@ -32,24 +39,42 @@ pub(super) fn prompt(inputs: &Inputs<'_>, output: jinja::Output, end: usize, bef
         }
         let mut message = pass.1;
         let source = match piece.origin {
-            jinja::Origin::Input { tag, .. } => match last {
-                Some((same, source, said_by)) if same == tag => {
-                    message = message.or(said_by);
-                    source
-                }
-                _ => match inputs.add_origin(tag, &mut origins) {
-                    Some((number, said_by)) => {
+            jinja::Origin::Input { tag, offset } => {
+                let root = inputs.root(tag);
+                let source = match last {
+                    Some((same, source, said_by)) if same == root => {
                         message = message.or(said_by);
-                        let source = sources::beyond(0, number);
-                        last = Some((tag, source, said_by));
                         source
                     }
-                    None => sources::FORMAT,
-                },
-            },
+                    _ => match inputs.add_origin(tag, &mut origins) {
+                        Some((number, said_by)) => {
+                            message = message.or(said_by);
+                            let source = sources::beyond(0, number);
+                            last = Some((root, source, said_by));
+                            source
+                        }
+                        None => sources::FORMAT,
+                    },
+                };
+                if let Some(trace) = &mut trace {
+                    inputs.trace(tag, &piece, offset.get(), message, trace);
+                }
+                source
+            }
             jinja::Origin::Literal { offset, .. } if offset.get().is_some() => sources::FORMAT,
             // A literal that a filter changed is no longer the template's literal text.
-            jinja::Origin::Literal { .. } | jinja::Origin::Engine => sources::MADE,
+            jinja::Origin::Literal { id, .. } => {
+                if let Some(trace) = &mut trace {
+                    trace.literal(piece.text, message, || output.literal(id).map(|literal| literal.text));
+                }
+                sources::MADE
+            }
+            jinja::Origin::Engine => {
+                if let Some(trace) = &mut trace {
+                    trace.engine(piece.text, message);
+                }
+                sources::MADE
+            }
         };
         if turns.last().is_none_or(|turn| turn.message != message) {
             if message.is_some() && turns.len() > 1 && turns.last().is_some_and(|turn| turn.message.is_none()) {
@@ -86,6 +111,7 @@ pub(super) fn prompt(inputs: &Inputs<'_>, output: jinja::Output, end: usize, bef
         turns,
         generation: Arc::new(Generation::default()),
         dropped: Vec::new(),
+        account: None,
         calls_as_wanted: false,
         unusual: Vec::new(),
         open: inputs.generates,

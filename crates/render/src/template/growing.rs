@@ -8,7 +8,9 @@ use rolecall_jinja as jinja;
 use super::adapt::Adapted;
 use super::messages::Messages;
 use super::prepare::Inputs;
-use super::{CallForm, ChatTemplate, DateTime, TemplateOptions, adapt_calls, finish, left_to_tokenizer, rendered};
+use super::{
+    CallForm, ChatTemplate, DateTime, TemplateOptions, adapt_calls, finish, left_to_tokenizer, render_template,
+};
 use crate::growth::{Longer, NotGrown};
 use crate::{Bos, Error, Prompt, Turn};
 
@@ -42,14 +44,14 @@ pub(crate) fn render(
     let messages = Messages::all(&conversation.messages);
     let has_calls = has_calls(messages);
     if conversation.continue_final_message || (has_calls && renames(template, options)?) {
-        return Ok((rendered(conversation, template, options, None)?, None));
+        return Ok((render_template(conversation, template, options)?, None));
     }
     let adapted = adapt(messages, has_calls, template, options, &Adapted::default())?;
     let inputs = Inputs::with_messages(messages, conversation, template, options, &adapted);
     let ran = template.program.render_growing(&inputs.context(), &inputs, &environment(options));
     let (output, growing) = ran.map_err(|error| super::at_message(&inputs, error))?;
     let end = output.text().len();
-    let mut prompt = finish::prompt(&inputs, output, end, &[]);
+    let mut prompt = finish::prompt(&inputs, output, end, &[], None);
     prompt.template = Some(Arc::clone(&template.identity));
     let bos = left_to_tokenizer(template, options);
     if let Some(bos) = bos {
@@ -120,7 +122,7 @@ pub(crate) fn grow(
     let end = output.text().len();
     let before = growth.turns.iter().find(|(known, _)| *known == start).map(|(_, turns)| turns.clone());
     let before = before.unwrap_or_default();
-    let mut prompt = finish::prompt(&inputs, output, end, &before);
+    let mut prompt = finish::prompt(&inputs, output, end, &before, None);
     let earlier = growth.turns.iter().filter(|(known, _)| *known <= start);
     let turns = growing.starts().map(|at| match earlier.clone().find(|(known, _)| *known == at) {
         Some(known) => known.clone(),

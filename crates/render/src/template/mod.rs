@@ -20,12 +20,12 @@ use std::sync::{Arc, OnceLock};
 use rolecall_conversation::Conversation;
 use rolecall_jinja as jinja;
 
-use crate::{Bos, Error, Prompt};
+use crate::{Account, Bos, Error, Prompt};
 
 use adapt::{Adapted, adapt_calls};
 use continuing::Continued;
 use messages::Messages;
-use prepare::Inputs;
+use prepare::{Inputs, Trace};
 
 pub use analysis::{
     ArgumentForm, BosUse, Capability, Finding, FindingKind, IdForm, ProbeBudget, Support, Switch, TemplateAnalysis,
@@ -179,7 +179,17 @@ pub fn render_template(
     template: &ChatTemplate,
     options: &TemplateOptions,
 ) -> Result<Prompt, Error> {
-    rendered(conversation, template, options, None)
+    Ok(rendered(conversation, template, options, None, None)?.0)
+}
+
+/// Renders a conversation as [`render_template`] does, with the account of what became of each of
+/// its leaves.
+pub fn account_by_template(
+    conversation: &Conversation,
+    template: &ChatTemplate,
+    options: &TemplateOptions,
+) -> Result<(Prompt, Account), Error> {
+    rendered(conversation, template, options, None, Some(Trace::default()))
 }
 
 /// Renders a conversation as a probe, with steps from a budget that it shares with other probes.
@@ -189,7 +199,7 @@ pub fn probe_template(
     options: &TemplateOptions,
     budget: &ProbeBudget,
 ) -> Result<Prompt, Error> {
-    rendered(conversation, template, options, Some(budget))
+    Ok(rendered(conversation, template, options, Some(budget), None)?.0)
 }
 
 fn rendered(
@@ -197,20 +207,23 @@ fn rendered(
     template: &ChatTemplate,
     options: &TemplateOptions,
     budget: Option<&ProbeBudget>,
-) -> Result<Prompt, Error> {
+    mut trace: Option<Trace>,
+) -> Result<(Prompt, Account), Error> {
     let (adapted, continued) = adapt(conversation, template, options)?;
     let (inputs, output) = run(conversation, template, options, &adapted, budget)?;
     let end = match &continued {
         Some(continued) => continued.cut(&inputs, &output)?,
         None => output.text().len(),
     };
-    let mut prompt = finish::prompt(&inputs, output, end, &[]);
+    let mut prompt = finish::prompt(&inputs, output, end, &[], trace.as_mut());
+    let account = trace.map(|trace| inputs.account(conversation, options, &adapted, trace, prompt.text()));
     prompt.open |= conversation.continue_final_message;
     prompt.template = Some(Arc::clone(&template.identity));
-    Ok(match left_to_tokenizer(template, options) {
+    let prompt = match left_to_tokenizer(template, options) {
         Some(bos) => prompt.without_bos(bos),
         None => prompt,
-    })
+    };
+    Ok((prompt, account.unwrap_or_default()))
 }
 
 /// Returns the token that the tokenizer adds, so that it is removed from the template's output.

@@ -2,6 +2,7 @@
 //! and `None` for missing values.
 
 mod places;
+mod trace;
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -17,7 +18,10 @@ use super::adapt::Adapted;
 use super::messages::Messages;
 use super::{ChatTemplate, TemplateOptions};
 use crate::Origin;
+use crate::account::REASONING;
 use crate::origin::Origins;
+
+pub(super) use trace::Trace;
 
 /// The variables of a template and the origins of their tags. Texts are borrowed from the
 /// conversation.
@@ -58,12 +62,26 @@ struct Value<'a> {
     /// The index of the value whose origin this one has. Inside a message, this is the value's own
     /// index.
     tag: u32,
+    /// What the run did with the value, for the account.
+    traces: Cell<u8>,
     /// The list or dict that contains the value.
     parent: u32,
     /// The key of the value, if it is in a dict.
     key: &'a str,
     shape: Shape<'a>,
 }
+
+/// The run read the value.
+const READ: u8 = 1;
+
+/// All of the text is in the output.
+const WHOLE: u8 = 2;
+
+/// The text is in the output as a JSON string.
+const QUOTED: u8 = 4;
+
+/// A key of the dict is in the output.
+const KEYED: u8 = 8;
 
 #[derive(Clone, Copy)]
 enum Shape<'a> {
@@ -96,9 +114,6 @@ enum Tagged {
 
 /// The tag for values that belong to the template itself.
 const OWN: u32 = u32::MAX;
-
-/// The names for a message's reasoning, with the usual one first.
-const REASONING: [&str; 3] = ["reasoning_content", "thinking", "reasoning"];
 
 static CODE_INTERPRETER: LazyLock<Object> = LazyLock::new(|| object! { "type" => "code_interpreter" });
 
@@ -192,7 +207,7 @@ impl<'a> Inputs<'a> {
     /// Returns the origin of a tag, or `None` if it belongs to the template itself. Origins are
     /// built on demand, since few tags are looked up.
     pub fn origin(&self, tag: Tag) -> Option<Origin> {
-        let at = u32::try_from(tag.0).ok().filter(|at| *at != OWN)?;
+        let at = u32::try_from(self.root(tag).0).ok().filter(|at| *at != OWN)?;
         let value = self.values.get(at as usize)?;
         Some(if at < self.messages {
             Origin::Message { message: self.said_by.index(at as usize), field: Cow::Borrowed("") }
@@ -207,6 +222,16 @@ impl<'a> Inputs<'a> {
         } else {
             Origin::Option { name: value.key.to_owned() }
         })
+    }
+
+    /// Returns the tag whose origin a value has: its own in a message, and that of the whole tool,
+    /// document or switch.
+    #[inline]
+    pub fn root(&self, tag: Tag) -> Tag {
+        match self.values.get(tag.0 as usize) {
+            Some(value) => Tag(u64::from(value.tag)),
+            None => tag,
+        }
     }
 
     /// Adds the origin of a tag to the origins of a prompt. Returns its number there, and the
@@ -266,7 +291,7 @@ impl<'a> Inputs<'a> {
 
     fn push(&mut self, tag: u32, parent: u32, key: &'a str, shape: Shape<'a>) {
         let handle = Handle(self.next());
-        self.values.push(Value { handle, tag, parent, key, shape });
+        self.values.push(Value { handle, tag, traces: Cell::new(0), parent, key, shape });
     }
 
     /// Adds values, each with a separate origin.
@@ -429,11 +454,18 @@ impl<'a> Shape<'a> {
 impl Value<'_> {
     #[inline]
     fn tag(&self) -> Tag {
-        Tag(u64::from(self.tag))
+        // Each value has a tag of its own, so that the account knows which one was written.
+        Tag(u64::from(if self.tag == OWN { OWN } else { self.handle.0 }))
+    }
+
+    #[inline]
+    fn trace(&self, trace: u8) {
+        self.traces.set(self.traces.get() | trace);
     }
 
     #[inline]
     fn look(&self) -> InputNode<'_> {
+        self.trace(READ);
         let value = match self.shape {
             Shape::Null => InputValue::Null,
             Shape::Bool(value) => InputValue::Bool(value),

@@ -45,7 +45,7 @@ use rolecall_infer::LayoutWarning;
 use rolecall_openai::Request;
 use rolecall_parse::Reply;
 use rolecall_render::growth::ReplyRule;
-use rolecall_render::{Prompt, render};
+use rolecall_render::{Prompt, account_by_format, render};
 use rolecall_tokenizer::Tokenizer;
 
 pub use crate::files::Files;
@@ -348,18 +348,21 @@ impl Model {
         let carried = Templates::of_request(&request)?.map(Arc::new);
         let is_own = carried.is_none();
         let speaker = self.speaker(&request, carried, &settings, purpose)?;
-        let mut prompt = match &speaker {
+        let (mut prompt, mut account) = match &speaker {
             Speaker::Template(chosen) => chosen.render(&request.conversation, &settings)?,
             Speaker::Format { .. } => {
                 let format = self.format_of(&speaker).ok_or(Error::NoFormat)?;
-                render(&request.conversation, format, &settings.of_format())?
+                let prompt = render(&request.conversation, format, &settings.of_format())?;
+                let account = account_by_format(&request.conversation, &prompt);
+                (prompt, account)
             }
         };
         if purpose == Purpose::NewTurn {
             let rule = ReplyRule { format: self.format_of(&speaker), stops: &self.stops_of(&speaker)? };
             prompt = new_turn(prompt, &request.conversation.messages, rule)?;
         }
-        prompt.dropped.extend(self.unread(&request, &settings, &speaker)?);
+        prompt.dropped.extend(self.unread(&request, &settings, &speaker, &mut account)?);
+        prompt.account = Some(Arc::new(account));
         // A template that the request carries belongs to another model.
         if is_own {
             prompt.generation = self.generation_of(&speaker, &prompt);

@@ -8,7 +8,7 @@ use rolecall_grammar::{self as grammar, Grammar};
 use rolecall_infer::LayoutWarning;
 use rolecall_openai::Request;
 use rolecall_parse::{OutputParser, ParseOptions, Reply};
-use rolecall_render::{ChatTemplate, DateTime, LossPolicy, Prompt};
+use rolecall_render::{Account, ChatTemplate, DateTime, LossPolicy, Prompt};
 
 use super::explain::Explanation;
 use super::templates::Chosen;
@@ -35,6 +35,9 @@ pub struct ModelPrompt {
     /// How the format spells its control tokens, if that was chosen.
     pub(super) spelling: Option<String>,
 }
+
+/// The account of a request without leaves.
+static NO_ACCOUNT: Account = Account::EMPTY;
 
 /// What wrote a prompt.
 #[derive(Clone, Debug)]
@@ -72,6 +75,23 @@ impl ModelPrompt {
     pub(super) fn settings(&self) -> Result<Settings, Error> {
         let own = self.model.settings.of(&self.request)?;
         Ok(Settings { now: self.now.or(own.now), ..own })
+    }
+
+    /// Returns what became of each leaf of the request.
+    ///
+    /// ```
+    /// use rolecall::account::LeafKind;
+    /// use rolecall::{Model, Request};
+    /// let text = r#"{"messages": [{"role": "user", "content": "Hello", "metadata": {"source": "web"}}]}"#;
+    /// let prompt = Model::open("qwen2.5")?.prompt(Request::from_text(text)?)?;
+    /// let account = prompt.account();
+    /// assert_eq!(account.count(LeafKind::Written), 1);
+    /// let group = account.groups()[0];
+    /// assert_eq!(group.to_string(), "message 0, metadata is not in the prompt: nothing reads this key of a message");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn account(&self) -> &Account {
+        self.prompt.account.as_deref().unwrap_or(&NO_ACCOUNT)
     }
 
     /// Returns the prompt without its model.

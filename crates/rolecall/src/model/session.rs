@@ -77,7 +77,7 @@ impl Setup {
             Speaker::Template(chosen) if chosen.template.may_read_clock() => now.or_else(|| settings.time()),
             _ => None,
         };
-        model.unread(&request, &settings, &speaker)?;
+        model.check_switches(&request, &settings, &speaker, &mut Vec::new())?;
         let writer = model.writer(&speaker)?;
         let encoder = model.shared.encoders.encoder(&writer, settings.bos.add(), settings.protect)?;
         let decoder = model.decoder()?;

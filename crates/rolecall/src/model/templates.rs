@@ -8,7 +8,7 @@ use rolecall_conversation::{Conversation, Json};
 use rolecall_encode::Protection;
 use rolecall_openai::Request;
 use rolecall_render::{
-    CallForm, ChatTemplate, Dropped, Limits, Prompt, TemplateOptions, left_out, render_template, without_media,
+    Account, CallForm, ChatTemplate, Limits, Prompt, TemplateOptions, account_by_template, without_media,
 };
 
 use super::Settings;
@@ -175,24 +175,26 @@ impl Chosen {
         &self.templates.model.templates[self.named]
     }
 
-    /// Renders a conversation, and records what the template does not write of it.
-    pub fn render(&self, conversation: &Conversation, settings: &Settings) -> Result<Prompt, Error> {
-        let mut prompt = match self.run(conversation, settings) {
+    /// Renders a conversation, with the account of it.
+    pub fn render(&self, conversation: &Conversation, settings: &Settings) -> Result<(Prompt, Account), Error> {
+        let (mut prompt, mut account) = match self.run(conversation, settings) {
             Err(Error::Template { template, error, message, .. }) => {
                 let as_wanted = self.wants_other_calls(conversation, settings);
                 return Err(Error::Template { template, error, message, as_wanted });
             }
             other => other?,
         };
-        prompt.dropped = left_out(conversation, &prompt);
-        let is_call = |dropped: &Dropped| dropped.place.field.starts_with("tool_calls");
-        prompt.calls_as_wanted = prompt.dropped.iter().any(is_call) && self.wants_other_calls(conversation, settings);
-        if let Some((rest, media)) = without_media(conversation)
-            && self.run(&rest, settings).is_ok_and(|without| without.text() == prompt.text())
-        {
-            prompt.dropped.extend(media);
+        if account.harms_calls() && self.wants_other_calls(conversation, settings) {
+            prompt.calls_as_wanted = true;
+            account.offer_calls_as_wanted();
         }
-        Ok(prompt)
+        if let Some((rest, media)) = without_media(conversation)
+            && self.run(&rest, settings).is_ok_and(|(without, _)| without.text() == prompt.text())
+        {
+            media.into_iter().for_each(|part| account.leave_out(part));
+        }
+        prompt.dropped = account.dropped();
+        Ok((prompt, account))
     }
 
     /// Reports whether the template writes all tool calls if they are passed in another form. Only
@@ -203,9 +205,7 @@ impl Chosen {
         has_calls
             && !self.templates.is_carried
             && settings.tool_calls == CallForm::AsGiven
-            && self.run(conversation, &other).is_ok_and(|prompt| {
-                !left_out(conversation, &prompt).iter().any(|dropped| dropped.place.field.starts_with("tool_calls"))
-            })
+            && self.run(conversation, &other).is_ok_and(|(_, account)| !account.harms_calls())
     }
 
     /// Returns the options with which a conversation is rendered.
@@ -222,9 +222,9 @@ impl Chosen {
         }
     }
 
-    fn run(&self, conversation: &Conversation, settings: &Settings) -> Result<Prompt, Error> {
+    fn run(&self, conversation: &Conversation, settings: &Settings) -> Result<(Prompt, Account), Error> {
         let options = Chosen::options(settings);
-        render_template(conversation, &self.template, &options).map_err(|error| refused(self.named(), error))
+        account_by_template(conversation, &self.template, &options).map_err(|error| refused(self.named(), error))
     }
 }
 

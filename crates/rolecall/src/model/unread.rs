@@ -3,49 +3,77 @@
 use rolecall_conversation::Place;
 use rolecall_conversation::spelling::near_miss;
 use rolecall_openai::Request;
-use rolecall_render::Dropped;
+use rolecall_render::{Account, DesignRule, Dropped, LeafKind};
 
 use super::prompt::Speaker;
 use super::{Model, Settings};
 use crate::Error;
 
 impl Model {
-    /// Returns the keys and switches of a request that nothing reads.
+    /// Returns the keys and switches of a request that nothing reads, and completes the account with them. A
+    /// misspelt switch is an error.
     pub(super) fn unread(
         &self,
         request: &Request,
         settings: &Settings,
         speaker: &Speaker,
+        account: &mut Account,
     ) -> Result<Vec<Dropped>, Error> {
         let mut unread: Vec<Dropped> = request
             .unread()
             .map(|key| Dropped { place: Place::field(key), why: "nothing reads this key", by_design: false })
             .collect();
-        // A template can read any key that its source mentions.
-        let named = |key: &str| match speaker {
-            Speaker::Template(chosen) => chosen.named().source.contains(key),
-            Speaker::Format { .. } => false,
-        };
-        unread.extend(request.unread_of_messages().filter(|(_, key)| !named(key)).map(|(message, key)| Dropped {
+        unread.iter().for_each(|key| account.leave_out(key.clone()));
+        let lost = request.unread_of_messages().filter(|(message, key)| account.lacks(*message, key));
+        unread.extend(lost.map(|(message, key)| Dropped {
             place: Place::message(message, key),
             why: "nothing reads this key of a message",
             by_design: false,
         }));
+        let keys = unread.len();
+        self.check_switches(request, settings, speaker, &mut unread)?;
+        // The run may have read a switch that no probe did.
+        let is_lost = |place: &Place| account.of_kind(LeafKind::LeftOut).any(|leaf| leaf.place == *place);
+        let mut at = 0;
+        unread.retain(|dropped| {
+            at += 1;
+            at <= keys || is_lost(&dropped.place)
+        });
+        // A switch that the template reads for other conversations.
+        if matches!(speaker, Speaker::Template(chosen) if !chosen.templates.is_carried) {
+            account.excuse(DesignRule::UnusedSwitch, |place| {
+                place.message.is_none()
+                    && SWITCHES.iter().any(|of| place.field.strip_prefix(of).is_some_and(|rest| rest.starts_with('.')))
+                    && !unread.iter().any(|dropped| dropped.place == *place)
+            });
+        }
+        Ok(unread)
+    }
+
+    /// Refuses misspelt switches, and adds those that the template never reads.
+    pub(super) fn check_switches(
+        &self,
+        request: &Request,
+        settings: &Settings,
+        speaker: &Speaker,
+        unread: &mut Vec<Dropped>,
+    ) -> Result<(), Error> {
         let is_template = matches!(speaker, Speaker::Template(_));
         // A format checks its own options and rejects unknown ones.
-        let options = settings.options.iter().filter(|_| is_template).map(|(name, _)| ("options", name.as_str()));
-        let switches = request.conversation.template_kwargs.iter().map(|(name, _)| ("chat_template_kwargs", name));
+        let [own, of_options] = SWITCHES;
+        let options = settings.options.iter().filter(|_| is_template).map(|(name, _)| (of_options, name.as_str()));
+        let switches = request.conversation.template_kwargs.iter().map(|(name, _)| (own, name));
         let given: Vec<(&str, &str)> = options.chain(switches).collect();
         if given.is_empty() {
-            return Ok(unread);
+            return Ok(());
         }
         let known = match speaker {
             // A template that a request carries is not probed for its switches. If probing takes
             // too much, nothing is reported.
-            Speaker::Template(chosen) if chosen.templates.is_carried => return Ok(unread),
+            Speaker::Template(chosen) if chosen.templates.is_carried => return Ok(()),
             Speaker::Template(chosen) => match self.shared.replies.switches(&chosen.template) {
                 Ok(known) => known,
-                Err(_) => return Ok(unread),
+                Err(_) => return Ok(()),
             },
             Speaker::Format { .. } => {
                 let choices = self.format_of(speaker).map(|format| &format.choices);
@@ -64,6 +92,9 @@ impl Model {
                 unread.push(Dropped { place, why: "the template does not read this switch", by_design: false });
             }
         }
-        Ok(unread)
+        Ok(())
     }
 }
+
+/// The keys of a request that have switches.
+const SWITCHES: [&str; 2] = ["chat_template_kwargs", "options"];

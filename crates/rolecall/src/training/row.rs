@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rolecall_conversation::{Conversation, Json, Place, Role};
 use rolecall_encode::Encoded;
 use rolecall_openai::Request;
+use rolecall_render::{LeafKind, Remedy};
 
 use super::{Limit, Part, Prepared, Samples, Served, Slot, TooLong, Truncate, Truncated, as_served, prepare};
 use crate::Error;
@@ -82,14 +83,14 @@ pub struct Ready {
 pub enum RowError {
     /// The row cannot be read, rendered or encoded, or it has no loss.
     Library(Error),
-    /// A part of the conversation is not in the prompt, and the recipe is strict.
+    /// A part of the conversation is not in the prompt as it was given, and the recipe is strict.
     LeftOut {
-        /// The first part that is left out.
+        /// The first such part.
         place: Place,
-        /// Why it is left out.
-        why: &'static str,
-        /// The number of parts that are left out.
-        count: usize,
+        /// What became of it.
+        kind: LeafKind,
+        /// The same for people, with the number of parts.
+        message: String,
         /// Whether it helps to pass calls in the form that the template writes.
         as_wanted: bool,
     },
@@ -220,11 +221,11 @@ impl RowRecipe {
             prompt.find_stop_ids()?;
         }
         if self.strict
-            && let Some(left_out) = prompt.left_out().into_iter().find(|left_out| !left_out.by_design)
+            && let Some(lost) = prompt.account().refused()
         {
-            let (place, why, count) = (left_out.first.clone(), left_out.why, left_out.count);
-            let as_wanted = place.field.starts_with("tool_calls") && prompt.calls_as_wanted;
-            return Err(RowError::LeftOut { place, why, count, as_wanted });
+            let as_wanted = lost.remedy == Some(Remedy::CallsAsWanted);
+            let (place, message) = (lost.first.place.clone(), lost.to_string());
+            return Err(RowError::LeftOut { place, kind: lost.kind, message, as_wanted });
         }
         Ok(prompt)
     }
@@ -323,7 +324,7 @@ impl RowError {
     pub fn code(&self) -> &'static str {
         match self {
             RowError::Library(error) => error.code(),
-            RowError::LeftOut { .. } => "left_out",
+            RowError::LeftOut { kind, .. } => kind.name(),
             RowError::TooManyReplies { .. } => "too_many_replies",
             RowError::Unpacked(_) => "not_packed",
             RowError::PackedPair => "preference_pair",
@@ -356,10 +357,7 @@ impl fmt::Display for RowError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RowError::Library(error) => write!(f, "{error}"),
-            RowError::LeftOut { place, why, count: 1, .. } => write!(f, "{place} is not in the prompt: {why}"),
-            RowError::LeftOut { place, why, count, .. } => {
-                write!(f, "{place} and {} more are not in the prompt: {why}", count - 1)
-            }
+            RowError::LeftOut { message, .. } => f.write_str(message),
             RowError::TooManyReplies { replies } => {
                 write!(f, "the conversation is too long to be rendered once for each of its {replies} replies")
             }

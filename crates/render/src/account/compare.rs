@@ -1,0 +1,261 @@
+//! Comparison of a text with the pieces of a prompt that come from it.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use rolecall_conversation::{Json, json};
+
+use super::Change;
+
+/// A piece of a prompt that comes from a text.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fragment<'p> {
+    pub text: &'p str,
+    /// The offset of the piece in the text, if it is a verbatim part of it and known.
+    pub offset: Option<usize>,
+    /// The offset of the piece in the prompt, if it is known.
+    pub at: Option<usize>,
+}
+
+/// What the pieces of a prompt tell about a leaf.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Sign {
+    Written,
+    /// Some of its bytes are missing.
+    InPart(Vec<Range<usize>>),
+    /// It is there in another form.
+    Changed(Change),
+    /// No piece comes from it, but the run read it.
+    Seen,
+    /// Nothing is known of it.
+    Unseen,
+}
+
+/// Compares a text with the pieces of a prompt that come from it, in the order of the prompt. White
+/// space at the ends of the text does not count.
+pub(crate) fn compare(text: &str, fragments: &[Fragment<'_>], prompt: &str) -> Sign {
+    let kept = text.trim_start();
+    let start = text.len() - kept.len();
+    let within = start..start + kept.trim_end().len();
+    let (mut covered, mut change) = (Vec::with_capacity(fragments.len()), None);
+    let mut furthest = 0;
+    for fragment in fragments {
+        match fragment.offset {
+            Some(offset) => {
+                let range = offset..offset + fragment.text.len();
+                // A part that was not written yet comes after a later one.
+                let is_back = offset > within.start && offset < furthest;
+                if is_back && !gaps(range.clone(), covered.clone()).is_empty() {
+                    change = Some(Change::Rewritten);
+                }
+                furthest = if offset <= within.start { range.end } else { furthest.max(range.end) };
+                covered.push(range);
+            }
+            None => match find(text, fragment.text) {
+                Some((range, how)) => {
+                    covered.push(range);
+                    change = how.or(change);
+                }
+                None if fragment.text.trim().is_empty() => {}
+                None => change = Some(Change::Rewritten),
+            },
+        }
+    }
+    let mut missing = gaps(within, covered);
+    missing.retain(|gap| !is_spelled(text, gap, fragments, prompt));
+    match (change, missing.is_empty()) {
+        (Some(change), true) => Sign::Changed(change),
+        (Some(Change::Rewritten), false) => Sign::Changed(changed_all(text, fragments)),
+        (_, false) => Sign::InPart(missing),
+        (None, true) => Sign::Written,
+    }
+}
+
+/// Returns how a text was changed if only all of its pieces together tell.
+fn changed_all(text: &str, fragments: &[Fragment<'_>]) -> Change {
+    let joined: String = fragments.iter().map(|fragment| fragment.text).collect();
+    find(text, &joined).and_then(|(_, change)| change).unwrap_or(Change::Rewritten)
+}
+
+/// Reports whether the template itself spells a missing part where it was, such as the tags around
+/// reasoning that it takes out of a content and puts back.
+fn is_spelled(text: &str, gap: &Range<usize>, fragments: &[Fragment<'_>], prompt: &str) -> bool {
+    let Some(gone) = text.get(gap.clone()) else { return false };
+    let said = gone.trim();
+    let before = |at: usize| {
+        let before = prompt.get(..at).unwrap_or_default();
+        if said.is_empty() { before.ends_with(gone) } else { before.trim_end().ends_with(said) }
+    };
+    let after = |at: usize| {
+        let after = prompt.get(at..).unwrap_or_default();
+        if said.is_empty() { after.starts_with(gone) } else { after.trim_start().starts_with(said) }
+    };
+    fragments.iter().any(|fragment| match (fragment.offset, fragment.at) {
+        (Some(offset), Some(at)) if offset == gap.end => before(at),
+        (Some(offset), Some(at)) if offset + fragment.text.len() == gap.start => after(at + fragment.text.len()),
+        _ => false,
+    })
+}
+
+/// Returns the parts of a range that no other range covers.
+fn gaps(within: Range<usize>, mut covered: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    covered.sort_unstable_by_key(|range| range.start);
+    let (mut at, mut gaps) = (within.start, Vec::new());
+    for range in covered {
+        if range.start > at && at < within.end {
+            gaps.push(at..range.start.min(within.end));
+        }
+        at = at.max(range.end);
+    }
+    if at < within.end {
+        gaps.push(at..within.end);
+    }
+    gaps
+}
+
+/// Returns the part of a text that a piece stands for, and how it was changed. Quoting for JSON is
+/// no change.
+fn find(text: &str, piece: &str) -> Option<(Range<usize>, Option<Change>)> {
+    let there = |piece: &str| (!piece.is_empty()).then(|| text.find(piece)).flatten().map(|at| at..at + piece.len());
+    let trimmed = piece.trim();
+    if let Some(range) = there(trimmed) {
+        return Some((range, None));
+    }
+    if let Some(range) = there(&without_quotes(trimmed, '"')) {
+        return Some((range, None));
+    }
+    if let Some(range) = without_python(trimmed).as_deref().and_then(there) {
+        return Some((range, Some(Change::PythonValue)));
+    }
+    let html = without_entities(trimmed);
+    if let Cow::Owned(html) = &html
+        && let Some(range) = there(html).or_else(|| there(&without_quotes(html, '"')))
+    {
+        return Some((range, Some(Change::HtmlEscaped)));
+    }
+    // The case of some letters changes their length, so the range is only known to be the whole.
+    let is_same = text.trim().to_lowercase() == trimmed.to_lowercase();
+    is_same.then(|| (0..text.len(), Some(Change::LetterCase)))
+}
+
+/// Returns the text of a JSON string, of which a quote may be missing at either end.
+fn without_quotes(piece: &str, quote: char) -> Cow<'_, str> {
+    let inner = piece.strip_prefix(quote).unwrap_or(piece);
+    // A quote at the end that belongs to the text is escaped.
+    let ends = inner.ends_with(quote) && {
+        let before = &inner[..inner.len() - 1];
+        (before.len() - before.trim_end_matches('\\').len()) % 2 == 0
+    };
+    let inner = if ends { &inner[..inner.len() - 1] } else { inner };
+    if !inner.contains('\\') {
+        return Cow::Borrowed(inner);
+    }
+    match json::parse(&format!("\"{inner}\"")) {
+        Ok(Json::String(text)) => Cow::Owned(text),
+        _ => Cow::Borrowed(inner),
+    }
+}
+
+/// Returns the text of a Python string in single quotes.
+fn without_python(piece: &str) -> Option<String> {
+    let inner = piece.strip_prefix('\'')?.strip_suffix('\'')?;
+    let mut text = String::with_capacity(inner.len());
+    let mut rest = inner.chars();
+    while let Some(c) = rest.next() {
+        let escaped = if c == '\\' {
+            rest.next()?
+        } else {
+            text.push(c);
+            continue;
+        };
+        let digits = match escaped {
+            'x' => 2,
+            'u' => 4,
+            'U' => 8,
+            'n' | 'r' | 't' => {
+                text.push(match escaped {
+                    'n' => '\n',
+                    'r' => '\r',
+                    _ => '\t',
+                });
+                continue;
+            }
+            other => {
+                text.push(other);
+                continue;
+            }
+        };
+        let code: String = rest.by_ref().take(digits).collect();
+        text.push(char::from_u32(u32::from_str_radix(&code, 16).ok()?)?);
+    }
+    Some(text)
+}
+
+/// Returns a text with its HTML entities decoded.
+fn without_entities(piece: &str) -> Cow<'_, str> {
+    if !piece.contains('&') {
+        return Cow::Borrowed(piece);
+    }
+    let mut decoded = piece.to_owned();
+    for (entity, character) in ENTITIES {
+        decoded = decoded.replace(entity, character);
+    }
+    Cow::Owned(decoded)
+}
+
+/// The entities that Jinja's escaping writes, with `&amp;` last.
+pub(crate) const ENTITIES: [(&str, &str); 5] =
+    [("&#34;", "\""), ("&#39;", "'"), ("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&")];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(text: &str, offset: usize) -> Fragment<'_> {
+        Fragment { text, offset: Some(offset), at: None }
+    }
+
+    fn changed(text: &str) -> Fragment<'_> {
+        Fragment { text, offset: None, at: None }
+    }
+
+    #[test]
+    fn white_space_at_the_ends_is_not_missed_and_any_other_is() {
+        assert_eq!(compare("  a b  ", &[known("a b", 2)], ""), Sign::Written);
+        assert_eq!(compare(" a  b", &[known("a", 1), known("b", 4)], ""), Sign::InPart(vec![2..4]));
+        assert_eq!(compare("ab", &[known("b", 1)], ""), Sign::InPart(vec![0..1]));
+    }
+
+    #[test]
+    fn pieces_in_any_order_cover_a_text() {
+        assert_eq!(compare("abcd", &[known("cd", 2), known("ab", 0), known("ab", 0)], ""), Sign::Written);
+    }
+
+    #[test]
+    fn each_form_of_a_text_is_recognized() {
+        assert_eq!(compare("a\n\"b\"", &[changed(r#""a\n\"b\"""#)], ""), Sign::Written);
+        assert_eq!(compare("it's", &[changed(r"'it\'s'")], ""), Sign::Changed(Change::PythonValue));
+        assert_eq!(
+            compare("a<b", &[known("a", 0), changed("&lt;"), known("b", 2)], ""),
+            Sign::Changed(Change::HtmlEscaped)
+        );
+        assert_eq!(compare("Paris", &[changed("PARIS")], ""), Sign::Changed(Change::LetterCase));
+        assert_eq!(compare("Paris", &[changed("Rome")], ""), Sign::Changed(Change::Rewritten));
+        // Letters in another order.
+        assert_eq!(
+            compare("abc", &[known("c", 2), known("b", 1), known("a", 0)], ""),
+            Sign::Changed(Change::Rewritten)
+        );
+        // A part of it, quoted.
+        assert_eq!(compare("a b", &[changed("\"a\"")], ""), Sign::InPart(vec![1..3]));
+    }
+
+    #[test]
+    fn what_the_template_spells_itself_is_not_missing() {
+        let prompt = "<think>\nR\n</think>\n\nA";
+        let fragments = [("R", 7, 8), ("A", 16, 20)];
+        let fragments = fragments.map(|(text, offset, at)| Fragment { text, offset: Some(offset), at: Some(at) });
+        assert_eq!(compare("<think>R</think>A", &fragments, prompt), Sign::Written);
+        assert_eq!(compare("<think>R</think>A", &fragments[1..], "\nA"), Sign::InPart(vec![0..16]));
+    }
+}

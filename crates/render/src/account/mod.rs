@@ -1,0 +1,167 @@
+//! The account of a request: what became of each of its leaves, determined by the origins of the
+//! prompt and by what the run of a template read.
+//!
+//! [`Walk`] visits the leaves of a conversation and asks [`Evidence`] for each; `rules` tells what
+//! it means that a leaf is not in the prompt. A format's evidence is in `by_format`, a template's
+//! in `template/trace.rs`.
+
+mod by_format;
+mod compare;
+mod leaf;
+mod rules;
+mod walk;
+
+use rolecall_conversation::Place;
+
+use crate::Dropped;
+
+pub use by_format::account_by_format;
+pub(crate) use compare::{ENTITIES, Fragment, Sign, compare};
+pub use leaf::{Change, DesignRule, Leaf, LeafGroup, LeafKind, Remedy};
+pub(crate) use rules::{Owner, REASONING};
+pub(crate) use walk::{Evidence, Walk};
+
+/// What became of each leaf of a request: each text, number and switch of its messages, tools,
+/// documents and options.
+///
+/// ```
+/// use rolecall_conversation::{Conversation, Message};
+/// use rolecall_render::{ChatTemplate, LeafKind, TemplateOptions, account_by_template};
+/// let template = ChatTemplate::compile("{{ messages[0].content[:5] }}", Vec::new())?;
+/// let conversation = Conversation::new(vec![Message::user("Hello, world")]);
+/// let (prompt, account) = account_by_template(&conversation, &template, &TemplateOptions::default())?;
+/// assert_eq!(prompt.text(), "Hello");
+/// let leaf = account.of_kind(LeafKind::WrittenInPart).next().expect("the content");
+/// assert_eq!((leaf.place.field.as_str(), leaf.missing.as_slice()), ("content", &[5..12][..]));
+/// # Ok::<(), rolecall_render::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Account {
+    /// The leaves that are not written as they are.
+    leaves: Vec<Leaf>,
+    /// The number of leaves that are.
+    written: usize,
+    /// The number of roles that the run only read. They are not in `leaves`, because most messages
+    /// have one.
+    roles_read: usize,
+}
+
+impl Account {
+    /// The account of a request without leaves.
+    pub const EMPTY: Account = Account { leaves: Vec::new(), written: 0, roles_read: 0 };
+
+    /// Returns the leaves that the prompt does not have as they were given, in the order of the
+    /// request. All others are written, but for roles that the run only read.
+    pub fn leaves(&self) -> &[Leaf] {
+        &self.leaves
+    }
+
+    /// Returns the leaves of a kind other than [`LeafKind::Written`].
+    pub fn of_kind(&self, kind: LeafKind) -> impl Iterator<Item = &Leaf> {
+        self.leaves.iter().filter(move |leaf| leaf.kind == kind)
+    }
+
+    /// Returns the number of leaves of a kind.
+    pub fn count(&self, kind: LeafKind) -> usize {
+        match kind {
+            LeafKind::Written => self.written,
+            kind => {
+                let roles = if kind == LeafKind::Read { self.roles_read } else { 0 };
+                roles + self.of_kind(kind).map(|leaf| leaf.count).sum::<usize>()
+            }
+        }
+    }
+
+    /// Returns the leaves that were left out, changed or written in part, and reasoning that is
+    /// dropped by design, grouped by reason in order of first occurrence.
+    pub fn groups(&self) -> Vec<LeafGroup<'_>> {
+        let mut groups: Vec<LeafGroup<'_>> = Vec::new();
+        for leaf in self.leaves.iter().filter(|leaf| leaf.is_notable()) {
+            match groups.iter_mut().find(|group| group.has(leaf)) {
+                Some(group) => group.count += 1,
+                None => groups.push(LeafGroup::of(leaf)),
+            }
+        }
+        groups
+    }
+
+    /// Returns the first group that a strict caller refuses: everything that is lost or changed,
+    /// and not by design.
+    pub fn refused(&self) -> Option<LeafGroup<'_>> {
+        let first = self.leaves.iter().find(|leaf| leaf.kind.is_loss())?;
+        self.groups().into_iter().find(|group| group.has(first))
+    }
+
+    /// Returns the messages, contents, calls, reasoning, tools and documents that were left out.
+    pub fn dropped(&self) -> Vec<Dropped> {
+        let is_it = |leaf: &&Leaf| {
+            let field = leaf.place.field.as_str();
+            let is_of =
+                |key: &str| field.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']));
+            let is_whole =
+                |key: &str| field.strip_prefix(key).is_some_and(|rest| rest.starts_with('[') && !rest.contains('.'));
+            let is_place = match leaf.place.message {
+                Some(_) => field.is_empty() || ["content", "tool_calls"].into_iter().chain(REASONING).any(is_of),
+                None => is_whole("tools") || is_whole("documents"),
+            };
+            is_place && leaf.missing.is_empty() && leaf.is_notable() && leaf.kind != LeafKind::Changed
+        };
+        let dropped = |leaf: &Leaf| {
+            let by_design = leaf.kind == LeafKind::DroppedByDesign;
+            Dropped { place: leaf.place.clone(), why: leaf.why, by_design }
+        };
+        self.leaves.iter().filter(is_it).map(dropped).collect()
+    }
+
+    /// Reports whether a key of a message was left out.
+    pub fn lacks(&self, message: usize, key: &str) -> bool {
+        let is_it = |leaf: &Leaf| {
+            leaf.place.message == Some(message)
+                && leaf
+                    .place
+                    .field
+                    .strip_prefix(key)
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        };
+        self.of_kind(LeafKind::LeftOut).any(is_it)
+    }
+
+    /// Reports whether anything of a call is lost or changed.
+    pub fn harms_calls(&self) -> bool {
+        self.leaves.iter().any(|leaf| leaf.kind.is_loss() && leaf.is_of_call())
+    }
+
+    /// Adds a part of the request that another check found to be left out.
+    pub fn leave_out(&mut self, Dropped { place, why, by_design }: Dropped) {
+        let (kind, rule) = match by_design {
+            true => (LeafKind::DroppedByDesign, Some(DesignRule::EarlierReasoning)),
+            false => (LeafKind::LeftOut, None),
+        };
+        let is_inside = |leaf: &Leaf| {
+            leaf.place.message == place.message
+                && leaf
+                    .place
+                    .field
+                    .strip_prefix(&place.field)
+                    .is_some_and(|rest| rest.is_empty() || place.field.is_empty() || rest.starts_with(['.', '[']))
+        };
+        let inside = self.leaves.iter().filter(|leaf| is_inside(leaf)).map(|leaf| leaf.count).sum::<usize>();
+        let at = self.leaves.iter().position(is_inside).unwrap_or(self.leaves.len());
+        self.leaves.retain(|leaf| !is_inside(leaf));
+        let at = at.min(self.leaves.len());
+        self.leaves.insert(at, Leaf { rule, count: inside.max(1), ..Leaf::new(place, kind, why) });
+    }
+
+    /// Adds what a remedy is for the leaves of calls that are lost or changed.
+    pub fn offer_calls_as_wanted(&mut self) {
+        let lost = self.leaves.iter_mut().filter(|leaf| leaf.kind.is_loss() && leaf.is_of_call());
+        lost.for_each(|leaf| leaf.remedy = Some(Remedy::CallsAsWanted));
+    }
+
+    /// Turns leaves that were left out into ones that are dropped by a rule.
+    pub fn excuse(&mut self, rule: DesignRule, is_it: impl Fn(&Place) -> bool) {
+        for leaf in self.leaves.iter_mut().filter(|leaf| leaf.kind == LeafKind::LeftOut && is_it(&leaf.place)) {
+            (leaf.kind, leaf.rule, leaf.why) = (LeafKind::DroppedByDesign, Some(rule), rule.why());
+        }
+    }
+}

@@ -1,0 +1,201 @@
+use std::ops::Range;
+
+use rolecall_conversation::json::Step;
+use rolecall_conversation::{Json, Place};
+
+use super::rules::{Owner, is_earlier_reasoning, judge};
+use super::{Account, Change, DesignRule, Leaf, LeafKind, Sign};
+
+/// What is known of the leaves of a request.
+pub(crate) trait Evidence {
+    /// The place of a value in the evidence.
+    type At: Copy;
+
+    /// Returns the place of a value inside another one.
+    fn child(&self, at: Self::At, step: Step<'_>) -> Self::At;
+
+    /// Tells what became of a text, a number, a boolean or a null.
+    fn sign(&self, at: Self::At, owner: Owner, path: &str, leaf: &Json) -> Sign;
+
+    /// Returns the arguments that a text of this path stands for, if they are written one by one.
+    fn opened(&self, _path: &str, _text: &str) -> Option<Json> {
+        None
+    }
+}
+
+/// A walk over the leaves of a request.
+pub(crate) struct Walk<'e, E> {
+    evidence: &'e E,
+    account: Account,
+    owner: Owner,
+    path: String,
+}
+
+impl<'e, E: Evidence> Walk<'e, E> {
+    pub fn new(evidence: &'e E) -> Walk<'e, E> {
+        Walk { evidence, account: Account::default(), owner: Owner::Switch, path: String::with_capacity(64) }
+    }
+
+    /// Counts leaves that are known to be written.
+    pub fn add_written(&mut self, count: usize) {
+        self.account.written += count;
+    }
+
+    /// Counts a role that the run only read.
+    pub fn add_role_read(&mut self) {
+        self.account.roles_read += 1;
+    }
+
+    /// Adds a leaf of a message that was changed.
+    pub fn add_changed(&mut self, message: usize, field: &str, change: Change) {
+        let leaf = Leaf::new(Place::message(message, field), LeafKind::Changed, change.why());
+        self.account.leaves.push(Leaf { change: Some(change), ..leaf });
+    }
+
+    /// Visits the keys of a message.
+    pub fn message<'j>(&mut self, owner: Owner, entries: impl Iterator<Item = (&'j str, &'j Json, E::At)>) {
+        self.owner = owner;
+        let first = self.account.leaves.len();
+        let mut is_written = false;
+        for (key, json, at) in entries {
+            self.path.clear();
+            self.path.push_str(key);
+            let is_said = self.visit(json, at);
+            is_written |= is_said && !matches!(key, "role" | "name" | "id" | "tool_call_id");
+        }
+        self.path.clear();
+        let is_content = |leaf: &Leaf| {
+            leaf.kind == LeafKind::LeftOut
+                && ["content", "tool_calls"].iter().any(|key| leaf.place.field.starts_with(key))
+        };
+        if !is_written && self.account.leaves[first..].iter().any(is_content) {
+            // Its reasoning is not told apart.
+            self.join(first, "the template writes nothing for this kind of message", Leaf::is_notable);
+        }
+    }
+
+    /// Visits a tool, a document or a switch, whose path is given.
+    pub fn value(&mut self, owner: Owner, path: &str, json: &Json, at: E::At) {
+        self.owner = owner;
+        self.path.clear();
+        self.path.push_str(path);
+        self.visit(json, at);
+    }
+
+    pub fn finish(self) -> Account {
+        self.account
+    }
+
+    /// Visits a value, and reports whether anything in it is written.
+    fn visit(&mut self, json: &Json, at: E::At) -> bool {
+        let (first, length) = (self.account.leaves.len(), self.path.len());
+        let mut is_written = false;
+        match json {
+            Json::String(text) => match self.evidence.opened(&self.path, text) {
+                Some(opened) => return self.visit(&opened, at),
+                None if text.trim().is_empty() => return false,
+                None => return self.leaf(json, at),
+            },
+            Json::Null | Json::Bool(_) | Json::Number(_) => return self.leaf(json, at),
+            Json::Array(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    self.path.push('[');
+                    self.path.push_str(&index.to_string());
+                    self.path.push(']');
+                    is_written |= self.visit(item, self.evidence.child(at, Step::Index(index)));
+                    self.path.truncate(length);
+                }
+                // Parts, calls and tools are told apart.
+                if ["content", "tool_calls", "tools", "functions"].contains(&self.path.as_str()) {
+                    return is_written;
+                }
+            }
+            Json::Object(entries) => {
+                for (key, value) in entries.iter() {
+                    self.path.push('.');
+                    self.path.push_str(key);
+                    is_written |= self.visit(value, self.evidence.child(at, Step::Key(key)));
+                    self.path.truncate(length);
+                }
+            }
+        }
+        let lost = self.account.leaves[first..].iter().find(|leaf| leaf.kind == LeafKind::LeftOut);
+        if let Some(why) = lost.map(|leaf| leaf.why)
+            && !is_written
+        {
+            self.join(first, why, is_left_out);
+        }
+        is_written
+    }
+
+    /// Joins those leaves from an index on that are lost to one at the current path.
+    fn join(&mut self, first: usize, why: &'static str, is_lost: fn(&Leaf) -> bool) {
+        let leaves = &mut self.account.leaves;
+        let count = leaves[first..].iter().filter(|leaf| is_lost(leaf)).map(|leaf| leaf.count).sum();
+        let Some(at) = leaves[first..].iter().position(is_lost) else { return };
+        let mut index = 0;
+        leaves.retain(|leaf| {
+            index += 1;
+            index <= first || !is_lost(leaf)
+        });
+        let leaf = Leaf::new(self.place(), LeafKind::LeftOut, why);
+        self.account.leaves.insert(first + at, Leaf { count, ..leaf });
+    }
+
+    fn leaf(&mut self, json: &Json, at: E::At) -> bool {
+        let sign = self.evidence.sign(at, self.owner, &self.path, json);
+        let is_text = matches!(json, Json::String(_));
+        let leaf = match sign {
+            Sign::Written => {
+                self.account.written += 1;
+                return true;
+            }
+            Sign::InPart(missing) => self.in_part(json.as_str().unwrap_or_default(), missing),
+            Sign::Changed(change) => {
+                let leaf = Leaf::new(self.place(), LeafKind::Changed, change.why());
+                Leaf { change: Some(change), ..leaf }
+            }
+            // A null says nothing.
+            Sign::Seen | Sign::Unseen if json.is_null() => return false,
+            Sign::Seen | Sign::Unseen => {
+                let is_seen = sign == Sign::Seen;
+                let verdict = judge(self.owner, &self.path, is_text, is_seen);
+                if is_seen && self.path == "role" {
+                    self.account.roles_read += 1;
+                    return false;
+                }
+                Leaf { rule: verdict.rule, ..Leaf::new(self.place(), verdict.kind, verdict.why) }
+            }
+        };
+        let is_written = leaf.kind == LeafKind::Changed || !leaf.missing.is_empty();
+        self.account.leaves.push(leaf);
+        is_written
+    }
+
+    fn in_part(&self, text: &str, missing: Vec<Range<usize>>) -> Leaf {
+        let rule = DesignRule::EarlierReasoning;
+        let is_reasoning = match missing.as_slice() {
+            [start] => {
+                text[..start.start].trim().is_empty()
+                    && is_earlier_reasoning(self.owner, &self.path, &text[start.clone()])
+            }
+            _ => false,
+        };
+        let leaf = match is_reasoning {
+            true => Leaf { rule: Some(rule), ..Leaf::new(self.place(), LeafKind::DroppedByDesign, rule.why()) },
+            false => Leaf::new(self.place(), LeafKind::WrittenInPart, "the template writes a part of it"),
+        };
+        Leaf { missing, ..leaf }
+    }
+
+    fn place(&self) -> Place {
+        match self.owner {
+            Owner::Message { index, .. } => Place::message(index, self.path.clone()),
+            _ => Place::field(self.path.clone()),
+        }
+    }
+}
+
+fn is_left_out(leaf: &Leaf) -> bool {
+    leaf.kind == LeafKind::LeftOut
+}

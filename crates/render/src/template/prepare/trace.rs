@@ -1,0 +1,286 @@
+//! What a run read and wrote of its inputs, and the account of a request that follows from it.
+
+use rolecall_conversation::json::Step;
+use rolecall_conversation::{Conversation, Json, Role, Tool};
+use rolecall_jinja::{Piece, Tag};
+
+use super::{Inputs, KEYED, QUOTED, READ, Shape, Value, WHOLE};
+use crate::account::{Account, Change, ENTITIES, Evidence, Fragment, Owner, REASONING, Sign, Walk, compare};
+use crate::template::TemplateOptions;
+use crate::template::adapt::Adapted;
+use crate::template::continuing::MARK;
+
+/// What an output has of the inputs, as far as the values themselves do not record it.
+#[derive(Debug, Default)]
+pub(crate) struct Trace {
+    /// The pieces of texts that are not written as a whole.
+    pieces: Vec<TracedPiece>,
+    /// The messages in whose text a literal of the template was escaped for HTML.
+    escaped: Vec<usize>,
+    /// Whether a literal was escaped before the text of any message.
+    is_escaped: bool,
+    /// The messages in whose text the word `None` was made, or `None` if it is outside of any.
+    nulls: Vec<Option<usize>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct TracedPiece {
+    value: u32,
+    start: u32,
+    end: u32,
+    offset: Option<usize>,
+}
+
+impl Trace {
+    /// Records a literal that was changed.
+    pub fn literal<'l>(&mut self, text: &str, message: Option<usize>, own: impl Fn() -> Option<&'l str>) {
+        if !text.contains('&') {
+            return;
+        }
+        let is_new = |entity: &str| text.contains(entity) && own().is_none_or(|own| !own.contains(entity));
+        if ENTITIES.iter().any(|(entity, _)| is_new(entity)) {
+            match message {
+                Some(message) => self.escaped.push(message),
+                None => self.is_escaped = true,
+            }
+        }
+    }
+
+    /// Records text that the engine made.
+    pub fn engine(&mut self, text: &str, message: Option<usize>) {
+        if text.contains("None") {
+            self.nulls.push(message);
+        }
+    }
+}
+
+impl<'a> Inputs<'a> {
+    /// Records a piece of the output that comes from an input.
+    #[inline]
+    pub fn trace(&self, tag: Tag, piece: &Piece<'_>, offset: Option<usize>, message: Option<usize>, trace: &mut Trace) {
+        let Some(value) = self.values.get(tag.0 as usize) else { return };
+        if let (true, Some(message)) = (trace.is_escaped, message) {
+            trace.is_escaped = false;
+            trace.escaped.push(message);
+        }
+        let Shape::Text(text) = value.shape else { return value.trace(KEYED) };
+        let written = piece.text;
+        let whole = match offset {
+            Some(offset) => {
+                let is_blank = |part: Option<&str>| part.is_some_and(|part| part.trim_start().is_empty());
+                let is_whole = written.len() == text.len()
+                    || is_blank(text.get(..offset)) && is_blank(text.get(offset + written.len()..));
+                if is_whole { WHOLE } else { 0 }
+            }
+            None if written == text => WHOLE,
+            None if written.len() == text.len() + 2 && written.get(1..=text.len()) == Some(text) => match written {
+                _ if written.starts_with('"') => WHOLE | QUOTED,
+                _ => 0,
+            },
+            None => 0,
+        };
+        match whole {
+            0 => trace.pieces.push(TracedPiece {
+                value: tag.0 as u32,
+                start: piece.start as u32,
+                end: (piece.start + written.len()) as u32,
+                offset,
+            }),
+            whole => value.trace(whole),
+        }
+    }
+
+    /// Returns the account of a conversation whose rendering wrote `text`.
+    pub fn account(
+        &self,
+        conversation: &Conversation,
+        options: &TemplateOptions,
+        adapted: &Adapted,
+        mut trace: Trace,
+        text: &str,
+    ) -> Account {
+        trace.pieces.sort_by_key(|piece| piece.value);
+        let evidence = Traced { inputs: self, trace: &trace, text };
+        let mut walk = Walk::new(&evidence);
+        let last_user = conversation.messages.iter().rposition(|message| *message.role() == Role::User);
+        for (number, (index, message)) in self.said_by.iter().enumerate() {
+            let Shape::Dict(children) = self.values[number].shape else { continue };
+            let is_escaped = trace.escaped.contains(&index);
+            if !is_escaped && let Some((written, is_role_read)) = plain(self.children(children)) {
+                walk.add_written(written);
+                if is_role_read {
+                    walk.add_role_read();
+                }
+                continue;
+            }
+            let owner = Owner::Message {
+                index,
+                is_result: *message.role() == Role::Tool,
+                is_assistant: *message.role() == Role::Assistant,
+                is_earlier: last_user.is_some_and(|last| index < last),
+            };
+            let object = message.as_object();
+            let entries = object.iter().map(|(key, json)| {
+                let json = adapted.value_of(index, key).unwrap_or(json);
+                (key, json, self.field(&self.values[number], key))
+            });
+            walk.message(owner, entries);
+            if is_escaped {
+                let field = if message.calls().len() > 0 { "tool_calls" } else { "content" };
+                walk.add_changed(index, field, Change::HtmlEscaped);
+            }
+        }
+        for (index, tool) in conversation.tools.iter().flatten().enumerate() {
+            if let Tool::Function { object, .. } = tool {
+                let at = Some(self.tools.start + index as u32);
+                walk.value(Owner::Tool, &format!("tools[{index}]"), &Json::Object(object.clone()), at);
+            }
+        }
+        for (index, document) in conversation.documents.iter().flatten().enumerate() {
+            let at = Some(self.documents.start + index as u32);
+            walk.value(Owner::Document, &format!("documents[{index}]"), document, at);
+        }
+        let own = conversation.template_kwargs.iter().map(|switch| ("chat_template_kwargs", switch));
+        let switches = own.chain(options.kwargs.iter().map(|switch| ("options", switch)));
+        let count = conversation.template_kwargs.len() + options.kwargs.len();
+        let variables = self.variables.iter().skip(self.variables.len() - count);
+        for ((of, (name, value)), (_, at)) in switches.zip(variables) {
+            walk.value(Owner::Switch, &format!("{of}.{name}"), value, Some(*at));
+        }
+        walk.finish()
+    }
+
+    /// Returns the value of a message's own key, which may have another name.
+    fn field(&self, message: &Value<'a>, key: &str) -> Option<u32> {
+        if let Some(value) = self.entry_of(message, key) {
+            return Some(value.handle.0);
+        }
+        let Shape::Dict(children) = message.shape else { return None };
+        let name = |value: &Value<'_>| {
+            let alias = self.aliases.binary_search_by_key(&value.handle.0, |(value, _)| *value).ok()?;
+            Some(self.aliases[alias].1)
+        };
+        self.children(children).iter().find(|value| name(value) == Some(key)).map(|value| value.handle.0)
+    }
+
+    /// Calls `visit` with each value of a message that has the same text under another name.
+    fn each_alias(&self, value: &Value<'a>, text: &str, visit: &mut dyn FnMut(&Value<'a>)) {
+        visit(value);
+        if value.parent >= self.messages || !REASONING.contains(&value.key) {
+            return;
+        }
+        let Shape::Dict(children) = self.values[value.parent as usize].shape else { return };
+        for other in self.children(children) {
+            let is_same = matches!(other.shape, Shape::Text(same) if same == text);
+            if is_same && REASONING.contains(&other.key) && other.handle.0 != value.handle.0 {
+                visit(other);
+            }
+        }
+    }
+
+    /// Reports whether a dict around a value has a key that was written.
+    fn is_keyed(&self, value: &Value<'a>) -> bool {
+        let mut parent = value.parent;
+        while let Some(around) = self.values.get(parent as usize) {
+            if let Shape::Dict(_) = around.shape {
+                return around.traces.get() & KEYED != 0;
+            }
+            parent = around.parent;
+        }
+        false
+    }
+}
+
+/// Returns the number of leaves of a message that is written as a whole, and whether its role was
+/// only read. Returns `None` if more must be known of it.
+fn plain(values: &[Value<'_>]) -> Option<(usize, bool)> {
+    let (mut written, mut is_role_read) = (0, false);
+    for value in values {
+        let traces = value.traces.get();
+        match value.shape {
+            Shape::Text(_) if traces & WHOLE != 0 => written += 1,
+            Shape::Text(_) if value.key == "role" && traces & READ != 0 => is_role_read = true,
+            Shape::Text(text) if text.trim_start().is_empty() => {}
+            _ => return None,
+        }
+    }
+    Some((written, is_role_read))
+}
+
+/// The evidence of a run.
+struct Traced<'t, 'a> {
+    inputs: &'t Inputs<'a>,
+    trace: &'t Trace,
+    /// The prompt.
+    text: &'t str,
+}
+
+impl Traced<'_, '_> {
+    /// Adds the pieces of a value.
+    fn add_fragments<'s>(&'s self, value: u32, fragments: &mut Vec<Fragment<'s>>) {
+        let pieces = &self.trace.pieces;
+        let first = pieces.partition_point(|piece| piece.value < value);
+        let own = pieces[first..].iter().take_while(|piece| piece.value == value);
+        fragments.extend(own.filter_map(|piece| {
+            let end = (piece.end as usize).min(self.text.len());
+            let text = self.text.get(piece.start as usize..end)?;
+            Some(Fragment { text, offset: piece.offset, at: Some(piece.start as usize) })
+        }));
+    }
+
+    fn of_text(&self, value: &Value<'_>, path: &str, text: &str) -> Sign {
+        // What the model is to continue has a marker after it.
+        let text = text.strip_suffix(MARK).unwrap_or(text);
+        let (mut traces, mut fragments) = (0, Vec::new());
+        self.inputs.each_alias(value, text, &mut |value| {
+            traces |= value.traces.get();
+            self.add_fragments(value.handle.0, &mut fragments);
+        });
+        let is_arguments = path.ends_with(".arguments") && text.trim_start().starts_with('{');
+        let is_quoted = || {
+            traces & QUOTED != 0
+                || fragments.iter().any(|fragment| fragment.offset.is_none() && fragment.text.contains("\\\""))
+        };
+        match fragments.as_slice() {
+            _ if is_arguments && is_quoted() => Sign::Changed(Change::QuotedTwice),
+            _ if traces & WHOLE != 0 => Sign::Written,
+            [] if traces & READ != 0 => Sign::Seen,
+            [] => Sign::Unseen,
+            fragments => compare(text, fragments, self.text),
+        }
+    }
+}
+
+impl Evidence for Traced<'_, '_> {
+    type At = Option<u32>;
+
+    fn child(&self, at: Option<u32>, step: Step<'_>) -> Option<u32> {
+        let value = self.inputs.values.get(at? as usize)?;
+        match (value.shape, step) {
+            (Shape::List(items), Step::Index(index)) => {
+                (index < items.count as usize).then(|| items.first + index as u32)
+            }
+            (Shape::Dict(_), Step::Key(key)) => self.inputs.entry_of(value, key).map(|value| value.handle.0),
+            _ => None,
+        }
+    }
+
+    fn sign(&self, at: Option<u32>, owner: Owner, path: &str, leaf: &Json) -> Sign {
+        let Some(value) = at.and_then(|at| self.inputs.values.get(at as usize)) else { return Sign::Unseen };
+        let is_read = value.traces.get() & READ != 0;
+        match leaf {
+            Json::String(text) => self.of_text(value, path, text),
+            Json::Null => {
+                let index = match owner {
+                    Owner::Message { index, .. } => Some(index),
+                    _ => None,
+                };
+                let is_word = self.trace.nulls.iter().any(|message| message.is_none() || *message == index);
+                if is_read && is_word { Sign::Changed(Change::NullWord) } else { Sign::Unseen }
+            }
+            _ if is_read && self.inputs.is_keyed(value) => Sign::Written,
+            _ if is_read => Sign::Seen,
+            _ => Sign::Unseen,
+        }
+    }
+}
