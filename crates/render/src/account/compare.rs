@@ -56,7 +56,8 @@ pub(crate) fn compare(text: &str, fragments: &[Fragment<'_>], prompt: &str) -> S
                     covered.push(range);
                     change = how.or(change);
                 }
-                None if fragment.text.trim().is_empty() => {}
+                // A quote that the template put around it.
+                None if fragment.text.trim_matches(['"', '\'']).trim().is_empty() => {}
                 None => change = Some(Change::Rewritten),
             },
         }
