@@ -207,11 +207,13 @@ fn ends_fixed(node: &Node) -> bool {
 /// Builds the grammar of an id from its values for the numbers 0 and 1. Any number is allowed where
 /// they differ.
 fn numbered(first: &str, second: &str) -> Node {
-    let same = first.bytes().zip(second.bytes()).take_while(|(one, other)| one == other).count();
-    if same == first.len() {
+    let same = first.chars().zip(second.chars()).take_while(|(one, other)| one == other).map(|(one, _)| one.len_utf8());
+    let (before, rest) = first.split_at(same.sum());
+    let mut rest = rest.chars();
+    if rest.next().is_none() {
         return Node::literal(first);
     }
-    Node::sequence([Node::literal(&first[..same]), Node::Pattern(digits()), Node::literal(&first[same + 1..])])
+    Node::sequence([Node::literal(before), Node::Pattern(digits()), Node::literal(rest.as_str())])
 }
 
 fn digits() -> Pattern {

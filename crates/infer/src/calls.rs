@@ -88,7 +88,7 @@ pub(crate) fn find(
     };
     let rows = many(3).or_else(|refusal| many(2).map_err(|_| refusal));
     let mut late = Vec::new();
-    let (mut inner, mut between) = (one.items.get(one.calls[0].clone())?.to_vec(), Vec::new());
+    let (mut inner, mut between) = (one.calls().next()?.to_vec(), Vec::new());
     let (mut before, mut after) = around(variants, plain)?;
     let mut count = Count { first: 0, over_conversation: false };
     let mut parallel = rows.as_ref().map_or_else(Clone::clone, |_| Parallel::Written);
@@ -100,15 +100,13 @@ pub(crate) fn find(
             Some((joints, rows)) => {
                 late = late_text(one, &rows, &after, &plain.behind);
                 (inner, between) = (joints.inner, joints.between);
-                let length = before.len();
                 count.first = joints.first;
-                before = joints.before[joints.before.len() - length..].to_vec();
+                before = joints.before;
             }
             None => {
                 parallel = Parallel::Unlike;
                 // The text before the second call shows what belongs to each call.
-                let joint = rows.calls.windows(2).next().map(|pair| &rows.items[pair[0].end..pair[1].start]);
-                between = joint.unwrap_or_default().to_vec();
+                between = rows.joints().next().unwrap_or_default().to_vec();
             }
         }
     }
@@ -116,7 +114,7 @@ pub(crate) fn find(
     // turn's other parts end with it too.
     let closer = &between[..between.len() - cut_end(&between, &before)];
     let closes_all = |located: &Located| {
-        let closing = located.calls.last().map_or(&[][..], |last| &located.items[last.end..]);
+        let closing = located.closing();
         closing.len() > closer.len() && closing.starts_with(closer) && Cuts::of(closing).allow(closer.len())
     };
     if after.is_empty() && !literal(closer).trim().is_empty() && variants.each().all(closes_all) {
@@ -136,12 +134,11 @@ pub(crate) fn find(
 
 /// Returns the text after several calls that is missing after a single one.
 fn late_text(one: &Located, rows: &Located, after: &Sequence, behind: &Sequence) -> Vec<Item> {
-    let closing = |located: &Located| located.items[located.calls.last().map_or(0, |last| last.end)..].to_vec();
-    let (single, closing) = (closing(one), closing(rows));
-    if closing == single {
+    let closing = rows.closing();
+    if closing == one.closing() {
         return Vec::new();
     }
-    let closing = &closing[..closing.len() - cut_end(&closing, behind)];
+    let closing = &closing[..closing.len() - cut_end(closing, behind)];
     let late = closing.strip_prefix(after).unwrap_or_default();
     let is_text = late.iter().all(|item| matches!(item, Item::Char(_))) && late.iter().any(|item| !is_space(item));
     if is_text { late.to_vec() } else { Vec::new() }
@@ -159,7 +156,7 @@ fn later_index(
     let said = base.clone().calling(plain_calls(1));
     let turn = probe.later(&base.clone().calling(called_before()), &said, stage).ok()?;
     let located = locate(probe, &turn, &said, Some(arguments))?;
-    let start = located.calls.first()?.start.checked_sub(before)?;
+    let start = located.opening().len().checked_sub(before)?;
     match located.items.get(start + place)? {
         Item::Char(digit) => usize::try_from(digit.to_digit(10)?).ok(),
         _ => None,
@@ -171,8 +168,7 @@ fn around(variants: &Variants, plain: &Plain) -> Option<(Vec<Item>, Vec<Item>)> 
     let mut before: Option<Vec<Item>> = None;
     let mut after: Option<Vec<Item>> = None;
     for located in variants.each() {
-        let (first, last) = (located.calls.first()?.start, located.calls.last()?.end);
-        let opening = &located.items[..first];
+        let opening = located.opening();
         let hole = opening.iter().rposition(|item| matches!(item, Item::Hole(_)));
         let known: &Sequence = match hole.map(|at| &opening[at]) {
             None => &plain.before,
@@ -189,12 +185,12 @@ fn around(variants: &Variants, plain: &Plain) -> Option<(Vec<Item>, Vec<Item>)> 
         let own = header(mine, known, start);
         // The whole text after the content may be the end of a turn before the calls.
         let is_turn_end = hole.is_some_and(|at| opening[at] == Item::Hole(Field::Content)) && own == known.len();
-        let mine = &mine[if is_turn_end { closed } else { own.max(closed) }..];
+        let mine = mine.get(if is_turn_end { closed } else { own.max(closed) }..)?;
         before = Some(match before {
             None => mine.to_vec(),
             Some(other) => mine[mine.len() - cut_end(mine, &other)..].to_vec(),
         });
-        let closing = &located.items[last..];
+        let closing = located.closing();
         let hole = closing.iter().position(|item| matches!(item, Item::Hole(_)));
         let mine = &closing[..hole.unwrap_or(closing.len())];
         let mine = match hole {
@@ -254,11 +250,10 @@ struct Joints {
 }
 
 fn joints(rows: &Located, before: &Sequence) -> Option<Joints> {
-    let inner = |at: usize| rows.items[rows.calls[at].clone()].to_vec();
-    let mut inners: Vec<Vec<Item>> = (0..rows.calls.len()).map(inner).collect();
-    let start = rows.calls.first()?.start;
-    let mut befores = vec![rows.items[start.checked_sub(before.len())?..start].to_vec()];
-    befores.extend(rows.calls.windows(2).map(|pair| rows.items[pair[0].end..pair[1].start].to_vec()));
+    let mut inners: Vec<Vec<Item>> = rows.calls().map(<[Item]>::to_vec).collect();
+    let opening = rows.opening();
+    let mut befores = vec![opening.get(opening.len().checked_sub(before.len())?..)?.to_vec()];
+    befores.extend(rows.joints().map(<[Item]>::to_vec));
     // Replaces the call's index by holes, in the items of the calls and in the text before them.
     let first = number(&mut inners, false).or(number(&mut befores, true));
     let (opening, betweens) = befores.split_first()?;

@@ -51,7 +51,7 @@ fn inner_text(found: &Found) -> String {
     let turns = std::iter::once(&found.assistant).chain(&found.with_calls);
     let mut inner: String = turns
         .map(|shape| {
-            let items = &shape.pattern.items;
+            let items = shape.pattern.items();
             literal(&items[..items.len() - end_of(shape).len()])
         })
         .collect();
@@ -63,7 +63,7 @@ fn inner_text(found: &Found) -> String {
 
 /// Returns the literal text after a turn's last hole.
 fn end_of(shape: &Shape) -> &Sequence {
-    let items = &shape.pattern.items;
+    let items = shape.pattern.items();
     let last =
         items.iter().rposition(|item| matches!(item, Item::Hole(Field::Content | Field::Calls | Field::Reasoning)));
     &items[last.map_or(0, |at| at + 1)..]

@@ -9,9 +9,8 @@ use rolecall_format::{CallIds, Codec, Field, Format, FormatPart, Op, Slot};
 
 use crate::arguments::{Arguments, argument};
 use crate::calls::Calls;
-use crate::pattern::ops;
+use crate::pattern::{Pattern, ops};
 use crate::sequence::{Item, items};
-use crate::turn::Pattern;
 
 /// The pattern of a turn, and whether its texts are trimmed.
 #[derive(Clone, Debug, Default)]
@@ -44,7 +43,7 @@ impl Shape {
             Field::Reasoning if self.trims.1 => Codec::Trim,
             _ => Codec::Text,
         };
-        ops(&self.pattern.items, &self.pattern.groups, &codec)
+        self.pattern.ops(&codec)
     }
 }
 
@@ -68,7 +67,7 @@ impl Found {
             }
             _ => layouts.push((Slot::Assistant, assistant)),
         }
-        layouts.push((Slot::Generate, ops(&items(&self.opening), &[], &text)));
+        layouts.push((Slot::Generate, ops(&items(&self.opening), &text)));
         let mut format = Format::new("inferred");
         format.title = "inferred from a chat template".to_owned();
         format.part = FormatPart::Reply;
@@ -107,12 +106,12 @@ fn push_calls(calls: &Calls, layouts: &mut Vec<(Slot, Vec<Op>)>) {
     };
     if !(row.open.is_empty() && row.close.is_empty() && calls.late.is_empty()) {
         let around = [row.open.as_slice(), &[Item::Hole(Field::Calls)], &row.close, &calls.late].concat();
-        layouts.push((Slot::Calls, ops(&around, &[], &codec)));
+        layouts.push((Slot::Calls, ops(&around, &codec)));
     }
-    let call = ops(&calls.call(), &[], &codec);
+    let call = ops(&calls.call(), &codec);
     layouts.push((Slot::Call, as_object(&call).unwrap_or(call)));
     if !row.separator.is_empty() {
-        layouts.push((Slot::CallSeparator, ops(&row.separator, &[], &codec)));
+        layouts.push((Slot::CallSeparator, ops(&row.separator, &codec)));
     }
     let Arguments::Each(each) = &calls.arguments else { return };
     let of = |middle: &[Item], suffix: &[Item], codec: &Codec| {
@@ -121,7 +120,7 @@ fn push_calls(calls: &Calls, layouts: &mut Vec<(Slot, Vec<Op>)>) {
             (Field::Type, Some(words)) if *words != Words::default() => Codec::Kinds(words.clone()),
             _ => Codec::Text,
         };
-        ops(&argument(&each.row.prefix, middle, suffix), &[], &codec)
+        ops(&argument(&each.row.prefix, middle, suffix), &codec)
     };
     let string = of(&each.middle, &each.row.suffix, &each.string);
     match &each.other {
@@ -136,7 +135,7 @@ fn push_calls(calls: &Calls, layouts: &mut Vec<(Slot, Vec<Op>)>) {
         None => layouts.push((Slot::Argument, string)),
     }
     if !each.row.separator.is_empty() {
-        layouts.push((Slot::ArgumentSeparator, ops(&each.row.separator, &[], &codec)));
+        layouts.push((Slot::ArgumentSeparator, ops(&each.row.separator, &codec)));
     }
 }
 

@@ -9,13 +9,14 @@ use crate::calls::{self, Parallel, Plain, Variants};
 use crate::found::{Found, Shape};
 use crate::located::{Located, locate};
 use crate::other_marks::other_marks;
+use crate::pattern::Pattern;
 use crate::probe::{Probe, Stage};
 use crate::reasoning::Settings;
 use crate::report::{Outcome, Part, Report};
 use crate::said::{CONTENT, REASONING, Said, plain_calls};
 use crate::sequence::{Item, hole_at};
 use crate::stages::Stages;
-use crate::turn::{Forms, Pattern, pattern};
+use crate::turn::{Forms, pattern};
 use crate::{Limits, ends, opened, reasoning, stages, verify};
 
 /// The layouts inferred from a template, with a report on their reliability.
@@ -247,11 +248,11 @@ fn trims(probe: &Probe<'_>, stage: &Stage, arguments: Option<&Arguments>, patter
         hole_at(&plain.items, field).is_some() && padded.items == plain.items
     };
     let content = Said::content(CONTENT).calling(calls());
-    let content = pattern.items.contains(&Item::Hole(Field::Content))
+    let content = pattern.items().contains(&Item::Hole(Field::Content))
         && around(&Said { content: Some(padded(CONTENT)), ..content.clone() }, &content, Field::Content);
     let reasoning = Said { content: arguments.is_none().then(|| CONTENT.to_owned()), ..Said::default() };
     let reasoning = reasoning.with_reasoning(REASONING).calling(calls());
-    let reasoning = pattern.items.contains(&Item::Hole(Field::Reasoning))
+    let reasoning = pattern.items().contains(&Item::Hole(Field::Reasoning))
         && around(&Said { reasoning: Some(padded(REASONING)), ..reasoning.clone() }, &reasoning, Field::Reasoning);
     (content, reasoning)
 }

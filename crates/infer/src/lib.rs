@@ -27,6 +27,7 @@ mod repetition;
 mod report;
 mod said;
 mod sequence;
+mod spans;
 mod stages;
 mod turn;
 mod typed;

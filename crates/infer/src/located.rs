@@ -8,14 +8,15 @@ use rolecall_format::Field;
 use crate::arguments::Arguments;
 use crate::probe::{Probe, Turn};
 use crate::said::Said;
-use crate::sequence::{Item, items};
+use crate::sequence::{Item, Sequence, items};
+use crate::spans::Spans;
 
 /// A turn with its holes.
 #[derive(Clone, Debug)]
 pub(crate) struct Located {
     pub items: Vec<Item>,
     /// For each call, the items from its first hole to its last.
-    pub calls: Vec<Range<usize>>,
+    calls: Spans,
 }
 
 /// Finds the conversation's values in a turn. Returns `None` if a call is missing, or if calls are
@@ -45,22 +46,23 @@ pub(crate) fn locate(probe: &Probe<'_>, turn: &Turn, said: &Said, arguments: Opt
         add(reasoning.trim(), Field::Reasoning, None);
     }
     spots.sort_by_key(|(place, ..)| place.start);
-    let mut located = Located { items: Vec::new(), calls: Vec::new() };
+    let (mut located, mut calls): (Vec<Item>, Vec<Range<usize>>) = Default::default();
     let mut end = 0;
     for (place, field, call) in spots {
-        located.items.extend(items(turn.text.get(end..place.start)?));
-        let at = located.items.len();
-        located.items.push(Item::Hole(field));
+        located.extend(items(turn.text.get(end..place.start)?));
+        let at = located.len();
+        located.push(Item::Hole(field));
         end = place.end;
         let Some(call) = call else { continue };
-        match located.calls.len() {
-            known if known == call => located.calls.push(at..at + 1),
-            known if known == call + 1 => located.calls[call].end = at + 1,
+        match (calls.len(), calls.last_mut()) {
+            (known, _) if known == call => calls.push(at..at + 1),
+            (known, Some(last)) if known == call + 1 => last.end = at + 1,
             _ => return None,
         }
     }
-    located.items.extend(items(turn.text.get(end..)?));
-    (located.calls.len() == said.calls.len()).then_some(located)
+    located.extend(items(turn.text.get(end..)?));
+    let calls: Spans = calls.into_iter().collect();
+    (calls.len() == said.calls.len()).then_some(Located { items: located, calls })
 }
 
 impl Located {
@@ -68,11 +70,32 @@ impl Located {
         self.items.contains(&Item::Hole(field))
     }
 
+    /// Returns the items of each call.
+    pub fn calls(&self) -> impl Iterator<Item = &Sequence> {
+        self.calls.cut(&self.items).into_iter().map(|(_, call)| call).take(self.calls.len())
+    }
+
+    /// Returns the items before the first call.
+    pub fn opening(&self) -> &Sequence {
+        self.calls.cut(&self.items).first().map_or(&[], |(before, _)| before)
+    }
+
+    /// Returns the items between each call and the next.
+    pub fn joints(&self) -> impl Iterator<Item = &Sequence> {
+        let cut = self.calls.cut(&self.items).into_iter().map(|(before, _)| before);
+        cut.take(self.calls.len()).skip(1)
+    }
+
+    /// Returns the items after the last call.
+    pub fn closing(&self) -> &Sequence {
+        self.calls.cut(&self.items).last().map_or(&[], |(rest, _)| rest)
+    }
+
     /// Returns the items with one hole in place of the calls, including `before` items before the
     /// first call and `behind` items after the last.
     pub fn folded(&self, before: usize, behind: usize) -> Option<Vec<Item>> {
-        let start = self.calls.first()?.start.checked_sub(before)?;
-        let end = self.calls.last()?.end + behind;
+        let (first, last) = (self.calls.iter().next()?, self.calls.iter().last()?);
+        let (start, end) = (first.start.checked_sub(before)?, last.end + behind);
         let hole = [Item::Hole(Field::Calls)];
         Some([self.items.get(..start)?, &hole, self.items.get(end..)?].concat())
     }

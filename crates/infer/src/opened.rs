@@ -8,12 +8,12 @@ use rolecall_render::jinja::{self, Constant};
 
 use crate::found::Found;
 use crate::marker;
+use crate::pattern::Pattern;
 use crate::probe::{Probe, Stage};
-use crate::reasoning::{Settings, moved};
+use crate::reasoning::Settings;
 use crate::report::{Part, Report};
 use crate::said::{CONTENT, REASONING, Said};
 use crate::sequence::{Cuts, Item, common_start, hole_at, items, literal};
-use crate::turn::Pattern;
 
 /// The maximum number of closing markers to try.
 const MOST_MARKS: usize = 6;
@@ -39,7 +39,7 @@ struct Prompted {
 
 impl Prompted {
     fn added(&self) -> &str {
-        &self.text[self.common..]
+        self.text.get(self.common..).unwrap_or_default()
     }
 
     fn with(&self) -> String {
@@ -62,7 +62,7 @@ pub(crate) fn find(
     found: &mut Found,
     report: &mut Report,
 ) {
-    let has = |pattern: &Pattern| hole_at(&pattern.items, Field::Reasoning).is_some();
+    let has = |pattern: &Pattern| hole_at(pattern.items(), Field::Reasoning).is_some();
     if has(&found.assistant.pattern) || found.with_calls.as_ref().is_some_and(|shape| has(&shape.pattern)) {
         return;
     }
@@ -126,8 +126,8 @@ fn opened(
 
 /// Returns the literal text that an answer begins with.
 fn header_of(pattern: &Pattern) -> String {
-    let hole = pattern.items.iter().position(|item| matches!(item, Item::Hole(_))).unwrap_or(pattern.items.len());
-    literal(&pattern.items[..hole])
+    let header: Vec<Item> = pattern.items().iter().take_while(|item| !matches!(item, Item::Hole(_))).copied().collect();
+    literal(&header)
 }
 
 fn prompted(header: &str, switches: Object, text: String) -> Prompted {
@@ -160,13 +160,13 @@ fn opened_by(
         return None;
     }
     let at = added.find(open)?;
-    let behind = &added[at + open.len()..];
+    let behind = added.get(at..)?.strip_prefix(open)?;
     let space: Vec<char> = behind.chars().take_while(|c| c.is_whitespace()).collect();
     // White space in an empty block is on both sides of the reasoning.
     let is_closed = behind.trim_start().starts_with(close.as_str());
     let kept = if is_closed { space.len().div_ceil(2) } else { space.len() };
     let space: String = space.into_iter().take(kept).collect();
-    let header = prompt.text[..prompt.common + at].to_owned();
+    let header = prompt.text.get(..prompt.common + at)?.to_owned();
     let dropped = match cut == Some(close.as_str()) {
         true => format!(", and the template drops the text before {close}"),
         false => "; the template never writes it".to_owned(),
@@ -179,7 +179,7 @@ fn opened_by(
 /// prompt has it.
 fn opened_mark(added: &str) -> Option<(&str, Option<String>)> {
     let mark = marker::last(added)?;
-    let before = added[..added.trim_end().len() - mark.len()].trim_end();
+    let before = added.trim_end().strip_suffix(mark)?.trim_end();
     match marker::last(before).filter(|open| marker::closing(open).as_deref() == Some(mark)) {
         Some(open) => Some((open, Some(mark.to_owned()))),
         None => Some((mark, None)),
@@ -229,11 +229,10 @@ fn insert(block: &Block, found: &mut Found) {
         };
         let closes_itself = rest.trim_start().starts_with(close.as_str());
         let at = if closes_itself { own[..common].chars().count() } else { header.len() };
-        if !closes_itself && !shape.pattern.items.starts_with(&header) {
+        if !closes_itself && !shape.pattern.items().starts_with(&header) {
             continue;
         }
-        let items = [&shape.pattern.items[..at], &group, &shape.pattern.items[at..]].concat();
-        shape.pattern = Pattern { groups: moved(&shape.pattern.groups, at, group.len(), true), items };
+        shape.pattern = shape.pattern.with_inserted(at, &group, true);
     }
 }
 
@@ -249,9 +248,7 @@ fn empty(found: &mut Found) {
             continue;
         }
         let middle = own[..start].chars().count() + own[start..end].chars().count().div_ceil(2);
-        let hole = [Item::Hole(Field::Reasoning)];
-        let items = [&shape.pattern.items[..middle], &hole, &shape.pattern.items[middle..]].concat();
-        shape.pattern = Pattern { groups: moved(&shape.pattern.groups, middle, 1, false), items };
+        shape.pattern = shape.pattern.with_inserted(middle, &[Item::Hole(Field::Reasoning)], false);
         found.lent = Some("the template always writes an empty block".to_owned());
     }
 }

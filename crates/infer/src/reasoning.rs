@@ -9,9 +9,9 @@ use rolecall_render::jinja::{Analysis, Constant};
 
 use crate::found::Found;
 use crate::located::Located;
+use crate::pattern::Pattern;
 use crate::probe::{Probe, Stage};
-use crate::sequence::{Item, Sequence, hole_at};
-use crate::turn::Pattern;
+use crate::sequence::{Item, hole_at};
 
 /// The maximum number of switches to try.
 const MOST_SWITCHES: usize = 6;
@@ -104,7 +104,7 @@ pub(crate) fn switched(
 pub(crate) fn share(found: &mut Found) {
     let Some(with_calls) = &mut found.with_calls else { return };
     let (plain, calling) = (&mut found.assistant, with_calls);
-    let has = |pattern: &Pattern| hole_at(&pattern.items, Field::Reasoning).is_some();
+    let has = |pattern: &Pattern| hole_at(pattern.items(), Field::Reasoning).is_some();
     let (from, to) = match (has(&plain.pattern), has(&calling.pattern)) {
         (true, false) => (&*plain, calling),
         (false, true) => (&*calling, plain),
@@ -119,61 +119,32 @@ pub(crate) fn share(found: &mut Found) {
 
 /// Returns a pattern with the reasoning of another pattern that has the same beginning.
 fn lent(from: &Pattern, to: &Pattern) -> Option<Pattern> {
-    let hole = hole_at(&from.items, Field::Reasoning)?;
-    let group = from.groups.iter().find(|group| group.contains(&hole)).cloned();
+    let hole = hole_at(from.items(), Field::Reasoning)?;
+    let group = from.groups().around(hole);
     // The common beginning up to where the other pattern continues without reasoning, and the items
     // to insert there.
-    let (start, end, is_group) = match &group {
-        Some(group) => (group.start, group.end, true),
-        None => (hole, hole + 1, false),
-    };
-    if to.items.get(..start) != from.items.get(..start) {
-        return None;
-    }
-    let next =
-        from.items[end..].iter().position(|item| matches!(item, Item::Hole(_))).map_or(from.items.len(), |at| end + at);
-    let behind = &from.items[end..next];
-    let taken: &Sequence = &from.items[start..end];
-    let stays = to.items[start..].starts_with(behind);
-    let (inserted, is_group): (Vec<Item>, bool) = match (is_group || stays, is_group) {
-        (true, is_group) => (taken.to_vec(), is_group),
+    let (start, end) = group.map_or((hole, hole + 1), |group| (group.start, group.end));
+    let rest = to.items().strip_prefix(from.items().get(..start)?)?;
+    let taken = from.items().get(start..end)?;
+    let behind: Vec<Item> =
+        from.items().iter().skip(end).take_while(|item| !matches!(item, Item::Hole(_))).copied().collect();
+    match group.is_some() || rest.starts_with(&behind) {
+        true => Some(to.with_inserted(start, taken, group.is_some())),
         // The text that always surrounds reasoning there is missing here, so it becomes a group
         // together with the reasoning.
-        (false, _) => return lent_whole(from, to, hole),
-    };
-    let items = [&to.items[..start], &inserted, &to.items[start..]].concat();
-    Some(Pattern { groups: moved(&to.groups, start, inserted.len(), is_group), items })
+        false => lent_whole(from, to, hole),
+    }
 }
 
 /// Inserts reasoning as a group, with the surrounding text that the other turn lacks.
 fn lent_whole(from: &Pattern, to: &Pattern, hole: usize) -> Option<Pattern> {
-    let start = crate::calls::cut_start(&from.items[..hole], &to.items);
-    let next = from.items[hole + 1..].iter().position(|item| matches!(item, Item::Hole(_)));
-    let end = next.map_or(from.items.len(), |at| hole + 1 + at);
+    let items = from.items();
+    let start = crate::calls::cut_start(items.get(..hole)?, to.items());
+    let next = items.iter().skip(hole + 1).position(|item| matches!(item, Item::Hole(_)));
+    let end = next.map_or(items.len(), |at| hole + 1 + at);
     // Up to the text that precedes the answer in both.
-    let rest = to.items.get(start..)?;
-    let kept = (hole + 1..=end).find(|at| rest.starts_with(&from.items[*at..end])).unwrap_or(end);
-    let inserted = &from.items[start..kept];
-    let items = [&to.items[..start], inserted, rest].concat();
-    Some(Pattern { groups: moved(&to.groups, start, inserted.len(), true), items })
-}
-
-pub(crate) fn moved(
-    groups: &[std::ops::Range<usize>],
-    start: usize,
-    length: usize,
-    is_group: bool,
-) -> Vec<std::ops::Range<usize>> {
-    let mut moved: Vec<_> = groups
-        .iter()
-        .map(|group| match group.start >= start {
-            true => group.start + length..group.end + length,
-            false => group.clone(),
-        })
-        .collect();
-    if is_group {
-        moved.push(start..start + length);
-    }
-    moved.sort_by_key(|group| group.start);
-    moved
+    let rest = to.items().get(start..)?;
+    let is_rest = |at: &usize| items.get(*at..end).is_some_and(|behind| rest.starts_with(behind));
+    let kept = (hole + 1..=end).find(is_rest).unwrap_or(end);
+    Some(to.with_inserted(start, items.get(start..kept)?, true))
 }

@@ -1,20 +1,13 @@
 //! Inference of a turn's layout from the same turn with and without each of its values.
 
-use std::ops::Range;
-
 use rolecall_format::Field;
 
 use crate::calls::{cut_end, cut_start};
 use crate::optional::{Presence, presence};
+use crate::pattern::Pattern;
 use crate::report::{Report, part_of};
 use crate::sequence::{Item, hole_at, is_space};
-
-/// The items of a turn, and the groups of items that depend on a value.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Pattern {
-    pub items: Vec<Item>,
-    pub groups: Vec<Range<usize>>,
-}
+use crate::spans::Spans;
 
 /// The same turn with and without content and reasoning.
 #[derive(Clone, Debug, Default)]
@@ -57,9 +50,9 @@ pub(crate) fn pattern(forms: &Forms, preferred: usize, report: &mut Report) -> O
         }
         (None, Some(content), None) => (content, [(Field::Content, neither), (Field::Reasoning, None)]),
         (None, None, Some(reasoning)) => (reasoning, [(Field::Reasoning, neither), (Field::Content, None)]),
-        (None, None, None) => return neither.map(|items| Pattern { items, groups: Vec::new() }),
+        (None, None, None) => return neither.map(|items| Pattern::new(items, Spans::default())),
     };
-    let mut groups: Vec<Range<usize>> = Vec::new();
+    let mut groups = Spans::default();
     let mut spaced: Vec<(Field, Vec<Item>)> = Vec::new();
     for (field, without) in others {
         let Some(without) = without else { continue };
@@ -75,24 +68,19 @@ pub(crate) fn pattern(forms: &Forms, preferred: usize, report: &mut Report) -> O
                 group
             }
         };
-        if groups.iter().all(|other| group.end <= other.start || other.end <= group.start) {
-            groups.push(group);
-        } else if !(field == Field::Content && hole_at(&full, Field::Calls).is_none()) {
+        if !groups.add(group) && !(field == Field::Content && hole_at(&full, Field::Calls).is_none()) {
             // An entirely empty turn is not worth a note.
             report.note(part_of(field), "its surrounding text cannot be separated from that of another value", None);
         }
     }
-    groups.sort_by_key(|group| group.start);
-    let mut pattern = Pattern { items: full, groups };
+    let mut pattern = Pattern::new(full, groups);
     for (field, without) in spaced {
         // The white space of usual turns matters more than that of an entirely empty turn.
         let without_content = || {
-            let content = hole_at(&pattern.items, Field::Content)?;
-            let mut other = pattern.clone();
-            other.groups.retain(|group| !group.contains(&content));
-            with_spaces(&other, field, &without)
+            let content = hole_at(pattern.items(), Field::Content)?;
+            with_spaces(&pattern.clone().without_group(content), field, &without)
         };
-        let has_calls = hole_at(&pattern.items, Field::Calls).is_some();
+        let has_calls = hole_at(pattern.items(), Field::Calls).is_some();
         match with_spaces(&pattern, field, &without).or_else(|| without_content().filter(|_| !has_calls)) {
             Some(with_spaces) => pattern = with_spaces,
             None => report.note(part_of(field), "the white space differs if there is no value", None),
@@ -116,9 +104,9 @@ fn either(content: &[Item], reasoning: &[Item]) -> Option<Vec<Item>> {
 /// Adds groups for the white space that depends on a field. White space next to the field shares
 /// its group, and any other gets a group of its own.
 fn with_spaces(pattern: &Pattern, field: Field, without: &[Item]) -> Option<Pattern> {
-    let full = &pattern.items;
+    let full = pattern.items();
     let hole = hole_at(full, field)?;
-    let mut built = Pattern::default();
+    let (mut built, mut groups): (Vec<Item>, Spans) = Default::default();
     let mut moved: Vec<usize> = Vec::with_capacity(full.len() + 1);
     let (mut at, mut other) = (0, 0);
     let run = |items: &[Item], from: usize| items[from..].iter().take_while(|item| is_space(item)).count();
@@ -127,7 +115,7 @@ fn with_spaces(pattern: &Pattern, field: Field, without: &[Item]) -> Option<Patt
         let theirs = run(without, other);
         let gap = &without[other..other + theirs];
         other += theirs;
-        let start = built.items.len();
+        let start = built.len();
         if at + ours == hole {
             // The white space on both sides of the field.
             let behind = run(full, hole + 1);
@@ -135,10 +123,10 @@ fn with_spaces(pattern: &Pattern, field: Field, without: &[Item]) -> Option<Patt
             let fits = |kept: &usize| before.starts_with(&gap[..*kept]) && after.ends_with(&gap[*kept..]);
             let kept = (0..=theirs).find(fits)?;
             moved.extend((at..hole + 1 + behind).map(|place| place - at + start));
-            built.items.extend_from_slice(&full[at..hole + 1 + behind]);
-            let group = start + kept..built.items.len() - (theirs - kept);
-            if group.len() > 1 {
-                built.groups.push(group);
+            built.extend_from_slice(&full[at..hole + 1 + behind]);
+            let group = start + kept..built.len() - (theirs - kept);
+            if group.len() > 1 && !groups.add(group) {
+                return None;
             }
             at = hole + 1 + behind;
         } else {
@@ -153,14 +141,16 @@ fn with_spaces(pattern: &Pattern, field: Field, without: &[Item]) -> Option<Patt
             };
             moved
                 .extend((at..at + ours).map(|place| place - at + start + usize::from(extra > 0 && place - at >= lead)));
-            built.items.extend_from_slice(&own[..lead]);
+            built.extend_from_slice(&own[..lead]);
             if extra > 0 {
-                let group = built.items.len();
-                built.items.push(Item::Present(field));
-                built.items.extend_from_slice(&own[lead..lead + extra]);
-                built.groups.push(group..built.items.len());
+                let group = built.len();
+                built.push(Item::Present(field));
+                built.extend_from_slice(&own[lead..lead + extra]);
+                if !groups.add(group..built.len()) {
+                    return None;
+                }
             }
-            built.items.extend_from_slice(&own[lead + extra..]);
+            built.extend_from_slice(&own[lead + extra..]);
             at += ours;
         }
         // The next character that is not white space is the same in both.
@@ -168,21 +158,18 @@ fn with_spaces(pattern: &Pattern, field: Field, without: &[Item]) -> Option<Patt
             if without.get(other) != Some(item) {
                 return None;
             }
-            moved.push(built.items.len());
-            built.items.push(*item);
+            moved.push(built.len());
+            built.push(*item);
             (at, other) = (at + 1, other + 1);
         }
     }
-    moved.push(built.items.len());
-    let kept = pattern.groups.iter().map(|group| moved[group.start]..moved[group.end]);
-    let apart = |group: &Range<usize>| built.groups.iter().all(|own| group.end <= own.start || own.end <= group.start);
-    let kept: Vec<Range<usize>> = kept.collect();
-    if !kept.iter().all(apart) {
-        return None;
+    moved.push(built.len());
+    for group in pattern.groups().iter() {
+        if !groups.add(*moved.get(group.start)?..*moved.get(group.end)?) {
+            return None;
+        }
     }
-    built.groups.extend(kept);
-    built.groups.sort_by_key(|group| group.start);
-    Some(built)
+    Some(Pattern::new(built, groups))
 }
 
 /// Combines turns with only content and only reasoning into a turn with both, if each adds its own
@@ -194,12 +181,12 @@ fn joined(content: &[Item], reasoning: &[Item], neither: &[Item], preferred: usi
         Presence::AloneButSpaces | Presence::Replaced(_) => None,
     };
     let (said, thought) = (added(content, Field::Content)?, added(reasoning, Field::Reasoning)?);
-    let text = |items: &[Item], range: &Range<usize>| crate::sequence::literal(&items[range.clone()]);
-    let is_alike = said.len() > 1 && text(content, &said) == text(reasoning, &thought);
-    if is_alike || thought.start > said.start {
+    let (thoughts, words) = (reasoning.get(thought.clone())?, content.get(said.clone())?);
+    let is_alike = words.len() > 1 && crate::sequence::literal(words) == crate::sequence::literal(thoughts);
+    if is_alike {
         return None;
     }
-    let (thoughts, words) = (&reasoning[thought.clone()], &content[said.clone()]);
-    let (first, second) = (thought.start, said.start);
-    Some([&neither[..first], thoughts, &neither[first..second], words, &neither[second..]].concat())
+    let before = neither.get(..thought.start)?;
+    let between = neither.get(thought.start..said.start)?;
+    Some([before, thoughts, between, words, neither.get(said.start..)?].concat())
 }

@@ -67,7 +67,7 @@ impl Check<'_> {
         self.all(said, &stages.answer).report(Part::Content, report);
         let shapes = [Some(&found.assistant), found.with_calls.as_ref()];
         let thinks =
-            shapes.into_iter().flatten().any(|shape| hole_at(&shape.pattern.items, Field::Reasoning).is_some());
+            shapes.into_iter().flatten().any(|shape| hole_at(shape.pattern.items(), Field::Reasoning).is_some());
         let reasoning = match &found.lent {
             Some(words) => Outcome::ReadOnly(words.clone()),
             None if thinks => {

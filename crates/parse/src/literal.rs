@@ -38,15 +38,23 @@ impl Literal {
     }
 
     pub fn byte(&self, at: usize) -> Option<(u8, bool)> {
-        Some((*self.text.as_bytes().get(at)?, self.control[at]))
+        Some((*self.text.as_bytes().get(at)?, *self.control.get(at)?))
     }
 
+    /// Returns the rest from a byte.
     pub fn from(&self, start: usize) -> Literal {
+        let start = self.boundary(start);
         Literal { text: self.text[start..].to_owned(), control: self.control[start..].to_vec() }
     }
 
     pub fn up_to(&self, end: usize) -> Literal {
+        let end = self.boundary(end);
         Literal { text: self.text[..end].to_owned(), control: self.control[..end].to_vec() }
+    }
+
+    /// Returns where the literal can be cut at or before a byte, which another literal may have told.
+    fn boundary(&self, at: usize) -> usize {
+        (0..=at.min(self.text.len())).rev().find(|at| self.text.is_char_boundary(*at)).unwrap_or(0)
     }
 
     /// Returns the leading white space.

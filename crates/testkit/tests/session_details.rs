@@ -250,6 +250,8 @@ fn truncation_keeps_who_closed_a_reply_between_others() {
     let closing: Vec<_> = session.segments().into_iter().filter(|segment| segment.author == Author::Closing).collect();
     let [closing] = closing.as_slice() else { panic!("{closing:?}") };
     assert_eq!((closing.message, closing.part), (Some(2), Part::Stop));
+    // A caller's range may be the wrong way around.
+    assert!(session.bytes_of(std::ops::Range { start: closing.ids.end, end: closing.ids.start }).is_empty());
     assert_eq!(session.bytes_of(closing.ids.clone()), b"<|im_end|>");
 }
 

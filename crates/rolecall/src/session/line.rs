@@ -358,6 +358,7 @@ impl Run {
 
     /// Returns the run with its first ids only, and without messages.
     fn up_to(&self, ids: usize) -> Run {
+        let ids = ids.min(self.ids.len());
         let bytes = ids.checked_sub(1).map_or(0, |last| self.ends[last] as usize);
         let segments = self
             .segments

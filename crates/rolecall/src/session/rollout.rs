@@ -141,6 +141,8 @@ impl Session {
 
     /// Returns the text of some of the ids. It need not be valid UTF-8.
     pub fn bytes_of(&self, ids: Range<usize>) -> Vec<u8> {
+        // A caller's range may be the wrong way around, which is no text.
+        let ids = ids.start..ids.end.max(ids.start);
         let touching = |node: &&Arc<Node>| node.start() < ids.end;
         let nodes = self.line.back().skip_while(|node| node.start() >= ids.end.max(1)).filter(touching);
         let nodes: Vec<&Arc<Node>> = nodes.take_while(|node| node.start() + node.run.ids.len() > ids.start).collect();

@@ -182,7 +182,13 @@ impl Session {
         let segments = session.line.segments().into_iter().filter(|segment| segment.ids.end > keep);
         let segments =
             segments.map(|segment| Segment { ids: segment.ids.start.max(keep)..segment.ids.end, ..segment }).collect();
-        let delta = Delta { keep, ids: new[keep..].to_vec(), segments, proof: Proof::Whole { why: None }, notes };
+        let delta = Delta {
+            keep,
+            ids: new.get(keep..).unwrap_or_default().to_vec(),
+            segments,
+            proof: Proof::Whole { why: None },
+            notes,
+        };
         *self = session;
         Cut { dropped, before, after: self.len(), delta }
     }
