@@ -23,6 +23,9 @@ class RolecallError(ValueError):
     help: give at least one message: {"role": "user", "content": ".."}
     """
 
+    # Without it, the class of panics could not become a subclass (see ``InternalError``).
+    __slots__ = ()
+
     def __init__(self, message, *, code=None, message_index=None, field=None, help=None):
         super().__init__(message)
         self.code = code
@@ -162,3 +165,27 @@ class OpenError(RolecallError):
     rolecall.errors.OpenError: no format matches the model `no/such/model`
     help: choose a format by its name
     """
+
+
+class InternalError(RolecallError):
+    """A bug in rolecall: please report it. Other calls are not affected.
+
+    A panic of the native part is raised as a subclass.
+
+    >>> raise InternalError("index out of bounds")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    rolecall.errors.InternalError: this is a bug in rolecall: index out of bounds
+    help: please report this message, with the call that leads to it
+    """
+
+    __slots__ = ()
+
+    def __init__(self, message, *, code="internal", help=None, **place):
+        text = str(message)
+        text = text if text.startswith("this is a bug in rolecall") else f"this is a bug in rolecall: {text}"
+        super().__init__(text, code=code, help=help or "please report this message, with the call that leads to it", **place)
+
+    def __reduce__(self):
+        # The class of panics has no place in a module.
+        return _restore, (InternalError, self.args, self.__dict__.copy())

@@ -26,7 +26,7 @@ import pytest
 import rolecall
 import rolecall.data
 from rolecall import _rolecall
-from rolecall.errors import RolecallError
+from rolecall.errors import InternalError, RolecallError
 
 CALLS = int(os.environ.get("ROLECALL_HOSTILE", "0"))
 
@@ -412,6 +412,8 @@ def outcome(call, value):
     """None, or what is wrong with the way that a call ended."""
     try:
         call(value)
+    except InternalError as error:
+        return f"a panic: {str(error)[:200]}"
     except ALLOWED as error:
         # A message must be readable, whatever was passed.
         try:
@@ -499,6 +501,32 @@ def test_no_value_anywhere_panics_crashes_or_hangs(tmp_path):
     assert "panicked" not in errors, errors[max(errors.index("panicked") - 500, 0) :][:3000]
     found = [line for line in lines if not line.startswith(CALLED)]
     assert found == [], "".join(found)[:5000]
+
+
+def test_a_panic_is_an_error_that_a_loop_over_rows_survives(tmp_path):
+    # In its own process, because numpy's functions are found once. Without them, its bindings panic.
+    code = """if True:
+        import pickle, sys
+        import rolecall
+        tokenizer = rolecall.Tokenizer(sys.argv[1])
+        import numpy.lib
+        try:
+            from numpy._core import multiarray
+        except ImportError:
+            from numpy.core import multiarray
+        there = multiarray._ARRAY_API
+        for row in ["first", "second"]:
+            multiarray._ARRAY_API = None if row == "first" else there
+            try:
+                print(len(tokenizer.encode("word")))
+            except Exception as error:
+                assert isinstance(error, rolecall.InternalError), type(error).__mro__
+                again = pickle.loads(pickle.dumps(error))
+                print(error.code, "report" in error.help, str(error).startswith("this is a bug in rolecall: "), again.code)
+    """
+    folder = letters.write(tmp_path / "some-model", TEMPLATE)
+    done = subprocess.run([sys.executable, "-c", code, str(folder)], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "internal True True internal\n4\n"), done.stderr
 
 
 def test_texts_that_are_not_utf_8_refuse_their_row(model):

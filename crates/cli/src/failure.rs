@@ -77,6 +77,8 @@ pub enum Failure {
     NotBuilt { path: String },
     /// The gateway cannot run.
     Serve { code: &'static str, message: String, place: Option<String>, help: Vec<String>, exit: Exit },
+    /// The command panicked, which is a bug in rolecall.
+    Internal(Error),
     /// Lines of a batch were read but got no result, which is a bug in rolecall.
     LostLines { input: String, behind: u64 },
 }
@@ -91,6 +93,7 @@ impl Failure {
             | Failure::SessionFile { .. }
             | Failure::Unwritable(_)
             | Failure::Output { .. }
+            | Failure::Internal(_)
             | Failure::LostLines { .. } => Exit::Unreadable,
             Failure::UnknownFormat { .. }
             | Failure::UnknownKind { .. }
@@ -205,6 +208,7 @@ impl Failure {
             Failure::NotAFormat { .. } => "not_a_format",
             Failure::NoGrammar(error) => error.code(),
             Failure::Output { problem, .. } => problem.code(),
+            Failure::Internal(error) => error.code(),
             Failure::LostLines { .. } => "lost_lines",
             Failure::UnknownKind { .. } => "unknown_kind",
             Failure::NotBuilt { .. } => "not_built",
@@ -255,6 +259,7 @@ impl Failure {
             Failure::Serve { message, .. } => message.clone(),
             Failure::NotBuilt { path } => format!("this build of rolecall writes only JSON lines, not `{path}`"),
             Failure::UnknownKind { path } => format!("the name `{path}` does not determine the output format"),
+            Failure::Internal(error) => error.to_string(),
             Failure::LostLines { .. } => "a line got no result: this is a bug in rolecall".into(),
         }
     }
@@ -304,6 +309,7 @@ impl Failure {
             Failure::UnknownKind { .. } => {
                 vec!["name it .jsonl, .arrow or .parquet, or pass `--to jsonl`, `--to arrow` or `--to parquet`".into()]
             }
+            Failure::Internal(error) => error.help().into_iter().collect(),
             Failure::LostLines { .. } => vec!["please report it, together with the next line of the input".into()],
         }
     }

@@ -43,16 +43,34 @@ mod visible;
 use std::process::ExitCode;
 
 use clap::Parser;
+use rolecall::guard::guard;
 
 use args::Args;
+use exit::Exit;
+use failure::Failure;
 use output::Output;
 
 fn main() -> ExitCode {
     let args = Args::parse();
     let output = Output::new(args.color);
-    let exit = match commands::run(&args.verb, &output) {
-        Ok(exit) => exit,
-        Err(failure) => output.show_failure(&failure, args.verb.wants_json()),
-    };
-    ExitCode::from(exit as u8)
+    ExitCode::from(finish(|| commands::run(&args.verb, &output), &output, args.verb.wants_json()) as u8)
+}
+
+/// Runs a command, and shows its failure. A panic is one.
+fn finish(run: impl FnOnce() -> Result<Exit, Failure>, output: &Output, wants_json: bool) -> Exit {
+    let done = guard(run).unwrap_or_else(|bug| Err(Failure::Internal(bug)));
+    done.unwrap_or_else(|failure| output.show_failure(&failure, wants_json))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_of_a_command_is_its_failure() {
+        let output = Output::new(Args::parse_from(["rolecall", "formats"]).color);
+        let planted = || -> Result<Exit, Failure> { unreachable!("on purpose") };
+        assert_eq!(finish(planted, &output, false), Exit::Unreadable);
+        assert_eq!(finish(|| Ok(Exit::Good), &output, false), Exit::Good);
+    }
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,8 +12,9 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use rolecall::Model;
 use rolecall::conversation::Json;
 use rolecall::dataset;
+use rolecall::guard::guard;
 use rolecall::pipeline::{self, Step};
-use rolecall::training::{Packed, Packer, RowRecipe, Slot};
+use rolecall::training::{Packed, Packer, RowError, RowRecipe, Slot};
 
 use crate::packed::{self, PackedRow};
 use crate::samples::{self, Sample, Samples, list_of};
@@ -179,14 +179,12 @@ fn encode_block(rows: &Rows, range: Range<usize>, model: &Model, plan: &Plan) ->
         counts.rows += 1;
         // A mistake of ours in one row, or damaged memory of another library, must not end a job of
         // millions.
-        let answered = catch_unwind(AssertUnwindSafe(|| {
+        let answered = guard(|| {
             let value = rows.row(row)?;
             id = dataset::id_in(&value);
             encode_row(value, number, model, plan)
-        }));
-        let answered = answered.unwrap_or_else(|_| {
-            Err(Fault::at("internal_error", "this is a bug in rolecall: please report the row".into(), None))
         });
+        let answered = answered.unwrap_or_else(|bug| Err(RowError::from(bug).into()));
         match answered {
             Ok(answer) => {
                 counts.samples += answer.samples.len() as u64;
@@ -389,6 +387,46 @@ impl<E: fmt::Display> fmt::Display for Error<E> {
             Error::Arrow(error) => write!(f, "{error}"),
             Error::Library(error) => write!(f, "{error}"),
             Error::Threads(why) => f.write_str(why),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use arrow_array::cast::AsArray;
+    use rolecall::conversation::json;
+    use rolecall_testkit::Toy;
+
+    use super::*;
+
+    #[test]
+    fn a_panic_in_one_row_is_its_error_and_the_others_go_on() {
+        let toy = Toy::of(rolecall::format::registry().get("chatml").expect("a format")).panicking();
+        let model = Model::builder().model("chatml").loaded_tokenizer(Arc::new(toy)).open().expect("a model");
+        let row = |content: &str| {
+            json::parse(&format!(r#"{{"messages": [{{"role": "user", "content": "{content}"}}]}}"#))
+                .map_err(|_| Fault::default())
+        };
+        // More than a block, so that several threads share them.
+        let count = BLOCK + 10;
+        let threads = NonZeroUsize::MIN.saturating_add(1);
+        for plan in [Plan::default(), Plan { pack: Some(64), ..Plan::default() }] {
+            let rows = Rows::Values((0..count).map(|at| row(if at % 7 == 3 { "\\u0007" } else { "Hi" })).collect());
+            let encoded = encode::<Infallible>(rows, &model, plan, threads, &mut |_| Ok(())).expect("the rows");
+            let planted = (0..count).filter(|at| at % 7 == 3).count() as u64;
+            assert_eq!((encoded.counts.rows, encoded.counts.refused), (count as u64, planted));
+            assert_eq!(encoded.counts.samples, count as u64 - planted);
+            let errors =
+                encoded.batches.iter().map(|batch| batch.column_by_name("error").expect("a column").as_struct());
+            let codes: Vec<String> = errors
+                .flat_map(|errors| {
+                    errors.column(0).as_string::<i32>().iter().flatten().map(str::to_owned).collect::<Vec<_>>()
+                })
+                .collect();
+            assert_eq!(codes.len() as u64, planted);
+            assert!(codes.iter().all(|code| code == "internal"), "{codes:?}");
         }
     }
 }

@@ -6,6 +6,7 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use futures_util::{FutureExt, stream};
 use rolecall::grammar::{Note, Purpose};
+use rolecall::guard::guard_future;
 use rolecall::session::Session;
 use tokio::sync::mpsc;
 use tokio::task::{consume_budget, yield_now};
@@ -515,7 +516,9 @@ impl Exchange {
                 }
                 Ok(true)
             };
-            match gateway.closing.or(reading).await.and_then(|read| read) {
+            // The request was answered already, so that nobody else would report a panic.
+            let read = guard_future(gateway.closing.or(reading)).await.map_err(Fault::from);
+            match read.and_then(|read| read.and_then(|read| read)) {
                 Ok(true) => {}
                 // The client left.
                 Ok(false) => return,
@@ -526,7 +529,8 @@ impl Exchange {
                     return;
                 }
             }
-            match self.finish().await {
+            let finished = guard_future(self.finish()).await.map_err(Fault::from);
+            match finished.and_then(|finished| finished) {
                 Ok(said) => {
                     let Exchange { replies, writer, usage, .. } = &mut self;
                     for (choice, reply) in replies.all.iter().enumerate() {

@@ -85,6 +85,7 @@ impl From<rolecall::Error> for Fault {
         let status = match error {
             // What the gateway was started with.
             Error::Tokenizer { .. } | Error::NoTokenizer | Error::File(_) | Error::Format(_) | Error::NoFormat => 500,
+            Error::Internal { .. } => 500,
             _ => 400,
         };
         let (param, message_index) = match error.place() {

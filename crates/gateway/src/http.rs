@@ -5,6 +5,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::Response;
 use http_body::Body as _;
+use rolecall::guard::guard_future;
 
 use crate::exchange::{complete, exchange};
 use crate::fault::{FaultShape, answer, of_openai};
@@ -22,7 +23,11 @@ pub async fn handle(State(gateway): State<Arc<Gateway>>, request: Request) -> Re
     let route = find(request.method(), request.uri().path());
     let shape = route.as_ref().map_or(of_openai as FaultShape, |route| route.fault);
     let found = match route {
-        Some(route) => respond(gateway, route, request, seen.clone()).await,
+        // A panic in one request is its error, and its connection goes on.
+        Some(route) => {
+            let answered = guard_future(respond(gateway, route, request, seen.clone())).await;
+            answered.map_err(Fault::from).and_then(|answered| answered)
+        }
         None => Err(Fault::new(404, "not_found", format!("there is no {}", request.uri().path()))),
     };
     watch.answer(found.unwrap_or_else(|fault| fault.into_response_as(shape, Some(seen.id()))))

@@ -1,10 +1,10 @@
 use std::num::NonZeroUsize;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, LazyLock};
 
 use rolecall::Error;
 use rolecall::conversation::{Message, Role};
 use rolecall::grammar::{Grammar, Note, Options};
+use rolecall::guard::{guard, guard_future};
 use rolecall::parse::{Ids, ParseOptions};
 use rolecall::session::{Finish, OnRewrite, Session, SessionNote};
 use tokio::sync::Semaphore;
@@ -396,7 +396,7 @@ pub async fn sized<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Fault> + Send + 'static,
 ) -> Result<T, Fault> {
     match size <= AT_ONCE {
-        true => catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(interrupted())),
+        true => guard(work)?,
         false => apart(work).await,
     }
 }
@@ -411,7 +411,7 @@ pub async fn apart<T: Send + 'static>(work: impl FnOnce() -> Result<T, Fault> + 
     let done = tokio::task::spawn_blocking(move || {
         // A client that leaves does not end the work.
         let _place = place;
-        work()
+        guard(work)?
     });
     done.await.unwrap_or_else(|_| Err(interrupted()))
 }
@@ -420,6 +420,7 @@ pub async fn apart<T: Send + 'static>(work: impl FnOnce() -> Result<T, Fault> + 
 pub async fn unbroken<T: Send + 'static>(
     work: impl Future<Output = Result<T, Fault>> + Send + 'static,
 ) -> Result<T, Fault> {
+    let work = async { guard_future(work).await? };
     tokio::spawn(work).await.unwrap_or_else(|_| Err(interrupted()))
 }
 
@@ -429,8 +430,9 @@ static PLACES: LazyLock<Semaphore> = LazyLock::new(|| {
     Semaphore::new(processors + 1)
 });
 
+/// Returns the error for work that was dropped, because the gateway ends.
 fn interrupted() -> Fault {
-    Fault::new(500, "internal", "the request could not be prepared")
+    Fault::new(500, "internal", "the work for the request was dropped")
 }
 
 #[cfg(test)]

@@ -3,12 +3,18 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::common::{Server, StandIn, Step, at, integer, sampled};
-use rolecall::conversation::json;
+use rolecall::Model;
+use rolecall::conversation::{Json, json};
+use rolecall::format::registry;
+use rolecall::session::OnRewrite;
 use rolecall_gateway::engine::Kind;
-use rolecall_gateway::{Keys, Limits};
+use rolecall_gateway::{Config, Keys, Limits, ModelConfig};
+use rolecall_testkit::Toy;
+
+use crate::common::{Server, StandIn, Step, at, integer, sampled};
 
 const HI: &str = r#"{"messages": [{"role": "user", "content": "Hi"}]}"#;
 const STREAM: &str = r#"{"messages": [{"role": "user", "content": "Hi"}], "stream": true}"#;
@@ -444,4 +450,70 @@ async fn a_client_that_does_not_read_is_given_up() {
         }
     }
     panic!("the engine still works for a client that does not read");
+}
+
+/// A bug in rolecall that one request meets is the error of this one. Those beside and after it are
+/// answered, also on the same connection.
+#[tokio::test]
+async fn a_panic_in_one_request_is_its_error_and_the_others_go_on() {
+    let toy = Toy::of(registry().get("chatml").unwrap()).panicking();
+    let model = Model::builder().model("chatml").loaded_tokenizer(Arc::new(toy)).open().unwrap();
+    let engine = StandIn::new(Kind::LlamaCpp, vec![Step::Ids(sampled("chatml", "Good<|im_end|>")), Step::End("eos")]);
+    let address = engine.start().await;
+    let server = Server::of(&address, model, "chatml", engine, Limits::default(), Keys::default()).await;
+    // A short one is prepared at once, and a long one on another thread.
+    let asks = |more: usize| {
+        let planted = "\\u0007".to_owned() + &"a ".repeat(more);
+        format!(r#"{{"messages": [{{"role": "user", "content": "{planted}"}}]}}"#)
+    };
+    for bad in [asks(0), asks(20_000)] {
+        let chat = "/v1/chat/completions";
+        let ((first, _), (status, error), (second, _)) =
+            tokio::join!(server.post(chat, HI), server.post(chat, &bad), server.post(chat, HI));
+        assert_eq!((first, status, second), (200, 500, 200));
+        is_internal(at(&error, "error"));
+    }
+}
+
+#[tokio::test]
+async fn a_panic_in_one_reply_is_its_error_and_the_others_go_on() {
+    let toy = Toy::of(registry().get("chatml").unwrap()).panicking();
+    let model = Model::builder().model("chatml").loaded_tokenizer(Arc::new(toy)).open().unwrap();
+    let mut engine = StandIn::new(Kind::LlamaCpp, vec![Step::Ids(sampled("chatml", "Good")), Step::End("eos")]);
+    let good = engine.start().await;
+    engine.steps.insert(1, Step::Ids(vec![Toy::BYTES + u32::from(Toy::PLANTED)]));
+    let address = engine.start().await;
+    let config = |name: &str, engine: &str| ModelConfig {
+        name: name.to_owned(),
+        model: model.clone(),
+        engine: engine.to_owned(),
+        kind: Kind::LlamaCpp,
+        engine_model: None,
+        on_rewrite: OnRewrite::Rewrite,
+    };
+    let models = vec![config("good", &good), config("bad", &address)];
+    let server = Server::open(Config { models, ..Config::default() }, engine).await;
+    let ask = |model: &str, more: &str| {
+        format!(r#"{{"model": "{model}", "messages": [{{"role": "user", "content": "Hi"}}]{more}}}"#)
+    };
+    let chat = "/v1/chat/completions";
+    let (bad, good) = (ask("bad", ""), ask("good", ""));
+    let ((status, error), (beside, _)) = tokio::join!(server.post(chat, &bad), server.post(chat, &good));
+    assert_eq!((status, beside), (500, 200));
+    is_internal(at(&error, "error"));
+    // What was sent before stays, and the error ends the stream.
+    let frames = server.stream(&ask("bad", r#", "stream": true"#)).await;
+    let error = json::parse(frames.iter().rfind(|frame| *frame != "[DONE]").unwrap()).unwrap();
+    is_internal(at(&error, "error"));
+    assert!(frames.iter().any(|frame| frame.contains("Good")), "{frames:?}");
+    let (status, _) = server.post(chat, &good).await;
+    assert_eq!(status, 200);
+}
+
+/// Checks that an error says that this is a bug, and what to report.
+fn is_internal(error: &Json) {
+    let text = |key: &str| error.as_object().unwrap().get(key).unwrap().as_str().unwrap();
+    assert_eq!((text("code"), text("type")), ("internal", "server_error"));
+    assert!(text("message").contains("a bug in rolecall") && text("message").contains("planted"), "{error:?}");
+    assert!(text("help").contains("report"), "{error:?}");
 }

@@ -1,5 +1,6 @@
 //! Conversion of errors to exceptions. Their classes are in `rolecall/errors.py`.
 
+use pyo3::panic::PanicException;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rolecall::conversation::Place;
@@ -33,6 +34,13 @@ impl Fault {
     }
 }
 
+/// Makes the exception of a panic one of `rolecall.errors`. PyO3 raises panics of every call as a class of its own,
+/// which is no `Exception`: what handles the errors of one row would not see it, and end with it.
+pub fn adopt_panics(py: Python<'_>) -> PyResult<()> {
+    let class = py.import("rolecall.errors")?.getattr("InternalError")?;
+    py.get_type::<PanicException>().setattr("__bases__", (class,))
+}
+
 /// Returns the exception for an error between a request and its ids.
 pub fn of(py: Python<'_>, error: &rolecall::Error) -> PyErr {
     use rolecall::Error;
@@ -48,6 +56,7 @@ pub fn of(py: Python<'_>, error: &rolecall::Error) -> PyErr {
         Error::Grammar(_) => "GrammarError",
         Error::Session(_) => "SessionError",
         Error::File(_) => "OpenError",
+        Error::Internal { .. } => "InternalError",
         _ => "RolecallError",
     };
     let message = error.to_string();

@@ -42,6 +42,7 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _rolecall(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    error::adopt_panics(module.py())?;
     framework_template::add(module)?;
     module.add_class::<data::Columns>()?;
     module.add_function(wrap_pyfunction!(data::encode_rows, module)?)?;

@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 use rolecall::conversation::json::Object;
 use rolecall::conversation::{Json, Message};
+use rolecall::guard::guard;
 use rolecall::session::{Finish, Keep, OnRewrite, Seams};
 use rolecall::{Request, answer, session};
 
@@ -76,9 +77,9 @@ impl Session {
     ) -> PyResult<T> {
         let changed = py.detach(|| {
             let mut session = self.lock();
-            let changed = work(&mut session);
+            let changed = guard(|| work(&mut session));
             self.version.fetch_add(1, Ordering::Release);
-            changed
+            changed?
         });
         changed.map_err(|error| error::of(py, &error))
     }

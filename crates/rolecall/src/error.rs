@@ -81,6 +81,13 @@ pub enum Error {
     Grammar(rolecall_grammar::Error),
     /// A session cannot do this.
     Session(SessionError),
+    /// A bug in rolecall: the work panicked, within a [`guard`](crate::guard::guard).
+    Internal {
+        /// The message of the panic.
+        message: String,
+        /// The file and the line of rolecall, or of a library that it uses.
+        place: Option<String>,
+    },
     /// A saved prompt cannot be restored.
     SavedPrompt {
         /// What is wrong with it.
@@ -108,6 +115,7 @@ impl Error {
             Error::File(error) => error.code(),
             Error::Grammar(error) => error.code(),
             Error::Session(error) => error.code(),
+            Error::Internal { .. } => "internal",
             Error::SavedPrompt { .. } => "damaged_prompt",
         }
     }
@@ -155,6 +163,7 @@ impl Error {
             Error::File(error) => Some(error.help()),
             Error::Grammar(error) => Some(error.help()),
             Error::Session(error) => Some(error.help().into()),
+            Error::Internal { .. } => Some("please report this message, with the input that leads to it".into()),
             Error::SavedPrompt { .. } => Some("save the prompt again with this version of rolecall".into()),
         }
     }
@@ -195,6 +204,10 @@ impl fmt::Display for Error {
             Error::File(error) => write!(f, "{error}"),
             Error::Grammar(error) => write!(f, "{error}"),
             Error::Session(error) => write!(f, "{error}"),
+            Error::Internal { message, place } => {
+                write!(f, "this is a bug in rolecall {}: {message}", env!("CARGO_PKG_VERSION"))?;
+                place.as_ref().map_or(Ok(()), |place| write!(f, " ({place})"))
+            }
             Error::SavedPrompt { why } => write!(f, "the saved prompt is damaged: {why}"),
         }
     }
@@ -219,6 +232,7 @@ impl std::error::Error for Error {
             | Error::NoNewTurn { .. }
             | Error::BadWeight { .. }
             | Error::NoTokenizer
+            | Error::Internal { .. }
             | Error::SavedPrompt { .. } => None,
         }
     }

@@ -104,6 +104,7 @@
 //! | [`session`] | a conversation that grows: only new ids, sampled ids kept, loss weights of a rollout |
 //! | [`stability`] | whether a new message changes what was already rendered |
 //! | [`visible`] | text made safe to print |
+//! | [`guard`](mod@guard) | a panic as the error of one row or request |
 //! | [`answer`] | the results of all of these as JSON |
 //! | [`gguf`] | the metadata of GGUF files |
 
@@ -131,6 +132,7 @@ pub mod explain;
 mod files;
 pub mod format;
 pub mod gguf;
+pub mod guard;
 mod id_parser;
 pub mod identify;
 pub mod loss;

@@ -24,6 +24,7 @@ pub struct Toy {
     /// The added tokens that text may become.
     plain: Vec<AddedToken>,
     calls_marked: bool,
+    panics: bool,
 }
 
 impl Toy {
@@ -33,10 +34,12 @@ impl Toy {
     pub const INVENTED: u32 = 2_000_000;
     /// The token before those of each call, if calls are marked (see [`Toy::marking_calls`]).
     pub const CALL: u32 = 999_999;
+    /// The character at which a planted panic happens (see [`Toy::panicking`]).
+    pub const PLANTED: char = '\u{7}';
 
     /// Creates a tokenizer of bytes and a format's control tokens.
     pub fn of(format: &Format) -> Toy {
-        let mut toy = Toy { added: Vec::new(), plain: Vec::new(), calls_marked: false };
+        let mut toy = Toy { added: Vec::new(), plain: Vec::new(), calls_marked: false, panics: false };
         for control in format.controls.iter().filter(|control| !control.appended) {
             toy.add(&control.text, control.id);
         }
@@ -101,6 +104,14 @@ impl Toy {
         self
     }
 
+    /// Plants a panic: text with [`Toy::PLANTED`], or the id of this character, panics. So does a bug in
+    /// rolecall, and whatever else goes on at the time must not notice.
+    #[must_use]
+    pub fn panicking(mut self) -> Toy {
+        self.panics = true;
+        self
+    }
+
     /// Returns the text of the ids. [`Toy::CALL`] has no text, and bytes that are not UTF-8 become
     /// U+FFFD.
     pub fn written(&self, ids: &[u32]) -> String {
@@ -150,6 +161,7 @@ impl Toy {
 
     /// Encodes a text that is split at these added tokens.
     fn cut(&self, text: &str, added: &[AddedToken], out: &mut Vec<Token>) {
+        assert!(!self.panics || !text.contains(Toy::PLANTED), "planted in a text");
         let mut from = 0;
         let mut at = 0;
         while at < text.len() {
@@ -202,6 +214,7 @@ impl Tokenizer for Toy {
 
     fn token_bytes(&self, id: u32, out: &mut Vec<u8>) -> bool {
         let byte = u8::try_from(id.wrapping_sub(Toy::BYTES)).ok();
+        assert!(!self.panics || byte.map(char::from) != Some(Toy::PLANTED), "planted in an id");
         let added = self.added.iter().find(|token| token.id == id);
         match (added, byte) {
             (Some(token), _) => out.extend_from_slice(token.text.as_bytes()),

@@ -172,6 +172,8 @@ impl Columns {
         if text.len() > LONGEST {
             return Err(Refusal::TooLong { what: "prompt", bytes: text.len(), most: LONGEST });
         }
+        // What may panic comes first, so that no row is left half written.
+        let runs = origin_runs(row.prompt, row.encoded, &row.request.conversation);
         self.open_row(row.number, row.request.id.as_ref(), true);
         self.sides.append_option(row.side.map(Side::name));
         self.ids.extend(row.encoded.tokens.iter().map(|token| token.id));
@@ -180,9 +182,7 @@ impl Columns {
         self.ends.extend(row.encoded.tokens.iter().map(|token| token.end as u32));
         self.weights.extend(&row.weights);
         self.truncated_from.push(row.truncated.map(|truncated| truncated.ids as u64));
-        for run in origin_runs(row.prompt, row.encoded, &row.request.conversation) {
-            self.origins.push(&run);
-        }
+        runs.iter().for_each(|run| self.origins.push(run));
         if self.wanted.text {
             self.texts.append_value(text);
         }

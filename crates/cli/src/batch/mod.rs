@@ -28,6 +28,7 @@ use std::thread;
 use std::time::Duration;
 
 use rolecall::dataset;
+use rolecall::guard::guard;
 use rolecall::pipeline::{self, Step};
 
 pub use columns::ARE_BUILT;
@@ -257,8 +258,10 @@ fn answer_block(
         tally.answered += 1;
         let text =
             std::str::from_utf8(line).map(|text| text.trim_start_matches('\u{feff}').trim_end_matches(['\n', '\r']));
+        let begun = rows.end();
         let answered = match text {
-            Ok(text) => rows.admit(text.len()).and_then(|()| answer(Line { number, text }, &mut rows)),
+            // A panic in one line is its error, and the others go on.
+            Ok(text) => rows.admit(text.len()).and_then(|()| guard(|| answer(Line { number, text }, &mut rows))?),
             Err(error) => Err(Refusal::NotUtf8(error.valid_up_to())),
         };
         match answered {
@@ -271,6 +274,7 @@ fn answer_block(
                         refused.push(b'\n');
                     }
                 }
+                rows.undo(begun);
                 rows.refuse(number, text.ok().and_then(dataset::id_of).as_ref(), &refusal);
             }
         }
@@ -424,4 +428,52 @@ pub fn digest_of(files: &[impl AsRef<Path>]) -> String {
         }
     }
     format!("{:016x}", hasher.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use rolecall::conversation::{Json, json};
+
+    use super::*;
+
+    const KINDS: [RowKind; 3] = [RowKind::Jsonl, RowKind::Arrow, RowKind::Parquet];
+
+    /// Answers three lines, of which the second panics after it wrote something.
+    fn answered(kind: RowKind) -> Answered {
+        let text = "{\"id\": 1}\n{\"id\": 2}\n{\"id\": 3}\n";
+        let block = Lines::new(Box::new(text.as_bytes()), LINES).next_block().unwrap().unwrap();
+        let answer = |line: Line<'_>, rows: &mut Rows| {
+            rows.push_json(&Json::from("written"));
+            assert_ne!(line.number, 2, "on purpose");
+            Ok(Told::default())
+        };
+        answer_block(&block, kind, Wanted::default(), true, &answer).unwrap_or_else(|_| unreachable!("it is written"))
+    }
+
+    #[test]
+    fn a_panic_in_one_line_is_its_error_and_the_others_go_on() {
+        for kind in KINDS.into_iter().filter(|kind| *kind == RowKind::Jsonl || ARE_BUILT) {
+            let Answered { rows, tally, refused, mark } = answered(kind);
+            assert_eq!((tally.answered, tally.refused, mark.lines), (3, 1, 3));
+            assert_eq!((tally.named.as_slice(), tally.reasons[0].code.as_str()), (&[2][..], "internal"));
+            assert_eq!(refused, b"{\"id\": 2}\n");
+            let AnsweredRows::Bytes(bytes) = rows else { unreachable!("nothing is packed") };
+            assert!(!bytes.is_empty());
+        }
+    }
+
+    #[test]
+    fn the_error_of_a_panic_says_what_to_report() {
+        let AnsweredRows::Bytes(bytes) = answered(RowKind::Jsonl).rows else { unreachable!("nothing is packed") };
+        let text = String::from_utf8(bytes).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!((lines[0], lines[2], lines.len()), ("\"written\"", "\"written\"", 3));
+        let row = json::parse(lines[1]).unwrap();
+        assert_eq!(row.as_object().unwrap().get("id"), Some(&Json::from(2)));
+        let error = row.as_object().unwrap().get("error").unwrap().as_object().unwrap();
+        let text = |key: &str| error.get(key).unwrap().as_str().unwrap();
+        assert_eq!(text("code"), "internal");
+        assert!(text("message").contains("this is a bug in rolecall") && text("message").contains("on purpose"));
+        assert!(text("help").contains("report"));
+    }
 }

@@ -67,6 +67,18 @@ impl Rows {
         }
     }
 
+    /// Returns where the JSON lines end.
+    pub fn end(&self) -> usize {
+        if let Rows::Lines(text) = self { text.len() } else { 0 }
+    }
+
+    /// Removes what a refused line added to JSON lines after this end.
+    pub fn undo(&mut self, end: usize) {
+        if let Rows::Lines(text) = self {
+            text.truncate(end);
+        }
+    }
+
     /// Adds the error of a refused line.
     pub fn refuse(&mut self, number: u64, id: Option<&Json>, refusal: &Refusal) {
         match self {

@@ -1,14 +1,12 @@
-use std::any::Any;
-use std::cell::Cell;
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind};
-use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, Once, PoisonError, RwLock};
+use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use redb::{Builder, Database};
+use rolecall::guard::guard;
 
 use super::{StoreFault, tables};
 
@@ -181,36 +179,10 @@ fn builder() -> Builder {
 
 /// Does work of redb, and reports its errors and panics.
 fn caught<T>(work: impl FnOnce() -> Result<T, redb::Error>) -> Result<T, StoreFault> {
-    hush();
-    let outer = CATCHES.replace(true);
-    let done = match catch_unwind(AssertUnwindSafe(work)) {
+    match guard(work) {
         Ok(done) => done.map_err(of_error),
-        Err(panic) => {
-            // The value of a panic may panic when it is dropped.
-            let _: Result<(), Box<dyn Any + Send>> = catch_unwind(AssertUnwindSafe(|| drop(panic)));
-            Err(StoreFault::Damaged("the file is truncated or its bytes were changed".into()))
-        }
-    };
-    CATCHES.set(outer);
-    done
-}
-
-thread_local! {
-    /// Whether this thread does work of redb.
-    static CATCHES: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Keeps the panics that [`caught`] reports out of standard error, which has one log line for each event.
-fn hush() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        let others = take_hook();
-        set_hook(Box::new(move |panic| {
-            if !CATCHES.get() {
-                others(panic);
-            }
-        }));
-    });
+        Err(_) => Err(StoreFault::Damaged("the file is truncated or its bytes were changed".into())),
+    }
 }
 
 fn of_error(error: redb::Error) -> StoreFault {
