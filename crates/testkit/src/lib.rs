@@ -7,6 +7,7 @@
 //! - `transcript` parses model output that is split in any way.
 //! - `generate` makes conversations for property tests.
 //! - `forge` tries to forge control tokens.
+//! - `mutate` changes templates and checks what is inferred from them.
 //! - `growth` compares grown prompts with whole ones.
 //! - `sessions` plays sessions of which every operation is checked.
 //! - `new_turn` renders new turns, and what the model writes before them.
@@ -27,6 +28,7 @@ pub mod grammars;
 pub mod growth;
 mod makers;
 mod matcher;
+pub mod mutate;
 mod new_turn;
 pub mod outputs;
 mod pins;

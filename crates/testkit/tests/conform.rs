@@ -34,7 +34,7 @@ const ONE: (&str, &str) =
 
 #[test]
 fn a_run_that_tries_nothing_fails() {
-    for form in ["--forge", "--outputs"] {
+    for form in ["--forge", "--outputs", "--infer"] {
         let (code, said) = conform(&[form, "0"]);
         assert!(code != 0 && said.contains("nothing was compared"), "{form}: {code} {said}");
         let (code, said) = conform(&[form, "1", "--only", "nothing like this"]);
@@ -44,7 +44,7 @@ fn a_run_that_tries_nothing_fails() {
 
 #[test]
 fn a_folder_that_cannot_be_read_fails() {
-    for form in ["--forge", "--outputs"] {
+    for form in ["--forge", "--outputs", "--infer"] {
         for (name, files, why) in [
             ("empty", &[][..], "no `.jinja` file"),
             ("torn", &[ONE, ("index.json", "{")], "index.json: "),
@@ -76,6 +76,7 @@ fn an_option_of_another_form_is_refused() {
     for arguments in [
         ["--outputs", "1", "--pins", "x"],
         ["--outputs", "1", "--tokenizers", "x"],
+        ["--infer", "1", "--tokenizers", "x"],
         ["--forge", "1", "--facts", "x"],
         ["--forge", "1", "--forge", "1"],
         ["x.jsonl", "x.jsonl", "--seed", "0"],

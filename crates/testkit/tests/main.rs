@@ -35,6 +35,7 @@ mod loss_laws;
 mod makers;
 mod model;
 mod model_templates;
+mod mutations;
 mod new_turns;
 mod parse_cases;
 mod parse_ids;

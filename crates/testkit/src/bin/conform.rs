@@ -3,6 +3,7 @@
 //!     conform FILE... [--templates DIR] [--tokenizers DIR] [--facts DIR] [--pins FILE] [--only TEXT] [--failures N]
 //!     conform --forge N [--seed S] [--templates DIR] [--tokenizers DIR] [--only TEXT] [--threads N] [--failures N]
 //!     conform --outputs N [--seed S] [--templates DIR] [--only TEXT] [--threads N] [--failures N]
+//!     conform --infer N [--seed S] [--templates DIR] [--only TEXT] [--threads N] [--failures N]
 //!
 //! The first form runs golden files. Without `--facts`, it looks for a folder `facts` next to the
 //! folder of the first file. A row fails if it cannot be run. A row is pending (the summary says
@@ -17,7 +18,10 @@
 //! reasoning and on every template from which a layout can be inferred. It parses each reply split
 //! in every way.
 //!
-//! The last two forms name the templates that do not compile. A run that tries nothing fails.
+//! The fourth form makes N templates from those of the cases of inference and of the folder, by
+//! deleting, doubling, swapping and nesting their statements, and checks what is inferred from them.
+//!
+//! The last three forms name the templates that do not compile. A run that tries nothing fails.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -26,18 +30,20 @@ use std::time::Instant;
 use std::{env, fs, thread};
 
 use rolecall_testkit::golden::Folders;
-use rolecall_testkit::{FolderTemplates, Pins, Report, forge, golden, outputs};
+use rolecall_testkit::{FolderTemplates, Pins, Report, forge, golden, mutate, outputs};
 
 const USAGE: &str =
     "usage: conform FILE... [--templates DIR] [--tokenizers DIR] [--facts DIR] [--pins FILE] [--only TEXT] [--failures N]
        conform --forge N [--seed S] [--templates DIR] [--tokenizers DIR] [--only TEXT] [--threads N] [--failures N]
-       conform --outputs N [--seed S] [--templates DIR] [--only TEXT] [--threads N] [--failures N]";
+       conform --outputs N [--seed S] [--templates DIR] [--only TEXT] [--threads N] [--failures N]
+       conform --infer N [--seed S] [--templates DIR] [--only TEXT] [--threads N] [--failures N]";
 
 fn main() -> ExitCode {
-    let run = |arguments: Arguments| match (arguments.forge, arguments.outputs) {
-        (Some(count), _) => run_forge(&arguments, count),
-        (None, Some(count)) => run_outputs(&arguments, count),
-        (None, None) => run_files(&arguments),
+    let run = |arguments: Arguments| match (arguments.forge, arguments.outputs, arguments.infer) {
+        (Some(count), ..) => run_forge(&arguments, count),
+        (None, Some(count), _) => run_outputs(&arguments, count),
+        (None, None, Some(count)) => run_infer(&arguments, count),
+        (None, None, None) => run_files(&arguments),
     };
     match arguments().and_then(run) {
         Ok(true) => ExitCode::SUCCESS,
@@ -58,6 +64,8 @@ struct Arguments {
     forge: Option<usize>,
     /// How many replies to parse.
     outputs: Option<usize>,
+    /// How many templates to change.
+    infer: Option<usize>,
     seed: u64,
     only: Option<String>,
     pins: Option<PathBuf>,
@@ -82,6 +90,7 @@ fn arguments() -> Result<Arguments, String> {
             "--failures" => read.failures = Some(value()?.parse().map_err(|_| no_number())?),
             "--forge" => read.forge = Some(value()?.parse().map_err(|_| no_number())?),
             "--outputs" => read.outputs = Some(value()?.parse().map_err(|_| no_number())?),
+            "--infer" => read.infer = Some(value()?.parse().map_err(|_| no_number())?),
             "--seed" => read.seed = value()?.parse().map_err(|_| no_number())?,
             "--threads" => read.threads = Some(value()?.parse().map_err(|_| no_number())?),
             "--only" => read.only = Some(value()?),
@@ -90,9 +99,9 @@ fn arguments() -> Result<Arguments, String> {
             file => read.files.push(file.into()),
         }
     }
-    let asked = [!read.files.is_empty(), read.forge.is_some(), read.outputs.is_some()];
+    let asked = [!read.files.is_empty(), read.forge.is_some(), read.outputs.is_some(), read.infer.is_some()];
     if asked.into_iter().filter(|asked| *asked).count() != 1 {
-        return Err("expected files, `--forge` or `--outputs`".into());
+        return Err("expected files, `--forge`, `--outputs` or `--infer`".into());
     }
     // Refuse options that this form does not use: silently ignoring one would suggest that it had
     // an effect.
@@ -190,6 +199,31 @@ fn run_outputs(arguments: &Arguments, count: usize) -> Result<bool, String> {
     let began = Instant::now();
     let threads = threads(arguments);
     let summary = outputs::run(&subjects, count, arguments.seed, threads, outputs::USUAL);
+    for failure in summary.failures.iter().take(arguments.failures.unwrap_or(5)) {
+        println!("{failure}\n");
+    }
+    print!("{summary}");
+    eprintln!("{:.1?} on {threads} threads, seed {}", began.elapsed(), arguments.seed);
+    Ok(summary.is_clean())
+}
+
+fn run_infer(arguments: &Arguments, count: usize) -> Result<bool, String> {
+    let began = Instant::now();
+    let mut origins = mutate::of_cases();
+    if let Some(folder) = &arguments.folders.templates {
+        let templates = FolderTemplates::read(folder)?;
+        say_left_out(&templates.left_out);
+        origins.extend(mutate::of_folder(&templates));
+    }
+    if let Some(only) = &arguments.only {
+        origins.retain(|origin| origin.label().contains(only.as_str()));
+    }
+    if origins.is_empty() {
+        return Err("`--only` matches no label".into());
+    }
+    eprintln!("{} templates are changed", origins.len());
+    let threads = threads(arguments);
+    let summary = mutate::run(&origins, count, arguments.seed, threads);
     for failure in summary.failures.iter().take(arguments.failures.unwrap_or(5)) {
         println!("{failure}\n");
     }

@@ -1,0 +1,160 @@
+use std::sync::Arc;
+
+use rolecall::conversation::json::{self, Object};
+use rolecall::conversation::{Conversation, Json, Tool, object};
+use rolecall::grammar::{Options, grammar};
+use rolecall::guard::guard;
+use rolecall::infer::{Inferred, Limits, Outcome, Part, infer};
+use rolecall::parse::{ParseOptions, ParsedCall, Reply, read};
+use rolecall::template::{ChatTemplate, TemplateOptions, analyze_template, render_template};
+use rolecall::{Reading, Stop};
+
+use crate::outputs::{Effort, Promise, Subject};
+
+/// A law that a template breaks.
+#[derive(Clone, Debug)]
+pub struct Broken {
+    /// The law, in a few words.
+    pub law: &'static str,
+    /// What happened.
+    pub what: String,
+}
+
+/// What a template that breaks no law shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checked {
+    /// It does not compile.
+    Refused,
+    /// No part of its replies is called verified, or none could be compared.
+    Unverified,
+    /// This many verified parts parse what it writes.
+    Verified(usize),
+}
+
+/// The effort for the replies of each template.
+const EFFORT: Effort = Effort { all_pairs: 0, some_pairs: 2 };
+
+/// Infers a template's layouts, uses them, and checks every law. `seed` chooses a reply to parse.
+pub fn check(source: &str, tokens: &[(String, String)], seed: u64) -> Result<Checked, Broken> {
+    match guard(|| checked(source, tokens, seed)) {
+        Ok(checked) => checked,
+        Err(bug) => Err(Broken { law: "nothing panics", what: bug.to_string() }),
+    }
+}
+
+fn checked(source: &str, tokens: &[(String, String)], seed: u64) -> Result<Checked, Broken> {
+    let Ok(template) = ChatTemplate::compile(source, tokens.to_vec()) else { return Ok(Checked::Refused) };
+    let _ = analyze_template(&template, &TemplateOptions::default());
+    let inferred = infer(&template);
+    let most = Limits::default().steps;
+    if inferred.report.steps > most {
+        let what = format!("{} steps, expected at most {most}", inferred.report.steps);
+        return Err(Broken { law: "inference keeps its budget", what });
+    }
+    let (format, _) = inferred.format.clone().corrected(source);
+    // Some formats have no grammar, and say why.
+    let _ = grammar(&format, &Options { tools: tool().into_iter().collect(), ..Options::default() });
+    if let Some(subject) = Subject::new("changed".to_owned(), format) {
+        let nothing =
+            Promise { white_space: false, reasoning: false, calls: false, parallel_calls: false, backslashes: false };
+        crate::outputs::check(&Subject { promise: nothing, ..subject }, seed, EFFORT)
+            .map_err(|broken| Broken { law: broken.law, what: format!("{:?}: {}", broken.output, broken.what) })?;
+    }
+    let mut verified = 0;
+    for part in [Part::Content, Part::Reasoning, Part::Calls] {
+        verified += usize::from(is_parsed(&template, &inferred, part)?);
+    }
+    Ok(if verified == 0 { Checked::Unverified } else { Checked::Verified(verified) })
+}
+
+/// The texts of the messages, none of which the probes have.
+const CONTENT: &str = "Marbled oak, nine 4.";
+const REASONING: &str = "Weigh it twice.";
+const NAME: &str = "weigh_fruit";
+
+/// Checks that a part which is called verified parses what the template writes. Returns whether it could be
+/// compared: a template may refuse the message, drop it, or write it elsewhere than after its prompt.
+fn is_parsed(template: &ChatTemplate, inferred: &Inferred, part: Part) -> Result<bool, Broken> {
+    let is_sure = |part| matches!(inferred.report.outcome(part), Some(Outcome::Verified { .. }));
+    if !is_sure(part) || part == Part::Calls && !is_sure(Part::Arguments) {
+        return Ok(false);
+    }
+    let content = if part == Part::Calls { "" } else { CONTENT };
+    let mut message = object! { "role" => "assistant", "content" => content };
+    match part {
+        Part::Reasoning => {
+            message.insert("reasoning_content", Json::from(REASONING));
+        }
+        Part::Calls => {
+            let arguments = object! { "sort" => "Bramley", "hue" => "light green" };
+            let function = object! { "name" => NAME, "arguments" => Json::Object(arguments) };
+            let call = object! { "id" => "abcd12345", "type" => "function", "function" => Json::Object(function) };
+            message.insert("tool_calls", Json::Array(vec![Json::Object(call)]));
+        }
+        _ => {}
+    }
+    let user = object! { "role" => "user", "content" => "Please." };
+    let prompt = rendered(template, &[&user], part, true);
+    let whole = rendered(template, &[&user, &message], part, false);
+    let Some((prompt, whole)) = prompt.zip(whole) else { return Ok(false) };
+    let Some(output) = whole.strip_prefix(prompt.as_str()) else { return Ok(false) };
+    let reply = Arc::new(Reply::new(&inferred.format));
+    let options =
+        ParseOptions { tools: tool().into_iter().collect(), prompt_tail: prompt.clone(), ..ParseOptions::default() };
+    let reading = read(&reply, options, output, Stop::End);
+    match misread(&reading, part, output) {
+        None => Ok(true),
+        Some(what) => Err(Broken {
+            law: "a verified layout parses what the template writes",
+            what: format!("{}: {what} in {output:?} after {:?}", part.name(), tail(&prompt)),
+        }),
+    }
+}
+
+fn tail(prompt: &str) -> String {
+    let count = prompt.chars().count();
+    prompt.chars().skip(count.saturating_sub(60)).collect()
+}
+
+fn misread(reading: &Reading, part: Part, output: &str) -> Option<String> {
+    let is = |read: &str, said: &str| read.trim() == said || (read.trim().is_empty() && !output.contains(said));
+    if part == Part::Calls {
+        if !output.contains(NAME) {
+            return None;
+        }
+        let [ParsedCall::Function { name, arguments, .. }] = reading.calls.as_slice() else {
+            return Some(format!("{} calls", reading.calls.len()));
+        };
+        if name != NAME {
+            return Some(format!("the call `{name}`"));
+        }
+        let arguments = json::parse(arguments).ok();
+        let expected = [("sort", "Bramley"), ("hue", "light green")];
+        let value = |key: &str| Some(arguments.as_ref()?.as_object()?.get(key)?.as_str()?.to_owned());
+        let wrong =
+            expected.into_iter().find(|(key, text)| output.contains(key) && value(key).as_deref() != Some(text));
+        return wrong.map(|(key, _)| format!("the argument `{key}` is {:?}", value(key)));
+    }
+    if part == Part::Reasoning && !is(reading.reasoning.as_deref().unwrap_or_default(), REASONING) {
+        return Some(format!("the reasoning {:?}", reading.reasoning));
+    }
+    (!is(&reading.content, CONTENT)).then(|| format!("the content {:?}", reading.content))
+}
+
+fn tool() -> Option<Tool> {
+    let text = r#"{"type": "function", "function": {"name": "weigh_fruit", "description": "Weighs.", "parameters":
+        {"type": "object", "properties": {"sort": {"type": "string"}, "hue": {"type": "string"}}, "required": []}}}"#;
+    Tool::from_json(json::parse(text).ok()?).ok()
+}
+
+fn rendered(template: &ChatTemplate, messages: &[&Object], part: Part, opened: bool) -> Option<String> {
+    let messages: Vec<Json> = messages.iter().map(|message| Json::Object((*message).clone())).collect();
+    let mut request = object! { "messages" => Json::Array(messages) };
+    request.insert("add_generation_prompt", Json::Bool(opened));
+    let mut conversation = Conversation::from_json(Json::Object(request)).ok()?;
+    conversation.add_generation_prompt = Some(opened);
+    if part == Part::Calls {
+        conversation.tools = Some(tool().into_iter().collect());
+    }
+    render_template(&conversation, template, &TemplateOptions::default()).ok().map(|prompt| prompt.into_text())
+}
