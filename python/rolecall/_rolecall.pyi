@@ -19,8 +19,11 @@ _Reasoning: TypeAlias = Literal["off", "optional", "required", "over"]
 _Allow: TypeAlias = Literal["masked-stop", "no-loss"]
 _Language: TypeAlias = Literal["structural-tag", "lark", "gbnf"]
 
-class _Policies(TypedDict, total=False):
-    calls_in_reasoning: Literal["draft", "unclosed", "call"]
+class _ReasoningPolicies(TypedDict, total=False):
+    calls_in_reasoning: Literal["unclosed", "draft", "call"]
+    unclosed_reasoning: Literal["reasoning", "content"]
+
+class _Policies(_ReasoningPolicies, total=False):
     unknown_names: Literal["pass", "text"]
     text_after_calls: Literal["content", "report"]
     strict_json: bool
@@ -334,6 +337,7 @@ class Model:
         *,
         tools: Sequence[Any] | None = None,
         documents: Sequence[Any] | None = None,
+        policies: _ReasoningPolicies | None = None,
         **switches: Any,
     ) -> Session: ...
     def import_session(

@@ -79,6 +79,7 @@ impl Job {
             now: own.running.now.or_else(|| DateTime::from_unix(clock)),
             limits: flags::limits(&own.running.limits),
             protect,
+            ..Settings::default()
         });
         let named = own.template.as_deref().or(chat.named.model.as_deref());
         let model = builder.open().map_err(|error| unopened(error, named))?;

@@ -7,7 +7,7 @@ use rolecall::Request;
 use rolecall::conversation::{Json, object};
 use rolecall::encode::Protect;
 use rolecall::infer::LayoutWarning;
-use rolecall::model::{assumed_messages, offered_tools};
+use rolecall::model::assumed_messages;
 use rolecall::parse::{Ids, ParseOptions, Reply};
 
 use crate::args::{Chat, Layouts, OwnTemplate};
@@ -70,11 +70,11 @@ impl Reader {
         prompt_tail: String,
         policies: &ParseOptions,
     ) -> Result<Ready, Refusal> {
-        let tools = offered_tools(request);
         let model = &self.job.model;
+        let options = model.parse_options(request, policies.clone())?;
         let reply = if self.reads_ids { model.id_reply(request) } else { model.reply(request) };
         let warnings = model.layout_warnings(request)?;
-        Ok(Ready { reply: reply?, options: ParseOptions { tools, prompt_tail, ..policies.clone() }, warnings })
+        Ok(Ready { reply: reply?, options: ParseOptions { prompt_tail, ..options }, warnings })
     }
 
     /// Prints what the layouts of the replies to a request do not cover.

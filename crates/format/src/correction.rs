@@ -46,7 +46,6 @@ impl Format {
         self.habits.call_marks.extend(correction.habits.call_marks.iter().cloned());
         self.habits.may_omit.extend(correction.habits.may_omit.iter().cloned());
         self.habits.other_marks.extend(correction.habits.other_marks.iter().cloned());
-        self.habits.reopens_reasoning |= correction.habits.reopens_reasoning;
         if correction.habits.calls_in_reasoning != CallsInReasoning::default() {
             self.habits.calls_in_reasoning = correction.habits.calls_in_reasoning;
         }

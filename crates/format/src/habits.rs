@@ -10,9 +10,6 @@ pub struct Habits {
     /// Markers of the family's prompts that no layout of the reply has: `other-marks`. They have no
     /// meaning in a reply, so the parser reports them.
     pub other_marks: Vec<String>,
-    /// Whether the models repeat the marker that opens reasoning after a prompt that ends with it:
-    /// `reopens-reasoning`.
-    pub reopens_reasoning: bool,
     /// The default treatment of calls inside reasoning: `calls-in-reasoning`.
     pub calls_in_reasoning: CallsInReasoning,
     /// The header of each message, if a reply consists of several: `[reading.header]`. Replies are
@@ -23,12 +20,12 @@ pub struct Habits {
 /// How to treat a call inside reasoning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CallsInReasoning {
-    /// As reasoning: `draft`.
-    #[default]
-    Draft,
     /// As a call if the turn ends after it and the reasoning is never closed, and as reasoning
     /// otherwise: `unclosed`. The parser holds the call back until it knows.
+    #[default]
     Unclosed,
+    /// As reasoning: `draft`.
+    Draft,
     /// As a call, which ends the reasoning: `call`.
     Call,
 }
@@ -36,8 +33,8 @@ pub enum CallsInReasoning {
 impl CallsInReasoning {
     /// The values by their names in files and options, the default first.
     pub const ALL: [(&'static str, CallsInReasoning); 3] = [
-        ("draft", CallsInReasoning::Draft),
         ("unclosed", CallsInReasoning::Unclosed),
+        ("draft", CallsInReasoning::Draft),
         ("call", CallsInReasoning::Call),
     ];
 

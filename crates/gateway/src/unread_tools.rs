@@ -2,6 +2,7 @@
 //! parameters.
 
 use rolecall::conversation::{Json, Tool};
+use rolecall::grammar::ToolChoice;
 
 use crate::Fault;
 use crate::sessions::chain::says_nothing;
@@ -23,6 +24,12 @@ struct Other<'a> {
 /// template fails.
 pub fn refuse_unread_of_tools(wanted: &Wanted) -> Result<(), Fault> {
     let Some(tools) = &wanted.request.conversation.tools else { return Ok(()) };
+    let may_call = !tools.is_empty() && wanted.calls.choice != ToolChoice::None;
+    if may_call && !wanted.served.model.reply(&wanted.request)?.reads_calls() {
+        let message = "tools: it is not known how the model writes calls, so its calls would be plain text";
+        let help = Some("serve the model with a format that has calls, or set `tool_choice` to \"none\"".into());
+        return Err(Fault { help, ..Fault::at("tools", "unsupported_parameter", message) });
+    }
     if let (Some(index), true) =
         (tools.iter().position(|tool| matches!(tool, Tool::CodeInterpreter)), wanted.served.model.templates().is_some())
     {

@@ -237,6 +237,8 @@ impl Wanted {
                     || Fault::at(key, "wrong_value", "on_rewrite: expected \"keep\", \"rewrite\" or \"refuse\"");
                 self.on_rewrite = policy.ok_or_else(wrong)?;
             }
+            // The model's settings read them.
+            "calls_in_reasoning" | "unclosed_reasoning" => self.request.other.insert(key, value.clone()),
             // LMDeploy's clients send this number for no session, and these two with their usual values.
             "session_id" if number::integer(value) == Some(-1) => {}
             "ignore_eos" if value.as_bool() == Some(false) => {}

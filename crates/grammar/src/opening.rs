@@ -43,6 +43,12 @@ pub(crate) fn behind_reasoning(node: Node) -> Option<Node> {
         }
         _ => {}
     }
+    // White space after the marker may be in the prompt already, or never come.
+    if let Some(Node::Literal(text)) = rest.first_mut() {
+        let space = text.len() - text.trim_start().len();
+        let space: String = text.drain(..space).collect();
+        rest.insert(0, Node::literal(space).optional());
+    }
     Some(Node::sequence(rest))
 }
 

@@ -173,7 +173,12 @@ impl<'a> Composer<'a> {
             return tail[at..].to_owned();
         }
         let opening = self.format.layout(Slot::Assistant).map(|layout| opening::fixed_start(layout, self.format));
-        match opening.filter(|opening| !opening.is_empty()).and_then(|opening| tail.rfind(&opening)) {
+        // White space opens a turn only where the prompt ends. Elsewhere it is text of the conversation.
+        let start = |opening: String| match opening.trim().is_empty() {
+            true => tail.strip_suffix(&opening).map(str::len),
+            false => tail.rfind(&opening),
+        };
+        match opening.filter(|opening| !opening.is_empty()).and_then(start) {
             Some(at) => tail[at..].to_owned(),
             None => generate,
         }

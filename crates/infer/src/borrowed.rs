@@ -1,5 +1,5 @@
-//! Calls of a template that refuses to write one: the layouts of the shared file whose markers the
-//! template has.
+//! Calls of a template that refuses to write one, or offers tools and writes none: the layouts of the
+//! shared file whose markers the template or the tokenizer has.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -9,10 +9,11 @@ use rolecall_format::{
 };
 use rolecall_render::ChatTemplate;
 
-/// Adds the calls of the shared file that has the most markers, all of which the template has.
-/// Returns the name of the file.
-pub(crate) fn borrow_calls(template: &ChatTemplate, format: &mut Format) -> Option<String> {
+/// Adds the calls of the shared file that has the most markers, all of which the template has or are
+/// among the tokens. Returns the name of the file.
+pub(crate) fn borrow_calls(template: &ChatTemplate, tokens: &[String], format: &mut Format) -> Option<String> {
     let source = template.source();
+    let has = |mark: &str| source.contains(mark) || tokens.iter().any(|token| token == mark);
     let fitting = shared_calls().filter_map(|(_, text)| load(text).ok()).filter_map(|shared| {
         // Turns with calls of a special form belong to the file's own family.
         if shared.layout(Slot::AssistantWithCalls).is_some() {
@@ -20,7 +21,7 @@ pub(crate) fn borrow_calls(template: &ChatTemplate, format: &mut Format) -> Opti
         }
         let literals = literals_of(&shared);
         let marks: BTreeSet<&str> = literals.iter().flat_map(|text| tags(text).map(|span| &text[span])).collect();
-        let has_all = !marks.is_empty() && marks.iter().all(|mark| source.contains(mark));
+        let has_all = !marks.is_empty() && marks.iter().all(|mark| has(mark));
         // The words between them decide between files that have the same markers.
         let rest: Vec<String> = literals.iter().map(|text| without(text, &marks)).collect();
         let words = rest.iter().flat_map(|text| text.split_whitespace());

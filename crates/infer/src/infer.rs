@@ -57,20 +57,34 @@ pub fn infer_within(template: &ChatTemplate, limits: Limits) -> Inferred {
         report = Report::of_error(error);
         format = Format::new("inferred");
     }
-    if let Some(Outcome::Missing(why)) = report.outcome(Part::Calls).cloned()
-        && let Some(name) = borrow_calls(template, &mut format)
-    {
-        let why = why.trim_end_matches('.');
-        report.borrow(&format, &format!("{why}; calls are parsed as in `{name}`, whose markers the template has"));
-    }
-    format.habits.other_marks = other_marks(template, &format);
     report.renders = probe.renders();
     report.steps = probe.budget().spent();
     report.parts.sort_by_key(|(part, _)| *part);
-    Inferred { format, report }
+    let mut inferred = Inferred { format, report };
+    inferred.borrow_calls(template, &[]);
+    inferred.format.habits.other_marks = other_marks(template, &inferred.format);
+    inferred
 }
 
 impl Inferred {
+    /// Reports whether the template may lead to calls that the layouts do not read.
+    pub fn lacks_calls(&self) -> bool {
+        self.report.lacks_calls().is_some()
+    }
+
+    /// Adds the calls of a shared file if the layouts lack them. Each marker of the file is in the
+    /// template or one of these tokens of the model.
+    pub fn borrow_calls(&mut self, template: &ChatTemplate, tokens: &[String]) {
+        let Some(why) = self.report.lacks_calls().map(str::to_owned) else { return };
+        let Some(name) = borrow_calls(template, tokens, &mut self.format) else { return };
+        let why = why.trim_end_matches('.');
+        let owner = if tokens.is_empty() { "the template has" } else { "the template or the tokenizer has" };
+        let words = format!("{why}; calls are parsed as in `{name}`, whose markers {owner}");
+        self.report.borrow(&self.format, &words);
+        self.report.parts.sort_by_key(|(part, _)| *part);
+        self.format.habits.other_marks = other_marks(template, &self.format);
+    }
+
     /// Returns the result, or an error if nothing was inferred because probing the template takes
     /// too much.
     ///
@@ -141,7 +155,10 @@ fn find(probe: &Probe<'_>, report: &mut Report) -> Option<(Found, Stages)> {
             find_calls(probe, &call, &stages, &known, &mut found, report);
             stages.call = Some((call.stage, call.base));
         }
-        Err(stages::NoCall::Silent) => report.set(Part::Calls, Outcome::Absent),
+        Err(stages::NoCall::Silent) => {
+            report.set(Part::Calls, Outcome::Absent);
+            report.only_offers_tools = probe.offers_tools(&stage);
+        }
         Err(stages::NoCall::Refused(refusal)) => {
             report.set(Part::Calls, Outcome::Missing(refusal.words.clone()));
             if refusal.line.is_some() {

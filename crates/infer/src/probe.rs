@@ -246,6 +246,12 @@ impl<'t> Probe<'t> {
         text.get(start..end).map(str::to_owned)
     }
 
+    /// Reports whether the template writes the tools that are offered.
+    pub fn offers_tools(&self, stage: &Stage) -> bool {
+        let stage = Stage { tools: true, ..stage.clone() };
+        self.before(&stage, true).is_ok_and(|text| text.contains(NAMES[0]))
+    }
+
     /// Returns a prompt in which a user's turn follows the assistant's turn.
     pub fn earlier(&self, said: &Said, stage: &Stage) -> Option<String> {
         let messages = vec![user(ASKED, stage), self.template_message(said, stage), user("Kelmo zant?", stage)];

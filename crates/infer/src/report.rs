@@ -22,6 +22,8 @@ pub struct Report {
     pub read_back: Vec<Part>,
     /// What was lost, if calls are parsed back alone but not beside content or reasoning.
     pub unread_beside: Option<String>,
+    /// Whether the template offers tools but writes no calls.
+    pub only_offers_tools: bool,
     /// Additional notes for the reader.
     pub notes: Vec<Note>,
     /// The number of conversations rendered.
@@ -108,6 +110,15 @@ impl Report {
     /// Returns the outcome of a part.
     pub fn outcome(&self, part: Part) -> Option<&Outcome> {
         self.parts.iter().find(|(known, _)| *known == part).map(|(_, outcome)| outcome)
+    }
+
+    /// Returns the reason if the template may lead to calls that the layouts do not read.
+    pub(crate) fn lacks_calls(&self) -> Option<&str> {
+        match self.outcome(Part::Calls) {
+            Some(Outcome::Missing(why)) => Some(why),
+            Some(Outcome::Absent) if self.only_offers_tools => Some("the template offers tools but writes no calls"),
+            _ => None,
+        }
     }
 
     /// Returns the header of a Markdown table with the columns of [`Report::markdown_row`].

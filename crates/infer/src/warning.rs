@@ -64,6 +64,9 @@ impl Inferred {
         // If the template accepts only one call, its own error says so.
         let is_refused = |part: Part| part == Part::ParallelCalls && self.format.rules.max_calls == Some(1);
         let of = |(part, outcome): &(Part, Outcome)| match outcome {
+            Outcome::Absent if *part == Part::Calls => {
+                report.lacks_calls().map(|why| LayoutWarning { part: *part, is_read: false, why: why.to_owned() })
+            }
             Outcome::Missing(_) if is_refused(*part) => None,
             Outcome::Missing(why) | Outcome::WriteOnly(why) => {
                 Some(LayoutWarning { part: *part, is_read: false, why: why.clone() })

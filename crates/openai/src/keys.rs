@@ -7,7 +7,7 @@ use rolecall_conversation::{Json, Place, Problem};
 use crate::Error;
 
 /// The keys other than those of the conversation that rolecall reads.
-pub(crate) const READ: [&str; 13] = [
+pub(crate) const READ: [&str; 15] = [
     "id",
     "format",
     "options",
@@ -21,6 +21,8 @@ pub(crate) const READ: [&str; 13] = [
     "output",
     "chunks",
     "finish_reason",
+    "calls_in_reasoning",
+    "unclosed_reasoning",
 ];
 
 /// The keys that servers of this API read and that do not affect rendering.

@@ -287,6 +287,7 @@ impl Running {
     fn announce(&mut self, shared: &mut Shared, on: &mut dyn FnMut(Event<'_>)) -> Result<(), Why> {
         let index = shared.calls;
         if self.is_code {
+            shared.release(on);
             let id = self.id.clone().unwrap_or_else(|| shared.make_id("code"));
             shared.calls += 1;
             self.index = Some(index);
@@ -303,11 +304,16 @@ impl Running {
             return Err(Why::Expected("a function name".into()));
         };
         let tools = &shared.options.tools;
+        let offered = || tools.iter().map(|tool| tool.name().to_owned()).collect();
         let is_known = tools.iter().any(|tool| tool.name() == name);
         if !is_known && !tools.is_empty() {
             let program = shared.reply.program(self.program);
+            let why = Why::UnknownName { name: name.clone(), offered: offered() };
             if program.bare || program.in_text || shared.options.unknown_names == UnknownNames::Text {
-                return Err(Why::UnknownName(name.clone()));
+                return Err(why);
+            }
+            if !shared.is_silent {
+                on(Event::Malformed(Malformed { span: self.start..self.start, why }));
             }
         }
         let id = self.id.clone().unwrap_or_else(|| shared.make_id(name));
@@ -315,6 +321,7 @@ impl Running {
         self.index = Some(index);
         self.raw = String::new();
         self.kept = shared.options.check_schema.then(String::new);
+        shared.release(on);
         on(Event::CallStarted { index, id: &id, name });
         // An id that comes later is reported at the end.
         self.id = None;
@@ -339,6 +346,7 @@ impl Running {
 
     /// Gives the call up. Its text becomes content unless it was already emitted.
     fn fail(&mut self, shared: &mut Shared, why: Why, end: u64, on: &mut dyn FnMut(Event<'_>)) -> Progress {
+        let why = if why == Why::Unfinished { shared.cut_call() } else { why };
         let reply = std::sync::Arc::clone(&shared.reply);
         let program = reply.program(self.program);
         let is_weak = program.weak && !program.is_told(self.item);

@@ -44,8 +44,10 @@ impl Draft {
         let mut ahead = Cursor::new(room, cursor.at + self.seen, &mut silent);
         if let Some(running) = &mut self.shadow {
             let calls = shared.calls;
+            let held = std::mem::take(&mut shared.held);
             let progress = running.read(shared, &mut ahead);
             shared.calls = calls;
+            shared.held = held;
             match progress {
                 Progress::Wait => {}
                 Progress::Finished => self.shadow = None,

@@ -90,14 +90,23 @@ pub enum Why {
     Expected(String),
     /// The arguments are not valid JSON (or Python, or another syntax of the layout).
     BadValue(String),
-    /// The output ended inside a call.
+    /// The output was cut off inside a call.
     Unfinished,
+    /// The model ended its turn inside a call.
+    UnclosedCall,
+    /// The model ended its turn inside its reasoning. The span is that of the reasoning.
+    UnclosedReasoning,
     /// A name, key or value is longer than the cap.
     TooLong,
     /// A value is nested deeper than the cap.
     TooDeep,
-    /// No tool has this name, and the caller refuses unknown names.
-    UnknownName(String),
+    /// No tool has this name.
+    UnknownName {
+        /// The name that the model wrote.
+        name: String,
+        /// The names of the tools offered.
+        offered: Vec<String>,
+    },
     /// The arguments do not match the tool's schema. They are emitted anyway.
     Schema(String),
     /// Text after the end of the turn.
@@ -108,7 +117,20 @@ pub enum Why {
     NotUtf8,
     /// A marker of the layout in content or reasoning, where it does not belong.
     StrayMarker(String),
+    /// A marker of calls in a syntax that is not the model's.
+    OtherSyntax {
+        /// The marker.
+        mark: String,
+        /// The quoted names of the syntaxes (files in `formats/calls/`) that have the marker.
+        syntax: String,
+    },
+    /// The content looks like a call of this tool without the markers of calls. Some engines remove
+    /// special tokens.
+    MissingMarkers(String),
 }
+
+/// The maximum number of offered tools that a message names.
+const MOST_NAMES: usize = 8;
 
 impl Why {
     /// Returns a stable code for the kind of fault.
@@ -123,14 +145,18 @@ impl Why {
             Why::Expected(_) => "expected",
             Why::BadValue(_) => "bad_value",
             Why::Unfinished => "unfinished",
+            Why::UnclosedCall => "unclosed_call",
+            Why::UnclosedReasoning => "unclosed_reasoning",
             Why::TooLong => "too_long",
             Why::TooDeep => "too_deep",
-            Why::UnknownName(_) => "unknown_name",
+            Why::UnknownName { .. } => "unknown_name",
             Why::Schema(_) => "schema",
             Why::AfterEnd => "after_end",
             Why::Unread => "unread",
             Why::NotUtf8 => "not_utf8",
             Why::StrayMarker(_) => "stray_marker",
+            Why::OtherSyntax { .. } => "other_syntax",
+            Why::MissingMarkers(_) => "missing_markers",
         }
     }
 }
@@ -141,12 +167,34 @@ impl fmt::Display for Why {
             Why::Expected(what) => write!(f, "expected {}", what.replace('\n', "\\n")),
             Why::BadValue(why) | Why::Schema(why) => f.write_str(why),
             Why::Unfinished => f.write_str("the output ends inside a call"),
+            Why::UnclosedCall => f.write_str("the model ended its turn inside a call"),
+            Why::UnclosedReasoning => f.write_str("the model ended its turn inside its reasoning"),
             Why::TooLong => f.write_str("a name, key or value is longer than the cap"),
             Why::TooDeep => f.write_str("a value is nested deeper than the cap"),
-            Why::UnknownName(name) => write!(f, "no tool is named `{}`", name.escape_debug()),
+            Why::UnknownName { name, offered } => {
+                write!(f, "no tool is named `{}`", name.escape_debug())?;
+                let known = offered.iter().take(MOST_NAMES).map(|name| format!("`{}`", name.escape_debug()));
+                let known: Vec<String> = known.collect();
+                let more = offered.len().saturating_sub(MOST_NAMES);
+                match (known.is_empty(), more) {
+                    (true, _) => Ok(()),
+                    (false, 0) => write!(f, "; offered: {}", known.join(", ")),
+                    (false, more) => write!(f, "; offered: {} and {more} more", known.join(", ")),
+                }
+            }
             Why::AfterEnd => f.write_str("text after the end of the turn"),
             Why::Unread => f.write_str("a part of a call has no meaning and is dropped"),
             Why::NotUtf8 => f.write_str("invalid UTF-8"),
+            Why::OtherSyntax { mark, syntax } => write!(
+                f,
+                "the marker `{}` does not belong here: this is the syntax of {syntax}, which the model's layouts do not have",
+                mark.escape_debug()
+            ),
+            Why::MissingMarkers(name) => write!(
+                f,
+                "this looks like a call of `{}` without its markers; does the engine remove special tokens?",
+                name.escape_debug()
+            ),
             Why::StrayMarker(marker) => write!(f, "the marker `{}` does not belong here", marker.escape_debug()),
         }
     }

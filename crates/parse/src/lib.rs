@@ -8,11 +8,13 @@
 //! Start reading at [`OutputParser`].
 
 mod arguments;
+mod bare_call;
 mod call;
 mod cursor;
 mod draft;
 mod elements;
 mod event;
+mod held;
 mod ids;
 mod literal;
 mod marks;
@@ -30,7 +32,7 @@ mod values;
 
 pub use event::{Event, Malformed, Stop, Why};
 pub use message::{ParsedCall, Reading};
-pub use options::{Ids, Json as JsonPolicy, ParseOptions, TextAfterCalls, UnknownNames};
+pub use options::{Ids, Json as JsonPolicy, ParseOptions, TextAfterCalls, UnclosedReasoning, UnknownNames};
 pub use parser::{OutputParser, Within, read};
 pub use reply::Reply;
 pub use rolecall_format::CallsInReasoning;

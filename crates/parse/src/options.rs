@@ -9,9 +9,12 @@ pub struct ParseOptions {
     /// The end of the prompt. It starts at the generation prompt or earlier. The parser continues
     /// from the state it leaves, such as inside reasoning.
     pub prompt_tail: String,
-    /// How to treat calls inside reasoning. `None` uses the format's setting, which defaults to
-    /// drafts.
+    /// How to treat calls inside reasoning. `None` uses the format's setting, which defaults to calls
+    /// if the reasoning is never closed.
     pub calls_in_reasoning: Option<CallsInReasoning>,
+    /// How to treat reasoning that is still open when the model ends its turn. `None` leaves it
+    /// reasoning.
+    pub unclosed_reasoning: Option<UnclosedReasoning>,
     /// How to treat calls to unknown tools.
     pub unknown_names: UnknownNames,
     /// How to treat text after a call.
@@ -30,10 +33,41 @@ pub struct ParseOptions {
     pub cap: Option<usize>,
 }
 
+/// How to treat reasoning that is still open when the model ends its turn. It is reported in any case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UnclosedReasoning {
+    /// It stays reasoning.
+    #[default]
+    Reasoning,
+    /// It becomes content. Reasoning is therefore held back until it is closed or the output ends, up to
+    /// the [`cap`](ParseOptions::cap).
+    Content,
+}
+
+impl UnclosedReasoning {
+    /// The values by their words.
+    pub const ALL: [(&'static str, UnclosedReasoning); 2] =
+        [("reasoning", UnclosedReasoning::Reasoning), ("content", UnclosedReasoning::Content)];
+
+    /// Returns the value of a word.
+    pub fn of_word(word: &str) -> Option<UnclosedReasoning> {
+        UnclosedReasoning::ALL.into_iter().find(|(known, _)| *known == word).map(|(_, value)| value)
+    }
+
+    /// Returns the word of the value.
+    pub fn word(self) -> &'static str {
+        match self {
+            UnclosedReasoning::Reasoning => "reasoning",
+            UnclosedReasoning::Content => "content",
+        }
+    }
+}
+
 /// How to treat calls to unknown tools.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnknownNames {
-    /// Emit the call and leave it to the caller. If the layout has no marker for calls, it is text.
+    /// Report it, emit the call and leave it to the caller. If the layout has no marker for calls, it
+    /// is text.
     #[default]
     Pass,
     /// Treat the call as text.

@@ -150,14 +150,13 @@ impl OutputParser {
             }
         });
         parser.forget_answered(&mut opened);
-        // Reasoning that the prompt opens is in its proper place, so it is not reported.
-        parser.shared.reasoning_at = None;
         if matches!(parser.state, State::Ended) {
             parser.state = OutputParser::start(reply);
         }
         parser.is_stopped = false;
-        parser.is_opened =
-            reply.reopens_reasoning && matches!(parser.state, State::Text { part: Part::Reasoning, blank: Some(_) });
+        // Some models repeat the marker that the prompt ends with.
+        parser.is_opened = matches!(parser.state, State::Text { part: Part::Reasoning, blank: Some(_) });
+        parser.shared.reasoning_at = parser.in_reasoning().then_some(0);
         parser.pending.hide();
         parser.reasoning_end = None;
         match (&mut parser.state, &reply.headers) {
@@ -599,11 +598,13 @@ impl OutputParser {
             self.shared.closed_at = Some(cursor.offset());
         }
         match mark.meaning {
-            Meaning::Reasoning if self.shared.has_spoken && self.in_answer() => {
+            Meaning::Reasoning if !self.in_reasoning() => {
                 self.shared.reasoning_at = Some(cursor.view().offset(span.start));
             }
-            Meaning::ReasoningClosed => {
-                self.shared.reasoning_at = None;
+            // The marker that opens the answer may be the one that closes the reasoning.
+            Meaning::ReasoningClosed | Meaning::Content
+                if mark.meaning == Meaning::ReasoningClosed || self.in_reasoning() =>
+            {
                 if self.reasoning_end.is_none() {
                     self.reasoning_end = Some(cursor.offset());
                     self.closing_pad = Arc::clone(&mark.pad);
@@ -611,6 +612,11 @@ impl OutputParser {
             }
             Meaning::End => self.unclosed(cursor.offset(), cursor.on),
             _ => {}
+        }
+        let is_over = !matches!(mark.meaning, Meaning::Reasoning | Meaning::Call(_) | Meaning::Stray);
+        if self.in_reasoning() && is_over {
+            self.shared.release(cursor.on);
+            self.shared.held.end();
         }
         self.state = match mark.meaning {
             Meaning::Opening => State::Head { is_fresh: true },

@@ -1,11 +1,13 @@
 use std::sync::Arc;
 
+use crate::bare_call::BareCall;
 use crate::cursor::Cursor;
+use crate::held::Held;
 use crate::ids;
 use crate::marks::{Here, Input, Marks};
 use crate::reply::Reply;
 use crate::stray::{Stray, Strays};
-use crate::{CallsInReasoning, Event, Ids, Malformed, ParseOptions, Reading, Stop, Why};
+use crate::{CallsInReasoning, Event, Ids, Malformed, ParseOptions, Reading, Stop, UnclosedReasoning, Why};
 
 /// State that all parts of the parser share.
 #[derive(Clone, Debug)]
@@ -20,7 +22,7 @@ pub(crate) struct Shared {
     pub closed: usize,
     /// The byte at which a group of calls was closed, until text that follows is reported.
     pub closed_at: Option<u64>,
-    /// The byte at which reasoning was opened inside the answer, until it is closed.
+    /// The byte at which the open reasoning begins.
     pub reasoning_at: Option<u64>,
     /// Whether the input is the end of the prompt, whose text emits no events.
     pub is_silent: bool,
@@ -36,6 +38,10 @@ pub(crate) struct Shared {
     pub last: Option<char>,
     /// The search for markers in emitted text.
     pub strays: Strays,
+    /// The beginning of the content, if calls are possible and there are none.
+    pub bare_call: BareCall,
+    /// Reasoning that is held back, if it may become content.
+    pub held: Held,
     /// A reusable buffer for arguments as JSON text.
     pub scratch: String,
 }
@@ -63,6 +69,8 @@ impl Shared {
             stop: None,
             last: None,
             strays: Strays::default(),
+            bare_call: BareCall::default(),
+            held: Held::default(),
             scratch: String::new(),
         }
     }
@@ -140,7 +148,7 @@ impl Shared {
 
     fn report_stray(&self, stray: Option<Stray>, on: &mut dyn FnMut(Event<'_>)) {
         if let Some(stray) = stray {
-            let why = Why::StrayMarker(self.reply.strays.text(&stray).to_owned());
+            let why = self.reply.strays.why(&stray);
             on(Event::Malformed(Malformed { span: stray.span, why }));
         }
     }
@@ -149,14 +157,45 @@ impl Shared {
     pub fn emit(&mut self, end: u64, is_reasoning: bool, text: &str, on: &mut dyn FnMut(Event<'_>)) {
         self.has_spoken = true;
         if !text.is_empty() && !self.is_silent {
+            let cap = self.cap();
+            let place = end.saturating_sub(text.len() as u64)..end;
+            let may_be_content = self.options.unclosed_reasoning == Some(UnclosedReasoning::Content);
+            if is_reasoning && may_be_content && self.held.keep(place.clone(), text, cap) {
+                return;
+            }
+            self.release(on);
+            if !is_reasoning && self.calls == 0 && !self.options.tools.is_empty() {
+                self.bare_call.add(&place, text);
+            }
             if self.has_places {
-                on(Event::Place(end.saturating_sub(text.len() as u64)..end));
+                on(Event::Place(place));
             }
             on(match is_reasoning {
                 true => Event::Reasoning(text),
                 false => Event::Content(text),
             });
         }
+    }
+
+    /// Emits the reasoning that is held back, because something else follows it.
+    pub fn release(&mut self, on: &mut dyn FnMut(Event<'_>)) {
+        self.held.emit(true, self.has_places, on);
+    }
+
+    /// Reports content that is a call without its markers.
+    pub fn report_bare_call(&self, on: &mut dyn FnMut(Event<'_>)) {
+        if self.calls == 0
+            && !self.is_silent
+            && self.reply.reads_calls()
+            && let Some((span, name)) = self.bare_call.find(&self.options.tools)
+        {
+            on(Event::Malformed(Malformed { span, why: Why::MissingMarkers(name.to_owned()) }));
+        }
+    }
+
+    /// Returns the reason why the output ends inside a call.
+    pub fn cut_call(&self) -> Why {
+        if self.stop == Some(Stop::End) { Why::UnclosedCall } else { Why::Unfinished }
     }
 
     /// Reports whether the text at a byte ends a call: another call, or the end of the calls or of

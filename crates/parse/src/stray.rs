@@ -3,6 +3,7 @@ use std::ops::Range;
 
 use rolecall_format::tag_length;
 
+use crate::Why;
 use crate::literal::Literal;
 
 /// A format's markers, searched for in emitted text, where none of them belongs.
@@ -13,6 +14,8 @@ use crate::literal::Literal;
 pub(crate) struct StrayMarks {
     nodes: Vec<Node>,
     texts: Vec<Box<str>>,
+    /// The syntaxes of calls to which markers belong, each with the number of the marker's text.
+    syntaxes: Vec<(usize, Box<str>)>,
     /// The bytes with which a marker begins, and the backtick.
     first: [bool; 256],
 }
@@ -42,18 +45,37 @@ struct StrayMark {
 }
 
 impl StrayMarks {
-    /// Creates the automaton for the markers in these literals. The flag says whether a literal is
-    /// part of a call.
-    pub fn new(literals: impl IntoIterator<Item = (Literal, bool)>) -> StrayMarks {
-        let mut marks = StrayMarks { nodes: vec![Node::default()], texts: Vec::new(), first: [false; 256] };
+    /// Creates the automaton for the markers in a format's literals, for those of other syntaxes of
+    /// calls, each with the names of the syntaxes, and for those in other literals. The flag says
+    /// whether a literal is part of a call.
+    pub fn new(
+        literals: impl IntoIterator<Item = (Literal, bool)>,
+        syntaxes: &[(Literal, Box<str>)],
+        others: impl IntoIterator<Item = (Literal, bool)>,
+    ) -> StrayMarks {
+        let mut marks =
+            StrayMarks { nodes: vec![Node::default()], texts: Vec::new(), syntaxes: Vec::new(), first: [false; 256] };
         marks.first[usize::from(b'`')] = true;
-        for (literal, is_of_call) in literals {
-            for mark in marks_in(&literal) {
-                marks.add(&mark, is_of_call);
+        marks.add_all(literals);
+        for (mark, names) in syntaxes {
+            let count = marks.texts.len();
+            marks.add(mark, true);
+            // A marker of the format's own is no other syntax.
+            if marks.texts.len() > count {
+                marks.syntaxes.push((count, names.clone()));
             }
         }
+        marks.add_all(others);
         marks.link();
         marks
+    }
+
+    fn add_all(&mut self, literals: impl IntoIterator<Item = (Literal, bool)>) {
+        for (literal, is_of_call) in literals {
+            for mark in marks_in(&literal) {
+                self.add(&mark, is_of_call);
+            }
+        }
     }
 
     fn add(&mut self, literal: &Literal, is_of_call: bool) {
@@ -127,9 +149,13 @@ pub(crate) struct Stray {
 }
 
 impl StrayMarks {
-    /// Returns the text of a marker.
-    pub fn text(&self, stray: &Stray) -> &str {
-        &self.texts[stray.text]
+    /// Returns why a marker is reported.
+    pub fn why(&self, stray: &Stray) -> Why {
+        let mark = self.texts[stray.text].to_string();
+        match self.syntaxes.binary_search_by_key(&stray.text, |(text, _)| *text) {
+            Ok(at) => Why::OtherSyntax { mark, syntax: self.syntaxes[at].1.to_string() },
+            Err(_) => Why::StrayMarker(mark),
+        }
     }
 }
 
@@ -343,7 +369,7 @@ mod tests {
 
     #[test]
     fn a_marker_is_found_however_the_text_is_cut() {
-        let automaton = StrayMarks::new([(Literal::of("<<go>>"), false), (Literal::of("<go!>"), true)]);
+        let automaton = StrayMarks::new([(Literal::of("<<go>>"), false), (Literal::of("<go!>"), true)], &[], []);
         let text = "a <<go! <<<go!> `<go!>` <go!>`";
         for cut in 0..=text.len() {
             let mut strays = Strays::default();
@@ -364,7 +390,7 @@ mod tests {
 
     #[test]
     fn a_span_has_only_the_gaps_inside_its_marker() {
-        let automaton = StrayMarks::new([(Literal::of("<go!>"), true)]);
+        let automaton = StrayMarks::new([(Literal::of("<go!>"), true)], &[], []);
         // The text is cut where the output has something else.
         for (pieces, span) in [
             ([("a <", 0), ("<g", 100), ("o!>", 105)], 100..108),

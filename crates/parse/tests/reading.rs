@@ -190,7 +190,10 @@ fn unknown_names_pass_or_are_text() {
     let text = of(UnknownNames::Text);
     assert_eq!(text.calls, []);
     assert_eq!(text.content, output);
-    assert_eq!(text.malformed[0].why, Why::UnknownName("get_wether".into()));
+    assert_eq!(
+        text.malformed[0].why,
+        Why::UnknownName { name: "get_wether".into(), offered: vec!["get_weather".into()] }
+    );
 }
 
 #[test]

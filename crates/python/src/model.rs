@@ -322,20 +322,24 @@ impl Model {
 
     /// Begins a session. The messages are pending until `Session.open`; there may be none yet.
     ///
+    /// `policies` is a dict with `calls_in_reasoning` and `unclosed_reasoning`, as `parse` takes it.
+    ///
     /// Raises what `prompt` raises, and `TokenizerError` if the model has no tokenizer.
     ///
     /// >>> rolecall.load("path/to/model").session([{"role": "user", "content": "Hi"}]).open().ids.tolist()
     /// [705, 258, 198, 307, 706, 198, 705, 270, 198]
-    #[pyo3(signature = (messages=None, *, tools=None, documents=None, **switches))]
+    #[pyo3(signature = (messages=None, *, tools=None, documents=None, policies=None, **switches))]
     fn session(
         slf: &Bound<'_, Model>,
         messages: Option<&Bound<'_, PyAny>>,
         tools: Option<&Bound<'_, PyAny>>,
         documents: Option<&Bound<'_, PyAny>>,
+        policies: Option<&Bound<'_, PyAny>>,
         switches: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Session> {
         let py = slf.py();
-        let request = session::request(py, messages, tools, documents, switches)?;
+        let mut request = session::request(py, messages, tools, documents, switches)?;
+        policies::of_session(policies, &mut request.other)?;
         let inner = &slf.get().inner;
         let begun = py.detach(|| inner.session(request)).map_err(|error| error::of(py, &error))?;
         Ok(Session::new(slf.clone().unbind(), begun))
@@ -384,7 +388,7 @@ impl Model {
     /// `messages`, `tools` and `documents` are what the model answered. Without messages, the reply is
     /// assumed to answer one user message, "Hi". `finish_reason` says why the engine stopped: "stop",
     /// or "length" or "abort" for a reply that was cut off. `policies` is a dict: `calls_in_reasoning`,
-    /// `unknown_names`, `text_after_calls`, `strict_json`, `check_schema`, `max_calls`, `cap` (in bytes),
+    /// `unclosed_reasoning`, `unknown_names`, `text_after_calls`, `strict_json`, `check_schema`, `max_calls`, `cap` (in bytes),
     /// `id_seed` and `id_form`.
     ///
     /// Model output is never an error. Raises `EncodeError` for ids that the tokenizer does not have, and

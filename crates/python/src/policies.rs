@@ -1,8 +1,11 @@
 //! The policies of parsing, as a dict with the names of the command's flags.
 
 use pyo3::prelude::*;
+use rolecall::conversation::json::Object;
 use rolecall::conversation::{Json, Place};
-use rolecall::parse::{CallsInReasoning, Ids, JsonPolicy, ParseOptions, TextAfterCalls, UnknownNames};
+use rolecall::parse::{
+    CallsInReasoning, Ids, JsonPolicy, ParseOptions, TextAfterCalls, UnclosedReasoning, UnknownNames,
+};
 
 use crate::error::Fault;
 use crate::input::{self, Path};
@@ -32,6 +35,10 @@ pub fn policies(value: Option<&Bound<'_, PyAny>>) -> PyResult<ParseOptions> {
                 let named = CallsInReasoning::ALL.into_iter().find(|(name, _)| *name == word);
                 options.calls_in_reasoning = named.map(|(_, policy)| policy);
                 options.calls_in_reasoning.is_some()
+            }
+            "unclosed_reasoning" => {
+                options.unclosed_reasoning = UnclosedReasoning::of_word(word);
+                options.unclosed_reasoning.is_some()
             }
             "unknown_names" => {
                 let named = UnknownNames::ALL.into_iter().find(|(name, _)| *name == word);
@@ -77,9 +84,33 @@ pub fn policies(value: Option<&Bound<'_, PyAny>>) -> PyResult<ParseOptions> {
     Ok(options)
 }
 
+/// Adds the policies of a session to its request. A session parses its replies itself, so it has only
+/// those of reasoning.
+pub fn of_session(value: Option<&Bound<'_, PyAny>>, request: &mut Object) -> PyResult<()> {
+    let options = policies(value)?;
+    let Some(value) = value else { return Ok(()) };
+    if let Json::Object(given) = input::json(value, &mut Path::of("policies"))?
+        && let Some((key, _)) =
+            given.iter().find(|(key, _)| !matches!(*key, "calls_in_reasoning" | "unclosed_reasoning"))
+    {
+        let message = "a session has no such policy".to_owned();
+        let place = Some(Place { message: None, field: format!("policies.{key}") });
+        let help = Some("known policies: calls_in_reasoning, unclosed_reasoning".to_owned());
+        return Err(Fault { class: "RequestError", code: "unknown_policy", message, place, help }.raise(value.py()));
+    }
+    if let Some(policy) = options.calls_in_reasoning {
+        request.insert("calls_in_reasoning", policy.key().into());
+    }
+    if let Some(policy) = options.unclosed_reasoning {
+        request.insert("unclosed_reasoning", policy.word().into());
+    }
+    Ok(())
+}
+
 fn unknown_policy(py: Python<'_>, key: &str) -> PyErr {
-    const KNOWN: [(&str, &str); 9] = [
+    const KNOWN: [(&str, &str); 10] = [
         ("calls_in_reasoning", "\"draft\", \"call\" or \"unclosed\""),
+        ("unclosed_reasoning", "\"reasoning\" or \"content\""),
         ("unknown_names", "\"pass\" or \"text\""),
         ("text_after_calls", "\"content\" or \"report\""),
         ("strict_json", "a bool"),

@@ -37,6 +37,7 @@ mod model;
 mod model_templates;
 mod mutations;
 mod new_turns;
+mod open_reasoning;
 mod parse_cases;
 mod parse_ids;
 mod parse_laws;

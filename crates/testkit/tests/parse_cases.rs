@@ -17,7 +17,9 @@ use rolecall::conversation::json::Layout;
 use rolecall::conversation::{Conversation, Json, Message, Tool, object};
 use rolecall::format::{Format, FormatPart, Registry, Slot, load, reply_files, shared_calls};
 use rolecall::infer::infer;
-use rolecall::parse::{CallsInReasoning, Ids, JsonPolicy, ParseOptions, Reply, TextAfterCalls, UnknownNames};
+use rolecall::parse::{
+    CallsInReasoning, Ids, JsonPolicy, ParseOptions, Reply, TextAfterCalls, UnclosedReasoning, UnknownNames,
+};
 use rolecall::render::{Options, render};
 use rolecall::template::{ChatTemplate, TemplateOptions, render_template};
 use rolecall::{Stop, answer};
@@ -175,6 +177,7 @@ fn options_of(case: &Fixture, tail: String) -> (ParseOptions, Stop) {
         let number = || number(value).and_then(|number| usize::try_from(number).ok());
         match (key, value.as_str(), value) {
             ("calls-in-reasoning", Some(key), _) => options.calls_in_reasoning = CallsInReasoning::from_key(key),
+            ("unclosed-reasoning", Some(word), _) => options.unclosed_reasoning = UnclosedReasoning::of_word(word),
             ("unknown-names", Some("text"), _) => options.unknown_names = UnknownNames::Text,
             ("text-after-calls", Some("report"), _) => options.text_after_calls = TextAfterCalls::Report,
             ("strict-json", _, Json::Bool(true)) => options.json = JsonPolicy::Strict,

@@ -12,6 +12,7 @@ use rolecall::parse::Ids;
 use rolecall::parse::JsonPolicy;
 use rolecall::parse::ParseOptions;
 use rolecall::parse::TextAfterCalls;
+use rolecall::parse::UnclosedReasoning;
 use rolecall::parse::UnknownNames;
 use rolecall::render::RuleMode;
 use rolecall::template::CallForm;
@@ -91,9 +92,8 @@ pub struct Layouts {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Policies")]
 pub struct Policies {
-    /// How to treat a tool call inside reasoning [default: as the format says, or draft]
-    #[arg(long, value_parser = words::calls_in_reasoning(), value_name = "WHAT")]
-    pub calls_in_reasoning: Option<CallsInReasoning>,
+    #[command(flatten)]
+    pub reasoning: ReasoningPolicies,
     /// How to treat calls to unknown tools [default: pass]
     #[arg(long, value_parser = words::unknown_names(), value_name = "WHAT")]
     pub unknown_names: Option<UnknownNames>,
@@ -113,6 +113,18 @@ pub struct Policies {
     /// (with --jsonl, the line number is added to it)
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub id_seed: u64,
+}
+
+/// Policies for reasoning that the model does not close.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct ReasoningPolicies {
+    /// How to treat a tool call inside reasoning [default: as the format says, or unclosed]
+    #[arg(long, value_parser = words::calls_in_reasoning(), value_name = "WHAT")]
+    pub calls_in_reasoning: Option<CallsInReasoning>,
+    /// How to treat reasoning that is still open when the model ends its turn; it is reported in any case
+    /// [default: reasoning]
+    #[arg(long, value_parser = words::unclosed_reasoning(), value_name = "WHAT")]
+    pub unclosed_reasoning: Option<UnclosedReasoning>,
 }
 
 /// A conversation and how to render it.
@@ -252,7 +264,8 @@ impl Policies {
     /// Returns the parser's options, without the tools and the end of the prompt.
     pub fn options(&self) -> ParseOptions {
         ParseOptions {
-            calls_in_reasoning: self.calls_in_reasoning,
+            calls_in_reasoning: self.reasoning.calls_in_reasoning,
+            unclosed_reasoning: self.reasoning.unclosed_reasoning,
             unknown_names: self.unknown_names.unwrap_or_default(),
             text_after_calls: self.text_after_calls.unwrap_or_default(),
             json: if self.strict_json { JsonPolicy::Strict } else { JsonPolicy::Lenient },

@@ -6,7 +6,7 @@ use rolecall::encode::Protect;
 use rolecall::model::{BosBy, Settings};
 use rolecall::render::RuleMode;
 
-use super::groups::Layouts;
+use super::groups::{Layouts, ReasoningPolicies};
 use super::words;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -27,6 +27,8 @@ pub struct SessionModel {
     /// How to apply the format's order rules [default: enforce]
     #[arg(long, value_parser = words::rules(), value_name = "HOW")]
     pub rules: Option<RuleMode>,
+    #[command(flatten)]
+    pub reasoning: ReasoningPolicies,
     /// Which tokens plain text must never be encoded to
     #[arg(long, value_parser = words::protect(), default_value = "control")]
     pub protect: Protect,
@@ -41,6 +43,8 @@ impl SessionModel {
             bos: self.bos.unwrap_or_default(),
             rules: self.rules.unwrap_or_default(),
             protect: self.protect,
+            calls_in_reasoning: self.reasoning.calls_in_reasoning,
+            unclosed_reasoning: self.reasoning.unclosed_reasoning,
             // A session begins with the current time and keeps it; a saved one has its own.
             now: self.layouts.running.now,
             ..model.settings().clone()

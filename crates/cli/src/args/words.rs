@@ -6,7 +6,7 @@ use rolecall::encode::Protect;
 use rolecall::grammar::Reasoning;
 use rolecall::loss::Edges;
 use rolecall::model::BosBy;
-use rolecall::parse::{CallsInReasoning, TextAfterCalls, UnknownNames};
+use rolecall::parse::{CallsInReasoning, TextAfterCalls, UnclosedReasoning, UnknownNames};
 use rolecall::render::RuleMode;
 use rolecall::template::CallForm;
 use rolecall::training::{Allowed, MissingStop, Samples, Truncate, Whose};
@@ -132,6 +132,13 @@ pub fn reasoning() -> impl TypedValueParser<Value = Reasoning> {
         Reasoning::Optional => "The model decides",
         Reasoning::Required => "The reply begins with reasoning",
         Reasoning::Over => "Reasoning is complete: the grammar begins after the marker that closes it",
+    })
+}
+
+pub fn unclosed_reasoning() -> impl TypedValueParser<Value = UnclosedReasoning> {
+    words(UnclosedReasoning::ALL, |unclosed| match unclosed {
+        UnclosedReasoning::Reasoning => "Leave it reasoning",
+        UnclosedReasoning::Content => "Make it content; reasoning is held back until it is closed",
     })
 }
 

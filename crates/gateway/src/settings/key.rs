@@ -39,6 +39,8 @@ pub enum Slot<T> {
     Kind(fn(&mut T) -> &mut Option<Kind>),
     /// What to do with history that a template rewrites.
     Rewrite(fn(&mut T) -> &mut Option<OnRewrite>),
+    /// One of these words.
+    Word(&'static [&'static str], fn(&mut T) -> &mut Option<&'static str>),
     /// A whole number from 1.
     Count(fn(&mut T) -> &mut usize),
     /// A number of bytes, such as `8MiB`.
@@ -221,6 +223,20 @@ pub static MODEL_KEYS: &[Key<ModelSettings>] = &[
                 `rewrite`",
         slot: Slot::Rewrite(|model| &mut model.on_rewrite),
     },
+    Key {
+        path: "calls_in_reasoning",
+        about: "What a tool call inside reasoning is, unless a request says otherwise: a call if the turn ends after \
+                it and the reasoning is never closed (`unclosed`), reasoning (`draft`), or a `call`. Without it, as \
+                the model's format says, or `unclosed`",
+        slot: Slot::Word(&["unclosed", "draft", "call"], |model| &mut model.calls_in_reasoning),
+    },
+    Key {
+        path: "unclosed_reasoning",
+        about: "What reasoning is that is open when the model ends its turn, unless a request says otherwise: \
+                `reasoning`, or `content`, for which reasoning is held back until it is closed. Without it, \
+                `reasoning`",
+        slot: Slot::Word(&["reasoning", "content"], |model| &mut model.unclosed_reasoning),
+    },
 ];
 
 impl<T> Key<T> {
@@ -245,6 +261,7 @@ impl<T> Key<T> {
             Slot::Engine(_) => "URL".to_owned(),
             Slot::Kind(_) => Kind::ALL.map(|(word, _)| word).join("|"),
             Slot::Rewrite(_) => POLICIES.map(name_of).join("|"),
+            Slot::Word(words, _) => words.join("|"),
             Slot::Count(_) => "N".to_owned(),
             Slot::Size(_) | Slot::Space(_) => "BYTES".to_owned(),
             Slot::Time(_) => "TIME".to_owned(),
@@ -266,6 +283,7 @@ impl<T> Key<T> {
             Slot::Path(of) => of(settings).as_ref().map_or(String::new(), |path| path.display().to_string()),
             Slot::Kind(of) => of(settings).map_or(String::new(), |kind| word_of(kind).to_owned()),
             Slot::Rewrite(of) => of(settings).map_or(String::new(), |on| name_of(on).to_owned()),
+            Slot::Word(_, of) => of(settings).unwrap_or_default().to_owned(),
             Slot::Count(of) => of(settings).to_string(),
             Slot::Size(of) => value::shown_size(*of(settings) as u64),
             Slot::Space(of) => value::shown_size(*of(settings)),
@@ -317,6 +335,12 @@ impl<T> Key<T> {
             Slot::Rewrite(of) => {
                 let words = POLICIES.map(|on| format!("`{}`", name_of(on))).join(", ");
                 *of(settings) = Some(policy_of(text()?).ok_or_else(|| wrong(&format!("one of {words}")))?);
+            }
+            Slot::Word(words, of) => {
+                let word = text()?;
+                let known = words.iter().find(|known| **known == word).copied();
+                let words = || words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
+                *of(settings) = Some(known.ok_or_else(|| wrong(&format!("one of {}", words())))?);
             }
             Slot::Count(of) => {
                 *of(settings) =

@@ -89,6 +89,10 @@ pub struct ModelSettings {
     pub engine_model: Option<String>,
     /// What to do if the model's template rewrites what was sent in earlier turns.
     pub on_rewrite: Option<OnRewrite>,
+    /// How calls inside reasoning are treated.
+    pub calls_in_reasoning: Option<&'static str>,
+    /// How reasoning is treated that is open when the model ends its turn.
+    pub unclosed_reasoning: Option<&'static str>,
     /// Where the model is configured.
     pub place: Place,
 }

@@ -2,6 +2,7 @@ use std::fs;
 use std::path::Path;
 
 use rolecall::model::OpenError;
+use rolecall::parse::{CallsInReasoning, UnclosedReasoning};
 use rolecall::session::OnRewrite;
 use rolecall::{Error, Model};
 
@@ -82,6 +83,12 @@ impl ModelSettings {
             let message = format!("the model `{asked}` cannot be opened: {place_of_error}{error}");
             SettingFault { help: error.help().into_iter().next(), ..SettingFault::new(error.code(), place(), message) }
         })?;
+        let policies = rolecall::model::Settings {
+            calls_in_reasoning: self.calls_in_reasoning.and_then(CallsInReasoning::from_key),
+            unclosed_reasoning: self.unclosed_reasoning.and_then(UnclosedReasoning::of_word),
+            ..model.settings().clone()
+        };
+        let model = model.with_settings(policies);
         let name = match &self.model {
             Some(_) => self.served_name(),
             None => ModelSettings { model: Some(asked.clone()), ..self.clone() }.served_name(),

@@ -264,6 +264,7 @@ impl OutputParser {
             let is_reasoning =
                 found.channel.is_some_and(|channel| words.reasoning.iter().any(|known| known == channel));
             let part = if is_reasoning { Part::Reasoning } else { Part::Content };
+            self.shared.reasoning_at = Some(header.start);
             self.state = State::Text { part, blank: None };
             return;
         };

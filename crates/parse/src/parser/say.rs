@@ -52,23 +52,25 @@ impl OutputParser {
         }
     }
 
-    /// Reports whether the current text is the answer.
-    pub(super) fn in_answer(&self) -> bool {
-        matches!(self.state, State::Text { part: Part::Content, .. })
+    /// Reports whether the current text is reasoning.
+    pub(super) fn in_reasoning(&self) -> bool {
+        matches!(self.state, State::Text { part: Part::Reasoning, .. })
     }
 
-    /// Reports reasoning that was opened inside the answer and is not closed when the turn ends:
-    /// its marker is more likely text.
+    /// Reports reasoning that is open when the model ends its turn.
     pub(super) fn unclosed(&mut self, end: u64, on: &mut dyn FnMut(Event<'_>)) {
-        if let Some(start) = self.shared.reasoning_at.take() {
-            let why = Why::Expected("the end of the reasoning that begins inside the answer".into());
-            on(Event::Malformed(Malformed { span: start..end, why }));
+        if self.in_reasoning() && !self.shared.is_silent {
+            let start = self.shared.reasoning_at.take().unwrap_or(end);
+            on(Event::Malformed(Malformed { span: start..end, why: Why::UnclosedReasoning }));
+            self.shared.held.emit(false, self.shared.has_places, on);
         }
     }
 
     pub(super) fn stop(&mut self, stop: Stop, on: &mut dyn FnMut(Event<'_>)) {
         self.shared.end_strays(on);
+        self.shared.release(on);
         if !std::mem::replace(&mut self.is_stopped, true) && !self.shared.is_silent {
+            self.shared.report_bare_call(on);
             on(Event::Stop(stop));
         }
     }

@@ -41,7 +41,12 @@ impl Builder<'_> {
         for (number, around) in turns.around.iter().enumerate() {
             match around.part {
                 Part::Reasoning => {
-                    let texts = [&around.open, &around.close].map(|literal| literal.text().trim().to_owned());
+                    let next = turns.around.get(number + 1).filter(|next| around.next == Some(next.part));
+                    let close = match next {
+                        Some(next) if around.close.is_blank() && next.open.core().is_strong() => &next.open,
+                        _ => &around.close,
+                    };
+                    let texts = [&around.open, close].map(|literal| literal.text().trim().to_owned());
                     self.reply.around_reasoning.get_or_insert(texts.into());
                     self.close_by_words(around, turns.around.get(number + 1));
                     self.add(&[Head], &around.open, Meaning::Reasoning);

@@ -7,6 +7,7 @@ mod list;
 mod messages;
 mod optional;
 mod program;
+mod syntax;
 mod turns;
 
 use std::borrow::Cow;
@@ -26,6 +27,7 @@ use messages::{header_ends, header_of};
 use optional::{with_optional, without_omitted};
 pub(crate) use program::{Item, Keys, Program, Syntax};
 use program::{LayoutPiece, Layouts, call_items, code_items};
+use syntax::syntaxes_of;
 use turns::{Part, Turns, turns_of};
 
 /// Parsing tables for the replies of a format. They are built once and shared by all parsers.
@@ -66,8 +68,6 @@ pub struct Reply {
     pub(crate) strays: StrayMarks,
     /// How to treat calls inside reasoning by default.
     pub(crate) calls_in_reasoning: CallsInReasoning,
-    /// Whether the models repeat the marker that opens reasoning after the prompt.
-    pub(crate) reopens_reasoning: bool,
     /// The texts that open and close reasoning, without white space.
     pub(crate) around_reasoning: Option<(String, String)>,
     /// The form of the family's call ids.
@@ -120,6 +120,11 @@ impl Reply {
         self.around_reasoning.as_ref().map(|(open, close)| (open.as_str(), close.as_str()))
     }
 
+    /// Reports whether the replies may have calls that are parsed.
+    pub fn reads_calls(&self) -> bool {
+        !self.programs.is_empty()
+    }
+
     /// Reports whether a call's id may come after its name, so that it replaces the generated one.
     pub fn has_late_ids(&self) -> bool {
         self.programs.iter().any(|program| {
@@ -157,9 +162,8 @@ impl Reply {
             closing: Marks::new(),
             next_call: calls.next,
             programs: calls.programs.clone().into(),
-            strays: StrayMarks::new(stray_literals(layouts)),
+            strays: StrayMarks::new(stray_literals(layouts), &syntaxes_of(tokens), other_literals(layouts)),
             calls_in_reasoning: format.habits.calls_in_reasoning,
-            reopens_reasoning: format.habits.reopens_reasoning,
             call_ids: format.rules.call_ids.clone(),
             headers: None,
             around_reasoning: None,
@@ -221,8 +225,8 @@ impl Reply {
     }
 }
 
-/// Returns the literal text of a format's replies and the other markers that can be told from
-/// ordinary text, each with whether it may belong to a call.
+/// Returns the literal text of a format's replies and its control tokens, each with whether it may
+/// belong to a call.
 fn stray_literals(layouts: Layouts<'_>) -> Vec<(Literal, bool)> {
     let format = layouts.format;
     let of_call =
@@ -242,14 +246,6 @@ fn stray_literals(layouts: Layouts<'_>) -> Vec<(Literal, bool)> {
         literal.mark_tokens(layouts.tokens);
         literals.push((literal, is_of_call));
     }
-    for text in &format.habits.other_marks {
-        let mut literal = Literal::of(text);
-        literal.mark_tokens(layouts.tokens);
-        let is_token = literal.byte(0).is_some_and(|(_, is_control)| is_control);
-        if is_token || is_clear_tag(text) {
-            literals.push((literal, true));
-        }
-    }
     for control in format.controls.iter().filter(|control| !control.by_id) {
         let is_written = literals.iter().any(|(literal, _)| literal.text().contains(&control.text));
         if !is_written {
@@ -259,6 +255,20 @@ fn stray_literals(layouts: Layouts<'_>) -> Vec<(Literal, bool)> {
         }
     }
     literals
+}
+
+/// Returns the other markers of the family's prompts that can be told from ordinary text.
+fn other_literals(layouts: Layouts<'_>) -> Vec<(Literal, bool)> {
+    let literals = layouts.format.habits.other_marks.iter().map(|text| {
+        let mut literal = Literal::of(text);
+        literal.mark_tokens(layouts.tokens);
+        literal
+    });
+    let is_marker = |literal: &Literal| {
+        let is_token = literal.byte(0).is_some_and(|(_, is_control)| is_control);
+        is_token || is_clear_tag(literal.text())
+    };
+    literals.filter(is_marker).map(|literal| (literal, true)).collect()
 }
 
 /// Returns the text of a control token in a tokenizer with these tokens, or its usual text if the
@@ -489,7 +499,10 @@ impl Calls {
                 open[0] = Item::Object(Arc::new(Keys { is_open: true, ..Keys::clone(keys) }));
                 let open = self.add(open, true);
                 self.programs[open].bare = true;
-                self.entries.push((pad.to_owned(), Literal::of("{"), open));
+                // Within a line of text, an object is an example.
+                self.weak.push((Literal::of(" {"), open));
+                self.lines.push((pad.to_owned(), Literal::of("\n{"), open));
+                self.afters.push((Literal::of("{"), open));
                 self.weak.push((Literal::of("["), program));
                 self.next = self.next.or(Some(program));
             }

@@ -1,3 +1,4 @@
+mod sum;
 mod tokens;
 
 use rolecall_conversation::json::escape_into;
@@ -13,6 +14,7 @@ use crate::{JsonPolicy, Why};
 ///
 /// ```text
 /// city='Oslo', deep={'a': [None, True]}    ->  {"city": "Oslo", "deep": {"a": [null, true]}}
+/// days=7*2, deep=dict(a='x' + 'y')         ->  {"days": 14, "deep": {"a": "xy"}}
 /// {city:<|"|>Oslo<|"|>,days:3}             ->  {"city": "Oslo", "days": 3}
 /// ```
 #[derive(Clone, Debug)]
@@ -70,6 +72,10 @@ enum At {
     Number {
         key: bool,
     },
+    /// In arithmetic with numbers, inside this many parentheses.
+    Sum {
+        open: usize,
+    },
     BareKey,
     Quoted {
         quoted: Quoted,
@@ -77,6 +83,10 @@ enum At {
     },
     /// After a string. Another string may follow and is joined to it.
     BehindString {
+        key: bool,
+    },
+    /// After the plus between two strings.
+    BehindPlus {
         key: bool,
     },
     /// After the prefix letter of another string.
@@ -103,6 +113,8 @@ enum Frame {
     Dict,
     /// A dict after two stars, whose entries are arguments.
     Splat,
+    /// `dict(` and keyword arguments.
+    Keywords,
     /// Parentheses, which become a tuple if a comma follows. `place` is the position reserved for
     /// their bracket in the held text.
     Round {
@@ -219,6 +231,11 @@ impl LiteralReader {
         if let At::BehindString { key: false } = self.at {
             self.close_string(false, out);
         }
+        if let At::Sum { open: 0 } = self.at
+            && let Err((_, why)) = self.sum(out)
+        {
+            return State::Bad(why);
+        }
         if let At::Number { key: false } = self.at
             && let Err((_, why)) = self.number(false, out)
         {
@@ -297,27 +314,65 @@ impl LiteralReader {
                     '.' | '_' => self.token.push(character),
                     _ if is_sign || character.is_ascii_alphanumeric() => self.token.push(character),
                     _ if is_bare_sign && is_space(character) && (character != '\n' || !self.is_alone()) => {}
+                    // White space may precede an operator.
+                    '+' | '-' | '*' | '/' | '%' | ' ' if !key && matches!(self.syntax, Syntax::Arguments { .. }) => {
+                        self.token.push(character);
+                        self.at = At::Sum { open: 0 };
+                    }
                     _ => return self.number(key, out).map(|()| false),
                 }
             }
+            At::Sum { open } => match character {
+                ',' | ')' | ']' | '}' | ':' if open == 0 => return self.sum(out).map(|()| false),
+                '(' => {
+                    self.token.push(character);
+                    self.at = At::Sum { open: open + 1 };
+                }
+                ')' => {
+                    self.token.push(character);
+                    self.at = At::Sum { open: open - 1 };
+                }
+                '+' | '-' | '*' | '/' | '%' | '.' | '_' => self.token.push(character),
+                _ if is_space(character) || character.is_ascii_alphanumeric() => self.token.push(character),
+                _ => return expected("a number or an operator", character),
+            },
             At::BareKey => match character {
                 ':' => {
+                    self.token.clear();
                     self.sink(out).push_str("\": ");
                     self.at = At::Value;
                 }
                 '{' | '}' | '\n' => return expected("`:` after the key", character),
-                _ => escape_into(self.sink(out), character.encode_utf8(&mut [0; 4]), false),
+                // White space before the colon is not part of the key.
+                _ if is_space(character) => self.token.push(character),
+                _ => {
+                    let space = std::mem::take(&mut self.token);
+                    let sink = self.sink(out);
+                    escape_into(sink, &space, false);
+                    escape_into(sink, character.encode_utf8(&mut [0; 4]), false);
+                }
             },
             At::BehindString { key } => match character {
                 _ if opens_string(character) => {
                     self.between.space.clear();
                     self.quote(character, false, key);
                 }
+                '+' if !self.is_alone() && matches!(self.syntax, Syntax::Arguments { .. }) => {
+                    self.at = At::BehindPlus { key };
+                }
                 'r' | 'R' | 'u' | 'U' => self.at = At::BehindPrefix { is_raw: matches!(character, 'r' | 'R'), key },
                 _ => {
                     self.close_string(key, out);
                     return Ok(false);
                 }
+            },
+            At::BehindPlus { key } => match character {
+                _ if opens_string(character) => {
+                    self.between.space.clear();
+                    self.quote(character, false, key);
+                }
+                _ if is_space(character) => {}
+                _ => return expected("a string to join to the previous one", character),
             },
             At::BehindPrefix { is_raw, key } => match character {
                 _ if opens_string(character) => {
@@ -453,6 +508,10 @@ impl LiteralReader {
                 return Ok(false);
             }
             (None, _) => return expected("`,` or `)` after an argument", character),
+            (Some(Frame::Keywords), ',') => {
+                self.between.comma = true;
+                self.at = At::Argument;
+            }
             (Some(Frame::Dict | Frame::Splat), ',') => {
                 self.between.comma = true;
                 self.at = At::Key;
@@ -477,7 +536,9 @@ impl LiteralReader {
     fn close(&mut self, bracket: char, out: &mut String) -> Taken<bool> {
         let Some(frame) = self.frames.last().copied() else { return Ok(false) };
         match (frame, bracket) {
-            (Frame::List, ']') | (Frame::Dict | Frame::Splat, '}') | (Frame::Round { .. } | Frame::Tuple, ')') => {}
+            (Frame::List, ']')
+            | (Frame::Dict | Frame::Splat, '}')
+            | (Frame::Round { .. } | Frame::Tuple | Frame::Keywords, ')') => {}
             (Frame::List, _) => return expected("`,` or `]`", bracket),
             (Frame::Dict | Frame::Splat, _) => return expected("`,` or `}`", bracket),
             _ => return expected("`,` or `)`", bracket),
@@ -486,7 +547,7 @@ impl LiteralReader {
         self.between.space.clear();
         match frame {
             Frame::List | Frame::Tuple => self.sink(out).push(']'),
-            Frame::Dict => self.sink(out).push('}'),
+            Frame::Dict | Frame::Keywords => self.sink(out).push('}'),
             Frame::Splat => {}
             Frame::Round { place } => {
                 if self.at == At::Item {

@@ -33,13 +33,9 @@ pub struct Completion {
 impl Completion {
     /// Returns a whole `chat.completion`. Malformed output is not included.
     pub fn of_reading(&self, reading: &Reading) -> Json {
-        let mut message = object! { "role" => "assistant" };
-        for (key, value) in of_message(reading).iter() {
-            match key {
-                "tool_calls" if reading.calls.is_empty() => {}
-                "content" if reading.content.is_empty() && !reading.calls.is_empty() => message.insert(key, Json::Null),
-                key => message.insert(key, value.clone()),
-            }
+        let mut message = of_message(reading);
+        if reading.content.is_empty() && !reading.calls.is_empty() {
+            message.insert("content", Json::Null);
         }
         self.around("chat.completion", "message", message, finish_reason(reading).into())
     }

@@ -4,7 +4,9 @@ use rolecall_infer::LayoutWarning;
 use rolecall_parse::{Event, Malformed, ParsedCall, Reading, Stop};
 
 /// Returns a parsed reply as
-/// `{"id"?, "message": {"content", "reasoning_content"?, "tool_calls"}, "finish_reason", "malformed"}`.
+/// `{"id"?, "message": {"role", "content", "reasoning_content"?, "tool_calls"?}, "finish_reason", "malformed"}`.
+///
+/// The message can be added to those of a request as it is, if its calls are whole.
 ///
 /// ```
 /// use rolecall::{Event, Reading, Stop, answer};
@@ -13,7 +15,7 @@ use rolecall_parse::{Event, Malformed, ParsedCall, Reading, Stop};
 /// reading.add(&Event::Content("Hello"));
 /// reading.add(&Event::Stop(Stop::End));
 /// let text = json::write(&answer::of_reading(None, &reading), &json::Layout::compact());
-/// assert_eq!(text, r#"{"message":{"content":"Hello","tool_calls":[]},"finish_reason":"stop","malformed":[]}"#);
+/// assert_eq!(text, r#"{"message":{"role":"assistant","content":"Hello"},"finish_reason":"stop","malformed":[]}"#);
 /// ```
 pub fn of_reading(id: Option<&Json>, reading: &Reading) -> Json {
     let mut answer = super::with_id(id);
@@ -43,12 +45,7 @@ pub fn add_warnings(answer: &mut Json, warnings: &[LayoutWarning]) {
 /// The message has a role, and `tool_calls` if there are any. A tool call whose arguments are not a
 /// JSON object, because the output was cut off, is an error.
 pub fn to_message(reading: &Reading) -> Result<Message, Error> {
-    let mut message = object! { "role" => "assistant" };
-    insert_text(&mut message, reading);
-    if !reading.calls.is_empty() {
-        message.insert("tool_calls", calls(reading));
-    }
-    Message::from_object(message)
+    Message::from_object(of_message(reading))
 }
 
 /// Returns the finish reason in OpenAI's terms: `tool_calls` if the model ended its turn after tool
@@ -128,17 +125,15 @@ fn of_malformed(malformed: &Malformed) -> Json {
 }
 
 pub(super) fn of_message(reading: &Reading) -> Object {
-    let mut message = Object::new();
-    insert_text(&mut message, reading);
-    message.insert("tool_calls", calls(reading));
-    message
-}
-
-fn insert_text(message: &mut Object, reading: &Reading) {
-    message.insert("content", Json::from(reading.content.as_str()));
+    let mut message = object! { "role" => "assistant", "content" => reading.content.as_str() };
     if let Some(reasoning) = &reading.reasoning {
         message.insert("reasoning_content", Json::from(reasoning.as_str()));
     }
+    // Some templates take an empty list for calls.
+    if !reading.calls.is_empty() {
+        message.insert("tool_calls", calls(reading));
+    }
+    message
 }
 
 fn calls(reading: &Reading) -> Json {

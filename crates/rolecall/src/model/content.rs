@@ -10,6 +10,7 @@ use std::path::{MAIN_SEPARATOR_STR, Path, PathBuf};
 use rolecall_conversation::json::{self, Layout, Object};
 use rolecall_conversation::{Json, object};
 use rolecall_encode::Protect;
+use rolecall_parse::{CallsInReasoning, UnclosedReasoning};
 use rolecall_render::{CallForm, Limits, RuleMode};
 
 use super::builder::TemplateFrom;
@@ -168,7 +169,18 @@ fn read_arguments(header: &Fields<'_>) -> Result<ModelBuilder, OpenError> {
 }
 
 fn settings(settings: &Settings) -> Object {
-    let Settings { bos, rules, options, tool_calls, template_name, now, limits, protect } = settings;
+    let Settings {
+        bos,
+        rules,
+        options,
+        tool_calls,
+        template_name,
+        now,
+        limits,
+        protect,
+        calls_in_reasoning,
+        unclosed_reasoning,
+    } = settings;
     let pair =
         |(name, value): &(String, String)| Json::Array(vec![Json::from(name.as_str()), Json::from(value.as_str())]);
     object! {
@@ -180,6 +192,8 @@ fn settings(settings: &Settings) -> Object {
         "now" => now.map_or(Json::Null, clock::write),
         "limits" => LIMITS.map(|limit| number(limit(&mut limits.clone()).get())).to_vec(),
         "protects_all" => *protect == Protect::AllAdded,
+        "calls_in_reasoning" => calls_in_reasoning.map_or(Json::Null, |policy| policy.key().into()),
+        "unclosed_reasoning" => unclosed_reasoning.map_or(Json::Null, |policy| policy.word().into()),
     }
 }
 
@@ -215,6 +229,8 @@ fn read_settings(fields: Fields<'_>) -> Result<Settings, OpenError> {
         now,
         limits,
         protect: if fields.flag("protects_all")? { Protect::AllAdded } else { Protect::Control },
+        calls_in_reasoning: fields.text("calls_in_reasoning")?.and_then(CallsInReasoning::from_key),
+        unclosed_reasoning: fields.text("unclosed_reasoning")?.and_then(UnclosedReasoning::of_word),
     })
 }
 

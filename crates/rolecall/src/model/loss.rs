@@ -180,7 +180,7 @@ impl Model {
         let tokens = chosen.template.tokens().iter().filter(|(name, _)| name == "eos_token");
         let mut stops: Vec<String> = tokens.map(|(_, token)| token.clone()).collect();
         // A template whose layouts cannot be inferred has at least the tokens that files name.
-        if let Ok(layouts) = self.shared.replies.layouts(&chosen.template) {
+        if let Ok(layouts) = self.shared.replies.layouts(&chosen.template, &self.shared.encoders) {
             stops.extend(closers(&layouts));
         }
         if !chosen.templates.is_carried {

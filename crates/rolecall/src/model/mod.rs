@@ -321,7 +321,7 @@ impl Model {
         // If there is no default template, or its layouts cannot be inferred, only the files name
         // stop tokens.
         let Ok(chosen) = templates.choose(&self.settings, false, &self.shared.compiled) else { return Ok(None) };
-        let Ok(layouts) = self.shared.replies.layouts(&chosen.template) else { return Ok(None) };
+        let Ok(layouts) = self.shared.replies.layouts(&chosen.template, &self.shared.encoders) else { return Ok(None) };
         let last = layouts.layout(Slot::Assistant).and_then(|layout| layout.ops().last());
         let Some(Op::Literal(end)) = last else { return Ok(None) };
         let added = self.tokenizer()?.added_tokens().iter();
@@ -413,7 +413,7 @@ impl Model {
 
     fn reply_by(&self, speaker: &Speaker, spelling: Option<&str>, ids: Option<&Decoder>) -> Result<Arc<Reply>, Error> {
         match speaker {
-            Speaker::Template(chosen) => self.shared.replies.of_template(&chosen.template, ids),
+            Speaker::Template(chosen) => self.shared.replies.of_template(&chosen.template, &self.shared.encoders, ids),
             Speaker::Format { .. } => {
                 self.shared.replies.of_format(self.format_of(speaker).ok_or(Error::NoFormat)?, spelling, ids)
             }
@@ -438,14 +438,14 @@ impl Model {
 
     fn layout_warnings_by(&self, speaker: &Speaker) -> Result<Arc<[LayoutWarning]>, Error> {
         match speaker {
-            Speaker::Template(chosen) => self.shared.replies.warnings(&chosen.template),
+            Speaker::Template(chosen) => self.shared.replies.warnings(&chosen.template, &self.shared.encoders),
             Speaker::Format { .. } => Ok(Vec::new().into()),
         }
     }
 
     fn layouts_by(&self, speaker: &Speaker) -> Result<Arc<Format>, Error> {
         match speaker {
-            Speaker::Template(chosen) => self.shared.replies.layouts(&chosen.template),
+            Speaker::Template(chosen) => self.shared.replies.layouts(&chosen.template, &self.shared.encoders),
             Speaker::Format { .. } => Ok(Arc::new(self.format_of(speaker).ok_or(Error::NoFormat)?.clone())),
         }
     }

@@ -183,7 +183,7 @@ impl ModelPrompt {
     /// Returns a parser for the reply's text with other options. The prompt's tail and the tools
     /// always come from the prompt and override those of the options.
     pub fn reader_with(&self, options: ParseOptions) -> Result<OutputParser, Error> {
-        Ok(OutputParser::new(&self.reply()?, self.of(options)))
+        Ok(OutputParser::new(&self.reply()?, self.of(options)?))
     }
 
     /// Returns a parser for the reply's token ids.
@@ -195,7 +195,7 @@ impl ModelPrompt {
     /// [`reader_with`](Self::reader_with) does.
     pub fn id_reader_with(&self, options: ParseOptions) -> Result<IdParser, Error> {
         let (reply, decoder) = self.id_reply()?;
-        Ok(IdParser::new(OutputParser::new(&reply, self.of(options)), decoder))
+        Ok(IdParser::new(OutputParser::new(&reply, self.of(options)?), decoder))
     }
 
     /// Returns how the reply's text is parsed. This can be shared by several parsers.
@@ -207,8 +207,9 @@ impl ModelPrompt {
         self.model.reply_by(&self.speaker, self.spelling.as_deref(), ids)
     }
 
-    pub(super) fn of(&self, options: ParseOptions) -> ParseOptions {
-        ParseOptions { tools: self.tools(), prompt_tail: self.prompt.text().to_owned(), ..options }
+    pub(super) fn of(&self, options: ParseOptions) -> Result<ParseOptions, Error> {
+        let options = self.model.parse_options(&self.request, options)?;
+        Ok(ParseOptions { prompt_tail: self.prompt.text().to_owned(), ..options })
     }
 
     /// Returns the offered tools, including those of messages.

@@ -10,6 +10,7 @@ use rolecall_infer::{LayoutWarning, Part, infer};
 use rolecall_parse::Reply;
 use rolecall_render::{ChatTemplate, ProbeBudget, TemplateOptions, template_switches};
 
+use super::encoders::Encoders;
 use crate::Error;
 
 /// The maximum number of cached values of each kind, so that requests that each carry a different
@@ -55,9 +56,15 @@ impl Replies {
     }
 
     /// Returns how replies of a template's model are parsed.
-    pub fn of_template(&self, template: &ChatTemplate, ids: Option<&Decoder>) -> Result<Arc<Reply>, Error> {
+    pub fn of_template(
+        &self,
+        template: &ChatTemplate,
+        encoders: &Encoders,
+        ids: Option<&Decoder>,
+    ) -> Result<Arc<Reply>, Error> {
         let key = (content(template), ids.is_some());
-        self.by_template.find_or_make(key, || Ok(Reply::with_tokens(&*self.layouts(template)?, &markers_of(ids))))
+        self.by_template
+            .find_or_make(key, || Ok(Reply::with_tokens(&*self.layouts(template, encoders)?, &markers_of(ids))))
     }
 
     /// Returns the names of the switches that a template reads.
@@ -70,18 +77,24 @@ impl Replies {
 
     /// Returns the layouts inferred from a template, with the known corrections for models of its
     /// family.
-    pub fn layouts(&self, template: &ChatTemplate) -> Result<Arc<Format>, Error> {
-        Ok(Arc::clone(&self.known(template)?.format))
+    pub fn layouts(&self, template: &ChatTemplate, encoders: &Encoders) -> Result<Arc<Format>, Error> {
+        Ok(Arc::clone(&self.known(template, encoders)?.format))
     }
 
     /// Returns the parts of replies that these layouts do not cover.
-    pub fn warnings(&self, template: &ChatTemplate) -> Result<Arc<[LayoutWarning]>, Error> {
-        Ok(Arc::clone(&self.known(template)?.warnings))
+    pub fn warnings(&self, template: &ChatTemplate, encoders: &Encoders) -> Result<Arc<[LayoutWarning]>, Error> {
+        Ok(Arc::clone(&self.known(template, encoders)?.warnings))
     }
 
-    fn known(&self, template: &ChatTemplate) -> Result<Arc<Layouts>, Error> {
+    fn known(&self, template: &ChatTemplate, encoders: &Encoders) -> Result<Arc<Layouts>, Error> {
         self.layouts.find_or_make(content(template), || {
-            let inferred = infer(template).complete()?;
+            let mut inferred = infer(template).complete()?;
+            // Without a tokenizer, only the template tells how the model writes calls.
+            if inferred.lacks_calls()
+                && let Ok(loaded) = encoders.loaded()
+            {
+                inferred.borrow_calls(template, &loaded.decoder.markers());
+            }
             let mut warnings = inferred.warnings();
             let (format, _) = inferred.format.clone().corrected(template.source());
             // Text that a correction adds comes from a public source, not from the inference.

@@ -118,9 +118,16 @@ impl Model {
         Ok(ReplyContext {
             reply: self.reply(&request)?,
             warnings: self.layout_warnings(&request)?,
-            options: ParseOptions { tools: offered_tools(&request), prompt_tail, ..options },
+            options: ParseOptions { prompt_tail, ..self.parse_options(&request, options)? },
             asked: Asked::Request(self.clone(), request),
         })
+    }
+
+    /// Returns the options for parsing the reply to a request: its tools, and the policies of the request
+    /// or the model where the options have none. The end of the prompt stays that of the options.
+    pub fn parse_options(&self, request: &Request, options: ParseOptions) -> Result<ParseOptions, Error> {
+        let options = self.settings.of(request)?.policies(options);
+        Ok(ParseOptions { tools: offered_tools(request), ..options })
     }
 
     /// Returns what is known about the reply to a request whose messages are
@@ -148,7 +155,7 @@ impl ModelPrompt {
         Ok(ReplyContext {
             reply: self.reply()?,
             warnings: self.layout_warnings()?,
-            options: self.of(options),
+            options: self.of(options)?,
             asked: Asked::Prompt(Box::new(self.clone())),
         })
     }

@@ -54,6 +54,8 @@ pub(crate) struct Setup {
     speaker: Speaker,
     options: Opened,
     reply: Arc<Reply>,
+    /// How replies are parsed, without the tools and the end of the prompt.
+    policies: ParseOptions,
     tools: Vec<rolecall_conversation::Tool>,
     /// The conversation without messages, with and without a generation prompt.
     frames: [Conversation; 2],
@@ -92,6 +94,7 @@ impl Setup {
                 Opened::Template(TemplateOptions { now: settings.now, ..Chosen::options(&settings) })
             }
         };
+        let policies = settings.policies(ParseOptions::default());
         let tools = offered_tools(&request);
         let frame = |generates| Conversation { add_generation_prompt: Some(generates), ..request.conversation.clone() };
         let frames = [frame(false), frame(true)];
@@ -119,6 +122,7 @@ impl Setup {
             speaker,
             options,
             reply,
+            policies,
             tools,
             frames,
         })
@@ -273,8 +277,8 @@ impl Setup {
     }
 
     fn parser(&self, tail: &str, ids: Ids) -> OutputParser {
-        let options =
-            ParseOptions { tools: self.tools.clone(), prompt_tail: tail.to_owned(), ids, ..ParseOptions::default() };
+        let (tools, prompt_tail) = (self.tools.clone(), tail.to_owned());
+        let options = ParseOptions { tools, prompt_tail, ids, ..self.policies.clone() };
         OutputParser::new(&self.reply, options)
     }
 }

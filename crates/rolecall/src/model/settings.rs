@@ -5,14 +5,15 @@ use rolecall_conversation::json::{self, Layout};
 use rolecall_conversation::{Json, Place, Problem};
 use rolecall_encode::{AddSpecial, Protect};
 use rolecall_openai::Request;
+use rolecall_parse::{CallsInReasoning, ParseOptions, UnclosedReasoning};
 use rolecall_render::{Bos, CallForm, DateTime, Limits, Options, RuleMode};
 
 use crate::Error;
 
 /// Settings for the requests to a model. A request can override most of them.
 ///
-/// The keys `bos`, `rules`, `options`, `chat_template_name` and `now` of a request override the
-/// corresponding fields.
+/// The keys `bos`, `rules`, `options`, `chat_template_name`, `now`, `calls_in_reasoning` and
+/// `unclosed_reasoning` of a request override the corresponding fields.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
     /// Who writes the token that opens a prompt.
@@ -34,6 +35,10 @@ pub struct Settings {
     pub limits: Limits,
     /// Which of the tokenizer's tokens text never encodes to. Requests cannot change this.
     pub protect: Protect,
+    /// How to treat calls inside reasoning. By default, the format or the reply's layouts decide.
+    pub calls_in_reasoning: Option<CallsInReasoning>,
+    /// How to treat reasoning that is still open when the model ends its turn.
+    pub unclosed_reasoning: Option<UnclosedReasoning>,
 }
 
 /// Who writes the token that opens a prompt.
@@ -58,6 +63,8 @@ pub enum BosBy {
 /// The accepted values of [`BosBy`], as listed in errors.
 const BOS: &str = "`auto`, `template`, `tokenizer`, `none`";
 const RULES: &str = "`enforce`, `reference`";
+const CALLS: &str = "`unclosed`, `draft`, `call`";
+const UNCLOSED: &str = "`reasoning`, `content`";
 const TIME: &str = "a time like 2026-11-21 or 2026-11-21T12:34:56";
 
 impl FromStr for BosBy {
@@ -116,6 +123,14 @@ impl Settings {
             let known = RuleMode::ALL.into_iter().find(|(known, _)| *known == word);
             own.rules = known.map(|(_, rules)| rules).ok_or_else(|| unknown_word("rules", RULES, word))?;
         }
+        if let Some(word) = word_of(request, "calls_in_reasoning", CALLS)? {
+            let known = CallsInReasoning::from_key(word);
+            own.calls_in_reasoning = Some(known.ok_or_else(|| unknown_word("calls_in_reasoning", CALLS, word))?);
+        }
+        if let Some(word) = word_of(request, "unclosed_reasoning", UNCLOSED)? {
+            let known = UnclosedReasoning::of_word(word);
+            own.unclosed_reasoning = Some(known.ok_or_else(|| unknown_word("unclosed_reasoning", UNCLOSED, word))?);
+        }
         match request.other.get("options") {
             None | Some(Json::Null) => {}
             Some(Json::Object(options)) => {
@@ -138,6 +153,15 @@ impl Settings {
             own.now = Some(now.parse().map_err(|_| wrong_type("now", TIME, &now.into()))?);
         }
         Ok(own)
+    }
+
+    /// Returns these policies for parsing replies, where the options have none of their own.
+    pub(crate) fn policies(&self, options: ParseOptions) -> ParseOptions {
+        ParseOptions {
+            calls_in_reasoning: options.calls_in_reasoning.or(self.calls_in_reasoning),
+            unclosed_reasoning: options.unclosed_reasoning.or(self.unclosed_reasoning),
+            ..options
+        }
     }
 
     /// Returns the options for rendering a format.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rolecall_conversation::Role;
 use rolecall_encode::Decoder;
-use rolecall_parse::{Reading, Why, Within};
+use rolecall_parse::{Malformed, Reading, Why, Within};
 
 use super::line::Run;
 use super::reply::messages_of;
@@ -61,7 +61,7 @@ impl Session {
             let reader = self.parser(&lossy(&tail));
             let whole = read_again(reader, &run, &ids[..end], &self.setup.decoder);
             // The last call may be cut off.
-            let flaws = |reading: &Reading| reading.malformed.iter().filter(|flaw| flaw.why != Why::Unfinished).count();
+            let flaws = |reading: &Reading| reading.malformed.iter().filter(|flaw| !is_cut(flaw)).count();
             let is_better = flaws(&whole) <= flaws(&reply.reading);
             if is_better && whole.calls.len() > reply.reading.calls.len() {
                 reply.reading = whole;
@@ -174,8 +174,8 @@ impl Session {
             notes.push(SessionNote::StopInReasoning);
         }
         if cut.is_some() {
-            let is_cut = end != Finish::Stop || reading.malformed.iter().any(|flaw| flaw.why == Why::Unfinished);
-            notes.push(if is_cut { SessionNote::CutCall } else { SessionNote::BrokenCall });
+            let is_cut_off = end != Finish::Stop || reading.malformed.iter().any(is_cut);
+            notes.push(if is_cut_off { SessionNote::CutCall } else { SessionNote::BrokenCall });
         }
         let said = Arc::new(said);
         run.messages.push(Arc::clone(&said));
@@ -229,6 +229,11 @@ impl CallSpans {
 
 /// The number of ids of a prompt that may say how a reply begins.
 const LONGEST_TAIL: usize = 4096;
+
+/// Reports whether a call is malformed because the output ends inside it.
+fn is_cut(malformed: &Malformed) -> bool {
+    matches!(malformed.why, Why::Unfinished | Why::UnclosedCall)
+}
 
 /// Returns bytes as text. Most are valid UTF-8, which this finds out faster than the library.
 fn lossy(bytes: &[u8]) -> Cow<'_, str> {

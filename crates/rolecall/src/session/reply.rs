@@ -205,7 +205,7 @@ pub(super) fn messages_of(reading: &Reading, output: &str, space: &str) -> (Mess
 
 /// Returns how many bytes at the end of the content are a call whose name was cut off.
 fn begun_call(reading: &Reading, output: &str) -> Option<usize> {
-    let last = reading.malformed.last().filter(|last| last.why == Why::Unfinished)?;
+    let last = reading.malformed.last().filter(|last| matches!(last.why, Why::Unfinished | Why::UnclosedCall))?;
     let start = usize::try_from(last.span.start).ok()?;
     let begun = output.get(start..)?;
     (!begun.is_empty() && reading.content.ends_with(begun)).then_some(begun.len())

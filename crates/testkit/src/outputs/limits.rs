@@ -1,7 +1,7 @@
 use fastrand::Rng;
 use rolecall::Stop;
 use rolecall::format::Format;
-use rolecall::parse::{CallsInReasoning, JsonPolicy, ParseOptions, TextAfterCalls, UnknownNames};
+use rolecall::parse::{CallsInReasoning, JsonPolicy, ParseOptions, TextAfterCalls, UnclosedReasoning, UnknownNames};
 
 use super::message::{Taste, said};
 use super::mutation::mutate;
@@ -60,6 +60,7 @@ pub fn limits(subject: &Subject, rng: &mut Rng) -> Result<Limits, String> {
         2 => Some(CallsInReasoning::Call),
         _ => Some(CallsInReasoning::Unclosed),
     };
+    options.unclosed_reasoning = [None, Some(UnclosedReasoning::Content)][rng.usize(..2)];
     options.unknown_names = if rng.bool() { UnknownNames::Text } else { UnknownNames::Pass };
     options.text_after_calls = if rng.bool() { TextAfterCalls::Report } else { TextAfterCalls::Content };
     options.json = if rng.bool() { JsonPolicy::Strict } else { JsonPolicy::Lenient };

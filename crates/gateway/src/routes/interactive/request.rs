@@ -19,8 +19,8 @@ pub enum Asked {
     },
 }
 
-/// The keys that mean the same in chat completions. The last four are the gateway's own.
-const SAME: [&str; 13] = [
+/// The keys that mean the same in chat completions. The last six are the gateway's own.
+const SAME: [&str; 15] = [
     "stop",
     "stream",
     "top_p",
@@ -32,6 +32,8 @@ const SAME: [&str; 13] = [
     "seed",
     "chat_template_kwargs",
     "on_rewrite",
+    "calls_in_reasoning",
+    "unclosed_reasoning",
     "presence_penalty",
     "frequency_penalty",
 ];

@@ -20,8 +20,8 @@ pub struct Asked {
     pub wishes: Vec<&'static str>,
 }
 
-/// The keys that mean the same in chat completions. The last seven are the gateway's own.
-const SAME: [&str; 13] = [
+/// The keys that mean the same in chat completions. The last nine are the gateway's own.
+const SAME: [&str; 15] = [
     "model",
     "max_tokens",
     "temperature",
@@ -33,6 +33,8 @@ const SAME: [&str; 13] = [
     "logit_bias",
     "min_p",
     "on_rewrite",
+    "calls_in_reasoning",
+    "unclosed_reasoning",
     "presence_penalty",
     "seed",
 ];

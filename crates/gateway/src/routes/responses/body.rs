@@ -32,7 +32,15 @@ pub struct Body {
 const LABELS: [&str; 3] = ["user", "safety_identifier", "prompt_cache_key"];
 
 /// The fields that mean the same in chat completions, apart from settings.
-const SAME: [&str; 5] = ["model", "stream", "parallel_tool_calls", "chat_template_kwargs", "on_rewrite"];
+const SAME: [&str; 7] = [
+    "model",
+    "stream",
+    "parallel_tool_calls",
+    "chat_template_kwargs",
+    "on_rewrite",
+    "calls_in_reasoning",
+    "unclosed_reasoning",
+];
 
 /// The fields that are read here.
 const OWN: [&str; 15] = [

@@ -1,14 +1,20 @@
 //! Names, words, numbers and strings of a literal.
 
+use super::super::nest::MAX_DEPTH;
 use super::super::quoted::{Quoted, Spelling};
-use super::{At, LiteralReader, SHOWN, Syntax, Taken, expected, is_space, opens_string};
+use super::sum::evaluate;
+use super::{At, Frame, LiteralReader, SHOWN, Syntax, Taken, expected, is_space, opens_string};
 use crate::{JsonPolicy, Why};
 use rolecall_conversation::json::write_string;
 use rolecall_format::codec::python;
 
+/// The beginning of a dict that is written as a call.
+const DICT: &str = "dict(";
+
 impl LiteralReader {
     pub(super) fn argument(&mut self, character: char, out: &mut String) -> Taken<bool> {
         match character {
+            ')' if !self.frames.is_empty() => self.close(character, out),
             ')' => {
                 self.close_arguments(out);
                 Ok(false)
@@ -85,17 +91,48 @@ impl LiteralReader {
             return Ok(true);
         }
         self.token.push(character);
+        let may_call = !key && matches!(self.syntax, Syntax::Arguments { .. }) && DICT.starts_with(&self.token);
+        if may_call && self.token == DICT {
+            self.token.clear();
+            return self.keywords(out);
+        }
         if let Some((_, json)) = WORDS.iter().find(|(word, _)| *word == self.token) {
             self.token.clear();
             self.give_scalar(json, key, out);
         } else if !WORDS.iter().any(|(word, _)| word.starts_with(&self.token))
             && !PREFIXES.contains(&self.token.as_str())
+            && !may_call
         {
             let why = Why::BadValue(format!("expected a literal, found `{}`", self.token));
             self.token.pop();
             return Err((0, why));
         }
         Ok(true)
+    }
+
+    /// Opens a dict that is written as a call with keyword arguments.
+    fn keywords(&mut self, out: &mut String) -> Taken<bool> {
+        if self.frames.len() == MAX_DEPTH {
+            return Err((0, Why::TooDeep));
+        }
+        self.give_between(out);
+        self.frames.push(Frame::Keywords);
+        self.sink(out).push('{');
+        self.at = At::Argument;
+        Ok(true)
+    }
+
+    /// Ends arithmetic.
+    pub(super) fn sum(&mut self, out: &mut String) -> Taken<()> {
+        let token = std::mem::take(&mut self.token);
+        let number = python::number(token.trim()).map(|number| number.spelling().to_owned());
+        let Some(number) = number.or_else(|| evaluate(&token)) else {
+            let start: String = token.chars().take(SHOWN).collect();
+            self.token = token;
+            return Err((0, Why::BadValue(format!("expected a number, found `{start}`"))));
+        };
+        self.give_scalar(&number, false, out);
+        Ok(())
     }
 
     /// Ends a number.

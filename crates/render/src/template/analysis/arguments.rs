@@ -2,7 +2,6 @@ use super::probe::{Probe, Probed};
 use super::sample::{TOOLS, USER};
 use super::support::{ARGUMENTS, CONTENTS, RESULTS, calling};
 use crate::Origin;
-use crate::account::ENTITIES;
 
 /// The form in which a template expects the arguments of a tool call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -37,9 +36,11 @@ pub(super) fn form_of(probe: &Probe<'_>) -> Option<ArgumentForm> {
         })
     };
     let [mapping, string] = ARGUMENTS.map(tries);
-    let mapping = mapping.filter(|probed| !is_python(probed) && !is_escaped(probe, probed));
+    // Text beside an argument that is marked as safe is escaped, and so is an argument beside it.
+    let escapes = |probed: &Probed| probe.escapes(&probed.text);
+    let mapping = mapping.filter(|probed| !is_python(probed) && !escapes(probed));
     // A string is written unchanged, in one piece.
-    let string = string.filter(|probed| argument(probed) == r#"{"place": "Oslo"}"#);
+    let string = string.filter(|probed| argument(probed) == r#"{"place": "Oslo"}"# && !escapes(probed));
     match (mapping, string) {
         (Some(mapping), Some(string)) if mapping.text == string.text => Some(ArgumentForm::Either),
         // A template that inspects an object supports objects.
@@ -59,13 +60,6 @@ fn argument(probed: &Probed) -> &str {
 
 fn is_argument(origin: &Origin) -> bool {
     matches!(origin, Origin::Message { message: 1, field } if field.starts_with("tool_calls[0].function.arguments"))
-}
-
-/// Reports whether the text has an HTML entity that the template does not: `tojson|safe` marks only
-/// the arguments as safe, and so the template's own quotes around them are escaped.
-fn is_escaped(probe: &Probe<'_>, probed: &Probed) -> bool {
-    let source = probe.template().source();
-    ENTITIES.iter().any(|(entity, _)| probed.text.contains(entity) && !source.contains(entity))
 }
 
 /// Reports whether a key of the arguments is in single quotes, as in a printed Python dict.

@@ -11,6 +11,7 @@ use super::super::prepare::Inputs;
 use super::super::written::source_of;
 use super::super::{ChatTemplate, TemplateOptions};
 use super::{BosUse, ProbeBudget};
+use crate::account::ENTITIES;
 use crate::{Error, Origin};
 
 /// Renders short conversations through a template, each only once.
@@ -102,6 +103,11 @@ impl<'t> Probe<'t> {
             error => other(error.to_string()),
         })?;
         Ok(Probed::new(&inputs, &output, &self.template.program))
+    }
+
+    /// Reports whether a prompt has an HTML entity that the template does not spell itself.
+    pub fn escapes(&self, text: &str) -> bool {
+        ENTITIES.iter().any(|(entity, _)| text.contains(entity) && !self.template.source().contains(entity))
     }
 
     /// Converts an offset into the template's source to a position.
