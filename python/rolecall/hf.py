@@ -241,26 +241,17 @@ def _now() -> datetime:
 
 
 def _messages(conversation: Any) -> Any:
-    """Return the messages of a conversation without the keys whose value is None."""
+    """Return the messages of a conversation as dicts."""
     conversation = getattr(conversation, "messages", conversation)
-    if type(conversation) is list and all(map(_is_plain, conversation)):
+    if type(conversation) is list and all(type(message) is dict for message in conversation):
         return conversation
     messages = []
     for message in conversation:
         message = message if isinstance(message, dict) else _fields(message)
         if not isinstance(message, dict):
             raise TypeError(f"messages are dicts, dataclasses or pydantic models, not {message!r}")
-        messages.append({key: value for key, value in message.items() if value is not None})
+        messages.append(message)
     return messages
-
-
-def _is_plain(message: Any) -> bool:
-    if type(message) is not dict:
-        return False
-    for value in message.values():
-        if value is None:
-            return False
-    return True
 
 
 def _fields(value: Any) -> Any:

@@ -49,7 +49,7 @@ pub use origin::Origin;
 pub use prompt::{Dropped, LeftOut, Prompt, Run, Runs, Segment, Turn, Unusual};
 pub use rolecall_jinja as jinja;
 pub use template::{
-    ArgumentForm, BosUse, CallForm, Capability, ChatTemplate, DateTime, Finding, FindingKind, IdForm, Limits,
+    ArgumentForm, BosUse, CallForm, Capability, ChatTemplate, DateTime, Finding, FindingKind, IdForm, Limits, Nulls,
     ProbeBudget, Support, Switch, TemplateAnalysis, TemplateError, TemplateOptions, WantedCalls, account_by_template,
     analyze_template, analyze_template_within, left_out, left_out_of, probe_template, render_template,
     template_switches, without_media, written_at,

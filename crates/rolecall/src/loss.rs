@@ -81,6 +81,19 @@ pub fn weights(encoded: &Encoded, loss: &Loss, edges: Edges) -> impl Iterator<It
     encoded.tokens.iter().map(move |token| weigher.weight(token))
 }
 
+/// Returns, for each token, whether it overlaps one of the ranges. Both are in order.
+///
+/// transformers 5.24: `apply_chat_template` masks every token that overlaps a `{% generation %}`
+/// block, in one pass. An empty block within a token overlaps it.
+pub fn overlapping(tokens: &[EncodedToken], ranges: &[Range<usize>]) -> Vec<bool> {
+    let mut ranges = ranges.iter().peekable();
+    let overlaps = |token: &EncodedToken| {
+        while ranges.next_if(|range| token.start >= range.end).is_some() {}
+        ranges.peek().is_some_and(|range| token.end > range.start)
+    };
+    tokens.iter().map(overlaps).collect()
+}
+
 /// The loss of a prompt, and how it applies to tokens.
 #[derive(Clone, Copy, Debug)]
 pub struct TokenLoss<'a> {

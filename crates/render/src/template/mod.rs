@@ -57,6 +57,8 @@ pub struct ChatTemplate {
     /// The form in which the template expects tool calls, once determined, and the number of steps
     /// that this took.
     calls: Arc<OnceLock<(Result<WantedCalls, Error>, u64)>>,
+    /// Whether a message with calls needs a null content, once determined.
+    nulls: Arc<OnceLock<bool>>,
     /// The template's literals and which of them may be adjacent, once determined.
     writes: Arc<OnceLock<Result<Arc<jinja::Writes>, Error>>>,
     /// The template's source, which identifies the prompts that it wrote.
@@ -76,9 +78,23 @@ pub struct TemplateOptions {
     pub kwargs: rolecall_conversation::json::Object,
     /// The form in which the template receives tool calls.
     pub calls: CallForm,
+    /// What becomes of the keys of a message whose value is null.
+    pub nulls: Nulls,
     /// Whether the prompt includes the token that opens it. If the tokenizer adds the token, it is
     /// removed from the template's output.
     pub bos: Bos,
+}
+
+/// What becomes of the keys of a message whose value is null, such as `content` beside tool calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Nulls {
+    /// They are missing, as in transformers' `apply_chat_template`: many templates print `None` for
+    /// null, or fail. A template that fails at a call unless its content is null gets null, where
+    /// transformers fails.
+    #[default]
+    Missing,
+    /// They are `None`, as in transformers' `render_jinja_template`.
+    Kept,
 }
 
 /// The form in which a template receives tool calls.
@@ -120,7 +136,14 @@ impl ChatTemplate {
     pub fn compile_within(source: &str, tokens: Vec<(String, String)>, limits: &Limits) -> Result<ChatTemplate, Error> {
         let program = jinja::Template::compile(source, limits).map_err(in_template)?;
         let identity = program.source().into();
-        Ok(ChatTemplate { program: Arc::new(program), tokens, calls: Arc::default(), writes: Arc::default(), identity })
+        Ok(ChatTemplate {
+            program: Arc::new(program),
+            tokens,
+            calls: Arc::default(),
+            nulls: Arc::default(),
+            writes: Arc::default(),
+            identity,
+        })
     }
 
     /// Returns the template's source, with each line ended by `\n` except the last. Positions in
@@ -147,6 +170,22 @@ impl ChatTemplate {
         let (wanted, steps) = self.calls.get_or_init(|| analysis::wanted_calls(self));
         budget.spend(*steps);
         wanted.clone()
+    }
+
+    /// Reports whether the template receives a message's keys whose value is null.
+    fn keeps_nulls(&self, nulls: Nulls, messages: Messages<'_>) -> bool {
+        let has_null =
+            || messages.iter().any(|(_, message)| message.as_object().iter().any(|(_, json)| json.is_null()));
+        match nulls {
+            Nulls::Kept => true,
+            Nulls::Missing => has_null() && *self.nulls.get_or_init(|| analysis::needs_nulls(self)),
+        }
+    }
+
+    /// Returns the same template with a fixed answer to whether a message with calls needs a null
+    /// content.
+    fn needing_nulls(&self, needs: bool) -> ChatTemplate {
+        ChatTemplate { nulls: Arc::new(OnceLock::from(needs)), ..self.clone() }
     }
 
     /// Returns the template's source, which is shared with every prompt that the template writes.

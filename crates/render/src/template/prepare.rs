@@ -136,6 +136,7 @@ impl<'a> Inputs<'a> {
         adapted: &'a Adapted,
     ) -> Inputs<'a> {
         let count = said_by.at_hand();
+        let keeps_nulls = template.keeps_nulls(options.nulls, said_by);
         let mut inputs = Inputs {
             variables: Vec::with_capacity(8),
             values: Vec::with_capacity(count * 6 + 40),
@@ -153,7 +154,7 @@ impl<'a> Inputs<'a> {
         };
         let messages = inputs.push_all(said_by.iter().map(|(_, message)| Shape::ClosedDict(message.as_object())));
         for (number, (index, message)) in said_by.iter().enumerate() {
-            inputs.open_message(number, index, message.as_object(), adapted);
+            inputs.open_message(number, index, message.as_object(), adapted, keeps_nulls);
         }
         inputs.open(messages.end, Tagged::Each);
         inputs.said = inputs.next();
@@ -313,15 +314,23 @@ impl<'a> Inputs<'a> {
         self.set(name, items.map_or(Shape::Null, list));
     }
 
-    fn open_message(&mut self, number: usize, index: usize, object: &'a Object, adapted: &'a Adapted) {
+    fn open_message(
+        &mut self,
+        number: usize,
+        index: usize,
+        object: &'a Object,
+        adapted: &'a Adapted,
+        keeps_nulls: bool,
+    ) {
         let message = number as u32;
         let first = self.next();
-        let reasoning = Reasoning::of(object);
+        let is_passed = |json: &Json| keeps_nulls || !json.is_null();
+        let reasoning = Reasoning::of(object, keeps_nulls);
         if let Some(reasoning) = &reasoning {
             self.push_reasoning(message, "thinking", reasoning.thinking());
         }
         let mut has_reasoning_content = false;
-        for (key, json) in object.iter() {
+        for (key, json) in object.iter().filter(|(_, json)| is_passed(json)) {
             match &reasoning {
                 Some(_) if key == "thinking" => {}
                 Some(reasoning) if key == "reasoning_content" => {
@@ -483,13 +492,13 @@ struct Reasoning<'a> {
     /// The name of the field.
     name: &'static str,
     said: &'a Json,
-    /// The message's field `thinking`, which may be null.
+    /// The message's field `thinking`, which may be null if nulls are kept.
     thinking: Option<&'a Json>,
 }
 
 impl<'a> Reasoning<'a> {
     #[inline]
-    fn of(object: &'a Object) -> Option<Reasoning<'a>> {
+    fn of(object: &'a Object, keeps_nulls: bool) -> Option<Reasoning<'a>> {
         // Most messages have only two keys, neither of which is one of these.
         let mut said = [None; REASONING.len()];
         for (key, json) in object.iter() {
@@ -498,7 +507,8 @@ impl<'a> Reasoning<'a> {
             }
         }
         let at = said.iter().position(|json| json.is_some_and(|json| !json.is_null()))?;
-        Some(Reasoning { name: REASONING[at], said: said[at]?, thinking: said[1] })
+        let thinking = said[1].filter(|json| keeps_nulls || !json.is_null());
+        Some(Reasoning { name: REASONING[at], said: said[at]?, thinking })
     }
 
     /// transformers: `{"thinking": r, **message, "reasoning_content": r}`

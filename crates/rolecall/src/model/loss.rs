@@ -11,7 +11,7 @@ use super::Model;
 use super::prompt::{ModelPrompt, Speaker};
 use super::templates::Chosen;
 use crate::Error;
-use crate::loss::{GREATEST_WEIGHT, closers, mask};
+use crate::loss::{GREATEST_WEIGHT, closers, mask, overlapping};
 use crate::session;
 
 impl ModelPrompt {
@@ -120,12 +120,7 @@ impl ModelPrompt {
             let loss = self.loss(&policy)?;
             return Ok(mask(encoded, &loss).collect());
         }
-        let mut blocks = self.prompt.generated.iter().peekable();
-        let overlaps = |token: &EncodedToken| {
-            while blocks.next_if(|block| token.start >= block.end).is_some() {}
-            blocks.peek().is_some_and(|block| token.end > block.start)
-        };
-        Ok(encoded.tokens.iter().map(overlaps).collect())
+        Ok(overlapping(&encoded.tokens, &self.prompt.generated))
     }
 
     /// Returns the text that the model itself would write, in order.

@@ -219,6 +219,7 @@ impl Chosen {
             kwargs,
             calls: settings.tool_calls,
             bos: settings.bos.bos(),
+            ..TemplateOptions::default()
         }
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rolecall::conversation::json::Object;
 use rolecall::conversation::{Conversation, Json, json, object};
-use rolecall::template::{ChatTemplate, DateTime, TemplateOptions, render_template};
+use rolecall::template::{ChatTemplate, DateTime, Nulls, TemplateOptions, render_template};
 use rolecall::{Error, Prompt};
 
 use super::{refusal, text};
@@ -107,7 +107,8 @@ pub(super) fn run(row: &Object, shared: &mut Shared, folder: Option<&Path>) -> V
     if let Some(error) = row.get("error") {
         expected.insert("error", error.clone());
     }
-    match shared.render(row, folder) {
+    // The rows come from `render_jinja_template`, which drops no keys.
+    match shared.render(row, Nulls::Kept, folder) {
         Err(verdict) => verdict,
         Ok(prompt) => refusal(
             &expected,
@@ -140,7 +141,12 @@ pub(super) struct Rendered {
 impl Shared {
     /// Renders a row's conversation with its template, or returns the verdict on a row that has no
     /// prompt.
-    pub(super) fn render(&mut self, row: &Object, folder: Option<&Path>) -> Result<Result<Rendered, Error>, Verdict> {
+    pub(super) fn render(
+        &mut self,
+        row: &Object,
+        nulls: Nulls,
+        folder: Option<&Path>,
+    ) -> Result<Result<Rendered, Error>, Verdict> {
         let folder = folder.ok_or_else(|| Verdict::cannot_run("no folder of templates given (--templates DIR)"))?;
         let now = self.now;
         let case = self.cases.get(text(row, "case")).cloned();
@@ -153,7 +159,7 @@ impl Shared {
             }
         };
         let write = |case: &Object| -> Result<Prompt, Error> {
-            let options = TemplateOptions { now, ..TemplateOptions::default() };
+            let options = TemplateOptions { now, nulls, ..TemplateOptions::default() };
             Ok(render_template(&conversation(case)?, template, &options)?)
         };
         Ok(write(&case).and_then(|prompt| {

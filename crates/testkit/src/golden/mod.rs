@@ -4,6 +4,7 @@
 mod bridge;
 mod chatglm3;
 mod chatglm3_reading;
+mod generation;
 mod harmony;
 mod harmony_reading;
 mod harmony_shape;

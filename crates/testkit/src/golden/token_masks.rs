@@ -6,12 +6,12 @@ use std::ops::Range;
 use rolecall::conversation::Json;
 use rolecall::conversation::json::Object;
 use rolecall::encode::{EncodedToken, Encoder, Protection};
-use rolecall::loss::{Edges, Loss, LossPolicy, closers, loss_by_template, weights};
-use rolecall::template::TemplateOptions;
+use rolecall::loss::{Edges, Loss, LossPolicy, closers, loss_by_template, overlapping, weights};
+use rolecall::template::{Nulls, TemplateOptions};
 use rolecall::{Error, Prompt};
 
 use super::hf_jinja::Rendered;
-use super::{Context, parity};
+use super::{Context, generation};
 use crate::Verdict;
 
 /// The tokenizer that the rows were made with.
@@ -31,7 +31,8 @@ pub(super) fn run(row: &Object, context: &mut Context) -> Verdict {
     let Some(tokenizer) = context.tokenizer(TOKENIZER) else {
         return Verdict::cannot_run("tokenizer not found (--tokenizers DIR)");
     };
-    // The reference itself fails at these rows' masks, although it renders their text.
+    // The reference itself fails at these rows' masks, although it renders their text: it drops the
+    // null content that the template needs.
     let error = row.get(ERROR).and_then(Json::as_str);
     if error.is_some_and(|error| !error.starts_with("ValueError")) && row.get("output").is_some() {
         return Verdict::Excused(CRASH);
@@ -40,7 +41,8 @@ pub(super) fn run(row: &Object, context: &mut Context) -> Verdict {
         Some(_) => Verdict::Passed,
         None => Verdict::Failed { expected: "a mask".into(), found: found.to_owned() },
     };
-    let rendered = match context.jinja.render(row, context.folders.templates.as_deref()) {
+    // The masks come from `apply_chat_template`, which drops null keys.
+    let rendered = match context.jinja.render(row, Nulls::Missing, context.folders.templates.as_deref()) {
         Ok(Ok(rendered)) => rendered,
         Ok(Err(error)) => return refused(&error.to_string()),
         Err(verdict) => return verdict,
@@ -69,11 +71,12 @@ pub(super) fn run(row: &Object, context: &mut Context) -> Verdict {
         Err(error) => return Verdict::Failed { expected: "a derived mask".into(), found: error.to_string() },
     };
     let mask = |loss: &Loss| weights(&encoded, loss, Edges::Any).map(|weight| weight > 0.0).collect::<Vec<bool>>();
-    let wanted = parity::mask(row.get(RUNS), encoded.tokens.len());
     let count = row.get(COUNT).cloned().unwrap_or(Json::Null);
+    let blocks = overlapping(&encoded.tokens, &rendered.prompt.generated);
     Verdict::compare(&format!("{count:?}"), &format!("{:?}", Json::from(encoded.tokens.len() as i64)))
-        .and(|| by_tags(&wanted, &mask(&tagged), &encoded.tokens, &rendered.prompt))
-        .and(|| by_origins(&wanted, &mask(&derived), &encoded.tokens, &rendered.prompt, &derived))
+        .and(|| generation::compare(row.get(RUNS), &encoded.tokens, &rendered.prompt))
+        .and(|| by_tags(&blocks, &mask(&tagged), &encoded.tokens, &rendered.prompt))
+        .and(|| by_origins(&blocks, &mask(&derived), &encoded.tokens, &rendered.prompt, &derived))
 }
 
 fn loss(rendered: &Rendered, policy: &LossPolicy) -> Result<Loss, Error> {
@@ -85,28 +88,23 @@ fn loss(rendered: &Rendered, policy: &LossPolicy) -> Result<Loss, Error> {
     Ok(loss_by_template(prompt, conversation, template, &options, &stops, policy)?)
 }
 
-/// Compares the mask of the reference with that of the library where it honours the tags.
-fn by_tags(wanted: &[bool], found: &[bool], tokens: &[EncodedToken], prompt: &Prompt) -> Verdict {
-    compare(wanted, found, tokens, prompt, |token| is_at_end(token, prompt))
+/// Compares the mask of the template's blocks with the loss of a policy that honours them. Loss is
+/// for bytes, of which an empty block has none.
+fn by_tags(blocks: &[bool], found: &[bool], tokens: &[EncodedToken], prompt: &Prompt) -> Verdict {
+    compare(blocks, found, tokens, prompt, |token| is_around_nothing(token, prompt))
 }
 
-/// Reports whether a token belongs to the last character of a block.
-///
-/// transformers: if the last character has several ids, `char_to_token` returns the first one. The
-/// last character of an empty block is the one before it.
-fn is_at_end(token: &EncodedToken, prompt: &Prompt) -> bool {
-    prompt.generated.iter().any(|block| {
-        let last = prompt.text()[..block.end].char_indices().next_back().map_or(0, |(at, _)| at);
-        block.is_empty() || (token.start >= last && token.end <= block.end)
-    })
+/// Reports whether an empty block lies within a token.
+fn is_around_nothing(token: &EncodedToken, prompt: &Prompt) -> bool {
+    prompt.generated.iter().any(|block| block.is_empty() && token.start < block.start && block.start < token.end)
 }
 
-/// Compares the mask of the reference with the one derived from origins.
+/// Compares the mask of the template's blocks with the one derived from origins.
 fn by_origins(wanted: &[bool], found: &[bool], tokens: &[EncodedToken], prompt: &Prompt, loss: &Loss) -> Verdict {
     let text = prompt.text();
     let touches = |range: &Range<usize>, token: &EncodedToken| range.start < token.end && token.start < range.end;
     compare(wanted, found, tokens, prompt, |token| {
-        if is_at_end(token, prompt) {
+        if is_around_nothing(token, prompt) {
             return true;
         }
         let tag = prompt.generated.iter().find(|block| touches(block, token));

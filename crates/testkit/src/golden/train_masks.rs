@@ -18,7 +18,7 @@ use rolecall::tokenizer::Tokenizer;
 use rolecall::{Error, Model, Request};
 
 use super::parity::request;
-use super::{Context, parity, text};
+use super::{Context, generation, parity, text};
 use crate::Verdict;
 
 /// The policy of every assistant message, with a stop token appended.
@@ -54,6 +54,11 @@ pub(super) fn run(row: &Object, context: &mut Context) -> Verdict {
         let final_stop = expected.and_then(|expected| expected.get("final_stop")).and_then(Json::as_object);
         let closed = final_stop.and_then(|stop| stop.get("loss")).map(|runs| (CLOSED, runs));
         verdict = verdict.and(|| appended(&model, row, final_stop, &tokenizer));
+        let generation = expected.and_then(|expected| expected.get("generation")).and_then(Json::as_object);
+        verdict = match generation.and_then(|generation| generation.get(template)) {
+            Some(runs) => verdict.and(|| tagged(&model, row, runs, &tokenizer)),
+            None => verdict,
+        };
         for (policy, runs) in wanted.iter().chain(closed) {
             let masked = match Masked::of(&model, row, policy, &tokenizer) {
                 Ok(masked) => masked,
@@ -93,6 +98,14 @@ fn appended(model: &Model, row: &Object, stop: Option<&Object>, tokenizer: &Arc<
             Verdict::compare(&format!("{wanted:?}"), &format!("{:?}", ids(&closed)))
         }
         (Err(error), _) | (_, Err(error)) => Verdict::Failed { expected: "ids".into(), found: error.to_string() },
+    }
+}
+
+/// Compares the mask of the template's `{% generation %}` blocks with that of transformers.
+fn tagged(model: &Model, row: &Object, runs: &Json, tokenizer: &Arc<dyn Tokenizer>) -> Verdict {
+    match Masked::of(model, row, "default", tokenizer) {
+        Ok(masked) => generation::compare(Some(runs), &masked.tokens, &masked.prompt),
+        Err(error) => Verdict::Failed { expected: "a mask".into(), found: error.to_string() },
     }
 }
 

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use rolecall::conversation::json::{Layout, Object};
 use rolecall::conversation::{Conversation, Json, json, object};
-use rolecall::encode::{Decoder, Encoded, EncodedToken, Encoder, Protection};
+use rolecall::encode::{Decoder, Encoded, Encoder, Protection};
+use rolecall::loss::overlapping;
 use rolecall::render::{Dropped, Error as RenderError};
 use rolecall::stability::{KeptIds, compare};
 use rolecall::template::{ChatTemplate, TemplateOptions, jinja, left_out, render_template};
@@ -135,10 +136,8 @@ impl Checked {
         let decoder = Decoder::new(Arc::clone(&self.tokenizer));
         let is_blank =
             |id: u32| decoder.decode(&[id]).is_ok_and(|bytes| String::from_utf8_lossy(&bytes).trim().is_empty());
-        let is_marked = |token: &&EncodedToken| {
-            prompt.generated.iter().any(|block| block.start < token.end && token.start < block.end)
-        };
-        let marked = encoded.tokens.iter().filter(is_marked).map(|token| token.id);
+        let masked = overlapping(&encoded.tokens, &prompt.generated);
+        let marked = encoded.tokens.iter().zip(masked).filter(|(_, is_masked)| *is_masked).map(|(token, _)| token.id);
         let mut ids = marked.rev().filter(|id| !is_blank(*id));
         ids.next().is_some_and(|id| self.tokenizer.added_tokens().iter().any(|token| token.id == id))
     }

@@ -13,7 +13,7 @@ mod switch;
 
 use rolecall_jinja as jinja;
 
-use super::{ChatTemplate, TemplateOptions};
+use super::{ChatTemplate, Nulls, TemplateOptions};
 use crate::Error;
 
 pub use arguments::ArgumentForm;
@@ -31,6 +31,20 @@ pub(super) fn wanted_calls(template: &ChatTemplate) -> (Result<WantedCalls, Erro
     let budget = ProbeBudget::default();
     let wanted = calls::wanted(&Probe::new(template, &TemplateOptions::default(), &budget));
     (budget.check().map(|()| wanted), budget.spent())
+}
+
+/// Reports whether a template fails at a message with calls unless its content is null.
+pub(super) fn needs_nulls(template: &ChatTemplate) -> bool {
+    let (template, budget) = (template.needing_nulls(false), ProbeBudget::default());
+    let renders = |nulls: Nulls| {
+        let probe = Probe::new(&template, &TemplateOptions { nulls, ..TemplateOptions::default() }, &budget);
+        let is_written = |rest: &&str| {
+            let mut callings = support::ARGUMENTS.iter().map(|arguments| support::calling(1, "null", arguments));
+            callings.any(|calling| probe.run(&[sample::USER, &calling], rest).is_ok())
+        };
+        ["", sample::TOOLS].iter().any(|rest| is_written(&rest))
+    };
+    !renders(Nulls::Missing) && renders(Nulls::Kept)
 }
 
 /// The result of analyzing a chat template.
