@@ -107,6 +107,10 @@ pub struct Decode {
     /// The model that the ids belong to: its folder or a GGUF file
     #[arg(short, long, value_name = "DIR|FILE", conflicts_with = "tokenizer")]
     pub model: Option<PathBuf>,
+    /// The format of the ids, if its tokens are not in the tokenizer's file and its folder does not
+    /// tell it
+    #[arg(short, long, value_name = "NAME|FILE")]
+    pub format: Option<String>,
     /// The ids continue a prompt, as a model's answer does: keep a leading space instead of
     /// dropping it as the one that the tokenizer adds
     #[arg(long)]

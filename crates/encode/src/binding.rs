@@ -1,9 +1,21 @@
 //! Looks up the format's control tokens in the tokenizer.
 
+use std::sync::Arc;
+
 use rolecall_format::Control;
 
 use crate::Error;
-use rolecall_tokenizer::{TextPlace, Tokenizer};
+use rolecall_tokenizer::{AddedToken, Extended, TextPlace, Tokenizer};
+
+/// Returns a tokenizer that also has the control tokens that the maker's code appends to its
+/// vocabulary, so that whatever is encoded with it can be decoded.
+pub fn extended(tokenizer: Arc<dyn Tokenizer>, controls: &[Control]) -> Arc<dyn Tokenizer> {
+    let is_unknown = |control: &&Control| control.texts().all(|text| tokenizer.token_id(text).is_none());
+    let appended = controls.iter().filter(|control| control.appended).filter(is_unknown);
+    let appended = appended.filter_map(|control| Some(AddedToken::special(control.text.clone(), control.id?)));
+    let appended: Vec<AddedToken> = appended.collect();
+    Extended::over(tokenizer, appended)
+}
 
 /// Returns the id of each control token. Fails if the tokenizer lacks a control token that the
 /// format writes, or gives one a different id.

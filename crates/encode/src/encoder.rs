@@ -4,7 +4,7 @@ use std::sync::Arc;
 use rolecall_format::{Control, ControlId, InText};
 use rolecall_render::{Prompt, Run};
 
-use crate::binding::{bind, find, is_text};
+use crate::binding::{bind, extended, find, is_text};
 use crate::markers::Markers;
 use crate::pieces::PromptPart;
 use crate::reference::{Split, SplitRun, split_text};
@@ -67,6 +67,7 @@ impl Encoder {
     /// tokenizer.
     pub fn new(protection: &Protection, tokenizer: Arc<dyn Tokenizer>) -> Result<Encoder, Error> {
         let controls = Arc::clone(&protection.controls);
+        let tokenizer = extended(tokenizer, &controls);
         let ids = bind(&controls, tokenizer.as_ref())?;
         let protected = Protected::new(protection, tokenizer.as_ref())?;
         let tokenizer = tokenizer.keeping_out(&protected.ids())?;

@@ -126,7 +126,9 @@ impl Error {
                                            the reference encoding accepts the token"
                     .into()
             }
-            Error::UnknownId { .. } => "use the tokenizer that produced the ids".into(),
+            Error::UnknownId { .. } => {
+                "use the tokenizer that produced the ids, and name the format if the maker's code appends tokens".into()
+            }
             Error::NoBytes { .. } => "word-piece ids cannot be decoded without loss".into(),
             Error::OtherFormat { .. } => "create the encoder from the format that rendered the prompt".into(),
             Error::OtherTemplate => "create the encoder from all templates of the model (`Protection::with_template`)".into(),

@@ -29,7 +29,7 @@ mod sampled;
 mod special;
 mod spelled;
 
-pub use binding::control_id;
+pub use binding::{control_id, extended};
 pub use decode::{DecodeStream, Decoder};
 pub use encoded::{Encoded, EncodedToken};
 pub use encoder::Encoder;

@@ -46,6 +46,7 @@ impl Format {
         self.habits.call_marks.extend(correction.habits.call_marks.iter().cloned());
         self.habits.may_omit.extend(correction.habits.may_omit.iter().cloned());
         self.habits.other_marks.extend(correction.habits.other_marks.iter().cloned());
+        self.habits.trims |= correction.habits.trims;
         if correction.habits.calls_in_reasoning != CallsInReasoning::default() {
             self.habits.calls_in_reasoning = correction.habits.calls_in_reasoning;
         }

@@ -10,6 +10,8 @@ pub struct Habits {
     /// Markers of the family's prompts that no layout of the reply has: `other-marks`. They have no
     /// meaning in a reply, so the parser reports them.
     pub other_marks: Vec<String>,
+    /// Whether white space around a reply's text and header lines means nothing: `trims`.
+    pub trims: bool,
     /// The default treatment of calls inside reasoning: `calls-in-reasoning`.
     pub calls_in_reasoning: CallsInReasoning,
     /// The header of each message, if a reply consists of several: `[reading.header]`. Replies are

@@ -203,7 +203,7 @@ fn read_reading(file: &Table<'_>, format: &mut Format, mistakes: &mut Vec<Diagno
         }
     }
     format.habits = read_habits(&reading, mistakes);
-    let keys = ["ambiguous", "call-marks", "may-omit", "other-marks", "calls-in-reasoning", "header"];
+    let keys = ["ambiguous", "call-marks", "may-omit", "other-marks", "trims", "calls-in-reasoning", "header"];
     reading.finish(&keys, mistakes);
 }
 

@@ -78,6 +78,9 @@ fn write_file(file: &mut String, format: &Format) -> std::fmt::Result {
     if !format.habits.other_marks.is_empty() {
         reading.push(format!("other-marks = {}", list(&format.habits.other_marks)));
     }
+    if format.habits.trims {
+        reading.push("trims = true".to_owned());
+    }
     if format.habits.calls_in_reasoning != CallsInReasoning::default() {
         reading.push(format!("calls-in-reasoning = \"{}\"", format.habits.calls_in_reasoning.key()));
     }

@@ -28,6 +28,7 @@ mod reply;
 mod shared;
 mod split;
 mod stray;
+mod trim;
 mod values;
 
 pub use event::{Event, Malformed, Stop, Why};

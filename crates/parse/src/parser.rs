@@ -158,6 +158,7 @@ impl OutputParser {
         parser.is_opened = matches!(parser.state, State::Text { part: Part::Reasoning, blank: Some(_) });
         parser.shared.reasoning_at = parser.in_reasoning().then_some(0);
         parser.pending.hide();
+        parser.shared.trim.hide();
         parser.reasoning_end = None;
         match (&mut parser.state, &reply.headers) {
             (State::Call(running), _) => running.hide(),
@@ -493,6 +494,13 @@ impl OutputParser {
 
     fn head(&mut self, is_fresh: bool, cursor: &mut Cursor<'_, '_>) -> Flow {
         let reply = Arc::clone(&self.shared.reply);
+        if reply.trims && is_fresh {
+            let rest = cursor.rest();
+            cursor.at += rest.len() - rest.trim_start_matches(|c: char| c.is_whitespace() && c != '\n').len();
+            if cursor.is_at_end() {
+                return Flow::Wait;
+            }
+        }
         let start = cursor.at;
         match cursor.marker_here(&reply.head) {
             Here::Open => return Flow::Wait,
@@ -617,6 +625,9 @@ impl OutputParser {
         if self.in_reasoning() && is_over {
             self.shared.release(cursor.on);
             self.shared.held.end();
+        }
+        if matches!(mark.meaning, Meaning::Opening | Meaning::Header) {
+            self.shared.trim.restart();
         }
         self.state = match mark.meaning {
             Meaning::Opening => State::Head { is_fresh: true },

@@ -7,6 +7,7 @@ use crate::ids;
 use crate::marks::{Here, Input, Marks};
 use crate::reply::Reply;
 use crate::stray::{Stray, Strays};
+use crate::trim::Trim;
 use crate::{CallsInReasoning, Event, Ids, Malformed, ParseOptions, Reading, Stop, UnclosedReasoning, Why};
 
 /// State that all parts of the parser share.
@@ -42,6 +43,8 @@ pub(crate) struct Shared {
     pub bare_call: BareCall,
     /// Reasoning that is held back, if it may become content.
     pub held: Held,
+    /// The white space around the answer, where it means nothing.
+    pub trim: Trim,
     /// A reusable buffer for arguments as JSON text.
     pub scratch: String,
 }
@@ -71,6 +74,7 @@ impl Shared {
             strays: Strays::default(),
             bare_call: BareCall::default(),
             held: Held::default(),
+            trim: Trim::default(),
             scratch: String::new(),
         }
     }
@@ -156,6 +160,17 @@ impl Shared {
     /// Emits text that ends at this offset of the output, without a search for markers.
     pub fn emit(&mut self, end: u64, is_reasoning: bool, text: &str, on: &mut dyn FnMut(Event<'_>)) {
         self.has_spoken = true;
+        if is_reasoning || !self.reply.trims {
+            return self.emit_whole(end, is_reasoning, text, on);
+        }
+        let start = end.saturating_sub(text.len() as u64);
+        let (before, text, from) = self.trim.take(text);
+        let start = start + from as u64;
+        self.emit_whole(start, false, &before, on);
+        self.emit_whole(start + text.len() as u64, false, text, on);
+    }
+
+    fn emit_whole(&mut self, end: u64, is_reasoning: bool, text: &str, on: &mut dyn FnMut(Event<'_>)) {
         if !text.is_empty() && !self.is_silent {
             let cap = self.cap();
             let place = end.saturating_sub(text.len() as u64)..end;

@@ -4,6 +4,7 @@
 
 mod account_laws;
 mod added_tokens;
+mod appended_tokens;
 mod architecture;
 mod closing_laws;
 mod conform;

@@ -12,6 +12,7 @@ mod added;
 mod cached;
 mod engine;
 mod error;
+mod extended;
 mod named;
 mod words;
 
@@ -50,6 +51,7 @@ pub use added::{AddedToken, is_space};
 pub use cached::{CacheCounts, Cached};
 pub use engine::Engine;
 pub use error::Error;
+pub use extended::Extended;
 #[cfg(feature = "files")]
 pub use gguf::{EmbeddedVocabulary, TokenType};
 #[cfg(feature = "files")]

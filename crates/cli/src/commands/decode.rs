@@ -2,18 +2,18 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::{fs, io};
 
-use rolecall::Error;
-use rolecall::encode::Decoder;
 use rolecall::tokenizer::TextPlace;
+use rolecall::{Error, Model};
 
 use crate::args::Decode;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::files;
+use crate::job::{load_decoder, unopened};
 use crate::output::Output;
 
 pub fn run(args: &Decode, output: &Output) -> Result<Exit, Failure> {
-    let decoder = Decoder::new(files::load_tokenizer(args.tokenizer())?);
+    let decoder = load_decoder(&model(args)?)?;
     let path = args.input.as_deref().unwrap_or(Path::new("-"));
     let mut stream = decoder.stream();
     if !args.answer {
@@ -33,6 +33,21 @@ pub fn run(args: &Decode, output: &Output) -> Result<Exit, Failure> {
     }
     output.write(&stream.finish())?;
     Ok(Exit::Good)
+}
+
+/// Opens the model that the ids belong to. Its format says which tokens the maker's code appends to
+/// those of the file.
+fn model(args: &Decode) -> Result<Model, Failure> {
+    let path = args.tokenizer();
+    let builder = Model::builder().tokenizer(path);
+    if let Some(format) = &args.format {
+        return builder.format(format).open().map_err(|error| unopened(error, Some(path)));
+    }
+    // Any folder with a tokenizer will do, whatever else is in it.
+    match builder.clone().model(path).open() {
+        Ok(model) if path.is_dir() => Ok(model),
+        _ => builder.open().map_err(|error| unopened(error, Some(path))),
+    }
 }
 
 fn open(path: &Path) -> Result<Box<dyn BufRead>, Failure> {

@@ -21,6 +21,7 @@ pub(super) fn read_habits(reading: &Table<'_>, mistakes: &mut Vec<Diagnostic>) -
         call_marks: reading.texts("call-marks", mistakes),
         other_marks: reading.texts("other-marks", mistakes),
         may_omit: reading.texts("may-omit", mistakes),
+        trims: reading.boolean("trims", mistakes),
         calls_in_reasoning,
         header,
     }

@@ -68,6 +68,8 @@ pub struct Reply {
     pub(crate) strays: StrayMarks,
     /// How to treat calls inside reasoning by default.
     pub(crate) calls_in_reasoning: CallsInReasoning,
+    /// Whether white space around the answer means nothing.
+    pub(crate) trims: bool,
     /// The texts that open and close reasoning, without white space.
     pub(crate) around_reasoning: Option<(String, String)>,
     /// The form of the family's call ids.
@@ -164,6 +166,7 @@ impl Reply {
             programs: calls.programs.clone().into(),
             strays: StrayMarks::new(stray_literals(layouts), &syntaxes_of(tokens), other_literals(layouts)),
             calls_in_reasoning: format.habits.calls_in_reasoning,
+            trims: format.habits.trims,
             call_ids: format.rules.call_ids.clone(),
             headers: None,
             around_reasoning: None,

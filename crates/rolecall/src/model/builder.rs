@@ -277,9 +277,16 @@ impl ModelBuilder {
             Voice::Format(name) => Some(name.clone()),
             Voice::Nothing => None,
         };
+        let known = match &voice {
+            Voice::Templates { recognised, .. } => recognised.as_deref(),
+            Voice::Format(name) => Some(name.as_str()),
+            Voice::Nothing => None,
+        };
+        let controls = known.and_then(|name| registry.get(name)).map(|format| Arc::clone(&format.controls));
+        let controls = controls.unwrap_or_default();
         let encoders = match self.loaded.take() {
-            Some(Loaded(tokenizer)) => Encoders::of(tokenizer),
-            None => Encoders::new(found.tokenizer, self.files.clone()),
+            Some(Loaded(tokenizer)) => Encoders::of(tokenizer, &controls),
+            None => Encoders::new(found.tokenizer, self.files.clone(), controls),
         };
         Ok(Model {
             shared: Arc::new(Shared {

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
-use rolecall_encode::{AddSpecial, Decoder, Encoder, Protect};
-use rolecall_format::Format;
+use rolecall_encode::{AddSpecial, Decoder, Encoder, Protect, extended};
+use rolecall_format::{Control, Format};
 use rolecall_tokenizer::Tokenizer;
 
 use super::templates::Templates;
@@ -25,6 +25,8 @@ const KEPT: usize = 64;
 pub(super) struct Encoders {
     path: Option<PathBuf>,
     files: Files,
+    /// The control tokens of the model's format, of which the maker's code may append some.
+    controls: Arc<[Control]>,
     loading: Mutex<()>,
     loaded: OnceLock<Loaded>,
 }
@@ -33,6 +35,9 @@ pub(super) struct Encoders {
 pub(super) struct Loaded {
     /// The file, unless the caller passed a tokenizer.
     pub file: Option<TokenizerFile>,
+    /// The tokenizer as its file has it.
+    pub own: Arc<dyn Tokenizer>,
+    /// The tokenizer with the tokens that the maker's code appends.
     pub tokenizer: Arc<dyn Tokenizer>,
     pub decoder: Arc<Decoder>,
     /// The templates in the tokenizer's folder. Formats do not know them, but their control tokens
@@ -58,16 +63,13 @@ pub(super) enum Writer<'a> {
 }
 
 impl Encoders {
-    pub fn new(path: Option<PathBuf>, files: Files) -> Encoders {
-        Encoders { path, files, ..Encoders::default() }
+    pub fn new(path: Option<PathBuf>, files: Files, controls: Arc<[Control]>) -> Encoders {
+        Encoders { path, files, controls, ..Encoders::default() }
     }
 
     /// Uses a tokenizer that is already loaded.
-    pub fn of(tokenizer: Arc<dyn Tokenizer>) -> Encoders {
-        let decoder = Arc::new(Decoder::new(Arc::clone(&tokenizer)));
-        let beside = ModelTemplates::default();
-        let loaded =
-            Loaded { file: None, tokenizer, decoder, beside, digest: OnceLock::new(), bound: RwLock::default() };
+    pub fn of(tokenizer: Arc<dyn Tokenizer>, controls: &[Control]) -> Encoders {
+        let loaded = Loaded::of(None, tokenizer, controls, ModelTemplates::default());
         Encoders { loaded: OnceLock::from(loaded), ..Encoders::default() }
     }
 
@@ -90,7 +92,7 @@ impl Encoders {
         if let Some(loaded) = self.loaded.get() {
             return Ok(loaded);
         }
-        let loaded = Loaded::load(&self.files, path)?;
+        let loaded = Loaded::load(&self.files, path, &self.controls)?;
         Ok(self.loaded.get_or_init(|| loaded))
     }
 
@@ -120,12 +122,21 @@ impl Encoders {
 }
 
 impl Loaded {
-    fn load(files: &Files, path: &Path) -> Result<Loaded, Error> {
+    fn load(files: &Files, path: &Path, controls: &[Control]) -> Result<Loaded, Error> {
         let at = |error| Error::Tokenizer { path: path.to_path_buf(), error };
         let (file, tokenizer) = tokenizer::load_from(files, path).map_err(at)?;
-        let tokenizer: Arc<dyn Tokenizer> = Arc::from(tokenizer);
-        let decoder = Arc::new(Decoder::new(Arc::clone(&tokenizer)));
         let beside = crate::template_files::beside_from(files, &file).map_err(Error::File)?;
-        Ok(Loaded { file: Some(file), tokenizer, decoder, beside, digest: OnceLock::new(), bound: RwLock::default() })
+        Ok(Loaded::of(Some(file), Arc::from(tokenizer), controls, beside))
+    }
+
+    fn of(
+        file: Option<TokenizerFile>,
+        own: Arc<dyn Tokenizer>,
+        controls: &[Control],
+        beside: ModelTemplates,
+    ) -> Loaded {
+        let tokenizer = extended(Arc::clone(&own), controls);
+        let decoder = Arc::new(Decoder::new(Arc::clone(&tokenizer)));
+        Loaded { file, own, tokenizer, decoder, beside, digest: OnceLock::new(), bound: RwLock::default() }
     }
 }

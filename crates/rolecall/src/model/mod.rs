@@ -605,7 +605,7 @@ impl Model {
     pub fn audit(&self) -> Result<Audit, Error> {
         let loaded = self.shared.encoders.loaded()?;
         let controls = self.format().map_or(&[][..], |format| &format.controls);
-        Ok(crate::tokenizer::audit_with(&*loaded.tokenizer, controls, self.templates().unwrap_or(&loaded.beside)))
+        Ok(crate::tokenizer::audit_with(&*loaded.own, controls, self.templates().unwrap_or(&loaded.beside)))
     }
 }
 

@@ -152,7 +152,7 @@ fn means(expected: &Object, parts: &[&Object], read: &Read) -> bool {
     let replies: Vec<&str> =
         parts.iter().filter(|part| is_blank(part)).map(|part| text(part, "content").trim()).collect();
     let content = match replies.as_slice() {
-        [only] => read.reading.content.trim() == *only,
+        [only] => read.reading.content == *only,
         several => squeeze(&read.reading.content) == squeeze(&several.concat()),
     };
     let calls: Vec<&&Object> = parts.iter().filter(|part| !is_blank(part)).collect();
