@@ -33,6 +33,15 @@ pub enum Error {
         /// The other key.
         other: String,
     },
+    /// A row of a dataset has a shape of another tool, which is not read.
+    OtherShape {
+        /// What the shape is called, and what it consists of.
+        name: &'static str,
+        /// The place by which the shape is known.
+        place: Place,
+        /// How to write such a row instead.
+        help: &'static str,
+    },
     /// The JSON is not a valid conversation.
     Conversation(rolecall_conversation::Error),
 }
@@ -47,6 +56,7 @@ impl Error {
             Error::SystemBeside => "system_beside_messages",
             Error::TwoWays { .. } => "two_ways",
             Error::MisspeltKey { .. } => "misspelt_key",
+            Error::OtherShape { .. } => "other_shape",
             Error::Conversation(error) => error.code(),
         }
     }
@@ -59,6 +69,7 @@ impl Error {
             Error::NoContent { message, key } => Some(Place::message(*message, key.as_str())),
             Error::SystemBeside => Some(Place::field("system")),
             Error::TwoWays { other, .. } => Some(Place::field(other.as_str())),
+            Error::OtherShape { place, .. } => Some(place.clone()),
             Error::Conversation(error) => Some(error.place.clone()),
         }
     }
@@ -76,6 +87,7 @@ impl Error {
                 "send one JSON object: {\"messages\": [{\"role\": \"user\", \"content\": \"..\"}]}".into()
             }
             Error::MisspeltKey { near, .. } => format!("did you mean `{near}`?"),
+            Error::OtherShape { help, .. } => (*help).to_owned(),
             Error::Conversation(error) => error.help(),
         }
     }
@@ -97,6 +109,7 @@ impl fmt::Display for Error {
             }
             Error::TwoWays { one, other } => write!(f, "`{one}` and `{other}` are both given"),
             Error::SystemBeside => f.write_str("`system` and `messages` are both given"),
+            Error::OtherShape { name, .. } => write!(f, "a shape that is not read: {name}"),
             Error::Conversation(error) => write!(f, "{error}"),
         }
     }
@@ -107,7 +120,11 @@ impl std::error::Error for Error {
         match self {
             Error::NotJson(error) => Some(error),
             Error::Conversation(error) => Some(error),
-            Error::MisspeltKey { .. } | Error::NoContent { .. } | Error::SystemBeside | Error::TwoWays { .. } => None,
+            Error::MisspeltKey { .. }
+            | Error::NoContent { .. }
+            | Error::SystemBeside
+            | Error::TwoWays { .. }
+            | Error::OtherShape { .. } => None,
         }
     }
 }

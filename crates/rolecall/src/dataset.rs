@@ -3,13 +3,16 @@
 //! [`read`] takes a JSON text in one of the shapes that trainers use and returns its [`Sample`]s,
 //! each with a [`Request`]. [`Shape::of`] determines the shape from the keys. The submodules:
 //! `dialogue` reads turns, `pair` reads prompts with answers, `instances` reads LMFlow's files,
-//! `harmony` reads messages with channels, and `origin` finds a place in the dataset's value.
+//! `rounds` reads XTuner's rows, `harmony` reads messages with channels, `foreign` names the shapes that
+//! are not read, and `origin` finds a place in the dataset's value.
 
 mod dialogue;
+mod foreign;
 mod harmony;
 mod instances;
 mod origin;
 mod pair;
+mod rounds;
 
 use std::fmt;
 use std::str::FromStr;
@@ -39,6 +42,8 @@ pub enum Shape {
     Preference,
     /// LMFlow's `instances`.
     Instances,
+    /// XTuner's `conversation` of `input` and `output`.
+    Rounds,
 }
 
 /// One of the two answers of a preference pair.
@@ -71,7 +76,7 @@ struct Draft {
 
 impl Shape {
     /// All shapes, the most common first.
-    pub const ALL: [Shape; 7] = [
+    pub const ALL: [Shape; 8] = [
         Shape::OpenAi,
         Shape::Harmony,
         Shape::ShareGpt,
@@ -79,6 +84,7 @@ impl Shape {
         Shape::Completion,
         Shape::Preference,
         Shape::Instances,
+        Shape::Rounds,
     ];
 
     /// Returns the shape of an object, determined from its keys and those of its messages, or `None`
@@ -92,14 +98,15 @@ impl Shape {
             () if object.get("messages").and_then(Json::as_array).is_some_and(harmony::is_harmony) => Shape::Harmony,
             () if has("messages") => Shape::OpenAi,
             () if has("conversations") => Shape::ShareGpt,
+            () if object.get("conversation").and_then(Json::as_array).is_some_and(rounds::is_rounds) => Shape::Rounds,
             () if has("instruction") && has("output") => Shape::Alpaca,
             () if has("prompt") && has("completion") => Shape::Completion,
             () => return None,
         })
     }
 
-    /// Returns a short name: `openai`, `harmony`, `sharegpt`, `alpaca`, `completion`, `preference` or
-    /// `instances`.
+    /// Returns a short name: `openai`, `harmony`, `sharegpt`, `alpaca`, `completion`, `preference`,
+    /// `instances` or `xtuner`.
     pub fn name(self) -> &'static str {
         match self {
             Shape::OpenAi => "openai",
@@ -109,6 +116,7 @@ impl Shape {
             Shape::Completion => "completion",
             Shape::Preference => "preference",
             Shape::Instances => "instances",
+            Shape::Rounds => "xtuner",
         }
     }
 
@@ -132,6 +140,7 @@ impl Shape {
                 "non_preferred_output",
             ],
             Shape::Instances => &["instances", "type"],
+            Shape::Rounds => &["conversation", "tools"],
         }
     }
 
@@ -148,6 +157,7 @@ impl Shape {
             Shape::Completion => vec![pair::completion(object)?],
             Shape::Preference => pair::preference(object)?,
             Shape::Instances => instances::read(object)?,
+            Shape::Rounds => vec![rounds::read(object)?],
         })
     }
 
@@ -185,6 +195,7 @@ impl fmt::Display for Shape {
             Shape::Completion => "prompt and completion",
             Shape::Preference => "a preference pair",
             Shape::Instances => "LMFlow's instances",
+            Shape::Rounds => "XTuner's conversation",
         })
     }
 }
@@ -238,6 +249,7 @@ pub fn read(text: &str, shape: Option<Shape>) -> Result<(Shape, Vec<Sample>), Er
 
 /// Reads a JSON value as [`read`] does a text.
 pub fn from_json(value: Json, shape: Option<Shape>) -> Result<(Shape, Vec<Sample>), Error> {
+    let is_free = shape.is_none();
     let object = match value {
         Json::Object(object) => object,
         Json::Array(messages)
@@ -247,11 +259,17 @@ pub fn from_json(value: Json, shape: Option<Shape>) -> Result<(Shape, Vec<Sample
         }
         // A list of messages, or a value that is not a conversation.
         other => {
+            if is_free && let Json::Array(messages) = &other {
+                foreign::check_messages(messages)?;
+            }
             let request = Request::from_json(other)?;
             return Ok((Shape::OpenAi, vec![Sample { request, side: None, origins: Origins::default() }]));
         }
     };
     let shape = shape.or_else(|| Shape::of(&object)).unwrap_or(Shape::OpenAi);
+    if is_free && shape == Shape::OpenAi {
+        foreign::check(&object)?;
+    }
     let samples = shape.drafts(object)?.into_iter().map(Draft::read).collect::<Result<_, _>>()?;
     Ok((shape, samples))
 }

@@ -88,6 +88,7 @@ pub fn shape() -> impl TypedValueParser<Value = Shape> {
         Shape::Completion => "`prompt` and `completion`",
         Shape::Preference => "`chosen` and `rejected`: gives a result for each, the better one first",
         Shape::Instances => "LMFlow's `instances`",
+        Shape::Rounds => "XTuner's `conversation` of `input` and `output`",
         // The library may add values. The cases of `--help` show that one has no help.
         _ => "",
     })

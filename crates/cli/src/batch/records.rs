@@ -124,8 +124,16 @@ enum Layout {
 }
 
 /// Keys that only occur in a record with a whole conversation, never in a message.
-const OF_RECORDS: [&[u8]; 7] =
-    [b"messages", b"conversations", b"instruction", b"prompt", b"chosen", b"preferred_output", b"instances"];
+const OF_RECORDS: [&[u8]; 8] = [
+    b"messages",
+    b"conversations",
+    b"conversation",
+    b"instruction",
+    b"prompt",
+    b"chosen",
+    b"preferred_output",
+    b"instances",
+];
 
 /// Detects the layout of a file from its beginning. A list of messages counts as one record.
 #[derive(Default)]

@@ -4,7 +4,14 @@ use rolecall_conversation::json::{self, Object};
 use rolecall_conversation::{Json, Place, Problem, object};
 use rolecall_openai::Error;
 
-use super::{Draft, Origins, message, missing, take_text, wrong_type};
+use super::{Draft, Origin, Origins, message, missing, take_text, wrong_type};
+
+/// The messages of a conversation that is read, and where each comes from.
+#[derive(Default)]
+pub(super) struct Messages {
+    pub messages: Vec<Json>,
+    pub origins: Origins,
+}
 
 /// The roles by the names that published datasets use in `from`.
 const SPEAKERS: &[(&str, &str)] = &[
@@ -17,11 +24,15 @@ const SPEAKERS: &[(&str, &str)] = &[
     ("bing", "assistant"),
     ("bard", "assistant"),
     ("function_call", "assistant"),
+    ("tool_call", "assistant"),
     ("system", "system"),
     ("tool", "tool"),
     ("observation", "tool"),
     ("function_response", "tool"),
+    ("tool_response", "tool"),
 ];
+/// The speakers whose texts are calls.
+const CALLERS: [&str; 2] = ["function_call", "tool_call"];
 const KNOWN: &str = "`human`, `gpt`, `system`, `tool`, `observation`, `function_call`";
 
 /// Reads `{"conversations": [{"from", "value"}, ..], "system"?, "tools"?}`.
@@ -31,27 +42,129 @@ pub(super) fn read(mut object: Object) -> Result<Draft, Error> {
         Some(other) => return Err(wrong_type("conversations", "a list of turns", &other)),
         None => return Err(missing("conversations")),
     };
-    let (mut messages, mut paths) = (Vec::new(), Vec::new());
+    let mut messages = Messages::default();
     let begins_with_system = turns.first().is_some_and(|turn| speaker(turn) == Some("system"));
     if let Some(system) = take_text(&mut object, "system")? {
         if begins_with_system {
             return Err(Error::SystemBeside);
         }
-        messages.push(message("system", system));
-        paths.push("system".to_owned());
+        messages.push(message("system", system), "system".to_owned());
     }
     for (at, turn) in turns.into_iter().enumerate() {
-        let path = format!("conversations[{at}]");
-        messages.push(read_turn(turn, &path)?);
-        paths.push(path);
+        messages.add_turn(turn, format!("conversations[{at}]"))?;
     }
     read_tools(&mut object)?;
+    let Messages { messages, origins } = messages;
     object.insert("messages", Json::Array(messages));
-    Ok(Draft { object, side: None, origins: Origins::of_paths(paths) })
+    Ok(Draft { object, side: None, origins })
+}
+
+impl Messages {
+    /// Adds the messages of a turn: none if its calls belong to the message before, two if it holds a
+    /// call and its result.
+    pub(super) fn add_turn(&mut self, turn: Json, path: String) -> Result<(), Error> {
+        match turn {
+            Json::Object(turn) if is_call_with_result(&turn) => self.add_call_with_result(turn, &path),
+            turn => {
+                let is_caller = speaker(&turn).is_some_and(|from| CALLERS.contains(&from));
+                let field = if is_caller { format!("{path}.value") } else { String::new() };
+                match read_turn(turn, &path)? {
+                    Json::Object(message) if is_caller => {
+                        self.add_calls(message, path, &field);
+                    }
+                    message => self.push(message, path),
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Reads a call and its result in one turn:
+    /// `{"role": "tool", "name", "parameters", "observation"?}`.
+    fn add_call_with_result(&mut self, mut turn: Object, path: &str) -> Result<(), Error> {
+        turn.remove("role");
+        let (name, parameters) = (turn.remove("name"), turn.remove("parameters"));
+        let name = name.ok_or_else(|| missing(format!("{path}.name")))?;
+        let parameters = parameters.unwrap_or(Json::Null);
+        let observation = turn.remove("observation").filter(|observation| !observation.is_null());
+        let function = object! { "name" => name, "arguments" => as_arguments(parameters) };
+        let call = object! { "type" => "function", "function" => Json::Object(function) };
+        let mut message = object! { "role" => "assistant", "tool_calls" => vec![Json::Object(call)] };
+        turn.iter().for_each(|(key, value)| message.insert(key, value.clone()));
+        let first = self.add_calls(message, path.to_owned(), path);
+        if let Some(origins) = self.origins.messages.last_mut() {
+            let function = format!("tool_calls[{first}].function");
+            origins.push(Origin::field(format!("{function}.name"), format!("{path}.name")));
+            origins.push(Origin::field(format!("{function}.arguments"), format!("{path}.parameters")));
+        }
+        if let Some(observation) = observation {
+            // The maker's code writes a result that is no text as JSON, with Python's separators.
+            let text = match observation {
+                Json::String(text) => text,
+                other => json::write(&other, &json::Layout::default()),
+            };
+            self.push(super::message("tool", text), format!("{path}.observation"));
+        }
+        Ok(())
+    }
+
+    /// Adds a message that only has calls to the assistant's message before it, as trainers do, or as
+    /// a message of its own. `source` is the path of the calls. Returns the number of the first one.
+    fn add_calls(&mut self, mut message: Object, path: String, source: &str) -> usize {
+        let calls = match message.remove("tool_calls") {
+            Some(Json::Array(calls)) => calls,
+            _ => Vec::new(),
+        };
+        let continues = matches!(self.messages.last(), Some(Json::Object(last)) if is_one_turn(last, &message));
+        if !continues {
+            self.push(Json::Object(object! { "role" => "assistant" }), path);
+        }
+        let (Some(Json::Object(last)), Some(origins)) = (self.messages.last_mut(), self.origins.messages.last_mut())
+        else {
+            return 0;
+        };
+        message.iter().for_each(|(key, value)| last.insert(key, value.clone()));
+        let mut all = match last.remove("tool_calls") {
+            Some(Json::Array(before)) => before,
+            _ => Vec::new(),
+        };
+        let first = all.len();
+        for call in calls {
+            origins.push(Origin::field(format!("tool_calls[{}]", all.len()), source.to_owned()));
+            all.push(call);
+        }
+        last.insert("tool_calls", Json::Array(all));
+        first
+    }
+
+    /// Adds a message that comes from one place.
+    pub(super) fn push(&mut self, message: Json, path: String) {
+        self.messages.push(message);
+        self.origins.paths.push(path);
+        self.origins.messages.push(Vec::new());
+    }
+}
+
+/// Reports whether calls belong to the message before them: the assistant speaks on, and nothing that
+/// is known of both differs.
+fn is_one_turn(before: &Object, calls: &Object) -> bool {
+    let is_assistant = before.get("role").and_then(Json::as_str) == Some("assistant");
+    let agrees = |(key, value): (&str, &Json)| before.get(key).is_none_or(|known| known == value);
+    // A message has one weight, so that turns with different ones stay apart.
+    let weighs_same = |key: &str| before.get(key).is_some() == calls.get(key).is_some();
+    is_assistant && calls.iter().all(agrees) && ["weight", "loss"].into_iter().all(weighs_same)
+}
+
+/// Reports whether a turn holds a call together with its result, as the fine-tuning files of some
+/// makers have it.
+fn is_call_with_result(turn: &Object) -> bool {
+    turn.get("role").and_then(Json::as_str) == Some("tool")
+        && turn.get("content").is_none()
+        && (turn.get("parameters").is_some() || turn.get("observation").is_some())
 }
 
 /// Converts a turn to a message. `path` is the turn's path.
-pub(super) fn read_turn(turn: Json, path: &str) -> Result<Json, Error> {
+fn read_turn(turn: Json, path: &str) -> Result<Json, Error> {
     let mut turn = match turn {
         Json::Object(turn) => turn,
         other => return Err(wrong_type(path, "a turn: an object with `from` and `value`", &other)),
@@ -78,7 +191,7 @@ pub(super) fn read_turn(turn: Json, path: &str) -> Result<Json, Error> {
     };
     let value = turn.remove("value").ok_or_else(|| missing(format!("{path}.value")))?;
     let mut message = object! { "role" => *role };
-    if from == "function_call" {
+    if CALLERS.contains(&from.as_str()) {
         message.insert("tool_calls", Json::Array(read_calls(&value, &format!("{path}.value"))?));
     } else {
         message.insert("content", value);
@@ -112,13 +225,23 @@ fn read_calls(value: &Json, path: &str) -> Result<Vec<Json>, Error> {
     if calls.is_empty() {
         return Err(wrong_type(path, CALL, value));
     }
-    let function = |call: Json| match &call {
-        Json::Object(object) if object.get("name").is_some() && object.get("arguments").is_some() => {
-            Ok(Json::Object(object! { "type" => "function", "function" => call }))
+    let function = |call: Json| match call {
+        Json::Object(mut call) if call.get("name").is_some() && call.get("arguments").is_some() => {
+            let arguments = call.remove("arguments").unwrap_or(Json::Null);
+            call.insert("arguments", as_arguments(arguments));
+            Ok(Json::Object(object! { "type" => "function", "function" => Json::Object(call) }))
         }
         _ => Err(wrong_type(path, CALL, value)),
     };
     calls.into_iter().map(function).collect()
+}
+
+/// Returns arguments as an object if they are the JSON text of one. Templates write a text quoted.
+fn as_arguments(arguments: Json) -> Json {
+    match arguments.as_str().map(json::parse_unique) {
+        Some(Ok(object @ Json::Object(_))) => object,
+        _ => arguments,
+    }
 }
 
 /// Reads tools given as JSON text, or without the wrapper that names their type.
@@ -190,11 +313,14 @@ pub(super) fn begin_instruction(mut object: Object) -> Result<Draft, Error> {
         }
         Some(other) => return Err(wrong_type("history", "a list of pairs of texts", &other)),
     }
+    // Only a null counts as missing. Trainers send an empty instruction as an empty message.
+    let is_given = object.get("instruction").is_some_and(|instruction| !instruction.is_null());
     let instruction = take_text(&mut object, "instruction")?;
     let input = take_text(&mut object, "input")?;
     let asked = match (instruction, input) {
         (Some(instruction), Some(input)) => format!("{instruction}\n{input}"),
         (Some(text), None) | (None, Some(text)) => text,
+        (None, None) if is_given => String::new(),
         (None, None) => return Err(missing("instruction")),
     };
     add("user", asked, "instruction".into());

@@ -7,7 +7,7 @@ use rolecall_conversation::Place;
 pub(super) struct Origins {
     /// The path of each message, if each comes from one place.
     pub paths: Vec<String>,
-    /// The origins of each message's fields, if a message comes from several places.
+    /// The origins of each message's fields that come from another place than `paths` says.
     pub messages: Vec<Vec<Origin>>,
     /// The origins of the request's other fields.
     pub request: Vec<Origin>,
@@ -32,10 +32,10 @@ impl Origins {
             Some(message) => self.messages.get(message),
             None => Some(&self.request),
         };
-        if let Some(origins) = origins {
-            let field = place.field.as_str();
-            let nearest = origins.iter().filter(|origin| origin.holds(field)).max_by_key(|origin| origin.field.len());
-            return nearest.map_or_else(|| place.clone(), |nearest| Place::field(nearest.path_of(field)));
+        let field = place.field.as_str();
+        let nearest = origins.into_iter().flatten().filter(|origin| origin.holds(field));
+        if let Some(nearest) = nearest.max_by_key(|origin| origin.field.len()) {
+            return Place::field(nearest.path_of(field));
         }
         let Some(path) = place.message.and_then(|message| self.paths.get(message)) else { return place.clone() };
         // Only a path that ends in a turn has fields. Any other path is the text itself.

@@ -4,7 +4,7 @@ use rolecall_conversation::json::Object;
 use rolecall_conversation::{Json, Place, Problem};
 use rolecall_openai::Error;
 
-use super::dialogue::{read_tools, read_turn};
+use super::dialogue::{Messages, read_tools};
 use super::{Draft, Origins, Side, message, missing, wrong_type};
 
 const TURNS: &str = "a string, a message or a list of messages";
@@ -107,23 +107,30 @@ fn take(object: &mut Object, key: &'static str) -> Result<Json, Error> {
 fn turns(value: Json, role: &str, path: &str) -> Result<Turns, Error> {
     Ok(match value {
         Json::String(text) => (vec![message(role, text)], vec![path.to_owned()]),
-        Json::Object(turn) => (vec![turn_of(Json::Object(turn), path)?], vec![path.to_owned()]),
+        Json::Object(turn) => {
+            let mut read = Messages::default();
+            add_turn(&mut read, Json::Object(turn), path.to_owned())?;
+            (read.messages, read.origins.paths)
+        }
         Json::Array(list) => {
-            let paths: Vec<String> = (0..list.len()).map(|at| format!("{path}[{at}]")).collect();
-            let read = list.into_iter().zip(&paths).map(|(turn, path)| turn_of(turn, path));
-            (read.collect::<Result<_, _>>()?, paths)
+            let mut read = Messages::default();
+            for (at, turn) in list.into_iter().enumerate() {
+                add_turn(&mut read, turn, format!("{path}[{at}]"))?;
+            }
+            (read.messages, read.origins.paths)
         }
         other => return Err(wrong_type(path, TURNS, &other)),
     })
 }
 
 /// Reads a message in OpenAI's keys or ShareGPT's.
-fn turn_of(turn: Json, path: &str) -> Result<Json, Error> {
+fn add_turn(read: &mut Messages, turn: Json, path: String) -> Result<(), Error> {
     match turn.as_object() {
-        Some(object) if object.get("from").is_some() => read_turn(turn, path),
-        Some(_) => Ok(turn),
-        None => Err(wrong_type(path, "a message", &turn)),
+        Some(object) if object.get("from").is_some() => read.add_turn(turn, path)?,
+        Some(_) => read.push(turn, path),
+        None => return Err(wrong_type(path, "a message", &turn)),
     }
+    Ok(())
 }
 
 fn draft(mut object: Object, prompt: &Turns, answer: Turns, side: Option<Side>) -> Result<Draft, Error> {
