@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -61,13 +62,15 @@ def encode(
     ``batch`` is anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``, a mapping from names to
     columns, or a list of rows. Texts, structs and lists are read where they are, without JSON text in
     between. A row is a conversation in one of the shapes that the command reads (``openai``, ``harmony``,
-    ``sharegpt``, ``alpaca``, ``completion``, ``preference``, ``instances``), by its column names, or in the
+    ``sharegpt``, ``alpaca``, ``completion``, ``preference``, ``instances``, ``xtuner``), by its column names, or in the
     ``shape`` that you name. Columns such as ``messages`` and ``tools`` may hold JSON text instead, and
     ``json_column`` names a column whose texts are whole rows.
 
     In columns, null stands for a key that is not there, because every row has every column and every
     struct every field. Only a null ``content`` of a message stays null, as OpenAI's API writes it for
-    messages that call tools.
+    messages that call tools. In a dict of columns of Python objects, nulls are kept if the objects of the
+    column differ in their keys, which they never do in Arrow's. Otherwise a null that may have been meant
+    (in tools or arguments) is removed with a warning, and counted as ``unclear_nulls``.
 
     The result has the type of ``batch``: a pyarrow table or record batch, a dict of lists, and otherwise
     :class:`Columns`, which any Arrow library can read. ``datasets.map`` always gets a table, because it
@@ -147,6 +150,13 @@ def encode(
         line = progress if isinstance(progress, Progress) else Progress()
         watch = line.begin()
     encoded = encode_rows(batch, model, options, watch)
+    if unclear := encoded.counts["notes"].get("unclear_nulls"):
+        # Python says a warning once for each place.
+        warnings.warn(
+            f"{unclear} of {len(encoded)} rows have nulls in tools or arguments that were read as keys that "
+            "are not there, because Arrow pads objects with them; pass a list of rows, or JSON text, to keep them",
+            stacklevel=2,
+        )
     return _like(batch, encoded)
 
 

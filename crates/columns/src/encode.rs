@@ -27,12 +27,17 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// The maximum size of a prompt in bytes, as in the command's batches.
 const LONGEST: usize = 256 << 20;
 
+/// The note of a row from which a null was removed that may have been meant.
+const UNCLEAR_NULLS: &str = "unclear_nulls";
+
 /// The rows of a dataset.
 pub enum Rows {
     /// In Arrow's memory.
     Table(Table),
     /// JSON values, or why a row is none.
     Values(Vec<Result<Json, Fault>>),
+    /// Rows of columns of JSON values, each with whether a null was removed that may have been meant.
+    Columns(Vec<Result<(Json, bool), Fault>>),
 }
 
 /// What is made of the rows.
@@ -145,6 +150,7 @@ impl Rows {
         match self {
             Rows::Table(table) => table.len(),
             Rows::Values(values) => values.len(),
+            Rows::Columns(rows) => rows.len(),
         }
     }
 
@@ -153,10 +159,12 @@ impl Rows {
         self.len() == 0
     }
 
-    fn row(&self, row: usize) -> Result<Json, Fault> {
+    /// Returns a row, and whether a null was removed from it that may have been meant.
+    fn row(&self, row: usize) -> Result<(Json, bool), Fault> {
         match self {
-            Rows::Table(table) => table.row(row),
-            Rows::Values(values) => values[row].clone(),
+            Rows::Table(table) => table.row(row).map(|value| (value, false)),
+            Rows::Values(values) => values[row].clone().map(|value| (value, false)),
+            Rows::Columns(rows) => rows[row].clone(),
         }
     }
 }
@@ -180,9 +188,11 @@ fn encode_block(rows: &Rows, range: Range<usize>, model: &Model, plan: &Plan) ->
         // A mistake of ours in one row, or damaged memory of another library, must not end a job of
         // millions.
         let answered = guard(|| {
-            let value = rows.row(row)?;
+            let (value, is_unclear) = rows.row(row)?;
             id = dataset::id_in(&value);
-            encode_row(value, number, model, plan)
+            let mut answer = encode_row(value, number, model, plan)?;
+            answer.notes.extend(is_unclear.then_some((UNCLEAR_NULLS, ())));
+            Ok(answer)
         });
         let answered = answered.unwrap_or_else(|bug| Err(RowError::from(bug).into()));
         match answered {

@@ -2,17 +2,19 @@
 //!
 //! Input: a [`Table`] of Arrow arrays, or JSON values, and a [`Plan`]. Output: record batches with ids,
 //! loss masks, weights, lengths and errors. In between: `value` reads a cell as JSON, `table` a row,
-//! `samples` and [`packed`] build the columns, and `encode` runs it all on several threads. Start
+//! `padding` tells nulls apart, `samples` and [`packed`] build the columns, and `encode` runs it all on several threads. Start
 //! reading at [`encode()`].
 
 mod encode;
 mod fault;
 pub mod packed;
+mod padding;
 mod samples;
 mod table;
 mod value;
 
 pub use encode::{Counts, Encoded, Error, Layout, Plan, Rows, encode};
 pub use fault::{Fault, error_fields, errors};
+pub use padding::Nulls;
 pub use samples::{list, list_of, under};
 pub use table::{Table, of_columns};

@@ -5,13 +5,14 @@ use rolecall::conversation::Json;
 use rolecall::conversation::json::{self, Object};
 
 use crate::Fault;
+use crate::padding::Nulls;
 use crate::value::{Column, Path, parse_cell};
 
 /// The columns whose texts are JSON: their values are never texts themselves.
 const JSON_COLUMNS: [&str; 8] =
     ["messages", "conversations", "tools", "functions", "documents", "instances", "chat_template_kwargs", "history"];
 /// Other columns that a shape reads. Any other column is ignored if JSON cannot hold its values.
-const READ: [&str; 11] = [
+const READ: [&str; 12] = [
     "prompt",
     "completion",
     "chosen",
@@ -23,6 +24,7 @@ const READ: [&str; 11] = [
     "preferred_output",
     "non_preferred_output",
     "type",
+    "conversation",
 ];
 
 /// Rows in Arrow's memory, which are read in place.
@@ -109,13 +111,14 @@ impl Batch {
 }
 
 /// Returns the row of values that stand in columns, as [`Table::row`] does: what is missing has no key,
-/// and the texts of some columns are JSON.
+/// and the texts of some columns are JSON. Also returns whether a null was removed that may have been
+/// meant.
 pub fn of_columns<'a>(
-    entries: impl Iterator<Item = (&'a str, Result<Json, Fault>)>,
+    entries: impl Iterator<Item = (&'a str, Result<Json, Fault>, Nulls)>,
     json: Option<&str>,
-) -> Result<Json, Fault> {
-    let mut object = Object::new();
-    for (name, value) in entries {
+) -> Result<(Json, bool), Fault> {
+    let (mut object, mut is_unclear) = (Object::new(), false);
+    for (name, value, nulls) in entries {
         let is_whole = json == Some(name);
         let value = match value {
             Ok(value) => value,
@@ -125,17 +128,21 @@ pub fn of_columns<'a>(
         };
         match value {
             Json::Null => {}
-            Json::String(text) if is_whole => return parse_row(&text),
-            other if is_whole => return Ok(other),
+            Json::String(text) if is_whole => return Ok((parse_row(&text)?, false)),
+            other if is_whole => return Ok((other, false)),
             Json::String(text) if JSON_COLUMNS.contains(&name) => {
                 if let Some(value) = parse_cell(&text, &Path::of(name))? {
                     object.insert(name, value);
                 }
             }
-            other => object.insert(name, without_nulls(other)),
+            other => {
+                let (value, was_meant) = nulls.remove(name, other);
+                object.insert(name, value);
+                is_unclear |= was_meant;
+            }
         }
     }
-    Ok(Json::Object(object))
+    Ok((Json::Object(object), is_unclear))
 }
 
 /// Reports whether a shape may read a column.
@@ -145,34 +152,4 @@ fn is_read(name: &str) -> bool {
 
 fn parse_row(text: &str) -> Result<Json, Fault> {
     json::parse_unique(text).map_err(|error| rolecall::request::Error::from(error).into())
-}
-
-/// Removes the keys of objects that are null. Columns have every key in every row.
-fn without_nulls(mut value: Json) -> Json {
-    remove_nulls(&mut value);
-    value
-}
-
-fn remove_nulls(value: &mut Json) {
-    match value {
-        Json::Array(items) => items.iter_mut().for_each(remove_nulls),
-        Json::Object(object) => {
-            let has_role = object.get("role").is_some();
-            let nulls = object.iter().filter(|(key, value)| value.is_null() && !(has_role && *key == "content"));
-            for key in nulls.map(|(key, _)| key.to_owned()).collect::<Vec<_>>() {
-                object.remove(&key);
-            }
-            for key in object
-                .iter()
-                .filter(|(_, value)| matches!(value, Json::Array(_) | Json::Object(_)))
-                .map(|(key, _)| key.to_owned())
-                .collect::<Vec<_>>()
-            {
-                if let Some(value) = object.get_mut(&key) {
-                    remove_nulls(value);
-                }
-            }
-        }
-        _ => {}
-    }
 }

@@ -18,7 +18,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyFloat, PyList, PyString};
 use rolecall::conversation::{Json, Place};
 use rolecall::training::RowOptions;
-use rolecall_columns::{Counts, Encoded, Error, Fault, Layout, Plan, Rows, Table, encode, of_columns};
+use rolecall_columns::{Counts, Encoded, Error, Fault, Layout, Nulls, Plan, Rows, Table, encode, of_columns};
 
 use crate::error;
 use crate::input::{self, Path};
@@ -313,7 +313,7 @@ fn rows_of(batch: &Bound<'_, PyAny>, json: Option<&str>) -> PyResult<Rows> {
 fn whole_row(row: Json, json: Option<&str>) -> Result<Json, Fault> {
     let own = json.and_then(|name| Some((name, row.as_object()?.get(name)?.clone())));
     match own.filter(|(_, own)| !own.is_null()) {
-        Some((name, own)) => of_columns([(name, Ok(own))].into_iter(), json),
+        Some((name, own)) => of_columns([(name, Ok(own), Nulls::Meant)].into_iter(), json).map(|(row, _)| row),
         None => Ok(row),
     }
 }
@@ -335,19 +335,30 @@ fn rows_of_columns(batch: &Bound<'_, PyAny>, json: Option<&str>) -> PyResult<Row
         let problem = format!("expected {count} values in every column, found {} in `{name}`", column.len());
         return Err(refuse(py, "batch", problem));
     }
-    let mut values = Vec::with_capacity(count);
-    for at in 0..count {
-        py.check_signals()?;
-        let entries = columns.iter().map(|(name, column)| {
-            let value = match is_missing(&column[at]) {
+    let mut converted = Vec::with_capacity(columns.len());
+    for (name, column) in columns {
+        let mut values = Vec::with_capacity(count);
+        for value in &column {
+            py.check_signals()?;
+            values.push(match is_missing(value) {
                 true => Ok(Json::Null),
-                false => input::json(&column[at], &mut Path::of(name)).map_err(|error| fault_of(py, &error)),
-            };
-            (name.as_str(), value)
-        });
-        values.push(of_columns(entries, json));
+                false => input::json(value, &mut Path::of(&name)).map_err(|error| fault_of(py, &error)),
+            });
+        }
+        let nulls = Nulls::of(values.iter().flatten());
+        converted.push((name, nulls, values.into_iter()));
     }
-    Ok(Rows::Values(values))
+    let mut rows = Vec::with_capacity(count);
+    for _ in 0..count {
+        // Every column has as many values as the first.
+        let entries = converted
+            .iter_mut()
+            .filter_map(|(name, nulls, values)| values.next().map(|value| (name.as_str(), value, *nulls)));
+        // All of them are taken, although a row may need only one.
+        let entries: Vec<_> = entries.collect();
+        rows.push(of_columns(entries.into_iter(), json));
+    }
+    Ok(Rows::Columns(rows))
 }
 
 /// Reports whether a value is NaN, which pandas and numpy have in place of null.
