@@ -48,6 +48,11 @@ pub enum Place<'a> {
 impl Diagnostic<'_> {
     /// Returns the printed form of the diagnostic, including a final line break.
     pub fn draw(&self, paint: Paint) -> String {
+        self.draw_with(&[], paint)
+    }
+
+    /// Returns the printed form of the diagnostic with further facts, which come before the help.
+    pub fn draw_with(&self, notes: &[String], paint: Paint) -> String {
         let mut out = String::new();
         let (style, word) = match self.severity {
             Severity::Error => (Style::Error, "error"),
@@ -66,10 +71,11 @@ impl Diagnostic<'_> {
             }
             Place::Span(source, span) => draw_snippet(&mut out, paint, style, source, span.clone()),
         };
-        for help in &self.help {
+        let notes = notes.iter().map(|note| ("note:", note));
+        for (word, line) in notes.chain(self.help.iter().map(|help| ("help:", help))) {
             out.extend(std::iter::repeat_n(' ', indent + 1));
             paint.push(&mut out, Style::Frame, "= ");
-            let _ = writeln!(out, "{} {}", paint.text(Style::Strong, "help:"), visible::escape(help));
+            let _ = writeln!(out, "{} {}", paint.text(Style::Strong, word), visible::escape(line));
         }
         out
     }

@@ -15,6 +15,7 @@ use rolecall::{Error, Request, tokenizer};
 
 use crate::diagnostic::{DRAWN, Diagnostic, Place, Severity};
 use crate::exit::Exit;
+use crate::file_kind::FileKind;
 use crate::flags;
 use crate::locate::locate;
 use crate::output_problem::OutputProblem;
@@ -26,10 +27,14 @@ use crate::source::{Source, Spot};
 pub enum Failure {
     /// A file or folder cannot be read.
     Unreadable { path: String, why: String },
+    /// A file holds no UTF-8 text, but something else.
+    NotText { path: String, kind: FileKind },
     /// The input of a batch cannot be read to its end. The reason names the file.
     BrokenInput { why: String },
     /// The file for refused lines cannot be written.
     ErrorsFile { path: String, why: String },
+    /// The file for refused lines exists, and is not to be replaced.
+    ErrorsExist { path: String },
     /// A session cannot be saved.
     SessionFile { path: String, why: String },
     /// The result cannot be written.
@@ -88,8 +93,10 @@ impl Failure {
         match self {
             Failure::Serve { exit, .. } => *exit,
             Failure::Unreadable { .. }
+            | Failure::NotText { .. }
             | Failure::BrokenInput { .. }
             | Failure::ErrorsFile { .. }
+            | Failure::ErrorsExist { .. }
             | Failure::SessionFile { .. }
             | Failure::Unwritable(_)
             | Failure::Output { .. }
@@ -160,7 +167,14 @@ impl Failure {
     /// `{"id"?, "error": {"code", "message", "help"?, ..}}`
     pub fn to_json(&self) -> Json {
         if let Failure::Refused { refusal, source } = self {
-            return refusal.to_json(Request::id_of(&source.text).as_ref());
+            let mut json = refusal.to_json(Request::id_of(&source.text).as_ref());
+            if is_lines(refusal, source)
+                && let Json::Object(object) = &mut json
+                && let Some(Json::Object(inner)) = object.get_mut("error")
+            {
+                inner.insert("help", Json::from(WITH_LINES));
+            }
+            return json;
         }
         let mut inner = object! { "code" => self.code(), "message" => self.message() };
         if let [.., help] = self.help().as_slice() {
@@ -190,7 +204,9 @@ impl Failure {
     fn code(&self) -> &'static str {
         match self {
             Failure::Unreadable { .. } | Failure::BrokenInput { .. } => "unreadable_file",
+            Failure::NotText { .. } => "not_utf8",
             Failure::ErrorsFile { .. } => "unwritable_errors",
+            Failure::ErrorsExist { .. } => "errors_exist",
             Failure::SessionFile { .. } => "unwritable_session",
             Failure::Unwritable(_) => "unwritable_output",
             Failure::Refused { refusal, .. } => refusal.code(),
@@ -221,8 +237,10 @@ impl Failure {
     fn message(&self) -> String {
         match self {
             Failure::Unreadable { path, why } => format!("cannot read `{path}`: {why}"),
+            Failure::NotText { path, kind } => format!("cannot read `{path}`: {kind}"),
             Failure::BrokenInput { why } => format!("cannot read the input to its end: {why}"),
             Failure::ErrorsFile { path, why } => format!("cannot write refused lines to `{path}`: {why}"),
+            Failure::ErrorsExist { path } => format!("the file for refused lines already exists: `{path}`"),
             Failure::SessionFile { path, why } => format!("cannot write the session to `{path}`: {why}"),
             Failure::Unwritable(error) => format!("cannot write the result: {error}"),
             Failure::Refused { refusal, .. } => message_of(refusal),
@@ -267,9 +285,12 @@ impl Failure {
     fn help(&self) -> Vec<String> {
         match self {
             Failure::Unreadable { .. } | Failure::Unwritable(_) | Failure::FormatFile { .. } => Vec::new(),
+            Failure::NotText { kind, .. } => vec![kind.help.into()],
             Failure::BrokenInput { .. } => vec!["everything before this point was processed".into()],
             Failure::ErrorsFile { .. } => vec!["choose another file with `--errors`".into()],
+            Failure::ErrorsExist { .. } => vec!["choose another file, or replace this one with `--force`".into()],
             Failure::SessionFile { .. } => vec!["choose another file with `--save`".into()],
+            Failure::Refused { refusal, source } if is_lines(refusal, source) => vec![WITH_LINES.into()],
             Failure::Refused { refusal, .. } => refusal.help(),
             Failure::Misfit { error, .. } => flags::in_flags(error.help().into_iter().collect(), error.code()),
             Failure::NameClash { .. } => {
@@ -313,6 +334,15 @@ impl Failure {
             Failure::LostLines { .. } => vec!["please report it, together with the next line of the input".into()],
         }
     }
+}
+
+const WITH_LINES: &str = "the input has one value after another: with `--jsonl`, `render`, `encode`, `parse` and `stability` read each of them";
+
+/// Reports whether a text is refused because it has one JSON value after another.
+fn is_lines(refusal: &Refusal, source: &Source) -> bool {
+    let Refusal::Library(Error::Request(rolecall_openai::Error::NotJson(error))) = refusal else { return false };
+    let Some((first, next)) = source.text.split_at_checked(error.offset) else { return false };
+    next.starts_with(['{', '[']) && json::parse(first).is_ok_and(|first| !matches!(first, Json::Null))
 }
 
 /// Returns the message of a refusal. The place already has the line and column.

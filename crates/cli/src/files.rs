@@ -16,6 +16,7 @@ use rolecall::tokenizer::TokenizerFile;
 use crate::args::MoreFormats;
 use crate::diagnostic::{Diagnostic, Place, Severity};
 use crate::failure::{Failure, count_of_mistakes};
+use crate::file_kind;
 use crate::output::Output;
 use crate::packed;
 use crate::refusal::Refusal;
@@ -28,17 +29,18 @@ pub fn is_stdin(path: &Path) -> bool {
 
 /// Returns the failure for a file, or for standard input, that cannot be read.
 pub fn unreadable_file(path: &Path, error: &io::Error) -> Failure {
-    let name = if is_stdin(path) { "<stdin>".to_owned() } else { path.display().to_string() };
-    Failure::Unreadable { path: name, why: said(error) }
+    let path = if is_stdin(path) { "<stdin>".to_owned() } else { path.display().to_string() };
+    match file_kind::of_error(error) {
+        Some(kind) => Failure::NotText { path, kind },
+        None => Failure::Unreadable { path, why: said(error) },
+    }
 }
 
 /// Reads a whole file, or standard input, as text.
 pub fn read_text(path: &Path) -> Result<Source, Failure> {
     let name = if is_stdin(path) { "<stdin>".to_owned() } else { path.display().to_string() };
     let mut bytes = Vec::new();
-    open(path)
-        .and_then(|mut file| file.read_to_end(&mut bytes))
-        .map_err(|error| Failure::Unreadable { path: name.clone(), why: said(&error) })?;
+    open(path).and_then(|mut file| file.read_to_end(&mut bytes)).map_err(|error| unreadable_file(path, &error))?;
     match String::from_utf8(bytes) {
         Ok(text) => Ok(Source { name, text: without_mark(text) }),
         Err(error) => {
@@ -48,7 +50,8 @@ pub fn read_text(path: &Path) -> Result<Source, Failure> {
     }
 }
 
-/// Opens a file or standard input for streaming. Data compressed with gzip or zstd is decompressed.
+/// Opens a file or standard input for streaming. Data compressed with gzip or zstd is decompressed. A
+/// file that is known to hold no text is an error, by which [`unreadable_file`] names its kind.
 pub fn open(path: &Path) -> io::Result<Box<dyn Read + Send>> {
     if is_stdin(path) {
         if io::stdin().is_terminal() {
@@ -56,13 +59,13 @@ pub fn open(path: &Path) -> io::Result<Box<dyn Read + Send>> {
             let end = if cfg!(windows) { "Ctrl-Z and Enter end" } else { "Ctrl-D ends" };
             let _ = writeln!(io::stderr().lock(), "reading input from the terminal ({end} it)");
         }
-        return packed::unpack(Box::new(io::stdin()));
+        return packed::unpack(Box::new(io::stdin())).and_then(file_kind::check);
     }
     // On some systems a folder can be opened, but not read.
     let file = fs::File::open(path)?;
     match file.metadata()?.is_dir() {
         true => Err(io::Error::from(io::ErrorKind::IsADirectory)),
-        false => packed::unpack(Box::new(file)),
+        false => packed::unpack(Box::new(file)).and_then(file_kind::check),
     }
 }
 
@@ -308,6 +311,9 @@ fn unreadable(error: FileError) -> Result<Failure, FileError> {
 
 /// Returns the message of a system error in lower case, without the error number.
 pub fn said(error: &io::Error) -> String {
+    if let Some(kind) = file_kind::of_error(error) {
+        return kind.to_string();
+    }
     let text = match error.kind() {
         io::ErrorKind::NotFound => return "no such file or folder".into(),
         io::ErrorKind::IsADirectory => return "it is a folder".into(),

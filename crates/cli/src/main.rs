@@ -19,6 +19,7 @@ mod example;
 mod exit;
 mod explain;
 mod failure;
+mod file_kind;
 mod files;
 mod flags;
 mod job;

@@ -56,8 +56,13 @@ impl Output {
 
     /// Prints a diagnostic to standard error.
     pub fn show(&self, diagnostic: &Diagnostic<'_>) {
+        self.show_with(diagnostic, &[]);
+    }
+
+    /// Prints a diagnostic with further facts to standard error.
+    pub fn show_with(&self, diagnostic: &Diagnostic<'_>, notes: &[String]) {
         let apart = if self.shown.replace(true) { "\n" } else { "" };
-        let drawn = format!("{apart}{}", diagnostic.draw(self.error_paint));
+        let drawn = format!("{apart}{}", diagnostic.draw_with(notes, self.error_paint));
         // Errors of stderr cannot be reported anywhere.
         let _ = io::stderr().lock().write_all(drawn.as_bytes());
     }

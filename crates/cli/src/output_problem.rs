@@ -2,6 +2,9 @@
 
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
+
+use crate::files::said;
 
 /// The reasons why the output file cannot be written.
 #[derive(Debug)]
@@ -9,10 +12,12 @@ pub enum OutputProblem {
     Exists,
     /// The output is a folder, a device or a pipe.
     NoFile,
+    /// The folder of the output does not exist.
+    NoFolder(PathBuf),
+    /// The output cannot be begun.
+    Unopened(io::Error),
     /// The files of an interrupted run exist.
     Interrupted,
-    /// The file is complete, and no journal shows how it was made.
-    NothingToResume,
     /// A partial file exists without a journal.
     NoJournal,
     BadJournal(io::Error),
@@ -30,13 +35,13 @@ impl OutputProblem {
         match self {
             OutputProblem::Exists => "output_exists",
             OutputProblem::NoFile => "output_is_no_file",
+            OutputProblem::NoFolder(_) => "no_output_folder",
             OutputProblem::Interrupted => "interrupted_run",
-            OutputProblem::NothingToResume => "nothing_to_resume",
             OutputProblem::NoJournal | OutputProblem::BadJournal(_) => "no_journal",
             OutputProblem::OtherArguments(_) => "other_arguments",
             OutputProblem::OtherInput => "other_input",
             OutputProblem::ShortPart => "damaged_part",
-            OutputProblem::Unwritable(_) => "unwritable_output",
+            OutputProblem::Unopened(_) | OutputProblem::Unwritable(_) => "unwritable_output",
         }
     }
 
@@ -50,10 +55,11 @@ impl OutputProblem {
                 "resume with the original arguments and files, or start over with `--force`"
             }
             OutputProblem::OtherInput => "resume with the original input, or start over with `--force`",
-            OutputProblem::NothingToResume
-            | OutputProblem::NoJournal
-            | OutputProblem::BadJournal(_)
-            | OutputProblem::ShortPart => "start over with `--force`",
+            OutputProblem::NoJournal | OutputProblem::BadJournal(_) | OutputProblem::ShortPart => {
+                "start over with `--force`"
+            }
+            OutputProblem::NoFolder(_) => "create the folder, or choose another file",
+            OutputProblem::Unopened(_) => "choose another file; nothing was written",
             OutputProblem::Unwritable(_) => "once it can be written again, continue from here with `--resume`",
         }
     }
@@ -67,7 +73,6 @@ impl fmt::Display for OutputProblem {
                 f.write_str("expected a regular file as output, found a folder, a device or a pipe")
             }
             OutputProblem::Interrupted => f.write_str("an interrupted run left a partial output file"),
-            OutputProblem::NothingToResume => f.write_str("the output is complete, but it has no journal of this run"),
             OutputProblem::NoJournal => {
                 f.write_str("a partial output file exists, but the journal next to it (`.resume`) is missing")
             }
@@ -81,6 +86,8 @@ impl fmt::Display for OutputProblem {
                 f.write_str("the interrupted run had a different input, up to where it stopped")
             }
             OutputProblem::ShortPart => f.write_str("the partial output file is shorter than its journal says"),
+            OutputProblem::NoFolder(folder) => write!(f, "the folder `{}` does not exist", folder.display()),
+            OutputProblem::Unopened(error) => write!(f, "cannot begin the output: {}", said(error)),
             OutputProblem::Unwritable(error) => write!(f, "cannot write the output: {error}"),
         }
     }

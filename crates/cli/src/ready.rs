@@ -24,7 +24,7 @@ impl Job {
                 rows.next_of_line();
             }
             told.tokens += ready.encoded.as_ref().map_or(0, |encoded| encoded.tokens.len() as u64);
-            told.notes.extend(ready.notes());
+            ready.notes().into_iter().for_each(|(code, message)| told.note(code, message));
             self.add(&ready, line.number, side, rows, &mut told)?;
         }
         Ok(told)

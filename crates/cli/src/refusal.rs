@@ -117,6 +117,12 @@ impl Refusal {
         }
     }
 
+    /// Returns the file, line and column of a template that refuses the conversation.
+    pub fn place_in_template(&self) -> Option<String> {
+        let Refusal::Template { source, error, .. } = self else { return None };
+        Some(format!("{}:{}:{}", source.name, error.place().line, error.place().column))
+    }
+
     /// Returns `{"id"?, "error": {..}}` in the library's shape. Errors of a template include its
     /// name, line and column.
     pub fn to_json(&self, id: Option<&Json>) -> Json {

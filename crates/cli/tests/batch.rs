@@ -332,7 +332,10 @@ fn a_run_does_not_go_on_with_something_else() {
     let whole = encode(&folder, &["in.jsonl"]);
     assert!(fs::read(folder.path("out.jsonl")).unwrap() == whole.stdout);
     refused(&["in.jsonl", "--output", "out.jsonl"], "output_exists");
-    refused(&resume, "nothing_to_resume");
+    let complete = encode(&folder, &resume);
+    let said = String::from_utf8(complete.stderr).unwrap();
+    assert!(complete.status.code() == Some(0) && said.contains("note[complete]"), "{said}");
+    assert!(fs::read(folder.path("out.jsonl")).unwrap() == whole.stdout);
     refused(&["in.jsonl", "--output", ".", "--to", "arrow", "--force"], "output_is_no_file");
     assert_eq!(encode(&folder, &["in.jsonl", "--output", "out.jsonl", "--force"]).status.code(), Some(1));
 }
@@ -398,6 +401,69 @@ fn an_arrow_stream_says_that_it_ends() {
         let bytes = fs::read(folder.path(name)).unwrap();
         assert!(bytes.ends_with(&END), "{name} has no end marker");
         assert!(!read(&folder.path(name)).is_empty() || input.is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn refused_lines_are_kept_with_their_reasons() {
+    let folder = Folder::new("reasons");
+    let good = r#"{"messages": [{"role": "user", "content": "Hi"}]}"#;
+    fs::write(folder.path("a.jsonl"), format!("{good}\n{{\"id\": 7, \"messages\": []}}\r\n")).unwrap();
+    fs::write(folder.path("b.jsonl"), b"{\"a\": \"\xff\"}\nno json").unwrap();
+    let args = ["a.jsonl", "b.jsonl", "--errors", "bad.jsonl"];
+    assert_eq!(encode(&folder, &args).status.code(), Some(1));
+    let kept = fs::read_to_string(folder.path("bad.jsonl")).unwrap();
+    let rows: Vec<&str> = kept.lines().collect();
+    let first = r#"{"file":"a.jsonl","line":2,"id":7,"error":{"code":"no_messages","message":"the conversation has no messages","#;
+    assert!(rows[0].starts_with(first), "{kept}");
+    assert!(rows[0].ends_with(r#","text":"{\"id\": 7, \"messages\": []}"}"#), "{kept}");
+    assert!(rows[1].starts_with(r#"{"file":"b.jsonl","line":1,"error":{"code":"not_utf8""#), "{kept}");
+    assert!(rows[2].starts_with(r#"{"file":"b.jsonl","line":2,"error":{"code":"not_json""#), "{kept}");
+    assert!(rows[2].ends_with(r#""text":"no json"}"#) && rows.len() == 3, "{kept}");
+    // The file is replaced only on request, and nothing else is written before.
+    let again = encode(&folder, &[&args[..], &["--output", "out.jsonl"]].concat());
+    let said = String::from_utf8(again.stderr).unwrap();
+    assert!(
+        again.status.code() == Some(3) && said.contains("error[errors_exist]") && said.contains("--force"),
+        "{said}"
+    );
+    assert!(!folder.path("out.jsonl.part").exists() && fs::read_to_string(folder.path("bad.jsonl")).unwrap() == kept);
+    assert_eq!(encode(&folder, &["b.jsonl", "--errors", "bad.jsonl", "--force"]).status.code(), Some(1));
+    assert_eq!(fs::read_to_string(folder.path("bad.jsonl")).unwrap().lines().count(), 2);
+}
+
+#[test]
+fn a_file_without_text_is_one_error_that_names_its_kind() {
+    let folder = Folder::new("kinds");
+    let line = "{\"messages\": [{\"role\": \"user\", \"content\": \"你好\"}]}\n";
+    let utf16 = |text: &str, to: fn(u16) -> [u8; 2]| text.encode_utf16().flat_map(to).collect::<Vec<u8>>();
+    fs::write(folder.path("good.jsonl"), line).unwrap();
+    encode(&folder, &["good.jsonl", "--output", "made.parquet"]);
+    encode(&folder, &["good.jsonl", "--output", "made.arrow"]);
+    let gzip = |bytes: &[u8]| {
+        let mut writer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        writer.write_all(bytes).unwrap();
+        writer.finish().unwrap()
+    };
+    for (name, bytes, kind) in [
+        ("le", utf16(line, u16::to_le_bytes), "UTF-16 text"),
+        ("be", utf16(line, u16::to_be_bytes), "UTF-16 text"),
+        ("bom", utf16(&format!("\u{feff}{line}"), u16::to_le_bytes), "UTF-16 text"),
+        ("parquet", fs::read(folder.path("made.parquet")).unwrap(), "a Parquet file"),
+        ("arrow", fs::read(folder.path("made.arrow")).unwrap(), "an Arrow stream"),
+        ("xz", b"\xfd7zXZ\0\0\x04\xe6\xd6\xb4\x46\n\0\xff".to_vec(), "a file compressed with xz"),
+        ("program", fs::read(env!("CARGO_BIN_EXE_rolecall")).unwrap(), "a program"),
+        ("packed.gz", gzip(&utf16(line, u16::to_le_bytes)), "UTF-16 text"),
+    ] {
+        fs::write(folder.path(name), bytes).unwrap();
+        for args in [&[name][..], &["good.jsonl", name, "--output", "out.jsonl"]] {
+            let run = encode(&folder, args);
+            let said = String::from_utf8(run.stderr).unwrap();
+            assert_eq!(run.status.code(), Some(3), "{name}: {said}");
+            assert!(said.starts_with("error[not_utf8]: cannot read `") && said.contains(kind), "{name}: {said}");
+            assert!(said.contains("= help:") && said.matches("error").count() == 1, "{name}: {said}");
+            assert!(run.stdout.is_empty() && !folder.path("out.jsonl.part").exists(), "{name}");
+        }
     }
 }
 

@@ -222,9 +222,13 @@ pub struct Batch {
     /// Read one JSON object per line and print one for each, in order; errors become lines too
     #[arg(long)]
     pub jsonl: bool,
-    /// Also write the lines that are refused to this file, unchanged
+    /// Also write the lines that are refused to this file, as JSON lines: the error of each, and
+    /// the line itself as `text`
     #[arg(long, value_name = "FILE", requires = "jsonl")]
     pub errors: Option<PathBuf>,
+    /// Replace the files that the run writes, and anything left by an interrupted run
+    #[arg(long, requires = "jsonl")]
+    pub force: bool,
     /// The number of worker threads [default: one per core]
     #[arg(long, value_name = "N", requires = "jsonl")]
     pub threads: Option<NonZeroUsize>,
@@ -249,12 +253,9 @@ pub struct BatchFile {
     /// Include the text of the prompts in Arrow and Parquet files
     #[arg(long, requires = "output")]
     pub with_text: bool,
-    /// Resume an interrupted run, if there is one
+    /// Resume an interrupted run, if there is one; a run that is complete stays as it is
     #[arg(long, requires = "output", conflicts_with_all = ["force", "errors"])]
     pub resume: bool,
-    /// Replace the file and anything left by an interrupted run
-    #[arg(long, requires = "output")]
-    pub force: bool,
     /// The interval between saves of the journal, in milliseconds; tests use a small value
     #[arg(long, hide = true, default_value_t = 2000)]
     pub journal_ms: u64,

@@ -45,10 +45,11 @@ pub struct OutputFile {
     saved: Instant,
 }
 
-/// An opened output file, or the counts of a run that is already complete.
+/// An opened output file, or the counts of a run that is already complete. They are unknown if its
+/// journal was removed, which happens once the file has its name.
 pub enum Opened {
     Open(Box<OutputFile>),
-    Complete(Tally),
+    Complete(Option<Tally>),
 }
 
 impl OutputFile {
@@ -71,16 +72,19 @@ impl OutputFile {
             (Begin::Fresh, None) if exists => return Err(OutputProblem::Exists),
             (Begin::Fresh, None) if part.exists() => return Err(OutputProblem::Interrupted),
             (Begin::Resume, None) if part.exists() => return Err(OutputProblem::NoJournal),
-            (Begin::Resume, None) if exists => return Err(OutputProblem::NothingToResume),
+            (Begin::Resume, None) if exists => return Ok(Opened::Complete(None)),
             (Begin::Resume, Some(journal)) => {
                 return OutputFile::resume(target, part, journal_path, journal.clone(), &fresh.made_of);
             }
             _ => {}
         }
+        if let Some(folder) = target.path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists()) {
+            return Err(OutputProblem::NoFolder(folder.to_owned()));
+        }
         let journal = fresh;
         // Save the journal first, so that a partial file always has one.
-        journal.save(&journal_path).map_err(OutputProblem::Unwritable)?;
-        let file = File::create(&part).map_err(OutputProblem::Unwritable)?;
+        journal.save(&journal_path).map_err(OutputProblem::Unopened)?;
+        let file = File::create(&part).map_err(OutputProblem::Unopened)?;
         let mut open = OutputFile { target, part, journal_path, file, journal, saved: Instant::now() };
         open.write_head()?;
         Ok(Opened::Open(Box::new(open)))
@@ -103,7 +107,7 @@ impl OutputFile {
             // The output already has its final name; only the journal was left.
             Err(error) if error.kind() == io::ErrorKind::NotFound && journal.complete && target.path.exists() => {
                 fs::remove_file(&journal_path).map_err(OutputProblem::Unwritable)?;
-                return Ok(Opened::Complete(journal.tally));
+                return Ok(Opened::Complete(Some(journal.tally)));
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(OutputProblem::ShortPart),
             Err(error) => return Err(OutputProblem::Unwritable(error)),

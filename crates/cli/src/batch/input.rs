@@ -33,20 +33,32 @@ impl Begun {
 
     /// Returns the location of a line: `file.jsonl, line 7`.
     pub fn place(&self, line: u64) -> String {
+        match self.place_of(line) {
+            (Some(name), line) => format!("{name}, line {line}"),
+            (None, line) => format!("line {line}"),
+        }
+    }
+
+    /// Returns the file of a line, and its number in the file.
+    pub fn place_of(&self, line: u64) -> (Option<String>, u64) {
         let begun = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match begun.iter().rev().find(|(before, _)| *before < line) {
-            Some((before, name)) => format!("{name}, line {}", line - before),
-            None => format!("line {line}"),
+            Some((before, name)) => (Some(name.clone()), line - before),
+            None => (None, line),
         }
     }
 }
 
 impl Input {
     /// Opens the first file. Errors of the other files are reported when they are reached, except
-    /// for files that do not exist.
+    /// for files that do not exist or hold no text.
     pub fn open(paths: &[PathBuf]) -> Result<(Input, Begun), Failure> {
         for path in paths.iter().filter(|path| !files::is_stdin(path)) {
-            path.metadata().map_err(|error| files::unreadable_file(path, &error))?;
+            let metadata = path.metadata().map_err(|error| files::unreadable_file(path, &error))?;
+            // A pipe can be opened only once.
+            if metadata.is_file() {
+                files::open(path).map_err(|error| files::unreadable_file(path, &error))?;
+            }
         }
         let begun = Begun::default();
         let mut input = Input {

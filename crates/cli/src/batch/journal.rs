@@ -109,9 +109,10 @@ impl Journal {
 }
 
 fn of_reason(reason: &Reason) -> Json {
-    let Reason { code, count, line, message } = reason;
+    let Reason { code, count, line, message, help } = reason;
     Json::Object(object! {
         "code" => code.as_str(), "count" => *count as i64, "line" => *line as i64, "message" => message.as_str(),
+        "help" => help.as_deref().map_or(Json::Null, Json::from),
     })
 }
 
@@ -119,7 +120,8 @@ fn reason_of(value: &Json) -> Option<Reason> {
     let object = value.as_object()?;
     let text = |key: &str| Some(object.get(key)?.as_str()?.to_owned());
     let number = |key: &str| as_u64(object.get(key)?);
-    Some(Reason { code: text("code")?, count: number("count")?, line: number("line")?, message: text("message")? })
+    let (code, message, help) = (text("code")?, text("message")?, text("help"));
+    Some(Reason { code, count: number("count")?, line: number("line")?, message, help })
 }
 
 fn as_u64(value: &Json) -> Option<u64> {
@@ -151,10 +153,16 @@ mod tests {
                 answered: 2,
                 refused: 1,
                 named: vec![2],
-                reasons: vec![Reason { code: "a".into(), count: 1, line: 2, message: "b".into() }],
+                reasons: vec![Reason { code: "a".into(), count: 1, line: 2, message: "b".into(), help: None }],
                 tokens: 7,
                 noted: 1,
-                notes: vec![Reason { code: "c".into(), count: 1, line: 1, message: "d".into() }],
+                notes: vec![Reason {
+                    code: "c".into(),
+                    count: 1,
+                    line: 1,
+                    message: "d".into(),
+                    help: Some("e".into()),
+                }],
             },
             complete: true,
         };

@@ -27,6 +27,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use rolecall::conversation::Json;
+use rolecall::conversation::json::{self, Layout, Object};
 use rolecall::dataset;
 use rolecall::guard::guard;
 use rolecall::pipeline::{self, Step};
@@ -39,6 +41,7 @@ pub use row::Row;
 pub use rows::Rows;
 
 use crate::args;
+use crate::diagnostic::{Diagnostic, Place, Severity};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::files;
@@ -101,7 +104,7 @@ struct Answered {
     rows: AnsweredRows,
     mark: Mark,
     tally: Tally,
-    /// The refused lines, unchanged.
+    /// The refused lines with their errors, as JSON lines.
     refused: Vec<u8>,
 }
 
@@ -150,7 +153,7 @@ pub fn answer_lines(
     let (input, begun) = Input::open(&inputs)?;
     if let Some(errors) = plan.options.errors.as_deref() {
         let target = plan.target.as_ref().map(|target| target.path.as_path());
-        Errors::check(errors, inputs.iter().map(PathBuf::as_path).chain(target))?;
+        Errors::check(errors, plan.options.force, inputs.iter().map(PathBuf::as_path).chain(target))?;
     }
     let (kind, wanted) = match &plan.target {
         Some(target) => (target.kind, target.wanted),
@@ -161,7 +164,7 @@ pub fn answer_lines(
     let mut lines = Lines::new(Box::new(input), size);
     let mut sink = match Sink::open(plan.target.as_ref(), plan.journal)? {
         Ok(sink) => sink,
-        Err(tally) => return Ok(close(&tally, &name, &begun, output)),
+        Err(complete) => return Ok(close_complete(complete, plan.target.as_ref(), (&name, &begun), output)),
     };
     let mut errors = plan.options.errors.as_deref().map(Errors::create).transpose()?;
     let (from, mut tally) = sink.begun();
@@ -177,8 +180,8 @@ pub fn answer_lines(
             Some(Err(Broken::Unreadable(error)))
         }
     };
-    let keeps_refused = errors.is_some();
-    let work = move |block: Result<Block, Broken>| answer_block(&block?, kind, wanted, keeps_refused, &answer);
+    let files = errors.is_some().then(|| begun.clone());
+    let work = move |block: Result<Block, Broken>| answer_block(&block?, kind, wanted, files.as_ref(), &answer);
     let mut answers = pipeline::start(threads(plan.options), next_block, work).map_err(Failure::Unwritable)?;
     let patience = progress.as_ref().map_or(Duration::from_secs(3600), Progress::patience);
     let mut at = from;
@@ -234,10 +237,57 @@ fn finish_packing(packing: Option<&mut Packing>, sink: &mut Sink, at: Mark, tall
     written.map_err(|error| sink.unwritable(error))
 }
 
+/// Reports that a run is complete: what it reported itself if its counts are known, and otherwise that
+/// nothing is left to do.
+fn close_complete(
+    tally: Option<Tally>,
+    target: Option<&Target>,
+    (name, begun): (&str, &Begun),
+    output: &Output,
+) -> Exit {
+    if let Some(tally) = tally {
+        return close(&tally, name, begun, output);
+    }
+    output.show(&Diagnostic {
+        severity: Severity::Note,
+        code: "complete",
+        message: "the output is complete: there is nothing to resume".into(),
+        place: target.map_or(Place::Nowhere, |target| Place::Named(target.path.display().to_string())),
+        help: vec!["it was not compared with this input and these arguments; `--force` writes it anew".into()],
+    });
+    Exit::Good
+}
+
+/// Adds a refused line: `{"file"?, "line", "id"?, "error", "text"}`. Bytes that are not UTF-8 become
+/// replacement characters.
+fn write_refused(
+    out: &mut Vec<u8>,
+    (file, number): (Option<String>, u64),
+    line: &[u8],
+    id: Option<&Json>,
+    refusal: &Refusal,
+) {
+    let mut row = Object::new();
+    if let Some(file) = file {
+        row.insert("file", Json::from(file));
+    }
+    row.insert("line", Json::from(number as i64));
+    if let Json::Object(answer) = refusal.to_json(id) {
+        answer.iter().for_each(|(key, value)| row.insert(key, value.clone()));
+    }
+    let text = String::from_utf8_lossy(line);
+    row.insert("text", Json::from(text.trim_start_matches('\u{feff}').trim_end_matches(['\n', '\r'])));
+    out.extend_from_slice(json::write(&Json::Object(row), &Layout::compact()).as_bytes());
+    out.push(b'\n');
+}
+
 /// Reports which lines have warnings, and which were refused.
 fn close(tally: &Tally, name: &str, begun: &Begun, output: &Output) -> Exit {
-    for diagnostic in tally.noted_lines(name, begun).into_iter().chain(tally.diagnostic(name, begun)) {
-        output.show(&diagnostic);
+    if let Some(noted) = tally.noted_lines(name) {
+        output.show_with(&noted, &tally.notes_told(begun));
+    }
+    if let Some(refused) = tally.diagnostic(name, begun) {
+        output.show_with(&refused, &tally.reasons_told(begun));
     }
     tally.exit()
 }
@@ -246,7 +296,7 @@ fn answer_block(
     block: &Block,
     kind: RowKind,
     wanted: Wanted,
-    keeps_refused: bool,
+    files: Option<&Begun>,
     answer: &impl Fn(Line<'_>, &mut Rows) -> Result<Told, Refusal>,
 ) -> Result<Answered, Broken> {
     let mut rows = Rows::new(kind, wanted);
@@ -268,14 +318,12 @@ fn answer_block(
             Ok(told) => tally.tell(number, told),
             Err(refusal) => {
                 tally.refuse(number, &refusal);
-                if keeps_refused {
-                    refused.extend_from_slice(line);
-                    if !line.ends_with(b"\n") {
-                        refused.push(b'\n');
-                    }
+                let id = text.ok().and_then(dataset::id_of);
+                if let Some(files) = files {
+                    write_refused(&mut refused, files.place_of(number), line, id.as_ref(), &refusal);
                 }
                 rows.undo(begun);
-                rows.refuse(number, text.ok().and_then(dataset::id_of).as_ref(), &refusal);
+                rows.refuse(number, id.as_ref(), &refusal);
             }
         }
         rows.end_row().map_err(Broken::Unwritten)?;
@@ -303,16 +351,25 @@ struct Errors {
 }
 
 impl Errors {
-    /// Fails if the run itself reads or writes this file.
-    fn check<'a>(path: &Path, mut others: impl Iterator<Item = &'a Path>) -> Result<(), Failure> {
+    /// Fails if the run itself reads or writes this file, if the file exists and is not to be replaced,
+    /// or if it has no folder.
+    fn check<'a>(path: &Path, replaces: bool, mut others: impl Iterator<Item = &'a Path>) -> Result<(), Failure> {
         let canonical = |path: &Path| path.canonicalize().ok();
         let own = canonical(path);
-        match others.any(|other| other == path || own.is_some() && canonical(other) == own) {
-            true => {
-                let why = "the run itself reads or writes this file".into();
-                Err(Failure::ErrorsFile { path: path.display().to_string(), why })
+        let named = || path.display().to_string();
+        if others.any(|other| other == path || own.is_some() && canonical(other) == own) {
+            return Err(Failure::ErrorsFile { path: named(), why: "the run itself reads or writes this file".into() });
+        }
+        // A pipe or a device is not replaced.
+        if !replaces && path.is_file() {
+            return Err(Failure::ErrorsExist { path: named() });
+        }
+        match path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists()) {
+            Some(folder) => {
+                let why = format!("the folder `{}` does not exist", folder.display());
+                Err(Failure::ErrorsFile { path: named(), why })
             }
-            false => Ok(()),
+            None => Ok(()),
         }
     }
 
@@ -341,8 +398,9 @@ enum Sink {
 }
 
 impl Sink {
-    /// Opens the destination. A run that is already complete returns only its counts.
-    fn open(target: Option<&Target>, journal: Journal) -> Result<Result<Sink, Tally>, Failure> {
+    /// Opens the destination. A run that is already complete returns only its counts, as far as they are
+    /// known.
+    fn open(target: Option<&Target>, journal: Journal) -> Result<Result<Sink, Option<Tally>>, Failure> {
         let Some(target) = target else { return Ok(Ok(Sink::Stdout(io::stdout()))) };
         let path = target.path.display().to_string();
         match OutputFile::open(target.clone(), journal) {

@@ -1,6 +1,7 @@
 use super::input::Begun;
 use crate::diagnostic::{Diagnostic, Place, Severity};
 use crate::exit::Exit;
+use crate::flags;
 use crate::refusal::Refusal;
 
 /// The maximum number of refused lines that are listed at the end.
@@ -25,13 +26,23 @@ pub struct Tally {
 #[derive(Debug, Default)]
 pub struct Told {
     pub tokens: u64,
-    /// Warnings, each with a stable code.
-    pub notes: Vec<(&'static str, String)>,
+    pub notes: Vec<Note>,
+}
+
+/// A warning about a line, with a stable code.
+#[derive(Debug)]
+pub struct Note {
+    pub code: &'static str,
+    pub message: String,
+    /// What to do about it.
+    pub help: Option<String>,
 }
 
 impl Told {
-    pub fn note(&mut self, code: &'static str, message: &str) {
-        self.notes.push((code, message.to_owned()));
+    /// Adds a warning, with the flag that helps against it if there is one.
+    pub fn note(&mut self, code: &'static str, message: impl Into<String>) {
+        let help = flags::in_flags(Vec::new(), code).pop();
+        self.notes.push(Note { code, message: message.into(), help });
     }
 }
 
@@ -40,9 +51,10 @@ impl Told {
 pub struct Reason {
     pub code: String,
     pub count: u64,
-    /// The first line with this reason; `message` is its message.
+    /// The first line with this reason; `message` and `help` are of this line.
     pub line: u64,
     pub message: String,
+    pub help: Option<String>,
 }
 
 impl Tally {
@@ -51,18 +63,22 @@ impl Tally {
         if self.named.len() < NAMED {
             self.named.push(line);
         }
-        let (code, message) = (refusal.code().to_owned(), shortened(&refusal.to_string()));
-        add_reason(&mut self.reasons, &Reason { code, count: 1, line, message });
+        let message = match refusal.place_in_template() {
+            Some(place) => format!("{place}: {refusal}"),
+            None => refusal.to_string(),
+        };
+        let (code, help) = (refusal.code().to_owned(), refusal.help().pop());
+        add_reason(&mut self.reasons, &Reason { code, count: 1, line, message: shortened(&message), help });
     }
 
     /// Counts an answered line. Several warnings of one kind in a line count once.
     pub fn tell(&mut self, line: u64, told: Told) {
         self.tokens += told.tokens;
         self.noted += u64::from(!told.notes.is_empty());
-        for (at, (code, message)) in told.notes.iter().enumerate() {
-            if told.notes[..at].iter().all(|(before, _)| before != code) {
-                let message = shortened(message);
-                add_reason(&mut self.notes, &Reason { code: (*code).to_owned(), count: 1, line, message });
+        for (at, Note { code, message, help }) in told.notes.iter().enumerate() {
+            if told.notes[..at].iter().all(|before| before.code != *code) {
+                let (code, message) = ((*code).to_owned(), shortened(message));
+                add_reason(&mut self.notes, &Reason { code, count: 1, line, message, help: help.clone() });
             }
         }
     }
@@ -83,7 +99,7 @@ impl Tally {
         if self.refused == 0 { Exit::Good } else { Exit::Refused }
     }
 
-    /// Returns the final error, if a line was refused.
+    /// Returns the final error, if a line was refused. [`Tally::reasons_told`] belongs to it.
     pub fn diagnostic(&self, name: &str, begun: &Begun) -> Option<Diagnostic<'static>> {
         let more = if self.refused > self.named.len() as u64 { ", .." } else { "" };
         let lines = if self.refused == 1 { "line" } else { "lines" };
@@ -106,12 +122,12 @@ impl Tally {
                 refused => format!("{refused} of {} lines were refused", self.answered),
             },
             place: Place::Named(place),
-            help: told(&self.reasons, begun),
+            help: Vec::new(),
         })
     }
 
-    /// Returns the warnings about lines, if there are any.
-    pub fn noted_lines(&self, name: &str, begun: &Begun) -> Option<Diagnostic<'static>> {
+    /// Returns the warnings about lines, if there are any. [`Tally::notes_told`] belongs to it.
+    pub fn noted_lines(&self, name: &str) -> Option<Diagnostic<'static>> {
         Some(Diagnostic {
             severity: Severity::Warning,
             code: "noted_lines",
@@ -121,8 +137,18 @@ impl Tally {
                 noted => format!("{noted} of {} lines have warnings", self.answered),
             },
             place: Place::Named(name.to_owned()),
-            help: told(&self.notes, begun),
+            help: Vec::new(),
         })
+    }
+
+    /// Returns a line for each reason for refusals.
+    pub fn reasons_told(&self, begun: &Begun) -> Vec<String> {
+        told(&self.reasons, begun)
+    }
+
+    /// Returns a line for each kind of warning.
+    pub fn notes_told(&self, begun: &Begun) -> Vec<String> {
+        told(&self.notes, begun)
     }
 }
 
@@ -130,9 +156,13 @@ impl Tally {
 fn told(reasons: &[Reason], begun: &Begun) -> Vec<String> {
     let mut reasons: Vec<&Reason> = reasons.iter().collect();
     reasons.sort_by_key(|reason| std::cmp::Reverse(reason.count));
-    let told = reasons.into_iter().map(|Reason { code, count, line, message }| match count {
-        1 => format!("{code}: {}: {message}", begun.place(*line)),
-        count => format!("{code}: {count} lines, the first is {}: {message}", begun.place(*line)),
+    let told = reasons.into_iter().map(|Reason { code, count, line, message, help }| {
+        let place = begun.place(*line);
+        let help = help.iter().map(|help| format!("; {help}")).collect::<String>();
+        match count {
+            1 => format!("{code}: {place}: {message}{help}"),
+            count => format!("{code}: {count} lines, the first is {place}: {message}{help}"),
+        }
     });
     told.collect()
 }

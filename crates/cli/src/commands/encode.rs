@@ -128,7 +128,7 @@ fn target_of(args: &Encode, path: &Path) -> Result<Target, Failure> {
         path: path.to_path_buf(),
         kind,
         wanted: wanted(args),
-        begin: match (args.file.resume, args.file.force) {
+        begin: match (args.file.resume, args.batch.force) {
             (true, _) => Begin::Resume,
             (_, true) => Begin::Replace,
             _ => Begin::Fresh,
