@@ -260,6 +260,7 @@ class Model:
         rules: Literal["enforce", "reference"] | None = None,
         tool_calls: Literal["as-given", "as-wanted"] | None = None,
         protect: Literal["control", "all-added"] | None = None,
+        plain_markers: bool | None = None,
         now: str | datetime | None = None,
         limits: Mapping[str, int] | None = None,
     ) -> None: ...

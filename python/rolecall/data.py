@@ -90,7 +90,8 @@ def encode(
 
     A row that cannot be encoded has an ``error`` and no ids. It never ends the call. With
     ``columns="trl"``, ``input_ids`` and ``labels`` (-100 for ids without loss) of int64 take the place of
-    ``ids`` and ``loss_mask``, as TRL's ``SFTTrainer`` reads them.
+    ``ids`` and ``loss_mask``, as TRL's ``SFTTrainer`` reads them. Labels have no weights, so a weight other
+    than 0 and 1 is refused; rows whose messages have one are counted in the note ``partial_weights``.
 
     The options are those of ``rolecall encode --jsonl``:
 
@@ -125,6 +126,14 @@ def encode(
         found = f"`{columns}`" if isinstance(columns, str) else type(columns).__name__
         raise _refused("columns", f"expected `columns` to be `rolecall` or `trl`, found {found}")
     parts, roles = _weights("loss_weight", loss_weight), _weights("loss_role", loss_role)
+    partial = {"loss_weight": _partial(parts), "loss_role": _partial(roles)}
+    for field, text in partial.items():
+        if text is not None and columns == "trl" and not loss_weights:
+            raise _refused(
+                field,
+                f"expected a weight of 0 or 1 with `columns=\"trl\"`, found `{text}`: TRL's trainers read `labels`, which "
+                "have no weights; `loss_weights=True` writes the weights for a trainer of your own",
+            )
     options = {
         "for_training": for_training,
         "loss_weight": parts,
@@ -140,7 +149,7 @@ def encode(
         "strict": strict,
         "reference_encoding": reference_encoding,
         # As the command does, weights are written wherever an option gives one other than 0 and 1.
-        "loss_weights": any(_is_partial(text) for text in [*parts, *roles]) or loss_weights,
+        "loss_weights": any(partial.values()) or loss_weights,
         "json_column": json_column,
         "trl": columns == "trl",
         "threads": threads,
@@ -286,6 +295,11 @@ def _words(argument: str, given: Words | None) -> list[str]:
             found = type(word).__name__
             raise _refused(argument, f"expected a str or several, found {found}")
     return words
+
+
+def _partial(texts: list[str]) -> str | None:
+    """Return the first text with a weight other than 0 and 1."""
+    return next(filter(_is_partial, texts), None)
 
 
 def _is_partial(text: str) -> bool:

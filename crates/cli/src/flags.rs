@@ -20,6 +20,9 @@ fn against(code: &str) -> Option<&'static str> {
              text verbatim, has none"
         }
         "unforeseen_control" => "use `--protect all-added` to keep all added tokens out of text",
+        "foreign_template" => {
+            "use the chat template and the tokenizer of one model, or allow the markers as text with `--plain-markers`"
+        }
         "unknown_model" => "choose a format with `--format NAME`; `rolecall formats` lists them",
         "ambiguous_model" => {
             "choose one with `--format NAME`, or make the format files more specific (`models`, `[identity]`)"

@@ -79,6 +79,7 @@ impl Job {
             now: own.running.now.or_else(|| DateTime::from_unix(clock)),
             limits: flags::limits(&own.running.limits),
             protect,
+            plain_markers: own.running.plain_markers(),
             ..Settings::default()
         });
         let named = own.template.as_deref().or(chat.named.model.as_deref());

@@ -62,6 +62,30 @@ fn the_answers_of_a_preference_pair_are_told_apart_in_columns() {
     }
 }
 
+#[test]
+fn the_control_tokens_of_a_template_have_origins_of_their_own_in_columns() {
+    let folder = Folder::new("template");
+    let template = "{{ '<s>' }}{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}\
+        {% endfor %}{{ '<|im_start|>assistant\n' }}";
+    fs::write(folder.path("t.jinja"), template).unwrap();
+    fs::write(folder.path("in.jsonl"), "{\"messages\": [{\"role\": \"user\", \"content\": \"Hi there\"}]}\n").unwrap();
+    let run = |writer: [&str; 2], file: &str| -> Vec<(u32, u32, String)> {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rolecall"));
+        command.args(["encode", "--jsonl", "--tokenizer", "tokenizer.json", "--output", file, "in.jsonl"]).args(writer);
+        assert!(command.current_dir(&folder.0).status().unwrap().success());
+        let batch = read(&folder.path(file)).remove(0);
+        let origins = batch.column_by_name("origins").unwrap().as_list::<i32>().value(0);
+        let kinds = origins.as_struct().column_by_name("kind").unwrap().as_string::<i32>().clone();
+        let runs = pairs(origins.as_struct());
+        let named =
+            runs.into_iter().zip(kinds.iter()).map(|((start, end), kind)| (start, end, kind.unwrap().to_owned()));
+        named.filter(|(.., kind)| kind == "control").collect()
+    };
+    let by_template = run(["--template", "t.jinja"], "template.parquet");
+    assert_eq!(by_template, run(["--format", "tiny.toml"], "format.parquet"));
+    assert_eq!(by_template.len(), 4, "{by_template:?}");
+}
+
 /// Checks that a row has the same contents as a line of JSON.
 fn compare(batch: &RecordBatch, row: usize, answer: &Object) {
     let column = |name: &str| batch.column_by_name(name).expect("there is such a column");

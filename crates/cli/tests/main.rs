@@ -7,6 +7,8 @@ mod batch;
 mod cases;
 mod common;
 mod dialects;
+#[cfg(feature = "tokenizers")]
+mod doors;
 mod not_built;
 mod request_costs;
 mod request_memory;

@@ -259,6 +259,11 @@ fn encode_row(value: Json, row: u64, model: &Model, plan: &Plan) -> Result<Answe
                 (ids, if plan.recipe.policy.is_some() { ready.weights(plan.recipe.edges) } else { Vec::new() })
             }
         };
+        // A label either counts or does not. With a column of weights, the caller knows of it.
+        if plan.layout == Layout::Trl && !plan.weights && weights.iter().any(|weight| *weight != 0.0 && *weight != 1.0)
+        {
+            answer.notes.insert("partial_weights", ());
+        }
         answer.samples.push(Sample {
             row,
             id: ready.prompt.request().id.clone(),

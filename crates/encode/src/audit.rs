@@ -12,6 +12,7 @@ pub use controls::{ControlFit, Fit};
 pub use finding::{Finding, FindingKind, Level};
 
 use rolecall_format::Control;
+use rolecall_render::ChatTemplate;
 
 use rolecall_tokenizer::Tokenizer;
 
@@ -24,8 +25,8 @@ pub struct Audit {
     pub findings: Vec<Finding>,
 }
 
-/// Audits a tokenizer, given the control tokens of the format that it will be used with and the
-/// chat template that ships with it.
+/// Audits a tokenizer, given the control tokens of the format or the chat templates that it will be
+/// used with.
 ///
 /// ```
 /// use rolecall_encode::audit::{FindingKind, audit};
@@ -35,19 +36,17 @@ pub struct Audit {
 ///                     "normalized": false, "lstrip": false, "rstrip": true, "single_word": false}],
 ///   "model": {"type": "BPE", "vocab": {"<": 0, "a": 1, ">": 2}, "merges": []}
 /// }"#;
-/// let audit = audit(&HuggingFace::from_bytes(json, None)?, &[], None);
+/// let audit = audit(&HuggingFace::from_bytes(json, None)?, &[], &[]);
 /// assert_eq!(audit.findings[0].kind, FindingKind::TakesSpace);
 /// # Ok::<(), rolecall_tokenizer::Error>(())
 /// ```
-pub fn audit(tokenizer: &dyn Tokenizer, controls: &[Control], template: Option<&str>) -> Audit {
+pub fn audit(tokenizer: &dyn Tokenizer, controls: &[Control], templates: &[ChatTemplate]) -> Audit {
     let fits: Vec<ControlFit> = controls.iter().map(|control| controls::fit(control, tokenizer)).collect();
     let mut findings = Vec::new();
     controls::find(&fits, controls, tokenizer, &mut findings);
     probes::find_in_added(tokenizer, &mut findings);
     probes::find_in_vocabulary(tokenizer, &mut findings);
-    if let Some(template) = template {
-        probes::find_in_template(template, tokenizer, &mut findings);
-    }
+    probes::find_in_templates(templates, tokenizer, &mut findings);
     findings.sort_by_key(|finding| (finding.kind.level(), finding.kind));
     Audit { controls: fits, findings }
 }

@@ -84,6 +84,14 @@ pub enum Error {
         /// Byte offset in the prompt where the token begins.
         start: usize,
     },
+    /// The chat template belongs to another tokenizer: it marks turns with texts that are not tokens of
+    /// this one, so that each would become several ordinary tokens.
+    ForeignTemplate {
+        /// The template's name.
+        template: String,
+        /// The texts.
+        markers: Vec<String>,
+    },
     /// The tokenizer encodes text to a control token even though it was asked to keep that token
     /// out of text, so any message could forge it.
     ForgeableControl {
@@ -110,6 +118,7 @@ impl Error {
             Error::UnknownControl { .. } => "unknown_control_token",
             Error::UnknownIsControl { .. } => "unknown_is_control",
             Error::UnforeseenControl { .. } => "unforeseen_control_token",
+            Error::ForeignTemplate { .. } => "foreign_template",
             Error::ForgeableControl { .. } => "forgeable_control_token",
             Error::Tokenizer(error) => error.code(),
         }
@@ -138,6 +147,11 @@ impl Error {
             }
             Error::UnforeseenControl { .. } => {
                 "protect all added tokens (`Protect::AllAdded`)".into()
+            }
+            Error::ForeignTemplate { .. } => {
+                "use the chat template and the tokenizer of one model, or allow the markers as text if the model was \
+                 trained on them (`plain_markers`)"
+                    .into()
             }
             Error::ForgeableControl { .. } => {
                 "add the token to the tokenizer's added tokens, e.g. in `added_tokens_decoder` of a tokenizer_config.json".into()
@@ -195,6 +209,15 @@ impl fmt::Display for Error {
                 "the template writes token `{token}` (id {id}) at byte {start} of the prompt, but none of its literals spells \
                  that token"
             ),
+            Error::ForeignTemplate { template, markers } => {
+                let (first, rest) = markers.split_at(markers.len().min(6));
+                let listed = first.iter().map(|marker| format!("`{marker}`")).collect::<Vec<_>>().join(", ");
+                let more = if rest.is_empty() { "" } else { ", .." };
+                write!(
+                    f,
+                    "the chat template `{template}` marks turns with {listed}{more}, which the tokenizer has no token for"
+                )
+            }
             Error::ForgeableControl { token, id } => {
                 write!(
                     f,

@@ -48,6 +48,16 @@ impl Protect {
     pub const ALL: [(&'static str, Protect); 2] = [("control", Protect::Control), ("all-added", Protect::AllAdded)];
 }
 
+/// What to do if a chat template marks turns with texts that are not tokens of the tokenizer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum PlainMarkers {
+    /// Refuse: the template belongs to another model.
+    #[default]
+    Refuse,
+    /// Encode them as text: the model was trained on them as text.
+    Allow,
+}
+
 /// Something that writes or reads text, such as a template.
 #[derive(Clone, Debug)]
 pub(crate) struct Writer {

@@ -5,7 +5,7 @@ use std::fmt;
 use rolecall_render::Prompt;
 
 use crate::{Encoded, EncodedToken};
-use rolecall_tokenizer::Tokenizer;
+use rolecall_tokenizer::{NamedToken, Tokenizer, WRONG_TYPE};
 
 /// Whether an encoder adds the tokenizer's own BOS and EOS to a prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -29,6 +29,14 @@ pub enum Note {
         /// Its text.
         token: String,
     },
+    /// The file of the tokenizer says that this token is text, but it marks turns or ends a text, so it is
+    /// a control token.
+    WrongType {
+        /// Its id.
+        id: u32,
+        /// Its text.
+        token: String,
+    },
     /// The prompt begins with the same BOS token twice.
     TwoBos {
         /// Its id.
@@ -43,6 +51,7 @@ impl Note {
     pub fn code(&self) -> &'static str {
         match self {
             Note::NoBos { .. } => "no_bos",
+            Note::WrongType { .. } => "wrong_type",
             Note::TwoBos { .. } => "two_bos",
         }
     }
@@ -56,6 +65,9 @@ impl Note {
                 "let the encoder add it, or rely on an engine that does; the reference encodes the template's text \
                  unchanged and does not add it"
             }
+            Note::WrongType { .. } => {
+                "the file was probably converted wrongly: llama.cpp overrides the type in the same way"
+            }
             Note::TwoBos { .. } => "both the template and a text in it write this token: remove it from one of them",
         }
     }
@@ -67,6 +79,10 @@ impl fmt::Display for Note {
             Note::NoBos { id, token } => write!(
                 f,
                 "the prompt does not begin with `{token}` (id {id}), which the tokenizer adds before every text"
+            ),
+            Note::WrongType { id, token } => write!(
+                f,
+                "`{token}` (id {id}) has the type of text in the tokenizer's file and is encoded as a control token"
             ),
             Note::TwoBos { id, token } => write!(f, "the prompt begins with `{token}` (id {id}) twice"),
         }
@@ -80,7 +96,7 @@ pub(crate) fn surround(encoded: &mut Encoded, prompt: &Prompt, tokenizer: &dyn T
     if let Some(id) = missing_bos(ends, tokenizer, add) {
         encoded.tokens.insert(0, EncodedToken { id, start: 0, end: 0, control: true });
     }
-    encoded.notes.extend(notes_of(ends, tokenizer, add));
+    encoded.notes.extend(notes_of(ends, prompt, tokenizer, add));
     let last = encoded.tokens.iter().rev().find(|token| !is_blank(token, prompt));
     if let Some(id) = missing_eos(last.map(|last| (last.id, last.control)), prompt, tokenizer, add) {
         let end = prompt.text().len();
@@ -160,7 +176,7 @@ impl<'a> Surrounding<'a> {
             let end = self.prompt.text().len();
             (self.take)(EncodedToken { id, start: end, end, control: true });
         }
-        notes_of(self.first, self.tokenizer, self.add).collect()
+        notes_of(self.first, self.prompt, self.tokenizer, self.add)
     }
 }
 
@@ -172,14 +188,23 @@ fn missing_bos([first, _]: [Option<u32>; 2], tokenizer: &dyn Tokenizer, add: Add
 
 fn notes_of(
     [first, second]: [Option<u32>; 2],
+    prompt: &Prompt,
     tokenizer: &dyn Tokenizer,
     add: AddSpecial,
-) -> impl Iterator<Item = Note> {
+) -> Vec<Note> {
     let text = |id| tokenizer.token_text(id).unwrap_or_default();
     let none = tokenizer.adds_bos().filter(|bos| add == AddSpecial::Never && first != Some(*bos));
     let two = first.filter(|id| tokenizer.bos() == Some(*id) && second == first);
     let none = none.map(|id| Note::NoBos { id, token: text(id) });
-    none.into_iter().chain(two.map(|id| Note::TwoBos { id, token: text(id) }))
+    let mut notes: Vec<Note> = none.into_iter().chain(two.map(|id| Note::TwoBos { id, token: text(id) })).collect();
+    for named in tokenizer.named().iter().filter(|named| named.name == WRONG_TYPE) {
+        let NamedToken::Id(id) = named.token else { continue };
+        let token = text(id);
+        if prompt.text().contains(&token) {
+            notes.push(Note::WrongType { id, token });
+        }
+    }
+    notes
 }
 
 /// Returns the EOS token to add after a prompt. `last` is the id of the last non-blank token and

@@ -257,6 +257,13 @@ impl Format {
         format.with_layouts(layouts.collect::<Vec<_>>())
     }
 
+    /// Returns the names of the options, including `spelling` if control tokens have several spellings.
+    pub fn option_names(&self) -> Vec<String> {
+        let mut names: Vec<String> = self.choices.iter().map(|choice| choice.name.clone()).collect();
+        names.extend((!self.spellings().is_empty()).then(|| "spelling".to_owned()));
+        names
+    }
+
     /// Returns the names of the spellings of its control tokens. The usual spelling has no name.
     pub fn spellings(&self) -> Vec<&str> {
         let mut names: Vec<&str> =

@@ -2,8 +2,7 @@ use std::fmt;
 
 use crate::Purpose;
 
-/// A requirement that a grammar does not express exactly. The grammar never rejects a valid reply
-/// because of it.
+/// A difference between a grammar and what was asked for: it allows more, or less.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Note {
@@ -34,6 +33,20 @@ pub enum Note {
         /// The token's text.
         text: String,
     },
+}
+
+impl Note {
+    /// Returns a stable name for the kind of note: `looser_grammar` if the grammar allows more than was
+    /// asked for, `tighter_grammar` if it allows less.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Note::Keyword { .. } => "looser_grammar",
+            Note::NoContentBeforeCalls { .. } | Note::NoCalls | Note::NoInterpreter | Note::OneCall => {
+                "tighter_grammar"
+            }
+            Note::TokenAsText { .. } => "token_as_text",
+        }
+    }
 }
 
 impl fmt::Display for Note {

@@ -74,7 +74,7 @@ impl Grammar {
     }
 
     /// Returns the requirements that a language ("structural-tag", "lark" or "gbnf") does not express
-    /// exactly. The grammar then allows more than the tools' schemas, never less.
+    /// exactly: the grammar allows more than the tools' schemas, or fewer replies than were asked for.
     #[pyo3(signature = (language=None), text_signature = "($self, language='structural-tag')")]
     fn notes(&self, py: Python<'_>, language: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<String>> {
         let language =

@@ -33,6 +33,7 @@ mod registry;
 mod reply;
 mod rollout;
 mod session;
+mod switches;
 mod template;
 mod tokenizer;
 

@@ -25,7 +25,7 @@ use crate::reasoning::ReasoningSplit;
 use crate::session::{self, Session};
 use crate::template::ChatTemplate;
 use crate::tokenizer::Tokenizer;
-use crate::{error, loss, output, policies};
+use crate::{error, loss, output, policies, switches};
 
 /// A model: its chat templates or format, its tokenizer, and its settings.
 ///
@@ -55,7 +55,7 @@ impl Model {
         signature = (model=None, **parts),
         text_signature = "(model=None, *, format=None, template=None, chat_template=None, tokenizer=None, \
                           tokenizer_config=None, bos_token=None, eos_token=None, template_name=None, options=None, \
-                          bos=None, rules=None, tool_calls=None, protect=None, now=None, limits=None)"
+                          bos=None, rules=None, tool_calls=None, protect=None, plain_markers=None, now=None, limits=None)"
     )]
     fn new(py: Python<'_>, model: Option<&Bound<'_, PyAny>>, parts: Option<&Bound<'_, PyDict>>) -> PyResult<Model> {
         let opening = Opening::read(model, parts)?;
@@ -162,9 +162,9 @@ impl Model {
     ) -> PyResult<Prompt> {
         let flags =
             [("add_generation_prompt", add_generation_prompt), ("continue_final_message", continue_final_message)];
-        let request = request(messages, tools, documents, flags, switches)?;
         let py = messages.py();
         let inner = &slf.get().inner;
+        let request = request(inner, messages, tools, documents, flags, switches)?;
         let prompt = py.detach(|| inner.prompt(request)).map_err(|error| error::of(py, &error))?;
         Ok(Prompt::new(slf.clone().unbind(), prompt))
     }
@@ -230,8 +230,8 @@ impl Model {
             let what = format!("a text to train on ends after its last message: pass `{name}` without `for_training`");
             return Err(input::refuse(py, name, what));
         }
-        let request = request(messages, tools, documents, [], switches)?;
         let model = &slf.get().inner;
+        let request = request(model, messages, tools, documents, [], switches)?;
         let ready = py.detach(|| {
             let prompt = recipe.prompt(model, request)?;
             let ready = recipe.prepare_prompt(model, prompt)?;
@@ -267,7 +267,7 @@ impl Model {
     ) -> PyResult<Explanation> {
         let opens = add_generation_prompt.or(mask.then_some(false));
         let flags = [("add_generation_prompt", opens), ("continue_final_message", continue_final_message)];
-        let request = request(messages, tools, documents, flags, switches)?;
+        let request = request(&slf.get().inner, messages, tools, documents, flags, switches)?;
         let py = messages.py();
         let purpose = if mask { Purpose::Training } else { Purpose::Answer };
         let policy = mask.then(LossPolicy::default);
@@ -295,7 +295,7 @@ impl Model {
     ) -> PyResult<Attributed> {
         let py = messages.py();
         let flags = [("add_generation_prompt", Some(add_generation_prompt))];
-        let request = request(messages, tools, documents, flags, switches)?;
+        let request = request(&self.inner, messages, tools, documents, flags, switches)?;
         let purpose = if add_generation_prompt { Purpose::Answer } else { Purpose::Training };
         let attributed = py.detach(|| {
             let prompt = self.inner.prompt_for(request, purpose)?;
@@ -312,7 +312,10 @@ impl Model {
     #[pyo3(signature = (**switches))]
     fn is_prefix_stable(&self, py: Python<'_>, switches: Option<&Bound<'_, PyDict>>) -> PyResult<bool> {
         let switches = match switches {
-            Some(switches) => input::json(switches, &mut Path::of("chat_template_kwargs"))?,
+            Some(switches) => {
+                switches::check(&self.inner, switches)?;
+                input::json(switches, &mut Path::of("chat_template_kwargs"))?
+            }
             None => Json::Null,
         };
         let switches = switches.as_object().cloned().unwrap_or_default();
@@ -338,7 +341,7 @@ impl Model {
         switches: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Session> {
         let py = slf.py();
-        let mut request = session::request(py, messages, tools, documents, switches)?;
+        let mut request = session::request(py, &slf.get().inner, messages, tools, documents, switches)?;
         policies::of_session(policies, &mut request.other)?;
         let inner = &slf.get().inner;
         let begun = py.detach(|| inner.session(request)).map_err(|error| error::of(py, &error))?;
@@ -365,7 +368,7 @@ impl Model {
     ) -> PyResult<Session> {
         let py = slf.py();
         let seams = session::seams(seams)?;
-        let request = session::request(py, Some(messages), tools, documents, switches)?;
+        let request = session::request(py, &slf.get().inner, Some(messages), tools, documents, switches)?;
         let inner = &slf.get().inner;
         let begun = py.detach(|| inner.import_session(request, seams));
         Ok(Session::new(slf.clone().unbind(), begun.map_err(|error| error::of(py, &error))?))
@@ -413,7 +416,7 @@ impl Model {
         let py = reply.py();
         let stop = parser::stop_of(py, finish_reason)?;
         let asked = Asked { messages, tools, documents, continue_final_message, switches };
-        let request = asked.request(py)?;
+        let request = asked.request(py, &self.inner)?;
         let policies = policies::policies(policies)?;
         let piece = Piece::whole(reply)?;
         let reading = py.detach(|| OutputParser::read(&request.context(&self.inner, policies)?, &piece, stop));
@@ -447,7 +450,7 @@ impl Model {
         switches: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<OutputParser> {
         let asked = Asked { messages, tools, documents, continue_final_message, switches };
-        let request = asked.request(py)?;
+        let request = asked.request(py, &self.inner)?;
         let policies = policies::policies(policies)?;
         let completion = completion.map(parser::completion).transpose()?;
         let context = py.detach(|| request.context(&self.inner, policies)).map_err(|error| error::of(py, &error))?;
@@ -479,7 +482,7 @@ impl Model {
         switches: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<ReasoningSplit> {
         let asked = Asked { messages, tools, documents, continue_final_message, switches };
-        let request = asked.request(py)?;
+        let request = asked.request(py, &self.inner)?;
         let context = py.detach(|| request.context(&self.inner, ParseOptions::default()));
         let context = context.map_err(|error| error::of(py, &error))?;
         let context = match prompt_tail {
@@ -540,7 +543,7 @@ impl Model {
         switches: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Grammar> {
         let asked = Asked { messages, tools, documents, continue_final_message, switches };
-        let request = asked.request(py)?;
+        let request = asked.request(py, &self.inner)?;
         let options = grammar::options(py, tool_choice, parallel_tool_calls, reasoning, answer_schema)?;
         let made = py.detach(|| request.context(&self.inner, ParseOptions::default())?.grammar(options));
         made.map(Grammar::new).map_err(|error| error::of(py, &error))
@@ -611,13 +614,13 @@ struct Answered {
 }
 
 impl Asked<'_, '_> {
-    fn request(&self, py: Python<'_>) -> PyResult<Answered> {
+    fn request(&self, py: Python<'_>, model: &rolecall::Model) -> PyResult<Answered> {
         let messages = match self.messages {
             Some(messages) => input::json(messages, &mut Path::of("messages"))?,
             None => assumed_messages(),
         };
         let flags = [("continue_final_message", self.continue_final_message)];
-        let request = request_of(py, messages, self.tools, self.documents, flags, self.switches)?;
+        let request = request_of(py, model, messages, self.tools, self.documents, flags, self.switches)?;
         Ok(Answered { request, is_assumed: self.messages.is_none() })
     }
 }
@@ -633,6 +636,7 @@ impl Answered {
 
 /// Returns the request of keyword arguments.
 fn request<const N: usize>(
+    model: &rolecall::Model,
     messages: &Bound<'_, PyAny>,
     tools: Option<&Bound<'_, PyAny>>,
     documents: Option<&Bound<'_, PyAny>>,
@@ -640,24 +644,26 @@ fn request<const N: usize>(
     switches: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Request> {
     let value = input::json(messages, &mut Path::of("messages"))?;
-    request_of(messages.py(), value, tools, documents, flags, switches)
+    request_of(messages.py(), model, value, tools, documents, flags, switches)
 }
 
 fn request_of<const N: usize>(
     py: Python<'_>,
+    model: &rolecall::Model,
     messages: Json,
     tools: Option<&Bound<'_, PyAny>>,
     documents: Option<&Bound<'_, PyAny>>,
     flags: [(&'static str, Option<bool>); N],
     switches: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Request> {
-    let object = keywords(messages, tools, documents, flags, switches)?;
+    let object = keywords(model, messages, tools, documents, flags, switches)?;
     let request = Request::from_json(Json::Object(object));
     request.map_err(|error| error::of(py, &rolecall::Error::Request(error)))
 }
 
 /// Returns keyword arguments as the JSON object of a request.
 pub fn keywords<const N: usize>(
+    model: &rolecall::Model,
     messages: Json,
     tools: Option<&Bound<'_, PyAny>>,
     documents: Option<&Bound<'_, PyAny>>,
@@ -677,6 +683,7 @@ pub fn keywords<const N: usize>(
         }
     }
     if let Some(switches) = switches {
+        switches::check(model, switches)?;
         object.insert("chat_template_kwargs", input::json(switches, &mut Path::of("chat_template_kwargs"))?);
     }
     Ok(object)

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyDict, PyString};
+use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyString};
 use rolecall::conversation::json::{self, Layout, Object};
 use rolecall::conversation::{Json, Place};
-use rolecall::encode::Protect;
+use rolecall::encode::{PlainMarkers, Protect};
 use rolecall::model::{BosBy, Files, ModelBuilder, Settings};
 use rolecall::render::RuleMode;
 use rolecall::template::CallForm;
@@ -91,6 +91,10 @@ impl Opening {
             "rules" => self.settings.rules = one_of(name, value, RuleMode::ALL)?,
             "tool_calls" => self.settings.tool_calls = one_of(name, value, CallForm::ALL)?,
             "protect" => self.settings.protect = one_of(name, value, Protect::ALL)?,
+            "plain_markers" => {
+                let allow = value.cast::<PyBool>().map_err(|_| wrong(name, value, "a bool"))?.is_true();
+                self.settings.plain_markers = if allow { PlainMarkers::Allow } else { PlainMarkers::Refuse };
+            }
             "now" => {
                 let time = match value.cast::<PyString>() {
                     Ok(_) => text(name, value)?,
@@ -202,7 +206,7 @@ fn name_of(bytes: &[u8]) -> &'static str {
 }
 
 /// The keyword arguments.
-const NAMES: [&str; 15] = [
+const NAMES: [&str; 16] = [
     "format",
     "template",
     "chat_template",
@@ -216,6 +220,7 @@ const NAMES: [&str; 15] = [
     "rules",
     "tool_calls",
     "protect",
+    "plain_markers",
     "now",
     "limits",
 ];

@@ -208,7 +208,7 @@ impl Session {
     ) -> PyResult<Plan> {
         let py = messages.py();
         let new = messages_of(messages)?;
-        let request = request(py, None, tools, documents, switches)?;
+        let request = request(py, self.model.get().inner(), None, tools, documents, switches)?;
         self.try_read(py, |session| session.plan_with(request, &new)).map(Plan::new)
     }
 
@@ -445,6 +445,7 @@ pub fn restore(model: &Bound<'_, Model>, saved: &Bound<'_, PyAny>) -> PyResult<S
 /// Returns a request, which may be without messages.
 pub fn request(
     py: Python<'_>,
+    model: &rolecall::Model,
     messages: Option<&Bound<'_, PyAny>>,
     tools: Option<&Bound<'_, PyAny>>,
     documents: Option<&Bound<'_, PyAny>>,
@@ -452,7 +453,7 @@ pub fn request(
 ) -> PyResult<Request> {
     let messages = messages.map(|messages| input::json(messages, &mut Path::of("messages"))).transpose()?;
     let messages = messages.unwrap_or_else(|| Json::Array(Vec::new()));
-    let object = model::keywords(messages, tools, documents, [], switches)?;
+    let object = model::keywords(model, messages, tools, documents, [], switches)?;
     let is_empty = object.get("messages").and_then(Json::as_array).is_some_and(<[Json]>::is_empty);
     let request = match is_empty {
         true => Request::without_messages(object),

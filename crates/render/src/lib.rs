@@ -44,15 +44,15 @@ pub use loss::{
     FinalStop, Loss, LossNote, LossPolicy, LossSpan, LossTurns, PartWeights, ReplyPart, RoleLoss, Written,
     loss_by_format, loss_by_template,
 };
-pub use options::{Bos, Options, RuleMode};
+pub use options::{Bos, Options, RuleMode, chosen_spelling};
 pub use origin::Origin;
 pub use prompt::{Dropped, LeftOut, Prompt, Run, Runs, Segment, Turn, Unusual};
 pub use rolecall_jinja as jinja;
 pub use template::{
-    ArgumentForm, BosUse, CallForm, Capability, ChatTemplate, DateTime, Finding, FindingKind, IdForm, Limits, Nulls,
-    ProbeBudget, Support, Switch, TemplateAnalysis, TemplateError, TemplateOptions, WantedCalls, account_by_template,
-    analyze_template, analyze_template_within, left_out, left_out_of, probe_template, render_template,
-    template_switches, without_media, written_at,
+    ArgumentForm, AroundTurns, BosUse, CallForm, Capability, ChatTemplate, DateTime, Finding, FindingKind, IdForm,
+    Limits, Nulls, ProbeBudget, Support, Switch, TemplateAnalysis, TemplateError, TemplateOptions, WantedCalls,
+    account_by_template, analyze_template, analyze_template_within, left_out, left_out_of, probe_template,
+    render_template, template_switches, without_media, written_at,
 };
 pub use trust::{ROLES, Trust};
 

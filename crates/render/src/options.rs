@@ -54,14 +54,39 @@ pub(crate) struct Chosen<'a> {
     pub spelling: Option<&'a str>,
 }
 
+/// The name of the option that chooses how a format spells its control tokens. Every format with
+/// several spellings has it.
+pub(crate) const SPELLING: &str = "spelling";
+
+/// Returns how a format spells its control tokens, if a conversation's template arguments or the
+/// options choose that. The options take precedence.
+pub fn chosen_spelling<'a>(conversation: &'a Conversation, options: &'a [(String, String)]) -> Option<&'a str> {
+    let chosen = options.iter().rev().find(|(name, _)| name == SPELLING).map(|(_, value)| value.as_str());
+    chosen.or_else(|| conversation.template_kwargs.get(SPELLING)?.as_str())
+}
+
 /// Combines the caller's options, the conversation's template arguments and the format's defaults.
 pub(crate) fn choose<'a>(
-    conversation: &Conversation,
+    conversation: &'a Conversation,
     format: &Format,
     options: &'a Options,
 ) -> Result<Chosen<'a>, Error> {
     let mut values: Vec<(String, bool)> = format.choices.iter().map(|choice| (choice.default.clone(), false)).collect();
-    let mut spelling = None;
+    let has_spellings = format.controls.iter().any(|control| !control.spelled.is_empty());
+    let bad_spelling = |value: &str| {
+        let known = ["usual"].into_iter().chain(format.spellings()).map(str::to_owned).collect();
+        Err(Error::BadOption { name: SPELLING.to_owned(), value: value.to_owned(), known })
+    };
+    if let Some(other) = conversation.template_kwargs.get(SPELLING).filter(|_| has_spellings)
+        && !matches!(other, Json::String(_) | Json::Null)
+    {
+        return bad_spelling(other.kind());
+    }
+    let spelling = chosen_spelling(conversation, &options.choices).filter(|_| has_spellings);
+    if let Some(value) = spelling.filter(|value| *value != "usual" && !format.spellings().contains(value)) {
+        return bad_spelling(value);
+    }
+    let spelling = spelling.filter(|value| *value != "usual");
     for (at, choice) in format.choices.iter().enumerate() {
         if let Some(value) = conversation.template_kwargs.get(&choice.name) {
             let text = match value {
@@ -78,20 +103,12 @@ pub(crate) fn choose<'a>(
         }
     }
     for (name, value) in &options.choices {
-        if name == "spelling" && !format.spellings().is_empty() {
-            let known = format.spellings();
-            if !known.contains(&value.as_str()) && value != "usual" {
-                let mut known: Vec<String> = known.into_iter().map(str::to_owned).collect();
-                known.insert(0, "usual".into());
-                return Err(Error::BadOption { name: name.clone(), value: value.clone(), known });
-            }
-            spelling = Some(value.as_str()).filter(|value| *value != "usual");
+        if name == SPELLING && has_spellings {
             continue;
         }
         let Some(at) = format.choices.iter().position(|choice| choice.name == *name) else {
-            let mut known: Vec<String> = format.choices.iter().map(|choice| choice.name.clone()).collect();
-            known.extend((!format.spellings().is_empty()).then(|| "spelling".to_owned()));
-            return Err(Error::UnknownOption { name: name.clone(), format: format.name.clone(), known });
+            let (name, known) = (name.clone(), format.option_names());
+            return Err(Error::UnknownOption { name, format: format.name.clone(), known });
         };
         values[at] = (value.clone(), true);
     }

@@ -20,7 +20,7 @@ use pairs::Asked;
 pub(crate) use extent::Extent;
 pub(crate) use state::PlanState;
 
-use crate::options::Chosen;
+use crate::options::{Chosen, SPELLING};
 use crate::role::Speakers;
 use crate::task::Task;
 use crate::window::Window;
@@ -370,7 +370,8 @@ impl<'p, 'a> Planner<'p, 'a> {
             self.no_place(Place::field("documents"), "documents", help)?;
         }
         for (name, _) in conversation.template_kwargs.iter() {
-            if !self.format.choices.iter().any(|choice| choice.name == name) {
+            let is_spelling = name == SPELLING && !self.format.spellings().is_empty();
+            if !is_spelling && !self.format.choices.iter().any(|choice| choice.name == name) {
                 let place = Place::field(format!("chat_template_kwargs.{name}"));
                 self.plan.dropped.push(Dropped { place, why: "the format has no such option", by_design: false });
             }

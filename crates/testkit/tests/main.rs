@@ -15,6 +15,7 @@ mod edges;
 mod encode_cases;
 mod encode_laws;
 mod engines;
+mod foreign_templates;
 mod forge;
 mod formats;
 mod gguf;

@@ -4,6 +4,7 @@ mod byte_level;
 mod pieces;
 mod word_piece;
 
+use super::added::spells_text;
 use super::facts::{Algorithm, algorithm_named};
 use super::{AddedToken, Beside, Error, Named, NamedToken, Tokenizer};
 
@@ -64,7 +65,14 @@ pub struct EmbeddedVocabulary {
     pub lowercase: Option<bool>,
     /// `normalizer.strip_accents`.
     pub strip_accents: Option<bool>,
+    /// The texts that mark turns in the file's chat template. If such a text is a token, it is a control
+    /// token, whatever its type.
+    pub markers: Vec<String>,
 }
+
+/// The name under which [`Tokenizer::named`] lists a token that the file says is text and that is a
+/// control token all the same.
+pub const WRONG_TYPE: &str = "tokenizer.ggml.token_type";
 
 /// The type of a token in a GGUF file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,6 +125,7 @@ impl EmbeddedVocabulary {
             // llama.cpp uses this name.
             *token = format!("[EMPTY_{id}]");
         }
+        self.name_wrong_types();
         match algorithm_named(&self.model) {
             Some(Algorithm::ByteLevel) => Ok(Box::new(byte_level::build(self)?)),
             Some(Algorithm::Pieces) => Ok(Box::new(pieces::build(self, false)?)),
@@ -124,6 +133,31 @@ impl EmbeddedVocabulary {
             Some(Algorithm::WordPiece) => Ok(Box::new(word_piece::build(self)?)),
             None => Err(Error::unsupported("tokenizer.ggml.model", self.model)),
         }
+    }
+
+    /// Names the tokens that the file's other keys name, or that mark turns, and whose type is that of
+    /// text. What is named is a control token.
+    // llama.cpp: such a token "was not control-type; this is probably a bug in the model. its type will be
+    // overridden"
+    fn name_wrong_types(&mut self) {
+        let own = [self.bos, self.eos, self.separator].into_iter().flatten();
+        let special = self.special.iter().filter(|(name, _)| name != "unknown_token_id").map(|(_, id)| *id);
+        let mut ids: Vec<u64> = own.chain(special).collect();
+        let is_marker = |id: &u64| self.markers.contains(&self.tokens[*id as usize]);
+        ids.extend((0..self.tokens.len() as u64).filter(|id| !self.markers.is_empty() && is_marker(id)));
+        ids.sort_unstable();
+        ids.dedup();
+        ids.retain(|id| {
+            let id = usize::try_from(*id).unwrap_or(usize::MAX);
+            // Text needs single characters, and runs of one.
+            let is_word = |text: &String| text.chars().count() > 1 && !spells_text(text);
+            self.tokens.get(id).is_some_and(is_word) && self.type_of(id) == TokenType::Normal
+        });
+        ids.retain(|id| self.unknown != Some(*id));
+        // A file without types says of no token that it is text.
+        let name = |id: u64| if self.types.is_some() { "token_type".to_owned() } else { format!("marker_{id}") };
+        let named: Vec<(String, u64)> = ids.into_iter().map(|id| (name(id), id)).collect();
+        self.special.extend(named);
     }
 
     fn type_of(&self, id: usize) -> TokenType {
@@ -174,7 +208,7 @@ impl EmbeddedVocabulary {
             // The number of tokens comes from the file and is far below 2^32.
             let token = NamedToken::Id(id as u32);
             let name = format!("tokenizer.ggml.{name}");
-            if !named.iter().any(|known| known.name == name) {
+            if name == WRONG_TYPE || !named.iter().any(|known| known.name == name) {
                 named.push(Named { name, file: "the GGUF file".to_owned(), token });
             }
         }

@@ -53,7 +53,7 @@ pub use engine::Engine;
 pub use error::Error;
 pub use extended::Extended;
 #[cfg(feature = "files")]
-pub use gguf::{EmbeddedVocabulary, TokenType};
+pub use gguf::{EmbeddedVocabulary, TokenType, WRONG_TYPE};
 #[cfg(feature = "files")]
 pub use hugging_face::HuggingFace;
 pub use named::{Beside, Named, NamedToken};

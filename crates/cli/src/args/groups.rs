@@ -5,7 +5,7 @@ use super::words;
 use crate::flags::read_limit;
 use crate::row_kind::RowKind;
 use rolecall::dataset::Shape;
-use rolecall::encode::Protect;
+use rolecall::encode::{PlainMarkers, Protect};
 use rolecall::model::BosBy;
 use rolecall::parse::CallsInReasoning;
 use rolecall::parse::Ids;
@@ -62,6 +62,17 @@ pub struct Running {
     /// bytes; `loop` in items; `integer` in bits; may be repeated
     #[arg(long = "limit", value_name = "NAME=N", value_parser = read_limit)]
     pub limits: Vec<(LimitKind, u64)>,
+    /// Encode markers that the template writes around turns and that are not tokens of the tokenizer
+    /// as text. Otherwise such a template is refused, because it belongs to another model
+    #[arg(long, requires = "templated")]
+    pub plain_markers: bool,
+}
+
+impl Running {
+    /// Returns what to do about markers that are not tokens.
+    pub fn plain_markers(&self) -> PlainMarkers {
+        if self.plain_markers { PlainMarkers::Allow } else { PlainMarkers::Refuse }
+    }
 }
 
 /// The layouts by which model output is parsed.

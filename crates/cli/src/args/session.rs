@@ -45,6 +45,7 @@ impl SessionModel {
             protect: self.protect,
             calls_in_reasoning: self.reasoning.calls_in_reasoning,
             unclosed_reasoning: self.reasoning.unclosed_reasoning,
+            plain_markers: self.layouts.running.plain_markers(),
             // A session begins with the current time and keeps it; a saved one has its own.
             now: self.layouts.running.now,
             ..model.settings().clone()

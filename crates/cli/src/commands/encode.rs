@@ -22,7 +22,7 @@ pub fn run(args: &Encode, output: &Output) -> Result<Exit, Failure> {
     let mut job = Job::open(&args.chat, &args.own, args.tokenizer.as_deref(), args.text.protect, output)?;
     load_tokenizer(&job.model)?;
     let encoding = RowEncoding { reference: args.text.reference_encoding, limit: args.samples.limit() };
-    job.rows.stop_ids = true;
+    job.rows.stops = true;
     job.rows.samples = args.samples.samples();
     job.rows.encoding = Some(encoding);
     if args.text.reference_encoding {

@@ -11,7 +11,7 @@ use crate::output::Output;
 
 pub fn run(args: &Explain, output: &Output) -> Result<Exit, Failure> {
     let mut job = Job::open(&args.chat, &args.own, args.tokenizer.as_deref(), args.text.protect, output)?;
-    job.rows.stop_ids = job.model.tokenizer_path().is_some();
+    job.rows.stops = true;
     let added = job.model.tokenizer_path().map(|_| load_tokenizer(&job.model)).transpose()?;
     let encoding = RowEncoding { reference: args.text.reference_encoding, limit: None };
     if args.text.reference_encoding {

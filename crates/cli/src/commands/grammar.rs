@@ -51,7 +51,7 @@ pub fn run(args: &Grammar, output: &Output) -> Result<Exit, Failure> {
         let name = if is_of_answer { &of_answer } else { &source.name };
         output.show(&Diagnostic {
             severity: Severity::Warning,
-            code: "looser_grammar",
+            code: note.code(),
             message: note.to_string(),
             place: Place::Named(name.clone()),
             help: Vec::new(),

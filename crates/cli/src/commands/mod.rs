@@ -104,7 +104,10 @@ fn warn_of_ends(notes: &[Note], output: &Output) {
             severity: Severity::Warning,
             code: note.code(),
             message: note.to_string(),
-            place: crate::diagnostic::Place::Named("the prompt's first token".into()),
+            place: match note {
+                Note::WrongType { .. } => crate::diagnostic::Place::Nowhere,
+                _ => crate::diagnostic::Place::Named("the prompt's first token".into()),
+            },
             help: flags::in_flags(vec![note.help().into()], note.code()),
         });
     }

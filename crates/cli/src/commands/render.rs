@@ -9,7 +9,8 @@ use crate::job::{Job, refused, render_one};
 use crate::output::Output;
 
 pub fn run(args: &Render, output: &Output) -> Result<Exit, Failure> {
-    let job = Job::open(&args.chat, &args.own, None, Protect::default(), output)?;
+    let mut job = Job::open(&args.chat, &args.own, None, Protect::default(), output)?;
+    job.rows.stops = args.batch.json || args.batch.jsonl;
     if args.batch.jsonl {
         let plan = Plan {
             inputs: &args.chat.inputs,

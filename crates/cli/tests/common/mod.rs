@@ -19,6 +19,11 @@ impl Folder {
         Folder(folder)
     }
 
+    /// Returns the path of a file.
+    pub fn path(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+
     /// Writes a file and returns its path.
     pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> String {
         let path = self.0.join(name);

@@ -30,6 +30,8 @@ pub enum FindingKind {
     ControlOtherId,
     /// Plain text encodes to a control token of the format.
     ControlIsText,
+    /// The chat template belongs to another tokenizer: the markers of its turns are no tokens.
+    ForeignTemplate,
     /// The reference does not find a token where text spells it, because normalization changes the
     /// text first.
     ChangedByNormalization,
@@ -70,6 +72,7 @@ impl FindingKind {
             Self::ControlMissing => "control-missing",
             Self::ControlOtherId => "control-other-id",
             Self::ControlIsText => "control-is-text",
+            Self::ForeignTemplate => "foreign-template",
             Self::ChangedByNormalization => "changed-by-normalization",
             Self::OtherSpellings => "other-spellings",
             Self::NoPlainSpelling => "no-plain-spelling",
@@ -91,7 +94,7 @@ impl FindingKind {
     /// Returns the severity.
     pub fn level(self) -> Level {
         match self {
-            Self::ControlMissing | Self::ControlOtherId | Self::ControlIsText => Level::Error,
+            Self::ControlMissing | Self::ControlOtherId | Self::ControlIsText | Self::ForeignTemplate => Level::Error,
             Self::ChangedByNormalization
             | Self::OtherSpellings
             | Self::NoPlainSpelling
@@ -118,6 +121,10 @@ impl FindingKind {
             }
             Self::ControlIsText => {
                 "add the token to the tokenizer's added tokens; until then, any message can forge it"
+            }
+            Self::ForeignTemplate => {
+                "use the chat template and the tokenizer of one model; if the model was trained on these texts, \
+                 allow them with `plain_markers`"
             }
             Self::ChangedByNormalization => {
                 "set `normalized` to false for the token: the reference does not find its text in a prompt"

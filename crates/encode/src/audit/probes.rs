@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rolecall_render::ChatTemplate;
+
 use super::{Finding, FindingKind};
+use crate::fit::{foreign_markers, text_markers};
 use rolecall_tokenizer::Tokenizer;
 use rolecall_tokenizer::{AddedToken, TextPlace};
 
@@ -96,14 +99,16 @@ pub(super) fn find_in_vocabulary(tokenizer: &dyn Tokenizer, out: &mut Vec<Findin
     }
 }
 
-/// Finds text in a template that looks like a token but is none.
-pub(super) fn find_in_template(template: &str, tokenizer: &dyn Tokenizer, out: &mut Vec<Finding>) {
-    let spelled: BTreeSet<&str> = token_like(template).collect();
-    let missing = spelled.into_iter().filter(|text| tokenizer.token_id(text).is_none());
-    let tokens: Vec<(String, Option<u32>)> = missing.map(|text| (text.to_owned(), None)).collect();
-    if !tokens.is_empty() {
-        let kind = FindingKind::TemplateWritesText;
-        out.push(Finding { kind, message: message(kind, &tokens), tokens });
+/// Finds markers that templates write and that are no tokens.
+pub(super) fn find_in_templates(templates: &[ChatTemplate], tokenizer: &dyn Tokenizer, out: &mut Vec<Finding>) {
+    let unfit: BTreeSet<String> = templates.iter().flat_map(|template| foreign_markers(template, tokenizer)).collect();
+    let mut text: BTreeSet<String> = templates.iter().flat_map(|template| text_markers(template, tokenizer)).collect();
+    text.retain(|mark| !unfit.contains(mark));
+    for (kind, marks) in [(FindingKind::ForeignTemplate, unfit), (FindingKind::TemplateWritesText, text)] {
+        let tokens: Vec<(String, Option<u32>)> = marks.into_iter().map(|text| (text, None)).collect();
+        if !tokens.is_empty() {
+            out.push(Finding { kind, message: message(kind, &tokens), tokens });
+        }
     }
 }
 
@@ -129,6 +134,10 @@ fn message(kind: FindingKind, tokens: &[(String, Option<u32>)]) -> String {
         FindingKind::SingleWord => say("is found only as a whole word", "are found only as whole words"),
         FindingKind::TextTwice => say("is the text of two ids", "are each the text of two ids"),
         FindingKind::TwoTexts => say("is a second text of its id", "are second texts of their ids"),
+        FindingKind::ForeignTemplate => say(
+            "marks turns in the chat template but is not a token",
+            "mark turns in the chat template but do not exist",
+        ),
         FindingKind::TemplateWritesText => {
             say("appears in the chat template but is not a token", "appear in the chat template but do not exist")
         }
@@ -173,28 +182,4 @@ fn reference(tokenizer: &dyn Tokenizer, text: &str) -> Vec<u32> {
         Ok(()) => tokens.into_iter().map(|token| token.id).collect(),
         Err(_) => Vec::new(),
     }
-}
-
-/// Returns the parts of a template that look like tokens: `<|name|>` in either width, and `[NAME]`
-/// or `[/NAME]` in capitals.
-fn token_like(template: &str) -> impl Iterator<Item = &str> {
-    let starts = template.char_indices().filter(|(_, c)| matches!(c, '<' | '['));
-    starts.filter_map(|(at, _)| {
-        let rest = &template[at..];
-        let bars = [("<|", "|>"), ("<\u{ff5c}", "\u{ff5c}>")];
-        let between = bars.iter().find_map(|(open, close)| {
-            let inside = rest.strip_prefix(open)?;
-            let end = inside.find(close)?;
-            let is_name = |c: char| c.is_alphanumeric() || "_-/.\u{2581}".contains(c);
-            let good = (1..=64).contains(&end) && inside[..end].chars().all(is_name);
-            good.then(|| &rest[..open.len() + end + close.len()])
-        });
-        between.or_else(|| {
-            let name = rest.strip_prefix('[')?;
-            let name = name.strip_prefix('/').unwrap_or(name);
-            let end = name.find(']')?;
-            let good = (3..=32).contains(&end) && name[..end].bytes().all(|b| b.is_ascii_uppercase() || b == b'_');
-            good.then(|| &rest[..rest.len() - name.len() + end + 1])
-        })
-    })
 }

@@ -217,6 +217,11 @@ pub static MODEL_KEYS: &[Key<ModelSettings>] = &[
         slot: Slot::Path(|model| &mut model.template),
     },
     Key {
+        path: "plain_markers",
+        about: "Whether markers that the template writes around turns may be text instead of tokens",
+        slot: Slot::Switch(|model| &mut model.plain_markers),
+    },
+    Key {
         path: "on_rewrite",
         about: "What to do if the model's template rewrites what was sent in earlier turns: `rewrite` it, as the \
                 model was trained; `keep` what was sent, which costs nothing; or `refuse` the request. Without it, \

@@ -81,6 +81,8 @@ pub struct ModelSettings {
     pub format: Option<String>,
     /// The chat template, if it is not the model's own.
     pub template: Option<PathBuf>,
+    /// Whether markers that the template writes around turns may be text instead of tokens.
+    pub plain_markers: bool,
     /// The engine's address.
     pub engine: Option<String>,
     /// The kind of engine.

@@ -1,6 +1,7 @@
 use std::fs;
 use std::path::Path;
 
+use rolecall::encode::PlainMarkers;
 use rolecall::model::OpenError;
 use rolecall::parse::{CallsInReasoning, UnclosedReasoning};
 use rolecall::session::OnRewrite;
@@ -68,6 +69,9 @@ impl ModelSettings {
         if let Some(path) = &self.template {
             builder = builder.template(path);
         }
+        if self.plain_markers {
+            builder = builder.plain_markers(PlainMarkers::Allow);
+        }
         let model = builder.open().map_err(|error| {
             let place_of_error = match &error {
                 OpenError::Template(error) => match &**error {
@@ -77,7 +81,6 @@ impl ModelSettings {
                     }
                     _ => String::new(),
                 },
-                _ if is_missing(&asked) => "there is no such file or folder, and ".to_owned(),
                 _ => String::new(),
             };
             let message = format!("the model `{asked}` cannot be opened: {place_of_error}{error}");
@@ -102,11 +105,6 @@ impl ModelSettings {
             on_rewrite: self.on_rewrite.unwrap_or(OnRewrite::Rewrite),
         })
     }
-}
-
-/// Reports whether a model's name is the path of a file that does not exist.
-fn is_missing(asked: &str) -> bool {
-    (asked.contains(['/', '\\']) || asked.ends_with(".gguf")) && !Path::new(asked).exists()
 }
 
 /// Reads a file with keys.

@@ -7,6 +7,7 @@
 
 mod adapt;
 mod analysis;
+mod around;
 mod continuing;
 mod finish;
 pub(crate) mod growing;
@@ -31,6 +32,7 @@ pub use analysis::{
     ArgumentForm, BosUse, Capability, Finding, FindingKind, IdForm, ProbeBudget, Support, Switch, TemplateAnalysis,
     WantedCalls, analyze_template, analyze_template_within, template_switches,
 };
+pub use around::AroundTurns;
 pub use jinja::{DateTime, Error as TemplateError, Limits};
 pub use left_out::{left_out, left_out_of, without_media};
 pub use written::written_at;

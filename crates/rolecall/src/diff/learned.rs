@@ -1,6 +1,7 @@
 use std::ops::Range;
 
-use super::{Lesson, Opening, Outcome, Side, opening, texts};
+use super::opening::Pair;
+use super::{Lesson, Opening, Outcome, Side, texts};
 
 /// How the learned parts of two differing texts compare.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,13 +49,14 @@ impl LossDifference {
 
 /// Compares two training texts: first the texts, then which parts of them carry loss.
 pub(super) fn compare(a: &Lesson, b: &Lesson) -> Outcome {
-    if let Some(at) = texts::parting(&a.prompt, &b.prompt) {
-        let mut difference = texts::difference(&a.prompt, &b.prompt, at);
+    let pair = Pair::new(&a.prompt, &b.prompt, &[]);
+    if let Some(at) = texts::parting(pair) {
+        let mut difference = texts::difference(pair, at);
         difference.learned = Some(compare_texts(a, b));
         return Outcome::Text(Box::new(difference));
     }
-    let opening = Opening::between(&a.prompt, &b.prompt);
-    match first_span(a, b) {
+    let opening = pair.opening();
+    match first_span(a, b, pair.from) {
         Some((by, spans)) => {
             let text = a.prompt.text()[spans[0].clone()].to_owned();
             Outcome::Loss(LossDifference { opening, by, spans, text })
@@ -64,8 +66,7 @@ pub(super) fn compare(a: &Lesson, b: &Lesson) -> Outcome {
 }
 
 /// Returns the first range of two equal texts that carries loss in only one of them.
-fn first_span(a: &Lesson, b: &Lesson) -> Option<(Side, [Range<usize>; 2])> {
-    let [from_a, from_b] = [a, b].map(|lesson| opening::length(&lesson.prompt));
+fn first_span(a: &Lesson, b: &Lesson, [from_a, from_b]: [usize; 2]) -> Option<(Side, [Range<usize>; 2])> {
     let behind = |lesson: &Lesson, from: usize| -> Vec<Range<usize>> {
         let behind = lesson.loss.iter().map(|span| span.start.saturating_sub(from)..span.end.saturating_sub(from));
         behind.collect()

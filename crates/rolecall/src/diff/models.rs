@@ -46,11 +46,13 @@ pub fn compare_models(models: [&Model; 2], tellings: &[Telling]) -> Result<Compa
                 false => _ = ids.first.get_or_insert_with(|| telling.name.clone()),
             }
         }
-        let written = [a, b].map(|prompt| Written {
+        let opens = |model: &Model| model.bos().map(str::to_owned).into_iter().collect();
+        let written = [(a, &models[0]), (b, &models[1])].map(|(prompt, model)| Written {
             chat: prompt.map(|prompt| Prompt::clone(&prompt)),
             lesson: None,
             question: None,
             stops: Vec::new(),
+            opens: opens(model),
         });
         let findings = View::Chat.compare(&written[0], &written[1]).map(|outcome| (View::Chat, outcome));
         cases.push(Case { telling: telling.clone(), written, findings: findings.into_iter().collect() });

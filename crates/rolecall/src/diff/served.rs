@@ -1,16 +1,18 @@
 use rolecall_render::Prompt;
 
-use super::{Lesson, Opening, Outcome, Side, opening, texts};
+use super::opening::Pair;
+use super::{Lesson, Outcome, Side, texts};
 
 /// Checks that the served prompt is the start of the training text, so that the model continues as
 /// it was trained and stops where the engine expects it. Side A trains, side B serves.
 pub(super) fn compare(lesson: &Lesson, served: &Prompt, stops: &[String]) -> Outcome {
     let trained = &lesson.prompt;
-    let same = texts::common(trained, served);
-    let [from_trained, from_served] = [trained, served].map(opening::length);
+    let pair = Pair::new(trained, served, &[]);
+    let same = texts::common(pair);
+    let [from_trained, from_served] = pair.from;
     if from_served + same < served.text().len() {
         let at = [from_trained + same, from_served + same];
-        return Outcome::Text(Box::new(texts::difference(trained, served, at)));
+        return Outcome::Text(Box::new(texts::difference(pair, at)));
     }
     let given = from_trained + same;
     if let Some(span) = lesson.loss.last().filter(|span| span.end > given) {
@@ -24,5 +26,5 @@ pub(super) fn compare(lesson: &Lesson, served: &Prompt, stops: &[String]) -> Out
             return Outcome::NeverStops { by: Side::A, learned: learned.to_owned(), stops: stops.to_vec() };
         }
     }
-    Opening::between(trained, served).map_or(Outcome::Same, Outcome::Opening)
+    pair.opening().map_or(Outcome::Same, Outcome::Opening)
 }

@@ -156,7 +156,9 @@ fn a_mark_of_literal_text_is_shown_whole() {
     // A user's text that looks like a marker is only text.
     let asked = |text: &str| Conversation::new(vec![Message::user(text)]);
     let prompts = ["x [INST", "x [INTRO"].map(|text| render(&asked(text), &format(&[]), &Options::default()).unwrap());
-    let Outcome::Text(parted) = texts::compare(&prompts[0], &prompts[1]) else { panic!("they differ") };
+    let Outcome::Text(parted) = texts::compare(super::opening::Pair::new(&prompts[0], &prompts[1], &[])) else {
+        panic!("they differ")
+    };
     assert_eq!(parted.spots[0].offset, "<s><|im|>user\nx [IN".len());
     // Equal texts that end in an open marker are equal.
     let open = format(&[("generate = \"<|im|>assistant\\n", "generate = \"<|im|>assistant <a")]);

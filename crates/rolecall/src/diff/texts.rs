@@ -1,6 +1,7 @@
 use rolecall_render::{Origin, Prompt};
 
-use super::{Learned, Opening, Outcome, Spot, opening};
+use super::opening::Pair;
+use super::{Learned, Opening, Outcome, Spot};
 
 /// The first place where two texts differ, after their opening tokens.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,29 +26,30 @@ impl Difference {
 }
 
 /// Compares two prompts.
-pub(super) fn compare(a: &Prompt, b: &Prompt) -> Outcome {
-    match parting(a, b) {
-        Some(at) => Outcome::Text(Box::new(difference(a, b, at))),
-        None => Opening::between(a, b).map_or(Outcome::Same, Outcome::Opening),
+pub(super) fn compare(pair: Pair<'_>) -> Outcome {
+    match parting(pair) {
+        Some(at) => Outcome::Text(Box::new(difference(pair, at))),
+        None => pair.opening().map_or(Outcome::Same, Outcome::Opening),
     }
 }
 
 /// Returns the difference of two prompts that first differ at these offsets.
-pub(super) fn difference(a: &Prompt, b: &Prompt, at: [usize; 2]) -> Difference {
+pub(super) fn difference(pair: Pair<'_>, at: [usize; 2]) -> Difference {
+    let [a, b] = pair.prompts;
     let at = whole_marks(a, b, at);
-    Difference { opening: Opening::between(a, b), spots: [Spot::at(a, at[0]), Spot::at(b, at[1])], learned: None }
+    Difference { opening: pair.opening(), spots: [Spot::at(a, at[0]), Spot::at(b, at[1])], learned: None }
 }
 
 /// Returns the offset in each prompt where they first differ after their openings.
-pub(super) fn parting(a: &Prompt, b: &Prompt) -> Option<[usize; 2]> {
-    let same = common(a, b);
-    let (from_a, from_b) = (opening::length(a), opening::length(b));
-    (from_a + same < a.text().len() || from_b + same < b.text().len()).then_some([from_a + same, from_b + same])
+pub(super) fn parting(pair: Pair<'_>) -> Option<[usize; 2]> {
+    let same = common(pair);
+    let at = pair.from.map(|from| from + same);
+    (0..2).any(|side| at[side] < pair.prompts[side].text().len()).then_some(at)
 }
 
 /// Returns the number of equal bytes after the openings. Control tokens are not cut.
-pub(super) fn common(a: &Prompt, b: &Prompt) -> usize {
-    let (from_a, from_b) = (opening::length(a), opening::length(b));
+pub(super) fn common(pair: Pair<'_>) -> usize {
+    let ([a, b], [from_a, from_b]) = (pair.prompts, pair.from);
     let characters = a.text()[from_a..].chars().zip(b.text()[from_b..].chars());
     let mut same: usize = characters.take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum();
     loop {

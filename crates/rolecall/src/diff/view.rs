@@ -1,3 +1,4 @@
+use super::opening::Pair;
 use super::{Outcome, Written, learned, served, texts};
 
 /// An aspect in which two formats are compared.
@@ -30,7 +31,10 @@ impl View {
     /// Returns the outcome of the view, or `None` if it does not apply to the conversation.
     pub(super) fn compare(self, a: &Written, b: &Written) -> Option<Outcome> {
         let outcome = match self {
-            View::Chat => Outcome::of(a.chat.as_ref(), b.chat.as_ref(), texts::compare),
+            View::Chat => {
+                let named = [&*a.opens, &*b.opens].concat();
+                Outcome::of(a.chat.as_ref(), b.chat.as_ref(), |a, b| texts::compare(Pair::new(a, b, &named)))
+            }
             View::Training => Outcome::of(a.lesson.as_ref()?.as_ref(), b.lesson.as_ref()?.as_ref(), learned::compare),
             View::Serving => {
                 let (lesson, question) = (a.lesson.as_ref()?.as_ref(), b.question.as_ref()?.as_ref());

@@ -17,6 +17,8 @@ pub struct Written {
     pub question: Option<Result<Prompt, Refusal>>,
     /// The texts at which the engine stops.
     pub stops: Vec<String>,
+    /// The tokens that open a text, as the files of a model with a chat template name them.
+    pub opens: Vec<String>,
 }
 
 /// A training text.
@@ -41,6 +43,7 @@ impl Written {
             lesson,
             question: telling.question().map(|conversation| render(&conversation, format, options)),
             stops: stops(format),
+            opens: Vec::new(),
         }
     }
 }

@@ -43,6 +43,7 @@ impl<R: Read + Seek> Gguf<R> {
             remove_extra_whitespaces: self.flag("tokenizer.ggml.remove_extra_whitespaces")?,
             lowercase: self.flag("tokenizer.ggml.normalizer.lowercase")?,
             strip_accents: self.flag("tokenizer.ggml.normalizer.strip_accents")?,
+            markers: Vec::new(),
         }))
     }
 

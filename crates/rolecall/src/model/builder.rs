@@ -2,7 +2,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rolecall_encode::Protect;
+use rolecall_encode::{PlainMarkers, Protect};
 use rolecall_format::{Format, Registry};
 use rolecall_render::{CallForm, DateTime, RuleMode};
 use rolecall_tokenizer::Tokenizer;
@@ -213,6 +213,13 @@ impl ModelBuilder {
         self
     }
 
+    /// Sets what to do if a chat template marks turns with texts that are not tokens of the tokenizer.
+    #[must_use]
+    pub fn plain_markers(mut self, plain: PlainMarkers) -> ModelBuilder {
+        self.settings.plain_markers = plain;
+        self
+    }
+
     /// Replaces all settings.
     #[must_use]
     pub fn settings(mut self, settings: Settings) -> ModelBuilder {
@@ -347,8 +354,17 @@ impl ModelBuilder {
             let choices = vec![Choice::new("format", format!("the file {}", asked.display()))];
             return Ok(Found { format: Some(name), choices, ..Found::default() });
         }
+        if is_path(&text) {
+            let source = std::io::Error::from(std::io::ErrorKind::NotFound);
+            return Err(FileError::Unreadable { path: asked.to_path_buf(), source }.into());
+        }
         let clues = Clues { name: text.clone().into_owned(), folder: None };
-        let identified = identify(&clues, registry).map_err(OpenError::Unidentified)?;
+        let identified = match identify(&clues, registry) {
+            Ok(identified) => identified,
+            // The caller sets the format or template separately.
+            Err(_) if self.format.is_some() || self.template.is_some() => return Ok(Found::default()),
+            Err(error) => return Err(OpenError::Unidentified(error)),
+        };
         Ok(Found {
             format: Some(identified.format.name.clone()),
             choices: identified.evidence.iter().map(|evidence| Choice::new("format", evidence.to_string())).collect(),
@@ -531,6 +547,13 @@ impl ModelBuilder {
 /// it renders no prompts, so it is not among the formats that a model is identified as.
 fn knows(registry: &mut Registry, name: &str) -> bool {
     registry.get(name).is_some() || reply_format(name).is_some_and(|format| registry.add(format).is_ok())
+}
+
+/// Reports whether a text can only be a path, and no name of a model such as `owner/name`.
+fn is_path(text: &str) -> bool {
+    let is_absolute = Path::new(text).is_absolute();
+    let opens = ["./", "../", "~", ".\\", "..\\"].iter().any(|opening| text.starts_with(opening));
+    is_absolute || opens || text.ends_with('/') || text.matches('/').count() > 1 || text.contains('\\')
 }
 
 /// Returns the folder that contains a file.

@@ -9,7 +9,7 @@ use std::path::{MAIN_SEPARATOR_STR, Path, PathBuf};
 
 use rolecall_conversation::json::{self, Layout, Object};
 use rolecall_conversation::{Json, object};
-use rolecall_encode::Protect;
+use rolecall_encode::{PlainMarkers, Protect};
 use rolecall_parse::{CallsInReasoning, UnclosedReasoning};
 use rolecall_render::{CallForm, Limits, RuleMode};
 
@@ -180,6 +180,7 @@ fn settings(settings: &Settings) -> Object {
         protect,
         calls_in_reasoning,
         unclosed_reasoning,
+        plain_markers,
     } = settings;
     let pair =
         |(name, value): &(String, String)| Json::Array(vec![Json::from(name.as_str()), Json::from(value.as_str())]);
@@ -194,6 +195,7 @@ fn settings(settings: &Settings) -> Object {
         "protects_all" => *protect == Protect::AllAdded,
         "calls_in_reasoning" => calls_in_reasoning.map_or(Json::Null, |policy| policy.key().into()),
         "unclosed_reasoning" => unclosed_reasoning.map_or(Json::Null, |policy| policy.word().into()),
+        "plain_markers" => *plain_markers == PlainMarkers::Allow,
     }
 }
 
@@ -231,6 +233,7 @@ fn read_settings(fields: Fields<'_>) -> Result<Settings, OpenError> {
         protect: if fields.flag("protects_all")? { Protect::AllAdded } else { Protect::Control },
         calls_in_reasoning: fields.text("calls_in_reasoning")?.and_then(CallsInReasoning::from_key),
         unclosed_reasoning: fields.text("unclosed_reasoning")?.and_then(UnclosedReasoning::of_word),
+        plain_markers: if fields.flag("plain_markers")? { PlainMarkers::Allow } else { PlainMarkers::Refuse },
     })
 }
 

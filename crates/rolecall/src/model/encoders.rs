@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
-use rolecall_encode::{AddSpecial, Decoder, Encoder, Protect, extended};
+use rolecall_encode::{AddSpecial, Decoder, Encoder, PlainMarkers, Protect, extended};
 use rolecall_format::{Control, Format};
 use rolecall_tokenizer::Tokenizer;
 
@@ -45,7 +45,7 @@ pub(super) struct Loaded {
     pub beside: ModelTemplates,
     /// The digest of the tokenizer's content, once determined.
     pub digest: OnceLock<String>,
-    bound: RwLock<HashMap<(Bound, AddSpecial, Protect), Arc<Encoder>>>,
+    bound: RwLock<HashMap<(Bound, EncoderOptions), Arc<Encoder>>>,
 }
 
 /// What an encoder is bound to.
@@ -54,6 +54,14 @@ enum Bound {
     Format(String),
     /// Templates, by the hash of their texts and tokens.
     Templates(u64),
+}
+
+/// How prompts are encoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct EncoderOptions {
+    pub add: AddSpecial,
+    pub protect: Protect,
+    pub plain_markers: PlainMarkers,
 }
 
 /// What wrote the prompts that are encoded.
@@ -96,13 +104,13 @@ impl Encoders {
         Ok(self.loaded.get_or_init(|| loaded))
     }
 
-    pub fn encoder(&self, writer: &Writer<'_>, add: AddSpecial, protect: Protect) -> Result<Arc<Encoder>, Error> {
+    pub fn encoder(&self, writer: &Writer<'_>, options: EncoderOptions) -> Result<Arc<Encoder>, Error> {
         let loaded = self.loaded()?;
         let bound = match writer {
             Writer::Format(format) => Bound::Format(format.name.clone()),
             Writer::Templates(templates) => Bound::Templates(templates.number()),
         };
-        let key = (bound, add, protect);
+        let key = (bound, options);
         if let Some(encoder) = loaded.bound.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Ok(Arc::clone(encoder));
         }
@@ -110,8 +118,11 @@ impl Encoders {
             Writer::Format(format) => loaded.beside.protection(Some(format)),
             Writer::Templates(templates) => templates.protection(&loaded.beside),
         };
-        let encoder = Encoder::new(&protection.protecting(protect), Arc::clone(&loaded.tokenizer));
-        let encoder = Arc::new(encoder?.adding(add));
+        if let (Writer::Templates(templates), PlainMarkers::Refuse) = (writer, options.plain_markers) {
+            templates.check_markers(&*loaded.tokenizer)?;
+        }
+        let encoder = Encoder::new(&protection.protecting(options.protect), Arc::clone(&loaded.tokenizer));
+        let encoder = Arc::new(encoder?.adding(options.add));
         let mut kept = loaded.bound.write().unwrap_or_else(PoisonError::into_inner);
         if kept.len() >= KEPT {
             kept.clear();

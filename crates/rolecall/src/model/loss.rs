@@ -1,7 +1,5 @@
 //! Which text of a model's prompt carries loss.
 
-use std::sync::Arc;
-
 use rolecall_conversation::json::{self, Layout};
 use rolecall_conversation::{Conversation, Json, Message, Role};
 use rolecall_encode::{Encoded, EncodedToken};
@@ -11,7 +9,7 @@ use super::Model;
 use super::prompt::{ModelPrompt, Speaker};
 use super::templates::Chosen;
 use crate::Error;
-use crate::loss::{GREATEST_WEIGHT, closers, mask, overlapping};
+use crate::loss::{GREATEST_WEIGHT, mask, overlapping};
 use crate::session;
 
 impl ModelPrompt {
@@ -45,8 +43,8 @@ impl ModelPrompt {
             }
             Speaker::Template(chosen) => {
                 let options = Chosen::options(&self.settings()?);
-                let stops = self.model.reply_stops(chosen)?;
-                loss_by_template(&self.prompt, conversation, &chosen.template, &options, &stops, policy)
+                let stops = &self.model.stops_of_template(chosen)?.texts;
+                loss_by_template(&self.prompt, conversation, &chosen.template, &options, stops, policy)
             }
         };
         Ok(loss?)
@@ -163,28 +161,6 @@ impl Model {
             None if chosen.templates.is_carried => Ok(None),
             None => Ok(self.stops()?.into_iter().map(|stop| stop.text).find(|text| !text.is_empty())),
         }
-    }
-
-    /// Returns the texts of the tokens that may stop the model: those with which its template ends
-    /// turns, and those that the model's files name.
-    pub(super) fn reply_stops(&self, chosen: &Chosen) -> Result<Arc<[String]>, Error> {
-        chosen.templates.stops(chosen.named, &self.settings, || self.find_stops(chosen))
-    }
-
-    fn find_stops(&self, chosen: &Chosen) -> Result<Vec<String>, Error> {
-        let tokens = chosen.template.tokens().iter().filter(|(name, _)| name == "eos_token");
-        let mut stops: Vec<String> = tokens.map(|(_, token)| token.clone()).collect();
-        // A template whose layouts cannot be inferred has at least the tokens that files name.
-        if let Ok(layouts) = self.shared.replies.layouts(&chosen.template, &self.shared.encoders) {
-            stops.extend(closers(&layouts));
-        }
-        if !chosen.templates.is_carried {
-            stops.extend(self.stops()?.into_iter().map(|stop| stop.text));
-        }
-        stops.retain(|stop| !stop.is_empty());
-        stops.sort_unstable();
-        stops.dedup();
-        Ok(stops)
     }
 }
 

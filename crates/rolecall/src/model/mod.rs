@@ -9,7 +9,7 @@
 //! that templates see, `settings` merges the caller's settings with those of a request, `templates`
 //! chooses and renders chat templates, `encoders` loads the tokenizer and binds it to formats and
 //! templates, `replies` holds how replies are parsed, `reply_context` what is known about one reply
-//! before it arrives, `ends` where they end, and `stability` compares the prompts of a growing
+//! before it arrives, `ends` and `stops` where they end, and `stability` compares the prompts of a growing
 //! conversation. Start reading at [`Model::open`].
 
 mod builder;
@@ -29,6 +29,7 @@ pub(crate) mod session;
 mod settings;
 mod setups;
 mod stability;
+mod stops;
 mod templates;
 mod unread;
 
@@ -38,8 +39,8 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use rolecall_conversation::Conversation;
-use rolecall_encode::{Decoder, Encoded, control_id};
-use rolecall_format::{Format, FormatPart, Generation, Op, Registry, Slot};
+use rolecall_encode::{Decoder, Encoded};
+use rolecall_format::{Format, FormatPart, Generation, Registry};
 use rolecall_grammar::{self as grammar, Grammar, Token};
 use rolecall_infer::LayoutWarning;
 use rolecall_openai::Request;
@@ -61,7 +62,7 @@ use crate::identify::ModelWarning;
 use crate::parse::IdParser;
 use crate::session::new_turn;
 use crate::template::ModelTemplates;
-use crate::tokenizer::{AddedToken, Audit, TokenizerFile};
+use crate::tokenizer::{Audit, TokenizerFile};
 use encoders::Encoders;
 use ends::Ends;
 use explain::Explanation;
@@ -267,73 +268,6 @@ impl Model {
         self.generation(self.format())
     }
 
-    /// Returns the tokens that end a reply: the tokens that close a turn of the format, and the end
-    /// tokens that the model's files name.
-    ///
-    /// The ids are those of the tokenizer, if the model has one.
-    pub fn stops(&self) -> Result<Vec<StopToken>, Error> {
-        let mut stops: Vec<StopToken> = Vec::new();
-        let tokenizer = self.has_tokenizer().then(|| self.tokenizer()).transpose()?;
-        let mut add = |text: &str, id: Option<u32>, source: &str| {
-            let known = stops.iter_mut().find(|stop| match (stop.id, id) {
-                (Some(known), Some(id)) => known == id,
-                _ => stop.text == text,
-            });
-            match known {
-                Some(stop) if stop.sources.iter().any(|known| known == source) => {}
-                Some(stop) => stop.sources.push(source.to_owned()),
-                None => stops.push(StopToken { text: text.to_owned(), id, sources: vec![source.to_owned()] }),
-            }
-        };
-        let id_of = |text: &str| tokenizer.and_then(|tokenizer| tokenizer.token_id(text));
-        if let Some(format) = self.format() {
-            let source = format!("the format `{}`", format.name);
-            for control in format.controls.iter().filter(|control| control.ends_turn) {
-                let id = match tokenizer {
-                    // An id of the format may be another token of this tokenizer.
-                    Some(tokenizer) => control_id(control, tokenizer.as_ref()).or_else(|| id_of(&control.text)),
-                    None => control.id,
-                };
-                add(&control.text, id, &source);
-            }
-            for text in &format.generation.stop {
-                add(text, id_of(text), &source);
-            }
-        }
-        if let Some(token) = self.closer()? {
-            add(&token.text, Some(token.id), "the end of a reply in its chat template");
-        }
-        for (text, file) in &self.shared.ends.texts {
-            add(text, id_of(text), file);
-        }
-        for (id, file) in &self.shared.ends.ids {
-            let text = tokenizer.and_then(|tokenizer| tokenizer.token_text(*id)).unwrap_or_default();
-            add(&text, Some(*id), file);
-        }
-        Ok(stops)
-    }
-
-    /// Returns the token of the tokenizer with which the chat template ends a reply.
-    fn closer(&self) -> Result<Option<AddedToken>, Error> {
-        let (Voice::Templates { templates, .. }, true) = (&self.shared.voice, self.has_tokenizer()) else {
-            return Ok(None);
-        };
-        // If there is no default template, or its layouts cannot be inferred, only the files name
-        // stop tokens.
-        let Ok(chosen) = templates.choose(&self.settings, false, &self.shared.compiled) else { return Ok(None) };
-        let Ok(layouts) = self.shared.replies.layouts(&chosen.template, &self.shared.encoders) else { return Ok(None) };
-        let last = layouts.layout(Slot::Assistant).and_then(|layout| layout.ops().last());
-        let Some(Op::Literal(end)) = last else { return Ok(None) };
-        let added = self.tokenizer()?.added_tokens().iter();
-        let closes = added.filter(|token| !token.text.trim().is_empty() && end.trim_start().starts_with(&token.text));
-        Ok(closes.max_by_key(|token| token.text.len()).cloned())
-    }
-
-    /// Returns the ids that end a reply.
-    pub fn stop_ids(&self) -> Result<Vec<u32>, Error> {
-        Ok(self.stops()?.into_iter().filter_map(|stop| stop.id).collect())
-    }
-
     /// Renders a request to a prompt that the model answers.
     pub fn prompt(&self, request: impl Into<Arc<Request>>) -> Result<ModelPrompt, Error> {
         self.prompt_for(request, Purpose::Answer)
@@ -358,7 +292,7 @@ impl Model {
             }
         };
         if purpose == Purpose::NewTurn {
-            let rule = ReplyRule { format: self.format_of(&speaker), stops: &self.stops_of(&speaker)? };
+            let rule = ReplyRule { format: self.format_of(&speaker), stops: &self.stops_of(&speaker)?.texts };
             prompt = new_turn(prompt, &request.conversation.messages, rule)?;
         }
         prompt.dropped.extend(self.unread(&request, &settings, &speaker, &mut account)?);
@@ -367,7 +301,7 @@ impl Model {
         if is_own {
             prompt.generation = self.generation_of(&speaker, &prompt);
         }
-        let spelling = settings.spelling().map(str::to_owned);
+        let spelling = settings.spelling(&request.conversation).map(str::to_owned);
         // A new turn continues an existing text, so no opening token is missing before it.
         let bos = if purpose == Purpose::NewTurn { BosBy::Nobody } else { settings.bos };
         let now = settings.now.filter(|_| matches!(speaker, Speaker::Template(_)));
@@ -408,7 +342,8 @@ impl Model {
     fn reply_of(&self, request: &Request, ids: Option<&Decoder>) -> Result<Arc<Reply>, Error> {
         let settings = self.settings.of(request)?;
         let carried = Templates::of_request(request)?.map(Arc::new);
-        self.reply_by(&self.speaker(request, carried, &settings, Purpose::Answer)?, settings.spelling(), ids)
+        let spelling = settings.spelling(&request.conversation);
+        self.reply_by(&self.speaker(request, carried, &settings, Purpose::Answer)?, spelling, ids)
     }
 
     fn reply_by(&self, speaker: &Speaker, spelling: Option<&str>, ids: Option<&Decoder>) -> Result<Arc<Reply>, Error> {

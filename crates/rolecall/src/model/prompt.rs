@@ -10,6 +10,7 @@ use rolecall_openai::Request;
 use rolecall_parse::{OutputParser, ParseOptions, Reply};
 use rolecall_render::{Account, ChatTemplate, DateTime, LossPolicy, Prompt};
 
+use super::encoders::EncoderOptions;
 use super::explain::Explanation;
 use super::templates::Chosen;
 use super::{BosBy, Model, Purpose, Settings};
@@ -112,18 +113,21 @@ impl ModelPrompt {
         }
     }
 
-    /// Adds the tokenizer's ids of the stop texts to [`Prompt::stop_ids`].
+    /// Adds the tokens that end the model's replies to [`Prompt::stops`] and [`Prompt::stop_ids`].
     ///
-    /// By itself, a prompt has only the ids that the format or the model's files name. This loads
-    /// the tokenizer.
-    pub fn find_stop_ids(&mut self) -> Result<(), Error> {
-        let tokenizer = self.model.tokenizer()?;
-        let known = self.prompt.stop_ids();
-        let found: Vec<u32> = self.prompt.stops().iter().filter_map(|text| tokenizer.token_id(text)).collect();
-        let missing = found.into_iter().filter(|id| !known.contains(id));
-        let missing: Vec<u32> = missing.collect();
-        if !missing.is_empty() {
-            Arc::make_mut(&mut self.prompt.generation).stop_ids.extend(missing);
+    /// By itself, a prompt has only those that the format or the model's files name. This infers the
+    /// layouts of a chat template, and loads the tokenizer if the model has one.
+    pub fn find_stops(&mut self) -> Result<(), Error> {
+        let stops = self.model.stops_of(&self.speaker)?;
+        let (texts, ids) = (self.prompt.stops(), self.prompt.stop_ids());
+        let is_new = |text: &&str| !text.is_empty() && !texts.contains(text);
+        let more: Vec<String> =
+            stops.tokens.iter().map(|stop| stop.text.as_str()).filter(is_new).map(str::to_owned).collect();
+        let more_ids: Vec<u32> = stops.ids().filter(|id| !ids.contains(id)).collect();
+        if !more.is_empty() || !more_ids.is_empty() {
+            let generation = Arc::make_mut(&mut self.prompt.generation);
+            generation.stop.extend(more);
+            generation.stop_ids.extend(more_ids);
         }
         Ok(())
     }
@@ -164,13 +168,15 @@ impl ModelPrompt {
 
     fn encoder(&self) -> Result<Arc<Encoder>, Error> {
         let writer = self.model.writer(&self.speaker)?;
-        self.model.shared.encoders.encoder(&writer, self.bos.add(), self.model.settings.protect)
+        let options = EncoderOptions { add: self.bos.add(), ..self.model.settings.of_encoder() };
+        self.model.shared.encoders.encoder(&writer, options)
     }
 
-    /// Drops the notes if the engine adds the opening token, because its absence is then intended.
+    /// Drops the notes about the opening token if the engine adds it, because its absence is then
+    /// intended.
     fn drop_notes(&self, notes: &mut Vec<Note>) {
         if self.bos == BosBy::Nobody {
-            notes.clear();
+            notes.retain(|note| matches!(note, Note::WrongType { .. }));
         }
     }
 

@@ -81,12 +81,14 @@ impl Setup {
         };
         model.check_switches(&request, &settings, &speaker, &mut Vec::new())?;
         let writer = model.writer(&speaker)?;
-        let encoder = model.shared.encoders.encoder(&writer, settings.bos.add(), settings.protect)?;
+        let encoder = model.shared.encoders.encoder(&writer, settings.of_encoder())?;
         let decoder = model.decoder()?;
-        let reply = model.reply_by(&speaker, settings.spelling(), Some(&decoder))?;
+        let reply = model.reply_by(&speaker, settings.spelling(&request.conversation), Some(&decoder))?;
         let layouts = model.layouts_by(&speaker)?;
-        let stops = model.stops_of(&speaker)?;
-        let stop_ids = model.stop_ids_of(&speaker, &stops)?;
+        let found = model.stops_of(&speaker)?;
+        let mut stop_ids: Vec<u32> = found.ids().collect();
+        stop_ids.sort_unstable();
+        let stops = Arc::clone(&found.texts);
         let final_stop = model.final_stop(&speaker)?;
         let options = match &speaker {
             Speaker::Format { .. } => Opened::Format(settings.of_format()),
@@ -303,10 +305,10 @@ impl ModelPrompt {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn reply_stops(&self) -> Result<Vec<(u32, bool)>, Error> {
-        let ids = self.model.stop_ids_of(&self.speaker, &self.model.stops_of(&self.speaker)?)?;
         let (layouts, tokenizer) = (self.model.layouts_by(&self.speaker)?, self.model.tokenizer()?);
+        let stops = self.model.stops_of(&self.speaker)?;
         let read = layout_texts(&layouts);
-        Ok(ids.into_iter().map(|id| (id, reads(&read, tokenizer.token_text(id)))).collect())
+        Ok(stops.ids().map(|id| (id, reads(&read, tokenizer.token_text(id)))).collect())
     }
 }
 
@@ -314,35 +316,6 @@ impl Model {
     /// Resolves a request without its messages, for a session that begins now or began at some time.
     pub(crate) fn setup_of(&self, request: Request, began: Option<DateTime>) -> Result<Arc<Setup>, Error> {
         self.setups.of(self, request, began)
-    }
-
-    /// Returns the ids of the tokens that may stop the replies of a speaker, in order.
-    fn stop_ids_of(&self, speaker: &Speaker, stops: &[String]) -> Result<Vec<u32>, Error> {
-        let tokenizer = self.tokenizer()?;
-        let mut ids: Vec<u32> = stops.iter().filter_map(|stop| tokenizer.token_id(stop)).collect();
-        if matches!(speaker, Speaker::Format { .. }) || self.templates().is_some() {
-            ids.extend(self.stop_ids()?);
-        }
-        ids.sort_unstable();
-        ids.dedup();
-        Ok(ids)
-    }
-
-    /// Returns the texts of the tokens that may stop the replies of a speaker.
-    pub(super) fn stops_of(&self, speaker: &Speaker) -> Result<Arc<[String]>, Error> {
-        match speaker {
-            Speaker::Template(chosen) => self.reply_stops(chosen),
-            Speaker::Format { .. } => {
-                let format = self.format_of(speaker).ok_or(Error::NoFormat)?;
-                let ends = format.controls.iter().filter(|control| control.ends_turn);
-                let mut stops: Vec<String> = ends.flat_map(|end| end.texts().map(str::to_owned)).collect();
-                stops.extend(format.generation.stop.iter().cloned());
-                stops.retain(|stop| !stop.is_empty());
-                stops.sort_unstable();
-                stops.dedup();
-                Ok(stops.into())
-            }
-        }
     }
 }
 

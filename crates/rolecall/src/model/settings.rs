@@ -2,12 +2,13 @@ use std::str::FromStr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rolecall_conversation::json::{self, Layout};
-use rolecall_conversation::{Json, Place, Problem};
-use rolecall_encode::{AddSpecial, Protect};
+use rolecall_conversation::{Conversation, Json, Place, Problem};
+use rolecall_encode::{AddSpecial, PlainMarkers, Protect};
 use rolecall_openai::Request;
 use rolecall_parse::{CallsInReasoning, ParseOptions, UnclosedReasoning};
-use rolecall_render::{Bos, CallForm, DateTime, Limits, Options, RuleMode};
+use rolecall_render::{Bos, CallForm, DateTime, Limits, Options, RuleMode, chosen_spelling};
 
+use super::encoders::EncoderOptions;
 use crate::Error;
 
 /// Settings for the requests to a model. A request can override most of them.
@@ -39,6 +40,9 @@ pub struct Settings {
     pub calls_in_reasoning: Option<CallsInReasoning>,
     /// How to treat reasoning that is still open when the model ends its turn.
     pub unclosed_reasoning: Option<UnclosedReasoning>,
+    /// What to do if a chat template marks turns with texts that are not tokens of the tokenizer.
+    /// Requests cannot change this.
+    pub plain_markers: PlainMarkers,
 }
 
 /// Who writes the token that opens a prompt.
@@ -169,10 +173,14 @@ impl Settings {
         Options { bos: self.bos.bos(), rules: self.rules, choices: self.options.clone() }
     }
 
-    /// Returns how a format spells its control tokens, if that was chosen.
-    pub(crate) fn spelling(&self) -> Option<&str> {
-        let chosen = self.options.iter().rev().find(|(name, _)| name == "spelling");
-        chosen.map(|(_, spelling)| spelling.as_str())
+    /// Returns how prompts are encoded for a request whose `bos` these settings have.
+    pub(super) fn of_encoder(&self) -> EncoderOptions {
+        EncoderOptions { add: self.bos.add(), protect: self.protect, plain_markers: self.plain_markers }
+    }
+
+    /// Returns how a format spells its control tokens in a conversation, if that was chosen.
+    pub(crate) fn spelling<'a>(&'a self, conversation: &'a Conversation) -> Option<&'a str> {
+        chosen_spelling(conversation, &self.options)
     }
 
     /// Returns the time that templates see.

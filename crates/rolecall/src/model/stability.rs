@@ -52,7 +52,7 @@ impl Model {
         let mut growing = None;
         if self.has_tokenizer() {
             let writer = self.writer(&speaker)?;
-            let encoder = self.shared.encoders.encoder(&writer, settings.bos.add(), settings.protect)?;
+            let encoder = self.shared.encoders.encoder(&writer, settings.of_encoder())?;
             growing = Some(Growing::new(encoder));
         }
         let mut failed = None;

@@ -5,15 +5,17 @@ use std::sync::{Arc, LazyLock, OnceLock, PoisonError, RwLock};
 
 use rolecall_conversation::json::{self, Object};
 use rolecall_conversation::{Conversation, Json};
-use rolecall_encode::Protection;
+use rolecall_encode::{Protection, foreign_markers};
 use rolecall_openai::Request;
 use rolecall_render::{
     Account, CallForm, ChatTemplate, Limits, Prompt, TemplateOptions, account_by_template, without_media,
 };
+use rolecall_tokenizer::Tokenizer;
 
 use super::Settings;
 use super::fingerprint::digest;
 use super::settings::{text_of, wrong_type};
+use super::stops::Stops;
 use crate::Error;
 use crate::template::{ModelTemplates, NamedTemplate};
 
@@ -73,11 +75,11 @@ pub(super) struct Templates {
     number: OnceLock<u64>,
     /// The digest of each template, once determined.
     digests: Box<[OnceLock<String>]>,
-    /// The texts that stop replies, once determined.
-    stops: RwLock<Vec<(StopsOf, Arc<[String]>)>>,
+    /// What stops replies, once determined.
+    stops: RwLock<Vec<(StopsOf, Arc<Stops>)>>,
 }
 
-/// What the texts that stop replies depend on: the template by its position, and the settings that
+/// What the tokens that stop replies depend on: the template by its position, and the settings that
 /// choose the model's default template.
 type StopsOf = (usize, Option<String>, Limits);
 
@@ -132,20 +134,34 @@ impl Templates {
         self.model.clone().beside(beside).protection(None)
     }
 
+    /// Refuses a template whose turns have markers that are not tokens of the tokenizer.
+    pub fn check_markers(&self, tokenizer: &dyn Tokenizer) -> Result<(), Error> {
+        for named in &self.model.templates {
+            // The error of a template that does not compile is reported where it renders.
+            let Ok(template) = ChatTemplate::compile(&named.source, self.model.tokens.clone()) else { continue };
+            let markers = foreign_markers(&template, tokenizer);
+            if !markers.is_empty() {
+                let template = named.name.clone();
+                return Err(rolecall_encode::Error::ForeignTemplate { template, markers }.into());
+            }
+        }
+        Ok(())
+    }
+
     /// Returns a hash of the texts and tokens. Equal templates have equal hashes within a process.
     pub fn number(&self) -> u64 {
         static STATE: LazyLock<RandomState> = LazyLock::new(RandomState::new);
         *self.number.get_or_init(|| STATE.hash_one(format!("{:?}", self.model)))
     }
 
-    /// Returns the texts that stop the replies of a template. `find` determines them with the
+    /// Returns the tokens that stop the replies of a template. `find` determines them with the
     /// settings of the model.
     pub fn stops(
         &self,
         named: usize,
         settings: &Settings,
-        find: impl FnOnce() -> Result<Vec<String>, Error>,
-    ) -> Result<Arc<[String]>, Error> {
+        find: impl FnOnce() -> Result<Stops, Error>,
+    ) -> Result<Arc<Stops>, Error> {
         let is_it = |(at, name, limits): &StopsOf| {
             *at == named && *name == settings.template_name && *limits == settings.limits
         };
@@ -154,7 +170,7 @@ impl Templates {
             return Ok(Arc::clone(stops));
         }
         drop(known);
-        let stops: Arc<[String]> = find()?.into();
+        let stops = Arc::new(find()?);
         let mut kept = self.stops.write().unwrap_or_else(PoisonError::into_inner);
         if kept.len() >= KEPT {
             kept.clear();

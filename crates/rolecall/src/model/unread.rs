@@ -2,14 +2,35 @@
 
 use rolecall_conversation::Place;
 use rolecall_conversation::spelling::near_miss;
+use rolecall_format::Format;
 use rolecall_openai::Request;
 use rolecall_render::{Account, DesignRule, Dropped, LeafKind};
 
 use super::prompt::Speaker;
-use super::{Model, Settings};
+use super::{Model, Settings, Voice};
 use crate::Error;
 
 impl Model {
+    /// Reports whether the model's format has an option of this name, or one of its chat templates reads
+    /// a variable of this name.
+    pub fn reads_switch(&self, name: &str) -> bool {
+        let is_option = |format: &Format| format.option_names().iter().any(|option| option == name);
+        let Voice::Templates { templates, .. } = &self.shared.voice else {
+            return self.format().is_some_and(is_option);
+        };
+        templates.model.templates.iter().any(|named| {
+            let settings = Settings { template_name: Some(named.name.clone()), ..self.settings().clone() };
+            let switches = templates
+                .choose(&settings, false, &self.shared.compiled)
+                .and_then(|chosen| self.shared.replies.switches(&chosen.template));
+            match switches {
+                Ok(switches) => switches.iter().any(|switch| switch == name),
+                // A template that takes too much to probe may read every word in it.
+                Err(_) => named.source.contains(name),
+            }
+        })
+    }
+
     /// Returns the keys and switches of a request that nothing reads, and completes the account with them. A
     /// misspelt switch is an error.
     pub(super) fn unread(
@@ -75,10 +96,7 @@ impl Model {
                 Ok(known) => known,
                 Err(_) => return Ok(()),
             },
-            Speaker::Format { .. } => {
-                let choices = self.format_of(speaker).map(|format| &format.choices);
-                choices.into_iter().flatten().map(|choice| choice.name.clone()).collect::<Vec<_>>().into()
-            }
+            Speaker::Format { .. } => self.format_of(speaker).map(Format::option_names).unwrap_or_default().into(),
         };
         let missing: Vec<&str> =
             known.iter().map(String::as_str).filter(|known| given.iter().all(|(_, name)| name != known)).collect();

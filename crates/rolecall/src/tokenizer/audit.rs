@@ -9,12 +9,14 @@ use crate::template::{BosUse, ChatTemplate, ModelTemplates, TemplateOptions, ana
 /// Audits a tokenizer: its dangers, how it treats the control tokens of a format, and whether it
 /// suits chat templates.
 pub fn audit_with(tokenizer: &dyn Tokenizer, controls: &[Control], templates: &ModelTemplates) -> Audit {
-    let sources: Vec<&str> = templates.templates.iter().map(|named| named.source.as_str()).collect();
-    let source = sources.join("\n");
-    let mut audit = audit(tokenizer, controls, Some(source.as_str()).filter(|_| !sources.is_empty()));
+    // Templates with errors are reported where they render.
+    let compiled =
+        templates.templates.iter().map(|named| ChatTemplate::compile(&named.source, templates.tokens.clone()));
+    let compiled: Vec<ChatTemplate> = compiled.flatten().collect();
+    let mut audit = audit(tokenizer, controls, &compiled);
     if let Some(id) = tokenizer.adds_bos()
         && !audit.findings.iter().any(|finding| finding.kind == FindingKind::DoubleBos)
-        && writes_bos(templates)
+        && writes_bos(&compiled)
     {
         let text = tokenizer.token_text(id).unwrap_or_default();
         let message = format!("the chat template begins the prompt with `{text}`, and the tokenizer adds it as well");
@@ -24,11 +26,10 @@ pub fn audit_with(tokenizer: &dyn Tokenizer, controls: &[Control], templates: &M
     audit
 }
 
-/// Reports whether a template writes the token that opens a text. Templates with errors do not.
-fn writes_bos(templates: &ModelTemplates) -> bool {
-    templates.templates.iter().any(|named| {
-        let compiled = ChatTemplate::compile(&named.source, templates.tokens.clone());
-        let analysis = compiled.and_then(|template| analyze_template(&template, &TemplateOptions::default()));
+/// Reports whether a template writes the token that opens a text.
+fn writes_bos(templates: &[ChatTemplate]) -> bool {
+    templates.iter().any(|template| {
+        let analysis = analyze_template(template, &TemplateOptions::default());
         analysis.is_ok_and(|analysis| matches!(analysis.bos, BosUse::Written))
     })
 }

@@ -3,11 +3,14 @@
 use std::io::{Cursor, Read, Seek};
 use std::path::Path;
 
+use rolecall_encode::turn_markers;
+use rolecall_render::ChatTemplate;
 use rolecall_tokenizer::{Beside, Error, HuggingFace, Named, SentencePiece, Tokenizer, is_tekken, is_tiktoken};
 
 use super::{FileKind, TELLING_TOKENS, TokenizerFile, find_file, unreadable};
 use crate::files::{Files, Unread};
 use crate::gguf::{self, Gguf, Problem};
+use crate::template::ModelTemplates;
 
 /// Loads a tokenizer as [`load`](super::load) does, and returns the file that it came from.
 pub fn load_file(path: &Path) -> Result<(TokenizerFile, Box<dyn Tokenizer>), Error> {
@@ -79,7 +82,13 @@ fn from_gguf<R: Read + Seek>(mut gguf: Gguf<R>) -> Result<Box<dyn Tokenizer>, Er
         place: "tokenizer.ggml.model".into(),
         why: "the key is missing: the file has no tokenizer".into(),
     };
-    vocabulary.ok_or_else(missing)?.into_tokenizer()
+    let mut vocabulary = vocabulary.ok_or_else(missing)?;
+    // A template with errors is reported where it renders.
+    let templates = ModelTemplates::from_gguf(&mut gguf, Path::new("")).unwrap_or_default();
+    let compiled =
+        templates.templates.iter().map(|named| ChatTemplate::compile(&named.source, templates.tokens.clone()));
+    vocabulary.markers = compiled.flatten().flat_map(|template| turn_markers(&template)).collect();
+    vocabulary.into_tokenizer()
 }
 
 fn read(files: &Files, path: &Path) -> Result<Vec<u8>, Error> {

@@ -84,7 +84,7 @@ impl RowOptions {
             continue_final_message: false,
             purpose: if policy.is_some() { Purpose::Training } else { Purpose::Answer },
             strict: self.strict,
-            stop_ids: false,
+            stops: false,
             edges: edges.unwrap_or_default(),
             append_final_stop: policy.is_some() && final_stop == Some(MissingStop::Append),
             policy,

@@ -38,8 +38,8 @@ pub struct RowRecipe {
     pub purpose: Purpose,
     /// Whether every part of a conversation must be in the prompt.
     pub strict: bool,
-    /// Whether prompts come with the tokenizer's stop ids.
-    pub stop_ids: bool,
+    /// Whether prompts come with every token that ends a reply, see [`ModelPrompt::find_stops`].
+    pub stops: bool,
     /// Which text carries loss, if any is to.
     pub policy: Option<LossPolicy>,
     /// What to do with a token that straddles the border of loss.
@@ -217,8 +217,8 @@ impl RowRecipe {
         }
         request.conversation.continue_final_message |= self.continue_final_message;
         let mut prompt = model.prompt_for(request, self.purpose)?;
-        if self.stop_ids {
-            prompt.find_stop_ids()?;
+        if self.stops {
+            prompt.find_stops()?;
         }
         if self.strict
             && let Some(lost) = prompt.account().refused()

@@ -24,8 +24,8 @@ pub fn origin_runs<'a>(prompt: &Prompt, encoded: &Encoded, conversation: &'a Con
     let tokens = &encoded.tokens;
     let mut runs: Vec<OriginRun<'a>> = Vec::new();
     let mut first = 0;
-    // The origin of the current run, which is cheap to compare: adjacent segments may have the same
-    // origin.
+    // The origin of the current run, unless it is a control token. It is cheap to compare: adjacent
+    // segments may have the same origin.
     let mut before: Option<Origin> = None;
     for segment in prompt.segments() {
         let (start, end) = (segment.start, segment.start + segment.text.len());
@@ -39,14 +39,24 @@ pub fn origin_runs<'a>(prompt: &Prompt, encoded: &Encoded, conversation: &'a Con
         if first == behind {
             continue;
         }
-        match runs.last_mut() {
-            // Adjacent control tokens stay separate runs.
-            Some(last) if before.as_ref() == Some(&segment.origin) && !is_control(&segment.origin) => {
-                last.ids.end = last.ids.end.max(behind);
+        let is_own = prompt.template().is_some() && segment.origin == Origin::Format;
+        // Which of a chat template's texts are control tokens, only the tokenizer knows.
+        let kinds = tokens[first..behind].chunk_by(|a, b| !is_own || (!a.control && !b.control));
+        let mut at = first;
+        for part in kinds {
+            let ids = at..at + part.len();
+            at = ids.end;
+            let is_control = is_control(&segment.origin) || (is_own && part[0].control);
+            match runs.last_mut() {
+                // Adjacent control tokens stay separate runs.
+                Some(last) if before.as_ref() == Some(&segment.origin) && !is_control => {
+                    last.ids.end = last.ids.end.max(ids.end);
+                }
+                _ if is_control => runs.push(OriginRun { ids, kind: "control", index: None, role: None, field: None }),
+                _ => runs.push(run_of(&segment.origin, ids, conversation)),
             }
-            _ => runs.push(run_of(&segment.origin, first..behind, conversation)),
+            before = Some(segment.origin.clone()).filter(|_| !is_control);
         }
-        before = Some(segment.origin);
     }
     runs
 }

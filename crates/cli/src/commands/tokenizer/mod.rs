@@ -3,10 +3,13 @@
 
 mod page;
 
+use std::path::Path;
+
 use rolecall::Model;
 use rolecall::answer;
 use rolecall::encode::Protected;
 use rolecall::format::{Control, Format};
+use rolecall::template::ModelTemplates;
 use rolecall::tokenizer::Tokenizer;
 use rolecall::tokenizer::{Audit, Level, TokenizerFile, audit_with};
 
@@ -31,14 +34,12 @@ pub fn run(args: &args::Tokenizer, output: &Output) -> Result<Exit, Failure> {
     let (file, tokenizer) = files::load_tokenizer_file(args.path())?;
     // `rolecall template` reports the errors of templates.
     let beside = files::templates_beside(&file).unwrap_or_default();
+    let own = args.template.as_deref().map(|path| own_templates(path, &beside)).transpose()?;
     let controls: &[Control] = format.as_ref().map_or(&[], |format| &format.controls);
-    let audit = audit_with(&*tokenizer, controls, &beside);
-    let protected = match &args.template {
-        Some(path) => {
-            let protection = files::load_templates(path)?
-                .beside(&files::templates_beside(&file)?)
-                .protection(None)
-                .protecting(args.protect);
+    let audit = audit_with(&*tokenizer, controls, own.as_ref().unwrap_or(&beside));
+    let protected = match own {
+        Some(own) => {
+            let protection = own.beside(&beside).protection(None).protecting(args.protect);
             let path = args.path().display().to_string();
             let misfit = |error: rolecall_encode::Error| Failure::Misfit { tokenizer: path, error: error.into() };
             Some(Protected::new(&protection, &*tokenizer).map_err(misfit)?)
@@ -58,6 +59,18 @@ pub fn run(args: &args::Tokenizer, output: &Output) -> Result<Exit, Failure> {
         false => output.write(&page::draw(&audited, args.all, output.paint))?,
     }
     Ok(if is_wrong { Exit::Refused } else { Exit::Good })
+}
+
+/// Returns the templates of a file. They may name the tokenizer's special tokens if their own files name
+/// none.
+fn own_templates(path: &Path, beside: &ModelTemplates) -> Result<ModelTemplates, Failure> {
+    let mut templates = files::load_templates(path)?;
+    for (name, token) in &beside.tokens {
+        if templates.token(name).is_none() {
+            templates.set_token(name, token.clone());
+        }
+    }
+    Ok(templates)
 }
 
 fn load_format(args: &args::Tokenizer, output: &Output) -> Result<Option<Format>, Failure> {
