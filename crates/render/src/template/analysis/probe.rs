@@ -59,10 +59,6 @@ const NOON: jinja::DateTime =
     jinja::DateTime { year: 2024, month: 7, day: 26, hour: 12, minute: 0, second: 0, microsecond: 0 };
 
 impl<'t> Probe<'t> {
-    pub fn template(&self) -> &'t ChatTemplate {
-        self.template
-    }
-
     pub fn new(template: &'t ChatTemplate, options: &TemplateOptions, budget: &'t ProbeBudget) -> Probe<'t> {
         let mut options = TemplateOptions { now: options.now.or(Some(NOON)), ..options.clone() };
         options.limits.instructions = options.limits.instructions.min(MOST_STEPS);
