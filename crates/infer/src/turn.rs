@@ -68,7 +68,8 @@ pub(crate) fn pattern(forms: &Forms, preferred: usize, report: &mut Report) -> O
                 group
             }
         };
-        if !groups.add(group) && !(field == Field::Content && hole_at(&full, Field::Calls).is_none()) {
+        let is_only_content = field == Field::Content && hole_at(&full, Field::Calls).is_none();
+        if !(groups.add(group) || is_only_content) {
             // An entirely empty turn is not worth a note.
             report.note(part_of(field), "its surrounding text cannot be separated from that of another value", None);
         }

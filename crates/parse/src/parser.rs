@@ -611,12 +611,11 @@ impl OutputParser {
             }
             // The marker that opens the answer may be the one that closes the reasoning.
             Meaning::ReasoningClosed | Meaning::Content
-                if mark.meaning == Meaning::ReasoningClosed || self.in_reasoning() =>
+                if self.reasoning_end.is_none()
+                    && (mark.meaning == Meaning::ReasoningClosed || self.in_reasoning()) =>
             {
-                if self.reasoning_end.is_none() {
-                    self.reasoning_end = Some(cursor.offset());
-                    self.closing_pad = Arc::clone(&mark.pad);
-                }
+                self.reasoning_end = Some(cursor.offset());
+                self.closing_pad = Arc::clone(&mark.pad);
             }
             Meaning::End => self.unclosed(cursor.offset(), cursor.on),
             _ => {}

@@ -136,7 +136,7 @@ fn find(text: &str, piece: &str) -> Option<(Range<usize>, Option<Change>)> {
     }
     // The case of some letters changes their length, so the range is only known to be the whole.
     let is_same = text.trim().to_lowercase() == trimmed.to_lowercase();
-    is_same.then(|| (0..text.len(), Some(Change::LetterCase)))
+    is_same.then_some((0..text.len(), Some(Change::LetterCase)))
 }
 
 /// Returns the text of a JSON string, of which a quote may be missing at either end.
@@ -145,7 +145,7 @@ fn without_quotes(piece: &str, quote: char) -> Cow<'_, str> {
     // A quote at the end that belongs to the text is escaped.
     let ends = inner.ends_with(quote) && {
         let before = &inner[..inner.len() - 1];
-        (before.len() - before.trim_end_matches('\\').len()) % 2 == 0
+        (before.len() - before.trim_end_matches('\\').len()).is_multiple_of(2)
     };
     let inner = if ends { &inner[..inner.len() - 1] } else { inner };
     if !inner.contains('\\') {
@@ -220,11 +220,15 @@ mod tests {
         Fragment { text, offset: None, at: None }
     }
 
+    fn in_part(missing: std::ops::Range<usize>) -> Sign {
+        Sign::InPart([missing].into())
+    }
+
     #[test]
     fn white_space_at_the_ends_is_not_missed_and_any_other_is() {
         assert_eq!(compare("  a b  ", &[known("a b", 2)], ""), Sign::Written);
-        assert_eq!(compare(" a  b", &[known("a", 1), known("b", 4)], ""), Sign::InPart(vec![2..4]));
-        assert_eq!(compare("ab", &[known("b", 1)], ""), Sign::InPart(vec![0..1]));
+        assert_eq!(compare(" a  b", &[known("a", 1), known("b", 4)], ""), in_part(2..4));
+        assert_eq!(compare("ab", &[known("b", 1)], ""), in_part(0..1));
     }
 
     #[test]
@@ -248,7 +252,7 @@ mod tests {
             Sign::Changed(Change::Rewritten)
         );
         // A part of it, quoted.
-        assert_eq!(compare("a b", &[changed("\"a\"")], ""), Sign::InPart(vec![1..3]));
+        assert_eq!(compare("a b", &[changed("\"a\"")], ""), in_part(1..3));
     }
 
     #[test]
@@ -257,6 +261,6 @@ mod tests {
         let fragments = [("R", 7, 8), ("A", 16, 20)];
         let fragments = fragments.map(|(text, offset, at)| Fragment { text, offset: Some(offset), at: Some(at) });
         assert_eq!(compare("<think>R</think>A", &fragments, prompt), Sign::Written);
-        assert_eq!(compare("<think>R</think>A", &fragments[1..], "\nA"), Sign::InPart(vec![0..16]));
+        assert_eq!(compare("<think>R</think>A", &fragments[1..], "\nA"), in_part(0..16));
     }
 }

@@ -116,7 +116,7 @@ fn check_keys(object: &Object) -> Result<(), Error> {
             help: "write each pair as two turns of `messages`: one by the user and one by the assistant",
         });
     }
-    match SHAPES.iter().find(|shape| shape.keys.iter().all(|key| is_there(key))) {
+    match SHAPES.iter().find(|shape| shape.keys.iter().all(&is_there)) {
         Some(Foreign { name, keys, help }) => {
             Err(Error::OtherShape { name, place: Place::field(keys.first().copied().unwrap_or_default()), help })
         }

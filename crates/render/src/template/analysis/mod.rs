@@ -42,7 +42,7 @@ pub(super) fn needs_nulls(template: &ChatTemplate) -> bool {
             let mut callings = support::ARGUMENTS.iter().map(|arguments| support::calling(1, "null", arguments));
             callings.any(|calling| probe.run(&[sample::USER, &calling], rest).is_ok())
         };
-        ["", sample::TOOLS].iter().any(|rest| is_written(&rest))
+        ["", sample::TOOLS].iter().any(is_written)
     };
     !renders(Nulls::Missing) && renders(Nulls::Kept)
 }
