@@ -63,7 +63,7 @@ fn add_paths(nodes: &[Node], around: &mut Path, paths: &mut Vec<Path>) {
 }
 
 /// Reports whether neither of two nodes contains the other.
-fn is_apart(one: &Path, other: &Path) -> bool {
+fn is_apart(one: &[usize], other: &[usize]) -> bool {
     !one.starts_with(other) && !other.starts_with(one)
 }
 
