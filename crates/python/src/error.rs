@@ -38,7 +38,9 @@ impl Fault {
 /// which is no `Exception`: what handles the errors of one row would not see it, and end with it.
 pub fn adopt_panics(py: Python<'_>) -> PyResult<()> {
     let class = py.import("rolecall.errors")?.getattr("InternalError")?;
-    py.get_type::<PanicException>().setattr("__bases__", (class,))
+    // A later Python may refuse it. Then panics stay as they are, which is no reason to refuse the import.
+    let _ = py.get_type::<PanicException>().setattr("__bases__", (class,));
+    Ok(())
 }
 
 /// Returns the exception for an error between a request and its ids.
