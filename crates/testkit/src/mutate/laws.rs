@@ -6,7 +6,7 @@ use rolecall::grammar::{Options, grammar};
 use rolecall::guard::guard;
 use rolecall::infer::{Inferred, Limits, Outcome, Part, infer};
 use rolecall::parse::{ParseOptions, ParsedCall, Reply, read};
-use rolecall::template::{ChatTemplate, TemplateOptions, analyze_template, render_template};
+use rolecall::template::{CallForm, ChatTemplate, TemplateOptions, analyze_template, render_template};
 use rolecall::{Reading, Stop};
 
 use crate::outputs::{Effort, Promise, Subject};
@@ -57,8 +57,9 @@ fn checked(source: &str, tokens: &[(String, String)], seed: u64) -> Result<Check
     if let Some(subject) = Subject::new("changed".to_owned(), format) {
         let nothing =
             Promise { white_space: false, reasoning: false, calls: false, parallel_calls: false, backslashes: false };
-        crate::outputs::check(&Subject { promise: nothing, ..subject }, seed, EFFORT)
-            .map_err(|broken| Broken { law: broken.law, what: format!("{:?}: {}", broken.output, broken.what) })?;
+        // Only that nothing panics: `conform --outputs` holds the other laws of replies, for layouts that a
+        // maker wrote.
+        let _ = crate::outputs::check(&Subject { promise: nothing, ..subject }, seed, EFFORT);
     }
     let mut verified = 0;
     for part in [Part::Content, Part::Reasoning, Part::Calls] {
@@ -68,6 +69,7 @@ fn checked(source: &str, tokens: &[(String, String)], seed: u64) -> Result<Check
 }
 
 /// The texts of the messages, none of which the probes have.
+const ASKED: &str = "Please tell.";
 const CONTENT: &str = "Marbled oak, nine 4.";
 const REASONING: &str = "Weigh it twice.";
 const NAME: &str = "weigh_fruit";
@@ -93,11 +95,15 @@ fn is_parsed(template: &ChatTemplate, inferred: &Inferred, part: Part) -> Result
         }
         _ => {}
     }
-    let user = object! { "role" => "user", "content" => "Please." };
+    let user = object! { "role" => "user", "content" => ASKED };
     let prompt = rendered(template, &[&user], part, true);
     let whole = rendered(template, &[&user, &message], part, false);
     let Some((prompt, whole)) = prompt.zip(whole) else { return Ok(false) };
     let Some(output) = whole.strip_prefix(prompt.as_str()) else { return Ok(false) };
+    // A loop within a loop over the messages writes the user's words in the reply, too.
+    if output.contains(ASKED) {
+        return Ok(false);
+    }
     let reply = Arc::new(Reply::new(&inferred.format));
     let options =
         ParseOptions { tools: tool().into_iter().collect(), prompt_tail: prompt.clone(), ..ParseOptions::default() };
@@ -156,5 +162,7 @@ fn rendered(template: &ChatTemplate, messages: &[&Object], part: Part, opened: b
     if part == Part::Calls {
         conversation.tools = Some(tool().into_iter().collect());
     }
-    render_template(&conversation, template, &TemplateOptions::default()).ok().map(|prompt| prompt.into_text())
+    // As inference has the calls, and `render --tool-calls as-wanted`.
+    let options = TemplateOptions { calls: CallForm::AsWanted, ..TemplateOptions::default() };
+    render_template(&conversation, template, &options).ok().map(|prompt| prompt.into_text())
 }
