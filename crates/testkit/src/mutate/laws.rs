@@ -31,6 +31,9 @@ pub enum Checked {
     Verified(usize),
 }
 
+/// The law that a template can break by what it makes of particular messages, which no probe saw.
+pub(super) const READS: &str = "a verified layout parses what the template writes";
+
 /// The effort for the replies of each template.
 const EFFORT: Effort = Effort { all_pairs: 0, some_pairs: 2 };
 
@@ -70,6 +73,7 @@ fn checked(source: &str, tokens: &[(String, String)], seed: u64) -> Result<Check
 
 /// The texts of the messages, none of which the probes have.
 const ASKED: &str = "Please tell.";
+const DESCRIPTION: &str = "Weighs.";
 const CONTENT: &str = "Marbled oak, nine 4.";
 const REASONING: &str = "Weigh it twice.";
 const NAME: &str = "weigh_fruit";
@@ -100,8 +104,8 @@ fn is_parsed(template: &ChatTemplate, inferred: &Inferred, part: Part) -> Result
     let whole = rendered(template, &[&user, &message], part, false);
     let Some((prompt, whole)) = prompt.zip(whole) else { return Ok(false) };
     let Some(output) = whole.strip_prefix(prompt.as_str()) else { return Ok(false) };
-    // A loop within a loop over the messages writes the user's words in the reply, too.
-    if output.contains(ASKED) {
+    // A loop within a loop writes the user's words or the tools in the reply, too.
+    if output.contains(ASKED) || output.contains(DESCRIPTION) {
         return Ok(false);
     }
     let reply = Arc::new(Reply::new(&inferred.format));
@@ -110,10 +114,9 @@ fn is_parsed(template: &ChatTemplate, inferred: &Inferred, part: Part) -> Result
     let reading = read(&reply, options, output, Stop::End);
     match misread(&reading, part, output) {
         None => Ok(true),
-        Some(what) => Err(Broken {
-            law: "a verified layout parses what the template writes",
-            what: format!("{}: {what} in {output:?} after {:?}", part.name(), tail(&prompt)),
-        }),
+        Some(what) => {
+            Err(Broken { law: READS, what: format!("{}: {what} in {output:?} after {:?}", part.name(), tail(&prompt)) })
+        }
     }
 }
 
