@@ -1,9 +1,10 @@
 //! The ends of values between markers.
 
 use super::{Callee, How, Reading};
+use crate::Stop;
 use crate::cursor::Cursor;
 use crate::literal::Literal;
-use crate::marks::{Found, Input};
+use crate::marks::{Found, Input, Marks};
 use crate::reply::{List, ValueLayout};
 
 /// The number of bytes to look at after a quote, to decide whether it closes the value.
@@ -41,9 +42,21 @@ pub(super) fn find_end(
                 None => (start, None),
             },
             Found::Open(start) => (start, None),
-            Found::Nothing => (input.text.len(), None),
+            Found::Nothing => match begun_end(callee, closes, cursor, from) {
+                Some(start) => (start, Some(start)),
+                None => (input.text.len(), None),
+            },
         };
     }
+}
+
+/// Returns where the markers after a value begin if the model stopped after the first of them.
+fn begun_end(callee: &Callee<'_>, closes: &Marks<bool>, cursor: &Cursor<'_, '_>, from: usize) -> Option<usize> {
+    let stopped = cursor.is_last() && callee.shared.stop == Some(Stop::End);
+    let Found::Open(start) = closes.find(cursor.input(), from, false) else { return None };
+    let begun = cursor.text()[start..].trim();
+    (stopped && !begun.is_empty() && callee.list.end.core().text().starts_with(begun) && begun.ends_with(['>', ']']))
+        .then_some(start)
 }
 
 /// Returns the byte up to which the input belongs to a value without quotes, and the same byte

@@ -388,7 +388,13 @@ fn instead_of(layouts: Layouts<'_>, close: &Literal, open: &Literal, end: &Liter
         whole.append(text);
         whole
     };
-    texts.iter().filter(|text| !text.is_empty()).map(with_lead).collect()
+    let mut all: Vec<Literal> = texts.iter().filter(|text| !text.is_empty()).map(with_lead).collect();
+    // Several markers in a row end a value that is on the line of its key.
+    let end = end.core();
+    if end.first_mark() < end.text().len() {
+        all.push(end);
+    }
+    all
 }
 
 fn closing(piece: &LayoutPiece) -> Option<Closing> {
