@@ -179,7 +179,7 @@ def test_a_cut_reply_says_so(model, reason):
 
 def test_a_parser_says_what_it_has_so_far(model):
     parser = model.parser(USER, tools=TOOLS)
-    assert parser.reading() == {"message": {"content": "", "tool_calls": []}, "finish_reason": None, "malformed": []}
+    assert parser.reading() == {"message": {"role": "assistant", "content": ""}, "finish_reason": None, "malformed": []}
     half = REPLY.index("Let") + 3
     parser.push(REPLY[:half])
     assert parser.reading()["message"]["content"] == "Let"
