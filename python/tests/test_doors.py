@@ -69,6 +69,7 @@ def test_stops_and_ids_are_those_of_the_command(folder):
         assert sorted(answer["stop_ids"]) == sorted(stops), verb
         if verb == "encode":
             assert answer["ids"] == encoded.ids.tolist()
+        assert answer.get("account", {"leaves": []})["leaves"] == model.prompt(REQUEST["messages"]).account["leaves"]
 
 
 def test_an_option_of_a_format_counts_as_a_keyword():
@@ -134,3 +135,9 @@ def test_a_path_that_does_not_exist_is_named():
         rolecall.load("./nowhere")
     with pytest.raises(rolecall.OpenError, match="nowhere"):
         rolecall.load("./nowhere", chat_template=PLAIN)
+
+
+def test_a_prompt_has_the_account_of_its_request():
+    account = rolecall.load("chatml").prompt([{"role": "user", "content": "Hi", "label": "x"}]).account
+    assert [(leaf["kind"], leaf["message"], leaf["field"]) for leaf in account["leaves"]] == [("left_out", 0, "label")]
+    assert account["counts"]["left_out"] == 1

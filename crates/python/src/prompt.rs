@@ -56,6 +56,19 @@ impl Prompt {
         self.inner.segments().map(dict).collect()
     }
 
+    /// What became of each part of the request, as the command's `account`: `counts` by kind ("written",
+    /// "written_in_part", "changed", "read", "dropped_by_design", "left_out"), and the `leaves` that are not
+    /// in the prompt as they were given, each a dict.
+    ///
+    /// >>> messages = [{"role": "user", "content": "Hi", "label": "greeting"}]
+    /// >>> account = rolecall.load("path/to/model").prompt(messages).account
+    /// >>> [(leaf["kind"], leaf["field"]) for leaf in account["leaves"]]
+    /// [('left_out', 'label')]
+    #[getter]
+    fn account(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        output::object(py, &answer::of_account(self.inner.account()))
+    }
+
     /// Returns the token ids. Raises `TokenizerError` if the model has no tokenizer.
     pub fn encode(&self, py: Python<'_>) -> PyResult<Encoded> {
         let encoded = py.detach(|| self.inner.encode()).map_err(|error| error::of(py, &error))?;
