@@ -2,7 +2,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rolecall::conversation::Json;
-use rolecall::encode::{Encoder, Protection};
+use rolecall::encode::{Encoder, PlainMarkers, Protection};
 use rolecall::format::Format;
 use rolecall::model::Settings;
 use rolecall::template::{CallForm, DateTime, ModelTemplates};
@@ -119,7 +119,10 @@ impl Subject {
         source: Option<String>,
     ) -> Result<Subject, Error> {
         // A session passes calls in this form.
-        let settings = Settings { now: Some(NOON), tool_calls: CallForm::AsWanted, ..Settings::default() };
+        // The vocabularies of the subjects belong to no model.
+        let plain_markers = PlainMarkers::Allow;
+        let settings =
+            Settings { now: Some(NOON), tool_calls: CallForm::AsWanted, plain_markers, ..Settings::default() };
         let model = model.loaded_tokenizer(Arc::clone(&tokenizer)).settings(settings).open();
         let model = model.unwrap_or_else(|error| panic!("{name}: {error}"));
         let encoder = Arc::new(Encoder::new(protection, Arc::clone(&tokenizer))?);
