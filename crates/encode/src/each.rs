@@ -16,6 +16,43 @@ pub(crate) trait Sink {
 
     /// Receives tokens of a text that begins at byte `start` of the prompt.
     fn text(&mut self, tokens: &[Token], start: usize);
+
+    /// The most tokens that may still come, if their number is limited.
+    fn room(&self) -> Room {
+        Room::Any
+    }
+}
+
+/// The number of tokens that a receiver still takes.
+#[derive(Clone, Copy)]
+pub(crate) enum Room {
+    Any,
+    Only(usize),
+    /// None, because there were more than this limit.
+    Over(usize),
+}
+
+/// Collects at most so many tokens, and a few more.
+pub(crate) struct Bounded<'a> {
+    pub tokens: &'a mut Vec<EncodedToken>,
+    pub most: usize,
+}
+
+impl Sink for Bounded<'_> {
+    fn control(&mut self, token: EncodedToken) {
+        self.tokens.push(token);
+    }
+
+    fn text(&mut self, tokens: &[Token], start: usize) {
+        self.tokens.text(tokens, start);
+    }
+
+    fn room(&self) -> Room {
+        match self.most.checked_sub(self.tokens.len()) {
+            Some(room) => Room::Only(room),
+            None => Room::Over(self.most),
+        }
+    }
 }
 
 /// Collects all tokens.
@@ -119,14 +156,28 @@ impl Encoder {
         match &pieces[at] {
             PromptPart::Control(id, span) => {
                 sink.control(EncodedToken { id: *id, start: span.start, end: span.end, control: true });
-                Ok(())
+                within(sink)
             }
             PromptPart::Text(span) => {
                 let span = self.stripped(prompt.text(), span.clone(), pieces, at);
                 let Some(text) = prompt.text().get(span.clone()).filter(|text| !text.is_empty()) else { return Ok(()) };
+                if let Room::Only(room) = sink.room() {
+                    let mut tokens = Vec::with_capacity((text.len() / 3).min(room));
+                    self.tokenizer().encode_at_most(text, here, room, &mut tokens)?;
+                    sink.text(&tokens, span.start);
+                    return within(sink);
+                }
                 let mut take = |tokens: &[Token]| sink.text(tokens, span.start);
                 Ok(self.tokenizer().encode_in_parts(text, here, &mut take)?)
             }
         }
+    }
+}
+
+/// Refuses tokens beyond a limit.
+fn within(sink: &impl Sink) -> Result<(), Error> {
+    match sink.room() {
+        Room::Over(most) => Err(Error::TooLong { most }),
+        Room::Any | Room::Only(_) => Ok(()),
     }
 }

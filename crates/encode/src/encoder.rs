@@ -5,6 +5,7 @@ use rolecall_format::{Control, ControlId, InText};
 use rolecall_render::{Prompt, Run};
 
 use crate::binding::{bind, extended, find, is_text};
+use crate::each::Bounded;
 use crate::markers::Markers;
 use crate::pieces::PromptPart;
 use crate::reference::{Split, SplitRun, split_text};
@@ -127,9 +128,18 @@ impl Encoder {
     /// Encodes a prompt. Control tokens appear only where the format wrote them, and the text
     /// between two control tokens is encoded in one run.
     pub fn encode(&self, prompt: &Prompt) -> Result<Encoded, Error> {
+        self.encode_at_most(prompt, usize::MAX)
+    }
+
+    /// Encodes a prompt of at most so many tokens. The work on a longer one stops there, with
+    /// [`Error::TooLong`].
+    pub fn encode_at_most(&self, prompt: &Prompt, most: usize) -> Result<Encoded, Error> {
         let mut encoded = Encoded::default();
-        encoded.tokens.reserve(prompt.text().len() / 3);
-        self.encode_into(prompt, &mut encoded.tokens)?;
+        encoded.tokens.reserve((prompt.text().len() / 3).min(most));
+        match most {
+            usize::MAX => self.encode_into(prompt, &mut encoded.tokens)?,
+            most => self.encode_into(prompt, &mut Bounded { tokens: &mut encoded.tokens, most })?,
+        }
         surround(&mut encoded, prompt, self.tokenizer(), self.add);
         Ok(encoded)
     }
@@ -138,6 +148,16 @@ impl Encoder {
     /// nothing in a text is treated as a control token. Spans count from the start of the first
     /// run.
     pub fn encode_runs<'a>(&self, runs: impl IntoIterator<Item = Run<'a>>) -> Result<Encoded, Error> {
+        self.encode_runs_at_most(runs, usize::MAX)
+    }
+
+    /// Encodes control tokens and texts to at most so many tokens. The work on longer ones stops
+    /// there, with [`Error::TooLong`].
+    pub fn encode_runs_at_most<'a>(
+        &self,
+        runs: impl IntoIterator<Item = Run<'a>>,
+        most: usize,
+    ) -> Result<Encoded, Error> {
         let mut joined = String::new();
         let mut pieces = Vec::new();
         for run in runs {
@@ -158,7 +178,8 @@ impl Encoder {
             }
         }
         let mut encoded = Encoded::default();
-        self.encode_pieces(&joined, &pieces, &mut encoded)?;
+        encoded.tokens.reserve((joined.len() / 3).min(most));
+        self.encode_parts(&joined, &pieces, 0, TextPlace::Start, most, &mut encoded)?;
         Ok(encoded)
     }
 
@@ -221,7 +242,7 @@ impl Encoder {
         if encoded.tokens.is_empty() {
             encoded.tokens.reserve(text.len() / 3);
         }
-        self.encode_parts(text, pieces, 0, TextPlace::Start, encoded)
+        self.encode_parts(text, pieces, 0, TextPlace::Start, usize::MAX, encoded)
     }
 
     /// Encodes the pieces from `first` on. `place` is that of the first piece of all.
@@ -231,6 +252,7 @@ impl Encoder {
         pieces: &[PromptPart],
         first: usize,
         place: TextPlace,
+        most: usize,
         encoded: &mut Encoded,
     ) -> Result<(), Error> {
         let mut tokens = Vec::new();
@@ -244,8 +266,9 @@ impl Encoder {
                     let place = if at == 0 { place } else { TextPlace::Inside };
                     tokens.clear();
                     if !span.is_empty() {
-                        tokens.reserve(span.len() / 3);
-                        self.tokenizer.encode_ordinary(&text[span.clone()], place, &mut tokens)?;
+                        let room = most.saturating_sub(encoded.tokens.len());
+                        tokens.reserve((span.len() / 3).min(room));
+                        self.tokenizer.encode_at_most(&text[span.clone()], place, room, &mut tokens)?;
                     }
                     encoded.tokens.extend(tokens.iter().map(|token| EncodedToken {
                         id: token.id,
@@ -254,6 +277,9 @@ impl Encoder {
                         control: false,
                     }));
                 }
+            }
+            if encoded.tokens.len() > most {
+                return Err(Error::TooLong { most });
             }
         }
         Ok(())

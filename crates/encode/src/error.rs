@@ -100,6 +100,11 @@ pub enum Error {
         /// Its id.
         id: u32,
     },
+    /// The prompt has more tokens than the caller wants. The rest was not encoded.
+    TooLong {
+        /// The most tokens that it may have.
+        most: usize,
+    },
     /// The tokenizer failed.
     Tokenizer(tokenizer::Error),
 }
@@ -120,6 +125,7 @@ impl Error {
             Error::UnforeseenControl { .. } => "unforeseen_control_token",
             Error::ForeignTemplate { .. } => "foreign_template",
             Error::ForgeableControl { .. } => "forgeable_control_token",
+            Error::TooLong { .. } => "too_many_tokens",
             Error::Tokenizer(error) => error.code(),
         }
     }
@@ -156,6 +162,7 @@ impl Error {
             Error::ForgeableControl { .. } => {
                 "add the token to the tokenizer's added tokens, e.g. in `added_tokens_decoder` of a tokenizer_config.json".into()
             }
+            Error::TooLong { .. } => "shorten the conversation".into(),
             Error::Tokenizer(error) => error.help().into(),
         }
     }
@@ -224,6 +231,7 @@ impl fmt::Display for Error {
                     "text that spells control token `{token}` (id {id}) encodes to it: the tokenizer does not keep the token out of text"
                 )
             }
+            Error::TooLong { most } => write!(f, "the prompt has more than {most} tokens"),
             Error::Tokenizer(error) => write!(f, "{error}"),
         }
     }

@@ -30,6 +30,12 @@ impl Encoder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn encode_part(&self, prompt: &Prompt, range: Range<usize>) -> Result<Encoded, Error> {
+        self.encode_part_at_most(prompt, range, usize::MAX)
+    }
+
+    /// Encodes a part of a prompt to at most so many tokens. The work on a longer one stops there,
+    /// with [`Error::TooLong`].
+    pub fn encode_part_at_most(&self, prompt: &Prompt, range: Range<usize>, most: usize) -> Result<Encoded, Error> {
         self.check(prompt)?;
         // Only a token before the range that takes white space after it matters.
         let from = if self.markers.any_strips() { 0 } else { range.start };
@@ -46,8 +52,8 @@ impl Encoder {
             span.start = span.start.max(range.start);
         }
         let mut encoded = Encoded::default();
-        encoded.tokens.reserve(range.len() / 3);
-        self.encode_parts(prompt.text(), &parts, first, TextPlace::Inside, &mut encoded)?;
+        encoded.tokens.reserve((range.len() / 3).min(most));
+        self.encode_parts(prompt.text(), &parts, first, TextPlace::Inside, most, &mut encoded)?;
         Ok(encoded)
     }
 }

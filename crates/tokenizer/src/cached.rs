@@ -210,6 +210,13 @@ impl Tokenizer for Cached {
         self.tokenizer.unknown()
     }
 
+    fn encode_at_most(&self, text: &str, place: TextPlace, most: usize, out: &mut Vec<Token>) -> Result<(), Error> {
+        match text.len() > self.memory.shard_bytes / 2 {
+            true => self.tokenizer.encode_at_most(text, place, most, out),
+            false => self.encode_ordinary(text, place, out),
+        }
+    }
+
     fn encode_in_parts(&self, text: &str, place: TextPlace, take: &mut dyn FnMut(&[Token])) -> Result<(), Error> {
         if text.len() > self.memory.shard_bytes / 2 {
             // The run is too large to be stored.

@@ -74,6 +74,10 @@ impl Tokenizer for Extended {
         self.tokenizer.unknown()
     }
 
+    fn encode_at_most(&self, text: &str, place: TextPlace, most: usize, out: &mut Vec<Token>) -> Result<(), Error> {
+        self.tokenizer.encode_at_most(text, place, most, out)
+    }
+
     fn encode_in_parts(&self, text: &str, place: TextPlace, take: &mut dyn FnMut(&[Token])) -> Result<(), Error> {
         self.tokenizer.encode_in_parts(text, place, take)
     }

@@ -291,7 +291,12 @@ thread_local! {
 
 impl Tokenizer for HuggingFace {
     fn encode_ordinary(&self, text: &str, place: TextPlace, out: &mut Vec<Token>) -> Result<(), Error> {
-        match self.own.as_ref().map(|own| own.encode(text, place, Reading::Ordinary, Out::behind(out))) {
+        self.encode_at_most(text, place, usize::MAX, out)
+    }
+
+    fn encode_at_most(&self, text: &str, place: TextPlace, most: usize, out: &mut Vec<Token>) -> Result<(), Error> {
+        let own = self.own.as_ref();
+        match own.map(|own| own.encode(text, place, Reading::Ordinary, Out::behind(out).at_most(most))) {
             Ok(Ok(())) => Ok(()),
             Ok(Err(Unencoded::Error(error))) => Err(error),
             Ok(Err(Unencoded::NotCovered)) | Err(_) => self.reference()?.encode_ordinary(text, place, out),

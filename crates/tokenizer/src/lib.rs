@@ -81,6 +81,12 @@ pub trait Tokenizer: Send + Sync {
     /// Tokens are appended to `out`.
     fn encode_ordinary(&self, text: &str, place: TextPlace, out: &mut Vec<Token>) -> Result<(), Error>;
 
+    /// Encodes ordinary text, but may stop once more than `most` tokens were appended. These are then
+    /// the first tokens of the text.
+    fn encode_at_most(&self, text: &str, place: TextPlace, _most: usize, out: &mut Vec<Token>) -> Result<(), Error> {
+        self.encode_ordinary(text, place, out)
+    }
+
     /// Returns the same tokenizer, keeping exactly the tokens with these ids out of text. Text
     /// encodes to all other tokens, including added tokens, as in the reference.
     ///

@@ -95,6 +95,8 @@ pub(super) struct Out<'a> {
     /// Whether some of the text may lie outside all spans.
     may_have_gaps: bool,
     take: Option<Take<'a>>,
+    /// The number of tokens after which the rest of the text does not matter.
+    most: usize,
 }
 
 /// The receiver of tokens that are handed over.
@@ -103,13 +105,22 @@ type Take<'a> = &'a mut dyn FnMut(&[Token]);
 impl<'a> Out<'a> {
     /// Appends the tokens to those already present.
     pub fn behind(tokens: &'a mut Vec<Token>) -> Self {
-        Self { first: tokens.len(), tokens, may_have_gaps: false, take: None }
+        Self { first: tokens.len(), tokens, may_have_gaps: false, take: None, most: usize::MAX }
     }
 
     /// Hands tokens over in parts, including the last ones.
     pub fn in_parts(tokens: &'a mut Vec<Token>, take: &'a mut dyn FnMut(&[Token])) -> Self {
         tokens.clear();
-        Self { first: 0, tokens, may_have_gaps: false, take: Some(take) }
+        Self { first: 0, tokens, may_have_gaps: false, take: Some(take), most: usize::MAX }
+    }
+
+    /// Stops once there are more tokens.
+    pub fn at_most(self, most: usize) -> Self {
+        Self { most, ..self }
+    }
+
+    fn is_over(&self) -> bool {
+        self.take.is_none() && self.tokens.len() - self.first > self.most
     }
 
     fn is_full(&self) -> bool {
@@ -240,7 +251,7 @@ impl Native {
             }
         };
         let mut visit = |word: usize, behind: usize| {
-            if failed.is_some() {
+            if failed.is_some() || out.is_over() {
                 return;
             }
             if out.is_full() {

@@ -16,6 +16,7 @@ mod trie;
 mod unigram;
 
 use std::collections::{BTreeSet, HashMap};
+use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 
 use self::model::{Algorithm, Model, Piece, PieceKind};
@@ -147,14 +148,17 @@ impl SentencePiece {
         sections: &Sections,
         reading: &Reading,
         mut place: TextPlace,
-        take: &mut dyn FnMut(&[Token]),
+        take: &mut dyn FnMut(&[Token]) -> ControlFlow<()>,
     ) {
         for section in sections.split(text) {
-            match section {
+            let flow = match section {
                 Section::Token { id, start, end } => take(&[Token { id, start, end }]),
                 Section::Text { start, end } => {
-                    self.encode_section(&text[start..end], start, reading, self.prefix_at(place), take);
+                    self.encode_section(&text[start..end], start, reading, self.prefix_at(place), take)
                 }
+            };
+            if flow.is_break() {
+                return;
             }
             place = TextPlace::Inside;
         }
@@ -168,8 +172,8 @@ impl SentencePiece {
         base: usize,
         reading: &Reading,
         prefix: Prefix,
-        take: &mut dyn FnMut(&[Token]),
-    ) {
+        take: &mut dyn FnMut(&[Token]) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
         let words = reading.words.get_or_init(|| Words::new(&self.shared.model, reading));
         let mut taken = 0;
         if let (true, Some(words), Some(cuts)) = (self.takes_words, words, &reading.cuts) {
@@ -182,15 +186,15 @@ impl SentencePiece {
                     Token { start: base + covering.start, end: base + covering.end, ..covering }
                 }));
                 taken += placed.len();
-                take(&placed);
+                take(&placed)
             });
-            if encoded.is_ok() {
-                return;
+            if let Ok(flow) = encoded {
+                return flow;
             }
         }
         // Both ways produce the same tokens, so continue where the fast engine stopped.
         let tokens = self.encode_step_by_step(text, base, reading, prefix);
-        take(tokens.get(taken..).unwrap_or_default());
+        take(tokens.get(taken..).unwrap_or_default())
     }
 
     fn encode_step_by_step(&self, text: &str, base: usize, reading: &Reading, prefix: Prefix) -> Vec<Token> {
@@ -241,18 +245,30 @@ impl std::fmt::Debug for SentencePiece {
 
 impl Tokenizer for SentencePiece {
     fn encode_ordinary(&self, text: &str, place: TextPlace, out: &mut Vec<Token>) -> Result<(), Error> {
-        self.encode(text, &self.plain_sections, &self.ordinary, place, &mut |tokens| out.extend_from_slice(tokens));
+        self.encode_at_most(text, place, usize::MAX, out)
+    }
+
+    fn encode_at_most(&self, text: &str, place: TextPlace, most: usize, out: &mut Vec<Token>) -> Result<(), Error> {
+        let first = out.len();
+        self.encode(text, &self.plain_sections, &self.ordinary, place, &mut |tokens| {
+            out.extend_from_slice(tokens);
+            if out.len() - first > most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
         Ok(())
     }
 
     fn encode_in_parts(&self, text: &str, place: TextPlace, take: &mut dyn FnMut(&[Token])) -> Result<(), Error> {
-        self.encode(text, &self.plain_sections, &self.ordinary, place, take);
+        self.encode(text, &self.plain_sections, &self.ordinary, place, &mut |tokens| {
+            take(tokens);
+            ControlFlow::Continue(())
+        });
         Ok(())
     }
 
     fn encode_reference(&self, text: &str, place: TextPlace, out: &mut Vec<Token>) -> Result<(), Error> {
         self.encode(text, &self.shared.sections, &self.shared.reference, place, &mut |tokens| {
-            out.extend_from_slice(tokens)
+            out.extend_from_slice(tokens);
+            ControlFlow::Continue(())
         });
         Ok(())
     }

@@ -134,7 +134,13 @@ impl ModelPrompt {
 
     /// Returns the token ids, each with the bytes that it covers.
     pub fn encode(&self) -> Result<Encoded, Error> {
-        let mut encoded = self.encoder()?.encode(&self.prompt)?;
+        self.encode_at_most(usize::MAX)
+    }
+
+    /// Encodes the prompt to at most so many tokens. The work on a longer one stops there, with the
+    /// code `too_many_tokens`.
+    pub fn encode_at_most(&self, most: usize) -> Result<Encoded, Error> {
+        let mut encoded = self.encoder()?.encode_at_most(&self.prompt, most)?;
         self.drop_notes(&mut encoded.notes);
         Ok(encoded)
     }

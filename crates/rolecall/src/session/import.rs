@@ -88,6 +88,7 @@ impl Session {
             notes: super::Notes::default(),
             seams: Seams::Live,
             call_seed: 0,
+            most_ids: usize::MAX,
         }
     }
 

@@ -97,6 +97,8 @@ pub struct Session {
     seams: Seams,
     /// What the ids of calls are derived from, with the index of their message.
     call_seed: u64,
+    /// The most ids that are encoded at once.
+    most_ids: usize,
 }
 
 /// The number of first messages that a rendering may look back to.
@@ -200,6 +202,21 @@ impl Session {
     #[must_use]
     pub fn with_call_seed(self, seed: u64) -> Session {
         Session { call_seed: seed, ..self }
+    }
+
+    /// Returns the same session with a limit on the ids that are encoded at once. The work on longer
+    /// prompts stops there, with the code `too_many_tokens`. A limit is not saved.
+    ///
+    /// ```no_run
+    /// use rolecall::{Model, Request};
+    /// let model = Model::open("path/to/model")?;
+    /// let request = Request::from_text(r#"[{"role": "user", "content": "Hi"}]"#)?;
+    /// let session = model.session(request)?.with_most_ids(4096);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn with_most_ids(self, most_ids: usize) -> Session {
+        Session { most_ids, ..self }
     }
 
     /// Returns the seed of [`with_call_seed`](Self::with_call_seed), or 0.

@@ -32,9 +32,12 @@ impl Session {
             0 => {
                 let mut prompt = stock.prompt.up_to(until).unwrap_or_else(|| stock.prompt.clone());
                 prompt.open = true;
-                self.setup.encoder.encode(&prompt)?
+                self.setup.encoder.encode_at_most(&prompt, self.most_ids)?
             }
-            from => self.setup.encoder.encode_part(&stock.prompt, from - stock.start..until - stock.start)?,
+            from => {
+                let range = from - stock.start..until - stock.start;
+                self.setup.encoder.encode_part_at_most(&stock.prompt, range, self.most_ids)?
+            }
         };
         let (mut line, messages) = self.line.cut(keep);
         let mut run = Run { stock: from, messages, ..Run::default() };

@@ -137,10 +137,10 @@ impl Session {
         let from = next.closed_from(reply, closing.is_some());
         let stock = &next.stock;
         let mut encoded = match self.sent {
-            None => self.setup.encoder.encode(&stock.prompt)?,
+            None => self.setup.encoder.encode_at_most(&stock.prompt, self.most_ids)?,
             Some(_) => {
                 let range = from.saturating_sub(stock.start)..stock.prompt.text().len();
-                self.setup.encoder.encode_part(&stock.prompt, range)?
+                self.setup.encoder.encode_part_at_most(&stock.prompt, range, self.most_ids)?
             }
         };
         let mut after = 0;

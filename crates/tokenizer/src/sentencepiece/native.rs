@@ -1,4 +1,5 @@
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::super::native::Owner;
@@ -33,12 +34,16 @@ const PART: usize = 1 << 12;
 /// The destination for the tokens of a section.
 struct Out<'a> {
     tokens: Vec<Token>,
-    take: &'a mut dyn FnMut(&[Token]),
+    take: &'a mut dyn FnMut(&[Token]) -> ControlFlow<()>,
+    /// Whether the receiver wants no more.
+    flow: ControlFlow<()>,
 }
 
 impl Out<'_> {
     fn hand_over(&mut self) {
-        (self.take)(&self.tokens);
+        if self.flow.is_continue() {
+            self.flow = (self.take)(&self.tokens);
+        }
         self.tokens.clear();
     }
 }
@@ -102,10 +107,10 @@ impl Words {
         text: &str,
         matched: &Added,
         prefix: bool,
-        take: &mut dyn FnMut(&[Token]),
-    ) -> Result<(), Error> {
+        take: &mut dyn FnMut(&[Token]) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>, Error> {
         self.owner.with_memory(|memory| {
-            let mut out = Out { tokens: Vec::new(), take };
+            let mut out = Out { tokens: Vec::new(), take, flow: ControlFlow::Continue(()) };
             let mut prefix = prefix.then_some(SPACE);
             let result = matched.split(text, |id, start, end| match id {
                 None => self.encode_part(text, (start, end), &mut prefix, memory, &mut out),
@@ -118,7 +123,7 @@ impl Words {
                 }
             });
             out.hand_over();
-            result
+            result.map(|()| out.flow)
         })
     }
 
@@ -140,7 +145,7 @@ impl Words {
         };
         let mut result = Ok(());
         self.joints.split(part, false, |from, to| {
-            if result.is_err() {
+            if result.is_err() || out.flow.is_break() {
                 return;
             }
             if out.tokens.len() >= PART {
