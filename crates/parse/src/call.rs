@@ -9,7 +9,7 @@ use crate::object::Object;
 use crate::progress::Falling;
 use crate::reply::{Item, Syntax};
 use crate::shared::Shared;
-use crate::values::{Schema, ValueReader, check};
+use crate::values::{Schema, ValueReader, check_schema};
 use crate::{Event, Malformed, Stop, UnknownNames, Why};
 use rolecall_conversation::json::{escape_into, plain_run};
 
@@ -332,7 +332,7 @@ impl Running {
         let Some(index) = self.index else { return };
         if let (Some(kept), Some(name), true) = (&self.kept, &self.name, self.is_whole)
             && let Some(schema) = Schema::of_function(&shared.options.tools, name)
-            && let Some(wrong) = check(kept, schema.node())
+            && let Some(wrong) = check_schema(kept, schema.node())
         {
             on(Event::Malformed(Malformed { span: self.start..self.start, why: Why::Schema(wrong) }));
         }

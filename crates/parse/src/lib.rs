@@ -38,3 +38,4 @@ pub use parser::{OutputParser, Within, read};
 pub use reply::Reply;
 pub use rolecall_format::CallsInReasoning;
 pub use split::{ReasoningSplit, SplitText};
+pub use values::check_schema;

@@ -18,12 +18,20 @@ const MAX_DEPTH: usize = 500;
 const SHOWN: usize = 40;
 const LISTED: usize = 6;
 
-/// Returns a message about the first difference between a call's arguments and their schema, or
-/// `None` if they match or are not valid JSON.
+/// Returns a message about the first difference between a JSON text, such as a call's arguments, and
+/// its schema, or `None` if they match or the text is not valid JSON.
 ///
 /// Regular expressions (`pattern`, `patternProperties`), `format`, `not` and conditions are not
 /// checked, so every reported difference is real.
-pub(crate) fn check(arguments: &str, schema: &Json) -> Option<String> {
+///
+/// ```
+/// use rolecall_conversation::json;
+/// let schema = json::parse(r#"{"type": "object", "required": ["city"]}"#).expect("it is JSON");
+/// assert_eq!(rolecall_parse::check_schema(r#"{"city": "Oslo"}"#, &schema), None);
+/// let difference = rolecall_parse::check_schema("{}", &schema);
+/// assert_eq!(difference.as_deref(), Some("expected `city`, which is required"));
+/// ```
+pub fn check_schema(arguments: &str, schema: &Json) -> Option<String> {
     let value = json::parse(arguments).ok()?;
     let mut check = Check { budget: BUDGET + BUDGET_OF_A_BYTE * arguments.len() };
     check.difference(&value, Schema::new(schema), SchemaPath::Whole, 0)
@@ -367,12 +375,12 @@ mod tests {
             ),
         ];
         for (arguments, difference) in cases {
-            assert_eq!(check(arguments, &schema).as_deref(), Some(difference), "{arguments}");
+            assert_eq!(check_schema(arguments, &schema).as_deref(), Some(difference), "{arguments}");
         }
         let fitting = r#"{"city": "Oslo", "days": 4.0, "part": 0.3, "unit": 1.0, "fixed": {"a": [1.0]}, "tags": ["a"], "pair": ["a", 1],
             "meta": null, "either": "x", "one": true, "both": 2, "any": [], "open": null, "loop": 1, "odd": 1, "tree": {"left": {}}}"#;
-        assert_eq!(check(fitting, &schema), None);
-        assert_eq!(check("{", &schema), None);
+        assert_eq!(check_schema(fitting, &schema), None);
+        assert_eq!(check_schema("{", &schema), None);
     }
 
     #[test]
@@ -380,7 +388,7 @@ mod tests {
         let schema =
             r##"{"anyOf": [{"$ref": "#"}, {"$ref": "#"}], "allOf": [{"$ref": "#"}, {"$ref": "#"}], "type": "string"}"##;
         let schema = json::parse(schema).unwrap();
-        assert_eq!(check("\"x\"", &schema), None);
+        assert_eq!(check_schema("\"x\"", &schema), None);
         let _ = Schema::new(&schema).types();
         assert!(Schema::new(&schema).property("x").is_none());
     }

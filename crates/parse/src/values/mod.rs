@@ -17,7 +17,7 @@ mod types;
 
 use crate::{JsonPolicy, Why};
 
-pub(crate) use check::check;
+pub use check::check_schema;
 pub(crate) use json::JsonReader;
 pub(crate) use json_string::JsonStringReader;
 pub(crate) use literal::LiteralReader;
