@@ -183,6 +183,7 @@ async function reply(parent, setup) {
   const length = entry.path().length;
   if (length - from > 2 * SOME) from = length - SOME;
   show();
+  follows += 1;
   scrollToEnd();
   const own = new AbortController();
   running = own;
@@ -218,6 +219,8 @@ async function reply(parent, setup) {
     if (calls.length === 0) delete entry.message.tool_calls;
   }
   view.end({ facts, fault, calls });
+  // What ends a reply is laid out only in the next frames.
+  requestAnimationFrame(() => setTimeout(() => { follows -= 1; }, SETTLED));
   if (running === own) {
     running = null;
     stop.hidden = true;
@@ -317,6 +320,10 @@ function showEarlier() {
 // Scrolling.
 
 let isAtEnd = true;
+/** The number of replies whose end is kept in view. */
+let follows = 0;
+/** How long a message may take to be laid out, in milliseconds. */
+const SETTLED = 300;
 
 /** Keeps the end in view while a reply grows, unless the user scrolled away from it. */
 function followEnd() {
@@ -325,7 +332,7 @@ function followEnd() {
     isAtEnd = seen.isIntersecting;
   }, { rootMargin: "80px" }).observe(end);
   new ResizeObserver(() => {
-    if (isAtEnd && running !== null) scrollToEnd();
+    if (isAtEnd && follows > 0) scrollToEnd();
   }).observe(log);
 }
 

@@ -62,7 +62,8 @@ class Gateway:
         threading.Thread(target=self.process.stderr.read, daemon=True).start()
 
     def post(self, path, body):
-        request = urllib.request.Request(self.address + path, json.dumps(body).encode())
+        headers = {"content-type": "application/json"}
+        request = urllib.request.Request(self.address + path, json.dumps(body).encode(), headers)
         return json.load(urllib.request.urlopen(request, timeout=60))
 
     def ids(self, text):
@@ -79,6 +80,10 @@ class Gateway:
         frames = [self.ids(text) for text in texts] + [[self.end()]]
         steps = [step for frame in frames for step in ([frame] if wait is None else [wait, frame])]
         self.engine.steps = steps + ["eos"]
+
+    def count(self):
+        """The number of replies that the engine was asked for."""
+        return self.engine.asked
 
     def stop(self):
         self.process.terminate()

@@ -13,6 +13,7 @@ class StandIn:
         self.steps, self.status = [], 200
         # The replies whose client left before their end.
         self.left = 0
+        self.asked = 0
         stand_in = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -20,6 +21,7 @@ class StandIn:
                 pass
 
             def do_POST(self):
+                stand_in.asked += 1
                 self.rfile.read(int(self.headers["content-length"]))
                 self.send_response(stand_in.status)
                 self.end_headers()

@@ -11,13 +11,17 @@ CHROMIUM names. ROLECALL names the command if it is not in `target/debug`. SCREE
 screenshots.
 """
 
+import http.server
 import json
 import os
 import pathlib
+import shutil
+import threading
 
 import pytest
-from conftest import KEY, Seat
+from conftest import KEY, Gateway, Seat
 from playwright.sync_api import expect
+from stand_in import StandIn
 
 WEATHER = json.dumps([{
     "type": "function",
@@ -332,6 +336,142 @@ def test_the_page_is_small_and_strict(played, seat):
         assert headers["x-content-type-options"] == "nosniff", answer.url
         assert "script-src 'self'" in headers["content-security-policy"], answer.url
         assert "unsafe" not in headers["content-security-policy"], answer.url
+
+
+HIDDEN = """() => {
+  const end = (found) => [...document.querySelectorAll(found)].pop()?.getBoundingClientRect().bottom ?? 0;
+  const box = document.getElementById("composer").getBoundingClientRect().top;
+  return [".message", ".fault"].map((found) => Math.max(0, end(found) - box));
+}"""
+
+
+@pytest.mark.parametrize("size", [(1280, 900), (1280, 600), (400, 800)])
+def test_the_newest_reply_and_its_error_are_above_the_message_box(played, browser, size):
+    seat = Seat(browser, viewport={"width": size[0], "height": size[1]})
+    page = seat.open(played)
+    page.locator("#message").focus()
+    try:
+        for count, wait in [(3, None), (60, None), (200, 0.01), (5, 0.05), (5, None)]:
+            played.says(*["Some words of a reply. "] * count, wait=wait)
+            seat.say("Go on")
+            page.wait_for_timeout(300)
+            assert page.evaluate(HIDDEN) == [0, 0], (count, wait)
+        for steps, status in [([], 500), ([played.ids("Some words")] * 30 + [0.2], 200), ([0.3, played.ids("A")], 200)]:
+            played.engine.steps, played.engine.status = steps, status
+            expect(seat.say("Go on").locator(".fault")).to_be_visible()
+            page.wait_for_timeout(300)
+            assert page.evaluate(HIDDEN) == [0, 0], (steps, status)
+    finally:
+        played.engine.status = 200
+    photograph(page, f"end-{size[0]}")
+    # Who reads further up stays there.
+    played.says(*["Some words of a reply. "] * 30, wait=0.01)
+    page.keyboard.type("Go on")
+    page.keyboard.press("Enter")
+    page.evaluate("window.scrollTo(0, 0)")
+    seat.reply(8)
+    page.wait_for_timeout(300)
+    assert page.evaluate("window.scrollY") == 0
+    seat.context.close()
+
+
+class Site(http.server.BaseHTTPRequestHandler):
+    """Another site, with an empty page."""
+
+    def log_message(self, *_):
+        pass
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("content-type", "text/html")
+        self.end_headers()
+
+
+@pytest.fixture
+def site():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Site)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server.server_port
+    server.shutdown()
+
+
+# What a page of another site tries: to write into a session, with and without asking the browser first, by a form,
+# and to read.
+ATTACK = """async (gateway) => {
+  const turn = JSON.stringify({ session_id: "mine", messages: [{ role: "user", content: "attack" }] });
+  const url = `${gateway}/v1/chat/completions`;
+  const tries = [
+    fetch(url, { method: "POST", mode: "no-cors", body: turn }),
+    fetch(url, { method: "POST", mode: "no-cors", body: new Blob([turn]) }),
+    fetch(url, { method: "POST", headers: { "content-type": "application/json" }, body: turn }),
+    fetch(`${gateway}/v1/models`),
+    fetch(`${gateway}/v1/models`, { mode: "no-cors" }),
+  ];
+  const read = async (response) => `${(await response).status} ${await (await response).text()}`;
+  return (await Promise.allSettled(tries.map(read))).map((done) => done.value ?? "failed");
+}"""
+
+FORM = """(gateway) => {
+  const form = document.createElement("form");
+  Object.assign(form, { method: "POST", enctype: "text/plain", action: `${gateway}/v1/chat/completions` });
+  const field = document.createElement("input");
+  field.name = '{"session_id": "mine", "messages": [{"role": "user", "content": "';
+  field.value = 'attack"}]}';
+  form.append(field);
+  document.body.append(form);
+  form.submit();
+}"""
+
+
+def test_a_page_of_another_site_neither_writes_nor_reads(played, browser, site):
+    turns, count = played.count(), lambda: played.count() - turns
+    context = browser.new_context()
+    # Another port is the same site, and another name is another site.
+    for host in ("127.0.0.1", "localhost"):
+        page = context.new_page()
+        page.goto(f"http://{host}:{site}/")
+        tried = page.evaluate(ATTACK, played.address)
+        assert all(answer in ("failed", "0 ") for answer in tried), tried
+        page.evaluate(FORM, played.address)
+        page.wait_for_url(played.address + "/**")
+        assert "foreign_origin" in page.inner_text("body")
+    assert count() == 0
+    # A name of the site that leads to the gateway.
+    rebound = browser.browser_type.launch(
+        executable_path=os.environ.get("CHROMIUM") or shutil.which("chromium"),
+        args=["--no-sandbox", "--host-resolver-rules=MAP evil.example 127.0.0.1"],
+    )
+    page = rebound.new_page()
+    own = played.address.replace("127.0.0.1", "evil.example")
+    page.goto(f"{own}/")
+    answers = page.evaluate(ATTACK, own)
+    assert [answer[:3] for answer in answers] == ["403"] * len(answers), answers
+    assert all("foreign_host" in answer for answer in answers), answers
+    rebound.close()
+    assert count() == 0
+    # A link leads to the gateway's own page.
+    page = context.new_page()
+    page.goto(f"http://localhost:{site}/")
+    page.evaluate("(to) => { location.href = to; }", played.address + "/")
+    expect(page.locator("#models input")).to_have_count(2)
+    context.close()
+
+
+def test_a_page_of_an_allowed_origin_writes_and_reads(weights, browser, site, tmp_path):
+    engine = StandIn()
+    gateway = Gateway(engine, weights, tmp_path, allowed_origins=[f"http://localhost:{site}"])
+    gateway.says("Hi")
+    page = browser.new_page()
+    page.goto(f"http://localhost:{site}/")
+    tried = page.evaluate(ATTACK, gateway.address)
+    # Without its type, a body is refused even here.
+    assert tried[0] == tried[1] == "0 " and tried[4] == "0 ", tried
+    assert tried[2].startswith("200 ") and "Hi" in tried[2] and tried[3].startswith("200 "), tried
+    page.goto(f"http://127.0.0.1:{site}/")
+    assert set(page.evaluate(ATTACK, gateway.address)) <= {"failed", "0 "}
+    page.close()
+    gateway.stop()
+    engine.stop()
 
 
 def test_everything_has_a_name_and_can_be_reached(played, seat):
