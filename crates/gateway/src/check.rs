@@ -197,6 +197,10 @@ async fn answer(served: &Served, address: &str) -> Result<String, String> {
         true => served.engine.ready(LOADING).await,
         false => served.engine.probe(PATIENCE).await,
     };
+    let about = match about {
+        Ok(about) => served.engine.check_choice(served.engine_model.as_deref()).await.map(|()| about),
+        Err(fault) => Err(fault),
+    };
     let why = |fault: Fault| served.engine.last_output().unwrap_or_else(|| fault.message.into_string());
     let About { models, context, slots, build } = about.map_err(why)?;
     let mut parts = vec!["it is ready".to_owned()];

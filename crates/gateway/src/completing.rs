@@ -13,6 +13,8 @@ pub struct Completing {
     pub prompts: Vec<Vec<u32>>,
     /// The text of each prompt, if the engine gets that instead.
     pub texts: Vec<Option<String>>,
+    /// The control tokens that the texts spell, and that are text there.
+    pub as_text: Vec<String>,
     pub sampling: Sampling,
     /// The settings that are the model's defaults.
     pub applied: Vec<&'static str>,

@@ -6,6 +6,7 @@ use rolecall::session::OnRewrite;
 use crate::engine::{Kind, LocalOptions};
 use crate::keys::Keys;
 use crate::observe::Telling;
+use crate::sites::Sites;
 use crate::store::StoreConfig;
 
 /// What a gateway serves.
@@ -15,6 +16,8 @@ pub struct Config {
     pub models: Vec<ModelConfig>,
     /// The API keys. Without any, everybody may use the gateway.
     pub keys: Keys,
+    /// Which pages in browsers may use the gateway.
+    pub sites: Sites,
     /// What requests may need.
     pub limits: Limits,
     /// Where conversations are kept.

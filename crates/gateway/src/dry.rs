@@ -1,5 +1,6 @@
 use axum::http::Method;
 
+use crate::context::Bound;
 use crate::exchange::Read;
 use crate::observe::Seen;
 use crate::routes::{Work, find, interactive, responses};
@@ -31,7 +32,7 @@ impl Gateway {
         Ok(Turn::make(
             &wanted,
             Known { found: None, covered: Covered::default(), chain },
-            self.limits.prompt_ids,
+            Bound::new(&self.limits),
             &seen,
         )?
         .ids

@@ -14,9 +14,11 @@ use tokio::task::{consume_budget, yield_now};
 use crate::Fault;
 use crate::by_text;
 use crate::completing::Completing;
+use crate::context::{self, Bound};
 use crate::engine::{Ask, End, Piece};
 use crate::fault::answer;
 use crate::gateway::{Gateway, Permit, Served};
+use crate::ignored_grammar;
 use crate::left_out;
 use crate::observe::Stage;
 use crate::replies::{self, Replies};
@@ -53,6 +55,8 @@ struct Exchange {
     /// Whether a call may be sent only when it ends, because the model writes its id last.
     holds_calls: bool,
     history: History,
+    /// What the grammar of the replies does not enforce.
+    notes: Vec<Note>,
     /// The place among the requests at the same time.
     permit: Permit,
     run: Run,
@@ -90,12 +94,12 @@ pub async fn prepare(
     .await?;
     let (found, covered) = find(gateway, owner, &wanted, &names).await.map_err(|fault| writer.placed(fault))?;
     let is_known = found.is_some();
-    let most = gateway.limits.prompt_ids;
+    let bound = Bound::of(&wanted.served, &gateway.limits);
     let size = found.as_ref().map_or(length, |found| size_of(&wanted, found, covered));
     // A grammar takes longer than its schema looks.
     let size = if wanted.is_free() { size } else { AT_ONCE + 1 };
     let (wanted, turn, permit) = sized(size, move || {
-        let turn = Turn::make(&wanted, Known { found, covered, chain }, most, &permit.seen)?;
+        let turn = Turn::make(&wanted, Known { found, covered, chain }, bound, &permit.seen)?;
         Ok((wanted, turn, permit))
     })
     .await
@@ -111,7 +115,11 @@ pub async fn exchange(
     body: String,
     permit: Permit,
 ) -> Result<Response, Fault> {
-    let Prepared { wanted, writer, turn, permit, is_known } = prepare(&gateway, owner, read, body, permit).await?;
+    let Prepared { mut wanted, writer, mut turn, permit, is_known } =
+        prepare(&gateway, owner, read, body, permit).await?;
+    let (served, count) = (Arc::clone(&wanted.served), turn.ids.len());
+    let fits = context::fit(&served.model, &served.engine, count, "messages", &mut wanted.sampling).await;
+    fits.map_err(|fault| writer.placed(fault))?;
     gateway.observer.metrics.session(is_known);
     let usage = Usage { prompt: turn.ids.len() as u64, kept: turn.kept as u64, ..Usage::default() };
     permit.seen.prompt_ids(turn.ids.len(), turn.kept);
@@ -127,7 +135,7 @@ pub async fn exchange(
     if let Ok(session) = HeaderValue::from_str(&session) {
         headers.insert("x-rolecall-session", session);
     }
-    let (holds_calls, history) = (turn.holds_calls, turn.history);
+    let (holds_calls, history, notes) = (turn.holds_calls, turn.history, std::mem::take(&mut turn.notes));
     let (choices, is_streamed) = (wanted.choices, wanted.is_streamed);
     let Wanted { served, sampling, logprobs, .. } = &wanted;
     let order = Order { served, sampling, logprobs: *logprobs, choices, is_alone: choices == 1 };
@@ -144,7 +152,7 @@ pub async fn exchange(
     drop(waiting);
     let wanted = Some(wanted);
     let exchange =
-        Exchange { gateway, owner, wanted, writer, replies, choices, usage, holds_calls, history, permit, run };
+        Exchange { gateway, owner, wanted, writer, replies, choices, usage, holds_calls, history, notes, permit, run };
     exchange.respond(is_streamed, headers).await
 }
 
@@ -157,7 +165,7 @@ pub async fn complete(
     permit: Permit,
 ) -> Result<Response, Fault> {
     let reader = Arc::clone(&gateway);
-    let (completing, turns, writer, permit) = sized(body.len(), move || {
+    let (mut completing, turns, writer, permit) = sized(body.len(), move || {
         // The texts of the prompts are encoded as they are read.
         let parsing = permit.seen.time(Stage::Parse);
         let (mut completing, writer) = read(&reader, &body)?;
@@ -168,6 +176,9 @@ pub async fn complete(
     })
     .await?;
     let prompt: usize = turns.iter().map(|turn| turn.ids.len()).sum();
+    let longest = turns.iter().map(|turn| turn.ids.len()).max().unwrap_or_default();
+    let (served, sampling) = (Arc::clone(&completing.served), &mut completing.sampling);
+    context::fit(&served.model, &served.engine, longest, "prompt", sampling).await?;
     let has_stops = turns.iter().any(|turn| !turn.stops.is_empty());
     permit.seen.prompt_ids(prompt, 0);
     let usage = Usage { prompt: prompt as u64, ..Usage::default() };
@@ -181,10 +192,15 @@ pub async fn complete(
     }
     drop(waiting);
     let replies = Replies::from(replies);
-    let (wanted, holds_calls, history, run) = (None, false, History::New, Run::default());
+    let (wanted, holds_calls, history, notes) = (None, false, History::New, Vec::new());
+    let run = Run::default();
+    let mut headers = defaults(&completing.applied, has_stops);
+    if let Some(as_text) = names_header(completing.as_text) {
+        headers.insert("x-rolecall-as-text", as_text);
+    }
     let exchange =
-        Exchange { gateway, owner, wanted, writer, replies, choices, usage, holds_calls, history, permit, run };
-    exchange.respond(completing.is_streamed, defaults(&completing.applied, has_stops)).await
+        Exchange { gateway, owner, wanted, writer, replies, choices, usage, holds_calls, history, notes, permit, run };
+    exchange.respond(completing.is_streamed, headers).await
 }
 
 /// Returns what the work for a conversation that goes on grows with: the new text, and unless the template
@@ -254,7 +270,9 @@ async fn begin(order: &Order<'_>, mut turn: Turn) -> Result<Vec<Reply>, Fault> {
     let Order { served, sampling, choices, .. } = *order;
     let stop_ids: Vec<u32> = turn.stops.iter().map(|(id, _)| *id).collect();
     let stop_texts = match turn.text {
-        Some(_) => by_text::stop_texts(served, &stop_ids)?,
+        Some(_) => {
+            by_text::stop_texts(served, &stop_ids)?.into_iter().chain(served.stop_texts.iter().cloned()).collect()
+        }
         None => Vec::new(),
     };
     let mut ask = Ask {
@@ -279,7 +297,7 @@ async fn begin(order: &Order<'_>, mut turn: Turn) -> Result<Vec<Reply>, Fault> {
             false => served.engine.generate_when_read(ask),
         };
         let unsaid = order.logprobs.map(|_| Unsaid::default());
-        replies.push(Reply::new(&turn, generating, sampling, served.model.decoder()?, unsaid));
+        replies.push(Reply::new(&turn, generating, sampling, &served.stop_texts, served.model.decoder()?, unsaid));
     }
     Ok(replies)
 }
@@ -448,6 +466,10 @@ impl Exchange {
             self.usage.add(&usage);
         }
         self.permit.seen.reply_ids(self.usage.reply);
+        if let Some(wanted) = &self.wanted {
+            let mut replies = self.replies.all.iter();
+            replies.try_for_each(|reply| ignored_grammar::check(wanted, &self.notes, &reply.said, reply.is_cut()))?;
+        }
         let said: Vec<Said> = self.replies.all.iter().map(|reply| reply.said.clone()).collect();
         let response = self.writer.stored(&Done { said: &said, usage: &self.usage });
         if let Some(wanted) = &self.wanted {

@@ -4,6 +4,7 @@ use axum::response::{IntoResponse, Response};
 use rolecall::conversation::json::{self, Layout, Object};
 use rolecall::conversation::{Json, object};
 
+use crate::context::Excess;
 use crate::observe::FaultCode;
 use crate::turn::First;
 
@@ -22,6 +23,8 @@ pub struct Fault {
     pub message_index: Option<u32>,
     /// What to do about it.
     pub help: Option<Box<str>>,
+    /// By how much the prompt is too long.
+    pub(crate) excess: Option<Excess>,
     /// After how many seconds the client may try again.
     pub retry_after: Option<u32>,
 }
@@ -29,8 +32,9 @@ pub struct Fault {
 impl Fault {
     /// Returns an error with a status from 400 to 599.
     pub fn new(status: u16, code: &str, message: impl Into<Box<str>>) -> Fault {
-        let message = message.into();
-        Fault { status, code: code.into(), message, param: None, message_index: None, help: None, retry_after: None }
+        let (message, code) = (message.into(), code.into());
+        let (param, message_index, help, excess, retry_after) = (None, None, None, None, None);
+        Fault { status, code, message, param, message_index, help, excess, retry_after }
     }
 
     /// Returns an error of a field of the request.

@@ -3,7 +3,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rolecall::conversation::Json;
+use rolecall::conversation::{Json, object};
 use rolecall::model::Settings;
 use rolecall::session::OnRewrite;
 use rolecall::template::CallForm;
@@ -18,6 +18,7 @@ use crate::observe::{Observer, Seen};
 use crate::ready::Ready;
 use crate::running::Running;
 use crate::sessions::Sessions;
+use crate::sites::Sites;
 use crate::store::{Store, StoreFault};
 use crate::texts::Texts;
 use crate::{Config, Fault, Keys, Limits, ModelConfig};
@@ -34,6 +35,7 @@ pub(crate) struct Permit {
 pub struct Gateway {
     models: Vec<Arc<Served>>,
     pub(crate) keys: Keys,
+    pub(crate) sites: Sites,
     pub(crate) limits: Limits,
     pub(crate) sessions: Sessions,
     pub(crate) observer: Arc<Observer>,
@@ -52,6 +54,8 @@ pub(crate) struct Served {
     pub engine_model: Option<String>,
     pub on_rewrite: OnRewrite,
     pub created: i64,
+    /// The texts that end a reply and are no tokens of the tokenizer.
+    pub stop_texts: Vec<String>,
     pub texts: Texts,
     pub forms: Forms,
     pub whole: Whole,
@@ -134,9 +138,10 @@ impl Gateway {
         let store = Store::open(&config.store).await.map_err(OpenFault::Store)?;
         let sessions = Sessions::new(store, config.limits.live_ids, config.store.most_age());
         let observer = Arc::new(Observer::new(&config.telling));
-        let (keys, limits, ready, closing) = (config.keys, config.limits, Ready::default(), Closing::default());
+        let (keys, sites, limits) = (config.keys, config.sites, config.limits);
+        let (ready, closing) = (Ready::default(), Closing::default());
         let running = Running::default();
-        Ok(Gateway { models, keys, limits, sessions, observer, ready, closing, running, slots })
+        Ok(Gateway { models, keys, sites, limits, sessions, observer, ready, closing, running, slots })
     }
 
     /// Returns the models.
@@ -160,6 +165,19 @@ impl Gateway {
             let help = Some(format!("use one of: {}", names.join(", ")).into());
             Fault { status: 404, help, ..Fault::at("model", "model_not_found", format!("there is no model `{name}`")) }
         })
+    }
+
+    /// Returns whether the gateway lives. Without an engine that it has to start and cannot, it must be started again.
+    pub(crate) fn health(&self) -> Result<Json, Fault> {
+        let lost = self.models.iter().find(|served| served.engine.loss().is_some());
+        match lost {
+            None => Ok(object! { "status" => "ok" }.into()),
+            Some(served) => {
+                let message = format!("the engine of `{}` has ended, and is not started again", served.name);
+                let help = Some("restart the gateway; its log has the engine's last output".into());
+                Err(Fault { help, ..Fault::new(503, "engine_died", message) })
+            }
+        }
     }
 
     /// Returns what is not as safe as it could be, each with the name of its model.
@@ -193,6 +211,10 @@ impl Served {
             return Err(wrong(error.to_string()));
         }
         let engine = match (wanted.engine.strip_prefix("local:"), wanted.kind) {
+            (Some(_), Kind::LlamaCpp) if wanted.engine_model.is_some() => Err(format!(
+                "{}: an engine that is started has one model, so `engine_model` must be left out",
+                wanted.engine
+            )),
             (Some(file), Kind::LlamaCpp) => Engine::local(file.as_ref(), local, limits),
             (Some(_), _) => Err(format!("{}: only llama.cpp's server can be started", wanted.engine)),
             (None, kind) => Engine::new(kind, &wanted.engine, limits),
@@ -200,6 +222,8 @@ impl Served {
         let engine = engine.map_err(|why| OpenFault::Engine { name: name.clone(), why })?;
         let engine = engine.knowing(model.tokenizer().map_err(|error| wrong(error.to_string()))?);
         let engine_model = wanted.engine_model.clone();
+        let stops = model.stops().map_err(|error| wrong(error.to_string()))?;
+        let stops = stops.into_iter().filter(|stop| stop.id.is_none() && !stop.text.is_empty());
         Ok(Served {
             name: name.clone(),
             model,
@@ -207,6 +231,7 @@ impl Served {
             engine_model,
             on_rewrite: wanted.on_rewrite,
             created: now(),
+            stop_texts: stops.map(|stop| stop.text).collect(),
             texts: Texts::default(),
             forms: Forms::default(),
             whole: Whole::default(),

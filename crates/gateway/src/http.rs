@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::Response;
 use http_body::Body as _;
@@ -11,13 +12,23 @@ use crate::exchange::{complete, exchange};
 use crate::fault::{FaultShape, answer, of_openai};
 use crate::gateway::Permit;
 use crate::observe::{MEDIA_TYPE, Seen, Watch};
-use crate::routes::{Asked, Route, Work, find, interactive, render, responses};
+use crate::places::OWNER;
+use crate::routes::{Access, Asked, Route, Work, find, interactive, render, responses};
+use crate::sites::Reach;
 use crate::store::Owner;
 use crate::turn::sized;
 use crate::{Fault, Gateway};
 
 /// Answers a request.
-pub async fn handle(State(gateway): State<Arc<Gateway>>, request: Request) -> Response {
+pub async fn handle(State((gateway, reach)): State<(Arc<Gateway>, Reach)>, request: Request) -> Response {
+    let headers = request.headers().clone();
+    let mut response = observed(&gateway, reach, request).await;
+    gateway.sites.share(&headers, &mut response);
+    response
+}
+
+/// Answers a request, and tells what is seen of it.
+async fn observed(gateway: &Arc<Gateway>, reach: Reach, request: Request) -> Response {
     let seen = Seen::begin(&gateway.observer, request.uri().path(), request.headers());
     let watch = Watch::new(seen.clone());
     let route = find(request.method(), request.uri().path());
@@ -25,7 +36,7 @@ pub async fn handle(State(gateway): State<Arc<Gateway>>, request: Request) -> Re
     let found = match route {
         // A panic in one request is its error, and its connection goes on.
         Some(route) => {
-            let answered = guard_future(respond(gateway, route, request, seen.clone())).await;
+            let answered = guard_future(respond(Arc::clone(gateway), reach, route, request, seen.clone())).await;
             answered.map_err(Fault::from).and_then(|answered| answered)
         }
         None => Err(Fault::new(404, "not_found", format!("there is no {}", request.uri().path()))),
@@ -42,10 +53,23 @@ fn query(uri: &Uri) -> impl Iterator<Item = (String, String)> {
 }
 
 /// Checks the key and the method of a request, reads its body, and does its work.
-async fn respond(gateway: Arc<Gateway>, route: Route, request: Request, seen: Seen) -> Result<Response, Fault> {
+async fn respond(
+    gateway: Arc<Gateway>,
+    reach: Reach,
+    route: Route,
+    request: Request,
+    seen: Seen,
+) -> Result<Response, Fault> {
     let (head, body) = request.into_parts();
     let path = head.uri.path();
-    if !route.is_open {
+    if let Some(response) = gateway.sites.preflight(&head) {
+        return Ok(response);
+    }
+    // A page of another site has no key.
+    if route.access != Access::Everybody && gateway.keys.count().is_none() {
+        gateway.sites.check(&head, reach)?;
+    }
+    if route.access == Access::Key {
         check(&gateway, &head.headers)?;
     }
     let owner = Owner::of_key(key(&head.headers).unwrap_or_default());
@@ -64,12 +88,29 @@ async fn respond(gateway: Arc<Gateway>, route: Route, request: Request, seen: Se
         let fault = Fault::new(415, "unsupported_encoding", "the body of the request is encoded");
         return Err(Fault { help, ..fault });
     }
+    if head.method == Method::POST && !has_json(&head.headers) {
+        let help = Some("send the header `Content-Type: application/json`, as `curl --json` does".into());
+        let fault = Fault::new(415, "unsupported_content_type", "the request does not say that its body is JSON");
+        return Err(Fault { help, ..fault });
+    }
     if head.method == Method::POST
         && let Some((name, _)) = query(&head.uri).find(|(name, _)| !LABELS.contains(&&**name))
     {
         return Err(Fault::unsupported(&name));
     }
-    match route.work {
+    OWNER.scope(owner, work(gateway, owner, route.work, head, body, seen)).await
+}
+
+/// Does the work of a request.
+async fn work(
+    gateway: Arc<Gateway>,
+    owner: Owner,
+    work: Work,
+    head: Parts,
+    body: Body,
+    seen: Seen,
+) -> Result<Response, Fault> {
+    match work {
         Work::File(file) => Ok(file.answer()),
         Work::Now(work) => Ok(answer(&work(&gateway)?)),
         Work::Of(work, name) => Ok(answer(&work(&gateway, &name)?)),
@@ -129,6 +170,20 @@ fn check(gateway: &Gateway, headers: &HeaderMap) -> Result<(), Fault> {
     }
     let help = Some("send the header `Authorization: Bearer KEY`".into());
     Err(Fault { help, ..Fault::new(401, "invalid_api_key", "the API key is missing or wrong") })
+}
+
+/// Reports whether a request says that its body is JSON. Without asking, browsers send only other types, or none, for
+/// a page of another site.
+fn has_json(headers: &HeaderMap) -> bool {
+    let mut types = headers.get_all(header::CONTENT_TYPE).iter();
+    let (Some(Ok(only)), None) = (types.next().map(HeaderValue::to_str), types.next()) else { return false };
+    let name = only.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let is_token = |text: &str| {
+        !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$&^_.+-".contains(&byte))
+    };
+    name.split_once('/').is_some_and(|(kind, own)| {
+        is_token(kind) && is_token(own) && ((kind, own) == ("application", "json") || own.ends_with("+json"))
+    })
 }
 
 /// Takes a request's place among those at the same time, and reads its body.

@@ -14,7 +14,7 @@
 //! The command does this with [`Settings`], which it reads from a file, environment variables and flags,
 //! and [`run`], which also handles signals.
 //!
-//! A request passes through these modules: `http` checks the key, and `routes` finds the API, which reads
+//! A request passes through these modules: `http` checks the key and the page that it comes from (`sites`), and `routes` finds the API, which reads
 //! what is `wanted`. `exchange` answers it: `sessions` finds the conversation so far, `turn`
 //! renders and encodes what is new, `engine` speaks with the engine, `reply` parses the sampled ids, and
 //! the API's `writer` writes the answer. Every error is a [`Fault`]. `observe` sees all of it, for the log,
@@ -29,6 +29,7 @@ mod closing;
 mod completing;
 mod config;
 mod content_forms;
+mod context;
 mod dry;
 pub mod engine;
 mod exchange;
@@ -36,11 +37,13 @@ mod fault;
 mod forms;
 mod gateway;
 mod http;
+mod ignored_grammar;
 mod keys;
 mod labels;
 mod left_out;
 mod number;
 mod observe;
+mod places;
 mod reader;
 mod ready;
 mod replies;
@@ -54,6 +57,7 @@ mod schema_limits;
 mod server;
 mod sessions;
 pub mod settings;
+mod sites;
 mod spread;
 mod stop_texts;
 mod store;
@@ -76,4 +80,5 @@ pub use observe::{Log, Telling, Traces};
 pub use run::{RunFault, run};
 pub use server::{Ended, serve};
 pub use settings::{SettingFault, Settings, Sources};
+pub use sites::Sites;
 pub use store::{Bounds, Owner, Store, StoreConfig, StoreFault, StoredTurn, TurnId};

@@ -63,6 +63,7 @@ impl Reply {
         turn: &Turn,
         generating: Generating,
         sampling: &Sampling,
+        stop_texts: &[String],
         decoder: Arc<Decoder>,
         unsaid: Option<Unsaid>,
     ) -> Reply {
@@ -72,7 +73,7 @@ impl Reply {
             reader: Some(if unsaid.is_some() { reader.with_places() } else { reader }),
             held: None,
             stop_ids: turn.stops.clone(),
-            stops: StopTexts::new(sampling.stop.clone()),
+            stops: StopTexts::new(sampling.stop.clone(), stop_texts),
             sampled: Some(Vec::new()),
             count: 0,
             most: sampling.max_tokens.unwrap_or(u64::MAX),
@@ -93,6 +94,11 @@ impl Reply {
 
     pub fn is_over(&self) -> bool {
         self.reader.is_none()
+    }
+
+    /// Reports whether the reply ended before the model ended it.
+    pub fn is_cut(&self) -> bool {
+        self.finish != Finish::Stop
     }
 
     /// Returns the number of ids with those of a piece.
@@ -206,7 +212,7 @@ impl Reply {
     /// Waits for what the engine says after a stop token, if it says more, and gives the connection back if
     /// the engine is done.
     pub async fn end(&mut self) {
-        if !self.generating.has_ended() && self.said.stop_text.is_none() {
+        if !self.generating.has_ended() && !self.stops.is_over() {
             let said = self.generating.last_word().await;
             self.cached = said.cached.or(self.cached);
             self.count = said.counted.unwrap_or(self.count);
@@ -247,7 +253,7 @@ impl Reply {
         else {
             return Ok(());
         };
-        let ids = self.sampled.take().filter(|_| self.said.stop_text.is_none());
+        let ids = self.sampled.take().filter(|_| !self.stops.is_over());
         let accepted = match &ids {
             Some(ids) => Some(session.accept(ids, self.finish)?),
             None => None,

@@ -1,6 +1,6 @@
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rolecall::conversation::object;
@@ -19,6 +19,13 @@ pub enum RunFault {
     Setting(SettingFault),
     /// The gateway cannot be opened.
     Open(OpenFault),
+    /// An engine that the gateway started ended before it was ready.
+    Engine {
+        /// The name of its model.
+        name: String,
+        /// How it ended, with its last output.
+        why: String,
+    },
     /// The system does not allow it, for example because another program has the address.
     System(String),
 }
@@ -47,7 +54,7 @@ pub fn run(settings: &Settings, log: &Log) -> Result<Ended, RunFault> {
         // The handlers are there before anybody knows that the gateway runs.
         let signals = Signals::new().map_err(system)?;
         tokio::spawn(signals.follow(sender, Arc::clone(&gateway), settings.keys.clone()));
-        tokio::spawn(keep_engines(Arc::downgrade(&gateway), log.clone()));
+        let watched = Arc::clone(&gateway);
         tell(log, Level::Info, "listening", &format!("listening on http://{address}"));
         let end = reached(count.clone(), 1);
         let drain = settings.drain;
@@ -61,7 +68,10 @@ pub fn run(settings: &Settings, log: &Log) -> Result<Ended, RunFault> {
                 () = reached(count.clone(), 2) => {}
             }
         };
-        let ended = serve_until(gateway, listener, end, cut).await.map_err(system)?;
+        let ended = tokio::select! {
+            ended = serve_until(gateway, listener, end, cut) => ended.map_err(system)?,
+            fault = keep_engines(&watched, log) => return Err(fault),
+        };
         traces.flush().await;
         match ended {
             Ended::Drained => tell(log, Level::Info, "drained", "all requests were answered"),
@@ -76,18 +86,29 @@ pub fn run(settings: &Settings, log: &Log) -> Result<Ended, RunFault> {
     ended
 }
 
-/// Starts servers of the gateway's own again when they end, as long as there is the gateway.
-async fn keep_engines(gateway: Weak<Gateway>, log: Log) {
-    while let Some(gateway) = gateway.upgrade() {
-        for served in gateway.models() {
+/// Starts servers of the gateway's own again when they end. Returns the error for one that was never ready, because it
+/// would end in the same way again.
+async fn keep_engines(gateway: &Gateway, log: &Log) -> RunFault {
+    let own = gateway.models().iter().filter(|served| served.engine.is_local());
+    let mut own: Vec<_> = own.map(|served| (served, false)).collect();
+    loop {
+        for (served, is_ready) in &mut own {
+            if !*is_ready {
+                *is_ready = served.engine.probe(PATIENCE).await.is_ok();
+            }
             if let Some(story) = served.engine.revive() {
-                tell(&log, Level::Error, "engine_died", &format!("{}: {story}", served.name));
+                tell(log, Level::Error, "engine_died", &format!("{}: {story}", served.name));
+            }
+            if let Some(loss) = served.engine.loss().filter(|loss| !loss.was_ready) {
+                return RunFault::Engine { name: served.name.clone(), why: loss.story };
             }
         }
-        drop(gateway);
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
 }
+
+/// How long a server of the gateway's own may take to say that it is ready.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Writes an event of the gateway itself to the log.
 fn tell(log: &Log, level: Level, event: &str, message: &str) {

@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 
 use crate::Gateway;
 use crate::http::handle;
+use crate::sites::Reach;
 
 /// How a server ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +49,8 @@ pub(crate) async fn serve_until(
     // The timer also ends connections without a request.
     http.timer(TokioTimer::new()).header_read_timeout(limits.head).max_header_size(limits.head_bytes);
     let places = Arc::new(Semaphore::new(limits.connections.min(Semaphore::MAX_PERMITS)));
-    let router = Router::new().fallback(handle).with_state(gateway);
+    let reach = Reach::of(listener.local_addr()?);
+    let router = Router::new().fallback(handle).with_state((gateway, reach));
     let service = TowerToHyperService::new(router);
     let graceful = GracefulShutdown::new();
     let mut connections = JoinSet::new();

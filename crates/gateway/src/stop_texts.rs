@@ -2,6 +2,8 @@
 #[derive(Clone, Debug, Default)]
 pub struct StopTexts {
     texts: Vec<String>,
+    /// The number of the first of them that are the client's.
+    of_client: usize,
     /// The end of the content so far, which may be the beginning of a stop text.
     held: String,
     /// The index of the stop text that was found.
@@ -9,8 +11,11 @@ pub struct StopTexts {
 }
 
 impl StopTexts {
-    pub fn new(texts: Vec<String>) -> StopTexts {
-        StopTexts { texts, ..StopTexts::default() }
+    /// Returns a filter for the client's stop texts, and for those of the model that are no tokens.
+    pub fn new(mut texts: Vec<String>, of_model: &[String]) -> StopTexts {
+        let of_client = texts.len();
+        texts.extend_from_slice(of_model);
+        StopTexts { texts, of_client, ..StopTexts::default() }
     }
 
     /// Reports whether a stop text was found.
@@ -18,9 +23,9 @@ impl StopTexts {
         self.found.is_some()
     }
 
-    /// Returns the stop text that was found.
+    /// Returns the client's stop text that was found.
     pub fn found(&self) -> Option<&str> {
-        self.texts.get(self.found?).map(String::as_str)
+        self.texts.get(self.found.filter(|found| *found < self.of_client)?).map(String::as_str)
     }
 
     /// Takes a piece of content, and returns what is certainly before any stop text.
@@ -56,7 +61,8 @@ mod tests {
 
     /// What is left of a text that is cut before each of some bytes.
     fn cut(text: &str, stops: &[&str], cuts: u32) -> (String, bool) {
-        let mut filter = StopTexts::new(stops.iter().map(|stop| (*stop).to_owned()).collect());
+        let mut filter =
+            StopTexts::new(Vec::new(), &stops.iter().map(|stop| (*stop).to_owned()).collect::<Vec<String>>());
         let (mut out, mut piece) = (String::new(), String::new());
         for (at, character) in text.chars().enumerate() {
             if cuts & (1 << at) != 0 {

@@ -1,5 +1,4 @@
-use std::num::NonZeroUsize;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use rolecall::Error;
 use rolecall::conversation::{Message, Role};
@@ -7,14 +6,15 @@ use rolecall::grammar::{Grammar, Note, Options};
 use rolecall::guard::{guard, guard_future};
 use rolecall::parse::{Ids, ParseOptions};
 use rolecall::session::{Finish, OnRewrite, Session, SessionNote};
-use tokio::sync::Semaphore;
 
 use crate::Fault;
 use crate::by_text;
+use crate::context::Bound;
 use crate::engine::{PromptIds, Shape};
 use crate::gateway::random;
 use crate::left_out;
 use crate::observe::{Seen, Stage};
+use crate::places::PLACES;
 use crate::reader::Reader;
 use crate::sessions::Found;
 use crate::sessions::chain::Chain;
@@ -170,25 +170,22 @@ fn refuse_result_of_cut_call(found: &Found, first: Option<&Message>, index: usiz
 
 impl Turn {
     /// Renders and encodes a request.
-    pub fn make(wanted: &Wanted, known: Known, most_ids: usize, seen: &Seen) -> Result<Turn, Fault> {
-        let mut turn = match wanted.request.conversation.continue_final_message {
-            true => Turn::continuing(wanted, seen)?,
-            false => Turn::in_session(wanted, known, seen)?,
+    pub fn make(wanted: &Wanted, known: Known, bound: Bound, seen: &Seen) -> Result<Turn, Fault> {
+        let turn = match wanted.request.conversation.continue_final_message {
+            true => Turn::continuing(wanted, bound, seen),
+            false => Turn::in_session(wanted, known, bound, seen),
         };
+        let mut turn = turn.map_err(|fault| bound.placed(fault, "messages"))?;
         if turn.text.is_some() {
             // The engine encodes the text again.
             turn.kept = 0;
         }
-        let count = turn.ids.len();
-        if count > most_ids {
-            let message = format!("the prompt has {count} ids, and at most {most_ids} are allowed");
-            return Err(Fault::at("messages", "context_length_exceeded", message));
-        }
+        bound.check(turn.ids.len(), "messages")?;
         Ok(turn)
     }
 
     /// Makes the turn of a session: one that goes on, or a new one.
-    fn in_session(wanted: &Wanted, known: Known, seen: &Seen) -> Result<Turn, Fault> {
+    fn in_session(wanted: &Wanted, known: Known, bound: Bound, seen: &Seen) -> Result<Turn, Fault> {
         let Known { found: past, covered, chain } = known;
         let setup = setup_of(&wanted.served.name, &wanted.request, &wanted.instructions);
         let is_named = wanted.past != Past::Recognised;
@@ -214,7 +211,7 @@ impl Turn {
                     true => written(&mut found.past.messages.iter().map(|message| &**message), new)?,
                     false => new,
                 };
-                let session = session.clone();
+                let session = session.clone().with_most_ids(bound.counted);
                 match Turn::growing(wanted, session, Some(Arc::new(found)), new, (setup.clone(), chain), seen) {
                     Ok(turn) => return Ok(turn.counted_from(first)),
                     // The client counts its own messages.
@@ -234,7 +231,7 @@ impl Turn {
                 first = First::default();
             }
         }
-        let session = wanted.served.model.session(wanted.request.clone())?;
+        let session = wanted.served.model.session(wanted.request.clone())?.with_most_ids(bound.counted);
         let rest = written(&mut said.iter(), rest)?;
         said.extend(rest);
         let turn = wanted.served.whole.check(wanted, &said);
@@ -344,7 +341,7 @@ impl Turn {
     }
 
     /// Makes the turn that continues the last message.
-    fn continuing(wanted: &Wanted, seen: &Seen) -> Result<Turn, Fault> {
+    fn continuing(wanted: &Wanted, bound: Bound, seen: &Seen) -> Result<Turn, Fault> {
         let mut request = wanted.request.clone();
         let messages: Vec<Message> = wanted.instructions.iter().chain(&wanted.messages).cloned().collect();
         request.conversation.messages.clone_from(&messages);
@@ -358,7 +355,7 @@ impl Turn {
         let (shape, notes) = shape_of(wanted, can_reason, |options| prompt.grammar(options))?;
         let reader = prompt.id_reader_with(ParseOptions { ids: Ids::Seeded(random()), ..ParseOptions::default() })?;
         let encoding = seen.time(Stage::Encode);
-        let ids = PromptIds::from(prompt.encode()?.ids());
+        let ids = PromptIds::from(prompt.encode_at_most(bound.counted)?.ids());
         drop(encoding);
         Ok(Turn {
             ids,
@@ -397,17 +394,20 @@ pub async fn sized<T: Send + 'static>(
 ) -> Result<T, Fault> {
     match size <= AT_ONCE {
         true => guard(work)?,
-        false => apart(work).await,
+        false => apart(size, work).await,
     }
 }
 
 /// The most bytes of text, or ids, with which work is short: it takes about 0.2 ms.
 pub const AT_ONCE: usize = 16 << 10;
 
-/// Does long work on a thread for it. Only a little is done at the same time, in the order in which it came:
-/// if all of it shared the processors, all of it would end late.
-pub async fn apart<T: Send + 'static>(work: impl FnOnce() -> Result<T, Fault> + Send + 'static) -> Result<T, Fault> {
-    let place = PLACES.acquire().await.map_err(|_| interrupted())?;
+/// Does long work on a thread for it. Only a little is done at the same time, and owners take turns: if all of it
+/// shared the processors, all of it would end late.
+pub async fn apart<T: Send + 'static>(
+    size: usize,
+    work: impl FnOnce() -> Result<T, Fault> + Send + 'static,
+) -> Result<T, Fault> {
+    let place = PLACES.take(size).await.ok_or_else(interrupted)?;
     let done = tokio::task::spawn_blocking(move || {
         // A client that leaves does not end the work.
         let _place = place;
@@ -424,12 +424,6 @@ pub async fn unbroken<T: Send + 'static>(
     tokio::spawn(work).await.unwrap_or_else(|_| Err(interrupted()))
 }
 
-/// Places for long work: one for each processor, and one more, so that one very long work leaves room.
-static PLACES: LazyLock<Semaphore> = LazyLock::new(|| {
-    let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    Semaphore::new(processors + 1)
-});
-
 /// Returns the error for work that was dropped, because the gateway ends.
 fn interrupted() -> Fault {
     Fault::new(500, "internal", "the work for the request was dropped")
@@ -437,38 +431,13 @@ fn interrupted() -> Fault {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
-
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::sync::{Arc, Mutex};
-    use std::time::Duration;
-
-    use futures_util::future::join_all;
-
-    use super::{PLACES, apart};
+    use super::apart;
 
     #[tokio::test]
-    async fn long_work_is_done_in_the_order_in_which_it_came_and_a_little_at_a_time() {
-        let places = PLACES.available_permits();
-        let running = Arc::new(AtomicUsize::new(0));
-        let begun = Arc::new(Mutex::new(Vec::new()));
-        let work = (0..10 * places).map(|at| {
-            let (running, begun) = (Arc::clone(&running), Arc::clone(&begun));
-            apart(move || {
-                begun.lock().unwrap().push(at);
-                let beside = running.fetch_add(1, Ordering::SeqCst);
-                std::thread::sleep(Duration::from_millis(5));
-                running.fetch_sub(1, Ordering::SeqCst);
-                Ok(beside)
-            })
-        });
-        let beside = join_all(work).await;
-        assert!(beside.into_iter().all(|beside| beside.unwrap() < places));
-        // Those that begin together may change places.
-        let begun = begun.lock().unwrap().clone();
-        assert!(begun.iter().enumerate().all(|(at, begun)| at.abs_diff(*begun) < 2 * places), "{begun:?}");
-        // What panics gives its place back.
-        assert!(apart::<()>(|| std::panic::panic_any("on purpose")).await.is_err());
-        assert_eq!(PLACES.available_permits(), places);
+    async fn work_that_panics_is_an_error_and_gives_its_place_back() {
+        for _ in 0..100 {
+            assert!(apart::<()>(1, || std::panic::panic_any("on purpose")).await.is_err());
+        }
+        assert_eq!(apart(1, || Ok(7)).await, Ok(7));
     }
 }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::common::{BY_IDS, Server, StandIn, Step, at, integer, model, sampled, wait_for};
+use crate::common::{BY_IDS, Server, StandIn, Step, at, integer, model, model_with, sampled, wait_for};
 use rolecall::conversation::{Json, json};
 use rolecall::format::registry;
 use rolecall::template::ModelTemplates;
@@ -792,5 +792,23 @@ async fn log_probabilities_are_reported_by_token() {
             .flat_map(|chunk| at(&chunk, "choices.0.logprobs.content").as_array().unwrap_or_default().to_vec())
             .collect();
         assert_eq!(&streamed[..], tokens.as_array().unwrap(), "{kind:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_stop_text_of_the_model_ends_a_reply_however_many_tokens_it_has() {
+    let pieces = ["Hi ST", "OPHE", "RE and more", "<|im_end|>"];
+    for kind in BY_IDS.into_iter().chain([Kind::OpenAi]) {
+        let steps = pieces.iter().map(|piece| Step::Ids(sampled("chatml", piece)));
+        let end = if kind == Kind::LlamaCpp { "eos" } else { "stop" };
+        let engine = StandIn::new(kind, steps.chain([Step::End(end)]).collect());
+        let model = model_with(r#"stop = ["<|im_end|>", "STOPHERE"]"#);
+        let address = engine.start().await;
+        let server = Server::of(&address, model, "own", engine, Limits::default(), Keys::default()).await;
+        let (status, answer) = server.post("/v1/chat/completions", HI).await;
+        assert_eq!((status, at(&answer, "choices.0.message.content").as_str()), (200, Some("Hi ")), "{answer:?}");
+        assert_eq!(at(&answer, "choices.0.finish_reason").as_str(), Some("stop"));
+        let (_, answer) = server.post("/v1/completions", r#"{"prompt": "a"}"#).await;
+        assert_eq!(at(&answer, "choices.0.text").as_str(), Some("Hi "), "{answer:?}");
     }
 }

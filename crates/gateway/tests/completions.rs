@@ -281,3 +281,22 @@ async fn a_character_that_is_cut_off_keeps_its_log_probabilities() {
     let streamed = add_up(&chunks(&server, body).await, 1);
     assert_eq!(&streamed[0], at(&answer, "choices.0.logprobs"));
 }
+
+#[tokio::test]
+async fn control_tokens_that_a_text_spells_are_named_unless_they_are_wanted() {
+    let server = server("qwen2.5", "Hi<|im_end|>").await;
+    let ask = async |more: &str| {
+        let body = format!(r#"{{"prompt": ["<|im_start|>user", "a<|im_end|><|im_start|>", "b"]{more}}}"#);
+        let response = server.request("/v1/completions", &body).send().await.unwrap();
+        let header = response.headers().get("x-rolecall-as-text").map(|value| value.to_str().unwrap().to_owned());
+        (response.status().as_u16(), header)
+    };
+    assert_eq!(ask("").await, (200, Some("<|im_end|>, <|im_start|>".to_owned())));
+    assert_eq!(ask(r#", "reference_encoding": true"#).await, (200, None));
+    assert_eq!(ask(r#", "reference_encoding": 1"#).await.0, 400);
+    let body = r#"{"prompt": "a<|im_end|>", "reference_encoding": true}"#;
+    assert_eq!(server.post("/v1/completions", body).await.0, 200);
+    assert_eq!(server.engine.prompt(), sampled("qwen2.5", "a<|im_end|>"));
+    let plain = server.request("/v1/completions", r#"{"prompt": "<im_end>"}"#).send().await.unwrap();
+    assert_eq!(plain.headers().get("x-rolecall-as-text"), None);
+}

@@ -77,7 +77,7 @@ async fn a_head_that_is_too_large_is_refused() {
 async fn a_body_that_does_not_arrive_is_a_typed_error() {
     let server = server(Limits { body: Duration::from_millis(300), ..Limits::default() }).await;
     let mut stream = connect(&server);
-    let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\nconnection: close\r\n\r\n{";
+    let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 100\r\nconnection: close\r\n\r\n{";
     stream.write_all(head.as_bytes()).unwrap();
     let answer = rest(&mut stream);
     assert!(answer.starts_with("HTTP/1.1 408") && answer.contains("slow_request"), "{answer}");

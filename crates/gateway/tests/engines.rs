@@ -81,7 +81,8 @@ async fn no_engine_limits_a_reply_for_which_no_limit_is_given() {
         // It takes null for what fits.
         (Kind::Sglang, "sampling_params.max_new_tokens", None),
     ] {
-        let engine = StandIn::new(kind, vec![Step::Ids(vec![7]), stop(kind)]);
+        let steps = vec![Step::Ids(vec![7]), stop(kind)];
+        let engine = StandIn { context: 2048, ..StandIn::new(kind, steps) };
         let address = engine.start().await;
         let asked = Engine::new(kind, &address, &Limits::default()).unwrap();
         for (given, wanted) in [(None, unlimited), (Some(5), Some(5)), (None, unlimited)] {
@@ -148,7 +149,7 @@ async fn ids_that_llama_cpp_keeps_back_are_found_with_the_tokenizer() {
 #[tokio::test]
 async fn engines_say_what_they_are() {
     for (_, kind) in Kind::ALL {
-        let address = StandIn::new(kind, Vec::new()).start().await;
+        let address = StandIn { context: 2048, ..StandIn::new(kind, Vec::new()) }.start().await;
         let about = Engine::new(kind, &address, &Limits::default()).unwrap().probe(PATIENCE).await.unwrap();
         // Not all engines by text have a page for it.
         let build = (!kind.is_by_text()).then(|| "b1".to_owned());

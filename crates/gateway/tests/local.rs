@@ -13,8 +13,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use rolecall_gateway::Limits;
 use rolecall_gateway::engine::{Ask, Engine, LocalOptions};
+use rolecall_gateway::settings::ModelSettings;
+use rolecall_gateway::{Limits, Log, RunFault, Settings, run};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -64,6 +65,30 @@ async fn a_server_that_ends_is_started_again_unless_it_had_just_been_started() {
         assert!(story.ends_with("it is started again"), "{story}");
         wait_for("the next run", || runs() == run + 1);
     }
+}
+
+#[test]
+fn a_gateway_ends_with_an_error_if_its_engine_was_never_ready() {
+    let (folder, local) = folder("never", "echo it has no weights >&2; sleep 0.5; exit 3");
+    let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
+    write(
+        "tokenizer.json",
+        r#"{"version": "1.0", "added_tokens": [], "model": {"type": "WordLevel", "unk_token": "u", "vocab": {"u": 0}}}"#,
+    );
+    write("tokenizer_config.json", r#"{"chat_template": "{% for m in messages %}{{ m.content }}{% endfor %}"}"#);
+    let model = ModelSettings {
+        name: Some("mine".to_owned()),
+        model: Some(folder.display().to_string()),
+        engine: Some(format!("local:{}", folder.join("model.gguf").display())),
+        ..ModelSettings::default()
+    };
+    let (listen, store) = ("127.0.0.1:0".to_owned(), "memory".to_owned());
+    let settings = Settings { listen, store, local, models: vec![model], ..Settings::default() };
+    let (sender, ended) = std::sync::mpsc::channel();
+    std::thread::spawn(move || sender.send(run(&settings, &Log::to(std::io::sink()))));
+    let ended = ended.recv_timeout(PATIENCE).expect("the gateway goes on without its engine");
+    let Err(RunFault::Engine { name, why }) = ended else { panic!("{ended:?}") };
+    assert!(name == "mine" && why.contains("it has no weights"), "{name}: {why}");
 }
 
 #[tokio::test]

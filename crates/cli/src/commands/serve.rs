@@ -80,6 +80,9 @@ fn failed(fault: RunFault) -> Failure {
     let (code, message, help, exit) = match fault {
         RunFault::Setting(fault) => return refused(fault),
         RunFault::Open(fault) => (fault.code(), fault.to_string(), fault.help(), Exit::Refused),
+        RunFault::Engine { name, why } => {
+            ("engine_died", format!("the engine of `{name}` was never ready: {why}"), None, Exit::Refused)
+        }
         RunFault::System(why) => ("cannot_run", format!("the gateway cannot run: {why}"), None, Exit::Unreadable),
     };
     Failure::Serve { code, message, place: None, help: help.map(str::to_owned).into_iter().collect(), exit }

@@ -52,12 +52,12 @@ impl Engine {
             true => models.as_ref().ok_or_else(|| refused(404, "there is no /v1/models"))?,
             false => health.as_ref().ok_or_else(|| refused(404, "there is no /health"))?,
         };
+        self.note_ready();
         let mut about = About::of_models(models);
         match self.kind() {
             Kind::LlamaCpp => {
                 let props = object(asked("/props").await?);
-                let settings = inner(&props, "default_generation_settings");
-                about.context = settings.and_then(|settings| count(settings, "n_ctx"));
+                about.context = context_of_props(&props);
                 about.slots = count(&props, "total_slots");
                 about.build = text(&props, "build_info").map(str::to_owned);
             }
@@ -71,19 +71,41 @@ impl Engine {
                 let info = object(info);
                 about.build = text(&info, "version").map(str::to_owned);
                 about.slots = count(&info, "max_running_requests");
-                about.context = about.context.or(count(&info, "context_length"));
+                about.context = about.context.or(context_of_info(&info));
             }
         }
         Ok(about)
     }
 
-    /// Asks the engine for its models, and returns what it says of them, or `None` if it has no such page.
-    pub(super) async fn models(&self) -> Result<Option<About>, Fault> {
-        Ok(self.page(MODELS).await?.map(|page| About::of_models(Some(page))))
+    /// Asks the engine for the most ids of a prompt and its reply.
+    pub(super) async fn own_context(&self) -> Result<Option<u64>, Fault> {
+        if self.kind() == Kind::LlamaCpp {
+            return Ok(context_of_props(&object(self.page("/props").await?)));
+        }
+        let context = About::of_models(self.page(MODELS).await?).context;
+        match (context, self.kind()) {
+            (None, Kind::Sglang) => Ok(context_of_info(&object(self.info().await?))),
+            (context, _) => Ok(context),
+        }
+    }
+
+    /// Returns what the engine says of each of its models.
+    pub(super) async fn cards(&self) -> Result<Vec<Object>, Fault> {
+        let page = object(self.page(MODELS).await?);
+        let cards = page.get("data").and_then(Json::as_array).unwrap_or_default();
+        Ok(cards.iter().filter_map(Json::as_object).cloned().collect())
+    }
+
+    /// Returns SGLang's page about itself, which had another path.
+    async fn info(&self) -> Result<Option<String>, Fault> {
+        match self.page("/server_info").await? {
+            None => self.page("/get_server_info").await,
+            info => Ok(info),
+        }
     }
 
     /// Returns a page of the engine, or `None` if there is none.
-    async fn page(&self, path: &str) -> Result<Option<String>, Fault> {
+    pub(super) async fn page(&self, path: &str) -> Result<Option<String>, Fault> {
         let url = format!("{}{path}", self.address);
         let response = self.client.get(&url).send().await.map_err(|error| down(&url, &error))?;
         let status = response.status().as_u16();
@@ -118,6 +140,16 @@ impl About {
         }
         about
     }
+}
+
+/// Returns the context of one reply from llama.cpp's page about itself.
+fn context_of_props(props: &Object) -> Option<u64> {
+    inner(props, "default_generation_settings").and_then(|settings| count(settings, "n_ctx"))
+}
+
+/// Returns the context from SGLang's page about itself.
+fn context_of_info(info: &Object) -> Option<u64> {
+    count(info, "context_length")
 }
 
 /// Reads a page that has an object. Other pages say nothing.

@@ -8,11 +8,12 @@ use rolecall::grammar::{Grammar, Note};
 use rolecall::tokenizer::Tokenizer;
 use tokio::time::{Instant, timeout_at};
 
+use super::choice::Choice;
 use super::generating::{Frames, Phase, Sofar};
 use super::hidden::Hidden;
 use super::local::Local;
 use super::trouble::{broken, cause, died, down, refused, slow};
-use super::{About, Ask, Generating, Kind, LocalOptions, Shape};
+use super::{About, Ask, Generating, Kind, LocalOptions, Loss, Shape};
 use crate::{Fault, Limits};
 
 /// An engine.
@@ -26,6 +27,8 @@ pub struct Engine {
     local: Option<Arc<Local>>,
     /// The most ids of a prompt and its reply, if the engine says so, once it was asked.
     context: Arc<Mutex<Option<Option<u64>>>>,
+    /// How it is told which of its models is meant, once it was asked.
+    pub(super) choice: Arc<Mutex<Option<Choice>>>,
     first_id: Duration,
     next_id: Duration,
 }
@@ -44,8 +47,8 @@ impl Engine {
         let client = client.connect_timeout(Duration::from_secs(10)).build();
         let client = client.map_err(|error| error.to_string())?;
         let (first_id, next_id) = (limits.first_id, limits.next_id);
-        let context = Arc::default();
-        Ok(Engine { kind, address: own, url, client, hidden: None, local: None, context, first_id, next_id })
+        let (hidden, local, context, choice) = (None, None, Arc::default(), Arc::default());
+        Ok(Engine { kind, address: own, url, client, hidden, local, context, choice, first_id, next_id })
     }
 
     /// Starts llama.cpp's server for a model file, and stops it when the engine is dropped. It is not ready
@@ -82,6 +85,23 @@ impl Engine {
         self.local.as_ref()?.revive()
     }
 
+    /// Returns what became of a server of one's own that has ended and is not started again.
+    pub fn loss(&self) -> Option<Loss> {
+        self.local.as_ref()?.loss()
+    }
+
+    /// Reports whether this is a server of one's own.
+    pub fn is_local(&self) -> bool {
+        self.local.is_some()
+    }
+
+    /// Notes that a server of one's own is ready.
+    pub(super) fn note_ready(&self) {
+        if let Some(local) = &self.local {
+            local.note_ready();
+        }
+    }
+
     /// Returns how a server of one's own ended, with its last output, if it has.
     pub fn last_output(&self) -> Option<String> {
         self.local.as_ref()?.story()
@@ -111,12 +131,7 @@ impl Engine {
 
     /// Returns the most ids that a reply can have, if the engine says so. Not all engines by text do.
     async fn room(&self, ask: &Ask) -> Result<Option<u64>, Fault> {
-        let known = *self.context.lock().unwrap_or_else(PoisonError::into_inner);
-        let context = match known {
-            Some(context) => context,
-            None => self.models().await?.and_then(|about| about.context),
-        };
-        *self.context.lock().unwrap_or_else(PoisonError::into_inner) = Some(context);
+        let context = self.known_context().await?;
         // An engine by text may put a token before the prompt. One that is too long is refused by the engine.
         let prompt = ask.ids.len() as u64 + u64::from(self.kind.is_by_text());
         match context {
@@ -127,6 +142,38 @@ impl Engine {
                 Err(Fault::at("max_tokens", "missing_field", message))
             }
         }
+    }
+
+    /// Returns the most ids of a prompt and its reply, if the engine says so. It is asked once, and again for a prompt
+    /// that does not fit, because another model may run there by now.
+    pub async fn context(&self, prompt: u64) -> Option<u64> {
+        let asked = || async { tokio::time::timeout(PROBE.min(self.first_id), self.known_context()).await.ok()?.ok()? };
+        let known = asked().await?;
+        if prompt < known {
+            return Some(known);
+        }
+        self.forget_context();
+        asked().await
+    }
+
+    /// Returns the most ids of a prompt and its reply, if the engine has said so already.
+    pub fn said_context(&self) -> Option<u64> {
+        self.context.lock().unwrap_or_else(PoisonError::into_inner).flatten()
+    }
+
+    /// An engine that does not answer is asked again the next time.
+    async fn known_context(&self) -> Result<Option<u64>, Fault> {
+        let known = *self.context.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(context) = known {
+            return Ok(context);
+        }
+        let context = self.own_context().await?;
+        *self.context.lock().unwrap_or_else(PoisonError::into_inner) = Some(context);
+        Ok(context)
+    }
+
+    fn forget_context(&self) {
+        *self.context.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// Begins a reply.
@@ -168,7 +215,9 @@ impl Engine {
             true => timeout_at(deadline, self.room(ask)).await.map_err(|_| slow(self.first_id))??,
             false => None,
         };
-        let body = self.kind.body(ask, room);
+        let choice =
+            timeout_at(deadline, self.choice(ask.model.as_deref())).await.map_err(|_| slow(self.first_id))??;
+        let body = self.kind.body(ask, &choice, room);
         let request =
             self.client.post(&self.url).header("content-type", "application/json").body(reqwest::Body::wrap(body));
         let sent = timeout_at(deadline, request.send()).await.map_err(|_| slow(self.first_id))?;
@@ -176,11 +225,13 @@ impl Engine {
         let status = response.status();
         if !status.is_success() {
             // Another model may run there now.
-            *self.context.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            self.forget_context();
+            self.forget_choice();
             let start = tokio::time::timeout(self.next_id, response.bytes_stream().next()).await;
             let start = start.ok().flatten().and_then(Result::ok).unwrap_or_default();
             return Err(refused(status.as_u16(), &String::from_utf8_lossy(&start)));
         }
+        self.note_ready();
         let mut frame = 0;
         let limited = response.bytes_stream().map(move |bytes| {
             let bytes = bytes.map_err(|error| died(&cause(&error)))?;

@@ -1,6 +1,7 @@
 use rolecall::conversation::json::Object;
 
 use super::body::Body;
+use super::choice::Choice;
 use super::generating::Sofar;
 use super::trouble::Trouble;
 use super::{Ask, Piece, llama_cpp, openai, sglang, vllm};
@@ -48,14 +49,18 @@ impl Kind {
 
     /// Writes the body of a request. The room is the most ids that a reply can have, for an engine that
     /// must be told.
-    pub(super) fn body(self, ask: &Ask, room: Option<u64>) -> Body {
-        let (key, body) = match self {
-            Kind::LlamaCpp => ("prompt", llama_cpp::body(ask)),
-            Kind::Vllm => ("prompt", vllm::body(ask, room)),
-            Kind::Sglang => ("input_ids", sglang::body(ask)),
-            Kind::OpenAi => return Body::new(openai::body(ask, room)),
+    pub(super) fn body(self, ask: &Ask, choice: &Choice, room: Option<u64>) -> Body {
+        let (key, mut body) = match self {
+            Kind::LlamaCpp => (Some("prompt"), llama_cpp::body(ask)),
+            Kind::Vllm => (Some("prompt"), vllm::body(ask, room)),
+            Kind::Sglang => (Some("input_ids"), sglang::body(ask)),
+            Kind::OpenAi => (None, openai::body(ask, room)),
         };
-        Body::with_ids(key, &ask.ids, body)
+        choice.add_to(&mut body);
+        match key {
+            Some(key) => Body::with_ids(key, &ask.ids, body),
+            None => Body::new(body),
+        }
     }
 
     /// Reads a frame of an answer.

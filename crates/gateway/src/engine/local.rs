@@ -12,6 +12,7 @@ use std::io::Read;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{env, fmt, thread};
@@ -51,6 +52,17 @@ pub(super) struct Local {
     port: u16,
     options: LocalOptions,
     life: Mutex<Life>,
+    /// Whether it has ever been ready.
+    was_ready: AtomicBool,
+}
+
+/// A server that has ended for good.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// How it ended, with its last output.
+    pub story: String,
+    /// Whether it has ever been ready. One that has not would end in the same way again.
+    pub was_ready: bool,
 }
 
 /// A child from its start to its end.
@@ -90,7 +102,8 @@ impl Local {
         let port = free_port().map_err(|error| format!("there is no free port: {error}"))?;
         let life = Mutex::new(Life::begin(file, port, options)?);
         let (file, options) = (file.to_owned(), options.clone());
-        Ok(Local { address: format!("http://127.0.0.1:{port}"), file, port, options, life })
+        let (address, was_ready) = (format!("http://127.0.0.1:{port}"), AtomicBool::new(false));
+        Ok(Local { address, file, port, options, life, was_ready })
     }
 
     /// Returns the error of a server that has ended, as clients get it.
@@ -104,6 +117,18 @@ impl Local {
     /// Returns how the server ended, with its last output, if it has.
     pub fn story(&self) -> Option<String> {
         self.life().story()
+    }
+
+    /// Notes that the server is ready.
+    pub fn note_ready(&self) {
+        self.was_ready.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns what became of a server that has ended and is not started again.
+    pub fn loss(&self) -> Option<Loss> {
+        let mut life = self.life();
+        let story = life.story().filter(|_| life.is_told)?;
+        Some(Loss { story, was_ready: self.was_ready.load(Ordering::Relaxed) })
     }
 
     /// Starts a server that has ended again. Returns what happened, once for each end.

@@ -10,6 +10,7 @@
 mod about;
 mod ask;
 mod body;
+mod choice;
 #[expect(clippy::module_inception, reason = "an engine is the noun of this module, too")]
 mod engine;
 mod generating;
@@ -32,7 +33,7 @@ pub use ask::Ask;
 pub use engine::Engine;
 pub use generating::Generating;
 pub use kind::Kind;
-pub use local::LocalOptions;
+pub use local::{LocalOptions, Loss};
 pub use odds::{Odds, Word};
 pub use piece::{End, Piece, Spoken};
 pub use prompt_ids::PromptIds;

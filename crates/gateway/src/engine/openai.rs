@@ -27,7 +27,6 @@ pub(super) fn body(ask: &Ask, room: Option<u64>) -> Object {
         "prompt" => ask.text.as_deref().unwrap_or_default(), "stream" => true,
         "stream_options" => object! { "include_usage" => true },
     };
-    set(&mut body, "model", ask.model.as_deref());
     // OpenAI's own default is 16, and vLLM's too, also for null. Most other engines take null for no limit.
     body.insert("max_tokens", whole(sampling.max_tokens.or(room)).map_or(Json::Null, Json::from));
     let stops: Vec<Json> = ask.stop_texts.iter().map(|stop| Json::from(stop.as_str())).collect();

@@ -24,7 +24,6 @@ pub(super) fn body(ask: &Ask, room: Option<u64>) -> Object {
         "skip_special_tokens" => false, "stop_token_ids" => json_ids(&ask.stop_ids),
         "stream_options" => object! { "include_usage" => true, "continuous_usage_stats" => true },
     };
-    set(&mut body, "model", ask.model.as_deref());
     // Its own default is 16, also for null.
     set(&mut body, "max_tokens", whole(sampling.max_tokens.or(room)));
     set_shared(&mut body, sampling);

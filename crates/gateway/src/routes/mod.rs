@@ -13,7 +13,7 @@ mod tokens;
 
 use axum::http::Method;
 use futures_util::future::BoxFuture;
-use rolecall::conversation::{Json, object};
+use rolecall::conversation::Json;
 
 use self::page::File;
 use crate::exchange::{Read, ReadTexts};
@@ -24,11 +24,21 @@ use crate::{Fault, Gateway};
 /// What answers a path.
 pub struct Route {
     pub method: Method,
-    /// Whether it needs no key.
-    pub is_open: bool,
+    pub access: Access,
     pub work: Work,
     /// The shape of its errors.
     pub fault: FaultShape,
+}
+
+/// Who may use a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Everybody: it says nothing of this gateway.
+    Everybody,
+    /// Those without a key, too: it has nothing of clients, and what asks for it often has no key.
+    NoKey,
+    /// Those with a key, if there are keys.
+    Key,
 }
 
 /// How a request is answered.
@@ -74,15 +84,15 @@ pub struct Asked {
 
 /// Returns what answers a path. If it takes other methods only, it is the one for one of these.
 pub fn find(wanted: &Method, path: &str) -> Option<Route> {
-    let route = |method: Method, work: Work| Some(Route { method, is_open: false, work, fault: of_openai });
+    let with = |method: Method, access: Access, work: Work| Some(Route { method, access, work, fault: of_openai });
+    let route = |method: Method, work: Work| with(method, Access::Key, work);
     match path {
         "/health" => {
-            let health = |_: &Gateway| Ok(object! { "status" => "ok" }.into());
-            route(Method::GET, Work::Now(health)).map(|route| Route { is_open: true, ..route })
+            let health = |gateway: &Gateway| gateway.health();
+            with(Method::GET, Access::Everybody, Work::Now(health))
         }
-        // These contain nothing of clients, and what asks them often has no key.
-        "/ready" => route(Method::GET, Work::Ready).map(|route| Route { is_open: true, ..route }),
-        "/metrics" => route(Method::GET, Work::Metrics).map(|route| Route { is_open: true, ..route }),
+        "/ready" => with(Method::GET, Access::NoKey, Work::Ready),
+        "/metrics" => with(Method::GET, Access::NoKey, Work::Metrics),
         "/v1/models" => route(Method::GET, Work::Now(|gateway| Ok(models::models(gateway)))),
         "/v1/chat/completions" => route(Method::POST, Work::Exchange(chat::read)),
         "/v1/completions" => route(Method::POST, Work::Complete(completions::read)),
@@ -107,7 +117,7 @@ pub fn find(wanted: &Method, path: &str) -> Option<Route> {
                 };
             }
             if let Some(file) = page::file(path) {
-                return route(Method::GET, Work::File(file)).map(|route| Route { is_open: true, ..route });
+                return with(Method::GET, Access::Everybody, Work::File(file));
             }
             let name = path.strip_prefix("/v1/models/")?;
             // Names of models contain slashes, which clients encode.

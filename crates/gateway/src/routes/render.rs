@@ -17,8 +17,9 @@ use crate::turn::apart;
 /// If its conversation is known, the engine gets the ids that it has, and what is new. They are under
 /// `session`; the rest is the prompt that the whole conversation would have.
 pub async fn render(gateway: Arc<Gateway>, owner: Owner, body: String, permit: Permit) -> Result<Json, Fault> {
+    let size = body.len();
     let prepared = prepare(&gateway, owner, chat::read, body, permit).await?;
-    apart(move || explain(prepared)).await
+    apart(size, move || explain(prepared)).await
 }
 
 fn explain(Prepared { wanted, turn, .. }: Prepared) -> Result<Json, Fault> {

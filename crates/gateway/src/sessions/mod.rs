@@ -136,7 +136,8 @@ impl Sessions {
             None => {
                 let Some(chain) = self.store.chain(&owner, &turn).await? else { return Ok(remembered(found)) };
                 let model = model.clone();
-                let replayed = apart(move || Ok(replay(&model, chain.iter().map(|turn| &turn.body[..])))).await?;
+                let size = chain.iter().map(|turn| turn.body.len()).sum();
+                let replayed = apart(size, move || Ok(replay(&model, chain.iter().map(|turn| &turn.body[..])))).await?;
                 let damaged = || Fault::new(500, "damaged_session", "the stored conversation is damaged");
                 let past = Arc::new(replayed.ok_or_else(damaged)?);
                 // With another model there is no session, but there is one with the conversation's own.

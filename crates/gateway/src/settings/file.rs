@@ -110,6 +110,10 @@ fn given<'a>(value: &'a DeValue<'_>) -> Given<'a> {
             let digits: String = number.as_str().chars().filter(|digit| *digit != '_').collect();
             digits.parse().map_or(Given::Other("a number"), Given::Number)
         }
+        DeValue::Array(items) => {
+            let texts = items.iter().map(|item| item.get_ref().as_str()).collect::<Option<Vec<&str>>>();
+            texts.map_or(Given::Other("a list of other values"), Given::Texts)
+        }
         other => Given::Other(other.type_str()),
     }
 }

@@ -8,6 +8,7 @@ use super::value::{self, Given};
 use super::{ModelSettings, PREFIX, Settings};
 use crate::engine::Kind;
 use crate::sessions::record::{POLICIES, name_of, policy_of};
+use crate::sites::{is_host, is_origin};
 
 /// A setting of a gateway (`T` is [`Settings`]) or of one of its models ([`ModelSettings`]).
 #[derive(Debug)]
@@ -27,6 +28,10 @@ pub enum Slot<T> {
     Text(fn(&mut T) -> &mut String),
     /// Any text, or nothing.
     Name(fn(&mut T) -> &mut Option<String>),
+    /// Origins of pages.
+    Origins(fn(&mut T) -> &mut Vec<String>),
+    /// Names of hosts.
+    Hosts(fn(&mut T) -> &mut Vec<String>),
     /// A path. One in a file is relative to the file.
     Path(fn(&mut T) -> &mut Option<PathBuf>),
     /// A path if there is such a file, otherwise a name.
@@ -61,6 +66,19 @@ pub static KEYS: &[Key<Settings>] = &[
         about: "A file with the API keys, one per line: the key itself, or `sha256:` and its digest in hexadecimal. \
                 Without it, everybody may use the gateway",
         slot: Slot::Path(|all| &mut all.keys),
+    },
+    Key {
+        path: "allowed_origins",
+        about: "The other origins whose pages may use the gateway from a browser, such as `https://chat.example.com`; \
+                or `*` for all. Without keys, requests of other pages are refused",
+        slot: Slot::Origins(|all| &mut all.sites.origins),
+    },
+    Key {
+        path: "allowed_hosts",
+        about: "More names by which clients may call a gateway without keys, such as `chat.example.com`; or `*` for \
+                all. Without it, the names of the machine itself; if other machines reach the gateway, also addresses \
+                and names without a dot",
+        slot: Slot::Hosts(|all| &mut all.sites.hosts),
     },
     Key {
         path: "drain",
@@ -193,7 +211,7 @@ pub static MODEL_KEYS: &[Key<ModelSettings>] = &[
     Key { path: "engine_kind", about: "The kind of engine", slot: Slot::Kind(|model| &mut model.engine_kind) },
     Key {
         path: "engine_model",
-        about: "The engine's name for the model, if it serves several",
+        about: "The engine's name for the model, or for a LoRA adapter, if it serves several",
         slot: Slot::Name(|model| &mut model.engine_model),
     },
     Key {
@@ -261,6 +279,8 @@ impl<T> Key<T> {
             Slot::Text(_) => "ADDRESS".to_owned(),
             Slot::Store(_) => "PATH|URL|memory".to_owned(),
             Slot::Name(_) => "NAME".to_owned(),
+            Slot::Origins(_) => "ORIGIN,..".to_owned(),
+            Slot::Hosts(_) => "HOST,..".to_owned(),
             Slot::Path(_) => "PATH".to_owned(),
             Slot::PathOrName(_) => "PATH|NAME".to_owned(),
             Slot::Engine(_) => "URL".to_owned(),
@@ -285,6 +305,7 @@ impl<T> Key<T> {
             Slot::Name(of) | Slot::PathOrName(of) | Slot::Engine(of) => {
                 of(settings).as_deref().map_or(String::new(), without_password)
             }
+            Slot::Origins(of) | Slot::Hosts(of) => of(settings).join(", "),
             Slot::Path(of) => of(settings).as_ref().map_or(String::new(), |path| path.display().to_string()),
             Slot::Kind(of) => of(settings).map_or(String::new(), |kind| word_of(kind).to_owned()),
             Slot::Rewrite(of) => of(settings).map_or(String::new(), |on| name_of(on).to_owned()),
@@ -314,6 +335,14 @@ impl<T> Key<T> {
         match &self.slot {
             Slot::Text(of) => *of(settings) = text()?.to_owned(),
             Slot::Name(of) => *of(settings) = Some(text()?.to_owned()),
+            Slot::Origins(of) => {
+                *of(settings) =
+                    list(given, is_origin).ok_or_else(|| wrong("origins, such as `https://chat.example.com`"))?
+            }
+            Slot::Hosts(of) => {
+                *of(settings) = list(given, is_host)
+                    .ok_or_else(|| wrong("names of hosts without ports, such as `chat.example.com`"))?;
+            }
             Slot::Path(of) => *of(settings) = Some(under(text()?)),
             Slot::PathOrName(of) => {
                 let text = text()?;
@@ -366,6 +395,12 @@ impl<T> Key<T> {
         }
         Ok(())
     }
+}
+
+/// Returns a list of which every item is good.
+fn list(given: &Given<'_>, is_good: fn(&str) -> bool) -> Option<Vec<String>> {
+    let texts = given.texts()?;
+    texts.iter().all(|text| is_good(text)).then(|| texts.into_iter().map(str::to_owned).collect())
 }
 
 /// Returns the word of a kind of engine.

@@ -17,6 +17,7 @@ use rolecall::session::OnRewrite;
 
 use crate::Limits;
 use crate::engine::{Kind, LocalOptions};
+use crate::sites::Sites;
 use crate::store::Bounds;
 
 pub use fault::{Place, SettingFault};
@@ -44,6 +45,8 @@ pub struct Settings {
     pub listen: String,
     /// The file with the API keys.
     pub keys: Option<PathBuf>,
+    /// Which pages in browsers may use the gateway.
+    pub sites: Sites,
     /// How long requests may go on once the gateway is told to stop.
     pub drain: Duration,
     /// Whether the log contains requests and replies.
@@ -115,6 +118,7 @@ impl Default for Settings {
         Settings {
             listen: "127.0.0.1:8000".to_owned(),
             keys: None,
+            sites: Sites::default(),
             drain: Duration::from_secs(30),
             log_content: false,
             traces: None,

@@ -24,8 +24,8 @@ impl Settings {
             Some(path) => read_keys(path).map_err(|fault| SettingFault { place: self.place_of("keys"), ..fault })?,
             None => Keys::default(),
         };
-        let (limits, local) = (self.limits.clone(), self.local.clone());
-        Ok(Config { models, keys, limits, store: self.store(), local, telling: Telling::default() })
+        let (sites, limits, local) = (self.sites.clone(), self.limits.clone(), self.local.clone());
+        Ok(Config { models, keys, sites, limits, store: self.store(), local, telling: Telling::default() })
     }
 
     fn store(&self) -> StoreConfig {

@@ -2,12 +2,14 @@ use std::fmt;
 use std::time::Duration;
 
 /// A value as it was given.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Given<'a> {
     /// The words of a flag or a variable, which have no type.
     Loose(&'a str),
     /// A text of the file.
     Text(&'a str),
+    /// A list of texts of the file.
+    Texts(Vec<&'a str>),
     /// A whole number of the file.
     Whole(i64),
     /// Another number of the file.
@@ -22,6 +24,16 @@ impl<'a> Given<'a> {
     pub fn text(&self) -> Option<&'a str> {
         match self {
             Given::Loose(text) | Given::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Returns a list of texts. In a flag or a variable, there are commas between them.
+    pub fn texts(&self) -> Option<Vec<&'a str>> {
+        match self {
+            Given::Loose(text) => Some(text.split(',').map(str::trim).collect()),
+            Given::Text(text) => Some(vec![*text]),
+            Given::Texts(texts) => Some(texts.clone()),
             _ => None,
         }
     }
@@ -75,7 +87,7 @@ impl<'a> Given<'a> {
                 };
                 number.parse::<f64>().ok()? * factor
             }
-            Given::Switch(_) | Given::Other(_) => return None,
+            Given::Texts(_) | Given::Switch(_) | Given::Other(_) => return None,
         };
         // Deadlines are sums with the clock, which must not overflow.
         (0.0..=LONGEST).contains(&seconds).then(|| Duration::from_secs_f64(seconds))
@@ -86,6 +98,7 @@ impl fmt::Display for Given<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Given::Loose(text) | Given::Text(text) => write!(formatter, "`{text}`"),
+            Given::Texts(texts) => write!(formatter, "`{}`", texts.join("`, `")),
             Given::Whole(number) => write!(formatter, "{number}"),
             Given::Number(number) => write!(formatter, "{number}"),
             Given::Switch(value) => write!(formatter, "{value}"),

@@ -54,6 +54,8 @@ pub struct StandIn {
     pub kind: Kind,
     pub steps: Vec<Step>,
     pub status: u16,
+    /// The most ids of a prompt and its reply that it says it has.
+    pub context: usize,
     /// Whether frames of SGLang have all ids so far.
     pub is_cumulative: bool,
     pub bodies: Arc<Mutex<Vec<String>>>,
@@ -69,7 +71,17 @@ impl StandIn {
     pub fn new(kind: Kind, steps: Vec<Step>) -> StandIn {
         let (bodies, dropped) = (Arc::default(), Arc::default());
         let places = Arc::new(Semaphore::new(Semaphore::MAX_PERMITS));
-        StandIn { kind, steps, status: 200, is_cumulative: true, bodies, dropped, places, peers: Arc::default() }
+        StandIn {
+            kind,
+            steps,
+            status: 200,
+            context: 1 << 20,
+            is_cumulative: true,
+            bodies,
+            dropped,
+            places,
+            peers: Arc::default(),
+        }
     }
 
     /// Starts it, and returns its address.
@@ -240,7 +252,7 @@ async fn answer(
     request: Request,
 ) -> Response {
     if request.method() == axum::http::Method::GET {
-        return page(engine.kind, request.uri().path());
+        return page(engine.kind, request.uri().path(), engine.context);
     }
     engine.peers.lock().unwrap().insert(peer);
     let body = axum::body::to_bytes(request.into_body(), usize::MAX).await.unwrap();
@@ -272,21 +284,31 @@ async fn answer(
     response
 }
 
+/// The context of a stand-in for SGLang that has an adapter.
+pub const WITH_ADAPTER: usize = 4096;
+
 /// What an engine says of itself.
-fn page(kind: Kind, path: &str) -> Response {
+fn page(kind: Kind, path: &str, context: usize) -> Response {
     let text = match (kind, path) {
         (Kind::OpenAi, "/health") => return missing(),
         (_, "/health") => "",
         (Kind::LlamaCpp, "/v1/models") => r#"{"data": [{"id": "own"}]}"#,
-        (_, "/v1/models") => r#"{"data": [{"id": "own", "max_model_len": 2048}]}"#,
+        (Kind::LlamaCpp, "/lora-adapters") => {
+            r#"[{"id": 0, "path": "other/law.gguf", "scale": 1.0}, {"id": 1, "path": "/adapters/sql.gguf", "scale": 0.0}]"#
+        }
+        // An engine with adapters has other models, too.
+        (Kind::Sglang, "/v1/models") if context == WITH_ADAPTER => {
+            r#"{"data": [{"id": "own", "max_model_len": CONTEXT, "parent": null}, {"id": "sql", "parent": "own"}]}"#
+        }
+        (_, "/v1/models") => r#"{"data": [{"id": "own", "max_model_len": CONTEXT}]}"#,
         (Kind::LlamaCpp, "/props") => {
-            r#"{"default_generation_settings": {"n_ctx": 2048}, "total_slots": 2, "build_info": "b1"}"#
+            r#"{"default_generation_settings": {"n_ctx": CONTEXT}, "total_slots": 2, "build_info": "b1"}"#
         }
         (Kind::Vllm, "/version") => r#"{"version": "b1"}"#,
         (Kind::Sglang, "/get_server_info") => r#"{"version": "b1", "max_running_requests": 2}"#,
         _ => return missing(),
     };
-    Response::new(Body::from(text))
+    Response::new(Body::from(text.replace("CONTEXT", &context.to_string())))
 }
 
 fn missing() -> Response {
@@ -301,10 +323,29 @@ pub fn model(format: &str) -> Model {
     Model::builder().model(format).loaded_tokenizer(Arc::new(toy)).open().unwrap()
 }
 
+/// A model of ChatML with other lines under `[generation]`.
+pub fn model_with(generation: &str) -> Model {
+    let chatml = include_str!("../../../../formats/chatml.toml").replacen("name   = \"chatml\"", "name = \"own\"", 1);
+    let (chatml, _) = chatml.split_once("stop = [").unwrap();
+    let file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
+    std::fs::write(file.path(), format!("{chatml}\n{generation}\n")).unwrap();
+    let toy = Toy::of(registry().get("chatml").unwrap());
+    let builder = Model::builder().format(file.path().display().to_string());
+    builder.loaded_tokenizer(Arc::new(toy)).open().unwrap()
+}
+
 /// Returns the ids of a text that the model samples.
 pub fn sampled(format: &str, text: &str) -> Vec<u32> {
     let session = rolecall::Request::without_messages(json::Object::new()).unwrap();
     model(format).session(session).unwrap().encode_sampled(text).unwrap()
+}
+
+/// Starts an engine, and returns the configuration of a gateway in front of it.
+pub async fn config(format: &str, engine: &StandIn) -> Config {
+    let (name, kind, engine_model) = (format.to_owned(), engine.kind, None);
+    let (model, address, on_rewrite) = (model(format), engine.start().await, OnRewrite::Rewrite);
+    let model = ModelConfig { name, model, engine: address, kind, engine_model, on_rewrite };
+    Config { models: vec![model], ..Config::default() }
 }
 
 pub struct Server {
@@ -344,10 +385,8 @@ impl Server {
 
     /// Starts a server that tells what it does.
     pub async fn telling(format: &str, engine: StandIn, keys: Keys, telling: Telling) -> Server {
-        let (name, kind, engine_model) = (format.to_owned(), engine.kind, None);
-        let (model, address, on_rewrite) = (model(format), engine.start().await, OnRewrite::Rewrite);
-        let model = ModelConfig { name, model, engine: address, kind, engine_model, on_rewrite };
-        Server::open(Config { models: vec![model], keys, telling, ..Config::default() }, engine).await
+        let config = config(format, &engine).await;
+        Server::open(Config { keys, telling, ..config }, engine).await
     }
 
     pub async fn open(config: Config, engine: StandIn) -> Server {
@@ -379,7 +418,8 @@ impl Server {
     }
 
     pub fn request(&self, path: &str, body: &str) -> reqwest::RequestBuilder {
-        self.client.post(format!("{}{path}", self.address)).body(body.to_owned())
+        let request = self.client.post(format!("{}{path}", self.address));
+        request.header("content-type", "application/json").body(body.to_owned())
     }
 
     /// Sends a request, and returns the status and the answer.

@@ -4,8 +4,9 @@
 //! No template is applied: this is what LMDeploy calls the capability `completion`. `prompt` reads the
 //! prompts, and `answer` writes the answer, in which `likely` has the log probabilities.
 //!
-//! - A prompt that is a text is ordinary text: what spells a control token stays text. The token comes
-//!   before it that the tokenizer puts before every text, unless `add_special_tokens` is false.
+//! - A prompt that is a text is ordinary text: what spells a control token stays text, and the header
+//!   `x-rolecall-as-text` names it. With `reference_encoding`, it is that token, as in the tokenizer's reference. The
+//!   token comes before the text that the tokenizer puts before every text, unless `add_special_tokens` is false.
 //! - A prompt of ids is sent as it is.
 //! - `logprobs` is about the tokens of the reply's text. The offset of a token is the number of characters of
 //!   the text before it. Engines are not asked for the log probabilities of a prompt.
@@ -23,9 +24,11 @@ use rolecall::conversation::json::{self, Object};
 
 use crate::by_text;
 use crate::completing::Completing;
+use crate::context::Bound;
 use crate::gateway::Gateway;
 use crate::labels::{LABELS, check_label};
 use crate::sampling::{SETTINGS, Sampling};
+use crate::texts::TextEncoding;
 use crate::wanted::{check_usage, choices, usage};
 use crate::writer::Writer;
 use crate::{Fault, number};
@@ -73,7 +76,8 @@ pub fn read(gateway: &Gateway, body: &str) -> Result<(Completing, Box<dyn Writer
     if best.is_some_and(|best| number::integer(best) != Some(wishes.choices as i64)) {
         return Err(Fault::unsupported("best_of"));
     }
-    let prompts = Prompts::read(&body, &served, wishes.has_bos, gateway.limits.prompt_ids)?;
+    let how = TextEncoding { has_bos: wishes.has_bos, is_reference: wishes.is_reference };
+    let prompts = Prompts::read(&body, &served, how, Bound::of(&served, &gateway.limits))?;
     if prompts.ids.len().saturating_mul(wishes.choices) > MOST_REPLIES {
         let message = format!(
             "prompt: {} prompts with {} replies each, and at most {MOST_REPLIES} replies are allowed",
@@ -86,10 +90,14 @@ pub fn read(gateway: &Gateway, body: &str) -> Result<(Completing, Box<dyn Writer
     let likely = wishes.logprobs.map(|most| vec![Likely::new(most); prompts.ids.len() * wishes.choices]);
     let writer = CompletionWriter::new(&served.name, echoes, wishes.choices, wishes.has_usage, likely);
     let texts = prompts.for_engine(&served)?;
+    // An engine by text encodes the text itself.
+    let is_text = !wishes.is_reference && !served.engine.kind().is_by_text();
+    let as_text = if is_text { prompts.spelled(&served)? } else { Vec::new() };
     let completing = Completing {
         served,
         prompts: prompts.ids,
         texts,
+        as_text,
         sampling,
         applied,
         choices: wishes.choices,
@@ -105,6 +113,7 @@ pub fn read(gateway: &Gateway, body: &str) -> Result<(Completing, Box<dyn Writer
 struct Wishes {
     choices: usize,
     has_bos: bool,
+    is_reference: bool,
     skips_markers: bool,
     is_echoed: bool,
     /// The number of most likely tokens.
@@ -131,6 +140,7 @@ impl Wishes {
                 self.logprobs = Some(most);
             }
             "add_special_tokens" => self.has_bos = flag()?,
+            "reference_encoding" => self.is_reference = flag()?,
             "skip_special_tokens" => self.skips_markers = flag()?,
             "ignore_eos" if !flag()? => {}
             // LMDeploy's clients send this number for no session.

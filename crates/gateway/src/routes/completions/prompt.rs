@@ -4,7 +4,9 @@ use rolecall::conversation::json::Object;
 
 use super::{needed, wrong};
 use crate::by_text;
+use crate::context::Bound;
 use crate::gateway::Served;
+use crate::texts::TextEncoding;
 use crate::{Fault, number};
 
 /// The prompts of a request.
@@ -19,7 +21,7 @@ pub struct Prompts {
 const EXPECTED: &str = "expected a text, a list of token ids, or a list of one of these";
 
 impl Prompts {
-    pub fn read(body: &Object, served: &Served, has_bos: bool, most_ids: usize) -> Result<Prompts, Fault> {
+    pub fn read(body: &Object, served: &Served, how: TextEncoding, bound: Bound) -> Result<Prompts, Fault> {
         let value = needed(body, "prompt")?;
         let prompts: Vec<&Json> = match value {
             Json::Array(items) if items.iter().all(|item| number::integer(item).is_none()) => items.iter().collect(),
@@ -31,21 +33,35 @@ impl Prompts {
         let (mut ids, mut texts) = (Vec::with_capacity(prompts.len()), Vec::with_capacity(prompts.len()));
         for prompt in prompts {
             let (own, text) = match prompt {
-                Json::String(text) => (served.texts.encode(&served.model, text, has_bos)?, Some(text.clone())),
-                Json::Array(items) => (ids_of(items, served)?, None),
+                Json::String(text) => {
+                    let ids = served.texts.encode(&served.model, text, how, bound.counted);
+                    (ids.map_err(|fault| bound.placed(fault, "prompt"))?, Some(text.clone()))
+                }
+                Json::Array(items) => {
+                    bound.check(items.len(), "prompt")?;
+                    (ids_of(items, served)?, None)
+                }
                 _ => return Err(wrong(EXPECTED)),
             };
             if own.is_empty() {
                 return Err(wrong("a prompt has no ids"));
             }
-            if own.len() > most_ids {
-                let message = format!("prompt: a prompt has {} ids, and at most {most_ids} are allowed", own.len());
-                return Err(Fault::at("prompt", "context_length_exceeded", message));
-            }
+            bound.check(own.len(), "prompt")?;
             ids.push(own);
             texts.push(text);
         }
         Ok(Prompts { ids, texts })
+    }
+
+    /// Returns the control tokens that the texts spell.
+    pub fn spelled(&self, served: &Served) -> Result<Vec<String>, Fault> {
+        let mut spelled = Vec::new();
+        for text in self.texts.iter().flatten() {
+            spelled.extend(served.texts.spelled(&served.model, text)?);
+        }
+        spelled.sort();
+        spelled.dedup();
+        Ok(spelled)
     }
 
     /// Returns the text of each prompt for an engine by text, and `None` for others.

@@ -22,6 +22,9 @@ pub fn shape(fault: &Fault, id: Option<&str>) -> Json {
     {
         own.iter().filter(|(key, _)| *key != "type").for_each(|(key, value)| error.insert(key, value.clone()));
     }
+    if let Some(excess) = fault.excess {
+        error.insert("message", excess.anthropic().into());
+    }
     // The SDK then sends the whole conversation itself.
     if fault.param.as_deref() == Some("thread") {
         error.insert("details", object! { "error_code" => "thread_unsupported_request" }.into());
