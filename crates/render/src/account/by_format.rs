@@ -7,7 +7,7 @@ use rolecall_conversation::{Conversation, Json, Message, Role, Tool};
 use rolecall_format::codec::attribute;
 
 use super::rules::{Owner, REASONING};
-use super::{Account, Evidence, Fragment, LeafKind, Sign, Walk, compare};
+use super::{Account, Evidence, Fragment, Leaf, LeafKind, Sign, Walk, compare};
 use crate::origin::OriginRef;
 use crate::{Origin, Prompt};
 
@@ -53,11 +53,16 @@ pub fn account_by_format(conversation: &Conversation, prompt: &Prompt) -> Accoun
         walk.value(Owner::Document, &format!("documents[{index}]"), document, index);
     }
     let mut account = walk.finish();
-    // The format knows better why it has no place for something.
+    for leaf in account.leaves.iter_mut().filter(|leaf| leaf.kind == LeafKind::LeftOut) {
+        // Only keys that nothing reads have another reason.
+        if leaf.why.starts_with("the template") {
+            leaf.why = "the format has no place for it";
+        }
+    }
+    // The format knows better why.
+    let is_absent = |leaf: &Leaf| matches!(leaf.kind, LeafKind::LeftOut | LeafKind::DroppedByDesign);
     for dropped in &prompt.dropped {
-        let is_known =
-            account.leaves().iter().any(|leaf| leaf.place == dropped.place && leaf.kind != LeafKind::LeftOut);
-        if !is_known {
+        if !account.leaves.iter().any(|leaf| leaf.place == dropped.place && !is_absent(leaf)) {
             account.leave_out(dropped.clone());
         }
     }

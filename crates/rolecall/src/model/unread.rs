@@ -60,6 +60,8 @@ impl Model {
             at += 1;
             at <= keys || is_lost(&dropped.place)
         });
+        // No run reads these.
+        unread[keys..].iter().for_each(|switch| account.leave_out(switch.clone()));
         // A switch that the template reads for other conversations.
         if matches!(speaker, Speaker::Template(chosen) if !chosen.templates.is_carried) {
             account.excuse(DesignRule::UnusedSwitch, |place| {
