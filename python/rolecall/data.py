@@ -85,6 +85,9 @@ def encode(
     ``loss_weights``   list of float  the weight of each id; with ``loss_weights`` or other weights than 0, 1
     ``length``         uint32         the number of ids
     ``truncated_from`` uint64         the number of ids before truncation, if the row was truncated
+    ``account``        list of struct what became of the parts of the conversation that the ids do not have as
+                                      they were given: ``kind``, ``how``, ``count``, ``message``, ``field``,
+                                      ``why``, ``remedy``; an empty reply has the kind ``empty_reply``
     ``error``          struct         ``code``, ``message``, ``message_index``, ``field``; null for good rows
     ================== ============== ===========================================================
 
@@ -107,7 +110,8 @@ def encode(
     - ``pack``: put samples in sequences of at most this many ids. A row of the result is then a sequence:
       ``rows`` names its samples, and ``position_ids``, ``cu_seqlens`` and ``max_seqlen`` say where they
       are (for TRL: ``seq_lengths``). The rows of one call are packed together.
-    - ``strict``: refuse a row of which the template leaves a part out.
+    - ``strict``: refuse a row of which a part is left out, changed or written in part, but by design, or in
+      which a reply is empty.
     - ``reference_encoding``: encode as transformers does: text that spells a control token becomes that
       token, which is unsafe for text of users.
 

@@ -437,7 +437,7 @@ fn place_of_refusal<'a>(refusal: &'a Refusal, source: &'a Source) -> Place<'a> {
     let field = match refusal {
         Refusal::NoFormat => return Place::Nowhere,
         Refusal::NoChoice(_) => Field::field("chat_template_name"),
-        Refusal::Row(RowError::LeftOut { place, .. }) => place.clone(),
+        Refusal::Row(error) if error.place().is_some() => error.place().unwrap_or_default(),
         // A line of a script stands at the end of its source.
         Refusal::BadStep(BadStep::NotJson(error)) => {
             let start = source.text.rfind('\n').map_or(0, |at| at + 1);

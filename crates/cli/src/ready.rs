@@ -5,7 +5,7 @@ use rolecall::dataset::Side;
 use rolecall::encode::{EncodedToken, Note};
 use rolecall::loss::{Loss, TokenLoss};
 use rolecall::model::ModelPrompt;
-use rolecall::training::{Ready, Truncated};
+use rolecall::training::{Ready, RowNote, Truncated};
 
 use crate::batch::{Item, Line, Row, Rows, Told};
 use crate::explain::Tokens;
@@ -24,8 +24,9 @@ impl Job {
                 rows.next_of_line();
             }
             told.tokens += ready.encoded.as_ref().map_or(0, |encoded| encoded.tokens.len() as u64);
-            ready.notes().into_iter().for_each(|(code, message)| told.note(code, message));
-            self.add(&ready, line.number, side, rows, &mut told)?;
+            let notes = ready.notes();
+            self.add((&ready, &notes), line.number, side, rows, &mut told)?;
+            notes.into_iter().for_each(|note| told.add(note));
         }
         Ok(told)
     }
@@ -33,7 +34,7 @@ impl Job {
     /// Adds one result to a batch.
     fn add(
         &self,
-        ready: &Ready,
+        (ready, notes): (&Ready, &[RowNote]),
         number: u64,
         side: Option<Side>,
         rows: &mut Rows,
@@ -58,7 +59,7 @@ impl Job {
             }
             (Rows::Columns { .. }, Some(encoded)) => {
                 let weights = loss.map(|_| ready.weights(edges)).unwrap_or_default();
-                rows.push(&Row { number, request, side, prompt, encoded, weights, truncated })
+                rows.push(&Row { number, request, side, prompt, encoded, weights, truncated, notes })
             }
             (Rows::Samples { length, items, .. }, Some(_)) => {
                 items.push(Item::Sample(ready.slot(number, side, edges, *length)?));

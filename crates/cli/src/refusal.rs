@@ -14,6 +14,9 @@ use crate::source::Source;
 /// Help for tool calls that a template does not write correctly in their given form.
 pub const AS_WANTED: &str = "use `--tool-calls as-wanted` to pass calls in the form that the template writes";
 
+/// Help for conversations that a template writes otherwise as a whole than reply by reply.
+pub const DIVIDED: &str = "use `--samples auto` for samples in which each reply follows what the server saw";
+
 /// The reasons to refuse a conversation: the library's, and those specific to the command.
 #[derive(Debug)]
 pub enum Refusal {
@@ -117,6 +120,14 @@ impl Refusal {
         }
     }
 
+    /// Returns what tells refusals with the same code apart: the shape of a row that is not read.
+    pub fn why(&self) -> &'static str {
+        match self {
+            Refusal::Library(rolecall::Error::Request(rolecall_openai::Error::OtherShape { name, .. })) => name,
+            _ => "",
+        }
+    }
+
     /// Returns the file, line and column of a template that refuses the conversation.
     pub fn place_in_template(&self) -> Option<String> {
         let Refusal::Template { source, error, .. } = self else { return None };
@@ -139,7 +150,9 @@ impl Refusal {
         if let [.., help] = self.help().as_slice() {
             inner.insert("help", Json::from(help.as_str()));
         }
-        if let Refusal::Row(RowError::LeftOut { place, .. }) = self {
+        if let Refusal::Row(error) = self
+            && let Some(place) = error.place()
+        {
             if let Some(message) = place.message {
                 inner.insert("message_index", Json::from(message as i64));
             }
@@ -164,6 +177,7 @@ fn help_with_row(error: &RowError) -> Vec<String> {
     let flag = match error {
         RowError::LeftOut { as_wanted: true, .. } => AS_WANTED,
         RowError::LeftOut { .. } => "remove it, or omit `--strict` to get only a warning",
+        RowError::EmptyReply { .. } => "write the reply, or omit `--strict`",
         RowError::Unpacked(_) => "truncate it with `--truncate right`, `left` or `oldest`",
         RowError::PackedPair => "omit `--pack`",
         error => return error.help().into_iter().collect(),

@@ -491,6 +491,39 @@ fn a_file_without_text_is_one_error_that_names_its_kind() {
     }
 }
 
+#[test]
+fn the_account_of_each_row_is_a_column() {
+    let folder = Folder::new("account");
+    let turn = |content: &str| format!(r#"{{"role": "assistant", "content": {content}}}"#);
+    let line = |turns: &str| format!("{{\"messages\": [{{\"role\": \"user\", \"content\": \"Hi\"}}, {turns}]}}\n");
+    let label = r#"{"role": "assistant", "content": "a", "label": "x"}"#;
+    let lines = [line(&turn("\"a\"")), line(&turn("\" \"")), "{}\n".to_owned(), line(label)].concat();
+    fs::write(folder.path("in.jsonl"), lines).unwrap();
+    for kind in ["arrow", "parquet"] {
+        let file = format!("out.{kind}");
+        let run = encode(&folder, &["in.jsonl", "--output", &file]);
+        let said = String::from_utf8(run.stderr).unwrap();
+        assert!(said.contains("warning[noted_lines]: 2 of 4 lines have warnings"), "{said}");
+        assert!(said.contains("= note: empty_reply: in.jsonl, line 2: message 1: the reply is empty"), "{said}");
+        assert!(said.contains("= note: left_out: in.jsonl, line 4: message 1, label"), "{said}");
+        let mut kinds = Vec::new();
+        for batch in read(&folder.path(&file)) {
+            let column = batch.column_by_name("account").unwrap().as_list::<i32>();
+            for row in 0..batch.num_rows() {
+                let entries = column.value(row);
+                let names = entries.as_struct().column_by_name("kind").unwrap().as_string::<i32>();
+                let names: Vec<String> = names.iter().flatten().map(str::to_owned).collect();
+                kinds.push(column.is_valid(row).then_some(names));
+            }
+        }
+        let one = |name: &str| Some(vec![name.to_owned()]);
+        assert_eq!(kinds, [Some(Vec::new()), one("empty_reply"), None, one("left_out")], "{kind}");
+    }
+    let strict = encode(&folder, &["in.jsonl", "--strict"]);
+    let said = String::from_utf8(strict.stderr).unwrap();
+    assert!(said.contains("error[refused_lines]: 3 of 4 lines were refused"), "{said}");
+}
+
 /// Returns conversations of many lengths, every ninth of them invalid.
 fn lines(count: usize) -> String {
     let mut text = String::new();

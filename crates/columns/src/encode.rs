@@ -248,7 +248,8 @@ fn encode_row(value: Json, row: u64, model: &Model, plan: &Plan) -> Result<Answe
             let message = format!("the prompt has {bytes} bytes, expected at most {LONGEST}");
             return Err(Fault::at("too_long", message, None));
         }
-        answer.notes.extend(ready.notes().into_iter().map(|(code, _)| (code, ())));
+        let notes = ready.notes();
+        answer.notes.extend(notes.iter().map(|note| (note.code, ())));
         let (ids, weights) = match plan.pack {
             Some(length) => {
                 let slot = ready.slot(row, side, plan.recipe.edges, length)?;
@@ -271,6 +272,7 @@ fn encode_row(value: Json, row: u64, model: &Model, plan: &Plan) -> Result<Answe
             ids,
             weights,
             truncated_from: ready.truncated.as_ref().map(|truncated| truncated.ids as u64),
+            account: notes.into_iter().filter(|note| note.is_account).collect(),
         });
     }
     Ok(answer)

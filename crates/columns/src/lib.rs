@@ -5,6 +5,7 @@
 //! `padding` tells nulls apart, `samples` and [`packed`] build the columns, and `encode` runs it all on several threads. Start
 //! reading at [`encode()`].
 
+mod account;
 mod encode;
 mod fault;
 pub mod packed;
@@ -13,6 +14,7 @@ mod samples;
 mod table;
 mod value;
 
+pub use account::Accounts;
 pub use encode::{Counts, Encoded, Error, Layout, Plan, Rows, encode};
 pub use fault::{Fault, error_fields, errors};
 pub use padding::Nulls;

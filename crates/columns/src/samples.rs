@@ -10,9 +10,10 @@ use arrow_buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use rolecall::conversation::{Json, json};
 use rolecall::dataset::Side;
+use rolecall::training::RowNote;
 
 use crate::encode::{Layout, Plan};
-use crate::{Fault, error_fields, errors};
+use crate::{Accounts, Fault, error_fields, errors};
 
 /// The number of ids after which a record batch ends, since offsets have 32 bits.
 const MOST_IDS: usize = 1 << 24;
@@ -27,6 +28,7 @@ pub struct Samples {
     ids: Vec<u32>,
     weights: Vec<f32>,
     truncated_from: Vec<Option<u64>>,
+    accounts: Accounts,
     faults: Vec<Option<Fault>>,
 }
 
@@ -38,6 +40,7 @@ pub struct Sample {
     pub ids: Vec<u32>,
     pub weights: Vec<f32>,
     pub truncated_from: Option<u64>,
+    pub account: Vec<RowNote>,
 }
 
 /// Returns the schema of the columns.
@@ -50,6 +53,7 @@ pub fn schema(plan: &Plan) -> SchemaRef {
     fields.extend(id_fields(plan));
     fields.push(Field::new("length", DataType::UInt32, true));
     fields.push(Field::new("truncated_from", DataType::UInt64, true));
+    fields.push(Accounts::field());
     fields.push(Field::new("error", DataType::Struct(error_fields()), true));
     Arc::new(Schema::new(fields))
 }
@@ -114,6 +118,7 @@ impl Samples {
         self.ids.extend(sample.ids);
         self.weights.extend(sample.weights);
         self.truncated_from.push(sample.truncated_from);
+        self.accounts.push(&sample.account);
         self.faults.push(None);
         self.ends.push(self.ids.len() as i32);
     }
@@ -123,6 +128,7 @@ impl Samples {
         self.open(row, id);
         self.sides.append_null();
         self.truncated_from.push(None);
+        self.accounts.push(&[]);
         self.faults.push(Some(fault));
         self.ends.push(self.ids.len() as i32);
     }
@@ -159,6 +165,7 @@ impl Samples {
         columns.extend(id_columns(plan, &ends, self.ids, self.weights, &there)?);
         columns.push(Arc::new(lengths));
         columns.push(Arc::new(UInt64Array::from(self.truncated_from)));
+        columns.push(self.accounts.finish(there)?);
         columns.push(errors(self.faults.iter().map(Option::as_ref))?);
         RecordBatch::try_new(schema(plan), columns)
     }

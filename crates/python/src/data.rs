@@ -248,6 +248,11 @@ fn add_values(list: &Bound<'_, PyList>, array: &dyn Array) -> PyResult<()> {
             DataType::Utf8 => list.append(array.as_string::<i32>().value(at))?,
             DataType::UInt64 => list.append(array.as_primitive::<UInt64Type>().value(at))?,
             DataType::UInt32 => list.append(array.as_primitive::<UInt32Type>().value(at))?,
+            DataType::List(item) if matches!(item.data_type(), DataType::Struct(_)) => {
+                let values = PyList::empty(py);
+                add_values(&values, array.as_list::<i32>().value(at).as_ref())?;
+                list.append(values)?;
+            }
             DataType::List(_) => list.append(numbers(py, array.as_list::<i32>().value(at).as_ref())?)?,
             DataType::Struct(fields) => {
                 let dict = PyDict::new(py);

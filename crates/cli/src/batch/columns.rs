@@ -15,7 +15,7 @@ use arrow_buffer::{BooleanBufferBuilder, NullBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Fields, Schema, SchemaRef};
 use rolecall::conversation::{Json, json};
 use rolecall::dataset::Side;
-use rolecall_columns::{list, list_of, under};
+use rolecall_columns::{Accounts, list, list_of, under};
 
 use self::origins::{OriginRun, origin_runs};
 pub use self::packed::write as write_packed;
@@ -47,6 +47,7 @@ pub struct Columns {
     origin_ends: Vec<i32>,
     origins: Origins,
     texts: StringBuilder,
+    accounts: Accounts,
     codes: StringBuilder,
     messages: StringBuilder,
     bytes: usize,
@@ -120,6 +121,7 @@ pub fn schema(wanted: Wanted) -> SchemaRef {
     if wanted.text {
         fields.push(Field::new("prompt", DataType::Utf8, true));
     }
+    fields.push(Accounts::field());
     fields.push(Field::new("error", DataType::Struct(error_fields()), true));
     Arc::new(Schema::new(fields))
 }
@@ -160,6 +162,7 @@ impl Columns {
             origin_ends: vec![0],
             origins: Origins::default(),
             texts: StringBuilder::new(),
+            accounts: Accounts::default(),
             codes: StringBuilder::new(),
             messages: StringBuilder::new(),
             bytes: 0,
@@ -186,6 +189,7 @@ impl Columns {
         if self.wanted.text {
             self.texts.append_value(text);
         }
+        self.accounts.push(row.notes);
         self.codes.append_null();
         self.messages.append_null();
         self.close_row();
@@ -199,6 +203,7 @@ impl Columns {
         self.sides.append_null();
         self.truncated_from.push(None);
         self.texts.append_null();
+        self.accounts.push(&[]);
         self.codes.append_value(refusal.code());
         let message = refusal.to_string();
         self.messages.append_value(&message);
@@ -263,6 +268,7 @@ impl Columns {
         if self.wanted.text {
             columns.push(Arc::new(self.texts.finish()));
         }
+        columns.push(self.accounts.finish(NullBuffer::new(there.clone()))?);
         let errors: Vec<ArrayRef> = vec![under(self.codes, &failed)?, under(self.messages, &failed)?];
         columns.push(Arc::new(StructArray::try_new(error_fields(), errors, Some(failed))?));
         RecordBatch::try_new(schema(self.wanted), columns)

@@ -72,6 +72,7 @@ impl Journal {
             "refused_lines" => Json::Array(self.tally.named.iter().map(|line| Json::from(*line as i64)).collect()),
             "reasons" => Json::Array(self.tally.reasons.iter().map(of_reason).collect()),
             "noted" => self.tally.noted as i64,
+            "by_design" => self.tally.by_design as i64,
             "notes" => Json::Array(self.tally.notes.iter().map(of_reason).collect()),
             "complete" => Json::Bool(self.complete),
         })
@@ -101,6 +102,7 @@ impl Journal {
                 reasons: reasons.collect::<Option<_>>()?,
                 tokens: as_u64(object.get("tokens")?)?,
                 noted: object.get("noted").and_then(as_u64).unwrap_or_default(),
+                by_design: object.get("by_design").and_then(as_u64).unwrap_or_default(),
                 notes: notes.collect::<Option<_>>()?,
             },
             complete: *object.get("complete")? == Json::Bool(true),
@@ -109,9 +111,10 @@ impl Journal {
 }
 
 fn of_reason(reason: &Reason) -> Json {
-    let Reason { code, count, line, message, help } = reason;
+    let Reason { code, why, count, line, message, help } = reason;
     Json::Object(object! {
         "code" => code.as_str(), "count" => *count as i64, "line" => *line as i64, "message" => message.as_str(),
+        "why" => why.as_str(),
         "help" => help.as_deref().map_or(Json::Null, Json::from),
     })
 }
@@ -121,7 +124,8 @@ fn reason_of(value: &Json) -> Option<Reason> {
     let text = |key: &str| Some(object.get(key)?.as_str()?.to_owned());
     let number = |key: &str| as_u64(object.get(key)?);
     let (code, message, help) = (text("code")?, text("message")?, text("help"));
-    Some(Reason { code, count: number("count")?, line: number("line")?, message, help })
+    let why = text("why").unwrap_or_default();
+    Some(Reason { code, why, count: number("count")?, line: number("line")?, message, help })
 }
 
 fn as_u64(value: &Json) -> Option<u64> {
@@ -153,11 +157,20 @@ mod tests {
                 answered: 2,
                 refused: 1,
                 named: vec![2],
-                reasons: vec![Reason { code: "a".into(), count: 1, line: 2, message: "b".into(), help: None }],
+                reasons: vec![Reason {
+                    code: "a".into(),
+                    why: String::new(),
+                    count: 1,
+                    line: 2,
+                    message: "b".into(),
+                    help: None,
+                }],
                 tokens: 7,
                 noted: 1,
+                by_design: 2,
                 notes: vec![Reason {
                     code: "c".into(),
+                    why: "f".into(),
                     count: 1,
                     line: 1,
                     message: "d".into(),

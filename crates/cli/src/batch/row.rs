@@ -1,7 +1,7 @@
 //! A conversation that is written as a row of columns.
 
 use rolecall::dataset::Side;
-use rolecall::training::Truncated;
+use rolecall::training::{RowNote, Truncated};
 use rolecall::{Encoded, Prompt, Request};
 
 /// The maximum size of a line or a prompt in bytes. It keeps a block far below the 2 GiB limit of a
@@ -20,4 +20,6 @@ pub struct Row<'a> {
     /// The loss weight of each token, or empty if no mask was requested.
     pub weights: Vec<f32>,
     pub truncated: Option<&'a Truncated>,
+    /// What is to be told about it; the account is a column.
+    pub notes: &'a [RowNote],
 }

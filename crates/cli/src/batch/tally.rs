@@ -1,8 +1,12 @@
+use rolecall::account::Remedy;
+use rolecall::training::RowNote;
+
 use super::input::Begun;
 use crate::diagnostic::{Diagnostic, Place, Severity};
 use crate::exit::Exit;
 use crate::flags;
 use crate::refusal::Refusal;
+use crate::refusal::{AS_WANTED, DIVIDED};
 
 /// The maximum number of refused lines that are listed at the end.
 const NAMED: usize = 10;
@@ -17,8 +21,11 @@ pub struct Tally {
     /// The reasons for refusals, each listed once.
     pub reasons: Vec<Reason>,
     pub tokens: u64,
-    /// The number of lines that have warnings, and the warnings.
+    /// The number of lines that have warnings, and of those from which parts are left out by design
+    /// alone.
     pub noted: u64,
+    pub by_design: u64,
+    /// The warnings, and what is left out by design.
     pub notes: Vec<Reason>,
 }
 
@@ -33,6 +40,9 @@ pub struct Told {
 #[derive(Debug)]
 pub struct Note {
     pub code: &'static str,
+    /// What tells kinds with the same code apart.
+    pub why: &'static str,
+    pub by_design: bool,
     pub message: String,
     /// What to do about it.
     pub help: Option<String>,
@@ -42,7 +52,18 @@ impl Told {
     /// Adds a warning, with the flag that helps against it if there is one.
     pub fn note(&mut self, code: &'static str, message: impl Into<String>) {
         let help = flags::in_flags(Vec::new(), code).pop();
-        self.notes.push(Note { code, message: message.into(), help });
+        self.notes.push(Note { code, why: "", by_design: false, message: message.into(), help });
+    }
+
+    /// Adds what the library says about a line.
+    pub fn add(&mut self, note: RowNote) {
+        let help = match note.remedy {
+            Some(Remedy::CallsAsWanted) => Some(AS_WANTED.to_owned()),
+            Some(Remedy::DividedSamples) => Some(DIVIDED.to_owned()),
+            _ => flags::in_flags(Vec::new(), note.code).pop(),
+        };
+        let RowNote { code, message, why, by_design, .. } = note;
+        self.notes.push(Note { code, why, by_design, message, help });
     }
 }
 
@@ -50,6 +71,8 @@ impl Told {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
     pub code: String,
+    /// What tells kinds with the same code apart, if anything does.
+    pub why: String,
     pub count: u64,
     /// The first line with this reason; `message` and `help` are of this line.
     pub line: u64,
@@ -68,17 +91,22 @@ impl Tally {
             None => refusal.to_string(),
         };
         let (code, help) = (refusal.code().to_owned(), refusal.help().pop());
-        add_reason(&mut self.reasons, &Reason { code, count: 1, line, message: shortened(&message), help });
+        add_reason(
+            &mut self.reasons,
+            &Reason { code, why: refusal.why().to_owned(), count: 1, line, message: shortened(&message), help },
+        );
     }
 
     /// Counts an answered line. Several warnings of one kind in a line count once.
     pub fn tell(&mut self, line: u64, told: Told) {
         self.tokens += told.tokens;
-        self.noted += u64::from(!told.notes.is_empty());
-        for (at, Note { code, message, help }) in told.notes.iter().enumerate() {
-            if told.notes[..at].iter().all(|before| before.code != *code) {
-                let (code, message) = ((*code).to_owned(), shortened(message));
-                add_reason(&mut self.notes, &Reason { code, count: 1, line, message, help: help.clone() });
+        let is_warned = told.notes.iter().any(|note| !note.by_design);
+        self.noted += u64::from(is_warned);
+        self.by_design += u64::from(!is_warned && !told.notes.is_empty());
+        for (at, Note { code, why, message, help, .. }) in told.notes.iter().enumerate() {
+            if told.notes[..at].iter().all(|before| (before.code, before.why) != (*code, *why)) {
+                let (code, why, message) = ((*code).to_owned(), (*why).to_owned(), shortened(message));
+                add_reason(&mut self.notes, &Reason { code, why, count: 1, line, message, help: help.clone() });
             }
         }
     }
@@ -92,6 +120,7 @@ impl Tally {
         self.named.extend(behind.named.iter().take(room));
         behind.reasons.iter().for_each(|more| add_reason(&mut self.reasons, more));
         self.noted += behind.noted;
+        self.by_design += behind.by_design;
         behind.notes.iter().for_each(|more| add_reason(&mut self.notes, more));
     }
 
@@ -129,12 +158,14 @@ impl Tally {
     /// Returns the warnings about lines, if there are any. [`Tally::notes_told`] belongs to it.
     pub fn noted_lines(&self, name: &str) -> Option<Diagnostic<'static>> {
         Some(Diagnostic {
-            severity: Severity::Warning,
+            severity: if self.noted > 0 { Severity::Warning } else { Severity::Note },
             code: "noted_lines",
-            message: match self.noted {
-                0 => return None,
-                1 => format!("1 of {} lines has warnings", self.answered),
-                noted => format!("{noted} of {} lines have warnings", self.answered),
+            message: match (self.noted, self.by_design) {
+                (0, 0) => return None,
+                (0, 1) => format!("1 of {} lines is not whole in its prompt, by design", self.answered),
+                (0, lines) => format!("{lines} of {} lines are not whole in their prompts, by design", self.answered),
+                (1, _) => format!("1 of {} lines has warnings", self.answered),
+                (noted, _) => format!("{noted} of {} lines have warnings", self.answered),
             },
             place: Place::Named(name.to_owned()),
             help: Vec::new(),
@@ -156,7 +187,7 @@ impl Tally {
 fn told(reasons: &[Reason], begun: &Begun) -> Vec<String> {
     let mut reasons: Vec<&Reason> = reasons.iter().collect();
     reasons.sort_by_key(|reason| std::cmp::Reverse(reason.count));
-    let told = reasons.into_iter().map(|Reason { code, count, line, message, help }| {
+    let told = reasons.into_iter().map(|Reason { code, count, line, message, help, .. }| {
         let place = begun.place(*line);
         let help = help.iter().map(|help| format!("; {help}")).collect::<String>();
         match count {
@@ -168,7 +199,7 @@ fn told(reasons: &[Reason], begun: &Begun) -> Vec<String> {
 }
 
 fn add_reason(reasons: &mut Vec<Reason>, more: &Reason) {
-    match reasons.iter_mut().find(|reason| reason.code == more.code) {
+    match reasons.iter_mut().find(|reason| (&reason.code, &reason.why) == (&more.code, &more.why)) {
         Some(reason) => reason.count += more.count,
         None => reasons.push(more.clone()),
     }

@@ -9,8 +9,8 @@ use super::{Draft, Origins, message, missing, take_text, wrong_type};
 
 /// Reports whether a list holds rounds.
 pub(super) fn is_rounds(rounds: &[Json]) -> bool {
-    let is_round = |round: &Json| round.as_object().is_some_and(|round| round.get("output").is_some());
-    !rounds.is_empty() && rounds.iter().all(is_round)
+    let has = |round: &Json, key: &str| round.as_object().is_some_and(|round| round.get(key).is_some());
+    rounds.iter().any(|round| has(round, "output") || has(round, "input"))
 }
 
 /// Reads `{"conversation": [{"system"?, "input"?, "output", "output_with_loss"?}, ..]}`. Other keys of

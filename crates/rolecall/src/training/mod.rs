@@ -7,6 +7,7 @@
 //! reports what it did.
 
 mod loss_options;
+mod note;
 mod oldest;
 mod options;
 mod pack;
@@ -16,6 +17,7 @@ mod served;
 mod truncate;
 
 pub use loss_options::{Allowed, LossOptions, LossPart, MissingStop, Whose, read_part, read_role};
+pub use note::RowNote;
 pub use options::{OptionError, RowOptions, limit};
 pub use pack::{Packed, Packer, Slot, TooLong};
 pub use row::{Ready, ReadyRow, RowEncoding, RowError, RowRecipe, check_replies, truncation_notes};

@@ -8,10 +8,11 @@ use rolecall_encode::Encoded;
 use rolecall_openai::Request;
 use rolecall_render::{LeafKind, Remedy};
 
+use super::note::empty_replies;
 use super::{Limit, Part, Prepared, Samples, Served, Slot, TooLong, Truncate, Truncated, as_served, prepare};
 use crate::Error;
 use crate::dataset::{self, Shape, Side};
-use crate::loss::{Edges, Loss, LossPolicy, LossTurns, TokenLoss, note_code, note_text, weights};
+use crate::loss::{Edges, Loss, LossPolicy, LossTurns, TokenLoss, weights};
 use crate::model::{Model, ModelPrompt, Purpose};
 
 /// How the rows of a dataset become prompts and samples. The command and the Python package use it.
@@ -93,6 +94,11 @@ pub enum RowError {
         message: String,
         /// Whether it helps to pass calls in the form that the template writes.
         as_wanted: bool,
+    },
+    /// A reply is empty, and the recipe is strict.
+    EmptyReply {
+        /// The index of the message.
+        message: usize,
     },
     /// The conversation is too large to be rendered once for each of its replies.
     TooManyReplies {
@@ -227,6 +233,11 @@ impl RowRecipe {
             let (place, message) = (lost.first.place.clone(), lost.to_string());
             return Err(RowError::LeftOut { place, kind: lost.kind, message, as_wanted });
         }
+        if self.strict
+            && let [message, ..] = empty_replies(&prompt.request().conversation)[..]
+        {
+            return Err(RowError::EmptyReply { message });
+        }
         Ok(prompt)
     }
 }
@@ -263,21 +274,6 @@ impl Ready {
             return Err(RowError::Unpacked(TooLong { ids: ids.len(), most: length as usize }));
         }
         Ok(Slot { source, ids, weights: self.weights(edges) })
-    }
-
-    /// Returns what a trainer should know, each with a stable code.
-    pub fn notes(&self) -> Vec<(&'static str, String)> {
-        let loss = self.loss.iter().flat_map(|loss| &loss.notes);
-        let mut notes: Vec<_> = loss.map(|note| (note_code(note), note_text(note))).collect();
-        notes.extend(self.truncated.iter().flat_map(truncation_notes));
-        if let Some(Part { index: 0, of, rewritten, .. }) = self.part {
-            let why = rewritten.map(|rewritten| match rewritten.message {
-                Some(message) => format!(": rendering message {} changes message {message}", rewritten.by),
-                None => format!(": rendering message {} changes what comes before", rewritten.by),
-            });
-            notes.push(("several_samples", format!("{of} samples{}", why.unwrap_or_default())));
-        }
-        notes
     }
 }
 
@@ -325,6 +321,7 @@ impl RowError {
         match self {
             RowError::Library(error) => error.code(),
             RowError::LeftOut { kind, .. } => kind.name(),
+            RowError::EmptyReply { .. } => "empty_reply",
             RowError::TooManyReplies { .. } => "too_many_replies",
             RowError::Unpacked(_) => "not_packed",
             RowError::PackedPair => "preference_pair",
@@ -336,6 +333,7 @@ impl RowError {
         match self {
             RowError::Library(error) => error.place(),
             RowError::LeftOut { place, .. } => Some(place.clone()),
+            RowError::EmptyReply { message } => Some(Place::message(*message, "content")),
             _ => None,
         }
     }
@@ -346,6 +344,7 @@ impl RowError {
             RowError::Library(error) => return error.help(),
             RowError::LeftOut { as_wanted: true, .. } => "pass calls in the form that the template writes".into(),
             RowError::LeftOut { .. } => "remove it, or do not be strict".into(),
+            RowError::EmptyReply { .. } => "write the reply, or do not be strict".into(),
             RowError::TooManyReplies { .. } => "split the conversation".into(),
             RowError::Unpacked(_) => "truncate it from the right, from the left, or by its oldest turns".into(),
             RowError::PackedPair => "do not pack the samples".into(),
@@ -358,6 +357,7 @@ impl fmt::Display for RowError {
         match self {
             RowError::Library(error) => write!(f, "{error}"),
             RowError::LeftOut { message, .. } => f.write_str(message),
+            RowError::EmptyReply { message } => write!(f, "message {message}: the reply is empty"),
             RowError::TooManyReplies { replies } => {
                 write!(f, "the conversation is too long to be rendered once for each of its {replies} replies")
             }
