@@ -64,7 +64,7 @@ ROWS = [asked("Hi", "Hello!", id=7), asked("2+2?", "4", id="b"), {"messages": "n
 
 def test_rows_become_ids_with_a_loss_mask_and_bad_ones_an_error(model):
     columns = dict_of(encode(ROWS, model))
-    assert list(columns) == ["row", "id", "side", "ids", "loss_mask", "length", "truncated_from", "error"]
+    assert list(columns) == ["row", "id", "side", "ids", "loss_mask", "length", "truncated_from", "account", "error"]
     assert columns["row"] == [0, 1, 2, 3]
     assert columns["id"] == ["7", "b", None, None]
     assert text_of(columns["ids"][0]) == "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\nHello!<|im_end|>\n"
@@ -558,6 +558,23 @@ def test_a_null_that_arrow_stores_has_the_meaning_of_rows(model):
         columns = dict_of(encode(rows, seeing, for_training=None))
         assert columns["error"] == [None]
         assert text_of(columns["ids"][0]) == expected
+
+
+def test_nulls_that_are_meant_are_kept_in_columns_of_objects(model):
+    def tool(**more):
+        parameters = {"type": "object", "properties": {"city": {"type": "string", "default": None, **more}}}
+        return {"type": "function", "function": {"name": "f", "parameters": parameters}}
+
+    turns = asked("a", "b")["messages"]
+    # Arrow would give both the same keys.
+    meant = {"messages": [turns, turns], "tools": [[tool()], [tool(title="T")]]}
+    rows = [{"messages": turns, "tools": tools} for tools in meant["tools"]]
+    columns = dict_of(encode(meant, model))
+    assert columns["error"] == [None, None]
+    assert [list(ids) for ids in columns["ids"]] == [list(ids) for ids in dict_of(encode(rows, model))["ids"]]
+    unclear = {"messages": [turns], "tools": [[tool()]]}
+    with pytest.warns(UserWarning, match="1 of 1 rows have nulls"):
+        encode(unclear, model)
 
 
 def test_white_space_in_a_column_of_json_text_is_null(model):

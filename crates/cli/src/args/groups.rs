@@ -121,9 +121,9 @@ pub struct Policies {
     #[arg(long, value_name = "N")]
     pub max_calls: Option<usize>,
     /// The seed for generated call ids, if the model writes none; the same seed gives the same ids
-    /// (with --jsonl, the line number is added to it)
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub id_seed: u64,
+    /// (with --jsonl, the line number is added to it) [default: random, or 0 with --jsonl]
+    #[arg(long, value_name = "N")]
+    pub id_seed: Option<u64>,
 }
 
 /// Policies for reasoning that the model does not close.
@@ -283,7 +283,7 @@ impl Policies {
             json: if self.strict_json { JsonPolicy::Strict } else { JsonPolicy::Lenient },
             check_schema: self.check_schema,
             max_calls: self.max_calls,
-            ids: Ids::Seeded(self.id_seed),
+            ids: Ids::Seeded(self.id_seed.unwrap_or_default()),
             ..ParseOptions::default()
         }
     }

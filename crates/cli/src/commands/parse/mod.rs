@@ -3,12 +3,13 @@
 mod input;
 mod line;
 
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use rolecall::answer::{Chunks, Completion};
 use rolecall::conversation::Json;
 use rolecall::conversation::json::{Layout, write_into};
-use rolecall::parse::ParseOptions;
+use rolecall::parse::{Ids, ParseOptions};
 use rolecall::{Event, Reading, answer, dataset};
 
 use crate::args::{ApiArg, FinishArg, Parse};
@@ -36,13 +37,16 @@ pub fn run(args: &Parse, output: &Output) -> Result<Exit, Failure> {
     if args.batch.jsonl {
         return run_batch(args, reader, policies, output);
     }
+    // Replies are parsed one by one into one conversation, in which no two calls may have the same id.
+    let seed = args.policies.id_seed.unwrap_or_else(random);
+    let policies = ParseOptions { ids: Ids::Seeded(seed), ..policies };
     let ready = ready(args, &reader, &policies)?;
     let warnings = Arc::clone(&ready.warnings);
     reader.warn(&warnings, output);
     let mut reading = Reading::default();
     let mut written = Ok(());
     let model = reader.job.model.name().to_owned();
-    let completion = Completion { id: format!("chatcmpl-{}", args.policies.id_seed), model, created: 0 };
+    let completion = Completion { id: format!("chatcmpl-{seed}"), model, created: 0 };
     let mut chunks = Chunks::new(completion.clone()).holding_calls(ready.reply.has_late_ids());
     // The API's response has no place for malformed output.
     let mut malformed = Vec::new();
@@ -84,6 +88,11 @@ pub fn run(args: &Parse, output: &Output) -> Result<Exit, Failure> {
         (false, Some(ApiArg::Openai)) => output.write_json(&completion.of_reading(&reading))?,
     }
     Ok(Exit::Good)
+}
+
+/// Returns a number that no other run has: maps of Rust's library have a random key.
+fn random() -> u64 {
+    RandomState::new().hash_one(0)
 }
 
 fn run_batch(args: &Parse, reader: Reader, policies: ParseOptions, output: &Output) -> Result<Exit, Failure> {
