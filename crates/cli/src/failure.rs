@@ -10,7 +10,6 @@ use rolecall::format::LoadError;
 use rolecall::grammar::Error as GrammarError;
 use rolecall::identify::{FileError, Unidentified};
 use rolecall::template::NoChoice;
-use rolecall::training::RowError;
 use rolecall::{Error, Request, tokenizer};
 
 use crate::diagnostic::{DRAWN, Diagnostic, Place, Severity};

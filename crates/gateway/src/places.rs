@@ -152,8 +152,7 @@ mod tests {
             drop(held);
         };
         tokio::join!(join_all(works), release);
-        let begun = begun.lock().unwrap().clone();
-        begun
+        std::mem::take(&mut *begun.lock().unwrap())
     }
 
     #[tokio::test]
