@@ -113,8 +113,11 @@ impl Running {
     /// Sends a request and returns the whole answer.
     fn get(&self, path: &str, key: &str) -> String {
         let mut stream = self.connect();
-        write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\nconnection: close\r\n\r\n")
-            .unwrap();
+        write!(
+            stream,
+            "GET {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {key}\r\nconnection: close\r\n\r\n"
+        )
+        .unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         answer
@@ -128,8 +131,8 @@ impl Running {
     fn send(&self, body: &str) -> TcpStream {
         let mut stream = self.connect();
         let length = body.len();
-        write!(stream, "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: {length}\r\n\r\n{body}")
-            .unwrap();
+        let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json";
+        write!(stream, "{head}\r\ncontent-length: {length}\r\n\r\n{body}").unwrap();
         stream
     }
 
@@ -188,7 +191,7 @@ fn answer(mut stream: TcpStream, pauses: [Duration; 2]) {
     }
     reader.read_exact(&mut vec![0; length]).unwrap();
     let head = "HTTP/1.1 200 OK\r\nconnection: close\r\n";
-    if first.starts_with("GET /health") {
+    if first.starts_with("GET ") {
         let _ = write!(stream, "{head}content-length: 2\r\n\r\n{{}}");
         return;
     }
