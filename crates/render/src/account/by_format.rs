@@ -31,7 +31,9 @@ pub fn account_by_format(conversation: &Conversation, prompt: &Prompt) -> Accoun
     let messages = &conversation.messages;
     let last_user = messages.iter().rposition(|message| *message.role() == Role::User);
     for (index, message) in messages.iter().enumerate() {
-        if evidence.is_plain(index, message) {
+        // Of a text with a gap to fill, the mark of the gap only says where it is.
+        let is_gap = prompt.turns().first().is_some_and(|turn| turn.slot.is_text_alone());
+        if is_gap && message.as_object().len() == 2 || evidence.is_plain(index, message) {
             walk.add_written(1);
             walk.add_role_read();
             continue;

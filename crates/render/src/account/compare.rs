@@ -44,15 +44,16 @@ pub(crate) fn compare(text: &str, fragments: &[Fragment<'_>], prompt: &str) -> S
             Some(offset) => {
                 let range = offset..offset + fragment.text.len();
                 // A part that was not written yet comes after a later one.
-                let is_back = offset > within.start && offset < furthest;
-                if is_back && !gaps(range.clone(), covered.clone()).is_empty() {
+                let is_all = offset <= within.start && range.end >= within.end;
+                if !is_all && offset < furthest && !gaps(range.clone(), covered.clone()).is_empty() {
                     change = Some(Change::Rewritten);
                 }
-                furthest = if offset <= within.start { range.end } else { furthest.max(range.end) };
+                furthest = furthest.max(range.end);
                 covered.push(range);
             }
-            None => match find(text, fragment.text) {
+            None => match find(text, fragment.text, furthest) {
                 Some((range, how)) => {
+                    furthest = furthest.max(range.end);
                     covered.push(range);
                     change = how.or(change);
                 }
@@ -75,7 +76,7 @@ pub(crate) fn compare(text: &str, fragments: &[Fragment<'_>], prompt: &str) -> S
 /// Returns how a text was changed if only all of its pieces together tell.
 fn changed_all(text: &str, fragments: &[Fragment<'_>]) -> Change {
     let joined: String = fragments.iter().map(|fragment| fragment.text).collect();
-    find(text, &joined).and_then(|(_, change)| change).unwrap_or(Change::Rewritten)
+    find(text, &joined, 0).and_then(|(_, change)| change).unwrap_or(Change::Rewritten)
 }
 
 /// Reports whether the template itself spells a missing part where it was, such as the tags around
@@ -115,9 +116,16 @@ fn gaps(within: Range<usize>, mut covered: Vec<Range<usize>>) -> Vec<Range<usize
 }
 
 /// Returns the part of a text that a piece stands for, and how it was changed. Quoting for JSON is
-/// no change.
-fn find(text: &str, piece: &str) -> Option<(Range<usize>, Option<Change>)> {
-    let there = |piece: &str| (!piece.is_empty()).then(|| text.find(piece)).flatten().map(|at| at..at + piece.len());
+/// no change. The part is searched from a byte on, and then in the whole text.
+fn find(text: &str, piece: &str, from: usize) -> Option<(Range<usize>, Option<Change>)> {
+    let there = |piece: &str| {
+        let later = text.get(from..).and_then(|rest| Some(from + rest.find(piece)?));
+        let at = later.or_else(|| text.find(piece)).filter(|_| !piece.is_empty())?;
+        Some(at..at + piece.len())
+    };
+    if let Some(range) = there(piece) {
+        return Some((range, None));
+    }
     let trimmed = piece.trim();
     if let Some(range) = there(trimmed) {
         return Some((range, None));
@@ -232,8 +240,11 @@ mod tests {
     }
 
     #[test]
-    fn pieces_in_any_order_cover_a_text() {
-        assert_eq!(compare("abcd", &[known("cd", 2), known("ab", 0), known("ab", 0)], ""), Sign::Written);
+    fn repeated_pieces_cover_a_text_and_pieces_in_another_order_change_it() {
+        assert_eq!(compare("abcd", &[known("ab", 0), known("cd", 2), known("ab", 0)], ""), Sign::Written);
+        assert_eq!(compare("abcd", &[known("cd", 2), known("abcd", 0)], ""), Sign::Written);
+        let swapped = compare("abcd", &[known("cd", 2), known("ab", 0)], "");
+        assert_eq!(swapped, Sign::Changed(Change::Rewritten));
     }
 
     #[test]

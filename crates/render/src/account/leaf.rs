@@ -192,6 +192,10 @@ impl Leaf {
         !matches!(self.rule, Some(DesignRule::Envelope | DesignRule::CallId | DesignRule::ResultName))
     }
 
+    pub(crate) fn is_name_of_call(&self) -> bool {
+        self.is_of_call() && self.place.field.ends_with(".name")
+    }
+
     pub(crate) fn is_of_call(&self) -> bool {
         self.place.message.is_some() && self.place.field.starts_with("tool_calls")
     }
@@ -238,14 +242,18 @@ impl fmt::Display for LeafGroup<'_> {
         }
         let verb = if is_one { "is" } else { "are" };
         match (self.kind, self.first.missing.as_slice()) {
-            (LeafKind::WrittenInPart, [first, rest @ ..]) => {
+            (LeafKind::WrittenInPart | LeafKind::DroppedByDesign, [first, rest @ ..]) => {
                 write!(f, " {verb} written in part: bytes {} to {}", first.start, first.end)?;
                 match rest.len() {
                     0 => {}
                     1 => f.write_str(" and one other range")?,
                     more => write!(f, " and {more} other ranges")?,
                 }
-                f.write_str(" of the text are not in the prompt")
+                f.write_str(" of the text are not in the prompt")?;
+                match self.rule {
+                    Some(_) => write!(f, ": {}", self.why),
+                    None => Ok(()),
+                }
             }
             (LeafKind::Changed, _) => write!(f, " {verb} changed: {}", self.why),
             _ => write!(f, " {verb} not in the prompt: {}", self.why),

@@ -104,7 +104,11 @@ impl Account {
                 Some(_) => field.is_empty() || ["content", "tool_calls"].into_iter().chain(REASONING).any(is_of),
                 None => is_whole("tools") || is_whole("documents"),
             };
-            is_place && leaf.missing.is_empty() && leaf.is_notable() && leaf.kind != LeafKind::Changed
+            is_place
+                && !leaf.is_name_of_call()
+                && leaf.missing.is_empty()
+                && leaf.is_notable()
+                && leaf.kind != LeafKind::Changed
         };
         let dropped = |leaf: &Leaf| {
             let by_design = leaf.kind == LeafKind::DroppedByDesign;
@@ -128,7 +132,7 @@ impl Account {
 
     /// Reports whether anything of a call is lost or changed.
     pub fn harms_calls(&self) -> bool {
-        self.leaves.iter().any(|leaf| leaf.kind.is_loss() && leaf.is_of_call())
+        self.leaves.iter().any(|leaf| leaf.kind.is_loss() && leaf.is_of_call() && !leaf.is_name_of_call())
     }
 
     /// Adds a part of the request that another check found to be left out.

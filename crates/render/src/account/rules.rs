@@ -34,6 +34,13 @@ pub(super) struct Verdict {
     pub why: &'static str,
 }
 
+impl Verdict {
+    /// Reports whether the rest of the request says the same as the leaf.
+    pub fn is_of_envelope(self) -> bool {
+        matches!(self.rule, Some(DesignRule::Envelope | DesignRule::CallId | DesignRule::ResultName))
+    }
+}
+
 /// Judges a leaf that is not in the prompt by its path and whether the run read it.
 pub(super) fn judge(owner: Owner, path: &str, is_text: bool, is_seen: bool) -> Verdict {
     let read = Verdict { kind: LeafKind::Read, rule: None, why: "the run read it, and did not write it" };

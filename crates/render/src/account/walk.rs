@@ -68,7 +68,12 @@ impl<'e, E: Evidence> Walk<'e, E> {
             leaf.kind == LeafKind::LeftOut
                 && ["content", "tool_calls"].iter().any(|key| leaf.place.field.starts_with(key))
         };
-        if !is_written && self.account.leaves[first..].iter().any(is_content) {
+        // A part that is no text stands for itself.
+        let is_slot = |leaf: &Leaf| {
+            leaf.kind == LeafKind::Read && leaf.rule.is_none() && leaf.place.field.starts_with("content[")
+        };
+        let leaves = &self.account.leaves[first..];
+        if !is_written && leaves.iter().any(is_content) && !leaves.iter().any(is_slot) {
             // Its reasoning is not told apart.
             self.join(first, "the template writes nothing for this kind of message", Leaf::is_notable);
         }
@@ -94,6 +99,8 @@ impl<'e, E: Evidence> Walk<'e, E> {
             Json::String(text) => match self.evidence.opened(&self.path, text) {
                 Some(opened) => return self.visit(&opened, at),
                 None if text.trim().is_empty() => return false,
+                // Arguments that say nothing.
+                None if self.path.ends_with(".arguments") && matches!(text.trim(), "{}" | "null") => return false,
                 None => return self.leaf(json, at),
             },
             Json::Null | Json::Bool(_) | Json::Number(_) => return self.leaf(json, at),
@@ -151,6 +158,11 @@ impl<'e, E: Evidence> Walk<'e, E> {
                 return true;
             }
             Sign::InPart(missing) => self.in_part(json.as_str().unwrap_or_default(), missing),
+            // Whatever form roles, types and ids have, they say the same.
+            Sign::Changed(_) if judge(self.owner, &self.path, is_text, false).is_of_envelope() => {
+                self.account.written += 1;
+                return true;
+            }
             Sign::Changed(change) => {
                 let leaf = Leaf::new(self.place(), LeafKind::Changed, change.why());
                 Leaf { change: Some(change), ..leaf }
