@@ -342,8 +342,6 @@ impl Calls {
         let pads = closes.map(|around| &around.close).chain(opens.map(|around| &around.open));
         let pad = pads.filter(|pad| pad.is_blank()).map(Literal::text).max_by_key(|pad| pad.len());
         let pad = pad.unwrap_or_default().to_owned();
-        let follow_text =
-            turns.around.iter().any(|around| around.part == Part::Content && around.next == Some(Part::Calls));
         let group = layouts.pieces(Slot::Calls);
         let (mut open, mut close) = (Literal::default(), Literal::default());
         if let Some(group) = &group {
@@ -415,7 +413,7 @@ impl Calls {
                         calls.enter(&pad, own, &items, &others);
                     }
                 },
-                true if prefix_is_blank(&lead, &open) => calls.enter_bare(&pad, &items, follow_text),
+                true if prefix_is_blank(&lead, &open) => calls.enter_bare(&pad, &items),
                 true => {
                     if calls.separator.is_blank() && !is_code {
                         calls.next = Some(whole);
@@ -494,8 +492,8 @@ impl Calls {
         }
     }
 
-    /// Adds a call without a marker. `follow_text` says whether calls may follow an answer.
-    fn enter_bare(&mut self, pad: &str, items: &[Item], follow_text: bool) {
+    /// Adds a call without a marker.
+    fn enter_bare(&mut self, pad: &str, items: &[Item]) {
         let program = self.add(items.to_vec(), true);
         self.programs[program].bare = true;
         match items.first() {
@@ -504,14 +502,7 @@ impl Calls {
                 open[0] = Item::Object(Arc::new(Keys { is_open: true, ..Keys::clone(keys) }));
                 let open = self.add(open, true);
                 self.programs[open].bare = true;
-                if follow_text {
-                    self.entries.push((pad.to_owned(), Literal::of("{"), open));
-                } else {
-                    // Within a line of text, an object is an example.
-                    self.weak.push((Literal::of(" {"), open));
-                    self.lines.push((pad.to_owned(), Literal::of("\n{"), open));
-                    self.afters.push((Literal::of("{"), open));
-                }
+                self.entries.push((pad.to_owned(), Literal::of("{"), open));
                 self.weak.push((Literal::of("["), program));
                 self.next = self.next.or(Some(program));
             }
