@@ -323,9 +323,13 @@ pub fn model(format: &str) -> Model {
     Model::builder().model(format).loaded_tokenizer(Arc::new(toy)).open().unwrap()
 }
 
-/// A model of ChatML with other lines under `[generation]`.
+/// A model of ChatML with other lines under `[generation]`, in which `STOPHERE` may be a stop text.
 pub fn model_with(generation: &str) -> Model {
-    let chatml = include_str!("../../../../formats/chatml.toml").replacen("name   = \"chatml\"", "name = \"own\"", 1);
+    let chatml = include_str!("../../../../formats/chatml.toml").replacen(
+        "name   = \"chatml\"",
+        "name = \"own\"\nplain-marks = [\"STOPHERE\"]",
+        1,
+    );
     let (chatml, _) = chatml.split_once("stop = [").unwrap();
     let file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
     std::fs::write(file.path(), format!("{chatml}\n{generation}\n")).unwrap();
