@@ -83,16 +83,20 @@ pub fn refuse(wanted: &Wanted, request: &Request, prompt: &Prompt) -> Result<boo
         let is_refused = match (place.message, place.field.split(['[', '.']).next().unwrap_or_default()) {
             (None, "tools") => has_tools,
             (None, "documents") => true,
-            (None, "chat_template_kwargs") => {
-                is_whole = false;
-                !has_effect(wanted, request, prompt, place)
-            }
             // A file of a format.
             (Some(_), "content") => place.field.starts_with("content["),
             _ => false,
         };
         if is_refused {
             return Err(unused(wanted, place));
+        }
+    }
+    let switches = request.conversation.template_kwargs.iter().filter(|(_, value)| **value != Json::Null);
+    for (name, _) in switches.filter(|(name, _)| !wanted.served.model.reads_switch(name)) {
+        is_whole = false;
+        let place = Place::field(format!("chat_template_kwargs.{name}"));
+        if !has_effect(wanted, request, prompt, &place) {
+            return Err(unused(wanted, &place));
         }
     }
     Ok(is_whole)

@@ -1,7 +1,7 @@
 //! Keys of tools that the model's template does not read: a key with a typing error would leave a tool without its
 //! parameters.
 
-use rolecall::conversation::{Json, Tool};
+use rolecall::conversation::{Json, Place, Tool};
 use rolecall::grammar::ToolChoice;
 
 use crate::Fault;
@@ -20,16 +20,19 @@ struct Other<'a> {
     field: String,
 }
 
+/// Reports whether the prompt has the tools, as far as that is known.
+fn are_written(wanted: &Wanted) -> bool {
+    let mut request = wanted.request.clone();
+    request.conversation.messages.clone_from(&wanted.messages);
+    let is_of_tools = |place: &Place| place.message.is_none() && place.field.starts_with("tools");
+    let prompt = wanted.served.model.prompt(request);
+    prompt.map_or(true, |prompt| !prompt.dropped.iter().any(|dropped| is_of_tools(&dropped.place)))
+}
+
 /// Refuses other keys of tools that say something and do not change the prompt, and tools of a kind with which the
 /// template fails.
 pub fn refuse_unread_of_tools(wanted: &Wanted) -> Result<(), Fault> {
     let Some(tools) = &wanted.request.conversation.tools else { return Ok(()) };
-    let may_call = !tools.is_empty() && wanted.calls.choice != ToolChoice::None;
-    if may_call && !wanted.served.model.reply(&wanted.request)?.reads_calls() {
-        let message = "tools: it is not known how the model writes calls, so its calls would be plain text";
-        let help = Some("serve the model with a format that has calls, or set `tool_choice` to \"none\"".into());
-        return Err(Fault { help, ..Fault::at("tools", "unsupported_parameter", message) });
-    }
     if let (Some(index), true) =
         (tools.iter().position(|tool| matches!(tool, Tool::CodeInterpreter)), wanted.served.model.templates().is_some())
     {
@@ -40,6 +43,13 @@ pub fn refuse_unread_of_tools(wanted: &Wanted) -> Result<(), Fault> {
         }
     }
     tools.iter().enumerate().try_for_each(|(index, tool)| check_types(index, tool))?;
+    let may_call = !tools.is_empty() && wanted.calls.choice != ToolChoice::None;
+    // Tools that the template does not write are refused as such.
+    if may_call && !wanted.served.model.reply(&wanted.request)?.reads_calls() && are_written(wanted) {
+        let message = "tools: it is not known how the model writes calls, so its calls would be plain text";
+        let help = Some("serve the model with a format that has calls, or set `tool_choice` to \"none\"".into());
+        return Err(Fault { help, ..Fault::at("tools", "unsupported_parameter", message) });
+    }
     let others = others(tools);
     if others.is_empty() {
         return Ok(());

@@ -137,7 +137,7 @@ const FIELDS: &str = r#"{"messages": [
         "type": "function", "function": {"name": "look@called name@", "arguments": "{\"at@key@\": \"it@argument@\", \"all\": [\"x@item@\"]}"}}]},
     {"role": "tool", "tool_call_id": "call@id@", "name": "look@tool name@", "content": "there@result@"},
     {"role": "user", "content": [{"type": "text", "text": "So@part@"}]}],
-    "tools": [{"type": "function", "function": {"name": "look@offered name@", "description": "@description@Looks", "parameters": {
+    "tool_choice": "none", "tools": [{"type": "function", "function": {"name": "look@offered name@", "description": "@description@Looks", "parameters": {
         "type": "object", "description": "What@about@", "properties": {"at@parameter@": {"type": "string", "enum": ["it@enum@"]}}}}}],
     "documents": [{"title": "One@title@", "text": "It is@document@"}], "chat_template_kwargs": {"persona": "calm@switch@", "habits": ["none@switch item@"]}}"#;
 

@@ -132,7 +132,7 @@ async fn a_result_has_the_name_of_its_call_where_the_template_needs_it() {
     }
     // A template that fails without tools is tried with one.
     let tooled = format!("{{%- for tool in tools %}}{{{{- tool.function.name + '; ' }}}}{{% endfor %}}{NAMING}");
-    let tools = r#", "tools": [{"type": "function", "function": {"name": "sun"}}]"#;
+    let tools = r#", "tool_choice": "none", "tools": [{"type": "function", "function": {"name": "sun"}}]"#;
     let prompt_of_tooled = prompt(&self::server(&tooled).await, &format!("{HI}, {calls}, {results}"), tools).await;
     assert_eq!(prompt_of_tooled, Ok("sun; user: Hi\nassistant: sun moon\nmoon: full\nsun: hot\n".to_owned()));
     // Nobody knows the name.
@@ -356,7 +356,7 @@ async fn contents_are_tried_in_the_places_where_they_are_written() {
         "{{%- for message in messages %}}{{%- if tools and loop.first %}}{{{{- tools[0].function.name + message.content | trim }}}}{{%- else %}}{either}{{% endif %}}{{% endfor %}}"
     );
     let server_with_tools = server(&with_tools).await;
-    let tools = r#", "tools": [{"type": "function", "function": {"name": "f"}}]"#;
+    let tools = r#", "tool_choice": "none", "tools": [{"type": "function", "function": {"name": "f"}}]"#;
     for (more, text) in [(tools, "fab"), ("", "ab")] {
         let prompt = prompt(&server_with_tools, &parts(&["ab"]), more).await;
         assert_eq!(prompt.as_deref(), Ok(text));
@@ -383,7 +383,8 @@ async fn a_tool_has_what_the_template_writes_of_it() {
     let strict = r"{%- for tool in tools or [] %}{{- tool | tojson }}{% endfor %}{%- for message in messages %}{{- message.content }}{% endfor %}";
     let needy = r"{%- for tool in tools or [] %}{{- tool.function.name + tool.function.description }}{%- for name in tool.function.parameters.properties %}{{- name }}{% endfor %}{% endfor %}
 {%- for message in messages %}{{- message.content }}{% endfor %}";
-    let tools = r#", "tools": [{"type": "function", "function": {"name": "f", "strict": true}}]"#;
+    let tools =
+        r#", "tool_choice": "none", "tools": [{"type": "function", "function": {"name": "f", "strict": true}}]"#;
     let written = prompt(&server(strict).await, HI, tools).await;
     assert_eq!(written.as_deref(), Ok(r#"{"type": "function", "function": {"name": "f"}}Hi"#));
     assert_eq!(prompt(&server(needy).await, HI, tools).await.as_deref(), Ok("fHi"));
@@ -395,7 +396,9 @@ async fn a_key_of_a_tool_that_the_template_does_not_read_is_refused_by_name() {
     let named = r"{%- for tool in tools or [] %}{{- tool.function.name }}{% endfor %}{%- for message in messages %}{{- message.content }}{% endfor %}";
     let (all, named) = (server(all).await, server(named).await);
     let tool = |of_tool: &str, of_function: &str| {
-        format!(r#", "tools": [{{"type": "function", "function": {{"name": "f"{of_function}}}{of_tool}}}]"#)
+        format!(
+            r#", "tool_choice": "none", "tools": [{{"type": "function", "function": {{"name": "f"{of_function}}}{of_tool}}}]"#
+        )
     };
     for (of_tool, of_function, field) in [
         ("", r#", "paramters": {"type": "object"}"#, "tools[0].function.paramters"),

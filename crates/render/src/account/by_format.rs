@@ -1,12 +1,12 @@
 //! The account of a prompt that a format wrote.
 
-use std::borrow::Cow;
+use std::cell::OnceCell;
 
 use rolecall_conversation::json::{self, Step};
 use rolecall_conversation::{Conversation, Json, Message, Role, Tool};
-use rolecall_format::codec::attribute;
 
 use super::rules::{Owner, REASONING};
+use super::searched::Searched;
 use super::{Account, Evidence, Fragment, Leaf, LeafKind, Sign, Walk, compare};
 use crate::origin::OriginRef;
 use crate::{Origin, Prompt};
@@ -73,93 +73,95 @@ pub fn account_by_format(conversation: &Conversation, prompt: &Prompt) -> Accoun
 
 /// What a prompt has of a conversation.
 struct Printed<'p> {
-    /// The pieces of the messages' contents, in the order of the messages.
-    contents: Vec<(usize, &'p str)>,
-    /// The other fields of messages, in order.
-    fields: Vec<(usize, &'p str, &'p str)>,
-    tools: Vec<String>,
-    documents: Vec<String>,
+    /// What is printed of each field of each message, sorted by both.
+    fields: Vec<Field<'p>>,
+    tools: Vec<Searched<'p>>,
+    documents: Vec<Searched<'p>>,
+}
+
+/// What a prompt has of a message's field.
+struct Field<'p> {
+    message: usize,
+    name: &'p str,
+    pieces: Vec<&'p str>,
+    joined: OnceCell<Searched<'p>>,
+}
+
+impl<'p> Field<'p> {
+    fn joined(&self) -> &Searched<'p> {
+        self.joined.get_or_init(|| match self.pieces[..] {
+            [piece] => Searched::new(piece.into()),
+            _ => Searched::new(self.pieces.concat().into()),
+        })
+    }
 }
 
 impl<'p> Printed<'p> {
     fn of(conversation: &Conversation, prompt: &'p Prompt) -> Printed<'p> {
-        let mut printed = Printed {
-            contents: Vec::with_capacity(conversation.messages.len()),
-            fields: Vec::new(),
-            tools: vec![String::new(); conversation.tools.as_ref().map_or(0, Vec::len)],
-            documents: vec![String::new(); conversation.documents.as_ref().map_or(0, Vec::len)],
-        };
+        let mut pieces: Vec<(usize, &str, &str)> = Vec::with_capacity(conversation.messages.len());
+        let mut tools = vec![String::new(); conversation.tools.as_ref().map_or(0, Vec::len)];
+        let mut documents = vec![String::new(); conversation.documents.as_ref().map_or(0, Vec::len)];
         let add = |texts: &mut Vec<String>, at: usize, text: &str| {
             texts.get_mut(at).into_iter().for_each(|all| all.push_str(text));
         };
         prompt.each_piece(&mut |text, origin| match origin {
-            OriginRef::Message { message, field: "content" } => {
-                printed.contents.push((message, text));
-            }
-            OriginRef::Message { message, field } => printed.fields.push((message, field, text)),
-            OriginRef::Other(Origin::Message { message, field }) => printed.fields.push((*message, field, text)),
-            OriginRef::Other(Origin::Tool { tool }) => add(&mut printed.tools, *tool, text),
-            OriginRef::Other(Origin::Document { document }) => add(&mut printed.documents, *document, text),
+            OriginRef::Message { message, field } => pieces.push((message, field, text)),
+            OriginRef::Other(Origin::Message { message, field }) => pieces.push((*message, field, text)),
+            OriginRef::Other(Origin::Tool { tool }) => add(&mut tools, *tool, text),
+            OriginRef::Other(Origin::Document { document }) => add(&mut documents, *document, text),
             OriginRef::Other(_) => {}
         });
-        printed.contents.sort_by_key(|(message, _)| *message);
-        printed.fields.sort_by_key(|(message, ..)| *message);
-        printed
+        pieces.sort_by_key(|(message, name, _)| (*message, *name));
+        let mut fields: Vec<Field<'_>> = Vec::with_capacity(conversation.messages.len());
+        for (message, name, piece) in pieces {
+            match fields.last_mut() {
+                Some(last) if last.message == message && last.name == name => last.pieces.push(piece),
+                _ => fields.push(Field { message, name, pieces: vec![piece], joined: OnceCell::new() }),
+            }
+        }
+        let searched = |texts: Vec<String>| texts.into_iter().map(|text| Searched::new(text.into())).collect();
+        Printed { fields, tools: searched(tools), documents: searched(documents) }
+    }
+
+    fn field(&self, message: usize, name: &str) -> Option<&Field<'p>> {
+        let at = self.fields.binary_search_by_key(&(message, name), |field| (field.message, field.name)).ok()?;
+        self.fields.get(at)
     }
 
     /// Reports whether a message has only a role and a content that is written as a whole.
     fn is_plain(&self, index: usize, message: &Message) -> bool {
-        match (message.plain_text(), self.content(index)) {
-            (Some(text), [(_, piece)]) => message.as_object().len() == 2 && (*piece == text || *piece == text.trim()),
+        let pieces = || self.field(index, "content").map_or(&[][..], |field| &field.pieces);
+        match (message.plain_text(), message.as_object().len()) {
+            (Some(text), 2) => matches!(pieces(), [piece] if *piece == text || *piece == text.trim()),
             _ => false,
         }
     }
 
-    /// Returns the pieces of a message's content.
-    fn content(&self, index: usize) -> &[(usize, &'p str)] {
-        // Most messages have one piece, and so has each one before them.
-        let first = match self.contents.get(index) {
-            Some((message, _)) if *message == index && (index == 0 || self.contents[index - 1].0 < index) => index,
-            _ => self.contents.partition_point(|(message, _)| *message < index),
-        };
-        let rest = &self.contents[first..];
-        &rest[..rest.iter().take_while(|(message, _)| *message == index).count()]
-    }
-
-    /// Returns the pieces of a message's field, and whether they are of that field alone.
-    fn pieces_of(&self, index: usize, path: &str) -> Vec<(&'p str, bool)> {
+    /// Returns what is printed of a value and of the fields that it is a part of, and whether that is the value
+    /// alone.
+    fn printed(&self, index: usize, path: &str) -> Vec<(&Field<'p>, bool)> {
         let top = &path[..path.find(['.', '[']).unwrap_or(path.len())];
-        let mut pieces: Vec<(&str, bool)> = Vec::new();
-        if top == "content" {
-            let is_alone = path == "content";
-            pieces.extend(self.content(index).iter().map(|(_, text)| (*text, is_alone)));
+        if REASONING.contains(&top) {
+            return REASONING.iter().filter_map(|name| Some((self.field(index, name)?, true))).collect();
         }
-        let first = self.fields.partition_point(|(message, ..)| *message < index);
-        let own = self.fields[first..].iter().take_while(|(message, ..)| *message == index);
-        for (_, field, text) in own {
-            let is_reasoning = REASONING.contains(field) && REASONING.contains(&top);
-            let rest = path.strip_prefix(field);
-            if is_reasoning || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '['])) {
-                pieces.push((text, is_reasoning || rest.is_some_and(str::is_empty)));
-            }
-        }
-        pieces
+        let ends = path.match_indices(['.', '[']).map(|(end, _)| end).chain([path.len()]);
+        ends.filter_map(|end| Some((self.field(index, &path[..end])?, end == path.len()))).collect()
     }
 
     fn of_message(&self, index: usize, path: &str, leaf: &Json) -> Sign {
-        let pieces = self.pieces_of(index, path);
-        let is_printed = !pieces.is_empty();
-        let joined = || pieces.iter().map(|(text, _)| *text).collect::<String>();
+        let printed = self.printed(index, path);
         let Json::String(text) = leaf else {
-            return match is_printed && has_scalar(&joined(), leaf) {
+            return match printed.iter().any(|(field, _)| field.joined().has_scalar(leaf)) {
                 true => Sign::Written,
                 false => Sign::Unseen,
             };
         };
-        if pieces.iter().any(|(piece, _)| has(piece, text)) || is_printed && has(&joined(), text) {
+        if printed.iter().any(|(field, _)| field.joined().has(text)) {
             return Sign::Written;
         }
-        let own = pieces.iter().filter(|(piece, is_alone)| *is_alone || text.contains(piece.trim()));
+        let pieces =
+            printed.iter().flat_map(|(field, is_alone)| field.pieces.iter().map(move |piece| (*piece, *is_alone)));
+        let own = pieces.filter(|(piece, is_alone)| *is_alone || text.contains(piece.trim()));
         let own: Vec<Fragment<'_>> = own.map(|(text, _)| Fragment { text, offset: None, at: None }).collect();
         if own.is_empty() { Sign::Unseen } else { compare(text, &own, "") }
     }
@@ -178,7 +180,7 @@ impl Evidence for Printed<'_> {
                 return match self.of_message(index, path, leaf) {
                     Sign::Unseen if path == "role" => Sign::Seen,
                     // A tool of a message that is printed otherwise.
-                    Sign::Unseen if path.starts_with("tools[") && !self.pieces_of(index, path).is_empty() => Sign::Seen,
+                    Sign::Unseen if path.starts_with("tools[") && !self.printed(index, path).is_empty() => Sign::Seen,
                     sign => sign,
                 };
             }
@@ -188,8 +190,8 @@ impl Evidence for Printed<'_> {
         };
         let Some(printed) = printed.filter(|printed| !printed.is_empty()) else { return Sign::Unseen };
         let is_there = match leaf {
-            Json::String(text) => has(printed, text),
-            leaf => has_scalar(printed, leaf),
+            Json::String(text) => printed.has(text),
+            leaf => printed.has_scalar(leaf),
         };
         if is_there { Sign::Written } else { Sign::Seen }
     }
@@ -199,36 +201,4 @@ impl Evidence for Printed<'_> {
         let parsed = is_arguments.then(|| json::parse(text)).and_then(Result::ok)?;
         parsed.as_object().is_some().then_some(parsed)
     }
-}
-
-/// Reports whether a printed text has another text, in one of the spellings of formats, or each of
-/// its lines.
-fn has(printed: &str, text: &str) -> bool {
-    let text = text.trim();
-    let is_there = |text: &str| {
-        let quoted = |is_ascii| {
-            let mut quoted = String::with_capacity(text.len() + 2);
-            json::write_string(&mut quoted, text, is_ascii);
-            quoted
-        };
-        let within = |quoted: &str| printed.contains(&quoted[1..quoted.len() - 1]);
-        printed.contains(text)
-            || within(&quoted(false))
-            || !text.is_ascii() && within(&quoted(true))
-            || matches!(attribute::escape(text), Cow::Owned(escaped) if printed.contains(&escaped))
-            || within(&rolecall_format::codec::literal::repr(&Json::from(text)))
-    };
-    is_there(text) || text.contains('\n') && text.lines().all(|line| is_there(line.trim()))
-}
-
-/// Reports whether a printed text has a number or a word.
-fn has_scalar(printed: &str, leaf: &Json) -> bool {
-    let spellings: &[&str] = match leaf {
-        Json::Bool(true) => &["true", "True"],
-        Json::Bool(false) => &["false", "False"],
-        Json::Null => &["null", "None"],
-        Json::Number(number) => &[number.spelling()],
-        _ => &[],
-    };
-    spellings.iter().any(|spelling| printed.contains(spelling))
 }

@@ -9,6 +9,7 @@ mod by_format;
 mod compare;
 mod leaf;
 mod rules;
+mod searched;
 mod walk;
 
 use rolecall_conversation::Place;

@@ -1,0 +1,108 @@
+//! A printed text in which the values of a request are looked for, mostly in their order.
+
+use std::borrow::Cow;
+use std::cell::Cell;
+
+use rolecall_conversation::Json;
+use rolecall_conversation::json;
+use rolecall_format::codec::{attribute, literal};
+
+/// How many times its own length is searched in a text at most, so that a request of any shape costs what it is
+/// large. What is looked for after that is not found.
+const MOST_SEARCHES: usize = 64;
+
+/// The bytes that may be searched in a text of any length.
+const SMALL: usize = 1 << 16;
+
+/// A text in which others are looked for.
+pub(super) struct Searched<'p> {
+    text: Cow<'p, str>,
+    /// Where the last one that was found ends. The next one mostly follows it.
+    from: Cell<usize>,
+    /// The bytes that may still be searched.
+    left: Cell<usize>,
+}
+
+impl<'p> Searched<'p> {
+    pub fn new(text: Cow<'p, str>) -> Searched<'p> {
+        let left = text.len().saturating_mul(MOST_SEARCHES).saturating_add(SMALL);
+        Searched { text, from: Cell::new(0), left: Cell::new(left) }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// Reports whether it has a text, in one of the spellings of formats, or each of its lines.
+    pub fn has(&self, text: &str) -> bool {
+        let text = text.trim();
+        self.has_line(text) || text.contains('\n') && text.lines().all(|line| self.has_line(line.trim()))
+    }
+
+    /// Reports whether it has a number or a word.
+    pub fn has_scalar(&self, leaf: &Json) -> bool {
+        let spellings: &[&str] = match leaf {
+            Json::Bool(true) => &["true", "True"],
+            Json::Bool(false) => &["false", "False"],
+            Json::Null => &["null", "None"],
+            Json::Number(number) => &[number.spelling()],
+            _ => &[],
+        };
+        spellings.iter().any(|spelling| self.contains(spelling))
+    }
+
+    fn has_line(&self, text: &str) -> bool {
+        let quoted = |is_ascii| {
+            let mut quoted = String::with_capacity(text.len() + 2);
+            json::write_string(&mut quoted, text, is_ascii);
+            quoted
+        };
+        let has_other = |spelling: &str| spelling != text && self.contains(spelling);
+        let within = |quoted: &str| has_other(&quoted[1..quoted.len() - 1]);
+        self.contains(text)
+            || within(&quoted(false))
+            || !text.is_ascii() && within(&quoted(true))
+            || has_other(&attribute::escape(text))
+            || within(&literal::repr(&Json::from(text)))
+    }
+
+    fn contains(&self, part: &str) -> bool {
+        let from = self.from.get();
+        self.find(from, part) || from > 0 && self.find(0, part)
+    }
+
+    fn find(&self, from: usize, part: &str) -> bool {
+        let (rest, left) = (&self.text[from..], self.left.get());
+        if left == 0 {
+            return false;
+        }
+        let end = rest.find(part).map(|at| at + part.len());
+        self.left.set(left.saturating_sub(end.unwrap_or(rest.len()) + 1));
+        if let Some(end) = end {
+            self.from.set(from + end);
+        }
+        end.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Searched;
+
+    #[test]
+    fn values_are_found_in_any_order_and_spelling() {
+        let searched = Searched::new(r#"{"a": "x\ny", "b": "\u00e9", "c": 'it\'s'}"#.into());
+        for text in ["b", "a", "x\ny", "\u{e9}", "it's", "c"] {
+            assert!(searched.has(text), "{text}");
+        }
+        assert!(!searched.has("d"));
+    }
+
+    #[test]
+    fn the_work_is_bounded() {
+        let searched = Searched::new("a".repeat(1 << 20).into());
+        let began = std::time::Instant::now();
+        (0..100_000).for_each(|_| assert!(!searched.has("b")));
+        assert!(began.elapsed().as_secs() < 20);
+    }
+}
