@@ -58,16 +58,21 @@ impl StrayMarks {
         marks.first[usize::from(b'`')] = true;
         marks.add_all(literals);
         for (mark, names) in syntaxes {
-            let count = marks.texts.len();
-            marks.add(mark, true);
             // A marker of the format's own is no other syntax.
-            if marks.texts.len() > count {
-                marks.syntaxes.push((count, names.clone()));
+            if !marks.has(mark.text()) {
+                marks.syntaxes.push((marks.texts.len(), names.clone()));
+                marks.add(mark, true);
             }
         }
         marks.add_all(others);
         marks.link();
         marks
+    }
+
+    /// Reports whether a marker was added.
+    fn has(&self, mark: &str) -> bool {
+        let end = mark.bytes().try_fold(0, |node, byte| self.next(node, byte));
+        end.is_some_and(|node| self.nodes[node].mark.is_some())
     }
 
     fn add_all(&mut self, literals: impl IntoIterator<Item = (Literal, bool)>) {
