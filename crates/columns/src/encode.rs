@@ -414,6 +414,7 @@ mod tests {
 
     use arrow_array::cast::AsArray;
     use rolecall::conversation::json;
+    use rolecall::training::{RowEncoding, RowRecipe};
     use rolecall_testkit::Toy;
 
     use super::*;
@@ -429,7 +430,10 @@ mod tests {
         // More than a block, so that several threads share them.
         let count = BLOCK + 10;
         let threads = NonZeroUsize::MIN.saturating_add(1);
-        for plan in [Plan::default(), Plan { pack: Some(64), ..Plan::default() }] {
+        let recipe =
+            RowRecipe { encoding: Some(RowEncoding { reference: false, limit: None }), ..RowRecipe::default() };
+        let plan = Plan { recipe, ..Plan::default() };
+        for plan in [plan.clone(), Plan { pack: Some(64), ..plan }] {
             let rows = Rows::Values((0..count).map(|at| row(if at % 7 == 3 { "\\u0007" } else { "Hi" })).collect());
             let encoded = encode::<Infallible>(rows, &model, plan, threads, &mut |_| Ok(())).expect("the rows");
             let planted = (0..count).filter(|at| at % 7 == 3).count() as u64;
