@@ -691,9 +691,12 @@ async fn a_structured_answer_is_a_grammar_for_every_engine() {
         );
         let tool = format!(r#"{{"type": "function", "function": {{"name": "f", "parameters": {schema}}}}}"#);
         let tools = format!(r#""tools": [{tool}], "tool_choice": "required""#);
-        for (more, name) in [
-            (loose, r"response_format/properties/\u{d6}/uniqueItems"),
-            (tools, r"tools.f/properties/\u{d6}/uniqueItems"),
+        let call = "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call><|im_end|>";
+        let calls = one_by_one(kind, &sampled("qwen2.5", call), true);
+        let calling = Server::new("qwen2.5", StandIn::new(kind, calls)).await;
+        for (server, more, name) in [
+            (&server, loose, r"response_format/properties/\u{d6}/uniqueItems"),
+            (&calling, tools, r"tools.f/properties/\u{d6}/uniqueItems"),
         ] {
             let answer = server.request("/v1/chat/completions", &with(HI, &more)).send().await.unwrap();
             let (status, headers) = (answer.status(), answer.headers().clone());

@@ -659,7 +659,8 @@ async fn a_stored_response_is_shown_with_its_input_and_deleted() {
     let client = reqwest::Client::new();
     let send = async |method: &str, key: &str, path: &str, body: &str| {
         let url = format!("{}{PATH}{path}", server.address);
-        let request = client.request(method.parse().unwrap(), url).bearer_auth(key).body(body.to_owned());
+        let request = client.request(method.parse().unwrap(), url).header("content-type", "application/json");
+        let request = request.bearer_auth(key).body(body.to_owned());
         let response = request.send().await.unwrap();
         (response.status().as_u16(), parse(&response.text().await.unwrap()))
     };
