@@ -91,8 +91,8 @@ mod tests {
 
     #[test]
     fn values_are_found_in_any_order_and_spelling() {
-        let searched = Searched::new(r#"{"a": "x\ny", "b": "\u00e9", "c": 'it\'s'}"#.into());
-        for text in ["b", "a", "x\ny", "\u{e9}", "it's", "c"] {
+        let searched = Searched::new(r#"{"a": "x\ny", "b": "\u00e9", "c": 1}"#.into());
+        for text in ["b", "a", "x\ny", "\u{e9}", "c"] {
             assert!(searched.has(text), "{text}");
         }
         assert!(!searched.has("d"));
