@@ -20,13 +20,16 @@ pub struct AroundTurns {
 impl AroundTurns {
     /// The text that stands for `bos_token` and `eos_token` if they are unknown.
     pub const UNKNOWN: &'static str = "\u{e0ff}";
+    /// The text that stands for the name of a role.
+    pub const ROLE: &'static str = "\u{e0fe}";
 
     /// Renders a conversation. Returns `None` if the template refuses it, or leaves texts out.
     ///
     /// ```
     /// use rolecall_render::{AroundTurns, ChatTemplate};
     /// let template = ChatTemplate::compile("{% for m in messages %}[{{ m.role }}]{{ m.content }}<end>{% endfor %}", Vec::new())?;
-    /// assert_eq!(AroundTurns::of(&template).map(|around| around.closing).as_deref(), Some("<end>[user]"));
+    /// let closing = AroundTurns::of(&template).map(|around| around.closing);
+    /// assert_eq!(closing, Some(format!("<end>[{}]", AroundTurns::ROLE)));
     /// # Ok::<(), rolecall_render::Error>(())
     /// ```
     pub fn of(template: &ChatTemplate) -> Option<AroundTurns> {
@@ -51,20 +54,22 @@ impl AroundTurns {
         conversation.add_generation_prompt = Some(true);
         let options = TemplateOptions { now: DateTime::from_unix(0), ..TemplateOptions::default() };
         let prompt = render_template(&conversation, template, &options).ok()?;
-        let (mut texts, mut closing, mut end) = (Vec::new(), None, 0);
+        let (mut texts, mut closing, mut around) = (Vec::new(), None, String::new());
         for segment in prompt.segments() {
-            let Origin::Message { message, field } = &segment.origin else { continue };
-            if field.as_ref() != "content" {
-                continue;
+            match &segment.origin {
+                Origin::Message { message, field } if field.as_ref() == "content" => {
+                    let text = std::mem::take(&mut around);
+                    if message + first == 3 {
+                        closing = Some(text.clone());
+                    }
+                    texts.push(text);
+                }
+                // A marker that is built of a role is no literal of the template.
+                Origin::Message { .. } => around.push_str(AroundTurns::ROLE),
+                _ => around.push_str(&segment.text),
             }
-            let text = prompt.text()[end..segment.start].to_owned();
-            if message + first == 3 {
-                closing = Some(text.clone());
-            }
-            texts.push(text);
-            end = segment.start + segment.text.len();
         }
-        texts.push(prompt.text()[end..].to_owned());
+        texts.push(around);
         Some(AroundTurns { texts, closing: closing? })
     }
 }
