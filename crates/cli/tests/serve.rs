@@ -225,7 +225,7 @@ fn a_wrong_setting_is_refused_by_its_name_and_place() {
         ("models = 1\n", 1, "gateway.toml:1:10", "[[models]]"),
         ("listen = \n", 1, "gateway.toml:1", "not_toml"),
         ("[[models]]\nmodel = \"tiny\"\n", 1, "gateway.toml:1", "the model has no `engine`"),
-        ("[[models]]\nmodel = \"nowhere/at/all\"\nengine = \"http://a\"\n", 1, "gateway.toml:1", "unknown_model"),
+        ("[[models]]\nmodel = \"nowhere/at/all\"\nengine = \"http://a\"\n", 1, "gateway.toml:1", "model_unreadable"),
         ("[[models]]\nmodel = \"tiny\"\nengine = \"ftp://a\"\n", 1, "", "ftp://a"),
     ] {
         folder.write("gateway.toml", file);

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use rolecall::conversation::{Json, Message};
 use rolecall::encode::Decoder;
-use rolecall::parse::Within;
+use rolecall::parse::{Why, Within};
 use rolecall::session::Finish;
 use rolecall::{Event, Reading, Stop, answer};
 
@@ -389,8 +389,16 @@ fn before_stops(stops: &mut StopTexts, event: Event<'_>, sink: &mut dyn FnMut(Ev
         }
         return;
     }
-    // Its text is content, too.
-    if let Event::Malformed(_) = event {
+    if let Event::Malformed(malformed) = &event {
+        // The parser takes a stop text of the format for the end, and what follows for more of the answer.
+        if malformed.why == Why::AfterEnd && stops.end_at_those_of_model() {
+            let held = stops.finish();
+            if !held.is_empty() {
+                sink(Event::Content(&held));
+            }
+            return;
+        }
+        // Its text is content, too.
         return sink(event);
     }
     let held = stops.finish();

@@ -23,6 +23,14 @@ impl StopTexts {
         self.found.is_some()
     }
 
+    /// Ends the content here, if the model has stop texts that are no tokens. Reports whether it has.
+    pub fn end_at_those_of_model(&mut self) -> bool {
+        if self.texts.len() > self.of_client {
+            self.found = self.found.or(Some(self.of_client));
+        }
+        self.is_over()
+    }
+
     /// Returns the client's stop text that was found.
     pub fn found(&self) -> Option<&str> {
         self.texts.get(self.found.filter(|found| *found < self.of_client)?).map(String::as_str)

@@ -427,7 +427,7 @@ async fn a_key_of_a_tool_that_the_template_does_not_read_is_refused_by_name() {
     assert!(prompt(&all, HI, &tool("", &keys(32))).await.is_ok());
     assert_eq!(prompt(&all, HI, &tool("", &keys(33))).await, refused("too_many_keys", "tools[0].function.x32", None));
     // A kind of tool with which the template fails.
-    let interpreter = r#", "tools": [{"type": "code_interpreter"}]"#;
+    let interpreter = r#", "tool_choice": "none", "tools": [{"type": "code_interpreter"}]"#;
     assert_eq!(prompt(&named, HI, interpreter).await, refused("unsupported_parameter", "tools[0].type", None));
     assert!(prompt(&all, HI, interpreter).await.is_ok());
 }
@@ -479,7 +479,8 @@ async fn tools_that_the_template_does_not_write_are_refused_in_later_turns() {
     let template = r"{%- if messages | length > 1 %}{% set mood = 'sad' %}{% endif %}{{- mood or 'no' }}{%- for tool in tools or [] %}{{- tool.function.name }}{% endfor %}
 {%- for message in messages %}{{- message.role + message.content + '<|im_end|>' }}{% endfor %}{{- 'assistant' }}";
     let server = self::server(template).await;
-    let more = format!(r#"{tools}, "session_id": 7, "chat_template_kwargs": {{"mood": "glad"}}"#);
+    let more =
+        format!(r#"{tools}, "tool_choice": "none", "session_id": 7, "chat_template_kwargs": {{"mood": "glad"}}"#);
     for _ in 0..2 {
         assert!(prompt(&server, HI, &more).await.is_ok());
     }

@@ -382,7 +382,7 @@ fn what_is_no_literal_is_refused_with_its_reason() {
         ("a=foo)", 3, "expected a literal, found `fo`"),
         ("'Oslo')", 0, "expected a keyword argument, found `'`"),
         ("1)", 1, "expected `=` after an argument's name, found `)`"),
-        ("a=1 b=2)", 4, "expected `,` or `)` after an argument, found `b`"),
+        ("a=1 b=2)", 5, "expected a number or an operator, found `=`"),
         ("a={1, 2})", 4, "expected `:` after the key, found `,`"),
         ("a={(1, 2): 3})", 3, "expected a string or a number as a key, found `(`"),
         ("a=[1)", 4, "expected `,` or `]`, found `)`"),
@@ -393,7 +393,7 @@ fn what_is_no_literal_is_refused_with_its_reason() {
         ("*a)", 1, "expected `**`, found `a`"),
         ("**[])", 2, "expected a dict after `**`, found `[`"),
         ("a==1)", 2, "expected a literal, found `=`"),
-        ("a=1 # no)", 4, "expected `,` or `)` after an argument, found `#`"),
+        ("a=1 # no)", 4, "expected a number or an operator, found `#`"),
     ];
     let mut rng = Rng::with_seed(8);
     for (text, used, why) in cases {

@@ -14,7 +14,7 @@ mod switch;
 use rolecall_jinja as jinja;
 
 use super::{ChatTemplate, Nulls, TemplateOptions};
-use crate::Error;
+use crate::{Error, Origin};
 
 pub use arguments::ArgumentForm;
 pub use budget::ProbeBudget;
@@ -23,7 +23,7 @@ pub use finding::{Finding, FindingKind};
 pub use support::{Capability, Support};
 pub use switch::Switch;
 
-use probe::Probe;
+use probe::{Probe, Probed};
 
 /// Determines the form in which a template expects tool calls. Also returns the number of steps
 /// that this took.
@@ -33,18 +33,25 @@ pub(super) fn wanted_calls(template: &ChatTemplate) -> (Result<WantedCalls, Erro
     (budget.check().map(|()| wanted), budget.spent())
 }
 
-/// Reports whether a template fails at a message with calls unless its content is null.
+/// Reports whether a template writes the calls of a message only if its content is null.
 pub(super) fn needs_nulls(template: &ChatTemplate) -> bool {
     let (template, budget) = (template.needing_nulls(false), ProbeBudget::default());
     let renders = |nulls: Nulls| {
         let probe = Probe::new(&template, &TemplateOptions { nulls, ..TemplateOptions::default() }, &budget);
         let is_written = |rest: &&str| {
             let mut callings = support::ARGUMENTS.iter().map(|arguments| support::calling(1, "null", arguments));
-            callings.any(|calling| probe.run(&[sample::USER, &calling], rest).is_ok())
+            callings.any(|calling| probe.run(&[sample::USER, &calling], rest).is_ok_and(|probed| has_calls(&probed)))
         };
         ["", sample::TOOLS].iter().any(is_written)
     };
     !renders(Nulls::Missing) && renders(Nulls::Kept)
+}
+
+/// Reports whether the second message's calls are written.
+fn has_calls(probed: &Probed) -> bool {
+    probed.pieces.iter().any(
+        |piece| matches!(&piece.origin, Some(Origin::Message { message: 1, field }) if field.starts_with("tool_calls")),
+    )
 }
 
 /// The result of analyzing a chat template.
