@@ -7,7 +7,7 @@ use std::path::Path;
 use rolecall::Error;
 use rolecall::conversation::json::Object;
 use rolecall::conversation::{Json, json, object};
-use rolecall::template::{ChatTemplate, TemplateOptions, render_template};
+use rolecall::template::{ChatTemplate, Nulls, TemplateOptions, render_template};
 
 use super::{hf_jinja, refusal, text};
 use crate::Verdict;
@@ -69,7 +69,9 @@ fn prompt(row: &Object, options: &Object, source: &str) -> Result<rolecall::Prom
     let conversation = super::read(request)?;
     let tokens = ["bos_token", "eos_token"].map(|name| (name.to_owned(), text(options, name).to_owned()));
     let template = ChatTemplate::compile(source, tokens.to_vec())?;
-    Ok(render_template(&conversation, &template, &TemplateOptions::default())?)
+    // The vectors were made by a transformers that passes nulls to templates.
+    let options = TemplateOptions { nulls: Nulls::Kept, ..TemplateOptions::default() };
+    Ok(render_template(&conversation, &template, &options)?)
 }
 
 fn read(folder: &Path) -> HashMap<String, String> {

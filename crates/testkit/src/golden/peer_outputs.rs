@@ -25,6 +25,8 @@ const QUIRK: &str =
     "a policy or quirk of the peer; every split gives the same events, and no word of the output is lost";
 const OTHER_MARKS: &str = "the template does not describe what the test's model writes; every split gives the same events, and no word of the output is lost";
 const KEPT: &str = "the peer drops text that is no marker, or joins texts with white space; ours has its text, the same calls and the dropped text";
+const REOPENED: &str =
+    "the model repeats the marker with which the prompt opened reasoning; the peer keeps it as reasoning";
 const NOT_INFERRED: &str = "the layout inferred from the template is not enough yet";
 const NO_PROMPT: &str =
     "the template refuses every conversation, as the reference does, so there is no prompt and no layout";
@@ -121,8 +123,22 @@ pub(super) fn run(row: &Object, models: &mut Models, folder: Option<&Path>) -> V
         (false, "C") => Verdict::Excused(OTHER_MARKS),
         (false, "A") if keeps_more(&expected, &found, &control_marks(&layouts)) => Verdict::Excused(KEPT),
         (false, "D") => Verdict::Pending(NOT_INFERRED),
+        (false, _) if means(&without_repeated(&expected, output, &tail), &found, false) => Verdict::Excused(REOPENED),
         (false, _) => misread(written(&expected)),
     }
+}
+
+/// Returns the expected message without the marker of reasoning that both the prompt ends with and the output begins
+/// with.
+fn without_repeated(expected: &Object, output: &str, tail: &Tail) -> Object {
+    let reasoning = text(expected, "reasoning_content").trim_start();
+    let marker = reasoning.split_whitespace().next().unwrap_or_default();
+    let mut expected = expected.clone();
+    if !marker.is_empty() && tail.text.trim_end().ends_with(marker) && output.trim_start().starts_with(marker) {
+        let rest = reasoning[marker.len()..].to_owned();
+        expected.insert("reasoning_content", rest.into());
+    }
+    expected
 }
 
 /// Returns a request for a row: its conversation, or a question, with its tools and switches.
