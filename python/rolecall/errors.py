@@ -115,7 +115,7 @@ class EncodeError(RolecallError):
     Traceback (most recent call last):
         ...
     rolecall.errors.EncodeError: id 1000000 is not in the tokenizer, which has 712 tokens
-    help: use the tokenizer that produced the ids
+    help: use the tokenizer that produced the ids, and name the format if the maker's code appends tokens
     """
 
 
@@ -159,10 +159,10 @@ class SessionError(RolecallError):
 class OpenError(RolecallError):
     """A model cannot be opened: no format has the name, or a file is missing or damaged.
 
-    >>> rolecall.load("no/such/model")
+    >>> rolecall.load("no/such-model")
     Traceback (most recent call last):
         ...
-    rolecall.errors.OpenError: no format matches the model `no/such/model`
+    rolecall.errors.OpenError: no format matches the model `no/such-model`
     help: choose a format by its name
     """
 

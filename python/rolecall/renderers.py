@@ -472,7 +472,7 @@ def _response(reply: Reply) -> Any:
     faults = [(*fault["span"], _STATUSES[fault["code"]]) for fault in reading["malformed"] if fault["code"] in _STATUSES]
     text = reply.bytes.decode("utf-8", "replace").encode()
     attempts = []
-    for call, place in zip(message["tool_calls"], reply.calls):
+    for call, place in zip(message.get("tool_calls", []), reply.calls):
         function = call["function"]
         arguments = _object(function["arguments"])
         is_good = isinstance(arguments, dict) and place["whole"]

@@ -93,7 +93,7 @@ def test_a_misspelt_keyword_is_no_switch(wrong, meant):
 
 
 def test_a_switch_that_the_template_reads_is_no_misspelt_keyword():
-    model = rolecall.load(chat_template="{{ for_trainig }}" + PLAIN)
+    model = rolecall.load(chat_template="{{ for_trainig }}{% for m in messages %}{{ m.content }}{% endfor %}")
     assert model.prompt(REQUEST["messages"], for_trainig="x").text.startswith("x")
 
 

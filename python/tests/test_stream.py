@@ -102,7 +102,7 @@ def test_a_reply_has_its_reasoning_text_and_calls(model):
     message = reading["message"]
     assert message["reasoning_content"] == "It is “späť” 🙂."
     assert message["content"] == "Let me look."
-    calls = [(call["function"]["name"], json.loads(call["function"]["arguments"])) for call in message["tool_calls"]]
+    calls = [(call["function"]["name"], json.loads(call["function"]["arguments"])) for call in message.get("tool_calls", [])]
     assert calls == [("get_weather", {"city": "Žilina A", "days": 3}), ("get_weather", {"city": "Oslo"})]
     assert reading["finish_reason"] == "tool_calls" and reading["malformed"] == []
 
@@ -523,7 +523,7 @@ def test_policies(model):
     unknown = REPLY.replace("get_weather", "other")
     assert len(model.parse(unknown, USER, tools=TOOLS)["message"]["tool_calls"]) == 2
     refused = model.parse(unknown, USER, tools=TOOLS, policies={"unknown_names": "text"})
-    assert refused["message"]["tool_calls"] == [] and "other" in refused["message"]["content"]
+    assert "tool_calls" not in refused["message"] and "other" in refused["message"]["content"]
     one = model.parse(REPLY, USER, tools=TOOLS, policies={"max_calls": 1})
     assert len(one["message"]["tool_calls"]) == 1
     ids = [model.parse(REPLY, USER, tools=TOOLS, policies={"id_seed": seed})["message"]["tool_calls"][0]["id"]
@@ -569,7 +569,7 @@ def test_bad_arguments_of_parser_are_refused_by_name(model, arguments):
 
 def message_of(reading):
     message = reading["message"]
-    calls = [(call.get("function") or call["code_interpreter"]) for call in message["tool_calls"]]
+    calls = [(call.get("function") or call["code_interpreter"]) for call in message.get("tool_calls", [])]
     return message.get("reasoning_content") or "", message["content"], calls
 
 

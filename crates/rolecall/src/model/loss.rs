@@ -7,6 +7,7 @@ use rolecall_render::{FinalStop, Loss, LossPolicy, Written, loss_by_format, loss
 
 use super::Model;
 use super::prompt::{ModelPrompt, Speaker};
+use super::stops::CLOSER;
 use super::templates::Chosen;
 use crate::Error;
 use crate::loss::{GREATEST_WEIGHT, mask, overlapping};
@@ -159,7 +160,14 @@ impl Model {
         match eos.into_iter().next() {
             Some(eos) => Ok(Some(eos.clone())),
             None if chosen.templates.is_carried => Ok(None),
-            None => Ok(self.stops()?.into_iter().map(|stop| stop.text).find(|text| !text.is_empty())),
+            None => {
+                // A token of the next turn stops the model, and ends no conversation.
+                let layouts = self.shared.replies.layouts(&chosen.template, &self.shared.encoders).ok();
+                let is_next = |text: &String| layouts.as_ref().is_some_and(|own| own.generation.stop.contains(text));
+                let mut stops = self.stops()?.into_iter().filter(|stop| !stop.text.is_empty());
+                let own = stops.find(|stop| !is_next(&stop.text) || stop.sources.iter().any(|source| source != CLOSER));
+                Ok(own.map(|stop| stop.text))
+            }
         }
     }
 }

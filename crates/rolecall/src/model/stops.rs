@@ -14,6 +14,9 @@ use super::{Model, Voice};
 use crate::Error;
 use crate::loss::closers;
 
+/// The source of a stop that only the layouts of a chat template name.
+pub(super) const CLOSER: &str = "the end of a reply in its chat template";
+
 /// The tokens that end a speaker's replies.
 #[derive(Debug)]
 pub(super) struct Stops {
@@ -84,6 +87,8 @@ impl Model {
         let tokenizer = self.has_tokenizer().then(|| self.tokenizer()).transpose()?;
         let mut found = Found { tokenizer: tokenizer.map(|tokenizer| &**tokenizer), stops: Vec::new() };
         let mut texts: Vec<String> = Vec::new();
+        // Tokens that stop the model and end no conversation come last: a call's, or one of the next turn.
+        let mut others: Vec<String> = Vec::new();
         if let Some(format) = format {
             let source = format!("the format `{}`", format.name);
             for control in format.controls.iter().filter(|control| control.ends_turn) {
@@ -98,7 +103,10 @@ impl Model {
             // A template whose layouts cannot be inferred has at least the tokens that files name.
             let Ok(layouts) = self.shared.replies.layouts(&chosen.template, &self.shared.encoders) else { continue };
             for end in closers(&layouts) {
-                found.add_closer(&end, "the end of a reply in its chat template");
+                match layouts.generation.stop.contains(&end) {
+                    true => others.push(end),
+                    false => found.add_closer(&end, CLOSER),
+                }
             }
         }
         if by_files {
@@ -115,6 +123,7 @@ impl Model {
                 found.add_text(token, "the `eos_token` of its chat template");
             }
         }
+        others.iter().for_each(|end| found.add_closer(end, CLOSER));
         texts.extend(found.stops.iter().map(|stop| stop.text.clone()));
         texts.retain(|text| !text.is_empty());
         texts.sort_unstable();
