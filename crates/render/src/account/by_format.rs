@@ -1,6 +1,7 @@
 //! The account of a prompt that a format wrote.
 
 use std::cell::OnceCell;
+use std::collections::HashSet;
 
 use rolecall_conversation::json::{self, Step};
 use rolecall_conversation::{Conversation, Json, Message, Role, Tool};
@@ -9,7 +10,7 @@ use super::rules::{Owner, REASONING};
 use super::searched::Searched;
 use super::{Account, Evidence, Fragment, Leaf, LeafKind, Sign, Walk, compare};
 use crate::origin::OriginRef;
-use crate::{Origin, Prompt};
+use crate::{Dropped, Origin, Prompt};
 
 /// Returns the account of a conversation and the prompt that a format wrote for it.
 ///
@@ -62,12 +63,11 @@ pub fn account_by_format(conversation: &Conversation, prompt: &Prompt) -> Accoun
         }
     }
     // The format knows better why.
-    let is_absent = |leaf: &Leaf| matches!(leaf.kind, LeafKind::LeftOut | LeafKind::DroppedByDesign);
-    for dropped in &prompt.dropped {
-        if !account.leaves.iter().any(|leaf| leaf.place == dropped.place && !is_absent(leaf)) {
-            account.leave_out(dropped.clone());
-        }
-    }
+    let is_present = |leaf: &&Leaf| !matches!(leaf.kind, LeafKind::LeftOut | LeafKind::DroppedByDesign);
+    let present: HashSet<(Option<usize>, String)> =
+        account.leaves.iter().filter(is_present).map(|leaf| (leaf.place.message, leaf.place.field.clone())).collect();
+    let is_absent = |dropped: &&Dropped| !present.contains(&(dropped.place.message, dropped.place.field.clone()));
+    account.leave_out_all(prompt.dropped.iter().filter(is_absent).cloned().collect());
     account
 }
 

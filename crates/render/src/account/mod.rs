@@ -12,6 +12,8 @@ mod rules;
 mod searched;
 mod walk;
 
+use std::collections::HashMap;
+
 use rolecall_conversation::Place;
 
 use crate::Dropped;
@@ -137,24 +139,49 @@ impl Account {
     }
 
     /// Adds a part of the request that another check found to be left out.
-    pub fn leave_out(&mut self, Dropped { place, why, by_design }: Dropped) {
-        let (kind, rule) = match by_design {
-            true => (LeafKind::DroppedByDesign, Some(DesignRule::EarlierReasoning)),
-            false => (LeafKind::LeftOut, None),
+    pub fn leave_out(&mut self, dropped: Dropped) {
+        self.leave_out_all(vec![dropped]);
+    }
+
+    /// Adds parts of the request that another check found to be left out, in one pass.
+    pub fn leave_out_all(&mut self, all: Vec<Dropped>) {
+        let mut of_messages: HashMap<Option<usize>, Vec<usize>> = HashMap::new();
+        for (index, dropped) in all.iter().enumerate() {
+            of_messages.entry(dropped.place.message).or_default().push(index);
+        }
+        let is_inside = |leaf: &Leaf, place: &Place| {
+            let rest = leaf.place.field.strip_prefix(&place.field);
+            rest.is_some_and(|rest| rest.is_empty() || place.field.is_empty() || rest.starts_with(['.', '[']))
         };
-        let is_inside = |leaf: &Leaf| {
-            leaf.place.message == place.message
-                && leaf
-                    .place
-                    .field
-                    .strip_prefix(&place.field)
-                    .is_some_and(|rest| rest.is_empty() || place.field.is_empty() || rest.starts_with(['.', '[']))
+        let owner = |leaf: &Leaf| {
+            of_messages.get(&leaf.place.message)?.iter().copied().find(|index| is_inside(leaf, &all[*index].place))
         };
-        let inside = self.leaves.iter().filter(|leaf| is_inside(leaf)).map(|leaf| leaf.count).sum::<usize>();
-        let at = self.leaves.iter().position(is_inside).unwrap_or(self.leaves.len());
-        self.leaves.retain(|leaf| !is_inside(leaf));
-        let at = at.min(self.leaves.len());
-        self.leaves.insert(at, Leaf { rule, count: inside.max(1), ..Leaf::new(place, kind, why) });
+        let mut counts = vec![0; all.len()];
+        for leaf in &self.leaves {
+            if let Some(index) = owner(leaf) {
+                counts[index] += leaf.count;
+            }
+        }
+        let joined = |index: usize| {
+            let Dropped { place, why, by_design } = all[index].clone();
+            let (kind, rule) = match by_design {
+                true => (LeafKind::DroppedByDesign, Some(DesignRule::EarlierReasoning)),
+                false => (LeafKind::LeftOut, None),
+            };
+            Leaf { rule, count: counts[index].max(1), ..Leaf::new(place, kind, why) }
+        };
+        let mut is_there = vec![false; all.len()];
+        let mut leaves = Vec::with_capacity(self.leaves.len());
+        for leaf in self.leaves.drain(..) {
+            match owner(&leaf) {
+                None => leaves.push(leaf),
+                // The first one stands for all.
+                Some(index) if !std::mem::replace(&mut is_there[index], true) => leaves.push(joined(index)),
+                Some(_) => {}
+            }
+        }
+        leaves.extend((0..all.len()).filter(|index| !is_there[*index]).map(joined));
+        self.leaves = leaves;
     }
 
     /// Adds what a remedy is for the leaves of calls that are lost or changed.
