@@ -66,7 +66,7 @@ impl AroundTurns {
                 }
                 // A marker that is built of a role is no literal of the template.
                 Origin::Message { .. } => around.push_str(AroundTurns::ROLE),
-                _ => around.push_str(&segment.text),
+                _ => around.push_str(segment.text),
             }
         }
         texts.push(around);
