@@ -6,7 +6,7 @@ mod word_piece;
 
 use super::added::spells_text;
 use super::facts::{Algorithm, algorithm_named};
-use super::{AddedToken, Beside, Error, Named, NamedToken, Tokenizer};
+use super::{AddedToken, Beside, Error, Named, NamedToken, Tokenizer, WRONG_TYPE};
 
 /// The values of the `tokenizer.ggml.*` keys of a GGUF file.
 ///
@@ -69,10 +69,6 @@ pub struct EmbeddedVocabulary {
     /// token, whatever its type.
     pub markers: Vec<String>,
 }
-
-/// The name under which [`Tokenizer::named`] lists a token that the file says is text and that is a
-/// control token all the same.
-pub const WRONG_TYPE: &str = "tokenizer.ggml.token_type";
 
 /// The type of a token in a GGUF file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

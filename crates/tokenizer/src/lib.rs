@@ -53,10 +53,10 @@ pub use engine::Engine;
 pub use error::Error;
 pub use extended::Extended;
 #[cfg(feature = "files")]
-pub use gguf::{EmbeddedVocabulary, TokenType, WRONG_TYPE};
+pub use gguf::{EmbeddedVocabulary, TokenType};
 #[cfg(feature = "files")]
 pub use hugging_face::HuggingFace;
-pub use named::{Beside, Named, NamedToken};
+pub use named::{Beside, Named, NamedToken, WRONG_TYPE};
 #[cfg(feature = "files")]
 pub use sentencepiece::SentencePiece;
 #[cfg(feature = "files")]

@@ -2,6 +2,10 @@ use serde_json::{Map, Value};
 
 use super::Error;
 
+/// The name under which [`Tokenizer::named`](crate::Tokenizer::named) lists a token of a GGUF file that the
+/// file says is text and that is a control token all the same.
+pub const WRONG_TYPE: &str = "tokenizer.ggml.token_type";
+
 /// A token that a file of a model names, for example as the token that ends a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
