@@ -56,11 +56,25 @@ impl Number {
             "-" => one - other,
             "*" => one * other,
             "/" => one / other,
-            "//" => (one / other).floor(),
-            "%" => one - other * (one / other).floor(),
+            "//" => floor_div(one, other).0,
+            "%" => floor_div(one, other).1,
             _ => one.powf(other),
         }))
     }
+}
+
+/// Returns the quotient and the rest of a division, which has the sign of the divisor.
+///
+/// CPython's `_float_div_mod`: the rest is exact, and the quotient is rounded to a whole number.
+fn floor_div(one: f64, other: f64) -> (f64, f64) {
+    let mut rest = one % other;
+    let mut quotient = (one - rest) / other;
+    if rest != 0.0 && (rest < 0.0) != (other < 0.0) {
+        rest += other;
+        quotient -= 1.0;
+    }
+    let floor = quotient.floor();
+    (if quotient - floor > 0.5 { floor + 1.0 } else { floor }, rest)
 }
 
 /// The rest of an expression.
@@ -105,7 +119,10 @@ impl Rest<'_> {
             return None;
         }
         let value = match self.take(&["+", "-"]) {
-            Some("-") => Number::Whole(0).with(self.signed()?, "-"),
+            Some("-") => match self.signed()? {
+                Number::Whole(number) => number.checked_neg().map(Number::Whole),
+                Number::Real(number) => Some(Number::Real(-number)),
+            },
             Some(_) => self.signed(),
             None => self.power(),
         };
@@ -168,6 +185,11 @@ mod tests {
             ("1e3 + 1", "1001.0"),
             ("60*60*24", "86400"),
             ("0x10 + 1_000", "1016"),
+            ("5.3 % 0.1", "0.09999999999999953"),
+            ("-5.3 % 0.1", "4.718447854656915e-16"),
+            ("5.3 // 0.1", "52.0"),
+            ("7.5 // -2", "-4.0"),
+            ("1 * -0.0", "-0.0"),
         ] {
             assert_eq!(evaluate(text).as_deref(), Some(value), "{text}");
         }
