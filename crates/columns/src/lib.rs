@@ -17,6 +17,6 @@ mod value;
 pub use account::Accounts;
 pub use encode::{Counts, Encoded, Error, Layout, Plan, Rows, encode};
 pub use fault::{Fault, error_fields, errors};
-pub use padding::Nulls;
+pub use padding::NullMeaning;
 pub use samples::{list, list_of, under};
 pub use table::{Table, of_columns};

@@ -1,4 +1,4 @@
-//! Nulls in columns of Python objects: those with which Arrow pads objects, and those that are meant.
+//! NullMeaning in columns of Python objects: those with which Arrow pads objects, and those that are meant.
 
 use rolecall::conversation::Json;
 
@@ -7,7 +7,7 @@ const FREE: [&str; 4] = ["parameters", "arguments", "input_schema", "chat_templa
 
 /// The nulls of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Nulls {
+pub enum NullMeaning {
     /// They are meant: no column of Arrow's holds these values.
     Meant,
     /// They may be the padding of Arrow, which gives each object the keys of all others.
@@ -23,23 +23,23 @@ struct Layout {
     item: Option<Box<Layout>>,
 }
 
-impl Nulls {
+impl NullMeaning {
     /// Returns what the nulls of a column are.
-    pub fn of<'a>(values: impl Iterator<Item = &'a Json>) -> Nulls {
+    pub fn of<'a>(values: impl Iterator<Item = &'a Json>) -> NullMeaning {
         let mut layout = Layout::default();
         for value in values {
             if !layout.holds(value) {
-                return Nulls::Meant;
+                return NullMeaning::Meant;
             }
         }
-        Nulls::Unclear
+        NullMeaning::Unclear
     }
 
     /// Returns a value of the column without the nulls that are padding, and whether one of them may
     /// have been meant.
     pub fn remove(self, name: &str, mut value: Json) -> (Json, bool) {
         let mut was_meant = false;
-        if self == Nulls::Unclear {
+        if self == NullMeaning::Unclear {
             remove(&mut value, FREE.contains(&name), &mut was_meant);
         }
         (value, was_meant)
@@ -116,7 +116,7 @@ mod tests {
             &[r#"{"a": {"x": null}}"#, r#"{"a": "text"}"#],
             &[r#"[1, "a", null]"#],
         ] {
-            assert_eq!(Nulls::of(column(texts).iter()), Nulls::Meant, "{texts:?}");
+            assert_eq!(NullMeaning::of(column(texts).iter()), NullMeaning::Meant, "{texts:?}");
         }
         for texts in [
             &[][..],
@@ -124,14 +124,14 @@ mod tests {
             &[r#"{"a": null, "b": 1}"#, r#"{"a": "x", "b": null}"#, "null"],
             &[r#"[{"a": null}, {"a": [1]}]"#, "[]"],
         ] {
-            assert_eq!(Nulls::of(column(texts).iter()), Nulls::Unclear, "{texts:?}");
+            assert_eq!(NullMeaning::of(column(texts).iter()), NullMeaning::Unclear, "{texts:?}");
         }
     }
 
     #[test]
     fn a_null_that_may_be_meant_is_told() {
         let removed = |name: &str, text: &str| {
-            let (value, was_meant) = Nulls::Unclear.remove(name, column(&[text]).remove(0));
+            let (value, was_meant) = NullMeaning::Unclear.remove(name, column(&[text]).remove(0));
             (json::write(&value, &json::Layout::compact()), was_meant)
         };
         let tool = r#"[{"name":"f","strict":null,"parameters":{"x":{"default":null}}}]"#;
@@ -139,6 +139,6 @@ mod tests {
         let message = r#"{"role":"assistant","content":null,"name":null}"#;
         assert_eq!(removed("messages", message), (r#"{"role":"assistant","content":null}"#.to_owned(), false));
         let meant = column(&[tool]).remove(0);
-        assert_eq!(Nulls::Meant.remove("tools", meant.clone()), (meant, false));
+        assert_eq!(NullMeaning::Meant.remove("tools", meant.clone()), (meant, false));
     }
 }

@@ -5,7 +5,7 @@ use rolecall::conversation::Json;
 use rolecall::conversation::json::{self, Object};
 
 use crate::Fault;
-use crate::padding::Nulls;
+use crate::padding::NullMeaning;
 use crate::value::{Column, Path, parse_cell};
 
 /// The columns whose texts are JSON: their values are never texts themselves.
@@ -114,7 +114,7 @@ impl Batch {
 /// and the texts of some columns are JSON. Also returns whether a null was removed that may have been
 /// meant.
 pub fn of_columns<'a>(
-    entries: impl Iterator<Item = (&'a str, Result<Json, Fault>, Nulls)>,
+    entries: impl Iterator<Item = (&'a str, Result<Json, Fault>, NullMeaning)>,
     json: Option<&str>,
 ) -> Result<(Json, bool), Fault> {
     let (mut object, mut is_unclear) = (Object::new(), false);

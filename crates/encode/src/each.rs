@@ -33,12 +33,12 @@ pub(crate) enum Room {
 }
 
 /// Collects at most so many tokens, and a few more.
-pub(crate) struct Bounded<'a> {
+pub(crate) struct TokenLimit<'a> {
     pub tokens: &'a mut Vec<EncodedToken>,
     pub most: usize,
 }
 
-impl Sink for Bounded<'_> {
+impl Sink for TokenLimit<'_> {
     fn control(&mut self, token: EncodedToken) {
         self.tokens.push(token);
     }

@@ -5,7 +5,7 @@ use rolecall_format::{Control, ControlId, InText};
 use rolecall_render::{Prompt, Run};
 
 use crate::binding::{bind, extended, find, is_text};
-use crate::each::Bounded;
+use crate::each::TokenLimit;
 use crate::markers::Markers;
 use crate::pieces::PromptPart;
 use crate::reference::{Split, SplitRun, split_text};
@@ -138,7 +138,7 @@ impl Encoder {
         encoded.tokens.reserve((prompt.text().len() / 3).min(most));
         match most {
             usize::MAX => self.encode_into(prompt, &mut encoded.tokens)?,
-            most => self.encode_into(prompt, &mut Bounded { tokens: &mut encoded.tokens, most })?,
+            most => self.encode_into(prompt, &mut TokenLimit { tokens: &mut encoded.tokens, most })?,
         }
         surround(&mut encoded, prompt, self.tokenizer(), self.add);
         Ok(encoded)

@@ -16,7 +16,7 @@ tokio::task_local! {
 pub struct Places(Arc<Mutex<Queue>>);
 
 /// A place that is taken, until this is dropped.
-pub struct Taken {
+pub struct TakenPlace {
     places: Places,
     is_large: bool,
 }
@@ -26,16 +26,16 @@ struct Queue {
     free: usize,
     free_large: usize,
     /// In the order in which they came.
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<WaitingWork>,
     /// When each owner had its last turn.
     turns: HashMap<Option<Owner>, u64>,
     turn: u64,
 }
 
-struct Waiting {
+struct WaitingWork {
     owner: Option<Owner>,
     is_large: bool,
-    start: oneshot::Sender<Taken>,
+    start: oneshot::Sender<TakenPlace>,
 }
 
 /// The bytes or ids from which work is very long: it takes about 0.1 s or more, and as many megabytes as they are.
@@ -57,10 +57,10 @@ impl Places {
     }
 
     /// Waits for a place for work of a size.
-    pub async fn take(&self, size: usize) -> Option<Taken> {
+    pub async fn take(&self, size: usize) -> Option<TakenPlace> {
         let owner = OWNER.try_with(|owner| *owner).ok();
         let (start, started) = oneshot::channel();
-        self.queue().waiting.push_back(Waiting { owner, is_large: size >= LARGE, start });
+        self.queue().waiting.push_back(WaitingWork { owner, is_large: size >= LARGE, start });
         self.give();
         started.await.ok()
     }
@@ -71,7 +71,7 @@ impl Places {
             let given = {
                 let mut queue = self.queue();
                 queue.next().map(|waiting| {
-                    let taken = Taken { places: self.clone(), is_large: waiting.is_large };
+                    let taken = TakenPlace { places: self.clone(), is_large: waiting.is_large };
                     (waiting.start, taken)
                 })
             };
@@ -93,15 +93,15 @@ impl Places {
 
 impl Queue {
     /// Takes out what comes next: of the owner who waits for the longest time, what came first.
-    fn next(&mut self) -> Option<Waiting> {
+    fn next(&mut self) -> Option<WaitingWork> {
         if self.waiting.is_empty() {
             self.turns.clear();
         }
         if self.free == 0 {
             return None;
         }
-        let fits = |waiting: &Waiting| !waiting.is_large || self.free_large > 0;
-        let last = |waiting: &Waiting| self.turns.get(&waiting.owner).copied().unwrap_or(0);
+        let fits = |waiting: &WaitingWork| !waiting.is_large || self.free_large > 0;
+        let last = |waiting: &WaitingWork| self.turns.get(&waiting.owner).copied().unwrap_or(0);
         let waiting = self.waiting.iter().enumerate().filter(|(_, waiting)| fits(waiting));
         let (at, _) = waiting.min_by_key(|(at, waiting)| (last(waiting), *at))?;
         let next = self.waiting.remove(at)?;
@@ -113,7 +113,7 @@ impl Queue {
     }
 }
 
-impl Drop for Taken {
+impl Drop for TakenPlace {
     fn drop(&mut self) {
         {
             let mut queue = self.places.queue();
@@ -133,11 +133,11 @@ mod tests {
 
     use futures_util::future::join_all;
 
-    use super::{LARGE, OWNER, Places, Taken};
+    use super::{LARGE, OWNER, Places, TakenPlace};
     use crate::store::Owner;
 
     /// Takes a place for each work, all at once and after one that is held, and returns the order in which they began.
-    async fn order(places: &Places, held: Option<Taken>, works: &[(&'static str, usize)]) -> Vec<String> {
+    async fn order(places: &Places, held: Option<TakenPlace>, works: &[(&'static str, usize)]) -> Vec<String> {
         let begun = Arc::new(Mutex::new(Vec::new()));
         let works = works.iter().enumerate().map(|(at, (owner, size))| {
             let (places, begun) = (places.clone(), Arc::clone(&begun));

@@ -4,7 +4,7 @@ use crate::Event;
 
 /// Reasoning that is held back until it is known whether the model closes it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Held {
+pub(crate) struct HeldReasoning {
     /// The texts, each with its place in the output. Adjacent texts are one.
     texts: Vec<(Range<u64>, String)>,
     length: usize,
@@ -12,7 +12,7 @@ pub(crate) struct Held {
     is_over: bool,
 }
 
-impl Held {
+impl HeldReasoning {
     /// Keeps a text. Returns whether it is held back: if there is more than the cap, it is not.
     pub fn keep(&mut self, place: Range<u64>, text: &str, cap: usize) -> bool {
         self.is_over |= self.length + text.len() > cap;

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use crate::bare_call::BareCall;
 use crate::cursor::Cursor;
-use crate::held::Held;
+use crate::held::HeldReasoning;
 use crate::ids;
 use crate::marks::{Here, Input, Marks};
 use crate::reply::Reply;
@@ -42,7 +42,7 @@ pub(crate) struct Shared {
     /// The beginning of the content, if calls are possible and there are none.
     pub bare_call: BareCall,
     /// Reasoning that is held back, if it may become content.
-    pub held: Held,
+    pub held: HeldReasoning,
     /// The white space around the answer, where it means nothing.
     pub trim: Trim,
     /// A reusable buffer for arguments as JSON text.
@@ -73,7 +73,7 @@ impl Shared {
             last: None,
             strays: Strays::default(),
             bare_call: BareCall::default(),
-            held: Held::default(),
+            held: HeldReasoning::default(),
             trim: Trim::default(),
             scratch: String::new(),
         }

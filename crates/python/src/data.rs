@@ -18,7 +18,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyFloat, PyList, PyString};
 use rolecall::conversation::{Json, Place};
 use rolecall::training::RowOptions;
-use rolecall_columns::{Counts, Encoded, Error, Fault, Layout, Nulls, Plan, Rows, Table, encode, of_columns};
+use rolecall_columns::{Counts, Encoded, Error, Fault, Layout, NullMeaning, Plan, Rows, Table, encode, of_columns};
 
 use crate::error;
 use crate::input::{self, Path};
@@ -318,7 +318,7 @@ fn rows_of(batch: &Bound<'_, PyAny>, json: Option<&str>) -> PyResult<Rows> {
 fn whole_row(row: Json, json: Option<&str>) -> Result<Json, Fault> {
     let own = json.and_then(|name| Some((name, row.as_object()?.get(name)?.clone())));
     match own.filter(|(_, own)| !own.is_null()) {
-        Some((name, own)) => of_columns([(name, Ok(own), Nulls::Meant)].into_iter(), json).map(|(row, _)| row),
+        Some((name, own)) => of_columns([(name, Ok(own), NullMeaning::Meant)].into_iter(), json).map(|(row, _)| row),
         None => Ok(row),
     }
 }
@@ -350,7 +350,7 @@ fn rows_of_columns(batch: &Bound<'_, PyAny>, json: Option<&str>) -> PyResult<Row
                 false => input::json(value, &mut Path::of(&name)).map_err(|error| fault_of(py, &error)),
             });
         }
-        let nulls = Nulls::of(values.iter().flatten());
+        let nulls = NullMeaning::of(values.iter().flatten());
         converted.push((name, nulls, values.into_iter()));
     }
     let mut rows = Vec::with_capacity(count);

@@ -85,7 +85,7 @@ impl Model {
 
     fn find_stops(&self, format: Option<&Format>, templates: &[&Chosen], by_files: bool) -> Result<Stops, Error> {
         let tokenizer = self.has_tokenizer().then(|| self.tokenizer()).transpose()?;
-        let mut found = Found { tokenizer: tokenizer.map(|tokenizer| &**tokenizer), stops: Vec::new() };
+        let mut found = StopSet { tokenizer: tokenizer.map(|tokenizer| &**tokenizer), stops: Vec::new() };
         let mut texts: Vec<String> = Vec::new();
         // Tokens that stop the model and end no conversation come last: a call's, or one of the next turn.
         let mut others: Vec<String> = Vec::new();
@@ -132,12 +132,12 @@ impl Model {
     }
 }
 
-struct Found<'a> {
+struct StopSet<'a> {
     tokenizer: Option<&'a dyn Tokenizer>,
     stops: Vec<StopToken>,
 }
 
-impl Found<'_> {
+impl StopSet<'_> {
     fn add(&mut self, text: &str, id: Option<u32>, source: &str) {
         if text.is_empty() && id.is_none() {
             return;

@@ -13,7 +13,7 @@ use crate::outputs::{Effort, Promise, Subject};
 
 /// A law that a template breaks.
 #[derive(Clone, Debug)]
-pub struct Broken {
+pub struct Violation {
     /// The law, in a few words.
     pub law: &'static str,
     /// What happened.
@@ -22,7 +22,7 @@ pub struct Broken {
 
 /// What a template that breaks no law shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Checked {
+pub enum LawOutcome {
     /// It does not compile.
     Refused,
     /// No part of its replies is called verified, or none could be compared.
@@ -38,21 +38,21 @@ pub(super) const READS: &str = "a verified layout parses what the template write
 const EFFORT: Effort = Effort { all_pairs: 0, some_pairs: 2 };
 
 /// Infers a template's layouts, uses them, and checks every law. `seed` chooses a reply to parse.
-pub fn check(source: &str, tokens: &[(String, String)], seed: u64) -> Result<Checked, Broken> {
+pub fn check(source: &str, tokens: &[(String, String)], seed: u64) -> Result<LawOutcome, Violation> {
     match guard(|| checked(source, tokens, seed)) {
         Ok(checked) => checked,
-        Err(bug) => Err(Broken { law: "nothing panics", what: bug.to_string() }),
+        Err(bug) => Err(Violation { law: "nothing panics", what: bug.to_string() }),
     }
 }
 
-fn checked(source: &str, tokens: &[(String, String)], seed: u64) -> Result<Checked, Broken> {
-    let Ok(template) = ChatTemplate::compile(source, tokens.to_vec()) else { return Ok(Checked::Refused) };
+fn checked(source: &str, tokens: &[(String, String)], seed: u64) -> Result<LawOutcome, Violation> {
+    let Ok(template) = ChatTemplate::compile(source, tokens.to_vec()) else { return Ok(LawOutcome::Refused) };
     let _ = analyze_template(&template, &TemplateOptions::default());
     let inferred = infer(&template);
     let most = Limits::default().steps;
     if inferred.report.steps > most {
         let what = format!("{} steps, expected at most {most}", inferred.report.steps);
-        return Err(Broken { law: "inference keeps its budget", what });
+        return Err(Violation { law: "inference keeps its budget", what });
     }
     let (format, _) = inferred.format.clone().corrected(source);
     // Some formats have no grammar, and say why.
@@ -68,7 +68,7 @@ fn checked(source: &str, tokens: &[(String, String)], seed: u64) -> Result<Check
     for part in [Part::Content, Part::Reasoning, Part::Calls] {
         verified += usize::from(is_parsed(&template, &inferred, part)?);
     }
-    Ok(if verified == 0 { Checked::Unverified } else { Checked::Verified(verified) })
+    Ok(if verified == 0 { LawOutcome::Unverified } else { LawOutcome::Verified(verified) })
 }
 
 /// The texts of the messages, none of which the probes have.
@@ -80,7 +80,7 @@ const NAME: &str = "weigh_fruit";
 
 /// Checks that a part which is called verified parses what the template writes. Returns whether it could be
 /// compared: a template may refuse the message, drop it, or write it elsewhere than after its prompt.
-fn is_parsed(template: &ChatTemplate, inferred: &Inferred, part: Part) -> Result<bool, Broken> {
+fn is_parsed(template: &ChatTemplate, inferred: &Inferred, part: Part) -> Result<bool, Violation> {
     let is_sure = |part| matches!(inferred.report.outcome(part), Some(Outcome::Verified { .. }));
     if !is_sure(part) || part == Part::Calls && !is_sure(Part::Arguments) {
         return Ok(false);
@@ -114,9 +114,10 @@ fn is_parsed(template: &ChatTemplate, inferred: &Inferred, part: Part) -> Result
     let reading = read(&reply, options, output, Stop::End);
     match misread(&reading, part, output) {
         None => Ok(true),
-        Some(what) => {
-            Err(Broken { law: READS, what: format!("{}: {what} in {output:?} after {:?}", part.name(), tail(&prompt)) })
-        }
+        Some(what) => Err(Violation {
+            law: READS,
+            what: format!("{}: {what} in {output:?} after {:?}", part.name(), tail(&prompt)),
+        }),
     }
 }
 

@@ -12,7 +12,7 @@ mod run;
 mod tree;
 
 pub use change::changed;
-pub use laws::{Broken, Checked, check};
+pub use laws::{LawOutcome, Violation, check};
 pub use run::{Failure, Origin, Summary, run};
 pub use tree::Tree;
 

@@ -6,7 +6,7 @@ use std::thread;
 use fastrand::Rng;
 
 use super::change::changed;
-use super::laws::{Broken, Checked, READS, check};
+use super::laws::{LawOutcome, READS, Violation, check};
 use super::tree::Tree;
 use crate::batches::Batches;
 
@@ -48,7 +48,7 @@ pub struct Failure {
     /// The changed template.
     pub source: String,
     /// The broken law.
-    pub broken: Broken,
+    pub broken: Violation,
 }
 
 impl Origin {
@@ -110,9 +110,9 @@ impl Summary {
         let mut rng = Rng::with_seed(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let source = changed(&origin.tree, &mut rng).write();
         match check(&source, &origin.tokens, rng.u64(..)) {
-            Ok(Checked::Refused) => self.refused += 1,
-            Ok(Checked::Unverified) => self.unverified += 1,
-            Ok(Checked::Verified(_)) => self.verified += 1,
+            Ok(LawOutcome::Refused) => self.refused += 1,
+            Ok(LawOutcome::Unverified) => self.unverified += 1,
+            Ok(LawOutcome::Verified(_)) => self.verified += 1,
             Err(broken) => {
                 *self.broken.entry(broken.law).or_default() += 1;
                 if self.failures.len() < KEPT {
