@@ -23,7 +23,7 @@ pub use call::{Arguments, Call};
 pub use conversation::Conversation;
 pub use error::{Error, Place, Problem};
 pub use json::Json;
-pub use message::{Content, Message};
+pub use message::{Content, Message, REASONING};
 pub use part::{File, Part};
 pub use role::Role;
 pub use tool::Tool;

@@ -3,6 +3,9 @@ use std::sync::Arc;
 use crate::json::Object;
 use crate::{Call, Error, Json, Part, Role, Tool, object};
 
+/// The keys that hold a message's reasoning, the usual one first.
+pub const REASONING: [&str; 3] = ["reasoning_content", "thinking", "reasoning"];
+
 /// A message of a conversation: a checked JSON object, with typed views of its fields.
 ///
 /// A clone shares the object, so it takes the same time for any length.

@@ -4,10 +4,10 @@ use std::cell::OnceCell;
 use std::collections::HashSet;
 
 use rolecall_conversation::json::{self, Step};
-use rolecall_conversation::{Conversation, Json, Message, Role, Tool};
+use rolecall_conversation::{Conversation, Json, Message, REASONING, Role, Tool};
 
-use super::rules::{Owner, REASONING};
-use super::searched::Searched;
+use super::rules::{Owner, UNREAD_KEY};
+use super::search_text::SearchText;
 use super::{Account, Evidence, Fragment, Leaf, LeafKind, Sign, Walk, compare};
 use crate::origin::OriginRef;
 use crate::{Dropped, Origin, Prompt};
@@ -27,7 +27,7 @@ use crate::{Dropped, Origin, Prompt};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn account_by_format(conversation: &Conversation, prompt: &Prompt) -> Account {
-    let evidence = Printed::of(conversation, prompt);
+    let evidence = FormatEvidence::of(conversation, prompt);
     let mut walk = Walk::new(&evidence);
     let messages = &conversation.messages;
     let last_user = messages.iter().rposition(|message| *message.role() == Role::User);
@@ -57,8 +57,7 @@ pub fn account_by_format(conversation: &Conversation, prompt: &Prompt) -> Accoun
     }
     let mut account = walk.finish();
     for leaf in account.leaves.iter_mut().filter(|leaf| leaf.kind == LeafKind::LeftOut) {
-        // Only keys that nothing reads have another reason.
-        if leaf.why.starts_with("the template") {
+        if leaf.why != UNREAD_KEY {
             leaf.why = "the format has no place for it";
         }
     }
@@ -72,11 +71,11 @@ pub fn account_by_format(conversation: &Conversation, prompt: &Prompt) -> Accoun
 }
 
 /// What a prompt has of a conversation.
-struct Printed<'p> {
+struct FormatEvidence<'p> {
     /// What is printed of each field of each message, sorted by both.
     fields: Vec<Field<'p>>,
-    tools: Vec<Searched<'p>>,
-    documents: Vec<Searched<'p>>,
+    tools: Vec<SearchText<'p>>,
+    documents: Vec<SearchText<'p>>,
 }
 
 /// What a prompt has of a message's field.
@@ -84,20 +83,20 @@ struct Field<'p> {
     message: usize,
     name: &'p str,
     pieces: Vec<&'p str>,
-    joined: OnceCell<Searched<'p>>,
+    joined: OnceCell<SearchText<'p>>,
 }
 
 impl<'p> Field<'p> {
-    fn joined(&self) -> &Searched<'p> {
+    fn joined(&self) -> &SearchText<'p> {
         self.joined.get_or_init(|| match self.pieces[..] {
-            [piece] => Searched::new(piece.into()),
-            _ => Searched::new(self.pieces.concat().into()),
+            [piece] => SearchText::new(piece.into()),
+            _ => SearchText::new(self.pieces.concat().into()),
         })
     }
 }
 
-impl<'p> Printed<'p> {
-    fn of(conversation: &Conversation, prompt: &'p Prompt) -> Printed<'p> {
+impl<'p> FormatEvidence<'p> {
+    fn of(conversation: &Conversation, prompt: &'p Prompt) -> FormatEvidence<'p> {
         let mut pieces: Vec<(usize, &str, &str)> = Vec::with_capacity(conversation.messages.len());
         let mut tools = vec![String::new(); conversation.tools.as_ref().map_or(0, Vec::len)];
         let mut documents = vec![String::new(); conversation.documents.as_ref().map_or(0, Vec::len)];
@@ -119,8 +118,8 @@ impl<'p> Printed<'p> {
                 _ => fields.push(Field { message, name, pieces: vec![piece], joined: OnceCell::new() }),
             }
         }
-        let searched = |texts: Vec<String>| texts.into_iter().map(|text| Searched::new(text.into())).collect();
-        Printed { fields, tools: searched(tools), documents: searched(documents) }
+        let searched = |texts: Vec<String>| texts.into_iter().map(|text| SearchText::new(text.into())).collect();
+        FormatEvidence { fields, tools: searched(tools), documents: searched(documents) }
     }
 
     fn field(&self, message: usize, name: &str) -> Option<&Field<'p>> {
@@ -167,7 +166,7 @@ impl<'p> Printed<'p> {
     }
 }
 
-impl Evidence for Printed<'_> {
+impl Evidence for FormatEvidence<'_> {
     type At = usize;
 
     fn child(&self, at: usize, _step: Step<'_>) -> usize {

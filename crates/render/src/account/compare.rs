@@ -1,6 +1,7 @@
 //! Comparison of a text with the pieces of a prompt that come from it.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use rolecall_conversation::{Json, json};
@@ -31,45 +32,96 @@ pub(crate) enum Sign {
     Unseen,
 }
 
+/// How many times its own length is searched in a text at most for pieces whose place in it is not known. Those that
+/// come later count as rewritten, so that nothing is taken for written that was not compared.
+const MOST_SEARCHES: usize = 64;
+
+/// The bytes that may be searched in a text of any length.
+const SMALL: usize = 1 << 16;
+
 /// Compares a text with the pieces of a prompt that come from it, in the order of the prompt. White
 /// space at the ends of the text does not count.
 pub(crate) fn compare(text: &str, fragments: &[Fragment<'_>], prompt: &str) -> Sign {
     let kept = text.trim_start();
     let start = text.len() - kept.len();
     let within = start..start + kept.trim_end().len();
-    let (mut covered, mut change) = (Vec::with_capacity(fragments.len()), None);
-    let mut furthest = 0;
+    let (mut covered, mut change) = (Cover::default(), None);
+    let (mut furthest, mut left) = (0, text.len().saturating_mul(MOST_SEARCHES).saturating_add(SMALL));
     for fragment in fragments {
-        match fragment.offset {
+        let range = match fragment.offset {
             Some(offset) => {
                 let range = offset..offset + fragment.text.len();
                 // A part that was not written yet comes after a later one.
                 let is_all = offset <= within.start && range.end >= within.end;
-                if !is_all && offset < furthest && !gaps(range.clone(), covered.clone()).is_empty() {
+                if !is_all && offset < furthest && !covered.has(&range) {
                     change = Some(Change::Rewritten);
                 }
-                furthest = furthest.max(range.end);
-                covered.push(range);
+                Some(range)
             }
-            None => match find(text, fragment.text, furthest) {
-                Some((range, how)) => {
-                    furthest = furthest.max(range.end);
-                    covered.push(range);
-                    change = how.or(change);
+            None => {
+                let found = if left == 0 { None } else { find(text, fragment.text, furthest) };
+                left = left.saturating_sub(found.as_ref().map_or(text.len(), |(range, _)| range.len()) + 1);
+                match found {
+                    Some((range, how)) => {
+                        change = how.or(change);
+                        Some(range)
+                    }
+                    // A quote that the template put around it.
+                    None if fragment.text.trim_matches(['"', '\'']).trim().is_empty() => None,
+                    None => {
+                        change = Some(Change::Rewritten);
+                        None
+                    }
                 }
-                // A quote that the template put around it.
-                None if fragment.text.trim_matches(['"', '\'']).trim().is_empty() => {}
-                None => change = Some(Change::Rewritten),
-            },
+            }
+        };
+        if let Some(range) = range {
+            furthest = furthest.max(range.end);
+            covered.add(range);
         }
     }
-    let mut missing = gaps(within, covered);
-    missing.retain(|gap| !is_spelled(text, gap, fragments, prompt));
+    let mut missing = covered.gaps(within);
+    if missing.len().saturating_mul(fragments.len()) <= SMALL {
+        missing.retain(|gap| !is_spelled(text, gap, fragments, prompt));
+    }
     match (change, missing.is_empty()) {
         (Some(change), true) => Sign::Changed(change),
         (Some(Change::Rewritten), false) => Sign::Changed(changed_all(text, fragments)),
         (_, false) => Sign::InPart(missing),
         (None, true) => Sign::Written,
+    }
+}
+
+/// The parts of a text that are written: ranges that neither overlap nor touch, by their starts.
+#[derive(Clone, Debug, Default)]
+struct Cover(BTreeMap<usize, usize>);
+
+impl Cover {
+    fn add(&mut self, Range { mut start, mut end }: Range<usize>) {
+        while let Some((&first, &last)) = self.0.range(..=end).next_back().filter(|(_, last)| **last >= start) {
+            self.0.remove(&first);
+            (start, end) = (start.min(first), end.max(last));
+        }
+        self.0.insert(start, end);
+    }
+
+    fn has(&self, range: &Range<usize>) -> bool {
+        range.is_empty() || self.0.range(..=range.start).next_back().is_some_and(|(_, end)| *end >= range.end)
+    }
+
+    /// Returns the parts of a range that are not covered.
+    fn gaps(&self, within: Range<usize>) -> Vec<Range<usize>> {
+        let (mut at, mut gaps) = (within.start, Vec::new());
+        for (&start, &end) in self.0.range(..within.end) {
+            if start > at {
+                gaps.push(at..start);
+            }
+            at = at.max(end);
+        }
+        if at < within.end {
+            gaps.push(at..within.end);
+        }
+        gaps
     }
 }
 
@@ -97,22 +149,6 @@ fn is_spelled(text: &str, gap: &Range<usize>, fragments: &[Fragment<'_>], prompt
         (Some(offset), Some(at)) if offset + fragment.text.len() == gap.start => after(at + fragment.text.len()),
         _ => false,
     })
-}
-
-/// Returns the parts of a range that no other range covers.
-fn gaps(within: Range<usize>, mut covered: Vec<Range<usize>>) -> Vec<Range<usize>> {
-    covered.sort_unstable_by_key(|range| range.start);
-    let (mut at, mut gaps) = (within.start, Vec::new());
-    for range in covered {
-        if range.start > at && at < within.end {
-            gaps.push(at..range.start.min(within.end));
-        }
-        at = at.max(range.end);
-    }
-    if at < within.end {
-        gaps.push(at..within.end);
-    }
-    gaps
 }
 
 /// Returns the part of a text that a piece stands for, and how it was changed. Quoting for JSON is
@@ -273,5 +309,19 @@ mod tests {
         let fragments = fragments.map(|(text, offset, at)| Fragment { text, offset: Some(offset), at: Some(at) });
         assert_eq!(compare("<think>R</think>A", &fragments, prompt), Sign::Written);
         assert_eq!(compare("<think>R</think>A", &fragments[1..], "\nA"), in_part(0..16));
+    }
+
+    #[test]
+    fn the_work_grows_with_the_text_however_a_template_writes_it() {
+        let text = "ab ".repeat(1 << 17);
+        let letters = |at: usize| Fragment { text: &text[at..=at], offset: Some(at), at: Some(at) };
+        let backwards: Vec<Fragment<'_>> = (0..text.len()).rev().map(letters).collect();
+        let odd: Vec<Fragment<'_>> = (0..text.len()).step_by(2).map(letters).collect();
+        let other = vec![changed("AB"); text.len()];
+        let began = std::time::Instant::now();
+        assert_eq!(compare(&text, &backwards, &text), Sign::Changed(Change::Rewritten));
+        assert!(matches!(compare(&text, &odd, &text), Sign::InPart(missing) if missing.len() > 1 << 16));
+        assert_eq!(compare(&text, &other, &text), Sign::Changed(Change::Rewritten));
+        assert!(began.elapsed().as_secs() < 20);
     }
 }

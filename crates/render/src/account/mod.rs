@@ -9,19 +9,19 @@ mod by_format;
 mod compare;
 mod leaf;
 mod rules;
-mod searched;
+mod search_text;
 mod walk;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use rolecall_conversation::Place;
+use rolecall_conversation::{Place, REASONING};
 
 use crate::Dropped;
 
 pub use by_format::account_by_format;
 pub(crate) use compare::{ENTITIES, Fragment, Sign, compare};
 pub use leaf::{Change, DesignRule, Leaf, LeafGroup, LeafKind, Remedy};
-pub(crate) use rules::{Owner, REASONING};
+pub(crate) use rules::Owner;
 pub(crate) use walk::{Evidence, Walk};
 
 /// What became of each leaf of a request: each text, number and switch of its messages, tools,
@@ -44,17 +44,20 @@ pub struct Account {
     leaves: Vec<Leaf>,
     /// The number of leaves that are.
     written: usize,
-    /// The number of roles that the run only read. They are not in `leaves`, because most messages
-    /// have one.
-    roles_read: usize,
+    /// The number of roles and types that the run only read. Like the next ones, they are not in
+    /// `leaves`, because every message and every part has one.
+    envelope_read: usize,
+    /// The number of roles and types that nothing reads.
+    envelope_dropped: usize,
 }
 
 impl Account {
     /// The account of a request without leaves.
-    pub const EMPTY: Account = Account { leaves: Vec::new(), written: 0, roles_read: 0 };
+    pub const EMPTY: Account = Account { leaves: Vec::new(), written: 0, envelope_read: 0, envelope_dropped: 0 };
 
     /// Returns the leaves that the prompt does not have as they were given, in the order of the
-    /// request. All others are written, but for roles that the run only read.
+    /// request. All others are written, but for roles and types, whose place in the prompt says the
+    /// same.
     pub fn leaves(&self) -> &[Leaf] {
         &self.leaves
     }
@@ -66,13 +69,13 @@ impl Account {
 
     /// Returns the number of leaves of a kind.
     pub fn count(&self, kind: LeafKind) -> usize {
-        match kind {
+        let unlisted = match kind {
             LeafKind::Written => self.written,
-            kind => {
-                let roles = if kind == LeafKind::Read { self.roles_read } else { 0 };
-                roles + self.of_kind(kind).map(|leaf| leaf.count).sum::<usize>()
-            }
-        }
+            LeafKind::Read => self.envelope_read,
+            LeafKind::DroppedByDesign => self.envelope_dropped,
+            _ => 0,
+        };
+        unlisted + self.of_kind(kind).map(|leaf| leaf.count).sum::<usize>()
     }
 
     /// Returns the leaves that were left out, changed or written in part, and reasoning that is
@@ -120,27 +123,21 @@ impl Account {
         self.leaves.iter().filter(is_it).map(dropped).collect()
     }
 
-    /// Reports whether a key of a message was left out.
-    pub fn lacks(&self, message: usize, key: &str) -> bool {
-        let is_it = |leaf: &Leaf| {
-            leaf.place.message == Some(message)
-                && leaf
-                    .place
-                    .field
-                    .strip_prefix(key)
-                    .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
-        };
-        self.of_kind(LeafKind::LeftOut).any(is_it)
+    /// Returns the values of messages that were left out, in whole or in part, each with the index of its message.
+    pub fn lacking(&self) -> HashSet<(usize, &str)> {
+        let mut all = HashSet::new();
+        for leaf in self.of_kind(LeafKind::LeftOut) {
+            let Some(message) = leaf.place.message else { continue };
+            let field = leaf.place.field.as_str();
+            let ends = field.match_indices(['.', '[']).map(|(end, _)| end).chain([field.len()]);
+            all.extend(ends.map(|end| (message, &field[..end])));
+        }
+        all
     }
 
     /// Reports whether anything of a call is lost or changed.
     pub fn harms_calls(&self) -> bool {
         self.leaves.iter().any(|leaf| leaf.kind.is_loss() && leaf.is_of_call() && !leaf.is_name_of_call())
-    }
-
-    /// Adds a part of the request that another check found to be left out.
-    pub fn leave_out(&mut self, dropped: Dropped) {
-        self.leave_out_all(vec![dropped]);
     }
 
     /// Adds parts of the request that another check found to be left out, in one pass.

@@ -1,9 +1,11 @@
 //! What it means that a leaf is not in the prompt.
 
+use rolecall_conversation::REASONING;
+
 use super::{DesignRule, LeafKind};
 
-/// The names for reasoning.
-pub(crate) const REASONING: [&str; 3] = ["reasoning_content", "thinking", "reasoning"];
+/// The reason of a key that is not one of a chat format's.
+pub(super) const UNREAD_KEY: &str = "nothing reads this key of a message";
 
 /// Keys of a message that rolecall itself reads.
 const OF_LOSS: [&str; 3] = ["loss", "train", "weight"];
@@ -75,7 +77,7 @@ pub(super) fn judge(owner: Owner, path: &str, is_text: bool, is_seen: bool) -> V
         "name" if is_result => read_or(DesignRule::ResultName),
         "tools" | "functions" => of_tool(path, last, is_text, is_seen, read, lost, by),
         top if OF_LOSS.contains(&top) => read,
-        _ => read_or_lost("nothing reads this key of a message"),
+        _ => read_or_lost(UNREAD_KEY),
     }
 }
 

@@ -43,7 +43,7 @@ impl<'e, E: Evidence> Walk<'e, E> {
 
     /// Counts a role that the run only read.
     pub fn add_role_read(&mut self) {
-        self.account.roles_read += 1;
+        self.account.envelope_read += 1;
     }
 
     /// Adds a leaf of a message that was changed.
@@ -137,16 +137,14 @@ impl<'e, E: Evidence> Walk<'e, E> {
 
     /// Joins those leaves from an index on that are lost to one at the current path.
     fn join(&mut self, first: usize, why: &'static str, is_lost: fn(&Leaf) -> bool) {
-        let leaves = &mut self.account.leaves;
-        let count = leaves[first..].iter().filter(|leaf| is_lost(leaf)).map(|leaf| leaf.count).sum();
-        let Some(at) = leaves[first..].iter().position(is_lost) else { return };
-        let mut index = 0;
-        leaves.retain(|leaf| {
-            index += 1;
-            index <= first || !is_lost(leaf)
-        });
-        let leaf = Leaf::new(self.place(), LeafKind::LeftOut, why);
-        self.account.leaves.insert(first + at, Leaf { count, ..leaf });
+        let own = self.account.leaves.split_off(first);
+        let place = own.iter().position(is_lost);
+        let (lost, mut kept): (Vec<Leaf>, Vec<Leaf>) = own.into_iter().partition(is_lost);
+        if let Some(at) = place {
+            let count = lost.iter().map(|leaf| leaf.count).sum();
+            kept.insert(at, Leaf { count, ..Leaf::new(self.place(), LeafKind::LeftOut, why) });
+        }
+        self.account.leaves.extend(kept);
     }
 
     fn leaf(&mut self, json: &Json, at: E::At) -> bool {
@@ -172,8 +170,11 @@ impl<'e, E: Evidence> Walk<'e, E> {
             Sign::Seen | Sign::Unseen => {
                 let is_seen = sign == Sign::Seen;
                 let verdict = judge(self.owner, &self.path, is_text, is_seen);
-                if is_seen && self.path == "role" {
-                    self.account.roles_read += 1;
+                if verdict.rule == Some(DesignRule::Envelope) {
+                    match verdict.kind {
+                        LeafKind::Read => self.account.envelope_read += 1,
+                        _ => self.account.envelope_dropped += 1,
+                    }
                     return false;
                 }
                 Leaf { rule: verdict.rule, ..Leaf::new(self.place(), verdict.kind, verdict.why) }

@@ -4,13 +4,10 @@
 use std::borrow::Borrow;
 use std::ops::Range;
 
-use rolecall_conversation::{Arguments, Call, Content, Conversation, Json, Message, Part, Place, Role};
+use rolecall_conversation::{Arguments, Call, Content, Conversation, Json, Message, Part, Place, REASONING, Role};
 
 use crate::origin::OriginRef;
 use crate::{Dropped, Origin, Prompt};
-
-/// The names for reasoning.
-const REASONING: [&str; 3] = ["reasoning_content", "thinking", "reasoning"];
 
 /// A part of a message that appears in a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

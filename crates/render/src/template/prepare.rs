@@ -11,14 +11,13 @@ use std::ops::Range;
 use std::sync::LazyLock;
 
 use rolecall_conversation::json::Object;
-use rolecall_conversation::{Conversation, Json, Tool, object};
+use rolecall_conversation::{Conversation, Json, REASONING, Tool, object};
 use rolecall_jinja::{Context, InputEntry, InputNode, InputValue, Tag};
 
 use super::adapt::Adapted;
 use super::messages::Messages;
 use super::{ChatTemplate, TemplateOptions};
 use crate::Origin;
-use crate::account::REASONING;
 use crate::origin::Origins;
 
 pub(super) use trace::Trace;

@@ -207,7 +207,7 @@ impl Chosen {
         if let Some((rest, media)) = without_media(conversation)
             && self.run(&rest, settings).is_ok_and(|(without, _)| without.text() == prompt.text())
         {
-            media.into_iter().for_each(|part| account.leave_out(part));
+            account.leave_out_all(media);
         }
         prompt.dropped = account.dropped();
         Ok((prompt, account))

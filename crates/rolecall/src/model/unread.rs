@@ -1,5 +1,7 @@
 //! Unknown keys and switches of a request, and those that look like a misspelling of a known one.
 
+use std::collections::HashSet;
+
 use rolecall_conversation::Place;
 use rolecall_conversation::spelling::near_miss;
 use rolecall_format::Format;
@@ -44,8 +46,9 @@ impl Model {
             .unread()
             .map(|key| Dropped { place: Place::field(key), why: "nothing reads this key", by_design: false })
             .collect();
-        unread.iter().for_each(|key| account.leave_out(key.clone()));
-        let lost = request.unread_of_messages().filter(|(message, key)| account.lacks(*message, key));
+        account.leave_out_all(unread.clone());
+        let lacking = account.lacking();
+        let lost = request.unread_of_messages().filter(|(message, key)| lacking.contains(&(*message, *key)));
         unread.extend(lost.map(|(message, key)| Dropped {
             place: Place::message(message, key),
             why: "nothing reads this key of a message",
@@ -54,20 +57,22 @@ impl Model {
         let keys = unread.len();
         self.check_switches(request, settings, speaker, &mut unread)?;
         // The run may have read a switch that no probe did.
-        let is_lost = |place: &Place| account.of_kind(LeafKind::LeftOut).any(|leaf| leaf.place == *place);
-        let mut at = 0;
-        unread.retain(|dropped| {
-            at += 1;
-            at <= keys || is_lost(&dropped.place)
-        });
+        let switches = unread.split_off(keys);
+        let lost: HashSet<&str> = account
+            .of_kind(LeafKind::LeftOut)
+            .filter(|leaf| leaf.place.message.is_none())
+            .map(|leaf| leaf.place.field.as_str())
+            .collect();
+        unread.extend(switches.into_iter().filter(|switch| lost.contains(switch.place.field.as_str())));
         // No run reads these.
-        unread[keys..].iter().for_each(|switch| account.leave_out(switch.clone()));
+        account.leave_out_all(unread[keys..].to_vec());
         // A switch that the template reads for other conversations.
         if matches!(speaker, Speaker::Template(chosen) if !chosen.templates.is_carried) {
+            let never: HashSet<&str> = unread[keys..].iter().map(|switch| switch.place.field.as_str()).collect();
             account.excuse(DesignRule::UnusedSwitch, |place| {
                 place.message.is_none()
                     && SWITCHES.iter().any(|of| place.field.strip_prefix(of).is_some_and(|rest| rest.starts_with('.')))
-                    && !unread.iter().any(|dropped| dropped.place == *place)
+                    && !never.contains(place.field.as_str())
             });
         }
         Ok(unread)

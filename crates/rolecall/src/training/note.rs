@@ -1,6 +1,6 @@
 //! What a trainer should know about a row.
 
-use rolecall_conversation::{Conversation, Message, Part as ContentPart, Place, Role};
+use rolecall_conversation::{Conversation, Message, Part as ContentPart, Place, REASONING, Role};
 use rolecall_render::{Change, Remedy};
 
 use super::row::truncation_notes;
@@ -134,6 +134,3 @@ pub(super) fn empty_replies(conversation: &Conversation) -> Vec<usize> {
     };
     messages.iter().enumerate().filter(is_empty).map(|(at, _)| at).collect()
 }
-
-/// The names for reasoning.
-const REASONING: [&str; 3] = ["reasoning_content", "thinking", "reasoning"];

@@ -1,5 +1,5 @@
 use rolecall_conversation::json::{self, Layout, Object};
-use rolecall_conversation::{Json, object};
+use rolecall_conversation::{Json, REASONING, object};
 
 use super::probe::{Outcome, Probe, Probed};
 use super::sample::{DOCUMENTS, PARTS, PLAIN, TOOLS, USER};
@@ -186,8 +186,6 @@ fn reasoning(probe: &Probe<'_>) -> Support {
         ]
     }))
 }
-
-const REASONING: [&str; 3] = ["reasoning_content", "thinking", "reasoning"];
 
 fn generation_prompt(probe: &Probe<'_>) -> Support {
     let tries = PLAIN.iter().filter_map(|(message, rest)| {

@@ -1,11 +1,11 @@
 //! What a run read and wrote of its inputs, and the account of a request that follows from it.
 
 use rolecall_conversation::json::Step;
-use rolecall_conversation::{Conversation, Json, Role, Tool};
+use rolecall_conversation::{Conversation, Json, REASONING, Role, Tool};
 use rolecall_jinja::{Piece, Tag};
 
 use super::{Inputs, KEYED, QUOTED, READ, Shape, Value, WHOLE};
-use crate::account::{Account, Change, ENTITIES, Evidence, Fragment, Owner, REASONING, Sign, Walk, compare};
+use crate::account::{Account, Change, ENTITIES, Evidence, Fragment, Owner, Sign, Walk, compare};
 use crate::template::TemplateOptions;
 use crate::template::adapt::Adapted;
 use crate::template::continuing::MARK;
@@ -14,7 +14,7 @@ use crate::template::continuing::MARK;
 #[derive(Debug, Default)]
 pub(crate) struct Trace {
     /// The pieces of texts that are not written as a whole.
-    pieces: Vec<TracedPiece>,
+    pieces: Vec<PartialPiece>,
     /// The messages in whose text a literal of the template was escaped for HTML.
     escaped: Vec<usize>,
     /// Whether a literal was escaped before the text of any message.
@@ -24,7 +24,7 @@ pub(crate) struct Trace {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct TracedPiece {
+struct PartialPiece {
     value: u32,
     start: u32,
     end: u32,
@@ -80,7 +80,7 @@ impl<'a> Inputs<'a> {
             None => 0,
         };
         match whole {
-            0 => trace.pieces.push(TracedPiece {
+            0 => trace.pieces.push(PartialPiece {
                 value: tag.0 as u32,
                 start: piece.start as u32,
                 end: (piece.start + written.len()) as u32,
@@ -100,12 +100,14 @@ impl<'a> Inputs<'a> {
         text: &str,
     ) -> Account {
         trace.pieces.sort_by_key(|piece| piece.value);
-        let evidence = Traced { inputs: self, trace: &trace, text };
+        trace.escaped.sort_unstable();
+        trace.nulls.sort_unstable();
+        let evidence = RunEvidence { inputs: self, trace: &trace, text };
         let mut walk = Walk::new(&evidence);
         let last_user = conversation.messages.iter().rposition(|message| *message.role() == Role::User);
         for (number, (index, message)) in self.said_by.iter().enumerate() {
             let Shape::Dict(children) = self.values[number].shape else { continue };
-            let is_escaped = trace.escaped.contains(&index);
+            let is_escaped = trace.escaped.binary_search(&index).is_ok();
             if !is_escaped && let Some((written, is_role_read)) = plain(self.children(children)) {
                 walk.add_written(written);
                 if is_role_read {
@@ -208,14 +210,14 @@ fn plain(values: &[Value<'_>]) -> Option<(usize, bool)> {
 }
 
 /// The evidence of a run.
-struct Traced<'t, 'a> {
+struct RunEvidence<'t, 'a> {
     inputs: &'t Inputs<'a>,
     trace: &'t Trace,
     /// The prompt.
     text: &'t str,
 }
 
-impl Traced<'_, '_> {
+impl RunEvidence<'_, '_> {
     /// Adds the pieces of a value.
     fn add_fragments<'s>(&'s self, value: u32, fragments: &mut Vec<Fragment<'s>>) {
         let pieces = &self.trace.pieces;
@@ -251,7 +253,7 @@ impl Traced<'_, '_> {
     }
 }
 
-impl Evidence for Traced<'_, '_> {
+impl Evidence for RunEvidence<'_, '_> {
     type At = Option<u32>;
 
     fn child(&self, at: Option<u32>, step: Step<'_>) -> Option<u32> {
@@ -275,7 +277,8 @@ impl Evidence for Traced<'_, '_> {
                     Owner::Message { index, .. } => Some(index),
                     _ => None,
                 };
-                let is_word = self.trace.nulls.iter().any(|message| message.is_none() || *message == index);
+                let has = |message| self.trace.nulls.binary_search(&message).is_ok();
+                let is_word = has(None) || has(index);
                 if is_read && is_word { Sign::Changed(Change::NullWord) } else { Sign::Unseen }
             }
             _ if is_read && self.inputs.is_keyed(value) => Sign::Written,

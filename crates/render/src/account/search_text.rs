@@ -15,7 +15,7 @@ const MOST_SEARCHES: usize = 64;
 const SMALL: usize = 1 << 16;
 
 /// A text in which others are looked for.
-pub(super) struct Searched<'p> {
+pub(super) struct SearchText<'p> {
     text: Cow<'p, str>,
     /// Where the last one that was found ends. The next one mostly follows it.
     from: Cell<usize>,
@@ -23,10 +23,10 @@ pub(super) struct Searched<'p> {
     left: Cell<usize>,
 }
 
-impl<'p> Searched<'p> {
-    pub fn new(text: Cow<'p, str>) -> Searched<'p> {
+impl<'p> SearchText<'p> {
+    pub fn new(text: Cow<'p, str>) -> SearchText<'p> {
         let left = text.len().saturating_mul(MOST_SEARCHES).saturating_add(SMALL);
-        Searched { text, from: Cell::new(0), left: Cell::new(left) }
+        SearchText { text, from: Cell::new(0), left: Cell::new(left) }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -87,11 +87,11 @@ impl<'p> Searched<'p> {
 
 #[cfg(test)]
 mod tests {
-    use super::Searched;
+    use super::SearchText;
 
     #[test]
     fn values_are_found_in_any_order_and_spelling() {
-        let searched = Searched::new(r#"{"a": "x\ny", "b": "\u00e9", "c": 1}"#.into());
+        let searched = SearchText::new(r#"{"a": "x\ny", "b": "\u00e9", "c": 1}"#.into());
         for text in ["b", "a", "x\ny", "\u{e9}", "c"] {
             assert!(searched.has(text), "{text}");
         }
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn the_work_is_bounded() {
-        let searched = Searched::new("a".repeat(1 << 20).into());
+        let searched = SearchText::new("a".repeat(1 << 20).into());
         let began = std::time::Instant::now();
         (0..100_000).for_each(|_| assert!(!searched.has("b")));
         assert!(began.elapsed().as_secs() < 20);
