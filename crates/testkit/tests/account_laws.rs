@@ -68,7 +68,9 @@ fn every_text_of_a_request_is_written_by_a_format_or_in_its_account() {
             let conversation = Conversation::from_json(generated.request.clone()).unwrap();
             let Ok(prompt) = render(&conversation, format, &generated.options) else { continue };
             let account = rolecall::account::account_by_format(&conversation, &prompt);
-            for (text, spot) in &spots {
+            let request = json::write(&generated.request, &Layout::compact());
+            // The generator drops some of its texts.
+            for (text, spot) in spots.iter().filter(|(text, _)| request.contains(text.as_str())) {
                 let place = match &spot.origin {
                     Origin::Message { message, field } => Place::message(*message, field.as_ref()),
                     Origin::Tool { tool } => Place::field(format!("tools[{tool}]")),
@@ -82,7 +84,6 @@ fn every_text_of_a_request_is_written_by_a_format_or_in_its_account() {
                 let is_told = account.leaves().iter().any(|leaf| covers(leaf, &place) || within(leaf, &place));
                 lost += usize::from(!is_there);
                 if !is_there && !is_told {
-                    let request = json::write(&generated.request, &Layout::compact());
                     wrong.push(format!("{}, seed {seed}: {text} of {place}\n  {request}", generate::label(format)));
                 }
             }
