@@ -126,10 +126,22 @@ pub(crate) fn find(
             later_index(probe, stage, base, &arguments, (before.len(), place)) == Some(count.first + 1);
     }
     let row = match between.is_empty() {
-        false => take_apart(&before, &between, &after, None),
+        false => closed_by_turn(take_apart(&before, &between, &after, None), plain),
         true => Row { prefix: std::mem::take(&mut before), suffix: std::mem::take(&mut after), ..Row::default() },
     };
     Some(Calls { arguments, inner, row, late, parallel, count })
+}
+
+/// Leaves the text after the calls to the turn if nothing but the turn's own opening opens the calls:
+/// what was never opened is not closed. It ends the turn, as the next role's token does in some
+/// templates.
+fn closed_by_turn(row: Row, plain: &Plain) -> Row {
+    let opening = plain.before.get(..plain.opening).unwrap_or_default();
+    let is_turn = !opening.is_empty() && row.open.starts_with(opening);
+    match is_turn || literal(&row.open).trim().is_empty() {
+        true => Row { close: row.close.into_iter().take_while(is_space).collect(), ..row },
+        false => row,
+    }
 }
 
 /// Returns the text after several calls that is missing after a single one.
