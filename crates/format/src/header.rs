@@ -19,6 +19,9 @@ pub struct Header {
     pub ends: Vec<String>,
     /// The channels that hold reasoning: `reasoning`. All others hold the answer.
     pub reasoning: Vec<String>,
+    /// The known channels that hold the answer: `answers`. Models may leave out the markers around
+    /// the name of a known channel.
+    pub answers: Vec<String>,
     /// The prefix of recipients that are functions: `functions`. It is not part of the name.
     pub functions: String,
     /// The recipients that run code: `code`.
@@ -32,6 +35,18 @@ impl Header {
     pub fn marks(&self) -> impl Iterator<Item = &str> {
         let own = [&self.start, &self.channel, &self.content_type, &self.body];
         own.into_iter().chain(&self.ends).map(String::as_str).filter(|mark| !mark.is_empty())
+    }
+
+    /// Returns the longest known channel with which a text begins.
+    pub fn channel_of<'h>(&'h self, text: &str) -> Option<&'h str> {
+        let known = self.reasoning.iter().chain(&self.answers).map(String::as_str);
+        known.filter(|name| !name.is_empty() && text.starts_with(name)).max_by_key(|name| name.len())
+    }
+
+    /// Reports whether a text may continue to the author or a known channel.
+    pub fn may_become_word(&self, text: &str) -> bool {
+        let words = self.reasoning.iter().chain(&self.answers).chain([&self.author]);
+        words.into_iter().any(|word| word.len() > text.len() && word.starts_with(text))
     }
 
     /// Reports whether a text begins with one of the header's markers, as the complete header of

@@ -102,8 +102,13 @@ fn header_lines(header: &Header) -> Vec<String> {
         ("body", &header.body),
         ("functions", &header.functions),
     ];
-    let lists =
-        [("ends", &header.ends), ("reasoning", &header.reasoning), ("code", &header.code), ("people", &header.people)];
+    let lists = [
+        ("ends", &header.ends),
+        ("reasoning", &header.reasoning),
+        ("answers", &header.answers),
+        ("code", &header.code),
+        ("people", &header.people),
+    ];
     let texts = texts.into_iter().filter(|(_, text)| !text.is_empty());
     let texts = texts.map(|(key, text)| format!("{key} = {}", quoted(text)));
     let lists = lists.into_iter().filter(|(_, texts)| !texts.is_empty());

@@ -41,6 +41,8 @@ struct Attributes<'h> {
     recipient: Option<&'h str>,
     channel: Option<&'h str>,
     content_type: Option<&'h str>,
+    /// Whether a channel is named without the marker before it.
+    is_loose: bool,
 }
 
 impl HeaderText {
@@ -53,6 +55,12 @@ impl HeaderText {
         };
         let words = vec![(attribute, String::new())];
         HeaderText { raw: mark.to_owned(), start, words, is_started, in_reasoning, ..HeaderText::default() }
+    }
+
+    /// Creates a header whose first word was read without a marker.
+    fn of_word(start: u64, word: &str) -> HeaderText {
+        let words = vec![(Attribute::Author, word.to_owned())];
+        HeaderText { raw: word.to_owned(), start, words, ..HeaderText::default() }
     }
 
     /// Records that the text so far belongs to the prompt.
@@ -91,7 +99,7 @@ impl HeaderText {
     }
 
     /// Returns the attributes, or the reason why they are ambiguous or incomplete.
-    fn read<'h>(&'h self, layout: &Header) -> Result<Attributes<'h>, Why> {
+    fn read<'h>(&'h self, layout: &'h Header) -> Result<Attributes<'h>, Why> {
         let mut found = Attributes::default();
         for (attribute, text) in &self.words {
             let mut is_first = true;
@@ -106,7 +114,14 @@ impl HeaderText {
                         (&mut found.author, word)
                     }
                     (Attribute::Author, None) if found.recipient.is_none() => {
-                        return Err(Why::Expected(format!("the author `{}`", layout.author)));
+                        let rest = word.strip_prefix(layout.author.as_str()).filter(|_| found.author.is_none());
+                        let channel = rest.unwrap_or(word);
+                        if layout.channel_of(channel) != Some(channel) {
+                            return Err(Why::Expected(format!("the author `{}`", layout.author)));
+                        }
+                        found.is_loose = true;
+                        found.author = found.author.or(rest.and(Some(&layout.author)));
+                        (&mut found.channel, channel)
                     }
                     (Attribute::Channel, None) if is_first => (&mut found.channel, word),
                     _ => (&mut found.content_type, word),
@@ -118,11 +133,27 @@ impl HeaderText {
                 *place = Some(word);
             }
         }
-        let is_authored = !self.is_started || self.has_author || found.author.is_some();
+        let is_authored = !self.is_started || self.has_author || found.author.is_some() || found.is_loose;
         match is_authored {
             true => Ok(found),
             false => Err(Why::Expected(format!("the author `{}`", layout.author))),
         }
+    }
+
+    /// Returns the channel and the text that follows it without the marker before a message's text.
+    fn glued<'h>(&'h self, layout: &'h Header) -> Option<(&'h str, &'h str)> {
+        let ((attribute, text), before) = self.words.split_last()?;
+        let channel = layout.channel_of(text.trim_start()).filter(|_| *attribute == Attribute::Channel)?;
+        let rest = text.trim_start()[channel.len()..].trim_start();
+        let others = HeaderText { words: before.to_vec(), ..self.clone() };
+        let is_plain = others.read(layout).is_ok_and(|found| found.recipient.is_none() && found.channel.is_none());
+        (is_plain && !rest.is_empty() && !self.has_brace).then_some((channel, rest))
+    }
+
+    /// Reports whether the text so far, without any marker, is no header.
+    fn is_text(&self, layout: &Header) -> bool {
+        let is_bare = matches!(self.words.as_slice(), [(Attribute::Author, _)]);
+        is_bare && !self.is_started && !self.is_blank() && self.read(layout).is_err()
     }
 
     /// Reports whether a marker or a word occurs twice, although the header is readable.
@@ -197,6 +228,16 @@ impl OutputParser {
         let State::Header(header) = &mut self.state else { return };
         let (start, span) = (cursor.offset(), cursor.at..after);
         let shown = cursor.take_up_to(after);
+        // The model began with text, and the header begins here.
+        let is_text = matches!(mark, InHeader::Attribute(_) | InHeader::Start) && header.is_text(&headers.words);
+        if is_text {
+            let (from, text) = (header.start, std::mem::take(&mut header.raw));
+            self.report(from..start, expected(&headers.words.body), cursor.on);
+            self.state = State::Text { part: Part::Content, blank: None };
+            self.shared.say(start, false, &text, cursor.on);
+            self.state = State::Header(HeaderText::new(start, shown, mark, false));
+            return;
+        }
         match mark {
             InHeader::Attribute(attribute) => {
                 header.raw.push_str(shown);
@@ -239,6 +280,20 @@ impl OutputParser {
         }
     }
 
+    /// Begins a header at its first word, where the marker before it is missing.
+    pub(super) fn header_at_word(&mut self, headers: &Headers, cursor: &mut Cursor<'_, '_>) -> Option<Flow> {
+        let rest = cursor.rest();
+        let author = Some(headers.words.author.as_str()).filter(|author| rest.starts_with(author));
+        let Some(word) = author.or_else(|| headers.words.channel_of(rest)).map(str::len) else {
+            return headers.words.may_become_word(rest).then_some(Flow::Wait).filter(|_| !cursor.is_last());
+        };
+        let start = cursor.offset();
+        self.report(start..start, expected(&headers.words.start), cursor.on);
+        let word = cursor.take_up_to(cursor.at + word);
+        self.state = State::Header(HeaderText::of_word(start, word));
+        Some(Flow::Again)
+    }
+
     /// Begins a header at its usual marker.
     pub(super) fn header_at(&self, span: Range<usize>, cursor: &Cursor<'_, '_>) -> State {
         let start = cursor.view().offset(span.start);
@@ -257,13 +312,20 @@ impl OutputParser {
             Ok(found) => found,
             Err(why) => return self.give_up_on(&header, why, cursor),
         };
+        if found.is_loose {
+            self.report(header.start..cursor.offset(), expected(&words.channel), cursor.on);
+        }
+        // Something is glued to the name of a channel.
+        if let Some(channel) = found.channel
+            && let Some(known) = words.channel_of(channel).filter(|known| *known != channel)
+        {
+            self.report(header.start..cursor.offset(), Why::Expected(format!("the channel `{known}`")), cursor.on);
+        }
         if header.repeats() {
             self.report(header.start..cursor.offset(), one_of_each(), cursor.on);
         }
         let Some(callee) = found.callee(words) else {
-            let is_reasoning =
-                found.channel.is_some_and(|channel| words.reasoning.iter().any(|known| known == channel));
-            let part = if is_reasoning { Part::Reasoning } else { Part::Content };
+            let part = part_of(found.channel, words);
             self.shared.reasoning_at = Some(header.start);
             self.state = State::Text { part, blank: None };
             return;
@@ -289,6 +351,15 @@ impl OutputParser {
 
     fn give_up_on(&mut self, header: &HeaderText, why: Why, cursor: &mut Cursor<'_, '_>) {
         self.report(header.start..cursor.offset(), why, cursor.on);
+        if let Some(headers) = &Arc::clone(&self.shared.reply).headers
+            && let Some((channel, text)) = header.glued(&headers.words)
+        {
+            let part = part_of(Some(channel), &headers.words);
+            self.state = State::Text { part, blank: None };
+            self.shared.reasoning_at = Some(header.start);
+            let end = header.start + header.raw.len() as u64;
+            return self.shared.say(end, part == Part::Reasoning, text, cursor.on);
+        }
         let part = if header.in_reasoning { Part::Reasoning } else { Part::Content };
         self.state = State::Text { part, blank: None };
         // The marker that ends the header was read, but it is not part of the text.
@@ -301,6 +372,10 @@ impl OutputParser {
         let reply = Arc::clone(&self.shared.reply);
         let Some(headers) = &reply.headers else { return };
         self.report(header.start..end, expected(&headers.words.body), on);
+        if let Some((channel, text)) = header.glued(&headers.words) {
+            let is_reasoning = part_of(Some(channel), &headers.words) == Part::Reasoning;
+            return self.shared.say(end, is_reasoning, text, on);
+        }
         if !header.is_cut_off(&headers.words) {
             let end = header.start + header.raw.len() as u64;
             self.shared.say(end, header.in_reasoning, &header.raw, on);
@@ -319,6 +394,14 @@ impl OutputParser {
         if !self.shared.is_silent {
             on(Event::Malformed(Malformed { span, why }));
         }
+    }
+}
+
+/// Returns the part of a reply that a message of a channel is.
+fn part_of(channel: Option<&str>, layout: &Header) -> Part {
+    match channel.is_some_and(|channel| layout.reasoning.iter().any(|known| known == channel)) {
+        true => Part::Reasoning,
+        false => Part::Content,
     }
 }
 
