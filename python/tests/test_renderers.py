@@ -251,10 +251,15 @@ def test_masks_are_the_peers_or_differ_by_a_rule(models, capsys):
                 wanted["final stop"] = (ids, stop["loss"], {"ensure_final_stop": True})
             for name, (ids, loss, arguments) in wanted.items():
                 sample = package.build_training_sample(renderer, row["conversation"], tools=row["tools"], **arguments)
+                said = expected.get("last_reply")
+                if name == "final stop" and said and said["common"] == len(expected["ids"]):
+                    # The generation prompt writes the whole last reply, so there is none to end.
+                    used.add("the generation prompt wrote what the peer trains")
+                    continue
                 if sample.token_ids != ids:
                     # The peer takes it for the token, which lets a user forge it.
-                    said = json.dumps(row["conversation"], ensure_ascii=False)
-                    assert any(token in said for token in models.added(row["tokenizer"])), (label, name)
+                    text = json.dumps(row["conversation"], ensure_ascii=False)
+                    assert any(token in text for token in models.added(row["tokenizer"])), (label, name)
                     used.add("what a message spells like a control token stays text")
                     continue
                 peer = runs(loss, len(ids))
@@ -591,8 +596,7 @@ def test_a_last_call_that_is_cut_off_after_a_call_with_a_stop_is_reported(models
 
     first = ("get_weather", {"city": "Rome", "days": 7301}, "ok")
     ids = row["completion_ids"]
-    # The second call is of a tool that was not offered.
-    assert calls(ids) in ([first], [first, ("ping", {}, "ok")])
+    assert calls(ids) == [first, ("ping", {}, "ok")]
     # The first call again, up to the middle of its arguments.
     assert calls(ids[:31] + ids[3:22]) == [first, ("get_weather", '{"city": "Rome', "unclosed_block")]
 

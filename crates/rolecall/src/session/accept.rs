@@ -60,8 +60,7 @@ impl Session {
             let end = if ends && self.finish_of(ids) == Finish::Stop { ids.len() - 1 } else { ids.len() };
             let reader = self.parser(&lossy(&tail));
             let whole = read_again(reader, &run, &ids[..end], &self.setup.decoder);
-            // The last call may be cut off.
-            let flaws = |reading: &Reading| reading.malformed.iter().filter(|flaw| !is_cut(flaw)).count();
+            let flaws = |reading: &Reading| reading.malformed.iter().filter(|flaw| is_misread(flaw)).count();
             let is_better = flaws(&whole) <= flaws(&reply.reading);
             if is_better && whole.calls.len() > reply.reading.calls.len() {
                 reply.reading = whole;
@@ -233,6 +232,12 @@ const LONGEST_TAIL: usize = 4096;
 /// Reports whether a call is malformed because the output ends inside it.
 fn is_cut(malformed: &Malformed) -> bool {
     matches!(malformed.why, Why::Unfinished | Why::UnclosedCall)
+}
+
+/// Reports whether a flaw may come from reading ids that are no part of the reply. A last call that is
+/// cut off and a call of another tool are the model's.
+fn is_misread(malformed: &Malformed) -> bool {
+    !is_cut(malformed) && !matches!(malformed.why, Why::UnknownName { .. } | Why::Schema(_))
 }
 
 /// Returns bytes as text. Most are valid UTF-8, which this finds out faster than the library.
