@@ -109,7 +109,7 @@ pub enum Why {
     },
     /// The arguments do not match the tool's schema. They are emitted anyway.
     Schema(String),
-    /// Text after the end of the turn.
+    /// Text after the end of the turn. It is no part of the message.
     AfterEnd,
     /// A part of a call has no meaning, such as an unknown key or a second value. It is dropped.
     Unread,

@@ -166,6 +166,7 @@ impl OutputParser {
             _ => {}
         }
         parser.shared.opened = opened;
+        (parser.shared.is_over, parser.shared.late) = (false, None);
         parser.shared.is_silent = false;
         parser
     }
@@ -288,6 +289,12 @@ impl OutputParser {
         }
     }
 
+    /// Returns the number of bytes at the end of the output that were not parsed yet, since a marker may
+    /// begin in them.
+    pub fn pending_bytes(&self) -> usize {
+        self.pending_text().len() + self.carry.len()
+    }
+
     /// Returns the part of the turn that the output has reached.
     ///
     /// Text that may still become a marker counts as the part before it.
@@ -328,6 +335,7 @@ impl OutputParser {
             _ => {}
         }
         self.state = State::Ended;
+        self.shared.report_late(on);
         self.stop(stop, on);
     }
 
@@ -536,7 +544,14 @@ impl OutputParser {
         let reply = Arc::clone(&self.shared.reply);
         let start = cursor.at;
         if self.shared.stops_inside(&reply.closing, cursor) {
+            let begun = cursor.offset();
+            // A reply without its stop token ends between two markers.
+            let is_cut = cursor.rest().rfind(['<', '[']) > cursor.rest().rfind(['>', ']']);
             cursor.at = cursor.text().len();
+            if is_cut {
+                let span = begun..cursor.offset();
+                cursor.emit(Event::Malformed(Malformed { span, why: Why::Expected("the rest of a marker".into()) }));
+            }
             return Flow::Again;
         }
         match cursor.marker_here(&reply.after_call) {
@@ -555,6 +570,12 @@ impl OutputParser {
                         running.prefix(&blank);
                     }
                     return Flow::Again;
+                }
+                if let Some(flow) = reply.headers.as_ref().and_then(|headers| self.header_at_word(headers, cursor)) {
+                    if let State::AfterCall { blank: again, .. } = &mut self.state {
+                        *again = blank;
+                    }
+                    return flow;
                 }
                 if self.shared.options.text_after_calls == TextAfterCalls::Report || reply.headers.is_some() {
                     let start = cursor.offset();
@@ -582,13 +603,16 @@ impl OutputParser {
             }
             // Another message, after a marker that also ends turns.
             Here::Mark(end, action) if reply.after_call.action(action).meaning == Meaning::Header => {
+                self.shared.report_late(cursor.on);
+                self.shared.is_over = false;
                 self.state = self.header_at(cursor.at..end, cursor);
                 cursor.at = end;
                 Flow::Again
             }
             _ => {
                 let start = cursor.offset();
-                cursor.emit(Event::Malformed(Malformed { span: start..start, why: Why::AfterEnd }));
+                self.shared.late.get_or_insert(start..start);
+                self.shared.is_over = true;
                 self.state = State::Text { part: Part::Content, blank: None };
                 Flow::Again
             }
@@ -671,6 +695,7 @@ impl OutputParser {
             return self.say_mark(mark, cursor);
         }
         shared.closed_at = None;
+        shared.report_late(cursor.on);
         let start = cursor.view().offset(mark.start);
         let in_reasoning = matches!(self.state, State::Text { part: Part::Reasoning, .. });
         self.state = State::Call(Box::new(Running::new(program, start, cursor.shown(mark), in_reasoning)));

@@ -1,3 +1,4 @@
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::bare_call::BareCall;
@@ -45,6 +46,10 @@ pub(crate) struct Shared {
     pub held: HeldReasoning,
     /// The white space around the answer, where it means nothing.
     pub trim: Trim,
+    /// Whether the turn has ended, so that text belongs to no part of the reply.
+    pub is_over: bool,
+    /// The text since then that was not reported yet.
+    pub late: Option<Range<u64>>,
     /// A reusable buffer for arguments as JSON text.
     pub scratch: String,
 }
@@ -75,6 +80,8 @@ impl Shared {
             bare_call: BareCall::default(),
             held: HeldReasoning::default(),
             trim: Trim::default(),
+            is_over: false,
+            late: None,
             scratch: String::new(),
         }
     }
@@ -150,6 +157,13 @@ impl Shared {
         }
     }
 
+    /// Reports the text after the end of the turn.
+    pub fn report_late(&mut self, on: &mut dyn FnMut(Event<'_>)) {
+        if let Some(span) = self.late.take() {
+            on(Event::Malformed(Malformed { span, why: Why::AfterEnd }));
+        }
+    }
+
     fn report_stray(&self, stray: Option<Stray>, on: &mut dyn FnMut(Event<'_>)) {
         if let Some(stray) = stray {
             let why = self.reply.strays.why(&stray);
@@ -171,6 +185,12 @@ impl Shared {
     }
 
     fn emit_whole(&mut self, end: u64, is_reasoning: bool, text: &str, on: &mut dyn FnMut(Event<'_>)) {
+        if self.is_over {
+            let start = end.saturating_sub(text.len() as u64);
+            let late = self.late.get_or_insert(start..end);
+            late.end = late.end.max(end);
+            return;
+        }
         if !text.is_empty() && !self.is_silent {
             let cap = self.cap();
             let place = end.saturating_sub(text.len() as u64)..end;

@@ -437,8 +437,8 @@ fn a_turn_that_the_prompt_closed_is_gone_on_with() {
 }
 
 #[test]
-fn text_behind_the_end_is_reported_where_it_begins() {
-    let reading = read(&thinker(), ParseOptions::default(), "Hi.<|im_end|> \n more", Stop::End);
-    assert_eq!(reading.content, "Hi.more");
-    assert_eq!(reading.malformed, [rolecall_parse::Malformed { span: 16..16, why: Why::AfterEnd }]);
+fn text_behind_the_end_is_reported_and_not_part_of_the_answer() {
+    let reading = read(&thinker(), ParseOptions::default(), "Hi.<|im_end|> \n more<|im_end|>\nand more", Stop::End);
+    assert_eq!(reading.content, "Hi.");
+    assert_eq!(reading.malformed, [rolecall_parse::Malformed { span: 16..39, why: Why::AfterEnd }]);
 }

@@ -383,6 +383,11 @@ impl Calls {
             let mut prefix = lead.clone();
             prefix.append(&open);
             if !prefix.is_blank() {
+                // If the calls are a message of their own, the prompt may have its opening.
+                let behind = prefix.core().behind(&turns.opening).filter(|_| !turns.opening.is_empty());
+                if let Some(rest) = behind.filter(Literal::is_strong) {
+                    calls.enter(&pad, rest, &items, &[]);
+                }
                 calls.enter(&pad, prefix, &items, &[]);
             }
             let others: Vec<Literal> = firsts.iter().filter(|first| **first != own).cloned().collect();

@@ -16,7 +16,7 @@ use rolecall::parse::{Malformed, ParseOptions, ParsedCall, Reply};
 use rolecall::{Reading, Stop};
 
 use super::harmony_shape::is_read_back;
-use super::reading::read_by;
+use super::reading::{read_by, read_on};
 use super::{Context, text};
 use crate::transcript::{TranscriptPiece, read_pieces};
 use crate::{FolderTemplates, Verdict};
@@ -242,7 +242,8 @@ fn is_reported_and_kept(output: &str, reading: &Reading, header: &Header) -> Res
     if reading.malformed.is_empty() {
         return Err("a malformed span".into());
     }
-    let mut kept = format!("{} {}", reading.reasoning.clone().unwrap_or_default(), reading.content);
+    let content = read_on(output, reading).content;
+    let mut kept = format!("{} {content}", reading.reasoning.clone().unwrap_or_default());
     for call in &reading.calls {
         match call {
             ParsedCall::Function { name, arguments, .. } => kept.push_str(&format!(" {name} {arguments}")),

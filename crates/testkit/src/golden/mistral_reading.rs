@@ -15,6 +15,7 @@ use rolecall::encode::Decoder;
 use rolecall::parse::{IdParser, OutputParser, ParseOptions, Reply, Why};
 use rolecall::tokenizer::TextPlace;
 
+use super::reading::read_on;
 use super::replies::{Said, SaidCall, is_all_said, same_arguments, strictly, written};
 use super::{Context, text, tokenizers};
 use crate::Verdict;
@@ -46,7 +47,7 @@ pub(super) fn run(row: &Object, context: &mut Context) -> Verdict {
     let decoder = Arc::new(Decoder::new(tokenizer));
     let reply = Arc::new(Reply::with_tokens(&format, &decoder.markers()));
     let options = strictly(String::new());
-    let (by_ids, transcript) = match read_ids(row, &reply, &options, &decoder) {
+    let (by_ids, transcript, shown) = match read_ids(row, &reply, &options, &decoder) {
         Ok(read) => read,
         Err(why) => return Verdict::cannot_run(why),
     };
@@ -60,11 +61,15 @@ pub(super) fn run(row: &Object, context: &mut Context) -> Verdict {
     }
     let found = format!("{}\n{transcript}", written(&Said::of_reading(&by_ids)));
     let misread = |expected: String| Verdict::Misread { expected, found: found.clone(), output: output.clone() };
-    if !is_all_said(&output, &by_ids, &format) {
+    let by_text = read_on(&shown, &by_ids);
+    let is_late = by_ids.malformed.iter().any(|malformed| malformed.why == Why::AfterEnd);
+    if !is_all_said(&output, &by_text, &format) {
         return misread("every character of the output".into());
     }
     match (row.get("expected"), row.get("error")) {
-        (Some(Json::Object(expected)), None) => judge(&Said::of_message(expected), &by_ids, opens_with_space, misread),
+        (Some(Json::Object(expected)), None) => {
+            judge(&Said::of_message(expected), &by_text, (opens_with_space, is_late), misread)
+        }
         // A reply that it refuses must be reported. In an empty reply, there is nothing to report.
         (_, Some(_)) if !by_ids.malformed.is_empty() || output.is_empty() => Verdict::Passed,
         (_, Some(_)) if has_no_arguments(&by_ids) => Verdict::Excused(NO_ARGUMENTS),
@@ -73,7 +78,12 @@ pub(super) fn run(row: &Object, context: &mut Context) -> Verdict {
     }
 }
 
-fn judge(expected: &Said, reading: &Reading, opens_with_space: bool, misread: impl Fn(String) -> Verdict) -> Verdict {
+fn judge(
+    expected: &Said,
+    reading: &Reading,
+    (opens_with_space, is_late): (bool, bool),
+    misread: impl Fn(String) -> Verdict,
+) -> Verdict {
     let mut ours = Said::of_reading(reading);
     // The space that the tokenizer adds in front of a text is in the ids.
     if opens_with_space && ours.content.starts_with(' ') {
@@ -81,7 +91,7 @@ fn judge(expected: &Said, reading: &Reading, opens_with_space: bool, misread: im
     }
     let mut wanted = expected.clone();
     // White space after the end of the turn is not content.
-    if reading.malformed.iter().any(|malformed| malformed.why == Why::AfterEnd) {
+    if is_late {
         for content in [&mut ours.content, &mut wanted.content] {
             content.retain(|character| !character.is_whitespace());
         }
@@ -118,7 +128,7 @@ fn read_ids(
     reply: &Arc<Reply>,
     options: &ParseOptions,
     decoder: &Arc<Decoder>,
-) -> Result<(Reading, Transcript), String> {
+) -> Result<(Reading, Transcript, String), String> {
     let ids = row.get("ids").and_then(Json::as_array).ok_or("the row has no ids")?;
     let (mut reading, mut transcript) = (Reading::default(), Transcript::default());
     let mut sink = |event: rolecall::Event<'_>| {
@@ -126,16 +136,18 @@ fn read_ids(
         reading.add(&event);
     };
     let mut parser = IdParser::new(OutputParser::new(reply, options.clone()), Arc::clone(decoder));
+    let mut shown = Vec::new();
     for id in ids {
         let id = match id {
             Json::Number(number) => number.as_i64().and_then(|id| u32::try_from(id).ok()),
             _ => None,
         };
         let id = id.ok_or("the row has ids that are not numbers")?;
+        decoder.append(id, &mut shown).map_err(|error| error.to_string())?;
         parser.push(id, &mut sink).map_err(|error| error.to_string())?;
     }
     parser.finish(Stop::End, &mut sink);
-    Ok((reading, transcript))
+    Ok((reading, transcript, String::from_utf8_lossy(&shown).into_owned()))
 }
 
 /// Returns the texts of a completion, and whether each is a control token.

@@ -17,7 +17,7 @@ use rolecall::{Model, Reading, Request};
 
 use super::hf_jinja::read_index;
 use super::kept_words::lost_words;
-use super::reading::read_by;
+use super::reading::{read_by, read_on};
 use super::text;
 use crate::Verdict;
 
@@ -101,7 +101,7 @@ pub(super) fn run(row: &Object, models: &mut Models, folder: Option<&Path>) -> V
         Ok(read) => read,
         Err(verdict) => return verdict,
     };
-    let found = message_of(&read.reading, &tail);
+    let found = message_of(&read_on(output, &read.reading), &tail);
     let misread = |expected: String| Verdict::Misread {
         expected,
         found: written(&object! { "message" => found.clone(), "events" => read.transcript.to_string() }),

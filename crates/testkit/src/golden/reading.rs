@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rolecall::format::Format;
-use rolecall::parse::{ParseOptions, ParsedCall, Reply};
+use rolecall::parse::{ParseOptions, ParsedCall, Reply, Why};
 use rolecall::{Event, Reading, Stop};
 
 use crate::Verdict;
@@ -50,6 +50,20 @@ pub(super) fn read_by(reply: &Arc<Reply>, options: &ParseOptions, output: &str) 
     Ok(Read { transcript, reading, before })
 }
 
+/// Returns a reading as a peer has it that reads on after the end of a turn: the text that ours
+/// reports there is content, and no longer reported.
+pub(super) fn read_on(output: &str, reading: &Reading) -> Reading {
+    let (mut reading, mut content) = (reading.clone(), String::new());
+    for malformed in reading.malformed.iter().filter(|malformed| malformed.why == Why::AfterEnd) {
+        let span = (usize::try_from(malformed.span.start), usize::try_from(malformed.span.end));
+        let late = if let (Ok(start), Ok(end)) = span { output.get(start..end) } else { None };
+        content.push_str(late.unwrap_or_default());
+    }
+    reading.content.push_str(&content);
+    reading.malformed.retain(|malformed| malformed.why != Why::AfterEnd);
+    reading
+}
+
 fn before_calls(reply: &Arc<Reply>, options: &ParseOptions, output: &str) -> String {
     let mut before = String::new();
     let mut is_before = true;
@@ -74,7 +88,7 @@ pub(super) fn is_all_there(output: &str, reading: &Reading, format: &Format) -> 
         text.split_whitespace().collect::<String>()
     };
     if reading.calls.is_empty() {
-        return squeeze(&reading.content) == squeeze(output);
+        return squeeze(&read_on(output, reading).content) == squeeze(output);
     }
     let mut rest = squeeze(output);
     let said = reading.calls.iter().flat_map(|call| match call {

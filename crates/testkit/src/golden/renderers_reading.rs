@@ -18,6 +18,7 @@ use rolecall::parse::{ParseOptions, ParsedCall, Reply};
 use rolecall::roundtrip::same_json;
 use rolecall::{Reading, Stop};
 
+use super::reading::read_on;
 use super::{Context, text};
 use crate::Verdict;
 use crate::transcript::{Transcript, TranscriptPiece, read_pieces};
@@ -294,7 +295,8 @@ fn begins(whole: &Said, found: &Said, reading: &Reading) -> Result<(), String> {
 /// Checks that no word of a damaged output is lost: it is in the content, the reasoning or a call,
 /// or the layouts write it. Arguments that are not JSON are reported.
 fn is_kept(output: &str, reading: &Reading, known: &Known) -> Result<(), String> {
-    let mut kept = format!("{} {}", reading.content, reading.reasoning.clone().unwrap_or_default());
+    let content = read_on(output, reading).content;
+    let mut kept = format!("{content} {}", reading.reasoning.clone().unwrap_or_default());
     for call in &reading.calls {
         match call {
             ParsedCall::Function { id, name, arguments, whole } => {

@@ -12,6 +12,7 @@ use rolecall::parse::{JsonPolicy, ParseOptions, ParsedCall, TextAfterCalls};
 use rolecall::render::{Options, render};
 use rolecall::roundtrip::same_json;
 
+use super::reading::read_on;
 use super::text;
 
 /// The built-in reply formats by name, loaded once.
@@ -180,7 +181,7 @@ pub(super) fn is_all_said(output: &str, reading: &Reading, format: &Format) -> b
         let bare = marks.iter().fold(text.to_owned(), |text, mark| text.replace(mark, ""));
         bare.chars().filter(|character| !character.is_whitespace()).collect::<String>()
     };
-    let (output, content) = (bare(output), bare(&reading.content));
+    let (output, content) = (bare(output), bare(&read_on(output, reading).content));
     let reasoning = bare(reading.reasoning.as_deref().unwrap_or_default());
     let mut names = reading.calls.iter().map(|call| match call {
         ParsedCall::Function { name, .. } => bare(name),

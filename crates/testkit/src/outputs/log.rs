@@ -77,10 +77,10 @@ impl Log {
         reading
     }
 
-    /// Returns the spans that are reported as dropped.
+    /// Returns the spans that are reported as no part of the message.
     pub fn unread(&self) -> impl Iterator<Item = &std::ops::Range<u64>> {
         self.seen.iter().filter_map(|seen| match seen {
-            Seen::Malformed(Malformed { span, why: Why::Unread }) => Some(span),
+            Seen::Malformed(Malformed { span, why: Why::Unread | Why::AfterEnd }) => Some(span),
             _ => None,
         })
     }
