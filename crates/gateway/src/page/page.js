@@ -328,9 +328,10 @@ const SETTLED = 300;
 /** Keeps the end in view while a reply grows, unless the user scrolled away from it. */
 function followEnd() {
   const end = at("end");
-  new IntersectionObserver(([seen]) => {
-    isAtEnd = seen.isIntersecting;
-  }, { rootMargin: "80px" }).observe(end);
+  // An observer of intersections would tell too late: after the next piece of the reply.
+  window.addEventListener("scroll", () => {
+    isAtEnd = end.getBoundingClientRect().top <= window.innerHeight + 80;
+  }, { passive: true });
   new ResizeObserver(() => {
     if (isAtEnd && follows > 0) scrollToEnd();
   }).observe(log);

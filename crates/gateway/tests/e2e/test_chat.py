@@ -1,5 +1,6 @@
 """Chat completions by OpenAI's SDK: what the client gets, and which ids the engine received."""
 
+import re
 import json
 
 import pytest
@@ -71,7 +72,9 @@ def test_a_prompt_that_does_not_fit_is_refused(openai):
 
     with pytest.raises(sdk.BadRequestError) as refused:
         openai.chat.completions.create(model="plain", messages=[{"role": "user", "content": "a " * 9000}], max_tokens=5)
-    assert refused.value.code == "engine_refused"
+    assert refused.value.code == "context_length_exceeded"
+    # Clients look for these words, and for both numbers.
+    assert re.search(r"maximum context length is \d+ tokens.* \d+ tokens", str(refused.value))
 
 
 def test_several_replies_differ(openai):
