@@ -58,6 +58,8 @@ fn runs(log: &Log) -> Vec<String> {
                 runs.push(text.clone());
                 is_open = true;
             }
+            // Reasoning that becomes content leaves out the marker that opened it.
+            Seen::Malformed(Malformed { why: Why::UnclosedReasoning, .. }) => is_open = false,
             Seen::Malformed(_) => {}
             _ => is_open = false,
         }
