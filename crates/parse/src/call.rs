@@ -5,9 +5,10 @@ use std::ops::Range;
 
 use crate::arguments::Arguments;
 use crate::cursor::Cursor;
+use crate::marks::Found;
 use crate::object::Object;
 use crate::progress::Falling;
-use crate::reply::{Item, Syntax};
+use crate::reply::{Item, Program, Syntax};
 use crate::shared::Shared;
 use crate::values::{Schema, ValueReader, check_schema};
 use crate::{Event, Malformed, Stop, UnknownNames, Why};
@@ -45,6 +46,8 @@ pub(crate) struct Running {
     unread: Vec<Range<u64>>,
     /// The length of the header in `raw`, once it has been read.
     header: usize,
+    /// Whether the arguments cannot be parsed, so that all text up to the call's end belongs to them.
+    is_broken: bool,
 }
 
 /// The state inside an item.
@@ -100,6 +103,7 @@ impl Running {
             kept: None,
             unread: Vec::new(),
             header: 0,
+            is_broken: false,
         }
     }
 
@@ -145,6 +149,9 @@ impl Running {
         let program = reply.program(self.program);
         let mut progress = Falling::default();
         loop {
+            if self.is_broken {
+                return self.read_broken(shared, cursor);
+            }
             let items = program.items.len() - self.item;
             progress.check((cursor.rest().len(), items, self.index.is_none()));
             let Some(item) = program.items.get(self.item) else {
@@ -207,9 +214,50 @@ impl Running {
                     };
                 }
                 Step::Wait => return Progress::Wait,
+                Step::Bad(why) if self.has_end(program) => self.break_off(shared, why, cursor),
                 Step::Bad(why) => return self.fail(shared, why, cursor.offset(), cursor.on),
             }
         }
+    }
+
+    /// Reports whether the arguments of an announced call are incomplete, and a marker is to end the call.
+    fn has_end(&self, program: &Program) -> bool {
+        let rest = program.items.get(self.item..).unwrap_or_default();
+        let is_marker = |item: &Item| matches!(item, Item::Literal(literal) if literal.core().is_strong());
+        let is_open = self.index.is_some() && !self.is_whole;
+        is_open && !self.is_code && !program.bare && rest.iter().any(is_marker)
+    }
+
+    /// Reports arguments that cannot be parsed. All of their text stays in the call, as the model wrote
+    /// it.
+    fn break_off(&mut self, shared: &Shared, why: Why, cursor: &mut Cursor<'_, '_>) {
+        if !shared.is_silent {
+            cursor.emit(Event::Malformed(Malformed { span: self.start..cursor.offset(), why }));
+        }
+        let unsaid = match &self.inside {
+            Inside::Arguments(arguments) => arguments.unsaid(),
+            Inside::Value(reader) => reader.unsaid(),
+            Inside::Nothing | Inside::Word(_) | Inside::Object(_) => String::new(),
+        };
+        self.give_some(shared, &unsaid, cursor.on);
+        (self.inside, self.is_broken) = (Inside::Nothing, true);
+    }
+
+    /// Reads the rest of arguments that cannot be parsed, up to the marker that ends the call or the
+    /// turn.
+    fn read_broken(&mut self, shared: &Shared, cursor: &mut Cursor<'_, '_>) -> Progress {
+        let (end, is_over) = match cursor.find_marker(&shared.reply.closing, cursor.at) {
+            Found::Mark(start, ..) => (start, true),
+            Found::Open(start) if !cursor.is_last() => (start, false),
+            Found::Open(_) | Found::Nothing => (cursor.text().len(), cursor.is_last()),
+        };
+        let text = cursor.take_up_to(end);
+        self.give_some(shared, text, cursor.on);
+        if !is_over {
+            return Progress::Wait;
+        }
+        self.finish(shared, cursor.on);
+        Progress::Finished
     }
 
     /// Records that the last bytes before an offset have no meaning.

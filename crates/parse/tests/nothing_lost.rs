@@ -74,10 +74,9 @@ fn a_key_whose_value_is_none_is_content() {
 }
 
 #[test]
-fn a_number_that_is_none_is_content() {
+fn a_number_that_is_none_stays_in_its_call() {
     let reading = read("marked-dict-between-marks", "<|tool_call>call:f{a:1.5x7}<tool_call|>");
-    assert_eq!(arguments(&reading), ["{\"a\": "]);
-    assert!(reading.content.starts_with("1.5x7"), "{reading:?}");
+    assert_eq!((arguments(&reading), reading.content.as_str()), (vec!["{\"a\": 1.5x7}"], ""));
 }
 
 #[test]

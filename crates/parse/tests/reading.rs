@@ -108,7 +108,7 @@ fn a_control_token_is_a_mark_and_its_characters_are_not() {
     let open = read(&[&inside[..], &[("</tool_call>", true)]].concat());
     assert_eq!(arguments(&open), ["{\"a\": \"</tool_call>"]);
     let codes: Vec<&str> = open.malformed.iter().map(|malformed| malformed.why.code()).collect();
-    assert_eq!(codes, ["unfinished", "stray_marker"]);
+    assert_eq!(codes, ["unfinished"]);
     // Text that only spells a control token is not a stray marker.
     assert_eq!(as_text.malformed, []);
     let whole = read(&[&inside[..], &[("\"}}", false), ("</tool_call>", true)]].concat());
@@ -222,7 +222,7 @@ fn json_is_read_leniently_or_strictly() {
     let of = |json| read(&thinker(), ParseOptions { json, ..ParseOptions::default() }, &output, Stop::End);
     assert_eq!(arguments(&of(JsonPolicy::Lenient)), ["{\"city\": \"Os\\nlo\"}"]);
     let strict = of(JsonPolicy::Strict);
-    assert_eq!(arguments(&strict), ["{\"city\": \"Os"]);
+    assert_eq!(arguments(&strict), ["{\"city\": \"Os\nlo\"}}\n"]);
     assert!(matches!(strict.malformed[0].why, Why::BadValue(_)));
 }
 
@@ -322,7 +322,7 @@ fn a_schema_is_checked_where_asked_and_nothing_is_dropped() {
 }
 
 #[test]
-fn an_argument_that_cannot_be_read_on_is_content() {
+fn arguments_that_cannot_be_parsed_stay_in_their_call() {
     let format = format(
         "part = \"reply\"\nname = \"tags\"\n[layout]\nassistant = \"{content}{calls}\"\ngenerate = \"\"\n\
          call = \"<call>{name}\\n{arguments}</call>\"\nargument = \"<arg={key}>{value:json}</arg>\\n\"\n\
@@ -332,7 +332,7 @@ fn an_argument_that_cannot_be_read_on_is_content() {
     for (output, shown, content) in [
         ("<call>f\n<arg=a>1</arg>\n<arg=b>[1, 2", "{\"a\": 1", "<arg=b>[1, 2"),
         ("<call>f\n<arg=a>1</arg>\n<arg=be", "{\"a\": 1", "<arg=be"),
-        ("<call>f\n<arg=a>1</arg>\noops</call>", "{\"a\": 1", "oops</call>"),
+        ("<call>f\n<arg=a>1</arg>\noops</call> More.", "{\"a\": 1oops", " More."),
         ("<call>f\n<arg=a>1</arg>\n<arg=b", "{\"a\": 1", "<arg=b"),
     ] {
         let reading = read(&reply, ParseOptions::default(), output, Stop::Length);
@@ -340,7 +340,8 @@ fn an_argument_that_cannot_be_read_on_is_content() {
     }
     let long = format!("<call>f\n<arg=a>{}</arg></call>", "x".repeat(300));
     let reading = read(&reply, ParseOptions { cap: Some(100), ..ParseOptions::default() }, &long, Stop::End);
-    assert_eq!(reading.content, long.strip_prefix("<call>f\n").unwrap_or_default());
+    let said = long.strip_prefix("<call>f\n").and_then(|rest| rest.strip_suffix("</call>")).unwrap_or_default();
+    assert_eq!((arguments(&reading), reading.content.as_str()), (vec![said], ""));
 }
 
 #[test]
