@@ -202,3 +202,27 @@ fn a_turn_without_an_end_stops_where_the_next_one_begins() {
     let inferred = inferred("<|assistant|>{{ m.content }}");
     assert_eq!(inferred.format.generation.stop, ["<|user|>"]);
 }
+
+#[test]
+fn what_nothing_opened_ends_the_turn() {
+    let call = "{% for c in m.tool_calls or [] %}<call>{{ c.function.name }} {{ c.function.arguments | tojson }}</call>{% endfor %}";
+    let turn = format!(
+        "<|assistant|>{{{{ m.content }}}}{call}{{% if m.tool_calls %}}<|observation|>{{% else %}}<|user|>{{% endif %}}"
+    );
+    let found = inferred(&turn);
+    let layout = |slot| found.format.layout(slot).map(|layout| written(layout.ops()));
+    assert_eq!(layout(Slot::Calls), None, "{:?}", layouts(&found));
+    let with_calls = layout(Slot::AssistantWithCalls).unwrap_or_default();
+    assert!(with_calls.ends_with("<|observation|>"), "{with_calls}");
+    assert!(found.format.generation.stop.is_empty(), "{:?}", found.format.generation.stop);
+}
+
+#[test]
+fn calls_that_are_a_message_of_their_own_are_found_behind_its_opening() {
+    let call =
+        "{% for c in m.tool_calls %}<call>{{ c.function.name }} {{ c.function.arguments | tojson }}</call>{% endfor %}";
+    let turn = format!(
+        "{{% if m.tool_calls %}}<|assistant|><|calls|>{call}<|over|>{{% else %}}<|assistant|><|says|>{{{{ m.content }}}}<|end|>{{% endif %}}"
+    );
+    is_verified(&inferred(&turn), &CALLS);
+}
