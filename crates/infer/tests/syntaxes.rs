@@ -224,5 +224,7 @@ fn calls_that_are_a_message_of_their_own_are_found_behind_its_opening() {
     let turn = format!(
         "{{% if m.tool_calls %}}<|assistant|><|calls|>{call}<|over|>{{% else %}}<|assistant|><|says|>{{{{ m.content }}}}<|end|>{{% endif %}}"
     );
-    is_verified(&inferred(&turn), &CALLS);
+    let source = template(&turn).replace("<|assistant|>", "<|begin|>assistant");
+    let found = infer(&ChatTemplate::compile(&source, Vec::new()).unwrap_or_else(|error| panic!("{error}")));
+    is_verified(&found, &CALLS);
 }
