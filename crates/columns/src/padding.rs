@@ -1,4 +1,4 @@
-//! NullMeaning in columns of Python objects: those with which Arrow pads objects, and those that are meant.
+//! Nulls in columns of Python objects: those with which Arrow pads objects, and those that are meant.
 
 use rolecall::conversation::Json;
 
