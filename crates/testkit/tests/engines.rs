@@ -23,6 +23,8 @@ struct Pair {
     own: Box<dyn Tokenizer>,
     reference: Box<dyn Tokenizer>,
     added: Vec<String>,
+    /// The bytes of its longest texts.
+    longest: usize,
 }
 
 #[test]
@@ -32,6 +34,10 @@ fn tokenizers_made_here_encode_as_the_reference_crate() {
     for prefix in [true, false] {
         pairs.push(Pair::of_model(&format!("sentencepiece, prefix {prefix}"), &small_model(prefix), None));
     }
+    // Both engines leave this pattern to the same crate, which looks at the rest of a word for each of its
+    // letters.
+    let lazy = pairs.iter_mut().find(|pair| pair.name == "lazy").expect("it is among the small ones");
+    lazy.longest = 5_000;
     compare(&pairs, 60);
 }
 
@@ -76,7 +82,7 @@ impl Pair {
     fn of(name: &str, own: Box<dyn Tokenizer>, reference: Box<dyn Tokenizer>) -> Self {
         let mut added: Vec<String> = own.added_tokens().iter().map(|token| token.text.clone()).collect();
         added.extend(["  ", "    ", "\n\n", "——", "<unk>", "<0x41>"].map(str::to_owned));
-        Self { name: name.to_owned(), own, reference, added }
+        Self { name: name.to_owned(), own, reference, added, longest: 50_000 }
     }
 
     fn compare(&self, text: &str, seed: u64) {
@@ -132,7 +138,7 @@ fn compare(pairs: &[Pair], rounds: u64) {
         for pair in pairs {
             let mut rng = Rng::with_seed(seed);
             let text = match seed % 50 {
-                49 => texts::long_word(&mut rng, 20_000),
+                49 => texts::long_word(&mut rng, pair.longest * 2 / 5),
                 48 => texts::mixed(&mut rng, &pair.added, 2_000),
                 _ => texts::mixed(&mut rng, &pair.added, 12),
             };
@@ -141,9 +147,8 @@ fn compare(pairs: &[Pair], rounds: u64) {
             bytes += text.len();
         }
     }
-    let long_word = texts::long_word(&mut Rng::with_seed(first), 50_000);
     for pair in pairs {
-        pair.compare_parts(&long_word);
+        pair.compare_parts(&texts::long_word(&mut Rng::with_seed(first), pair.longest));
         ["", "e\u{301}", "\u{e9}\u{301}", "A\u{30a}\u{212b}", "x\u{344}", "\u{1100}\u{1161}\u{11a8}"]
             .iter()
             .for_each(|text| pair.compare(text, 0));
