@@ -23,8 +23,8 @@ use crate::{Error, Prompt};
 
 pub use longer::Longer;
 pub use not_grown::NotGrown;
-pub(crate) use reply_end::first_stop;
 pub use reply_end::{ReplyEnd, ReplyRule, reply_end};
+pub(crate) use reply_end::{first_stop, stop_after};
 
 /// The state of a rendering, from which a longer conversation can be rendered.
 ///

@@ -70,20 +70,33 @@ fn end_by_stops(prompt: &Prompt, message: usize, from: usize, stops: &[String]) 
             _ => {}
         }
     }
-    let stop = first_stop(prompt, body..next.max(body), stops);
-    let turn_end = if own.is_some() { own_end } else { next };
+    let stop = stop_after(prompt, body..next.max(body), own, stops);
     let own_text = prompt.text().get(body..if own.is_some() { own_end } else { body }).unwrap_or_default();
     let own_text = body + own_text.trim_end().len();
+    let turn_end = if own.is_some() { own_end } else { next };
     let is_own = stop.as_ref().is_none_or(|stop| stop.end <= turn_end);
-    let text = prompt.text();
-    let is_first = |stop: &Range<usize>| {
-        let between = text.get(turn_end.max(body)..stop.start);
-        between.is_none_or(|between| between.trim().is_empty())
-    };
-    // In the opening of the next turn, only its first token stops the model.
-    let stop = stop.filter(|stop| is_own || is_first(stop));
     let end = stop.as_ref().map_or(own_text, |stop| stop.end);
     ReplyEnd { body, own: own_text, stop, is_own, end }
+}
+
+/// Returns the token that stops the model after the last text of a message: the one that ends first in `rest`,
+/// which reaches to the next text of another. `turn` is the message's own turn. In the turn of the next
+/// message, only the first token stops the model.
+pub(crate) fn stop_after(
+    prompt: &Prompt,
+    rest: Range<usize>,
+    turn: Option<usize>,
+    stops: &[String],
+) -> Option<Range<usize>> {
+    let stop = first_stop(prompt, rest.clone(), stops)?;
+    let turn_end = turn.map_or(rest.end, |turn| prompt.turn_span(turn).end).max(rest.start);
+    let is_next = turn.and_then(|turn| prompt.turns().get(turn + 1)).is_some_and(|turn| turn.message.is_some());
+    if !is_next || stop.end <= turn_end {
+        return Some(stop);
+    }
+    let text = prompt.text();
+    let is_first = text.get(turn_end..stop.start).is_none_or(|between| between.trim().is_empty());
+    (is_first && text[stop.clone()].matches(['<', '[']).count() <= 1).then_some(stop)
 }
 
 /// Returns the stop token that ends first in text that the template itself wrote.

@@ -12,7 +12,7 @@ use rolecall_conversation::{Conversation, Role};
 use super::openings::{Openings, common_prefix};
 use super::speech::{Kind, Speech, speeches};
 use super::{LossNote, Written};
-use crate::growth::first_stop;
+use crate::growth::{first_stop, stop_after};
 use crate::origin::Speaker;
 use crate::{ChatTemplate, Origin, Prompt, TemplateOptions};
 
@@ -115,7 +115,7 @@ impl Found<'_> {
             None => (speech.end.max(start), next),
         };
         let rest = body_end..next.max(body_end);
-        let stop = self.stop(rest.clone()).filter(|stop| self.follows(speech, &rest, stop));
+        let stop = stop_after(self.prompt, rest.clone(), Some(speech.turn), self.stops);
         let end = match &stop {
             Some(stop) => stop.end,
             None => self.own_end(message, speech, rest, at + 1 < speeches.len()),
@@ -142,7 +142,8 @@ impl Found<'_> {
     /// Returns the template's text after which it only repeats what the message already said, such
     /// as the name of a function before its result, if that text has a stop token.
     fn echo(&self, speech: &Speech) -> Option<Range<usize>> {
-        let border = speech.gaps.iter().rev().find(|gap| self.stop((*gap).clone()).is_some())?.clone();
+        let border =
+            speech.gaps.iter().rev().find(|gap| first_stop(self.prompt, (*gap).clone(), self.stops).is_some())?.clone();
         let before = origins(self.prompt, speech.start..border.start);
         origins(self.prompt, border.end..speech.end).iter().all(|origin| before.contains(origin)).then_some(border)
     }
@@ -222,24 +223,6 @@ impl Found<'_> {
         let end = start + spaces + common_prefix(&text[spaces..], rest);
         self.notes.push(LossNote::Undetermined { message, range: start..end });
         end
-    }
-
-    /// Returns the stop token that ends first in text that the template itself wrote.
-    fn stop(&self, range: Range<usize>) -> Option<Range<usize>> {
-        first_stop(self.prompt, range, self.stops)
-    }
-
-    /// Reports whether a stop token in the template's text after a speech stops the reply. In the
-    /// turn of the next message, only its first token does.
-    fn follows(&self, speech: &Speech, range: &Range<usize>, stop: &Range<usize>) -> bool {
-        let turn_end = self.prompt.turn_span(speech.turn).end.max(range.start);
-        let is_next = self.prompt.turns().get(speech.turn + 1).is_some_and(|turn| turn.message.is_some());
-        if !is_next || stop.end <= turn_end {
-            return true;
-        }
-        let text = self.prompt.text();
-        let is_first = text.get(turn_end..stop.start).is_none_or(|between| between.trim().is_empty());
-        is_first && text[stop.clone()].matches(['<', '[']).count() <= 1
     }
 
     /// Returns the end of a reply without a stop token: that of the text that the template writes
