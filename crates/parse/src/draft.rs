@@ -2,15 +2,15 @@ use std::sync::Arc;
 
 use crate::call::{Progress, Running};
 use crate::cursor::Cursor;
-use crate::marks::Found;
+use crate::marks::Here;
 use crate::reply::Meaning;
 use crate::shared::Shared;
 use crate::{Event, Stop};
 
-/// A call in reasoning, read ahead. Its text stays pending until the verdict is known.
+/// Calls in reasoning, read ahead. Their text stays pending until the verdict is known.
 #[derive(Clone, Debug)]
 pub(crate) struct Draft {
-    /// The call, until it is complete.
+    /// The last call, until it is complete.
     shadow: Option<Box<Running>>,
     /// The number of bytes read ahead, including the marker.
     seen: usize,
@@ -20,9 +20,9 @@ pub(crate) struct Draft {
 
 /// The verdict on a draft.
 pub(crate) enum Verdict {
-    /// A call: the turn ends after it, and the reasoning was never closed.
+    /// Calls: the turn ends after them, and the reasoning was never closed.
     Call,
-    /// Part of the reasoning: another marker follows, at this byte.
+    /// Part of the reasoning: other text or another marker follows, at this byte.
     Draft(usize),
     /// Text up to this byte, in which the reasoning may be closed: the call is incomplete.
     Text(usize),
@@ -42,28 +42,46 @@ impl Draft {
         let room = view.up_to(cursor.at + self.room);
         let mut silent = |_: Event<'_>| {};
         let mut ahead = Cursor::new(room, cursor.at + self.seen, &mut silent);
-        if let Some(running) = &mut self.shadow {
-            let calls = shared.calls;
-            let held = std::mem::take(&mut shared.held);
-            let progress = running.read(shared, &mut ahead);
-            shared.calls = calls;
-            shared.held = held;
-            match progress {
-                Progress::Wait => {}
-                Progress::Finished => self.shadow = None,
-                Progress::Text { .. } | Progress::Nothing => return Some(Verdict::Text(ahead.at)),
-            }
-        }
-        if self.shadow.is_none() {
-            match ahead.find_marker(&reply.reasoning, ahead.at) {
-                Found::Mark(start, _, action) => {
-                    let is_end = reply.reasoning.action(action).meaning == Meaning::End;
-                    let is_over = shared.stop.is_none_or(|stop| stop == Stop::End);
-                    return Some(if is_end && is_over { Verdict::Call } else { Verdict::Draft(start) });
+        loop {
+            if let Some(running) = &mut self.shadow {
+                let calls = shared.calls;
+                let held = std::mem::take(&mut shared.held);
+                let progress = running.read(shared, &mut ahead);
+                shared.calls = calls;
+                shared.held = held;
+                match progress {
+                    Progress::Wait => break,
+                    Progress::Finished => self.shadow = None,
+                    Progress::Text { .. } | Progress::Nothing => return Some(Verdict::Text(ahead.at)),
                 }
-                Found::Open(start) => ahead.at = start,
-                Found::Nothing => ahead.at = room.text().len(),
             }
+            // Behind the call, the turn ends or another call begins. Any other text goes on thinking.
+            let said = ahead.at;
+            let blank = ahead.skip_space();
+            if ahead.is_at_end() {
+                ahead.at = said;
+                break;
+            }
+            let (end, meaning) = match ahead.marker_here(&reply.after_call) {
+                Here::Open => {
+                    ahead.at = said;
+                    break;
+                }
+                Here::Mark(end, action) => (end, reply.after_call.action(action).meaning),
+                Here::Nothing => {
+                    match reply.next_call.filter(|_| ahead.text()[..ahead.at].ends_with('\n') && blank > 0) {
+                        Some(program) => (ahead.at, Meaning::Call(program)),
+                        None => return Some(Verdict::Draft(said)),
+                    }
+                }
+            };
+            match meaning {
+                Meaning::End if shared.stop.is_none_or(|stop| stop == Stop::End) => return Some(Verdict::Call),
+                Meaning::Call(program) => self.shadow = Some(Box::new(Running::new(program, 0, "", true))),
+                Meaning::CallsClosed => {}
+                _ => return Some(Verdict::Draft(said)),
+            }
+            ahead.at = end;
         }
         self.seen = ahead.at - cursor.at;
         if room.is_last && self.shadow.is_none() && shared.stop == Some(Stop::End) {
