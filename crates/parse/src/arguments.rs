@@ -2,7 +2,7 @@ mod ends;
 mod escapes;
 mod reading;
 
-use ends::find_end;
+use ends::{End, find_break, find_end};
 use reading::{begin, how_of, schema_of};
 
 use crate::cursor::Cursor;
@@ -167,7 +167,8 @@ impl Arguments {
                 let kind = &list.kinds[*kind];
                 // A value without quotes has no marker of its own.
                 let is_escaped = kind.quote.is_some() && text.contains('\\');
-                !kind.bare && !is_escaped && kind.closes.is_plain(text.as_bytes())
+                let is_marked = [&kind.closes, &list.breaks].iter().any(|marks| !marks.is_plain(text.as_bytes()));
+                !kind.bare && !is_escaped && !is_marked
             }
             _ => false,
         }
@@ -267,8 +268,12 @@ impl Arguments {
             character.is_alphanumeric() || matches!(character, '_' | '-' | '.') || character.is_whitespace()
         };
         let is_tag = list.has_keys_as_tags();
+        let is_in_tag =
+            !list.open.is_empty() && list.kinds.iter().any(|kind| kind.middle.core().text().starts_with('>'));
         let is_odd = |character: char| {
-            (list.open.is_empty() && !is_word(character)) || (is_tag && matches!(character, '<' | '/'))
+            (list.open.is_empty() && !is_word(character))
+                || (is_tag && matches!(character, '<' | '/'))
+                || (is_in_tag && matches!(character, '<' | '\n'))
         };
         let odd = rest.find(is_odd).filter(|odd| end.is_none_or(|end| *odd < end));
         match take_word(&mut key.name, odd.or(end), callee, cursor) {
@@ -447,7 +452,12 @@ impl Arguments {
             && let Some(layout) = &kind.elements
         {
             let place = Place { layout, schema: schema_of(callee, &reading.key.name), cap: callee.shared.cap() };
-            let state = elements.read(&place, cursor);
+            let (view, broken) = (cursor.view(), find_break(callee, cursor, cursor.text().len()));
+            let bound = broken.map_or(view, |(start, _)| view.up_to(start));
+            let mut state = cursor.within(bound, |cursor| elements.read(&place, cursor));
+            if state == State::More && broken.is_some_and(|(_, is_over)| is_over) {
+                state = State::Bad(unclosed(kind, &reading.key));
+            }
             if state == State::Done {
                 let value = elements.json().to_owned();
                 reading.open(&mut self.count, out);
@@ -457,7 +467,12 @@ impl Arguments {
             self.at = At::Value(reading);
             return Some(state);
         }
-        let (end, after) = find_end(&reading, callee, kind, cursor);
+        let End { text: end, after, is_broken } = find_end(&reading, callee, kind, cursor);
+        if is_broken {
+            let why = unclosed(kind, &reading.key);
+            let at = cursor.view().offset(end);
+            self.report = Some(Malformed { span: at..at, why });
+        }
         let text = &cursor.text()[cursor.at..end];
         if let How::Typed(raw) = &mut reading.how
             && raw.len() + text.len() > callee.shared.cap()
@@ -483,6 +498,15 @@ impl Arguments {
         self.at = At::Between;
         None
     }
+}
+
+/// Returns the fault that a value is not closed.
+fn unclosed(kind: &ValueLayout, key: &Key) -> Why {
+    let close = match kind.closing.is_empty() {
+        true => kind.close.clone(),
+        false => kind.close_of(&key.name, &key.word),
+    };
+    Why::Expected(format!("`{}`", close.text().trim()))
 }
 
 /// Returns the word for the kind of a value, which follows the key of this kind of argument or

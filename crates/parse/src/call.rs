@@ -46,6 +46,8 @@ pub(crate) struct Running {
     unread: Vec<Range<u64>>,
     /// The length of the header in `raw`, once it has been read.
     header: usize,
+    /// Whether any of the arguments was emitted.
+    has_begun: bool,
     /// Whether the arguments cannot be parsed, so that all text up to the call's end belongs to them.
     is_broken: bool,
 }
@@ -103,6 +105,7 @@ impl Running {
             kept: None,
             unread: Vec::new(),
             header: 0,
+            has_begun: false,
             is_broken: false,
         }
     }
@@ -223,7 +226,9 @@ impl Running {
     /// Reports whether the arguments of an announced call are incomplete, and a marker is to end the call.
     fn has_end(&self, program: &Program) -> bool {
         let rest = program.items.get(self.item..).unwrap_or_default();
-        let is_marker = |item: &Item| matches!(item, Item::Literal(literal) if literal.core().is_strong());
+        let is_marker = |item: &Item| {
+            matches!(item, Item::Literal(literal) | Item::Group(literal, _) if literal.core().is_strong())
+        };
         let is_open = self.index.is_some() && !self.is_whole;
         is_open && !self.is_code && !program.bare && rest.iter().any(is_marker)
     }
@@ -239,8 +244,8 @@ impl Running {
             Inside::Value(reader) => reader.unsaid(),
             Inside::Nothing | Inside::Word(_) | Inside::Object(_) => String::new(),
         };
-        self.give_some(shared, &unsaid, cursor.on);
         (self.inside, self.is_broken) = (Inside::Nothing, true);
+        self.give_some(shared, &unsaid, cursor.on);
     }
 
     /// Reads the rest of arguments that cannot be parsed, up to the marker that ends the call or the
@@ -323,6 +328,15 @@ impl Running {
 
     fn give_some(&mut self, shared: &Shared, text: &str, on: &mut dyn FnMut(Event<'_>)) {
         let Some(index) = self.index.filter(|_| !text.is_empty()) else { return };
+        if !self.has_begun
+            && let Some(first) = text.trim_start().chars().next()
+        {
+            self.has_begun = true;
+            if first != '{' && !self.is_broken && !shared.is_silent {
+                let why = Why::BadValue("expected a JSON object".into());
+                on(Event::Malformed(Malformed { span: self.start..self.start, why }));
+            }
+        }
         // Arguments longer than the cap are not kept, and so not checked.
         self.kept = self.kept.take().filter(|kept| kept.len() + text.len() <= shared.cap());
         if let Some(kept) = &mut self.kept {

@@ -249,6 +249,20 @@ impl Shared {
         }
     }
 
+    /// Reports whether a marker of the layout follows a byte where a call ends: another call, or the end of the
+    /// calls or of the turn. Returns `None` if that is not known yet.
+    pub fn begins_after_call(&self, input: Input<'_>, at: usize, is_last: bool) -> Option<bool> {
+        let rest = &input.text[at..];
+        let start = at + rest.len() - rest.trim_start().len();
+        match self.reply.after_call.at(input, start, is_last) {
+            _ if start - at > BEHIND => Some(false),
+            _ if start == input.text.len() => is_last.then_some(self.stop == Some(Stop::End)),
+            Here::Mark(..) => Some(true),
+            Here::Open => None,
+            Here::Nothing => Some(false),
+        }
+    }
+
     /// Reports whether the model stopped inside one of these markers, that is, whether the rest of
     /// the output is the beginning of one.
     pub fn stops_inside<A>(&self, marks: &Marks<A>, cursor: &Cursor<'_, '_>) -> bool {

@@ -10,17 +10,65 @@ use crate::reply::{List, ValueLayout};
 /// The number of bytes to look at after a quote, to decide whether it closes the value.
 const AHEAD: usize = 256;
 
+/// Where the text of a value ends, as far as the input goes.
+pub(super) struct End {
+    /// The byte up to which the input belongs to the value.
+    pub text: usize,
+    /// The byte after the closing marker, if the value ends here.
+    pub after: Option<usize>,
+    /// Whether the closing marker is missing.
+    pub is_broken: bool,
+}
+
+/// Finds the end of a value between markers.
+pub(super) fn find_end(reading: &Reading, callee: &Callee<'_>, kind: &ValueLayout, cursor: &Cursor<'_, '_>) -> End {
+    let (text, after) = match kind.bare {
+        true => bare_end(callee, cursor),
+        false => marked_end(reading, callee, kind, cursor),
+    };
+    match find_break(callee, cursor, text) {
+        Some((start, is_over)) => End { text: start, after: is_over.then_some(start), is_broken: is_over },
+        None => End { text, after, is_broken: false },
+    }
+}
+
+/// Finds the end of the call before `to`, although the value has not been closed, and reports whether it is
+/// certain. A value may contain the marker that ends a call. It is the call's if a control token wrote it, or if
+/// another call or the end of the turn follows.
+pub(super) fn find_break(callee: &Callee<'_>, cursor: &Cursor<'_, '_>, to: usize) -> Option<(usize, bool)> {
+    let Callee { list, shared, .. } = *callee;
+    let input = cursor.input();
+    let mut from = cursor.at;
+    loop {
+        let (start, is_over) = match list.breaks.find(input, from, cursor.is_last()) {
+            Found::Mark(start, end, _)
+                if input.is_control(start + usize::from(input.text[start..end].starts_with('\n'))) =>
+            {
+                (start, Some(true))
+            }
+            Found::Mark(start, end, _) => (start, shared.begins_after_call(input, end, cursor.is_last())),
+            Found::Open(start) => (start, None),
+            Found::Nothing => return None,
+        };
+        if start >= to {
+            return None;
+        }
+        match is_over {
+            Some(true) => return Some((start, true)),
+            None => return Some((start, false)),
+            Some(false) => from = start + input.text[start..].chars().next().map_or(1, char::len_utf8),
+        }
+    }
+}
+
 /// Returns the byte up to which the input belongs to a value between markers, and the byte after
 /// the closing marker if the value ends there.
-pub(super) fn find_end(
+fn marked_end(
     reading: &Reading,
     callee: &Callee<'_>,
     kind: &ValueLayout,
     cursor: &Cursor<'_, '_>,
 ) -> (usize, Option<usize>) {
-    if kind.bare {
-        return bare_end(callee, cursor);
-    }
     let is_section = matches!(reading.how, How::Cdata(_));
     let (closes, is_strong) = match (&reading.close, is_section) {
         (Some(close), true) => (&close.cdata_closes, true),

@@ -29,6 +29,9 @@ pub(crate) struct List {
     pub is_single: bool,
     /// Markers at a place where an argument may begin.
     pub between: Marks<Between>,
+    /// The marker that ends a call, with the line break before it: a value ends there that is never closed. It
+    /// is not part of the value's end.
+    pub breaks: Marks<bool>,
     /// Markers between key and value, with the index of the value's kind.
     pub middles: Marks<usize>,
     /// Whether keys are escaped as in a quoted attribute.
@@ -253,7 +256,11 @@ pub(super) fn list_of(layouts: Layouts<'_>, end: Literal) -> Option<List> {
         middles.add_loosely(&kind.middle_lead, &kind.middle, number);
         middles.add(&kind.middle_lead, &kind.middle.without_space(), number);
     }
-    Some(List { open, word, separator, end, may_end, kinds, is_single, between, middles, escapes_keys })
+    let mut breaks = Marks::new();
+    if end.is_strong() {
+        breaks.add_loosely("\n", &end.core(), false);
+    }
+    Some(List { open, word, separator, end, may_end, kinds, is_single, between, breaks, middles, escapes_keys })
 }
 
 /// The text before an argument, and the word for the kind of its value if that comes before the
