@@ -100,7 +100,7 @@ fn test(plan: &Plan<'_>) -> Result<Outcome, String> {
         fs::remove_dir_all(&wheels).map_err(|error| format!("{}: {error}", wheels.display()))?;
     }
     let mut build = Command::new(program(&env, "maturin"));
-    build.args(["build", "--release", "--locked", "--out"]).arg(&wheels).env("CARGO_TARGET_DIR", folder.join("build"));
+    build.args(["build", "--release", "--locked", "--out"]).arg(&wheels);
     if !succeeds(build.current_dir(crate::root().join("python")))? {
         return Ok(Outcome::Failed);
     }

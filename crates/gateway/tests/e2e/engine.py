@@ -16,6 +16,7 @@ def main(path: str) -> None:
     params.model.path = path
     params.n_ctx = 32768
     params.n_parallel = 4
+    # Threads that wait for one another in a loop would take the processors from the tests.
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
     params.cpuparams.poll = params.cpuparams_batch.poll = 0
     params.hostnames = ["127.0.0.1"]
