@@ -226,9 +226,7 @@ impl Running {
     /// Reports whether the arguments of an announced call are incomplete, and a marker is to end the call.
     fn has_end(&self, program: &Program) -> bool {
         let rest = program.items.get(self.item..).unwrap_or_default();
-        let is_marker = |item: &Item| {
-            matches!(item, Item::Literal(literal) | Item::Group(literal, _) if literal.core().is_strong())
-        };
+        let is_marker = |item: &Item| matches!(item, Item::Literal(literal) | Item::Group(literal, _) if literal.core().is_strong());
         let is_open = self.index.is_some() && !self.is_whole;
         is_open && !self.is_code && !program.bare && rest.iter().any(is_marker)
     }

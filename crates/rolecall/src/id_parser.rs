@@ -64,6 +64,12 @@ impl IdParser {
         Ok(())
     }
 
+    /// Returns the number of bytes at the end of the output that were not parsed yet. See
+    /// [`OutputParser::pending_bytes`].
+    pub fn pending_bytes(&self) -> usize {
+        self.parser.pending_bytes()
+    }
+
     /// Parses the next ids. An id that the tokenizer does not have is an error; then none of the ids
     /// was parsed.
     pub fn push_all(&mut self, ids: &[u32], sink: &mut impl FnMut(Event<'_>)) -> Result<(), Error> {

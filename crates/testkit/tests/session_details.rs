@@ -10,7 +10,7 @@ use rolecall::conversation::{Json, Role};
 use rolecall::loss::{LossPolicy, RoleLoss};
 use rolecall::session::{Author, Delta, Finish, Keep, OnRewrite, Part, Reply, Session, SessionNote};
 use rolecall::template::ModelTemplates;
-use rolecall::tokenizer::HuggingFace;
+use rolecall::tokenizer::{HuggingFace, Tokenizer as _};
 use rolecall::{Model, Request};
 use rolecall_testkit::Toy;
 
@@ -318,4 +318,40 @@ fn loss_on_a_reply_but_not_on_its_stop_is_refused_unless_it_is_allowed() {
     assert_eq!(session.rollout(&policy).unwrap_err().code(), "masked_stop");
     policy.allow_masked_stop = true;
     assert!(session.rollout(&policy).is_ok());
+}
+
+/// Returns the text that the model sampled for a part of a reply.
+fn sampled(session: &Session, part: Part) -> String {
+    let segments = session.segments().into_iter();
+    let ids = segments.filter(|segment| segment.author == Author::Sampled && segment.part == part);
+    let (tokenizer, sampled, mut bytes) = (toy(), session.ids(), Vec::new());
+    for at in ids.flat_map(|segment| segment.ids) {
+        assert!(tokenizer.token_bytes(sampled[at], &mut bytes));
+    }
+    String::from_utf8(bytes).unwrap()
+}
+
+#[test]
+fn all_ids_of_a_calls_marker_belong_to_the_call() {
+    // The marker of calls is text of several ids.
+    let reply = [ids("Hm. <tool "), ids(CALL), ids("<|im_end|>")].concat();
+    let (session, reply) = replied(&with_eos(CALLS, "<|im_end|>"), &reply, Finish::Stop);
+    assert_eq!(reply.reading.calls.len(), 1);
+    assert_eq!(sampled(&session, Part::Content), "Hm. <tool ");
+    assert_eq!(sampled(&session, Part::Calls), CALL);
+    let spans = reply.calls.iter().map(|ids| ids.len()).collect::<Vec<_>>();
+    assert_eq!(spans, [ids(CALL).len()]);
+}
+
+#[test]
+fn a_call_in_open_reasoning_is_a_call_in_the_labels_too() {
+    let source = CALLS.replace("<|im_start|>assistant\n{% endif %}", "<|im_start|>assistant\n<think>\n{% endif %}").replace(
+        "{{ m.content or '' }}",
+        "{% if m.reasoning_content %}<think>\n{{ m.reasoning_content }}\n</think>\n\n{% endif %}{{ m.content or '' }}",
+    );
+    let reply = [ids("Hm. "), ids(CALL), ids("<|im_end|>")].concat();
+    let (session, reply) = replied(&with_eos(&source, "<|im_end|>"), &reply, Finish::Stop);
+    assert_eq!(reply.reading.calls.len(), 1, "{:?}", reply.reading);
+    assert_eq!(sampled(&session, Part::Reasoning), "Hm. ");
+    assert_eq!(sampled(&session, Part::Calls), CALL);
 }

@@ -122,7 +122,7 @@ impl Session {
             }
             if at < ordinary && text.end <= parsed {
                 run.label(at, Author::Sampled, Some(message), Part::Calls, 1.0);
-                calls.add(at, true, reading.calls.len());
+                calls.add(at..at, true, reading.calls.len());
                 continue;
             }
             let is_marker = setup.decoder.is_marker(*id);
@@ -133,8 +133,9 @@ impl Session {
             if is_stop && !setup.reads(*id) {
                 stop = Some(at);
             } else {
-                let before = reading.malformed.len();
+                let (before, count) = (reading.malformed.len(), reading.calls.len());
                 let rest = &run.bytes[text.start.max(parsed)..text.end];
+                let held = text.start.saturating_sub(reader.pending_bytes());
                 reader.push_bytes(rest, is_marker, &mut |event| reading.add(&event));
                 let within = reader.within();
                 // Some templates write such a token between the parts of a reply.
@@ -143,10 +144,19 @@ impl Session {
                 if within == Within::Ended || (can_stop && !goes_on) {
                     stop = Some(at);
                     flaws = can_stop.then_some(before);
+                    // Only the end of the turn shows that a call in open reasoning is one.
+                    if reading.calls.len() > count {
+                        run.become_call(held, at);
+                    }
                 } else {
                     part = part_between(last, within);
                     if part == Part::Calls {
-                        calls.add(at, last == Within::Call, reading.calls.len());
+                        // The ids before it have the beginning of the call's marker.
+                        let begun = match last {
+                            Within::Call | Within::AfterCall => at,
+                            _ => run.become_call(held, at),
+                        };
+                        calls.add(begun..at, last == Within::Call, reading.calls.len());
                     }
                     last = within;
                 }
@@ -154,8 +164,12 @@ impl Session {
             run.label(at, Author::Sampled, Some(message), part, 1.0);
         }
         let end = if stop.is_some() { Finish::Stop } else { finish };
-        reader.finish(end.as_stop(), &mut |event| reading.add(&event));
         let text_end = stop.map_or(run.bytes.len(), |at| run.text_of(at).start);
+        let (held, count) = (text_end.saturating_sub(reader.pending_bytes()), reading.calls.len());
+        reader.finish(end.as_stop(), &mut |event| reading.add(&event));
+        if reading.calls.len() > count {
+            run.become_call(held, stop.unwrap_or(ids.len()));
+        }
         // Layouts that do not end with the stop token take it for text.
         if let Some(at) = stop
             && flaws.is_some_and(|flaws| reading.malformed.len() > flaws)
@@ -208,11 +222,11 @@ struct CallSpans {
 }
 
 impl CallSpans {
-    /// Adds an id of the calls. `continues` says whether a call was open before it, and `count` is the
-    /// number of calls that are known after it.
-    fn add(&mut self, at: usize, continues: bool, count: usize) {
+    /// Adds an id of the calls. `from` is the id at which their marker begins, `continues` says whether a call
+    /// was open before the id, and `count` is the number of calls that are known after it.
+    fn add(&mut self, Range { start: from, end: at }: Range<usize>, continues: bool, count: usize) {
         if !continues {
-            self.begun.get_or_insert(at);
+            self.begun.get_or_insert(from);
         }
         while self.spans.len() < count {
             let start = self.begun.take().unwrap_or(at);

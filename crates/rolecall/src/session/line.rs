@@ -339,6 +339,30 @@ impl Run {
         }
     }
 
+    /// Says that the text from a byte on, up to an id, is a part of calls, although it was taken for content or
+    /// reasoning. The ids before that one are labeled. Returns the first id of that text.
+    pub fn become_call(&mut self, byte: usize, to: usize) -> usize {
+        let from = self.ends[..to].partition_point(|end| *end as usize <= byte);
+        let kept = self.segments.partition_point(|segment| segment.ids.end <= from);
+        let mut first = to;
+        for segment in self.segments.split_off(kept) {
+            let Segment { author, message, part, ids, weight } = segment;
+            let (before, others) = (ids.start..from.clamp(ids.start, ids.end), from.max(ids.start)..ids.end);
+            if !before.is_empty() {
+                self.label_all(before, author, message, part, weight);
+            }
+            let part = match part {
+                Part::Content | Part::Reasoning => {
+                    first = first.min(others.start);
+                    Part::Calls
+                }
+                part => part,
+            };
+            self.label_all(others, author, message, part, weight);
+        }
+        first
+    }
+
     /// Returns the bytes of an id.
     pub fn text_of(&self, at: usize) -> Range<usize> {
         let start = at.checked_sub(1).map_or(0, |before| self.ends[before] as usize);
