@@ -2,11 +2,9 @@
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, Value, context};
-use rolecall::account::account_by_format;
 use rolecall::conversation::{Conversation, Json, json};
 use rolecall::format::Registry;
 use rolecall::render::{Options, render};
-use rolecall::template::{ChatTemplate, TemplateOptions, account_by_template, render_template};
 use rolecall_benches::{Runner, in_turns, race};
 
 /// The peer's templates of the same three families, written for this benchmark.
@@ -54,43 +52,6 @@ fn main() {
     println!(
         "× JSON: as before, but rolecall's time includes checking the JSON value; × copy: rolecall / one copy of the output"
     );
-    println!("\n{:<10} {:>8}  {:>9} {:>9} {:>7}", "by", "messages", "render", "account", "share");
-    for (name, template) in TEMPLATES {
-        for messages in [3, 200] {
-            measure_account(&registry, name, template, messages);
-        }
-    }
-    println!(
-        "\ntimes in µs, medians; account: rendering with the account of the conversation; share: what it adds, in %"
-    );
-}
-
-/// Compares rendering with and without the account, by a template and by a format.
-fn measure_account(registry: &Registry, name: &str, template: &str, messages: usize) {
-    let conversation = Conversation::from_json(json::parse(&conversation(messages)).expect("valid JSON"));
-    let conversation = conversation.expect("a conversation");
-    let compiled = ChatTemplate::compile(template, Vec::new()).expect("a valid template");
-    let (format, options) = (registry.get(name).expect("a built-in format"), TemplateOptions::default());
-    let (by_format, plain) = (format!("{name}, format"), Options::default());
-    let times = race(vec![
-        Runner::new("template", || {
-            render_template(&conversation, &compiled, &options).expect("it renders").text().len()
-        }),
-        Runner::new("its account", || {
-            let (prompt, account) = account_by_template(&conversation, &compiled, &options).expect("it renders");
-            prompt.text().len() + account.leaves().len()
-        }),
-        Runner::new("format", || render(&conversation, format, &plain).expect("it renders").text().len()),
-        Runner::new("the format's account", || {
-            let prompt = render(&conversation, format, &plain).expect("it renders");
-            prompt.text().len() + account_by_format(&conversation, &prompt).leaves().len()
-        }),
-    ]);
-    let micros: Vec<f64> = times.iter().map(|(_, time)| time.as_nanos() as f64 / 1000.0).collect();
-    for (label, pair) in [(name, &micros[..2]), (by_format.as_str(), &micros[2..])] {
-        let share = 100.0 * (pair[1] / pair[0] - 1.0);
-        println!("{label:<20} {messages:>4}  {:>9.2} {:>9.2} {share:>7.1}", pair[0], pair[1]);
-    }
 }
 
 fn measure(registry: &Registry, name: &str, template: &str, messages: usize) {

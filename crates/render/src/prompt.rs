@@ -5,6 +5,7 @@ use rolecall_conversation::Place;
 use rolecall_format::{Control, ControlId, Generation, Slot, sources};
 use rolecall_text::{Piece, Source, Text};
 
+use crate::account::LazyAccount;
 use crate::origin::{OriginRef, Origins, Speaker};
 use crate::{Account, Origin, Trust};
 
@@ -37,8 +38,8 @@ pub struct Prompt {
     pub generation: Arc<Generation>,
     /// Content that the format has no place for and that was left out, as the maker's code does.
     pub dropped: Vec<Dropped>,
-    /// What became of each leaf of the request, if that was determined.
-    pub account: Option<Arc<Account>>,
+    /// What became of each leaf of the request.
+    pub(crate) account: LazyAccount,
     /// Whether the template writes the calls that were left out if it is given them in the form it
     /// expects ([`CallForm::AsWanted`](crate::CallForm)).
     pub calls_as_wanted: bool,
@@ -161,6 +162,22 @@ impl Prompt {
         }
     }
 
+    /// Returns what became of each leaf of the request, or `None` if the prompt was not rendered for a request, or
+    /// is a part of one whose account was to be determined later.
+    pub fn account(&self) -> Option<&Account> {
+        self.account.get(self)
+    }
+
+    /// Sets the account.
+    pub fn set_account(&mut self, account: Account) {
+        self.account = account.into();
+    }
+
+    /// Sets how the account is determined from the prompt, once it is asked for.
+    pub fn set_account_later(&mut self, determine: impl Fn(&Prompt) -> Account + Send + Sync + 'static) {
+        self.account = LazyAccount::new(determine);
+    }
+
     /// Returns the control tokens that the format may emit.
     pub fn controls(&self) -> &[Control] {
         &self.controls
@@ -198,6 +215,7 @@ impl Prompt {
             span.end = span.end.min(end);
         }
         prompt.generated.retain(|span| span.start < span.end);
+        prompt.account = prompt.account.of_part();
         Some(prompt)
     }
 
@@ -241,6 +259,7 @@ impl Prompt {
             }
             self.generated.retain(|span| !span.is_empty());
             self.text = rest;
+            self.account = self.account.of_part();
         }
         self
     }

@@ -17,6 +17,7 @@ use rolecall_text::{Source, Text};
 
 use scene::Scene;
 
+use crate::account::LazyAccount;
 use crate::call_ids::{IdState, Renamed};
 use crate::options::Chosen;
 use crate::origin::Origins;
@@ -112,7 +113,7 @@ pub(crate) fn write_prompt(
         controls: Arc::clone(&format.controls),
         generation,
         dropped,
-        account: None,
+        account: LazyAccount::default(),
         calls_as_wanted: false,
         unusual: chosen.unusual(format),
         open: plan.open,

@@ -393,7 +393,7 @@ fn insert_end(answer: &mut Object, prompt: &Prompt) {
             Json::Array(prompt.left_out().iter().map(|left_out| of_left_out(left_out, prompt)).collect()),
         );
     }
-    if let Some(account) = &prompt.account
+    if let Some(account) = prompt.account()
         && account.leaves().iter().any(Leaf::is_telling)
     {
         answer.insert("account", of_account(account));

@@ -27,14 +27,15 @@ use crate::{Dropped, Origin, Prompt};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn account_by_format(conversation: &Conversation, prompt: &Prompt) -> Account {
-    let evidence = FormatEvidence::of(conversation, prompt);
-    let mut walk = Walk::new(&evidence);
     let messages = &conversation.messages;
+    let plain = plain_messages(messages, prompt);
+    let evidence = FormatEvidence::of(conversation, prompt, &plain);
+    let mut walk = Walk::new(&evidence);
     let last_user = messages.iter().rposition(|message| *message.role() == Role::User);
+    // Of a text with a gap to fill, the mark of the gap only says where it is.
+    let is_gap = prompt.turns().first().is_some_and(|turn| turn.slot.is_text_alone());
     for (index, message) in messages.iter().enumerate() {
-        // Of a text with a gap to fill, the mark of the gap only says where it is.
-        let is_gap = prompt.turns().first().is_some_and(|turn| turn.slot.is_text_alone());
-        if is_gap && message.as_object().len() == 2 || evidence.is_plain(index, message) {
+        if plain[index] == Plain::Whole || is_gap && message.as_object().len() == 2 {
             walk.add_written(1);
             walk.add_role_read();
             continue;
@@ -49,13 +50,16 @@ pub fn account_by_format(conversation: &Conversation, prompt: &Prompt) -> Accoun
     }
     for (index, tool) in conversation.tools.iter().flatten().enumerate() {
         if let Tool::Function { object, .. } = tool {
-            walk.value(Owner::Tool, &format!("tools[{index}]"), &Json::Object(object.clone()), index);
+            walk.object(Owner::Tool, &format!("tools[{index}]"), object, index);
         }
     }
     for (index, document) in conversation.documents.iter().flatten().enumerate() {
         walk.value(Owner::Document, &format!("documents[{index}]"), document, index);
     }
     let mut account = walk.finish();
+    if account.leaves.is_empty() && prompt.dropped.is_empty() {
+        return account;
+    }
     for leaf in account.leaves.iter_mut().filter(|leaf| leaf.kind == LeafKind::LeftOut) {
         if leaf.why != UNREAD_KEY {
             leaf.why = "the format has no place for it";
@@ -70,7 +74,28 @@ pub fn account_by_format(conversation: &Conversation, prompt: &Prompt) -> Accoun
     account
 }
 
-/// What a prompt has of a conversation.
+/// What a prompt has of a message that may have only a role and a content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Plain {
+    Unseen,
+    /// It has only a role and a content, which is one piece of the prompt.
+    Whole,
+    Other,
+}
+
+/// Looks for the contents that are written as a whole. Most messages have nothing else, and need no further evidence.
+fn plain_messages(messages: &[Message], prompt: &Prompt) -> Vec<Plain> {
+    let mut plain = vec![Plain::Unseen; messages.len()];
+    prompt.each_piece(&mut |piece, origin| {
+        let OriginRef::Message { message, field: "content" } = origin else { return };
+        let (Some(plain), Some(message)) = (plain.get_mut(message), messages.get(message)) else { return };
+        let is_whole = || message.plain_text().is_some_and(|text| piece == text || piece == text.trim());
+        *plain = if *plain == Plain::Unseen && is_whole() { Plain::Whole } else { Plain::Other };
+    });
+    plain
+}
+
+/// What a prompt has of a conversation, but for its plain messages.
 struct FormatEvidence<'p> {
     /// What is printed of each field of each message, sorted by both.
     fields: Vec<Field<'p>>,
@@ -96,14 +121,20 @@ impl<'p> Field<'p> {
 }
 
 impl<'p> FormatEvidence<'p> {
-    fn of(conversation: &Conversation, prompt: &'p Prompt) -> FormatEvidence<'p> {
-        let mut pieces: Vec<(usize, &str, &str)> = Vec::with_capacity(conversation.messages.len());
+    fn of(conversation: &Conversation, prompt: &'p Prompt, plain: &[Plain]) -> FormatEvidence<'p> {
+        let is_plain = |message: usize| plain.get(message) == Some(&Plain::Whole);
+        let has_others = conversation.tools.is_some() || conversation.documents.is_some();
+        if !has_others && plain.iter().all(|plain| *plain == Plain::Whole) {
+            return FormatEvidence { fields: Vec::new(), tools: Vec::new(), documents: Vec::new() };
+        }
+        let mut pieces: Vec<(usize, &str, &str)> = Vec::new();
         let mut tools = vec![String::new(); conversation.tools.as_ref().map_or(0, Vec::len)];
         let mut documents = vec![String::new(); conversation.documents.as_ref().map_or(0, Vec::len)];
         let add = |texts: &mut Vec<String>, at: usize, text: &str| {
             texts.get_mut(at).into_iter().for_each(|all| all.push_str(text));
         };
         prompt.each_piece(&mut |text, origin| match origin {
+            OriginRef::Message { message, .. } if is_plain(message) => {}
             OriginRef::Message { message, field } => pieces.push((message, field, text)),
             OriginRef::Other(Origin::Message { message, field }) => pieces.push((*message, field, text)),
             OriginRef::Other(Origin::Tool { tool }) => add(&mut tools, *tool, text),
@@ -111,7 +142,7 @@ impl<'p> FormatEvidence<'p> {
             OriginRef::Other(_) => {}
         });
         pieces.sort_by_key(|(message, name, _)| (*message, *name));
-        let mut fields: Vec<Field<'_>> = Vec::with_capacity(conversation.messages.len());
+        let mut fields: Vec<Field<'_>> = Vec::with_capacity(pieces.len());
         for (message, name, piece) in pieces {
             match fields.last_mut() {
                 Some(last) if last.message == message && last.name == name => last.pieces.push(piece),
@@ -122,44 +153,32 @@ impl<'p> FormatEvidence<'p> {
         FormatEvidence { fields, tools: searched(tools), documents: searched(documents) }
     }
 
-    fn field(&self, message: usize, name: &str) -> Option<&Field<'p>> {
-        let at = self.fields.binary_search_by_key(&(message, name), |field| (field.message, field.name)).ok()?;
-        self.fields.get(at)
-    }
-
-    /// Reports whether a message has only a role and a content that is written as a whole.
-    fn is_plain(&self, index: usize, message: &Message) -> bool {
-        let pieces = || self.field(index, "content").map_or(&[][..], |field| &field.pieces);
-        match (message.plain_text(), message.as_object().len()) {
-            (Some(text), 2) => matches!(pieces(), [piece] if *piece == text || *piece == text.trim()),
-            _ => false,
-        }
-    }
-
     /// Returns what is printed of a value and of the fields that it is a part of, and whether that is the value
-    /// alone.
-    fn printed(&self, index: usize, path: &str) -> Vec<(&Field<'p>, bool)> {
-        let top = &path[..path.find(['.', '[']).unwrap_or(path.len())];
-        if REASONING.contains(&top) {
-            return REASONING.iter().filter_map(|name| Some((self.field(index, name)?, true))).collect();
-        }
-        let ends = path.match_indices(['.', '[']).map(|(end, _)| end).chain([path.len()]);
-        ends.filter_map(|end| Some((self.field(index, &path[..end])?, end == path.len()))).collect()
+    /// alone. Reasoning has several names.
+    fn printed<'s>(&'s self, index: usize, path: &'s str) -> impl Iterator<Item = (&'s Field<'p>, bool)> {
+        let first = self.fields.partition_point(|field| field.message < index);
+        let own = self.fields[first..].iter().take_while(move |field| field.message == index);
+        let is_reasoning = REASONING.contains(&&path[..path.find(['.', '[']).unwrap_or(path.len())]);
+        own.filter_map(move |field| match path.strip_prefix(field.name) {
+            _ if is_reasoning => REASONING.contains(&field.name).then_some((field, true)),
+            Some("") => Some((field, true)),
+            Some(rest) if rest.starts_with(['.', '[']) => Some((field, false)),
+            _ => None,
+        })
     }
 
     fn of_message(&self, index: usize, path: &str, leaf: &Json) -> Sign {
-        let printed = self.printed(index, path);
         let Json::String(text) = leaf else {
-            return match printed.iter().any(|(field, _)| field.joined().has_scalar(leaf)) {
+            return match self.printed(index, path).any(|(field, _)| field.joined().has_scalar(leaf)) {
                 true => Sign::Written,
                 false => Sign::Unseen,
             };
         };
-        if printed.iter().any(|(field, _)| field.joined().has(text)) {
+        if self.printed(index, path).any(|(field, _)| field.joined().has(text)) {
             return Sign::Written;
         }
-        let pieces =
-            printed.iter().flat_map(|(field, is_alone)| field.pieces.iter().map(move |piece| (*piece, *is_alone)));
+        let printed = self.printed(index, path);
+        let pieces = printed.flat_map(|(field, is_alone)| field.pieces.iter().map(move |piece| (*piece, is_alone)));
         let own = pieces.filter(|(piece, is_alone)| *is_alone || text.contains(piece.trim()));
         let own: Vec<Fragment<'_>> = own.map(|(text, _)| Fragment { text, offset: None, at: None }).collect();
         if own.is_empty() { Sign::Unseen } else { compare(text, &own, "") }
@@ -179,7 +198,9 @@ impl Evidence for FormatEvidence<'_> {
                 return match self.of_message(index, path, leaf) {
                     Sign::Unseen if path == "role" => Sign::Seen,
                     // A tool of a message that is printed otherwise.
-                    Sign::Unseen if path.starts_with("tools[") && !self.printed(index, path).is_empty() => Sign::Seen,
+                    Sign::Unseen if path.starts_with("tools[") && self.printed(index, path).next().is_some() => {
+                        Sign::Seen
+                    }
                     sign => sign,
                 };
             }

@@ -7,6 +7,7 @@
 
 mod by_format;
 mod compare;
+mod lazy;
 mod leaf;
 mod rules;
 mod search_text;
@@ -20,6 +21,7 @@ use crate::Dropped;
 
 pub use by_format::account_by_format;
 pub(crate) use compare::{ENTITIES, Fragment, Sign, compare};
+pub(crate) use lazy::LazyAccount;
 pub use leaf::{Change, DesignRule, Leaf, LeafGroup, LeafKind, Remedy};
 pub(crate) use rules::Owner;
 pub(crate) use walk::{Evidence, Walk};

@@ -14,6 +14,9 @@ const MOST_SEARCHES: usize = 64;
 /// The bytes that may be searched in a text of any length.
 const SMALL: usize = 1 << 16;
 
+/// The bytes after the last value that are looked at first.
+const NEAR: usize = 48;
+
 /// A text in which others are looked for.
 pub(super) struct SearchText<'p> {
     text: Cow<'p, str>,
@@ -52,6 +55,10 @@ impl<'p> SearchText<'p> {
     }
 
     fn has_line(&self, text: &str) -> bool {
+        // Words have the same spelling everywhere.
+        if text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b" ._-:,".contains(&byte)) {
+            return self.contains(text);
+        }
         let quoted = |is_ascii| {
             let mut quoted = String::with_capacity(text.len() + 2);
             json::write_string(&mut quoted, text, is_ascii);
@@ -76,7 +83,11 @@ impl<'p> SearchText<'p> {
         if left == 0 {
             return false;
         }
-        let end = rest.find(part).map(|at| at + part.len());
+        // Between two values there is mostly only a key. Setting up a search takes longer than to compare so few.
+        let (bytes, first) = (rest.as_bytes(), part.as_bytes().first());
+        let is_at = |at: &usize| bytes.get(*at) == first && bytes[*at..].starts_with(part.as_bytes());
+        let near = (0..NEAR.min(bytes.len())).find(is_at);
+        let end = near.or_else(|| rest.find(part)).map(|at| at + part.len());
         self.left.set(left.saturating_sub(end.unwrap_or(rest.len()) + 1));
         if let Some(end) = end {
             self.from.set(from + end);

@@ -1,9 +1,9 @@
 use std::ops::Range;
 
-use rolecall_conversation::json::Step;
+use rolecall_conversation::json::{Object, Step};
 use rolecall_conversation::{Json, Place};
 
-use super::rules::{Owner, is_earlier_reasoning, judge};
+use super::rules::{Owner, Verdict, is_earlier_reasoning, judge};
 use super::{Account, Change, DesignRule, Leaf, LeafKind, Sign};
 
 /// What is known of the leaves of a request.
@@ -21,6 +21,13 @@ pub(crate) trait Evidence {
     fn opened(&self, _path: &str, _text: &str) -> Option<Json> {
         None
     }
+}
+
+/// How far a walk has come.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mark {
+    leaves: usize,
+    counts: [usize; 3],
 }
 
 /// A walk over the leaves of a request.
@@ -87,6 +94,16 @@ impl<'e, E: Evidence> Walk<'e, E> {
         self.visit(json, at);
     }
 
+    /// Visits an object whose path is given.
+    pub fn object(&mut self, owner: Owner, path: &str, object: &Object, at: E::At) {
+        self.owner = owner;
+        self.path.clear();
+        self.path.push_str(path);
+        let first = self.account.leaves.len();
+        let is_written = self.entries(object, at);
+        self.join_lost(first, is_written);
+    }
+
     pub fn finish(self) -> Account {
         self.account
     }
@@ -117,22 +134,32 @@ impl<'e, E: Evidence> Walk<'e, E> {
                     return is_written;
                 }
             }
-            Json::Object(entries) => {
-                for (key, value) in entries.iter() {
-                    self.path.push('.');
-                    self.path.push_str(key);
-                    is_written |= self.visit(value, self.evidence.child(at, Step::Key(key)));
-                    self.path.truncate(length);
-                }
-            }
+            Json::Object(object) => is_written = self.entries(object, at),
         }
+        self.join_lost(first, is_written);
+        is_written
+    }
+
+    /// Visits the values of an object, and reports whether anything in it is written.
+    fn entries(&mut self, object: &Object, at: E::At) -> bool {
+        let (length, mut is_written) = (self.path.len(), false);
+        for (key, value) in object.iter() {
+            self.path.push('.');
+            self.path.push_str(key);
+            is_written |= self.visit(value, self.evidence.child(at, Step::Key(key)));
+            self.path.truncate(length);
+        }
+        is_written
+    }
+
+    /// Joins what is left out of a list or an object of which nothing is written.
+    fn join_lost(&mut self, first: usize, is_written: bool) {
         let lost = self.account.leaves[first..].iter().find(|leaf| leaf.kind == LeafKind::LeftOut);
         if let Some(why) = lost.map(|leaf| leaf.why)
             && !is_written
         {
             self.join(first, why, is_left_out);
         }
-        is_written
     }
 
     /// Joins those leaves from an index on that are lost to one at the current path.
@@ -168,21 +195,51 @@ impl<'e, E: Evidence> Walk<'e, E> {
             // A null says nothing.
             Sign::Seen | Sign::Unseen if json.is_null() => return false,
             Sign::Seen | Sign::Unseen => {
-                let is_seen = sign == Sign::Seen;
-                let verdict = judge(self.owner, &self.path, is_text, is_seen);
-                if verdict.rule == Some(DesignRule::Envelope) {
-                    match verdict.kind {
-                        LeafKind::Read => self.account.envelope_read += 1,
-                        _ => self.account.envelope_dropped += 1,
-                    }
-                    return false;
-                }
-                Leaf { rule: verdict.rule, ..Leaf::new(self.place(), verdict.kind, verdict.why) }
+                let verdict = judge(self.owner, &self.path, is_text, sign == Sign::Seen);
+                self.unwritten(verdict);
+                return false;
             }
         };
         let is_written = leaf.kind == LeafKind::Changed || !leaf.missing.is_empty();
         self.account.leaves.push(leaf);
         is_written
+    }
+
+    /// Adds a leaf that the prompt does not have.
+    fn unwritten(&mut self, verdict: Verdict) {
+        match (verdict.rule, verdict.kind) {
+            (Some(DesignRule::Envelope), LeafKind::Read) => self.account.envelope_read += 1,
+            (Some(DesignRule::Envelope), _) => self.account.envelope_dropped += 1,
+            (rule, kind) => {
+                let leaf = Leaf { rule, ..Leaf::new(self.place(), kind, verdict.why) };
+                self.account.leaves.push(leaf);
+            }
+        }
+    }
+
+    /// Adds a text that the prompt does not have, unless it is left out, which takes a visit of all around it.
+    pub fn try_unwritten(&mut self, owner: Owner, is_seen: bool, write_path: impl FnOnce(&mut String)) -> bool {
+        self.owner = owner;
+        self.path.clear();
+        write_path(&mut self.path);
+        let verdict = judge(owner, &self.path, true, is_seen);
+        if verdict.kind == LeafKind::LeftOut {
+            return false;
+        }
+        self.unwritten(verdict);
+        true
+    }
+
+    /// Returns what the account has so far, for [`go_back`](Self::go_back).
+    pub fn mark(&self) -> Mark {
+        let Account { leaves, written, envelope_read, envelope_dropped } = &self.account;
+        Mark { leaves: leaves.len(), counts: [*written, *envelope_read, *envelope_dropped] }
+    }
+
+    /// Removes what was added since.
+    pub fn go_back(&mut self, mark: Mark) {
+        self.account.leaves.truncate(mark.leaves);
+        [self.account.written, self.account.envelope_read, self.account.envelope_dropped] = mark.counts;
     }
 
     fn in_part(&self, text: &str, missing: Vec<Range<usize>>) -> Leaf {

@@ -9,6 +9,7 @@ use rolecall_text::{Source, Text};
 
 use super::messages::Messages;
 use super::prepare::{Inputs, Trace};
+use crate::account::LazyAccount;
 use crate::origin::Origins;
 use crate::{Prompt, Turn};
 
@@ -111,7 +112,7 @@ pub(super) fn prompt(
         turns,
         generation: Arc::new(Generation::default()),
         dropped: Vec::new(),
-        account: None,
+        account: LazyAccount::default(),
         calls_as_wanted: false,
         unusual: Vec::new(),
         open: inputs.generates,

@@ -82,6 +82,9 @@ const QUOTED: u8 = 4;
 /// A key of the dict is in the output.
 const KEYED: u8 = 8;
 
+/// The output has a piece that is not known to be all of the text.
+const PART: u8 = 16;
+
 #[derive(Clone, Copy)]
 enum Shape<'a> {
     Null,

@@ -283,11 +283,16 @@ impl Model {
         let is_own = carried.is_none();
         let speaker = self.speaker(&request, carried, &settings, purpose)?;
         let (mut prompt, mut account) = match &speaker {
-            Speaker::Template(chosen) => chosen.render(&request.conversation, &settings)?,
+            Speaker::Template(chosen) => {
+                let (prompt, account) = chosen.render(&request.conversation, &settings)?;
+                (prompt, Some(account))
+            }
             Speaker::Format { .. } => {
                 let format = self.format_of(&speaker).ok_or(Error::NoFormat)?;
                 let prompt = render(&request.conversation, format, &settings.of_format())?;
-                let account = account_by_format(&request.conversation, &prompt);
+                // The origins of a whole prompt tell it as well later.
+                let is_now = purpose == Purpose::NewTurn || request.unread_of_messages().next().is_some();
+                let account = is_now.then(|| account_by_format(&request.conversation, &prompt));
                 (prompt, account)
             }
         };
@@ -295,8 +300,14 @@ impl Model {
             let rule = ReplyRule { format: self.format_of(&speaker), stops: &self.stops_of(&speaker)?.texts };
             prompt = new_turn(prompt, &request.conversation.messages, rule)?;
         }
-        prompt.dropped.extend(self.unread(&request, &settings, &speaker, &mut account)?);
-        prompt.account = Some(Arc::new(account));
+        prompt.dropped.extend(self.unread(&request, &settings, &speaker, account.as_mut())?);
+        match account {
+            Some(account) => prompt.set_account(account),
+            None => {
+                let request = Arc::clone(&request);
+                prompt.set_account_later(move |prompt| account_by_format(&request.conversation, prompt));
+            }
+        }
         // A template that the request carries belongs to another model.
         if is_own {
             prompt.generation = self.generation_of(&speaker, &prompt);

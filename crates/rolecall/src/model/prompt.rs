@@ -92,7 +92,7 @@ impl ModelPrompt {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn account(&self) -> &Account {
-        self.prompt.account.as_deref().unwrap_or(&NO_ACCOUNT)
+        self.prompt.account().unwrap_or(&NO_ACCOUNT)
     }
 
     /// Returns the prompt without its model.

@@ -34,18 +34,23 @@ impl Model {
     }
 
     /// Returns the keys and switches of a request that nothing reads, and completes the account with them. A
-    /// misspelt switch is an error.
+    /// misspelt switch is an error. Without an account, no message may have a key that is not a chat format's, and a
+    /// format must have written the prompt.
     pub(super) fn unread(
         &self,
         request: &Request,
         settings: &Settings,
         speaker: &Speaker,
-        account: &mut Account,
+        account: Option<&mut Account>,
     ) -> Result<Vec<Dropped>, Error> {
         let mut unread: Vec<Dropped> = request
             .unread()
             .map(|key| Dropped { place: Place::field(key), why: "nothing reads this key", by_design: false })
             .collect();
+        let Some(account) = account else {
+            self.check_switches(request, settings, speaker, &mut unread)?;
+            return Ok(unread);
+        };
         account.leave_out_all(unread.clone());
         let lacking = account.lacking();
         let lost = request.unread_of_messages().filter(|(message, key)| lacking.contains(&(*message, *key)));

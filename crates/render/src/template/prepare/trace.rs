@@ -4,7 +4,7 @@ use rolecall_conversation::json::Step;
 use rolecall_conversation::{Conversation, Json, REASONING, Role, Tool};
 use rolecall_jinja::{Piece, Tag};
 
-use super::{Inputs, KEYED, QUOTED, READ, Shape, Value, WHOLE};
+use super::{Inputs, KEYED, PART, QUOTED, READ, Shape, Value, WHOLE};
 use crate::account::{Account, Change, ENTITIES, Evidence, Fragment, Owner, Sign, Walk, compare};
 use crate::template::TemplateOptions;
 use crate::template::adapt::Adapted;
@@ -73,19 +73,19 @@ impl<'a> Inputs<'a> {
                 if is_whole { WHOLE } else { 0 }
             }
             None if written == text => WHOLE,
-            None if written.len() == text.len() + 2 && written.get(1..=text.len()) == Some(text) => match written {
-                _ if written.starts_with('"') => WHOLE | QUOTED,
-                _ => 0,
-            },
+            None if is_quoted(written, text) => WHOLE | QUOTED,
             None => 0,
         };
         match whole {
-            0 => trace.pieces.push(PartialPiece {
-                value: tag.0 as u32,
-                start: piece.start as u32,
-                end: (piece.start + written.len()) as u32,
-                offset,
-            }),
+            0 => {
+                value.trace(PART);
+                trace.pieces.push(PartialPiece {
+                    value: tag.0 as u32,
+                    start: piece.start as u32,
+                    end: (piece.start + written.len()) as u32,
+                    offset,
+                });
+            }
             whole => value.trace(whole),
         }
     }
@@ -121,6 +121,13 @@ impl<'a> Inputs<'a> {
                 is_assistant: *message.role() == Role::Assistant,
                 is_earlier: last_user.is_some_and(|last| index < last),
             };
+            if !is_escaped && trace.nulls.is_empty() {
+                let mark = walk.mark();
+                if self.children(children).iter().all(|value| self.is_settled(value, owner, &mut walk)) {
+                    continue;
+                }
+                walk.go_back(mark);
+            }
             let object = message.as_object();
             let entries = object.iter().map(|(key, json)| {
                 let json = adapted.value_of(index, key).unwrap_or(json);
@@ -134,8 +141,13 @@ impl<'a> Inputs<'a> {
         }
         for (index, tool) in conversation.tools.iter().flatten().enumerate() {
             if let Tool::Function { object, .. } = tool {
-                let at = Some(self.tools.start + index as u32);
-                walk.value(Owner::Tool, &format!("tools[{index}]"), &Json::Object(object.clone()), at);
+                let at = self.tools.start + index as u32;
+                let (mark, value) = (walk.mark(), &self.values[at as usize]);
+                if trace.nulls.is_empty() && self.is_settled(value, Owner::Tool, &mut walk) {
+                    continue;
+                }
+                walk.go_back(mark);
+                walk.object(Owner::Tool, &format!("tools[{index}]"), object, Some(at));
             }
         }
         for (index, document) in conversation.documents.iter().flatten().enumerate() {
@@ -150,6 +162,61 @@ impl<'a> Inputs<'a> {
             walk.value(Owner::Switch, &format!("{of}.{name}"), value, Some(*at));
         }
         walk.finish()
+    }
+
+    /// Adds a value of a message or tool to the account if it and all in it are written, or are missing by design.
+    /// Reports whether that is so; otherwise, what was added does not count.
+    fn is_settled<E: Evidence>(&self, value: &Value<'a>, owner: Owner, walk: &mut Walk<'_, E>) -> bool {
+        let traces = value.traces.get();
+        match value.shape {
+            Shape::Text(text) if text.trim_start().is_empty() => true,
+            Shape::Text(text) if value.parent < self.messages && REASONING.contains(&value.key) => {
+                let alias = self.aliases.binary_search_by_key(&value.handle.0, |(value, _)| *value);
+                if alias.is_ok() {
+                    // It is the message's other key.
+                    return true;
+                }
+                let mut all = 0;
+                self.each_alias(value, text, &mut |value| all |= value.traces.get());
+                self.is_text_settled(value, all, text, owner, walk)
+            }
+            // Reasoning that is no text has several names, too.
+            _ if value.parent < self.messages && REASONING.contains(&value.key) => false,
+            Shape::Text(text) => self.is_text_settled(value, traces, text, owner, walk),
+            Shape::Number(_) | Shape::Bool(_) if traces & READ != 0 && self.is_keyed(value) => {
+                walk.add_written(1);
+                true
+            }
+            Shape::List(items) | Shape::Dict(items) => {
+                self.children(items).iter().all(|value| self.is_settled(value, owner, walk))
+            }
+            // It was read as a null, or was not opened.
+            _ => false,
+        }
+    }
+
+    fn is_text_settled<E: Evidence>(
+        &self,
+        value: &Value<'a>,
+        traces: u8,
+        text: &str,
+        owner: Owner,
+        walk: &mut Walk<'_, E>,
+    ) -> bool {
+        // Arguments in JSON text may be quoted twice, and what is to be continued ends with a mark.
+        if value.key == "arguments" || text.ends_with(MARK) {
+            return false;
+        }
+        match traces & (WHOLE | PART) {
+            0 if matches!(owner, Owner::Message { .. }) => {
+                walk.try_unwritten(owner, traces & READ != 0, |path| _ = self.write_path(value.handle.0, path))
+            }
+            0 | PART => false,
+            _ => {
+                walk.add_written(1);
+                true
+            }
+        }
     }
 
     /// Returns the value of a message's own key, which may have another name.
@@ -207,6 +274,33 @@ fn plain(values: &[Value<'_>]) -> Option<(usize, bool)> {
         }
     }
     Some((written, is_role_read))
+}
+
+/// Reports whether a piece of the output is a text as a JSON string.
+fn is_quoted(piece: &str, text: &str) -> bool {
+    let Some(inner) = piece.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else { return false };
+    if inner.len() == text.len() {
+        return inner == text;
+    }
+    let (mut inner, mut text) = (inner, text);
+    while let Some(at) = inner.find('\\') {
+        let (before, escape) = inner.split_at(at);
+        let Some(rest) = text.strip_prefix(before) else { return false };
+        let mut letters = rest.chars();
+        let is_same = matches!(
+            (escape.as_bytes().get(1), letters.next()),
+            (Some(b'n'), Some('\n'))
+                | (Some(b't'), Some('\t'))
+                | (Some(b'r'), Some('\r'))
+                | (Some(b'"'), Some('"'))
+                | (Some(b'\\'), Some('\\'))
+        );
+        if !is_same {
+            return false;
+        }
+        (inner, text) = (&escape[2..], letters.as_str());
+    }
+    inner == text
 }
 
 /// The evidence of a run.

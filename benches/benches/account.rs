@@ -1,0 +1,192 @@
+//! Measures what the account adds: to rendering 200 messages, by formats and templates, and to the rows of
+//! `rolecall encode --jsonl`.
+//!
+//! The templates and the tokenizer are those of `../shared`, or of the folder in the first argument.
+
+#[path = "training/conversations.rs"]
+mod conversations;
+
+use std::hint::black_box;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rolecall::account::account_by_format;
+use rolecall::conversation::{Conversation, json};
+use rolecall::format::{Format, registry};
+use rolecall::render::{Options, render};
+use rolecall::template::{ChatTemplate, TemplateOptions, account_by_template, render_template};
+use rolecall::training::{ReadyRow, RowOptions};
+use rolecall::{Model, Request};
+use rolecall_benches::{Runner, folder, in_turns, race, tokenizer_in};
+
+const FORMATS: [&str; 4] = ["chatml", "llama3", "internlm2", "qwen2.5"];
+
+/// About fifty words, some not ASCII.
+const WORDS: &str = "the weather in Köln is 18.5 degrees and clear, 今天天气很好, so we walk along the river until the lights come on; \
+     tell me which of the three roads is the shortest one and why nobody takes it at night — «никто» — \
+     even though it is lit, dry and well known to all";
+
+/// A short template, as the simplest models have.
+const CHATML: &str = "{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}{% endfor %}\
+     {% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
+
+/// Templates of others that write calls and reasoning in different ways.
+const TEMPLATES: [&str; 8] = [
+    "trl--qwen3",
+    "llamacpp--Qwen-Qwen2.5-7B-Instruct",
+    "axolotl--llama3",
+    "hfjs--mistralai--Mistral-Nemo-Instruct-2407",
+    "llamacpp--GLM-4.6",
+    "llamacpp--Kimi-K2-Instruct",
+    "hfjs--deepseek-ai--DeepSeek-R1",
+    "llamacpp--google-gemma-4-31B-it",
+];
+
+/// A format and templates of the tokenizer's models.
+const OF_ROWS: [&str; 3] = ["qwen2.5", "llamacpp--Qwen-Qwen2.5-7B-Instruct", "trl--qwen3"];
+
+/// The number of rows, and how many times all are encoded.
+const ROWS: usize = 2000;
+const ROUNDS: usize = 9;
+
+fn main() {
+    let folder = folder();
+    let plain = conversation(&in_turns(200, |turn| format!("{turn}: {WORDS}")));
+    // A turn of a conversation with tools takes up to four messages.
+    let calls = conversation(&conversations::groups([200], 2)[0][1]);
+    println!("{:<48} {:<6} {:>9} {:>9} {:>9}", "200 messages by", "with", "render", "account", "share");
+    let registry = registry();
+    for name in FORMATS {
+        let format = registry.get(name).expect("a built-in format");
+        measure_format(name, "text", format, &plain);
+        measure_format(name, "calls", format, &calls);
+    }
+    let chatml = ChatTemplate::compile(CHATML, Vec::new()).expect("a valid template");
+    measure_template("a short template", "text", &chatml, &plain);
+    for name in TEMPLATES {
+        if let Some(template) = template(&folder, name) {
+            measure_template(name, "text", &template, &plain);
+            measure_template(name, "calls", &template, &calls);
+        }
+    }
+    println!("\ntimes in µs, medians; account: rendering with the account; share: what the account adds, in %;");
+    println!("a format's account is determined when somebody asks for it, and a model's prompt does not");
+
+    let Some(tokenizer) = tokenizer_in(&folder) else { return };
+    println!("\n{:<48} {:<9} {:>9} {:>9} {:>9}", "rows by", "for", "row", "account", "share");
+    for name in OF_ROWS {
+        let Ok(model) = model(&folder, &tokenizer, name) else { continue };
+        for policy in [None, Some("assistant")] {
+            measure_rows(name, &model, policy);
+        }
+    }
+    println!(
+        "\ntimes in µs for each row: from JSON to ids and the notes of the closing summary; account: its part of that"
+    );
+}
+
+fn conversation(text: &str) -> Conversation {
+    Request::from_text(text).expect("a request").conversation
+}
+
+fn template(folder: &Path, name: &str) -> Option<ChatTemplate> {
+    let tokens = vec![("bos_token".to_owned(), "<s>".to_owned()), ("eos_token".to_owned(), "</s>".to_owned())];
+    let source = std::fs::read_to_string(folder.join(format!("templates/{name}.jinja"))).ok()?;
+    ChatTemplate::compile(&source, tokens).ok()
+}
+
+/// Returns a model that writes with a template of the folder or a built-in format.
+fn model(folder: &Path, tokenizer: &Path, name: &str) -> Result<Model, rolecall::model::OpenError> {
+    let builder = Model::builder().tokenizer(tokenizer);
+    let template = folder.join(format!("templates/{name}.jinja"));
+    if template.is_file() { builder.template(template) } else { builder.format(name) }.open()
+}
+
+fn measure_format(name: &str, with: &str, format: &Format, conversation: &Conversation) {
+    let options = Options::default();
+    if render(conversation, format, &options).is_err() {
+        return;
+    }
+    let prompt = || render(conversation, format, &options).expect("it rendered before");
+    let times = race(vec![
+        Runner::new("render", prompt),
+        Runner::new("account", || {
+            let prompt = prompt();
+            let account = account_by_format(conversation, &prompt);
+            (prompt, account)
+        }),
+    ]);
+    tell(&format!("{name}, if asked for"), with, [times[0].1, times[1].1]);
+}
+
+fn measure_template(name: &str, with: &str, template: &ChatTemplate, conversation: &Conversation) {
+    let options = TemplateOptions::default();
+    if render_template(conversation, template, &options).is_err() {
+        return;
+    }
+    let times = race(vec![
+        Runner::new("render", || render_template(conversation, template, &options).expect("it rendered before")),
+        Runner::new("account", || account_by_template(conversation, template, &options).expect("it rendered before")),
+    ]);
+    tell(name, with, [times[0].1, times[1].1]);
+}
+
+/// Measures all rows, and the account of each: what it adds to the rendering, and its notes.
+fn measure_rows(name: &str, model: &Model, policy: Option<&str>) {
+    let options = RowOptions { for_training: policy.map(str::to_owned), ..RowOptions::default() };
+    let recipe = options.recipe().expect("valid options");
+    let rows: Vec<String> = conversations::groups([3, 9, 20], ROWS).concat();
+    let read = |row: &String| recipe.read(model, json::parse_unique(row).expect("valid JSON")).expect("it renders").1;
+    let ready: Vec<ReadyRow> = rows.iter().map(read).collect();
+    let prompts = || ready.iter().flatten().map(|(_, ready)| &ready.prompt);
+    let (mut whole, mut parts) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        whole.push(time_of(|| {
+            rows.iter()
+                .for_each(|row| drop(black_box(read(row).iter().map(|(_, ready)| ready.notes()).collect::<Vec<_>>())))
+        }));
+        // A format's account is determined for the notes.
+        let notes = time_of(|| ready.iter().flatten().for_each(|(_, ready)| drop(black_box(ready.account()))));
+        let by_format = time_of(|| {
+            for prompt in prompts().filter(|prompt| prompt.template().is_none()) {
+                black_box(account_by_format(&prompt.request().conversation, prompt));
+            }
+        });
+        let of_template = |has_account| {
+            time_of(|| {
+                for prompt in prompts() {
+                    let Some(template) = prompt.template() else { continue };
+                    let options = TemplateOptions { now: prompt.now(), ..TemplateOptions::default() };
+                    let conversation = &prompt.request().conversation;
+                    match has_account {
+                        true => drop(black_box(account_by_template(conversation, template, &options))),
+                        false => drop(black_box(render_template(conversation, template, &options))),
+                    }
+                }
+            })
+        };
+        let by_template = of_template(true).saturating_sub(of_template(false));
+        parts.push(notes + by_format + by_template);
+    }
+    let [whole, part] = [whole, parts].map(|mut times| {
+        times.sort();
+        micros(times[ROUNDS / 2]) / ROWS as f64
+    });
+    let what = if policy.is_some() { "training" } else { "ids" };
+    println!("{name:<48} {what:<9} {whole:>9.2} {part:>9.2} {:>9.1}", 100.0 * part / (whole - part));
+}
+
+fn time_of(work: impl FnOnce()) -> Duration {
+    let begun = Instant::now();
+    work();
+    begun.elapsed()
+}
+
+fn tell(name: &str, with: &str, [render, account]: [Duration; 2]) {
+    let [render, account] = [render, account].map(micros);
+    println!("{name:<48} {with:<6} {render:>9.2} {account:>9.2} {:>9.1}", 100.0 * (account / render - 1.0));
+}
+
+fn micros(time: Duration) -> f64 {
+    time.as_nanos() as f64 / 1000.0
+}

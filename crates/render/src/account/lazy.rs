@@ -1,0 +1,50 @@
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use super::Account;
+use crate::Prompt;
+
+/// The account of a prompt, which is determined once it is asked for.
+#[derive(Clone, Default)]
+pub(crate) struct LazyAccount {
+    determined: OnceLock<Arc<Account>>,
+    determine: Option<Arc<dyn Fn(&Prompt) -> Account + Send + Sync>>,
+}
+
+impl LazyAccount {
+    pub fn new(determine: impl Fn(&Prompt) -> Account + Send + Sync + 'static) -> LazyAccount {
+        LazyAccount { determined: OnceLock::new(), determine: Some(Arc::new(determine)) }
+    }
+
+    /// Returns the account of the prompt that this belongs to, or `None` if nobody knows its request.
+    pub fn get(&self, prompt: &Prompt) -> Option<&Account> {
+        match &self.determine {
+            Some(determine) => Some(self.determined.get_or_init(|| Arc::new(determine(prompt)))),
+            None => self.determined.get().map(Arc::as_ref),
+        }
+    }
+
+    /// Returns the account of a part of the prompt. What is determined later would take the rest for left out.
+    pub fn of_part(self) -> LazyAccount {
+        if self.determine.is_some() { LazyAccount::default() } else { self }
+    }
+}
+
+impl From<Account> for LazyAccount {
+    fn from(account: Account) -> LazyAccount {
+        LazyAccount { determined: OnceLock::from(Arc::new(account)), determine: None }
+    }
+}
+
+/// Two prompts of the same request have the same account.
+impl PartialEq for LazyAccount {
+    fn eq(&self, _: &LazyAccount) -> bool {
+        true
+    }
+}
+
+impl fmt::Debug for LazyAccount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.determined.get().fmt(f)
+    }
+}
