@@ -16,7 +16,7 @@ T = TypeVar("T")
 _Piece: TypeAlias = str | int | Sequence[int] | NDArray[np.integer[Any]]
 _FinishReason: TypeAlias = Literal["stop", "tool_calls", "length", "abort"]
 _Reasoning: TypeAlias = Literal["off", "optional", "required", "over"]
-_Allow: TypeAlias = Literal["masked-stop", "no-loss"]
+_Allow: TypeAlias = Literal["masked-stop", "no-loss", "null-word"]
 _Language: TypeAlias = Literal["structural-tag", "lark", "gbnf"]
 
 class _ReasoningPolicies(TypedDict, total=False):

@@ -103,7 +103,7 @@ def encode(
       text carries loss, ``"tool"``, ``"tool:turn"`` or ``{"tool": 0.5}``.
     - ``edges``: whether a token carries loss if ``any`` or all (``strict``) of its bytes do.
     - ``final_stop``: what to do if no stop token follows the last reply.
-    - ``allow``: ``"masked-stop"``, ``"no-loss"``, which are otherwise errors of a row.
+    - ``allow``: ``"masked-stop"``, ``"no-loss"``, ``"null-word"``, which are otherwise errors of a row.
     - ``max_tokens`` and ``truncate``: the most ids of a sample, and how to shorten a longer one.
     - ``samples``: one sample for each conversation (``whole``) or reply (``turns``), or as many as the
       template needs so that each reply follows what the server saw (``auto``).

@@ -32,6 +32,7 @@ fn against(code: &str) -> Option<&'static str> {
             "include an assistant message without `\"weight\": 0` or `\"loss\": false`, or accept it with `--allow no-loss`"
         }
         "masked_stop" => "give the stop token a weight, or accept it with `--allow masked-stop`",
+        "null_word" => "write a content, or accept it with `--allow null-word`",
         "no_new_turn" => "omit `--new-turn`, or use `rolecall session`, which knows what the model wrote",
         "rewrites" => "add `\"on_rewrite\": \"keep\"` to keep what was sent, or `\"rewrite\"` to write it anew",
         "no_tags" => "use `--for-training` without `=tagged`, which derives the loss from who writes the text",

@@ -180,7 +180,7 @@ impl Model {
     /// parts of replies, `{"reasoning": 0}`; `loss_role` the other roles whose text carries loss, "tool" or
     /// `{"tool": 0.5}`; `edges` says whether a token carries loss if "any" or all ("strict") of its bytes
     /// do; `final_stop` what to do if no stop token follows the last reply: "append", "warn" or "refuse";
-    /// and `allow` what is otherwise an error: "masked-stop", "no-loss".
+    /// and `allow` what is otherwise an error: "masked-stop", "no-loss", "null-word".
     ///
     /// >>> model = rolecall.load("path/to/model")
     /// >>> model.encode([{"role": "user", "content": "Hi"}]).ids.tolist()

@@ -350,7 +350,7 @@ impl Session {
     /// `for_training` says whose ids carry loss: `"assistant"`, `"last"`, `"chosen"` or `"all"`.
     /// `loss_weight` has the weights of the parts of a reply (`reasoning`, `content`, `calls`, `stop`),
     /// and `loss_role` those of other roles; `"tool:turn"` includes the template's text around the
-    /// message. `allow` accepts what is otherwise an error: `"masked-stop"` and `"no-loss"`.
+    /// message. `allow` accepts what is otherwise an error: `"masked-stop"`, `"no-loss"` and `"null-word"`.
     #[pyo3(signature = (*, for_training=None, loss_weight=None, loss_role=None, allow=None))]
     pub fn rollout(
         &self,

@@ -120,6 +120,11 @@ pub enum Error {
         /// The index of the message, from 0.
         message: usize,
     },
+    /// A null content that the template writes as the word `None`, which carries loss.
+    NullWord {
+        /// The index of the message, from 0.
+        message: usize,
+    },
     /// A last reply without a stop token.
     NoFinalStop {
         /// The index of the message, from 0.
@@ -159,6 +164,7 @@ impl Error {
             Error::Indentation { .. } => "too_much_indentation",
             Error::NoLoss => "no_loss",
             Error::MaskedStop { .. } => "masked_stop",
+            Error::NullWord { .. } => "null_word",
             Error::NoFinalStop { .. } => "no_final_stop",
             Error::Unfinished { .. } => "unfinished",
             Error::NoTags => "no_tags",
@@ -174,6 +180,7 @@ impl Error {
             Error::NoPlace { place, .. } | Error::Indentation { place, .. } => Some(place.clone()),
             Error::BadRawOutput { message, .. }
             | Error::NothingToContinue { message, .. }
+            | Error::NullWord { message }
             | Error::Gap { message, .. } => Some(Place::message(*message, "content")),
             Error::Rewritten { message, .. } | Error::Template { message, .. } => {
                 message.map(|message| Place::message(message, ""))
@@ -213,6 +220,7 @@ impl Error {
             Error::MaskedStop { .. } => {
                 "derive the loss from origins instead of the template's tags, or allow masked stop tokens".into()
             }
+            Error::NullWord { .. } => "write a content, or allow null words".into(),
             Error::NoFinalStop { .. } => "append a stop token, or accept a reply without one".into(),
             Error::Unfinished { .. } => "drop `continue_final_message`, since a training text is complete".into(),
             Error::NoTags => {
@@ -278,6 +286,12 @@ impl fmt::Display for Error {
             Error::NoLoss => write!(f, "no part of the conversation carries loss, so nothing can be learned from it"),
             Error::MaskedStop { message } => {
                 write!(f, "message {message}: the reply carries loss, but the token that ends it does not")
+            }
+            Error::NullWord { message } => {
+                write!(
+                    f,
+                    "message {message}: the template writes its null content as the word `None`, which carries loss"
+                )
             }
             Error::NoFinalStop { message } => {
                 write!(f, "message {message}: the prompt has no token that ends this reply")

@@ -76,6 +76,7 @@ pub fn allowed() -> impl TypedValueParser<Value = Allowed> {
     words(Allowed::ALL, |allowed| match allowed {
         Allowed::MaskedStop => "A stop token without loss after a reply that carries loss",
         Allowed::NoLoss => "A conversation in which nothing carries loss",
+        Allowed::NullWord => "A null content that the template writes as the word `None`, with loss",
     })
 }
 

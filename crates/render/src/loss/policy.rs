@@ -42,6 +42,8 @@ pub struct LossPolicy {
     pub final_stop: FinalStop,
     /// Whether a stop token that is in the prompt may be left out of the loss.
     pub allow_masked_stop: bool,
+    /// Whether the word `None` that a template writes for a null content may carry loss.
+    pub allow_null_word: bool,
     /// Whether it is acceptable that nothing carries loss.
     pub allow_empty: bool,
 }

@@ -3,7 +3,7 @@
 use rolecall_conversation::json::{self, Layout};
 use rolecall_conversation::{Conversation, Json, Message, Role};
 use rolecall_encode::{Encoded, EncodedToken};
-use rolecall_render::{FinalStop, Loss, LossPolicy, Written, loss_by_format, loss_by_template};
+use rolecall_render::{Change, FinalStop, LeafKind, Loss, LossPolicy, Written, loss_by_format, loss_by_template};
 
 use super::Model;
 use super::prompt::{ModelPrompt, Speaker};
@@ -33,7 +33,27 @@ impl ModelPrompt {
     pub fn loss(&self, policy: &LossPolicy) -> Result<Loss, Error> {
         let conversation = &self.request.conversation;
         check_weights(policy, &conversation.messages)?;
-        self.loss_unchecked(conversation, policy)
+        let loss = self.loss_unchecked(conversation, policy)?;
+        match self.null_word(&loss) {
+            Some(message) if !policy.allow_null_word => Err(rolecall_render::Error::NullWord { message }.into()),
+            _ => Ok(loss),
+        }
+    }
+
+    /// Returns the first message whose null content is the word `None` in the prompt, and carries loss.
+    fn null_word(&self, loss: &Loss) -> Option<usize> {
+        // Only a template writes it.
+        self.template()?;
+        let words = self.account().of_kind(LeafKind::Changed).filter(|leaf| leaf.change == Some(Change::NullWord));
+        let mut messages = words.filter(|leaf| leaf.place.field == "content").filter_map(|leaf| leaf.place.message);
+        messages.find(|message| {
+            let turns = self.prompt.turns().iter().enumerate().filter(|(_, turn)| turn.message == Some(*message));
+            let made = turns.flat_map(|(at, _)| self.prompt.segments_in(self.prompt.turn_span(at)));
+            made.filter(|segment| segment.is_made && segment.text.contains("None")).any(|segment| {
+                let end = segment.start + segment.text.len();
+                loss.spans.iter().any(|span| span.range.start < end && segment.start < span.range.end)
+            })
+        })
     }
 
     fn loss_unchecked(&self, conversation: &Conversation, policy: &LossPolicy) -> Result<Loss, Error> {
@@ -116,6 +136,7 @@ impl ModelPrompt {
         if !self.template().is_some_and(|template| template.has_generation_blocks()) {
             let mut policy = LossPolicy::assistant();
             (policy.final_stop, policy.allow_masked_stop, policy.allow_empty) = (FinalStop::Ignore, true, true);
+            policy.allow_null_word = true;
             let loss = self.loss(&policy)?;
             return Ok(mask(encoded, &loss).collect());
         }

@@ -60,6 +60,8 @@ pub enum Allowed {
     MaskedStop,
     /// A conversation in which nothing carries loss.
     NoLoss,
+    /// The word `None` that a template writes for a null content, and that carries loss.
+    NullWord,
 }
 
 impl Whose {
@@ -81,7 +83,8 @@ impl MissingStop {
 
 impl Allowed {
     /// The values by their words.
-    pub const ALL: [(&'static str, Allowed); 2] = [("masked-stop", Allowed::MaskedStop), ("no-loss", Allowed::NoLoss)];
+    pub const ALL: [(&'static str, Allowed); 3] =
+        [("masked-stop", Allowed::MaskedStop), ("no-loss", Allowed::NoLoss), ("null-word", Allowed::NullWord)];
 }
 
 impl LossOptions {
@@ -110,6 +113,7 @@ impl LossOptions {
             MissingStop::Append | MissingStop::Warn => FinalStop::Warn,
         };
         policy.allow_masked_stop = self.allow.contains(&Allowed::MaskedStop);
+        policy.allow_null_word = self.allow.contains(&Allowed::NullWord);
         policy.allow_empty = self.allow.contains(&Allowed::NoLoss);
         policy
     }

@@ -1,7 +1,7 @@
 //! What a trainer should know about a row.
 
 use rolecall_conversation::{Conversation, Message, Part as ContentPart, Place, REASONING, Role};
-use rolecall_render::{Change, Remedy};
+use rolecall_render::{Change, DesignRule, Leaf, LeafGroup, LeafKind, Remedy};
 
 use super::row::truncation_notes;
 use super::{Part, Ready};
@@ -51,7 +51,7 @@ impl Ready {
             let place = note_message(note).map(|message| Place::message(message, ""));
             let code = note_code(note);
             // Earlier replies end otherwise in the whole conversation than in what the server saw.
-            let remedy = (code == "no_stop" && self.part.is_none()).then_some(Remedy::DividedSamples);
+            let remedy = (code == "no_stop").then_some(Remedy::DividedSamples).filter(|_| self.is_whole());
             notes.push(RowNote { place, remedy, ..RowNote::new(code, note_text(note)) });
         }
         let truncated = self.truncated.iter().flat_map(truncation_notes);
@@ -69,7 +69,7 @@ impl Ready {
     /// Returns the account: what became of the parts of the conversation that the prompt does not have as
     /// they were given, and the replies that are empty.
     pub fn account(&self) -> Vec<RowNote> {
-        let mut notes = of_prompt(&self.prompt, self.loss.is_some() && self.part.is_none());
+        let mut notes = of_prompt(&self.prompt, self.is_whole());
         let empty = empty_replies(&self.prompt.request().conversation);
         if let [first, ..] = empty.as_slice() {
             let message = match empty.len() {
@@ -84,6 +84,11 @@ impl Ready {
             });
         }
         notes
+    }
+
+    /// Reports whether this is a whole conversation that could be divided into samples. Only training divides one.
+    fn is_whole(&self) -> bool {
+        self.loss.is_some() && self.part.is_none()
     }
 }
 
@@ -106,13 +111,18 @@ impl RowNote {
 /// Returns what became of the parts of a conversation, one note for each reason. `is_whole` tells whether it
 /// is a sample that could be divided.
 fn of_prompt(prompt: &ModelPrompt, is_whole: bool) -> Vec<RowNote> {
-    let each = prompt.account().groups().into_iter().map(|group| RowNote {
+    let account = prompt.account();
+    // A format that does not print reasoning prints none anywhere, and so does a template that leaves out the last.
+    let is_reasoning = |leaf: &Leaf| REASONING.contains(&leaf.place.field.as_str());
+    let keeps_last = || prompt.template().is_some() && !account.of_kind(LeafKind::LeftOut).any(is_reasoning);
+    let is_divisible =
+        |group: &LeafGroup<'_>| is_whole && group.rule == Some(DesignRule::EarlierReasoning) && keeps_last();
+    let each = account.groups().into_iter().map(|group| RowNote {
         why: group.why,
         place: Some(group.first.place.clone()),
         count: group.count,
         how: group.change.map(Change::name),
-        // Samples are only divided for training, and those of a divided conversation cannot be again.
-        remedy: group.remedy.filter(|remedy| *remedy != Remedy::DividedSamples || is_whole),
+        remedy: group.remedy.or_else(|| is_divisible(&group).then_some(Remedy::DividedSamples)),
         is_account: true,
         by_design: !group.kind.is_loss(),
         ..RowNote::new(group.kind.name(), group.to_string())

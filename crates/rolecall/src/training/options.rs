@@ -35,7 +35,7 @@ pub struct RowOptions {
     /// What to do if the template writes no stop token after the last reply: `append`, `warn` or
     /// `refuse`.
     pub final_stop: Option<String>,
-    /// What to accept that is otherwise an error: `masked-stop`, `no-loss`.
+    /// What to accept that is otherwise an error: `masked-stop`, `no-loss`, `null-word`.
     pub allow: Vec<String>,
     /// The maximum number of ids.
     pub max_tokens: Option<usize>,
