@@ -410,8 +410,8 @@ pub struct Template {
     /// Show only the template with this name [default: all]
     #[arg(long, value_name = "NAME")]
     pub template_name: Option<String>,
-    /// The model's tokenizer, to check whether the BOS token is written twice [default: the one in
-    /// the folder]
+    /// The model's tokenizer, to check whether the BOS token is written twice, and which tokens open
+    /// calls that the template does not write [default: the one in the folder]
     #[arg(long, value_name = "FILE|DIR")]
     pub tokenizer: Option<PathBuf>,
     /// The BOS token, if the files do not name it
@@ -425,7 +425,7 @@ pub struct Template {
     pub json: bool,
     /// Infer the layouts that parse the model's output from the template, and print them as a
     /// format file to keep and correct
-    #[arg(long, conflicts_with_all = ["json", "tokenizer"])]
+    #[arg(long, conflicts_with = "json")]
     pub layout: bool,
 }
 

@@ -1,8 +1,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use rolecall::format::write_reply;
-use rolecall::infer::infer;
-use rolecall::template::{ModelTemplates, NamedTemplate, TemplateOptions, analyze_template};
+use rolecall::template::{ModelTemplates, NamedTemplate, TemplateOptions, analyze_template, infer_layouts};
 use rolecall::{Error, answer, template};
 
 use crate::model::Model;
@@ -137,14 +136,14 @@ impl ChatTemplate {
     /// format file, by which replies are parsed.
     #[pyo3(signature = (name=None))]
     fn layout(&self, py: Python<'_>, name: Option<&str>) -> PyResult<String> {
-        let templates = self.templates(py)?;
+        let (model, templates) = (self.model.get().inner(), self.templates(py)?);
         let named = self.chosen(py, name)?;
-        let inferred = py.detach(|| {
+        let layouts = py.detach(|| {
             let template = template::ChatTemplate::compile(&named.source, templates.tokens.clone())?;
-            let inferred = infer(&template).complete()?;
-            Ok::<_, rolecall::render::Error>(write_reply(&inferred.format.corrected(&named.source).0))
+            let tokens = || model.decoder().map(|decoder| decoder.markers()).unwrap_or_default();
+            Ok::<_, rolecall::render::Error>(write_reply(&infer_layouts(&template, tokens)?.format))
         });
-        inferred.map_err(|error| error::of(py, &error.into()))
+        layouts.map_err(|error| error::of(py, &error.into()))
     }
 
     /// Renders a conversation, with the arguments of `Model.prompt`.

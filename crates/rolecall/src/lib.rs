@@ -135,6 +135,7 @@ pub mod gguf;
 pub mod guard;
 mod id_parser;
 pub mod identify;
+mod layouts;
 pub mod loss;
 pub mod model;
 pub mod pipeline;
@@ -159,6 +160,7 @@ pub use rolecall_render::{Origin, Prompt, Segment};
 
 /// A model's chat templates, and the special tokens that they may name.
 pub mod template {
+    pub use crate::layouts::{ReplyLayouts, infer_layouts};
     pub use crate::template_files::{beside, load};
     pub use crate::templates::*;
 }

@@ -5,13 +5,14 @@ use std::hash::Hash;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use rolecall_encode::Decoder;
-use rolecall_format::{Format, Slot};
-use rolecall_infer::{LayoutWarning, Part, infer};
+use rolecall_format::Format;
+use rolecall_infer::LayoutWarning;
 use rolecall_parse::Reply;
 use rolecall_render::{ChatTemplate, ProbeBudget, TemplateOptions, template_switches};
 
 use super::encoders::Encoders;
 use crate::Error;
+use crate::layouts::infer_layouts;
 
 /// The maximum number of cached values of each kind, so that requests that each carry a different
 /// template do not fill the memory.
@@ -88,25 +89,10 @@ impl Replies {
 
     fn known(&self, template: &ChatTemplate, encoders: &Encoders) -> Result<Arc<Layouts>, Error> {
         self.layouts.find_or_make(content(template), || {
-            let mut inferred = infer(template).complete()?;
             // Without a tokenizer, only the template tells how the model writes calls.
-            if inferred.lacks_calls()
-                && let Ok(loaded) = encoders.loaded()
-            {
-                inferred.borrow_calls(template, &loaded.decoder.markers());
-            }
-            let mut warnings = inferred.warnings();
-            let (format, _) = inferred.format.clone().corrected(template.source());
-            // Text that a correction adds comes from a public source, not from the inference.
-            let is_corrected =
-                |slots: &[Slot]| slots.iter().any(|slot| format.layout(*slot) != inferred.format.layout(*slot));
-            let calls = is_corrected(&[Slot::Call]);
-            let turns = is_corrected(&[Slot::Assistant, Slot::AssistantWithCalls]);
-            warnings.retain(|warning| match warning.part {
-                Part::Calls | Part::ParallelCalls | Part::Arguments | Part::Ids => !calls,
-                _ => !turns,
-            });
-            Ok(Layouts { format: Arc::new(format), warnings: warnings.into() })
+            let tokens = || markers_of(encoders.loaded().ok().map(|loaded| &*loaded.decoder));
+            let layouts = infer_layouts(template, tokens)?;
+            Ok(Layouts { format: Arc::new(layouts.format), warnings: layouts.warnings.into() })
         })
     }
 }

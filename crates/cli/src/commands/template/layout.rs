@@ -4,9 +4,8 @@
 use std::ops::Range;
 
 use rolecall::format::write_reply;
-use rolecall::infer::{Outcome, Report, infer};
-use rolecall::template::ChatTemplate;
-use rolecall::template::{ModelTemplates, NamedTemplate};
+use rolecall::infer::{Outcome, Report};
+use rolecall::template::{ChatTemplate, ModelTemplates, NamedTemplate, infer_layouts};
 
 use crate::args::Template;
 use crate::diagnostic::{Diagnostic, Place, Severity};
@@ -18,24 +17,25 @@ use crate::template::refused;
 use crate::visible::escape;
 
 /// Prints the layouts of one template. The report on the inference goes to standard error.
-pub fn print(args: &Template, model: &ModelTemplates, output: &Output) -> Result<(), Failure> {
+/// `tokens` are the texts of the model's control tokens.
+pub fn print(args: &Template, model: &ModelTemplates, tokens: Vec<String>, output: &Output) -> Result<(), Failure> {
     let chosen = model.choose(args.template_name.as_deref(), false);
     let named = chosen.map_err(|why| Failure::NoTemplate { path: args.path().display().to_string(), why })?;
     let compiled = ChatTemplate::compile(&named.source, model.tokens.clone());
     let nothing = Source { name: String::new(), text: String::new() };
     let template = compiled.map_err(|error| in_nothing(refused(named, error), &nothing))?;
-    let inferred = infer(&template).complete().map_err(|error| in_nothing(refused(named, error), &nothing))?;
+    let layouts = infer_layouts(&template, || tokens).map_err(|error| in_nothing(refused(named, error), &nothing))?;
     let source = Source::of_template(named);
     let place = || Place::Named(source.name.clone());
-    let message = summary(&inferred.report);
+    let message = summary(&layouts.report);
     output.show(&Diagnostic { severity: Severity::Note, code: "inferred", message, place: place(), help: Vec::new() });
-    for (part, outcome) in &inferred.report.parts {
+    for (part, outcome) in &layouts.report.parts {
         if let Some(message) = doubt(outcome) {
             let (severity, code) = (Severity::Warning, part.name());
             output.show(&Diagnostic { severity, code, message, place: place(), help: Vec::new() });
         }
     }
-    for note in &inferred.report.notes {
+    for note in &layouts.report.notes {
         let place = match note.line.and_then(|line| line_of(&source, line)) {
             Some(span) => Place::Span(&source, span),
             None => place(),
@@ -43,13 +43,12 @@ pub fn print(args: &Template, model: &ModelTemplates, output: &Output) -> Result
         let (severity, code, message) = (Severity::Note, note.part.name(), note.words.clone());
         output.show(&Diagnostic { severity, code, message, place, help: Vec::new() });
     }
-    let (format, corrections) = inferred.format.corrected(&named.source);
-    for name in corrections {
+    for name in layouts.corrections {
         let message = format!("corrected by `{name}`: the models deviate from the template");
         let (severity, code) = (Severity::Note, "corrected");
         output.show(&Diagnostic { severity, code, message, place: place(), help: Vec::new() });
     }
-    output.write(&format!("{}{}", head(named), write_reply(&format)))
+    output.write(&format!("{}{}", head(named), write_reply(&layouts.format)))
 }
 
 /// Returns the span of a line without its indentation.

@@ -5,9 +5,11 @@ mod layout;
 mod page;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use rolecall::answer;
 use rolecall::conversation::{Json, object};
+use rolecall::encode::Decoder;
 use rolecall::template::jinja::Spot;
 use rolecall::template::{ChatTemplate, TemplateAnalysis, TemplateOptions, analyze_template};
 use rolecall::template::{ModelTemplates, NamedTemplate};
@@ -38,7 +40,7 @@ pub fn run(args: &Template, output: &Output) -> Result<Exit, Failure> {
         }
     }
     if args.layout {
-        layout::print(args, &model, output)?;
+        layout::print(args, &model, control_tokens(args)?, output)?;
         return Ok(Exit::Good);
     }
     let adds_bos = adds_bos(args, &model)?;
@@ -84,6 +86,23 @@ fn analyze(named: &NamedTemplate, model: &ModelTemplates, adds_bos: Option<bool>
         analysis.note_tokenizer(adds_bos);
     }
     Ok(Analyzed { name: named.name.clone(), source: Source::of_template(named), analysis })
+}
+
+/// Returns the texts of the control tokens of the model's tokenizer, or of the one on the command line.
+fn control_tokens(args: &Template) -> Result<Vec<String>, Failure> {
+    let markers = |tokenizer| Decoder::new(tokenizer).markers();
+    if let Some(path) = &args.tokenizer {
+        return Ok(markers(files::load_tokenizer(path)?));
+    }
+    let path = args.path();
+    // A file with a template alone belongs to no tokenizer.
+    if files::is_stdin(path) || !(path.is_dir() || path.extension().is_some_and(|extension| extension == "gguf")) {
+        return Ok(Vec::new());
+    }
+    match tokenizer::load(path) {
+        Ok(tokenizer) => Ok(markers(Arc::from(tokenizer))),
+        Err(_) => Ok(Vec::new()),
+    }
 }
 
 /// Reports whether the tokenizer adds the BOS token. Asks the tokenizer from the command line, else
