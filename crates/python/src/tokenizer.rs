@@ -171,7 +171,8 @@ impl Tokenizer {
     }
 
     /// Audits it: how it treats each control token of a format, and what is dangerous about it, as a
-    /// dict like `rolecall tokenizer --json` writes. Without a format, that of the model is used.
+    /// dict like `rolecall tokenizer --json` writes. Without a format, that of the model is used. If the model
+    /// has chat templates, `protected` lists the tokens that text in its prompts is never encoded to.
     #[pyo3(signature = (format=None))]
     fn audit(&self, py: Python<'_>, format: Option<&Bound<'_, Format>>) -> PyResult<Py<PyAny>> {
         let model = self.model.get().inner();
@@ -183,12 +184,13 @@ impl Tokenizer {
             let audit = tokenizer::audit_with(&*self.inner, controls, templates);
             let format = format.map(|format| format.name.as_str());
             let file = model.tokenizer_file()?;
+            let protected = model.templates().map(|_| model.protected()).transpose()?;
             Ok(answer::of_audited(answer::Audited {
                 file,
                 tokenizer: &*self.inner,
                 format,
                 audit: &audit,
-                protected: None,
+                protected: protected.as_ref(),
             }))
         });
         output::object(py, &audited.map_err(|error| error::of(py, &error))?)

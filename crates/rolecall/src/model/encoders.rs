@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
-use rolecall_encode::{AddSpecial, Decoder, Encoder, PlainMarkers, Protect, extended};
+use rolecall_encode::{AddSpecial, Decoder, Encoder, PlainMarkers, Protect, Protection, extended};
 use rolecall_format::{Control, Format};
 use rolecall_tokenizer::Tokenizer;
 
@@ -114,14 +114,11 @@ impl Encoders {
         if let Some(encoder) = loaded.bound.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Ok(Arc::clone(encoder));
         }
-        let protection = match writer {
-            Writer::Format(format) => loaded.beside.protection(Some(format)),
-            Writer::Templates(templates) => templates.protection(&loaded.beside),
-        };
         if let (Writer::Templates(templates), PlainMarkers::Refuse) = (writer, options.plain_markers) {
             templates.check_markers(&*loaded.tokenizer)?;
         }
-        let encoder = Encoder::new(&protection.protecting(options.protect), Arc::clone(&loaded.tokenizer));
+        let protection = loaded.protection(Some(writer)).protecting(options.protect);
+        let encoder = Encoder::new(&protection, Arc::clone(&loaded.tokenizer));
         let encoder = Arc::new(encoder?.adding(options.add));
         let mut kept = loaded.bound.write().unwrap_or_else(PoisonError::into_inner);
         if kept.len() >= KEPT {
@@ -133,6 +130,16 @@ impl Encoders {
 }
 
 impl Loaded {
+    /// Returns the protection for what a format or templates write, and for the templates in the
+    /// tokenizer's folder.
+    pub fn protection(&self, writer: Option<&Writer<'_>>) -> Protection {
+        match writer {
+            None => self.beside.protection(None),
+            Some(Writer::Format(format)) => self.beside.protection(Some(format)),
+            Some(Writer::Templates(templates)) => templates.protection(&self.beside),
+        }
+    }
+
     fn load(files: &Files, path: &Path, controls: &[Control]) -> Result<Loaded, Error> {
         let at = |error| Error::Tokenizer { path: path.to_path_buf(), error };
         let (file, tokenizer) = tokenizer::load_from(files, path).map_err(at)?;

@@ -39,7 +39,7 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use rolecall_conversation::Conversation;
-use rolecall_encode::{Decoder, Encoded};
+use rolecall_encode::{Decoder, Encoded, Protected};
 use rolecall_format::{Format, FormatPart, Generation, Registry};
 use rolecall_grammar::{self as grammar, Grammar, Token};
 use rolecall_infer::LayoutWarning;
@@ -63,7 +63,7 @@ use crate::parse::IdParser;
 use crate::session::new_turn;
 use crate::template::ModelTemplates;
 use crate::tokenizer::{Audit, TokenizerFile};
-use encoders::Encoders;
+use encoders::{Encoders, Writer};
 use ends::Ends;
 use explain::Explanation;
 use prompt::Speaker;
@@ -552,6 +552,17 @@ impl Model {
         let loaded = self.shared.encoders.loaded()?;
         let controls = self.format().map_or(&[][..], |format| &format.controls);
         Ok(crate::tokenizer::audit_with(&*loaded.own, controls, self.templates().unwrap_or(&loaded.beside)))
+    }
+
+    /// Returns the tokens that text in the model's prompts is never encoded to, each with the reasons.
+    pub fn protected(&self) -> Result<Protected, Error> {
+        let loaded = self.shared.encoders.loaded()?;
+        let writer = match &self.shared.voice {
+            Voice::Templates { templates, .. } => Some(Writer::Templates(templates)),
+            Voice::Format(_) | Voice::Nothing => self.format().map(Writer::Format),
+        };
+        let protection = loaded.protection(writer.as_ref()).protecting(self.settings.protect);
+        Ok(Protected::new(&protection, &*loaded.tokenizer)?)
     }
 }
 
