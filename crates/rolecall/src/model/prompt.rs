@@ -162,8 +162,10 @@ impl ModelPrompt {
         Ok(encoded)
     }
 
-    /// Explains the prompt, and which text carries loss if a policy is given.
-    pub fn explain(self, policy: Option<&LossPolicy>) -> Result<Explanation, Error> {
+    /// Explains the prompt, and which text carries loss if a policy is given. The explanation has all
+    /// tokens that end the model's replies, as [`find_stops`](Self::find_stops) adds them.
+    pub fn explain(mut self, policy: Option<&LossPolicy>) -> Result<Explanation, Error> {
+        self.find_stops()?;
         let loss = policy.map(|policy| self.loss(policy)).transpose()?;
         let has_tokenizer = self.model.has_tokenizer();
         let encoded = has_tokenizer.then(|| self.encode()).transpose()?;
