@@ -1,6 +1,6 @@
-"""Python gives the same answers as the command, and refuses what it would otherwise ignore.
+"""Python gives the library's answers, which ``fixtures/doors`` has, and refuses what it would otherwise ignore.
 
-The command is compared if it was built: ``ROLECALL_COMMAND``, or the newest one in the repository's ``target``.
+The command is compared, too, if it was built: ``ROLECALL_COMMAND``, or the newest one in the repository's ``target``.
 """
 
 import json
@@ -43,33 +43,132 @@ def command():
     return max(built, key=lambda path: path.stat().st_mtime, default=None)
 
 
-@pytest.fixture(params=["small", "chatml", "plain"])
-def folder(request, tmp_path):
-    """The folder of a model, each of another kind."""
-    small_model.write(tmp_path)
-    config = json.loads((tmp_path / "tokenizer_config.json").read_text())
-    config["chat_template"] = {"small": config["chat_template"], "chatml": CHATML, "plain": PLAIN}[request.param]
-    config["eos_token"] = "<|endoftext|>"
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
-    return tmp_path
+def door_case(path):
+    """Read a case of ``fixtures/doors``: its sections by name."""
+    sections, name = {}, None
+    for line in path.read_text(encoding="utf-8").split("\n"):
+        if line.startswith("--- "):
+            name = line.removeprefix("--- ")
+            sections[name] = []
+        else:
+            sections[name].append(line)
+    # The last line break belongs to the end of the file.
+    sections[name].pop()
+    return {name: "\n".join(lines) for name, lines in sections.items()}
 
 
-def test_stops_and_ids_are_those_of_the_command(folder):
-    model = rolecall.load(folder)
-    encoded = model.encode(REQUEST["messages"])
-    stops = model.stop_ids()
-    assert model.tokenizer.token_id("<|endoftext|>") in stops
+def json_lines(text):
+    return [json.loads(line) for line in text.splitlines()]
+
+
+class Door:
+    """A model of ``fixtures/doors``, and the library's answers about it."""
+
+    def __init__(self, path, folder):
+        self.case = door_case(path)
+        own = json.loads(self.case["model"])
+        flags = {"special": True, "normalized": False, "lstrip": False, "rstrip": False, "single_word": False}
+        added = [{"id": 256 + at, "content": text, **flags} for at, text in enumerate(own["tokens"])]
+        letters = small_model.byte_letters()
+        byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+        vocabulary = {letters[byte]: byte for byte in range(256)}
+        tokenizer = {
+            "added_tokens": added,
+            "pre_tokenizer": byte_level,
+            "decoder": byte_level,
+            "model": {"type": "BPE", "vocab": vocabulary, "merges": []},
+        }
+        config = {"eos_token": own["eos"], "chat_template": self.case["template"]}
+        if "bos" in own:
+            config["bos_token"] = own["bos"]
+        (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+        (folder / "tokenizer_config.json").write_text(json.dumps(config))
+        self.model = rolecall.load(folder)
+        self.requests = json_lines(self.case["requests"])
+        self.replies = json_lines(self.case["replies"])
+
+    def ask(self, function, request, *before, **more):
+        """Call a function with the keyword arguments of a request."""
+        keywords = {key: value for key, value in request.items() if key not in ("messages", "chat_template_kwargs")}
+        return function(*before, request["messages"], **keywords, **request.get("chat_template_kwargs", {}), **more)
+
+
+@pytest.fixture(params=sorted(path.stem for path in (ROOT / "fixtures" / "doors").glob("*.case")))
+def door(request, tmp_path):
+    return Door(ROOT / "fixtures" / "doors" / f"{request.param}.case", tmp_path)
+
+
+def reading(answer):
+    """Return what a parsed reply has, without the ids of calls, which are random."""
+    message = answer["message"]
+    facts = {"content": message["content"]}
+    if "reasoning_content" in message:
+        facts["reasoning_content"] = message["reasoning_content"]
+    if "tool_calls" in message:
+        facts["calls"] = [call["function"] for call in message["tool_calls"]]
+    return {**facts, "finish_reason": answer["finish_reason"], "malformed": [one["code"] for one in answer["malformed"]]}
+
+
+def policies_of(reply):
+    return {name: reply[name] for name in ("calls_in_reasoning", "unclosed_reasoning") if name in reply}
+
+
+def test_stops_are_those_of_the_library(door):
+    stops = json.loads(door.case["stops"])
+    assert sorted(door.model.stop_ids()) == stops
+    assert sorted(door.ask(door.model.explain, door.requests[0]).to_dict()["stop_ids"]) == stops
+
+
+def test_protected_tokens_are_those_of_the_library(door):
+    protected = door.model.tokenizer.audit()["protected"]
+    assert sorted(token["id"] for token in protected) == json.loads(door.case["protected"])
+
+
+def test_prompts_and_ids_are_those_of_the_library(door):
+    for request, prompt in zip(door.requests, json_lines(door.case["prompts"])):
+        rendered = door.ask(door.model.prompt, request)
+        encoded = door.ask(door.model.encode, request)
+        assert rendered.text == prompt["prompt"]
+        assert encoded.ids.tolist() == rendered.encode().ids.tolist() == prompt["ids"]
+        assert encoded.ids[encoded.control].tolist() == prompt["control_ids"]
+        assert door.ask(door.model.session, request).open().ids.tolist() == prompt["ids"]
+
+
+def test_accounts_are_those_of_the_library(door):
+    for request, account in zip(door.requests, json_lines(door.case["accounts"])):
+        assert door.ask(door.model.prompt, request).account == account
+        explained = door.ask(door.model.explain, request).to_dict()
+        # An account of which nothing is to be told is not written.
+        assert explained.get("account", {"leaves": []})["leaves"] == account["leaves"]
+
+
+def test_layouts_are_those_that_parse(door):
+    assert door.model.template.layout() == door.case["layouts"]
+    analysis = json.loads(door.case["analysis"])
+    assert {key: value for key, value in door.model.template.analyze().items() if key in analysis} == analysis
+
+
+def test_replies_are_parsed_by_the_policies_as_in_the_library(door):
+    for reply, expected in zip(door.replies, json_lines(door.case["readings"])):
+        policies, finish = policies_of(reply), reply.get("finish_reason")
+        session = door.ask(door.model.session, door.requests[0], policies=policies)
+        session.open()
+        ids = session.encode_sampled(reply["output"])
+        for output in (reply["output"], ids):
+            parse = door.ask(door.model.parse, door.requests[0], output, finish_reason=finish, policies=policies)
+            assert reading(parse) == expected, reply
+        accepted = session.accept(ids, finish=finish or "stop")
+        assert reading(accepted.reading) == expected, reply
+
+
+def test_the_command_names_the_same_stops_and_ids(door, tmp_path):
     if (path := command()) is None:
         return
-    (folder / "request.json").write_text(json.dumps(REQUEST))
-    for verb in ("encode", "render", "explain"):
-        arguments = [path, verb, "--json", "--model", folder, folder / "request.json"]
-        printed = subprocess.run(arguments, capture_output=True, check=True, text=True)
-        answer = json.loads(printed.stdout)
-        assert sorted(answer["stop_ids"]) == sorted(stops), verb
-        if verb == "encode":
-            assert answer["ids"] == encoded.ids.tolist()
-        assert answer.get("account", {"leaves": []})["leaves"] == model.prompt(REQUEST["messages"]).account["leaves"]
+    (tmp_path / "request.json").write_text(json.dumps(door.requests[0]))
+    arguments = [path, "encode", "--json", "--model", tmp_path, tmp_path / "request.json"]
+    answer = json.loads(subprocess.run(arguments, capture_output=True, check=True, text=True).stdout)
+    assert sorted(answer["stop_ids"]) == sorted(door.model.stop_ids())
+    assert answer["ids"] == door.ask(door.model.encode, door.requests[0]).ids.tolist()
 
 
 def test_an_option_of_a_format_counts_as_a_keyword():

@@ -1,157 +1,149 @@
-//! Every door gives the same answer to the same question: the library and the command are asked about
-//! models of different kinds, and their answers are compared. `python/tests/test_doors.py` asks Python.
+//! The command gives the library's answers about models of different kinds, which `fixtures/doors` has.
+//! `gateway/tests/doors.rs` asks by HTTP, and `python/tests/test_doors.py` asks Python.
 
-use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fmt::Debug;
+use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
 
-use rolecall::conversation::json::Layout;
+use rolecall::conversation::json::{Layout, Object};
 use rolecall::conversation::{Json, json};
-use rolecall::model::ModelPrompt;
 use rolecall::{Model, Request};
+use rolecall_testkit::doors::{ANALYSIS, DoorCase, DoorReply, lines, part, reading, sorted};
 
 use crate::common::Folder;
-
-/// A model of a kind of its own.
-struct Kind {
-    name: &'static str,
-    template: &'static str,
-    /// The added tokens.
-    tokens: &'static [&'static str],
-    eos: &'static str,
-    /// The texts of the tokens that must be among those that end a reply.
-    stops: &'static [&'static str],
-}
 
 const CHATML: &str = "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}\
     {% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
 
-const KINDS: [Kind; 10] = [
-    Kind {
-        name: "its closer is its eos",
-        template: CHATML,
-        tokens: &["<|im_start|>", "<|im_end|>"],
-        eos: "<|im_end|>",
-        stops: &["<|im_end|>"],
-    },
-    Kind {
-        name: "its closer is not its eos",
-        template: CHATML,
-        tokens: &["<|im_start|>", "<|im_end|>", "<|endoftext|>"],
-        eos: "<|endoftext|>",
-        stops: &["<|im_end|>", "<|endoftext|>"],
-    },
-    Kind {
-        name: "headers",
-        template: "{{ bos_token }}{% for m in messages %}{{ '<|header|>' + m.role + '<|body|>\n\n' + m.content + '<|eot|>' }}\
-            {% endfor %}{% if add_generation_prompt %}{{ '<|header|>assistant<|body|>\n\n' }}{% endif %}",
-        tokens: &["<|header|>", "<|body|>", "<|eot|>", "</s>"],
-        eos: "</s>",
-        stops: &["<|eot|>", "</s>"],
-    },
-    Kind {
-        name: "plain markers around the user",
-        template: "{% for m in messages %}{% if m.role == 'assistant' %}{{ ' ' + m.content + eos_token }}\
-            {% else %}{{ '[INST] ' + m.content + ' [/INST]' }}{% endif %}{% endfor %}",
-        tokens: &["<s>", "</s>"],
-        eos: "</s>",
-        stops: &["</s>"],
-    },
-    Kind {
-        name: "plain markers around every turn",
-        template: "{% for m in messages %}{{ '<|' + m.role + '|>\n' + m.content + eos_token + '\n' }}{% endfor %}\
-            {% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}",
-        tokens: &["<s>", "</s>"],
-        eos: "</s>",
-        stops: &["</s>"],
-    },
-    Kind {
-        name: "the next role ends a reply",
-        template: "[gMASK]{% for m in messages %}{{ '<|' + m.role + '|>\n' + m.content }}{% endfor %}\
-            {% if add_generation_prompt %}{{ '<|assistant|>\n' }}{% endif %}",
-        tokens: &["[gMASK]", "<|system|>", "<|user|>", "<|assistant|>", "<|endoftext|>"],
-        eos: "<|endoftext|>",
-        stops: &["<|endoftext|>"],
-    },
-    Kind {
-        name: "reasoning",
-        template: "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' }}{% if m.reasoning_content %}\
-            {{ '<think>\n' + m.reasoning_content + '\n</think>\n\n' }}{% endif %}{{ m.content + '<|im_end|>\n' }}{% endfor %}\
-            {% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}",
-        tokens: &["<|im_start|>", "<|im_end|>", "<think>", "</think>", "<|endoftext|>"],
-        eos: "<|endoftext|>",
-        stops: &["<|im_end|>", "<|endoftext|>"],
-    },
-    Kind {
-        name: "calls",
-        template: "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + (m.content or '') }}{% for c in m.tool_calls or [] %}\
-            {{ '<tool_call>\n' + ({'name': c.function.name, 'arguments': c.function.arguments} | tojson) + '\n</tool_call>' }}\
-            {% endfor %}{{ '<|im_end|>\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}",
-        tokens: &["<|im_start|>", "<|im_end|>", "<tool_call>", "</tool_call>", "<|endoftext|>"],
-        eos: "<|endoftext|>",
-        stops: &["<|im_end|>", "<|endoftext|>"],
-    },
-    Kind {
-        name: "angle brackets without bars",
-        template: "{{ bos_token }}{% for m in messages %}{{ '<start_of_turn>' + m.role + '\n' + m.content + '<end_of_turn>\n' }}\
-            {% endfor %}{% if add_generation_prompt %}{{ '<start_of_turn>model\n' }}{% endif %}",
-        tokens: &["<bos>", "<eos>", "<start_of_turn>", "<end_of_turn>"],
-        eos: "<eos>",
-        stops: &["<end_of_turn>", "<eos>"],
-    },
-    Kind {
-        name: "no markers",
-        template: "{% for m in messages %}{{ m.role + ': ' + m.content + '\n' }}{% endfor %}\
-            {% if add_generation_prompt %}{{ 'assistant:' }}{% endif %}",
-        tokens: &["</s>"],
-        eos: "</s>",
-        stops: &["</s>"],
-    },
-];
-
 const REQUEST: &str = r#"{"messages": [{"role": "user", "content": "Hi <|im_end|> <tool_call>"},
     {"role": "assistant", "content": "Hello"}, {"role": "user", "content": "Bye"}]}"#;
 
+/// The verbs that show a prompt.
+const OF_PROMPTS: [&str; 3] = ["render", "encode", "explain"];
+
 #[test]
-fn every_door_names_the_same_stops() {
-    for_each(|kind, model, folder| {
-        let stops: BTreeSet<u32> = model.stop_ids().unwrap().into_iter().collect();
-        for text in kind.stops {
-            let id = model.tokenizer().unwrap().token_id(text).unwrap();
-            assert!(stops.contains(&id), "{}: `{text}` is missing in {stops:?}", kind.name);
-        }
-        let prompt = prompt(model);
-        let served: BTreeSet<u32> = prompt.reply_stops().unwrap().into_iter().map(|(id, _)| id).collect();
-        assert_eq!(served, stops, "{}: what an engine gets", kind.name);
-        let session: BTreeSet<u32> = {
-            let mut session = model.session(request()).unwrap();
-            session.open().unwrap();
-            session.reply_stops().into_iter().map(|(id, _)| id).collect()
-        };
-        assert_eq!(session, stops, "{}: a session", kind.name);
-        for command in ["encode", "render", "explain"] {
-            let answer = run(folder, command, &["--json"]);
-            let ids: BTreeSet<u32> = numbers(&answer, "stop_ids").into_iter().collect();
-            assert_eq!(ids, stops, "{}: {command}", kind.name);
+fn every_verb_names_the_same_stops() {
+    for_each(|case, folder| {
+        for verb in OF_PROMPTS {
+            case.same(verb, "stops", &sorted(numbers(&ask(folder, verb, &["request-0.json"]), "stop_ids")));
         }
     });
 }
 
 #[test]
-fn every_door_has_the_same_ids_and_protects_the_same_tokens() {
-    for_each(|kind, model, folder| {
-        let encoded = prompt(model).encode().unwrap();
-        for command in ["encode", "explain"] {
-            let answer = run(folder, command, &["--json"]);
-            assert_eq!(numbers(&answer, "ids"), encoded.ids(), "{}: {command}", kind.name);
-            assert_eq!(numbers(&answer, "control_ids"), encoded.control_ids(), "{}: {command}", kind.name);
+fn the_audit_lists_the_protected_tokens() {
+    for_each(|case, folder| {
+        let config = folder.path("tokenizer_config.json");
+        let audit = run(&["tokenizer", &folder.path("tokenizer.json"), "--template", &config, "--json"]);
+        let listed = items(&audit, "protected").iter().map(|token| number(field(token, "id").unwrap()));
+        case.same("tokenizer", "protected", &sorted(listed));
+    });
+}
+
+#[test]
+fn every_verb_has_the_same_prompts_and_ids() {
+    for_each(|case, folder| {
+        let requests: Vec<String> = (0..case.requests().len()).map(|at| format!("request-{at}.json")).collect();
+        for verb in ["encode", "explain"] {
+            let asked = requests.iter().map(|request| part(&ask(folder, verb, &[request]), &PROMPT));
+            case.same(verb, "prompts", &lines(asked));
         }
-        let template = folder.path("tokenizer_config.json");
-        let audit = run_with(&["tokenizer", &folder.path("tokenizer.json"), "--template", &template, "--json"]);
-        let listed = audit.as_object().unwrap().get("protected").and_then(Json::as_array).unwrap();
-        let id = |token: &Json| number(token.as_object().unwrap().get("id").unwrap());
-        let listed: BTreeSet<u32> = listed.iter().map(id).collect();
-        assert!(encoded.control_ids().iter().all(|id| listed.contains(id)), "{}: {listed:?}", kind.name);
+        let rows = json_lines(&output(&["encode", "--model", &folder.path(""), "--jsonl", &folder.path("all.jsonl")]));
+        case.same("encode --jsonl", "prompts", &lines(rows.iter().map(|row| part(row, &PROMPT))));
+        for (at, request) in requests.iter().enumerate() {
+            let library = json::parse(case.fixture.needed("prompts").lines().nth(at).unwrap()).unwrap();
+            let rendered = ask(folder, "render", &[request]);
+            assert_eq!(field(&rendered, "prompt"), field(&library, "prompt"), "{}: render {request}", case.name());
+            let script = format!("{}\n{{\"open\": true}}\n", case.requests()[at]);
+            let script = folder.write("script.jsonl", script);
+            let steps = json_lines(&output(&["session", "--model", &folder.path(""), "--json", &script]));
+            assert_eq!(field(&steps[1], "ids"), field(&library, "ids"), "{}: session {request}", case.name());
+        }
+    });
+}
+
+#[test]
+fn every_verb_accounts_for_the_request_alike() {
+    for_each(|case, folder| {
+        let library: Vec<Json> =
+            case.fixture.needed("accounts").lines().map(|line| json::parse(line).unwrap()).collect();
+        let jsonl = |verb| {
+            let rows = output(&[verb, "--model", &folder.path(""), "--jsonl", &folder.path("all.jsonl")]);
+            json_lines(&rows)
+        };
+        let (rendered, encoded) = (jsonl("render"), jsonl("encode"));
+        for (at, library) in library.iter().enumerate() {
+            // An account of which nothing is to be told is not printed.
+            let told = Some(library).filter(|library| !items(library, "leaves").is_empty());
+            let place = |door: &str| format!("{}: {door} of request {at}", case.name());
+            for verb in OF_PROMPTS {
+                let answer = ask(folder, verb, &[&format!("request-{at}.json")]);
+                assert_eq!(field(&answer, "account"), told, "{}", place(verb));
+            }
+            assert_eq!(field(&rendered[at], "account"), told, "{}", place("render --jsonl"));
+            assert_eq!(field(&encoded[at], "account"), told, "{}", place("encode --jsonl"));
+        }
+    });
+}
+
+#[test]
+fn the_layouts_that_are_printed_are_those_that_parse() {
+    for_each(|case, folder| {
+        let printed = output(&["template", "--layout", "--model", &folder.path("")]);
+        let printed = String::from_utf8(printed.stdout).unwrap();
+        // The first line names the file.
+        case.same("template --layout", "layouts", printed.split_once('\n').unwrap().1);
+        let analysis = run(&["template", "--json", "--model", &folder.path("")]);
+        case.same("template --json", "analysis", &lines([part(&items(&analysis, "templates")[0], &ANALYSIS)]));
+    });
+}
+
+#[test]
+fn every_verb_that_parses_follows_the_policies() {
+    for_each(|case, folder| {
+        let model = Model::open(folder.path("")).unwrap();
+        let request = Request::from_text(case.requests()[0]).unwrap();
+        let session = model.session(request).unwrap();
+        let replies = case.replies();
+        let each = |ask: &dyn Fn(&DoorReply) -> Json| lines(replies.iter().map(|reply| reading(&ask(reply))));
+        let parse = |reply: &DoorReply, output: &str, more: &[&str]| {
+            let mut arguments = vec!["parse".to_owned(), "--json".to_owned(), "--model".to_owned(), folder.path("")];
+            arguments.extend(["--conversation".to_owned(), folder.path("request-0.json")]);
+            arguments.extend(flags(reply));
+            arguments.extend(reply.finish_reason.iter().flat_map(|why| ["--finish".to_owned(), why.clone()]));
+            arguments.extend(more.iter().map(|&flag| flag.to_owned()));
+            arguments.push(folder.write("output.txt", output));
+            run(&arguments)
+        };
+        case.same_parsed("parse", &each(&|reply| parse(reply, &reply.output, &[])));
+        let by_ids = |reply: &DoorReply| {
+            let ids = session.encode_sampled(&reply.output).unwrap();
+            parse(reply, &format!("{ids:?}"), &["--ids"])
+        };
+        case.same_parsed("parse --ids", &each(&by_ids));
+        let line = |reply: &DoorReply| {
+            let mut line = object(case.requests()[0]);
+            line.insert("output", reply.output.as_str().into());
+            reply.finish_reason.iter().for_each(|why| line.insert("finish_reason", why.as_str().into()));
+            reply.policies.iter().for_each(|(name, word)| line.insert(name.as_str(), word.as_str().into()));
+            Json::Object(line)
+        };
+        let asked = folder.write("replies.jsonl", lines(replies.iter().map(line)) + "\n");
+        let rows = json_lines(&output(&["parse", "--jsonl", "--model", &folder.path(""), &asked]));
+        case.same_parsed("parse --jsonl", &lines(rows.iter().map(reading)));
+        let in_session = |reply: &DoorReply| {
+            let mut accept = Object::new();
+            accept.insert("accept", json::parse(&format!(r#"{{"text": {}}}"#, quoted(&reply.output))).unwrap());
+            reply.finish_reason.iter().for_each(|why| accept.insert("finish", why.as_str().into()));
+            let script = format!("{}\n{{\"open\": true}}\n{}\n", case.requests()[0], lines([Json::Object(accept)]));
+            let script = folder.write("script.jsonl", script);
+            let mut arguments = vec!["session".to_owned(), "--json".to_owned(), "--model".to_owned(), folder.path("")];
+            arguments.extend(flags(reply));
+            arguments.push(script);
+            json_lines(&output(&arguments)).pop().unwrap()
+        };
+        case.same("session", "readings", &each(&in_session));
     });
 }
 
@@ -178,7 +170,7 @@ assistant = "<|im_start|>assistant\n{content}<|im_end|>\n"
 generate = "<|im_start|>assistant\n"
 "#,
     );
-    let answer = run_with(&["check", &format, "--against", &template, "--json"]);
+    let answer = run(&["check", &format, "--against", &template, "--json"]);
     let text = json::write(&answer, &Layout::compact());
     assert!(!text.contains(r#""opening""#) && text.contains(r#""outcome":"same""#), "{text}");
 }
@@ -186,7 +178,7 @@ generate = "<|im_start|>assistant\n"
 #[test]
 fn a_template_of_another_tokenizer_is_refused_by_its_markers_in_every_door() {
     let folder = Folder::new("doors-foreign");
-    write_model(&folder, &KINDS[4]);
+    case_of("plain-markers-around-every-turn").write_model(Path::new(&folder.path("")));
     let template = folder.write("other.jinja", CHATML);
     folder.write("request.json", REQUEST);
     let tokenizer = folder.path("tokenizer.json");
@@ -198,16 +190,17 @@ fn a_template_of_another_tokenizer_is_refused_by_its_markers_in_every_door() {
         assert!(said.contains(part), "{part}: {said}");
     }
     assert!(output(&[&arguments[..], &["--plain-markers"]].concat()).status.success());
+    let request = Request::from_text(REQUEST).unwrap();
     let model = Model::builder().template(&template).tokenizer(&tokenizer).open().unwrap();
-    let error = model.encode(request()).unwrap_err();
+    let error = model.encode(request.clone()).unwrap_err();
     assert_eq!(error.code(), "foreign_template");
-    assert_eq!(model.session(request()).map(|_| ()).unwrap_err().code(), "foreign_template");
-    let audit = run_with(&["tokenizer", &tokenizer, "--template", &template, "--json"]);
+    assert_eq!(model.session(request).map(|_| ()).unwrap_err().code(), "foreign_template");
+    let audit = run(&["tokenizer", &tokenizer, "--template", &template, "--json"]);
     assert!(json::write(&audit, &Layout::compact()).contains("foreign-template"));
     // Markers in a comment are no markers.
     let commented = folder
         .write("commented.jinja", "{# <|im_start|> #}{% for m in messages %}{{ m.content + eos_token }}{% endfor %}");
-    let audit = run_with(&["tokenizer", &tokenizer, "--template", &commented, "--json"]);
+    let audit = run(&["tokenizer", &tokenizer, "--template", &commented, "--json"]);
     assert!(!json::write(&audit, &Layout::compact()).contains("im_start"));
 }
 
@@ -228,73 +221,75 @@ fn a_path_that_does_not_exist_is_not_the_name_of_a_model() {
     assert!(named.status.success(), "{}", String::from_utf8_lossy(&named.stderr));
 }
 
-fn for_each(check: impl Fn(&Kind, &Model, &Folder)) {
-    for (at, kind) in KINDS.iter().enumerate() {
-        let folder = Folder::new(&format!("doors-{at}-{:?}", std::thread::current().id()));
-        write_model(&folder, kind);
-        folder.write("request.json", REQUEST);
-        let model = Model::open(folder.path("")).unwrap();
-        check(kind, &model, &folder);
-    }
+/// The keys of a prompt that are compared.
+const PROMPT: [&str; 3] = ["prompt", "ids", "control_ids"];
+
+/// Runs a check for each model, whose folder also has the requests: each in `request-N.json`, and all in
+/// `all.jsonl`.
+fn for_each(check: impl Fn(&DoorCase, &Folder)) {
+    DoorCase::check_all(|case| {
+        let folder = Folder::new(&format!("doors-{}-{:?}", case.name(), std::thread::current().id()));
+        case.write_model(Path::new(&folder.path("")));
+        for (at, request) in case.requests().iter().enumerate() {
+            folder.write(&format!("request-{at}.json"), request);
+        }
+        folder.write("all.jsonl", case.requests().join("\n") + "\n");
+        check(&case, &folder);
+    });
 }
 
-/// Writes a model's folder: a byte-level tokenizer with a token for each byte, and the template.
-fn write_model(folder: &Folder, kind: &Kind) {
-    let text = |text: &str| json::write(&Json::from(text), &Layout::compact());
-    let entry = |id: usize, content: &str| {
-        format!(
-            r#"{{"id": {id}, "content": {}, "special": true, "normalized": false, "lstrip": false, "rstrip": false, "single_word": false}}"#,
-            text(content)
-        )
-    };
-    let bytes = (0..=255u8).map(|byte| format!("{}: {byte}", text(&alphabet(byte).to_string())));
-    let added: Vec<String> = kind.tokens.iter().enumerate().map(|(at, token)| entry(256 + at, token)).collect();
-    let tokenizer = format!(
-        r#"{{"added_tokens": [{}], "pre_tokenizer": {{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false}},
-            "decoder": {{"type": "ByteLevel"}}, "model": {{"type": "BPE", "vocab": {{{}}}, "merges": []}}}}"#,
-        added.join(", "),
-        bytes.collect::<Vec<_>>().join(", ")
-    );
-    folder.write("tokenizer.json", tokenizer);
-    let config = format!(r#"{{"eos_token": {}, "chat_template": {}}}"#, text(kind.eos), text(kind.template));
-    folder.write("tokenizer_config.json", config);
+fn case_of(name: &str) -> DoorCase {
+    DoorCase::all().into_iter().find(|case| case.name() == name).unwrap()
 }
 
-/// Returns the character that stands for a byte in byte-level vocabularies.
-fn alphabet(byte: u8) -> char {
-    let is_own = |byte: u8| matches!(byte, b'!'..=b'~' | 0xA1..=0xAC | 0xAE..=0xFF);
-    match is_own(byte) {
-        true => char::from(byte),
-        false => char::from_u32(256 + (0..byte).filter(|other| !is_own(*other)).count() as u32).unwrap(),
-    }
+/// Returns the flags of the policies of a reply.
+fn flags(reply: &DoorReply) -> Vec<String> {
+    reply.policies.iter().flat_map(|(name, word)| [format!("--{}", name.replace('_', "-")), word.clone()]).collect()
 }
 
-fn request() -> Request {
-    Request::from_text(REQUEST).unwrap()
+/// Asks about files of the model's folder.
+fn ask(folder: &Folder, verb: &str, files: &[&str]) -> Json {
+    let mut arguments = vec![verb.to_owned(), "--json".to_owned(), "--model".to_owned(), folder.path("")];
+    arguments.extend(files.iter().map(|file| folder.path(file)));
+    run(&arguments)
 }
 
-fn prompt(model: &Model) -> ModelPrompt {
-    model.prompt(Arc::new(request())).unwrap()
-}
-
-fn run(folder: &Folder, command: &str, more: &[&str]) -> Json {
-    run_with(&[&[command, "--model", &folder.path(""), &folder.path("request.json")][..], more].concat())
-}
-
-fn run_with(arguments: &[&str]) -> Json {
+fn run(arguments: &[impl AsRef<OsStr> + Debug]) -> Json {
     let output = output(arguments);
     let text = String::from_utf8(output.stdout).unwrap();
     json::parse(&text)
         .unwrap_or_else(|error| panic!("{arguments:?}: {error}: {}", String::from_utf8_lossy(&output.stderr)))
 }
 
-fn output(arguments: &[&str]) -> std::process::Output {
+fn output(arguments: &[impl AsRef<OsStr>]) -> std::process::Output {
     Command::new(env!("CARGO_BIN_EXE_rolecall")).args(arguments).stdin(Stdio::null()).output().unwrap()
 }
 
+fn json_lines(output: &std::process::Output) -> Vec<Json> {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let rows: Vec<Json> = text.lines().map(|line| json::parse(line).unwrap()).collect();
+    assert!(!rows.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    rows
+}
+
+fn field<'a>(answer: &'a Json, key: &str) -> Option<&'a Json> {
+    answer.as_object().unwrap_or_else(|| panic!("{answer:?}")).get(key)
+}
+
+fn items<'a>(answer: &'a Json, key: &str) -> &'a [Json] {
+    field(answer, key).and_then(Json::as_array).unwrap_or_else(|| panic!("`{key}` is missing in {answer:?}"))
+}
+
+fn object(text: &str) -> Object {
+    json::parse(text).unwrap().as_object().unwrap().clone()
+}
+
+fn quoted(text: &str) -> String {
+    json::write(&text.into(), &Layout::compact())
+}
+
 fn numbers(answer: &Json, key: &str) -> Vec<u32> {
-    let list = answer.as_object().unwrap().get(key).and_then(Json::as_array);
-    list.unwrap_or_else(|| panic!("`{key}` is missing")).iter().map(number).collect()
+    items(answer, key).iter().map(number).collect()
 }
 
 fn number(value: &Json) -> u32 {

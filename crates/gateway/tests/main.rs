@@ -10,6 +10,7 @@ mod common;
 mod completions;
 mod connections;
 mod contexts;
+mod doors;
 mod engines;
 mod faults;
 mod forms;

@@ -2,6 +2,7 @@
 //! replies.
 //!
 //! - `fixture` reads the cases in `fixtures/`.
+//! - `doors` has models of different kinds, of which every way to ask gives the same answers.
 //! - `golden` runs reference vectors through the public library; `report` counts the verdicts. The
 //!   binary `conform` runs golden files from any folder.
 //! - `transcript` parses model output that is split in any way.
@@ -19,6 +20,7 @@
 #![expect(clippy::panic, reason = "a broken case fails the test that reads it")]
 
 mod batches;
+pub mod doors;
 mod fixture;
 pub mod forge;
 pub mod generate;

@@ -11,6 +11,7 @@ mod conform;
 mod dependencies;
 mod dialects;
 mod documents;
+mod doors;
 mod edges;
 mod encode_cases;
 mod encode_laws;
