@@ -67,8 +67,12 @@ class Door:
     def __init__(self, path, folder):
         self.case = door_case(path)
         own = json.loads(self.case["model"])
-        flags = {"special": True, "normalized": False, "lstrip": False, "rstrip": False, "single_word": False}
-        added = [{"id": 256 + at, "content": text, **flags} for at, text in enumerate(own["tokens"])]
+        unflagged = own.get("unflagged", [])
+        flags = {"normalized": False, "lstrip": False, "rstrip": False, "single_word": False}
+        added = [
+            {"id": 256 + at, "content": text, "special": text not in unflagged, **flags}
+            for at, text in enumerate(own["tokens"])
+        ]
         letters = small_model.byte_letters()
         byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
         vocabulary = {letters[byte]: byte for byte in range(256)}

@@ -57,9 +57,11 @@ impl DoorCase {
     /// Writes the model's folder: a tokenizer in which each byte is a token, and the template.
     pub fn write_model(&self, folder: &Path) {
         let model = self.model();
+        let unflagged = model.get("unflagged").map(|_| texts(&model, "unflagged")).unwrap_or_default();
         let added = texts(&model, "tokens").into_iter().enumerate().map(|(at, token)| {
+            let special = !unflagged.contains(&token);
             Json::Object(object! {
-                "id" => 256 + at as i64, "content" => token, "special" => true, "normalized" => false, "lstrip" => false,
+                "id" => 256 + at as i64, "content" => token, "special" => special, "normalized" => false, "lstrip" => false,
                 "rstrip" => false, "single_word" => false,
             })
         });
