@@ -26,7 +26,7 @@ pub(crate) enum Function {
     StrftimeNow,
 }
 
-const FUNCTIONS: [(&str, Function); 8] = [
+pub(super) const FUNCTIONS: [(&str, Function); 8] = [
     ("range", Function::Range),
     ("dict", Function::Dict),
     ("lipsum", Function::Lipsum),

@@ -11,6 +11,8 @@ pub(crate) mod json;
 pub(crate) mod lazy;
 pub(crate) mod methods;
 mod numbers;
+#[cfg(test)]
+mod origin_law;
 pub(crate) mod percent;
 mod pretty;
 mod sequences;
@@ -29,21 +31,23 @@ use crate::vm::World;
 pub(crate) type FilterFn = for<'a> fn(&World<'a>, Args<'_, 'a>) -> Res<Value<'a>>;
 pub(crate) type TestFn = for<'a> fn(&World<'a>, Args<'_, 'a>) -> Res<bool>;
 
+/// The filters by family.
+const FILTERS: [&[(&str, FilterFn)]; 10] = [
+    sequences::FILTERS,
+    texts::FILTERS,
+    json::FILTERS,
+    lazy::FILTERS,
+    numbers::FILTERS,
+    groups::FILTERS,
+    html::FILTERS,
+    wrap::FILTERS,
+    url::FILTERS,
+    pretty::FILTERS,
+];
+
 /// Returns the filter with the given name.
 pub(crate) fn filter(name: &str) -> Option<FilterFn> {
-    let families = [
-        sequences::FILTERS,
-        texts::FILTERS,
-        json::FILTERS,
-        lazy::FILTERS,
-        numbers::FILTERS,
-        groups::FILTERS,
-        html::FILTERS,
-        wrap::FILTERS,
-        url::FILTERS,
-        pretty::FILTERS,
-    ];
-    families.into_iter().flatten().find(|(known, _)| *known == name).map(|(_, run)| *run)
+    FILTERS.into_iter().flatten().find(|(known, _)| *known == name).map(|(_, run)| *run)
 }
 
 /// Returns the test with the given name.
