@@ -153,18 +153,21 @@ impl<'p> FormatEvidence<'p> {
         FormatEvidence { fields, tools: searched(tools), documents: searched(documents) }
     }
 
+    fn field(&self, message: usize, name: &str) -> Option<&Field<'p>> {
+        let at = self.fields.binary_search_by_key(&(message, name), |field| (field.message, field.name)).ok()?;
+        self.fields.get(at)
+    }
+
     /// Returns what is printed of a value and of the fields that it is a part of, and whether that is the value
     /// alone. Reasoning has several names.
     fn printed<'s>(&'s self, index: usize, path: &'s str) -> impl Iterator<Item = (&'s Field<'p>, bool)> {
-        let first = self.fields.partition_point(|field| field.message < index);
-        let own = self.fields[first..].iter().take_while(move |field| field.message == index);
+        // A message may have many fields, so each name is looked up.
         let is_reasoning = REASONING.contains(&&path[..path.find(['.', '[']).unwrap_or(path.len())]);
-        own.filter_map(move |field| match path.strip_prefix(field.name) {
-            _ if is_reasoning => REASONING.contains(&field.name).then_some((field, true)),
-            Some("") => Some((field, true)),
-            Some(rest) if rest.starts_with(['.', '[']) => Some((field, false)),
-            _ => None,
-        })
+        let names = is_reasoning.then_some(REASONING).into_iter().flatten();
+        let reasoning = names.filter_map(move |name| Some((self.field(index, name)?, true)));
+        let ends = path.match_indices(['.', '[']).map(|(end, _)| end).chain([path.len()]);
+        let ends = ends.filter(move |_| !is_reasoning);
+        reasoning.chain(ends.filter_map(move |end| Some((self.field(index, &path[..end])?, end == path.len()))))
     }
 
     fn of_message(&self, index: usize, path: &str, leaf: &Json) -> Sign {
