@@ -385,7 +385,9 @@ async fn a_client_that_leaves_while_a_response_is_deleted_does_not_bring_it_back
         deleted += u32::from(status == 404);
         let (next, answer) =
             server.post("/v1/responses", &response_body(&[user("Look")], Some(&id.as_str().into()))).await;
-        assert_eq!(next == 200, status == 200, "{at_once}: {status} {answer:?}");
+        // On a slow machine, the deletion may end between the two.
+        let is_late = status == 200 && next != 200 && server.get(&format!("/v1/responses/{id}")).await.0 == 404;
+        assert!((next == 200) == (status == 200) || is_late, "{at_once}: {status} {answer:?}");
     }
     assert!(deleted > 0);
 }

@@ -4,11 +4,14 @@ use std::sync::{Arc, OnceLock};
 use super::Account;
 use crate::Prompt;
 
+/// Determines the account of a prompt.
+type Determine = dyn Fn(&Prompt) -> Account + Send + Sync;
+
 /// The account of a prompt, which is determined once it is asked for.
 #[derive(Clone, Default)]
 pub(crate) struct LazyAccount {
     determined: OnceLock<Arc<Account>>,
-    determine: Option<Arc<dyn Fn(&Prompt) -> Account + Send + Sync>>,
+    determine: Option<Arc<Determine>>,
 }
 
 impl LazyAccount {
