@@ -51,3 +51,23 @@ impl fmt::Debug for LazyAccount {
         self.determined.get().fmt(f)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rolecall_conversation::{Conversation, Message};
+    use rolecall_format::builtin;
+
+    use crate::{LeafKind, Options, account_by_format, render};
+
+    #[test]
+    fn a_part_of_a_prompt_does_not_take_the_rest_for_left_out() {
+        let conversation = Conversation::new(vec![Message::user("Hello")]);
+        let format = builtin().get("chatml").expect("built in");
+        let mut prompt = render(&conversation, format, &Options::default()).expect("it renders");
+        prompt.set_account_later(move |prompt| account_by_format(&conversation, prompt));
+        let (first, rest) = (prompt.up_to(3).expect("a part"), prompt.after(3).expect("a part"));
+        assert!(first.account().is_none() && rest.account().is_none());
+        let account = prompt.account().expect("the whole prompt has one");
+        assert_eq!((account.count(LeafKind::Written), account.count(LeafKind::LeftOut)), (1, 0));
+    }
+}
