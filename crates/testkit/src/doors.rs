@@ -16,10 +16,6 @@ use crate::Fixture;
 /// The keys of a template's analysis that are compared.
 pub const ANALYSIS: [&str; 6] = ["supports", "arguments", "ids", "writes_bos", "switches", "findings"];
 
-/// The answers of parsers to which nobody says where the model stopped. A case has this section only if they
-/// differ from `readings`, which is wrong.
-pub const PARSED: &str = "readings of parsers";
-
 /// A model with requests and replies.
 #[derive(Clone, Debug)]
 pub struct DoorCase {
@@ -120,12 +116,6 @@ impl DoorCase {
     pub fn same(&self, door: &str, question: &str, answer: &str) {
         let name = self.name();
         assert_eq!(answer, self.fixture.needed(question), "{name}: `{question}` of {door}");
-    }
-
-    /// Compares the readings of a door that parses outside a session.
-    pub fn same_parsed(&self, door: &str, answer: &str) {
-        let question = if self.fixture.section(PARSED).is_some() { PARSED } else { "readings" };
-        self.same(door, question, answer);
     }
 
     fn model(&self) -> Object {

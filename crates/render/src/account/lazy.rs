@@ -62,7 +62,8 @@ mod tests {
     #[test]
     fn a_part_of_a_prompt_does_not_take_the_rest_for_left_out() {
         let conversation = Conversation::new(vec![Message::user("Hello")]);
-        let format = builtin().get("chatml").expect("built in");
+        let formats = builtin();
+        let format = formats.get("chatml").expect("built in");
         let mut prompt = render(&conversation, format, &Options::default()).expect("it renders");
         prompt.set_account_later(move |prompt| account_by_format(&conversation, prompt));
         let (first, rest) = (prompt.up_to(3).expect("a part"), prompt.after(3).expect("a part"));

@@ -359,7 +359,10 @@ impl Model {
 
     fn reply_by(&self, speaker: &Speaker, spelling: Option<&str>, ids: Option<&Decoder>) -> Result<Arc<Reply>, Error> {
         match speaker {
-            Speaker::Template(chosen) => self.shared.replies.of_template(&chosen.template, &self.shared.encoders, ids),
+            Speaker::Template(chosen) => {
+                let stops = &self.stops_of_template(chosen)?.texts;
+                self.shared.replies.of_template(&chosen.template, stops, &self.shared.encoders, ids)
+            }
             Speaker::Format { .. } => {
                 self.shared.replies.of_format(self.format_of(speaker).ok_or(Error::NoFormat)?, spelling, ids)
             }

@@ -24,7 +24,8 @@ pub(super) struct Replies {
     switches: Kept<Content, Vec<String>>,
     /// By the name of the format, and whether ids are parsed.
     by_format: Kept<(String, bool), Reply>,
-    by_template: Kept<(Content, bool), Reply>,
+    /// By the template, the texts that end its model's replies, and whether ids are parsed.
+    by_template: Kept<(Content, Arc<[String]>, bool), Reply>,
 }
 
 /// The layouts of a template's replies.
@@ -56,16 +57,24 @@ impl Replies {
         })
     }
 
-    /// Returns how replies of a template's model are parsed.
+    /// Returns how replies of a template's model are parsed. `stops` end them: those of the template,
+    /// which its layouts know, and those that only the model's files name.
     pub fn of_template(
         &self,
         template: &ChatTemplate,
+        stops: &Arc<[String]>,
         encoders: &Encoders,
         ids: Option<&Decoder>,
     ) -> Result<Arc<Reply>, Error> {
-        let key = (content(template), ids.is_some());
-        self.by_template
-            .find_or_make(key, || Ok(Reply::with_tokens(&*self.layouts(template, encoders)?, &markers_of(ids))))
+        let key = (content(template), Arc::clone(stops), ids.is_some());
+        self.by_template.find_or_make(key, || {
+            let mut format = Format::clone(&*self.layouts(template, encoders)?);
+            let generation = Arc::make_mut(&mut format.generation);
+            let is_new = |stop: &&String| !generation.stop.contains(stop);
+            let new: Vec<String> = stops.iter().filter(is_new).cloned().collect();
+            generation.stop.extend(new);
+            Ok(Reply::with_tokens(&format, &markers_of(ids)))
+        })
     }
 
     /// Returns the names of the switches that a template reads.
