@@ -167,7 +167,7 @@ impl Formats {
             return Ok(asked.to_owned());
         }
         // A reply format renders no prompts, so it is not among the formats of models.
-        if reply_format(asked).is_some_and(|format| self.registry.add(format).is_ok()) {
+        if reply_format(asked).is_some_and(|format| self.registry.add(format.clone()).is_ok()) {
             return Ok(asked.to_owned());
         }
         let path = Path::new(asked);

@@ -1,5 +1,7 @@
 //! Formats that describe only how a model writes its reply: `formats/replies/`.
 
+use std::sync::OnceLock;
+
 use crate::{Format, load, shared_calls};
 
 /// The names and texts of the files in `formats/replies/`.
@@ -27,10 +29,11 @@ pub fn reply_files() -> impl ExactSizeIterator<Item = (&'static str, &'static st
 /// assert!(reply_format("json-in-tags").is_some());
 /// assert!(reply_format("unheard-of").is_none());
 /// ```
-pub fn reply_format(name: &str) -> Option<Format> {
-    let loaded = reply_files().filter_map(|(_, source)| load(source).ok());
-    loaded
-        .into_iter()
-        .find(|format| format.names().any(|known| known == name))
-        .or_else(|| shared_calls().find(|(known, _)| *known == name).and_then(|(_, source)| load(source).ok()))
+pub fn reply_format(name: &str) -> Option<&'static Format> {
+    static FORMATS: OnceLock<Vec<Format>> = OnceLock::new();
+    let formats = FORMATS.get_or_init(|| {
+        // A test loads every file, so all of them are valid.
+        reply_files().chain(shared_calls()).filter_map(|(_, source)| load(source).ok()).collect()
+    });
+    formats.iter().find(|format| format.names().any(|known| known == name))
 }

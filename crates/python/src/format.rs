@@ -77,7 +77,7 @@ fn of_mistakes(py: Python<'_>, file: &str, error: &LoadError) -> PyErr {
 pub fn builtin(py: Python<'_>, name: &str) -> PyResult<Format> {
     let found = py.detach(|| {
         let registry = registry();
-        let format = registry.get(name).cloned().or_else(|| reply_format(name));
+        let format = registry.get(name).cloned().or_else(|| reply_format(name).cloned());
         format.ok_or_else(|| Error::UnknownFormat {
             name: name.to_owned(),
             near: registry.suggest(name).map(str::to_owned),

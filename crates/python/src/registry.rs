@@ -35,7 +35,7 @@ struct Inner {
 
 impl Inner {
     fn format(&self, name: &str) -> Option<Format> {
-        let format = self.formats.get(name).cloned().or_else(|| reply_format(name))?;
+        let format = self.formats.get(name).cloned().or_else(|| reply_format(name).cloned())?;
         let added = self.added.iter().rev().find(|(own, ..)| *own == format.name);
         let origin = match added {
             Some((_, file, text)) => Origin::Text { file: file.clone(), text: text.clone() },

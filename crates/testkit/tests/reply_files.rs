@@ -160,8 +160,8 @@ fn a_reply_file_is_found_by_each_of_its_names_and_no_name_is_taken_twice() {
         let format = load(source).unwrap_or_else(|error| panic!("{name}: {error}"));
         for name in format.names() {
             assert!(names.insert(name.to_owned()) && registry.get(name).is_none(), "`{name}` is taken");
-            let found = rolecall::format::reply_format(name).map(|format| format.name);
-            assert_eq!(found, Some(format.name.clone()), "{name}");
+            let found = rolecall::format::reply_format(name).map(|format| format.name.as_str());
+            assert_eq!(found, Some(format.name.as_str()), "{name}");
         }
     }
 }

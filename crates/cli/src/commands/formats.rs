@@ -28,8 +28,8 @@ pub fn run(args: &Formats, output: &Output) -> Result<Exit, Failure> {
         }
         return Ok(Exit::Good);
     }
-    let replies: Vec<Format> = reply_files().filter_map(|(name, _)| reply_format(name)).collect();
-    let mut formats: Vec<&Format> = formats.registry.iter().chain(&replies).collect();
+    let replies = reply_files().filter_map(|(name, _)| reply_format(name));
+    let mut formats: Vec<&Format> = formats.registry.iter().chain(replies).collect();
     formats.sort_by(|a, b| a.name.cmp(&b.name));
     match args.json {
         true => output.write_json(&Json::Array(formats.into_iter().map(answer::of_format_in_short).collect()))?,

@@ -546,7 +546,7 @@ impl ModelBuilder {
 /// Reports whether a format has this name. A built-in reply format is added to the registry first:
 /// it renders no prompts, so it is not among the formats that a model is identified as.
 fn knows(registry: &mut Registry, name: &str) -> bool {
-    registry.get(name).is_some() || reply_format(name).is_some_and(|format| registry.add(format).is_ok())
+    registry.get(name).is_some() || reply_format(name).is_some_and(|format| registry.add(format.clone()).is_ok())
 }
 
 /// Reports whether a text can only be a path, and no name of a model such as `owner/name`.

@@ -22,7 +22,7 @@ pub(super) struct ReplyFormats(HashMap<String, Option<Arc<Format>>>);
 impl ReplyFormats {
     /// Returns the reply format with this name or alias.
     pub fn get(&mut self, name: &str) -> Result<Arc<Format>, String> {
-        let load = || reply_format(name).map(Arc::new);
+        let load = || reply_format(name).cloned().map(Arc::new);
         let format = self.0.entry(name.to_owned()).or_insert_with(load).clone();
         format.ok_or_else(|| format!("no reply format `{name}`"))
     }
