@@ -46,9 +46,11 @@ fn object(text: &str) -> Object {
     }
 }
 
-fn by_format(name: &str, conversation: &Conversation, policy: &LossPolicy) -> Result<(Prompt, Loss), Error> {
+/// Renders by a built-in format, or by the file of one.
+fn by_format(named: &str, conversation: &Conversation, policy: &LossPolicy) -> Result<(Prompt, Loss), Error> {
     let registry = rolecall::format::registry();
-    let format = registry.get(name).expect("a built-in format").for_training();
+    let own = named.contains('\n').then(|| rolecall::format::load(named).expect("a format"));
+    let format = own.as_ref().or_else(|| registry.get(named)).expect("a built-in format").for_training();
     let prompt = render(conversation, format, &Options::default())?;
     let loss = loss_by_format(&prompt, conversation, format, policy)?;
     Ok((prompt, loss))

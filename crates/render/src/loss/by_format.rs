@@ -5,6 +5,7 @@ use std::ops::Range;
 use rolecall_format::{Format, Layout, LossRule, Op, Slot};
 
 use super::{LossNote, Written};
+use crate::growth::first_stop;
 use crate::{Origin, Prompt};
 
 /// Returns the text that the model writes, by the format's rule.
@@ -26,6 +27,7 @@ pub(crate) fn written_in(prompt: &Prompt, format: &Format, at: usize) -> Written
         LossRule::Shifted => (shifted(prompt, turn), None),
     };
     let stop = stop.or_else(|| last_stop(prompt, format, range.clone()));
+    let stop = stop.or_else(|| stop_word(prompt, format, range.clone()));
     Written { message: prompt.turns().get(at).and_then(|turn| turn.message), range, stop }
 }
 
@@ -33,6 +35,13 @@ pub(crate) fn written_in(prompt: &Prompt, format: &Format, at: usize) -> Written
 fn last_stop(prompt: &Prompt, format: &Format, range: Range<usize>) -> Option<Range<usize>> {
     let stops = prompt.segments_in(range).filter(|segment| is_stop(&segment.origin, format));
     stops.last().map(|segment| segment.start..segment.start + segment.text.len())
+}
+
+/// Returns the stop word, which is no control token, that follows the last text of a message in a range.
+fn stop_word(prompt: &Prompt, format: &Format, range: Range<usize>) -> Option<Range<usize>> {
+    let said = prompt.text.pieces_in(range.clone()).filter(|piece| prompt.message_of(piece.source).is_some());
+    let body = said.last().map_or(range.start, |piece| piece.start + piece.text.len());
+    first_stop(prompt, body..range.end, &format.generation.stop)
 }
 
 fn is_stop(origin: &Origin, format: &Format) -> bool {
@@ -44,6 +53,9 @@ fn is_stop(origin: &Origin, format: &Format) -> bool {
 fn written_by_model(prompt: &Prompt, format: &Format, turn: Range<usize>) -> (Range<usize>, Option<Range<usize>>) {
     let start = turn.start + opening(prompt, format, &turn);
     if let Some(stop) = last_stop(prompt, format, start..turn.end) {
+        return (start..stop.end, Some(stop));
+    }
+    if let Some(stop) = stop_word(prompt, format, start..turn.end) {
         return (start..stop.end, Some(stop));
     }
     // The model writes the next turn's first token, which tells the engine to stop.

@@ -127,9 +127,9 @@ fn the_opening_token_alone_is_a_kind_of_its_own() {
 
 #[test]
 fn loss_alone_is_found_where_it_differs() {
-    // The texts are the same. Only the first format marks its token as the end of the turn, so it
+    // The texts are the same. Only the first format says that its token ends the turn and stops the model, so it
     // does not learn the line break after it.
-    let other = format(&[("{ ends_turn = true }", "{}")]);
+    let other = format(&[("{ ends_turn = true }", "{}"), ("stop = [\"</s>\"]", "")]);
     let found = outcomes(&format(&[]), &other, question());
     assert_eq!(found[0], Outcome::Same);
     let Outcome::Loss(loss) = &found[1] else { panic!("{:?}", found[1]) };
