@@ -2,7 +2,7 @@ mod ends;
 mod escapes;
 mod reading;
 
-use ends::{End, find_break, find_end};
+use ends::{End, begins_call, find_break, find_end};
 use reading::{begin, how_of, schema_of};
 
 use crate::cursor::Cursor;
@@ -167,8 +167,8 @@ impl Arguments {
                 let kind = &list.kinds[*kind];
                 // A value without quotes has no marker of its own.
                 let is_escaped = kind.quote.is_some() && text.contains('\\');
-                let is_marked = [&kind.closes, &list.breaks].iter().any(|marks| !marks.is_plain(text.as_bytes()));
-                !kind.bare && !is_escaped && !is_marked
+                let bytes = text.as_bytes();
+                !kind.bare && !is_escaped && kind.closes.is_plain(bytes) && list.breaks.is_plain(bytes)
             }
             _ => false,
         }
@@ -219,10 +219,15 @@ impl Arguments {
             Here::Open => Some(State::More),
             Here::Mark(end, action) => match list.between.action(action) {
                 Between::End => Some(self.over(true, out)),
-                Between::Separator => {
-                    cursor.at = end;
-                    None
-                }
+                Between::Separator => match begins_call(callee, cursor.text()[end..].trim_start(), cursor.is_last()) {
+                    // Another call follows, and the end of this one is missing.
+                    Some(true) => Some(self.over(true, out)),
+                    Some(false) => {
+                        cursor.at = end;
+                        None
+                    }
+                    None => Some(State::More),
+                },
                 Between::Open => {
                     cursor.at = end;
                     self.begin(list)

@@ -130,6 +130,11 @@ impl Running {
         self.has_read
     }
 
+    /// Reports whether the call is an object without a marker.
+    pub fn is_bare_object(&self, shared: &Shared) -> bool {
+        shared.reply.program(self.program).is_bare_object()
+    }
+
     /// Returns how many bytes may be read at once without reaching a cap, at which a call fails; 0
     /// if this is not known.
     pub fn room(&self, shared: &Shared) -> usize {

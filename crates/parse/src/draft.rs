@@ -7,9 +7,12 @@ use crate::reply::Meaning;
 use crate::shared::Shared;
 use crate::{Event, Stop};
 
-/// Calls in reasoning, read ahead. Their text stays pending until the verdict is known.
+/// Calls in reasoning, or without a marker in a line of the answer, read ahead. Their text stays pending until the
+/// verdict is known.
 #[derive(Clone, Debug)]
 pub(crate) struct Draft {
+    /// Whether the calls are in reasoning, and not in the answer.
+    pub in_reasoning: bool,
     /// The last call, until it is complete.
     shadow: Option<Box<Running>>,
     /// The number of bytes read ahead, including the marker.
@@ -20,9 +23,9 @@ pub(crate) struct Draft {
 
 /// The verdict on a draft.
 pub(crate) enum Verdict {
-    /// Calls: the turn ends after them, and the reasoning was never closed.
+    /// Calls: the turn ends after them, and the reasoning was never closed, or the answer goes no further.
     Call,
-    /// Part of the reasoning: other text or another marker follows, at this byte.
+    /// Part of the text: other text or another marker follows, at this byte.
     Draft(usize),
     /// Text up to this byte, in which the reasoning may be closed: the call is incomplete.
     Text(usize),
@@ -30,9 +33,9 @@ pub(crate) enum Verdict {
 
 impl Draft {
     /// Creates a draft of a call whose marker has `mark` bytes.
-    pub fn new(program: usize, mark: usize, shared: &Shared) -> Draft {
-        let shadow = Some(Box::new(Running::new(program, 0, "", true)));
-        Draft { shadow, seen: mark, room: mark.max(shared.cap()) }
+    pub fn new(program: usize, mark: usize, in_reasoning: bool, shared: &Shared) -> Draft {
+        let shadow = Some(Box::new(Running::new(program, 0, "", in_reasoning)));
+        Draft { in_reasoning, shadow, seen: mark, room: mark.max(shared.cap()) }
     }
 
     /// Reads ahead without moving the cursor. Returns `None` until the verdict is known.
@@ -77,7 +80,9 @@ impl Draft {
             };
             match meaning {
                 Meaning::End if shared.stop.is_none_or(|stop| stop == Stop::End) => return Some(Verdict::Call),
-                Meaning::Call(program) => self.shadow = Some(Box::new(Running::new(program, 0, "", true))),
+                Meaning::Call(program) => {
+                    self.shadow = Some(Box::new(Running::new(program, 0, "", self.in_reasoning)));
+                }
                 Meaning::CallsClosed => {}
                 _ => return Some(Verdict::Draft(said)),
             }

@@ -15,7 +15,7 @@ use crate::pending::Pending;
 use crate::progress::Falling;
 use crate::reply::{Mark, Meaning, Reply};
 use crate::shared::Shared;
-use crate::{CallsInReasoning, Event, Malformed, ParseOptions, Reading, Stop, TextAfterCalls, Why};
+use crate::{CallsInReasoning, Event, Malformed, ParseOptions, Reading, Stop, Why};
 use header::HeaderText;
 
 /// Parses model output into events while it streams.
@@ -54,6 +54,10 @@ pub struct OutputParser {
     carry: Vec<u8>,
     /// Whether the end of the turn was reported.
     is_stopped: bool,
+    /// Whether the marker that ended the turn followed a call.
+    ended_by_call: bool,
+    /// The byte of a call in a line of the answer that was read ahead.
+    call_at: Option<u64>,
     /// Whether the prompt opened reasoning and none of its text has arrived yet.
     is_opened: bool,
     /// The byte of the output after the marker that first closed reasoning.
@@ -72,8 +76,8 @@ enum State {
     Text { part: Part, blank: Option<String> },
     /// In a call.
     Call(Box<Running>),
-    /// In reasoning, at a call that counts only if the reasoning is never closed. The call is read
-    /// ahead without emitting events.
+    /// At a call in reasoning, which counts only if the reasoning is never closed, or in a line of the answer. The
+    /// call is read ahead without emitting events.
     Draft(Draft),
     /// After a call, with the white space since then.
     AfterCall { blank: String, is_group: bool },
@@ -138,6 +142,8 @@ impl OutputParser {
             pad: ("".into(), 0),
             carry: Vec::new(),
             is_stopped: false,
+            ended_by_call: false,
+            call_at: None,
             is_opened: false,
             reasoning_end: None,
             closing_pad: "".into(),
@@ -217,7 +223,8 @@ impl OutputParser {
     /// Reports whether reasoning is open or the next text may open it.
     pub fn may_reason(&self) -> bool {
         match &self.state {
-            State::Text { part: Part::Reasoning, .. } | State::Draft(_) | State::Header(_) => true,
+            State::Text { part: Part::Reasoning, .. } | State::Header(_) => true,
+            State::Draft(draft) => draft.in_reasoning,
             State::Head { is_fresh } => {
                 let opens = |mark: &Mark| matches!(mark.meaning, Meaning::Reasoning | Meaning::Header);
                 *is_fresh && self.shared.reply.head.actions().iter().any(opens)
@@ -301,8 +308,9 @@ impl OutputParser {
     pub fn within(&self) -> Within {
         match &self.state {
             State::Head { .. } | State::Header(_) => Within::Opening,
-            State::Text { part: Part::Reasoning, .. } | State::Draft(_) => Within::Reasoning,
-            State::Text { part: Part::Content, .. } => Within::Content,
+            State::Text { part: Part::Reasoning, .. } => Within::Reasoning,
+            State::Draft(draft) if draft.in_reasoning => Within::Reasoning,
+            State::Text { part: Part::Content, .. } | State::Draft(_) => Within::Content,
             State::Call(_) => Within::Call,
             State::AfterCall { .. } => Within::AfterCall,
             State::Ended => Within::Ended,
@@ -438,7 +446,9 @@ impl OutputParser {
             State::AfterCall { is_group: true, .. } => 6,
             State::Call(_) => 5,
             State::AfterCall { is_group: false, .. } => 4,
-            State::Text { part: Part::Reasoning, .. } if is_unclosed && !cursor.view().is_tried(cursor.at) => 3,
+            State::Text { part: Part::Reasoning, .. } if !is_unclosed => 1,
+            State::Text { part: Part::Content, .. } if self.call_at == Some(cursor.offset()) => 1,
+            State::Text { .. } if !cursor.view().is_tried(cursor.at) => 3,
             State::Draft(_) => 2,
             State::Text { .. } => 1,
         }
@@ -479,6 +489,8 @@ impl OutputParser {
                 match progress {
                     Progress::Wait => return Flow::Wait,
                     Progress::Finished => {
+                        self.shared.closed_at = None;
+                        self.shared.is_behind_bare = running.is_bare_object(&self.shared);
                         // After an empty call, another empty call could follow without end.
                         self.state = State::AfterCall { blank: String::new(), is_group: running.has_read() };
                     }
@@ -486,6 +498,7 @@ impl OutputParser {
                     // text.
                     Progress::Text { in_reasoning } => {
                         self.shared.has_spoken = true;
+                        self.shared.report_behind_calls("", cursor.on);
                         let part = if in_reasoning { Part::Reasoning } else { Part::Content };
                         self.state = State::Text { part, blank: None };
                     }
@@ -554,18 +567,28 @@ impl OutputParser {
             }
             return Flow::Again;
         }
+        // A bracket alone that closes no list is text.
+        let is_text = |end: usize, mark: &Mark| {
+            mark.meaning == Meaning::CallsClosed && !self.shared.is_list_open && &cursor.text()[start..end] == "]"
+        };
         match cursor.marker_here(&reply.after_call) {
             Here::Open => Flow::Wait,
-            Here::Mark(end, action) => {
+            Here::Mark(end, action) if !is_text(end, reply.after_call.action(action)) => {
                 cursor.at = end;
                 self.apply(reply.after_call.action(action), start..end, cursor);
                 Flow::Again
             }
-            Here::Nothing => {
+            Here::Mark(..) | Here::Nothing => {
+                // The output may be cut off inside a marker.
+                let is_cut = cursor.is_last() && reply.after_call.at(cursor.input(), start, false) == Here::Open;
+                let at = (!is_cut).then(|| cursor.offset());
                 let blank = std::mem::take(blank);
+                self.shared.is_behind_bare &= !blank.contains('\n');
                 if let Some(program) = reply.next_call.filter(|_| *is_group) {
                     *is_group = false;
                     self.start_call(program, start..start, cursor);
+                    // Until a call begins here.
+                    self.shared.closed_at = at;
                     if let State::Call(running) = &mut self.state {
                         running.prefix(&blank);
                     }
@@ -577,11 +600,8 @@ impl OutputParser {
                     }
                     return flow;
                 }
-                if self.shared.options.text_after_calls == TextAfterCalls::Report || reply.headers.is_some() {
-                    let start = cursor.offset();
-                    let why = Why::Expected("another call or the end of the turn".into());
-                    cursor.emit(Event::Malformed(Malformed { span: start..start, why }));
-                }
+                self.shared.closed_at = at;
+                self.shared.report_behind_calls(cursor.rest(), cursor.on);
                 self.state = State::Text { part: Part::Content, blank: None };
                 self.shared.say(cursor.offset(), false, &blank, cursor.on);
                 Flow::Again
@@ -601,8 +621,10 @@ impl OutputParser {
                 cursor.at = end;
                 Flow::Again
             }
-            // Another message, after a marker that also ends turns.
-            Here::Mark(end, action) if reply.after_call.action(action).meaning == Meaning::Header => {
+            // Another message, after the end of a call that also ends turns.
+            Here::Mark(end, action)
+                if self.ended_by_call && reply.after_call.action(action).meaning == Meaning::Header =>
+            {
                 self.shared.report_late(cursor.on);
                 self.shared.is_over = false;
                 self.state = self.header_at(cursor.at..end, cursor);
@@ -624,10 +646,14 @@ impl OutputParser {
         let text = |part| State::Text { part, blank: Some(String::new()) };
         self.shared.end_strays(cursor.on);
         self.shared.last = None;
+        self.shared.is_in_line = false;
         self.pad = (Arc::clone(&mark.pad), 0);
         if mark.meaning == Meaning::CallsClosed {
             self.shared.closed = self.shared.calls;
             self.shared.closed_at = Some(cursor.offset());
+        }
+        if matches!(mark.meaning, Meaning::CallsClosed | Meaning::Opening | Meaning::Header | Meaning::End) {
+            (self.shared.is_list_open, self.shared.is_behind_bare) = (false, false);
         }
         match mark.meaning {
             Meaning::Reasoning if !self.in_reasoning() => {
@@ -641,7 +667,10 @@ impl OutputParser {
                 self.reasoning_end = Some(cursor.offset());
                 self.closing_pad = Arc::clone(&mark.pad);
             }
-            Meaning::End => self.unclosed(cursor.offset(), cursor.on),
+            Meaning::End => {
+                self.unclosed(cursor.offset(), cursor.on);
+                self.ended_by_call = matches!(self.state, State::AfterCall { .. });
+            }
             _ => {}
         }
         let is_over = !matches!(mark.meaning, Meaning::Reasoning | Meaning::Call(_) | Meaning::Stray);
@@ -696,6 +725,7 @@ impl OutputParser {
         }
         shared.closed_at = None;
         shared.report_late(cursor.on);
+        shared.is_list_open |= shared.reply.program(program).opens_list;
         let start = cursor.view().offset(mark.start);
         let in_reasoning = matches!(self.state, State::Text { part: Part::Reasoning, .. });
         self.state = State::Call(Box::new(Running::new(program, start, cursor.shown(mark), in_reasoning)));

@@ -9,7 +9,9 @@ use crate::marks::{Here, Input, Marks};
 use crate::reply::Reply;
 use crate::stray::{Stray, Strays};
 use crate::trim::Trim;
-use crate::{CallsInReasoning, Event, Ids, Malformed, ParseOptions, Reading, Stop, UnclosedReasoning, Why};
+use crate::{
+    CallsInReasoning, Event, Ids, Malformed, ParseOptions, Reading, Stop, TextAfterCalls, UnclosedReasoning, Why,
+};
 
 /// State that all parts of the parser share.
 #[derive(Clone, Debug)]
@@ -24,6 +26,12 @@ pub(crate) struct Shared {
     pub closed: usize,
     /// The byte at which a group of calls was closed, until text that follows is reported.
     pub closed_at: Option<u64>,
+    /// Whether the line of the answer so far has any text.
+    pub is_in_line: bool,
+    /// Whether the last call had no marker, and its line goes on.
+    pub is_behind_bare: bool,
+    /// Whether a list of calls is open.
+    pub is_list_open: bool,
     /// The byte at which the open reasoning begins.
     pub reasoning_at: Option<u64>,
     /// Whether the input is the end of the prompt, whose text emits no events.
@@ -57,6 +65,9 @@ pub(crate) struct Shared {
 /// The maximum number of bytes of white space to skip when looking for the end of a call.
 const BEHIND: usize = 256;
 
+/// The signs that separate and close calls and their arguments. No answer begins with one.
+const SIGNS: [char; 5] = [',', ';', ']', '}', ')'];
+
 /// The default of [`ParseOptions::cap`].
 pub(crate) const CAP: usize = 1 << 20;
 
@@ -69,6 +80,9 @@ impl Shared {
             calls: 0,
             closed: 0,
             closed_at: None,
+            is_in_line: false,
+            is_behind_bare: false,
+            is_list_open: false,
             reasoning_at: None,
             is_silent: true,
             has_places: false,
@@ -174,6 +188,10 @@ impl Shared {
     /// Emits text that ends at this offset of the output, without a search for markers.
     pub fn emit(&mut self, end: u64, is_reasoning: bool, text: &str, on: &mut dyn FnMut(Event<'_>)) {
         self.has_spoken = true;
+        if !is_reasoning {
+            let line = text.rfind('\n').map_or(text, |at| &text[at..]);
+            self.is_in_line = !line.trim().is_empty() || (self.is_in_line && line.len() == text.len());
+        }
         if is_reasoning || !self.reply.trims {
             return self.emit_whole(end, is_reasoning, text, on);
         }
@@ -225,6 +243,18 @@ impl Shared {
             && let Some((span, name)) = self.bare_call.find(&self.options.tools)
         {
             on(Event::Malformed(Malformed { span, why: Why::MissingMarkers(name.to_owned()) }));
+        }
+    }
+
+    /// Reports text behind calls that is none of the layout's markers, if it can be no answer: a list of calls is
+    /// open, the line of a call without a marker goes on, or the text begins with a sign that goes on with a call or
+    /// ends one. All of it is reported if the options say so.
+    pub fn report_behind_calls(&mut self, text: &str, on: &mut dyn FnMut(Event<'_>)) {
+        let Some(at) = self.closed_at.take().filter(|_| !self.is_silent) else { return };
+        let is_broken = self.is_list_open || self.is_behind_bare || text.trim_start().starts_with(SIGNS);
+        if is_broken || self.options.text_after_calls == TextAfterCalls::Report || self.reply.headers.is_some() {
+            let why = Why::Expected("another call or the end of the turn".into());
+            on(Event::Malformed(Malformed { span: at..at, why }));
         }
     }
 

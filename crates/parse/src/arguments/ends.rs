@@ -1,11 +1,11 @@
 //! The ends of values between markers.
 
-use super::{Callee, How, Reading};
+use super::{Callee, How, Reading, schema_of};
 use crate::Stop;
 use crate::cursor::Cursor;
 use crate::literal::Literal;
 use crate::marks::{Found, Input, Marks};
-use crate::reply::{List, ValueLayout};
+use crate::reply::{Between, List, ValueLayout};
 
 /// The number of bytes to look at after a quote, to decide whether it closes the value.
 const AHEAD: usize = 256;
@@ -32,21 +32,24 @@ pub(super) fn find_end(reading: &Reading, callee: &Callee<'_>, kind: &ValueLayou
     }
 }
 
-/// Finds the end of the call before `to`, although the value has not been closed, and reports whether it is
-/// certain. A value may contain the marker that ends a call. It is the call's if a control token wrote it, or if
-/// another call or the end of the turn follows.
+/// Finds the end of the call or the next argument before `to`, although the value has not been closed, and reports
+/// whether it is certain. A value may contain the marker that ends a call or opens an argument. It is the layout's
+/// if a control token wrote it, if another call or the end of the turn follows, or if the function has the argument.
 pub(super) fn find_break(callee: &Callee<'_>, cursor: &Cursor<'_, '_>, to: usize) -> Option<(usize, bool)> {
     let Callee { list, shared, .. } = *callee;
     let input = cursor.input();
     let mut from = cursor.at;
     loop {
         let (start, is_over) = match list.breaks.find(input, from, cursor.is_last()) {
-            Found::Mark(start, end, _)
-                if input.is_control(start + usize::from(input.text[start..end].starts_with('\n'))) =>
-            {
-                (start, Some(true))
+            Found::Mark(start, end, action) => {
+                let is_token = input.is_control(start + usize::from(input.text[start..end].starts_with('\n')));
+                let is_over = match list.breaks.action(action) {
+                    Between::Open => begins_known_argument(callee, &input.text[end..], cursor.is_last()),
+                    _ if is_token => Some(true),
+                    _ => shared.begins_after_call(input, end, cursor.is_last()),
+                };
+                (start, is_over)
             }
-            Found::Mark(start, end, _) => (start, shared.begins_after_call(input, end, cursor.is_last())),
             Found::Open(start) => (start, None),
             Found::Nothing => return None,
         };
@@ -59,6 +62,22 @@ pub(super) fn find_break(callee: &Callee<'_>, cursor: &Cursor<'_, '_>, to: usize
             Some(false) => from = start + input.text[start..].chars().next().map_or(1, char::len_utf8),
         }
     }
+}
+
+/// Reports whether the key of an argument of the function follows the marker that opens one. Returns `None` if that
+/// is not known yet.
+fn begins_known_argument(callee: &Callee<'_>, text: &str, is_last: bool) -> Option<bool> {
+    let open = if is_last || text.len() > AHEAD { Some(false) } else { None };
+    let mut found = Some(false);
+    for kind in &callee.list.kinds {
+        let middle = kind.middle.text();
+        match text.find(middle) {
+            Some(at) if schema_of(callee, text[..at].trim()).is_some() => return Some(true),
+            Some(_) => {}
+            None => found = open,
+        }
+    }
+    found
 }
 
 /// Returns the byte up to which the input belongs to a value between markers, and the byte after
@@ -158,7 +177,10 @@ fn shows_end(callee: &Callee<'_>, input: Input<'_>, end: usize, is_last: bool) -
                         None => return Some(false),
                     },
                 };
-                return begins_argument(list, after, open);
+                return match begins_argument(list, after, open) {
+                    Some(false) => begins_call(callee, after, is_last || is_cut),
+                    known => known,
+                };
             }
             _ => {}
         }
@@ -173,11 +195,45 @@ fn shows_end(callee: &Callee<'_>, input: Input<'_>, end: usize, is_last: bool) -
     match behind(rest, &list.end) {
         Some(Some(used)) => match shared.ends_call(input, end + used, is_last) {
             None => open,
+            Some(false) => ends_twice(callee, input, end + used, is_last || is_cut),
             known => known,
         },
         Some(None) => Some(false),
         None if is_last => Some(rest.trim().is_empty()),
         None => open,
+    }
+}
+
+/// Reports whether a call of an offered tool in Python begins here, where an argument should. Returns `None` if that
+/// is not known yet.
+pub(super) fn begins_call(callee: &Callee<'_>, text: &str, is_last: bool) -> Option<bool> {
+    let tools = callee.shared.options.tools.iter().filter(|_| callee.list.is_python());
+    let mut found = Some(false);
+    for tool in tools {
+        match text.strip_prefix(tool.name()) {
+            Some(rest) if rest.starts_with('(') => return Some(true),
+            Some("") if !is_last => found = None,
+            None if !is_last && tool.name().starts_with(text) => found = None,
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Reports whether closing brackets of which there are too many follow the end of a call in Python, and then another
+/// call or the end of the turn. Returns `None` if that is not known yet.
+fn ends_twice(callee: &Callee<'_>, input: Input<'_>, at: usize, is_last: bool) -> Option<bool> {
+    let rest = &input.text[at..];
+    let behind = rest.trim_start_matches(|c: char| matches!(c, ')' | ']' | '}') || c.is_whitespace());
+    if !callee.list.is_python() || !rest.trim_start().starts_with([')', ']', '}']) {
+        return Some(false);
+    }
+    if behind.is_empty() {
+        return is_last.then_some(true);
+    }
+    match behind.strip_prefix(',') {
+        Some(next) => begins_call(callee, next.trim_start(), is_last),
+        None => callee.shared.begins_after_call(input, input.text.len() - behind.len(), is_last),
     }
 }
 

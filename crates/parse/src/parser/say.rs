@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::{BLANK, OutputParser, Part, State};
 use crate::cursor::Cursor;
-use crate::{Event, Malformed, Stop, TextAfterCalls, Why};
+use crate::{Event, Malformed, Stop, Why};
 
 impl OutputParser {
     /// Emits the text of the current part up to a byte, and moves there.
@@ -28,13 +28,8 @@ impl OutputParser {
         }
         self.is_opened &= text.trim().is_empty();
         self.shared.last = text.chars().next_back();
-        if *part == Part::Content
-            && !text.trim().is_empty()
-            && let Some(start) = self.shared.closed_at.take()
-            && self.shared.options.text_after_calls == TextAfterCalls::Report
-        {
-            let why = Why::Expected("another call or the end of the turn".into());
-            on(Event::Malformed(Malformed { span: start..start, why }));
+        if *part == Part::Content && !text.trim().is_empty() {
+            self.shared.report_behind_calls(text, on);
         }
         let is_reasoning = *part == Part::Reasoning;
         if let Some(held) = blank {

@@ -31,6 +31,14 @@ impl OutputParser {
             let mark = marks.action(action);
             let draft = match (part, mark.meaning, policy) {
                 (Part::Reasoning, Meaning::Call(program), CallsInReasoning::Unclosed) => Some(program),
+                // An object in a line of the answer is a call only if the answer ends with it.
+                (Part::Content, Meaning::Call(program), _)
+                    if reply.program(program).is_bare_object()
+                        && self.call_at != Some(cursor.view().offset(start))
+                        && self.is_in_line(&cursor.text()[cursor.at..start]) =>
+                {
+                    Some(program)
+                }
                 _ => None,
             };
             // There is nothing for this marker to close, or the call was already tried and is
@@ -72,8 +80,17 @@ impl OutputParser {
                 Some(false) => {}
             }
             self.say_up_to(start, cursor);
+            // The answer is open already.
+            if part == Part::Content && mark.meaning == Meaning::Content && !says_nothing {
+                let span = cursor.view().offset(start)..cursor.view().offset(end);
+                let why = Why::StrayMarker(cursor.text()[start..end].trim().to_owned());
+                cursor.emit(Event::Malformed(Malformed { span, why }));
+            }
             match draft {
-                Some(program) => self.state = State::Draft(Draft::new(program, end - start, &self.shared)),
+                Some(program) => {
+                    let in_reasoning = part == Part::Reasoning;
+                    self.state = State::Draft(Draft::new(program, end - start, in_reasoning, &self.shared));
+                }
                 None => {
                     cursor.at = end;
                     self.apply(mark, start..end, cursor);
@@ -83,12 +100,25 @@ impl OutputParser {
         }
     }
 
-    /// Reads ahead in a call inside reasoning until it is known how to treat it.
+    /// Reports whether text of the answer stands in the line that ends with `text`.
+    fn is_in_line(&self, text: &str) -> bool {
+        let State::Text { blank, .. } = &self.state else { return false };
+        let held = blank.as_deref().unwrap_or_default();
+        match text.rfind('\n') {
+            Some(line) => !text[line..].trim().is_empty(),
+            None => !text.trim().is_empty() || (self.shared.is_in_line && !held.contains('\n')),
+        }
+    }
+
+    /// Reads ahead in a call inside reasoning, or in a line of the answer, until it is known how to treat it.
     pub(super) fn draft(&mut self, cursor: &mut Cursor<'_, '_>) -> Flow {
         let State::Draft(draft) = &mut self.state else { return Flow::Again };
         let Some(verdict) = draft.read(&mut self.shared, cursor) else { return Flow::Wait };
-        self.state = State::Text { part: Part::Reasoning, blank: None };
+        let in_reasoning = draft.in_reasoning;
+        let part = if in_reasoning { Part::Reasoning } else { Part::Content };
+        self.state = State::Text { part, blank: None };
         match verdict {
+            Verdict::Call if !in_reasoning => self.call_at = Some(cursor.offset()),
             Verdict::Call => {
                 Arc::make_mut(&mut self.shared.options).calls_in_reasoning = Some(CallsInReasoning::Call);
             }

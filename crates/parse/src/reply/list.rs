@@ -29,9 +29,9 @@ pub(crate) struct List {
     pub is_single: bool,
     /// Markers at a place where an argument may begin.
     pub between: Marks<Between>,
-    /// The marker that ends a call, with the line break before it: a value ends there that is never closed. It
-    /// is not part of the value's end.
-    pub breaks: Marks<bool>,
+    /// The marker that ends a call and the one that opens an argument, with the line break before them: a value
+    /// ends there that is never closed. They are not part of the value's end.
+    pub breaks: Marks<Between>,
     /// Markers between key and value, with the index of the value's kind.
     pub middles: Marks<usize>,
     /// Whether keys are escaped as in a quoted attribute.
@@ -188,6 +188,11 @@ impl ValueLayout {
 }
 
 impl List {
+    /// Reports whether the arguments are those of a call in Python.
+    pub fn is_python(&self) -> bool {
+        self.kinds.iter().any(|kind| kind.is_python)
+    }
+
     /// Reports whether the key is the name of a tag, which the text after the value repeats.
     pub fn has_keys_as_tags(&self) -> bool {
         self.kinds.iter().any(|kind| kind.closing.iter().any(|piece| matches!(piece, Closing::Key)))
@@ -258,7 +263,11 @@ pub(super) fn list_of(layouts: Layouts<'_>, end: Literal) -> Option<List> {
     }
     let mut breaks = Marks::new();
     if end.is_strong() {
-        breaks.add_loosely("\n", &end.core(), false);
+        breaks.add_loosely("\n", &end.core(), Between::End);
+    }
+    // Elements in a value begin as an argument does.
+    if open.is_strong() && kinds.iter().all(|kind| kind.elements.is_none()) {
+        breaks.add_loosely("\n", &open, Between::Open);
     }
     Some(List { open, word, separator, end, may_end, kinds, is_single, between, breaks, middles, escapes_keys })
 }

@@ -383,12 +383,15 @@ impl Calls {
             let mut prefix = lead.clone();
             prefix.append(&open);
             if !prefix.is_blank() {
+                let before = calls.programs.len();
                 // If the calls are a message of their own, the prompt may have its opening.
                 let behind = prefix.core().behind(&turns.opening).filter(|_| !turns.opening.is_empty());
                 if let Some(rest) = behind.filter(Literal::is_strong) {
                     calls.enter(&pad, rest, &items, &[]);
                 }
                 calls.enter(&pad, prefix, &items, &[]);
+                let opens_list = !open.is_blank() && !close.is_blank();
+                calls.programs[before..].iter_mut().for_each(|program| program.opens_list = opens_list);
             }
             let others: Vec<Literal> = firsts.iter().filter(|first| **first != own).cloned().collect();
             match own.is_blank() {
@@ -432,7 +435,7 @@ impl Calls {
 
     fn add(&mut self, items: Vec<Item>, weak: bool) -> usize {
         let items = items.into_iter().flat_map(|item| with_optional(item, &self.may_omit)).collect();
-        self.programs.push(Program { items, weak, bare: false, in_text: false, header: None });
+        self.programs.push(Program { items, weak, bare: false, in_text: false, opens_list: false, header: None });
         self.programs.len() - 1
     }
 
@@ -508,7 +511,10 @@ impl Calls {
                 let open = self.add(open, true);
                 self.programs[open].bare = true;
                 self.entries.push((pad.to_owned(), Literal::of("{"), open));
-                self.weak.push((Literal::of("["), program));
+                let listed = self.add(items.to_vec(), true);
+                (self.programs[listed].bare, self.programs[listed].opens_list) = (true, true);
+                self.weak.push((Literal::of("["), listed));
+                self.weak.extend(self.heads.iter().map(|head| (Literal::of(&format!("{head}[")), listed)));
                 self.next = self.next.or(Some(program));
             }
             _ => self.set_head(program),

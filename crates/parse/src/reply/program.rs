@@ -23,12 +23,19 @@ pub(crate) struct Program {
     /// Whether the call may begin in the middle of an answer, after a weak marker. It then needs an
     /// object, and the name of a tool if there are tools.
     pub in_text: bool,
+    /// Whether the text before the call opens a list of calls, which has an end of its own.
+    pub opens_list: bool,
     /// The number of items that form a header like an answer's. If no call follows the header, an
     /// answer does.
     pub header: Option<usize>,
 }
 
 impl Program {
+    /// Reports whether the call is an object without a marker.
+    pub fn is_bare_object(&self) -> bool {
+        self.bare && matches!(self.items.first(), Some(Item::Object(_)))
+    }
+
     /// Reports whether the items before this one tell the call from ordinary text, although its
     /// marker does not: words of the layout follow the name on another line.
     pub fn is_told(&self, item: usize) -> bool {
