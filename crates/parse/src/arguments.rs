@@ -473,11 +473,6 @@ impl Arguments {
             return Some(state);
         }
         let End { text: end, after, is_broken } = find_end(&reading, callee, kind, cursor);
-        if is_broken {
-            let why = unclosed(kind, &reading.key);
-            let at = cursor.view().offset(end);
-            self.report = Some(Malformed { span: at..at, why });
-        }
         let text = &cursor.text()[cursor.at..end];
         if let How::Typed(raw) = &mut reading.how
             && raw.len() + text.len() > callee.shared.cap()
@@ -489,6 +484,11 @@ impl Arguments {
             cursor.at += taken;
             self.at = At::Value(reading);
             return Some(State::Bad(Why::TooLong));
+        }
+        if is_broken {
+            let why = unclosed(kind, &reading.key);
+            let at = cursor.view().offset(end);
+            self.report = Some(Malformed { span: at..at, why });
         }
         cursor.at = after.unwrap_or(end);
         reading.write(text, after.is_some(), callee, &mut self.count, out);

@@ -189,8 +189,10 @@ impl Shared {
     pub fn emit(&mut self, end: u64, is_reasoning: bool, text: &str, on: &mut dyn FnMut(Event<'_>)) {
         self.has_spoken = true;
         if !is_reasoning {
-            let line = text.rfind('\n').map_or(text, |at| &text[at..]);
-            self.is_in_line = !line.trim().is_empty() || (self.is_in_line && line.len() == text.len());
+            self.is_in_line = match text.rfind('\n') {
+                Some(at) => !text[at..].trim().is_empty(),
+                None => self.is_in_line || !text.trim().is_empty(),
+            };
         }
         if is_reasoning || !self.reply.trims {
             return self.emit_whole(end, is_reasoning, text, on);

@@ -234,7 +234,7 @@ impl OutputParser {
             let (from, text) = (header.start, std::mem::take(&mut header.raw));
             self.report(from..start, expected(&headers.words.body), cursor.on);
             self.state = State::Text { part: Part::Content, blank: None };
-            self.shared.say(start, false, &text, cursor.on);
+            self.shared.say_reported(start, false, &text, cursor.on);
             self.state = State::Header(HeaderText::new(start, shown, mark, false));
             return;
         }
@@ -358,7 +358,7 @@ impl OutputParser {
             self.state = State::Text { part, blank: None };
             self.shared.reasoning_at = Some(header.start);
             let end = header.start + header.raw.len() as u64;
-            return self.shared.say(end, part == Part::Reasoning, text, cursor.on);
+            return self.shared.say_up_to(end, part == Part::Reasoning, text, cursor.on);
         }
         let part = if header.in_reasoning { Part::Reasoning } else { Part::Content };
         self.state = State::Text { part, blank: None };

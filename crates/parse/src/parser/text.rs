@@ -35,7 +35,7 @@ impl OutputParser {
                 (Part::Content, Meaning::Call(program), _)
                     if reply.program(program).is_bare_object()
                         && self.call_at != Some(cursor.view().offset(start))
-                        && self.is_in_line(&cursor.text()[cursor.at..start]) =>
+                        && self.is_in_line(cursor.text()[cursor.at..end].trim_end_matches('{')) =>
                 {
                     Some(program)
                 }
