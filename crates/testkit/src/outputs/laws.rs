@@ -2,7 +2,7 @@ use fastrand::Rng;
 use rolecall::conversation::json;
 use rolecall::conversation::json::Object;
 use rolecall::conversation::{Arguments, Call, Json, Message};
-use rolecall::parse::{OutputParser, ParseOptions, ParsedCall, Why};
+use rolecall::parse::{Malformed, OutputParser, ParseOptions, ParsedCall, Why};
 use rolecall::{Event, Reading, Stop};
 
 use super::limits::{limits, tokens_of};
@@ -351,7 +351,14 @@ impl Reader<'_> {
         if !has_call {
             let out: String = log.raw_texts().collect();
             let is_over = log.seen.contains(&Seen::Stop(Stop::End));
-            let unread: Vec<&std::ops::Range<u64>> = log.unread().collect();
+            let mut unread: Vec<&std::ops::Range<u64>> = log.unread().collect();
+            // A header that the end of the output cuts off is reported as a whole.
+            unread.extend(log.seen.iter().filter_map(|seen| match seen {
+                Seen::Malformed(Malformed { span, why: Why::Expected(_) }) if span.end == text.len() as u64 => {
+                    Some(span)
+                }
+                _ => None,
+            }));
             let headers = self.headers_in(text);
             let is_unread = |at: usize| {
                 unread.iter().any(|span| span.contains(&(at as u64))) || headers.iter().any(|span| span.contains(&at))

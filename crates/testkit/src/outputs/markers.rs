@@ -29,9 +29,10 @@ impl Reader<'_> {
             // Text that was read as another marker may be left out of the middle of this one. The
             // report may name a shorter marker with which this one begins.
             let is_apart = |seen: &&Seen| match seen {
-                Seen::Malformed(Malformed { span, why: Why::StrayMarker(known) }) => {
-                    mark.starts_with(known.as_str()) && span.end - span.start > known.len() as u64
-                }
+                Seen::Malformed(Malformed {
+                    span,
+                    why: Why::StrayMarker(known) | Why::OtherSyntax { mark: known, .. },
+                }) => mark.starts_with(known.as_str()) && !text[span.start as usize..].starts_with(mark.as_str()),
                 _ => false,
             };
             let apart = log.seen.iter().filter(is_apart).count();
