@@ -29,6 +29,17 @@ impl OutputParser {
                 }
             };
             let mark = marks.action(action);
+            match runs_on(cursor, start..end) {
+                Some(true) => {
+                    from = start + 1;
+                    continue;
+                }
+                None => {
+                    self.say_up_to(start, cursor);
+                    return Flow::Wait;
+                }
+                Some(false) => {}
+            }
             let draft = match (part, mark.meaning, policy) {
                 (Part::Reasoning, Meaning::Call(program), CallsInReasoning::Unclosed) => Some(program),
                 // An object in a line of the answer is a call only if the answer ends with it.
@@ -141,5 +152,19 @@ impl OutputParser {
             (Some('`'), None) if !cursor.is_last() => None,
             _ => Some(false),
         }
+    }
+}
+
+/// Reports whether a marker that is one sign again and again, such as `>>>`, is followed by the same sign, which is
+/// text that stands before the marker. Returns `None` if that is not known yet.
+fn runs_on(cursor: &Cursor<'_, '_>, span: Range<usize>) -> Option<bool> {
+    let bytes = cursor.text().as_bytes();
+    let sign = bytes[span.start];
+    if span.len() < 2 || cursor.input().is_control(span.start) || bytes[span.clone()].iter().any(|byte| *byte != sign) {
+        return Some(false);
+    }
+    match bytes.get(span.end) {
+        Some(next) => Some(*next == sign && sign.is_ascii_punctuation()),
+        None => cursor.is_last().then_some(false),
     }
 }
