@@ -38,7 +38,9 @@ impl BareCall {
     fn calls(&self, name: &str) -> bool {
         let Some(at) = self.text.find(name).filter(|_| !name.is_empty()) else { return false };
         let (before, behind) = (&self.text[..at], &self.text[at + name.len()..]);
-        let is_key = |word: &str| KEYS.contains(&word) || word.chars().all(|c| c.is_ascii_digit());
+        let is_key = |word: &str| {
+            KEYS.split(' ').any(|key| key.eq_ignore_ascii_case(word)) || word.chars().all(|c| c.is_ascii_digit())
+        };
         let words = |text: &str| text.split(|c: char| !c.is_alphanumeric()).all(is_key);
         let Some(open) = behind.find(['{', '(']) else { return false };
         !before.ends_with(|c: char| c.is_alphanumeric() || c == '_') && words(before) && words(&behind[..open])
@@ -46,4 +48,5 @@ impl BareCall {
 }
 
 /// The words around a tool's name in calls.
-const KEYS: [&str; 9] = ["", "name", "arguments", "parameters", "function", "functions", "type", "id", "json"];
+const KEYS: &str =
+    "name arguments parameters function functions functools tool tools call calls action input type id json";

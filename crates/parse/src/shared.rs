@@ -6,7 +6,7 @@ use crate::cursor::Cursor;
 use crate::held::HeldReasoning;
 use crate::ids;
 use crate::marks::{Here, Input, Marks};
-use crate::reply::Reply;
+use crate::reply::{Program, Reply};
 use crate::stray::{Stray, Strays};
 use crate::trim::Trim;
 use crate::{
@@ -26,6 +26,8 @@ pub(crate) struct Shared {
     pub closed: usize,
     /// The byte at which a group of calls was closed, until text that follows is reported.
     pub closed_at: Option<u64>,
+    /// Whether calls may be objects without a marker, for which lines count.
+    has_bare_objects: bool,
     /// Whether the line of the answer so far has any text.
     pub is_in_line: bool,
     /// Whether the last call had no marker, and its line goes on.
@@ -80,6 +82,7 @@ impl Shared {
             calls: 0,
             closed: 0,
             closed_at: None,
+            has_bare_objects: reply.programs.iter().any(Program::is_bare_object),
             is_in_line: false,
             is_behind_bare: false,
             is_list_open: false,
@@ -188,7 +191,7 @@ impl Shared {
     /// Emits text that ends at this offset of the output, without a search for markers.
     pub fn emit(&mut self, end: u64, is_reasoning: bool, text: &str, on: &mut dyn FnMut(Event<'_>)) {
         self.has_spoken = true;
-        if !is_reasoning {
+        if !is_reasoning && self.has_bare_objects {
             self.is_in_line = match text.rfind('\n') {
                 Some(at) => !text[at..].trim().is_empty(),
                 None => self.is_in_line || !text.trim().is_empty(),
