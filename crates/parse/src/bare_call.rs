@@ -48,5 +48,4 @@ impl BareCall {
 }
 
 /// The words around a tool's name in calls.
-const KEYS: &str =
-    "name arguments parameters function functions functools tool tools call calls action input type id json";
+const KEYS: &str = "name arguments parameters function functions functools action input type id json";
