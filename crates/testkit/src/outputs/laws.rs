@@ -353,7 +353,8 @@ impl Reader<'_> {
             let is_over = log.seen.contains(&Seen::Stop(Stop::End));
             let mut unread: Vec<&std::ops::Range<u64>> = log.unread().collect();
             // A header that the end of the output cuts off is reported as a whole.
-            unread.extend(log.seen.iter().filter_map(|seen| match seen {
+            let has_headers = self.subject.format.habits.header.is_some();
+            unread.extend(log.seen.iter().filter(|_| has_headers).filter_map(|seen| match seen {
                 Seen::Malformed(Malformed { span, why: Why::Expected(_) }) if span.end == text.len() as u64 => {
                     Some(span)
                 }

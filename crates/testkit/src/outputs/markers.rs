@@ -32,7 +32,11 @@ impl Reader<'_> {
                 Seen::Malformed(Malformed {
                     span,
                     why: Why::StrayMarker(known) | Why::OtherSyntax { mark: known, .. },
-                }) => mark.starts_with(known.as_str()) && !text[span.start as usize..].starts_with(mark.as_str()),
+                }) => {
+                    let begun = common(&text[span.start as usize..], mark);
+                    let is_cut = span.end - span.start > known.len() as u64 || begun > known.len();
+                    mark.starts_with(known.as_str()) && is_cut && begun < mark.len()
+                }
                 _ => false,
             };
             let apart = log.seen.iter().filter(is_apart).count();
@@ -46,6 +50,11 @@ impl Reader<'_> {
         }
         Ok(())
     }
+}
+
+/// Returns how many bytes two texts have in common at their start.
+fn common(one: &str, other: &str) -> usize {
+    one.bytes().zip(other.bytes()).take_while(|(one, other)| one == other).count()
 }
 
 /// Returns the stretches of content that nothing but reports interrupts.
