@@ -26,9 +26,13 @@ pub(crate) fn written_in(prompt: &Prompt, format: &Format, at: usize) -> Written
         LossRule::Reply => written_by_model(prompt, format, turn),
         LossRule::Shifted => (shifted(prompt, turn), None),
     };
-    let stop = stop.or_else(|| last_stop(prompt, format, range.clone()));
-    let stop = stop.or_else(|| stop_word(prompt, format, range.clone()));
+    let stop = stop.or_else(|| stop_in(prompt, format, range.clone()));
     Written { message: prompt.turns().get(at).and_then(|turn| turn.message), range, stop }
+}
+
+/// Returns what stops the model in a range: the last token that ends a turn, or else a stop word.
+fn stop_in(prompt: &Prompt, format: &Format, range: Range<usize>) -> Option<Range<usize>> {
+    last_stop(prompt, format, range.clone()).or_else(|| stop_word(prompt, format, range))
 }
 
 /// Returns the token at the end of a range that ends a turn.
@@ -52,10 +56,7 @@ fn is_stop(origin: &Origin, format: &Format) -> bool {
 /// token that ends the turn, and that token.
 fn written_by_model(prompt: &Prompt, format: &Format, turn: Range<usize>) -> (Range<usize>, Option<Range<usize>>) {
     let start = turn.start + opening(prompt, format, &turn);
-    if let Some(stop) = last_stop(prompt, format, start..turn.end) {
-        return (start..stop.end, Some(stop));
-    }
-    if let Some(stop) = stop_word(prompt, format, start..turn.end) {
+    if let Some(stop) = stop_in(prompt, format, start..turn.end) {
         return (start..stop.end, Some(stop));
     }
     // The model writes the next turn's first token, which tells the engine to stop.
