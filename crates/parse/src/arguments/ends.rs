@@ -67,12 +67,12 @@ pub(super) fn find_break(callee: &Callee<'_>, cursor: &Cursor<'_, '_>, to: usize
 /// Reports whether the key of an argument of the function follows the marker that opens one. Returns `None` if that
 /// is not known yet.
 fn begins_known_argument(callee: &Callee<'_>, text: &str, is_last: bool) -> Option<bool> {
-    let open = if is_last || text.len() > AHEAD { Some(false) } else { None };
+    let ahead = &text[..text.floor_char_boundary(AHEAD)];
+    let open = if is_last || ahead.len() < text.len() { Some(false) } else { None };
     let mut found = Some(false);
     for kind in &callee.list.kinds {
-        let middle = kind.middle.text();
-        match text.find(middle) {
-            Some(at) if schema_of(callee, text[..at].trim()).is_some() => return Some(true),
+        match ahead.find(kind.middle.text()) {
+            Some(at) if schema_of(callee, ahead[..at].trim()).is_some() => return Some(true),
             Some(_) => {}
             None => found = open,
         }

@@ -374,7 +374,7 @@ impl OutputParser {
         self.report(header.start..end, expected(&headers.words.body), on);
         if let Some((channel, text)) = header.glued(&headers.words) {
             let is_reasoning = part_of(Some(channel), &headers.words) == Part::Reasoning;
-            return self.shared.say(end, is_reasoning, text, on);
+            return self.shared.say_up_to(end, is_reasoning, text, on);
         }
         if !header.is_cut_off(&headers.words) {
             let end = header.start + header.raw.len() as u64;

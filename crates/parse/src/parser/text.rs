@@ -160,11 +160,12 @@ impl OutputParser {
 fn runs_on(cursor: &Cursor<'_, '_>, span: Range<usize>) -> Option<bool> {
     let bytes = cursor.text().as_bytes();
     let sign = bytes[span.start];
-    if span.len() < 2 || cursor.input().is_control(span.start) || bytes[span.clone()].iter().any(|byte| *byte != sign) {
+    let is_run = span.len() > 1 && sign.is_ascii_punctuation() && bytes[span.clone()].iter().all(|byte| *byte == sign);
+    if !is_run || cursor.input().is_control(span.start) {
         return Some(false);
     }
     match bytes.get(span.end) {
-        Some(next) => Some(*next == sign && sign.is_ascii_punctuation()),
+        Some(next) => Some(*next == sign),
         None => cursor.is_last().then_some(false),
     }
 }
