@@ -44,7 +44,10 @@ pub(super) fn find_break(callee: &Callee<'_>, cursor: &Cursor<'_, '_>, to: usize
             Found::Mark(start, end, action) => {
                 let is_token = input.is_control(start + usize::from(input.text[start..end].starts_with('\n')));
                 let is_over = match list.breaks.action(action) {
-                    Between::Open => begins_known_argument(callee, &input.text[end..], cursor.is_last()),
+                    Between::Open => {
+                        let ahead = &input.up_to(end + AHEAD).text[end..];
+                        begins_known_argument(callee, ahead, cursor.is_last() || end + AHEAD < input.text.len())
+                    }
                     _ if is_token => Some(true),
                     _ => shared.begins_after_call(input, end, cursor.is_last()),
                 };
@@ -64,17 +67,16 @@ pub(super) fn find_break(callee: &Callee<'_>, cursor: &Cursor<'_, '_>, to: usize
     }
 }
 
-/// Reports whether the key of an argument of the function follows the marker that opens one. Returns `None` if that
-/// is not known yet.
-fn begins_known_argument(callee: &Callee<'_>, text: &str, is_last: bool) -> Option<bool> {
-    let ahead = &text[..text.floor_char_boundary(AHEAD)];
-    let open = if is_last || ahead.len() < text.len() { Some(false) } else { None };
+/// Reports whether the text behind the marker that opens an argument begins with the key of one of the function.
+/// Returns `None` if that is not known yet, as it can be if the text goes on.
+fn begins_known_argument(callee: &Callee<'_>, text: &str, is_all: bool) -> Option<bool> {
     let mut found = Some(false);
     for kind in &callee.list.kinds {
-        match ahead.find(kind.middle.text()) {
-            Some(at) if schema_of(callee, ahead[..at].trim()).is_some() => return Some(true),
+        match text.find(kind.middle.text()) {
+            Some(at) if schema_of(callee, text[..at].trim()).is_some() => return Some(true),
             Some(_) => {}
-            None => found = open,
+            None if is_all => {}
+            None => found = None,
         }
     }
     found
