@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rolecall::format::{Format, LoadError, Registry, read as read_format, reply_format};
+use rolecall::format::{Format, LoadError, Registry, read as read_format};
 use rolecall::identify::{Clues, FileError, ModelFolder, read_folder};
 use rolecall::template;
 use rolecall::template::{ModelTemplates, NamedTemplate};
@@ -163,11 +163,7 @@ pub fn load_formats(more: &MoreFormats) -> Result<Formats, Failure> {
 impl Formats {
     /// Returns the name of the requested format. A file is loaded and its format added first.
     pub fn choose(&mut self, asked: &str) -> Result<String, Failure> {
-        if self.registry.get(asked).is_some() {
-            return Ok(asked.to_owned());
-        }
-        // A reply format renders no prompts, so it is not among the formats of models.
-        if reply_format(asked).is_some_and(|format| self.registry.add(format.clone()).is_ok()) {
+        if self.registry.find(asked).is_some() {
             return Ok(asked.to_owned());
         }
         let path = Path::new(asked);

@@ -1,7 +1,7 @@
 use rolecall_conversation::spelling::nearest;
 use std::fmt;
 
-use crate::{Format, Pattern, load};
+use crate::{Format, Pattern, load, reply_format};
 
 /// The names and texts of the files in `formats/`.
 const BUILTIN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/builtin.rs"));
@@ -138,6 +138,18 @@ impl Registry {
     /// Returns the format with a name.
     pub fn get(&self, name: &str) -> Option<&Format> {
         self.formats.iter().find(|format| format.names().any(|known| known == name))
+    }
+
+    /// Returns the format with a name, which may also be a built-in format of replies ([`reply_format`]). Those
+    /// render no prompts, so they are not among the registry's formats, as which models are recognized.
+    ///
+    /// ```
+    /// use rolecall_format::builtin;
+    /// let registry = builtin();
+    /// assert!(registry.find("json-in-tags").is_some() && registry.get("json-in-tags").is_none());
+    /// ```
+    pub fn find(&self, name: &str) -> Option<&Format> {
+        self.get(name).or_else(|| reply_format(name))
     }
 
     /// Returns all formats.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyTuple};
 use rolecall::conversation::Json;
-use rolecall::format::{self, LoadError, builtin_sources, read, registry, reply_files, reply_format};
+use rolecall::format::{self, LoadError, builtin_sources, read, registry, reply_files};
 use rolecall::{Error, answer};
 
 use crate::error::{self, Fault};
@@ -77,7 +77,7 @@ fn of_mistakes(py: Python<'_>, file: &str, error: &LoadError) -> PyErr {
 pub fn builtin(py: Python<'_>, name: &str) -> PyResult<Format> {
     let found = py.detach(|| {
         let registry = registry();
-        let format = registry.get(name).cloned().or_else(|| reply_format(name).cloned());
+        let format = registry.find(name).cloned();
         format.ok_or_else(|| Error::UnknownFormat {
             name: name.to_owned(),
             near: registry.suggest(name).map(str::to_owned),

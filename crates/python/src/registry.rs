@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 use rolecall::answer;
 use rolecall::conversation::Json;
-use rolecall::format::{self, NameClash, reply_format};
+use rolecall::format::{self, NameClash};
 use rolecall::identify::{Clues, identify, read_folder};
 
 use crate::error::{self, Fault};
@@ -35,7 +35,7 @@ struct Inner {
 
 impl Inner {
     fn format(&self, name: &str) -> Option<Format> {
-        let format = self.formats.get(name).cloned().or_else(|| reply_format(name).cloned())?;
+        let format = self.formats.find(name).cloned()?;
         let added = self.added.iter().rev().find(|(own, ..)| *own == format.name);
         let origin = match added {
             Some((_, file, text)) => Origin::Text { file: file.clone(), text: text.clone() },
@@ -133,7 +133,7 @@ impl Registry {
 
     fn __contains__(&self, name: &Bound<'_, PyAny>) -> bool {
         let name = name.cast::<PyString>().ok().and_then(|name| name.extract::<String>().ok());
-        name.is_some_and(|name| self.read().formats.get(&name).is_some() || reply_format(&name).is_some())
+        name.is_some_and(|name| self.read().formats.find(&name).is_some())
     }
 
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {

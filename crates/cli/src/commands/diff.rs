@@ -44,7 +44,7 @@ pub fn run(args: &Diff, output: &Output) -> Result<Exit, Failure> {
     }
     let registry = formats.registry;
     let found =
-        |name: &str| registry.get(name).ok_or_else(|| Failure::UnknownFormat { name: name.to_owned(), near: None });
+        |name: &str| registry.find(name).ok_or_else(|| Failure::UnknownFormat { name: name.to_owned(), near: None });
     let given = args.input.as_deref().map(files::read_text).transpose()?;
     let tellings = given.as_ref().map_or_else(|| Ok(Telling::all()), read_telling)?;
     let views = match args.view.as_slice() {

@@ -21,7 +21,7 @@ pub fn run(args: &Formats, output: &Output) -> Result<Exit, Failure> {
         return show_fit(&formats.registry, model, args.json, output);
     }
     if let Some(name) = chosen {
-        match formats.registry.get(&name) {
+        match formats.registry.find(&name) {
             Some(format) if args.json => output.write_json(&answer::of_format(format))?,
             Some(format) => output.write(&card::draw(format, output.paint, output.width))?,
             None => {}

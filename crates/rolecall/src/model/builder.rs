@@ -12,7 +12,7 @@ use super::ends::Ends;
 use super::templates::{Compiled, Templates};
 use super::{BosBy, Choice, Model, OpenError, Settings, Shared, Voice};
 use crate::files::Files;
-use crate::format::{read as read_format, registry, reply_format};
+use crate::format::{read as read_format, registry};
 use crate::identify::{Clues, FileError, ModelFile, ModelWarning, identify, read_files};
 use crate::template::{ModelTemplates, NamedTemplate};
 use crate::template_files::load_from as load_templates;
@@ -289,7 +289,7 @@ impl ModelBuilder {
             Voice::Format(name) => Some(name.as_str()),
             Voice::Nothing => None,
         };
-        let controls = known.and_then(|name| registry.get(name)).map(|format| Arc::clone(&format.controls));
+        let controls = known.and_then(|name| registry.find(name)).map(|format| Arc::clone(&format.controls));
         let controls = controls.unwrap_or_default();
         let encoders = match self.loaded.take() {
             Some(Loaded(tokenizer)) => Encoders::of(tokenizer, &controls),
@@ -345,7 +345,7 @@ impl ModelBuilder {
             };
         }
         let text = asked.to_string_lossy();
-        if knows(registry, &text) {
+        if registry.find(&text).is_some() {
             let choices = vec![Choice::new("format", format!("`{text}` is the name of a format"))];
             return Ok(Found { format: Some(text.into_owned()), choices, ..Found::default() });
         }
@@ -376,7 +376,7 @@ impl ModelBuilder {
     /// Returns the name of a requested format: a registered one, or that of a file, which is added
     /// to the registry.
     fn name_of_format(&self, asked: &str, registry: &mut Registry) -> Result<String, OpenError> {
-        if knows(registry, asked) {
+        if registry.find(asked).is_some() {
             return Ok(asked.to_owned());
         }
         let path = Path::new(asked);
@@ -541,12 +541,6 @@ impl ModelBuilder {
             Err(error) => Err(OpenError::Template(Box::new(error))),
         }
     }
-}
-
-/// Reports whether a format has this name. A built-in reply format is added to the registry first:
-/// it renders no prompts, so it is not among the formats that a model is identified as.
-fn knows(registry: &mut Registry, name: &str) -> bool {
-    registry.get(name).is_some() || reply_format(name).is_some_and(|format| registry.add(format.clone()).is_ok())
 }
 
 /// Reports whether a text can only be a path, and no name of a model such as `owner/name`.

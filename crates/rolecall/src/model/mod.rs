@@ -40,7 +40,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use rolecall_conversation::Conversation;
 use rolecall_encode::{Decoder, Encoded, Protected};
-use rolecall_format::{Format, FormatPart, Generation, Registry, reply_format};
+use rolecall_format::{Format, FormatPart, Generation, Registry};
 use rolecall_grammar::{self as grammar, Grammar, Token};
 use rolecall_infer::LayoutWarning;
 use rolecall_openai::Request;
@@ -114,14 +114,6 @@ struct Shared {
     digests: RwLock<HashMap<String, String>>,
     choices: Vec<Choice>,
     warnings: Vec<ModelWarning>,
-}
-
-impl Shared {
-    /// Returns the format with this name: one of the registry, or a built-in format of replies. The latter renders no
-    /// prompts, so it is not among the formats that a model is identified as.
-    fn format(&self, name: &str) -> Option<&Format> {
-        self.registry.get(name).or_else(|| reply_format(name))
-    }
 }
 
 /// What renders a request that names neither a format nor a template.
@@ -202,7 +194,7 @@ impl Model {
             Voice::Templates { recognised, .. } => recognised.as_ref(),
             Voice::Nothing => None,
         };
-        self.shared.format(name?)
+        self.shared.registry.find(name?)
     }
 
     /// Returns the chat templates that render the model's prompts.
@@ -410,7 +402,7 @@ impl Model {
     /// Returns the format of a prompt, or `None` if a chat template wrote it.
     fn format_of(&self, speaker: &Speaker) -> Option<&Format> {
         let Speaker::Format { name, is_training } = speaker else { return None };
-        let format = self.shared.format(name)?;
+        let format = self.shared.registry.find(name)?;
         Some(if *is_training { format.for_training() } else { format })
     }
 
@@ -446,7 +438,7 @@ impl Model {
             (Some(name), _) | (None, Voice::Format(name)) => name,
             (None, Voice::Templates { .. } | Voice::Nothing) => return Err(Error::NoFormat),
         };
-        let format = shared.format(name).ok_or_else(|| Error::UnknownFormat {
+        let format = shared.registry.find(name).ok_or_else(|| Error::UnknownFormat {
             name: name.clone(),
             near: shared.registry.suggest(name).map(str::to_owned),
         })?;
@@ -456,7 +448,7 @@ impl Model {
     fn generation_of(&self, speaker: &Speaker, prompt: &Prompt) -> Arc<Generation> {
         match speaker {
             Speaker::Template(_) => self.generation(self.format()),
-            Speaker::Format { name, .. } => match (&self.shared.voice, self.shared.format(name)) {
+            Speaker::Format { name, .. } => match (&self.shared.voice, self.shared.registry.find(name)) {
                 (Voice::Format(own), Some(format)) if own == name => {
                     // If a gap is filled, the prompt has other stop tokens than the format's
                     // replies.

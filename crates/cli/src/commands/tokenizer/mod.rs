@@ -82,5 +82,5 @@ fn load_format(args: &args::Tokenizer, output: &Output) -> Result<Option<Format>
     let mut formats = files::load_formats(&args.more)?;
     let name = formats.choose(asked)?;
     formats.warn(output);
-    Ok(formats.registry.get(&name).cloned())
+    Ok(formats.registry.find(&name).cloned())
 }
