@@ -35,6 +35,13 @@ pub(crate) struct Stage {
     pub documents: bool,
 }
 
+impl Stage {
+    /// Returns the same surroundings without the tools, or with tools if there were none.
+    pub fn with_other_tools(&self) -> Stage {
+        Stage { tools: !self.tools, ..self.clone() }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum NoContent {
     #[default]

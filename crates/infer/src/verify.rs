@@ -63,8 +63,9 @@ pub(crate) fn settle(probe: &Probe<'_>, mut found: Found, stages: &Stages, repor
 impl Check<'_> {
     /// Checks turns without calls.
     fn answers(&self, found: &Found, stages: &Stages, report: &mut Report) {
-        let said = CONTENTS.iter().map(|content| Said::content(content));
-        self.all(said, &stages.answer).report(Part::Content, report);
+        let mut tally = self.all(CONTENTS.iter().map(|content| Said::content(content)), &stages.answer);
+        self.add(&Said::content(CONTENTS[0]), &stages.answer.with_other_tools(), &mut tally);
+        tally.report(Part::Content, report);
         let shapes = [Some(&found.assistant), found.with_calls.as_ref()];
         let thinks =
             shapes.into_iter().flatten().any(|shape| hole_at(shape.pattern.items(), Field::Reasoning).is_some());
@@ -74,7 +75,9 @@ impl Check<'_> {
                 let said = CONTENTS.iter().zip(THOUGHTS);
                 let said = said.map(|(content, thought)| Said::content(content).with_reasoning(thought));
                 let stage = stages.thinking(&stages.answer);
-                let tally = self.all(said, &stage);
+                let mut tally = self.all(said, &stage);
+                let both = Said::content(CONTENTS[0]).with_reasoning(THOUGHTS[0]);
+                self.add(&both, &stage.with_other_tools(), &mut tally);
                 // The template may refuse reasoning alongside content.
                 let alone = || self.all(THOUGHTS.iter().map(|text| Said::default().with_reasoning(text)), &stage);
                 let tally = if tally.tried == 0 { alone() } else { tally };
@@ -309,8 +312,11 @@ fn short(text: &str) -> String {
     text.chars().take(40).collect()
 }
 
-const CONTENTS: [&str; 3] =
-    ["Trelko uns.", "Ipso fima\n\n  dulu `x` {a: 1}\n```py\ny = [2]\n```\nend", "Größe & 2 < 3 日本 \"q\" \\"];
+const CONTENTS: [&str; 3] = [
+    "Trelko, uns: vi (ko); da!",
+    "Ipso fima\n\n  dulu `x` {a: 1}\n```py\ny = [2]\n```\nend",
+    "Größe & 2 < 3 日本 \"q\" \\",
+];
 const THOUGHTS: [&str; 3] = ["Vemik ral.", "First this\n\n- then {that}", "Über 3 < 4"];
 
 fn called(at: usize, arguments: Object) -> Called {
