@@ -124,6 +124,27 @@ impl Report {
         }
     }
 
+    /// Adds the counts of another report.
+    pub fn merge(&mut self, other: Report) {
+        for (group, count) in other.groups {
+            let sum = self.groups.entry(group).or_default();
+            sum.passed += count.passed;
+            sum.failed += count.failed;
+            sum.pending += count.pending;
+            sum.excused += count.excused;
+            for (reason, rows) in count.reasons {
+                *sum.reasons.entry(reason).or_default() += rows;
+            }
+        }
+        for (file, counted) in other.counted {
+            let sum = self.counted.entry(file).or_default();
+            for (kind, rows) in counted {
+                *sum.entry(kind).or_default() += rows;
+            }
+        }
+        self.failures.extend(other.failures);
+    }
+
     /// Adds a failure for each count that differs from the pinned one.
     pub fn hold_against(&mut self, pins: &Pins) {
         for (id, why) in pins.differences(&self.counted) {

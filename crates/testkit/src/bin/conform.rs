@@ -1,6 +1,6 @@
 //! Runs golden files of reference systems through rolecall and reports which rows pass.
 //!
-//!     conform FILE... [--templates DIR] [--tokenizers DIR] [--facts DIR] [--pins FILE] [--only TEXT] [--failures N]
+//!     conform FILE... [--templates DIR] [--tokenizers DIR] [--facts DIR] [--pins FILE] [--only TEXT] [--threads N] [--failures N]
 //!     conform --forge N [--seed S] [--templates DIR] [--tokenizers DIR] [--only TEXT] [--threads N] [--failures N]
 //!     conform --outputs N [--seed S] [--templates DIR] [--only TEXT] [--threads N] [--failures N]
 //!     conform --infer N [--seed S] [--templates DIR] [--only TEXT] [--threads N] [--failures N]
@@ -30,10 +30,10 @@ use std::time::Instant;
 use std::{env, fs, thread};
 
 use rolecall_testkit::golden::Folders;
-use rolecall_testkit::{FolderTemplates, Pins, Report, forge, golden, mutate, outputs};
+use rolecall_testkit::{FolderTemplates, Pins, forge, golden, mutate, outputs};
 
 const USAGE: &str =
-    "usage: conform FILE... [--templates DIR] [--tokenizers DIR] [--facts DIR] [--pins FILE] [--only TEXT] [--failures N]
+    "usage: conform FILE... [--templates DIR] [--tokenizers DIR] [--facts DIR] [--pins FILE] [--only TEXT] [--threads N] [--failures N]
        conform --forge N [--seed S] [--templates DIR] [--tokenizers DIR] [--only TEXT] [--threads N] [--failures N]
        conform --outputs N [--seed S] [--templates DIR] [--only TEXT] [--threads N] [--failures N]
        conform --infer N [--seed S] [--templates DIR] [--only TEXT] [--threads N] [--failures N]";
@@ -108,7 +108,6 @@ fn arguments() -> Result<Arguments, String> {
     let (files, forge) = (!read.files.is_empty(), read.forge.is_some());
     let of_others = [
         ("--seed", seen.contains("--seed") && files),
-        ("--threads", read.threads.is_some() && files),
         ("--pins", read.pins.is_some() && !files),
         ("--facts", read.folders.facts.is_some() && !files),
         ("--tokenizers", read.folders.tokenizers.is_some() && !files && !forge),
@@ -122,19 +121,17 @@ fn arguments() -> Result<Arguments, String> {
 fn run_files(arguments: &Arguments) -> Result<bool, String> {
     let mut folders = arguments.folders.clone();
     folders.facts = folders.facts.or_else(|| Some(arguments.files.first()?.parent()?.join("../facts")));
-    let mut context = golden::Context::new(folders);
-    context.only = arguments.only.clone();
     let pins = arguments.pins.as_deref().map(read_pins).transpose()?;
     if pins.is_some() && arguments.only.is_some() {
         return Err("`--pins` counts all rows, so it cannot be combined with `--only`".into());
     }
-    let mut report = Report::new();
-    golden::run_tokenizers(&context, &mut report);
+    let mut files = Vec::new();
     for file in &arguments.files {
         let text = fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
         let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        golden::run_file(name, &text, &mut context, &mut report);
+        files.push((name, text));
     }
+    let mut report = golden::run(&files, &folders, arguments.only.as_deref(), threads(arguments));
     if let Some(pins) = &pins {
         report.hold_against(pins);
     }

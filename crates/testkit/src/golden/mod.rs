@@ -40,9 +40,10 @@ mod train_masks;
 mod trl;
 mod xtuner;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 
 use rolecall::conversation::json::Object;
 use rolecall::conversation::{Conversation, Json, json, object};
@@ -115,8 +116,41 @@ impl Context {
     }
 }
 
+/// Runs the tokenizer folder and golden files, given by their names and contents, on some threads. The report lists
+/// failures in the order of the files.
+pub fn run(files: &[(&str, String)], folders: &Folders, only: Option<&str>, threads: usize) -> Report {
+    // The longest first, so that no thread is left alone with it.
+    let mut order: Vec<usize> = (0..files.len()).collect();
+    order.sort_by_key(|number| std::cmp::Reverse(files[*number].1.len()));
+    let (waiting, reports) = (Mutex::new(order.into_iter()), Mutex::new(BTreeMap::new()));
+    let work = || {
+        loop {
+            let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some(number) = next else { return };
+            let (name, content) = &files[number];
+            let mut context = Context::new(folders.clone());
+            context.only = only.map(str::to_owned);
+            let mut report = Report::new();
+            run_file(name, content, &mut context, &mut report);
+            reports.lock().unwrap_or_else(PoisonError::into_inner).insert(number, report);
+        }
+    };
+    let mut report = Report::new();
+    thread::scope(|scope| {
+        for _ in 1..threads {
+            scope.spawn(work);
+        }
+        run_tokenizers(&Context::new(folders.clone()), &mut report);
+        work();
+    });
+    for found in reports.into_inner().unwrap_or_else(PoisonError::into_inner).into_values() {
+        report.merge(found);
+    }
+    report
+}
+
 /// Loads every file of the tokenizer folder, even if no vector names it.
-pub fn run_tokenizers(context: &Context, report: &mut Report) {
+fn run_tokenizers(context: &Context, report: &mut Report) {
     if let Some(folder) = &context.folders.tokenizers {
         report.begin_file("tokenizers");
         tokenizers::run(folder, report);
@@ -125,7 +159,7 @@ pub fn run_tokenizers(context: &Context, report: &mut Report) {
 
 /// Runs every vector of a golden file and counts the verdicts. A line that is not a vector counts
 /// as a failure.
-pub fn run_file(name: &str, content: &str, context: &mut Context, report: &mut Report) {
+fn run_file(name: &str, content: &str, context: &mut Context, report: &mut Report) {
     report.begin_file(name);
     let mut vectors = 0;
     let mut promised = None;
