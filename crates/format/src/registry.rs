@@ -1,5 +1,6 @@
 use rolecall_conversation::spelling::nearest;
 use std::fmt;
+use std::sync::{Arc, OnceLock};
 
 use crate::{Format, Pattern, load, reply_format};
 
@@ -20,7 +21,8 @@ const GENERIC: [&str; 4] = ["instruct", "chat", "base", "inference"];
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
-    formats: Vec<Format>,
+    /// Copies of a registry share its formats.
+    formats: Vec<Arc<Format>>,
 }
 
 /// The format chosen for a model, with the reason.
@@ -69,17 +71,21 @@ impl fmt::Display for NameClash {
 
 impl std::error::Error for NameClash {}
 
-/// Returns the model makers' formats in `formats/`.
+/// Returns the model makers' formats in `formats/`. They are read once.
 pub fn builtin() -> Registry {
-    let mut registry = Registry::new();
-    for (file, source) in BUILTIN {
-        match load(source) {
-            Ok(format) => registry.formats.push(format),
-            // A test loads every file, so all of them are valid.
-            Err(error) => debug_assert!(false, "formats/{file}: {error}"),
+    static READ: OnceLock<Registry> = OnceLock::new();
+    let read = || {
+        let mut registry = Registry::new();
+        for (file, source) in BUILTIN {
+            match load(source) {
+                Ok(format) => registry.formats.push(Arc::new(format)),
+                // A test loads every file, so all of them are valid.
+                Err(error) => debug_assert!(false, "formats/{file}: {error}"),
+            }
         }
-    }
-    registry
+        registry
+    };
+    READ.get_or_init(read).clone()
 }
 
 /// Returns the file names and texts of [`builtin`].
@@ -111,24 +117,27 @@ impl Registry {
                 return Err(NameClash { name: name.to_owned(), of: other.name.clone() });
             }
         }
-        self.formats.push(format);
+        self.formats.push(Arc::new(format));
         Ok(&self.formats[self.formats.len() - 1])
     }
 
     /// Adds a format, replacing one of the same name. Other formats lose aliases that equal one of
     /// its names.
     pub fn replace(&mut self, format: Format) -> &Format {
-        for other in self.formats.iter_mut().filter(|other| other.name != format.name) {
-            other.aliases.retain(|alias| !format.names().any(|name| name == alias));
+        let loses = |other: &Format| {
+            other.name != format.name && other.aliases.iter().any(|alias| format.names().any(|name| name == alias))
+        };
+        for other in self.formats.iter_mut().filter(|other| loses(other)) {
+            Arc::make_mut(other).aliases.retain(|alias| !format.names().any(|name| name == alias));
         }
         let at = self.formats.iter().position(|known| known.name == format.name);
         let at = match at {
             Some(at) => {
-                self.formats[at] = format;
+                self.formats[at] = Arc::new(format);
                 at
             }
             None => {
-                self.formats.push(format);
+                self.formats.push(Arc::new(format));
                 self.formats.len() - 1
             }
         };
@@ -137,7 +146,7 @@ impl Registry {
 
     /// Returns the format with a name.
     pub fn get(&self, name: &str) -> Option<&Format> {
-        self.formats.iter().find(|format| format.names().any(|known| known == name))
+        self.iter().find(|format| format.names().any(|known| known == name))
     }
 
     /// Returns the format with a name, which may also be a built-in format of replies ([`reply_format`]). Those
@@ -154,7 +163,7 @@ impl Registry {
 
     /// Returns all formats.
     pub fn iter(&self) -> impl Iterator<Item = &Format> {
-        self.formats.iter()
+        self.formats.iter().map(Arc::as_ref)
     }
 
     /// Suggests an existing name for an unknown one.
@@ -162,13 +171,13 @@ impl Registry {
         // The part after a framework's name is compared only with other names of that framework.
         let near = || match name.split_once(':') {
             Some((framework, own)) => self.nearest_of(framework, own),
-            None => nearest(name, self.formats.iter().flat_map(Format::names)),
+            None => nearest(name, self.iter().flat_map(Format::names)),
         };
         // Otherwise suggest the format of another framework, or the format of a model.
         let rest_of = |name: &'_ str| name.split_once(':').map_or(name.len(), |(_, rest)| rest.len());
         let of_others = || {
             let own = &name[name.len() - rest_of(name)..];
-            let others = || self.formats.iter().flat_map(Format::names);
+            let others = || self.iter().flat_map(Format::names);
             let near = nearest(own, others().map(|known| &known[known.len() - rest_of(known)..]))?;
             others().find(|known| known.ends_with(near) && known.len() - rest_of(known) == known.len() - near.len())
         };
@@ -180,7 +189,7 @@ impl Registry {
     /// with it.
     fn nearest_of(&self, framework: &str, own: &str) -> Option<&str> {
         let names = || {
-            let names = self.formats.iter().flat_map(Format::names);
+            let names = self.iter().flat_map(Format::names);
             names.filter_map(|known| Some((known, known.strip_prefix(framework)?.strip_prefix(':')?)))
         };
         let begins = |known: &str| own.chars().count() > 2 && known.starts_with(own);
@@ -211,7 +220,6 @@ impl Registry {
         let of =
             |format| move |(pattern, base)| Some(Fit { format, pattern, letters: Pattern::fit(pattern, model)?, base });
         let mut fits: Vec<Fit<'_>> = self
-            .formats
             .iter()
             .flat_map(|format| {
                 let chats = format.models.iter().map(|pattern| (pattern, false));
@@ -229,7 +237,6 @@ impl Registry {
     pub fn nearest_to(&self, model: &str) -> Vec<String> {
         let model = model.to_lowercase();
         let mut scored: Vec<(usize, &str)> = self
-            .formats
             .iter()
             .map(|format| {
                 let pieces = format.models.iter().flat_map(|pattern| pattern.as_str().split(['*', '/', '-']));

@@ -3,6 +3,8 @@
 mod example;
 mod setting;
 
+use std::sync::OnceLock;
+
 pub use rolecall_format::{
     AnswersRule, AssistantRule, BlankSystem, BoundaryToken, CallIds, CallsInReasoning, Choice, Codec, Control,
     ControlId, Defaults, Diagnostic, EndingRule, Field, Fit, Format, FormatPart, Generation, Habits, Header,
@@ -23,11 +25,15 @@ pub use setting::{Setting, rules_of, settings_of};
 /// assert!(registry.get("llama2").is_some() && registry.get("xtuner:llama2_chat").is_some());
 /// ```
 pub fn registry() -> Registry {
-    let mut registry = rolecall_format::builtin();
-    let registered = rolecall_interop::register(&mut registry);
-    // A test checks all names, so a release has no name clash.
-    debug_assert!(registered.is_ok(), "{registered:?}");
-    registry
+    static READ: OnceLock<Registry> = OnceLock::new();
+    let read = || {
+        let mut registry = rolecall_format::builtin();
+        let registered = rolecall_interop::register(&mut registry);
+        // A test checks all names, so a release has no name clash.
+        debug_assert!(registered.is_ok(), "{registered:?}");
+        registry
+    };
+    READ.get_or_init(read).clone()
 }
 
 /// Reads a user's format file.
