@@ -96,12 +96,18 @@ fn plain_messages(messages: &[Message], prompt: &Prompt) -> Vec<Plain> {
 }
 
 /// What a prompt has of a conversation, but for its plain messages.
+#[derive(Default)]
 struct FormatEvidence<'p> {
     /// What is printed of each field of each message, sorted by both.
     fields: Vec<Field<'p>>,
+    /// For each message, the index of its first field, and at the end the number of all.
+    firsts: Vec<usize>,
     tools: Vec<SearchText<'p>>,
     documents: Vec<SearchText<'p>>,
 }
+
+/// The most fields of a message that are looked through.
+const FEW: usize = 16;
 
 /// What a prompt has of a message's field.
 struct Field<'p> {
@@ -125,7 +131,7 @@ impl<'p> FormatEvidence<'p> {
         let is_plain = |message: usize| plain.get(message) == Some(&Plain::Whole);
         let has_others = conversation.tools.is_some() || conversation.documents.is_some();
         if !has_others && plain.iter().all(|plain| *plain == Plain::Whole) {
-            return FormatEvidence { fields: Vec::new(), tools: Vec::new(), documents: Vec::new() };
+            return FormatEvidence::default();
         }
         let mut pieces: Vec<(usize, &str, &str)> = Vec::new();
         let mut tools = vec![String::new(); conversation.tools.as_ref().map_or(0, Vec::len)];
@@ -149,41 +155,60 @@ impl<'p> FormatEvidence<'p> {
                 _ => fields.push(Field { message, name, pieces: vec![piece], joined: OnceCell::new() }),
             }
         }
+        let mut firsts = Vec::with_capacity(plain.len() + 1);
+        for (at, field) in fields.iter().enumerate() {
+            firsts.resize(firsts.len().max(field.message + 1), at);
+        }
+        firsts.resize(firsts.len().max(plain.len()) + 1, fields.len());
         let searched = |texts: Vec<String>| texts.into_iter().map(|text| SearchText::new(text.into())).collect();
-        FormatEvidence { fields, tools: searched(tools), documents: searched(documents) }
+        FormatEvidence { fields, firsts, tools: searched(tools), documents: searched(documents) }
     }
 
-    fn field(&self, message: usize, name: &str) -> Option<&Field<'p>> {
-        let at = self.fields.binary_search_by_key(&(message, name), |field| (field.message, field.name)).ok()?;
-        self.fields.get(at)
+    /// Returns what is printed of the fields of a message.
+    fn fields(&self, message: usize) -> &[Field<'p>] {
+        let end = self.firsts.get(message + 1).copied().unwrap_or_default();
+        self.firsts.get(message).and_then(|first| self.fields.get(*first..end)).unwrap_or_default()
     }
 
-    /// Returns what is printed of a value and of the fields that it is a part of, and whether that is the value
-    /// alone. Reasoning has several names.
-    fn printed<'s>(&'s self, index: usize, path: &'s str) -> impl Iterator<Item = (&'s Field<'p>, bool)> {
-        // A message may have many fields, so each name is looked up.
-        let is_reasoning = REASONING.contains(&&path[..path.find(['.', '[']).unwrap_or(path.len())]);
-        let names = is_reasoning.then_some(REASONING).into_iter().flatten();
-        let reasoning = names.filter_map(move |name| Some((self.field(index, name)?, true)));
-        let ends = path.match_indices(['.', '[']).map(|(end, _)| end).chain([path.len()]);
-        let ends = ends.filter(move |_| !is_reasoning);
-        reasoning.chain(ends.filter_map(move |end| Some((self.field(index, &path[..end])?, end == path.len()))))
+    /// Calls `visit` with what is printed of a value and of the fields that it is a part of, and whether that is the
+    /// value alone, until it returns true. Reports whether it did. Reasoning has several names.
+    fn any_printed<'s>(&'s self, index: usize, path: &str, mut visit: impl FnMut(&'s Field<'p>, bool) -> bool) -> bool {
+        let fields = self.fields(index);
+        let top = &path[..path.find(['.', '[']).unwrap_or(path.len())];
+        if REASONING.contains(&top) {
+            return fields.iter().filter(|field| REASONING.contains(&field.name)).any(|field| visit(field, true));
+        }
+        // Most messages have few fields. If there are many, as of many calls, each name is looked up.
+        if fields.len() <= FEW {
+            return fields.iter().any(|field| {
+                let rest = path.strip_prefix(field.name);
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']) && !field.name.is_empty())
+                    && visit(field, field.name.len() == path.len())
+            });
+        }
+        let mut ends = path.match_indices(['.', '[']).map(|(end, _)| end).chain([path.len()]);
+        ends.any(|end| {
+            let at = fields.binary_search_by_key(&&path[..end], |field| &field.name);
+            at.is_ok_and(|at| visit(&fields[at], end == path.len()))
+        })
     }
 
     fn of_message(&self, index: usize, path: &str, leaf: &Json) -> Sign {
         let Json::String(text) = leaf else {
-            return match self.printed(index, path).any(|(field, _)| field.joined().has_scalar(leaf)) {
+            return match self.any_printed(index, path, |field, _| field.joined().has_scalar(leaf)) {
                 true => Sign::Written,
                 false => Sign::Unseen,
             };
         };
-        if self.printed(index, path).any(|(field, _)| field.joined().has(text)) {
+        if self.any_printed(index, path, |field, _| field.joined().has(text)) {
             return Sign::Written;
         }
-        let printed = self.printed(index, path);
-        let pieces = printed.flat_map(|(field, is_alone)| field.pieces.iter().map(move |piece| (*piece, is_alone)));
-        let own = pieces.filter(|(piece, is_alone)| *is_alone || text.contains(piece.trim()));
-        let own: Vec<Fragment<'_>> = own.map(|(text, _)| Fragment { text, offset: None, at: None }).collect();
+        let mut own = Vec::new();
+        self.any_printed(index, path, |field, is_alone| {
+            let pieces = field.pieces.iter().filter(|piece| is_alone || text.contains(piece.trim()));
+            own.extend(pieces.map(|piece| Fragment { text: piece, offset: None, at: None }));
+            false
+        });
         if own.is_empty() { Sign::Unseen } else { compare(text, &own, "") }
     }
 }
@@ -201,7 +226,7 @@ impl Evidence for FormatEvidence<'_> {
                 return match self.of_message(index, path, leaf) {
                     Sign::Unseen if path == "role" => Sign::Seen,
                     // A tool of a message that is printed otherwise.
-                    Sign::Unseen if path.starts_with("tools[") && self.printed(index, path).next().is_some() => {
+                    Sign::Unseen if path.starts_with("tools[") && self.any_printed(index, path, |_, _| true) => {
                         Sign::Seen
                     }
                     sign => sign,

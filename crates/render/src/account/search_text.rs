@@ -55,9 +55,12 @@ impl<'p> SearchText<'p> {
     }
 
     fn has_line(&self, text: &str) -> bool {
+        if self.contains(text) {
+            return true;
+        }
         // Words have the same spelling everywhere.
         if text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b" ._-:,".contains(&byte)) {
-            return self.contains(text);
+            return false;
         }
         let quoted = |is_ascii| {
             let mut quoted = String::with_capacity(text.len() + 2);
@@ -66,8 +69,7 @@ impl<'p> SearchText<'p> {
         };
         let has_other = |spelling: &str| spelling != text && self.contains(spelling);
         let within = |quoted: &str| has_other(&quoted[1..quoted.len() - 1]);
-        self.contains(text)
-            || within(&quoted(false))
+        within(&quoted(false))
             || !text.is_ascii() && within(&quoted(true))
             || has_other(&attribute::escape(text))
             || within(&literal::repr(&Json::from(text)))
