@@ -80,7 +80,6 @@ fn an_option_of_another_form_is_refused() {
         ["--forge", "1", "--facts", "x"],
         ["--forge", "1", "--forge", "1"],
         ["x.jsonl", "x.jsonl", "--seed", "0"],
-        ["x.jsonl", "x.jsonl", "--threads", "2"],
     ] {
         let (code, said) = conform(&arguments);
         assert!(
