@@ -15,6 +15,9 @@ Builds the Python package's wheel and runs its tests with it.
     ARGUMENT ..        arguments for pytest
 ";
 
+/// The oldest CPython that the package supports.
+const OLDEST: &str = "3.10";
+
 /// The largest wheel, in bytes.
 const LARGEST_WHEEL: u64 = 15_000_000;
 
@@ -59,10 +62,26 @@ pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
     }
 }
 
-/// Runs the tests that need only the interpreter and numpy. Tests without `../shared` write a line
-/// each to `record`.
+/// Runs the tests that need only the interpreter and numpy, on the oldest CPython that the package supports if that is
+/// installed. Tests without `../shared` write a line each to `record`.
 pub fn test_base(record: &Path) -> Result<Outcome, String> {
-    test(&Plan { record: Some(record), ..Plan::default() })
+    let oldest = oldest();
+    if oldest.is_none() {
+        println!("the Python package is NOT TESTED on CPython {OLDEST}, because that is not installed");
+    }
+    let interpreter = oldest.as_deref().unwrap_or("python3");
+    test(&Plan { record: Some(record), interpreter, ..Plan::default() })
+}
+
+/// Returns the program of the oldest supported CPython, which a version manager may keep apart from the others.
+fn oldest() -> Option<String> {
+    let home = std::env::var_os("PYENV_ROOT").map(PathBuf::from);
+    let home = home.or_else(|| Some(Path::new(&std::env::var_os("HOME")?).join(".pyenv")));
+    let folders = home.and_then(|home| fs::read_dir(home.join("versions")).ok()).into_iter().flatten().flatten();
+    let kept = folders.filter(|folder| folder.file_name().to_string_lossy().starts_with(&format!("{OLDEST}.")));
+    let kept = kept.map(|folder| folder.path().join("bin/python3").to_string_lossy().into_owned());
+    // One that only a version manager's stub answers for has no version.
+    [format!("python{OLDEST}")].into_iter().chain(kept).find(|program| version_of(program).as_deref() == Some(OLDEST))
 }
 
 /// Says that the tests were not run.
@@ -183,7 +202,7 @@ fn succeeds(command: &mut Command) -> Result<bool, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Plan, plan_of, version_of};
+    use super::{OLDEST, Plan, oldest, plan_of, version_of};
 
     #[test]
     fn flags_come_before_the_arguments_for_pytest() {
@@ -191,6 +210,11 @@ mod tests {
         let plan = Plan { with_extras: true, interpreter: "python3.10", pytest: &arguments[3..], ..Plan::default() };
         assert_eq!(plan_of(&arguments), Ok(plan));
         assert!(plan_of(&["--python".to_owned()]).is_err());
+    }
+
+    #[test]
+    fn the_oldest_interpreter_has_its_version() {
+        assert!(oldest().is_none_or(|program| version_of(&program).as_deref() == Some(OLDEST)));
     }
 
     #[test]
