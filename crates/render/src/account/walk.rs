@@ -217,13 +217,20 @@ impl<'e, E: Evidence> Walk<'e, E> {
         }
     }
 
-    /// Adds a text that the prompt does not have, unless it is left out, which takes a visit of all around it.
-    pub fn try_unwritten(&mut self, owner: Owner, is_seen: bool, write_path: impl FnOnce(&mut String)) -> bool {
+    /// Adds a text that the prompt does not have, unless it is left out, which takes a visit of all around it if it
+    /// does not stand alone.
+    pub fn try_unwritten(
+        &mut self,
+        owner: Owner,
+        is_seen: bool,
+        stands_alone: bool,
+        write_path: impl FnOnce(&mut String),
+    ) -> bool {
         self.owner = owner;
         self.path.clear();
         write_path(&mut self.path);
         let verdict = judge(owner, &self.path, true, is_seen);
-        if verdict.kind == LeafKind::LeftOut {
+        if verdict.kind == LeafKind::LeftOut && !stands_alone {
             return false;
         }
         self.unwritten(verdict);

@@ -209,7 +209,10 @@ impl<'a> Inputs<'a> {
         }
         match traces & (WHOLE | PART) {
             0 if matches!(owner, Owner::Message { .. }) => {
-                walk.try_unwritten(owner, traces & READ != 0, |path| _ = self.write_path(value.handle.0, path))
+                // Whether a content is left out takes a look at all of the message, and other keys stand alone.
+                let stands_alone = value.parent < self.messages && value.key != "content";
+                let write_path = |path: &mut String| _ = self.write_path(value.handle.0, path);
+                walk.try_unwritten(owner, traces & READ != 0, stands_alone, write_path)
             }
             0 | PART => false,
             _ => {
