@@ -14,8 +14,8 @@
 //! The command does this with [`Settings`], which it reads from a file, environment variables and flags,
 //! and [`run`], which also handles signals.
 //!
-//! A request passes through these modules: `http` checks the key and the page that it comes from (`sites`), and `routes` finds the API, which reads
-//! what is `wanted`. `exchange` answers it: `sessions` finds the conversation so far, `turn`
+//! A request passes through these modules: `http` checks the key and the page that it comes from (`sites`),
+//! and `routes` finds the API, which reads what is `wanted`. `exchange` answers it: `sessions` finds the conversation so far, `turn`
 //! renders and encodes what is new, `engine` speaks with the engine, `reply` parses the sampled ids, and
 //! the API's `writer` writes the answer. Every error is a [`Fault`]. `observe` sees all of it, for the log,
 //! metrics and traces.

@@ -102,7 +102,7 @@ impl Summary {
     pub fn is_clean(&self) -> bool {
         let misread = self.broken.get(READS).copied().unwrap_or_default();
         let others = self.broken.values().sum::<usize>() - misread;
-        others == 0 && self.verified > 0 && misread <= 2 + self.verified / FOR_EACH_MISREAD
+        others == 0 && self.verified > 0 && misread <= self.verified.div_ceil(FOR_EACH_MISREAD)
     }
 
     fn add(&mut self, origin: &Origin, seed: u64) {
