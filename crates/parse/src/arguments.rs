@@ -218,7 +218,7 @@ impl Arguments {
         match cursor.marker_here(&list.between) {
             Here::Open => Some(State::More),
             Here::Mark(end, action) => match list.between.action(action) {
-                Between::End => Some(self.over(true, out)),
+                Between::End | Between::Call => Some(self.over(true, out)),
                 Between::Separator => match begins_call(callee, cursor.text()[end..].trim_start(), cursor.is_last()) {
                     // Another call follows, and the end of this one is missing.
                     Some(true) => Some(self.over(true, out)),

@@ -33,8 +33,9 @@ pub(super) fn find_end(reading: &Reading, callee: &Callee<'_>, kind: &ValueLayou
 }
 
 /// Finds the end of the call or the next argument before `to`, although the value has not been closed, and reports
-/// whether it is certain. A value may contain the marker that ends a call or opens an argument. It is the layout's
-/// if a control token wrote it, if another call or the end of the turn follows, or if the function has the argument.
+/// whether it is certain. A value may contain the marker that ends a call, or opens one or an argument. It is the layout's if a
+/// control token wrote it, if another call, the end of the turn or the name of a tool follows, or if the function has
+/// the argument.
 pub(super) fn find_break(callee: &Callee<'_>, cursor: &Cursor<'_, '_>, to: usize) -> Option<(usize, bool)> {
     let Callee { list, shared, .. } = *callee;
     let input = cursor.input();
@@ -43,12 +44,12 @@ pub(super) fn find_break(callee: &Callee<'_>, cursor: &Cursor<'_, '_>, to: usize
         let (start, is_over) = match list.breaks.find(input, from, cursor.is_last()) {
             Found::Mark(start, end, action) => {
                 let is_token = input.is_control(start + usize::from(input.text[start..end].starts_with('\n')));
+                let ahead = &input.up_to(end + AHEAD).text[end..];
+                let is_all = cursor.is_last() || end + AHEAD < input.text.len();
                 let is_over = match list.breaks.action(action) {
-                    Between::Open => {
-                        let ahead = &input.up_to(end + AHEAD).text[end..];
-                        begins_known_argument(callee, ahead, cursor.is_last() || end + AHEAD < input.text.len())
-                    }
+                    Between::Open => begins_known_argument(callee, ahead, is_all),
                     _ if is_token => Some(true),
+                    Between::Call => begins_with_tool(callee, ahead.trim_start(), is_all),
                     _ => shared.begins_after_call(input, end, cursor.is_last()),
                 };
                 (start, is_over)
@@ -77,6 +78,22 @@ fn begins_known_argument(callee: &Callee<'_>, text: &str, is_all: bool) -> Optio
             Some(_) => {}
             None if is_all => {}
             None => found = None,
+        }
+    }
+    found
+}
+
+/// Reports whether the text behind a marker that opens a call begins with the name of an offered tool. Returns `None`
+/// if that is not known yet, as it can be if the text goes on.
+fn begins_with_tool(callee: &Callee<'_>, text: &str, is_all: bool) -> Option<bool> {
+    let goes_on = |rest: &str| rest.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'));
+    let mut found = Some(false);
+    for tool in &callee.shared.options.tools {
+        match text.strip_prefix(tool.name()) {
+            Some("") if !is_all => found = None,
+            Some(rest) if !goes_on(rest) => return Some(true),
+            None if !is_all && tool.name().starts_with(text) => found = None,
+            _ => {}
         }
     }
     found

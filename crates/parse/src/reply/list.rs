@@ -44,6 +44,8 @@ pub(crate) enum Between {
     Open,
     Separator,
     End,
+    /// The opening of another call, in a value.
+    Call,
 }
 
 /// The layout of one kind of value.
@@ -268,6 +270,11 @@ pub(super) fn list_of(layouts: Layouts<'_>, end: Literal) -> Option<List> {
     // Elements in a value begin as an argument does.
     if open.is_strong() && kinds.iter().all(|kind| kind.elements.is_none()) {
         breaks.add_loosely("\n", &open, Between::Open);
+        let call = layouts.literal(Slot::Call).unwrap_or_default().core();
+        if call.is_strong() {
+            breaks.add_loosely("\n", &call, Between::Call);
+            between.add("", &call, Between::Call);
+        }
     }
     Some(List { open, word, separator, end, may_end, kinds, is_single, between, breaks, middles, escapes_keys })
 }
