@@ -169,6 +169,8 @@ impl OutputParser {
         match (&mut parser.state, &reply.headers) {
             (State::Call(running), _) => running.hide(),
             (State::Header(header), Some(headers)) => header.hide(&headers.words),
+            // White space that the prompt ends with is none of the reply's.
+            (State::Text { blank: Some(blank), .. }, _) => blank.clear(),
             _ => {}
         }
         parser.shared.opened = opened;

@@ -106,6 +106,19 @@ fn codes(reading: &Reading) -> Vec<&'static str> {
 }
 
 #[test]
+fn a_reply_has_no_text_of_its_prompt() {
+    let Some(subjects) = subjects() else { return rolecall_testkit::say_skipped("no template was tried") };
+    for subject in subjects {
+        let Some(context) = subject.context(ParseOptions::default()) else { continue };
+        for stop in [Stop::End, Stop::Length] {
+            let reading = read(&context, "Paris.", stop);
+            let said = reading.reasoning.unwrap_or_default() + &reading.content;
+            assert_eq!(said, "Paris.", "{}", subject.label);
+        }
+    }
+}
+
+#[test]
 fn one_rule_reads_what_follows_reasoning_that_the_prompt_opened() {
     let Some(subjects) = subjects() else { return rolecall_testkit::say_skipped("no reasoning is opened") };
     let (mut opened, mut calling) = (0, 0);
