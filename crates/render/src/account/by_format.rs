@@ -188,7 +188,7 @@ impl<'p> FormatEvidence<'p> {
         }
         let mut ends = path.match_indices(['.', '[']).map(|(end, _)| end).chain([path.len()]);
         ends.any(|end| {
-            let at = fields.binary_search_by_key(&&path[..end], |field| &field.name);
+            let at = fields.binary_search_by_key(&&path[..end], |field| field.name);
             at.is_ok_and(|at| visit(&fields[at], end == path.len()))
         })
     }
