@@ -171,6 +171,10 @@ impl OutputParser {
             (State::Header(header), Some(headers)) => header.hide(&headers.words),
             // White space that the prompt ends with is none of the reply's.
             (State::Text { blank: Some(blank), .. }, _) => blank.clear(),
+            (State::AfterCall { blank, .. }, _) => {
+                parser.shared.is_behind_bare &= !blank.contains('\n');
+                blank.clear();
+            }
             _ => {}
         }
         parser.shared.opened = opened;
