@@ -33,9 +33,9 @@ pub(super) fn find_end(reading: &Reading, callee: &Callee<'_>, kind: &ValueLayou
 }
 
 /// Finds the end of the call or the next argument before `to`, although the value has not been closed, and reports
-/// whether it is certain. A value may contain the marker that ends a call, or opens one or an argument. It is the layout's if a
-/// control token wrote it, if another call, the end of the turn or the name of a tool follows, or if the function has
-/// the argument.
+/// whether it is certain. A value may contain the marker that ends a call, or that opens one or an argument. It is the
+/// layout's if a control token wrote it, if another call, the end of the turn or the name of a tool follows, or if the
+/// function has the argument.
 pub(super) fn find_break(callee: &Callee<'_>, cursor: &Cursor<'_, '_>, to: usize) -> Option<(usize, bool)> {
     let Callee { list, shared, .. } = *callee;
     let input = cursor.input();
@@ -49,7 +49,9 @@ pub(super) fn find_break(callee: &Callee<'_>, cursor: &Cursor<'_, '_>, to: usize
                 let is_over = match list.breaks.action(action) {
                     Between::Open => begins_known_argument(callee, ahead, is_all),
                     _ if is_token => Some(true),
-                    Between::Call => begins_with_tool(callee, ahead.trim_start(), is_all),
+                    Between::Call => {
+                        begins_with_tool(callee, ahead.trim_start(), is_all, |rest| !rest.starts_with(is_of_name))
+                    }
                     _ => shared.begins_after_call(input, end, cursor.is_last()),
                 };
                 (start, is_over)
@@ -83,20 +85,24 @@ fn begins_known_argument(callee: &Callee<'_>, text: &str, is_all: bool) -> Optio
     found
 }
 
-/// Reports whether the text behind a marker that opens a call begins with the name of an offered tool. Returns `None`
-/// if that is not known yet, as it can be if the text goes on.
-fn begins_with_tool(callee: &Callee<'_>, text: &str, is_all: bool) -> Option<bool> {
-    let goes_on = |rest: &str| rest.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'));
+/// Reports whether a text begins with the name of an offered tool, and a text behind it that `follows` accepts. Returns
+/// `None` if that is not known yet, as it can be if the text goes on.
+fn begins_with_tool(callee: &Callee<'_>, text: &str, is_all: bool, follows: impl Fn(&str) -> bool) -> Option<bool> {
     let mut found = Some(false);
     for tool in &callee.shared.options.tools {
         match text.strip_prefix(tool.name()) {
             Some("") if !is_all => found = None,
-            Some(rest) if !goes_on(rest) => return Some(true),
+            Some(rest) if follows(rest) => return Some(true),
             None if !is_all && tool.name().starts_with(text) => found = None,
             _ => {}
         }
     }
     found
+}
+
+/// Reports whether a character may be a part of the name of a tool or an argument.
+fn is_of_name(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | '-' | '.')
 }
 
 /// Returns the byte up to which the input belongs to a value between markers, and the byte after
@@ -226,17 +232,10 @@ fn shows_end(callee: &Callee<'_>, input: Input<'_>, end: usize, is_last: bool) -
 /// Reports whether a call of an offered tool in Python begins here, where an argument should. Returns `None` if that
 /// is not known yet.
 pub(super) fn begins_call(callee: &Callee<'_>, text: &str, is_last: bool) -> Option<bool> {
-    let tools = callee.shared.options.tools.iter().filter(|_| callee.list.is_python());
-    let mut found = Some(false);
-    for tool in tools {
-        match text.strip_prefix(tool.name()) {
-            Some(rest) if rest.starts_with('(') => return Some(true),
-            Some("") if !is_last => found = None,
-            None if !is_last && tool.name().starts_with(text) => found = None,
-            _ => {}
-        }
+    match callee.list.is_python() {
+        true => begins_with_tool(callee, text, is_last, |rest| rest.starts_with('(')),
+        false => Some(false),
     }
-    found
 }
 
 /// Reports whether closing brackets of which there are too many follow the end of a call in Python, and then another
@@ -259,7 +258,7 @@ fn ends_twice(callee: &Callee<'_>, input: Input<'_>, at: usize, is_last: bool) -
 /// Reports whether a text begins with a key and the text after it. Returns `open` if the text is
 /// too short to tell.
 fn begins_argument(list: &List, text: &str, open: Option<bool>) -> Option<bool> {
-    match text.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))) {
+    match text.find(|c: char| !is_of_name(c)) {
         None => open,
         Some(0) => Some(false),
         Some(at) => {
