@@ -75,12 +75,12 @@ impl Check<'_> {
                 let said = CONTENTS.iter().zip(THOUGHTS);
                 let said = said.map(|(content, thought)| Said::content(content).with_reasoning(thought));
                 let stage = stages.thinking(&stages.answer);
-                let mut tally = self.all(said, &stage);
-                let both = Said::content(CONTENTS[0]).with_reasoning(THOUGHTS[0]);
-                self.add(&both, &stage.with_other_tools(), &mut tally);
+                let tally = self.all(said, &stage);
                 // The template may refuse reasoning alongside content.
                 let alone = || self.all(THOUGHTS.iter().map(|text| Said::default().with_reasoning(text)), &stage);
-                let tally = if tally.tried == 0 { alone() } else { tally };
+                let mut tally = if tally.tried == 0 { alone() } else { tally };
+                let both = Said::content(CONTENTS[0]).with_reasoning(THOUGHTS[0]);
+                self.add(&both, &stage.with_other_tools(), &mut tally);
                 tally.report(Part::Reasoning, report)
             }
             None => Outcome::Absent,
