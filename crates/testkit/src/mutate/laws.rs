@@ -110,6 +110,11 @@ fn is_parsed(template: &ChatTemplate, inferred: &Inferred, part: Part) -> Result
     if output.contains(ASKED) || output.contains(DESCRIPTION) || !output.contains(content) {
         return Ok(false);
     }
+    // It may drop the call, or the arguments where there is no content.
+    let says_call = || output.contains(NAME) && ARGUMENTS.iter().any(|(_, text)| output.contains(text));
+    if part == Part::Calls && !says_call() {
+        return Ok(false);
+    }
     let reply = Arc::new(Reply::new(&inferred.format));
     let options =
         ParseOptions { tools: tool().into_iter().collect(), prompt_tail: prompt.clone(), ..ParseOptions::default() };
@@ -132,10 +137,6 @@ fn tail(prompt: &str) -> String {
 fn misread(reading: &Reading, part: Part, output: &str, is_content_sure: bool) -> Option<String> {
     let is = |read: &str, said: &str| read.trim() == said || (read.trim().is_empty() && !output.contains(said));
     if part == Part::Calls {
-        // A template may drop the arguments where there is no content, and then the call says nothing.
-        if !output.contains(NAME) || !ARGUMENTS.iter().any(|(_, text)| output.contains(text)) {
-            return None;
-        }
         let [ParsedCall::Function { name, arguments, .. }] = reading.calls.as_slice() else {
             return Some(format!("{} calls", reading.calls.len()));
         };
