@@ -202,7 +202,7 @@ fn succeeds(command: &mut Command) -> Result<bool, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{OLDEST, Plan, oldest, plan_of, version_of};
+    use super::{Plan, plan_of, version_of};
 
     #[test]
     fn flags_come_before_the_arguments_for_pytest() {
@@ -210,11 +210,6 @@ mod tests {
         let plan = Plan { with_extras: true, interpreter: "python3.10", pytest: &arguments[3..], ..Plan::default() };
         assert_eq!(plan_of(&arguments), Ok(plan));
         assert!(plan_of(&["--python".to_owned()]).is_err());
-    }
-
-    #[test]
-    fn the_oldest_interpreter_has_its_version() {
-        assert!(oldest().is_none_or(|program| version_of(&program).as_deref() == Some(OLDEST)));
     }
 
     #[test]
