@@ -319,7 +319,10 @@ function showEarlier() {
 
 // Scrolling.
 
+/** Whether the end is kept in view while a reply grows: until the user scrolls up, and again once they are back. */
 let isAtEnd = true;
+/** Where the page was scrolled to when it last moved. */
+let scrolledTo = 0;
 /** The number of replies whose end is kept in view. */
 let follows = 0;
 /** How long a message may take to be laid out, in milliseconds. */
@@ -330,7 +333,11 @@ function followEnd() {
   const end = at("end");
   // An observer of intersections would tell too late: after the next piece of the reply.
   window.addEventListener("scroll", () => {
-    isAtEnd = end.getBoundingClientRect().top <= window.innerHeight + 80;
+    // The event of a scroll comes a frame later, and the reply may have grown meanwhile. That the end is out
+    // of view does not tell who moved it there; only a user moves up.
+    if (end.getBoundingClientRect().top <= window.innerHeight + 80) isAtEnd = true;
+    else if (window.scrollY < scrolledTo) isAtEnd = false;
+    scrolledTo = window.scrollY;
   }, { passive: true });
   new ResizeObserver(() => {
     if (isAtEnd && follows > 0) scrollToEnd();
@@ -339,6 +346,8 @@ function followEnd() {
 
 function scrollToEnd() {
   window.scrollTo(0, document.documentElement.scrollHeight);
+  isAtEnd = true;
+  scrolledTo = window.scrollY;
 }
 
 // The key.

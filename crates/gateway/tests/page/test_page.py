@@ -344,6 +344,18 @@ HIDDEN = """() => {
   return [".message", ".fault"].map((found) => Math.max(0, end(found) - box));
 }"""
 
+# Adds to the newest message before the page's own listener is told of a scroll.
+GROW = """() => {
+  window.growths = 5;
+  window.addEventListener("scroll", () => {
+    if (window.growths === 0) return;
+    window.growths -= 1;
+    const tall = document.createElement("div");
+    tall.style.height = "500px";
+    [...document.querySelectorAll(".message")].pop().append(tall);
+  }, { capture: true });
+}"""
+
 
 def nothing_is_hidden(page, case):
     """The page draws the end of the reply as soon as it can, and then stays there."""
@@ -372,12 +384,18 @@ def test_the_newest_reply_and_its_error_are_above_the_message_box(played, browse
     finally:
         played.engine.status = 200
     photograph(page, f"end-{size[0]}")
+    # A reply may grow between a scroll of the page's own and the event that tells of it.
+    page.evaluate(GROW)
+    played.says(*["Some words of a reply. "] * 30, wait=0.01)
+    seat.say("Go on")
+    nothing_is_hidden(page, "grown while the page scrolled")
+    assert page.evaluate("window.growths") == 0
     # Who reads further up stays there.
     played.says(*["Some words of a reply. "] * 30, wait=0.01)
     page.keyboard.type("Go on")
     page.keyboard.press("Enter")
     page.evaluate("window.scrollTo(0, 0)")
-    seat.reply(8)
+    seat.reply(9)
     page.wait_for_timeout(300)
     assert page.evaluate("window.scrollY") == 0
     seat.context.close()
