@@ -3,8 +3,8 @@
 use std::cell::OnceCell;
 use std::collections::HashSet;
 
-use rolecall_conversation::json::{self, Step};
-use rolecall_conversation::{Conversation, Json, Message, REASONING, Role, Tool};
+use rolecall_conversation::json::{self, Object, Step};
+use rolecall_conversation::{Content, Conversation, Json, REASONING, Role, Tool};
 
 use super::rules::{Owner, UNREAD_KEY};
 use super::search_text::SearchText;
@@ -28,17 +28,21 @@ use crate::{Dropped, Origin, Prompt};
 /// ```
 pub fn account_by_format(conversation: &Conversation, prompt: &Prompt) -> Account {
     let messages = &conversation.messages;
-    let plain = plain_messages(messages, prompt);
-    let evidence = FormatEvidence::of(conversation, prompt, &plain);
+    let (evidence, contents) = FormatEvidence::of(conversation, prompt);
     let mut walk = Walk::new(&evidence);
     let last_user = messages.iter().rposition(|message| *message.role() == Role::User);
     // Of a text with a gap to fill, the mark of the gap only says where it is.
     let is_gap = prompt.turns().first().is_some_and(|turn| turn.slot.is_text_alone());
     for (index, message) in messages.iter().enumerate() {
-        if plain[index] == Plain::Whole || is_gap && message.as_object().len() == 2 {
+        let object = message.as_object();
+        let has_content = contents[index] == Written::Whole;
+        if has_content || is_gap && object.len() == 2 {
             walk.add_written(1);
             walk.add_role_read();
-            continue;
+            // Most messages have nothing else.
+            if object.len() == 2 {
+                continue;
+            }
         }
         let owner = Owner::Message {
             index,
@@ -46,7 +50,9 @@ pub fn account_by_format(conversation: &Conversation, prompt: &Prompt) -> Accoun
             is_assistant: *message.role() == Role::Assistant,
             is_earlier: last_user.is_some_and(|last| index < last),
         };
-        walk.message(owner, message.as_object().iter().map(|(key, json)| (key, json, index)));
+        let is_left = |key: &str| !has_content || !matches!(key, "role" | "content");
+        let left = object.iter().filter(|(key, _)| is_left(key)).map(|(key, json)| (key, json, index));
+        walk.message(owner, has_content, left);
     }
     for (index, tool) in conversation.tools.iter().flatten().enumerate() {
         if let Tool::Function { object, .. } = tool {
@@ -74,28 +80,16 @@ pub fn account_by_format(conversation: &Conversation, prompt: &Prompt) -> Accoun
     account
 }
 
-/// What a prompt has of a message that may have only a role and a content.
+/// What a prompt has of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Plain {
+enum Written {
     Unseen,
-    /// It has only a role and a content, which is one piece of the prompt.
+    /// It is one piece of the prompt.
     Whole,
-    Other,
+    Otherwise,
 }
 
-/// Looks for the contents that are written as a whole. Most messages have nothing else, and need no further evidence.
-fn plain_messages(messages: &[Message], prompt: &Prompt) -> Vec<Plain> {
-    let mut plain = vec![Plain::Unseen; messages.len()];
-    prompt.each_piece(&mut |piece, origin| {
-        let OriginRef::Message { message, field: "content" } = origin else { return };
-        let (Some(plain), Some(message)) = (plain.get_mut(message), messages.get(message)) else { return };
-        let is_whole = || message.plain_text().is_some_and(|text| piece == text || piece == text.trim());
-        *plain = if *plain == Plain::Unseen && is_whole() { Plain::Whole } else { Plain::Other };
-    });
-    plain
-}
-
-/// What a prompt has of a conversation, but for its plain messages.
+/// What a prompt has of a conversation, but for contents that are written as a whole.
 #[derive(Default)]
 struct FormatEvidence<'p> {
     /// What is printed of each field of each message, sorted by both.
@@ -119,34 +113,45 @@ struct Field<'p> {
 
 impl<'p> Field<'p> {
     fn joined(&self) -> &SearchText<'p> {
-        self.joined.get_or_init(|| match self.pieces[..] {
-            [piece] => SearchText::new(piece.into()),
-            _ => SearchText::new(self.pieces.concat().into()),
-        })
+        self.joined.get_or_init(|| searched(&self.pieces))
+    }
+}
+
+fn searched<'p>(pieces: &[&'p str]) -> SearchText<'p> {
+    match pieces {
+        [piece] => SearchText::new((*piece).into()),
+        _ => SearchText::new(pieces.concat().into()),
     }
 }
 
 impl<'p> FormatEvidence<'p> {
-    fn of(conversation: &Conversation, prompt: &'p Prompt, plain: &[Plain]) -> FormatEvidence<'p> {
-        let is_plain = |message: usize| plain.get(message) == Some(&Plain::Whole);
-        let has_others = conversation.tools.is_some() || conversation.documents.is_some();
-        if !has_others && plain.iter().all(|plain| *plain == Plain::Whole) {
-            return FormatEvidence::default();
-        }
-        let mut pieces: Vec<(usize, &str, &str)> = Vec::new();
-        let mut tools = vec![String::new(); conversation.tools.as_ref().map_or(0, Vec::len)];
-        let mut documents = vec![String::new(); conversation.documents.as_ref().map_or(0, Vec::len)];
-        let add = |texts: &mut Vec<String>, at: usize, text: &str| {
-            texts.get_mut(at).into_iter().for_each(|all| all.push_str(text));
+    /// Returns the evidence, and what is written of the content of each message.
+    fn of(conversation: &Conversation, prompt: &'p Prompt) -> (FormatEvidence<'p>, Vec<Written>) {
+        let messages = &conversation.messages;
+        let mut contents = vec![Written::Unseen; messages.len()];
+        let mut pieces: Vec<(usize, &str, &str)> = Vec::with_capacity(2 * messages.len());
+        let mut tools = vec![Vec::new(); conversation.tools.as_ref().map_or(0, Vec::len)];
+        let mut documents = vec![Vec::new(); conversation.documents.as_ref().map_or(0, Vec::len)];
+        let add = |all: &mut Vec<Vec<&'p str>>, at: usize, piece: &'p str| {
+            all.get_mut(at).into_iter().for_each(|pieces| pieces.push(piece));
         };
-        prompt.each_piece(&mut |text, origin| match origin {
-            OriginRef::Message { message, .. } if is_plain(message) => {}
-            OriginRef::Message { message, field } => pieces.push((message, field, text)),
-            OriginRef::Other(Origin::Message { message, field }) => pieces.push((*message, field, text)),
-            OriginRef::Other(Origin::Tool { tool }) => add(&mut tools, *tool, text),
-            OriginRef::Other(Origin::Document { document }) => add(&mut documents, *document, text),
+        prompt.each_piece(&mut |piece, origin| match origin {
+            OriginRef::Message { message, field } => {
+                pieces.push((message, field, piece));
+                let ("content", Some(written)) = (field, contents.get_mut(message)) else { return };
+                let is_whole = || match messages[message].content() {
+                    Content::Text(text) => piece == text || piece == text.trim(),
+                    _ => false,
+                };
+                *written = if *written == Written::Unseen && is_whole() { Written::Whole } else { Written::Otherwise };
+            }
+            OriginRef::Other(Origin::Message { message, field }) => pieces.push((*message, field, piece)),
+            OriginRef::Other(Origin::Tool { tool }) => add(&mut tools, *tool, piece),
+            OriginRef::Other(Origin::Document { document }) => add(&mut documents, *document, piece),
             OriginRef::Other(_) => {}
         });
+        let is_whole = |message: usize| contents.get(message) == Some(&Written::Whole);
+        pieces.retain(|(message, name, _)| *name != "content" || !is_whole(*message));
         pieces.sort_by_key(|(message, name, _)| (*message, *name));
         let mut fields: Vec<Field<'_>> = Vec::with_capacity(pieces.len());
         for (message, name, piece) in pieces {
@@ -155,13 +160,13 @@ impl<'p> FormatEvidence<'p> {
                 _ => fields.push(Field { message, name, pieces: vec![piece], joined: OnceCell::new() }),
             }
         }
-        let mut firsts = Vec::with_capacity(plain.len() + 1);
+        let mut firsts = Vec::with_capacity(messages.len() + 1);
         for (at, field) in fields.iter().enumerate() {
             firsts.resize(firsts.len().max(field.message + 1), at);
         }
-        firsts.resize(firsts.len().max(plain.len()) + 1, fields.len());
-        let searched = |texts: Vec<String>| texts.into_iter().map(|text| SearchText::new(text.into())).collect();
-        FormatEvidence { fields, firsts, tools: searched(tools), documents: searched(documents) }
+        firsts.resize(firsts.len().max(messages.len()) + 1, fields.len());
+        let [tools, documents] = [tools, documents].map(|all| all.iter().map(|pieces| searched(pieces)).collect());
+        (FormatEvidence { fields, firsts, tools, documents }, contents)
     }
 
     /// Returns what is printed of the fields of a message.
@@ -242,6 +247,22 @@ impl Evidence for FormatEvidence<'_> {
             leaf => printed.has_scalar(leaf),
         };
         if is_there { Sign::Written } else { Sign::Seen }
+    }
+
+    fn all_written(&self, at: usize, owner: Owner, path: &str, object: &Object) -> Option<usize> {
+        match owner {
+            Owner::Message { index, .. } => {
+                let mut all = None;
+                self.any_printed(index, path, |field, _| {
+                    all = field.joined().has_object(object);
+                    all.is_some()
+                });
+                all
+            }
+            Owner::Tool => self.tools.get(at)?.has_object(object),
+            Owner::Document => self.documents.get(at)?.has_object(object),
+            Owner::Switch => None,
+        }
     }
 
     fn opened(&self, path: &str, text: &str) -> Option<Json> {

@@ -9,11 +9,12 @@ mod by_format;
 mod compare;
 mod lazy;
 mod leaf;
+mod printed_json;
 mod rules;
 mod search_text;
 mod walk;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use rolecall_conversation::{Place, REASONING};
 
@@ -144,16 +145,21 @@ impl Account {
 
     /// Adds parts of the request that another check found to be left out, in one pass.
     pub fn leave_out_all(&mut self, all: Vec<Dropped>) {
-        let mut of_messages: HashMap<Option<usize>, Vec<usize>> = HashMap::new();
-        for (index, dropped) in all.iter().enumerate() {
-            of_messages.entry(dropped.place.message).or_default().push(index);
+        if all.is_empty() {
+            return;
         }
+        let mut of_messages: Vec<(Option<usize>, usize)> =
+            all.iter().enumerate().map(|(index, dropped)| (dropped.place.message, index)).collect();
+        of_messages.sort_unstable();
         let is_inside = |leaf: &Leaf, place: &Place| {
             let rest = leaf.place.field.strip_prefix(&place.field);
             rest.is_some_and(|rest| rest.is_empty() || place.field.is_empty() || rest.starts_with(['.', '[']))
         };
         let owner = |leaf: &Leaf| {
-            of_messages.get(&leaf.place.message)?.iter().copied().find(|index| is_inside(leaf, &all[*index].place))
+            let message = leaf.place.message;
+            let first = of_messages.partition_point(|(other, _)| *other < message);
+            let own = of_messages[first..].iter().take_while(|(other, _)| *other == message);
+            own.map(|(_, index)| *index).find(|index| is_inside(leaf, &all[*index].place))
         };
         let mut counts = vec![0; all.len()];
         for leaf in &self.leaves {

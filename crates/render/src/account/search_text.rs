@@ -4,8 +4,10 @@ use std::borrow::Cow;
 use std::cell::Cell;
 
 use rolecall_conversation::Json;
-use rolecall_conversation::json;
+use rolecall_conversation::json::{self, Object};
 use rolecall_format::codec::{attribute, literal};
+
+use super::printed_json;
 
 /// How many times its own length is searched in a text at most, so that a request of any shape costs what it is
 /// large. What is looked for after that is not found.
@@ -52,6 +54,17 @@ impl<'p> SearchText<'p> {
             _ => &[],
         };
         spellings.iter().any(|spelling| self.contains(spelling))
+    }
+
+    /// Returns the number of leaves of an object that it has as JSON, in the order of the request. One of another
+    /// layout, order or spelling is looked for leaf by leaf.
+    pub fn has_object(&self, object: &Object) -> Option<usize> {
+        let from = self.from.get();
+        let near = &self.text.as_bytes()[from..self.text.len().min(from + NEAR)];
+        let start = from + near.iter().position(|byte| *byte == b'{')?;
+        let (rest, count) = printed_json::object_at(&self.text[start..], object)?;
+        self.from.set(self.text.len() - rest.len());
+        Some(count)
     }
 
     fn has_line(&self, text: &str) -> bool {

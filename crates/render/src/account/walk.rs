@@ -17,6 +17,11 @@ pub(crate) trait Evidence {
     /// Tells what became of a text, a number, a boolean or a null.
     fn sign(&self, at: Self::At, owner: Owner, path: &str, leaf: &Json) -> Sign;
 
+    /// Returns the number of leaves of an object that is known to be written as a whole.
+    fn all_written(&self, _at: Self::At, _owner: Owner, _path: &str, _object: &Object) -> Option<usize> {
+        None
+    }
+
     /// Returns the arguments that a text of this path stands for, if they are written one by one.
     fn opened(&self, _path: &str, _text: &str) -> Option<Json> {
         None
@@ -59,11 +64,15 @@ impl<'e, E: Evidence> Walk<'e, E> {
         self.account.leaves.push(Leaf { change: Some(change), ..leaf });
     }
 
-    /// Visits the keys of a message.
-    pub fn message<'j>(&mut self, owner: Owner, entries: impl Iterator<Item = (&'j str, &'j Json, E::At)>) {
+    /// Visits the keys of a message, of which some may be known to be written.
+    pub fn message<'j>(
+        &mut self,
+        owner: Owner,
+        mut is_written: bool,
+        entries: impl Iterator<Item = (&'j str, &'j Json, E::At)>,
+    ) {
         self.owner = owner;
         let first = self.account.leaves.len();
-        let mut is_written = false;
         for (key, json, at) in entries {
             self.path.clear();
             self.path.push_str(key);
@@ -142,6 +151,10 @@ impl<'e, E: Evidence> Walk<'e, E> {
 
     /// Visits the values of an object, and reports whether anything in it is written.
     fn entries(&mut self, object: &Object, at: E::At) -> bool {
+        if let Some(count) = self.evidence.all_written(at, self.owner, &self.path, object) {
+            self.account.written += count;
+            return count > 0;
+        }
         let (length, mut is_written) = (self.path.len(), false);
         for (key, value) in object.iter() {
             self.path.push('.');

@@ -133,7 +133,7 @@ impl<'a> Inputs<'a> {
                 let json = adapted.value_of(index, key).unwrap_or(json);
                 (key, json, self.field(&self.values[number], key))
             });
-            walk.message(owner, entries);
+            walk.message(owner, false, entries);
             if is_escaped {
                 let field = if message.calls().len() > 0 { "tool_calls" } else { "content" };
                 walk.add_changed(index, field, Change::HtmlEscaped);
