@@ -491,7 +491,11 @@ impl Arguments {
             self.report = Some(Malformed { span: at..at, why });
         }
         cursor.at = after.unwrap_or(end);
-        reading.write(text, after.is_some(), callee, &mut self.count, out);
+        if let Some(types) = reading.write(text, after.is_some(), callee, &mut self.count, out) {
+            let at = cursor.view().offset(end);
+            let why = Why::BadValue(format!("expected {types} for `{}`", reading.key.name.escape_debug()));
+            self.report.get_or_insert(Malformed { span: at..at, why });
+        }
         if after.is_some() {
             return self.value_over();
         }

@@ -220,7 +220,11 @@ fn shows_end(callee: &Callee<'_>, input: Input<'_>, end: usize, is_last: bool) -
     match behind(rest, &list.end) {
         Some(Some(used)) => match shared.ends_call(input, end + used, is_last) {
             None => open,
-            Some(false) => ends_twice(callee, input, end + used, is_last || is_cut),
+            // What separates the calls may be missing.
+            Some(false) => match begins_call(callee, rest[used..].trim_start(), is_last || is_cut) {
+                Some(false) => ends_twice(callee, input, end + used, is_last || is_cut),
+                known => known,
+            },
             known => known,
         },
         Some(None) => Some(false),

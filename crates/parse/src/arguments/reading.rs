@@ -20,7 +20,8 @@ impl Reading {
         out.push_str(": ");
     }
 
-    /// Writes the next text of a value between markers. `is_over` means that the value ends here.
+    /// Writes the next text of a value between markers. `is_over` means that the value ends here. Returns the types
+    /// that the value may have if its text is none of them and becomes a string.
     pub(super) fn write(
         &mut self,
         text: &str,
@@ -28,7 +29,7 @@ impl Reading {
         callee: &Callee<'_>,
         count: &mut usize,
         out: &mut String,
-    ) {
+    ) -> Option<Types> {
         let kind = &callee.list.kinds[self.kind];
         let text = match kind.quote.filter(|_| matches!(self.how, How::Text(_))) {
             Some(quote) => escapes::read(&mut self.escape, text, Escapes::of(kind, quote), is_over),
@@ -67,12 +68,17 @@ impl Reading {
                         let text = escapes::read(&mut String::new(), raw, Escapes::of(kind, quote), true);
                         value = value_of(&text);
                     }
+                    let is_listed = types.is_none() && schema.is_some_and(|schema| schema.lists_text(raw));
+                    let allowed = types.or(schema.map(Schema::types)).unwrap_or(Types::ANY);
+                    let is_misfit = value.starts_with('"') && !is_listed && !Types::STRING.is_within(allowed);
                     self.open(count, out);
                     out.push_str(&value);
+                    return is_misfit.then_some(allowed);
                 }
             }
             How::Unknown | How::Literal(_) | How::Elements(_) => {}
         }
+        None
     }
 }
 
