@@ -10,7 +10,7 @@ use crate::object::Object;
 use crate::progress::Falling;
 use crate::reply::{Item, Program, Syntax};
 use crate::shared::Shared;
-use crate::values::{Schema, ValueReader, check_schema};
+use crate::values::{RepeatedKey, Schema, ValueReader, check_schema};
 use crate::{Event, Malformed, Stop, UnknownNames, Why};
 use rolecall_conversation::json::{escape_into, plain_run};
 
@@ -42,6 +42,7 @@ pub(crate) struct Running {
     has_read: bool,
     /// The arguments, if they are to be checked against a schema.
     kept: Option<String>,
+    keys: RepeatedKey,
     /// Parts of the call that have no meaning, to be reported when it ends.
     unread: Vec<Range<u64>>,
     /// The length of the header in `raw`, once it has been read.
@@ -103,6 +104,7 @@ impl Running {
             is_whole: false,
             in_reasoning,
             kept: None,
+            keys: RepeatedKey::default(),
             unread: Vec::new(),
             header: 0,
             has_begun: false,
@@ -345,6 +347,7 @@ impl Running {
         if let Some(kept) = &mut self.kept {
             kept.push_str(text);
         }
+        self.keys.push(text);
         on(Event::Arguments { index, text });
     }
 
@@ -357,6 +360,7 @@ impl Running {
             shared.calls += 1;
             self.index = Some(index);
             self.raw = String::new();
+            shared.report_bare_call(on);
             on(Event::CodeStarted { index, id: &id });
             return Ok(());
         }
@@ -369,11 +373,10 @@ impl Running {
             return Err(Why::Expected("a function name".into()));
         };
         let tools = &shared.options.tools;
-        let offered = || tools.iter().map(|tool| tool.name().to_owned()).collect();
         let is_known = tools.iter().any(|tool| tool.name() == name);
         if !is_known && !tools.is_empty() {
             let program = shared.reply.program(self.program);
-            let why = Why::UnknownName { name: name.clone(), offered: offered() };
+            let why = Why::UnknownName { name: name.clone(), offered: shared.options.names() };
             if program.bare || program.in_text || shared.options.unknown_names == UnknownNames::Text {
                 return Err(why);
             }
@@ -387,6 +390,7 @@ impl Running {
         self.raw = String::new();
         self.kept = shared.options.check_schema.then(String::new);
         shared.release(on);
+        shared.report_bare_call(on);
         on(Event::CallStarted { index, id: &id, name });
         // An id that comes later is reported at the end.
         self.id = None;
@@ -402,6 +406,10 @@ impl Running {
             on(Event::Malformed(Malformed { span: self.start..self.start, why: Why::Schema(wrong) }));
         }
         if !shared.is_silent {
+            if let Some(key) = self.keys.found() {
+                let why = Why::BadValue(format!("the argument `{}` is given twice", key.escape_debug()));
+                on(Event::Malformed(Malformed { span: self.start..self.start, why }));
+            }
             for span in self.unread.drain(..) {
                 on(Event::Malformed(Malformed { span, why: Why::Unread }));
             }
@@ -415,7 +423,13 @@ impl Running {
         let reply = std::sync::Arc::clone(&shared.reply);
         let program = reply.program(self.program);
         let is_weak = program.weak && !program.is_told(self.item);
-        let is_quiet = shared.is_silent || (is_weak && self.index.is_none());
+        // Behind a call of an open list, nothing else belongs.
+        let is_in_list = shared.is_list_open && shared.calls > shared.closed;
+        shared.is_list_open = is_in_list;
+        // An object with a name and arguments is a call of some tool.
+        let is_of_other = matches!(why, Why::UnknownName { .. }) && program.has_object();
+        let is_told = is_in_list || is_of_other;
+        let is_quiet = shared.is_silent || (is_weak && self.index.is_none() && !is_told);
         let header = self.header.saturating_sub(self.hidden) as u64;
         if self.index.is_none() && header > 0 && !shared.is_silent {
             on(Event::Malformed(Malformed { span: self.start..self.start + header, why: Why::Unread }));

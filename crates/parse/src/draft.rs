@@ -47,11 +47,9 @@ impl Draft {
         let mut ahead = Cursor::new(room, cursor.at + self.seen, &mut silent);
         loop {
             if let Some(running) = &mut self.shadow {
-                let calls = shared.calls;
-                let held = std::mem::take(&mut shared.held);
+                let said = shared.set_aside();
                 let progress = running.read(shared, &mut ahead);
-                shared.calls = calls;
-                shared.held = held;
+                shared.restore(said);
                 match progress {
                     Progress::Wait => break,
                     Progress::Finished => self.shadow = None,

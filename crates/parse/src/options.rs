@@ -33,6 +33,13 @@ pub struct ParseOptions {
     pub cap: Option<usize>,
 }
 
+impl ParseOptions {
+    /// Returns the names of the tools offered.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.tools.iter().map(|tool| tool.name().to_owned()).collect()
+    }
+}
+
 /// How to treat reasoning that is still open when the model ends its turn. It is reported in any case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnclosedReasoning {

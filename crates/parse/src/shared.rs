@@ -1,7 +1,8 @@
+use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::bare_call::BareCall;
+use crate::bare_call::{BareCall, BareName};
 use crate::cursor::Cursor;
 use crate::held::HeldReasoning;
 use crate::ids;
@@ -64,6 +65,18 @@ pub(crate) struct Shared {
     pub scratch: String,
 }
 
+/// What a parser knows of the text and the calls that it emitted.
+pub(crate) struct Said {
+    calls: usize,
+    is_in_line: bool,
+    has_spoken: bool,
+    strays: Strays,
+    bare_call: BareCall,
+    held: HeldReasoning,
+    trim: Trim,
+    late: Option<Range<u64>>,
+}
+
 /// The maximum number of bytes of white space to skip when looking for the end of a call.
 const BEHIND: usize = 256;
 
@@ -101,6 +114,28 @@ impl Shared {
             late: None,
             scratch: String::new(),
         }
+    }
+
+    /// Takes away what was said, while a call is read ahead of which nothing is emitted.
+    pub fn set_aside(&mut self) -> Said {
+        Said {
+            calls: self.calls,
+            is_in_line: self.is_in_line,
+            has_spoken: self.has_spoken,
+            strays: mem::take(&mut self.strays),
+            bare_call: mem::take(&mut self.bare_call),
+            held: mem::take(&mut self.held),
+            trim: mem::take(&mut self.trim),
+            late: self.late.take(),
+        }
+    }
+
+    /// Puts back what was said.
+    pub fn restore(&mut self, said: Said) {
+        let Said { calls, is_in_line, has_spoken, strays, bare_call, held, trim, late } = said;
+        (self.calls, self.is_in_line, self.has_spoken) = (calls, is_in_line, has_spoken);
+        (self.strays, self.bare_call, self.held, self.trim) = (strays, bare_call, held, trim);
+        self.late = late;
     }
 
     /// Returns how to treat calls inside reasoning.
@@ -157,7 +192,10 @@ impl Shared {
             self.strays.take_open();
             self.strays.reported = end;
         }
+        let bare_call = mem::take(&mut self.bare_call);
         self.emit(end, is_reasoning, text, on);
+        self.bare_call = bare_call;
+        self.bare_call.skip_line();
     }
 
     /// Reports a marker after a backtick, because no other backtick follows.
@@ -181,8 +219,14 @@ impl Shared {
         }
     }
 
-    fn report_stray(&self, stray: Option<Stray>, on: &mut dyn FnMut(Event<'_>)) {
+    /// Reports whether the turn has as many calls as the options allow.
+    pub fn has_all_calls(&self) -> bool {
+        self.options.max_calls.is_some_and(|most| self.calls >= most)
+    }
+
+    fn report_stray(&mut self, stray: Option<Stray>, on: &mut dyn FnMut(Event<'_>)) {
         if let Some(stray) = stray {
+            self.bare_call.skip_line();
             let why = self.reply.strays.why(&stray);
             on(Event::Malformed(Malformed { span: stray.span, why }));
         }
@@ -222,8 +266,8 @@ impl Shared {
                 return;
             }
             self.release(on);
-            if !is_reasoning && self.calls == 0 && !self.options.tools.is_empty() {
-                self.bare_call.add(&place, text);
+            if !is_reasoning && !self.options.tools.is_empty() {
+                self.bare_call.add(&place, text, &self.options.tools);
             }
             if self.has_places {
                 on(Event::Place(place));
@@ -240,14 +284,17 @@ impl Shared {
         self.held.emit(true, self.has_places, on);
     }
 
-    /// Reports content that is a call without its markers.
-    pub fn report_bare_call(&self, on: &mut dyn FnMut(Event<'_>)) {
-        if self.calls == 0
-            && !self.is_silent
-            && self.reply.reads_calls()
-            && let Some((span, name)) = self.bare_call.find(&self.options.tools)
-        {
-            on(Event::Malformed(Malformed { span, why: Why::MissingMarkers(name.to_owned()) }));
+    /// Reports content that is a call without its markers. The content ends here, or a call follows.
+    pub fn report_bare_call(&mut self, on: &mut dyn FnMut(Event<'_>)) {
+        if self.is_silent || !self.reply.reads_calls() || self.has_all_calls() {
+            return;
+        }
+        if let Some((span, BareName { name, is_offered })) = self.bare_call.end() {
+            let why = match is_offered {
+                true => Why::MissingMarkers(name),
+                false => Why::UnknownName { name, offered: self.options.names() },
+            };
+            on(Event::Malformed(Malformed { span, why }));
         }
     }
 
@@ -260,6 +307,7 @@ impl Shared {
         if is_broken || self.options.text_after_calls == TextAfterCalls::Report || self.reply.headers.is_some() {
             let why = Why::Expected("another call or the end of the turn".into());
             on(Event::Malformed(Malformed { span: at..at, why }));
+            self.bare_call.skip_line();
         }
     }
 

@@ -331,7 +331,7 @@ impl OutputParser {
             return;
         };
         let shared = &self.shared;
-        if shared.options.max_calls.is_some_and(|most| shared.calls >= most) {
+        if shared.has_all_calls() {
             self.state = State::Text { part: Part::Content, blank: None };
             return self.say(&header.raw, cursor.offset(), false, cursor.on);
         }

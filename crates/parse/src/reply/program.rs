@@ -36,6 +36,11 @@ impl Program {
         self.bare && matches!(self.items.first(), Some(Item::Object(_)))
     }
 
+    /// Reports whether the call's arguments are a JSON object.
+    pub fn has_object(&self) -> bool {
+        self.items.iter().any(|item| matches!(item, Item::Object(_) | Item::Arguments(Syntax::Json)))
+    }
+
     /// Reports whether the items before this one tell the call from ordinary text, although its
     /// marker does not: words of the layout follow the name on another line.
     pub fn is_told(&self, item: usize) -> bool {

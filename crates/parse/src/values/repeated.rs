@@ -1,0 +1,113 @@
+use std::collections::HashSet;
+use std::mem;
+
+/// The search for a key that an object has twice, in the JSON text of a call's arguments as it is emitted. Readers of
+/// JSON take one of the two values without a word.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RepeatedKey {
+    depth: usize,
+    at: At,
+    key: String,
+    keys: HashSet<String>,
+    found: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum At {
+    /// Before a key or behind a value.
+    #[default]
+    Between,
+    /// In a key of the outermost object, which may end here.
+    Key,
+    /// Behind a backslash in a key.
+    KeyEscape,
+    /// Behind a key or in its value.
+    Value,
+    /// In a string of a value.
+    Text,
+    /// Behind a backslash in one.
+    TextEscape,
+}
+
+impl RepeatedKey {
+    /// Reads the next piece.
+    pub fn push(&mut self, piece: &str) {
+        let bytes = piece.as_bytes();
+        let mut at = 0;
+        while let Some(byte) = bytes.get(at) {
+            let state = self.at;
+            self.at = match (state, byte) {
+                (At::Between, b'"') if self.depth == 1 => At::Key,
+                (At::Between | At::Value, b'"') => At::Text,
+                (At::Between | At::Value, b'{' | b'[') => {
+                    self.depth += 1;
+                    if self.depth == 1 { At::Between } else { At::Value }
+                }
+                (At::Between | At::Value, b'}' | b']') => {
+                    self.depth = self.depth.saturating_sub(1);
+                    At::Value
+                }
+                (At::Value, b',') if self.depth == 1 => At::Between,
+                (At::Key, b'"') => {
+                    self.end_key();
+                    At::Value
+                }
+                (At::Key, b'\\') => At::KeyEscape,
+                (At::KeyEscape, _) => At::Key,
+                (At::Text, b'"') => At::Value,
+                (At::Text, b'\\') => At::TextEscape,
+                (At::TextEscape, _) => At::Text,
+                (state, _) => state,
+            };
+            let from = at;
+            at += 1;
+            // Whatever ends a text or a key is ASCII.
+            if matches!(self.at, At::Text | At::Key) {
+                at += bytes[at..].iter().position(|byte| matches!(byte, b'"' | b'\\')).unwrap_or(bytes.len() - at);
+            }
+            match (state, self.at) {
+                (At::Between, At::Key) => self.key.push_str(&piece[from + 1..at]),
+                (At::Key | At::KeyEscape, At::Key | At::KeyEscape) => self.key.push_str(&piece[from..at]),
+                _ => {}
+            }
+        }
+    }
+
+    fn end_key(&mut self) {
+        let key = mem::take(&mut self.key);
+        if self.found.is_none() && self.keys.contains(&key) {
+            self.found = Some(key);
+        } else {
+            self.keys.insert(key);
+        }
+    }
+
+    /// Returns the first key that came twice, as the text spells it.
+    pub fn found(&self) -> Option<&str> {
+        self.found.as_deref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RepeatedKey;
+
+    #[test]
+    fn a_key_is_found_twice_only_in_the_outermost_object_however_the_text_is_cut() {
+        for (text, found) in [
+            (r#"{"a": 1, "b": 2, "a": 3}"#, Some("a")),
+            (r#"{"é\"": [1, {"a": 2}], "é\"": 3}"#, Some(r#"é\""#)),
+            (r#"{"": "a", "": "b"}"#, Some("")),
+            (r#"{"a": {"b": 1, "b": 2}, "b": ["a", "a"], "c": "a\", \"a\": "}"#, None),
+            (r#"{"a": "b", "b": "a", "c": "\\"}"#, None),
+            (r#"[{"a": 1}, {"a": 1}]"#, None),
+        ] {
+            for cut in (0..=text.len()).filter(|cut| text.is_char_boundary(*cut)) {
+                let mut keys = RepeatedKey::default();
+                keys.push(&text[..cut]);
+                keys.push(&text[cut..]);
+                assert_eq!(keys.found(), found, "{text} cut at {cut}");
+            }
+        }
+    }
+}
