@@ -9,8 +9,8 @@ use rolecall_conversation::Tool;
 pub(crate) struct BareCall {
     /// The line so far, if it may begin with a call.
     line: String,
-    /// The offset at which it begins.
-    start: u64,
+    /// Where each piece of it begins, and at which offset.
+    pieces: Vec<(usize, u64)>,
     at: At,
     /// The first call that was found, with its place up to the end of the content.
     found: Option<(Range<u64>, BareName)>,
@@ -22,6 +22,8 @@ pub(crate) struct BareName {
     pub name: String,
     /// Whether a tool has it.
     pub is_offered: bool,
+    /// Whether a key or a bracket stands before it. Without one, an answer may begin with a tool's name.
+    pub is_enclosed: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,9 +63,7 @@ impl BareCall {
                 rest = &rest[end + 1..];
                 self.at = At::Line;
             }
-            if self.line.is_empty() {
-                self.start = place.end.saturating_sub(rest.len() as u64);
-            }
+            self.pieces.push((self.line.len(), place.end.saturating_sub(rest.len() as u64)));
             let room = LONGEST - self.line.len();
             let taken = (0..=room.min(rest.len())).rev().find(|end| rest.is_char_boundary(*end)).unwrap_or(0);
             let (now, later) = rest.split_at(taken);
@@ -72,7 +72,7 @@ impl BareCall {
             match look(&self.line, tools, self.at == At::First) {
                 Look::Call(name) => {
                     let blank = self.line.len() - self.line.trim_start().len();
-                    self.found = Some((self.start + blank as u64..place.end, name));
+                    self.found = Some((self.offset(blank)..place.end, name));
                     return;
                 }
                 Look::Open if rest.is_empty() => return,
@@ -84,25 +84,32 @@ impl BareCall {
         }
     }
 
+    /// Returns the offset of a byte of the line.
+    fn offset(&self, at: usize) -> u64 {
+        let piece = self.pieces.iter().rev().find(|(start, _)| *start <= at);
+        piece.map_or(0, |(start, offset)| offset + (at - start) as u64)
+    }
+
     /// Goes on with the next line, of which the beginning may be known.
     fn next_line(&mut self) {
         let blank = self.line.len() - self.line.trim_start().len();
-        match self.line[blank..].find('\n') {
-            Some(end) => {
-                self.line.drain(..=blank + end);
-                self.start += (blank + end + 1) as u64;
-                self.at = At::Line;
-            }
-            None => {
-                self.at = if blank == self.line.len() { self.at } else { At::Past };
-                self.line.clear();
-            }
-        }
+        let Some(end) = self.line[blank..].find('\n').map(|end| blank + end + 1) else {
+            self.at = if blank == self.line.len() { self.at } else { At::Past };
+            self.line.clear();
+            self.pieces.clear();
+            return;
+        };
+        let first = (0, self.offset(end));
+        self.line.drain(..end);
+        let later = self.pieces.iter().filter(|(start, _)| *start > end).map(|(start, offset)| (start - end, *offset));
+        self.pieces = [first].into_iter().chain(later).collect();
+        self.at = At::Line;
     }
 
     /// Forgets the line, because it is reported.
     pub fn skip_line(&mut self) {
         self.line.clear();
+        self.pieces.clear();
         self.at = At::Past;
     }
 
@@ -148,7 +155,11 @@ fn look(text: &str, tools: &[Tool], is_first: bool) -> Look {
             && let Some(name) = names().max_by_key(|name| name.len())
             && !rest[name.len()..].starts_with(|c: char| c.is_alphanumeric() || c == '_')
         {
-            called = Some(BareName { name: name.to_owned(), is_offered: true });
+            let is_enclosed = !key.is_empty() || "[(<>|".contains(last);
+            if !is_first && !is_enclosed {
+                return Look::Nothing;
+            }
+            called = Some(BareName { name: name.to_owned(), is_offered: true, is_enclosed });
             (rest, last, key) = (&rest[name.len()..], ' ', "");
             continue;
         }
@@ -157,7 +168,7 @@ fn look(text: &str, tools: &[Tool], is_first: bool) -> Look {
         }
         if called.is_none() && is_object && key == "name" && last == '"' {
             let Some(end) = rest.find('"') else { return Look::Open };
-            called = Some(BareName { name: rest[..end].to_owned(), is_offered: false });
+            called = Some(BareName { name: rest[..end].to_owned(), is_offered: false, is_enclosed: true });
             (rest, last, key) = (&rest[end..], ' ', "");
             continue;
         }
@@ -209,6 +220,8 @@ mod tests {
             (r#"{"name": "Oslo", "type": "city", "arguments": {}}"#, None),
             (r#"{"name": "Oslo", "age": 3}"#, None),
             (r#"{"name": "Oslo", "id": {"arguments": {}}}"#, None),
+            ("So:\n{}\nget_weather({})", None),
+            ("< get_weather\n< get_weather({})", None),
             ("get_weather is one of my tools (the best)", None),
             ("- get_weather(city): the weather\n", None),
             ("I can\n- get_weather(city): the weather\n", None),

@@ -289,7 +289,9 @@ impl Shared {
         if self.is_silent || !self.reply.reads_calls() || self.has_all_calls() {
             return;
         }
-        if let Some((span, BareName { name, is_offered })) = self.bare_call.end() {
+        if let Some((span, BareName { name, is_offered, is_enclosed })) = self.bare_call.end()
+            && (is_enclosed || self.calls == 0)
+        {
             let why = match is_offered {
                 true => Why::MissingMarkers(name),
                 false => Why::UnknownName { name, offered: self.options.names() },

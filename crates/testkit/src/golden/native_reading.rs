@@ -11,6 +11,7 @@
 use rolecall::conversation::Json;
 use rolecall::conversation::json::Object;
 use rolecall::format::Format;
+use rolecall::parse::{Malformed, Why};
 
 use super::reading::{Read, read_every_way};
 use super::replies::{Said, is_all_said, strictly, written};
@@ -66,8 +67,11 @@ fn judge(row: &Object, format: &Format, output: &str, read: &Read) -> Verdict {
         let expected = Said::of_message(expected);
         // A call that is cut off does not count as a call, and must be reported.
         let is_cut = ours.calls.len() < read.reading.calls.len();
+        // Serving parsers, whose result this is if there are several, take any value without a word.
+        let is_of_value = |malformed: &Malformed| matches!(malformed.why, Why::BadValue(_));
+        let may_be_reported = row.get("opinions").is_some() && read.reading.malformed.iter().all(is_of_value);
         return match ours.means(&expected) {
-            true if reported == is_cut => Verdict::Passed,
+            true if reported == is_cut || may_be_reported => Verdict::Passed,
             true => misread(format!("{}, malformed only if a call is cut off", written(&expected))),
             // The reference of such a row is the result on which serving parsers agree.
             false if row.get("opinions").is_some() && holds(&ours, &expected) && !reported => Verdict::Excused(DROPPED),
