@@ -5,15 +5,24 @@ use rolecall_conversation::Tool;
 
 /// The search for a call in the content whose markers were removed or are damaged: one that the content begins with, or
 /// a line of it.
+///
+/// A line is judged once, when as much of it and of what follows is known as can matter, so that every chunking gives
+/// the same result.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BareCall {
-    /// The line so far, if it may begin with a call.
+    /// The line and what follows it, if it may begin with a call.
     line: String,
     /// Where each piece of it begins, and at which offset.
     pieces: Vec<(usize, u64)>,
     at: At,
-    /// The first call that was found, with its place up to the end of the content.
-    found: Option<(Range<u64>, BareName)>,
+    /// Whether the line is in a block of code in Markdown.
+    is_code: bool,
+    /// The first call that was found, with the offset at which it begins.
+    found: Option<(u64, BareName)>,
+    /// The offset of the end of the content.
+    end: u64,
+    /// The names of the tools, once a line was judged.
+    names: Vec<Box<str>>,
 }
 
 /// The name in a call without its markers.
@@ -37,7 +46,7 @@ enum At {
     Past,
 }
 
-/// The number of bytes of a line to look at.
+/// The number of bytes to look at from the beginning of a line.
 const LONGEST: usize = 256;
 
 /// The words around a tool's name in calls.
@@ -46,18 +55,20 @@ const KEYS: &str = "name arguments parameters function functions functools actio
 /// The keys of a call's arguments.
 const ARGUMENTS: [&str; 3] = ["arguments", "parameters", "input"];
 
-/// The most other words of a damaged marker.
+/// The most words of a call before its arguments, but for the name, and the most of them that are words of a damaged
+/// marker, or numbers.
+const MOST_WORDS: usize = 12;
 const MOST_UNKNOWN: usize = 2;
+
+/// The signs with which a call begins in a line of an answer.
+const SIGNS: [char; 5] = ['{', '[', '<', '(', '"'];
 
 impl BareCall {
     /// Adds text of the content.
     pub fn add(&mut self, place: &Range<u64>, text: &str, tools: &[Tool]) {
-        if let Some((span, _)) = &mut self.found {
-            span.end = place.end;
-            return;
-        }
+        self.end = place.end;
         let mut rest = text;
-        loop {
+        while !rest.is_empty() && self.found.is_none() {
             if self.at == At::Past {
                 let Some(end) = rest.find('\n') else { return };
                 rest = &rest[end + 1..];
@@ -69,19 +80,38 @@ impl BareCall {
             let (now, later) = rest.split_at(taken);
             self.line.push_str(now);
             rest = later;
-            match look(&self.line, tools, self.at == At::First) {
-                Look::Call(name) => {
-                    let blank = self.line.len() - self.line.trim_start().len();
-                    self.found = Some((self.offset(blank)..place.end, name));
-                    return;
-                }
-                Look::Open if rest.is_empty() => return,
-                Look::Open | Look::Nothing => self.next_line(),
+            if !rest.is_empty() {
+                // As much is known as can matter.
+                self.judge(tools);
             }
-            if rest.is_empty() && self.line.is_empty() {
+            while rest.is_empty() && self.found.is_none() && self.begins_otherwise() {
+                self.judge(tools);
+            }
+        }
+    }
+
+    /// Reports whether the first sign of a line tells that no call begins there, nor a block of code.
+    fn begins_otherwise(&self) -> bool {
+        let first = self.line.chars().find(|c| !c.is_whitespace());
+        self.at == At::Line && first.is_some_and(|first| first != '`' && !SIGNS.contains(&first))
+    }
+
+    /// Judges the line, and goes on with the next one unless it is a call.
+    fn judge(&mut self, tools: &[Tool]) {
+        let blank = self.line.len() - self.line.trim_start().len();
+        if self.line[blank..].starts_with("```") {
+            self.is_code = !self.is_code;
+        } else if !self.is_code {
+            if self.names.is_empty() {
+                self.names =
+                    tools.iter().map(|tool| tool.name().into()).filter(|name: &Box<str>| !name.is_empty()).collect();
+            }
+            if let Some(name) = call_in(&self.line[blank..], &self.names, self.at == At::First) {
+                self.found = Some((self.offset(blank), name));
                 return;
             }
         }
+        self.next_line(blank);
     }
 
     /// Returns the offset of a byte of the line.
@@ -90,9 +120,8 @@ impl BareCall {
         piece.map_or(0, |(start, offset)| offset + (at - start) as u64)
     }
 
-    /// Goes on with the next line, of which the beginning may be known.
-    fn next_line(&mut self) {
-        let blank = self.line.len() - self.line.trim_start().len();
+    /// Goes on with the next line, of which the beginning may be known. This one begins with white space.
+    fn next_line(&mut self, blank: usize) {
         let Some(end) = self.line[blank..].find('\n').map(|end| blank + end + 1) else {
             self.at = if blank == self.line.len() { self.at } else { At::Past };
             self.line.clear();
@@ -106,85 +135,98 @@ impl BareCall {
         self.at = At::Line;
     }
 
-    /// Forgets the line, because it is reported.
-    pub fn skip_line(&mut self) {
+    /// Forgets the line, because it is reported. Those before it are judged.
+    pub fn skip_line(&mut self, tools: &[Tool]) {
+        while self.found.is_none() && self.line.trim_start().contains('\n') {
+            self.judge(tools);
+        }
         self.line.clear();
         self.pieces.clear();
         self.at = At::Past;
     }
 
-    /// Ends the content. Returns the call that was found, with its place.
-    pub fn end(&mut self) -> Option<(Range<u64>, BareName)> {
-        mem::take(self).found
+    /// Ends the content. Returns the call that was found, with its place up to the end of the content.
+    pub fn end(&mut self, tools: &[Tool]) -> Option<(Range<u64>, BareName)> {
+        while self.found.is_none() && !self.line.is_empty() {
+            self.judge(tools);
+        }
+        let BareCall { found, end, .. } = mem::take(self);
+        found.map(|(start, name)| (start..end, name))
     }
 }
 
-/// What a text begins with.
-enum Look {
-    Call(BareName),
-    Nothing,
-    /// More text tells.
-    Open,
-}
-
-/// Looks for a call at the beginning of a text: the tool's name follows only brackets, quotes, the keys of calls and
-/// what is left of a marker, and arguments follow the name. A name that no tool has must be in an object with arguments.
-fn look(text: &str, tools: &[Tool], is_first: bool) -> Look {
-    let mut rest = text.trim_start();
+/// Returns the call that a text begins with: the tool's name follows only brackets, quotes, the keys of calls and what
+/// is left of a marker, and arguments follow the name. A name that no tool has must be in an object with arguments with
+/// which the answer begins.
+fn call_in(text: &str, offered: &[Box<str>], is_first: bool) -> Option<BareName> {
     // An item of a list in Markdown speaks of a tool.
-    let is_item = rest.starts_with(['-', '*', '#']);
-    if is_item || !is_first && !rest.is_empty() && !rest.starts_with(['{', '[', '<', '(', '"']) {
-        return Look::Nothing;
+    if text.starts_with(['-', '*', '#']) || !is_first && !text.starts_with(SIGNS) {
+        return None;
     }
-    let is_object = rest.starts_with('{');
-    let (mut last, mut key, mut unknown, mut called) = ('\n', "", 0, None::<BareName>);
-    loop {
+    let is_object = text.starts_with('{');
+    let (mut rest, mut last, mut key, mut called) = (text, '\n', "", None::<BareName>);
+    let (mut unknown, mut numbers) = (0, 0);
+    for _ in 0..=MOST_WORDS {
         let start = rest.find(|c: char| c.is_alphanumeric()).unwrap_or(rest.len());
-        if let Some(call) = called.take_if(|_| rest[..start].contains(['{', '('])) {
-            let has_arguments = ARGUMENTS.contains(&key) && rest[..start].contains('{');
-            return if call.is_offered || has_arguments { Look::Call(call) } else { Look::Nothing };
+        let between = &rest[..start];
+        if let Some(call) = called.take_if(|_| between.contains('{')) {
+            // What has a type is the definition of a tool.
+            let is_schema = rest[start..].starts_with("type\"");
+            let is_call = call.is_offered || ARGUMENTS[..2].contains(&key);
+            return (is_call && !is_schema).then_some(call);
         }
-        last = rest[..start].chars().next_back().unwrap_or(last);
+        last = between.chars().next_back().unwrap_or(last);
         rest = &rest[start..];
-        if rest.is_empty() {
-            return Look::Open;
-        }
-        let names = || tools.iter().map(Tool::name).filter(|name| !name.is_empty() && rest.starts_with(name));
+        let names = || offered.iter().filter(|name| rest.starts_with(&***name));
         if called.is_none()
             && last != '_'
             && let Some(name) = names().max_by_key(|name| name.len())
             && !rest[name.len()..].starts_with(|c: char| c.is_alphanumeric() || c == '_')
         {
-            let is_enclosed = !key.is_empty() || "[(<>|".contains(last);
+            let is_enclosed = !key.is_empty() || "[(".contains(last);
             if !is_first && !is_enclosed {
-                return Look::Nothing;
+                return None;
             }
-            called = Some(BareName { name: name.to_owned(), is_offered: true, is_enclosed });
-            (rest, last, key) = (&rest[name.len()..], ' ', "");
+            let call = BareName { name: name.to_string(), is_offered: true, is_enclosed };
+            rest = &rest[name.len()..];
+            if rest.starts_with('(') {
+                return begins_keywords(&rest[1..]).then_some(call);
+            }
+            (called, last, key) = (Some(call), ' ', "");
             continue;
         }
-        if tools.iter().any(|tool| tool.name().starts_with(rest)) {
-            return Look::Open;
-        }
-        if called.is_none() && is_object && key == "name" && last == '"' {
-            let Some(end) = rest.find('"') else { return Look::Open };
+        if called.is_none() && is_first && is_object && key == "name" && last == '"' {
+            let end = rest.find('"').filter(|end| !rest[..*end].contains(char::is_whitespace))?;
             called = Some(BareName { name: rest[..end].to_owned(), is_offered: false, is_enclosed: true });
             (rest, last, key) = (&rest[end..], ' ', "");
             continue;
         }
-        let Some(end) = rest.find(|c: char| !c.is_alphanumeric()) else { return Look::Open };
+        let end = rest.find(|c: char| !c.is_alphanumeric())?;
         let (word, behind) = rest.split_at(end);
         let known = KEYS.split(' ').find(|key| key.eq_ignore_ascii_case(word));
-        if known.is_none() && !word.bytes().all(|byte| byte.is_ascii_digit()) {
+        let is_number = word.bytes().all(|byte| byte.is_ascii_digit());
+        numbers += usize::from(is_number);
+        if numbers > MOST_UNKNOWN {
+            return None;
+        }
+        if known.is_none() && !is_number {
             let is_of_marker = "<[|/_".contains(last) || behind.starts_with(['>', ']', '|', '_', '[']);
             unknown += 1;
             if !is_first || called.is_some() || !is_of_marker || unknown > MOST_UNKNOWN {
-                return Look::Nothing;
+                return None;
             }
         }
         key = known.unwrap_or_default();
         rest = behind;
     }
+    None
+}
+
+/// Reports whether keyword arguments in Python follow, or the end of none.
+fn begins_keywords(text: &str) -> bool {
+    let text = text.trim_start();
+    let word = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
+    text.starts_with(')') || word > 0 && text[word..].trim_start().starts_with('=')
 }
 
 #[cfg(test)]
@@ -194,15 +236,17 @@ mod tests {
     use super::BareCall;
 
     fn found(pieces: &[&str]) -> Option<(u64, u64)> {
-        let tool = json::parse(r#"{"type": "function", "function": {"name": "get_weather"}}"#).expect("it is JSON");
-        let tools = [Tool::from_json(tool).expect("a tool")];
+        let tools = ["get_weather", "get", "in", "call", "files", "files.read.all"].map(|name| {
+            let text = format!(r#"{{"type": "function", "function": {{"name": "{name}"}}}}"#);
+            Tool::from_json(json::parse(&text).expect("it is JSON")).expect("a tool")
+        });
         let (mut search, mut start) = (BareCall::default(), 0);
         for piece in pieces {
             let end = start + piece.len() as u64;
             search.add(&(start..end), piece, &tools);
             start = end;
         }
-        search.end().map(|(span, _)| (span.start, span.end))
+        search.end(&tools).map(|(span, _)| (span.start, span.end))
     }
 
     #[test]
@@ -216,7 +260,17 @@ mod tests {
             ("Let me look.\n\n{\n  \"name\": \"get_weather\",\n  \"arguments\": {}\n}", Some(14)),
             ("{\"a\": 1}\n[get_weather(city=\"Oslo\")]", Some(9)),
             (&format!("{long}\n{long}\n[get_weather()]"), Some(602)),
-            (r#"{"name": "no tool", "parameters": {}}"#, Some(0)),
+            (r#"{"name": "no_tool", "parameters": {}}"#, Some(0)),
+            (r#"{"name": "no tool", "parameters": {}}"#, None),
+            (r#"[files.read.all(city="Oslo")]"#, Some(0)),
+            ("Ok:\n{\"input\": {\"name\": \"in\", \"arguments\": {}}}", Some(4)),
+            ("Ok:\n{\"calls\": [{\"name\": \"get_weather\", \"arguments\": {}}]}", Some(4)),
+            ("See:\n[get_weather](https://docs.example/get_weather) tells.", None),
+            ("So:\n```json\n{\"name\": \"get_weather\", \"arguments\": {}}\n```\n", None),
+            ("So:\n```\nx\n```\n{\"name\": \"get_weather\", \"arguments\": {}}\n", Some(14)),
+            ("[get_weather(c) for c in cities]", None),
+            ("Yes:\n(get_weather (see above) tells it.)", None),
+            (r#"{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}"#, None),
             (r#"{"name": "Oslo", "type": "city", "arguments": {}}"#, None),
             (r#"{"name": "Oslo", "age": 3}"#, None),
             (r#"{"name": "Oslo", "id": {"arguments": {}}}"#, None),

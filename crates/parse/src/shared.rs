@@ -195,7 +195,7 @@ impl Shared {
         let bare_call = mem::take(&mut self.bare_call);
         self.emit(end, is_reasoning, text, on);
         self.bare_call = bare_call;
-        self.bare_call.skip_line();
+        self.bare_call.skip_line(&self.options.tools);
     }
 
     /// Reports a marker after a backtick, because no other backtick follows.
@@ -224,9 +224,8 @@ impl Shared {
         self.options.max_calls.is_some_and(|most| self.calls >= most)
     }
 
-    fn report_stray(&mut self, stray: Option<Stray>, on: &mut dyn FnMut(Event<'_>)) {
+    fn report_stray(&self, stray: Option<Stray>, on: &mut dyn FnMut(Event<'_>)) {
         if let Some(stray) = stray {
-            self.bare_call.skip_line();
             let why = self.reply.strays.why(&stray);
             on(Event::Malformed(Malformed { span: stray.span, why }));
         }
@@ -289,7 +288,7 @@ impl Shared {
         if self.is_silent || !self.reply.reads_calls() || self.has_all_calls() {
             return;
         }
-        if let Some((span, BareName { name, is_offered, is_enclosed })) = self.bare_call.end()
+        if let Some((span, BareName { name, is_offered, is_enclosed })) = self.bare_call.end(&self.options.tools)
             && (is_enclosed || self.calls == 0)
         {
             let why = match is_offered {
@@ -309,7 +308,7 @@ impl Shared {
         if is_broken || self.options.text_after_calls == TextAfterCalls::Report || self.reply.headers.is_some() {
             let why = Why::Expected("another call or the end of the turn".into());
             on(Event::Malformed(Malformed { span: at..at, why }));
-            self.bare_call.skip_line();
+            self.bare_call.skip_line(&self.options.tools);
         }
     }
 

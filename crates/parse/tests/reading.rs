@@ -253,7 +253,6 @@ fn an_answer_in_json_is_no_call() {
         "{\"name\": \"Bob\", \"age\": 3}",
         "{\"city\": \"Oslo\"}",
         "{ }",
-        "{\"name\": \"get_weather_in\", \"parameters\": {}}",
         "{\"na",
         "{\"name\": {\"first\": \"get_weather\"}}",
     ] {
@@ -261,6 +260,12 @@ fn an_answer_in_json_is_no_call() {
         assert_eq!((reading.content.as_str(), reading.calls.len()), (answer, 0));
         assert_eq!(reading.malformed, []);
     }
+    let unknown = "{\"name\": \"get_weather_in\", \"parameters\": {}}";
+    let reading = read(&reply, options.clone(), unknown, Stop::End);
+    assert_eq!((reading.content.as_str(), reading.calls.len()), (unknown, 0));
+    assert!(
+        matches!(&reading.malformed[..], [rolecall_parse::Malformed { why: Why::UnknownName { name, .. }, .. }] if name == "get_weather_in")
+    );
     let call = "{\"name\": \"get_weather\", \"parameters\": {\"city\": \"Oslo\"}}";
     let reading = read(&reply, options, &format!("Let me look. {call}<|eot_id|>"), Stop::End);
     assert_eq!((reading.content.as_str(), arguments(&reading)), ("Let me look. ", vec!["{\"city\": \"Oslo\"}"]));

@@ -70,7 +70,10 @@ impl Reading {
                     }
                     let is_listed = types.is_none() && schema.is_some_and(|schema| schema.lists_text(raw));
                     let allowed = types.or(schema.map(Schema::types)).unwrap_or(Types::ANY);
-                    let is_misfit = value.starts_with('"') && !is_listed && !Types::STRING.is_within(allowed);
+                    let is_misfit = value.starts_with('"')
+                        && !is_listed
+                        && !Types::STRING.is_within(allowed)
+                        && allowed != Types::NONE;
                     self.open(count, out);
                     out.push_str(&value);
                     return is_misfit.then_some(allowed);

@@ -6,6 +6,8 @@ use std::mem;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RepeatedKey {
     depth: usize,
+    /// Whether the outermost value is an object.
+    is_object: bool,
     at: At,
     key: String,
     keys: HashSet<String>,
@@ -37,10 +39,11 @@ impl RepeatedKey {
         while let Some(byte) = bytes.get(at) {
             let state = self.at;
             self.at = match (state, byte) {
-                (At::Between, b'"') if self.depth == 1 => At::Key,
+                (At::Between, b'"') if self.depth == 1 && self.is_object => At::Key,
                 (At::Between | At::Value, b'"') => At::Text,
                 (At::Between | At::Value, b'{' | b'[') => {
                     self.depth += 1;
+                    self.is_object |= self.depth == 1 && *byte == b'{';
                     if self.depth == 1 { At::Between } else { At::Value }
                 }
                 (At::Between | At::Value, b'}' | b']') => {
@@ -101,6 +104,7 @@ mod tests {
             (r#"{"a": {"b": 1, "b": 2}, "b": ["a", "a"], "c": "a\", \"a\": "}"#, None),
             (r#"{"a": "b", "b": "a", "c": "\\"}"#, None),
             (r#"[{"a": 1}, {"a": 1}]"#, None),
+            (r#"["a", "a"]"#, None),
         ] {
             for cut in (0..=text.len()).filter(|cut| text.is_char_boundary(*cut)) {
                 let mut keys = RepeatedKey::default();
