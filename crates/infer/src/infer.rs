@@ -76,7 +76,13 @@ impl Inferred {
     /// template or one of these tokens of the model.
     pub fn borrow_calls(&mut self, template: &ChatTemplate, tokens: &[String]) {
         let Some(why) = self.report.lacks_calls().map(str::to_owned) else { return };
-        let Some(name) = borrow_calls(template, tokens, &mut self.format) else { return };
+        let mut format = self.format.clone();
+        let Some(name) = borrow_calls(template, tokens, &mut format) else { return };
+        // A text that ends every answer may be a marker of the file.
+        if !verify::reads_answers(&self.format, &format) {
+            return;
+        }
+        self.format = format;
         let why = why.trim_end_matches('.');
         let owner = if tokens.is_empty() { "the template has" } else { "the template or the tokenizer has" };
         let words = format!("{why}; calls are parsed as in `{name}`, whose markers {owner}");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rolecall_conversation::json::{self, Object};
 use rolecall_conversation::{Conversation, Json, Message, Tool, object};
-use rolecall_format::{Field, Format};
+use rolecall_format::{Field, Format, Op, Slot};
 use rolecall_parse::{ParseOptions, ParsedCall, Reading, Reply, Stop, read};
 use rolecall_render::{Options, RuleMode, render};
 
@@ -58,6 +58,35 @@ pub(crate) fn settle(probe: &Probe<'_>, mut found: Found, stages: &Stages, repor
         return found.format();
     }
     format
+}
+
+/// Reports whether layouts with added calls parse the answers that the same layouts write and parse without them.
+pub(crate) fn reads_answers(format: &Format, added: &Format) -> bool {
+    let opening: String =
+        format.layout(Slot::Generate).into_iter().flat_map(|layout| layout.ops()).map(text_of).collect();
+    CONTENTS.iter().all(|content| {
+        let said = Said::content(content);
+        let message = object! { "role" => "assistant", "content" => *content };
+        let Some(text) = written(format, vec![message]) else { return true };
+        let (tail, output) = match text.strip_prefix(&opening) {
+            Some(output) => (opening.clone(), output),
+            None => (String::new(), text.as_str()),
+        };
+        let is_read = |format: &Format| {
+            let tools = tool(NAMES[0], &[]).into_iter().collect();
+            let options = ParseOptions { tools, prompt_tail: tail.clone(), ..ParseOptions::default() };
+            misread(&read(&Arc::new(Reply::new(format)), options, output, Stop::End), &said, &text).is_none()
+        };
+        is_read(added) || !is_read(format)
+    })
+}
+
+/// Returns the text of a piece, if it is always the same.
+fn text_of(op: &Op) -> &str {
+    match op {
+        Op::Literal(text) => text,
+        _ => "",
+    }
 }
 
 impl Check<'_> {
@@ -182,12 +211,18 @@ impl Check<'_> {
             Some(output) => (output, self.opening.to_owned()),
             None => (turn.text.as_str(), String::new()),
         };
-        let options = ParseOptions { tools: tools_of(said), prompt_tail: tail, ..ParseOptions::default() };
-        let reading = read(&self.reply, options, output, Stop::End);
-        match misread(&reading, said, &turn.text) {
+        let read_with = |tools: Vec<Tool>| {
+            let options = ParseOptions { tools, prompt_tail: tail.clone(), ..ParseOptions::default() };
+            let reading = read(&self.reply, options, output, Stop::End);
+            misread(&reading, said, &turn.text).map(|words| (words, reading.calls.len()))
+        };
+        let offered = tools_of(said);
+        // An answer may come although a tool is offered, which some markers need.
+        let others = offered.is_empty().then(|| tool(NAMES[0], &[]).into_iter().collect());
+        match read_with(offered).or_else(|| others.and_then(read_with)) {
             None => tally.read += 1,
-            Some(words) => {
-                if reading.calls.len() < said.calls.len() {
+            Some((words, calls)) => {
+                if calls < said.calls.len() {
                     tally.lost.get_or_insert(words.clone());
                 }
                 tally.misread.get_or_insert(words.clone());
