@@ -103,8 +103,8 @@ impl BareCall {
             self.is_code = !self.is_code;
         } else if !self.is_code {
             if self.names.is_empty() {
-                self.names =
-                    tools.iter().map(|tool| tool.name().into()).filter(|name: &Box<str>| !name.is_empty()).collect();
+                let names = tools.iter().map(Tool::name).filter(|name| !name.is_empty());
+                self.names = names.map(Box::from).collect();
             }
             if let Some(name) = call_in(&self.line[blank..], &self.names, self.at == At::First) {
                 self.found = Some((self.offset(blank), name));
@@ -189,8 +189,8 @@ fn call_in(text: &str, offered: &[Box<str>], is_first: bool) -> Option<BareName>
             }
             let call = BareName { name: name.to_string(), is_offered: true, is_enclosed };
             rest = &rest[name.len()..];
-            if rest.starts_with('(') {
-                return begins_keywords(&rest[1..]).then_some(call);
+            if let Some(inside) = rest.strip_prefix('(') {
+                return begins_keywords(inside).then_some(call);
             }
             (called, last, key) = (Some(call), ' ', "");
             continue;
