@@ -478,7 +478,7 @@ def _response(reply: Reply) -> Any:
         is_good = isinstance(arguments, dict) and place["whole"]
         # A call that was recognized only at the end has no place, but its fault may have one.
         first, end = place["bytes"] or (faults[0][:2] if faults and not is_good else (len(text), len(text)))
-        own = [fault for fault in faults if fault[0] < end and (fault[1] > first or fault[0] == first)]
+        own = [fault for fault in faults if fault[0] < end and fault[1] > first]
         faults = [fault for fault in faults if fault not in own]
         if is_good:
             status = statuses.OK

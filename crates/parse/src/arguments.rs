@@ -465,6 +465,10 @@ impl Arguments {
             }
             if state == State::Done {
                 let value = elements.json().to_owned();
+                let misfit = elements.misfit().map(|(place, types)| (place.to_owned(), types));
+                if let Some((place, types)) = misfit {
+                    self.report_misfit(&reading, &place, types, callee, cursor.offset());
+                }
                 reading.open(&mut self.count, out);
                 out.push_str(&value);
                 return self.value_over();
@@ -492,15 +496,23 @@ impl Arguments {
         }
         cursor.at = after.unwrap_or(end);
         if let Some(types) = reading.write(text, after.is_some(), callee, &mut self.count, out) {
-            let at = cursor.view().offset(end);
-            let why = Why::BadValue(format!("expected {types} for `{}`", reading.key.name.escape_debug()));
-            self.report.get_or_insert(Malformed { span: at..at, why });
+            self.report_misfit(&reading, "", types, callee, cursor.view().offset(end));
         }
         if after.is_some() {
             return self.value_over();
         }
         self.at = At::Value(reading);
         Some(State::More)
+    }
+
+    /// Reports a text that becomes a string, although a value of these types belongs at a place within the argument. It
+    /// tells nothing new if all arguments are checked against the schema.
+    fn report_misfit(&mut self, reading: &Reading, place: &str, types: Types, callee: &Callee<'_>, at: u64) {
+        if reading.types.is_some() || !callee.shared.options.check_schema {
+            let place = format!("{}{place}", reading.key.name);
+            let why = Why::Schema(format!("expected {types} at `{}`, found a string", place.escape_debug()));
+            self.report.get_or_insert(Malformed { span: at..at, why });
+        }
     }
 
     fn value_over(&mut self) -> Option<State> {

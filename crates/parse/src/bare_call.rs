@@ -53,7 +53,7 @@ const LONGEST: usize = 256;
 const KEYS: &str = "name arguments parameters function functions functools action input type id json tool call calls";
 
 /// The keys of a call's arguments.
-const ARGUMENTS: [&str; 3] = ["arguments", "parameters", "input"];
+const ARGUMENTS: [&str; 2] = ["arguments", "parameters"];
 
 /// The most words of a call before its arguments, but for the name, and the most of them that are words of a damaged
 /// marker, or numbers.
@@ -172,7 +172,7 @@ fn call_in(text: &str, offered: &[Box<str>], is_first: bool) -> Option<BareName>
         if let Some(call) = called.take_if(|_| between.contains('{')) {
             // What has a type is the definition of a tool.
             let is_schema = rest[start..].starts_with("type\"");
-            let is_call = call.is_offered || ARGUMENTS[..2].contains(&key);
+            let is_call = call.is_offered || ARGUMENTS.contains(&key);
             return (is_call && !is_schema).then_some(call);
         }
         last = between.chars().next_back().unwrap_or(last);

@@ -407,7 +407,7 @@ impl Running {
         }
         if !shared.is_silent {
             if let Some(key) = self.keys.found() {
-                let why = Why::BadValue(format!("the argument `{}` is given twice", key.escape_debug()));
+                let why = Why::RepeatedArgument(key.to_owned());
                 on(Event::Malformed(Malformed { span: self.start..self.start, why }));
             }
             for span in self.unread.drain(..) {
@@ -423,13 +423,13 @@ impl Running {
         let reply = std::sync::Arc::clone(&shared.reply);
         let program = reply.program(self.program);
         let is_weak = program.weak && !program.is_told(self.item);
-        // Behind a call of an open list, nothing else belongs.
+        // Behind a call of an open list, nothing else belongs, and an object with a name and arguments calls some tool.
         let is_in_list = shared.is_list_open && shared.calls > shared.closed;
-        shared.is_list_open = is_in_list;
-        // An object with a name and arguments is a call of some tool.
-        let is_of_other = matches!(why, Why::UnknownName { .. }) && program.has_object();
-        let is_told = is_in_list || is_of_other;
-        let is_quiet = shared.is_silent || (is_weak && self.index.is_none() && !is_told);
+        let calls_other = matches!(why, Why::UnknownName { .. }) && program.has_object();
+        let is_text = is_weak && self.index.is_none() && !is_in_list && !calls_other;
+        // A bracket that no call follows opens no list.
+        shared.is_list_open &= !is_text;
+        let is_quiet = shared.is_silent || is_text;
         let header = self.header.saturating_sub(self.hidden) as u64;
         if self.index.is_none() && header > 0 && !shared.is_silent {
             on(Event::Malformed(Malformed { span: self.start..self.start + header, why: Why::Unread }));

@@ -47,9 +47,9 @@ impl Draft {
         let mut ahead = Cursor::new(room, cursor.at + self.seen, &mut silent);
         loop {
             if let Some(running) = &mut self.shadow {
-                let said = shared.set_aside();
+                let emitted = shared.set_aside();
                 let progress = running.read(shared, &mut ahead);
-                shared.restore(said);
+                shared.restore(emitted);
                 match progress {
                     Progress::Wait => break,
                     Progress::Finished => self.shadow = None,

@@ -8,7 +8,7 @@ use crate::literal::Literal;
 use crate::marks::{Found, Input, Marks};
 use crate::progress::Falling;
 use crate::reply::ElementLayout;
-use crate::values::{Schema, State, Types, typed_as};
+use crate::values::{Schema, State, Typed, Types, typed};
 use rolecall_conversation::json;
 
 /// A value that is being parsed. Its JSON is known when the value is complete, because a text that
@@ -24,6 +24,8 @@ pub(crate) struct Elements {
     marks: Marks<Tag>,
     /// The text that closes the whole value.
     whole: String,
+    /// The place within the value, and the types, of the first element whose text is of none of them.
+    misfit: Option<(String, Types)>,
 }
 
 /// The kind of a marker that begins a tag or closes the value.
@@ -92,12 +94,17 @@ impl Elements {
         marks.add("", &layout.close.core(), Tag::Close);
         let root = Frame { name: String::new(), types, mode: Mode::Unknown, raw_at: 0, json_at: 0 };
         let whole = close.core().text().to_owned();
-        Elements { frames: vec![root], raw: String::new(), json: String::new(), marks, whole }
+        Elements { frames: vec![root], raw: String::new(), json: String::new(), marks, whole, misfit: None }
     }
 
     /// Returns the text read so far.
     pub fn raw(&self) -> &str {
         &self.raw
+    }
+
+    /// Returns the place within the value of the first element whose text is of none of its types, with the types.
+    pub fn misfit(&self) -> Option<(&str, Types)> {
+        self.misfit.as_ref().map(|(place, types)| (place.as_str(), *types))
     }
 
     /// Returns the JSON of the complete value.
@@ -250,8 +257,12 @@ impl Elements {
                     _ => (place.layout.open_end.trail(), place.layout.close.lead()),
                 };
                 let text = text.strip_prefix(lead).unwrap_or(text);
-                let value = leaf(text.strip_suffix(trail).unwrap_or(text), frame.types, schema);
-                self.json.push_str(&value);
+                let (value, types) = leaf(text.strip_suffix(trail).unwrap_or(text), frame.types, schema);
+                self.json.push_str(&value.json);
+                if value.is_misfit && self.misfit.is_none() {
+                    let names = self.frames.iter().skip(1).map(|frame| format!(".{}", frame.name));
+                    self.misfit = Some((names.collect(), types));
+                }
             }
         }
         if self.frames.len() > 1 {
@@ -330,18 +341,16 @@ impl Elements {
     }
 }
 
-/// Returns the JSON of an element without elements in it.
-fn leaf(text: &str, types: Types, schema: Option<Schema<'_>>) -> String {
+/// Returns the value of an element without elements in it, and the types that it may have.
+fn leaf(text: &str, types: Types, schema: Option<Schema<'_>>) -> (Typed, Types) {
     if text.trim().is_empty() && !Types::STRING.is_within(types) {
         let empty = [(Types::ARRAY, "[]"), (Types::OBJECT, "{}"), (Types::NULL, "null")];
         if let Some((_, json)) = empty.into_iter().find(|(kind, _)| kind.is_within(types)) {
-            return json.to_owned();
+            return (Typed { json: json.to_owned(), is_misfit: false }, types);
         }
     }
-    match schema.is_some_and(|schema| schema.lists_text(text)) {
-        true => typed_as(text, Types::STRING),
-        false => typed_as(text, types),
-    }
+    let types = if schema.is_some_and(|schema| schema.lists_text(text)) { Types::STRING } else { types };
+    (typed(text, types), types)
 }
 
 /// Matches a literal, without the white space around it, at a byte.

@@ -109,6 +109,8 @@ pub enum Why {
     },
     /// The arguments do not match the tool's schema. They are emitted anyway.
     Schema(String),
+    /// The arguments have this key twice. Both are emitted, and readers of JSON take only one of them.
+    RepeatedArgument(String),
     /// Text after the end of the turn. It is no part of the message.
     AfterEnd,
     /// A part of a call has no meaning, such as an unknown key or a second value. It is dropped.
@@ -133,6 +135,33 @@ pub enum Why {
 const MOST_NAMES: usize = 8;
 
 impl Why {
+    /// Reports whether the output is read as the model wrote it, and only what it says is odd: a call of a tool that was
+    /// not offered, or arguments that do not fit.
+    ///
+    /// ```
+    /// use rolecall_parse::Why;
+    /// assert!(Why::RepeatedArgument("city".into()).is_of_model());
+    /// assert!(!Why::Unread.is_of_model());
+    /// ```
+    pub fn is_of_model(&self) -> bool {
+        match self {
+            Why::UnknownName { .. } | Why::Schema(_) | Why::RepeatedArgument(_) => true,
+            Why::Expected(_)
+            | Why::BadValue(_)
+            | Why::Unfinished
+            | Why::UnclosedCall
+            | Why::UnclosedReasoning
+            | Why::TooLong
+            | Why::TooDeep
+            | Why::AfterEnd
+            | Why::Unread
+            | Why::NotUtf8
+            | Why::StrayMarker(_)
+            | Why::OtherSyntax { .. }
+            | Why::MissingMarkers(_) => false,
+        }
+    }
+
     /// Returns a stable code for the kind of fault.
     ///
     /// ```
@@ -151,6 +180,7 @@ impl Why {
             Why::TooDeep => "too_deep",
             Why::UnknownName { .. } => "unknown_name",
             Why::Schema(_) => "schema",
+            Why::RepeatedArgument(_) => "repeated_argument",
             Why::AfterEnd => "after_end",
             Why::Unread => "unread",
             Why::NotUtf8 => "not_utf8",
@@ -182,6 +212,7 @@ impl fmt::Display for Why {
                     (false, more) => write!(f, "; offered: {} and {more} more", known.join(", ")),
                 }
             }
+            Why::RepeatedArgument(key) => write!(f, "the argument `{}` is given twice", key.escape_debug()),
             Why::AfterEnd => f.write_str("text after the end of the turn"),
             Why::Unread => f.write_str("a part of a call has no meaning and is dropped"),
             Why::NotUtf8 => f.write_str("invalid UTF-8"),

@@ -66,8 +66,9 @@ pub(crate) struct Shared {
 }
 
 /// What a parser knows of the text and the calls that it emitted.
-pub(crate) struct Said {
+pub(crate) struct Emitted {
     calls: usize,
+    is_list_open: bool,
     is_in_line: bool,
     has_spoken: bool,
     strays: Strays,
@@ -116,10 +117,11 @@ impl Shared {
         }
     }
 
-    /// Takes away what was said, while a call is read ahead of which nothing is emitted.
-    pub fn set_aside(&mut self) -> Said {
-        Said {
+    /// Takes away what is known of what was emitted, while a call is read ahead of which nothing is.
+    pub fn set_aside(&mut self) -> Emitted {
+        Emitted {
             calls: self.calls,
+            is_list_open: self.is_list_open,
             is_in_line: self.is_in_line,
             has_spoken: self.has_spoken,
             strays: mem::take(&mut self.strays),
@@ -130,10 +132,11 @@ impl Shared {
         }
     }
 
-    /// Puts back what was said.
-    pub fn restore(&mut self, said: Said) {
-        let Said { calls, is_in_line, has_spoken, strays, bare_call, held, trim, late } = said;
-        (self.calls, self.is_in_line, self.has_spoken) = (calls, is_in_line, has_spoken);
+    /// Puts it back.
+    pub fn restore(&mut self, emitted: Emitted) {
+        let Emitted { calls, is_list_open, is_in_line, has_spoken, strays, bare_call, held, trim, late } = emitted;
+        (self.calls, self.is_list_open) = (calls, is_list_open);
+        (self.is_in_line, self.has_spoken) = (is_in_line, has_spoken);
         (self.strays, self.bare_call, self.held, self.trim) = (strays, bare_call, held, trim);
         self.late = late;
     }

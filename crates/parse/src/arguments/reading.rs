@@ -6,7 +6,7 @@ use super::escapes::{self, Escapes};
 use super::{Callee, How, Reading};
 use crate::cursor::Cursor;
 use crate::reply::{CDATA, ValueLayout};
-use crate::values::{Schema, TextValue, Types, ValueReader, typed, typed_as, uncdata};
+use crate::values::{Schema, TextValue, Types, ValueReader, typed, types_of, uncdata};
 
 impl Reading {
     /// Writes the key before the value, once.
@@ -57,26 +57,21 @@ impl Reading {
                         true => schema_of(callee, &self.key.name),
                         false => None,
                     };
-                    let types = self.types;
-                    let value_of = |raw: &str| match types {
-                        Some(types) => typed_as(&uncdata(raw), types),
-                        None => typed(&uncdata(raw), schema),
+                    let named = self.types;
+                    let value_of = |raw: &str| {
+                        let raw = uncdata(raw);
+                        let types = named.unwrap_or_else(|| types_of(&raw, schema));
+                        (typed(&raw, types), types)
                     };
-                    let mut value = value_of(raw);
+                    let (mut value, mut types) = value_of(raw);
                     // Only text that is nothing else is a string with escapes.
-                    if let Some(quote) = kind.quote.filter(|_| value.starts_with('"') && raw.contains('\\')) {
+                    if let Some(quote) = kind.quote.filter(|_| value.json.starts_with('"') && raw.contains('\\')) {
                         let text = escapes::read(&mut String::new(), raw, Escapes::of(kind, quote), true);
-                        value = value_of(&text);
+                        (value, types) = value_of(&text);
                     }
-                    let is_listed = types.is_none() && schema.is_some_and(|schema| schema.lists_text(raw));
-                    let allowed = types.or(schema.map(Schema::types)).unwrap_or(Types::ANY);
-                    let is_misfit = value.starts_with('"')
-                        && !is_listed
-                        && !Types::STRING.is_within(allowed)
-                        && allowed != Types::NONE;
                     self.open(count, out);
-                    out.push_str(&value);
-                    return is_misfit.then_some(allowed);
+                    out.push_str(&value.json);
+                    return value.is_misfit.then_some(types);
                 }
             }
             How::Unknown | How::Literal(_) | How::Elements(_) => {}

@@ -5,21 +5,30 @@ use super::types::Types;
 use super::{State, ValueReader};
 use crate::JsonPolicy;
 
-/// Converts a complete raw text to a JSON value, according to its schema if there is one.
-///
-/// If the schema allows only strings or lists the text itself, the value is a string. Otherwise,
-/// JSON and Python literals become the values they spell if the schema allows their types, and any
-/// other text becomes a string. Quoted text becomes a string that includes the quotes.
-pub(crate) fn typed(raw: &str, schema: Option<Schema<'_>>) -> String {
-    let is_listed = schema.is_some_and(|schema| schema.lists_text(raw));
-    match is_listed {
-        true => typed_as(raw, Types::STRING),
-        false => typed_as(raw, schema.map_or(Types::ANY, Schema::types)),
+/// A raw text as a JSON value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Typed {
+    pub json: String,
+    /// Whether the text is of none of the allowed types, and a string all the same.
+    pub is_misfit: bool,
+}
+
+/// Returns the types of a raw text by its schema, if there is one. A schema that lists the text itself allows only a
+/// string.
+pub(crate) fn types_of(raw: &str, schema: Option<Schema<'_>>) -> Types {
+    match schema {
+        Some(schema) if schema.lists_text(raw) => Types::STRING,
+        Some(schema) => schema.types(),
+        None => Types::ANY,
     }
 }
 
-/// Converts a complete raw text to a JSON value of one of these types, if it spells one.
-pub(crate) fn typed_as(raw: &str, types: Types) -> String {
+/// Converts a complete raw text to a JSON value of one of these types.
+///
+/// If only strings are allowed, the value is a string. Otherwise, JSON and Python literals become the values they spell
+/// if their types are allowed, and any other text becomes a string. Quoted text becomes a string that includes the
+/// quotes.
+pub(crate) fn typed(raw: &str, types: Types) -> Typed {
     let value = match types.is_within(Types::STRING) {
         true => None,
         false => {
@@ -32,11 +41,13 @@ pub(crate) fn typed_as(raw: &str, types: Types) -> String {
             value.filter(|value| fits(value, types))
         }
     };
-    value.unwrap_or_else(|| {
+    let is_misfit = value.is_none() && types != Types::NONE && !Types::STRING.is_within(types);
+    let as_string = || {
         let mut string = String::with_capacity(raw.len() + 2);
         write_string(&mut string, raw, false);
         string
-    })
+    };
+    Typed { json: value.unwrap_or_else(as_string), is_misfit }
 }
 
 /// Returns the JSON of a value that spans the whole text.

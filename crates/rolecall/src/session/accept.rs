@@ -251,7 +251,7 @@ fn is_cut(malformed: &Malformed) -> bool {
 /// Reports whether a flaw may come from reading ids that are no part of the reply. A last call that is
 /// cut off and a call of another tool are the model's.
 fn is_misread(malformed: &Malformed) -> bool {
-    !is_cut(malformed) && !matches!(malformed.why, Why::UnknownName { .. } | Why::Schema(_))
+    !is_cut(malformed) && !malformed.why.is_of_model()
 }
 
 /// Returns bytes as text. Most are valid UTF-8, which this finds out faster than the library.

@@ -11,7 +11,7 @@
 use rolecall::conversation::Json;
 use rolecall::conversation::json::Object;
 use rolecall::format::Format;
-use rolecall::parse::{Malformed, Why};
+use rolecall::parse::Malformed;
 
 use super::reading::{Read, read_every_way};
 use super::replies::{Said, is_all_said, strictly, written};
@@ -68,8 +68,8 @@ fn judge(row: &Object, format: &Format, output: &str, read: &Read) -> Verdict {
         // A call that is cut off does not count as a call, and must be reported.
         let is_cut = ours.calls.len() < read.reading.calls.len();
         // Serving parsers, whose result this is if there are several, take any value without a word.
-        let is_of_value = |malformed: &Malformed| matches!(malformed.why, Why::BadValue(_));
-        let may_be_reported = row.get("opinions").is_some() && read.reading.malformed.iter().all(is_of_value);
+        let is_of_model = |malformed: &Malformed| malformed.why.is_of_model();
+        let may_be_reported = row.get("opinions").is_some() && read.reading.malformed.iter().all(is_of_model);
         return match ours.means(&expected) {
             true if reported == is_cut || may_be_reported => Verdict::Passed,
             true => misread(format!("{}, malformed only if a call is cut off", written(&expected))),
