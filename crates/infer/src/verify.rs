@@ -68,17 +68,27 @@ pub(crate) fn reads_answers(format: &Format, added: &Format) -> bool {
         let said = Said::content(content);
         let message = object! { "role" => "assistant", "content" => *content };
         let Some(text) = written(format, vec![message]) else { return true };
-        let (tail, output) = match text.strip_prefix(&opening) {
-            Some(output) => (opening.clone(), output),
-            None => (String::new(), text.as_str()),
-        };
         let is_read = |format: &Format| {
-            let tools = tool(NAMES[0], &[]).into_iter().collect();
-            let options = ParseOptions { tools, prompt_tail: tail.clone(), ..ParseOptions::default() };
-            misread(&read(&Arc::new(Reply::new(format)), options, output, Stop::End), &said, &text).is_none()
+            let reading = read_back(&Arc::new(Reply::new(format)), &opening, &text, any_tool());
+            misread(&reading, &said, &text).is_none()
         };
         is_read(added) || !is_read(format)
     })
+}
+
+/// Parses a written turn as the model's output, which continues the end of the prompt.
+fn read_back(reply: &Arc<Reply>, opening: &str, text: &str, tools: Vec<Tool>) -> Reading {
+    let (tail, output) = match text.strip_prefix(opening) {
+        Some(output) => (opening, output),
+        None => ("", text),
+    };
+    let options = ParseOptions { tools, prompt_tail: tail.to_owned(), ..ParseOptions::default() };
+    read(reply, options, output, Stop::End)
+}
+
+/// Returns a tool that an answer does not call.
+fn any_tool() -> Vec<Tool> {
+    tool(NAMES[0], &[]).into_iter().collect()
 }
 
 /// Returns the text of a piece, if it is always the same.
@@ -206,20 +216,14 @@ impl Check<'_> {
             tally.line = self.probe.line_of(from);
             tally.first = Some(words);
         }
-        // The model's output continues the end of the prompt.
-        let (output, tail) = match turn.text.strip_prefix(self.opening) {
-            Some(output) => (output, self.opening.to_owned()),
-            None => (turn.text.as_str(), String::new()),
-        };
         let read_with = |tools: Vec<Tool>| {
-            let options = ParseOptions { tools, prompt_tail: tail.clone(), ..ParseOptions::default() };
-            let reading = read(&self.reply, options, output, Stop::End);
+            let reading = read_back(&self.reply, self.opening, &turn.text, tools);
             misread(&reading, said, &turn.text).map(|words| (words, reading.calls.len()))
         };
         let offered = tools_of(said);
         // An answer may come although a tool is offered, which some markers need.
-        let others = offered.is_empty().then(|| tool(NAMES[0], &[]).into_iter().collect());
-        match read_with(offered).or_else(|| others.and_then(read_with)) {
+        let with_any = || if said.calls.is_empty() { read_with(any_tool()) } else { None };
+        match read_with(offered).or_else(with_any) {
             None => tally.read += 1,
             Some((words, calls)) => {
                 if calls < said.calls.len() {
