@@ -35,7 +35,7 @@ pub fn account_by_format(conversation: &Conversation, prompt: &Prompt) -> Accoun
     let is_gap = prompt.turns().first().is_some_and(|turn| turn.slot.is_text_alone());
     for (index, message) in messages.iter().enumerate() {
         let object = message.as_object();
-        let has_content = contents[index] == Written::Whole;
+        let has_content = contents[index] == ContentEvidence::Whole;
         if has_content || is_gap && object.len() == 2 {
             walk.add_written(1);
             walk.add_role_read();
@@ -80,13 +80,13 @@ pub fn account_by_format(conversation: &Conversation, prompt: &Prompt) -> Accoun
     account
 }
 
-/// What a prompt has of a text.
+/// What a prompt has of a message's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Written {
+enum ContentEvidence {
     Unseen,
     /// It is one piece of the prompt.
     Whole,
-    Otherwise,
+    Other,
 }
 
 /// What a prompt has of a conversation, but for contents that are written as a whole.
@@ -126,9 +126,9 @@ fn searched<'p>(pieces: &[&'p str]) -> SearchText<'p> {
 
 impl<'p> FormatEvidence<'p> {
     /// Returns the evidence, and what is written of the content of each message.
-    fn of(conversation: &Conversation, prompt: &'p Prompt) -> (FormatEvidence<'p>, Vec<Written>) {
+    fn of(conversation: &Conversation, prompt: &'p Prompt) -> (FormatEvidence<'p>, Vec<ContentEvidence>) {
         let messages = &conversation.messages;
-        let mut contents = vec![Written::Unseen; messages.len()];
+        let mut contents = vec![ContentEvidence::Unseen; messages.len()];
         let mut pieces: Vec<(usize, &str, &str)> = Vec::with_capacity(2 * messages.len());
         let mut tools = vec![Vec::new(); conversation.tools.as_ref().map_or(0, Vec::len)];
         let mut documents = vec![Vec::new(); conversation.documents.as_ref().map_or(0, Vec::len)];
@@ -143,14 +143,18 @@ impl<'p> FormatEvidence<'p> {
                     Content::Text(text) => piece == text || piece == text.trim(),
                     _ => false,
                 };
-                *written = if *written == Written::Unseen && is_whole() { Written::Whole } else { Written::Otherwise };
+                *written = if *written == ContentEvidence::Unseen && is_whole() {
+                    ContentEvidence::Whole
+                } else {
+                    ContentEvidence::Other
+                };
             }
             OriginRef::Other(Origin::Message { message, field }) => pieces.push((*message, field, piece)),
             OriginRef::Other(Origin::Tool { tool }) => add(&mut tools, *tool, piece),
             OriginRef::Other(Origin::Document { document }) => add(&mut documents, *document, piece),
             OriginRef::Other(_) => {}
         });
-        let is_whole = |message: usize| contents.get(message) == Some(&Written::Whole);
+        let is_whole = |message: usize| contents.get(message) == Some(&ContentEvidence::Whole);
         pieces.retain(|(message, name, _)| *name != "content" || !is_whole(*message));
         pieces.sort_by_key(|(message, name, _)| (*message, *name));
         let mut fields: Vec<Field<'_>> = Vec::with_capacity(pieces.len());
