@@ -13,9 +13,10 @@ use std::time::{Duration, Instant};
 use rolecall::account::account_by_format;
 use rolecall::conversation::{Conversation, json};
 use rolecall::format::{Format, registry};
+use rolecall::model::ModelPrompt;
 use rolecall::render::{Options, render};
 use rolecall::template::{ChatTemplate, TemplateOptions, account_by_template, render_template};
-use rolecall::training::{ReadyRow, RowOptions};
+use rolecall::training::RowOptions;
 use rolecall::{Model, Request};
 use rolecall_benches::{Runner, folder, in_turns, race, tokenizer_in};
 
@@ -131,42 +132,27 @@ fn measure_template(name: &str, with: &str, template: &ChatTemplate, conversatio
     tell(name, with, [times[0].1, times[1].1]);
 }
 
-/// Measures all rows, and the account of each: what it adds to the rendering, and its notes.
+/// Measures all rows, and the account of each: what it adds to the rendering by a template, and the notes, for which a
+/// format's account is determined.
 fn measure_rows(name: &str, model: &Model, policy: Option<&str>) {
     let options = RowOptions { for_training: policy.map(str::to_owned), ..RowOptions::default() };
     let recipe = options.recipe().expect("valid options");
     let rows: Vec<String> = conversations::groups([3, 9, 20], ROWS).concat();
     let read = |row: &String| recipe.read(model, json::parse_unique(row).expect("valid JSON")).expect("it renders").1;
-    let ready: Vec<ReadyRow> = rows.iter().map(read).collect();
-    let prompts = || ready.iter().flatten().map(|(_, ready)| &ready.prompt);
     let (mut whole, mut parts) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        whole.push(time_of(|| {
-            rows.iter()
-                .for_each(|row| drop(black_box(read(row).iter().map(|(_, ready)| ready.notes()).collect::<Vec<_>>())))
-        }));
-        // A format's account is determined for the notes.
-        let notes = time_of(|| ready.iter().flatten().for_each(|(_, ready)| drop(black_box(ready.account()))));
-        let by_format = time_of(|| {
-            for prompt in prompts().filter(|prompt| prompt.template().is_none()) {
-                black_box(account_by_format(&prompt.request().conversation, prompt));
-            }
-        });
-        let of_template = |has_account| {
-            time_of(|| {
-                for prompt in prompts() {
-                    let Some(template) = prompt.template() else { continue };
-                    let options = TemplateOptions { now: prompt.now(), ..TemplateOptions::default() };
-                    let conversation = &prompt.request().conversation;
-                    match has_account {
-                        true => drop(black_box(account_by_template(conversation, template, &options))),
-                        false => drop(black_box(render_template(conversation, template, &options))),
-                    }
-                }
-            })
-        };
-        let by_template = of_template(true).saturating_sub(of_template(false));
-        parts.push(notes + by_format + by_template);
+        let (mut all, mut part) = (Duration::ZERO, Duration::ZERO);
+        for row in &rows {
+            let mut ready = Vec::new();
+            all += time_of(|| ready = black_box(read(row)));
+            let notes = time_of(|| ready.iter().for_each(|(_, ready)| drop(black_box(ready.notes()))));
+            // What a template's account costs is a part of reading the row.
+            let by_template =
+                |has_account| time_of(|| ready.iter().for_each(|(_, row)| again(&row.prompt, has_account)));
+            (all, part) = (all + notes, part + notes + by_template(true).saturating_sub(by_template(false)));
+            all += time_of(|| drop(ready));
+        }
+        (whole.push(all), parts.push(part));
     }
     let [whole, part] = [whole, parts].map(|mut times| {
         times.sort();
@@ -174,6 +160,17 @@ fn measure_rows(name: &str, model: &Model, policy: Option<&str>) {
     });
     let what = if policy.is_some() { "training" } else { "ids" };
     println!("{name:<48} {what:<9} {whole:>9.2} {part:>9.2} {:>9.1}", 100.0 * part / (whole - part));
+}
+
+/// Renders a prompt of a template again, with its account or without.
+fn again(prompt: &ModelPrompt, has_account: bool) {
+    let Some(template) = prompt.template() else { return };
+    let options = TemplateOptions { now: prompt.now(), ..TemplateOptions::default() };
+    let conversation = &prompt.request().conversation;
+    match has_account {
+        true => drop(black_box(account_by_template(conversation, template, &options))),
+        false => drop(black_box(render_template(conversation, template, &options))),
+    }
 }
 
 fn time_of(work: impl FnOnce()) -> Duration {

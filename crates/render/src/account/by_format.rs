@@ -2,9 +2,10 @@
 
 use std::cell::OnceCell;
 use std::collections::HashSet;
+use std::ops::Range;
 
 use rolecall_conversation::json::{self, Object, Step};
-use rolecall_conversation::{Content, Conversation, Json, REASONING, Role, Tool};
+use rolecall_conversation::{Content, Conversation, Json, Message, Place, REASONING, Role, Tool};
 
 use super::rules::{Owner, UNREAD_KEY};
 use super::search_text::SearchText;
@@ -33,14 +34,22 @@ pub fn account_by_format(conversation: &Conversation, prompt: &Prompt) -> Accoun
     let last_user = messages.iter().rposition(|message| *message.role() == Role::User);
     // Of a text with a gap to fill, the mark of the gap only says where it is.
     let is_gap = prompt.turns().first().is_some_and(|turn| turn.slot.is_text_alone());
+    // The reasoning that the format dropped beside a content, and everything else that it dropped.
+    let (reasoning, mut others): (Vec<&Dropped>, Vec<&Dropped>) =
+        prompt.dropped.iter().partition(|dropped| is_reasoning_alone(dropped, messages, &contents, &evidence));
+    let mut reasoning = reasoning.into_iter().peekable();
     for (index, message) in messages.iter().enumerate() {
         let object = message.as_object();
-        let has_content = contents[index] == ContentEvidence::Whole;
+        let has_content = matches!(contents[index], ContentEvidence::Whole(_));
+        let reasoning = reasoning.next_if(|dropped| dropped.place.message == Some(index));
+        if let Some(reasoning) = reasoning {
+            walk.add_dropped(reasoning);
+        }
         if has_content || is_gap && object.len() == 2 {
             walk.add_written(1);
             walk.add_role_read();
             // Most messages have nothing else.
-            if object.len() == 2 {
+            if object.len() == 2 + usize::from(reasoning.is_some()) {
                 continue;
             }
         }
@@ -50,7 +59,9 @@ pub fn account_by_format(conversation: &Conversation, prompt: &Prompt) -> Accoun
             is_assistant: *message.role() == Role::Assistant,
             is_earlier: last_user.is_some_and(|last| index < last),
         };
-        let is_left = |key: &str| !has_content || !matches!(key, "role" | "content");
+        let is_left = |key: &str| {
+            !(has_content && matches!(key, "role" | "content")) && !reasoning.is_some_and(|own| own.place.field == key)
+        };
         let left = object.iter().filter(|(key, _)| is_left(key)).map(|(key, json)| (key, json, index));
         walk.message(owner, has_content, left);
     }
@@ -62,8 +73,9 @@ pub fn account_by_format(conversation: &Conversation, prompt: &Prompt) -> Accoun
     for (index, document) in conversation.documents.iter().flatten().enumerate() {
         walk.value(Owner::Document, &format!("documents[{index}]"), document, index);
     }
+    others.extend(reasoning);
     let mut account = walk.finish();
-    if account.leaves.is_empty() && prompt.dropped.is_empty() {
+    if account.leaves.is_empty() && others.is_empty() {
         return account;
     }
     for leaf in account.leaves.iter_mut().filter(|leaf| leaf.kind == LeafKind::LeftOut) {
@@ -76,23 +88,44 @@ pub fn account_by_format(conversation: &Conversation, prompt: &Prompt) -> Accoun
     let present: HashSet<(Option<usize>, String)> =
         account.leaves.iter().filter(is_present).map(|leaf| (leaf.place.message, leaf.place.field.clone())).collect();
     let is_absent = |dropped: &&Dropped| !present.contains(&(dropped.place.message, dropped.place.field.clone()));
-    account.leave_out_all(prompt.dropped.iter().filter(is_absent).cloned().collect());
+    account.leave_out_all(others.into_iter().filter(is_absent).cloned().collect());
     account
+}
+
+/// Reports whether a format dropped the reasoning of a message by design, and wrote its content and no reasoning.
+fn is_reasoning_alone(
+    dropped: &Dropped,
+    messages: &[Message],
+    contents: &[ContentEvidence<'_>],
+    evidence: &FormatEvidence<'_>,
+) -> bool {
+    let Place { message: Some(index), field, .. } = &dropped.place else { return false };
+    let is_text = || match messages[*index].as_object().get(field) {
+        Some(Json::String(text)) => !text.trim().is_empty(),
+        _ => false,
+    };
+    dropped.by_design
+        && REASONING.contains(&field.as_str())
+        && matches!(contents.get(*index), Some(ContentEvidence::Whole(_)))
+        && !evidence.fields(*index).iter().any(|field| REASONING.contains(&field.name))
+        && is_text()
 }
 
 /// What a prompt has of a message's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ContentEvidence {
+enum ContentEvidence<'p> {
     Unseen,
-    /// It is one piece of the prompt.
-    Whole,
+    /// It is this piece of the prompt.
+    Whole(&'p str),
     Other,
 }
 
 /// What a prompt has of a conversation, but for contents that are written as a whole.
 #[derive(Default)]
 struct FormatEvidence<'p> {
-    /// What is printed of each field of each message, sorted by both.
+    /// What is printed of the fields of messages, sorted by message and field.
+    pieces: Vec<(usize, &'p str, &'p str)>,
+    /// Each field of each message, in the same order.
     fields: Vec<Field<'p>>,
     /// For each message, the index of its first field, and at the end the number of all.
     firsts: Vec<usize>,
@@ -107,61 +140,62 @@ const FEW: usize = 16;
 struct Field<'p> {
     message: usize,
     name: &'p str,
-    pieces: Vec<&'p str>,
+    pieces: Range<usize>,
     joined: OnceCell<SearchText<'p>>,
 }
 
-impl<'p> Field<'p> {
-    fn joined(&self) -> &SearchText<'p> {
-        self.joined.get_or_init(|| searched(&self.pieces))
-    }
-}
-
-fn searched<'p>(pieces: &[&'p str]) -> SearchText<'p> {
-    match pieces {
-        [piece] => SearchText::new((*piece).into()),
-        _ => SearchText::new(pieces.concat().into()),
+fn searched<'p>(mut pieces: impl ExactSizeIterator<Item = &'p str>) -> SearchText<'p> {
+    match (pieces.len(), pieces.next()) {
+        (1, Some(piece)) => SearchText::new(piece.into()),
+        (_, first) => SearchText::new(first.into_iter().chain(pieces).collect::<String>().into()),
     }
 }
 
 impl<'p> FormatEvidence<'p> {
     /// Returns the evidence, and what is written of the content of each message.
-    fn of(conversation: &Conversation, prompt: &'p Prompt) -> (FormatEvidence<'p>, Vec<ContentEvidence>) {
+    fn of(conversation: &Conversation, prompt: &'p Prompt) -> (FormatEvidence<'p>, Vec<ContentEvidence<'p>>) {
         let messages = &conversation.messages;
         let mut contents = vec![ContentEvidence::Unseen; messages.len()];
-        let mut pieces: Vec<(usize, &str, &str)> = Vec::with_capacity(2 * messages.len());
+        let mut pieces: Vec<(usize, &str, &str)> = Vec::new();
         let mut tools = vec![Vec::new(); conversation.tools.as_ref().map_or(0, Vec::len)];
         let mut documents = vec![Vec::new(); conversation.documents.as_ref().map_or(0, Vec::len)];
         let add = |all: &mut Vec<Vec<&'p str>>, at: usize, piece: &'p str| {
             all.get_mut(at).into_iter().for_each(|pieces| pieces.push(piece));
         };
         prompt.each_piece(&mut |piece, origin| match origin {
-            OriginRef::Message { message, field } => {
-                pieces.push((message, field, piece));
-                let ("content", Some(written)) = (field, contents.get_mut(message)) else { return };
+            OriginRef::Message { message, field: "content" } if message < contents.len() => {
                 let is_whole = || match messages[message].content() {
                     Content::Text(text) => piece == text || piece == text.trim(),
                     _ => false,
                 };
-                *written = if *written == ContentEvidence::Unseen && is_whole() {
-                    ContentEvidence::Whole
-                } else {
-                    ContentEvidence::Other
+                contents[message] = match contents[message] {
+                    ContentEvidence::Unseen if is_whole() => return contents[message] = ContentEvidence::Whole(piece),
+                    ContentEvidence::Whole(first) => {
+                        pieces.extend([(message, "content", first), (message, "content", piece)]);
+                        ContentEvidence::Other
+                    }
+                    _ => {
+                        pieces.push((message, "content", piece));
+                        ContentEvidence::Other
+                    }
                 };
             }
+            OriginRef::Message { message, field } => pieces.push((message, field, piece)),
             OriginRef::Other(Origin::Message { message, field }) => pieces.push((*message, field, piece)),
             OriginRef::Other(Origin::Tool { tool }) => add(&mut tools, *tool, piece),
             OriginRef::Other(Origin::Document { document }) => add(&mut documents, *document, piece),
             OriginRef::Other(_) => {}
         });
-        let is_whole = |message: usize| contents.get(message) == Some(&ContentEvidence::Whole);
-        pieces.retain(|(message, name, _)| *name != "content" || !is_whole(*message));
+        // Most conversations have only contents, which need no further evidence.
+        if pieces.is_empty() && tools.is_empty() && documents.is_empty() {
+            return (FormatEvidence::default(), contents);
+        }
         pieces.sort_by_key(|(message, name, _)| (*message, *name));
         let mut fields: Vec<Field<'_>> = Vec::with_capacity(pieces.len());
-        for (message, name, piece) in pieces {
+        for (at, (message, name, _)) in pieces.iter().enumerate() {
             match fields.last_mut() {
-                Some(last) if last.message == message && last.name == name => last.pieces.push(piece),
-                _ => fields.push(Field { message, name, pieces: vec![piece], joined: OnceCell::new() }),
+                Some(last) if last.message == *message && last.name == *name => last.pieces.end = at + 1,
+                _ => fields.push(Field { message: *message, name, pieces: at..at + 1, joined: OnceCell::new() }),
             }
         }
         let mut firsts = Vec::with_capacity(messages.len() + 1);
@@ -169,8 +203,17 @@ impl<'p> FormatEvidence<'p> {
             firsts.resize(firsts.len().max(field.message + 1), at);
         }
         firsts.resize(firsts.len().max(messages.len()) + 1, fields.len());
-        let [tools, documents] = [tools, documents].map(|all| all.iter().map(|pieces| searched(pieces)).collect());
-        (FormatEvidence { fields, firsts, tools, documents }, contents)
+        let [tools, documents] =
+            [tools, documents].map(|all| all.iter().map(|pieces| searched(pieces.iter().copied())).collect());
+        (FormatEvidence { pieces, fields, firsts, tools, documents }, contents)
+    }
+
+    fn pieces(&self, field: &Field<'p>) -> impl ExactSizeIterator<Item = &'p str> {
+        self.pieces[field.pieces.clone()].iter().map(|(_, _, piece)| *piece)
+    }
+
+    fn joined<'s>(&'s self, field: &'s Field<'p>) -> &'s SearchText<'p> {
+        field.joined.get_or_init(|| searched(self.pieces(field)))
     }
 
     /// Returns what is printed of the fields of a message.
@@ -183,15 +226,19 @@ impl<'p> FormatEvidence<'p> {
     /// value alone, until it returns true. Reports whether it did. Reasoning has several names.
     fn any_printed<'s>(&'s self, index: usize, path: &str, mut visit: impl FnMut(&'s Field<'p>, bool) -> bool) -> bool {
         let fields = self.fields(index);
-        let top = &path[..path.find(['.', '[']).unwrap_or(path.len())];
+        if fields.is_empty() {
+            return false;
+        }
+        let is_end = |byte| matches!(byte, b'.' | b'[');
+        let top = &path[..path.bytes().position(is_end).unwrap_or(path.len())];
         if REASONING.contains(&top) {
             return fields.iter().filter(|field| REASONING.contains(&field.name)).any(|field| visit(field, true));
         }
         // Most messages have few fields. If there are many, as of many calls, each name is looked up.
         if fields.len() <= FEW {
             return fields.iter().any(|field| {
-                let rest = path.strip_prefix(field.name);
-                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']) && !field.name.is_empty())
+                let rest = path.strip_prefix(field.name).map(|rest| rest.as_bytes().first());
+                rest.is_some_and(|next| next.is_none_or(|byte| is_end(*byte) && !field.name.is_empty()))
                     && visit(field, field.name.len() == path.len())
             });
         }
@@ -204,17 +251,17 @@ impl<'p> FormatEvidence<'p> {
 
     fn of_message(&self, index: usize, path: &str, leaf: &Json) -> Sign {
         let Json::String(text) = leaf else {
-            return match self.any_printed(index, path, |field, _| field.joined().has_scalar(leaf)) {
+            return match self.any_printed(index, path, |field, _| self.joined(field).has_scalar(leaf)) {
                 true => Sign::Written,
                 false => Sign::Unseen,
             };
         };
-        if self.any_printed(index, path, |field, _| field.joined().has(text)) {
+        if self.any_printed(index, path, |field, _| self.joined(field).has(text)) {
             return Sign::Written;
         }
         let mut own = Vec::new();
         self.any_printed(index, path, |field, is_alone| {
-            let pieces = field.pieces.iter().filter(|piece| is_alone || text.contains(piece.trim()));
+            let pieces = self.pieces(field).filter(|piece| is_alone || text.contains(piece.trim()));
             own.extend(pieces.map(|piece| Fragment { text: piece, offset: None, at: None }));
             false
         });
@@ -258,7 +305,7 @@ impl Evidence for FormatEvidence<'_> {
             Owner::Message { index, .. } => {
                 let mut all = None;
                 self.any_printed(index, path, |field, _| {
-                    all = field.joined().has_object(object);
+                    all = self.joined(field).has_object(object);
                     all.is_some()
                 });
                 all

@@ -3,6 +3,8 @@ use std::ops::Range;
 
 use rolecall_conversation::Place;
 
+use crate::Dropped;
+
 /// What became of a leaf of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
@@ -179,6 +181,14 @@ pub struct Leaf {
 impl Leaf {
     pub(crate) fn new(place: Place, kind: LeafKind, why: &'static str) -> Leaf {
         Leaf { place, kind, change: None, rule: None, why, missing: Vec::new(), count: 1, remedy: None }
+    }
+
+    pub(crate) fn dropped(dropped: &Dropped) -> Leaf {
+        let (kind, rule) = match dropped.by_design {
+            true => (LeafKind::DroppedByDesign, Some(DesignRule::EarlierReasoning)),
+            false => (LeafKind::LeftOut, None),
+        };
+        Leaf { rule, ..Leaf::new(dropped.place.clone(), kind, dropped.why) }
     }
 
     /// Reports whether a door tells people about the leaf.

@@ -167,14 +167,7 @@ impl Account {
                 counts[index] += leaf.count;
             }
         }
-        let joined = |index: usize| {
-            let Dropped { place, why, by_design } = all[index].clone();
-            let (kind, rule) = match by_design {
-                true => (LeafKind::DroppedByDesign, Some(DesignRule::EarlierReasoning)),
-                false => (LeafKind::LeftOut, None),
-            };
-            Leaf { rule, count: counts[index].max(1), ..Leaf::new(place, kind, why) }
-        };
+        let joined = |index: usize| Leaf { count: counts[index].max(1), ..Leaf::dropped(&all[index]) };
         let mut is_there = vec![false; all.len()];
         let mut leaves = Vec::with_capacity(self.leaves.len());
         for leaf in self.leaves.drain(..) {

@@ -1,7 +1,7 @@
 //! Values that a text has as JSON, in any layout.
 
 use rolecall_conversation::Json;
-use rolecall_conversation::json::{Object, plain_run};
+use rolecall_conversation::json::Object;
 
 /// Returns the text after an object at the start of a text that has all of it as JSON, in the same order, and the
 /// number of its leaves that say something.
@@ -42,11 +42,9 @@ fn value_at<'t>(text: &'t str, value: &Json) -> Option<(&'t str, usize)> {
     }
 }
 
-/// Returns the text after a string in quotes that needs no escapes.
+/// Returns the text after a string in quotes that is written as it is.
 fn string_at<'t>(text: &'t str, string: &str) -> Option<&'t str> {
-    let is_plain = plain_run(string.as_bytes()) == string.len();
-    let rest = after(text, "\"")?;
-    rest.strip_prefix(string).filter(|_| is_plain)?.strip_prefix('"')
+    after(text, "\"")?.strip_prefix(string)?.strip_prefix('"')
 }
 
 /// Returns the text after a token and the white space before it.

@@ -5,6 +5,7 @@ use rolecall_conversation::{Json, Place};
 
 use super::rules::{Owner, Verdict, is_earlier_reasoning, judge};
 use super::{Account, Change, DesignRule, Leaf, LeafKind, Sign};
+use crate::Dropped;
 
 /// What is known of the leaves of a request.
 pub(crate) trait Evidence {
@@ -56,6 +57,11 @@ impl<'e, E: Evidence> Walk<'e, E> {
     /// Counts a role that the run only read.
     pub fn add_role_read(&mut self) {
         self.account.envelope_read += 1;
+    }
+
+    /// Adds a leaf that somebody else knows to be dropped.
+    pub fn add_dropped(&mut self, dropped: &Dropped) {
+        self.account.leaves.push(Leaf::dropped(dropped));
     }
 
     /// Adds a leaf of a message that was changed.
