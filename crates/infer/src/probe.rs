@@ -24,6 +24,8 @@ const NOON: DateTime = DateTime { year: 2024, month: 7, day: 26, hour: 12, minut
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Stage {
     pub tools: bool,
+    /// Whether the first tool is the only one.
+    pub one_tool: bool,
     pub switches: Object,
     /// The value of the content if there is none.
     pub no_content: NoContent,
@@ -39,6 +41,11 @@ impl Stage {
     /// Returns the same surroundings without the tools, or with tools if there were none.
     pub fn with_other_tools(&self) -> Stage {
         Stage { tools: !self.tools, ..self.clone() }
+    }
+
+    /// Returns the same surroundings with a single tool, if there are tools.
+    pub fn with_one_tool(&self) -> Stage {
+        Stage { one_tool: true, ..self.clone() }
     }
 }
 
@@ -70,6 +77,13 @@ pub(crate) struct Turn {
     pub text: String,
     /// The end of each piece in bytes, and whether the template itself wrote it.
     own: Vec<(usize, bool)>,
+}
+
+/// A model's output as a server gets it: what follows a prompt that ends with a generation prompt.
+#[derive(Clone, Debug)]
+pub(crate) struct Output {
+    pub prompt: Rc<String>,
+    pub text: String,
 }
 
 /// The reason why a probe failed.
@@ -173,6 +187,12 @@ impl<'t> Probe<'t> {
 
     /// Renders the assistant's turn after a user's turn.
     pub fn turn(&self, said: &Said, stage: &Stage) -> Result<Turn, Refusal> {
+        self.turn_and_output(said, stage).map(|(turn, _)| turn)
+    }
+
+    /// Renders the assistant's turn after a user's turn. Returns the output that it stands for, too, if it continues
+    /// the prompt and does not repeat it.
+    pub fn turn_and_output(&self, said: &Said, stage: &Stage) -> Result<(Turn, Option<Output>), Refusal> {
         let before = self.before(stage, false)?;
         let mut messages = vec![user(ASKED, stage), self.template_message(said, stage)];
         if stage.results {
@@ -188,7 +208,12 @@ impl<'t> Probe<'t> {
             }
             false => text.len(),
         };
-        self.cut(&prompt, start..end, 1)
+        let output = self.before(stage, true).ok().and_then(|opened| {
+            let output = text[..end].strip_prefix(opened.as_str())?;
+            let repeats = output.contains(ASKED) || output.contains(DESCRIPTION);
+            (!repeats).then(|| Output { prompt: opened, text: output.to_owned() })
+        });
+        Ok((self.cut(&prompt, start..end, 1)?, output))
     }
 
     /// Renders the assistant's turn after an earlier turn of the assistant, the results of its
@@ -268,7 +293,8 @@ impl<'t> Probe<'t> {
     /// Returns the prompt without the assistant's turn.
     fn before(&self, stage: &Stage, opened: bool) -> Result<Rc<String>, Refusal> {
         let switches = json::write(&Json::Object(stage.switches.clone()), &json::Layout::default());
-        let key = format!("{} {} {} {opened} {switches}", stage.tools, stage.parts, stage.documents);
+        let Stage { tools, one_tool, parts, documents, .. } = stage;
+        let key = format!("{tools} {one_tool} {parts} {documents} {opened} {switches}");
         if let Some(known) = self.before.borrow().get(&key) {
             return known.clone();
         }
@@ -289,7 +315,8 @@ impl<'t> Probe<'t> {
             conversation.documents = Some(vec![Json::Object(document)]);
         }
         if stage.tools {
-            conversation.tools = Some(NAMES.iter().filter_map(|name| tool(name, &[])).collect());
+            let count = if stage.one_tool { 1 } else { NAMES.len() };
+            conversation.tools = Some(NAMES[..count].iter().filter_map(|name| tool(name, &[])).collect());
         }
         let prompt = probe_template(&conversation, self.template, &self.options, &self.budget);
         prompt.map_err(|error| {
@@ -354,6 +381,9 @@ fn content(text: &str, stage: &Stage) -> Json {
     }
 }
 
+/// What a tool of a probe does.
+const DESCRIPTION: &str = "Does it.";
+
 /// Builds a tool with these parameters, given by name and type, or with those of all probes if
 /// there are none.
 pub(crate) fn tool(name: &str, parameters: &[(&str, &str)]) -> Option<Tool> {
@@ -363,7 +393,7 @@ pub(crate) fn tool(name: &str, parameters: &[(&str, &str)]) -> Option<Tool> {
     let properties: Object = parameters.iter().map(|(key, kind)| ((*key).to_owned(), property(kind))).collect();
     let parameters =
         object! { "type" => "object", "properties" => Json::Object(properties), "required" => Json::Array(Vec::new()) };
-    let function = object! { "name" => name, "description" => "Does it.", "parameters" => Json::Object(parameters) };
+    let function = object! { "name" => name, "description" => DESCRIPTION, "parameters" => Json::Object(parameters) };
     let wrapped = object! { "type" => "function", "function" => Json::Object(function) };
     Tool::from_json(Json::Object(wrapped)).ok()
 }

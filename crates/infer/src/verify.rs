@@ -12,7 +12,7 @@ use rolecall_render::{Options, RuleMode, render};
 use crate::arguments::{HARD_STRINGS, kinds};
 use crate::calls::Calls;
 use crate::found::Found;
-use crate::probe::{Probe, Stage, tool};
+use crate::probe::{Output, Probe, Stage, tool};
 use crate::report::{Outcome, Part, Report};
 use crate::said::{Called, KEYS, NAMES, Said, called_before};
 use crate::sequence::hole_at;
@@ -136,13 +136,16 @@ impl Check<'_> {
     fn calls(&self, calls: &Calls, stage: &Stage, base: &Said, report: &mut Report) {
         let with = |calls: Vec<Called>| Said { calls, ..base.clone() };
         let one = [called(0, telling()), called(1, Object::new()), called(2, few())];
-        let one = self.all(one.into_iter().map(|call| with(vec![call])), stage);
+        let mut one = self.all(one.into_iter().map(|call| with(vec![call])), stage);
+        self.add(&with(vec![called(0, few())]), &stage.with_one_tool(), &mut one);
         match calls.has(Field::Id) {
             true => _ = one.report(Part::Ids, report),
             false => report.set(Part::Ids, Outcome::Absent),
         }
         one.report(Part::Calls, report);
-        let arguments = self.all(values().map(|arguments| with(vec![called(0, arguments)])), stage);
+        // What stands between two arguments may depend on the name.
+        let values = values().enumerate().map(|(at, arguments)| with(vec![called(at % NAMES.len(), arguments)]));
+        let arguments = self.all(values, stage);
         arguments.report(Part::Arguments, report);
         let inexact = calls.arguments.inexact();
         if !inexact.is_empty() {
@@ -206,7 +209,7 @@ impl Check<'_> {
 
     fn add(&self, said: &Said, stage: &Stage, tally: &mut Tally) {
         // A probe that the template refuses says nothing about the layouts.
-        let Ok(turn) = self.probe.turn(said, stage) else { return };
+        let Ok((turn, output)) = self.probe.turn_and_output(said, stage) else { return };
         tally.tried += 1;
         let written = write(self.probe, self.format, said, stage);
         if written.as_deref() == Some(turn.text.as_str()) {
@@ -216,14 +219,20 @@ impl Check<'_> {
             tally.line = self.probe.line_of(from);
             tally.first = Some(words);
         }
-        let read_with = |tools: Vec<Tool>| {
-            let reading = read_back(&self.reply, self.opening, &turn.text, tools);
-            misread(&reading, said, &turn.text).map(|words| (words, reading.calls.len()))
-        };
+        let judged =
+            |reading: Reading, text: &str| misread(&reading, said, text).map(|words| (words, reading.calls.len()));
+        let read_with = |tools| judged(read_back(&self.reply, self.opening, &turn.text, tools), &turn.text);
         let offered = tools_of(said);
         // An answer may come although a tool is offered, which some markers need.
         let with_any = || if said.calls.is_empty() { read_with(any_tool()) } else { None };
-        match read_with(offered).or_else(with_any) {
+        // A prompt may end otherwise than the layouts open a reply.
+        let after_prompt = || {
+            let Output { prompt, text } = output.as_ref()?;
+            let tools = if said.calls.is_empty() { any_tool() } else { tools_of(said) };
+            let options = ParseOptions { tools, prompt_tail: prompt.to_string(), ..ParseOptions::default() };
+            judged(read(&self.reply, options, text, Stop::End), text)
+        };
+        match read_with(offered).or_else(with_any).or_else(after_prompt) {
             None => tally.read += 1,
             Some((words, calls)) => {
                 if calls < said.calls.len() {

@@ -10,8 +10,8 @@ use super::laws::{LawOutcome, READS, Violation, check};
 use super::tree::Tree;
 use crate::batches::Batches;
 
-/// The number of verified templates for each that may be misread. About one in 20,000 is.
-const FOR_EACH_MISREAD: usize = 5000;
+/// The number of verified templates for each that may be misread. About one in 40,000 is.
+const FOR_EACH_MISREAD: usize = 10_000;
 
 /// The maximum number of stored failures.
 const KEPT: usize = 200;
