@@ -13,6 +13,8 @@ pub struct Header {
     pub channel: String,
     /// The marker that may precede a content type: `content-type`. Empty if there is none.
     pub content_type: String,
+    /// The words that are content types: `content-types`. Empty if any word may be one.
+    pub content_types: Vec<String>,
     /// The marker between a header and the message's text: `body`.
     pub body: String,
     /// The markers that end a message: `ends`. Those that are also stop texts end the turn.

@@ -106,6 +106,7 @@ fn header_lines(header: &Header) -> Vec<String> {
         ("ends", &header.ends),
         ("reasoning", &header.reasoning),
         ("answers", &header.answers),
+        ("content-types", &header.content_types),
         ("code", &header.code),
         ("people", &header.people),
     ];

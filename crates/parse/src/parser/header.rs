@@ -324,6 +324,10 @@ impl OutputParser {
         if header.repeats() {
             self.report(header.start..cursor.offset(), one_of_each(), cursor.on);
         }
+        let is_known = |word: &str| words.content_types.is_empty() || words.content_types.iter().any(|own| own == word);
+        if found.content_type.is_some_and(|word| !is_known(word)) {
+            self.report(header.start..cursor.offset(), expected_one_of(&words.content_types), cursor.on);
+        }
         let Some(callee) = found.callee(words) else {
             let part = part_of(found.channel, words);
             self.shared.reasoning_at = Some(header.start);
@@ -407,6 +411,10 @@ fn part_of(channel: Option<&str>, layout: &Header) -> Part {
 
 fn expected(mark: &str) -> Why {
     Why::Expected(format!("`{mark}`"))
+}
+
+fn expected_one_of(types: &[String]) -> Why {
+    Why::Expected(format!("one of the content types `{}`", types.join("`, `")))
 }
 
 fn one_of_each() -> Why {
