@@ -152,7 +152,8 @@ fn measure_rows(name: &str, model: &Model, policy: Option<&str>) {
             (all, part) = (all + notes, part + notes + by_template(true).saturating_sub(by_template(false)));
             all += time_of(|| drop(ready));
         }
-        (whole.push(all), parts.push(part));
+        whole.push(all);
+        parts.push(part);
     }
     let [whole, part] = [whole, parts].map(|mut times| {
         times.sort();

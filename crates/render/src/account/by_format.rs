@@ -59,10 +59,10 @@ pub fn account_by_format(conversation: &Conversation, prompt: &Prompt) -> Accoun
             is_assistant: *message.role() == Role::Assistant,
             is_earlier: last_user.is_some_and(|last| index < last),
         };
-        let is_left = |key: &str| {
-            !(has_content && matches!(key, "role" | "content")) && !reasoning.is_some_and(|own| own.place.field == key)
+        let is_done = |key: &str| {
+            has_content && matches!(key, "role" | "content") || reasoning.is_some_and(|own| own.place.field == key)
         };
-        let left = object.iter().filter(|(key, _)| is_left(key)).map(|(key, json)| (key, json, index));
+        let left = object.iter().filter(|(key, _)| !is_done(key)).map(|(key, json)| (key, json, index));
         walk.message(owner, has_content, left);
     }
     for (index, tool) in conversation.tools.iter().flatten().enumerate() {
