@@ -1,7 +1,9 @@
+mod damaged;
 mod ends;
 mod escapes;
 mod reading;
 
+use damaged::Tail;
 use ends::{End, begins_call, find_break, find_end};
 use reading::{begin, how_of, schema_of};
 
@@ -78,6 +80,8 @@ struct Reading {
     is_open: bool,
     /// The start of an escape at the end of the text so far, which is not written yet.
     escape: String,
+    /// The end of the text so far, if the value may end without a closing marker.
+    tail: Tail,
 }
 
 #[derive(Clone, Debug)]
@@ -160,15 +164,19 @@ impl Arguments {
         }
     }
 
-    /// Reports whether a text only continues a string between markers.
-    pub fn is_plain(&self, list: &List, text: &str) -> bool {
-        match &self.at {
-            At::Value(Reading { how: How::Text(_), kind, is_open: true, escape, .. }) if escape.is_empty() => {
+    /// Reads a text that only continues a string between markers, and reports whether it does.
+    pub fn continues(&mut self, list: &List, text: &str) -> bool {
+        match &mut self.at {
+            At::Value(Reading { how: How::Text(_), kind, is_open: true, escape, tail, .. }) if escape.is_empty() => {
                 let kind = &list.kinds[*kind];
                 // A value without quotes has no marker of its own.
                 let is_escaped = kind.quote.is_some() && text.contains('\\');
                 let bytes = text.as_bytes();
-                !kind.bare && !is_escaped && kind.closes.is_plain(bytes) && list.breaks.is_plain(bytes)
+                let is_plain = !kind.bare && !is_escaped && kind.closes.is_plain(bytes) && list.breaks.is_plain(bytes);
+                if is_plain && kind.may_omit_close {
+                    tail.push(text);
+                }
+                is_plain
             }
             _ => false,
         }
@@ -413,7 +421,19 @@ impl Arguments {
             let (closes, cdata_closes) = ValueLayout::closes_of(&close);
             Box::new(Close { is_strong: close.is_strong(), closes, cdata_closes })
         });
-        self.at = At::Pad(Reading { key, types, close, kind: number, how, is_open: false, escape: String::new() }, 0);
+        self.at = At::Pad(
+            Reading {
+                key,
+                types,
+                close,
+                kind: number,
+                how,
+                is_open: false,
+                escape: String::new(),
+                tail: Tail::default(),
+            },
+            0,
+        );
     }
 
     fn pad(&mut self, reading: Reading, mut seen: usize, list: &List, cursor: &mut Cursor<'_, '_>) -> Option<State> {
@@ -493,6 +513,13 @@ impl Arguments {
             let why = unclosed(kind, &reading.key);
             let at = cursor.view().offset(end);
             self.report = Some(Malformed { span: at..at, why });
+        }
+        if kind.may_omit_close {
+            reading.tail.push(text);
+            if after == Some(end) && reading.tail.almost_is(kind.close.text()) {
+                let at = cursor.view().offset(end);
+                self.report = Some(Malformed { span: at..at, why: unclosed(kind, &reading.key) });
+            }
         }
         cursor.at = after.unwrap_or(end);
         if let Some(types) = reading.write(text, after.is_some(), callee, &mut self.count, out) {

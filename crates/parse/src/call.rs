@@ -302,11 +302,11 @@ impl Running {
     /// it was emitted.
     pub fn continues(&mut self, text: &str, shared: &mut Shared, on: &mut dyn FnMut(Event<'_>)) -> bool {
         let is_plain = self.index.is_some()
-            && match &self.inside {
+            && match &mut self.inside {
                 Inside::Object(object) => object.is_plain(text),
                 Inside::Value(reader) => reader.is_plain(text),
                 Inside::Arguments(arguments) => match &shared.reply.program(self.program).items[self.item] {
-                    Item::Arguments(Syntax::List(list)) => arguments.is_plain(list, text),
+                    Item::Arguments(Syntax::List(list)) => arguments.continues(list, text),
                     _ => false,
                 },
                 Inside::Nothing | Inside::Word(_) => false,

@@ -75,6 +75,8 @@ pub(crate) struct ValueLayout {
     /// Whether the value has no closing marker, and ends where the next argument or the end of all
     /// arguments begins.
     pub is_open_ended: bool,
+    /// Whether the model may omit the closing marker.
+    pub may_omit_close: bool,
     /// The layout of the elements in the value, if it has any.
     pub elements: Option<ElementLayout>,
     /// The quote around the value, in layouts that write strings unchanged between quotes.
@@ -157,6 +159,7 @@ impl ValueLayout {
             cdata: false,
             bare: false,
             is_open_ended: false,
+            may_omit_close: false,
             quote: None,
             is_python: false,
             elements: None,
@@ -326,7 +329,9 @@ fn argument(
             closes.add_loosely("", next, false);
         }
     }
-    for other in instead_of(layouts, &close, &open, end) {
+    let others = instead_of(layouts, &close, &open, end);
+    let may_omit_close = !others.is_empty();
+    for other in others {
         closes.add_loosely("", &other, false);
     }
     let (first_word, word) = if is_first { (word, None) } else { (None, word) };
@@ -356,6 +361,7 @@ fn argument(
         cdata: matches!(&pieces[value], LayoutPiece::Hole(_, codec) if is_cdata(codec)),
         bare: is_bare,
         is_open_ended,
+        may_omit_close,
         elements: elements_of(layouts, &pieces[value]),
         closes,
         cdata_closes,
