@@ -80,8 +80,10 @@ struct Reading {
     is_open: bool,
     /// The start of an escape at the end of the text so far, which is not written yet.
     escape: String,
-    /// The end of the text so far, if the value may end without a closing marker.
+    /// The end of the text so far, if the layout keeps it.
     tail: Tail,
+    /// Where the closing marker is missing, as the text tells.
+    damaged: Option<u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -173,7 +175,7 @@ impl Arguments {
                 let is_escaped = kind.quote.is_some() && text.contains('\\');
                 let bytes = text.as_bytes();
                 let is_plain = !kind.bare && !is_escaped && kind.closes.is_plain(bytes) && list.breaks.is_plain(bytes);
-                if is_plain && kind.may_omit_close {
+                if is_plain && kind.keeps_tail() {
                     tail.push(text);
                 }
                 is_plain
@@ -431,6 +433,7 @@ impl Arguments {
                 is_open: false,
                 escape: String::new(),
                 tail: Tail::default(),
+                damaged: None,
             },
             0,
         );
@@ -514,10 +517,11 @@ impl Arguments {
             let at = cursor.view().offset(end);
             self.report = Some(Malformed { span: at..at, why });
         }
-        if kind.may_omit_close {
-            reading.tail.push(text);
-            if after == Some(end) && reading.tail.almost_is(kind.close.text()) {
-                let at = cursor.view().offset(end);
+        if kind.keeps_tail() {
+            let damaged = reading.damage(kind, callee, text, after == Some(end));
+            reading.damaged = reading.damaged.or(damaged.map(|at| cursor.view().offset(cursor.at + at)));
+            // Behind the value, as what was emitted of it before depends on the chunks.
+            if let Some(at) = reading.damaged.filter(|_| after.is_some()) {
                 self.report = Some(Malformed { span: at..at, why: unclosed(kind, &reading.key) });
             }
         }

@@ -101,7 +101,7 @@ fn begins_with_tool(callee: &Callee<'_>, text: &str, is_all: bool, follows: impl
 }
 
 /// Reports whether a character may be a part of the name of a tool or an argument.
-fn is_of_name(c: char) -> bool {
+pub(super) fn is_of_name(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '-' | '.')
 }
 

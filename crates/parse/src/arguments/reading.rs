@@ -20,6 +20,31 @@ impl Reading {
         out.push_str(": ");
     }
 
+    /// Returns the byte of the next text of a value at which its closing marker is missing, as the text there tells:
+    /// another call opens, or the value ends with a misspelled marker.
+    pub(super) fn damage(
+        &mut self,
+        kind: &ValueLayout,
+        callee: &Callee<'_>,
+        text: &str,
+        ends_without_marker: bool,
+    ) -> Option<usize> {
+        let (mut from, mut found) = (0, None);
+        if let Some(quote) = kind.quote.filter(|_| kind.is_python) {
+            // The quotes that a value goes on after.
+            for (at, _) in text.match_indices(quote) {
+                self.tail.push(&text[from..at]);
+                from = at;
+                if self.tail.opens_call(&callee.shared.options.tools) {
+                    found = found.or(Some(at));
+                }
+            }
+        }
+        self.tail.push(&text[from..]);
+        let is_misspelled = || ends_without_marker && kind.may_omit_close && self.tail.almost_is(kind.close.text());
+        found.or_else(|| is_misspelled().then_some(text.len()))
+    }
+
     /// Writes the next text of a value between markers. `is_over` means that the value ends here. Returns the types
     /// that the value may have if its text is none of them and becomes a string.
     pub(super) fn write(

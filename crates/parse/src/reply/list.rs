@@ -145,6 +145,11 @@ impl KindWord {
 }
 
 impl ValueLayout {
+    /// Reports whether the end of a value tells that its closing marker is damaged or missing.
+    pub fn keeps_tail(&self) -> bool {
+        self.may_omit_close || self.is_python && self.quote.is_some()
+    }
+
     /// Returns the layout of a literal that needs no closing text.
     fn literal_after(middle: Literal) -> ValueLayout {
         ValueLayout {
