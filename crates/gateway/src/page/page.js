@@ -16,6 +16,11 @@ let shown = [];
 let from = 0;
 /** What stops the reply that is coming, or null. */
 let running = null;
+/**
+ * What follows the end when the log or a message changes its size. A message that turns out smaller than its place
+ * was moves the page up, even if the log, which fills the window, keeps its size.
+ */
+const sizes = new ResizeObserver(keepEnd);
 
 const acts = { edit, again, answer, choose };
 
@@ -294,11 +299,18 @@ function show() {
   from = Math.min(from, Math.max(0, path.length - SOME));
   const wanted = new Set(path.slice(from));
   const known = new Set(shown);
-  for (const entry of shown) if (!wanted.has(entry)) entry.element.remove();
+  for (const entry of shown) {
+    if (wanted.has(entry)) continue;
+    entry.element.remove();
+    sizes.unobserve(entry.element);
+  }
   let next = null;
   for (const entry of [...wanted].reverse()) {
     entry.element ??= showMessage(entry, acts);
-    if (!known.has(entry)) updateBranches(entry, acts);
+    if (!known.has(entry)) {
+      updateBranches(entry, acts);
+      sizes.observe(entry.element);
+    }
     if (entry.element.parentNode === null) log.insertBefore(entry.element, next);
     next = entry.element;
   }
@@ -339,9 +351,11 @@ function followEnd() {
     else if (window.scrollY < scrolledTo) isAtEnd = false;
     scrolledTo = window.scrollY;
   }, { passive: true });
-  new ResizeObserver(() => {
-    if (isAtEnd && follows > 0) scrollToEnd();
-  }).observe(log);
+  sizes.observe(log);
+}
+
+function keepEnd() {
+  if (isAtEnd && follows > 0) scrollToEnd();
 }
 
 function scrollToEnd() {

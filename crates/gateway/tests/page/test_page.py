@@ -356,6 +356,22 @@ GROW = """() => {
   }, { capture: true });
 }"""
 
+# Adds to a reply between its first frame and the next one.
+GROW_AFTER_FRAME = """() => {
+  const grow = (reply) => {
+    const tall = document.createElement("div");
+    tall.style.height = "900px";
+    reply.append(tall);
+  };
+  new MutationObserver((changes) => {
+    for (const { addedNodes } of changes) {
+      for (const added of addedNodes) {
+        if (added.classList?.contains("assistant")) requestAnimationFrame(() => setTimeout(() => grow(added)));
+      }
+    }
+  }).observe(document.getElementById("log"), { childList: true });
+}"""
+
 
 def nothing_is_hidden(page, case):
     """The page draws the end of the reply as soon as it can, and then stays there."""
@@ -365,6 +381,18 @@ def nothing_is_hidden(page, case):
         page.wait_for_timeout(100)
     page.wait_for_timeout(300)
     assert page.evaluate(HIDDEN) == [0, 0], case
+
+
+@pytest.mark.parametrize("height", [500, 800])
+def test_a_reply_that_grows_after_its_first_frame_is_followed(played, browser, height):
+    seat = Seat(browser, viewport={"width": 400, "height": height})
+    page = seat.open(played)
+    page.evaluate(GROW_AFTER_FRAME)
+    page.locator("#message").focus()
+    # The reply takes less room than is kept for it until it is drawn.
+    played.says("Some words of a reply. ", wait=0.5)
+    seat.say("Go on")
+    nothing_is_hidden(page, height)
 
 
 @pytest.mark.parametrize("size", [(1280, 900), (1280, 600), (400, 800)])
