@@ -23,9 +23,7 @@ const NOON: DateTime = DateTime { year: 2024, month: 7, day: 26, hour: 12, minut
 /// The surroundings of the assistant's turn in a probe.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Stage {
-    pub tools: bool,
-    /// Whether the first tool is the only one.
-    pub one_tool: bool,
+    pub tools: Tools,
     pub switches: Object,
     /// The value of the content if there is none.
     pub no_content: NoContent,
@@ -40,12 +38,30 @@ pub(crate) struct Stage {
 impl Stage {
     /// Returns the same surroundings without the tools, or with tools if there were none.
     pub fn with_other_tools(&self) -> Stage {
-        Stage { tools: !self.tools, ..self.clone() }
+        Stage { tools: self.tools.other(), ..self.clone() }
     }
 
     /// Returns the same surroundings with a single tool, if there are tools.
     pub fn with_one_tool(&self) -> Stage {
-        Stage { one_tool: true, ..self.clone() }
+        let tools = if self.tools == Tools::None { Tools::None } else { Tools::One };
+        Stage { tools, ..self.clone() }
+    }
+}
+
+/// The tools that are offered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Tools {
+    #[default]
+    None,
+    /// The first one.
+    One,
+    All,
+}
+
+impl Tools {
+    /// Returns none if there are some, and all otherwise.
+    pub fn other(self) -> Tools {
+        if self == Tools::None { Tools::All } else { Tools::None }
     }
 }
 
@@ -280,7 +296,7 @@ impl<'t> Probe<'t> {
 
     /// Reports whether the template writes the tools that are offered.
     pub fn offers_tools(&self, stage: &Stage) -> bool {
-        let stage = Stage { tools: true, ..stage.clone() };
+        let stage = Stage { tools: Tools::All, ..stage.clone() };
         self.before(&stage, true).is_ok_and(|text| text.contains(NAMES[0]))
     }
 
@@ -293,8 +309,8 @@ impl<'t> Probe<'t> {
     /// Returns the prompt without the assistant's turn.
     fn before(&self, stage: &Stage, opened: bool) -> Result<Rc<String>, Refusal> {
         let switches = json::write(&Json::Object(stage.switches.clone()), &json::Layout::default());
-        let Stage { tools, one_tool, parts, documents, .. } = stage;
-        let key = format!("{tools} {one_tool} {parts} {documents} {opened} {switches}");
+        let Stage { tools, parts, documents, .. } = stage;
+        let key = format!("{tools:?} {parts} {documents} {opened} {switches}");
         if let Some(known) = self.before.borrow().get(&key) {
             return known.clone();
         }
@@ -314,9 +330,13 @@ impl<'t> Probe<'t> {
             let document = object! { "title" => "Obrik", "text" => "Tamsel und.", "doc_id" => 1 };
             conversation.documents = Some(vec![Json::Object(document)]);
         }
-        if stage.tools {
-            let count = if stage.one_tool { 1 } else { NAMES.len() };
-            conversation.tools = Some(NAMES[..count].iter().filter_map(|name| tool(name, &[])).collect());
+        let offered = match stage.tools {
+            Tools::None => &[][..],
+            Tools::One => &NAMES[..1],
+            Tools::All => &NAMES[..],
+        };
+        if !offered.is_empty() {
+            conversation.tools = Some(offered.iter().filter_map(|name| tool(name, &[])).collect());
         }
         let prompt = probe_template(&conversation, self.template, &self.options, &self.budget);
         prompt.map_err(|error| {

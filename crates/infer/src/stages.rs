@@ -5,7 +5,7 @@ use rolecall_format::Field;
 
 use crate::arguments::{self, Arguments};
 use crate::located::{Located, locate};
-use crate::probe::{NoContent, Probe, Refusal, Stage, Turn};
+use crate::probe::{NoContent, Probe, Refusal, Stage, Tools, Turn};
 use crate::said::{CONTENT, KEYS, NAMES, Said, plain_calls, plain_value};
 
 /// The surroundings in which the template writes each part of a turn.
@@ -28,7 +28,7 @@ impl Stages {
 pub(crate) fn answer(probe: &Probe<'_>) -> Result<(Stage, Located), Refusal> {
     let mut first = None;
     for (parts, documents) in [(false, false), (true, false), (false, true)] {
-        for tools in [true, false] {
+        for tools in [Tools::All, Tools::None] {
             let stage = Stage { tools, parts, documents, ..Stage::default() };
             let said = Said::content(CONTENT);
             let turn = probe.turn(&said, &stage);
@@ -66,7 +66,7 @@ pub(crate) fn call(probe: &Probe<'_>, plain: &Stage) -> Result<FirstCall, NoCall
     let (mut refused, mut unclear, mut is_silent) = (None, None, false);
     let contents = [(None, NoContent::Empty), (None, NoContent::Null), (Some(CONTENT), NoContent::Empty)];
     for results in [false, true] {
-        for tools in [plain.tools, !plain.tools] {
+        for tools in [plain.tools, plain.tools.other()] {
             for (content, no_content) in contents {
                 let stage = Stage { tools, no_content, results, ..plain.clone() };
                 let base = Said { content: content.map(str::to_owned), ..Said::default() };
