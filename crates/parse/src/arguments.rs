@@ -1,9 +1,7 @@
-mod damaged;
 mod ends;
 mod escapes;
 mod reading;
 
-use damaged::Tail;
 use ends::{End, begins_call, find_break, find_end};
 use reading::{begin, how_of, schema_of};
 
@@ -13,6 +11,7 @@ use crate::marks::{Here, Marks};
 use crate::progress::Falling;
 use crate::reply::{Between, KindWord, List, ValueLayout};
 use crate::shared::Shared;
+use crate::tail::Tail;
 use crate::values::{Schema, State, TextValue, Types, ValueReader};
 use crate::{Malformed, Stop, Why};
 use rolecall_format::codec::attribute;

@@ -28,6 +28,7 @@ mod reply;
 mod shared;
 mod split;
 mod stray;
+mod tail;
 mod trim;
 mod values;
 

@@ -734,6 +734,9 @@ impl OutputParser {
         shared.is_list_open |= shared.reply.program(program).opens_list;
         let start = cursor.view().offset(mark.start);
         let in_reasoning = matches!(self.state, State::Text { part: Part::Reasoning, .. });
+        if in_reasoning {
+            shared.report_unclosed(start, cursor.on);
+        }
         self.state = State::Call(Box::new(Running::new(program, start, cursor.shown(mark), in_reasoning)));
     }
 }

@@ -9,6 +9,7 @@ use crate::ids;
 use crate::marks::{Here, Input, Marks};
 use crate::reply::{Program, Reply};
 use crate::stray::{Stray, Strays};
+use crate::tail::Tail;
 use crate::trim::Trim;
 use crate::{
     CallsInReasoning, Event, Ids, Malformed, ParseOptions, Reading, Stop, TextAfterCalls, UnclosedReasoning, Why,
@@ -55,6 +56,8 @@ pub(crate) struct Shared {
     pub bare_call: BareCall,
     /// Reasoning that is held back, if it may become content.
     pub held: HeldReasoning,
+    /// The end of the reasoning so far.
+    reasoning: Tail,
     /// The white space around the answer, where it means nothing.
     pub trim: Trim,
     /// Whether the turn has ended, so that text belongs to no part of the reply.
@@ -110,6 +113,7 @@ impl Shared {
             strays: Strays::default(),
             bare_call: BareCall::default(),
             held: HeldReasoning::default(),
+            reasoning: Tail::default(),
             trim: Trim::default(),
             is_over: false,
             late: None,
@@ -261,6 +265,9 @@ impl Shared {
             return;
         }
         if !text.is_empty() && !self.is_silent {
+            if is_reasoning {
+                self.reasoning.push(text);
+            }
             let cap = self.cap();
             let place = end.saturating_sub(text.len() as u64)..end;
             let may_be_content = self.options.unclosed_reasoning == Some(UnclosedReasoning::Content);
@@ -284,6 +291,15 @@ impl Shared {
     /// Emits the reasoning that is held back, because something else follows it.
     pub fn release(&mut self, on: &mut dyn FnMut(Event<'_>)) {
         self.held.emit(true, self.has_places, on);
+    }
+
+    /// Reports reasoning that ends with its misspelled closing marker before a call at this byte.
+    pub fn report_unclosed(&self, at: u64, on: &mut dyn FnMut(Event<'_>)) {
+        if let Some((_, close)) = self.reply.around_reasoning()
+            && self.reasoning.almost_is(close.trim())
+        {
+            on(Event::Malformed(Malformed { span: at..at, why: Why::Expected(format!("`{}`", close.trim())) }));
+        }
     }
 
     /// Reports content that is a call without its markers. The content ends here, or a call follows.

@@ -1,7 +1,8 @@
 //! A value between markers: how to parse it, and how it is written.
 
-use rolecall_conversation::json;
+use rolecall_conversation::{Tool, json};
 
+use super::ends::is_of_name;
 use super::escapes::{self, Escapes};
 use super::{Callee, How, Reading};
 use crate::cursor::Cursor;
@@ -35,7 +36,7 @@ impl Reading {
             for (at, _) in text.match_indices(quote) {
                 self.tail.push(&text[from..at]);
                 from = at;
-                if self.tail.opens_call(&callee.shared.options.tools) {
+                if opens_call(self.tail.text(), &callee.shared.options.tools) {
                     found = found.or(Some(at));
                 }
             }
@@ -152,4 +153,17 @@ pub(super) fn how_of(callee: &Callee<'_>, kind: &ValueLayout, key: &str, types: 
         true => How::Text(TextValue::default()),
         false => How::Typed(String::new()),
     }
+}
+
+/// Reports whether the text ends with the end of a call in Python and the beginning of another one, up to the value
+/// of an argument: `), f(key=`.
+fn opens_call(text: &str, tools: &[Tool]) -> bool {
+    let called = text.trim_end().strip_suffix('=').and_then(|text| text.rsplit_once('('));
+    let Some((before, _)) = called.filter(|(_, key)| !key.is_empty() && key.chars().all(is_of_name)) else {
+        return false;
+    };
+    let first = before.trim_end_matches(is_of_name);
+    let name = &before[first.len()..];
+    let end = first.trim_end();
+    end.strip_suffix(',').unwrap_or(end).trim_end().ends_with(')') && tools.iter().any(|tool| tool.name() == name)
 }

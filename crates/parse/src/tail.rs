@@ -1,22 +1,17 @@
-//! Closing markers that the model misspelled or left out, in layouts where the value goes on without them.
-
-use rolecall_conversation::Tool;
 use rolecall_conversation::spelling::near_miss;
 
-use super::ends::is_of_name;
-
-/// The number of bytes of a value that are looked at.
+/// The number of bytes of a text that are kept.
 const KEPT: usize = 128;
 
 /// The most letters that a misspelled marker has too many or too few.
 const OTHERS: usize = 2;
 
-/// The end of a value's text.
+/// The end of a text that arrives in pieces.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Tail(String);
+pub(crate) struct Tail(String);
 
 impl Tail {
-    /// Adds the next text of the value.
+    /// Adds the next piece of the text.
     pub fn push(&mut self, text: &str) {
         if text.len() > KEPT || self.0.len() > 4 * KEPT {
             self.0 = if text.len() > KEPT { String::new() } else { last(&self.0).to_owned() };
@@ -24,9 +19,14 @@ impl Tail {
         self.0.push_str(last(text));
     }
 
+    /// Returns the end of the text.
+    pub fn text(&self) -> &str {
+        last(&self.0)
+    }
+
     /// Reports whether the text ends with what almost is a marker.
     pub fn almost_is(&self, mark: &str) -> bool {
-        let text = last(&self.0).trim_end();
+        let text = self.text().trim_end();
         let letters: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
         let count = mark.chars().count();
         let firsts: Vec<char> = mark.chars().take(2).collect();
@@ -34,19 +34,6 @@ impl Tail {
         let mut suffixes = (count.saturating_sub(OTHERS)..=count + OTHERS)
             .filter_map(|length| Some(&text[*letters.get(letters.len().checked_sub(length)?)?..]));
         suffixes.any(|suffix| suffix.starts_with(firsts.as_slice()) && near_miss(suffix, [mark]).is_some())
-    }
-
-    /// Reports whether the text ends with the end of a call in Python and the beginning of another one, up to the value
-    /// of an argument: `), f(key=`.
-    pub fn opens_call(&self, tools: &[Tool]) -> bool {
-        let called = last(&self.0).trim_end().strip_suffix('=').and_then(|text| text.rsplit_once('('));
-        let Some((before, _)) = called.filter(|(_, key)| !key.is_empty() && key.chars().all(is_of_name)) else {
-            return false;
-        };
-        let first = before.trim_end_matches(is_of_name);
-        let name = &before[first.len()..];
-        let end = first.trim_end();
-        end.strip_suffix(',').unwrap_or(end).trim_end().ends_with(')') && tools.iter().any(|tool| tool.name() == name)
     }
 }
 
