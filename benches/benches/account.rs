@@ -11,12 +11,14 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rolecall::account::account_by_format;
+use rolecall::answer::{self, Answer};
 use rolecall::conversation::{Conversation, json};
 use rolecall::format::{Format, registry};
+use rolecall::loss::Edges;
 use rolecall::model::ModelPrompt;
 use rolecall::render::{Options, render};
 use rolecall::template::{ChatTemplate, TemplateOptions, account_by_template, render_template};
-use rolecall::training::RowOptions;
+use rolecall::training::{Ready, RowOptions};
 use rolecall::{Model, Request};
 use rolecall_benches::{Runner, folder, in_turns, race, tokenizer_in};
 
@@ -82,7 +84,7 @@ fn main() {
         }
     }
     println!(
-        "\ntimes in µs for each row: from JSON to ids and the notes of the closing summary; account: its part of that"
+        "\ntimes in µs for each row: from JSON to its line and the notes of the closing summary; account: its part of that"
     );
 }
 
@@ -132,20 +134,21 @@ fn measure_template(name: &str, with: &str, template: &ChatTemplate, conversatio
     tell(name, with, [times[0].1, times[1].1]);
 }
 
-/// Measures all rows, and the account of each: what it adds to the rendering by a template, and the notes, for which a
-/// format's account is determined.
+/// Measures all rows, from JSON to the line that is written, and the account of each: what it adds to the rendering by a
+/// template, and the notes, for which a format's account is determined.
 fn measure_rows(name: &str, model: &Model, policy: Option<&str>) {
     let options = RowOptions { for_training: policy.map(str::to_owned), ..RowOptions::default() };
     let recipe = options.recipe().expect("valid options");
     let rows: Vec<String> = conversations::groups([3, 9, 20], ROWS).concat();
     let read = |row: &String| recipe.read(model, json::parse_unique(row).expect("valid JSON")).expect("it renders").1;
-    let (mut whole, mut parts) = (Vec::new(), Vec::new());
+    let (mut whole, mut parts, mut line) = (Vec::new(), Vec::new(), String::new());
     for _ in 0..ROUNDS {
         let (mut all, mut part) = (Duration::ZERO, Duration::ZERO);
         for row in &rows {
             let mut ready = Vec::new();
             all += time_of(|| ready = black_box(read(row)));
             let notes = time_of(|| ready.iter().for_each(|(_, ready)| drop(black_box(ready.notes()))));
+            all += time_of(|| ready.iter().for_each(|(_, ready)| write(&mut line, ready)));
             // What a template's account costs is a part of reading the row.
             let by_template =
                 |has_account| time_of(|| ready.iter().for_each(|(_, row)| again(&row.prompt, has_account)));
@@ -161,6 +164,18 @@ fn measure_rows(name: &str, model: &Model, policy: Option<&str>) {
     });
     let what = if policy.is_some() { "training" } else { "ids" };
     println!("{name:<48} {what:<9} {whole:>9.2} {part:>9.2} {:>9.1}", 100.0 * part / (whole - part));
+}
+
+/// Writes a row as a line of JSON.
+fn write(line: &mut String, row: &Ready) {
+    line.clear();
+    let (encoded, truncated) = (row.encoded.as_ref(), row.truncated.as_ref());
+    let loss = row.token_loss(Edges::default());
+    answer::write(
+        line,
+        &Answer { id: None, side: None, prompt: &row.prompt, encoded, loss, truncated, part: row.part },
+    );
+    black_box(line);
 }
 
 /// Renders a prompt of a template again, with its account or without.
