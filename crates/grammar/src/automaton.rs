@@ -98,10 +98,12 @@ mod tests {
     fn an_automaton_takes_the_texts_without_marks() {
         let text = FreeText { avoid: vec!["aab".into(), "<t>".into()], not_first: vec!['['] };
         for found in ["", "aa", "aaa", "ab", "<t", "<<t", " x[", "\n", "a<ta", "<t <t"] {
-            assert!(takes(&text, found) && text.takes(found), "{found}");
+            assert!(takes(&text, found) && text.takes(found) && text.most(found) == found.len(), "{found}");
         }
         for found in ["aab", "aaab", "x<t>", "<<t>", "[", " \n[", "aa<t>b"] {
             assert!(!takes(&text, found) && !text.takes(found), "{found}");
+            let most = text.most(found);
+            assert!(text.takes(&found[..most]) && !text.takes(&found[..=most]), "{found}");
         }
     }
 }

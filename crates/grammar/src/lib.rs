@@ -12,6 +12,7 @@ mod argument;
 mod automaton;
 mod call;
 mod composer;
+mod continuing;
 mod definitions;
 mod elements;
 mod error;

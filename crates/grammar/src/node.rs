@@ -206,4 +206,17 @@ impl FreeText {
         !self.avoid.iter().any(|mark| text.contains(mark.as_str()))
             && !first.is_some_and(|first| self.not_first.contains(&first))
     }
+
+    /// Returns the length of the longest beginning of a text that this may be.
+    pub fn most(&self, text: &str) -> usize {
+        let blank = text.len() - text.trim_start().len();
+        let is_refused = text[blank..].chars().next().is_some_and(|first| self.not_first.contains(&first));
+        let text = if is_refused { &text[..blank] } else { text };
+        let before = |mark: &String| {
+            let end = text.find(mark.as_str())? + mark.len();
+            // All of the marker but its last character.
+            text[..end].char_indices().next_back().map(|(at, _)| at)
+        };
+        self.avoid.iter().filter_map(before).min().unwrap_or(text.len())
+    }
 }

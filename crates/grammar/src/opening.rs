@@ -3,6 +3,7 @@
 use rolecall_format::{Format, Layout, Op};
 
 use crate::Node;
+use crate::continuing::Continuing;
 
 /// The maximum number of bytes of the prompt's end to compare.
 const LONGEST: usize = 4000;
@@ -13,12 +14,9 @@ pub(crate) fn behind<'a>(ways: impl Iterator<Item = &'a Node>, text: &str) -> Op
     if text.len() > LONGEST {
         return None;
     }
-    let mut found: Vec<(usize, Node)> = Vec::new();
-    for way in ways {
-        advance(std::slice::from_ref(way), text, 0, &mut found);
-    }
-    let least = found.iter().map(|(cost, _)| *cost).min()?;
-    Some(Node::choice(found.into_iter().filter(|(cost, _)| *cost == least).map(|(_, node)| node)))
+    let mut continuing = Continuing::new(text);
+    ways.for_each(|way| continuing.add(way));
+    continuing.found().map(Node::choice)
 }
 
 /// Returns the part of a turn after the marker that closes its reasoning.
@@ -64,54 +62,4 @@ pub(crate) fn fixed_start(layout: &Layout, format: &Format) -> String {
         }
     }
     text
-}
-
-/// Collects every way in which the nodes continue after the text, with the number of bytes that
-/// free texts matched.
-fn advance(nodes: &[Node], text: &str, cost: usize, found: &mut Vec<(usize, Node)>) {
-    if text.is_empty() {
-        found.push((cost, Node::sequence(nodes.to_vec())));
-        return;
-    }
-    let Some((first, rest)) = nodes.split_first() else { return };
-    let with_rest = |inner: &[Node]| inner.iter().chain(rest).cloned().collect::<Vec<Node>>();
-    match first {
-        Node::Literal(literal) => match text.strip_prefix(literal.as_str()) {
-            Some(more) => advance(rest, more, cost, found),
-            None => {
-                if let Some(left) = literal.strip_prefix(text) {
-                    advance(&with_rest(&[Node::literal(left)]), "", cost, found);
-                }
-            }
-        },
-        Node::Token(token) => {
-            if let Some(more) = text.strip_prefix(token.text.as_str()) {
-                advance(rest, more, cost, found);
-            }
-        }
-        Node::Text(free) => {
-            for (at, _) in text.char_indices() {
-                if free.takes(&text[..at]) {
-                    advance(rest, &text[at..], cost + at, found);
-                }
-            }
-            if free.takes(text) {
-                found.push((cost + text.len(), Node::sequence(nodes.to_vec())));
-            }
-        }
-        Node::Sequence(inner) => advance(&with_rest(inner), text, cost, found),
-        Node::Choice(ways) => {
-            ways.iter().for_each(|way| advance(&with_rest(std::slice::from_ref(way)), text, cost, found))
-        }
-        Node::Repeat { node, min, max } => {
-            if *min == 0 {
-                advance(rest, text, cost, found);
-            }
-            if *max != Some(0) {
-                let again = (**node).clone().repeated(min.saturating_sub(1), max.map(|max| max - 1));
-                advance(&with_rest(&[(**node).clone(), again]), text, cost, found);
-            }
-        }
-        Node::Pattern(_) | Node::Json(_) | Node::Rule(_) | Node::Over => {}
-    }
 }

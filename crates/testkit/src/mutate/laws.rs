@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use rolecall::conversation::json::{self, Object};
 use rolecall::conversation::{Conversation, Json, Tool, object};
@@ -37,9 +38,18 @@ pub(super) const READS: &str = "a verified layout parses what the template write
 /// The effort for the replies of each template.
 const EFFORT: Effort = Effort { all_pairs: 0, some_pairs: 2 };
 
+/// The longest that a template may take, in a release build on a slow machine. Most take a hundredth of a second.
+const LONGEST: Duration = Duration::from_secs(10);
+
 /// Infers a template's layouts, uses them, and checks every law. `seed` chooses a reply to parse.
 pub fn check(source: &str, tokens: &[(String, String)], seed: u64) -> Result<LawOutcome, Violation> {
-    match guard(|| checked(source, tokens, seed)) {
+    let began = Instant::now();
+    let checked = guard(|| checked(source, tokens, seed));
+    let took = began.elapsed();
+    match checked {
+        Ok(Ok(_)) if took > LONGEST => {
+            Err(Violation { law: "inference is quick", what: format!("it took {took:.1?}") })
+        }
         Ok(checked) => checked,
         Err(bug) => Err(Violation { law: "nothing panics", what: bug.to_string() }),
     }

@@ -378,7 +378,8 @@ impl Reader<'_> {
 
     /// Reports whether a text is the emitted text with markers, white space and unread parts added.
     fn is_left_out(&self, text: &str, out: &str, is_over: bool, is_unread: impl Fn(usize) -> bool) -> bool {
-        let marks = self.marks_in(text, false);
+        let mut marks = self.marks_in(text, false);
+        marks.sort_by_key(|mark| mark.start);
         // Reachable pairs of positions in the text and in the emitted text, smallest first.
         let mut reached = std::collections::BTreeSet::from([(0usize, 0usize)]);
         let mut steps = 0;
@@ -398,8 +399,8 @@ impl Reader<'_> {
             if is_unread(at) || character.is_whitespace() || rolecall::format::codec::is_python_space(character) {
                 reached.insert((at + character.len_utf8(), out_at));
             }
-            let ends = marks.iter().filter(|mark| mark.start == at).map(|mark| mark.end);
-            reached.extend(ends.map(|end| (end, out_at)));
+            let here = &marks[marks.partition_point(|mark| mark.start < at)..];
+            reached.extend(here.iter().take_while(|mark| mark.start == at).map(|mark| (mark.end, out_at)));
         }
         false
     }

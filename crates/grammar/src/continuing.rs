@@ -1,0 +1,235 @@
+use std::collections::HashMap;
+
+use crate::Node;
+
+/// The most steps of a search. Where free texts and repetitions follow each other, a text may be divided among them in
+/// more ways than anybody needs.
+const MOST_STEPS: usize = 100_000;
+
+/// The most ways that are found.
+const MOST_FOUND: usize = 500;
+
+/// A search for the ways in which nodes continue after a text. Only those count in which free texts match the fewest
+/// bytes of it.
+///
+/// A list of nodes is a number: that of its first item, before another list. Equal lists have the same number, so that
+/// each is tried only once at each byte.
+pub(crate) struct Continuing<'n, 't> {
+    text: &'t str,
+    lists: Vec<(Item<'n>, List)>,
+    numbers: HashMap<(ItemKey, List), List>,
+    /// The fewest bytes of free texts with which a list was reached at a byte.
+    reached: HashMap<(List, usize), usize>,
+    /// Where to go on, the next one last.
+    pending: Vec<State>,
+    steps: usize,
+    least: usize,
+    found: Vec<Node>,
+}
+
+/// The number of a list, or `None` if it is empty.
+type List = Option<usize>;
+
+/// The address of a node, and how often it is repeated.
+type ItemKey = (usize, usize, Option<usize>);
+
+#[derive(Clone, Copy)]
+enum Item<'n> {
+    Node(&'n Node),
+    /// A node that is repeated between so many times.
+    Repeat(&'n Node, usize, Option<usize>),
+}
+
+/// A list of nodes from a byte of the text on, and the bytes of free texts so far.
+#[derive(Clone, Copy)]
+struct State {
+    list: List,
+    at: usize,
+    cost: usize,
+}
+
+impl<'n, 't> Continuing<'n, 't> {
+    pub fn new(text: &'t str) -> Continuing<'n, 't> {
+        Continuing {
+            text,
+            lists: Vec::new(),
+            numbers: HashMap::new(),
+            reached: HashMap::new(),
+            pending: Vec::new(),
+            steps: 0,
+            least: usize::MAX,
+            found: Vec::new(),
+        }
+    }
+
+    /// Searches the ways in which a node continues.
+    pub fn add(&mut self, node: &'n Node) {
+        let list = self.list(Item::Node(node), None);
+        self.pending.push(State { list, at: 0, cost: 0 });
+        while let Some(state) = self.pending.pop() {
+            if self.is_over() {
+                return self.pending.clear();
+            }
+            self.advance(state);
+        }
+    }
+
+    /// Returns what follows the text, or `None` if nothing does or the search took too long.
+    pub fn found(self) -> Option<Vec<Node>> {
+        let is_usable = !self.is_over() && !self.found.is_empty();
+        is_usable.then_some(self.found)
+    }
+
+    fn is_over(&self) -> bool {
+        self.steps > MOST_STEPS || self.found.len() > MOST_FOUND
+    }
+
+    fn list(&mut self, item: Item<'n>, rest: List) -> List {
+        let key = match item {
+            // A node that stands for itself is repeated no times.
+            Item::Node(node) => (std::ptr::from_ref(node).addr(), 0, Some(0)),
+            Item::Repeat(node, min, max) => (std::ptr::from_ref(node).addr(), min, max),
+        };
+        *self.numbers.entry((key, rest)).or_insert_with(|| {
+            self.lists.push((item, rest));
+            Some(self.lists.len() - 1)
+        })
+    }
+
+    fn advance(&mut self, state: State) {
+        let State { list, at, cost } = state;
+        let known = self.reached.entry((list, at)).or_insert(usize::MAX);
+        if cost >= *known || cost > self.least {
+            return;
+        }
+        *known = cost;
+        self.steps += 1;
+        let text = &self.text[at..];
+        if text.is_empty() {
+            return self.keep(cost, None, list);
+        }
+        let Some((item, rest)) = list.map(|number| self.lists[number]) else { return };
+        match item {
+            Item::Node(Node::Literal(literal)) => match text.strip_prefix(literal.as_str()) {
+                Some(more) => self.pending.push(State { list: rest, at: self.text.len() - more.len(), cost }),
+                None => {
+                    if let Some(left) = literal.strip_prefix(text) {
+                        self.keep(cost, Some(left), rest);
+                    }
+                }
+            },
+            Item::Node(Node::Token(token)) => {
+                if let Some(more) = text.strip_prefix(token.text.as_str()) {
+                    self.pending.push(State { list: rest, at: self.text.len() - more.len(), cost });
+                }
+            }
+            Item::Node(Node::Text(free)) => {
+                let most = free.most(text);
+                if most == text.len() {
+                    // The free text goes on.
+                    self.pending.push(State { list, at: self.text.len(), cost: cost + most });
+                }
+                let ends = text.char_indices().map(|(end, _)| end).take_while(|end| *end <= most);
+                let ends: Vec<usize> = ends.filter(|end| self.may_begin(rest, at + end)).collect();
+                self.steps += ends.len();
+                let next = |end: &usize| State { list: rest, at: at + end, cost: cost + end };
+                self.pending.extend(ends.iter().rev().map(next));
+            }
+            Item::Node(Node::Sequence(nodes)) => {
+                let list = nodes.iter().rev().fold(rest, |rest, node| self.list(Item::Node(node), rest));
+                self.pending.push(State { list, ..state });
+            }
+            Item::Node(Node::Choice(ways)) => {
+                for way in ways.iter().rev() {
+                    let list = self.list(Item::Node(way), rest);
+                    self.pending.push(State { list, ..state });
+                }
+            }
+            Item::Node(Node::Repeat { node, min, max }) => self.repeat((node, *min, *max), rest, state),
+            Item::Repeat(node, min, max) => self.repeat((node, min, max), rest, state),
+            Item::Node(Node::Pattern(_) | Node::Json(_) | Node::Rule(_) | Node::Over) => {}
+        }
+    }
+
+    fn repeat(&mut self, (node, min, max): (&'n Node, usize, Option<usize>), rest: List, state: State) {
+        if max != Some(0) {
+            let (min, max) = (min.saturating_sub(1), max.map(|max| max - 1));
+            let again = if max == Some(0) { rest } else { self.list(Item::Repeat(node, min, max), rest) };
+            let list = self.list(Item::Node(node), again);
+            self.pending.push(State { list, ..state });
+        }
+        if min == 0 {
+            self.pending.push(State { list: rest, ..state });
+        }
+    }
+
+    /// Reports whether a list may go on at a byte of the text, as its first node tells.
+    fn may_begin(&self, list: List, at: usize) -> bool {
+        let fixed = match list.map(|number| self.lists[number].0) {
+            None => return false,
+            Some(Item::Node(Node::Literal(text))) => text,
+            Some(Item::Node(Node::Token(token))) => &token.text,
+            Some(_) => return true,
+        };
+        let text = &self.text[at..];
+        text.starts_with(fixed) || fixed.starts_with(text)
+    }
+
+    /// Keeps what follows the text: the rest of a literal, and a list.
+    fn keep(&mut self, cost: usize, left: Option<&str>, list: List) {
+        if cost > self.least {
+            return;
+        }
+        if cost < self.least {
+            self.found.clear();
+            self.least = cost;
+        }
+        let mut nodes: Vec<Node> = left.map(Node::literal).into_iter().collect();
+        let mut list = list;
+        while let Some((item, rest)) = list.map(|number| self.lists[number]) {
+            nodes.push(match item {
+                Item::Node(node) => node.clone(),
+                Item::Repeat(node, min, max) => node.clone().repeated(min, max),
+            });
+            list = rest;
+        }
+        self.found.push(Node::sequence(nodes));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A text that many nodes divide among them in more ways than can be tried.
+    #[test]
+    fn a_search_ends_and_finds_the_ways_with_the_least_free_text() {
+        let found = |node: &Node, text: &str| {
+            let mut continuing = Continuing::new(text);
+            continuing.add(node);
+            continuing.found().map(Node::choice)
+        };
+        let line = Node::sequence([Node::text(), Node::literal("\n")]);
+        let lines = line.clone().repeated(0, None);
+        let text = "a line\n".repeat(200);
+        let went_on = found(&Node::sequence([lines.clone(), lines.clone(), Node::literal("end")]), &text);
+        assert!(went_on.is_some());
+        // A repetition of what may be empty.
+        let empty = Node::text().repeated(0, None);
+        let began = std::time::Instant::now();
+        for node in [
+            Node::sequence([empty.clone(), empty.clone(), empty.clone(), Node::literal("end")]),
+            Node::sequence(vec![Node::sequence([Node::text(), lines.optional()]).repeated(0, None); 20]),
+            Node::sequence([
+                Node::sequence([Node::text(), Node::literal("e")]).repeated(0, None),
+                Node::literal("end"),
+            ]),
+        ] {
+            let _ = found(&node, &text);
+        }
+        assert!(began.elapsed().as_secs() < 10);
+        let fixed = Node::sequence([Node::literal("a line\nb"), Node::literal("!")]);
+        let both = Node::choice([Node::sequence([Node::text(), Node::literal("?")]), fixed]);
+        assert_eq!(found(&both, "a line\n"), Some(Node::literal("b!")));
+    }
+}
