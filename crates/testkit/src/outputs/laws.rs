@@ -380,6 +380,10 @@ impl Reader<'_> {
     fn is_left_out(&self, text: &str, out: &str, is_over: bool, is_unread: impl Fn(usize) -> bool) -> bool {
         let mut marks = self.marks_in(text, false);
         marks.sort_by_key(|mark| mark.start);
+        // After the end, a cut-off marker still counts as a marker.
+        let is_cut = |at: &usize| self.subject.marks.iter().any(|mark| mark.contains(&text[*at..]));
+        let places = text.char_indices().rev().map(|(at, _)| at).take_while(is_cut);
+        let cut_from = places.last().unwrap_or(text.len());
         // Reachable pairs of positions in the text and in the emitted text, smallest first.
         let mut reached = std::collections::BTreeSet::from([(0usize, 0usize)]);
         let mut steps = 0;
@@ -389,8 +393,7 @@ impl Reader<'_> {
                 return true;
             }
             let Some(character) = text[at..].chars().next() else { continue };
-            if is_over && out_at == out.len() && self.subject.marks.iter().any(|mark| mark.contains(&text[at..])) {
-                // After the end, a cut-off marker still counts as a marker.
+            if is_over && out_at == out.len() && at >= cut_from {
                 return true;
             }
             if out[out_at..].starts_with(character) {
