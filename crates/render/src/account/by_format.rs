@@ -83,6 +83,9 @@ pub fn account_by_format(conversation: &Conversation, prompt: &Prompt) -> Accoun
             leaf.why = "the format has no place for it";
         }
     }
+    if others.is_empty() {
+        return account;
+    }
     // The format knows better why.
     let is_present = |leaf: &&Leaf| !matches!(leaf.kind, LeafKind::LeftOut | LeafKind::DroppedByDesign);
     let present: HashSet<(Option<usize>, String)> =
