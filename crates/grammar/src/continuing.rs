@@ -232,4 +232,80 @@ mod tests {
         let both = Node::choice([Node::sequence([Node::text(), Node::literal("?")]), fixed]);
         assert_eq!(found(&both, "a line\n"), Some(Node::literal("b!")));
     }
+
+    /// Every way, without the search's shortcuts.
+    fn each_way(nodes: &[Node], text: &str, cost: usize, ways: &mut Vec<(usize, Node)>) {
+        if text.is_empty() {
+            return ways.push((cost, Node::sequence(nodes.to_vec())));
+        }
+        let Some((first, rest)) = nodes.split_first() else { return };
+        let mut before = |inner: &[Node], text: &str, cost: usize| {
+            let all: Vec<Node> = inner.iter().chain(rest).cloned().collect();
+            each_way(&all, text, cost, ways);
+        };
+        match first {
+            Node::Literal(literal) => match (text.strip_prefix(literal.as_str()), literal.strip_prefix(text)) {
+                (Some(more), _) => before(&[], more, cost),
+                (None, Some(left)) => before(&[Node::literal(left)], "", cost),
+                (None, None) => {}
+            },
+            Node::Text(free) => {
+                let ends = (0..text.len()).filter(|end| free.takes(&text[..*end]));
+                ends.for_each(|end| before(&[], &text[end..], cost + end));
+                if free.takes(text) {
+                    before(std::slice::from_ref(first), "", cost + text.len());
+                }
+            }
+            Node::Sequence(inner) => before(inner, text, cost),
+            Node::Choice(all) => all.iter().for_each(|way| before(std::slice::from_ref(way), text, cost)),
+            Node::Repeat { node, min, max } => {
+                if *min == 0 {
+                    before(&[], text, cost);
+                }
+                if *max != Some(0) {
+                    let again = (**node).clone().repeated(min.saturating_sub(1), max.map(|max| max - 1));
+                    before(&[(**node).clone(), again], text, cost);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn any_node(number: &mut impl FnMut(u64) -> u64, depth: usize) -> Node {
+        let some = |number: &mut _| -> Vec<Node> { (0..2).map(|_| any_node(number, depth - 1)).collect() };
+        match number(if depth == 0 { 3 } else { 6 }) {
+            0 | 1 => Node::literal(["a", "b", "ab", "ba", "aab"][number(5) as usize]),
+            2 => Node::Text(crate::FreeText {
+                avoid: if number(2) == 0 { vec!["ba".into()] } else { Vec::new() },
+                not_first: if number(3) == 0 { vec!['a'] } else { Vec::new() },
+            }),
+            3 => Node::sequence(some(number)),
+            4 => Node::choice(some(number)),
+            _ => any_node(number, depth - 1).repeated(number(2) as usize, Some(1 + number(2) as usize)),
+        }
+    }
+
+    #[test]
+    fn a_search_finds_what_a_search_without_shortcuts_finds() {
+        let mut seed = 20_261_129_u64;
+        let mut number = |below: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % below
+        };
+        let mut several = 0;
+        for _ in 0..20_000 {
+            let node = any_node(&mut number, 3);
+            let text: String = (0..number(6)).map(|_| if number(2) == 0 { 'a' } else { 'b' }).collect();
+            let mut ways = Vec::new();
+            each_way(std::slice::from_ref(&node), &text, 0, &mut ways);
+            let least = ways.iter().map(|(cost, _)| *cost).min();
+            let ways: Vec<Node> = ways.into_iter().filter(|way| Some(way.0) == least).map(|(_, node)| node).collect();
+            several += usize::from(ways.len() > 1);
+            let mut continuing = Continuing::new(&text);
+            continuing.add(&node);
+            let expected = (!ways.is_empty()).then(|| Node::choice(ways));
+            assert_eq!(continuing.found().map(Node::choice), expected, "{text:?} by {node:?}");
+        }
+        assert!(several > 1000, "{several}");
+    }
 }
