@@ -96,7 +96,10 @@ pub(crate) fn surround(encoded: &mut Encoded, prompt: &Prompt, tokenizer: &dyn T
     if let Some(id) = missing_bos(ends, tokenizer, add) {
         encoded.tokens.insert(0, EncodedToken { id, start: 0, end: 0, control: true });
     }
-    encoded.notes.extend(notes_of(ends, prompt, tokenizer, add));
+    encoded.notes.extend(notes_of(ends, tokenizer, add));
+    let wrong = WrongTypes::of(tokenizer);
+    let is_written = |id| encoded.tokens.iter().any(|token| token.control && token.id == id);
+    encoded.notes.extend(wrong.notes(tokenizer, is_written));
     let last = encoded.tokens.iter().rev().find(|token| !is_blank(token, prompt));
     if let Some(id) = missing_eos(last.map(|last| (last.id, last.control)), prompt, tokenizer, add) {
         let end = prompt.text().len();
@@ -119,6 +122,9 @@ pub(crate) struct Surrounding<'a> {
     waiting: Vec<EncodedToken>,
     /// The last non-blank token: its id, and whether it is a control token.
     last: Option<(u32, bool)>,
+    /// The control tokens of the wrong type, and those of them that were written.
+    wrong: WrongTypes,
+    written: Vec<u32>,
     /// Whether BOS may have to be added before the prompt, or EOS after it.
     may_open: bool,
     may_close: bool,
@@ -133,11 +139,26 @@ impl<'a> Surrounding<'a> {
     ) -> Surrounding<'a> {
         let may_open = add == AddSpecial::Missing && tokenizer.adds_bos().is_some();
         let may_close = add == AddSpecial::Missing && tokenizer.adds_eos().is_some();
-        let (first, waiting) = ([None; 2], Vec::new());
-        Surrounding { prompt, tokenizer, add, take, seen: 0, first, waiting, last: None, may_open, may_close }
+        Surrounding {
+            prompt,
+            tokenizer,
+            add,
+            take,
+            seen: 0,
+            first: [None; 2],
+            waiting: Vec::new(),
+            last: None,
+            wrong: WrongTypes::of(tokenizer),
+            written: Vec::new(),
+            may_open,
+            may_close,
+        }
     }
 
     pub fn take(&mut self, token: EncodedToken) {
+        if token.control && self.wrong.0.contains(&token.id) && !self.written.contains(&token.id) {
+            self.written.push(token.id);
+        }
         if self.seen == self.first.len() && !self.may_close {
             return (self.take)(token);
         }
@@ -176,7 +197,9 @@ impl<'a> Surrounding<'a> {
             let end = self.prompt.text().len();
             (self.take)(EncodedToken { id, start: end, end, control: true });
         }
-        notes_of(self.first, self.prompt, self.tokenizer, self.add)
+        let mut notes = notes_of(self.first, self.tokenizer, self.add);
+        notes.extend(self.wrong.notes(self.tokenizer, |id| self.written.contains(&id)));
+        notes
     }
 }
 
@@ -186,25 +209,34 @@ fn missing_bos([first, _]: [Option<u32>; 2], tokenizer: &dyn Tokenizer, add: Add
     tokenizer.adds_bos().filter(|bos| add == AddSpecial::Missing && first != Some(*bos))
 }
 
-fn notes_of(
-    [first, second]: [Option<u32>; 2],
-    prompt: &Prompt,
-    tokenizer: &dyn Tokenizer,
-    add: AddSpecial,
-) -> Vec<Note> {
-    let text = |id| tokenizer.token_text(id).unwrap_or_default();
+fn notes_of([first, second]: [Option<u32>; 2], tokenizer: &dyn Tokenizer, add: AddSpecial) -> Vec<Note> {
     let none = tokenizer.adds_bos().filter(|bos| add == AddSpecial::Never && first != Some(*bos));
     let two = first.filter(|id| tokenizer.bos() == Some(*id) && second == first);
-    let none = none.map(|id| Note::NoBos { id, token: text(id) });
-    let mut notes: Vec<Note> = none.into_iter().chain(two.map(|id| Note::TwoBos { id, token: text(id) })).collect();
-    for named in tokenizer.named().iter().filter(|named| named.name == WRONG_TYPE) {
-        let NamedToken::Id(id) = named.token else { continue };
-        let token = text(id);
-        if prompt.text().contains(&token) {
-            notes.push(Note::WrongType { id, token });
-        }
+    let none = none.map(|id| Note::NoBos { id, token: text_of(tokenizer, id) });
+    let two = two.map(|id| Note::TwoBos { id, token: text_of(tokenizer, id) });
+    none.into_iter().chain(two).collect()
+}
+
+/// The ids of the control tokens that the tokenizer's file calls text.
+struct WrongTypes(Vec<u32>);
+
+impl WrongTypes {
+    fn of(tokenizer: &dyn Tokenizer) -> WrongTypes {
+        let wrong = tokenizer.named().iter().filter(|named| named.name == WRONG_TYPE);
+        WrongTypes(
+            wrong.filter_map(|named| if let NamedToken::Id(id) = named.token { Some(id) } else { None }).collect(),
+        )
     }
-    notes
+
+    /// Returns a note for each of them that is written as a control token. Text that spells it is text.
+    fn notes(&self, tokenizer: &dyn Tokenizer, is_written: impl Fn(u32) -> bool) -> Vec<Note> {
+        let written = self.0.iter().filter(|id| is_written(**id));
+        written.map(|id| Note::WrongType { id: *id, token: text_of(tokenizer, *id) }).collect()
+    }
+}
+
+fn text_of(tokenizer: &dyn Tokenizer, id: u32) -> String {
+    tokenizer.token_text(id).unwrap_or_default()
 }
 
 /// Returns the EOS token to add after a prompt. `last` is the id of the last non-blank token and
