@@ -2,10 +2,13 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
+use std::time::{Duration, Instant};
+
 use rolecall::conversation::json;
+use rolecall_gateway::Limits;
 use rolecall_gateway::engine::Kind;
 
-use crate::common::{BY_IDS, Server, StandIn, Step, at, integer, model_with, sampled};
+use crate::common::{BY_IDS, SILENT, Server, StandIn, Step, at, integer, model_with, sampled};
 
 async fn server(format: &str, kind: Kind) -> Server {
     let end = if kind == Kind::LlamaCpp { "eos" } else { "stop" };
@@ -64,4 +67,20 @@ async fn what_the_model_was_made_for_counts_as_well() {
     assert_eq!(server.post("/v1/chat/completions", &body(10, "")).await.0, 200);
     let sent = json::write(&server.engine.body().get("max_tokens").unwrap().clone(), &json::Layout::compact());
     assert!(sent.parse::<u32>().unwrap() < 90, "{sent}");
+}
+
+#[tokio::test]
+async fn an_engine_that_does_not_say_its_context_holds_up_one_request() {
+    let steps = vec![Step::Ids(sampled("chatml", "Hi")), Step::End("eos")];
+    let engine = StandIn { context: SILENT, ..StandIn::new(Kind::LlamaCpp, steps) };
+    let patience = Duration::from_secs(1);
+    let limits = Limits { first_id: patience, ..Limits::default() };
+    let server = Server::with("chatml", engine, limits, Default::default()).await;
+    let mut took = Vec::new();
+    for _ in 0..3 {
+        let began = Instant::now();
+        assert_eq!(server.post("/v1/chat/completions", &body(9, "")).await.0, 200);
+        took.push(began.elapsed());
+    }
+    assert!(took[0] >= patience && took[1] + took[2] < patience, "{took:?}");
 }

@@ -27,6 +27,8 @@ pub struct Engine {
     local: Option<Arc<Local>>,
     /// The most ids of a prompt and its reply, if the engine says so, once it was asked.
     context: Arc<Mutex<Option<Option<u64>>>>,
+    /// The time until which it is not asked for its context, because it did not answer in time.
+    silent_until: Arc<Mutex<Option<Instant>>>,
     /// How it is told which of its models is meant, once it was asked.
     pub(super) choice: Arc<Mutex<Option<Choice>>>,
     first_id: Duration,
@@ -47,8 +49,19 @@ impl Engine {
         let client = client.connect_timeout(Duration::from_secs(10)).build();
         let client = client.map_err(|error| error.to_string())?;
         let (first_id, next_id) = (limits.first_id, limits.next_id);
-        let (hidden, local, context, choice) = (None, None, Arc::default(), Arc::default());
-        Ok(Engine { kind, address: own, url, client, hidden, local, context, choice, first_id, next_id })
+        Ok(Engine {
+            kind,
+            address: own,
+            url,
+            client,
+            hidden: None,
+            local: None,
+            context: Arc::default(),
+            silent_until: Arc::default(),
+            choice: Arc::default(),
+            first_id,
+            next_id,
+        })
     }
 
     /// Starts llama.cpp's server for a model file, and stops it when the engine is dropped. It is not ready
@@ -147,13 +160,25 @@ impl Engine {
     /// Returns the most ids of a prompt and its reply, if the engine says so. It is asked once, and again for a prompt
     /// that does not fit, because another model may run there by now.
     pub async fn context(&self, prompt: u64) -> Option<u64> {
-        let asked = || async { tokio::time::timeout(PROBE.min(self.first_id), self.known_context()).await.ok()?.ok()? };
-        let known = asked().await?;
+        let known = self.context_in_time().await?;
         if prompt < known {
             return Some(known);
         }
         self.forget_context();
-        asked().await
+        self.context_in_time().await
+    }
+
+    /// Asks an engine that does not answer in time again after a while, and not for each request.
+    async fn context_in_time(&self) -> Option<u64> {
+        let is_silent = |until: Option<Instant>| until.is_some_and(|until| Instant::now() < until);
+        if is_silent(*self.silent_until.lock().unwrap_or_else(PoisonError::into_inner)) {
+            return self.said_context();
+        }
+        let answer = tokio::time::timeout(PROBE.min(self.first_id), self.known_context()).await;
+        if answer.is_err() {
+            *self.silent_until.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + SILENCE);
+        }
+        answer.ok()?.ok()?
     }
 
     /// Returns the most ids of a prompt and its reply, if the engine has said so already.
@@ -255,6 +280,9 @@ impl Engine {
 
 /// How long one question to an engine that starts may take.
 const PROBE: Duration = Duration::from_secs(5);
+
+/// How long an engine that did not say its context in time is not asked for it again.
+const SILENCE: Duration = Duration::from_secs(60);
 
 /// The most bytes of a line of an engine's answer.
 const MOST_FRAME: usize = 16 << 20;

@@ -252,6 +252,9 @@ async fn answer(
     request: Request,
 ) -> Response {
     if request.method() == axum::http::Method::GET {
+        if engine.context == SILENT && request.uri().path() == "/props" {
+            std::future::pending::<()>().await;
+        }
         return page(engine.kind, request.uri().path(), engine.context);
     }
     engine.peers.lock().unwrap().insert(peer);
@@ -286,6 +289,9 @@ async fn answer(
 
 /// The context of a stand-in for SGLang that has an adapter.
 pub const WITH_ADAPTER: usize = 4096;
+
+/// The context of a stand-in for llama.cpp that does not answer when it is asked for it.
+pub const SILENT: usize = 0;
 
 /// What an engine says of itself.
 fn page(kind: Kind, path: &str, context: usize) -> Response {
