@@ -1,6 +1,8 @@
 use std::collections::HashSet;
 use std::mem;
 
+use rolecall_conversation::{Json, json};
+
 /// The search for a key that an object has twice, in the JSON text of a call's arguments as it is emitted. Readers of
 /// JSON take one of the two values without a word.
 #[derive(Clone, Debug, Default)]
@@ -77,7 +79,13 @@ impl RepeatedKey {
     }
 
     fn end_key(&mut self) {
-        let key = mem::take(&mut self.key);
+        let mut key = mem::take(&mut self.key);
+        // A key is the same however it is escaped.
+        if key.contains('\\')
+            && let Ok(Json::String(meant)) = json::parse(&format!("\"{key}\""))
+        {
+            key = meant;
+        }
         if self.found.is_none() && self.keys.contains(&key) {
             self.found = Some(key);
         } else {
@@ -85,7 +93,7 @@ impl RepeatedKey {
         }
     }
 
-    /// Returns the first key that came twice, as the text spells it.
+    /// Returns the first key that came twice.
     pub fn found(&self) -> Option<&str> {
         self.found.as_deref()
     }
@@ -99,7 +107,9 @@ mod tests {
     fn a_key_is_found_twice_only_in_the_outermost_object_however_the_text_is_cut() {
         for (text, found) in [
             (r#"{"a": 1, "b": 2, "a": 3}"#, Some("a")),
-            (r#"{"é\"": [1, {"a": 2}], "é\"": 3}"#, Some(r#"é\""#)),
+            (r#"{"é\"": [1, {"a": 2}], "é\"": 3}"#, Some("é\"")),
+            (r#"{"city": 1, "\u0063ity": 2}"#, Some("city")),
+            (r#"{"\ud800": 1, "\ud800": 2}"#, Some(r"\ud800")),
             (r#"{"": "a", "": "b"}"#, Some("")),
             (r#"{"a": {"b": 1, "b": 2}, "b": ["a", "a"], "c": "a\", \"a\": "}"#, None),
             (r#"{"a": "b", "b": "a", "c": "\\"}"#, None),
