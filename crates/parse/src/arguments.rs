@@ -3,7 +3,7 @@ mod escapes;
 mod reading;
 
 use ends::{End, begins_call, find_break, find_end};
-use reading::{begin, how_of, schema_of};
+use reading::{begin, has_required, how_of, schema_of};
 
 use crate::cursor::Cursor;
 use crate::elements::{Elements, Place};
@@ -219,10 +219,13 @@ impl Arguments {
         // The model may stop within the text after all arguments.
         let stops = cursor.is_last() && callee.shared.stop == Some(Stop::End);
         if cursor.is_at_end() {
-            return Some(self.over((list.end.is_empty() && cursor.is_last()) || (list.may_end && stops), out));
+            let may_end = || list.may_end && stops && (self.count > 0 || !has_required(callee));
+            return Some(self.over((list.end.is_empty() && cursor.is_last()) || may_end(), out));
         }
         if cursor.is_last() && list.end.text().starts_with(cursor.rest()) && list.end.text() != cursor.rest() {
-            return Some(self.over(stops, out));
+            // It may as well be the beginning of another argument.
+            let is_end = !list.open.text().trim_start().starts_with(cursor.rest());
+            return Some(self.over(stops && is_end, out));
         }
         match cursor.marker_here(&list.between) {
             Here::Open => Some(State::More),

@@ -137,6 +137,12 @@ pub(super) fn schema_of<'a>(callee: &Callee<'a>, key: &str) -> Option<Schema<'a>
     Schema::of_function(&callee.shared.options.tools, callee.name)?.property(key)
 }
 
+/// Reports whether the tool has an argument that must be given.
+pub(super) fn has_required(callee: &Callee<'_>) -> bool {
+    let schema = Schema::of_function(&callee.shared.options.tools, callee.name);
+    schema.and_then(|schema| schema.keyword("required")?.as_array()).is_some_and(|required| !required.is_empty())
+}
+
 /// Returns how to parse a value between markers.
 pub(super) fn how_of(callee: &Callee<'_>, kind: &ValueLayout, key: &str, types: Option<Types>) -> How {
     if let Some(types) = types {
