@@ -58,6 +58,8 @@ pub(crate) struct Shared {
     pub held: HeldReasoning,
     /// The end of the reasoning so far.
     reasoning: Tail,
+    /// The place of the last misspelled closing marker in the reasoning.
+    misspelled: Option<Range<u64>>,
     /// The white space around the answer, where it means nothing.
     pub trim: Trim,
     /// Whether the turn has ended, so that text belongs to no part of the reply.
@@ -114,6 +116,7 @@ impl Shared {
             bare_call: BareCall::default(),
             held: HeldReasoning::default(),
             reasoning: Tail::default(),
+            misspelled: None,
             trim: Trim::default(),
             is_over: false,
             late: None,
@@ -266,7 +269,7 @@ impl Shared {
         }
         if !text.is_empty() && !self.is_silent {
             if is_reasoning {
-                self.reasoning.push(text);
+                self.follow_reasoning(end, text);
             }
             let cap = self.cap();
             let place = end.saturating_sub(text.len() as u64)..end;
@@ -293,12 +296,33 @@ impl Shared {
         self.held.emit(true, self.has_places, on);
     }
 
-    /// Reports reasoning that ends with its misspelled closing marker before a call at this byte.
+    /// Looks for misspelled closing markers in the next text of the reasoning, which ends at this offset.
+    fn follow_reasoning(&mut self, end: u64, text: &str) {
+        let reply = Arc::clone(&self.reply);
+        let mark = reply.around_reasoning().map_or("", |(_, close)| close.trim());
+        let (mut from, start) = (0, end.saturating_sub(text.len() as u64));
+        if let Some(last) = mark.chars().next_back() {
+            // Its last sign may be missing at the end of a line.
+            for (at, sign) in text.match_indices([last, '\n']) {
+                let to = at + sign.len();
+                self.reasoning.push(&text[from..to]);
+                from = to;
+                // In the middle of a text, more letters that differ make another word.
+                if let Some((found, behind)) = self.reasoning.misspelled(mark, 1) {
+                    let end = (start + to as u64).saturating_sub(behind as u64);
+                    self.misspelled = Some(end.saturating_sub(found.len() as u64)..end);
+                }
+            }
+        }
+        self.reasoning.push(&text[from..]);
+    }
+
+    /// Reports a misspelled closing marker in or behind the open reasoning, which a call at this byte ends.
     pub fn report_unclosed(&self, at: u64, on: &mut dyn FnMut(Event<'_>)) {
-        if let Some((_, close)) = self.reply.around_reasoning()
-            && self.reasoning.almost_is(close.trim())
-        {
-            on(Event::Malformed(Malformed { span: at..at, why: Why::Expected(format!("`{}`", close.trim())) }));
+        let Some((_, close)) = self.reply.around_reasoning() else { return };
+        let before = self.misspelled.clone().filter(|place| Some(place.start) >= self.reasoning_at);
+        if let Some(span) = before.or_else(|| self.reasoning.almost_is(close.trim()).then_some(at..at)) {
+            on(Event::Malformed(Malformed { span, why: Why::Expected(format!("`{}`", close.trim())) }));
         }
     }
 

@@ -1,10 +1,13 @@
-use rolecall_conversation::spelling::near_miss;
+use rolecall_conversation::spelling::{near_miss, nearest_within};
 
 /// The number of bytes of a text that are kept.
 const KEPT: usize = 128;
 
 /// The most letters that a misspelled marker has too many or too few.
 const OTHERS: usize = 2;
+
+/// The most letters by which the word of a marker is longer than it should be.
+const LONGER: usize = 8;
 
 /// The end of a text that arrives in pieces.
 #[derive(Clone, Debug, Default)]
@@ -26,15 +29,42 @@ impl Tail {
 
     /// Reports whether the text ends with what almost is a marker.
     pub fn almost_is(&self, mark: &str) -> bool {
+        self.misspelled(mark, OTHERS).is_some()
+    }
+
+    /// Returns what almost is a marker at the end of the text, and the number of bytes of white space behind it: one in
+    /// other letter case, one that differs in a number of letters at most, or one whose word is longer. One in backticks
+    /// is meant as it is.
+    pub fn misspelled(&self, mark: &str, most: usize) -> Option<(&str, usize)> {
         let text = self.text().trim_end();
+        if text.ends_with(mark) {
+            return None;
+        }
+        let small = mark.to_lowercase();
+        let is_it = |suffix: &&str| {
+            let lower = suffix.to_lowercase();
+            let differs = near_miss(&lower, [&*small]).and(nearest_within(&lower, [&*small], most)).is_some();
+            differs || is_longer(&lower, &small)
+        };
         let letters: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
         let count = mark.chars().count();
+        // Either of the first two may be missing.
         let firsts: Vec<char> = mark.chars().take(2).collect();
-        // A suffix of each length in question.
-        let mut suffixes = (count.saturating_sub(OTHERS)..=count + OTHERS)
+        // A suffix of each length in question, the longest first.
+        let suffixes = (count.saturating_sub(OTHERS)..=count + LONGER)
+            .rev()
             .filter_map(|length| Some(&text[*letters.get(letters.len().checked_sub(length)?)?..]));
-        suffixes.any(|suffix| suffix.starts_with(firsts.as_slice()) && near_miss(suffix, [mark]).is_some())
+        let found = suffixes.filter(|suffix| suffix.starts_with(firsts.as_slice())).find(is_it)?;
+        let is_quoted = text[..text.len() - found.len()].ends_with('`');
+        (!is_quoted).then_some((found, self.text().len() - text.len()))
     }
+}
+
+/// Reports whether a text is a marker with more letters before its last sign, as `</thinking>` is `</think>`.
+fn is_longer(text: &str, mark: &str) -> bool {
+    let Some((end, last)) = mark.char_indices().next_back() else { return false };
+    let more = text.strip_prefix(&mark[..end]).and_then(|rest| rest.strip_suffix(last));
+    more.is_some_and(|more| !more.is_empty() && more.chars().all(char::is_alphabetic))
 }
 
 /// Returns the last bytes of a text.
@@ -56,11 +86,30 @@ mod tests {
             tail.almost_is("</parameter>")
         };
         let long = "é".repeat(300);
-        let texts = ["</parameter", "/parameter>", "</paramter>", "< /parameter>", "</parametre> \n", "</parameters>"];
+        let texts = [
+            "</parameter",
+            "/parameter>",
+            "</paramter>",
+            "< /parameter>",
+            "</parametre> \n",
+            "</parameters>",
+            "</parametergroup>",
+            "</PARAMETER>",
+        ];
         for text in texts.map(|text| format!("{long}{text}")) {
             assert!((1..60).all(|size| almost(&text, size)), "{text}");
         }
-        for text in ["</p>", "parameter", "</b></para", "", &long, "</parameter> and more"] {
+        for text in [
+            "</p>",
+            "parameter",
+            "</b></para",
+            "",
+            &long,
+            "</parameter> and more",
+            "`</paramter>",
+            "</parameter>",
+            "</parameter-kind>",
+        ] {
             assert!((1..60).all(|size| !almost(text, size)), "{text}");
         }
     }
