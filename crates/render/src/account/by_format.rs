@@ -47,7 +47,7 @@ pub fn account_by_format(conversation: &Conversation, prompt: &Prompt) -> Accoun
         }
         if has_content || is_gap && object.len() == 2 {
             walk.add_written(1);
-            walk.add_role_read();
+            walk.add_of_envelope(true);
             // Most messages have nothing else.
             if object.len() == 2 + usize::from(reasoning.is_some()) {
                 continue;

@@ -80,6 +80,9 @@ pub(crate) fn compare(text: &str, fragments: &[Fragment<'_>], prompt: &str) -> S
             covered.add(range);
         }
     }
+    if fragments.windows(2).any(|pair| is_divided(pair, prompt)) {
+        change = change.or(Some(Change::Rewritten));
+    }
     let mut missing = covered.gaps(within);
     if missing.len().saturating_mul(fragments.len()) <= SMALL {
         missing.retain(|gap| !is_spelled(text, gap, fragments, prompt));
@@ -90,6 +93,17 @@ pub(crate) fn compare(text: &str, fragments: &[Fragment<'_>], prompt: &str) -> S
         (_, false) => Sign::InPart(missing),
         (None, true) => Sign::Written,
     }
+}
+
+/// Reports whether the template writes something of its own between two parts of a text that belong together.
+fn is_divided(pair: &[Fragment<'_>], prompt: &str) -> bool {
+    let [Fragment { text, offset: Some(offset), at: Some(at) }, Fragment { offset: Some(next), at: Some(later), .. }] =
+        pair
+    else {
+        return false;
+    };
+    let between = || prompt.get(at + text.len()..*later);
+    offset + text.len() == *next && between().is_some_and(|between| !between.trim().is_empty())
 }
 
 /// The parts of a text that are written: ranges that neither overlap nor touch, by their starts.
@@ -281,6 +295,14 @@ mod tests {
         assert_eq!(compare("abcd", &[known("cd", 2), known("abcd", 0)], ""), Sign::Written);
         let swapped = compare("abcd", &[known("cd", 2), known("ab", 0)], "");
         assert_eq!(swapped, Sign::Changed(Change::Rewritten));
+    }
+
+    #[test]
+    fn a_text_that_is_written_letter_by_letter_is_changed() {
+        let piece = |text, offset, at| Fragment { text, offset: Some(offset), at: Some(at) };
+        let pieces = |ats: [usize; 2]| [piece("a", 0, ats[0]), piece("b", 1, ats[1])];
+        assert_eq!(compare("ab", &pieces([0, 3]), "a, b"), Sign::Changed(Change::Rewritten));
+        assert_eq!(compare("ab", &pieces([0, 2]), "a\nb"), Sign::Written);
     }
 
     #[test]

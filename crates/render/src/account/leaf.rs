@@ -265,6 +265,7 @@ impl fmt::Display for LeafGroup<'_> {
                     None => Ok(()),
                 }
             }
+            (LeafKind::WrittenInPart, []) => write!(f, " {verb} written in part: {}", self.why),
             (LeafKind::Changed, _) => write!(f, " {verb} changed: {}", self.why),
             _ => write!(f, " {verb} not in the prompt: {}", self.why),
         }

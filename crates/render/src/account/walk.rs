@@ -54,9 +54,12 @@ impl<'e, E: Evidence> Walk<'e, E> {
         self.account.written += count;
     }
 
-    /// Counts a role that the run only read.
-    pub fn add_role_read(&mut self) {
-        self.account.envelope_read += 1;
+    /// Counts a role or type that is not written.
+    pub fn add_of_envelope(&mut self, is_read: bool) {
+        match is_read {
+            true => self.account.envelope_read += 1,
+            false => self.account.envelope_dropped += 1,
+        }
     }
 
     /// Adds a leaf that somebody else knows to be dropped.
@@ -68,6 +71,13 @@ impl<'e, E: Evidence> Walk<'e, E> {
     pub fn add_changed(&mut self, message: usize, field: &str, change: Change) {
         let leaf = Leaf::new(Place::message(message, field), LeafKind::Changed, change.why());
         self.account.leaves.push(Leaf { change: Some(change), ..leaf });
+    }
+
+    /// Adds the arguments of a call whose text has a key twice.
+    pub fn add_key_twice(&mut self, message: usize, call: usize) {
+        let place = Place::message(message, format!("tool_calls[{call}].function.arguments"));
+        let why = "its text gives a key twice, and the template gets the last value alone";
+        self.account.leaves.push(Leaf::new(place, LeafKind::WrittenInPart, why));
     }
 
     /// Visits the keys of a message, of which some may be known to be written.
@@ -227,8 +237,7 @@ impl<'e, E: Evidence> Walk<'e, E> {
     /// Adds a leaf that the prompt does not have.
     fn unwritten(&mut self, verdict: Verdict) {
         match (verdict.rule, verdict.kind) {
-            (Some(DesignRule::Envelope), LeafKind::Read) => self.account.envelope_read += 1,
-            (Some(DesignRule::Envelope), _) => self.account.envelope_dropped += 1,
+            (Some(DesignRule::Envelope), kind) => self.add_of_envelope(kind == LeafKind::Read),
             (rule, kind) => {
                 let leaf = Leaf { rule, ..Leaf::new(self.place(), kind, verdict.why) };
                 self.account.leaves.push(leaf);

@@ -7,16 +7,27 @@ use super::super::ArgumentForm;
 /// become an empty object, JSON text becomes an object, or an object becomes JSON text. The text
 /// was validated as JSON when the message was parsed.
 ///
-/// If text became an object, the spellings of the values in it are returned too.
-pub(super) fn adapted(call: &Json, form: ArgumentForm) -> Option<(Json, Option<Vec<String>>)> {
+/// If text became an object, the text of the values in it is returned too.
+pub(super) fn adapted(call: &Json, form: ArgumentForm) -> Option<(Json, Source)> {
     let call = call.as_object()?;
     let Some(Json::Object(function)) = call.get("function") else {
         // `{"name": .., "arguments": ..}` without a wrapper
-        let (arguments, spellings) = arguments_in(call, form)?;
-        return Some((with(call, "arguments", arguments), spellings));
+        let (arguments, source) = arguments_in(call, form)?;
+        return Some((with(call, "arguments", arguments), source));
     };
-    let (arguments, spellings) = arguments_in(function, form)?;
-    Some((with(call, "function", with(function, "arguments", arguments)), spellings))
+    let (arguments, source) = arguments_in(function, form)?;
+    Some((with(call, "function", with(function, "arguments", arguments)), source))
+}
+
+/// The text that arguments were converted from.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// It is not known, or there was none.
+    Unknown,
+    /// Each value is spelled so.
+    Spelled(Vec<String>),
+    /// An object in it has a key twice, of which the last value is kept.
+    KeyTwice,
 }
 
 /// Returns an object with another value for a key.
@@ -29,8 +40,8 @@ fn with(object: &Object, key: &'static str, value: Json) -> Json {
     Json::Object(changed)
 }
 
-fn arguments_in(function: &Object, form: ArgumentForm) -> Option<(Json, Option<Vec<String>>)> {
-    let mut spellings = None;
+fn arguments_in(function: &Object, form: ArgumentForm) -> Option<(Json, Source)> {
+    let mut source = Source::Unknown;
     let empty = || match form {
         ArgumentForm::String => Json::from("{}"),
         ArgumentForm::Mapping | ArgumentForm::Either => Json::Object(Object::new()),
@@ -41,7 +52,11 @@ fn arguments_in(function: &Object, form: ArgumentForm) -> Option<(Json, Option<V
         (Some(Json::String(text)), ArgumentForm::Mapping) => match Arguments::Text(text).to_object() {
             Ok(object) => {
                 let object = Json::Object(object);
-                spellings = json::spellings(&object, text);
+                source = match json::spellings(&object, text) {
+                    Some(spellings) => Source::Spelled(spellings),
+                    None if json::parse_unique(text).is_err_and(|error| error.is_key_twice) => Source::KeyTwice,
+                    None => Source::Unknown,
+                };
                 object
             }
             Err(_) => return None,
@@ -49,5 +64,5 @@ fn arguments_in(function: &Object, form: ArgumentForm) -> Option<(Json, Option<V
         (Some(value @ Json::Object(_)), ArgumentForm::String) => Json::from(json::write(value, &Layout::default())),
         _ => return None,
     };
-    Some((adapted, spellings))
+    Some((adapted, source))
 }

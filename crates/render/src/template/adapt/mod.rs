@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use rolecall_conversation::Json;
 
+use self::arguments::Source;
 use super::analysis::{IdForm, WantedCalls};
 use super::messages::Messages;
 use crate::call_ids::NewIds;
@@ -19,6 +20,8 @@ pub(super) struct Adapted {
     /// In the order of the messages.
     values: Vec<(usize, &'static str, Arc<Json>)>,
     spelled: Vec<Spelled>,
+    /// The calls whose arguments lost a value, because their text has a key twice.
+    lossy: Vec<(usize, usize)>,
 }
 
 /// The JSON spellings of the values in a call's arguments, which were converted from text to an
@@ -46,6 +49,12 @@ impl Adapted {
         &self.spelled
     }
 
+    /// Returns the calls whose arguments lost a value, because their text has a key twice: the message and the number
+    /// of the call in it.
+    pub fn lossy(&self) -> &[(usize, usize)] {
+        &self.lossy
+    }
+
     /// Returns the replacement for a message's value, if there is one.
     pub fn value_of(&self, message: usize, key: &str) -> Option<&Json> {
         let first = self.values.partition_point(|(known, ..)| *known < message);
@@ -60,6 +69,7 @@ impl Adapted {
         };
         self.replace(message, CALLS, Arc::clone(calls));
         self.spelled.extend(earlier.spelled.iter().filter(|spelled| spelled.message == message).cloned());
+        self.lossy.extend(earlier.lossy.iter().filter(|(known, _)| *known == message));
         true
     }
 
@@ -68,6 +78,7 @@ impl Adapted {
         self.values.drain(..self.values.len().saturating_sub(KEPT));
         let first = self.values.first().map_or(0, |(message, ..)| *message);
         self.spelled.retain(|spelled| spelled.message >= first);
+        self.lossy.retain(|(message, _)| *message >= first);
         self
     }
 }
@@ -95,13 +106,17 @@ pub(super) fn adapt_calls(messages: Messages<'_>, wanted: WantedCalls, earlier: 
             for (at, call) in calls.iter().enumerate() {
                 let new = wanted.arguments.and_then(|form| arguments::adapted(call, form));
                 is_changed |= new.is_some();
-                let (mut call, spellings) = match new {
-                    Some((call, spellings)) => (Cow::Owned(call), spellings),
-                    None => (Cow::Borrowed(call), None),
+                let (mut call, source) = match new {
+                    Some((call, source)) => (Cow::Owned(call), source),
+                    None => (Cow::Borrowed(call), Source::Unknown),
                 };
-                let spelled =
-                    spellings.map(|spellings| Spelled { message: index, call: at, spellings: spellings.into() });
-                adapted.spelled.extend(spelled);
+                match source {
+                    Source::Unknown => {}
+                    Source::Spelled(spellings) => {
+                        adapted.spelled.push(Spelled { message: index, call: at, spellings: spellings.into() });
+                    }
+                    Source::KeyTwice => adapted.lossy.push((index, at)),
+                }
                 if let Some(ids) = &mut ids {
                     is_changed |= ids::adapt(call.to_mut(), ids);
                 }

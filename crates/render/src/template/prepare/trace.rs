@@ -46,6 +46,13 @@ impl Trace {
         }
     }
 
+    /// Reports whether the word `None` was made in the text of a result or of its call, where a template may write both.
+    fn has_null_of_result(&self, conversation: &Conversation, result: usize) -> bool {
+        let calls = conversation.messages[..result].iter().rposition(|message| *message.role() == Role::Assistant);
+        let first = self.nulls.partition_point(|message| *message < calls);
+        self.nulls[first..].iter().any(|message| message.is_some() && *message <= Some(result))
+    }
+
     /// Records text that the engine made.
     pub fn engine(&mut self, text: &str, message: Option<usize>) {
         if text.contains("None") {
@@ -108,10 +115,13 @@ impl<'a> Inputs<'a> {
         for (number, (index, message)) in self.said_by.iter().enumerate() {
             let Shape::Dict(children) = self.values[number].shape else { continue };
             let is_escaped = trace.escaped.binary_search(&index).is_ok();
-            if !is_escaped && let Some((written, is_role_read)) = plain(self.children(children)) {
+            if !is_escaped
+                && trace.nulls.is_empty()
+                && let Some((written, is_role_read)) = plain(self.children(children))
+            {
                 walk.add_written(written);
                 if is_role_read {
-                    walk.add_role_read();
+                    walk.add_of_envelope(true);
                 }
                 continue;
             }
@@ -138,6 +148,13 @@ impl<'a> Inputs<'a> {
                 let field = if message.calls().len() > 0 { "tool_calls" } else { "content" };
                 walk.add_changed(index, field, Change::HtmlEscaped);
             }
+            let is_null = || object.get("content").is_none_or(Json::is_null);
+            if *message.role() == Role::Tool && is_null() && trace.has_null_of_result(conversation, index) {
+                walk.add_changed(index, "content", Change::NullWord);
+            }
+        }
+        for (message, call) in adapted.lossy() {
+            walk.add_key_twice(*message, *call);
         }
         for (index, tool) in conversation.tools.iter().flatten().enumerate() {
             if let Tool::Function { object, .. } = tool {
@@ -208,6 +225,10 @@ impl<'a> Inputs<'a> {
             return false;
         }
         match traces & (WHOLE | PART) {
+            0 if self.is_type_of_item(value) => {
+                walk.add_of_envelope(traces & READ != 0);
+                true
+            }
             0 if matches!(owner, Owner::Message { .. }) => {
                 // Whether a content is left out takes a look at all of the message, and other keys stand alone.
                 let stands_alone = value.parent < self.messages && value.key != "content";
@@ -220,6 +241,16 @@ impl<'a> Inputs<'a> {
                 true
             }
         }
+    }
+
+    /// Reports whether a value is the type of a call or a part of a message.
+    fn is_type_of_item(&self, value: &Value<'a>) -> bool {
+        let around = |value: &Value<'a>| self.values.get(value.parent as usize);
+        let is_of_message = |list: &Value<'a>| {
+            let is_list = matches!(list.shape, Shape::List(_)) && list.parent < self.messages;
+            is_list && matches!(list.key, "tool_calls" | "content")
+        };
+        value.key == "type" && around(value).and_then(around).is_some_and(is_of_message)
     }
 
     /// Returns the value of a message's own key, which may have another name.
