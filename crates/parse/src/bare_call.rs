@@ -165,7 +165,7 @@ fn call_in(text: &str, offered: &[Box<str>], is_first: bool) -> Option<BareName>
     }
     let is_object = text.starts_with('{');
     let (mut rest, mut last, mut key, mut called) = (text, '\n', "", None::<BareName>);
-    let (mut unknown, mut numbers) = (0, 0);
+    let (mut unknown, mut numbers, mut has_arguments) = (0, 0, false);
     for _ in 0..=MOST_WORDS {
         let start = rest.find(|c: char| c.is_alphanumeric()).unwrap_or(rest.len());
         let between = &rest[..start];
@@ -174,6 +174,14 @@ fn call_in(text: &str, offered: &[Box<str>], is_first: bool) -> Option<BareName>
             let is_schema = rest[start..].starts_with("type\"");
             let is_call = call.is_offered || ARGUMENTS.contains(&key);
             return (is_call && !is_schema).then_some(call);
+        }
+        if let Some(open) = between.find('{').filter(|_| called.is_none() && ARGUMENTS.contains(&key)) {
+            // The arguments stand before the name.
+            let arguments = &rest[open..];
+            let is_schema = arguments.trim_start_matches(['{', '"', ' ', '\n']).starts_with("type\"");
+            let end = end_of_object(arguments).filter(|_| !is_schema)?;
+            (rest, last, key, has_arguments) = (&arguments[end..], '}', "", true);
+            continue;
         }
         last = between.chars().next_back().unwrap_or(last);
         rest = &rest[start..];
@@ -189,6 +197,9 @@ fn call_in(text: &str, offered: &[Box<str>], is_first: bool) -> Option<BareName>
             }
             let call = BareName { name: name.to_string(), is_offered: true, is_enclosed };
             rest = &rest[name.len()..];
+            if has_arguments {
+                return Some(call);
+            }
             if let Some(inside) = rest.strip_prefix('(') {
                 return begins_keywords(inside).then_some(call);
             }
@@ -197,7 +208,11 @@ fn call_in(text: &str, offered: &[Box<str>], is_first: bool) -> Option<BareName>
         }
         if called.is_none() && is_first && is_object && key == "name" && last == '"' {
             let end = rest.find('"').filter(|end| !rest[..*end].contains(char::is_whitespace))?;
-            called = Some(BareName { name: rest[..end].to_owned(), is_offered: false, is_enclosed: true });
+            let call = BareName { name: rest[..end].to_owned(), is_offered: false, is_enclosed: true };
+            if has_arguments {
+                return Some(call);
+            }
+            called = Some(call);
             (rest, last, key) = (&rest[end..], ' ', "");
             continue;
         }
@@ -209,7 +224,8 @@ fn call_in(text: &str, offered: &[Box<str>], is_first: bool) -> Option<BareName>
         if numbers > MOST_UNKNOWN {
             return None;
         }
-        if known.is_none() && !is_number {
+        let is_id = key == "id" && last == '"';
+        if known.is_none() && !is_number && !is_id {
             let is_of_marker = "<[|/_".contains(last) || behind.starts_with(['>', ']', '|', '_', '[']);
             unknown += 1;
             if !is_first || called.is_some() || !is_of_marker || unknown > MOST_UNKNOWN {
@@ -218,6 +234,25 @@ fn call_in(text: &str, offered: &[Box<str>], is_first: bool) -> Option<BareName>
         }
         key = known.unwrap_or_default();
         rest = behind;
+    }
+    None
+}
+
+/// Returns the end of the JSON object that a text begins with.
+fn end_of_object(text: &str) -> Option<usize> {
+    let (mut depth, mut is_text, mut is_escaped) = (0usize, false, false);
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_text => is_escaped = true,
+            b'"' => is_text = !is_text,
+            b'{' if !is_text => depth += 1,
+            b'}' if !is_text => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth == 0 {
+            return Some(at + 1);
+        }
     }
     None
 }
@@ -261,6 +296,13 @@ mod tests {
             ("{\"a\": 1}\n[get_weather(city=\"Oslo\")]", Some(9)),
             (&format!("{long}\n{long}\n[get_weather()]"), Some(602)),
             (r#"{"name": "no_tool", "parameters": {}}"#, Some(0)),
+            (r#"{"arguments": {"city": "a } \" b"}, "name": "get_weather"}"#, Some(0)),
+            ("Ok:\n{\n  \"parameters\": {},\n  \"name\": \"get_weather\"\n}", Some(4)),
+            (r#"{"arguments": {"a": {"b": 1}}, "name": "no_tool"}"#, Some(0)),
+            (r#"[{"id": "call00001", "name": "get_weather", "arguments": {}}]"#, Some(0)),
+            (r#"{"parameters": {"type": "object"}, "name": "get_weather"}"#, None),
+            (r#"{"arguments": {"city": "Oslo"}, "by": "get_weather"}"#, None),
+            (r#"{"arguments": {"city": "Oslo""#, None),
             (r#"{"name": "no tool", "parameters": {}}"#, None),
             (r#"[files.read.all(city="Oslo")]"#, Some(0)),
             ("Ok:\n{\"input\": {\"name\": \"in\", \"arguments\": {}}}", Some(4)),

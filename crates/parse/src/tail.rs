@@ -40,6 +40,13 @@ impl Tail {
         if text.ends_with(mark) {
             return None;
         }
+        let count = mark.chars().count();
+        // Either of the first two may be missing.
+        let is_first = |c: char| mark.chars().take(2).any(|first| first == c);
+        // Most texts have neither at their end.
+        if !text.chars().rev().take(count + LONGER).any(is_first) {
+            return None;
+        }
         let small = mark.to_lowercase();
         let is_it = |suffix: &&str| {
             let lower = suffix.to_lowercase();
@@ -47,14 +54,11 @@ impl Tail {
             differs || is_longer(&lower, &small)
         };
         let letters: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
-        let count = mark.chars().count();
-        // Either of the first two may be missing.
-        let firsts: Vec<char> = mark.chars().take(2).collect();
         // A suffix of each length in question, the longest first.
         let suffixes = (count.saturating_sub(OTHERS)..=count + LONGER)
             .rev()
             .filter_map(|length| Some(&text[*letters.get(letters.len().checked_sub(length)?)?..]));
-        let found = suffixes.filter(|suffix| suffix.starts_with(firsts.as_slice())).find(is_it)?;
+        let found = suffixes.filter(|suffix| suffix.starts_with(is_first)).find(is_it)?;
         let is_quoted = text[..text.len() - found.len()].ends_with('`');
         (!is_quoted).then_some((found, self.text().len() - text.len()))
     }
