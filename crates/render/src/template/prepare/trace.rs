@@ -114,6 +114,9 @@ impl<'a> Inputs<'a> {
         let last_user = conversation.messages.iter().rposition(|message| *message.role() == Role::User);
         for (number, (index, message)) in self.said_by.iter().enumerate() {
             let Shape::Dict(children) = self.values[number].shape else { continue };
+            for (_, call) in adapted.lossy().iter().filter(|(message, _)| *message == index) {
+                walk.add_key_twice(index, *call);
+            }
             let is_escaped = trace.escaped.binary_search(&index).is_ok();
             if !is_escaped
                 && trace.nulls.is_empty()
@@ -152,9 +155,6 @@ impl<'a> Inputs<'a> {
             if *message.role() == Role::Tool && is_null() && trace.has_null_of_result(conversation, index) {
                 walk.add_changed(index, "content", Change::NullWord);
             }
-        }
-        for (message, call) in adapted.lossy() {
-            walk.add_key_twice(*message, *call);
         }
         for (index, tool) in conversation.tools.iter().flatten().enumerate() {
             if let Tool::Function { object, .. } = tool {
