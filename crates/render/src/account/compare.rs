@@ -103,7 +103,7 @@ fn is_divided(pair: &[Fragment<'_>], prompt: &str) -> bool {
         return false;
     };
     let between = || prompt.get(at + text.len()..*later);
-    offset + text.len() == *next && between().is_some_and(|between| !between.trim().is_empty())
+    offset + text.len() == *next && between().is_some_and(|between| !between.is_empty())
 }
 
 /// The parts of a text that are written: ranges that neither overlap nor touch, by their starts.
@@ -302,7 +302,8 @@ mod tests {
         let piece = |text, offset, at| Fragment { text, offset: Some(offset), at: Some(at) };
         let pieces = |ats: [usize; 2]| [piece("a", 0, ats[0]), piece("b", 1, ats[1])];
         assert_eq!(compare("ab", &pieces([0, 3]), "a, b"), Sign::Changed(Change::Rewritten));
-        assert_eq!(compare("ab", &pieces([0, 2]), "a\nb"), Sign::Written);
+        assert_eq!(compare("ab", &pieces([0, 2]), "a b"), Sign::Changed(Change::Rewritten));
+        assert_eq!(compare("ab", &pieces([0, 1]), "ab"), Sign::Written);
     }
 
     #[test]

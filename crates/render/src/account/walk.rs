@@ -24,9 +24,16 @@ pub(crate) trait Evidence {
     }
 
     /// Returns the arguments that a text of this path stands for, if they are written one by one.
-    fn opened(&self, _path: &str, _text: &str) -> Option<Json> {
+    fn opened(&self, _path: &str, _text: &str) -> Option<Opened> {
         None
     }
+}
+
+/// The arguments that a text stands for.
+pub(crate) struct Opened {
+    pub json: Json,
+    /// Whether the text gives a key twice, of which they have the last value.
+    pub is_key_twice: bool,
 }
 
 /// How far a walk has come.
@@ -73,10 +80,9 @@ impl<'e, E: Evidence> Walk<'e, E> {
         self.account.leaves.push(Leaf { change: Some(change), ..leaf });
     }
 
-    /// Adds the arguments of a call whose text has a key twice.
-    pub fn add_key_twice(&mut self, message: usize, call: usize) {
-        let place = Place::message(message, format!("tool_calls[{call}].function.arguments"));
-        let why = "its text gives a key twice, and the template gets the last value alone";
+    /// Adds the arguments of a call whose text gives a key twice.
+    pub fn add_key_twice(&mut self, place: Place) {
+        let why = "its text gives a key twice, and only the last value is written";
         self.account.leaves.push(Leaf::new(place, LeafKind::WrittenInPart, why));
     }
 
@@ -139,7 +145,12 @@ impl<'e, E: Evidence> Walk<'e, E> {
         let mut is_written = false;
         match json {
             Json::String(text) => match self.evidence.opened(&self.path, text) {
-                Some(opened) => return self.visit(&opened, at),
+                Some(opened) => {
+                    if opened.is_key_twice && self.evidence.sign(at, self.owner, &self.path, json) != Sign::Written {
+                        self.add_key_twice(self.place());
+                    }
+                    return self.visit(&opened.json, at);
+                }
                 None if text.trim().is_empty() => return false,
                 // Arguments that say nothing.
                 None if self.path.ends_with(".arguments") && matches!(text.trim(), "{}" | "null") => return false,

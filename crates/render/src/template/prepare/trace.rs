@@ -1,7 +1,7 @@
 //! What a run read and wrote of its inputs, and the account of a request that follows from it.
 
 use rolecall_conversation::json::Step;
-use rolecall_conversation::{Conversation, Json, REASONING, Role, Tool};
+use rolecall_conversation::{Conversation, Json, Place, REASONING, Role, Tool};
 use rolecall_jinja::{Piece, Tag};
 
 use super::{Inputs, KEYED, PART, QUOTED, READ, Shape, Value, WHOLE};
@@ -115,7 +115,13 @@ impl<'a> Inputs<'a> {
         for (number, (index, message)) in self.said_by.iter().enumerate() {
             let Shape::Dict(children) = self.values[number].shape else { continue };
             for (_, call) in adapted.lossy().iter().filter(|(message, _)| *message == index) {
-                walk.add_key_twice(index, *call);
+                let is_wrapped = message
+                    .as_object()
+                    .get("tool_calls")
+                    .and_then(|calls| calls.as_array()?.get(*call)?.as_object()?.get("function"))
+                    .is_some();
+                let key = if is_wrapped { "function.arguments" } else { "arguments" };
+                walk.add_key_twice(Place::message(index, format!("tool_calls[{call}].{key}")));
             }
             let is_escaped = trace.escaped.binary_search(&index).is_ok();
             if !is_escaped
