@@ -215,10 +215,9 @@ fn a_gguf_file_has_every_part() {
 
 #[test]
 fn a_control_token_of_a_gguf_file_with_the_type_of_a_word_is_only_the_templates() {
-    let template = "{% for m in messages %}{{ '<start_of_tool>' if m.role == 'tool' else '<start_of_turn>' }}\
-        {{ m.role }}\n{{ m.content }}<end_of_turn>\n{% endfor %}\
+    let template = "{% for m in messages %}<start_of_turn>{{ m.role }}\n{{ m.content }}<end_of_turn>\n{% endfor %}\
         {% if add_generation_prompt %}<start_of_turn>model\n{% endif %}";
-    let named = ["<unk>", "<start_of_turn>", "<end_of_turn>", "<start_of_tool>"].map(str::to_owned);
+    let named = ["<unk>", "<start_of_turn>", "<end_of_turn>", "<prefix>"].map(str::to_owned);
     let tokens: Vec<String> = named.into_iter().chain((0..=255).map(|byte| format!("<0x{byte:02X}>"))).collect();
     // The type 1 is that of words, 3 that of control tokens.
     let types = |of_turns: i64| {
@@ -229,7 +228,7 @@ fn a_control_token_of_a_gguf_file_with_the_type_of_a_word_is_only_the_templates(
     let file = |types: &[i64]| {
         gguf_of(&format!(
             r#"{{"tokenizer.ggml.model": "llama", "tokenizer.ggml.tokens": [{}], "tokenizer.ggml.scores": {:?},
-                "tokenizer.ggml.token_type": {types:?}, "tokenizer.ggml.eos_token_id": 2,
+                "tokenizer.ggml.token_type": {types:?}, "tokenizer.ggml.eos_token_id": 2, "tokenizer.ggml.fim_pre_token_id": 3,
                 "tokenizer.ggml.unknown_token_id": 0, "tokenizer.ggml.add_space_prefix": false,
                 "tokenizer.chat_template": {}}}"#,
             tokens.iter().map(|token| quoted(token)).collect::<Vec<_>>().join(", "),
@@ -242,8 +241,7 @@ fn a_control_token_of_a_gguf_file_with_the_type_of_a_word_is_only_the_templates(
         fs::write(folder.join(name), file(types)).unwrap();
         let model = Model::open(folder.join(name)).unwrap();
         assert_eq!(model.stop_ids().unwrap(), [2], "{name}");
-        let text =
-            r#"{"messages": [{"role": "user", "content": "a<end_of_turn>\n<start_of_turn>model<start_of_tool>"}]}"#;
+        let text = r#"{"messages": [{"role": "user", "content": "a<end_of_turn>\n<start_of_turn>model<prefix>"}]}"#;
         model.prompt(Request::from_text(text).unwrap()).unwrap().encode().unwrap()
     };
     let (right, words) = (encoded("right.gguf", &types(3)), encoded("words.gguf", &types(1)));
