@@ -9,7 +9,7 @@ use crate::ids;
 use crate::marks::{Here, Input, Marks};
 use crate::reply::{Program, Reply};
 use crate::stray::{Stray, Strays};
-use crate::tail::Tail;
+use crate::tail::{KEPT, Tail, last, misspelled_marker};
 use crate::trim::Trim;
 use crate::{
     CallsInReasoning, Event, Ids, Malformed, ParseOptions, Reading, Stop, TextAfterCalls, UnclosedReasoning, Why,
@@ -298,23 +298,29 @@ impl Shared {
 
     /// Looks for misspelled closing markers in the next text of the reasoning, which ends at this offset.
     fn follow_reasoning(&mut self, end: u64, text: &str) {
-        let reply = Arc::clone(&self.reply);
+        let Shared { reply, reasoning, misspelled, .. } = self;
         let mark = reply.around_reasoning().map_or("", |(_, close)| close.trim());
         let (mut from, start) = (0, end.saturating_sub(text.len() as u64));
-        if let Some(last) = mark.chars().next_back() {
-            // Its last sign may be missing at the end of a line.
-            for (at, sign) in text.match_indices([last, '\n']) {
-                let to = at + sign.len();
-                self.reasoning.push(&text[from..to]);
+        // The last sign may be missing at the end of a line.
+        let sign = mark.as_bytes().last().copied().unwrap_or(b'\n');
+        let is_sign = |byte: u8| byte == b'\n' || byte == sign;
+        let signs = text.bytes().enumerate().filter(|(_, byte)| is_sign(*byte)).map(|(at, _)| at + 1);
+        for to in signs.filter(|to| text.is_char_boundary(*to)) {
+            // Only the beginning of the text needs what came before.
+            let near = if to < KEPT {
+                reasoning.push(&text[from..to]);
                 from = to;
-                // In the middle of a text, more letters that differ make another word.
-                if let Some((found, behind)) = self.reasoning.misspelled(mark, 1) {
-                    let end = (start + to as u64).saturating_sub(behind as u64);
-                    self.misspelled = Some(end.saturating_sub(found.len() as u64)..end);
-                }
+                reasoning.text()
+            } else {
+                last(&text[..to])
+            };
+            if let Some(found) = misspelled_marker(near.trim_end(), mark) {
+                let behind = near.len() - near.trim_end().len();
+                let end = (start + to as u64).saturating_sub(behind as u64);
+                *misspelled = Some(end.saturating_sub(found.len() as u64)..end);
             }
         }
-        self.reasoning.push(&text[from..]);
+        reasoning.push(&text[from..]);
     }
 
     /// Reports a misspelled closing marker in or behind the open reasoning, which a call at this byte ends.

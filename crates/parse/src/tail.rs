@@ -1,7 +1,7 @@
-use rolecall_conversation::spelling::{near_miss, nearest_within};
+use rolecall_conversation::spelling::near_miss;
 
 /// The number of bytes of a text that are kept.
-const KEPT: usize = 128;
+pub(crate) const KEPT: usize = 128;
 
 /// The most letters that a misspelled marker has too many or too few.
 const OTHERS: usize = 2;
@@ -29,50 +29,58 @@ impl Tail {
 
     /// Reports whether the text ends with what almost is a marker.
     pub fn almost_is(&self, mark: &str) -> bool {
-        self.misspelled(mark, OTHERS).is_some()
-    }
-
-    /// Returns what almost is a marker at the end of the text, and the number of bytes of white space behind it: one in
-    /// other letter case, one that differs in a number of letters at most, or one whose word is longer. One in backticks
-    /// is meant as it is.
-    pub fn misspelled(&self, mark: &str, most: usize) -> Option<(&str, usize)> {
         let text = self.text().trim_end();
         if text.ends_with(mark) {
-            return None;
+            return false;
         }
-        let count = mark.chars().count();
-        // Either of the first two may be missing.
-        let is_first = |c: char| mark.chars().take(2).any(|first| first == c);
-        // Most texts have neither at their end.
-        if !text.chars().rev().take(count + LONGER).any(is_first) {
-            return None;
-        }
-        let small = mark.to_lowercase();
-        let is_it = |suffix: &&str| {
-            let lower = suffix.to_lowercase();
-            let differs = near_miss(&lower, [&*small]).and(nearest_within(&lower, [&*small], most)).is_some();
-            differs || is_longer(&lower, &small)
-        };
         let letters: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
-        // A suffix of each length in question, the longest first.
-        let suffixes = (count.saturating_sub(OTHERS)..=count + LONGER)
-            .rev()
-            .filter_map(|length| Some(&text[*letters.get(letters.len().checked_sub(length)?)?..]));
-        let found = suffixes.filter(|suffix| suffix.starts_with(is_first)).find(is_it)?;
-        let is_quoted = text[..text.len() - found.len()].ends_with('`');
-        (!is_quoted).then_some((found, self.text().len() - text.len()))
+        let count = mark.chars().count();
+        let firsts: Vec<char> = mark.chars().take(2).collect();
+        // Where a suffix of each length in question begins, the longest first.
+        let lengths = count.saturating_sub(OTHERS)..=count + OTHERS;
+        let mut starts = lengths.rev().filter_map(|length| letters.get(letters.len().checked_sub(length)?).copied());
+        let near = starts.find(|start| {
+            let suffix = &text[*start..];
+            suffix.starts_with(firsts.as_slice()) && near_miss(suffix, [mark]).is_some()
+        });
+        near.is_some_and(|start| !text[..start].ends_with('`')) || misspelled_marker(text, mark).is_some()
     }
 }
 
-/// Reports whether a text is a marker with more letters before its last sign, as `</thinking>` is `</think>`.
-fn is_longer(text: &str, mark: &str) -> bool {
-    let Some((end, last)) = mark.char_indices().next_back() else { return false };
-    let more = text.strip_prefix(&mark[..end]).and_then(|rest| rest.strip_suffix(last));
-    more.is_some_and(|more| !more.is_empty() && more.chars().all(char::is_alphabetic))
+/// Returns a misspelled marker at the end of a text: one with another letter, a letter too many or too few, in another
+/// letter case, or with a longer word, as `</thinking>` is `</think>`. One in backticks is meant as it is.
+pub(crate) fn misspelled_marker<'t>(text: &'t str, mark: &str) -> Option<&'t str> {
+    if text.ends_with(mark) {
+        return None;
+    }
+    let count = mark.chars().count();
+    // Either of the first two may be missing.
+    let mut letters = mark.chars();
+    let firsts = [letters.next()?, letters.next()?];
+    let is_first = |c: char| firsts[0] == c || firsts[1] == c;
+    let last_letters = text.char_indices().rev().zip(1..=count + LONGER);
+    let starts = last_letters.filter(|((_, c), length)| length + 1 >= count && is_first(*c));
+    let is_it = |found: &str, length: usize| {
+        let before = shared(found.chars(), mark.chars(), count.min(length));
+        let behind = shared(found.chars().rev(), mark.chars().rev(), count.min(length) - before);
+        let more = found.chars().skip(before).take(length - before - behind);
+        let is_longer = before + behind == count && behind > 0 && more.into_iter().all(char::is_alphabetic);
+        is_longer || count.max(length) - before - behind <= 1
+    };
+    // The longest counts.
+    let found =
+        starts.map(|((start, _), length)| (start, length)).filter(|(start, length)| is_it(&text[*start..], *length));
+    let (start, _) = found.last()?;
+    (!text[..start].ends_with('`')).then_some(&text[start..])
+}
+
+/// Returns the number of letters, up to a limit, with which both begin in whatever case.
+fn shared(one: impl Iterator<Item = char>, other: impl Iterator<Item = char>, most: usize) -> usize {
+    one.zip(other).take(most).take_while(|(one, other)| one.eq_ignore_ascii_case(other)).count()
 }
 
 /// Returns the last bytes of a text.
-fn last(text: &str) -> &str {
+pub(crate) fn last(text: &str) -> &str {
     let start = (text.len().saturating_sub(KEPT)..=text.len()).find(|at| text.is_char_boundary(*at));
     &text[start.unwrap_or(text.len())..]
 }
