@@ -50,11 +50,10 @@ pub(super) fn judge(owner: Owner, path: &str, is_text: bool, is_seen: bool) -> V
     let by = |rule: DesignRule| Verdict { kind: LeafKind::DroppedByDesign, rule: Some(rule), why: rule.why() };
     let read_or = |rule| if is_seen { Verdict { rule: Some(rule), ..read } } else { by(rule) };
     let read_or_lost = |why| if is_seen { read } else { lost(why) };
-    let top = &path[..path.find(['.', '[']).unwrap_or(path.len())];
-    let last = path.rsplit('.').next().unwrap_or(path);
+    let top = &path[..path.bytes().position(|byte| matches!(byte, b'.' | b'[')).unwrap_or(path.len())];
     let Owner::Message { is_result, is_earlier, .. } = owner else {
         return match owner {
-            Owner::Tool => of_tool(path, last, is_text, is_seen, read, lost, by),
+            Owner::Tool => of_tool(path, is_text, is_seen, read, lost, by),
             Owner::Document if !is_text => read_or_lost("the template does not write the document"),
             Owner::Document => lost("the template does not write the document"),
             _ => read_or_lost("the run does not read this switch"),
@@ -75,7 +74,7 @@ pub(super) fn judge(owner: Owner, path: &str, is_text: bool, is_seen: bool) -> V
         },
         "tool_call_id" | "id" => read_or(DesignRule::CallId),
         "name" if is_result => read_or(DesignRule::ResultName),
-        "tools" | "functions" => of_tool(path, last, is_text, is_seen, read, lost, by),
+        "tools" | "functions" => of_tool(path, is_text, is_seen, read, lost, by),
         top if OF_LOSS.contains(&top) => read,
         _ => read_or_lost(UNREAD_KEY),
     }
@@ -83,13 +82,13 @@ pub(super) fn judge(owner: Owner, path: &str, is_text: bool, is_seen: bool) -> V
 
 fn of_tool(
     path: &str,
-    last: &str,
     is_text: bool,
     is_seen: bool,
     read: Verdict,
     lost: impl Fn(&'static str) -> Verdict,
     by: impl Fn(DesignRule) -> Verdict,
 ) -> Verdict {
+    let last = path.rsplit('.').next().unwrap_or(path);
     let is_steering = !is_text || STEERING.contains(&last) || last.starts_with("required[");
     match after_index(path) {
         "type" => by(DesignRule::Envelope),

@@ -54,8 +54,10 @@ impl Trace {
     }
 
     /// Records text that the engine made.
+    #[inline]
     pub fn engine(&mut self, text: &str, message: Option<usize>) {
-        if text.contains("None") {
+        // Most of it is punctuation.
+        if text.len() >= "None".len() && text.contains("None") {
             self.nulls.push(message);
         }
     }
@@ -191,9 +193,15 @@ impl<'a> Inputs<'a> {
     /// Reports whether that is so; otherwise, what was added does not count.
     fn is_settled<E: Evidence>(&self, value: &Value<'a>, owner: Owner, walk: &mut Walk<'_, E>) -> bool {
         let traces = value.traces.get();
+        let is_reasoning = || value.parent < self.messages && REASONING.contains(&value.key);
         match value.shape {
             Shape::Text(text) if text.trim_start().is_empty() => true,
-            Shape::Text(text) if value.parent < self.messages && REASONING.contains(&value.key) => {
+            // Most texts are written as they are. Arguments in JSON text may be quoted twice.
+            Shape::Text(_) if traces & (WHOLE | PART) == WHOLE && value.key != "arguments" && !is_reasoning() => {
+                walk.add_written(1);
+                true
+            }
+            Shape::Text(text) if is_reasoning() => {
                 let alias = self.aliases.binary_search_by_key(&value.handle.0, |(value, _)| *value);
                 if alias.is_ok() {
                     // It is the message's other key.
@@ -204,7 +212,7 @@ impl<'a> Inputs<'a> {
                 self.is_text_settled(value, all, text, owner, walk)
             }
             // Reasoning that is no text has several names, too.
-            _ if value.parent < self.messages && REASONING.contains(&value.key) => false,
+            _ if is_reasoning() => false,
             Shape::Text(text) => self.is_text_settled(value, traces, text, owner, walk),
             Shape::Number(_) | Shape::Bool(_) if traces & READ != 0 && self.is_keyed(value) => {
                 walk.add_written(1);
@@ -280,7 +288,7 @@ impl<'a> Inputs<'a> {
         }
         let Shape::Dict(children) = self.values[value.parent as usize].shape else { return };
         for other in self.children(children) {
-            let is_same = matches!(other.shape, Shape::Text(same) if same == text);
+            let is_same = matches!(other.shape, Shape::Text(same) if std::ptr::eq(same, text) || same == text);
             if is_same && REASONING.contains(&other.key) && other.handle.0 != value.handle.0 {
                 visit(other);
             }
