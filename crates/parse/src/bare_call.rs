@@ -3,8 +3,10 @@ use std::ops::Range;
 
 use rolecall_conversation::Tool;
 
+use crate::named_arguments::NamedArguments;
+
 /// The search for a call in the content whose markers were removed or are damaged: one that the content begins with, or
-/// a line of it.
+/// a line of it, or whose arguments tell which tool it calls.
 ///
 /// A line is judged once, when as much of it and of what follows is known as can matter, so that every chunking gives
 /// the same result.
@@ -23,6 +25,8 @@ pub(crate) struct BareCall {
     end: u64,
     /// The names of the tools, once a line was judged.
     names: Vec<Box<str>>,
+    /// The search for one that begins anywhere.
+    named: NamedArguments,
 }
 
 /// The name in a call without its markers.
@@ -33,6 +37,15 @@ pub(crate) struct BareName {
     pub is_offered: bool,
     /// Whether a key or a bracket stands before it. Without one, an answer may begin with a tool's name.
     pub is_enclosed: bool,
+    /// Whether the content ends before its arguments.
+    pub is_cut: bool,
+}
+
+impl BareName {
+    /// Returns the name of a tool.
+    fn offered(name: &str, is_enclosed: bool) -> BareName {
+        BareName { name: name.to_owned(), is_offered: true, is_enclosed, is_cut: false }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,6 +80,7 @@ impl BareCall {
     /// Adds text of the content.
     pub fn add(&mut self, place: &Range<u64>, text: &str, tools: &[Tool]) {
         self.end = place.end;
+        self.named.add(place.end, text, tools);
         let mut rest = text;
         while !rest.is_empty() && self.found.is_none() {
             if self.at == At::Past {
@@ -143,6 +157,7 @@ impl BareCall {
         self.line.clear();
         self.pieces.clear();
         self.at = At::Past;
+        self.named.skip_line();
     }
 
     /// Ends the content. Returns the call that was found, with its place up to the end of the content.
@@ -150,8 +165,13 @@ impl BareCall {
         while self.found.is_none() && !self.line.is_empty() {
             self.judge(tools);
         }
-        let BareCall { found, end, .. } = mem::take(self);
-        found.map(|(start, name)| (start..end, name))
+        let BareCall { found, end, named, .. } = mem::take(self);
+        let whole = || named.found().map(|(start, name)| (start, BareName::offered(name, true)));
+        let cut = || {
+            let (start, name) = named.cut(tools)?;
+            Some((start, BareName { is_cut: true, ..BareName::offered(&name, true) }))
+        };
+        found.or_else(whole).or_else(cut).map(|(start, name)| (start..end, name))
     }
 }
 
@@ -195,7 +215,7 @@ fn call_in(text: &str, offered: &[Box<str>], is_first: bool) -> Option<BareName>
             if !is_first && !is_enclosed {
                 return None;
             }
-            let call = BareName { name: name.to_string(), is_offered: true, is_enclosed };
+            let call = BareName::offered(name, is_enclosed);
             rest = &rest[name.len()..];
             if has_arguments {
                 return Some(call);
@@ -208,7 +228,7 @@ fn call_in(text: &str, offered: &[Box<str>], is_first: bool) -> Option<BareName>
         }
         if called.is_none() && is_first && is_object && key == "name" && last == '"' {
             let end = rest.find('"').filter(|end| !rest[..*end].contains(char::is_whitespace))?;
-            let call = BareName { name: rest[..end].to_owned(), is_offered: false, is_enclosed: true };
+            let call = BareName { is_offered: false, ..BareName::offered(&rest[..end], true) };
             if has_arguments {
                 return Some(call);
             }

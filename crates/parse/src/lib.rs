@@ -19,6 +19,7 @@ mod ids;
 mod literal;
 mod marks;
 mod message;
+mod named_arguments;
 mod object;
 mod options;
 mod parser;

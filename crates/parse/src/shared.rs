@@ -337,10 +337,12 @@ impl Shared {
         if self.is_silent || !self.reply.reads_calls() || self.has_all_calls() {
             return;
         }
-        if let Some((span, BareName { name, is_offered, is_enclosed })) = self.bare_call.end(&self.options.tools)
+        if let Some((span, BareName { name, is_offered, is_enclosed, is_cut })) =
+            self.bare_call.end(&self.options.tools)
             && (is_enclosed || self.calls == 0)
         {
             let why = match is_offered {
+                true if is_cut => self.cut_call(),
                 true => Why::MissingMarkers(name),
                 false => Why::UnknownName { name, offered: self.options.names() },
             };

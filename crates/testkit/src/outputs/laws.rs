@@ -10,7 +10,7 @@ use super::log::{Log, Seen};
 use super::message::{Said, Taste, said};
 use super::mutation::mutate;
 use super::splits::{byte_pieces, characters, pieces};
-use super::subject::Subject;
+use super::subject::{Subject, Written};
 
 /// A law that an output breaks.
 #[derive(Clone, Debug)]
@@ -82,6 +82,7 @@ pub fn check(subject: &Subject, seed: u64, effort: Effort) -> Result<Checked, Br
                     });
                 }
             }
+            reader.reports_stripped(&written, &said)?;
             Ok(Checked::ReadBack)
         }
     }
@@ -139,6 +140,28 @@ pub struct Reader<'a> {
 }
 
 impl Reader<'_> {
+    /// Checks that calls whose control tokens an engine removed are read all the same, or reported.
+    fn reports_stripped(&self, written: &Written, said: &Said) -> Result<(), Broken> {
+        let text: String =
+            written.tokens().into_iter().filter(|(_, is_control)| !is_control).map(|(text, _)| text).collect();
+        let calls = said.message.get("tool_calls").and_then(Json::as_array).unwrap_or_default();
+        // Code goes on to the end, with whatever follows it.
+        let is_code = |call: &Json| call.as_object().is_some_and(|call| call.get("code_interpreter").is_some());
+        if text.len() == written.text().len()
+            || !calls.iter().any(|call| is_distinct_call(call, &text))
+            || calls.iter().any(is_code)
+        {
+            return Ok(());
+        }
+        let log = self.read([text.as_str()], Stop::End);
+        let is_reported = log.seen.iter().any(|seen| matches!(seen, Seen::Malformed(_)));
+        if is_reported || log.reading().calls.len() == calls.len() {
+            return Ok(());
+        }
+        let what = format!("{:?}", log.seen);
+        Err(Broken { law: "a call without its control tokens is read or reported", output: text, what })
+    }
+
     /// Returns the events of a text in pieces.
     pub fn read<'t>(&self, pieces: impl IntoIterator<Item = &'t str>, stop: Stop) -> Log {
         let mut log = Log::default();
@@ -478,4 +501,19 @@ pub fn same_value(one: &Json, other: &Json) -> bool {
 
 fn shown(said: &Said) -> String {
     json::write(&Json::Object(said.message.clone()), &json::Layout::default())
+}
+
+/// Reports whether a call of a function can be told from an answer without its markers: arguments in brackets follow
+/// its name, which is no word that an answer has by chance, and they are not shown as code.
+fn is_distinct_call(call: &Json, text: &str) -> bool {
+    let function = call.as_object().and_then(|call| call.get("function")?.as_object());
+    let name = function.and_then(|function| function.get("name")?.as_str()).unwrap_or_default();
+    let has_arguments =
+        function.and_then(|function| function.get("arguments")?.as_object()).is_some_and(|all| !all.is_empty());
+    let Some(at) = text.find(name).filter(|_| has_arguments && name.contains('_') && name.len() > 6) else {
+        return false;
+    };
+    let behind = &text[at + name.len()..];
+    let is_code = text[..at].matches("```").count() % 2 == 1;
+    !is_code && behind.find(['{', '(']).is_some_and(|open| open < 40)
 }

@@ -37,6 +37,11 @@ impl Reader<'_> {
                     let is_cut = span.end - span.start > known.len() as u64 || begun > known.len();
                     mark.starts_with(known.as_str()) && is_cut && begun < mark.len()
                 }
+                // What is reported is the beginning of this one.
+                Seen::Malformed(Malformed { span, .. }) => {
+                    let said = &text[span.start as usize..span.end as usize];
+                    !said.is_empty() && said.len() < mark.len() && mark.starts_with(said)
+                }
                 _ => false,
             };
             let apart = log.seen.iter().filter(is_apart).count();

@@ -1,0 +1,299 @@
+//! The search in content for a call without its markers that stands anywhere in a line.
+
+mod names;
+
+use rolecall_conversation::{Json, Tool, json};
+
+use crate::tail::Tail;
+use crate::values::Schema;
+
+use names::{Before, before_keyword, before_object, cut_json, cut_python, fence};
+
+/// The search in content for the name of a tool, and behind it arguments with one of its parameters.
+///
+/// It takes what an engine leaves of any layout's call when it removes control tokens:
+/// `{"name": "f", "arguments": {`, `f{`, `functionf` with a block of JSON, a name with an id, or `[f(x=`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct NamedArguments {
+    /// The end of the content so far.
+    tail: Tail,
+    /// The number of bytes of the content, and the offset of its end.
+    length: usize,
+    end: u64,
+    /// Arguments behind the name of a tool, up to the first key.
+    open: Option<Open>,
+    /// Whether the content is in a block of code in Markdown.
+    is_code: bool,
+    /// Whether the rest of the line is not searched.
+    skips: bool,
+    /// The first call that was found, with the offset of its name.
+    found: Option<(u64, String)>,
+}
+
+#[derive(Clone, Debug)]
+struct Open {
+    before: Before,
+    /// The offset of the name.
+    at: u64,
+    /// The arguments without their first bracket.
+    arguments: String,
+}
+
+/// The most bytes of arguments up to the end of their first key.
+const LONGEST: usize = 128;
+
+impl NamedArguments {
+    /// Adds text of the content, which ends at an offset.
+    pub fn add(&mut self, end: u64, text: &str, tools: &[Tool]) {
+        self.end = end;
+        let mut rest = text;
+        while let Some(next) = rest.chars().next().filter(|_| self.found.is_none()) {
+            let goes_on = self.open.take().is_some_and(|open| self.goes_on(open, next, tools));
+            let taken = if goes_on { next.len_utf8() } else { self.search(rest, tools) };
+            rest = &rest[taken..];
+        }
+    }
+
+    /// Goes on to the next sign with which arguments or code may begin. Returns the number of bytes up to its end.
+    fn search(&mut self, text: &str, tools: &[Tool]) -> usize {
+        let skips = self.skips;
+        let is_sign = |byte: u8| matches!(byte, b'{' | b'(' | b'`') || skips && byte == b'\n';
+        let plain = text.bytes().position(is_sign).unwrap_or(text.len());
+        self.push(&text[..plain]);
+        let Some(sign) = text[plain..].chars().next() else { return plain };
+        if sign == '\n' {
+            self.skips = false;
+        } else if sign != '`' && !skips {
+            self.open(sign, text.len() - plain, tools);
+        }
+        self.push(&text[plain..=plain]);
+        if sign == '`' && self.is_fence() {
+            self.is_code = !self.is_code;
+        }
+        plain + 1
+    }
+
+    fn push(&mut self, text: &str) {
+        self.tail.push(text);
+        self.length += text.len();
+    }
+
+    /// Reports whether the content ends with the sign of a block of code at the beginning of a line.
+    fn is_fence(&self) -> bool {
+        let text = self.tail.text();
+        text.strip_suffix("```").is_some_and(|before| {
+            let line = before.trim_end_matches([' ', '\t']);
+            line.ends_with('\n') || line.is_empty() && text.len() == self.length
+        })
+    }
+
+    /// Opens arguments whose bracket begins where `left` bytes are left, if they follow the name of a tool.
+    fn open(&mut self, bracket: char, left: usize, tools: &[Tool]) {
+        let text = self.tail.text();
+        let before = match bracket {
+            '{' if self.is_code == fence(text.trim_end()).is_some() => before_object(text, tools),
+            '(' => before_keyword(text, tools).filter(|before| before.has_fence == self.is_code),
+            _ => None,
+        };
+        let Some(before) = before else { return };
+        let start = text.len() - before.length;
+        let line = &text[text[..start].rfind('\n').map_or(0, |end| end + 1)..start];
+        let is_quoted = line.replace("```", "").matches('`').count() % 2 == 1;
+        if !is_quoted {
+            let at = self.end.saturating_sub((left + before.length) as u64);
+            self.open = Some(Open { before, at, arguments: String::new() });
+        }
+    }
+
+    /// Goes on with arguments by a character, if they may be those of the tool.
+    fn goes_on(&mut self, mut open: Open, next: char, tools: &[Tool]) -> bool {
+        open.arguments.push(next);
+        let is_call = open.is_call(tools);
+        if is_call == Some(false) || open.arguments.len() > LONGEST {
+            return false;
+        }
+        self.push(next.encode_utf8(&mut [0; 4]));
+        match is_call {
+            Some(_) => self.found = Some((open.at, open.before.name)),
+            None => self.open = Some(open),
+        }
+        true
+    }
+
+    /// Forgets what the line has so far, and the rest of it.
+    pub fn skip_line(&mut self) {
+        (self.open, self.skips) = (None, true);
+        self.push("\0");
+    }
+
+    /// Returns the name of the tool in the first call that was found, with its offset.
+    pub fn found(&self) -> Option<(u64, &str)> {
+        self.found.as_ref().map(|(at, name)| (*at, name.as_str()))
+    }
+
+    /// Returns the name of the tool whose call the content ends in before its arguments, with its offset.
+    pub fn cut(&self, tools: &[Tool]) -> Option<(u64, String)> {
+        if self.found.is_some() || self.is_code || self.skips {
+            return None;
+        }
+        let text = self.tail.text();
+        let (name, start) = cut_json(text, tools).or_else(|| cut_python(text, tools))?;
+        Some((self.end.saturating_sub((text.len() - start) as u64), name))
+    }
+}
+
+impl Open {
+    /// Reports whether the arguments have a parameter of the tool. Returns `None` if they do not tell yet.
+    fn is_call(&self, tools: &[Tool]) -> Option<bool> {
+        let arguments = self.arguments.trim_start();
+        if self.before.is_python {
+            let end = arguments.find(|c: char| !c.is_alphanumeric() && c != '_')?;
+            let behind = arguments[end..].trim_start();
+            let mut signs = behind.chars();
+            return match (end, signs.next()) {
+                (0, _) => Some(false),
+                (_, None) => None,
+                (_, Some('=')) => signs.next().map(|next| next != '=' && self.has_parameter(&arguments[..end], tools)),
+                _ => Some(false),
+            };
+        }
+        let first = arguments.chars().next()?;
+        if first != '"' {
+            return Some(self.before.may_be_empty && first == '}');
+        }
+        let mut is_escaped = false;
+        let is_end = |byte: u8| {
+            let is_end = byte == b'"' && !is_escaped;
+            is_escaped = byte == b'\\' && !is_escaped;
+            is_end
+        };
+        let end = 1 + arguments[1..].bytes().position(is_end)?;
+        if arguments[end + 1..].trim_start().chars().next()? != ':' {
+            return Some(false);
+        }
+        let Ok(Json::String(key)) = json::parse(&arguments[..=end]) else { return Some(false) };
+        // What has a type may be the definition of a tool.
+        let is_schema = self.before.may_be_empty && key == "type";
+        Some(!is_schema && self.has_parameter(&key, tools))
+    }
+
+    /// Reports whether the tool has a parameter, or has no list of them.
+    fn has_parameter(&self, key: &str, tools: &[Tool]) -> bool {
+        Schema::of_function(tools, &self.before.name)
+            .is_none_or(|schema| schema.property(key).is_some() || schema.keyword("properties").is_none())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rolecall_conversation::{Tool, json};
+
+    use super::NamedArguments;
+
+    fn tools() -> Vec<Tool> {
+        let tool = |text| Tool::from_json(json::parse(text).expect("it is JSON")).expect("a tool");
+        [
+            r#"{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {}}}}}"#,
+            r#"{"type": "function", "function": {"name": "get", "parameters": {"type": "object", "properties": {"type": {}}}}}"#,
+            r#"{"type": "function", "function": {"name": "any"}}"#,
+        ]
+        .map(tool)
+        .into()
+    }
+
+    fn ended(pieces: &[&str]) -> NamedArguments {
+        let (mut search, mut end) = (NamedArguments::default(), 0);
+        for piece in pieces {
+            end += piece.len() as u64;
+            search.add(end, piece, &tools());
+        }
+        search
+    }
+
+    /// Asserts where a name is found and where a cut begins, however the text is divided.
+    fn expect(text: &str, at: Option<usize>, cut: Option<usize>) {
+        let places = |search: NamedArguments| {
+            let found = search.found().map(|(at, _)| at as usize);
+            (found, search.cut(&tools()).map(|(at, _)| at as usize))
+        };
+        assert_eq!(places(ended(&text.split_inclusive(|_| true).collect::<Vec<_>>())), (at, cut), "{text}");
+        for end in (0..=text.len()).filter(|end| text.is_char_boundary(*end)) {
+            assert_eq!(places(ended(&[&text[..end], &text[end..]])), (at, cut), "{text} cut at {end}");
+        }
+    }
+
+    #[test]
+    fn a_name_with_arguments_is_found_anywhere_in_a_line() {
+        for (text, at) in [
+            (r#"Sure! {"name": "get_weather", "arguments": {"city": "Oslo"}}"#, 16),
+            (r#"Sure! {"name": "any", "parameters": {}}"#, 16),
+            (r#"Suré{"name": "get", "arguments": {"type": 1}}"#, usize::MAX),
+            (r#"Sureget_weather{"city": "Oslo"}"#, 4),
+            (r#"get_weatherabcdefghi{"city": "Oslo"}"#, 0),
+            (r#"Okay. functions.get_weather:0{"city": "Oslo"}"#, 16),
+            ("Okayfunctionget_weather\n```json\n{\"city\": \"Oslo\"}\n```", 12),
+            ("So\n```\nx\n```\nget_weather {\n  \"city\" : 1", 13),
+            (r#"I call get_weather({"city": "Oslo"})"#, 7),
+            (r#"{"get_weather": {"city": "Oslo"}}"#, 2),
+            (r#"Sure[any(), get_weather(city="Oslo")]"#, 12),
+            (r#"Sure[get_weather({"city": "Oslo"})]"#, 5),
+            (r#"Sure[any(x_1 = "Oslo")]"#, 5),
+            (r#"So to=functions.get_weathercommentary json{"city": "Oslo"}"#, 16),
+            ("Yes.get_weather\n```python\ntool_call(city='Oslo')\n```", 4),
+            (r#"Ok: any{"a\"b": 1}"#, 4),
+        ] {
+            expect(text, Some(at).filter(|at| *at < usize::MAX), None);
+        }
+    }
+
+    #[test]
+    fn other_objects_are_none() {
+        let spaces = " ".repeat(200);
+        for text in [
+            r#"You can use get_weather with {"city": "Oslo"}"#,
+            r#"The arguments of get_weather: {"city": "Oslo"}"#,
+            r#"`get_weather {"city": "Oslo"}` does it"#,
+            "So:\n```\nget_weather{\"city\": \"Oslo\"}\n```\n",
+            "So:\n```json\n{\"name\": \"get_weather\", \"arguments\": {\"city\": 1}}\n```\n",
+            r#"I have {"name": "get_weather", "parameters": {"type": "object"}}"#,
+            r#"{"name": "get_weather", "parameters": {"other": 1}}"#,
+            r#"my_get_weather{"city": "Oslo"}"#,
+            r#"get_weather_now {"city": "Oslo"}"#,
+            r#"budget{"type": 1}"#,
+            r#"get_weather{city}"#,
+            r#"get_weather{"city"}"#,
+            r#"get_weather{}"#,
+            r#"You can call get_weather(city="Oslo")"#,
+            r#"[get_weather(town="Oslo")]"#,
+            r#"[get_weather(city == 1)]"#,
+            "So:\n```python\nget_weather(city='Oslo')\n```\n",
+            &format!("get_weather{{{spaces}\"city\": 1}}"),
+        ] {
+            expect(text, None, None);
+        }
+    }
+
+    #[test]
+    fn a_call_that_is_cut_before_its_arguments_is_known() {
+        let whole = r#"{"name": "get_weather", "parameters": "#;
+        for end in whole.find("get_weather").expect("the name") + 1..=whole.len() {
+            expect(&whole[..end], None, Some(10));
+        }
+        expect(r#"{"name":"any","argum"#, None, Some(9));
+        expect("[get_weather(", None, Some(1));
+        expect("[get_weather(ci", None, Some(1));
+        for text in [
+            r#"{"name": ""#,
+            r#"{"name": "Oslo", "par"#,
+            r#"{"name": "get_weather"}"#,
+            r#"{"name": "get_weather", "about"#,
+            r#"{"title": "get_weather", "#,
+            "\"get_weather\"",
+            "[get_weather",
+            "See get_weather(",
+            "```\n[get_weather(",
+        ] {
+            expect(text, None, None);
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! The names of tools at the end of a text, in front of arguments.
+
+use std::ops::Range;
+
+use rolecall_conversation::Tool;
+
+/// A tool's name in front of arguments.
+#[derive(Clone, Debug)]
+pub(super) struct Before {
+    pub name: String,
+    /// The bytes from the name to the arguments.
+    pub length: usize,
+    /// Whether an object without a key is one of arguments, too.
+    pub may_be_empty: bool,
+    /// Whether the arguments are keywords in Python.
+    pub is_python: bool,
+    /// Whether a block of code begins between them.
+    pub has_fence: bool,
+}
+
+/// The bytes of an id that is not divided from the name before it.
+const IDS: Range<usize> = 6..48;
+
+/// The fewest bytes of a name that may follow a letter, because a marker between them is gone.
+const DISTINCT: usize = 6;
+
+/// The keys of a call's arguments.
+const KEYS: [&str; 3] = ["arguments", "parameters", "input"];
+
+impl Before {
+    /// A name that ends with the beginning of a text.
+    fn new(text: &str, name: &str, end: usize) -> Before {
+        let length = text.len() - (end - name.len());
+        Before { name: name.to_owned(), length, may_be_empty: false, is_python: false, has_fence: false }
+    }
+}
+
+/// Returns the name of a tool at the end of a text in front of an object.
+pub(super) fn before_object(text: &str, tools: &[Tool]) -> Option<Before> {
+    let kept = text.trim_end();
+    if let Some(rest) = kept.strip_suffix(':') {
+        // A value in JSON, whose key is the name or follows it.
+        let key = rest.trim_end().strip_suffix('"')?;
+        let of_arguments = KEYS.iter().find_map(|word| key.strip_suffix(word)?.strip_suffix('"'));
+        let quoted = match of_arguments {
+            Some(rest) => rest.trim_end().strip_suffix(',')?.trim_end().strip_suffix('"')?,
+            None => key,
+        };
+        let before = Before::new(text, ending_name(quoted, tools)?, quoted.len());
+        return Some(Before { may_be_empty: of_arguments.is_some(), ..before });
+    }
+    if let Some(rest) = kept.strip_suffix('(') {
+        return Some(Before::new(text, ending_name(rest, tools)?, rest.len()));
+    }
+    // The words of a header that is gone may stand between them.
+    let rest =
+        fence(kept).or_else(|| kept.strip_suffix(" json")).or_else(|| kept.strip_suffix(" code")).unwrap_or(kept);
+    if let Some(name) = ending_name(rest, tools) {
+        return Some(Before::new(text, name, rest.len()));
+    }
+    let is_of_id = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ':');
+    let word = &rest[rest.trim_end_matches(is_of_id).len()..];
+    let short = word.rfind(':').map(|colon| word.len() - colon);
+    let begins =
+        |length: &usize| word[word.len() - length..].starts_with(|c: char| c == ':' || c.is_ascii_alphanumeric());
+    let lengths = short.into_iter().chain(IDS).filter(|length| *length < word.len()).filter(begins);
+    let names = |length| Some((ending_name(&word[..word.len() - length], tools)?, length));
+    let (name, length) = { lengths }.find_map(names)?;
+    Some(Before::new(text, name, rest.len() - length))
+}
+
+/// Returns the name of a tool at the end of a text in front of keyword arguments in Python: one in a list of calls, or
+/// one with a block of code in which a function is called.
+pub(super) fn before_keyword(text: &str, tools: &[Tool]) -> Option<Before> {
+    if let Some(name) = ending_name(text, tools) {
+        let end = &text[..text.len() - name.len()];
+        let is_listed = end.ends_with('[') || end.trim_end().ends_with("),");
+        return is_listed.then(|| Before { is_python: true, ..Before::new(text, name, text.len()) });
+    }
+    let function = text.trim_end_matches(|c: char| c.is_alphanumeric() || c == '_');
+    let rest = function.trim_end().strip_suffix("```python")?.trim_end();
+    let before = Before::new(text, ending_name(rest, tools)?, rest.len());
+    Some(Before { is_python: true, has_fence: true, ..before })
+}
+
+/// Returns the text in front of the sign with which a block of JSON begins.
+pub(super) fn fence(text: &str) -> Option<&str> {
+    text.strip_suffix("```json").or_else(|| text.strip_suffix("```")).map(str::trim_end)
+}
+
+/// Returns the longest name of a tool with which a text ends.
+fn ending_name<'t>(text: &str, tools: &'t [Tool]) -> Option<&'t str> {
+    let names = tools.iter().map(Tool::name).filter(|name| !name.is_empty() && text.ends_with(name));
+    let name = names.max_by_key(|name| name.len())?;
+    let before = text[..text.len() - name.len()].chars().next_back();
+    let is_apart = before.is_none_or(|before| !before.is_alphanumeric() && before != '_');
+    (is_apart || name.len() >= DISTINCT && before != Some('_')).then_some(name)
+}
+
+/// Returns the name of the tool in an object of a call that ends before its arguments, and where the name begins.
+pub(super) fn cut_json(text: &str, tools: &[Tool]) -> Option<(String, usize)> {
+    const NAME: &str = "\"name\"";
+    let key = &text[text.rfind(NAME)? + NAME.len()..];
+    let quoted = key.trim_start().strip_prefix(':')?.trim_start().strip_prefix('"')?;
+    let start = text.len() - quoted.len();
+    let (name, behind) = match quoted.split_once('"') {
+        Some((name, behind)) => (tools.iter().map(Tool::name).find(|tool| *tool == name)?, behind),
+        // Some letters of the name may be missing.
+        None if quoted.is_empty() => return None,
+        None => (tools.iter().map(Tool::name).find(|tool| tool.starts_with(quoted))?, ""),
+    };
+    begins_arguments(behind).then(|| (name.to_owned(), start))
+}
+
+/// Reports whether a text behind the name in a call ends before the value of its arguments.
+fn begins_arguments(text: &str) -> bool {
+    let mut rest = text.trim_start();
+    for sign in [',', '"'] {
+        if rest.is_empty() {
+            return true;
+        }
+        let Some(behind) = rest.strip_prefix(sign) else { return false };
+        rest = behind.trim_start();
+    }
+    KEYS.iter().any(|key| {
+        let end = |rest: &str| rest.strip_prefix('"').is_some_and(|rest| matches!(rest.trim(), "" | ":"));
+        key.starts_with(rest) || rest.strip_prefix(key).is_some_and(end)
+    })
+}
+
+/// Returns the name of the tool in a list of calls in Python that ends before its first argument's value.
+pub(super) fn cut_python(text: &str, tools: &[Tool]) -> Option<(String, usize)> {
+    let keyword = text.trim_end_matches(|c: char| c.is_alphanumeric() || c == '_');
+    let rest = keyword.strip_suffix('(')?;
+    let name = ending_name(rest, tools)?;
+    let start = rest.len() - name.len();
+    rest[..start].ends_with('[').then(|| (name.to_owned(), start))
+}
