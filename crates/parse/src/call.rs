@@ -360,7 +360,7 @@ impl Running {
             shared.calls += 1;
             self.index = Some(index);
             self.raw = String::new();
-            shared.report_bare_call(on);
+            shared.report_bare_call(None, on);
             on(Event::CodeStarted { index, id: &id });
             return Ok(());
         }
@@ -390,7 +390,7 @@ impl Running {
         self.raw = String::new();
         self.kept = shared.options.check_schema.then(String::new);
         shared.release(on);
-        shared.report_bare_call(on);
+        shared.report_bare_call(None, on);
         on(Event::CallStarted { index, id: &id, name });
         // An id that comes later is reported at the end.
         self.id = None;

@@ -28,6 +28,17 @@ pub(crate) struct NamedArguments {
     skips: bool,
     /// The first call that was found, with the offset of its name.
     found: Option<(u64, String)>,
+    /// The brackets of its arguments.
+    brackets: Brackets,
+}
+
+/// The brackets of a value that are open.
+#[derive(Clone, Debug, Default)]
+struct Brackets {
+    open: usize,
+    /// The quotes that a text in the value begins with.
+    quotes: Option<u8>,
+    is_escaped: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -42,12 +53,19 @@ struct Open {
 /// The most bytes of arguments up to the end of their first key.
 const LONGEST: usize = 128;
 
+/// The signs with which a call ends, or what is left of its markers.
+const CLOSES: [char; 5] = ['}', ']', ')', '>', '`'];
+
 impl NamedArguments {
     /// Adds text of the content, which ends at an offset.
     pub fn add(&mut self, end: u64, text: &str, tools: &[Tool]) {
         self.end = end;
         let mut rest = text;
-        while let Some(next) = rest.chars().next().filter(|_| self.found.is_none()) {
+        while let Some(next) = rest.chars().next() {
+            if self.found.is_some() {
+                self.push(rest);
+                return self.brackets.add(rest);
+            }
             let goes_on = self.open.take().is_some_and(|open| self.goes_on(open, next, tools));
             let taken = if goes_on { next.len_utf8() } else { self.search(rest, tools) };
             rest = &rest[taken..];
@@ -114,7 +132,11 @@ impl NamedArguments {
         }
         self.push(next.encode_utf8(&mut [0; 4]));
         match is_call {
-            Some(_) => self.found = Some((open.at, open.before.name)),
+            Some(_) => {
+                self.brackets.open = 1;
+                self.brackets.add(&open.arguments);
+                self.found = Some((open.at, open.before.name));
+            }
             None => self.open = Some(open),
         }
         true
@@ -126,9 +148,11 @@ impl NamedArguments {
         self.push("\0");
     }
 
-    /// Returns the name of the tool in the first call that was found, with its offset.
+    /// Returns the name of the tool in the first call that was found, with its offset. The content ends with a call, or
+    /// in it: a sentence that goes on speaks of one.
     pub fn found(&self) -> Option<(u64, &str)> {
-        self.found.as_ref().map(|(at, name)| (*at, name.as_str()))
+        let is_last = self.brackets.open > 0 || self.tail.text().trim_end().ends_with(CLOSES);
+        self.found.as_ref().filter(|_| is_last).map(|(at, name)| (*at, name.as_str()))
     }
 
     /// Returns the name of the tool whose call the content ends in before its arguments, with its offset.
@@ -139,6 +163,25 @@ impl NamedArguments {
         let text = self.tail.text();
         let (name, start) = cut_json(text, tools).or_else(|| cut_python(text, tools))?;
         Some((self.end.saturating_sub((text.len() - start) as u64), name))
+    }
+}
+
+impl Brackets {
+    fn add(&mut self, text: &str) {
+        for byte in text.bytes() {
+            if self.open == 0 {
+                return;
+            }
+            match (self.quotes, byte) {
+                _ if self.is_escaped => self.is_escaped = false,
+                (Some(_), b'\\') => self.is_escaped = true,
+                (Some(quotes), _) => self.quotes = self.quotes.filter(|_| byte != quotes),
+                (None, b'"' | b'\'') => self.quotes = Some(byte),
+                (None, b'{' | b'[' | b'(') => self.open += 1,
+                (None, b'}' | b']' | b')') => self.open -= 1,
+                _ => {}
+            }
+        }
     }
 }
 
@@ -241,6 +284,9 @@ mod tests {
             (r#"So to=functions.get_weathercommentary json{"city": "Oslo"}"#, 16),
             ("Yes.get_weather\n```python\ntool_call(city='Oslo')\n```", 4),
             (r#"Ok: any{"a\"b": 1}"#, 4),
+            (r#"Ok: any{"a": "b"#, 4),
+            (r#"Ok: any{"a": {"}": ["#, 4),
+            (r#"Ok: any{"a": "} it is."}get_weather{"city": 1}"#, 4),
         ] {
             expect(text, Some(at).filter(|at| *at < usize::MAX), None);
         }
@@ -257,6 +303,7 @@ mod tests {
             "So:\n```json\n{\"name\": \"get_weather\", \"arguments\": {\"city\": 1}}\n```\n",
             r#"I have {"name": "get_weather", "parameters": {"type": "object"}}"#,
             r#"{"name": "get_weather", "parameters": {"other": 1}}"#,
+            r#"I would call {"name": "get_weather", "arguments": {"city": "Oslo"}} for that."#,
             r#"my_get_weather{"city": "Oslo"}"#,
             r#"get_weather_now {"city": "Oslo"}"#,
             r#"budget{"type": 1}"#,

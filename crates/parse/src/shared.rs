@@ -9,7 +9,7 @@ use crate::ids;
 use crate::marks::{Here, Input, Marks};
 use crate::reply::{Program, Reply};
 use crate::stray::{Stray, Strays};
-use crate::tail::{KEPT, Tail, last, misspelled_marker};
+use crate::tail::{KEPT, Tail, last, misspelled_marker, other_end};
 use crate::trim::Trim;
 use crate::{
     CallsInReasoning, Event, Ids, Malformed, ParseOptions, Reading, Stop, TextAfterCalls, UnclosedReasoning, Why,
@@ -314,8 +314,9 @@ impl Shared {
             } else {
                 last(&text[..to])
             };
-            if let Some(found) = misspelled_marker(near.trim_end(), mark) {
-                let behind = near.len() - near.trim_end().len();
+            let kept = near.trim_end();
+            if let Some(found) = misspelled_marker(kept, mark).or_else(|| other_end(kept, mark)) {
+                let behind = near.len() - kept.len();
                 let end = (start + to as u64).saturating_sub(behind as u64);
                 *misspelled = Some(end.saturating_sub(found.len() as u64)..end);
             }
@@ -332,8 +333,8 @@ impl Shared {
         }
     }
 
-    /// Reports content that is a call without its markers. The content ends here, or a call follows.
-    pub fn report_bare_call(&mut self, on: &mut dyn FnMut(Event<'_>)) {
+    /// Reports content that is a call without its markers. The content ends with a stop, or a call follows.
+    pub fn report_bare_call(&mut self, stop: Option<Stop>, on: &mut dyn FnMut(Event<'_>)) {
         if self.is_silent || !self.reply.reads_calls() || self.has_all_calls() {
             return;
         }
@@ -342,7 +343,7 @@ impl Shared {
             && (is_enclosed || self.calls == 0)
         {
             let why = match is_offered {
-                true if is_cut => self.cut_call(),
+                true if is_cut => cut_call(stop),
                 true => Why::MissingMarkers(name),
                 false => Why::UnknownName { name, offered: self.options.names() },
             };
@@ -365,7 +366,7 @@ impl Shared {
 
     /// Returns the reason why the output ends inside a call.
     pub fn cut_call(&self) -> Why {
-        if self.stop == Some(Stop::End) { Why::UnclosedCall } else { Why::Unfinished }
+        cut_call(self.stop)
     }
 
     /// Reports whether the text at a byte ends a call: another call, or the end of the calls or of
@@ -413,4 +414,9 @@ impl Shared {
     pub fn make_id(&self, name: &str) -> String {
         ids::make(&self.reply.call_ids, self.ids, name, self.calls)
     }
+}
+
+/// Returns the reason why an output ends inside a call.
+fn cut_call(stop: Option<Stop>) -> Why {
+    if stop == Some(Stop::End) { Why::UnclosedCall } else { Why::Unfinished }
 }

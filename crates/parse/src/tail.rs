@@ -74,6 +74,26 @@ pub(crate) fn misspelled_marker<'t>(text: &'t str, mark: &str) -> Option<&'t str
     (!text[..start].ends_with('`')).then_some(&text[start..])
 }
 
+/// Markers with which models end their reasoning.
+const ENDS: [&str; 8] = [
+    "</think>",
+    "</thinking>",
+    "</thought>",
+    "</thoughts>",
+    "</reasoning>",
+    "</reason>",
+    "[/THINK]",
+    "<|END_THINKING|>",
+];
+
+/// Returns the marker with which other models end their reasoning at the end of a text. One in backticks is meant as it
+/// is.
+pub(crate) fn other_end<'t>(text: &'t str, mark: &str) -> Option<&'t str> {
+    let end = ENDS.iter().find(|end| **end != mark && text.ends_with(**end))?;
+    let start = text.len() - end.len();
+    (!text.ends_with(mark) && !text[..start].ends_with('`')).then_some(&text[start..])
+}
+
 /// Returns the number of letters, up to a limit, with which both begin in whatever case.
 fn shared(one: impl Iterator<Item = char>, other: impl Iterator<Item = char>, most: usize) -> usize {
     one.zip(other).take(most).take_while(|(one, other)| one.eq_ignore_ascii_case(other)).count()

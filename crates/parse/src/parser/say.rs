@@ -65,7 +65,7 @@ impl OutputParser {
         self.shared.end_strays(on);
         self.shared.release(on);
         if !std::mem::replace(&mut self.is_stopped, true) && !self.shared.is_silent {
-            self.shared.report_bare_call(on);
+            self.shared.report_bare_call(Some(stop), on);
             on(Event::Stop(stop));
         }
     }
