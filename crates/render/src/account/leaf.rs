@@ -65,6 +65,8 @@ pub enum Change {
     HtmlEscaped,
     /// It was written as Python prints a list, a dict or a quoted string.
     PythonValue,
+    /// A part of a content was written as JSON, with its keys.
+    JsonValue,
     /// Its letters were changed to upper or lower case.
     LetterCase,
     /// It was written otherwise.
@@ -79,6 +81,7 @@ impl Change {
             Change::NullWord => "null_word",
             Change::HtmlEscaped => "html_escaped",
             Change::PythonValue => "python_value",
+            Change::JsonValue => "json_value",
             Change::LetterCase => "letter_case",
             Change::Rewritten => "rewritten",
         }
@@ -90,6 +93,7 @@ impl Change {
             Change::NullWord => "the template writes a null as the word `None`",
             Change::HtmlEscaped => "the template writes HTML entities for quotes and brackets",
             Change::PythonValue => "the template writes it as Python prints a value",
+            Change::JsonValue => "the template writes the parts of the content as JSON",
             Change::LetterCase => "the template changes the case of its letters",
             Change::Rewritten => "the template writes it in another form",
         }

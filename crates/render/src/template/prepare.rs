@@ -85,6 +85,12 @@ const KEYED: u8 = 8;
 /// The output has a piece that is not known to be all of the text.
 const PART: u8 = 16;
 
+/// A key of the dict is in the output as Python prints it, in single quotes.
+const PYTHON: u8 = 32;
+
+/// A key of the dict is in the output as JSON has it, in double quotes.
+const JSON: u8 = 64;
+
 #[derive(Clone, Copy)]
 enum Shape<'a> {
     Null,

@@ -514,6 +514,6 @@ fn is_distinct_call(call: &Json, text: &str) -> bool {
         return false;
     };
     let behind = &text[at + name.len()..];
-    let is_code = text[..at].matches("```").count() % 2 == 1;
+    let is_code = text[..at].contains("```");
     !is_code && behind.find(['{', '(']).is_some_and(|open| open < 40)
 }

@@ -4,7 +4,7 @@ use rolecall_conversation::json::Step;
 use rolecall_conversation::{Conversation, Json, Place, REASONING, Role, Tool};
 use rolecall_jinja::{Piece, Tag};
 
-use super::{Inputs, KEYED, PART, QUOTED, READ, Shape, Value, WHOLE};
+use super::{Inputs, JSON, KEYED, PART, PYTHON, QUOTED, READ, Shape, Value, WHOLE};
 use crate::account::{Account, Change, ENTITIES, Evidence, Fragment, Owner, Sign, Walk, compare};
 use crate::template::TemplateOptions;
 use crate::template::adapt::Adapted;
@@ -72,8 +72,15 @@ impl<'a> Inputs<'a> {
             trace.is_escaped = false;
             trace.escaped.push(message);
         }
-        let Shape::Text(text) = value.shape else { return value.trace(KEYED) };
         let written = piece.text;
+        let Shape::Text(text) = value.shape else {
+            let form = match written.as_bytes().first() {
+                Some(b'\'') => PYTHON,
+                Some(b'"') => JSON,
+                _ => 0,
+            };
+            return value.trace(KEYED | form);
+        };
         let whole = match offset {
             Some(offset) => {
                 let is_blank = |part: Option<&str>| part.is_some_and(|part| part.trim_start().is_empty());
@@ -214,10 +221,11 @@ impl<'a> Inputs<'a> {
             // Reasoning that is no text has several names, too.
             _ if is_reasoning() => false,
             Shape::Text(text) => self.is_text_settled(value, traces, text, owner, walk),
-            Shape::Number(_) | Shape::Bool(_) if traces & READ != 0 && self.is_keyed(value) => {
+            Shape::Number(_) | Shape::Bool(_) if traces & READ != 0 && self.keys(value) & (KEYED | PYTHON) == KEYED => {
                 walk.add_written(1);
                 true
             }
+            Shape::Dict(_) if self.is_printed_part(value) => false,
             Shape::List(items) | Shape::Dict(items) => {
                 self.children(items).iter().all(|value| self.is_settled(value, owner, walk))
             }
@@ -295,16 +303,23 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// Reports whether a dict around a value has a key that was written.
-    fn is_keyed(&self, value: &Value<'a>) -> bool {
+    /// Returns what the output has of the keys of the dict around a value.
+    fn keys(&self, value: &Value<'a>) -> u8 {
         let mut parent = value.parent;
         while let Some(around) = self.values.get(parent as usize) {
             if let Shape::Dict(_) = around.shape {
-                return around.traces.get() & KEYED != 0;
+                return around.traces.get();
             }
             parent = around.parent;
         }
-        false
+        0
+    }
+
+    /// Reports whether a value is a part of a content, and is written as JSON.
+    fn is_printed_part(&self, value: &Value<'a>) -> bool {
+        let list = || self.values.get(value.parent as usize);
+        value.traces.get() & JSON != 0
+            && list().is_some_and(|list| list.parent < self.messages && list.key == "content")
     }
 }
 
@@ -372,6 +387,12 @@ impl RunEvidence<'_, '_> {
         }));
     }
 
+    /// Reports whether a value is in a part of a content that is written as JSON.
+    fn is_in_printed_part(&self, value: &Value<'_>) -> bool {
+        let part = self.inputs.values.get(value.parent as usize);
+        part.is_some_and(|part| matches!(part.shape, Shape::Dict(_)) && self.inputs.is_printed_part(part))
+    }
+
     fn of_text(&self, value: &Value<'_>, path: &str, text: &str) -> Sign {
         // What the model is to continue has a marker after it.
         let text = text.strip_suffix(MARK).unwrap_or(text);
@@ -413,7 +434,10 @@ impl Evidence for RunEvidence<'_, '_> {
         let Some(value) = at.and_then(|at| self.inputs.values.get(at as usize)) else { return Sign::Unseen };
         let is_read = value.traces.get() & READ != 0;
         match leaf {
-            Json::String(text) => self.of_text(value, path, text),
+            Json::String(text) => match self.of_text(value, path, text) {
+                Sign::Written if self.is_in_printed_part(value) => Sign::Changed(Change::JsonValue),
+                sign => sign,
+            },
             Json::Null => {
                 let index = match owner {
                     Owner::Message { index, .. } => Some(index),
@@ -423,8 +447,11 @@ impl Evidence for RunEvidence<'_, '_> {
                 let is_word = has(None) || has(index);
                 if is_read && is_word { Sign::Changed(Change::NullWord) } else { Sign::Unseen }
             }
-            _ if is_read && self.inputs.is_keyed(value) => Sign::Written,
-            _ if is_read => Sign::Seen,
+            _ if is_read => match self.inputs.keys(value) {
+                keys if keys & PYTHON != 0 => Sign::Changed(Change::PythonValue),
+                keys if keys & KEYED != 0 => Sign::Written,
+                _ => Sign::Seen,
+            },
             _ => Sign::Unseen,
         }
     }
