@@ -8,3 +8,4 @@ mod nothing_lost;
 mod places;
 mod reading;
 mod spellings;
+mod split;
