@@ -80,6 +80,11 @@ impl<'n, 't> Continuing<'n, 't> {
         is_usable.then_some(self.found)
     }
 
+    /// Returns what follows the text if no free text matches any of it.
+    pub fn found_fixed(self) -> Option<Vec<Node>> {
+        if self.least == 0 { self.found() } else { None }
+    }
+
     fn is_over(&self) -> bool {
         self.steps > MOST_STEPS || self.found.len() > MOST_FOUND
     }

@@ -19,6 +19,33 @@ pub(crate) fn behind<'a>(ways: impl Iterator<Item = &'a Node>, text: &str) -> Op
     continuing.found().map(Node::choice)
 }
 
+/// Returns the alternatives that continue a text whose white space at the ends is not that of the turn: the prompt has it,
+/// and it is not wanted again. Only fixed text counts.
+pub(crate) fn behind_other_space<'a>(ways: impl Iterator<Item = &'a Node>, text: &str) -> Option<Node> {
+    let text = text.trim();
+    if text.is_empty() || text.len() > LONGEST {
+        return None;
+    }
+    let ways: Vec<Node> = ways.cloned().map(without_space).collect();
+    let mut continuing = Continuing::new(text);
+    ways.iter().for_each(|way| continuing.add(way));
+    let found = continuing.found_fixed()?;
+    Some(Node::choice(found.into_iter().map(without_space)))
+}
+
+/// Returns a node without the white space that it begins with.
+fn without_space(node: Node) -> Node {
+    let mut parts = node.into_parts();
+    while let Some(Node::Literal(text)) = parts.first_mut() {
+        *text = text.trim_start().to_owned();
+        if !text.is_empty() {
+            break;
+        }
+        parts.remove(0);
+    }
+    Node::sequence(parts)
+}
+
 /// Returns the part of a turn after the marker that closes its reasoning.
 pub(crate) fn behind_reasoning(node: Node) -> Option<Node> {
     let parts = node.into_parts();

@@ -160,7 +160,8 @@ impl<'a> Composer<'a> {
             // The prompt has opened reasoning, even though the caller did not ask for it.
             rest = opening::behind(of([true, true]), &tail);
         }
-        rest.ok_or(Error::Opening { tail })
+        rest.or_else(|| opening::behind_other_space(of(wanted(self.options.reasoning)), &tail))
+            .ok_or(Error::Opening { tail })
     }
 
     /// Returns the part of the turn that the prompt already contains.
