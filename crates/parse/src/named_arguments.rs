@@ -4,10 +4,10 @@ mod names;
 
 use rolecall_conversation::{Json, Tool, json};
 
-use crate::tail::Tail;
+use crate::tail::{KEPT, Tail, last};
 use crate::values::Schema;
 
-use names::{Before, before_keyword, before_object, cut_json, cut_python, fence};
+use names::{Before, Ends, Names, before_keyword, before_object, cut_json, cut_python, fence};
 
 /// The search in content for the name of a tool, and behind it arguments with one of its parameters.
 ///
@@ -30,6 +30,8 @@ pub(crate) struct NamedArguments {
     found: Option<(u64, String)>,
     /// The brackets of its arguments.
     brackets: Brackets,
+    /// How the names of the tools end, once there was a text.
+    ends: Option<Ends>,
 }
 
 /// The brackets of a value that are open.
@@ -60,67 +62,47 @@ impl NamedArguments {
     /// Adds text of the content, which ends at an offset.
     pub fn add(&mut self, end: u64, text: &str, tools: &[Tool]) {
         self.end = end;
-        let mut rest = text;
-        while let Some(next) = rest.chars().next() {
+        let ends = *self.ends.get_or_insert_with(|| Ends::of(tools));
+        let names = Names { tools, ends };
+        let (mut at, mut pushed) = (0, 0);
+        while let Some(next) = text[at..].chars().next() {
             if self.found.is_some() {
-                self.push(rest);
-                return self.brackets.add(rest);
+                self.brackets.add(&text[at..]);
+                break;
             }
-            let goes_on = self.open.take().is_some_and(|open| self.goes_on(open, next, tools));
-            let taken = if goes_on { next.len_utf8() } else { self.search(rest, tools) };
-            rest = &rest[taken..];
+            if let Some(open) = self.open.take()
+                && self.goes_on(open, next, tools)
+            {
+                at += next.len_utf8();
+                continue;
+            }
+            let skips = self.skips;
+            let is_sign = |byte: &u8| matches!(byte, b'{' | b'(' | b'`') || skips && *byte == b'\n';
+            let Some(plain) = text.as_bytes()[at..].iter().position(is_sign) else { break };
+            let sign = text.as_bytes()[at + plain];
+            at += plain + 1;
+            // What comes before the sign, or up to its end.
+            let to = if sign == b'`' { at } else { at - 1 };
+            if to < KEPT {
+                self.tail.push(&text[pushed..to]);
+                pushed = to;
+            }
+            let near = if to < KEPT { self.tail.text() } else { last(&text[..to]) };
+            match sign {
+                b'\n' => self.skips = false,
+                b'`' => self.is_code ^= is_fence(near, near.len() == self.length + to),
+                _ if skips => {}
+                _ => {
+                    self.open = opened(near, sign, self.is_code, names).map(|before| Open {
+                        at: end.saturating_sub((text.len() - to + before.length) as u64),
+                        before,
+                        arguments: String::new(),
+                    })
+                }
+            }
         }
-    }
-
-    /// Goes on to the next sign with which arguments or code may begin. Returns the number of bytes up to its end.
-    fn search(&mut self, text: &str, tools: &[Tool]) -> usize {
-        let skips = self.skips;
-        let is_sign = |byte: u8| matches!(byte, b'{' | b'(' | b'`') || skips && byte == b'\n';
-        let plain = text.bytes().position(is_sign).unwrap_or(text.len());
-        self.push(&text[..plain]);
-        let Some(sign) = text[plain..].chars().next() else { return plain };
-        if sign == '\n' {
-            self.skips = false;
-        } else if sign != '`' && !skips {
-            self.open(sign, text.len() - plain, tools);
-        }
-        self.push(&text[plain..=plain]);
-        if sign == '`' && self.is_fence() {
-            self.is_code = !self.is_code;
-        }
-        plain + 1
-    }
-
-    fn push(&mut self, text: &str) {
-        self.tail.push(text);
+        self.tail.push(&text[pushed..]);
         self.length += text.len();
-    }
-
-    /// Reports whether the content ends with the sign of a block of code at the beginning of a line.
-    fn is_fence(&self) -> bool {
-        let text = self.tail.text();
-        text.strip_suffix("```").is_some_and(|before| {
-            let line = before.trim_end_matches([' ', '\t']);
-            line.ends_with('\n') || line.is_empty() && text.len() == self.length
-        })
-    }
-
-    /// Opens arguments whose bracket begins where `left` bytes are left, if they follow the name of a tool.
-    fn open(&mut self, bracket: char, left: usize, tools: &[Tool]) {
-        let text = self.tail.text();
-        let before = match bracket {
-            '{' if self.is_code == fence(text.trim_end()).is_some() => before_object(text, tools),
-            '(' => before_keyword(text, tools).filter(|before| before.has_fence == self.is_code),
-            _ => None,
-        };
-        let Some(before) = before else { return };
-        let start = text.len() - before.length;
-        let line = &text[text[..start].rfind('\n').map_or(0, |end| end + 1)..start];
-        let is_quoted = line.replace("```", "").matches('`').count() % 2 == 1;
-        if !is_quoted {
-            let at = self.end.saturating_sub((left + before.length) as u64);
-            self.open = Some(Open { before, at, arguments: String::new() });
-        }
     }
 
     /// Goes on with arguments by a character, if they may be those of the tool.
@@ -130,7 +112,6 @@ impl NamedArguments {
         if is_call == Some(false) || open.arguments.len() > LONGEST {
             return false;
         }
-        self.push(next.encode_utf8(&mut [0; 4]));
         match is_call {
             Some(_) => {
                 self.brackets.open = 1;
@@ -145,7 +126,8 @@ impl NamedArguments {
     /// Forgets what the line has so far, and the rest of it.
     pub fn skip_line(&mut self) {
         (self.open, self.skips) = (None, true);
-        self.push("\0");
+        self.tail.push("\0");
+        self.length += 1;
     }
 
     /// Returns the name of the tool in the first call that was found, with its offset. The content ends with a call, or
@@ -161,9 +143,31 @@ impl NamedArguments {
             return None;
         }
         let text = self.tail.text();
-        let (name, start) = cut_json(text, tools).or_else(|| cut_python(text, tools))?;
+        let names = Names { tools, ends: self.ends? };
+        let (name, start) = cut_json(text, tools).or_else(|| cut_python(text, names))?;
         Some((self.end.saturating_sub((text.len() - start) as u64), name))
     }
+}
+
+/// Reports whether a content ends with the sign of a block of code at the beginning of a line. Its end may be all of it.
+fn is_fence(end: &str, is_all: bool) -> bool {
+    end.strip_suffix("```").is_some_and(|before| {
+        let line = before.trim_end_matches([' ', '\t']);
+        line.ends_with('\n') || line.is_empty() && is_all
+    })
+}
+
+/// Returns the name of a tool in front of a bracket, if it is not shown as code.
+fn opened(end: &str, bracket: u8, is_code: bool, names: Names<'_>) -> Option<Before> {
+    let before = match bracket {
+        b'{' if is_code == fence(end.trim_end()).is_some() => before_object(end, names)?,
+        b'(' => before_keyword(end, is_code, names)?,
+        _ => return None,
+    };
+    let start = end.len() - before.length;
+    let line = &end[end[..start].rfind('\n').map_or(0, |end| end + 1)..start];
+    let is_quoted = line.replace("```", "").matches('`').count() % 2 == 1;
+    (!is_quoted).then_some(before)
 }
 
 impl Brackets {

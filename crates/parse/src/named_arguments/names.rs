@@ -14,8 +14,31 @@ pub(super) struct Before {
     pub may_be_empty: bool,
     /// Whether the arguments are keywords in Python.
     pub is_python: bool,
-    /// Whether a block of code begins between them.
-    pub has_fence: bool,
+}
+
+/// The names of the tools.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Names<'t> {
+    pub tools: &'t [Tool],
+    pub ends: Ends,
+}
+
+/// The bytes with which names end, a bit for each.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Ends([u64; 4]);
+
+impl Ends {
+    pub fn of(tools: &[Tool]) -> Ends {
+        let mut ends = Ends::default();
+        for last in tools.iter().filter_map(|tool| tool.name().bytes().last()) {
+            ends.0[usize::from(last / 64)] |= 1 << (last % 64);
+        }
+        ends
+    }
+
+    fn has(self, byte: u8) -> bool {
+        self.0[usize::from(byte / 64)] & (1 << (byte % 64)) != 0
+    }
 }
 
 /// The bytes of an id that is not divided from the name before it.
@@ -31,12 +54,12 @@ impl Before {
     /// A name that ends with the beginning of a text.
     fn new(text: &str, name: &str, end: usize) -> Before {
         let length = text.len() - (end - name.len());
-        Before { name: name.to_owned(), length, may_be_empty: false, is_python: false, has_fence: false }
+        Before { name: name.to_owned(), length, may_be_empty: false, is_python: false }
     }
 }
 
 /// Returns the name of a tool at the end of a text in front of an object.
-pub(super) fn before_object(text: &str, tools: &[Tool]) -> Option<Before> {
+pub(super) fn before_object(text: &str, names: Names<'_>) -> Option<Before> {
     let kept = text.trim_end();
     if let Some(rest) = kept.strip_suffix(':') {
         // A value in JSON, whose key is the name or follows it.
@@ -46,16 +69,16 @@ pub(super) fn before_object(text: &str, tools: &[Tool]) -> Option<Before> {
             Some(rest) => rest.trim_end().strip_suffix(',')?.trim_end().strip_suffix('"')?,
             None => key,
         };
-        let before = Before::new(text, ending_name(quoted, tools)?, quoted.len());
+        let before = Before::new(text, names.ending(quoted)?, quoted.len());
         return Some(Before { may_be_empty: of_arguments.is_some(), ..before });
     }
     if let Some(rest) = kept.strip_suffix('(') {
-        return Some(Before::new(text, ending_name(rest, tools)?, rest.len()));
+        return Some(Before::new(text, names.ending(rest)?, rest.len()));
     }
     // The words of a header that is gone may stand between them.
     let rest =
         fence(kept).or_else(|| kept.strip_suffix(" json")).or_else(|| kept.strip_suffix(" code")).unwrap_or(kept);
-    if let Some(name) = ending_name(rest, tools) {
+    if let Some(name) = names.ending(rest) {
         return Some(Before::new(text, name, rest.len()));
     }
     let is_of_id = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ':');
@@ -64,23 +87,24 @@ pub(super) fn before_object(text: &str, tools: &[Tool]) -> Option<Before> {
     let begins =
         |length: &usize| word[word.len() - length..].starts_with(|c: char| c == ':' || c.is_ascii_alphanumeric());
     let lengths = short.into_iter().chain(IDS).filter(|length| *length < word.len()).filter(begins);
-    let names = |length| Some((ending_name(&word[..word.len() - length], tools)?, length));
-    let (name, length) = { lengths }.find_map(names)?;
+    let ended = |length| Some((names.ending(&word[..word.len() - length])?, length));
+    let (name, length) = { lengths }.find_map(ended)?;
     Some(Before::new(text, name, rest.len() - length))
 }
 
 /// Returns the name of a tool at the end of a text in front of keyword arguments in Python: one in a list of calls, or
 /// one with a block of code in which a function is called.
-pub(super) fn before_keyword(text: &str, tools: &[Tool]) -> Option<Before> {
-    if let Some(name) = ending_name(text, tools) {
-        let end = &text[..text.len() - name.len()];
-        let is_listed = end.ends_with('[') || end.trim_end().ends_with("),");
-        return is_listed.then(|| Before { is_python: true, ..Before::new(text, name, text.len()) });
+pub(super) fn before_keyword(text: &str, is_code: bool, names: Names<'_>) -> Option<Before> {
+    if is_code {
+        let function = text.trim_end_matches(|c: char| c.is_alphanumeric() || c == '_');
+        let rest = function.trim_end().strip_suffix("```python")?.trim_end();
+        let before = Before::new(text, names.ending(rest)?, rest.len());
+        return Some(Before { is_python: true, ..before });
     }
-    let function = text.trim_end_matches(|c: char| c.is_alphanumeric() || c == '_');
-    let rest = function.trim_end().strip_suffix("```python")?.trim_end();
-    let before = Before::new(text, ending_name(rest, tools)?, rest.len());
-    Some(Before { is_python: true, has_fence: true, ..before })
+    let name = names.ending(text)?;
+    let end = &text[..text.len() - name.len()];
+    let is_listed = end.ends_with('[') || end.trim_end().ends_with("),");
+    is_listed.then(|| Before { is_python: true, ..Before::new(text, name, text.len()) })
 }
 
 /// Returns the text in front of the sign with which a block of JSON begins.
@@ -88,13 +112,16 @@ pub(super) fn fence(text: &str) -> Option<&str> {
     text.strip_suffix("```json").or_else(|| text.strip_suffix("```")).map(str::trim_end)
 }
 
-/// Returns the longest name of a tool with which a text ends.
-fn ending_name<'t>(text: &str, tools: &'t [Tool]) -> Option<&'t str> {
-    let names = tools.iter().map(Tool::name).filter(|name| !name.is_empty() && text.ends_with(name));
-    let name = names.max_by_key(|name| name.len())?;
-    let before = text[..text.len() - name.len()].chars().next_back();
-    let is_apart = before.is_none_or(|before| !before.is_alphanumeric() && before != '_');
-    (is_apart || name.len() >= DISTINCT && before != Some('_')).then_some(name)
+impl<'t> Names<'t> {
+    /// Returns the longest name with which a text ends.
+    fn ending(self, text: &str) -> Option<&'t str> {
+        text.bytes().last().filter(|last| self.ends.has(*last))?;
+        let names = self.tools.iter().map(Tool::name).filter(|name| !name.is_empty() && text.ends_with(name));
+        let name = names.max_by_key(|name| name.len())?;
+        let before = text[..text.len() - name.len()].chars().next_back();
+        let is_apart = before.is_none_or(|before| !before.is_alphanumeric() && before != '_');
+        (is_apart || name.len() >= DISTINCT && before != Some('_')).then_some(name)
+    }
 }
 
 /// Returns the name of the tool in an object of a call that ends before its arguments, and where the name begins.
@@ -129,10 +156,10 @@ fn begins_arguments(text: &str) -> bool {
 }
 
 /// Returns the name of the tool in a list of calls in Python that ends before its first argument's value.
-pub(super) fn cut_python(text: &str, tools: &[Tool]) -> Option<(String, usize)> {
+pub(super) fn cut_python(text: &str, names: Names<'_>) -> Option<(String, usize)> {
     let keyword = text.trim_end_matches(|c: char| c.is_alphanumeric() || c == '_');
     let rest = keyword.strip_suffix('(')?;
-    let name = ending_name(rest, tools)?;
+    let name = names.ending(rest)?;
     let start = rest.len() - name.len();
     rest[..start].ends_with('[').then(|| (name.to_owned(), start))
 }
