@@ -26,21 +26,29 @@ pub(crate) struct NamedArguments {
     is_code: bool,
     /// Whether the rest of the line is not searched.
     skips: bool,
-    /// The first call that was found, with the offset of its name.
-    found: Option<(u64, String)>,
-    /// The brackets of its arguments.
-    brackets: Brackets,
+    /// Whether the line has an open backtick.
+    is_quoted: bool,
+    /// The call that was found.
+    found: Option<Found>,
     /// How the names of the tools end, once there was a text.
     ends: Option<Ends>,
 }
 
-/// The brackets of a value that are open.
-#[derive(Clone, Debug, Default)]
-struct Brackets {
+/// A call, and what follows it.
+#[derive(Clone, Debug)]
+struct Found {
+    name: String,
+    /// The offset of the name.
+    at: u64,
+    /// The brackets of its arguments that are open.
     open: usize,
-    /// The quotes that a text in the value begins with.
-    quotes: Option<u8>,
+    /// The quotes that a text in the arguments begins with.
+    quotes: Option<char>,
     is_escaped: bool,
+    /// Whether white space follows the arguments.
+    is_spaced: bool,
+    /// Whether what follows them is no sentence.
+    is_sure: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -55,9 +63,6 @@ struct Open {
 /// The most bytes of arguments up to the end of their first key.
 const LONGEST: usize = 128;
 
-/// The signs with which a call ends, or what is left of its markers.
-const CLOSES: [char; 5] = ['}', ']', ')', '>', '`'];
-
 impl NamedArguments {
     /// Adds text of the content, which ends at an offset.
     pub fn add(&mut self, end: u64, text: &str, tools: &[Tool]) {
@@ -66,9 +71,13 @@ impl NamedArguments {
         let names = Names { tools, ends };
         let (mut at, mut pushed) = (0, 0);
         while let Some(next) = text[at..].chars().next() {
-            if self.found.is_some() {
-                self.brackets.add(&text[at..]);
-                break;
+            if let Some(found) = &mut self.found {
+                if found.takes(next) {
+                    at += next.len_utf8();
+                    continue;
+                }
+                // A sentence goes on, which speaks of a call.
+                self.found = None;
             }
             if let Some(open) = self.open.take()
                 && self.goes_on(open, next, tools)
@@ -76,11 +85,14 @@ impl NamedArguments {
                 at += next.len_utf8();
                 continue;
             }
-            let skips = self.skips;
-            let is_sign = |byte: &u8| matches!(byte, b'{' | b'(' | b'`') || skips && *byte == b'\n';
+            let is_sign = |byte: &u8| matches!(byte, b'{' | b'(' | b'`' | b'\n');
             let Some(plain) = text.as_bytes()[at..].iter().position(is_sign) else { break };
             let sign = text.as_bytes()[at + plain];
             at += plain + 1;
+            if sign == b'\n' {
+                (self.skips, self.is_quoted) = (false, false);
+                continue;
+            }
             // What comes before the sign, or up to its end.
             let to = if sign == b'`' { at } else { at - 1 };
             if to < KEPT {
@@ -88,17 +100,22 @@ impl NamedArguments {
                 pushed = to;
             }
             let near = if to < KEPT { self.tail.text() } else { last(&text[..to]) };
-            match sign {
-                b'\n' => self.skips = false,
-                b'`' => self.is_code ^= is_fence(near, near.len() == self.length + to),
-                _ if skips => {}
-                _ => {
-                    self.open = opened(near, sign, self.is_code, names).map(|before| Open {
-                        at: end.saturating_sub((text.len() - to + before.length) as u64),
-                        before,
-                        arguments: String::new(),
-                    })
-                }
+            let is_all = near.len() == self.length + to;
+            if sign == b'`' {
+                self.is_code ^= is_fence(near, is_all);
+                // Three of them are no quote.
+                self.is_quoted ^= !near.ends_with("```");
+            } else if !self.skips && !self.is_quoted {
+                let before = match sign {
+                    b'{' if self.is_code != fence(near.trim_end()).is_some() => None,
+                    b'{' => before_object(near, is_all, names),
+                    _ => before_keyword(near, is_all, self.is_code, names),
+                };
+                self.open = before.map(|before| Open {
+                    at: end.saturating_sub((text.len() - to + before.length) as u64),
+                    before,
+                    arguments: String::new(),
+                });
             }
         }
         self.tail.push(&text[pushed..]);
@@ -114,9 +131,10 @@ impl NamedArguments {
         }
         match is_call {
             Some(_) => {
-                self.brackets.open = 1;
-                self.brackets.add(&open.arguments);
-                self.found = Some((open.at, open.before.name));
+                let Open { before, at, arguments } = open;
+                let mut found = Found::new(before.name, at);
+                arguments.chars().for_each(|c| _ = found.takes(c));
+                self.found = Some(found);
             }
             None => self.open = Some(open),
         }
@@ -130,16 +148,17 @@ impl NamedArguments {
         self.length += 1;
     }
 
-    /// Returns the name of the tool in the first call that was found, with its offset. The content ends with a call, or
-    /// in it: a sentence that goes on speaks of one.
+    /// Returns the name of the tool in the call that was found, with its offset.
     pub fn found(&self) -> Option<(u64, &str)> {
-        let is_last = self.brackets.open > 0 || self.tail.text().trim_end().ends_with(CLOSES);
-        self.found.as_ref().filter(|_| is_last).map(|(at, name)| (*at, name.as_str()))
+        self.found.as_ref().map(|found| (found.at, found.name.as_str()))
     }
 
     /// Returns the name of the tool whose call the content ends in before its arguments, with its offset.
     pub fn cut(&self, tools: &[Tool]) -> Option<(u64, String)> {
-        if self.found.is_some() || self.is_code || self.skips {
+        if let Some(open) = &self.open {
+            return Some((open.at, open.before.name.clone()));
+        }
+        if self.found.is_some() || self.is_code || self.is_quoted || self.skips {
             return None;
         }
         let text = self.tail.text();
@@ -149,43 +168,43 @@ impl NamedArguments {
     }
 }
 
-/// Reports whether a content ends with the sign of a block of code at the beginning of a line. Its end may be all of it.
+/// Reports whether a content ends with the sign of a block of code at the beginning of a line, of a quotation or of an
+/// item of a list. Its end may be all of it.
 fn is_fence(end: &str, is_all: bool) -> bool {
     end.strip_suffix("```").is_some_and(|before| {
-        let line = before.trim_end_matches([' ', '\t']);
+        let line = before.trim_end_matches(|c: char| " \t>-*+.".contains(c) || c.is_ascii_digit());
         line.ends_with('\n') || line.is_empty() && is_all
     })
 }
 
-/// Returns the name of a tool in front of a bracket, if it is not shown as code.
-fn opened(end: &str, bracket: u8, is_code: bool, names: Names<'_>) -> Option<Before> {
-    let before = match bracket {
-        b'{' if is_code == fence(end.trim_end()).is_some() => before_object(end, names)?,
-        b'(' => before_keyword(end, is_code, names)?,
-        _ => return None,
-    };
-    let start = end.len() - before.length;
-    let line = &end[end[..start].rfind('\n').map_or(0, |end| end + 1)..start];
-    let is_quoted = line.replace("```", "").matches('`').count() % 2 == 1;
-    (!is_quoted).then_some(before)
-}
+impl Found {
+    fn new(name: String, at: u64) -> Found {
+        Found { name, at, open: 1, quotes: None, is_escaped: false, is_spaced: false, is_sure: false }
+    }
 
-impl Brackets {
-    fn add(&mut self, text: &str) {
-        for byte in text.bytes() {
-            if self.open == 0 {
-                return;
+    /// Takes the next character of the arguments or behind them, unless it belongs to a sentence.
+    fn takes(&mut self, next: char) -> bool {
+        if self.open == 0 {
+            match next {
+                _ if self.is_sure => {}
+                '}' | ']' | ')' | '"' | '\'' | '`' | ',' | ';' | '.' => {}
+                '{' | '[' | '<' => self.is_sure = true,
+                _ if next.is_whitespace() => self.is_spaced = true,
+                // Another call follows.
+                _ => self.is_sure = !self.is_spaced,
             }
-            match (self.quotes, byte) {
-                _ if self.is_escaped => self.is_escaped = false,
-                (Some(_), b'\\') => self.is_escaped = true,
-                (Some(quotes), _) => self.quotes = self.quotes.filter(|_| byte != quotes),
-                (None, b'"' | b'\'') => self.quotes = Some(byte),
-                (None, b'{' | b'[' | b'(') => self.open += 1,
-                (None, b'}' | b']' | b')') => self.open -= 1,
-                _ => {}
-            }
+            return self.is_sure || next.is_whitespace() || "}])\"'`,;.".contains(next);
         }
+        match (self.quotes, next) {
+            _ if self.is_escaped => self.is_escaped = false,
+            (Some(_), '\\') => self.is_escaped = true,
+            (Some(quotes), _) => self.quotes = self.quotes.filter(|_| next != quotes),
+            (None, '"' | '\'') => self.quotes = Some(next),
+            (None, '{' | '[' | '(') => self.open += 1,
+            (None, '}' | ']' | ')') => self.open -= 1,
+            _ => {}
+        }
+        true
     }
 }
 
@@ -200,7 +219,10 @@ impl Open {
             return match (end, signs.next()) {
                 (0, _) => Some(false),
                 (_, None) => None,
-                (_, Some('=')) => signs.next().map(|next| next != '=' && self.has_parameter(&arguments[..end], tools)),
+                (_, Some('=')) => signs.find(|next| !next.is_whitespace()).map(|next| {
+                    let is_literal = next.is_ascii_digit() || "\"'-[{TFN".contains(next);
+                    is_literal && self.has_parameter(&arguments[..end], tools)
+                }),
                 _ => Some(false),
             };
         }
@@ -279,15 +301,16 @@ mod tests {
             (r#"get_weatherabcdefghi{"city": "Oslo"}"#, 0),
             (r#"Okay. functions.get_weather:0{"city": "Oslo"}"#, 16),
             ("Okayfunctionget_weather\n```json\n{\"city\": \"Oslo\"}\n```", 12),
-            ("So\n```\nx\n```\nget_weather {\n  \"city\" : 1", 13),
-            (r#"I call get_weather({"city": "Oslo"})"#, 7),
-            (r#"{"get_weather": {"city": "Oslo"}}"#, 2),
+            ("So\n```\nx\n```\nget_weather\n{\n  \"city\" : 1", 13),
             (r#"Sure[any(), get_weather(city="Oslo")]"#, 12),
             (r#"Sure[get_weather({"city": "Oslo"})]"#, 5),
             (r#"Sure[any(x_1 = "Oslo")]"#, 5),
             (r#"So to=functions.get_weathercommentary json{"city": "Oslo"}"#, 16),
             ("Yes.get_weather\n```python\ntool_call(city='Oslo')\n```", 4),
             (r#"Ok: any{"a\"b": 1}"#, 4),
+            (r#"{"a": "b"}; get_weather{"city": 1}get_weather{"city": 2}."#, 12),
+            (r#"any{"a": 1} is not it, but get_weather{"city": 1}"#, 27),
+            ("functionget\n```json\n{\"type\": 1}\n```", 8),
             (r#"Ok: any{"a": "b"#, 4),
             (r#"Ok: any{"a": {"}": ["#, 4),
             (r#"Ok: any{"a": "} it is."}get_weather{"city": 1}"#, 4),
@@ -315,6 +338,16 @@ mod tests {
             r#"get_weather{"city"}"#,
             r#"get_weather{}"#,
             r#"You can call get_weather(city="Oslo")"#,
+            r#"I call get_weather({"city": "Oslo"})"#,
+            r#"{"get_weather": {"city": "Oslo"}}"#,
+            "### get_weather\n```json\n{\"city\": \"Oslo\"}\n```",
+            "An example for get_weather:\n\n```json\n{\"city\": \"Oslo\"}\n```",
+            "POST /get_weather\n```json\n{\"city\": \"Oslo\"}\n```",
+            r#"INFO get_weather {"city": "Oslo"}"#,
+            "> ```json\n> {\"name\": \"get_weather\", \"arguments\": {\"city\": 1}}\n> ```",
+            r#"results = [get_weather(city=c) for c in cities]"#,
+            r#"Use `x` and `y {"name": "any", "arguments": {"a": 1}}` (or not)"#,
+            r#"I used get_weather{"city": "Oslo"} for that (see above)"#,
             r#"[get_weather(town="Oslo")]"#,
             r#"[get_weather(city == 1)]"#,
             "So:\n```python\nget_weather(city='Oslo')\n```\n",

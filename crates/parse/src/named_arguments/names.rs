@@ -47,8 +47,9 @@ const IDS: Range<usize> = 6..48;
 /// The fewest bytes of a name that may follow a letter, because a marker between them is gone.
 const DISTINCT: usize = 6;
 
-/// The keys of a call's arguments.
-const KEYS: [&str; 3] = ["arguments", "parameters", "input"];
+/// The keys of a call's arguments, and of its name.
+const KEYS: [&str; 6] = ["arguments", "parameters", "input", "args", "params", "action_input"];
+const NAMES: [&str; 5] = ["name", "function", "tool", "action", "tool_name"];
 
 impl Before {
     /// A name that ends with the beginning of a text.
@@ -58,26 +59,37 @@ impl Before {
     }
 }
 
-/// Returns the name of a tool at the end of a text in front of an object.
-pub(super) fn before_object(text: &str, names: Names<'_>) -> Option<Before> {
+/// Returns the name of a tool at the end of a text in front of an object. The text may be all of the content.
+///
+/// What an honest answer has is none: a key of JSON, a call in JavaScript, a heading with a block of code.
+pub(super) fn before_object(text: &str, is_all: bool, names: Names<'_>) -> Option<Before> {
     let kept = text.trim_end();
     if let Some(rest) = kept.strip_suffix(':') {
-        // A value in JSON, whose key is the name or follows it.
         let key = rest.trim_end().strip_suffix('"')?;
-        let of_arguments = KEYS.iter().find_map(|word| key.strip_suffix(word)?.strip_suffix('"'));
-        let quoted = match of_arguments {
-            Some(rest) => rest.trim_end().strip_suffix(',')?.trim_end().strip_suffix('"')?,
-            None => key,
-        };
-        let before = Before::new(text, names.ending(quoted)?, quoted.len());
-        return Some(Before { may_be_empty: of_arguments.is_some(), ..before });
+        let rest = KEYS.iter().find_map(|word| key.strip_suffix(word)?.strip_suffix('"'))?;
+        let quoted = rest.trim_end().strip_suffix(',')?.trim_end().strip_suffix('"')?;
+        let name = names.ending(quoted)?;
+        let before = quoted[..quoted.len() - name.len()].trim_end_matches("functions.");
+        let key = before.strip_suffix('"')?.trim_end().strip_suffix(':')?.trim_end().strip_suffix('"')?;
+        NAMES.iter().find(|word| key.strip_suffix(**word).is_some_and(|rest| rest.ends_with('"')))?;
+        return Some(Before { may_be_empty: true, ..Before::new(text, name, quoted.len()) });
     }
     if let Some(rest) = kept.strip_suffix('(') {
-        return Some(Before::new(text, names.ending(rest)?, rest.len()));
+        let name = names.ending(rest)?;
+        return rest[..rest.len() - name.len()].ends_with('[').then(|| Before::new(text, name, rest.len()));
+    }
+    if let Some(rest) = fence(kept) {
+        let name = names.ending(rest)?;
+        return is_glued(&rest[..rest.len() - name.len()], is_all).then(|| Before::new(text, name, rest.len()));
+    }
+    if kept.len() < text.len() {
+        // The name is a line of its own, or a marker before it is gone.
+        let name = names.ending(kept).filter(|name| is_distinct(name) && &text[kept.len()..] == "\n")?;
+        let before = &kept[..kept.len() - name.len()];
+        return (before.ends_with('\n') || is_glued(before, is_all)).then(|| Before::new(text, name, kept.len()));
     }
     // The words of a header that is gone may stand between them.
-    let rest =
-        fence(kept).or_else(|| kept.strip_suffix(" json")).or_else(|| kept.strip_suffix(" code")).unwrap_or(kept);
+    let rest = kept.strip_suffix(" json").or_else(|| kept.strip_suffix(" code")).unwrap_or(kept);
     if let Some(name) = names.ending(rest) {
         return Some(Before::new(text, name, rest.len()));
     }
@@ -94,17 +106,39 @@ pub(super) fn before_object(text: &str, names: Names<'_>) -> Option<Before> {
 
 /// Returns the name of a tool at the end of a text in front of keyword arguments in Python: one in a list of calls, or
 /// one with a block of code in which a function is called.
-pub(super) fn before_keyword(text: &str, is_code: bool, names: Names<'_>) -> Option<Before> {
-    if is_code {
-        let function = text.trim_end_matches(|c: char| c.is_alphanumeric() || c == '_');
-        let rest = function.trim_end().strip_suffix("```python")?.trim_end();
-        let before = Before::new(text, names.ending(rest)?, rest.len());
-        return Some(Before { is_python: true, ..before });
+pub(super) fn before_keyword(text: &str, is_all: bool, is_code: bool, names: Names<'_>) -> Option<Before> {
+    let end = match is_code {
+        true => {
+            let function = text.trim_end_matches(|c: char| c.is_alphanumeric() || c == '_');
+            function.trim_end().strip_suffix("```python")?.trim_end()
+        }
+        false => text,
+    };
+    let name = names.ending(end)?;
+    let before = &end[..end.len() - name.len()];
+    let is_call = match is_code {
+        true => is_glued(before, is_all),
+        false => before.ends_with('[') || before.trim_end().ends_with("),") && is_distinct(name),
+    };
+    is_call.then(|| Before { is_python: true, ..Before::new(text, name, end.len()) })
+}
+
+/// Reports whether a name behind this text follows it without a space, as one does whose marker is gone, or begins the
+/// content.
+fn is_glued(before: &str, is_all: bool) -> bool {
+    let is_word =
+        |c: char| !c.is_whitespace() && !matches!(c, '"' | '\'' | '#' | '*' | '/' | '(' | '[' | '{' | '-' | ':' | '|');
+    match before.chars().next_back() {
+        None => is_all,
+        Some('`') => before.ends_with("```"),
+        Some(last) => is_word(last),
     }
-    let name = names.ending(text)?;
-    let end = &text[..text.len() - name.len()];
-    let is_listed = end.ends_with('[') || end.trim_end().ends_with("),");
-    is_listed.then(|| Before { is_python: true, ..Before::new(text, name, text.len()) })
+}
+
+/// Reports whether a name is no word of a language.
+fn is_distinct(name: &str) -> bool {
+    let is_sign = |c: char| !c.is_alphabetic() || c.is_uppercase();
+    name.chars().skip(1).any(is_sign)
 }
 
 /// Returns the text in front of the sign with which a block of JSON begins.
@@ -119,7 +153,8 @@ impl<'t> Names<'t> {
         let names = self.tools.iter().map(Tool::name).filter(|name| !name.is_empty() && text.ends_with(name));
         let name = names.max_by_key(|name| name.len())?;
         let before = text[..text.len() - name.len()].chars().next_back();
-        let is_apart = before.is_none_or(|before| !before.is_alphanumeric() && before != '_');
+        let is_apart = before.is_none_or(|before| !before.is_alphanumeric() && before != '_')
+            || text[..text.len() - name.len()].ends_with("function");
         (is_apart || name.len() >= DISTINCT && before != Some('_')).then_some(name)
     }
 }
@@ -157,7 +192,7 @@ fn begins_arguments(text: &str) -> bool {
 
 /// Returns the name of the tool in a list of calls in Python that ends before its first argument's value.
 pub(super) fn cut_python(text: &str, names: Names<'_>) -> Option<(String, usize)> {
-    let keyword = text.trim_end_matches(|c: char| c.is_alphanumeric() || c == '_');
+    let keyword = text.strip_suffix('=').unwrap_or(text).trim_end_matches(|c: char| c.is_alphanumeric() || c == '_');
     let rest = keyword.strip_suffix('(')?;
     let name = names.ending(rest)?;
     let start = rest.len() - name.len();
