@@ -47,6 +47,8 @@ struct Found {
     is_escaped: bool,
     /// Whether white space follows the arguments.
     is_spaced: bool,
+    /// Whether a comma is the last sign behind them.
+    is_listed: bool,
     /// Whether what follows them is no sentence.
     is_sure: bool,
 }
@@ -76,8 +78,8 @@ impl NamedArguments {
                     at += next.len_utf8();
                     continue;
                 }
-                // A sentence goes on, which speaks of a call.
-                self.found = None;
+                // A sentence goes on, which speaks of a call. A block of code around it has ended.
+                (self.found, self.is_code) = (None, false);
             }
             if let Some(open) = self.open.take()
                 && self.goes_on(open, next, tools)
@@ -179,21 +181,22 @@ fn is_fence(end: &str, is_all: bool) -> bool {
 
 impl Found {
     fn new(name: String, at: u64) -> Found {
-        Found { name, at, open: 1, quotes: None, is_escaped: false, is_spaced: false, is_sure: false }
+        Found { name, at, open: 1, quotes: None, is_escaped: false, is_spaced: false, is_listed: false, is_sure: false }
     }
 
     /// Takes the next character of the arguments or behind them, unless it belongs to a sentence.
     fn takes(&mut self, next: char) -> bool {
         if self.open == 0 {
-            match next {
-                _ if self.is_sure => {}
-                '}' | ']' | ')' | '"' | '\'' | '`' | ',' | ';' | '.' => {}
-                '{' | '[' | '<' => self.is_sure = true,
-                _ if next.is_whitespace() => self.is_spaced = true,
-                // Another call follows.
-                _ => self.is_sure = !self.is_spaced,
-            }
-            return self.is_sure || next.is_whitespace() || "}])\"'`,;.".contains(next);
+            let is_close = "}])\"'`,;.".contains(next);
+            // Another key of the object follows, or another call.
+            self.is_sure |= match next {
+                '"' => self.is_listed,
+                '{' | '[' | '<' => true,
+                _ => !is_close && !next.is_whitespace() && !self.is_spaced,
+            };
+            self.is_listed = next == ',' || self.is_listed && next.is_whitespace();
+            self.is_spaced |= next.is_whitespace();
+            return self.is_sure || is_close || next.is_whitespace();
         }
         match (self.quotes, next) {
             _ if self.is_escaped => self.is_escaped = false,
