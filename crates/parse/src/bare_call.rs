@@ -33,18 +33,26 @@ pub(crate) struct BareCall {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BareName {
     pub name: String,
-    /// Whether a tool has it.
-    pub is_offered: bool,
+    pub kind: BareKind,
     /// Whether a key or a bracket stands before it. Without one, an answer may begin with a tool's name.
     pub is_enclosed: bool,
-    /// Whether the content ends before its arguments.
-    pub is_cut: bool,
+}
+
+/// What is wrong with a call without its markers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BareKind {
+    /// Only its markers are missing.
+    Unmarked,
+    /// No tool has its name.
+    UnknownTool,
+    /// The content ends before its arguments.
+    Cut,
 }
 
 impl BareName {
     /// Returns the name of a tool.
     fn offered(name: &str, is_enclosed: bool) -> BareName {
-        BareName { name: name.to_owned(), is_offered: true, is_enclosed, is_cut: false }
+        BareName { name: name.to_owned(), kind: BareKind::Unmarked, is_enclosed }
     }
 }
 
@@ -169,7 +177,7 @@ impl BareCall {
         let whole = || named.found().map(|(start, name)| (start, BareName::offered(name, true)));
         let cut = || {
             let (start, name) = named.cut(tools)?;
-            Some((start, BareName { is_cut: true, ..BareName::offered(&name, true) }))
+            Some((start, BareName { kind: BareKind::Cut, ..BareName::offered(&name, true) }))
         };
         found.or_else(whole).or_else(cut).map(|(start, name)| (start..end, name))
     }
@@ -192,7 +200,7 @@ fn call_in(text: &str, offered: &[Box<str>], is_first: bool) -> Option<BareName>
         if let Some(call) = called.take_if(|_| between.contains('{')) {
             // What has a type is the definition of a tool.
             let is_schema = rest[start..].starts_with("type\"");
-            let is_call = call.is_offered || ARGUMENTS.contains(&key);
+            let is_call = call.kind == BareKind::Unmarked || ARGUMENTS.contains(&key);
             return (is_call && !is_schema).then_some(call);
         }
         if let Some(open) = between.find('{').filter(|_| called.is_none() && ARGUMENTS.contains(&key)) {
@@ -228,7 +236,7 @@ fn call_in(text: &str, offered: &[Box<str>], is_first: bool) -> Option<BareName>
         }
         if called.is_none() && is_first && is_object && key == "name" && last == '"' {
             let end = rest.find('"').filter(|end| !rest[..*end].contains(char::is_whitespace))?;
-            let call = BareName { is_offered: false, ..BareName::offered(&rest[..end], true) };
+            let call = BareName { kind: BareKind::UnknownTool, ..BareName::offered(&rest[..end], true) };
             if has_arguments {
                 return Some(call);
             }

@@ -7,7 +7,7 @@ use rolecall_conversation::{Json, Tool, json};
 use crate::tail::{KEPT, Tail, last};
 use crate::values::Schema;
 
-use names::{Before, Ends, Names, before_keyword, before_object, cut_json, cut_python, fence};
+use names::{Ends, NameBefore, Names, before_keyword, before_object, cut_json, cut_python, fence};
 
 /// The search in content for the name of a tool, and behind it arguments with one of its parameters.
 ///
@@ -21,7 +21,7 @@ pub(crate) struct NamedArguments {
     length: usize,
     end: u64,
     /// Arguments behind the name of a tool, up to the first key.
-    open: Option<Open>,
+    open: Option<OpenArguments>,
     /// Whether the content is in a block of code in Markdown.
     is_code: bool,
     /// Whether the rest of the line is not searched.
@@ -29,14 +29,14 @@ pub(crate) struct NamedArguments {
     /// Whether the line has an open backtick.
     is_quoted: bool,
     /// The call that was found.
-    found: Option<Found>,
+    found: Option<UnmarkedCall>,
     /// How the names of the tools end, once there was a text.
     ends: Option<Ends>,
 }
 
-/// A call, and what follows it.
+/// A call without its markers, and what follows it.
 #[derive(Clone, Debug)]
-struct Found {
+struct UnmarkedCall {
     name: String,
     /// The offset of the name.
     at: u64,
@@ -45,17 +45,22 @@ struct Found {
     /// The quotes that a text in the arguments begins with.
     quotes: Option<char>,
     is_escaped: bool,
-    /// Whether white space follows the arguments.
-    is_spaced: bool,
-    /// Whether a comma is the last sign behind them.
-    is_listed: bool,
-    /// Whether what follows them is no sentence.
-    is_sure: bool,
+    behind: Behind,
+}
+
+/// What follows the arguments of a call, apart from signs that close something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Behind {
+    Nothing,
+    WhiteSpace,
+    Comma,
+    /// Another key of the same object, another call, or a marker.
+    Call,
 }
 
 #[derive(Clone, Debug)]
-struct Open {
-    before: Before,
+struct OpenArguments {
+    before: NameBefore,
     /// The offset of the name.
     at: u64,
     /// The arguments without their first bracket.
@@ -113,7 +118,7 @@ impl NamedArguments {
                     b'{' => before_object(near, is_all, names),
                     _ => before_keyword(near, is_all, self.is_code, names),
                 };
-                self.open = before.map(|before| Open {
+                self.open = before.map(|before| OpenArguments {
                     at: end.saturating_sub((text.len() - to + before.length) as u64),
                     before,
                     arguments: String::new(),
@@ -125,7 +130,7 @@ impl NamedArguments {
     }
 
     /// Goes on with arguments by a character, if they may be those of the tool.
-    fn goes_on(&mut self, mut open: Open, next: char, tools: &[Tool]) -> bool {
+    fn goes_on(&mut self, mut open: OpenArguments, next: char, tools: &[Tool]) -> bool {
         open.arguments.push(next);
         let is_call = open.is_call(tools);
         if is_call == Some(false) || open.arguments.len() > LONGEST {
@@ -133,8 +138,8 @@ impl NamedArguments {
         }
         match is_call {
             Some(_) => {
-                let Open { before, at, arguments } = open;
-                let mut found = Found::new(before.name, at);
+                let OpenArguments { before, at, arguments } = open;
+                let mut found = UnmarkedCall::new(before.name, at);
                 arguments.chars().for_each(|c| _ = found.takes(c));
                 self.found = Some(found);
             }
@@ -179,24 +184,24 @@ fn is_fence(end: &str, is_all: bool) -> bool {
     })
 }
 
-impl Found {
-    fn new(name: String, at: u64) -> Found {
-        Found { name, at, open: 1, quotes: None, is_escaped: false, is_spaced: false, is_listed: false, is_sure: false }
+impl UnmarkedCall {
+    fn new(name: String, at: u64) -> UnmarkedCall {
+        UnmarkedCall { name, at, open: 1, quotes: None, is_escaped: false, behind: Behind::Nothing }
     }
 
     /// Takes the next character of the arguments or behind them, unless it belongs to a sentence.
     fn takes(&mut self, next: char) -> bool {
         if self.open == 0 {
-            let is_close = "}])\"'`,;.".contains(next);
-            // Another key of the object follows, or another call.
-            self.is_sure |= match next {
-                '"' => self.is_listed,
-                '{' | '[' | '<' => true,
-                _ => !is_close && !next.is_whitespace() && !self.is_spaced,
+            self.behind = match (self.behind, next) {
+                (Behind::Call, _) | (Behind::Comma, '"') | (_, '{' | '[' | '<') => Behind::Call,
+                (_, ',') => Behind::Comma,
+                (behind, '}' | ']' | ')' | '"' | '\'' | '`' | ';' | '.') => behind,
+                (Behind::Comma, _) if next.is_whitespace() => Behind::Comma,
+                _ if next.is_whitespace() => Behind::WhiteSpace,
+                (Behind::Nothing, _) => Behind::Call,
+                _ => return false,
             };
-            self.is_listed = next == ',' || self.is_listed && next.is_whitespace();
-            self.is_spaced |= next.is_whitespace();
-            return self.is_sure || is_close || next.is_whitespace();
+            return true;
         }
         match (self.quotes, next) {
             _ if self.is_escaped => self.is_escaped = false,
@@ -211,7 +216,7 @@ impl Found {
     }
 }
 
-impl Open {
+impl OpenArguments {
     /// Reports whether the arguments have a parameter of the tool. Returns `None` if they do not tell yet.
     fn is_call(&self, tools: &[Tool]) -> Option<bool> {
         let arguments = self.arguments.trim_start();

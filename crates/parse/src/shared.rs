@@ -2,7 +2,7 @@ use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::bare_call::{BareCall, BareName};
+use crate::bare_call::{BareCall, BareKind, BareName};
 use crate::cursor::Cursor;
 use crate::held::HeldReasoning;
 use crate::ids;
@@ -338,14 +338,13 @@ impl Shared {
         if self.is_silent || !self.reply.reads_calls() || self.has_all_calls() {
             return;
         }
-        if let Some((span, BareName { name, is_offered, is_enclosed, is_cut })) =
-            self.bare_call.end(&self.options.tools)
+        if let Some((span, BareName { name, kind, is_enclosed })) = self.bare_call.end(&self.options.tools)
             && (is_enclosed || self.calls == 0)
         {
-            let why = match is_offered {
-                true if is_cut => cut_call(stop),
-                true => Why::MissingMarkers(name),
-                false => Why::UnknownName { name, offered: self.options.names() },
+            let why = match kind {
+                BareKind::Cut => cut_call(stop),
+                BareKind::Unmarked => Why::MissingMarkers(name),
+                BareKind::UnknownTool => Why::UnknownName { name, offered: self.options.names() },
             };
             on(Event::Malformed(Malformed { span, why }));
         }

@@ -6,7 +6,7 @@ use rolecall_conversation::Tool;
 
 /// A tool's name in front of arguments.
 #[derive(Clone, Debug)]
-pub(super) struct Before {
+pub(super) struct NameBefore {
     pub name: String,
     /// The bytes from the name to the arguments.
     pub length: usize,
@@ -51,18 +51,18 @@ const DISTINCT: usize = 6;
 const KEYS: [&str; 6] = ["arguments", "parameters", "input", "args", "params", "action_input"];
 const NAMES: [&str; 5] = ["name", "function", "tool", "action", "tool_name"];
 
-impl Before {
+impl NameBefore {
     /// A name that ends with the beginning of a text.
-    fn new(text: &str, name: &str, end: usize) -> Before {
+    fn new(text: &str, name: &str, end: usize) -> NameBefore {
         let length = text.len() - (end - name.len());
-        Before { name: name.to_owned(), length, may_be_empty: false, is_python: false }
+        NameBefore { name: name.to_owned(), length, may_be_empty: false, is_python: false }
     }
 }
 
 /// Returns the name of a tool at the end of a text in front of an object. The text may be all of the content.
 ///
 /// What an honest answer has is none: a key of JSON, a call in JavaScript, a heading with a block of code.
-pub(super) fn before_object(text: &str, is_all: bool, names: Names<'_>) -> Option<Before> {
+pub(super) fn before_object(text: &str, is_all: bool, names: Names<'_>) -> Option<NameBefore> {
     let kept = text.trim_end();
     if let Some(rest) = kept.strip_suffix(':') {
         let key = rest.trim_end().strip_suffix('"')?;
@@ -72,26 +72,26 @@ pub(super) fn before_object(text: &str, is_all: bool, names: Names<'_>) -> Optio
         let before = quoted[..quoted.len() - name.len()].trim_end_matches("functions.");
         let key = before.strip_suffix('"')?.trim_end().strip_suffix(':')?.trim_end().strip_suffix('"')?;
         NAMES.iter().find(|word| key.strip_suffix(**word).is_some_and(|rest| rest.ends_with('"')))?;
-        return Some(Before { may_be_empty: true, ..Before::new(text, name, quoted.len()) });
+        return Some(NameBefore { may_be_empty: true, ..NameBefore::new(text, name, quoted.len()) });
     }
     if let Some(rest) = kept.strip_suffix('(') {
         let name = names.ending(rest)?;
-        return rest[..rest.len() - name.len()].ends_with('[').then(|| Before::new(text, name, rest.len()));
+        return rest[..rest.len() - name.len()].ends_with('[').then(|| NameBefore::new(text, name, rest.len()));
     }
     if let Some(rest) = fence(kept) {
         let name = names.ending(rest)?;
-        return is_glued(&rest[..rest.len() - name.len()], is_all).then(|| Before::new(text, name, rest.len()));
+        return is_glued(&rest[..rest.len() - name.len()], is_all).then(|| NameBefore::new(text, name, rest.len()));
     }
     if kept.len() < text.len() {
         // The name is a line of its own, or a marker before it is gone.
         let name = names.ending(kept).filter(|name| is_distinct(name) && &text[kept.len()..] == "\n")?;
         let before = &kept[..kept.len() - name.len()];
-        return (before.ends_with('\n') || is_glued(before, is_all)).then(|| Before::new(text, name, kept.len()));
+        return (before.ends_with('\n') || is_glued(before, is_all)).then(|| NameBefore::new(text, name, kept.len()));
     }
     // The words of a header that is gone may stand between them.
     let rest = kept.strip_suffix(" json").or_else(|| kept.strip_suffix(" code")).unwrap_or(kept);
     if let Some(name) = names.ending(rest) {
-        return Some(Before::new(text, name, rest.len()));
+        return Some(NameBefore::new(text, name, rest.len()));
     }
     let is_of_id = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ':');
     let word = &rest[rest.trim_end_matches(is_of_id).len()..];
@@ -101,12 +101,12 @@ pub(super) fn before_object(text: &str, is_all: bool, names: Names<'_>) -> Optio
     let lengths = short.into_iter().chain(IDS).filter(|length| *length < word.len()).filter(begins);
     let ended = |length| Some((names.ending(&word[..word.len() - length])?, length));
     let (name, length) = { lengths }.find_map(ended)?;
-    Some(Before::new(text, name, rest.len() - length))
+    Some(NameBefore::new(text, name, rest.len() - length))
 }
 
 /// Returns the name of a tool at the end of a text in front of keyword arguments in Python: one in a list of calls, or
 /// one with a block of code in which a function is called.
-pub(super) fn before_keyword(text: &str, is_all: bool, is_code: bool, names: Names<'_>) -> Option<Before> {
+pub(super) fn before_keyword(text: &str, is_all: bool, is_code: bool, names: Names<'_>) -> Option<NameBefore> {
     let end = match is_code {
         true => {
             let function = text.trim_end_matches(|c: char| c.is_alphanumeric() || c == '_');
@@ -120,7 +120,7 @@ pub(super) fn before_keyword(text: &str, is_all: bool, is_code: bool, names: Nam
         true => is_glued(before, is_all),
         false => before.ends_with('[') || before.trim_end().ends_with("),") && is_distinct(name),
     };
-    is_call.then(|| Before { is_python: true, ..Before::new(text, name, end.len()) })
+    is_call.then(|| NameBefore { is_python: true, ..NameBefore::new(text, name, end.len()) })
 }
 
 /// Reports whether a name behind this text follows it without a space, as one does whose marker is gone, or begins the
