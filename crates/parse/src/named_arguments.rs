@@ -28,6 +28,8 @@ pub(crate) struct NamedArguments {
     skips: bool,
     /// Whether the line has an open backtick.
     is_quoted: bool,
+    /// Whether a call was found that a sentence follows, or what may be another call.
+    follows_call: bool,
     /// The call that was found.
     found: Option<UnmarkedCall>,
     /// How the names of the tools end, once there was a text.
@@ -63,6 +65,8 @@ struct OpenArguments {
     before: NameBefore,
     /// The offset of the name.
     at: u64,
+    /// Whether a call comes before it, so that it needs no arguments to be one.
+    follows_call: bool,
     /// The arguments without their first bracket.
     arguments: String,
 }
@@ -84,7 +88,7 @@ impl NamedArguments {
                     continue;
                 }
                 // A sentence goes on, which speaks of a call. A block of code around it has ended.
-                (self.found, self.is_code) = (None, false);
+                (self.found, self.is_code, self.follows_call) = (None, false, true);
             }
             if let Some(open) = self.open.take()
                 && self.goes_on(open, next, tools)
@@ -121,6 +125,7 @@ impl NamedArguments {
                 self.open = before.map(|before| OpenArguments {
                     at: end.saturating_sub((text.len() - to + before.length) as u64),
                     before,
+                    follows_call: self.follows_call,
                     arguments: String::new(),
                 });
             }
@@ -138,7 +143,7 @@ impl NamedArguments {
         }
         match is_call {
             Some(_) => {
-                let OpenArguments { before, at, arguments } = open;
+                let OpenArguments { before, at, arguments, .. } = open;
                 let mut found = UnmarkedCall::new(before.name, at);
                 arguments.chars().for_each(|c| _ = found.takes(c));
                 self.found = Some(found);
@@ -225,7 +230,7 @@ impl OpenArguments {
             let behind = arguments[end..].trim_start();
             let mut signs = behind.chars();
             return match (end, signs.next()) {
-                (0, _) => Some(false),
+                (0, first) => Some(self.follows_call && first == Some(')')),
                 (_, None) => None,
                 (_, Some('=')) => signs.find(|next| !next.is_whitespace()).map(|next| {
                     let is_literal = next.is_ascii_digit() || "\"'-[{TFN".contains(next);
@@ -236,7 +241,7 @@ impl OpenArguments {
         }
         let first = arguments.chars().next()?;
         if first != '"' {
-            return Some(self.before.may_be_empty && first == '}');
+            return Some((self.before.may_be_empty || self.follows_call) && first == '}');
         }
         let mut is_escaped = false;
         let is_end = |byte: u8| {
@@ -313,11 +318,13 @@ mod tests {
             (r#"Sure[any(), get_weather(city="Oslo")]"#, 12),
             (r#"Sure[get_weather({"city": "Oslo"})]"#, 5),
             (r#"Sure[any(x_1 = "Oslo")]"#, 5),
+            (r#"Sure[any(x_1 = "Oslo"), get_weather()]"#, 24),
             (r#"So to=functions.get_weathercommentary json{"city": "Oslo"}"#, 16),
             ("Yes.get_weather\n```python\ntool_call(city='Oslo')\n```", 4),
             (r#"Ok: any{"a\"b": 1}"#, 4),
             (r#"{"a": "b"}; get_weather{"city": 1}get_weather{"city": 2}."#, 12),
             (r#"any{"a": 1} is not it, but get_weather{"city": 1}"#, 27),
+            ("functionany\n```json\n{\"a\": 1}\n```\nfunctionget_weather\n```json\n{}\n```", 41),
             ("functionget\n```json\n{\"type\": 1}\n```", 8),
             (r#"Ok: any{"a": "b"#, 4),
             (r#"Ok: any{"a": {"}": ["#, 4),

@@ -147,15 +147,13 @@ impl Reader<'_> {
         let calls = said.message.get("tool_calls").and_then(Json::as_array).unwrap_or_default();
         // Code goes on to the end, with whatever follows it.
         let is_code = |call: &Json| call.as_object().is_some_and(|call| call.get("code_interpreter").is_some());
-        if text.len() == written.text().len()
-            || !calls.iter().any(|call| is_distinct_call(call, &text))
-            || calls.iter().any(is_code)
-        {
+        if text.len() == written.text().len() || calls.iter().any(is_code) {
             return Ok(());
         }
         let log = self.read([text.as_str()], Stop::End);
+        let unread = calls.get(log.reading().calls.len()..).unwrap_or_default();
         let is_reported = log.seen.iter().any(|seen| matches!(seen, Seen::Malformed(_)));
-        if is_reported || log.reading().calls.len() == calls.len() {
+        if is_reported || !unread.iter().any(|call| is_distinct_call(call, &text)) {
             return Ok(());
         }
         let what = format!("{:?}", log.seen);
