@@ -4,6 +4,7 @@ use std::ops::Range;
 use rolecall_conversation::Tool;
 
 use crate::named_arguments::NamedArguments;
+use crate::pieces::Pieces;
 
 /// The search for a call in the content whose markers were removed or are damaged: one that the content begins with, or
 /// a line of it, or whose arguments tell which tool it calls.
@@ -14,8 +15,8 @@ use crate::named_arguments::NamedArguments;
 pub(crate) struct BareCall {
     /// The line and what follows it, if it may begin with a call.
     line: String,
-    /// Where each piece of it begins, and at which offset.
-    pieces: Vec<(usize, u64)>,
+    /// Where it stands in the output.
+    pieces: Pieces,
     at: At,
     /// Whether the line is in a block of code in Markdown.
     is_code: bool,
@@ -96,7 +97,7 @@ impl BareCall {
                 rest = &rest[end + 1..];
                 self.at = At::Line;
             }
-            self.pieces.push((self.line.len(), place.end.saturating_sub(rest.len() as u64)));
+            self.pieces.add(self.line.len(), place.end.saturating_sub(rest.len() as u64));
             let room = LONGEST - self.line.len();
             let taken = (0..=room.min(rest.len())).rev().find(|end| rest.is_char_boundary(*end)).unwrap_or(0);
             let (now, later) = rest.split_at(taken);
@@ -129,17 +130,11 @@ impl BareCall {
                 self.names = names.map(Box::from).collect();
             }
             if let Some(name) = call_in(&self.line[blank..], &self.names, self.at == At::First) {
-                self.found = Some((self.offset(blank), name));
+                self.found = Some((self.pieces.offset(blank), name));
                 return;
             }
         }
         self.next_line(blank);
-    }
-
-    /// Returns the offset of a byte of the line.
-    fn offset(&self, at: usize) -> u64 {
-        let piece = self.pieces.iter().rev().find(|(start, _)| *start <= at);
-        piece.map_or(0, |(start, offset)| offset + (at - start) as u64)
     }
 
     /// Goes on with the next line, of which the beginning may be known. This one begins with white space.
@@ -150,10 +145,8 @@ impl BareCall {
             self.pieces.clear();
             return;
         };
-        let first = (0, self.offset(end));
         self.line.drain(..end);
-        let later = self.pieces.iter().filter(|(start, _)| *start > end).map(|(start, offset)| (start - end, *offset));
-        self.pieces = [first].into_iter().chain(later).collect();
+        self.pieces.cut(end);
         self.at = At::Line;
     }
 

@@ -24,6 +24,7 @@ mod object;
 mod options;
 mod parser;
 mod pending;
+mod pieces;
 mod progress;
 mod reply;
 mod shared;

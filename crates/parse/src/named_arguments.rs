@@ -4,6 +4,7 @@ mod names;
 
 use rolecall_conversation::{Json, Tool, json};
 
+use crate::pieces::Pieces;
 use crate::tail::{KEPT, Tail, last};
 use crate::values::Schema;
 
@@ -17,9 +18,9 @@ use names::{Ends, NameBefore, Names, before_keyword, before_object, cut_json, cu
 pub(crate) struct NamedArguments {
     /// The end of the content so far.
     tail: Tail,
-    /// The number of bytes of the content, and the offset of its end.
+    /// The number of bytes of the content, and where it stands in the output.
     length: usize,
-    end: u64,
+    pieces: Pieces,
     /// Arguments behind the name of a tool, up to the first key.
     open: Option<OpenArguments>,
     /// Whether the content is in a block of code in Markdown.
@@ -77,7 +78,7 @@ const LONGEST: usize = 128;
 impl NamedArguments {
     /// Adds text of the content, which ends at an offset.
     pub fn add(&mut self, end: u64, text: &str, tools: &[Tool]) {
-        self.end = end;
+        self.pieces.add(self.length, end.saturating_sub(text.len() as u64));
         let ends = *self.ends.get_or_insert_with(|| Ends::of(tools));
         let names = Names { tools, ends };
         let (mut at, mut pushed) = (0, 0);
@@ -123,7 +124,7 @@ impl NamedArguments {
                     _ => before_keyword(near, is_all, self.is_code, names),
                 };
                 self.open = before.map(|before| OpenArguments {
-                    at: end.saturating_sub((text.len() - to + before.length) as u64),
+                    at: self.pieces.offset(self.length + to - before.length),
                     before,
                     follows_call: self.follows_call,
                     arguments: String::new(),
@@ -176,7 +177,7 @@ impl NamedArguments {
         let text = self.tail.text();
         let names = Names { tools, ends: self.ends? };
         let (name, start) = cut_json(text, tools).or_else(|| cut_python(text, names))?;
-        Some((self.end.saturating_sub((text.len() - start) as u64), name))
+        Some((self.pieces.offset(self.length - (text.len() - start)), name))
     }
 }
 
@@ -321,6 +322,8 @@ mod tests {
             (r#"Sure[any(x_1 = "Oslo"), get_weather()]"#, 24),
             (r#"So to=functions.get_weathercommentary json{"city": "Oslo"}"#, 16),
             ("Yes.get_weather\n```python\ntool_call(city='Oslo')\n```", 4),
+            ("Yes:get_weather\n```python\ntool_call(city='Oslo')\n```", 4),
+            ("\"Yes\"get_weather\n```python\ntool_call(city='Oslo')\n```", 5),
             (r#"Ok: any{"a\"b": 1}"#, 4),
             (r#"{"a": "b"}; get_weather{"city": 1}get_weather{"city": 2}."#, 12),
             (r#"any{"a": 1} is not it, but get_weather{"city": 1}"#, 27),
@@ -332,6 +335,16 @@ mod tests {
         ] {
             expect(text, Some(at).filter(|at| *at < usize::MAX), None);
         }
+    }
+
+    #[test]
+    fn a_name_within_which_the_output_has_a_marker_begins_where_its_first_letter_stands() {
+        let mut search = NamedArguments::default();
+        search.add(10, "So get_we", &tools());
+        search.add(45, "ather{\"city\": 1}", &tools());
+        assert_eq!(search.found(), Some((4, "get_weather")));
+        search.add(90, ". It is.\n[get_weather(", &tools());
+        assert_eq!(search.cut(&tools()).map(|(at, _)| at), Some(78));
     }
 
     #[test]

@@ -117,17 +117,16 @@ pub(super) fn before_keyword(text: &str, is_all: bool, is_code: bool, names: Nam
     let name = names.ending(end)?;
     let before = &end[..end.len() - name.len()];
     let is_call = match is_code {
-        true => is_glued(before, is_all),
+        true => before.ends_with(':') || is_glued(before, is_all),
         false => before.ends_with('[') || before.trim_end().ends_with("),") && is_distinct(name),
     };
     is_call.then(|| NameBefore { is_python: true, ..NameBefore::new(text, name, end.len()) })
 }
 
 /// Reports whether a name behind this text follows it without a space, as one does whose marker is gone, or begins the
-/// content.
+/// content. Signs of Markdown and of a path are no words.
 fn is_glued(before: &str, is_all: bool) -> bool {
-    let is_word =
-        |c: char| !c.is_whitespace() && !matches!(c, '"' | '\'' | '#' | '*' | '/' | '(' | '[' | '{' | '-' | ':' | '|');
+    let is_word = |c: char| !c.is_whitespace() && !matches!(c, '#' | '*' | '/' | '-' | ':' | '|');
     match before.chars().next_back() {
         None => is_all,
         Some('`') => before.ends_with("```"),

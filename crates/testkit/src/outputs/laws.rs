@@ -335,6 +335,9 @@ impl Reader<'_> {
                     if span.start > span.end || span.end > text.len() as u64 {
                         return broken(format!("{span:?} is outside a text of {} bytes", text.len()));
                     }
+                    if [span.start, span.end].iter().any(|end| !text.is_char_boundary(*end as usize)) {
+                        return broken(format!("{span:?} divides a character"));
+                    }
                     is_late |= malformed.why == Why::AfterEnd;
                 }
                 Seen::Content(_) | Seen::Reasoning(_) if open.is_some() => {
@@ -512,6 +515,7 @@ fn is_distinct_call(call: &Json, text: &str) -> bool {
         return false;
     };
     let behind = &text[at + name.len()..];
-    let is_code = text[..at].contains("```");
-    !is_code && behind.find(['{', '(']).is_some_and(|open| open < 40)
+    let before = &text[..at];
+    let is_other = before.contains("```") || before.ends_with(['#', '*', '/', '-', ':', '|']);
+    !is_other && behind.find(['{', '(']).is_some_and(|open| open < 40)
 }
