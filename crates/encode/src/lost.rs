@@ -5,6 +5,7 @@ use std::ops::Range;
 use rolecall_render::Prompt;
 
 use crate::{Decoder, Encoded, Error};
+use rolecall_text::{common_prefix, common_suffix};
 use rolecall_tokenizer::TextPlace;
 
 /// A part of a prompt that does not survive encoding and decoding.
@@ -59,11 +60,8 @@ fn compare(
     if back == text {
         return Ok(());
     }
-    let same = |pairs: &mut dyn Iterator<Item = (char, char)>| -> usize {
-        pairs.take_while(|(ours, theirs)| ours == theirs).map(|(same, _)| same.len_utf8()).sum()
-    };
-    let before = same(&mut text.chars().zip(back.chars()));
-    let behind = same(&mut text[before..].chars().rev().zip(back[before..].chars().rev()));
+    let before = common_prefix(text, &back);
+    let behind = common_suffix(&text[before..], &back[before..]);
     lost.push(Lost {
         span: span.start + before..span.end - behind,
         instead: back[before..back.len() - behind].to_owned(),

@@ -2,6 +2,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use rolecall::conversation::{Message, Role};
+use rolecall_text::common_items;
 
 use crate::Fault;
 use crate::sessions::likeness::Likeness;
@@ -41,7 +42,7 @@ impl Resent {
         let likeness = |message: &Message| Likeness::of(message, is_of_same_model);
         let own: Vec<Likeness> = sent.clone().map(likeness).collect();
         let known: Vec<Likeness> = session.iter().map(|message| likeness(message.as_ref())).collect();
-        let common = own.iter().zip(&known).take_while(|(own, known)| own == known).count();
+        let common = common_items(&own, &known);
         // A question is asked again.
         if common == own.len() && common < known.len() {
             return Ok(Resent::Another);

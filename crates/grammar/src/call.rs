@@ -5,6 +5,7 @@ use rolecall_conversation::json;
 use rolecall_format::codec::call::{Keys, Style};
 use rolecall_format::codec::{JsonStyle, Spelling};
 use rolecall_format::{CallIds, Codec, Field, Format, Op, Slot};
+use rolecall_text::common_prefix;
 
 use crate::composer::Composer;
 use crate::node::FreeText;
@@ -207,8 +208,7 @@ fn ends_fixed(node: &Node) -> bool {
 /// Builds the grammar of an id from its values for the numbers 0 and 1. Any number is allowed where
 /// they differ.
 fn numbered(first: &str, second: &str) -> Node {
-    let same = first.chars().zip(second.chars()).take_while(|(one, other)| one == other).map(|(one, _)| one.len_utf8());
-    let (before, rest) = first.split_at(same.sum());
+    let (before, rest) = first.split_at(common_prefix(first, second));
     let mut rest = rest.chars();
     if rest.next().is_none() {
         return Node::literal(first);

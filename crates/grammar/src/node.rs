@@ -1,5 +1,7 @@
 use std::sync::Arc;
 
+use rolecall_text::common_prefix;
+
 use crate::{Pattern, Schema};
 
 /// A piece of a grammar.
@@ -165,11 +167,7 @@ fn common_start(nodes: &[Node]) -> Option<Node> {
             let mut length = text.len();
             for other in others {
                 let Node::Literal(other) = other else { return None };
-                let same = text.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
-                length = length.min(same);
-            }
-            while !text.is_char_boundary(length) {
-                length -= 1;
+                length = length.min(common_prefix(text, other));
             }
             (length > 0).then(|| Node::literal(&text[..length]))
         }

@@ -11,6 +11,7 @@ use rolecall_render::{
     CallForm, ChatTemplate, DateTime, Error, IdForm, Origin, ProbeBudget, Prompt, TemplateOptions, WantedCalls,
     probe_template,
 };
+use rolecall_text::common_prefix;
 
 use crate::Limits;
 use crate::marker;
@@ -445,7 +446,7 @@ fn start_of(text: &str, before: &str) -> usize {
     if text.starts_with(before) {
         return before.len();
     }
-    let common: usize = text.chars().zip(before.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum();
+    let common = common_prefix(text, before);
     // The last line is enough to determine whether this is inside a marker.
     let line = text[..common].rfind('\n').map_or(0, |at| at + 1);
     let rest: String = text[line..].chars().take(400).collect();

@@ -1,6 +1,7 @@
 //! Stretches of a turn: characters that belong to the template, and holes for values.
 
 use rolecall_format::Field;
+use rolecall_text::common_items;
 
 /// A character or a hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +58,7 @@ pub(crate) fn hole_at(items: &Sequence, field: Field) -> Option<usize> {
 }
 
 pub(crate) fn common_start(a: &Sequence, b: &Sequence) -> usize {
-    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+    common_items(a, b)
 }
 
 pub(crate) fn common_end(a: &Sequence, b: &Sequence) -> usize {

@@ -3,6 +3,7 @@
 use rolecall_conversation::Json;
 use rolecall_format::codec::kinds::{Kind, Words};
 use rolecall_format::{Codec, Field};
+use rolecall_text::common_prefix;
 
 use crate::arguments::{Each, value_codecs};
 use crate::said::KEYS;
@@ -129,10 +130,8 @@ fn most<T>(ways: impl Iterator<Item = (Vec<Kind>, T)>) -> Option<(Vec<Kind>, T)>
 /// Finds the one word in which texts for different kinds differ.
 fn worded(texts: &[(Kind, &str)]) -> Option<Worded> {
     let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
-    let common =
-        |a: &str, b: &str| a.chars().zip(b.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum();
     let (_, first) = texts.first()?;
-    let shared: usize = texts.iter().map(|(_, text)| common(first, text)).min()?;
+    let shared = texts.iter().map(|(_, text)| common_prefix(first, text)).min()?;
     let before = first[..shared].trim_end_matches(is_word);
     let rests: Vec<&str> = texts.iter().map(|(_, text)| &text[before.len()..]).collect();
     let tail = |text: &str| text.trim_start_matches(is_word).to_owned();

@@ -8,6 +8,7 @@ use rolecall_conversation::{Conversation, Json, Message, Tool, object};
 use rolecall_format::{Field, Format, Op, Slot};
 use rolecall_parse::{ParseOptions, ParsedCall, Reading, Reply, Stop, read};
 use rolecall_render::{Options, RuleMode, render};
+use rolecall_text::common_prefix;
 
 use crate::arguments::{HARD_STRINGS, kinds};
 use crate::calls::Calls;
@@ -312,8 +313,7 @@ fn written(format: &Format, messages: Vec<Object>) -> Option<String> {
 
 /// Describes where two texts differ.
 fn difference<'t>(template: &'t str, layout: &str) -> (String, &'t str) {
-    let common: usize =
-        template.chars().zip(layout.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum();
+    let common = common_prefix(template, layout);
     let from = |text: &str| text[common..].chars().take(24).collect::<String>();
     let words = format!("the template continues with {:?}, the layout with {:?}", from(template), from(layout));
     (words, &template[common..])

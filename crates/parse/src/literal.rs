@@ -1,3 +1,5 @@
+use rolecall_text::common_prefix;
+
 /// Text of a format that is expected in the output, with a flag for each byte that a control token
 /// writes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -86,8 +88,7 @@ impl Literal {
 
     /// Returns the length of the common prefix, cut at a character boundary.
     pub fn common(&self, other: &Literal) -> usize {
-        let same = self.text.bytes().zip(other.text.bytes()).take_while(|(ours, theirs)| ours == theirs).count();
-        (0..=same).rev().find(|at| self.text.is_char_boundary(*at)).unwrap_or(0)
+        common_prefix(&self.text, &other.text)
     }
 
     /// Returns the length of the first marker: a control token, or text in angle or square

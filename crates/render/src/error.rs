@@ -77,14 +77,6 @@ pub enum Error {
         /// The layout's name.
         layout: &'static str,
     },
-    /// A new prompt that does not begin with the previous one.
-    Rewritten {
-        /// The index of the message whose turn differs, from 0, or `None` for text that the format
-        /// adds.
-        message: Option<usize>,
-        /// The length of the common prefix in bytes.
-        offset: usize,
-    },
     /// A message that does not have exactly one gap for the model to fill.
     Gap {
         /// The index of the message, from 0.
@@ -157,7 +149,6 @@ impl Error {
             Error::UnknownOption { .. } => "unknown_option",
             Error::BadOption { .. } => "bad_option",
             Error::BadRawOutput { .. } => "bad_raw_output",
-            Error::Rewritten { .. } => "rewritten",
             Error::Gap { .. } => "gap",
             Error::Template { error, .. } => error.kind().code(),
             Error::Probes { .. } => "limit-probes",
@@ -182,9 +173,7 @@ impl Error {
             | Error::NothingToContinue { message, .. }
             | Error::NullWord { message }
             | Error::Gap { message, .. } => Some(Place::message(*message, "content")),
-            Error::Rewritten { message, .. } | Error::Template { message, .. } => {
-                message.map(|message| Place::message(message, ""))
-            }
+            Error::Template { message, .. } => message.map(|message| Place::message(message, "")),
             Error::MaskedStop { message } | Error::NoFinalStop { message } | Error::Unfinished { message } => {
                 Some(Place::message(*message, ""))
             }
@@ -209,9 +198,6 @@ impl Error {
             Error::BadOption { known, .. } if known.is_empty() => "pass a string".into(),
             Error::BadOption { known, .. } => format!("use one of {}", listed(known)),
             Error::BadRawOutput { .. } => "send the model's output unchanged, or send the call as `tool_calls`".into(),
-            Error::Rewritten { .. } => {
-                "render the whole conversation, or take the first part from the prompt of the whole conversation".into()
-            }
             Error::Gap { mark, .. } => format!("put `{mark}` once where the model should write"),
             Error::Template { error, .. } => template_help(error.kind()).to_owned(),
             Error::Probes { .. } => "use a template that does less work per conversation, or name a format".into(),
@@ -265,12 +251,6 @@ impl fmt::Display for Error {
             Error::BadOption { name, value, .. } => write!(f, "option `{name}` does not take `{value}`"),
             Error::BadRawOutput { message, layout } => {
                 write!(f, "message {message}: the layout `{layout}` cannot parse the raw model output")
-            }
-            Error::Rewritten { message: Some(message), offset } => {
-                write!(f, "message {message}: the new prompt differs from the previous one from byte {offset} on")
-            }
-            Error::Rewritten { message: None, offset } => {
-                write!(f, "the new prompt differs from the previous one from byte {offset} on")
             }
             Error::Gap { message, mark, found } => {
                 write!(f, "message {message}: expected one `{mark}` where the model should write, found {found}")

@@ -10,7 +10,6 @@
 mod account;
 mod call_ids;
 mod error;
-mod extend;
 pub mod growth;
 mod loss;
 mod options;
@@ -39,7 +38,6 @@ use write::WriteState;
 
 pub use account::{Account, Change, DesignRule, Leaf, LeafGroup, LeafKind, Remedy, account_by_format};
 pub use error::Error;
-pub use extend::extend;
 pub use loss::{
     FinalStop, Loss, LossNote, LossPolicy, LossSpan, LossTurns, PartWeights, ReplyPart, RoleLoss, Written,
     loss_by_format, loss_by_template,

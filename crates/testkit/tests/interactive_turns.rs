@@ -10,8 +10,9 @@ use std::{env, fs};
 use rolecall::Prompt;
 use rolecall::conversation::{Conversation, Message, Role};
 use rolecall::format::{Format, Slot};
-use rolecall::render::{Error as RenderError, Options, extend, render};
+use rolecall::render::{Options, render};
 use rolecall_testkit::{last_answer, new_turn};
+use rolecall_text::common_prefix;
 
 const PAGE: &str = "docs/interactive-turns.md";
 
@@ -31,27 +32,21 @@ struct Parting<'f> {
 }
 
 #[test]
-fn a_prompt_and_what_is_new_join_to_the_whole_or_the_place_is_told() {
+fn a_prompt_and_what_follows_it_join_to_the_whole() {
     for format in rolecall::format::registry().iter() {
         for messages in telling(format) {
             let whole = rendered(&messages, format);
             for end in ends(&messages) {
                 let before = rendered(&messages[..end], format);
-                let conversation = Conversation::new(messages.clone());
-                match extend(&conversation, &before, format, &Options::default()) {
-                    Ok(new) => {
-                        assert_eq!(format!("{}{}", before.text(), new.text()), whole.text(), "{} {end}", format.name);
-                        let joined: String = new.segments().map(|segment| segment.text).collect();
-                        assert_eq!(joined, new.text(), "{} {end}", format.name);
-                        let starts: Vec<usize> = new.turns().iter().map(|turn| turn.start).collect();
-                        assert!(starts.first() == Some(&0) && starts.is_sorted(), "{} {end}: {starts:?}", format.name);
-                    }
-                    Err(RenderError::Rewritten { offset, .. }) => {
-                        assert_eq!(offset, common_prefix(before.text(), whole.text()), "{} {end}", format.name);
-                        assert!(offset < before.text().len(), "{} {end}", format.name);
-                    }
-                    Err(other) => panic!("{} {end}: {other}", format.name),
+                if !whole.text().starts_with(before.text()) {
+                    continue;
                 }
+                let new = whole.after(before.text().len()).unwrap();
+                assert_eq!(format!("{}{}", before.text(), new.text()), whole.text(), "{} {end}", format.name);
+                let joined: String = new.segments().map(|segment| segment.text).collect();
+                assert_eq!(joined, new.text(), "{} {end}", format.name);
+                let starts: Vec<usize> = new.turns().iter().map(|turn| turn.start).collect();
+                assert!(starts.first() == Some(&0) && starts.is_sorted(), "{} {end}: {starts:?}", format.name);
             }
         }
     }
@@ -70,12 +65,12 @@ fn the_page_says_which_formats_cannot_join_and_why() {
     let all = formats.len();
     let _ = writeln!(
         page,
-        "Of {all} formats, dialects included, {} keep both laws, {} that of `extend`, {} that of new turns.",
+        "Of {all} formats, dialects included, {} keep both laws, {} that of longer prompts, {} that of new turns.",
         all - parted.len(),
         all - extended.len(),
         all - new.len()
     );
-    page.push_str("\n## Formats for which `extend` returns `rewritten`\n\n");
+    page.push_str("\n## Formats whose longer prompt does not begin with the earlier one\n\n");
     page.push_str(&table(&extended));
     page.push_str("\n## Formats for which the engine's text and the new turn do not make the next prompt\n\n");
     page.push_str(&table(&new));
@@ -94,8 +89,8 @@ A test writes this page (`crates/testkit/tests/interactive_turns.rs`, `UPDATE=1`
 An engine that keeps everything it has processed needs only the text of each new turn. There are two
 ways to get it:
 
-- `extend`: the text that a longer conversation adds to a prompt rendered earlier. The two join to
-  the whole prompt, or the function returns the first byte that the format now writes differently.
+- The end of the longer prompt, if it begins with the earlier one. `rolecall stability` reports the
+  first byte that a format now writes differently.
 - A new turn (`Purpose::NewTurn`, `--new-turn`): the text after the last text that the model wrote
   itself. It is what a session sends next if it has taken over the conversation up to the last reply.
   The prompt of a question, the model's answer (with the token that ends it) and the new turn of the
@@ -265,9 +260,4 @@ fn new_turns<'f>(format: &'f Format, messages: &[Message]) -> Option<Parting<'f>
         let offset = common_prefix(&has, now.text());
         Some(Parting { format, seen, before, has, now, offset })
     })
-}
-
-fn common_prefix(one: &str, other: &str) -> usize {
-    let differs = one.char_indices().zip(other.chars()).find(|((_, a), b)| a != b);
-    differs.map_or(one.len().min(other.len()), |((at, _), _)| at)
 }

@@ -6,6 +6,8 @@
 //!
 #![doc = include_str!("../README.md")]
 
+mod common;
 mod text;
 
+pub use common::{common_items, common_prefix, common_suffix};
 pub use text::{Piece, Pieces, Source, Text};

@@ -11,6 +11,7 @@ use rolecall::parse::ParseOptions;
 use rolecall::roundtrip::{Difference, DifferenceKind, differences};
 use rolecall::training::check_replies;
 use rolecall::{Origin, Prompt, Reading, Request, Stop, answer};
+use rolecall_text::common_prefix;
 
 use crate::args::Roundtrip;
 use crate::exit::Exit;
@@ -101,11 +102,6 @@ fn trip(reader: &Reader, request: &Request, at: usize) -> Result<Trip, Refusal> 
     let fields = fields_written(&whole, at);
     let differences = differences(message, &reading, |field| is_written(&fields, field));
     Ok(Trip { message: at, output: written.to_owned(), reading, differences })
-}
-
-/// Returns the length of the common prefix of two texts in bytes, up to a character boundary.
-fn common_prefix(a: &str, b: &str) -> usize {
-    a.chars().zip(b.chars()).take_while(|(a, b)| a == b).map(|(character, _)| character.len_utf8()).sum()
 }
 
 /// Returns the fields of a message that occur in a prompt.

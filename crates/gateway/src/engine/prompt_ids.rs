@@ -3,6 +3,7 @@ use std::sync::Arc;
 
 use axum::body::Bytes;
 use rolecall::session::Session;
+use rolecall_text::common_items;
 
 /// The ids of a prompt, and the digits of them that engines get.
 ///
@@ -50,7 +51,7 @@ impl PromptIds {
         let after = from(start);
         let (len, mut rest) = (start + after.len(), &after[..]);
         for part in others {
-            let same = same(&part.ids[..part.len], rest);
+            let same = common_items(&part.ids[..part.len], rest);
             let Some(kept) = part.cut(same) else { break };
             let is_whole = kept.len == part.len;
             parts.push(kept);
@@ -98,7 +99,7 @@ impl PromptIds {
             }
             let len = one.len().min(two.len());
             let is_shared = one.as_ptr() == two.as_ptr();
-            let same = if is_shared { len } else { same(&one[..len], &two[..len]) };
+            let same = if is_shared { len } else { common_items(&one[..len], &two[..len]) };
             common += same;
             if same < len || len == 0 {
                 return common;
@@ -159,20 +160,11 @@ impl Part {
     }
 }
 
-/// Returns the number of ids at the start that are the same.
-fn same(one: &[u32], other: &[u32]) -> usize {
-    // Whole blocks are compared much faster than ids.
-    let blocks = one.chunks_exact(BLOCK).zip(other.chunks_exact(BLOCK));
-    let start = BLOCK * blocks.take_while(|(one, other)| one == other).count();
-    let ids = one[start..].iter().zip(&other[start..]);
-    start + ids.take_while(|(one, other)| one == other).count()
-}
-
-const BLOCK: usize = 64;
-
 #[cfg(test)]
 mod tests {
-    use super::{PromptIds, same};
+    use rolecall_text::common_items;
+
+    use super::PromptIds;
 
     fn text(ids: &PromptIds) -> String {
         let bytes: Vec<u8> = ids.digits().flat_map(|part| part.to_vec()).collect();
@@ -203,11 +195,11 @@ mod tests {
             }
             let count = if random(20) == 0 { 500 } else { random(40) };
             ids.extend((0..count).map(|_| random(1 << 17) as u32));
-            let common = random(same(&known.to_vec(), &ids) + 1);
+            let common = random(common_items(&known.to_vec(), &ids) + 1);
             let before = known.clone();
             known = PromptIds::after(&known, common, |first| ids[first..].to_vec());
-            assert_eq!(known.common(&before), same(&before.to_vec(), &ids));
-            assert_eq!(before.common(&PromptIds::from(ids.clone())), same(&before.to_vec(), &ids));
+            assert_eq!(known.common(&before), common_items(&before.to_vec(), &ids));
+            assert_eq!(before.common(&PromptIds::from(ids.clone())), common_items(&before.to_vec(), &ids));
             assert_eq!(known.to_vec(), ids);
             assert_eq!(known.len(), ids.len());
             assert_eq!(text(&known), wanted(&ids));

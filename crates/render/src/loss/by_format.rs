@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use rolecall_format::{Format, Layout, LossRule, Op, Slot};
+use rolecall_text::common_prefix;
 
 use super::{LossNote, Written};
 use crate::growth::first_stop;
@@ -88,8 +89,7 @@ fn opening(prompt: &Prompt, format: &Format, turn: &Range<usize>) -> usize {
         let rest = &text[given..];
         let (same, whole) = match op {
             Op::Literal(literal) => {
-                let same =
-                    rest.chars().zip(literal.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum();
+                let same = common_prefix(rest, literal);
                 (same, same == literal.len())
             }
             // The prompt may use any spelling of the token.

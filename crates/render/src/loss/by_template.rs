@@ -8,8 +8,9 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use rolecall_conversation::{Conversation, Role};
+use rolecall_text::common_prefix;
 
-use super::openings::{Openings, common_prefix};
+use super::openings::Openings;
 use super::speech::{Kind, Speech, speeches};
 use super::{LossNote, Written};
 use crate::growth::{first_stop, stop_after};

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use rolecall_conversation::{Conversation, Message};
+use rolecall_text::common_prefix;
 
 use super::speech::{Kind, speeches};
 use crate::{ChatTemplate, Prompt, TemplateOptions, render_template};
@@ -74,13 +75,4 @@ impl<'a> Openings<'a> {
         };
         render_template(&conversation, self.template, self.options).ok()
     }
-}
-
-/// Returns the length in bytes of the prefix that two texts share, in whole characters.
-pub(crate) fn common_prefix(one: &str, other: &str) -> usize {
-    let mut same = one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
-    while !one.is_char_boundary(same) || !other.is_char_boundary(same) {
-        same -= 1;
-    }
-    same
 }

@@ -1,6 +1,7 @@
+use rolecall_text::{common_items, common_prefix};
+
 use super::{Change, Written};
 use crate::Prompt;
-use crate::loss::openings::common_prefix;
 
 /// How much of an earlier prompt a later one keeps.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,7 +81,6 @@ impl Kept {
 impl KeptIds {
     /// Compares the ids of two prompts.
     pub fn compare(earlier: &[u32], later: &[u32]) -> KeptIds {
-        let kept = earlier.iter().zip(later).take_while(|(a, b)| a == b).count();
-        KeptIds { of: earlier.len(), kept }
+        KeptIds { of: earlier.len(), kept: common_items(earlier, later) }
     }
 }

@@ -1,4 +1,5 @@
 use rolecall_render::{Origin, Prompt};
+use rolecall_text::common_prefix;
 
 use super::opening::Pair;
 use super::{Learned, Opening, Outcome, Spot};
@@ -50,8 +51,7 @@ pub(super) fn parting(pair: Pair<'_>) -> Option<[usize; 2]> {
 /// Returns the number of equal bytes after the openings. Control tokens are not cut.
 pub(super) fn common(pair: Pair<'_>) -> usize {
     let ([a, b], [from_a, from_b]) = (pair.prompts, pair.from);
-    let characters = a.text()[from_a..].chars().zip(b.text()[from_b..].chars());
-    let mut same: usize = characters.take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum();
+    let mut same = common_prefix(&a.text()[from_a..], &b.text()[from_b..]);
     loop {
         let before = same;
         for (prompt, from) in [(a, from_a), (b, from_b)] {

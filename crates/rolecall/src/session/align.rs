@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use rolecall_render::growth::ReplyRule;
+use rolecall_text::common_items;
 
 use super::line::Node;
 use super::stock::Stock;
@@ -55,7 +56,7 @@ pub(super) fn pieces(nodes: &[&Arc<Node>], stock: &Stock, rule: ReplyRule<'_>, s
         let rest = stock.text_from(byte).as_bytes();
         let ahead = byte.wrapping_sub(at);
         if same.0 != Some(ahead) || same.1 < at {
-            let length = session[at..].iter().zip(rest).take_while(|(one, other)| one == other).count();
+            let length = common_items(&session[at..], rest);
             same = (Some(ahead), at + length);
         }
         let is_equal = same.1 == session.len() && (sent != Sent::Whole || rest.len() == session.len() - at);

@@ -3,6 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use rolecall_text::common_items;
+
 use super::Session;
 use super::align::{Piece, Sent, pieces};
 use super::line::Node;
@@ -229,7 +231,7 @@ impl Sides<'_> {
 /// and without overlap.
 fn shared(one: &[u8], other: &[u8]) -> (usize, usize) {
     let is_inside = |bytes: &[u8], at: usize| bytes.get(at).is_some_and(|byte| byte & 0xc0 == 0x80);
-    let mut before = one.iter().zip(other).take_while(|(a, b)| a == b).count();
+    let mut before = common_items(one, other);
     while before > 0 && (is_inside(one, before) || is_inside(other, before)) {
         before -= 1;
     }

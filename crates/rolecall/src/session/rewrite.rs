@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use rolecall_text::common_items;
+
 use super::label::push_tokens;
 use super::line::Run;
 use super::stock::{Next, Stock};
@@ -83,7 +85,7 @@ impl Session {
                 continue;
             }
             if run.reply.is_none() {
-                let same = run.bytes.iter().zip(rest).take_while(|(one, other)| one == other).count();
+                let same = common_items(&run.bytes, rest);
                 let whole = run.ends.partition_point(|end| *end as usize <= same);
                 let is_marker = |at: usize| run.ids.get(at).is_some_and(|id| self.setup.decoder.is_marker(*id));
                 let is_boundary = |at: &usize| is_marker(*at) || is_marker(*at - 1);

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use rolecall_conversation::{Conversation, Message, Role};
 use rolecall_render::growth::{Growth, Longer, NotGrown, ReplyEnd, ReplyRule, reply_end};
 use rolecall_render::{Origin, Prompt};
+use rolecall_text::common_prefix;
 
 use super::reply::Reply;
 use super::{Proof, Rewrite, Session};
@@ -226,7 +227,7 @@ impl Session {
         };
         let earlier = self.reaching_back(sent, stock.start)?;
         let base = earlier.start.max(stock.start);
-        let same = base + common(earlier.text_from(base), stock.text_from(base));
+        let same = base + common_prefix(earlier.text_from(base), stock.text_from(base));
         let Some(reply) = &self.reply else {
             // Everything up to the end of the last rendering was sent.
             let rewrite = (same < earlier.end()).then(|| self.rewrite(&earlier, &stock, same));
@@ -278,7 +279,7 @@ impl Session {
         if after.starts_with(before) {
             return Ok(None);
         }
-        let same = opened + common(before, after);
+        let same = opened + common_prefix(before, after);
         Ok(Some(self.rewrite(&fresh, stock, same)))
     }
 
@@ -316,22 +317,6 @@ const TAIL: usize = 4;
 
 /// How much further it may look back if that is not enough.
 const FURTHER: usize = 4;
-
-/// Returns the length in bytes of the beginning that two texts share.
-pub(super) fn common(one: &str, other: &str) -> usize {
-    if other.starts_with(one) {
-        return one.len();
-    }
-    // Usually, one text only continues the other.
-    if other.starts_with(one) {
-        return one.len();
-    }
-    let mut same = one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
-    while !one.is_char_boundary(same) {
-        same -= 1;
-    }
-    same
-}
 
 /// Returns the first characters of a text.
 fn start_of(text: &str) -> String {

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use rolecall_conversation::{Message, Role};
+use rolecall_text::common_items;
 
 use super::align::{Sent, pieces};
 use super::line::Node;
@@ -168,7 +169,7 @@ impl Session {
             return Cut { dropped, before, after: before, delta };
         }
         let (old, new) = (self.line.ids(), session.line.ids());
-        let keep = old.iter().zip(&new).take_while(|(one, other)| one == other).count();
+        let keep = common_items(&old, &new);
         let branch = self.branches.len();
         let truncated = SessionNote::Truncated { branch, messages: dropped.len(), ids: before };
         let mut notes = vec![truncated.clone()];

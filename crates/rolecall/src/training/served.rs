@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rolecall_conversation::Role;
 use rolecall_openai::Request;
 use rolecall_render::{Loss, LossNote, Prompt};
+use rolecall_text::common_prefix;
 
 use crate::Error;
 use crate::loss::note_message;
@@ -125,7 +126,7 @@ fn kept(earlier: &ModelPrompt, later: &ModelPrompt, reply: usize) -> Result<Opti
     let end = end.map_or(text.len(), |written| written.range.end);
     match other.as_bytes().starts_with(&text.as_bytes()[..end]) {
         true => Ok(None),
-        false => Ok(Some(text.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count())),
+        false => Ok(Some(common_prefix(text, other))),
     }
 }
 
