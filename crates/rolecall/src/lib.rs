@@ -135,6 +135,7 @@ pub mod gguf;
 pub mod guard;
 mod id_parser;
 pub mod identify;
+mod kept;
 mod layouts;
 pub mod loss;
 pub mod model;
@@ -185,7 +186,7 @@ pub mod account {
 pub mod render {
     pub use rolecall_render::{
         Bos, Dropped, Error, LeftOut, Options, Origin, Prompt, ROLES, RuleMode, Run, Runs, Segment, Trust, Turn,
-        Unusual, extend, growth, render,
+        Unusual, growth, render,
     };
 }
 

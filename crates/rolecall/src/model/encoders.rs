@@ -1,9 +1,8 @@
 //! A tokenizer that is loaded when it is first needed, and bound to each format or template that
 //! uses it. Shared by threads.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rolecall_encode::{AddSpecial, Decoder, Encoder, PlainMarkers, Protect, Protection, extended};
 use rolecall_format::{Control, Format};
@@ -12,13 +11,10 @@ use rolecall_tokenizer::Tokenizer;
 use super::templates::Templates;
 use crate::Error;
 use crate::files::Files;
+use crate::kept::Kept;
 use crate::template::ModelTemplates;
 use crate::tokenizer;
 use crate::tokenizer::TokenizerFile;
-
-/// The maximum number of cached encoders, so that requests that each carry a different template do
-/// not fill the memory.
-const KEPT: usize = 64;
 
 /// The path of a tokenizer, and what was loaded from it.
 #[derive(Default)]
@@ -45,7 +41,7 @@ pub(super) struct Loaded {
     pub beside: ModelTemplates,
     /// The digest of the tokenizer's content, once determined.
     pub digest: OnceLock<String>,
-    bound: RwLock<HashMap<(Bound, EncoderOptions), Arc<Encoder>>>,
+    bound: Kept<(Bound, EncoderOptions), Arc<Encoder>>,
 }
 
 /// What an encoder is bound to.
@@ -111,21 +107,17 @@ impl Encoders {
             Writer::Templates(templates) => Bound::Templates(templates.number()),
         };
         let key = (bound, options);
-        if let Some(encoder) = loaded.bound.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
-            return Ok(Arc::clone(encoder));
-        }
-        if let (Writer::Templates(templates), PlainMarkers::Refuse) = (writer, options.plain_markers) {
-            templates.check_markers(&*loaded.tokenizer)?;
-        }
-        let protection = loaded.protection(Some(writer)).protecting(options.protect);
-        let encoder = Encoder::new(&protection, Arc::clone(&loaded.tokenizer));
-        let encoder = Arc::new(encoder?.adding(options.add));
-        let mut kept = loaded.bound.write().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() >= KEPT {
-            kept.clear();
-        }
-        kept.insert(key, Arc::clone(&encoder));
-        Ok(encoder)
+        loaded.bound.find_or_make(
+            |known| *known == key,
+            || {
+                if let (Writer::Templates(templates), PlainMarkers::Refuse) = (writer, options.plain_markers) {
+                    templates.check_markers(&*loaded.tokenizer)?;
+                }
+                let protection = loaded.protection(Some(writer)).protecting(options.protect);
+                let encoder = Encoder::new(&protection, Arc::clone(&loaded.tokenizer))?;
+                Ok((key.clone(), Arc::new(encoder.adding(options.add))))
+            },
+        )
     }
 }
 
@@ -155,6 +147,6 @@ impl Loaded {
     ) -> Loaded {
         let tokenizer = extended(Arc::clone(&own), controls);
         let decoder = Arc::new(Decoder::new(Arc::clone(&tokenizer)));
-        Loaded { file, own, tokenizer, decoder, beside, digest: OnceLock::new(), bound: RwLock::default() }
+        Loaded { file, own, tokenizer, decoder, beside, digest: OnceLock::new(), bound: Kept::default() }
     }
 }

@@ -1,7 +1,6 @@
 //! What a saved session is bound to, as digests of content.
 
 use std::fmt::Write;
-use std::sync::PoisonError;
 
 use rolecall_conversation::Json;
 use rolecall_conversation::json::Object;
@@ -56,13 +55,8 @@ impl Setup {
     }
 
     fn digest_of_format(&self, format: &Format) -> String {
-        let digests = &self.model.shared.digests;
-        if let Some(known) = digests.read().unwrap_or_else(PoisonError::into_inner).get(&format.name) {
-            return known.clone();
-        }
-        let found = digest(&content_of(format));
-        digests.write().unwrap_or_else(PoisonError::into_inner).insert(format.name.clone(), found.clone());
-        found
+        let make = || (format.name.clone(), digest(&content_of(format)));
+        self.model.shared.digests.get_or_make(|known| *known == format.name, make)
     }
 }
 

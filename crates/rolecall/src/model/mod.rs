@@ -33,10 +33,9 @@ mod stops;
 mod templates;
 mod unread;
 
-use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use rolecall_conversation::Conversation;
 use rolecall_encode::{Decoder, Encoded, Protected};
@@ -59,6 +58,7 @@ pub use settings::{BosBy, Settings};
 
 use crate::Error;
 use crate::identify::ModelWarning;
+use crate::kept::Kept;
 use crate::parse::IdParser;
 use crate::session::new_turn;
 use crate::template::ModelTemplates;
@@ -109,9 +109,9 @@ struct Shared {
     ends: Ends,
     /// Sampling defaults and stop tokens, by the name of the format; the empty name stands for the
     /// chat templates.
-    generations: RwLock<HashMap<String, Arc<Generation>>>,
+    generations: Kept<String, Arc<Generation>>,
     /// Digests of formats, by name.
-    digests: RwLock<HashMap<String, String>>,
+    digests: Kept<String, String>,
     choices: Vec<Choice>,
     warnings: Vec<ModelWarning>,
 }
@@ -466,24 +466,23 @@ impl Model {
     /// Returns the format's sampling defaults, overridden by the model's files. Each result is
     /// computed once.
     fn generation(&self, format: Option<&Format>) -> Arc<Generation> {
-        let generations = &self.shared.generations;
         let name = format.map_or("", |format| format.name.as_str());
-        if let Some(known) = generations.read().unwrap_or_else(PoisonError::into_inner).get(name) {
-            return Arc::clone(known);
-        }
-        let mut own = format.map(|format| Generation::clone(&format.generation)).unwrap_or_default();
-        if let (Voice::Templates { .. }, Some(format)) = (&self.shared.voice, format) {
-            // A prompt from a template has no control tokens of its own, so the format's are added
-            // here.
-            for control in format.controls.iter().filter(|control| control.ends_turn) {
-                if !own.stop.contains(&control.text) {
-                    own.stop.push(control.text.clone());
+        self.shared.generations.get_or_make(
+            |known| known == name,
+            || {
+                let mut own = format.map(|format| Generation::clone(&format.generation)).unwrap_or_default();
+                if let (Voice::Templates { .. }, Some(format)) = (&self.shared.voice, format) {
+                    // A prompt from a template has no control tokens of its own, so the format's are
+                    // added here.
+                    for control in format.controls.iter().filter(|control| control.ends_turn) {
+                        if !own.stop.contains(&control.text) {
+                            own.stop.push(control.text.clone());
+                        }
+                    }
                 }
-            }
-        }
-        let made = Arc::new(self.shared.ends.over(&own));
-        let mut generations = generations.write().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(generations.entry(name.to_owned()).or_insert(made))
+                (name.to_owned(), Arc::new(self.shared.ends.over(&own)))
+            },
+        )
     }
 
     /// Returns the token ids of a request's prompt, each with the bytes that it covers.

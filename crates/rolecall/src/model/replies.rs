@@ -1,8 +1,6 @@
 //! A cache of how replies are parsed, by format and by template. Shared by threads.
 
-use std::collections::HashMap;
-use std::hash::Hash;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use rolecall_encode::Decoder;
 use rolecall_format::Format;
@@ -12,20 +10,17 @@ use rolecall_render::{ChatTemplate, ProbeBudget, TemplateOptions, template_switc
 
 use super::encoders::Encoders;
 use crate::Error;
+use crate::kept::Kept;
 use crate::layouts::infer_layouts;
-
-/// The maximum number of cached values of each kind, so that requests that each carry a different
-/// template do not fill the memory.
-const KEPT: usize = 64;
 
 #[derive(Default)]
 pub(super) struct Replies {
-    layouts: Kept<Content, Layouts>,
-    switches: Kept<Content, Vec<String>>,
-    /// By the name of the format, and whether ids are parsed.
-    by_format: Kept<(String, bool), Reply>,
+    layouts: Kept<Content, Arc<Layouts>>,
+    switches: Kept<Content, Arc<Vec<String>>>,
+    /// By the name of the format, the spelling of its control tokens, and whether ids are parsed.
+    by_format: Kept<(String, Option<String>, bool), Arc<Reply>>,
     /// By the template, the texts that end its model's replies, and whether ids are parsed.
-    by_template: Kept<(Content, Arc<[String]>, bool), Reply>,
+    by_template: Kept<(Content, Arc<[String]>, bool), Arc<Reply>>,
 }
 
 /// The layouts of a template's replies.
@@ -36,7 +31,21 @@ struct Layouts {
 }
 
 /// A template's text and its special tokens.
-type Content = (String, Vec<(String, String)>);
+#[derive(Debug)]
+struct Content {
+    source: String,
+    tokens: Vec<(String, String)>,
+}
+
+impl Content {
+    fn of(template: &ChatTemplate) -> Content {
+        Content { source: template.source().to_owned(), tokens: template.tokens().to_vec() }
+    }
+
+    fn is_of(&self, template: &ChatTemplate) -> bool {
+        self.source == template.source() && self.tokens == template.tokens()
+    }
+}
 
 impl Replies {
     /// Returns how a format's replies are parsed: as text, or as ids of a tokenizer. `spelling` is
@@ -47,13 +56,16 @@ impl Replies {
         spelling: Option<&str>,
         ids: Option<&Decoder>,
     ) -> Result<Arc<Reply>, Error> {
-        let key = (format!("{} {}", format.name, spelling.unwrap_or_default()), ids.is_some());
-        self.by_format.find_or_make(key, || {
+        let is_it = |(name, known, has_ids): &(String, Option<String>, bool)| {
+            *name == format.name && known.as_deref() == spelling && *has_ids == ids.is_some()
+        };
+        self.by_format.find_or_make(is_it, || {
             let markers = markers_of(ids);
-            Ok(match spelling {
+            let reply = match spelling {
                 Some(spelling) => Reply::with_tokens(&format.spelled(spelling), &markers),
                 None => Reply::with_tokens(format, &markers),
-            })
+            };
+            Ok(((format.name.clone(), spelling.map(str::to_owned), ids.is_some()), Arc::new(reply)))
         })
     }
 
@@ -66,23 +78,30 @@ impl Replies {
         encoders: &Encoders,
         ids: Option<&Decoder>,
     ) -> Result<Arc<Reply>, Error> {
-        let key = (content(template), Arc::clone(stops), ids.is_some());
-        self.by_template.find_or_make(key, || {
+        let is_it = |(content, known, has_ids): &(Content, Arc<[String]>, bool)| {
+            content.is_of(template) && known == stops && *has_ids == ids.is_some()
+        };
+        self.by_template.find_or_make(is_it, || {
             let mut format = Format::clone(&*self.layouts(template, encoders)?);
             let generation = Arc::make_mut(&mut format.generation);
             let is_new = |stop: &&String| !generation.stop.contains(stop);
             let new: Vec<String> = stops.iter().filter(is_new).cloned().collect();
             generation.stop.extend(new);
-            Ok(Reply::with_tokens(&format, &markers_of(ids)))
+            let reply = Arc::new(Reply::with_tokens(&format, &markers_of(ids)));
+            Ok(((Content::of(template), Arc::clone(stops), ids.is_some()), reply))
         })
     }
 
     /// Returns the names of the switches that a template reads.
     pub fn switches(&self, template: &ChatTemplate) -> Result<Arc<Vec<String>>, Error> {
-        self.switches.find_or_make(content(template), || {
-            let (_, found) = template_switches(template, &TemplateOptions::default(), &ProbeBudget::default())?;
-            Ok(found.into_iter().map(|switch| switch.name).collect())
-        })
+        self.switches.find_or_make(
+            |content| content.is_of(template),
+            || {
+                let (_, found) = template_switches(template, &TemplateOptions::default(), &ProbeBudget::default())?;
+                let names = found.into_iter().map(|switch| switch.name).collect();
+                Ok((Content::of(template), Arc::new(names)))
+            },
+        )
     }
 
     /// Returns the layouts inferred from a template, with the known corrections for models of its
@@ -97,12 +116,16 @@ impl Replies {
     }
 
     fn known(&self, template: &ChatTemplate, encoders: &Encoders) -> Result<Arc<Layouts>, Error> {
-        self.layouts.find_or_make(content(template), || {
-            // Without a tokenizer, only the template tells how the model writes calls.
-            let tokens = || markers_of(encoders.loaded().ok().map(|loaded| &*loaded.decoder));
-            let layouts = infer_layouts(template, tokens)?;
-            Ok(Layouts { format: Arc::new(layouts.format), warnings: layouts.warnings.into() })
-        })
+        self.layouts.find_or_make(
+            |content| content.is_of(template),
+            || {
+                // Without a tokenizer, only the template tells how the model writes calls.
+                let tokens = || markers_of(encoders.loaded().ok().map(|loaded| &*loaded.decoder));
+                let layouts = infer_layouts(template, tokens)?;
+                let layouts = Layouts { format: Arc::new(layouts.format), warnings: layouts.warnings.into() };
+                Ok((Content::of(template), Arc::new(layouts)))
+            },
+        )
     }
 }
 
@@ -110,32 +133,4 @@ impl Replies {
 /// not.
 fn markers_of(ids: Option<&Decoder>) -> Vec<String> {
     ids.map(Decoder::markers).unwrap_or_default()
-}
-
-fn content(template: &ChatTemplate) -> Content {
-    (template.source().to_owned(), template.tokens().to_vec())
-}
-
-/// A small cache. Each value is made once.
-struct Kept<K, V>(RwLock<HashMap<K, Arc<V>>>);
-
-impl<K, V> Default for Kept<K, V> {
-    fn default() -> Self {
-        Kept(RwLock::default())
-    }
-}
-
-impl<K: Hash + Eq, V> Kept<K, V> {
-    fn find_or_make(&self, key: K, make: impl FnOnce() -> Result<V, Error>) -> Result<Arc<V>, Error> {
-        if let Some(known) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
-            return Ok(Arc::clone(known));
-        }
-        let made = Arc::new(make()?);
-        let mut kept = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() >= KEPT {
-            kept.clear();
-        }
-        kept.insert(key, Arc::clone(&made));
-        Ok(made)
-    }
 }

@@ -1,7 +1,7 @@
 //! A model's chat templates, each compiled when it is first used.
 
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, LazyLock, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use rolecall_conversation::json::{self, Object};
 use rolecall_conversation::{Conversation, Json};
@@ -17,17 +17,12 @@ use super::fingerprint::digest;
 use super::settings::{text_of, wrong_type};
 use super::stops::Stops;
 use crate::Error;
+use crate::kept::Kept;
 use crate::template::{ModelTemplates, NamedTemplate};
 
-/// The maximum number of cached compiled templates, so that requests that each carry a different
-/// template do not fill the memory.
-const KEPT: usize = 64;
-
 /// Compiled templates by their content. Shared by threads and by all requests of a model.
-///
-/// There are few, so comparing them is faster than hashing the text that is looked for.
 #[derive(Debug, Default)]
-pub(super) struct Compiled(RwLock<Vec<(Content, Outcome)>>);
+pub(super) struct Compiled(Kept<Content, Outcome>);
 
 /// What a compiled template depends on.
 #[derive(Debug)]
@@ -45,23 +40,11 @@ impl Compiled {
     fn compile(&self, source: &str, tokens: &[(String, String)], limits: &Limits) -> Outcome {
         let limited = (limits.source_bytes, limits.nesting);
         let is_it = |known: &Content| known.source == source && known.tokens == tokens && known.limits == limited;
-        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, outcome)) = known.iter().find(|(content, _)| is_it(content)) {
-            return outcome.clone();
-        }
-        drop(known);
-        let outcome = ChatTemplate::compile_within(source, tokens.to_owned(), limits).map(Arc::new);
-        let mut kept = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        // Another thread may have compiled it, too.
-        if let Some((_, outcome)) = kept.iter().find(|(content, _)| is_it(content)) {
-            return outcome.clone();
-        }
-        if kept.len() >= KEPT {
-            kept.clear();
-        }
-        let content = Content { source: source.to_owned(), tokens: tokens.to_owned(), limits: limited };
-        kept.push((content, outcome.clone()));
-        outcome
+        // That a template does not compile is kept, too.
+        self.0.get_or_make(is_it, || {
+            let outcome = ChatTemplate::compile_within(source, tokens.to_owned(), limits).map(Arc::new);
+            (Content { source: source.to_owned(), tokens: tokens.to_owned(), limits: limited }, outcome)
+        })
     }
 }
 
@@ -76,7 +59,7 @@ pub(super) struct Templates {
     /// The digest of each template, once determined.
     digests: Box<[OnceLock<String>]>,
     /// What stops replies, once determined.
-    stops: RwLock<Vec<(StopsOf, Arc<Stops>)>>,
+    stops: Kept<StopsOf, Arc<Stops>>,
 }
 
 /// What the tokens that stop replies depend on: the template by its position, and the settings that
@@ -94,7 +77,7 @@ pub(super) struct Chosen {
 impl Templates {
     pub fn new(model: ModelTemplates) -> Templates {
         let digests = model.templates.iter().map(|_| OnceLock::new()).collect();
-        Templates { model, is_carried: false, number: OnceLock::new(), digests, stops: RwLock::default() }
+        Templates { model, is_carried: false, number: OnceLock::new(), digests, stops: Kept::default() }
     }
 
     /// Returns the templates that a request carries as `chat_template`, with its `bos_token` and
@@ -165,18 +148,9 @@ impl Templates {
         let is_it = |(at, name, limits): &StopsOf| {
             *at == named && *name == settings.template_name && *limits == settings.limits
         };
-        let known = self.stops.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, stops)) = known.iter().find(|(of, _)| is_it(of)) {
-            return Ok(Arc::clone(stops));
-        }
-        drop(known);
-        let stops = Arc::new(find()?);
-        let mut kept = self.stops.write().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() >= KEPT {
-            kept.clear();
-        }
-        kept.push(((named, settings.template_name.clone(), settings.limits.clone()), Arc::clone(&stops)));
-        Ok(stops)
+        self.stops.find_or_make(is_it, || {
+            Ok(((named, settings.template_name.clone(), settings.limits.clone()), Arc::new(find()?)))
+        })
     }
 }
 
