@@ -215,9 +215,6 @@ fn prompt_of_body(model: &Model, body: Object) -> Option<Prompt> {
     Some(model.prompt(Request::from_json(body.into()).ok()?).ok()?.into_prompt())
 }
 
-/// The keys of reasoning.
-pub const REASONING: [&str; 3] = ["reasoning_content", "reasoning", "thinking"];
-
 /// Returns the texts of a content's parts with a line break between them, if all of them are text. Engines join
 /// them in the same way.
 pub fn joined_text(message: &Message) -> Option<String> {

@@ -3,14 +3,14 @@
 use std::collections::{BTreeSet, HashSet};
 use std::sync::{Mutex, PoisonError};
 
-use rolecall::conversation::{self, Json, Message, Place, Role, Tool};
+use rolecall::conversation::{self, Json, Message, Place, REASONING, Role, Tool};
 use rolecall::grammar::ToolChoice;
 use rolecall::render::Dropped;
 use rolecall::session::{Session, SessionNote};
 use rolecall::{Prompt, Request};
 
 use crate::Fault;
-use crate::forms::{REASONING, role_of};
+use crate::forms::role_of;
 use crate::wanted::Wanted;
 
 /// The kinds of requests of which a model's template writes everything.

@@ -2,10 +2,9 @@
 
 use rolecall::Request;
 use rolecall::conversation::json::Object;
-use rolecall::conversation::{Json, Message, Role};
+use rolecall::conversation::{Json, Message, REASONING, Role};
 
 use crate::Fault;
-use crate::forms::REASONING;
 use crate::sessions::chain::says_nothing;
 use crate::wanted::Wanted;
 

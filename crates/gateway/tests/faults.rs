@@ -110,7 +110,7 @@ async fn requests_are_refused_by_the_name_of_what_is_wrong() {
         (r#"{"role": "user", "content": "Hi", "tool_call_id": "c"}"#.to_owned(), "tool_call_id"),
         (r#"{"role": "user", "content": null}"#.to_owned(), "content"),
         (r#"{"role": "user", "content": "Hi", "reasoning_content": "why"}"#.to_owned(), "reasoning_content"),
-        (r#"{"role": "assistant", "content": "Hi", "reasoning": "a", "thinking": "b"}"#.to_owned(), "reasoning"),
+        (r#"{"role": "assistant", "content": "Hi", "reasoning": "a", "thinking": "b"}"#.to_owned(), "thinking"),
     ] {
         let body = format!(r#"{{"messages": [{{"role": "user", "content": "Hi"}}, {message}]}}"#);
         let (status, answer) = server.post("/v1/chat/completions", &body).await;

@@ -1,9 +1,9 @@
 //! What a message is compared by when a client repeats one of a session.
 
-use rolecall::conversation::{Content, Json, Message, Role, json};
+use rolecall::conversation::{Content, Json, Message, REASONING, Role, json};
 
 use super::chain::{digest, is_text, says_nothing, write_call, write_sorted};
-use crate::forms::{REASONING, joined_text};
+use crate::forms::joined_text;
 
 /// The likeness of a message. Two are equal if one may be the other as a client sends it again: clients change the
 /// spelling of calls, drop reasoning, names, the text beside a call and the white space around a reply, and add

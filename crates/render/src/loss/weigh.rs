@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use rolecall_conversation::{Conversation, Role};
+use rolecall_conversation::{Conversation, REASONING, Role};
 
 use super::{FinalStop, Loss, LossNote, LossPolicy, LossSpan, LossTurns, ReplyPart, Written};
 use crate::{Error, Origin, Prompt, Segment};
@@ -182,7 +182,7 @@ fn part_of(origin: &Origin) -> Option<ReplyPart> {
     let root = field.split(['.', '[']).next().unwrap_or_default();
     Some(match root {
         "role" | "name" => return None,
-        "reasoning_content" | "reasoning" | "thinking" => ReplyPart::Reasoning,
+        key if REASONING.contains(&key) => ReplyPart::Reasoning,
         "tool_calls" | "function_call" | "code" => ReplyPart::Calls,
         _ => ReplyPart::Content,
     })

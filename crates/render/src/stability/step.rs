@@ -1,6 +1,6 @@
 use std::fmt;
 
-use rolecall_conversation::{Message, Role};
+use rolecall_conversation::{Message, REASONING, Role};
 
 use super::Kept;
 use crate::Error;
@@ -34,11 +34,10 @@ pub struct Added {
 impl Added {
     /// Returns the kind of a message.
     pub fn of(message: &Message) -> Added {
-        let fields = ["reasoning_content", "thinking", "reasoning"];
         Added {
             role: message.role_as_spelled().to_owned(),
             calls: message.calls().len() > 0,
-            reasoning: fields.iter().any(|field| message.as_object().get(field).is_some_and(|value| !value.is_null())),
+            reasoning: REASONING.iter().any(|key| message.as_object().get(key).is_some_and(|value| !value.is_null())),
         }
     }
 

@@ -12,7 +12,7 @@ mod gathered;
 
 use rolecall_conversation::json::Object;
 use rolecall_conversation::spelling::near_miss;
-use rolecall_conversation::{Json, Place, Problem, object};
+use rolecall_conversation::{Json, Place, Problem, REASONING, object};
 use rolecall_openai::Error;
 
 use self::content::{Content, read_content};
@@ -21,9 +21,8 @@ use super::{Draft, Origin, missing, wrong_type};
 
 /// The keys of a message.
 const OWN_KEYS: [&str; 7] = ["role", "name", "author", "content", "channel", "recipient", "content_type"];
-/// The keys that only OpenAI's messages have.
-const KEYS_OF_OPENAI: [&str; 6] =
-    ["tool_calls", "tool_call_id", "function_call", "reasoning_content", "reasoning", "thinking"];
+/// The keys that only OpenAI's messages have, apart from those of reasoning.
+const KEYS_OF_OPENAI: [&str; 3] = ["tool_calls", "tool_call_id", "function_call"];
 const ROLES: &str = "`system`, `developer`, `user`, `assistant`, `tool`";
 const CHANNELS: [&str; 3] = ["analysis", "commentary", "final"];
 const KNOWN_CHANNELS: &str = "`analysis`, `commentary`, `final`";
@@ -69,7 +68,7 @@ fn has_typed_content(message: &Object) -> bool {
 
 /// Returns a key of OpenAI's that says something. Programs also write such keys without a value.
 fn key_of_openai(message: &Object) -> Option<&'static str> {
-    KEYS_OF_OPENAI.into_iter().find(|key| match message.get(key) {
+    KEYS_OF_OPENAI.into_iter().chain(REASONING).find(|key| match message.get(key) {
         None | Some(Json::Null) => false,
         Some(Json::Array(items)) => !items.is_empty(),
         Some(Json::String(text)) => !text.is_empty(),
@@ -140,7 +139,7 @@ fn read_message(message: Json, at: usize, gathered: &mut Gathered) -> Result<(),
 }
 
 fn is_known(key: &str) -> bool {
-    OWN_KEYS.contains(&key) || KEYS_OF_OPENAI.contains(&key)
+    OWN_KEYS.contains(&key) || KEYS_OF_OPENAI.contains(&key) || REASONING.contains(&key)
 }
 
 fn is_instruction(role: &str) -> bool {

@@ -1,5 +1,6 @@
 //! Who wrote the ids of a prompt.
 
+use rolecall_conversation::REASONING;
 use rolecall_encode::EncodedToken;
 use rolecall_render::{Origin, Prompt, Segment};
 
@@ -75,7 +76,7 @@ fn part_of(field: &str) -> Part {
     let name = field.split(['.', '[']).next().unwrap_or(field);
     match name {
         "content" | "" => Part::Content,
-        "reasoning_content" | "reasoning" | "thinking" => Part::Reasoning,
+        key if REASONING.contains(&key) => Part::Reasoning,
         "tool_calls" | "function_call" => Part::Calls,
         "tools" => Part::Tools,
         _ => Part::Field,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rolecall::Reading;
 use rolecall::conversation::json::{Layout, Object};
-use rolecall::conversation::{Conversation, Json, Tool, json, object};
+use rolecall::conversation::{Conversation, Json, REASONING, Tool, json, object};
 use rolecall::infer::infer;
 use rolecall::parse::{ParseOptions, ParsedCall, Reply};
 use rolecall::roundtrip::same_json;
@@ -123,7 +123,7 @@ fn as_message(vector: &Object) -> Object {
     let mut message = object! { "role" => "assistant", "content" => text(vector, "content") };
     let reasoning = text(vector, "reasoning_content");
     if !reasoning.is_empty() {
-        for name in ["reasoning_content", "reasoning", "thinking"] {
+        for name in REASONING {
             message.insert(name, Json::from(reasoning));
         }
     }

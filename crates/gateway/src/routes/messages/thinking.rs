@@ -1,9 +1,8 @@
 use rolecall::conversation::json::Object;
-use rolecall::conversation::{Json, object};
+use rolecall::conversation::{Json, REASONING, object};
 use rolecall::{Model, Request};
 
 use super::block::Spot;
-use crate::forms::REASONING;
 use crate::gateway::Served;
 use crate::{Fault, number};
 

@@ -1,7 +1,9 @@
 use std::rc::Rc;
 
+use rolecall_conversation::REASONING;
 use rolecall_jinja as jinja;
 use rolecall_jinja::{Path, Step};
+use rolecall_text::common_prefix;
 
 use super::BosUse;
 use super::probe::{Probe, Probed};
@@ -137,7 +139,7 @@ fn generation_prompt(probe: &Probe<'_>, support: &[(Capability, Support)], findi
     let opening = answered.between(0).trim_end();
     let goes_on = probe.run(&[USER, ANSWER, USER], without);
     let next = goes_on.as_ref().map_or("", |goes_on| goes_on.between(1));
-    let alike = opening.bytes().zip(next.bytes()).take_while(|(a, b)| a == b).count();
+    let alike = common_prefix(opening, next);
     let opens = |end: &str| {
         let end = end.trim_end();
         !opening.is_empty() && end.len() > alike && (opening.starts_with(end) || end.starts_with(opening))
@@ -182,7 +184,7 @@ fn is_words(path: &Path) -> bool {
     let keys: Vec<&str> = keys.collect();
     match (path.variable.as_str(), keys.as_slice()) {
         ("messages", ["[]", "content", rest @ ..]) => matches!(rest, [] | ["[]", "text" | "content"]),
-        ("messages", ["[]", "reasoning_content" | "reasoning" | "thinking" | "name", ..]) => true,
+        ("messages", ["[]", key, ..]) if *key == "name" || REASONING.contains(key) => true,
         ("messages", ["[]", "tool_calls", rest @ ..]) => rest.contains(&"arguments"),
         ("documents", ["[]", _, ..]) => true,
         _ => false,
@@ -211,7 +213,7 @@ fn history(probe: &Probe<'_>, findings: &mut Vec<Finding>) {
             if let Some((first, before)) = before.take()
                 && !now.text.starts_with(&before.text)
             {
-                let same = before.text.bytes().zip(now.text.bytes()).take_while(|(a, b)| a == b).count();
+                let same = common_prefix(&before.text, &now.text);
                 let spot = before.source_at(same).map(|at| probe.spot(at));
                 let message = format!("{what}the first {first} messages are written differently once more follow");
                 if !findings.iter().any(|known| known.kind == FindingKind::UnstableHistory && known.spot == spot) {
