@@ -32,7 +32,7 @@ pub(crate) enum Room {
     Over(usize),
 }
 
-/// Collects at most so many tokens, and a few more.
+/// Collects at most so many tokens, and a few more. `usize::MAX` is no limit.
 pub(crate) struct TokenLimit<'a> {
     pub tokens: &'a mut Vec<EncodedToken>,
     pub most: usize,
@@ -44,25 +44,15 @@ impl Sink for TokenLimit<'_> {
     }
 
     fn text(&mut self, tokens: &[Token], start: usize) {
-        self.tokens.text(tokens, start);
+        self.tokens.extend(tokens.iter().map(|token| in_prompt(token, start)));
     }
 
     fn room(&self) -> Room {
         match self.most.checked_sub(self.tokens.len()) {
+            _ if self.most == usize::MAX => Room::Any,
             Some(room) => Room::Only(room),
             None => Room::Over(self.most),
         }
-    }
-}
-
-/// Collects all tokens.
-impl Sink for Vec<EncodedToken> {
-    fn control(&mut self, token: EncodedToken) {
-        self.push(token);
-    }
-
-    fn text(&mut self, tokens: &[Token], start: usize) {
-        self.extend(tokens.iter().map(|token| in_prompt(token, start)));
     }
 }
 
@@ -129,7 +119,7 @@ impl Encoder {
             // The next piece may also take white space, so encode a piece only once the next one is
             // known.
             while next + 1 < pieces.len() {
-                self.encode_piece(prompt, &pieces, next, &mut place, sink)?;
+                self.encode_piece(prompt.text(), &pieces, next, &mut place, sink)?;
                 next += 1;
             }
             if next > KEPT {
@@ -138,15 +128,28 @@ impl Encoder {
             }
         }
         while next < pieces.len() {
-            self.encode_piece(prompt, &pieces, next, &mut place, sink)?;
+            self.encode_piece(prompt.text(), &pieces, next, &mut place, sink)?;
             next += 1;
         }
         Ok(())
     }
 
+    /// Encodes the pieces of a text from `first` on. `place` is that of the first piece of all.
+    pub(crate) fn encode_pieces(
+        &self,
+        text: &str,
+        pieces: &[PromptPart],
+        first: usize,
+        place: TextPlace,
+        sink: &mut impl Sink,
+    ) -> Result<(), Error> {
+        let mut place = if first == 0 { place } else { TextPlace::Inside };
+        (first..pieces.len()).try_for_each(|at| self.encode_piece(text, pieces, at, &mut place, sink))
+    }
+
     fn encode_piece(
         &self,
-        prompt: &Prompt,
+        text: &str,
         pieces: &[PromptPart],
         at: usize,
         place: &mut TextPlace,
@@ -159,8 +162,8 @@ impl Encoder {
                 within(sink)
             }
             PromptPart::Text(span) => {
-                let span = self.stripped(prompt.text(), span.clone(), pieces, at);
-                let Some(text) = prompt.text().get(span.clone()).filter(|text| !text.is_empty()) else { return Ok(()) };
+                let span = self.stripped(text, span.clone(), pieces, at);
+                let Some(text) = text.get(span.clone()).filter(|text| !text.is_empty()) else { return Ok(()) };
                 if let Room::Only(room) = sink.room() {
                     let mut tokens = Vec::with_capacity((text.len() / 3).min(room));
                     self.tokenizer().encode_at_most(text, here, room, &mut tokens)?;

@@ -136,10 +136,7 @@ impl Encoder {
     pub fn encode_at_most(&self, prompt: &Prompt, most: usize) -> Result<Encoded, Error> {
         let mut encoded = Encoded::default();
         encoded.tokens.reserve((prompt.text().len() / 3).min(most));
-        match most {
-            usize::MAX => self.encode_into(prompt, &mut encoded.tokens)?,
-            most => self.encode_into(prompt, &mut TokenLimit { tokens: &mut encoded.tokens, most })?,
-        }
+        self.encode_into(prompt, &mut TokenLimit { tokens: &mut encoded.tokens, most })?;
         surround(&mut encoded, prompt, self.tokenizer(), self.add);
         Ok(encoded)
     }
@@ -179,7 +176,8 @@ impl Encoder {
         }
         let mut encoded = Encoded::default();
         encoded.tokens.reserve((joined.len() / 3).min(most));
-        self.encode_parts(&joined, &pieces, 0, TextPlace::Start, most, &mut encoded)?;
+        let mut sink = TokenLimit { tokens: &mut encoded.tokens, most };
+        self.encode_pieces(&joined, &pieces, 0, TextPlace::Start, &mut sink)?;
         Ok(encoded)
     }
 
@@ -218,7 +216,9 @@ impl Encoder {
             }
         }
         let mut encoded = Encoded::default();
-        self.encode_pieces(text, &pieces, &mut encoded)?;
+        encoded.tokens.reserve(text.len() / 3);
+        let mut sink = TokenLimit { tokens: &mut encoded.tokens, most: usize::MAX };
+        self.encode_pieces(text, &pieces, 0, TextPlace::Start, &mut sink)?;
         surround(&mut encoded, prompt, self.tokenizer(), self.add);
         Ok(encoded)
     }
@@ -235,54 +235,6 @@ impl Encoder {
                 None => Err(Error::UnknownControl { token: format!("number {}", control.0) }),
             },
         }
-    }
-
-    /// Encodes pieces and appends the tokens to `encoded`.
-    pub(crate) fn encode_pieces(&self, text: &str, pieces: &[PromptPart], encoded: &mut Encoded) -> Result<(), Error> {
-        if encoded.tokens.is_empty() {
-            encoded.tokens.reserve(text.len() / 3);
-        }
-        self.encode_parts(text, pieces, 0, TextPlace::Start, usize::MAX, encoded)
-    }
-
-    /// Encodes the pieces from `first` on. `place` is that of the first piece of all.
-    pub(crate) fn encode_parts(
-        &self,
-        text: &str,
-        pieces: &[PromptPart],
-        first: usize,
-        place: TextPlace,
-        most: usize,
-        encoded: &mut Encoded,
-    ) -> Result<(), Error> {
-        let mut tokens = Vec::new();
-        for (at, piece) in pieces.iter().enumerate().skip(first) {
-            match piece {
-                PromptPart::Control(id, span) => {
-                    encoded.tokens.push(EncodedToken { id: *id, start: span.start, end: span.end, control: true });
-                }
-                PromptPart::Text(span) => {
-                    let span = self.stripped(text, span.clone(), pieces, at);
-                    let place = if at == 0 { place } else { TextPlace::Inside };
-                    tokens.clear();
-                    if !span.is_empty() {
-                        let room = most.saturating_sub(encoded.tokens.len());
-                        tokens.reserve((span.len() / 3).min(room));
-                        self.tokenizer.encode_at_most(&text[span.clone()], place, room, &mut tokens)?;
-                    }
-                    encoded.tokens.extend(tokens.iter().map(|token| EncodedToken {
-                        id: token.id,
-                        start: token.start + span.start,
-                        end: token.end + span.start,
-                        control: false,
-                    }));
-                }
-            }
-            if encoded.tokens.len() > most {
-                return Err(Error::TooLong { most });
-            }
-        }
-        Ok(())
     }
 
     fn marked(&self, token: Token) -> EncodedToken {

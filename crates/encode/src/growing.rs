@@ -1,7 +1,9 @@
 use std::sync::Arc;
 
 use rolecall_render::Prompt;
+use rolecall_tokenizer::TextPlace;
 
+use crate::each::TokenLimit;
 use crate::special::surround;
 use crate::{Encoded, Encoder, Error};
 
@@ -55,7 +57,9 @@ impl Growing {
         };
         self.kept = encoded.tokens.len();
         let pieces = self.encoder.pieces(&prompt, from)?;
-        self.encoder.encode_pieces(prompt.text(), &pieces, &mut encoded)?;
+        encoded.tokens.reserve((prompt.text().len() - from) / 3);
+        let mut sink = TokenLimit { tokens: &mut encoded.tokens, most: usize::MAX };
+        self.encoder.encode_pieces(prompt.text(), &pieces, 0, TextPlace::Start, &mut sink)?;
         surround(&mut encoded, &prompt, self.encoder.tokenizer(), self.encoder.add);
         let (_, encoded) = self.last.insert((prompt, encoded));
         Ok(encoded)

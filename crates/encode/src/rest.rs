@@ -3,6 +3,7 @@ use std::ops::Range;
 use rolecall_render::Prompt;
 use rolecall_tokenizer::TextPlace;
 
+use crate::each::TokenLimit;
 use crate::pieces::PromptPart;
 use crate::{Encoded, Encoder, Error};
 
@@ -53,7 +54,8 @@ impl Encoder {
         }
         let mut encoded = Encoded::default();
         encoded.tokens.reserve((range.len() / 3).min(most));
-        self.encode_parts(prompt.text(), &parts, first, TextPlace::Inside, most, &mut encoded)?;
+        let mut sink = TokenLimit { tokens: &mut encoded.tokens, most };
+        self.encode_pieces(prompt.text(), &parts, first, TextPlace::Inside, &mut sink)?;
         Ok(encoded)
     }
 }
