@@ -3,7 +3,7 @@
 use rolecall_conversation::{Json, Tool, object};
 use rolecall_format::Format;
 
-use super::of_generation;
+use super::fields::of_generation;
 use crate::format::{example, rules_of, settings_of};
 
 /// Returns the facts that the list of formats shows.

@@ -3,6 +3,8 @@ use rolecall_conversation::{Error, Json, Message, object};
 use rolecall_infer::LayoutWarning;
 use rolecall_parse::{Event, Malformed, ParsedCall, Reading, Stop};
 
+use super::fields::with_id;
+
 /// Returns a parsed reply as
 /// `{"id"?, "message": {"role", "content", "reasoning_content"?, "tool_calls"?}, "finish_reason", "malformed"}`.
 ///
@@ -18,7 +20,7 @@ use rolecall_parse::{Event, Malformed, ParsedCall, Reading, Stop};
 /// assert_eq!(text, r#"{"message":{"role":"assistant","content":"Hello"},"finish_reason":"stop","malformed":[]}"#);
 /// ```
 pub fn of_reading(id: Option<&Json>, reading: &Reading) -> Json {
-    let mut answer = super::with_id(id);
+    let mut answer = with_id(id);
     answer.insert("message", Json::Object(of_message(reading)));
     answer.insert("finish_reason", Json::from(finish_reason(reading)));
     answer.insert("malformed", Json::Array(reading.malformed.iter().map(of_malformed).collect()));

@@ -5,8 +5,9 @@ use std::ops::Range;
 use rolecall_conversation::json::Object;
 use rolecall_conversation::{Json, object};
 
+use super::fields::numbers;
+use super::reading::of_reading;
 use super::training::{of_loss_note, of_weight};
-use super::{numbers, of_reading};
 use crate::session::{Break, Cut, Delta, Difference, Proof, Reply, Rewrite, Rollout, Segment, Session, SessionNote};
 
 /// Returns what an operation changed as

@@ -1,13 +1,15 @@
 //! Answers written piece by piece, so that an answer is never in memory as a whole.
 
+use std::fmt::Write;
 use std::io;
 
 use rolecall_conversation::Json;
-use rolecall_conversation::json::{Layout, Object, escape_into, write_into, write_string};
+use rolecall_conversation::json::{Layout, escape_into, write_into, write_string};
 use rolecall_encode::{EncodedToken, Note};
-use rolecall_render::Prompt;
+use rolecall_render::{Origin, Prompt};
 
-use super::{cut, insert_end, of_note, of_origin, of_weight, training_notes};
+use super::fields::of_origin;
+use super::visit::{KeySink, Parts, visit};
 use crate::loss::TokenLoss;
 use crate::training::Truncated;
 
@@ -31,11 +33,21 @@ pub struct Streamed<'a> {
 /// The number of bytes that are collected before they are written.
 const PART: usize = 1 << 16;
 
-/// A writer of JSON, piece by piece, with a space after each comma and colon, as in Python's
-/// `json.dumps`.
+/// A writer of JSON, piece by piece.
 pub struct Stream<'w> {
-    out: &'w mut dyn io::Write,
+    /// What takes the text each time that enough of it is collected, or else all of it is kept.
+    out: Option<&'w mut dyn io::Write>,
     text: String,
+    spaces: Spaces,
+    /// Whether the object or list has an item.
+    has_items: bool,
+}
+
+/// Where a writer puts spaces.
+struct Spaces {
+    comma: &'static str,
+    colon: &'static str,
+    layout: Layout,
 }
 
 /// Writes the answer of [`of_prompt`](super::of_prompt), [`of_encoded`](super::of_encoded) or
@@ -64,72 +76,57 @@ pub fn stream(
     more: impl FnOnce(&mut Stream<'_>) -> io::Result<()>,
 ) -> io::Result<()> {
     let Streamed { id, prompt, tokens, notes, loss, truncated } = *answer;
-    let mut stream = Stream { out, text: String::from("{") };
-    if let Some(id) = id {
-        stream.text.push_str("\"id\": ");
-        stream.value(id)?;
-        stream.text.push_str(", ");
-    }
-    stream.text.push_str("\"prompt\": ");
-    stream.string(prompt.text())?;
-    let segments = prompt.segments().flat_map(|segment| {
-        let span = segment.start..segment.start + segment.text.len();
-        let pieces = match loss {
-            None => vec![(span, None)],
-            Some(loss) => {
-                cut(span, &loss.loss.spans).into_iter().map(|(span, learned)| (span, Some(learned))).collect()
-            }
-        };
-        pieces.into_iter().map(move |(span, learned)| (span, segment.origin.clone(), learned))
-    });
-    stream.list("segments", segments, |stream, (span, origin, learned)| {
-        stream.text.push_str("{\"text\": ");
-        stream.string(&prompt.text()[span])?;
-        stream.text.push_str(", \"origin\": ");
-        stream.value(&of_origin(&origin))?;
-        if let Some(learned) = learned {
-            stream.text.push_str(if learned { ", \"loss\": true" } else { ", \"loss\": false" });
-        }
-        stream.text.push('}');
-        Ok(())
-    })?;
-    let mut end = Object::new();
-    insert_end(&mut end, prompt);
-    for (key, value) in end.iter() {
-        stream.key(key);
-        stream.value(value)?;
-    }
-    if let Some(tokens) = tokens {
-        stream.numbers("ids", tokens().map(|token| token.id))?;
-        stream.numbers("control_ids", tokens().filter(|token| token.control).map(|token| token.id))?;
-        if !notes.is_empty() {
-            stream.list("notes", notes.iter(), |stream, note| stream.value(&of_note(note)))?;
-        }
-        if let Some(loss) = loss {
-            let mut weigher = loss.weigher();
-            stream.numbers("loss_mask", tokens().map(|token| u32::from(weigher.weight(&token) > 0.0)))?;
-            if !loss.loss.is_uniform() {
-                let mut weigher = loss.weigher();
-                let each = tokens().map(|token| weigher.weight(&token));
-                stream.list("loss_weights", each, |stream, weight| stream.value(&of_weight(weight)))?;
-            }
-        }
-    }
-    for (key, value) in training_notes(loss, truncated, None) {
-        stream.key(key);
-        stream.value(&value)?;
-    }
+    let parts = Parts { id, side: None, prompt, notes, loss, truncated, part: None };
+    let spaces = Spaces { comma: ", ", colon: ": ", layout: Layout::default() };
+    let mut stream = Stream { out: Some(out), text: String::from("{"), spaces, has_items: false };
+    visit(&parts, tokens, &mut stream)?;
     more(&mut stream)?;
     stream.text.push('}');
-    stream.out.write_all(stream.text.as_bytes())
+    match stream.out {
+        Some(out) => out.write_all(stream.text.as_bytes()),
+        None => Ok(()),
+    }
+}
+
+/// Appends an answer to a text, without spaces.
+pub(super) fn append<I: Iterator<Item = EncodedToken>>(
+    text: &mut String,
+    parts: &Parts<'_>,
+    tokens: Option<impl Fn() -> I>,
+) {
+    let spaces = Spaces { comma: ",", colon: ":", layout: Layout::compact() };
+    text.push('{');
+    let mut stream = Stream { out: None, text: std::mem::take(text), spaces, has_items: false };
+    // Memory takes all.
+    let _ = visit(parts, tokens, &mut stream);
+    *text = stream.text;
+    text.push('}');
 }
 
 impl Stream<'_> {
-    /// Writes the separator and a key, before the value is written.
+    /// Writes a comma unless this is the first item of an object or list.
+    fn separate(&mut self) {
+        if self.has_items {
+            self.text.push_str(self.spaces.comma);
+        }
+        self.has_items = true;
+    }
+
+    /// Writes a key, before the value is written.
     fn key(&mut self, key: &str) {
-        self.text.push_str(", ");
+        self.separate();
         write_string(&mut self.text, key, false);
-        self.text.push_str(": ");
+        self.text.push_str(self.spaces.colon);
+    }
+
+    fn begin(&mut self, bracket: char) {
+        self.text.push(bracket);
+        self.has_items = false;
+    }
+
+    fn end(&mut self, bracket: char) {
+        self.text.push(bracket);
+        self.has_items = true;
     }
 
     /// Writes a list under a key, after other keys.
@@ -140,33 +137,27 @@ impl Stream<'_> {
         mut write: impl FnMut(&mut Self, T) -> io::Result<()>,
     ) -> io::Result<()> {
         self.key(key);
-        self.text.push('[');
-        for (at, item) in items.enumerate() {
-            if at > 0 {
-                self.text.push_str(", ");
-            }
+        self.begin('[');
+        for item in items {
+            self.separate();
             write(self, item)?;
             self.flush_part()?;
         }
-        self.text.push(']');
+        self.end(']');
         Ok(())
-    }
-
-    fn numbers(&mut self, key: &str, numbers: impl Iterator<Item = u32>) -> io::Result<()> {
-        let mut digits = [0; 10];
-        self.list(key, numbers, |stream, number| {
-            stream.text.push_str(super::decimal(number, &mut digits));
-            Ok(())
-        })
     }
 
     /// Writes a value.
     pub fn value(&mut self, value: &Json) -> io::Result<()> {
-        write_into(&mut self.text, value, &Layout::default());
+        write_into(&mut self.text, value, &self.spaces.layout);
         self.flush_part()
     }
 
     fn string(&mut self, string: &str) -> io::Result<()> {
+        if self.out.is_none() || string.len() < PART {
+            write_string(&mut self.text, string, false);
+            return self.flush_part();
+        }
         self.text.push('"');
         let mut rest = string;
         while !rest.is_empty() {
@@ -183,11 +174,91 @@ impl Stream<'_> {
         Ok(())
     }
 
+    fn origin(&mut self, origin: &Origin) -> io::Result<()> {
+        match origin {
+            Origin::Control(_) => self.text.push_str("\"control\""),
+            Origin::Format => self.text.push_str("\"format\""),
+            // Most segments come from messages, so they are written directly.
+            Origin::Message { message, field } => {
+                let Spaces { comma, colon, .. } = &self.spaces;
+                let _ = write!(self.text, "{{\"message\"{colon}{message}{comma}\"field\"{colon}");
+                write_string(&mut self.text, field, false);
+                self.text.push('}');
+            }
+            other => return self.value(&of_origin(other)),
+        }
+        Ok(())
+    }
+
     fn flush_part(&mut self) -> io::Result<()> {
-        if self.text.len() >= PART {
-            self.out.write_all(self.text.as_bytes())?;
+        if let Some(out) = &mut self.out
+            && self.text.len() >= PART
+        {
+            out.write_all(self.text.as_bytes())?;
             self.text.clear();
         }
         Ok(())
     }
+}
+
+impl KeySink for Stream<'_> {
+    fn insert(&mut self, key: &str, value: &Json) -> io::Result<()> {
+        self.key(key);
+        self.value(value)
+    }
+
+    fn insert_text(&mut self, key: &str, text: &str) -> io::Result<()> {
+        self.key(key);
+        self.string(text)
+    }
+
+    fn insert_numbers(&mut self, key: &str, numbers: impl Iterator<Item = u32>) -> io::Result<()> {
+        let mut digits = [0; 10];
+        self.list(key, numbers, |stream, number| {
+            stream.text.push_str(decimal(number, &mut digits));
+            Ok(())
+        })
+    }
+
+    fn insert_list(&mut self, key: &str, values: impl Iterator<Item = Json>) -> io::Result<()> {
+        self.list(key, values, |stream, value| stream.value(&value))
+    }
+
+    fn begin_segments(&mut self) {
+        self.key("segments");
+        self.begin('[');
+    }
+
+    fn segment(&mut self, text: &str, origin: &Origin, learned: Option<bool>) -> io::Result<()> {
+        self.separate();
+        self.begin('{');
+        self.key("text");
+        self.string(text)?;
+        self.key("origin");
+        self.origin(origin)?;
+        if let Some(learned) = learned {
+            self.key("loss");
+            self.text.push_str(if learned { "true" } else { "false" });
+        }
+        self.end('}');
+        self.flush_part()
+    }
+
+    fn end_segments(&mut self) {
+        self.end(']');
+    }
+}
+
+/// Formats a number. This is several times faster than the standard library.
+fn decimal(mut number: u32, digits: &mut [u8; 10]) -> &str {
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    std::str::from_utf8(&digits[at..]).unwrap_or_default()
 }

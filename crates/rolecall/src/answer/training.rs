@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use rolecall_conversation::json::Number;
 use rolecall_conversation::{Json, object};
-use rolecall_encode::Encoded;
 use rolecall_render::LossNote;
 
 use crate::loss::{LossSpan, TokenLoss, first_behind, note_code, note_message, note_text};
@@ -61,12 +60,6 @@ fn of_truncated(truncated: &Truncated) -> Json {
         object.insert("no_loss", Json::from(true));
     }
     Json::Object(object)
-}
-
-/// Returns the weight of each id.
-pub(super) fn weights(encoded: &Encoded, loss: TokenLoss<'_>) -> Json {
-    let mut weigher = loss.weigher();
-    Json::Array(encoded.tokens.iter().map(|token| of_weight(weigher.weight(token))).collect())
 }
 
 /// Returns a weight in the shortest spelling that gives the same value.
