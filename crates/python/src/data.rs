@@ -30,19 +30,7 @@ const OFTEN: Duration = Duration::from_millis(250);
 
 /// The keyword arguments of `rolecall.data.encode`, which checks and documents them.
 pub struct Options {
-    for_training: Option<String>,
-    loss_weight: Vec<String>,
-    loss_role: Vec<String>,
-    edges: Option<String>,
-    final_stop: Option<String>,
-    allow: Vec<String>,
-    max_tokens: Option<usize>,
-    truncate: Option<String>,
-    samples: Option<String>,
-    pack: Option<u32>,
-    shape: Option<String>,
-    strict: bool,
-    reference_encoding: bool,
+    rows: RowOptions,
     loss_weights: bool,
     json_column: Option<String>,
     trl: bool,
@@ -60,7 +48,7 @@ impl Options {
             None => Ok(Vec::new()),
         };
         let pack = count("pack")?.map(|pack| u32::try_from(pack).unwrap_or(u32::MAX));
-        Ok(Options {
+        let rows = RowOptions {
             for_training: text("for_training")?,
             loss_weight: words("loss_weight")?,
             loss_role: words("loss_role")?,
@@ -74,6 +62,9 @@ impl Options {
             shape: text("shape")?,
             strict: flag("strict")?,
             reference_encoding: flag("reference_encoding")?,
+        };
+        Ok(Options {
+            rows,
             loss_weights: flag("loss_weights")?,
             json_column: text("json_column")?,
             trl: flag("trl")?,
@@ -82,24 +73,9 @@ impl Options {
     }
 
     fn plan(&self, py: Python<'_>) -> PyResult<Plan> {
-        let options = RowOptions {
-            for_training: self.for_training.clone(),
-            loss_weight: self.loss_weight.clone(),
-            loss_role: self.loss_role.clone(),
-            edges: self.edges.clone(),
-            final_stop: self.final_stop.clone(),
-            allow: self.allow.clone(),
-            max_tokens: self.max_tokens,
-            truncate: self.truncate.clone(),
-            samples: self.samples.clone(),
-            pack: self.pack,
-            shape: self.shape.clone(),
-            strict: self.strict,
-            reference_encoding: self.reference_encoding,
-        };
-        let recipe = options.recipe().map_err(|wrong| refuse(py, wrong.option, wrong.problem))?;
+        let recipe = self.rows.recipe().map_err(|wrong| refuse(py, wrong.option, wrong.problem))?;
         let layout = if self.trl { Layout::Trl } else { Layout::Rolecall };
-        Ok(Plan { recipe, pack: self.pack, weights: self.loss_weights, layout })
+        Ok(Plan { recipe, pack: self.rows.pack, weights: self.loss_weights, layout })
     }
 
     fn threads(&self, py: Python<'_>) -> PyResult<NonZeroUsize> {

@@ -31,6 +31,7 @@ mod prompt;
 mod reasoning;
 mod registry;
 mod reply;
+mod request;
 mod rollout;
 mod session;
 mod switches;

@@ -4,12 +4,11 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 use rolecall::conversation::Json;
-use rolecall::conversation::json::Object;
 use rolecall::identify::ModelWarning;
 use rolecall::loss::{LossPolicy, note_text};
-use rolecall::model::{Choice, Purpose, ReplyContext, assumed_messages};
+use rolecall::model::{Choice, Purpose};
 use rolecall::parse::ParseOptions;
-use rolecall::{Request, answer, stability};
+use rolecall::{answer, stability};
 
 use crate::attributed::Attributed;
 use crate::encoded::{Encoded, Weighed};
@@ -22,6 +21,7 @@ use crate::opening::Opening;
 use crate::parser::{self, OutputParser, Piece};
 use crate::prompt::Prompt;
 use crate::reasoning::ReasoningSplit;
+use crate::request::{Asked, request};
 use crate::session::{self, Session};
 use crate::template::ChatTemplate;
 use crate::tokenizer::Tokenizer;
@@ -595,96 +595,4 @@ impl Model {
     fn of(inner: rolecall::Model) -> Model {
         Model { inner, sent: PyOnceLock::new() }
     }
-}
-
-/// The arguments that say what a reply answers.
-struct Asked<'a, 'py> {
-    messages: Option<&'a Bound<'py, PyAny>>,
-    tools: Option<&'a Bound<'py, PyAny>>,
-    documents: Option<&'a Bound<'py, PyAny>>,
-    continue_final_message: Option<bool>,
-    switches: Option<&'a Bound<'py, PyDict>>,
-}
-
-/// What a reply answers.
-struct Answered {
-    request: Request,
-    /// Whether only the tools are known.
-    is_assumed: bool,
-}
-
-impl Asked<'_, '_> {
-    fn request(&self, py: Python<'_>, model: &rolecall::Model) -> PyResult<Answered> {
-        let messages = match self.messages {
-            Some(messages) => input::json(messages, &mut Path::of("messages"))?,
-            None => assumed_messages(),
-        };
-        let flags = [("continue_final_message", self.continue_final_message)];
-        let request = request_of(py, model, messages, self.tools, self.documents, flags, self.switches)?;
-        Ok(Answered { request, is_assumed: self.messages.is_none() })
-    }
-}
-
-impl Answered {
-    fn context(self, model: &rolecall::Model, options: ParseOptions) -> Result<ReplyContext, rolecall::Error> {
-        match self.is_assumed {
-            true => model.assumed_reply_context(self.request, options),
-            false => model.reply_context(self.request, options),
-        }
-    }
-}
-
-/// Returns the request of keyword arguments.
-fn request<const N: usize>(
-    model: &rolecall::Model,
-    messages: &Bound<'_, PyAny>,
-    tools: Option<&Bound<'_, PyAny>>,
-    documents: Option<&Bound<'_, PyAny>>,
-    flags: [(&'static str, Option<bool>); N],
-    switches: Option<&Bound<'_, PyDict>>,
-) -> PyResult<Request> {
-    let value = input::json(messages, &mut Path::of("messages"))?;
-    request_of(messages.py(), model, value, tools, documents, flags, switches)
-}
-
-fn request_of<const N: usize>(
-    py: Python<'_>,
-    model: &rolecall::Model,
-    messages: Json,
-    tools: Option<&Bound<'_, PyAny>>,
-    documents: Option<&Bound<'_, PyAny>>,
-    flags: [(&'static str, Option<bool>); N],
-    switches: Option<&Bound<'_, PyDict>>,
-) -> PyResult<Request> {
-    let object = keywords(model, messages, tools, documents, flags, switches)?;
-    let request = Request::from_json(Json::Object(object));
-    request.map_err(|error| error::of(py, &rolecall::Error::Request(error)))
-}
-
-/// Returns keyword arguments as the JSON object of a request.
-pub fn keywords<const N: usize>(
-    model: &rolecall::Model,
-    messages: Json,
-    tools: Option<&Bound<'_, PyAny>>,
-    documents: Option<&Bound<'_, PyAny>>,
-    flags: [(&'static str, Option<bool>); N],
-    switches: Option<&Bound<'_, PyDict>>,
-) -> PyResult<Object> {
-    let mut object = Object::new();
-    object.insert("messages", messages);
-    for (name, value) in [("tools", tools), ("documents", documents)] {
-        if let Some(value) = value {
-            object.insert(name, input::json(value, &mut Path::of(name))?);
-        }
-    }
-    for (name, value) in flags {
-        if let Some(value) = value {
-            object.insert(name, Json::Bool(value));
-        }
-    }
-    if let Some(switches) = switches {
-        switches::check(model, switches)?;
-        object.insert("chat_template_kwargs", input::json(switches, &mut Path::of("chat_template_kwargs"))?);
-    }
-    Ok(object)
 }

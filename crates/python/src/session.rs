@@ -14,10 +14,11 @@ use crate::delta::Delta;
 use crate::difference::Difference;
 use crate::input::{self, Path};
 use crate::loss::{self, LossArguments};
-use crate::model::{self, Model};
+use crate::model::Model;
 use crate::once::read_only;
 use crate::plan::Plan;
 use crate::reply::Reply;
+use crate::request::keywords;
 use crate::rollout::Rollout;
 use crate::{error, output};
 
@@ -453,7 +454,7 @@ pub fn request(
 ) -> PyResult<Request> {
     let messages = messages.map(|messages| input::json(messages, &mut Path::of("messages"))).transpose()?;
     let messages = messages.unwrap_or_else(|| Json::Array(Vec::new()));
-    let object = model::keywords(model, messages, tools, documents, [], switches)?;
+    let object = keywords(model, messages, tools, documents, [], switches)?;
     let is_empty = object.get("messages").and_then(Json::as_array).is_some_and(<[Json]>::is_empty);
     let request = match is_empty {
         true => Request::without_messages(object),
