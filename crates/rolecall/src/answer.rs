@@ -84,7 +84,7 @@ pub fn write(text: &mut String, answer: &Answer<'_>) {
     let Answer { id, side, prompt, encoded, loss, truncated, part } = *answer;
     let notes = encoded.map_or(&[][..], |encoded| &encoded.notes);
     let parts = Parts { id, side, prompt, notes, loss, truncated, part };
-    append(text, &parts, encoded.map(|encoded| || encoded.tokens.iter().copied()));
+    append(text, &parts, encoded.map(|encoded| || encoded.tokens.iter()));
 }
 
 /// Returns a prompt as
@@ -131,7 +131,7 @@ fn value(id: Option<&Json>, prompt: &Prompt, encoded: Option<&Encoded>, loss: Op
     let parts = Parts { id, side: None, prompt, notes, loss, truncated: None, part: None };
     let mut value = Value::default();
     // Memory takes all.
-    let _ = visit(&parts, encoded.map(|encoded| || encoded.tokens.iter().copied()), &mut value);
+    let _ = visit(&parts, encoded.map(|encoded| || encoded.tokens.iter()), &mut value);
     Json::Object(value.object)
 }
 

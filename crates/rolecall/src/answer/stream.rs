@@ -1,5 +1,6 @@
 //! Answers written piece by piece, so that an answer is never in memory as a whole.
 
+use std::borrow::Borrow;
 use std::fmt::Write;
 use std::io;
 
@@ -47,6 +48,8 @@ pub struct Stream<'w> {
 struct Spaces {
     comma: &'static str,
     colon: &'static str,
+    /// What a segment begins with, and what follows its text.
+    segment: [&'static str; 2],
     layout: Layout,
 }
 
@@ -77,7 +80,8 @@ pub fn stream(
 ) -> io::Result<()> {
     let Streamed { id, prompt, tokens, notes, loss, truncated } = *answer;
     let parts = Parts { id, side: None, prompt, notes, loss, truncated, part: None };
-    let spaces = Spaces { comma: ", ", colon: ": ", layout: Layout::default() };
+    let spaces =
+        Spaces { comma: ", ", colon: ": ", segment: ["{\"text\": ", ", \"origin\": "], layout: Layout::default() };
     let mut stream = Stream { out: Some(out), text: String::from("{"), spaces, has_items: false };
     visit(&parts, tokens, &mut stream)?;
     more(&mut stream)?;
@@ -89,12 +93,12 @@ pub fn stream(
 }
 
 /// Appends an answer to a text, without spaces.
-pub(super) fn append<I: Iterator<Item = EncodedToken>>(
+pub(super) fn append<I: Iterator<Item: Borrow<EncodedToken>>>(
     text: &mut String,
     parts: &Parts<'_>,
     tokens: Option<impl Fn() -> I>,
 ) {
-    let spaces = Spaces { comma: ",", colon: ":", layout: Layout::compact() };
+    let spaces = Spaces { comma: ",", colon: ":", segment: ["{\"text\":", ",\"origin\":"], layout: Layout::compact() };
     text.push('{');
     let mut stream = Stream { out: None, text: std::mem::take(text), spaces, has_items: false };
     // Memory takes all.
@@ -115,7 +119,10 @@ impl Stream<'_> {
     /// Writes a key, before the value is written.
     fn key(&mut self, key: &str) {
         self.separate();
-        write_string(&mut self.text, key, false);
+        // The keys of answers are plain words.
+        self.text.push('"');
+        self.text.push_str(key);
+        self.text.push('"');
         self.text.push_str(self.spaces.colon);
     }
 
@@ -213,11 +220,16 @@ impl KeySink for Stream<'_> {
     }
 
     fn insert_numbers(&mut self, key: &str, numbers: impl Iterator<Item = u32>) -> io::Result<()> {
-        let mut digits = [0; 10];
-        self.list(key, numbers, |stream, number| {
-            stream.text.push_str(decimal(number, &mut digits));
-            Ok(())
-        })
+        self.key(key);
+        self.begin('[');
+        let (mut bytes, mut before) = ([0; LONGEST_NUMBER], "");
+        for number in numbers {
+            self.text.push_str(decimal(before, number, &mut bytes));
+            before = self.spaces.comma;
+            self.flush_part()?;
+        }
+        self.end(']');
+        Ok(())
     }
 
     fn insert_list(&mut self, key: &str, values: impl Iterator<Item = Json>) -> io::Result<()> {
@@ -231,10 +243,10 @@ impl KeySink for Stream<'_> {
 
     fn segment(&mut self, text: &str, origin: &Origin, learned: Option<bool>) -> io::Result<()> {
         self.separate();
-        self.begin('{');
-        self.key("text");
+        let [before_text, before_origin] = self.spaces.segment;
+        self.text.push_str(before_text);
         self.string(text)?;
-        self.key("origin");
+        self.text.push_str(before_origin);
         self.origin(origin)?;
         if let Some(learned) = learned {
             self.key("loss");
@@ -249,16 +261,23 @@ impl KeySink for Stream<'_> {
     }
 }
 
-/// Formats a number. This is several times faster than the standard library.
-fn decimal(mut number: u32, digits: &mut [u8; 10]) -> &str {
-    let mut at = digits.len();
+/// The most bytes of a separator and a number.
+const LONGEST_NUMBER: usize = 12;
+
+/// Formats a number behind a separator. This is several times faster than the standard library.
+fn decimal<'b>(separator: &str, mut number: u32, bytes: &'b mut [u8; LONGEST_NUMBER]) -> &'b str {
+    let mut at = bytes.len();
     loop {
         at -= 1;
-        digits[at] = b'0' + (number % 10) as u8;
+        bytes[at] = b'0' + (number % 10) as u8;
         number /= 10;
         if number == 0 {
             break;
         }
     }
-    std::str::from_utf8(&digits[at..]).unwrap_or_default()
+    for byte in separator.bytes().rev() {
+        at -= 1;
+        bytes[at] = byte;
+    }
+    std::str::from_utf8(&bytes[at..]).unwrap_or_default()
 }

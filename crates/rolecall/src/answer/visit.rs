@@ -1,5 +1,6 @@
 //! The keys of an answer, in order, for the text and the JSON value of an answer alike.
 
+use std::borrow::Borrow;
 use std::io;
 
 use rolecall_conversation::Json;
@@ -45,7 +46,7 @@ pub(super) struct Parts<'a> {
 }
 
 /// Passes each key of an answer to a sink. `tokens` are iterated once for each list that is made of them.
-pub(super) fn visit<I: Iterator<Item = EncodedToken>>(
+pub(super) fn visit<I: Iterator<Item: Borrow<EncodedToken>>>(
     parts: &Parts<'_>,
     tokens: Option<impl Fn() -> I>,
     sink: &mut impl KeySink,
@@ -80,17 +81,20 @@ pub(super) fn visit<I: Iterator<Item = EncodedToken>>(
         sink.insert(key, value)?;
     }
     if let Some(tokens) = tokens {
-        sink.insert_numbers("ids", tokens().map(|token| token.id))?;
-        sink.insert_numbers("control_ids", tokens().filter(|token| token.control).map(|token| token.id))?;
+        sink.insert_numbers("ids", tokens().map(|token| token.borrow().id))?;
+        sink.insert_numbers(
+            "control_ids",
+            tokens().filter(|token| token.borrow().control).map(|token| token.borrow().id),
+        )?;
         if !notes.is_empty() {
             sink.insert_list("notes", notes.iter().map(of_note))?;
         }
         if let Some(loss) = loss {
             let mut weigher = loss.weigher();
-            sink.insert_numbers("loss_mask", tokens().map(|token| u32::from(weigher.weight(&token) > 0.0)))?;
+            sink.insert_numbers("loss_mask", tokens().map(|token| u32::from(weigher.weight(token.borrow()) > 0.0)))?;
             if !loss.loss.is_uniform() {
                 let mut weigher = loss.weigher();
-                sink.insert_list("loss_weights", tokens().map(|token| of_weight(weigher.weight(&token))))?;
+                sink.insert_list("loss_weights", tokens().map(|token| of_weight(weigher.weight(token.borrow()))))?;
             }
         }
     }

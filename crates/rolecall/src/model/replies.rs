@@ -19,9 +19,11 @@ pub(super) struct Replies {
     switches: Kept<Content, Arc<Vec<String>>>,
     /// By the name of the format, the spelling of its control tokens, and whether ids are parsed.
     by_format: Kept<(String, Option<String>, bool), Arc<Reply>>,
-    /// By the template, the texts that end its model's replies, and whether ids are parsed.
-    by_template: Kept<(Content, Arc<[String]>, bool), Arc<Reply>>,
+    by_template: Kept<OfTemplate, Arc<Reply>>,
 }
+
+/// A template, the texts that end its model's replies, and whether ids are parsed.
+type OfTemplate = (Content, Arc<[String]>, bool);
 
 /// The layouts of a template's replies.
 struct Layouts {
@@ -78,7 +80,7 @@ impl Replies {
         encoders: &Encoders,
         ids: Option<&Decoder>,
     ) -> Result<Arc<Reply>, Error> {
-        let is_it = |(content, known, has_ids): &(Content, Arc<[String]>, bool)| {
+        let is_it = |(content, known, has_ids): &OfTemplate| {
             content.is_of(template) && known == stops && *has_ids == ids.is_some()
         };
         self.by_template.find_or_make(is_it, || {
