@@ -16,7 +16,7 @@ use rolecall::tokenizer::TokenizerFile;
 use crate::args::MoreFormats;
 use crate::diagnostic::{Diagnostic, Place, Severity};
 use crate::failure::{Failure, count_of_mistakes};
-use crate::file_kind;
+use crate::file_kind::{self, said};
 use crate::output::Output;
 use crate::packed;
 use crate::refusal::Refusal;
@@ -303,21 +303,6 @@ fn unreadable(error: FileError) -> Result<Failure, FileError> {
         }
         error => Err(error),
     }
-}
-
-/// Returns the message of a system error in lower case, without the error number.
-pub fn said(error: &io::Error) -> String {
-    if let Some(kind) = file_kind::of_error(error) {
-        return kind.to_string();
-    }
-    let text = match error.kind() {
-        io::ErrorKind::NotFound => return "no such file or folder".into(),
-        io::ErrorKind::IsADirectory => return "it is a folder".into(),
-        io::ErrorKind::PermissionDenied => return "permission denied".into(),
-        _ => error.to_string(),
-    };
-    let end = text.find(" (os error").unwrap_or(text.len());
-    text[..end].to_lowercase()
 }
 
 /// Removes the byte order mark that some editors write.

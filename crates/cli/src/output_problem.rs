@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use crate::files::said;
+use crate::file_kind::said;
 
 /// The reasons why the output file cannot be written.
 #[derive(Debug)]

@@ -14,9 +14,10 @@ use rolecall::conversation::Json;
 use rolecall::dataset;
 use rolecall::guard::guard;
 use rolecall::pipeline::{self, Step};
-use rolecall::training::{Packed, Packer, RowError, RowRecipe, Slot};
+use rolecall::training::{Packed, Packer, RowError, Slot};
 
 use crate::packed::{self, PackedRow};
+use crate::plan::{Layout, Plan};
 use crate::samples::{self, Sample, Samples, list_of};
 use crate::{Fault, Table, error_fields, errors};
 
@@ -38,29 +39,6 @@ pub enum Rows {
     Values(Vec<Result<Json, Fault>>),
     /// Rows of columns of JSON values, each with whether a null was removed that may have been meant.
     Columns(Vec<Result<(Json, bool), Fault>>),
-}
-
-/// What is made of the rows.
-#[derive(Clone, Debug, Default)]
-pub struct Plan {
-    /// How each row becomes samples.
-    pub recipe: RowRecipe,
-    /// The number of ids of a sequence, if samples are packed.
-    pub pack: Option<u32>,
-    /// Whether to write the weights as numbers, too.
-    pub weights: bool,
-    /// The names and types of the columns.
-    pub layout: Layout,
-}
-
-/// The names and types of the columns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Layout {
-    /// Those of the command: `ids`, `loss_mask`.
-    #[default]
-    Rolecall,
-    /// Those of TRL's trainers: `input_ids`, `labels`.
-    Trl,
 }
 
 /// What was done so far.

@@ -10,13 +10,15 @@ mod encode;
 mod fault;
 pub mod packed;
 mod padding;
+mod plan;
 mod samples;
 mod table;
 mod value;
 
 pub use account::Accounts;
-pub use encode::{Counts, Encoded, Error, Layout, Plan, Rows, encode};
+pub use encode::{Counts, Encoded, Error, Rows, encode};
 pub use fault::{Fault, error_fields, errors};
 pub use padding::NullMeaning;
+pub use plan::{Layout, Plan};
 pub use samples::{list, list_of, under};
 pub use table::{Table, of_columns};

@@ -12,7 +12,7 @@ use rolecall::conversation::{Json, json};
 use rolecall::dataset::Side;
 use rolecall::training::RowNote;
 
-use crate::encode::{Layout, Plan};
+use crate::plan::{Layout, Plan};
 use crate::{Accounts, Fault, error_fields, errors};
 
 /// The number of ids after which a record batch ends, since offsets have 32 bits.

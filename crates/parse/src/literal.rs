@@ -91,6 +91,13 @@ impl Literal {
         common_prefix(&self.text, &other.text)
     }
 
+    /// Returns the text behind the marker at its start, if models may leave that out.
+    pub fn without_omitted(&self, may_omit: &[String]) -> Option<Literal> {
+        let core = self.core();
+        let mark = may_omit.iter().find(|mark| !mark.is_empty() && core.text().starts_with(mark.as_str()))?;
+        Some(core.from(mark.len()).core())
+    }
+
     /// Returns the length of the first marker: a control token, or text in angle or square
     /// brackets. If the literal begins with neither, that is its whole length.
     pub fn first_mark(&self) -> usize {

@@ -73,6 +73,12 @@ pub enum Error {
 }
 
 impl Error {
+    /// Returns the error of text that the crate `tokenizers` cannot encode.
+    #[cfg(feature = "files")]
+    pub(crate) fn unencodable(error: tokenizers::Error) -> Error {
+        Error::Unencodable { why: error.to_string() }
+    }
+
     /// Returns a name for this error that stays the same between versions.
     pub fn code(&self) -> &'static str {
         match self {

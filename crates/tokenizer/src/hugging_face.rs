@@ -445,7 +445,3 @@ impl Parts {
         Whole::new(model, self.normalizer.clone(), self.pre_tokenizer.clone(), &self.added)
     }
 }
-
-fn unencodable(error: tokenizers::Error) -> Error {
-    Error::Unencodable { why: error.to_string() }
-}

@@ -6,7 +6,7 @@ use std::path::Path;
 use rolecall::conversation::Json;
 
 use super::Wanted;
-use super::packing::PackedRow;
+use super::packed_row::PackedRow;
 use super::row::Row;
 use super::unwritten::Unwritten;
 use crate::refusal::Refusal;

@@ -11,6 +11,7 @@ mod file;
 mod input;
 mod journal;
 mod lines;
+mod packed_row;
 mod packing;
 mod progress;
 mod records;
@@ -36,7 +37,7 @@ use rolecall::pipeline::{self, Step};
 pub use columns::ARE_BUILT;
 pub use file::{Begin, Target};
 pub use journal::{Journal, beside};
-pub use packing::Item;
+pub use packed_row::Item;
 pub use row::Row;
 pub use rows::Rows;
 
@@ -44,6 +45,7 @@ use crate::args;
 use crate::diagnostic::{Diagnostic, Place, Severity};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::file_kind;
 use crate::files;
 use crate::output::Output;
 use crate::output_problem::OutputProblem;
@@ -377,7 +379,7 @@ impl Errors {
         let named = path.display().to_string();
         match fs::File::create(path) {
             Ok(file) => Ok(Errors { path: named, file: io::BufWriter::new(file) }),
-            Err(error) => Err(Failure::ErrorsFile { path: named, why: files::said(&error) }),
+            Err(error) => Err(Failure::ErrorsFile { path: named, why: file_kind::said(&error) }),
         }
     }
 
@@ -387,7 +389,7 @@ impl Errors {
             return Ok(());
         }
         let written = self.file.write_all(lines).and_then(|()| self.file.flush());
-        written.map_err(|error| Failure::ErrorsFile { path: self.path.clone(), why: files::said(&error) })
+        written.map_err(|error| Failure::ErrorsFile { path: self.path.clone(), why: file_kind::said(&error) })
     }
 }
 

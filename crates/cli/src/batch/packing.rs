@@ -2,41 +2,18 @@
 
 use std::fmt::Write;
 
-use rolecall::conversation::Json;
 use rolecall::conversation::json::{self, Layout};
-use rolecall::training::{Packed, Packer, Slot};
+use rolecall::training::Packer;
 
+use super::packed_row::{Item, PackedRow};
 use super::unwritten::Unwritten;
 use super::{Wanted, columns};
 use crate::diagnostic::{Diagnostic, Place, Severity};
 use crate::explain::counted;
-use crate::refusal::Refusal;
 use crate::row_kind::RowKind;
 
 /// The number of rows that are written at once, if no sequence comes between them.
 const MOST_ROWS: usize = 1000;
-
-/// A result of a line, before it is packed.
-pub enum Item {
-    /// A sample, with the number of its line.
-    Sample(Slot<u64>),
-    Refused(Refused),
-}
-
-/// The error of a line.
-#[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "nothing reads all of it without columns"))]
-pub struct Refused {
-    pub number: u64,
-    pub json: Json,
-    pub code: &'static str,
-    pub message: String,
-}
-
-/// A row of packed output.
-pub enum PackedRow {
-    Sequence(Packed<u64>),
-    Refused(Refused),
-}
 
 /// Packs samples in the order of their lines, whatever the blocks and threads are.
 pub struct Packing {
@@ -46,16 +23,6 @@ pub struct Packing {
     wanted: Wanted,
     rows: Vec<PackedRow>,
     samples: u64,
-}
-
-impl Refused {
-    pub fn new(number: u64, id: Option<&Json>, refusal: &Refusal) -> Refused {
-        let mut json = refusal.to_json(id);
-        if let Json::Object(object) = &mut json {
-            object.insert("rows", Json::Array(vec![Json::from(number as i64)]));
-        }
-        Refused { number, json, code: refusal.code(), message: refusal.to_string() }
-    }
 }
 
 impl Packing {

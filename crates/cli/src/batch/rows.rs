@@ -4,7 +4,7 @@ use rolecall::conversation::Json;
 use rolecall::conversation::json::Layout;
 
 use super::columns::{Columns, write};
-use super::packing::{Item, Refused};
+use super::packed_row::{Item, Refused};
 use super::row::{LONGEST, Row};
 use super::unwritten::Unwritten;
 use super::{AnsweredRows, Wanted};

@@ -4,7 +4,6 @@ use rolecall_format::codec::Spelling;
 use rolecall_format::codec::kinds::Words;
 use rolecall_format::{Codec, Field, Slot};
 
-use super::optional;
 use super::program::{LayoutPiece, Layouts};
 use crate::literal::Literal;
 use crate::marks::Marks;
@@ -398,7 +397,7 @@ fn quote_around(before: &Literal, behind: &Literal) -> Option<char> {
 
 /// Returns a literal without the marker at its start, if models may leave that out.
 fn without_omitted(layouts: Layouts<'_>, literal: &Literal) -> Option<Literal> {
-    optional::without_omitted(literal, &layouts.format.habits.may_omit)
+    literal.without_omitted(&layouts.format.habits.may_omit)
 }
 
 /// Returns the first marker of a call's layout.

@@ -24,7 +24,7 @@ pub(crate) use constant::{INDEX, has_index};
 pub(crate) use headers::{Attribute, Headers, InHeader};
 pub(crate) use list::{Between, CDATA, ElementLayout, KindWord, List, ValueLayout};
 use messages::{header_ends, header_of};
-use optional::{with_optional, without_omitted};
+use optional::with_optional;
 pub(crate) use program::{Item, Keys, Program, Syntax};
 use program::{LayoutPiece, Layouts, call_items, code_items};
 use syntax::syntaxes_of;
@@ -411,7 +411,7 @@ impl Calls {
                     }
                     None => {
                         // The first marker may be missing.
-                        if let Some(rest) = without_omitted(&own, &calls.may_omit).filter(Literal::is_strong) {
+                        if let Some(rest) = own.without_omitted(&calls.may_omit).filter(Literal::is_strong) {
                             let mut items = items.clone();
                             items[0] = Item::Literal(rest.clone());
                             calls.enter(&pad, rest, &items, &others);

@@ -1,7 +1,6 @@
 //! Markers of a call that models may leave out.
 
 use super::program::Item;
-use crate::literal::Literal;
 
 /// Splits a literal at the markers that models may leave out. These become optional.
 pub(super) fn with_optional(item: Item, may_omit: &[String]) -> Vec<Item> {
@@ -24,11 +23,4 @@ pub(super) fn with_optional(item: Item, may_omit: &[String]) -> Vec<Item> {
         items.push(Item::Literal(literal));
     }
     items
-}
-
-/// Returns a literal without the marker at its start, if models may leave that out.
-pub(super) fn without_omitted(literal: &Literal, may_omit: &[String]) -> Option<Literal> {
-    let core = literal.core();
-    let mark = may_omit.iter().find(|mark| !mark.is_empty() && core.text().starts_with(mark.as_str()))?;
-    Some(core.from(mark.len()).core())
 }

@@ -3,7 +3,6 @@ use tokenizers::normalizer::Range;
 use tokenizers::{NormalizedString, Normalizer, NormalizerWrapper, PreTokenizedString, Token};
 
 use super::super::{AddedToken, Error, stands_alone};
-use super::unencodable;
 
 /// The added tokens that text may encode to, matched in content as the reference matches them.
 pub(super) struct PlainTokens {
@@ -31,7 +30,7 @@ impl PlainTokens {
             }
             let mut text = NormalizedString::from(token.text.as_str());
             if let Some(normalizer) = normalizer {
-                normalizer.normalize(&mut text).map_err(unencodable)?;
+                normalizer.normalize(&mut text).map_err(Error::unencodable)?;
             }
             normalized.push((text.get().to_owned(), token));
         }
@@ -72,7 +71,7 @@ impl Matcher {
             }
             Ok(parts)
         })
-        .map_err(unencodable)
+        .map_err(Error::unencodable)
     }
 
     /// Returns the parts of a text from left to right, each with its id if it is one of the tokens.

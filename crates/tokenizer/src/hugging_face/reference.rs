@@ -7,7 +7,7 @@ use tokenizers::{PreTokenizedString, PreTokenizer, PreTokenizerWrapper};
 use super::super::{AddedToken, Error, TextPlace, Token};
 use super::forgery::Forgery;
 use super::plain::PlainTokens;
-use super::{prefix_space, unencodable};
+use super::prefix_space;
 use crate::combining::cover_marks;
 
 /// A `tokenizer.json` run by the `tokenizers` crate.
@@ -103,7 +103,7 @@ impl Reference {
         let mut run = PreTokenizedString::from(text);
         self.plain.split_raw(&mut run)?;
         if let Some(normalizer) = self.whole.tokenizer.get_normalizer() {
-            run.normalize(|text| normalizer.normalize(text)).map_err(unencodable)?;
+            run.normalize(|text| normalizer.normalize(text)).map_err(Error::unencodable)?;
         }
         self.plain.split_normalized(&mut run)?;
         Ok(run)
@@ -122,10 +122,10 @@ impl Reference {
             TextPlace::Inside => self.whole.inside.as_ref().or(self.whole.tokenizer.get_pre_tokenizer()),
         };
         if let Some(pre_tokenizer) = pre_tokenizer {
-            pre_tokenizer.pre_tokenize(&mut run).map_err(unencodable)?;
+            pre_tokenizer.pre_tokenize(&mut run).map_err(Error::unencodable)?;
         }
-        run.tokenize(|word| tokenize(word.get())).map_err(unencodable)?;
-        let encoding = run.into_encoding(None, 0, OffsetType::Byte).map_err(unencodable)?;
+        run.tokenize(|word| tokenize(word.get())).map_err(Error::unencodable)?;
+        let encoding = run.into_encoding(None, 0, OffsetType::Byte).map_err(Error::unencodable)?;
         let spans = encoding.get_offsets().iter();
         let first = out.len();
         out.extend(encoding.get_ids().iter().zip(spans).map(|(&id, &span)| Token::covering(id, span, text)));

@@ -9,7 +9,7 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use rolecall_columns::packed;
 
 use super::super::Wanted;
-use super::super::packing::PackedRow;
+use super::super::packed_row::PackedRow;
 use super::super::unwritten::Unwritten;
 use super::{error_fields, under, write_batch};
 use crate::row_kind::RowKind;
