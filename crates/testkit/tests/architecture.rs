@@ -161,6 +161,18 @@ fn no_model_is_named_in_library_source() {
     }
 }
 
+/// A file has one noun, and can be read at once.
+#[test]
+fn no_product_file_has_more_than_600_lines() {
+    let mut files = Vec::new();
+    sources_of(&[Core, Edge]).iter().for_each(|folder| rust_files(folder, &mut files));
+    assert!(files.len() > 500, "{} files", files.len());
+    for path in files {
+        let count = fs::read_to_string(&path).unwrap().lines().count();
+        assert!(count <= 600, "{} has {count} lines", path.display());
+    }
+}
+
 /// Core crates take values and return values: no files, network, clock or environment. (The facade
 /// loads files.)
 #[test]

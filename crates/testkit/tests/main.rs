@@ -29,6 +29,7 @@ mod growth_random;
 mod harmony_shape;
 mod id_cases;
 mod identify;
+mod imports;
 mod inference;
 mod interactive_turns;
 mod laws;
