@@ -1,14 +1,13 @@
 //! Parsing of model output: which layouts, prompts and tools apply to the outputs of a run.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use rolecall::Request;
-use rolecall::conversation::{Json, object};
+use rolecall::conversation::{Json, json, object};
 use rolecall::encode::Protect;
 use rolecall::infer::LayoutWarning;
-use rolecall::model::assumed_messages;
-use rolecall::parse::{Ids, ParseOptions, Reply};
+use rolecall::model::{ReplyContext, assumed_messages};
+use rolecall::parse::{Ids, ParseOptions};
 
 use crate::args::{Chat, Layouts, OwnTemplate};
 use crate::diagnostic::{Diagnostic, Place, Severity};
@@ -20,26 +19,11 @@ use crate::refusal::Refusal;
 /// A run that parses model output.
 pub struct Reader {
     pub job: Job,
-    /// Whether the outputs are token ids.
-    reads_ids: bool,
-}
-
-/// Everything needed to parse one output.
-pub struct Ready {
-    pub reply: Arc<Reply>,
-    pub options: ParseOptions,
-    /// The parts that the layouts do not cover.
-    pub warnings: Arc<[LayoutWarning]>,
 }
 
 impl Reader {
     /// Creates a reader. The tokenizer is that of the ids to parse, or none for text.
-    pub fn new(
-        layouts: &Layouts,
-        tokenizer: Option<&Path>,
-        reads_ids: bool,
-        output: &Output,
-    ) -> Result<Reader, Failure> {
+    pub fn new(layouts: &Layouts, tokenizer: Option<&Path>, output: &Output) -> Result<Reader, Failure> {
         let chat = Chat {
             named: layouts.named.clone(),
             options: layouts.options.clone(),
@@ -49,37 +33,42 @@ impl Reader {
         };
         let own =
             OwnTemplate { template: layouts.template.clone(), running: layouts.running.clone(), tool_calls: None };
-        Ok(Reader { job: Job::open(&chat, &own, tokenizer, Protect::default(), output)?, reads_ids })
+        Ok(Reader { job: Job::open(&chat, &own, tokenizer, Protect::default(), output)? })
     }
 
-    /// Prepares to parse the output for a request. The end of the prompt comes from rendering the
+    /// Returns what is known about the reply to a request. The end of the prompt comes from rendering the
     /// request, unless it is given.
-    pub fn ready(&self, request: Request, tail: Option<&str>, policies: &ParseOptions) -> Result<Ready, Refusal> {
-        let request = Arc::new(speaking(request));
-        let prompt_tail = match tail {
-            Some(tail) => tail.to_owned(),
-            None => self.job.model.prompt_tail(Arc::clone(&request))?,
-        };
-        self.ready_behind(&request, prompt_tail, policies)
+    pub fn context(
+        &self,
+        request: Request,
+        tail: Option<&str>,
+        policies: &ParseOptions,
+    ) -> Result<ReplyContext, Refusal> {
+        let model = &self.job.model;
+        Ok(match tail {
+            Some(tail) => model.reply_context_after(&request, tail, policies.clone())?,
+            None => model.reply_context(request, policies.clone())?,
+        })
     }
 
-    /// Like [`ready`](Reader::ready), with the end of the prompt already rendered.
-    pub fn ready_behind(
+    /// Like [`context`](Reader::context), for a request of which only the tools are known.
+    pub fn context_of_tools(
         &self,
-        request: &Request,
-        prompt_tail: String,
+        tools: Option<Json>,
+        tail: Option<&str>,
         policies: &ParseOptions,
-    ) -> Result<Ready, Refusal> {
-        let model = &self.job.model;
-        let options = model.parse_options(request, policies.clone())?;
-        let reply = if self.reads_ids { model.id_reply(request) } else { model.reply(request) };
-        let warnings = model.layout_warnings(request)?;
-        Ok(Ready { reply: reply?, options: ParseOptions { prompt_tail, ..options }, warnings })
+    ) -> Result<ReplyContext, Refusal> {
+        let request = request_of_one_word(tools)?;
+        match tail {
+            Some(_) => self.context(request, tail, policies),
+            None => Ok(self.job.model.assumed_reply_context(request, policies.clone())?),
+        }
     }
 
     /// Prints what the layouts of the replies to a request do not cover.
     pub fn warn_about(&self, request: &Request, output: &Output) -> Result<(), Refusal> {
-        self.warn(&self.job.model.layout_warnings(request)?, output);
+        let context = self.job.model.reply_context_after(request, "", ParseOptions::default())?;
+        self.warn(context.warnings(), output);
         Ok(())
     }
 
@@ -106,6 +95,14 @@ pub fn request_of_one_word(tools: Option<Json>) -> Result<Request, Refusal> {
     Ok(Request::from_json(Json::Object(request))?)
 }
 
+/// Reads the tools of a file: a list, or the tools of a request.
+pub fn tools_of(text: &str) -> Result<Option<Json>, Refusal> {
+    Ok(match json::parse(text).map_err(rolecall_openai::Error::from)? {
+        Json::Object(mut object) if object.get("tools").is_some() => object.remove("tools"),
+        other => Some(other),
+    })
+}
+
 /// Returns the policies with a call id seed for this line.
 pub fn with_ids_of(policies: &ParseOptions, line: u64) -> ParseOptions {
     let ids = match policies.ids {
@@ -113,12 +110,4 @@ pub fn with_ids_of(policies: &ParseOptions, line: u64) -> ParseOptions {
         Ids::Nine(seed) => Ids::Nine(seed.wrapping_add(line)),
     };
     ParseOptions { ids, ..policies.clone() }
-}
-
-/// Makes the request end with the generation prompt, unless it continues its last message.
-pub fn speaking(mut request: Request) -> Request {
-    if !request.conversation.continue_final_message {
-        request.conversation.add_generation_prompt = Some(true);
-    }
-    request
 }

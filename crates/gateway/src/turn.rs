@@ -351,9 +351,9 @@ impl Turn {
         left_out::refuse(wanted, &request, &prompt)?;
         let messages: Vec<&Message> = messages.iter().collect();
         let left_out = left_out::judge(wanted, &messages, left_out::of_prompt(&prompt.dropped))?;
-        let can_reason = prompt.reply()?.around_reasoning().is_some();
-        let (shape, notes) = shape_of(wanted, can_reason, |options| prompt.grammar(options))?;
-        let reader = prompt.id_reader_with(ParseOptions { ids: Ids::Seeded(random()), ..ParseOptions::default() })?;
+        let context = prompt.reply_context(ParseOptions { ids: Ids::Seeded(random()), ..ParseOptions::default() })?;
+        let can_reason = context.around_reasoning().is_some();
+        let (shape, notes) = shape_of(wanted, can_reason, |options| context.grammar(options))?;
         let encoding = seen.time(Stage::Encode);
         let ids = PromptIds::from(prompt.encode_at_most(bound.counted)?.ids());
         drop(encoding);
@@ -364,8 +364,8 @@ impl Turn {
             history: History::New,
             left_out,
             stops: prompt.reply_stops()?,
-            reader: Reader::Turn(Box::new(reader)),
-            holds_calls: prompt.reply()?.has_late_ids(),
+            reader: Reader::Turn(Box::new(context.id_parser()?)),
+            holds_calls: context.has_late_ids(),
             shape,
             notes,
             awaited: None,

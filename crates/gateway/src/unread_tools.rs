@@ -3,6 +3,7 @@
 
 use rolecall::conversation::{Json, Place, Tool};
 use rolecall::grammar::ToolChoice;
+use rolecall::parse::ParseOptions;
 
 use crate::Fault;
 use crate::sessions::chain::says_nothing;
@@ -45,7 +46,8 @@ pub fn refuse_unread_of_tools(wanted: &Wanted) -> Result<(), Fault> {
     tools.iter().enumerate().try_for_each(|(index, tool)| check_types(index, tool))?;
     let may_call = !tools.is_empty() && wanted.calls.choice != ToolChoice::None;
     // Tools that the template does not write are refused as such.
-    if may_call && !wanted.served.model.reply(&wanted.request)?.reads_calls() && are_written(wanted) {
+    let context = || wanted.served.model.reply_context_after(&wanted.request, "", ParseOptions::default());
+    if may_call && !context()?.reads_calls() && are_written(wanted) {
         let message = "tools: it is not known how the model writes calls, so its calls would be plain text";
         let help = Some("serve the model with a format that has calls, or set `tool_choice` to \"none\"".into());
         return Err(Fault { help, ..Fault::at("tools", "unsupported_parameter", message) });

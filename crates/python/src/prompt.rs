@@ -102,7 +102,7 @@ impl Prompt {
         answer_schema: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Grammar> {
         let options = grammar::options(py, tool_choice, parallel_tool_calls, reasoning, answer_schema)?;
-        let made = py.detach(|| self.inner.grammar(options)).map_err(|error| error::of(py, &error))?;
+        let made = py.detach(|| self.inner.reply()?.grammar(options)).map_err(|error| error::of(py, &error))?;
         Ok(Grammar::new(made))
     }
 

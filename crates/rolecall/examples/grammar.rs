@@ -10,6 +10,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let model = Model::open(std::env::args().nth(1).unwrap_or_else(|| "internlm2".into()))?;
     let request = Request::from_text(&read_to_string(std::io::stdin())?)?;
     let options = Options { choice: ToolChoice::Required, ..Options::default() };
-    println!("{}", model.grammar(request, options)?.to_gbnf().text);
+    println!("{}", model.prompt(request)?.reply()?.grammar(options)?.to_gbnf().text);
     Ok(())
 }

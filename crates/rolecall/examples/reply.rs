@@ -8,11 +8,11 @@ use rolecall::{Event, Model, Request, Stop};
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let model = Model::open(std::env::args().nth(1).unwrap_or_else(|| "internlm2".into()))?;
     let request = Request::from_text(r#"{"messages": [{"role": "user", "content": "Hello"}]}"#)?;
-    let mut reader = model.prompt(request)?.reader()?;
+    let mut parser = model.prompt(request)?.reply()?.text_parser();
     let mut said = |event: Event<'_>| println!("{event:?}");
     for line in stdin().lock().split(b'\n') {
-        reader.push_text(&String::from_utf8(line?)?, &mut said);
+        parser.push_text(&String::from_utf8(line?)?, &mut said);
     }
-    reader.finish(Stop::End, &mut said);
+    parser.finish(Stop::End, &mut said);
     Ok(())
 }

@@ -16,9 +16,9 @@
 //! 3. [`Model::prompt`] renders the request to a [`ModelPrompt`](model::ModelPrompt). Its
 //!    [`encode`](model::ModelPrompt::encode) method returns the token ids, each with the bytes that
 //!    it covers.
-//! 4. [`ModelPrompt::reader`](model::ModelPrompt::reader) returns a parser for the text of the
-//!    reply, and [`id_reader`](model::ModelPrompt::id_reader) one for its token ids. Both emit an
-//!    [`Event`] for each piece of content, reasoning and tool call as it arrives. A [`Reading`]
+//! 4. [`ModelPrompt::reply`](model::ModelPrompt::reply) returns what is known about the reply. Its
+//!    [`text_parser`](model::ReplyContext::text_parser) and [`id_parser`](model::ReplyContext::id_parser)
+//!    emit an [`Event`] for each piece of content, reasoning and tool call as it arrives. A [`Reading`]
 //!    collects the events into a message.
 //!
 //! The types that most programs need are in the root of the crate. Everything else is in a
@@ -33,11 +33,11 @@
 //! let request = Request::from_text(r#"{"messages": [{"role": "user", "content": "Hello"}]}"#)?;
 //! let prompt = model.prompt(request)?;
 //! let ids: Vec<u32> = prompt.encode()?.ids(); // pass these to the engine, with `model.stop_ids()?`
-//! let (mut reader, mut reading) = (prompt.id_reader()?, Reading::default());
+//! let (mut parser, mut reading) = (prompt.reply()?.id_parser()?, Reading::default());
 //! for id in engine(&ids) {
-//!     reader.push(id, &mut |event| reading.add(&event))?; // emits events as soon as they are known
+//!     parser.push(id, &mut |event| reading.add(&event))?; // emits events as soon as they are known
 //! }
-//! reader.finish(Stop::End, &mut |event| reading.add(&event));
+//! parser.finish(Stop::End, &mut |event| reading.add(&event));
 //! println!("{} {:?}", reading.content, reading.calls);
 //! # fn engine(ids: &[u32]) -> Vec<u32> { Vec::new() }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -73,11 +73,11 @@
 //! let prompt = model.prompt(Request::from_text(r#"{"messages": [{"role": "user", "content": "Hi"}]}"#)?)?;
 //! let mut said = String::new();
 //! let mut sink = |event: Event<'_>| if let Event::Content(text) = event { said.push_str(text) };
-//! let mut reader = prompt.reader()?;
+//! let mut parser = prompt.reply()?.text_parser();
 //! for chunk in ["Hel", "lo<|im", "_end|>"] {
-//!     reader.push_text(chunk, &mut sink);
+//!     parser.push_text(chunk, &mut sink);
 //! }
-//! reader.finish(Stop::End, &mut sink);
+//! parser.finish(Stop::End, &mut sink);
 //! assert_eq!(said, "Hello");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use rolecall::format::Format;
+use rolecall::parse::ParseOptions;
 use rolecall::session::Finish;
 use rolecall::tokenizer::{SentencePiece, Tokenizer};
 use rolecall::{Model, Reading, Request, Stop};
@@ -41,11 +42,11 @@ fn reply(model: &Model, message: &str) -> Vec<u32> {
 
 fn read(model: &Model, ids: &[u32]) -> Reading {
     let mut reading = Reading::default();
-    let mut reader = model.reader(request(QUESTION)).unwrap();
+    let mut parser = model.reply_context(request(QUESTION), ParseOptions::default()).unwrap().id_parser().unwrap();
     for id in ids {
-        reader.push(*id, &mut |event| reading.add(&event)).unwrap();
+        parser.push(*id, &mut |event| reading.add(&event)).unwrap();
     }
-    reader.finish(Stop::End, &mut |event| reading.add(&event));
+    parser.finish(Stop::End, &mut |event| reading.add(&event));
     reading
 }
 

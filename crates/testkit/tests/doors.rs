@@ -21,7 +21,8 @@ fn the_library_answers_every_question() {
         case.expect("protected", &sorted(model.protected().unwrap().tokens().map(|token| token.id)));
         case.expect("prompts", &lines(requests.iter().map(|request| prompt(&model, request))));
         case.expect("accounts", &lines(requests.iter().map(|request| account(&model, request))));
-        case.expect("layouts", &write_reply(&model.layouts(&requests[0]).unwrap()));
+        let context = model.reply_context_after(&requests[0], "", ParseOptions::default()).unwrap();
+        case.expect("layouts", &write_reply(&context.layouts().unwrap()));
         case.expect("analysis", &lines([analysis(&model)]));
         let replies = case.replies();
         case.expect("readings", &lines(replies.iter().map(|reply| read_in_session(&model, &requests[0], reply))));

@@ -12,6 +12,7 @@ use rolecall::encode::{Note, Protect};
 use rolecall::grammar::Options;
 use rolecall::loss::LossPolicy;
 use rolecall::model::{BosBy, OpenError, Settings};
+use rolecall::parse::ParseOptions;
 use rolecall::template::ModelTemplates;
 use rolecall::{Error, Model, Reading, Request, Stop};
 use rolecall_testkit::gguf_of;
@@ -116,21 +117,23 @@ fn a_reply_is_read_as_text_and_as_ids() {
     let model = Model::open(chat("replies")).unwrap();
     let prompt = model.prompt(request("")).unwrap();
     let mut reading = Reading::default();
-    let mut reader = prompt.reader().unwrap();
-    reader.push_text("hi<|im_", &mut |event| reading.add(&event));
-    reader.push_text("end|>", &mut |event| reading.add(&event));
-    reader.finish(Stop::End, &mut |event| reading.add(&event));
+    let context = prompt.reply().unwrap();
+    let mut parser = context.text_parser();
+    parser.push_text("hi<|im_", &mut |event| reading.add(&event));
+    parser.push_text("end|>", &mut |event| reading.add(&event));
+    parser.finish(Stop::End, &mut |event| reading.add(&event));
     assert_eq!(reading.content, "hi");
-    for mut reader in [prompt.id_reader().unwrap(), model.reader(request("")).unwrap()] {
+    let of_request = model.reply_context(request(""), ParseOptions::default()).unwrap();
+    for mut parser in [&context, &of_request].map(|context| context.id_parser().unwrap()) {
         let mut reading = Reading::default();
         // The characters of the marker are text if they do not come as the token.
         for id in [4, 5, 6, 7, 8, 9, 6, 10, 12] {
-            reader.push(id, &mut |event| reading.add(&event)).unwrap();
+            parser.push(id, &mut |event| reading.add(&event)).unwrap();
         }
-        reader.finish(Stop::End, &mut |event| reading.add(&event));
+        parser.finish(Stop::End, &mut |event| reading.add(&event));
         assert_eq!(reading.content, "hi<|im_end|>");
     }
-    let grammar = model.grammar(request(""), Options::default()).unwrap();
+    let grammar = of_request.grammar(Options::default()).unwrap();
     assert!(!grammar.to_gbnf().text.is_empty());
 }
 

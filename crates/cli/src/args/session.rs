@@ -37,7 +37,7 @@ pub struct SessionModel {
 impl SessionModel {
     /// Opens the model.
     pub fn open(&self, output: &Output) -> Result<Reader, Failure> {
-        let mut reader = Reader::new(&self.layouts, self.tokenizer.as_deref(), true, output)?;
+        let mut reader = Reader::new(&self.layouts, self.tokenizer.as_deref(), output)?;
         let model = &reader.job.model;
         let settings = Settings {
             bos: self.bos.unwrap_or_default(),

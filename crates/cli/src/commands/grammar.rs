@@ -4,9 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rolecall::Model;
-use rolecall::conversation::{Json, Tool, json};
+use rolecall::conversation::{Tool, json};
 use rolecall::format::Format;
 use rolecall::grammar::{Answer, Note, Options, Printed, Purpose, Token, ToolChoice, grammar};
+use rolecall::parse::ParseOptions;
 
 use crate::args::{Grammar, LanguageArg};
 use crate::diagnostic::{Diagnostic, Place, Severity};
@@ -15,7 +16,7 @@ use crate::failure::Failure;
 use crate::files;
 use crate::job::{load_tokenizer, refused};
 use crate::output::Output;
-use crate::reading::{Reader, request_of_one_word, speaking};
+use crate::reading::{Reader, tools_of};
 use crate::refusal::Refusal;
 use crate::source::Source;
 
@@ -24,7 +25,7 @@ pub fn run(args: &Grammar, output: &Output) -> Result<Exit, Failure> {
         Some(path) => files::read_text(path)?,
         None => Source { name: "command line".into(), text: "[]".into() },
     };
-    let reader = Reader::new(&args.layouts, args.tokenizer.as_deref(), false, output)?;
+    let reader = Reader::new(&args.layouts, args.tokenizer.as_deref(), output)?;
     let (format, tools, tail) =
         asked(args, &reader, &source.text, output).map_err(|refusal| refused(refusal, &source))?;
     let (answer, of_answer) = match &args.answer_schema {
@@ -63,32 +64,11 @@ pub fn run(args: &Grammar, output: &Output) -> Result<Exit, Failure> {
 
 /// Returns the layouts of the reply, the tools, and the end of the prompt.
 fn asked(args: &Grammar, reader: &Reader, text: &str, output: &Output) -> Result<(Format, Vec<Tool>, String), Refusal> {
-    let tools = match json::parse(text).map_err(rolecall_openai::Error::from)? {
-        Json::Object(mut object) if object.get("tools").is_some() => object.remove("tools"),
-        other => Some(other),
-    };
-    let tools = tools.filter(|tools| tools.as_array().is_none_or(|tools| !tools.is_empty()));
-    let request = request_of_one_word(tools)?;
-    let tools = request.conversation.tools.clone().unwrap_or_default();
-    let of = |request: rolecall::Request| -> Result<(Format, String), Refusal> {
-        let request = Arc::new(speaking(request));
-        let model = &reader.job.model;
-        let tail = match &args.tail {
-            Some(tail) => tail.clone(),
-            None => model.prompt_tail(Arc::clone(&request))?,
-        };
-        let format = model.layouts(&request)?;
-        reader.warn_about(&request, output)?;
-        Ok((Arc::unwrap_or_clone(format), tail))
-    };
-    let (format, tail) = match of(request) {
-        // Calls can be written even if the format has no place to offer tools.
-        Err(Refusal::Library(rolecall::Error::Render(rolecall::render::Error::NoPlace { .. }))) => {
-            of(request_of_one_word(None)?)?
-        }
-        found => found?,
-    };
-    Ok((format, tools, tail))
+    let tools = tools_of(text)?.filter(|tools| tools.as_array().is_none_or(|tools| !tools.is_empty()));
+    let context = reader.context_of_tools(tools, args.tail.as_deref(), &ParseOptions::default())?;
+    reader.warn(context.warnings(), output);
+    let format = Arc::unwrap_or_clone(context.layouts()?);
+    Ok((format, context.tools().to_vec(), context.prompt_tail().to_owned()))
 }
 
 /// Returns an answer by its schema, and the name of the file that has the schema.

@@ -20,7 +20,7 @@ use crate::files;
 use crate::job::{only_request, refused};
 use crate::output::Output;
 use crate::paint::{Paint, Style};
-use crate::reading::{Reader, Ready};
+use crate::reading::Reader;
 use crate::refusal::Refusal;
 use crate::visible::escape;
 
@@ -42,7 +42,7 @@ impl Trip {
 }
 
 pub fn run(args: &Roundtrip, output: &Output) -> Result<Exit, Failure> {
-    let reader = Reader::new(&args.layouts, None, false, output)?;
+    let reader = Reader::new(&args.layouts, None, output)?;
     let source = files::read_text(args.input.as_deref().unwrap_or(Path::new("-")))?;
     let samples = dataset::read(&source.text, None).map_err(Refusal::from);
     let request = samples.and_then(|(_, samples)| only_request(samples));
@@ -95,9 +95,10 @@ fn trip(reader: &Reader, request: &Request, at: usize) -> Result<Trip, Refusal> 
     // Some generation prompts open something that the template does not write for a given answer.
     let shared = common_prefix(&before, whole.text());
     let (tail, written) = whole.text().split_at(shared);
-    let Ready { reply, options, .. } =
-        reader.ready_behind(whole.request(), tail.to_owned(), &ParseOptions::default())?;
-    let reading = rolecall::parse::read(&reply, options, written, Stop::End);
+    let context = reader.job.model.reply_context_after(whole.request(), tail, ParseOptions::default())?;
+    let (mut parser, mut reading) = (context.text_parser(), Reading::default());
+    parser.push_text(written, &mut |event| reading.add(&event));
+    parser.finish(Stop::End, &mut |event| reading.add(&event));
     let message = &request.conversation.messages[at];
     let fields = fields_written(&whole, at);
     let differences = differences(message, &reading, |field| is_written(&fields, field));

@@ -23,7 +23,7 @@ use crate::source::Source;
 use crate::stability::{Sources, draw};
 
 pub fn run(args: &Stability, output: &Output) -> Result<Exit, Failure> {
-    let mut job = Reader::new(&args.layouts, args.tokenizer.as_deref(), false, output)?.job;
+    let mut job = Reader::new(&args.layouts, args.tokenizer.as_deref(), output)?.job;
     let is_own = args.batch.jsonl || !args.inputs.is_empty();
     let usual = if is_own { CallForm::AsGiven } else { CallForm::AsWanted };
     let tool_calls = args.tool_calls.unwrap_or(usual);

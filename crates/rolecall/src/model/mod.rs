@@ -40,7 +40,7 @@ use std::sync::Arc;
 use rolecall_conversation::Conversation;
 use rolecall_encode::{Decoder, Encoded, Protected};
 use rolecall_format::{Format, FormatPart, Generation, Registry};
-use rolecall_grammar::{self as grammar, Grammar, Token};
+use rolecall_grammar::Token;
 use rolecall_infer::LayoutWarning;
 use rolecall_openai::Request;
 use rolecall_parse::Reply;
@@ -59,7 +59,6 @@ pub use settings::{BosBy, Settings};
 use crate::Error;
 use crate::identify::ModelWarning;
 use crate::kept::Kept;
-use crate::parse::IdParser;
 use crate::session::new_turn;
 use crate::template::ModelTemplates;
 use crate::tokenizer::{Audit, TokenizerFile};
@@ -82,10 +81,10 @@ use templates::{Compiled, Templates};
 /// let request = Request::from_text(r#"{"messages": [{"role": "user", "content": "Hello"}]}"#)?;
 /// let prompt = model.prompt(request)?;
 /// assert_eq!(prompt.text(), "<s><|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\n");
-/// let mut reader = prompt.reader()?;
+/// let mut parser = prompt.reply()?.text_parser();
 /// let mut reading = rolecall::Reading::default();
-/// reader.push_text("Hi!<|im_end|>", &mut |event| reading.add(&event));
-/// reader.finish(rolecall::Stop::End, &mut |event| reading.add(&event));
+/// parser.push_text("Hi!<|im_end|>", &mut |event| reading.add(&event));
+/// parser.finish(rolecall::Stop::End, &mut |event| reading.add(&event));
 /// assert_eq!(reading.content, "Hi!");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -324,7 +323,7 @@ impl Model {
     ///
     /// This text is the prompt. A format that describes only replies renders no prompt, so the text
     /// is what its layout `generate` writes.
-    pub fn prompt_tail(&self, request: impl Into<Arc<Request>>) -> Result<String, Error> {
+    fn prompt_tail(&self, request: impl Into<Arc<Request>>) -> Result<String, Error> {
         let request = request.into();
         let carried = Templates::of_request(&request)?.map(Arc::new);
         let settings = self.settings.of(&request)?;
@@ -339,24 +338,6 @@ impl Model {
         }
     }
 
-    /// Returns how the text of replies to a request is parsed, for a caller that already has the
-    /// prompt.
-    pub fn reply(&self, request: &Request) -> Result<Arc<Reply>, Error> {
-        self.reply_of(request, None)
-    }
-
-    /// Returns how replies to a request are parsed if they are ids of the model's tokenizer.
-    pub fn id_reply(&self, request: &Request) -> Result<Arc<Reply>, Error> {
-        self.reply_of(request, Some(&*self.decoder()?))
-    }
-
-    fn reply_of(&self, request: &Request, ids: Option<&Decoder>) -> Result<Arc<Reply>, Error> {
-        let settings = self.settings.of(request)?;
-        let carried = Templates::of_request(request)?.map(Arc::new);
-        let spelling = settings.spelling(&request.conversation);
-        self.reply_by(&self.speaker(request, carried, &settings, Purpose::Answer)?, spelling, ids)
-    }
-
     fn reply_by(&self, speaker: &Speaker, spelling: Option<&str>, ids: Option<&Decoder>) -> Result<Arc<Reply>, Error> {
         match speaker {
             Speaker::Template(chosen) => {
@@ -367,22 +348,6 @@ impl Model {
                 self.shared.replies.of_format(self.format_of(speaker).ok_or(Error::NoFormat)?, spelling, ids)
             }
         }
-    }
-
-    /// Returns the layouts of replies to a request: those of the format, or those inferred from the
-    /// chat template.
-    pub fn layouts(&self, request: &Request) -> Result<Arc<Format>, Error> {
-        let settings = self.settings.of(request)?;
-        let carried = Templates::of_request(request)?.map(Arc::new);
-        self.layouts_by(&self.speaker(request, carried, &settings, Purpose::Answer)?)
-    }
-
-    /// Returns the parts of replies to a request that the layouts inferred from the chat template
-    /// do not read, or that could not be verified. The layouts of a format have no such parts.
-    pub fn layout_warnings(&self, request: &Request) -> Result<Arc<[LayoutWarning]>, Error> {
-        let settings = self.settings.of(request)?;
-        let carried = Templates::of_request(request)?.map(Arc::new);
-        self.layout_warnings_by(&self.speaker(request, carried, &settings, Purpose::Answer)?)
     }
 
     fn layout_warnings_by(&self, speaker: &Speaker) -> Result<Arc<[LayoutWarning]>, Error> {
@@ -488,18 +453,6 @@ impl Model {
     /// Returns the token ids of a request's prompt, each with the bytes that it covers.
     pub fn encode(&self, request: impl Into<Arc<Request>>) -> Result<Encoded, Error> {
         self.prompt(request)?.encode()
-    }
-
-    /// Returns a parser for the token ids of the reply to a request.
-    ///
-    /// To parse text instead, call [`ModelPrompt::reader`].
-    pub fn reader(&self, request: impl Into<Arc<Request>>) -> Result<IdParser, Error> {
-        self.prompt(request)?.id_reader()
-    }
-
-    /// Returns a grammar of what an engine may sample as the reply to a request.
-    pub fn grammar(&self, request: impl Into<Arc<Request>>, options: grammar::Options) -> Result<Grammar, Error> {
-        self.prompt(request)?.grammar(options)
     }
 
     /// Returns the tokens that a grammar names: those of the tokenizer, or the given ones if the model

@@ -2,12 +2,9 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use rolecall_conversation::{Message, Tool};
-use rolecall_encode::{Decoder, Encoded, EncodedToken, Encoder, Note};
+use rolecall_encode::{Encoded, EncodedToken, Encoder, Note};
 use rolecall_format::Format;
-use rolecall_grammar::{self as grammar, Grammar};
-use rolecall_infer::LayoutWarning;
 use rolecall_openai::Request;
-use rolecall_parse::{OutputParser, ParseOptions, Reply};
 use rolecall_render::{Account, ChatTemplate, DateTime, LossPolicy, Prompt};
 
 use super::encoders::EncoderOptions;
@@ -15,7 +12,6 @@ use super::explain::Explanation;
 use super::templates::Chosen;
 use super::{BosBy, Model, Purpose, Settings};
 use crate::Error;
-use crate::parse::IdParser;
 
 /// The prompt of a request, bound to its model.
 ///
@@ -188,81 +184,9 @@ impl ModelPrompt {
         }
     }
 
-    /// Returns a parser for the reply's text. It knows how the prompt ends and which tools are
-    /// offered.
-    pub fn reader(&self) -> Result<OutputParser, Error> {
-        self.reader_with(ParseOptions::default())
-    }
-
-    /// Returns a parser for the reply's text with other options. The prompt's tail and the tools
-    /// always come from the prompt and override those of the options.
-    pub fn reader_with(&self, options: ParseOptions) -> Result<OutputParser, Error> {
-        Ok(OutputParser::new(&self.reply()?, self.of(options)?))
-    }
-
-    /// Returns a parser for the reply's token ids.
-    pub fn id_reader(&self) -> Result<IdParser, Error> {
-        self.id_reader_with(ParseOptions::default())
-    }
-
-    /// Returns a parser for the reply's token ids with other options, as
-    /// [`reader_with`](Self::reader_with) does.
-    pub fn id_reader_with(&self, options: ParseOptions) -> Result<IdParser, Error> {
-        let (reply, decoder) = self.id_reply()?;
-        Ok(IdParser::new(OutputParser::new(&reply, self.of(options)?), decoder))
-    }
-
-    /// Returns how the reply's text is parsed. This can be shared by several parsers.
-    pub fn reply(&self) -> Result<Arc<Reply>, Error> {
-        self.reply_of(None)
-    }
-
-    pub(super) fn reply_of(&self, ids: Option<&Decoder>) -> Result<Arc<Reply>, Error> {
-        self.model.reply_by(&self.speaker, self.spelling.as_deref(), ids)
-    }
-
-    pub(super) fn of(&self, options: ParseOptions) -> Result<ParseOptions, Error> {
-        let options = self.model.parse_options(&self.request, options)?;
-        Ok(ParseOptions { prompt_tail: self.prompt.text().to_owned(), ..options })
-    }
-
     /// Returns the offered tools, including those of messages.
     pub fn tools(&self) -> Vec<Tool> {
         offered_tools(&self.request)
-    }
-
-    /// Returns the layouts of the reply: those of the format, or those inferred from the chat
-    /// template.
-    pub fn layouts(&self) -> Result<Arc<Format>, Error> {
-        self.model.layouts_by(&self.speaker)
-    }
-
-    /// Returns the parts of the reply that the layouts inferred from the chat template do not read,
-    /// or that could not be verified. Show them to users who rely on [`reader`](Self::reader).
-    ///
-    /// ```
-    /// use rolecall::template::ModelTemplates;
-    /// use rolecall::{Model, Request};
-    /// let source = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}";
-    /// let templates = ModelTemplates::from_json(&source.into())?;
-    /// let model = Model::builder().templates(templates).open()?;
-    /// let request = Request::from_text(r#"{"messages": [{"role": "user", "content": "Hello"}]}"#)?;
-    /// assert!(model.prompt(request)?.layout_warnings()?.is_empty());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn layout_warnings(&self) -> Result<Arc<[LayoutWarning]>, Error> {
-        self.model.layout_warnings_by(&self.speaker)
-    }
-
-    /// Returns a grammar of what an engine may sample as the reply.
-    ///
-    /// The tools and the prompt's tail come from the prompt. The tokens come from the tokenizer, if
-    /// the model has one.
-    pub fn grammar(&self, options: grammar::Options) -> Result<Grammar, Error> {
-        let tokens = self.model.tokens_or(options.tokens)?;
-        let prompt_tail = Some(self.prompt.text().to_owned());
-        let options = grammar::Options { tools: self.tools(), prompt_tail, tokens, ..options };
-        grammar::grammar(&*self.layouts()?, &options).map_err(Error::Grammar)
     }
 }
 

@@ -1,13 +1,15 @@
 use std::sync::Arc;
 
-use rolecall_conversation::{Json, object};
-use rolecall_encode::Decoder;
+use rolecall_conversation::{Json, Tool, object};
+use rolecall_format::Format;
 use rolecall_grammar::{self as grammar, Grammar};
 use rolecall_infer::LayoutWarning;
 use rolecall_openai::Request;
 use rolecall_parse::{OutputParser, ParseOptions, ReasoningSplit, Reply};
 
-use super::{Model, ModelPrompt, offered_tools};
+use super::prompt::Speaker;
+use super::templates::Templates;
+use super::{Model, ModelPrompt, Purpose, offered_tools};
 use crate::Error;
 use crate::parse::IdParser;
 
@@ -28,17 +30,13 @@ use crate::parse::IdParser;
 /// ```
 #[derive(Clone, Debug)]
 pub struct ReplyContext {
+    model: Model,
+    speaker: Speaker,
+    /// How the format spells its control tokens, if that was chosen.
+    spelling: Option<String>,
     reply: Arc<Reply>,
-    asked: Asked,
     options: ParseOptions,
     warnings: Arc<[LayoutWarning]>,
-}
-
-/// What the reply answers.
-#[derive(Clone, Debug)]
-enum Asked {
-    Request(Model, Arc<Request>),
-    Prompt(Box<ModelPrompt>),
 }
 
 impl ReplyContext {
@@ -63,6 +61,11 @@ impl ReplyContext {
         self.reply.around_reasoning()
     }
 
+    /// Reports whether calls are read.
+    pub fn reads_calls(&self) -> bool {
+        self.reply.reads_calls()
+    }
+
     /// Reports whether a call's id may come after its name, so that it replaces the generated one.
     pub fn has_late_ids(&self) -> bool {
         self.reply.has_late_ids()
@@ -74,12 +77,30 @@ impl ReplyContext {
         ReplyContext { options: ParseOptions { prompt_tail: prompt_tail.into(), ..self.options }, ..self }
     }
 
+    /// Returns how the reply's text is parsed. Several parsers can share it.
+    pub fn reply(&self) -> &Arc<Reply> {
+        &self.reply
+    }
+
+    /// Returns the offered tools, including those of messages.
+    pub fn tools(&self) -> &[Tool] {
+        &self.options.tools
+    }
+
+    /// Returns the end of the prompt.
+    pub fn prompt_tail(&self) -> &str {
+        &self.options.prompt_tail
+    }
+
+    /// Returns the layouts of the reply: those of the format, or those inferred from the chat template.
+    pub fn layouts(&self) -> Result<Arc<Format>, Error> {
+        self.model.layouts_by(&self.speaker)
+    }
+
     /// Returns a parser for the reply's token ids. This loads the tokenizer.
     pub fn id_parser(&self) -> Result<IdParser, Error> {
-        let (reply, decoder) = match &self.asked {
-            Asked::Request(model, request) => (model.id_reply(request)?, model.decoder()?),
-            Asked::Prompt(prompt) => prompt.id_reply()?,
-        };
+        let decoder = self.model.decoder()?;
+        let reply = self.model.reply_by(&self.speaker, self.spelling.as_deref(), Some(&decoder))?;
         Ok(IdParser::new(OutputParser::new(&reply, self.options.clone()), decoder))
     }
 
@@ -88,18 +109,26 @@ impl ReplyContext {
     /// The tools and the prompt's tail are those of the context. The tokens come from the tokenizer,
     /// if the model has one.
     pub fn grammar(&self, options: grammar::Options) -> Result<Grammar, Error> {
-        let (layouts, model) = match &self.asked {
-            Asked::Request(model, request) => (model.layouts(request)?, model),
-            Asked::Prompt(prompt) => (prompt.layouts()?, &prompt.model),
-        };
         let tools = self.options.tools.clone();
         let prompt_tail = Some(self.options.prompt_tail.clone());
-        let options = grammar::Options { tools, prompt_tail, tokens: model.tokens_or(options.tokens)?, ..options };
-        grammar::grammar(&layouts, &options).map_err(Error::Grammar)
+        let options = grammar::Options { tools, prompt_tail, tokens: self.model.tokens_or(options.tokens)?, ..options };
+        grammar::grammar(&*self.layouts()?, &options).map_err(Error::Grammar)
     }
 
     /// Returns the parts of the reply that the layouts inferred from the chat template do not read,
-    /// or that could not be verified.
+    /// or that could not be verified. The layouts of a format have no such parts.
+    ///
+    /// ```
+    /// use rolecall::parse::ParseOptions;
+    /// use rolecall::template::ModelTemplates;
+    /// use rolecall::{Model, Request};
+    /// let source = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}";
+    /// let templates = ModelTemplates::from_json(&source.into())?;
+    /// let model = Model::builder().templates(templates).open()?;
+    /// let request = Request::from_text(r#"{"messages": [{"role": "user", "content": "Hello"}]}"#)?;
+    /// assert!(model.reply_context(request, ParseOptions::default())?.warnings().is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn warnings(&self) -> &[LayoutWarning] {
         &self.warnings
     }
@@ -115,19 +144,42 @@ impl Model {
         }
         let request = Arc::new(request);
         let prompt_tail = self.prompt_tail(Arc::clone(&request))?;
-        Ok(ReplyContext {
-            reply: self.reply(&request)?,
-            warnings: self.layout_warnings(&request)?,
-            options: ParseOptions { prompt_tail, ..self.parse_options(&request, options)? },
-            asked: Asked::Request(self.clone(), request),
-        })
+        self.reply_context_after(&request, prompt_tail, options)
     }
 
-    /// Returns the options for parsing the reply to a request: its tools, and the policies of the request
-    /// or the model where the options have none. The end of the prompt stays that of the options.
-    pub fn parse_options(&self, request: &Request, options: ParseOptions) -> Result<ParseOptions, Error> {
-        let options = self.settings.of(request)?.policies(options);
-        Ok(ParseOptions { tools: offered_tools(request), ..options })
+    /// Returns what is known about the reply to a request whose prompt ends with this text. Nothing is
+    /// rendered.
+    ///
+    /// The tools come from the request and override those of the options.
+    pub fn reply_context_after(
+        &self,
+        request: &Request,
+        prompt_tail: impl Into<String>,
+        options: ParseOptions,
+    ) -> Result<ReplyContext, Error> {
+        let settings = self.settings.of(request)?;
+        let carried = Templates::of_request(request)?.map(Arc::new);
+        let spelling = settings.spelling(&request.conversation).map(str::to_owned);
+        let speaker = self.speaker(request, carried, &settings, Purpose::Answer)?;
+        let (tools, prompt_tail) = (offered_tools(request), prompt_tail.into());
+        let options = ParseOptions { tools, prompt_tail, ..settings.policies(options) };
+        self.context_of(speaker, spelling, options)
+    }
+
+    fn context_of(
+        &self,
+        speaker: Speaker,
+        spelling: Option<String>,
+        options: ParseOptions,
+    ) -> Result<ReplyContext, Error> {
+        Ok(ReplyContext {
+            reply: self.reply_by(&speaker, spelling.as_deref(), None)?,
+            warnings: self.layout_warnings_by(&speaker)?,
+            model: self.clone(),
+            speaker,
+            spelling,
+            options,
+        })
     }
 
     /// Returns what is known about the reply to a request whose messages are
@@ -148,21 +200,18 @@ impl Model {
 }
 
 impl ModelPrompt {
+    /// Returns what is known about the reply to this prompt, with the policies of the model and the request.
+    pub fn reply(&self) -> Result<ReplyContext, Error> {
+        self.reply_context(ParseOptions::default())
+    }
+
     /// Returns what is known about the reply to this prompt.
     ///
     /// The tools and the end of the prompt come from the prompt and override those of the options.
     pub fn reply_context(&self, options: ParseOptions) -> Result<ReplyContext, Error> {
-        Ok(ReplyContext {
-            reply: self.reply()?,
-            warnings: self.layout_warnings()?,
-            options: self.of(options)?,
-            asked: Asked::Prompt(Box::new(self.clone())),
-        })
-    }
-
-    pub(super) fn id_reply(&self) -> Result<(Arc<Reply>, Arc<Decoder>), Error> {
-        let decoder = self.model.decoder()?;
-        Ok((self.reply_of(Some(&decoder))?, decoder))
+        let policies = self.model.settings.of(&self.request)?.policies(options);
+        let options = ParseOptions { tools: self.tools(), prompt_tail: self.prompt.text().to_owned(), ..policies };
+        self.model.context_of(self.speaker.clone(), self.spelling.clone(), options)
     }
 }
 

@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use rolecall::conversation::json::{Layout, Object};
 use rolecall::conversation::{Json, json, object};
@@ -89,7 +90,8 @@ pub(super) fn run(row: &Object, models: &mut Models, folder: Option<&Path>) -> V
         Err(_) if kind == "C" => return Verdict::Excused(NO_PROMPT),
         Err(error) => return Verdict::Failed { expected: "a prompt".into(), found: error.to_string() },
     };
-    let (reply, layouts) = match prompt.reply().and_then(|reply| Ok((reply, prompt.layouts()?))) {
+    let context = prompt.reply();
+    let (reply, layouts) = match context.and_then(|context| Ok((Arc::clone(context.reply()), context.layouts()?))) {
         Ok(both) => both,
         Err(_) if kind == "C" => return Verdict::Excused(NO_PROMPT),
         Err(error) => return Verdict::Failed { expected: "layouts".into(), found: error.to_string() },

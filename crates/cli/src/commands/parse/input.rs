@@ -2,10 +2,8 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::sync::Arc;
 
 use rolecall::conversation::{Json, json};
-use rolecall::encode::Decoder;
 use rolecall::parse::{IdParser, OutputParser};
 use rolecall::{Event, Model, Stop};
 
@@ -13,28 +11,28 @@ use crate::args::Parse;
 use crate::commands::decode::ids;
 use crate::failure::Failure;
 use crate::files;
-use crate::reading::Ready;
 use crate::refusal::Refusal;
 use crate::source::Source;
+
+/// What parses the output.
+pub enum Parser {
+    Text(OutputParser),
+    Ids(IdParser),
+}
 
 /// Parses the output to its end and emits the events of each piece as soon as it arrives.
 pub fn feed(
     args: &Parse,
     model: &Model,
-    ready: Ready,
-    decoder: Option<Arc<Decoder>>,
+    parser: Parser,
     stop: Stop,
     sink: &mut impl FnMut(Event<'_>),
 ) -> Result<(), Failure> {
     let path = args.input.as_deref().unwrap_or(Path::new("-"));
-    let parser = OutputParser::new(&ready.reply, ready.options);
-    match decoder {
-        Some(decoder) => {
-            let tokenizer = model.tokenizer_path().unwrap_or(Path::new(""));
-            feed_ids(path, tokenizer, IdParser::new(parser, decoder), stop, sink)
-        }
-        None if args.chunks => feed_chunks(path, parser, stop, sink),
-        None => feed_text(path, parser, stop, sink),
+    match parser {
+        Parser::Ids(parser) => feed_ids(path, model.tokenizer_path().unwrap_or(Path::new("")), parser, stop, sink),
+        Parser::Text(parser) if args.chunks => feed_chunks(path, parser, stop, sink),
+        Parser::Text(parser) => feed_text(path, parser, stop, sink),
     }
 }
 

@@ -4,7 +4,7 @@ use rolecall::conversation::Json;
 use rolecall::conversation::json;
 use rolecall::conversation::json::Object;
 use rolecall::dataset::{self, Shape};
-use rolecall::parse::{OutputParser, ParseOptions};
+use rolecall::parse::ParseOptions;
 use rolecall::{Reading, Request, Stop, answer};
 use rolecall_conversation::{Place, Problem};
 
@@ -19,15 +19,15 @@ pub fn answer(reader: &Reader, policies: &ParseOptions, line: Line<'_>) -> Resul
     let stop = stop_of(&request.other)?;
     let chunks = chunks_of(&request.other)?;
     let id = request.id.clone();
-    let ready = reader.ready(request, None, &with_ids_of(policies, line.number))?;
-    let mut parser = OutputParser::new(&ready.reply, ready.options);
+    let context = reader.context(request, None, &with_ids_of(policies, line.number))?;
+    let mut parser = context.text_parser();
     let mut reading = Reading::default();
     for chunk in &chunks {
         parser.push_text(chunk, &mut |event| reading.add(&event));
     }
     parser.finish(stop, &mut |event| reading.add(&event));
     let mut answer = answer::of_reading(id.as_ref(), &reading);
-    answer::add_warnings(&mut answer, &ready.warnings);
+    answer::add_warnings(&mut answer, context.warnings());
     Ok(answer)
 }
 

@@ -4,11 +4,10 @@ mod input;
 mod line;
 
 use std::hash::{BuildHasher, RandomState};
-use std::sync::Arc;
 
 use rolecall::answer::{Chunks, Completion};
-use rolecall::conversation::Json;
 use rolecall::conversation::json::{Layout, write_into};
+use rolecall::model::ReplyContext;
 use rolecall::parse::{Ids, ParseOptions};
 use rolecall::{Event, Reading, answer, dataset};
 
@@ -20,19 +19,16 @@ use crate::failure::Failure;
 use crate::files;
 use crate::job::{load_tokenizer, only_request, refused};
 use crate::output::Output;
-use crate::reading::{Reader, Ready, request_of_one_word};
+use crate::reading::{Reader, request_of_one_word, tools_of};
 use crate::refusal::Refusal;
 use crate::source::Source;
+use input::Parser;
 
 pub fn run(args: &Parse, output: &Output) -> Result<Exit, Failure> {
-    let reader = Reader::new(&args.layouts, args.tokenizer.as_deref(), args.ids, output)?;
-    let decoder = match args.ids {
-        true => {
-            load_tokenizer(&reader.job.model)?;
-            Some(reader.job.model.decoder().map_err(|error| refused(error.into(), &Source::default()))?)
-        }
-        false => None,
-    };
+    let reader = Reader::new(&args.layouts, args.tokenizer.as_deref(), output)?;
+    if args.ids {
+        load_tokenizer(&reader.job.model)?;
+    }
     let policies = args.policies.options();
     if args.batch.jsonl {
         return run_batch(args, reader, policies, output);
@@ -40,14 +36,17 @@ pub fn run(args: &Parse, output: &Output) -> Result<Exit, Failure> {
     // Replies are parsed one by one into one conversation, in which no two calls may have the same id.
     let seed = args.policies.id_seed.unwrap_or_else(random);
     let policies = ParseOptions { ids: Ids::Seeded(seed), ..policies };
-    let ready = ready(args, &reader, &policies)?;
-    let warnings = Arc::clone(&ready.warnings);
-    reader.warn(&warnings, output);
+    let context = context(args, &reader, &policies)?;
+    reader.warn(context.warnings(), output);
+    let parser = match args.ids {
+        true => Parser::Ids(context.id_parser().map_err(|error| refused(error.into(), &Source::default()))?),
+        false => Parser::Text(context.text_parser()),
+    };
     let mut reading = Reading::default();
     let mut written = Ok(());
     let model = reader.job.model.name().to_owned();
     let completion = Completion { id: format!("chatcmpl-{seed}"), model, created: 0 };
-    let mut chunks = Chunks::new(completion.clone()).holding_calls(ready.reply.has_late_ids());
+    let mut chunks = Chunks::new(completion.clone()).holding_calls(context.has_late_ids());
     // The API's response has no place for malformed output.
     let mut malformed = Vec::new();
     let mut sink = |event: Event<'_>| {
@@ -64,7 +63,7 @@ pub fn run(args: &Parse, output: &Output) -> Result<Exit, Failure> {
         }
     };
     let stop = args.finish.unwrap_or(FinishArg::Stop).stop();
-    input::feed(args, &reader.job.model, ready, decoder, stop, &mut sink)?;
+    input::feed(args, &reader.job.model, parser, stop, &mut sink)?;
     written?;
     for one in malformed.iter().take(DRAWN) {
         output.show(&Diagnostic {
@@ -82,7 +81,7 @@ pub fn run(args: &Parse, output: &Output) -> Result<Exit, Failure> {
         (true, _) => {}
         (false, None) => {
             let mut answer = answer::of_reading(None, &reading);
-            answer::add_warnings(&mut answer, &warnings);
+            answer::add_warnings(&mut answer, context.warnings());
             output.write_json(&answer)?;
         }
         (false, Some(ApiArg::Openai)) => output.write_json(&completion.of_reading(&reading))?,
@@ -119,39 +118,21 @@ fn run_batch(args: &Parse, reader: Reader, policies: ParseOptions, output: &Outp
     })
 }
 
-/// Prepares to parse the only output of a run.
-fn ready(args: &Parse, reader: &Reader, policies: &ParseOptions) -> Result<Ready, Failure> {
+/// Returns what is known about the only output of a run.
+fn context(args: &Parse, reader: &Reader, policies: &ParseOptions) -> Result<ReplyContext, Failure> {
     let tail = args.tail.as_deref();
     if let Some(path) = &args.conversation {
         let source = files::read_text(path)?;
         let samples = dataset::read(&source.text, None).map_err(Refusal::from);
         let request = samples.and_then(|(_, samples)| only_request(samples));
-        let ready = request.and_then(|request| reader.ready(request, tail, policies));
-        return ready.map_err(|refusal| refused(refusal, &source));
+        let context = request.and_then(|request| reader.context(request, tail, policies));
+        return context.map_err(|refusal| refused(refusal, &source));
     }
-    let nothing = Source { name: "command line".into(), text: String::new() };
     let Some(path) = &args.tools else {
-        let ready = request_of_one_word(None).and_then(|request| reader.ready(request, tail, policies));
-        return ready.map_err(|refusal| refused(refusal, &nothing));
+        let nothing = Source { name: "command line".into(), text: String::new() };
+        return reader.context_of_tools(None, tail, policies).map_err(|refusal| refused(refusal, &nothing));
     };
     let source = files::read_text(path)?;
-    let with_tools = || -> Result<Ready, Refusal> {
-        let tools = match rolecall::conversation::json::parse(&source.text).map_err(rolecall_openai::Error::from)? {
-            Json::Object(mut object) if object.get("tools").is_some() => object.remove("tools"),
-            other => Some(other),
-        };
-        let request = request_of_one_word(tools)?;
-        let tools = request.conversation.tools.clone();
-        match reader.ready(request, tail, policies) {
-            // The tools determine the types of arguments even if the format has no place to offer
-            // tools.
-            Err(Refusal::Library(rolecall::Error::Render(rolecall::render::Error::NoPlace { .. }))) => {
-                let mut ready = reader.ready(request_of_one_word(None)?, tail, policies)?;
-                ready.options.tools = tools.unwrap_or_default();
-                Ok(ready)
-            }
-            ready => ready,
-        }
-    };
-    with_tools().map_err(|refusal| refused(refusal, &source))
+    let context = tools_of(&source.text).and_then(|tools| reader.context_of_tools(tools, tail, policies));
+    context.map_err(|refusal| refused(refusal, &source))
 }

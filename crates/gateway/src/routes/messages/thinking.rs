@@ -1,5 +1,6 @@
 use rolecall::conversation::json::Object;
 use rolecall::conversation::{Json, REASONING, object};
+use rolecall::parse::ParseOptions;
 use rolecall::{Model, Request};
 
 use super::block::Spot;
@@ -87,7 +88,8 @@ impl Thinking {
             chat.insert("chat_template_kwargs", switches.into());
             return Ok(());
         }
-        let has_markers = served.model.reply(&any_request(None)?)?.around_reasoning().is_some();
+        let context = served.model.reply_context_after(&any_request(None)?, "", ParseOptions::default())?;
+        let has_markers = context.around_reasoning().is_some();
         let can_think = has_markers || writes_thoughts(&served.model);
         match self.mode {
             Mode::Enabled if !can_think => refuse("the model does not think"),
