@@ -18,7 +18,7 @@ use calls::Calls;
 use pairs::Asked;
 
 pub(crate) use extent::Extent;
-pub(crate) use state::PlanState;
+pub(crate) use state::{PlanState, Progress, Replaced};
 
 use crate::options::{Chosen, SPELLING};
 use crate::role::Speakers;
@@ -214,32 +214,14 @@ struct Planner<'p, 'a> {
     plan: &'p mut Plan<'a>,
     /// The index of the next message to plan.
     next: usize,
-    round: usize,
-    /// Whether a user message has been planned.
-    user: bool,
+    progress: Progress,
     /// The calls so far, if the format tells the interpreter's results apart.
     calls: Option<Box<Calls<'a>>>,
     /// The messages since the last answer, if only pairs are written.
     asked: Asked<'a>,
-    /// Whether a message other than an answer has been seen, if only pairs are written.
-    begun: bool,
-    /// Whether the conversation's tools are still to be printed.
-    offers: bool,
     folded: Option<SystemText<'a>>,
     /// A system message that the format refuses. This is an error only if any turn is written.
     refused: Option<usize>,
-    /// Whether the tool prompt replaces the first system message.
-    replaces: bool,
-    /// The system message that the tool prompt replaces.
-    replaced: Option<usize>,
-    /// Whether the format adds something because there is no system message.
-    adds_for_lack: bool,
-    /// Whether an added system message announces the code interpreter.
-    says_interpreter: bool,
-    /// Whether a turn of an earlier plan announces the code interpreter.
-    announced: bool,
-    /// Whether a turn of an earlier plan prints tools.
-    printed: bool,
     /// Whether the turns that offer tools have been written.
     offered: bool,
     /// Whether content is raw model output in messages that have `function_call`.
@@ -256,20 +238,11 @@ impl<'p, 'a> Planner<'p, 'a> {
             speakers,
             plan,
             next: task.messages.start(),
-            round: 0,
-            user: false,
+            progress: Progress { offers: functions, ..Progress::default() },
             calls: None,
             asked: Asked::default(),
-            begun: false,
-            offers: functions,
             folded: None,
             refused: None,
-            replaces: false,
-            replaced: None,
-            adds_for_lack: false,
-            says_interpreter: false,
-            announced: false,
-            printed: false,
             offered: false,
             raw_calls: chosen.value(task.format, "function-call") == Some("raw"),
         }
@@ -308,7 +281,7 @@ impl<'p, 'a> Planner<'p, 'a> {
         if self.plan.interpreter && self.format.defaults.interpreter.is_some() {
             self.bare(Slot::ToolsInterpreter);
         }
-        if self.format.layout(Slot::Tools).is_some() && std::mem::take(&mut self.offers) {
+        if self.format.layout(Slot::Tools).is_some() && std::mem::take(&mut self.progress.offers) {
             self.plan.bytes += 400 * self.plan.tools.len();
             self.bare(Slot::Tools);
             if let Some(turn) = self.plan.turns.last_mut() {
@@ -323,7 +296,7 @@ impl<'p, 'a> Planner<'p, 'a> {
         if !self.plan.interpreter {
             return Ok(());
         }
-        let said = self.says_interpreter || self.announces();
+        let said = self.progress.says_interpreter || self.announces();
         if said && self.format.defaults.interpreter.is_some() {
             return Ok(());
         }
@@ -357,7 +330,7 @@ impl<'p, 'a> Planner<'p, 'a> {
     fn check_rest(&mut self) -> Result<(), Error> {
         let conversation = self.task.frame;
         self.check_interpreter()?;
-        if self.offers {
+        if self.progress.offers {
             let help = "remove the tools, or use a format that has a place for them";
             self.no_place(Place::field("tools"), "tools", help)?;
         }
@@ -415,20 +388,20 @@ impl<'p, 'a> Planner<'p, 'a> {
         let layout = self.format.layout(slot).or_else(|| self.format.layout(fallback));
         let Some(layout) = layout else { return };
         let mut tools = Printed::Nothing;
-        if self.offers && (layout.prints(Field::Tools) || layout.prints(Field::Functions)) {
-            self.offers = false;
+        if self.progress.offers && (layout.prints(Field::Tools) || layout.prints(Field::Functions)) {
+            self.progress.offers = false;
             self.plan.bytes += 400 * self.plan.tools.len();
             tools = Printed::OfConversation;
         }
         self.plan.bytes += bytes + layout.constant_bytes();
-        self.plan.turns.push(Turn { layout, slot: fallback, what, round: self.round, folds: false, tools });
+        self.plan.turns.push(Turn { layout, slot: fallback, what, round: self.progress.round, folds: false, tools });
     }
 
     /// Adds a turn that consists of a layout and a message's text.
     #[inline]
     fn plain_turn(&mut self, layout: &'a Layout, slot: Slot, index: usize, text: &'a str) {
         self.plan.bytes += text.len() + layout.constant_bytes();
-        let (what, round) = (What::Plain(index, text), self.round);
+        let (what, round) = (What::Plain(index, text), self.progress.round);
         self.plan.turns.push(Turn { layout, slot, what, round, folds: false, tools: Printed::Nothing });
     }
 
@@ -437,7 +410,9 @@ impl<'p, 'a> Planner<'p, 'a> {
     fn message(&mut self, slot: Slot, fallback: Slot, index: usize, message: &'a Message) -> Result<(), Error> {
         let layout = self.format.layout(slot).or_else(|| self.format.layout(fallback));
         match (layout, message.plain_text()) {
-            (Some(layout), Some(text)) if layout.plain().is_some() && !self.offers && self.folded.is_none() => {
+            (Some(layout), Some(text))
+                if layout.plain().is_some() && !self.progress.offers && self.folded.is_none() =>
+            {
                 self.plain_turn(layout, fallback, index, text);
                 return Ok(());
             }
@@ -470,7 +445,7 @@ impl<'p, 'a> Planner<'p, 'a> {
             self.plan.folded = folded;
         }
         if message.tools().is_some() && (layout.prints(Field::Tools) || layout.prints(Field::Functions)) {
-            self.offers |= turn.tools == Printed::OfConversation;
+            self.progress.offers |= turn.tools == Printed::OfConversation;
             turn.tools = Printed::OfMessage;
         }
         Ok(())

@@ -7,7 +7,7 @@ use rolecall_conversation::{Conversation, Message, Role};
 use rolecall_format::{Codec, Control, Field, Format, Op, Slot};
 
 use super::{Grown, Growth, Kind, Longer, NotGrown};
-use crate::plan::Extent;
+use crate::plan::{Extent, Replaced};
 use crate::role::{Speakers, SpeakersState, is_blank};
 use crate::task::Task;
 use crate::window::Window;
@@ -94,11 +94,11 @@ impl FormatGrowth {
     /// Checks that the new messages change nothing that was written before the settled messages
     /// ended. Everything else that is written depends only on the messages before it.
     fn check(&self, task: &Task<'_>, speakers: Speakers<'_>) -> Result<(), NotGrown> {
-        let plan = &self.state.plan;
+        let plan = &self.state.plan.progress;
         let is_asked = task.format.rules.interpreter_field.is_some();
         for message in task.messages.between(self.count, task.messages.end()) {
             if *speakers.roles.of(message) == Role::System {
-                if plan.replaces_next {
+                if plan.replaced == Replaced::Next {
                     return Err(NotGrown::Depends("the tool prompt"));
                 }
                 if plan.adds_for_lack && !is_blank(message, task.format) {

@@ -18,7 +18,7 @@ impl<'a> Planner<'_, 'a> {
         let (last_differs, groups, interprets) =
             (has(Slot::AssistantLast), has(Slot::ToolGroup), has(Slot::ToolInterpreter));
         while self.next < end {
-            if self.user {
+            if self.progress.user {
                 self.add_plain(end);
             }
             let index = self.next;
@@ -36,9 +36,9 @@ impl<'a> Planner<'_, 'a> {
                     self.raw_output(index, message)?;
                 }
                 Role::User => {
-                    self.round += 1;
-                    let slot = if self.user { Slot::User } else { Slot::UserFirst };
-                    self.user = true;
+                    self.progress.round += 1;
+                    let slot = if self.progress.user { Slot::User } else { Slot::UserFirst };
+                    self.progress.user = true;
                     self.user(slot, index, message)?;
                 }
                 Role::Assistant => {
@@ -89,7 +89,7 @@ impl<'a> Planner<'_, 'a> {
         let has = |slot| self.format.layout(slot).is_some();
         // The format treats the last assistant message differently, or adds a turn of its own.
         let by_place = has(Slot::AssistantLast) || has(Slot::AssistantAfter);
-        if by_place || self.offers || self.folded.is_some() {
+        if by_place || self.progress.offers || self.folded.is_some() {
             return;
         }
         let is_plain = |layout: &&Layout| layout.plain().is_some();
@@ -102,7 +102,7 @@ impl<'a> Planner<'_, 'a> {
                 _ => return None,
             };
             let (layout, text) = (layout?, message.plain_text()?);
-            self.round += usize::from(slot == Slot::User);
+            self.progress.round += usize::from(slot == Slot::User);
             self.plain_turn(layout, slot, self.next, text);
             self.next += 1;
             Some(())
@@ -126,7 +126,7 @@ impl<'a> Planner<'_, 'a> {
             self.plan.turns.clear();
             self.folded = None;
             self.refused = None;
-            self.offers = false;
+            self.progress.offers = false;
             left_out.start = 0;
             let offered = self.task.frame.tools.iter().flatten().next().map(|_| Place::field("tools"));
             self.plan.dropped.extend(offered.map(|place| Dropped { place, why, by_design: false }));

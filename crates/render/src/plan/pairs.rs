@@ -30,7 +30,7 @@ impl<'a> Planner<'_, 'a> {
                     self.asked.system = (!self.is_blank(index, message)).then_some((index, message));
                 }
                 Role::User => self.asked.users.push(index),
-                Role::Assistant if !self.begun => self.leave_out(index, "no other speaker precedes it"),
+                Role::Assistant if !self.progress.begun => self.leave_out(index, "no other speaker precedes it"),
                 Role::Assistant => {
                     let asked = std::mem::take(&mut self.asked);
                     self.add_pair(asked.system, asked.users, index, message)?;
@@ -39,7 +39,7 @@ impl<'a> Planner<'_, 'a> {
                 // `order` has already refused it.
                 Role::Other(_) => {}
             }
-            self.begun |= *self.speakers.of(index, message) != Role::Assistant;
+            self.progress.begun |= *self.speakers.of(index, message) != Role::Assistant;
         }
         Ok(())
     }
@@ -59,8 +59,8 @@ impl<'a> Planner<'_, 'a> {
         index: usize,
         answer: &'a Message,
     ) -> Result<(), Error> {
-        self.round += 1;
-        if self.round == 1 {
+        self.progress.round += 1;
+        if self.progress.round == 1 {
             self.bare(Slot::Begin);
         }
         self.bare(Slot::Pair);
@@ -68,10 +68,10 @@ impl<'a> Planner<'_, 'a> {
             if self.format.rules.system == SystemRule::Refused {
                 return Err(refuse_system(index, self.format));
             }
-            let slot = if self.round == 1 { Slot::SystemFirst } else { Slot::System };
+            let slot = if self.progress.round == 1 { Slot::SystemFirst } else { Slot::System };
             self.message(slot, Slot::System, index, message)?;
         }
-        let slot = if self.round == 1 { Slot::UserFirst } else { Slot::User };
+        let slot = if self.progress.round == 1 { Slot::UserFirst } else { Slot::User };
         if let Some(layout) = self.format.layout(slot).or_else(|| self.format.layout(Slot::User)) {
             for (index, message) in self.task.messages.those(&asked) {
                 self.check_layout(layout, Field::Content, index, message)?;

@@ -5,27 +5,44 @@ use rolecall_format::Field;
 use super::calls::{Calls, CallsState};
 use super::{Planner, Printed};
 
-/// What planning knows of the messages that have been planned.
+/// From where a longer conversation can be planned.
 #[derive(Clone, Debug)]
 pub(crate) struct PlanState {
-    round: usize,
+    pub progress: Progress,
+    calls: Option<Arc<CallsState>>,
+}
+
+/// What planning knows of the messages that have been planned.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Progress {
+    pub round: usize,
     /// Whether a user message has been planned.
-    user: bool,
+    pub user: bool,
+    /// Whether a message other than an answer has been seen, if only pairs are written.
+    pub begun: bool,
     /// Whether the conversation's tools are still to be printed.
     pub offers: bool,
-    replaced: Option<usize>,
-    says_interpreter: bool,
-    calls: Option<Arc<CallsState>>,
-    /// Whether a message other than an answer has been seen, if only pairs are written.
-    begun: bool,
-    /// Whether a turn announces the code interpreter.
-    pub announced: bool,
-    /// Whether a turn prints tools.
-    pub printed: bool,
+    /// Which system message the tool prompt replaces.
+    pub replaced: Replaced,
+    /// Whether an added system message announces the code interpreter.
+    pub says_interpreter: bool,
     /// Whether a further system message changes what the format adds at the start.
     pub adds_for_lack: bool,
-    /// Whether the tool prompt replaces the first system message, which has not come yet.
-    pub replaces_next: bool,
+    /// Whether a turn of an earlier plan announces the code interpreter.
+    pub announced: bool,
+    /// Whether a turn of an earlier plan prints tools.
+    pub printed: bool,
+}
+
+/// The system message that the tool prompt replaces.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Replaced {
+    #[default]
+    Nothing,
+    /// The first one, which has not come yet.
+    Next,
+    /// The one with this index.
+    Message(usize),
 }
 
 impl Planner<'_, '_> {
@@ -37,43 +54,26 @@ impl Planner<'_, '_> {
         if self.folded.is_some() {
             return None;
         }
+        let (announced, printed) = (self.announces(), self.prints_tools());
         Some(PlanState {
-            round: self.round,
-            user: self.user,
-            offers: self.offers,
-            replaced: self.replaced,
-            says_interpreter: self.says_interpreter,
+            progress: Progress { announced, printed, ..self.progress },
             calls: self.calls.as_ref().map(|calls| Arc::new(calls.state())),
-            begun: self.begun,
-            announced: self.announces(),
-            printed: self.prints_tools(),
-            adds_for_lack: self.adds_for_lack,
-            replaces_next: self.replaces && self.replaced.is_none(),
         })
     }
 
     /// Continues from the state of an earlier plan.
     pub(super) fn resume(&mut self, state: &PlanState) {
-        self.round = state.round;
-        self.user = state.user;
-        self.offers = state.offers;
-        self.replaced = state.replaced;
-        self.replaces = state.replaces_next || state.replaced.is_some();
-        self.says_interpreter = state.says_interpreter;
+        self.progress = state.progress;
         self.calls = state.calls.as_deref().map(|calls| Box::new(Calls::resume(calls)));
-        self.begun = state.begun;
-        self.announced = state.announced;
-        self.printed = state.printed;
-        self.adds_for_lack = state.adds_for_lack;
     }
 
     /// Reports whether a turn announces the code interpreter.
     pub(super) fn announces(&self) -> bool {
-        self.announced || self.plan.turns.iter().any(|turn| turn.layout.prints(Field::Interpreter))
+        self.progress.announced || self.plan.turns.iter().any(|turn| turn.layout.prints(Field::Interpreter))
     }
 
     /// Reports whether a turn prints tools.
     pub(super) fn prints_tools(&self) -> bool {
-        self.printed || self.plan.turns.iter().any(|turn| turn.tools != Printed::Nothing)
+        self.progress.printed || self.plan.turns.iter().any(|turn| turn.tools != Printed::Nothing)
     }
 }

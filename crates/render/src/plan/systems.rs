@@ -3,7 +3,7 @@
 use rolecall_conversation::{Message, Place, Role};
 use rolecall_format::{Field, Slot, SystemRule, SystemWhen, SystemWithTools, ToolsPlace};
 
-use super::{Extent, Planner, SystemText, What};
+use super::{Extent, Planner, Replaced, SystemText, What};
 use crate::options::Chosen;
 use crate::role::is_blank;
 use crate::{Dropped, Error};
@@ -31,9 +31,11 @@ impl<'a> Planner<'_, 'a> {
         let said = |message: &Message| is_system(message) && !is_blank(message, format);
         let opened = messages.between(0, first).any(said);
         let none = !opened && !messages.between(first, messages.end()).any(said);
-        self.replaces = self.replaces_system(chosen) && self.offers;
-        self.replaced = self.replaces.then(|| messages.iter().position(is_system)).flatten();
-        if let Some(index) = self.replaced
+        if self.replaces_system(chosen) && self.progress.offers {
+            let first = messages.iter().position(is_system);
+            self.progress.replaced = first.map_or(Replaced::Next, Replaced::Message);
+        }
+        if let Replaced::Message(index) = self.progress.replaced
             && let Some(message) = messages.get(index)
         {
             let why = "the tool prompt replaces it";
@@ -41,8 +43,8 @@ impl<'a> Planner<'_, 'a> {
             self.note_fields(index, message, |_| false, why);
         }
         let added = self.added(opened, none, chosen);
-        self.adds_for_lack = extent.settled.is_some() && none && added != self.added(opened, false, chosen);
-        self.says_interpreter = added.says_interpreter;
+        self.progress.adds_for_lack = extent.settled.is_some() && none && added != self.added(opened, false, chosen);
+        self.progress.says_interpreter = added.says_interpreter;
         if let Some((at, bytes)) = added.option {
             self.turn(Slot::SystemFirst, Slot::System, What::Chosen(at), bytes);
         }
@@ -97,15 +99,15 @@ impl<'a> Planner<'_, 'a> {
             SystemWhen::Always => true,
         };
         let usual = match &defaults.system {
-            _ if self.replaces => defaults.system_with_tools.as_deref(),
+            _ if self.progress.replaced != Replaced::Nothing => defaults.system_with_tools.as_deref(),
             Some(_) if own.is_some() => None,
             Some(text) if wanted => Some(text.as_str()),
-            _ if none && self.offers => defaults.system_with_tools.as_deref(),
+            _ if none && self.progress.offers => defaults.system_with_tools.as_deref(),
             _ => None,
         };
         let announces = usual.is_none() && none && self.plan.interpreter && self.interpreter_is_system();
         let text = if announces { defaults.interpreter.as_deref() } else { usual };
-        let option = own.filter(|(_, text)| wanted && !self.replaces && !text.is_empty());
+        let option = own.filter(|(_, text)| wanted && self.progress.replaced == Replaced::Nothing && !text.is_empty());
         let template = chosen.value(format, "system_template").filter(|_| none && text.is_none());
         Added {
             option: option.map(|(at, text)| (at, text.len())),
@@ -144,6 +146,6 @@ impl<'a> Planner<'_, 'a> {
     }
 
     pub(super) fn is_replaced(&self, index: usize) -> bool {
-        self.replaced == Some(index)
+        self.progress.replaced == Replaced::Message(index)
     }
 }
