@@ -1,13 +1,13 @@
 //! What is different if an engine gets text instead of ids.
 
 use crate::Fault;
-use crate::gateway::Served;
+use crate::chat_request::ChatRequest;
+use crate::gateway::ServedModel;
 use crate::sampling::Sampling;
-use crate::wanted::Wanted;
 
 /// Refuses what an engine by text cannot do, and leaves the model's defaults out that it does not take.
-pub fn restrict(wanted: &mut Wanted) -> Result<(), Fault> {
-    let Wanted { calls, answer, logprobs, sampling, applied, .. } = wanted;
+pub fn restrict(wanted: &mut ChatRequest) -> Result<(), Fault> {
+    let ChatRequest { calls, answer, logprobs, sampling, applied, .. } = wanted;
     let refused = if logprobs.is_some() {
         Some("logprobs")
     } else if !answer.is_free() {
@@ -50,7 +50,7 @@ pub fn unsupported(name: &str) -> Fault {
 ///
 /// The engine's tokenizer is that of the model. If it puts a token before every text, the prompt does not
 /// begin with it, so that the engine does not have it twice.
-pub fn prompt(served: &Served, bytes: impl FnOnce() -> Result<Vec<u8>, Fault>) -> Result<Option<String>, Fault> {
+pub fn prompt(served: &ServedModel, bytes: impl FnOnce() -> Result<Vec<u8>, Fault>) -> Result<Option<String>, Fault> {
     if !served.engine.kind().is_by_text() {
         return Ok(None);
     }
@@ -66,7 +66,7 @@ pub fn prompt(served: &Served, bytes: impl FnOnce() -> Result<Vec<u8>, Fault>) -
 }
 
 /// Returns the texts of the tokens that end a reply.
-pub fn stop_texts(served: &Served, ids: &[u32]) -> Result<Vec<String>, Fault> {
+pub fn stop_texts(served: &ServedModel, ids: &[u32]) -> Result<Vec<String>, Fault> {
     let tokenizer = served.model.tokenizer()?;
     Ok(ids.iter().filter_map(|id| tokenizer.token_text(*id)).filter(|text| !text.is_empty()).collect())
 }

@@ -8,7 +8,7 @@ use tokio::net::lookup_host;
 
 use crate::Fault;
 use crate::engine::About;
-use crate::gateway::{Gateway, Served};
+use crate::gateway::{Gateway, ServedModel};
 use crate::observe::Traces;
 use crate::run::RunFault;
 use crate::settings::{Settings, word_of};
@@ -130,7 +130,7 @@ impl Report {
 }
 
 impl ModelReport {
-    async fn of(served: &Served, engine: String) -> ModelReport {
+    async fn of(served: &ServedModel, engine: String) -> ModelReport {
         let model = &served.model;
         ModelReport {
             name: served.name.clone(),
@@ -192,7 +192,7 @@ impl ModelReport {
 }
 
 /// Asks an engine what it is. One that is started here first loads its model.
-async fn answer(served: &Served, address: &str) -> Result<String, String> {
+async fn answer(served: &ServedModel, address: &str) -> Result<String, String> {
     let about = match address.starts_with("local:") {
         true => served.engine.ready(LOADING).await,
         false => served.engine.probe(PATIENCE).await,

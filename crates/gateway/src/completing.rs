@@ -1,14 +1,14 @@
 use std::sync::Arc;
 
 use crate::Fault;
-use crate::gateway::Served;
+use crate::gateway::ServedModel;
 use crate::reader::{Reader, TextReader};
 use crate::sampling::Sampling;
 use crate::turn::{History, Turn};
 
 /// What a request asks for whose prompts are no conversations.
 pub struct Completing {
-    pub served: Arc<Served>,
+    pub served: Arc<ServedModel>,
     /// The ids of each prompt.
     pub prompts: Vec<Vec<u32>>,
     /// The text of each prompt, if the engine gets that instead.

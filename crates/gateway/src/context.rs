@@ -1,7 +1,7 @@
 use rolecall::Model;
 
 use crate::engine::Engine;
-use crate::gateway::Served;
+use crate::gateway::ServedModel;
 use crate::sampling::Sampling;
 use crate::{Fault, Limits};
 
@@ -69,7 +69,7 @@ impl Bound {
     }
 
     /// Returns the bound of a model, with what its engine said so far.
-    pub fn of(served: &Served, limits: &Limits) -> Bound {
+    pub fn of(served: &ServedModel, limits: &Limits) -> Bound {
         let bound = Bound::new(limits);
         let known = served.model.sampling().session_len.into_iter().chain(served.engine.said_context()).min();
         let Some(most) = known.filter(|most| *most < bound.most) else { return bound };

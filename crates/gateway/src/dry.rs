@@ -1,11 +1,11 @@
 use axum::http::Method;
 
+use crate::chat_request::Past;
 use crate::context::Bound;
 use crate::exchange::Read;
-use crate::observe::Seen;
+use crate::observe::RequestLog;
 use crate::routes::{Work, find, interactive, responses};
-use crate::turn::{Covered, Known, Turn, beginnings};
-use crate::wanted::Past;
+use crate::turn::{Known, Overlap, Turn, beginnings};
 use crate::{Fault, Gateway};
 
 impl Gateway {
@@ -28,10 +28,10 @@ impl Gateway {
         let (mut wanted, _) = read(self, body)?;
         wanted.past = Past::Recognised;
         let (_, chain) = beginnings(&wanted);
-        let seen = Seen::alone(&self.observer);
+        let seen = RequestLog::alone(&self.observer);
         Ok(Turn::make(
             &wanted,
-            Known { found: None, covered: Covered::default(), chain },
+            Known { found: None, covered: Overlap::default(), chain },
             Bound::new(&self.limits),
             &seen,
         )?

@@ -13,40 +13,40 @@ use tokio::task::{consume_budget, yield_now};
 
 use crate::Fault;
 use crate::by_text;
+use crate::chat_request::{ChatRequest, Past};
 use crate::completing::Completing;
 use crate::context::{self, Bound};
 use crate::engine::{Ask, End, Piece};
 use crate::fault::answer;
-use crate::gateway::{Gateway, Permit, Served};
+use crate::gateway::{Gateway, Permit, ServedModel};
 use crate::ignored_grammar;
 use crate::left_out;
 use crate::observe::Stage;
+use crate::pending_logprobs::PendingLogprobs;
 use crate::replies::{self, Replies};
 use crate::reply::{Reply, Step};
-use crate::resent::Resent;
+use crate::resend::Resend;
 use crate::running::Run;
 use crate::sampling::Sampling;
 use crate::sessions::Found;
 use crate::sessions::chain::Chain;
 use crate::store::Owner;
-use crate::turn::{AT_ONCE, Covered, History, Known, Turn, beginnings, sized};
-use crate::unsaid::Unsaid;
+use crate::turn::{AT_ONCE, History, Known, Overlap, Turn, beginnings, sized};
 use crate::usage::Usage;
-use crate::wanted::{Past, Wanted};
 use crate::writer::{Done, Frames, Opening, Said, Writer};
 
 /// Reads a request of one API whose prompts are no conversations.
 pub type ReadTexts = fn(&Gateway, &str) -> Result<(Completing, Box<dyn Writer>), Fault>;
 
 /// Reads a request of one API.
-pub type Read = fn(&Gateway, &str) -> Result<(Wanted, Box<dyn Writer>), Fault>;
+pub type Read = fn(&Gateway, &str) -> Result<(ChatRequest, Box<dyn Writer>), Fault>;
 
 /// A request that is being answered.
 struct Exchange {
     gateway: Arc<Gateway>,
     owner: Owner,
     /// What the conversation is kept for, if it is one.
-    wanted: Option<Wanted>,
+    wanted: Option<ChatRequest>,
     writer: Box<dyn Writer>,
     replies: Replies,
     /// The number of replies to each prompt.
@@ -64,7 +64,7 @@ struct Exchange {
 
 /// A request whose prompt was made.
 pub struct Prepared {
-    pub wanted: Wanted,
+    pub wanted: ChatRequest,
     writer: Box<dyn Writer>,
     pub turn: Turn,
     permit: Permit,
@@ -137,7 +137,7 @@ pub async fn exchange(
     }
     let (holds_calls, history, notes) = (turn.holds_calls, turn.history, std::mem::take(&mut turn.notes));
     let (choices, is_streamed) = (wanted.choices, wanted.is_streamed);
-    let Wanted { served, sampling, logprobs, .. } = &wanted;
+    let ChatRequest { served, sampling, logprobs, .. } = &wanted;
     let order = Order { served, sampling, logprobs: *logprobs, choices, is_alone: choices == 1 };
     let waiting = permit.seen.time(Stage::Wait);
     let mut run = gateway.running.begin(owner, wanted.past.session());
@@ -205,7 +205,7 @@ pub async fn complete(
 
 /// Returns what the work for a conversation that goes on grows with: the new text, and unless the template
 /// can be taken up where it ended, all ids.
-fn size_of(wanted: &Wanted, found: &Found, covered: Covered) -> usize {
+fn size_of(wanted: &ChatRequest, found: &Found, covered: Overlap) -> usize {
     let new = wanted.instructions.iter().chain(&wanted.messages).skip(covered.count);
     // Calls and parts may be long.
     let new: usize = new.map(|message| message.plain_text().map_or(AT_ONCE, str::len)).sum();
@@ -218,9 +218,9 @@ fn size_of(wanted: &Wanted, found: &Found, covered: Covered) -> usize {
 async fn find(
     gateway: &Gateway,
     owner: Owner,
-    wanted: &Wanted,
+    wanted: &ChatRequest,
     names: &[(usize, Chain)],
-) -> Result<(Option<Found>, Covered), Fault> {
+) -> Result<(Option<Found>, Overlap), Fault> {
     let model = &wanted.served.model;
     let count = |fault: &Fault| gateway.observer.metrics.store_fault(fault);
     let of_name =
@@ -228,13 +228,13 @@ async fn find(
     match &wanted.past {
         Past::Recognised => {}
         Past::New(name) => {
-            let Some(found) = of_name(name).await? else { return Ok((None, Covered::default())) };
+            let Some(found) = of_name(name).await? else { return Ok((None, Overlap::default())) };
             let sent = wanted.instructions.iter().chain(&wanted.messages);
-            match Resent::of(sent, &found.past.messages, found.past.last.model == wanted.served.name)? {
-                Resent::New => return Ok((Some(found), Covered::default())),
-                Resent::Repeated(count) => return Ok((Some(found), Covered { count, are_first: false })),
-                Resent::Instructed(count) => return Ok((Some(found), Covered { count, are_first: true })),
-                Resent::Another => {}
+            match Resend::of(sent, &found.past.messages, found.past.last.model == wanted.served.name)? {
+                Resend::New => return Ok((Some(found), Overlap::default())),
+                Resend::Repeated(count) => return Ok((Some(found), Overlap { count, are_first: false })),
+                Resend::Instructed(count) => return Ok((Some(found), Overlap { count, are_first: true })),
+                Resend::Another => {}
             }
         }
         Past::Known(name) => {
@@ -243,7 +243,7 @@ async fn find(
                 let message = format!("there is no response `{name}`");
                 Fault::at("previous_response_id", "previous_response_not_found", message)
             };
-            return Ok((Some(of_name(name).await?.ok_or_else(missing)?), Covered::default()));
+            return Ok((Some(of_name(name).await?.ok_or_else(missing)?), Overlap::default()));
         }
     }
     let digests: Vec<String> = names.iter().map(|(_, chain)| chain.name()).collect();
@@ -251,12 +251,12 @@ async fn find(
     // Without the store, what is in memory goes on, and anything else is rendered again.
     let found = found.unwrap_or_else(|_| gateway.sessions.recall(owner, &digests));
     let covered = found.as_ref().and_then(|found| names.get(found.name)).map_or(0, |(count, _)| *count);
-    Ok((found, Covered { count: covered, are_first: false }))
+    Ok((found, Overlap { count: covered, are_first: false }))
 }
 
 /// What replies to a prompt are wanted.
 struct Order<'a> {
-    served: &'a Served,
+    served: &'a ServedModel,
     sampling: &'a Sampling,
     /// The number of most likely tokens to report for each token.
     logprobs: Option<u32>,
@@ -296,7 +296,7 @@ async fn begin(order: &Order<'_>, mut turn: Turn) -> Result<Vec<Reply>, Fault> {
             true => served.engine.generate(&ask).await?,
             false => served.engine.generate_when_read(ask),
         };
-        let unsaid = order.logprobs.map(|_| Unsaid::default());
+        let unsaid = order.logprobs.map(|_| PendingLogprobs::default());
         replies.push(Reply::new(&turn, generating, sampling, &served.stop_texts, served.model.decoder()?, unsaid));
     }
     Ok(replies)
@@ -329,7 +329,7 @@ fn left_out_header(turn: &Turn, writer: &dyn Writer) -> Option<HeaderValue> {
 }
 
 /// Returns the names of what the request asks for and nothing enforces.
-fn not_enforced(wanted: &Wanted, turn: &Turn) -> Vec<String> {
+fn not_enforced(wanted: &ChatRequest, turn: &Turn) -> Vec<String> {
     let wishes = wanted.wishes.iter().map(|wish| (*wish).to_owned());
     wishes.chain(turn.notes.iter().filter_map(keyword_of)).collect()
 }

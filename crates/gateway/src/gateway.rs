@@ -14,7 +14,7 @@ use crate::closing::Closing;
 use crate::engine::{Engine, Kind, LocalOptions};
 use crate::forms::Forms;
 use crate::left_out::Whole;
-use crate::observe::{Observer, Seen};
+use crate::observe::{Observer, RequestLog};
 use crate::ready::Ready;
 use crate::running::Running;
 use crate::sessions::Sessions;
@@ -26,14 +26,14 @@ use crate::{Config, Fault, Keys, Limits, ModelConfig};
 /// The place of a request among those at the same time, and what is seen of it.
 #[derive(Debug)]
 pub(crate) struct Permit {
-    pub seen: Seen,
+    pub seen: RequestLog,
     _place: OwnedSemaphorePermit,
 }
 
 /// The models that are served, with their engines.
 #[derive(Debug)]
 pub struct Gateway {
-    models: Vec<Arc<Served>>,
+    models: Vec<Arc<ServedModel>>,
     pub(crate) keys: Keys,
     pub(crate) sites: Sites,
     pub(crate) limits: Limits,
@@ -47,7 +47,7 @@ pub struct Gateway {
 
 /// A model that is served.
 #[derive(Debug)]
-pub(crate) struct Served {
+pub(crate) struct ServedModel {
     pub name: String,
     pub model: Model,
     pub engine: Engine,
@@ -124,12 +124,12 @@ impl OpenFault {
 impl Gateway {
     /// Loads the tokenizers of all models, and opens the store. It does not connect to the engines.
     pub async fn open(config: Config) -> Result<Gateway, OpenFault> {
-        let mut models: Vec<Arc<Served>> = Vec::new();
+        let mut models: Vec<Arc<ServedModel>> = Vec::new();
         for wanted in &config.models {
             if models.iter().any(|known| known.name == wanted.name) {
                 return Err(OpenFault::SameName(wanted.name.clone()));
             }
-            models.push(Arc::new(Served::open(wanted, &config.local, &config.limits)?));
+            models.push(Arc::new(ServedModel::open(wanted, &config.local, &config.limits)?));
         }
         if models.is_empty() {
             return Err(OpenFault::NoModels);
@@ -145,12 +145,12 @@ impl Gateway {
     }
 
     /// Returns the models.
-    pub(crate) fn models(&self) -> &[Arc<Served>] {
+    pub(crate) fn models(&self) -> &[Arc<ServedModel>] {
         &self.models
     }
 
     /// Returns the model of a request.
-    pub(crate) fn model(&self, name: Option<&Json>) -> Result<&Arc<Served>, Fault> {
+    pub(crate) fn model(&self, name: Option<&Json>) -> Result<&Arc<ServedModel>, Fault> {
         let name = match name {
             None | Some(Json::Null) => None,
             Some(Json::String(name)) => Some(name),
@@ -182,12 +182,12 @@ impl Gateway {
 
     /// Returns what is not as safe as it could be, each with the name of its model.
     pub fn warnings(&self) -> Vec<String> {
-        let warning = |served: &Arc<Served>| Some(format!("{}: {}", served.name, served.engine.warning()?));
+        let warning = |served: &Arc<ServedModel>| Some(format!("{}: {}", served.name, served.engine.warning()?));
         self.models.iter().filter_map(warning).collect()
     }
 
     /// Takes the place of one request.
-    pub(crate) fn enter(&self, seen: &Seen) -> Result<Permit, Fault> {
+    pub(crate) fn enter(&self, seen: &RequestLog) -> Result<Permit, Fault> {
         let place = Arc::clone(&self.slots).try_acquire_owned().map_err(|_| {
             let busy = Fault::new(429, "too_many_requests", "the gateway is at its limit of requests");
             Fault { retry_after: Some(1), ..busy }
@@ -196,8 +196,8 @@ impl Gateway {
     }
 }
 
-impl Served {
-    fn open(wanted: &ModelConfig, local: &LocalOptions, limits: &Limits) -> Result<Served, OpenFault> {
+impl ServedModel {
+    fn open(wanted: &ModelConfig, local: &LocalOptions, limits: &Limits) -> Result<ServedModel, OpenFault> {
         let name = &wanted.name;
         let wrong = |why: String| OpenFault::Model { name: name.clone(), why };
         // Clients send arguments as text. Engines pass them on in the form that the template writes correctly,
@@ -224,7 +224,7 @@ impl Served {
         let engine_model = wanted.engine_model.clone();
         let stops = model.stops().map_err(|error| wrong(error.to_string()))?;
         let stops = stops.into_iter().filter(|stop| stop.id.is_none() && !stop.text.is_empty());
-        Ok(Served {
+        Ok(ServedModel {
             name: name.clone(),
             model,
             engine,

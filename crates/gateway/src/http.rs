@@ -11,7 +11,7 @@ use rolecall::guard::guard_future;
 use crate::exchange::{complete, exchange};
 use crate::fault::{FaultShape, answer, of_openai};
 use crate::gateway::Permit;
-use crate::observe::{MEDIA_TYPE, Seen, Watch};
+use crate::observe::{MEDIA_TYPE, RequestLog, Watch};
 use crate::places::OWNER;
 use crate::routes::{Access, Asked, Route, Work, find, interactive, render, responses};
 use crate::sites::Reach;
@@ -29,7 +29,7 @@ pub async fn handle(State((gateway, reach)): State<(Arc<Gateway>, Reach)>, reque
 
 /// Answers a request, and tells what is seen of it.
 async fn observed(gateway: &Arc<Gateway>, reach: Reach, request: Request) -> Response {
-    let seen = Seen::begin(&gateway.observer, request.uri().path(), request.headers());
+    let seen = RequestLog::begin(&gateway.observer, request.uri().path(), request.headers());
     let watch = Watch::new(seen.clone());
     let route = find(request.method(), request.uri().path());
     let shape = route.as_ref().map_or(of_openai as FaultShape, |route| route.fault);
@@ -58,7 +58,7 @@ async fn respond(
     reach: Reach,
     route: Route,
     request: Request,
-    seen: Seen,
+    seen: RequestLog,
 ) -> Result<Response, Fault> {
     let (head, body) = request.into_parts();
     let path = head.uri.path();
@@ -108,7 +108,7 @@ async fn work(
     work: Work,
     head: Parts,
     body: Body,
-    seen: Seen,
+    seen: RequestLog,
 ) -> Result<Response, Fault> {
     match work {
         Work::File(file) => Ok(file.answer()),
@@ -187,7 +187,7 @@ fn has_json(headers: &HeaderMap) -> bool {
 }
 
 /// Takes a request's place among those at the same time, and reads its body.
-async fn admit(gateway: &Gateway, seen: &Seen, body: Body) -> Result<(Permit, String), Fault> {
+async fn admit(gateway: &Gateway, seen: &RequestLog, body: Body) -> Result<(Permit, String), Fault> {
     let permit = gateway.enter(seen)?;
     let body = body_of(gateway, body).await?;
     seen.request(&body);

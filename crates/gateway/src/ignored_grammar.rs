@@ -5,12 +5,12 @@ use rolecall::grammar::{Answer, Note, Purpose, ToolChoice};
 use rolecall::parse::{ParsedCall, check_schema};
 
 use crate::Fault;
-use crate::wanted::Wanted;
+use crate::chat_request::ChatRequest;
 use crate::writer::Said;
 
 /// Refuses a whole reply that no engine could have sampled with the grammar of the request. `notes` say what the
 /// grammar does not enforce. A reply that was cut off is no proof.
-pub fn check(wanted: &Wanted, notes: &[Note], said: &Said, is_cut: bool) -> Result<(), Fault> {
+pub fn check(wanted: &ChatRequest, notes: &[Note], said: &Said, is_cut: bool) -> Result<(), Fault> {
     if wanted.is_free() || is_cut {
         return Ok(());
     }
@@ -25,7 +25,7 @@ pub fn check(wanted: &Wanted, notes: &[Note], said: &Said, is_cut: bool) -> Resu
 }
 
 /// Returns what is different from what the request asks for.
-fn difference(wanted: &Wanted, notes: &[Note], said: &Said) -> Option<String> {
+fn difference(wanted: &ChatRequest, notes: &[Note], said: &Said) -> Option<String> {
     let calls = &said.reading.calls;
     match &wanted.calls.choice {
         ToolChoice::Required if calls.is_empty() => return Some("a call is required, and the reply has none".into()),
@@ -72,7 +72,7 @@ fn of_answer(answer: &Answer, notes: &[Note], content: &str) -> Option<String> {
 }
 
 /// Returns what is different about the arguments of a call, if its schema is enforced whole.
-fn of_arguments(wanted: &Wanted, notes: &[Note], call: &ParsedCall) -> Option<String> {
+fn of_arguments(wanted: &ChatRequest, notes: &[Note], call: &ParsedCall) -> Option<String> {
     let ParsedCall::Function { name, arguments, whole: true, .. } = call else { return None };
     let tools = wanted.request.conversation.tools.as_deref().unwrap_or_default();
     let schema = tools.iter().find(|tool| tool.name() == *name)?.function()?.get("parameters")?;

@@ -10,8 +10,8 @@ use rolecall::session::{Session, SessionNote};
 use rolecall::{Prompt, Request};
 
 use crate::Fault;
+use crate::chat_request::ChatRequest;
 use crate::forms::role_of;
-use crate::wanted::Wanted;
 
 /// The kinds of requests of which a model's template writes everything.
 #[derive(Debug, Default)]
@@ -23,7 +23,7 @@ const MOST_KINDS: usize = 64;
 impl Whole {
     /// Refuses tools, documents, switches and files that the template does not write or read. `messages` are
     /// those of the whole conversation.
-    pub fn check(&self, wanted: &Wanted, messages: &[Message]) -> Result<(), Fault> {
+    pub fn check(&self, wanted: &ChatRequest, messages: &[Message]) -> Result<(), Fault> {
         let Some(kind) = kind_of(wanted, messages) else { return Ok(()) };
         if self.kinds().contains(&kind) {
             return Ok(());
@@ -40,7 +40,7 @@ impl Whole {
 
     /// Refuses tools that the template does not write, in a conversation that goes on: in the turns before, the model
     /// may have been told not to call any. `messages` returns those of the whole conversation.
-    pub fn check_tools(&self, wanted: &Wanted, messages: impl FnOnce() -> Vec<Message>) -> Result<(), Fault> {
+    pub fn check_tools(&self, wanted: &ChatRequest, messages: impl FnOnce() -> Vec<Message>) -> Result<(), Fault> {
         let kinds = kinds_of_tools(wanted);
         if kinds.is_empty() {
             return Ok(());
@@ -76,7 +76,7 @@ impl Whole {
 
 /// Refuses what is missing from a prompt, except text of messages. Reports whether nothing is: with other
 /// messages, a switch that is not read anywhere may have an effect.
-pub fn refuse(wanted: &Wanted, request: &Request, prompt: &Prompt) -> Result<bool, Fault> {
+pub fn refuse(wanted: &ChatRequest, request: &Request, prompt: &Prompt) -> Result<bool, Fault> {
     let has_tools = wanted.calls.choice != ToolChoice::None;
     let mut is_whole = true;
     for place in prompt.dropped.iter().map(|dropped| &dropped.place) {
@@ -102,7 +102,7 @@ pub fn refuse(wanted: &Wanted, request: &Request, prompt: &Prompt) -> Result<boo
     Ok(is_whole)
 }
 
-fn unused(wanted: &Wanted, place: &Place) -> Fault {
+fn unused(wanted: &ChatRequest, place: &Place) -> Fault {
     let message = format!("{place}: the template of `{}` does not use it", wanted.served.name);
     let message_index = place.message.and_then(|index| u32::try_from(index).ok());
     let help = Some("leave it out, or serve the model with a format that has it".into());
@@ -110,7 +110,7 @@ fn unused(wanted: &Wanted, place: &Place) -> Fault {
 }
 
 /// Reports whether a switch changes the prompt. Templates use a name for a switch and for a value of their own.
-fn has_effect(wanted: &Wanted, request: &Request, prompt: &Prompt, switch: &Place) -> bool {
+fn has_effect(wanted: &ChatRequest, request: &Request, prompt: &Prompt, switch: &Place) -> bool {
     let mut without = request.clone();
     let name = switch.field.split_once('.').map_or("", |(_, name)| name);
     let is_there = without.conversation.template_kwargs.remove(name).is_some();
@@ -130,7 +130,7 @@ pub fn of_notes(notes: &[SessionNote]) -> Vec<Part> {
 }
 
 /// Returns the parts of all messages of a session that a prompt of them lacks.
-pub fn of_all(wanted: &Wanted, session: &Session) -> Result<Vec<Part>, Fault> {
+pub fn of_all(wanted: &ChatRequest, session: &Session) -> Result<Vec<Part>, Fault> {
     let mut request = wanted.request.clone();
     request.conversation.messages = session.messages().iter().map(|message| Message::clone(message)).collect();
     Ok(of_prompt(&wanted.served.model.prompt(request)?.dropped))
@@ -146,7 +146,7 @@ pub fn of_prompt(missing: &[Dropped]) -> Vec<Part> {
 /// Returns the parts of a conversation that the model does not see, because its template leaves them out as it
 /// was trained: reasoning, text beside a call, and what depends on what comes later. Anything else that is
 /// missing is refused.
-pub fn judge(wanted: &Wanted, messages: &[&Message], missing: Vec<Part>) -> Result<Vec<Part>, Fault> {
+pub fn judge(wanted: &ChatRequest, messages: &[&Message], missing: Vec<Part>) -> Result<Vec<Part>, Fault> {
     let mut lacks_now = None;
     let mut later = Later::default();
     for (index, field) in &missing {
@@ -187,7 +187,7 @@ struct Later<'a> {
 }
 
 impl<'a> Later<'a> {
-    fn hides(&mut self, wanted: &Wanted, messages: &[&'a Message], index: usize, field: &str) -> bool {
+    fn hides(&mut self, wanted: &ChatRequest, messages: &[&'a Message], index: usize, field: &str) -> bool {
         let is_user = |message: &&Message| *message.role() == Role::User;
         let upto = |end: usize| lacks(wanted, messages.get(..end).unwrap_or_default());
         if let Some(last) = messages.iter().rposition(is_user).filter(|last| index <= *last)
@@ -223,7 +223,7 @@ fn lost(index: usize, field: &str, text: String, help: &str) -> Fault {
 }
 
 /// Returns the parts that the prompt of some messages lacks, or `None` if there is no prompt.
-fn lacks(wanted: &Wanted, messages: &[&Message]) -> Option<Vec<Part>> {
+fn lacks(wanted: &ChatRequest, messages: &[&Message]) -> Option<Vec<Part>> {
     let mut request = wanted.request.clone();
     request.conversation.messages = messages.iter().copied().cloned().collect();
     request.conversation.continue_final_message = false;
@@ -231,7 +231,7 @@ fn lacks(wanted: &Wanted, messages: &[&Message]) -> Option<Vec<Part>> {
 }
 
 /// Returns the kinds of the tools that the model may call.
-fn kinds_of_tools(wanted: &Wanted) -> BTreeSet<&'static str> {
+fn kinds_of_tools(wanted: &ChatRequest) -> BTreeSet<&'static str> {
     let tools = wanted.request.conversation.tools.iter().flatten();
     let tools = tools.filter(|_| wanted.calls.choice != ToolChoice::None);
     tools.map(|tool| if matches!(tool, Tool::CodeInterpreter) { "c" } else { "f" }).collect()
@@ -239,7 +239,7 @@ fn kinds_of_tools(wanted: &Wanted) -> BTreeSet<&'static str> {
 
 /// Returns what decides whether the template writes everything but the texts, or `None` if there is nothing
 /// else.
-fn kind_of(wanted: &Wanted, messages: &[Message]) -> Option<String> {
+fn kind_of(wanted: &ChatRequest, messages: &[Message]) -> Option<String> {
     let conversation = &wanted.request.conversation;
     let mut parts: Vec<String> = kinds_of_tools(wanted).into_iter().map(str::to_owned).collect();
     // Templates read documents by their keys.

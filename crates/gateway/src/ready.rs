@@ -5,7 +5,7 @@ use tokio::sync::Mutex;
 
 use crate::Fault;
 use crate::engine::About;
-use crate::gateway::Served;
+use crate::gateway::ServedModel;
 
 /// Whether the engines answer, as of a moment ago.
 #[derive(Debug, Default)]
@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 impl Ready {
     /// Returns whether the engines answer, no later than their patience allows.
-    pub async fn ask(&self, models: &[std::sync::Arc<Served>]) -> Answer {
+    pub async fn ask(&self, models: &[std::sync::Arc<ServedModel>]) -> Answer {
         // Whoever waits here gets the answer of whoever asked.
         let mut known = self.0.lock().await;
         if let Some((at, answer)) = &*known
@@ -38,7 +38,7 @@ impl Ready {
         }
         let asked = models.iter().map(|served| served.engine.probe(PATIENCE));
         let answers = futures_util::future::join_all(asked).await;
-        let state = |(served, answer): (&std::sync::Arc<Served>, &Result<About, Fault>)| -> Json {
+        let state = |(served, answer): (&std::sync::Arc<ServedModel>, &Result<About, Fault>)| -> Json {
             object! { "name" => served.name.as_str(), "ready" => answer.is_ok() }.into()
         };
         let is_good = answers.iter().all(Result::is_ok);

@@ -7,8 +7,10 @@ use rolecall::session::Finish;
 use rolecall::{Event, Reading, Stop, answer};
 
 use crate::Fault;
+use crate::chat_request::ChatRequest;
 use crate::engine::{End, Generating, Odds, Piece, broken};
 use crate::gateway::Gateway;
+use crate::pending_logprobs::PendingLogprobs;
 use crate::reader::Reader;
 use crate::sampling::Sampling;
 use crate::sessions::Finished;
@@ -17,10 +19,8 @@ use crate::sessions::size::Size;
 use crate::stop_texts::StopTexts;
 use crate::store::Owner;
 use crate::token_odds::{TokenOdds, bytes_of};
-use crate::turn::{Awaited, Turn};
-use crate::unsaid::Unsaid;
+use crate::turn::{OpenTurn, Turn};
 use crate::usage::Usage;
-use crate::wanted::Wanted;
 use crate::writer::Said;
 
 /// What a piece of a reply gives.
@@ -53,9 +53,9 @@ pub struct Reply {
     finish: Finish,
     pub said: Said,
     /// The tokens that were not passed on yet, if their odds were asked for.
-    unsaid: Option<Unsaid>,
+    unsaid: Option<PendingLogprobs>,
     decoder: Arc<Decoder>,
-    awaited: Option<Awaited>,
+    awaited: Option<OpenTurn>,
 }
 
 impl Reply {
@@ -65,7 +65,7 @@ impl Reply {
         sampling: &Sampling,
         stop_texts: &[String],
         decoder: Arc<Decoder>,
-        unsaid: Option<Unsaid>,
+        unsaid: Option<PendingLogprobs>,
     ) -> Reply {
         let reader = turn.reader.clone();
         Reply {
@@ -245,10 +245,10 @@ impl Reply {
         &mut self,
         gateway: &Gateway,
         owner: Owner,
-        wanted: &Wanted,
+        wanted: &ChatRequest,
         response: Option<Json>,
     ) -> Result<(), Fault> {
-        let Some(Awaited { ids: sent, mut session, base, saved, past, new, on, kept, chain, setup, instructions }) =
+        let Some(OpenTurn { ids: sent, mut session, base, saved, past, new, on, kept, chain, setup, instructions }) =
             self.awaited.take()
         else {
             return Ok(());
@@ -319,7 +319,7 @@ impl Reply {
 struct Passing<'a> {
     stops: &'a mut StopTexts,
     said: &'a mut Said,
-    unsaid: Option<&'a mut Unsaid>,
+    unsaid: Option<&'a mut PendingLogprobs>,
     sink: &'a mut (dyn FnMut(Step<'_>) + Send),
 }
 
@@ -349,7 +349,12 @@ impl Passing<'_> {
 }
 
 /// Adds an event to what is said, and passes it on with its tokens, unless it is that of the end.
-fn pass_on(said: &mut Said, unsaid: Option<&mut Unsaid>, event: Event<'_>, sink: &mut (dyn FnMut(Step<'_>) + Send)) {
+fn pass_on(
+    said: &mut Said,
+    unsaid: Option<&mut PendingLogprobs>,
+    event: Event<'_>,
+    sink: &mut (dyn FnMut(Step<'_>) + Send),
+) {
     said.reading.add(&event);
     if let Event::Stop(_) = event {
         return;

@@ -9,17 +9,17 @@ use rolecall::session::{Finish, OnRewrite, Session, SessionNote};
 
 use crate::Fault;
 use crate::by_text;
+use crate::chat_request::{ChatRequest, Past};
 use crate::context::Bound;
 use crate::engine::{PromptIds, Shape};
 use crate::gateway::random;
 use crate::left_out;
-use crate::observe::{Seen, Stage};
+use crate::observe::{RequestLog, Stage};
 use crate::places::PLACES;
 use crate::reader::Reader;
 use crate::sessions::Found;
 use crate::sessions::chain::Chain;
 use crate::sessions::record::{self, setup_of};
-use crate::wanted::{Past, Wanted};
 
 /// A turn of the model that is ready to be generated.
 pub struct Turn {
@@ -43,7 +43,7 @@ pub struct Turn {
     /// What no grammar says of that.
     pub notes: Vec<Note>,
     /// What goes on after the reply. A reply that continues a message is no turn of a session.
-    pub awaited: Option<Awaited>,
+    pub awaited: Option<OpenTurn>,
 }
 
 /// What was done with the conversation so far.
@@ -76,7 +76,7 @@ impl History {
 
 /// A conversation that awaits its reply.
 #[derive(Clone)]
-pub struct Awaited {
+pub struct OpenTurn {
     /// The ids of the prompt.
     pub ids: PromptIds,
     /// The session, with its turn opened.
@@ -100,20 +100,20 @@ pub struct Awaited {
 pub struct Known {
     pub found: Option<Found>,
     /// The request's messages that it has.
-    pub covered: Covered,
+    pub covered: Overlap,
     /// The digest of all of the request's messages.
     pub chain: Chain,
 }
 
 /// The messages at the beginning of a request that its conversation has.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Covered {
+pub struct Overlap {
     pub count: usize,
     /// Whether they are the conversation's first ones, and not its last ones.
     pub are_first: bool,
 }
 
-impl Covered {
+impl Overlap {
     /// Returns the first of the client's messages in a conversation that has so many.
     fn first(self, known: usize) -> First {
         match self.are_first {
@@ -141,7 +141,7 @@ impl First {
 
 /// The digests of the beginnings of a request's messages that end with a reply, the longest first, each
 /// with its number of messages, and the digest of all.
-pub fn beginnings(wanted: &Wanted) -> (Vec<(usize, Chain)>, Chain) {
+pub fn beginnings(wanted: &ChatRequest) -> (Vec<(usize, Chain)>, Chain) {
     let mut chain = Chain::new(&wanted.served.name, &wanted.request);
     let (mut found, mut text) = (Vec::new(), String::new());
     let all = wanted.instructions.iter().chain(&wanted.messages);
@@ -170,7 +170,7 @@ fn refuse_result_of_cut_call(found: &Found, first: Option<&Message>, index: usiz
 
 impl Turn {
     /// Renders and encodes a request.
-    pub fn make(wanted: &Wanted, known: Known, bound: Bound, seen: &Seen) -> Result<Turn, Fault> {
+    pub fn make(wanted: &ChatRequest, known: Known, bound: Bound, seen: &RequestLog) -> Result<Turn, Fault> {
         let turn = match wanted.request.conversation.continue_final_message {
             true => Turn::continuing(wanted, bound, seen),
             false => Turn::in_session(wanted, known, bound, seen),
@@ -185,7 +185,7 @@ impl Turn {
     }
 
     /// Makes the turn of a session: one that goes on, or a new one.
-    fn in_session(wanted: &Wanted, known: Known, bound: Bound, seen: &Seen) -> Result<Turn, Fault> {
+    fn in_session(wanted: &ChatRequest, known: Known, bound: Bound, seen: &RequestLog) -> Result<Turn, Fault> {
         let Known { found: past, covered, chain } = known;
         let setup = setup_of(&wanted.served.name, &wanted.request, &wanted.instructions);
         let is_named = wanted.past != Past::Recognised;
@@ -248,12 +248,12 @@ impl Turn {
 
     /// Makes the turn of a session with new messages.
     fn growing(
-        wanted: &Wanted,
+        wanted: &ChatRequest,
         base: Session,
         past: Option<Arc<Found>>,
         new: Vec<Message>,
         (setup, chain): (String, Chain),
-        seen: &Seen,
+        seen: &RequestLog,
     ) -> Result<Turn, Fault> {
         if past.is_some() {
             wanted.served.whole.check_tools(wanted, || {
@@ -324,7 +324,7 @@ impl Turn {
             holds_calls: layouts.has_late_ids(),
             shape,
             notes,
-            awaited: Some(Awaited {
+            awaited: Some(OpenTurn {
                 ids,
                 session,
                 base,
@@ -341,7 +341,7 @@ impl Turn {
     }
 
     /// Makes the turn that continues the last message.
-    fn continuing(wanted: &Wanted, bound: Bound, seen: &Seen) -> Result<Turn, Fault> {
+    fn continuing(wanted: &ChatRequest, bound: Bound, seen: &RequestLog) -> Result<Turn, Fault> {
         let mut request = wanted.request.clone();
         let messages: Vec<Message> = wanted.instructions.iter().chain(&wanted.messages).cloned().collect();
         request.conversation.messages.clone_from(&messages);
@@ -376,7 +376,7 @@ impl Turn {
 /// Returns what the reply must follow, if it is not free, and what no grammar says of it. `grammar_of` makes the
 /// grammar, and `can_reason` says whether the model reasons.
 fn shape_of(
-    wanted: &Wanted,
+    wanted: &ChatRequest,
     can_reason: bool,
     grammar_of: impl FnOnce(Options) -> Result<Grammar, Error>,
 ) -> Result<(Option<Shape>, Vec<Note>), Fault> {

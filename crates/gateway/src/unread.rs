@@ -5,8 +5,8 @@ use rolecall::conversation::json::Object;
 use rolecall::conversation::{Json, Message, REASONING, Role};
 
 use crate::Fault;
+use crate::chat_request::ChatRequest;
 use crate::sessions::chain::says_nothing;
-use crate::wanted::Wanted;
 
 /// The most other keys that are tried for a request.
 const MOST_TRIED: usize = 8;
@@ -35,7 +35,7 @@ struct Other<'a> {
 }
 
 /// Refuses other keys of messages that say something and do not change the prompt.
-pub fn refuse_unread(wanted: &Wanted) -> Result<(), Fault> {
+pub fn refuse_unread(wanted: &ChatRequest) -> Result<(), Fault> {
     let at = |index: usize, fault: Fault| Fault { message_index: u32::try_from(index).ok(), ..fault };
     if let Some((index, key)) =
         wanted.messages.iter().enumerate().find_map(|(at, message)| Some((at, twofold(message)?)))
@@ -173,7 +173,7 @@ fn objects(message: &Object, kind: Kind) -> impl Iterator<Item = (usize, &Object
 }
 
 /// Returns the prompt of messages, or `None` if the template refuses them.
-fn prompt(wanted: &Wanted, messages: Vec<Message>) -> Option<String> {
+fn prompt(wanted: &ChatRequest, messages: Vec<Message>) -> Option<String> {
     let mut request: Request = wanted.request.clone();
     request.conversation.messages = messages;
     Some(wanted.served.model.prompt(request).ok()?.text().to_owned())

@@ -6,8 +6,8 @@ use rolecall::grammar::ToolChoice;
 use rolecall::parse::ParseOptions;
 
 use crate::Fault;
+use crate::chat_request::ChatRequest;
 use crate::sessions::chain::says_nothing;
-use crate::wanted::Wanted;
 
 /// The most other keys that are tried for a request.
 const MOST_TRIED: usize = 32;
@@ -22,7 +22,7 @@ struct Other<'a> {
 }
 
 /// Reports whether the prompt has the tools, as far as that is known.
-fn are_written(wanted: &Wanted) -> bool {
+fn are_written(wanted: &ChatRequest) -> bool {
     let mut request = wanted.request.clone();
     request.conversation.messages.clone_from(&wanted.messages);
     let is_of_tools = |place: &Place| place.message.is_none() && place.field.starts_with("tools");
@@ -32,7 +32,7 @@ fn are_written(wanted: &Wanted) -> bool {
 
 /// Refuses other keys of tools that say something and do not change the prompt, and tools of a kind with which the
 /// template fails.
-pub fn refuse_unread_of_tools(wanted: &Wanted) -> Result<(), Fault> {
+pub fn refuse_unread_of_tools(wanted: &ChatRequest) -> Result<(), Fault> {
     let Some(tools) = &wanted.request.conversation.tools else { return Ok(()) };
     if let (Some(index), true) =
         (tools.iter().position(|tool| matches!(tool, Tool::CodeInterpreter)), wanted.served.model.templates().is_some())
@@ -133,7 +133,7 @@ fn without(tool: &Tool, other: &Other<'_>) -> Tool {
 }
 
 /// Returns the prompt of tools and a short conversation, or `None` if the template refuses them.
-fn prompt(wanted: &Wanted, tools: Vec<Tool>) -> Option<String> {
+fn prompt(wanted: &ChatRequest, tools: Vec<Tool>) -> Option<String> {
     let mut request = wanted.request.clone();
     request.conversation.tools = Some(tools);
     request.conversation.messages = wanted.served.forms.short(&wanted.served.model);

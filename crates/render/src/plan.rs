@@ -18,7 +18,7 @@ use calls::Calls;
 use pairs::Asked;
 
 pub(crate) use extent::Extent;
-pub(crate) use state::{PlanState, Progress, Replaced};
+pub(crate) use state::{PlanState, Progress, Replacement};
 
 use crate::options::{Chosen, SPELLING};
 use crate::role::Speakers;

@@ -10,7 +10,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use super::seen::Done;
+use super::request_log::Done;
 use super::stage::Stage;
 use crate::Fault;
 

@@ -1,13 +1,13 @@
 //! What is known about requests: metrics, logs and traces.
 //!
-//! Each request has a [`Seen`], which its work writes to: how long each stage took, how many ids there
+//! Each request has a [`RequestLog`], which its work writes to: how long each stage took, how many ids there
 //! were. When the request ends, the metrics, a line of the log and the spans of a trace are made of it.
 //! None of them contains what was said, unless the log is told to.
 
 mod log;
 mod metrics;
+mod request_log;
 mod route;
-mod seen;
 mod stage;
 mod trace_context;
 mod traces;
@@ -16,7 +16,7 @@ mod watch;
 pub use log::Log;
 pub(crate) use log::{Level, rfc_3339};
 pub(crate) use metrics::{MEDIA_TYPE, Metrics};
-pub(crate) use seen::Seen;
+pub(crate) use request_log::RequestLog;
 pub(crate) use stage::Stage;
 pub use traces::Traces;
 pub(crate) use watch::{FaultCode, Watch};

@@ -13,7 +13,7 @@ use rolecall::conversation::{Json, object};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::oneshot;
 
-use super::seen::Done;
+use super::request_log::Done;
 use super::trace_context::some_random;
 
 /// Where traces go. Clones send to the same place.

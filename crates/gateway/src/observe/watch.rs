@@ -6,8 +6,8 @@ use axum::http::HeaderValue;
 use axum::response::Response;
 use http_body::{Frame, SizeHint};
 
-use super::Seen;
-use super::seen::REQUEST_ID;
+use super::RequestLog;
+use super::request_log::REQUEST_ID;
 
 /// The code of an error, as a response carries it to the log.
 #[derive(Clone, Debug)]
@@ -16,14 +16,14 @@ pub struct FaultCode(pub Box<str>);
 /// Watches a request until its answer has been sent, or the client has left.
 #[derive(Debug)]
 pub struct Watch {
-    seen: Seen,
+    seen: RequestLog,
     /// The status of the answer. Until there is one, that of nginx for clients that leave.
     status: u16,
     is_whole: bool,
 }
 
 impl Watch {
-    pub fn new(seen: Seen) -> Watch {
+    pub fn new(seen: RequestLog) -> Watch {
         Watch { seen, status: 499, is_whole: false }
     }
 
@@ -40,7 +40,7 @@ impl Watch {
             head.headers.insert(REQUEST_ID, id);
         }
         self.is_whole = body.is_end_stream();
-        Response::from_parts(head, Body::new(Watched { body, watch: self }))
+        Response::from_parts(head, Body::new(WatchedBody { body, watch: self }))
     }
 }
 
@@ -51,12 +51,12 @@ impl Drop for Watch {
 }
 
 /// The body of an answer that is watched.
-struct Watched {
+struct WatchedBody {
     body: Body,
     watch: Watch,
 }
 
-impl HttpBody for Watched {
+impl HttpBody for WatchedBody {
     type Data = Bytes;
     type Error = axum::Error;
 

@@ -7,16 +7,16 @@ use rolecall::{Event, Request};
 
 use super::effort::Effort;
 use crate::Fault;
+use crate::chat_request::ChatRequest;
 use crate::gateway::{Gateway, now, random};
 use crate::token_odds::TokenOdds;
-use crate::wanted::Wanted;
 use crate::writer::{Done, Frames, Opening, Said, Writer};
 
 /// The name of the level of reasoning.
 const EFFORT: &str = "reasoning_effort";
 
 /// Reads a request.
-pub fn read(gateway: &Gateway, body: &str) -> Result<(Wanted, Box<dyn Writer>), Fault> {
+pub fn read(gateway: &Gateway, body: &str) -> Result<(ChatRequest, Box<dyn Writer>), Fault> {
     refuse_functions(body)?;
     let mut request = Request::from_text(body)?;
     if let Some(level) = request.other.remove(EFFORT).filter(|level| !level.is_null()) {
@@ -25,7 +25,7 @@ pub fn read(gateway: &Gateway, body: &str) -> Result<(Wanted, Box<dyn Writer>), 
         let model = &gateway.model(request.other.get("model"))?.model;
         Effort::read(level, EFFORT)?.add_to(model, EFFORT, &mut request.conversation.template_kwargs)?;
     }
-    let wanted = Wanted::read(gateway, request)?;
+    let wanted = ChatRequest::read(gateway, request)?;
     let completion =
         Completion { id: format!("chatcmpl-{:016x}", random()), model: wanted.served.name.clone(), created: now() };
     let chunks = vec![Chunks::new(completion.clone()); wanted.choices];

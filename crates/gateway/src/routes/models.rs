@@ -6,13 +6,13 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use rolecall::conversation::{Json, object};
 
-use crate::gateway::Served;
+use crate::gateway::ServedModel;
 use crate::observe::rfc_3339;
 use crate::{Fault, Gateway};
 
 /// Answers `/v1/models`.
 pub fn models(gateway: &Gateway) -> Json {
-    let name = |served: Option<&Arc<Served>>| served.map_or(Json::Null, |served| served.name.as_str().into());
+    let name = |served: Option<&Arc<ServedModel>>| served.map_or(Json::Null, |served| served.name.as_str().into());
     let served = gateway.models();
     let data: Vec<Json> = served.iter().map(|served| about(served)).collect();
     let (first, last) = (name(served.first()), name(served.last()));
@@ -24,7 +24,7 @@ pub fn model(gateway: &Gateway, name: &str) -> Result<Json, Fault> {
     Ok(about(gateway.model(Some(&name.into()))?))
 }
 
-fn about(served: &Served) -> Json {
+fn about(served: &ServedModel) -> Json {
     let created = UNIX_EPOCH + Duration::from_secs(u64::try_from(served.created).unwrap_or_default());
     object! {
         "id" => served.name.as_str(), "object" => "model", "created" => served.created, "owned_by" => "rolecall",

@@ -6,7 +6,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::fault::{Place, SettingFault};
 use super::key::{KEYS, Key, MODEL_KEYS};
-use super::value::Given;
+use super::value::RawValue;
 use super::{ModelSettings, Settings};
 
 /// Reads a file. Every key must be known.
@@ -97,23 +97,23 @@ fn in_order<'a, 'b>(table: &'a DeTable<'b>) -> Vec<(&'a Spanned<std::borrow::Cow
     entries
 }
 
-fn given<'a>(value: &'a DeValue<'_>) -> Given<'a> {
+fn given<'a>(value: &'a DeValue<'_>) -> RawValue<'a> {
     match value {
-        DeValue::String(text) => Given::Text(text),
-        DeValue::Boolean(value) => Given::Switch(*value),
+        DeValue::String(text) => RawValue::Text(text),
+        DeValue::Boolean(value) => RawValue::Switch(*value),
         DeValue::Integer(number) => {
             let digits: String = number.as_str().chars().filter(|digit| *digit != '_').collect();
             i64::from_str_radix(&digits, number.radix())
-                .map_or(Given::Other("a number that is too large"), Given::Whole)
+                .map_or(RawValue::Other("a number that is too large"), RawValue::Whole)
         }
         DeValue::Float(number) => {
             let digits: String = number.as_str().chars().filter(|digit| *digit != '_').collect();
-            digits.parse().map_or(Given::Other("a number"), Given::Number)
+            digits.parse().map_or(RawValue::Other("a number"), RawValue::Number)
         }
         DeValue::Array(items) => {
             let texts = items.iter().map(|item| item.get_ref().as_str()).collect::<Option<Vec<&str>>>();
-            texts.map_or(Given::Other("a list of other values"), Given::Texts)
+            texts.map_or(RawValue::Other("a list of other values"), RawValue::Texts)
         }
-        other => Given::Other(other.type_str()),
+        other => RawValue::Other(other.type_str()),
     }
 }

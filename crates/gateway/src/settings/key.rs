@@ -4,7 +4,7 @@ use std::time::Duration;
 use rolecall::session::OnRewrite;
 
 use super::fault::{Place, SettingFault};
-use super::value::{self, Given};
+use super::value::{self, RawValue};
 use super::{ModelSettings, PREFIX, Settings};
 use crate::engine::Kind;
 use crate::sessions::record::{POLICIES, name_of, policy_of};
@@ -322,7 +322,7 @@ impl<T> Key<T> {
     pub(super) fn set(
         &self,
         settings: &mut T,
-        given: &Given<'_>,
+        given: &RawValue<'_>,
         folder: Option<&Path>,
         place: &Place,
     ) -> Result<(), SettingFault> {
@@ -398,7 +398,7 @@ impl<T> Key<T> {
 }
 
 /// Returns a list of which every item is good.
-fn list(given: &Given<'_>, is_good: fn(&str) -> bool) -> Option<Vec<String>> {
+fn list(given: &RawValue<'_>, is_good: fn(&str) -> bool) -> Option<Vec<String>> {
     let texts = given.texts()?;
     texts.iter().all(|text| is_good(text)).then(|| texts.into_iter().map(str::to_owned).collect())
 }

@@ -24,7 +24,7 @@ pub use fault::{Place, SettingFault};
 pub(crate) use key::word_of;
 pub use key::{KEYS, Key, MODEL_KEYS, Slot};
 pub(crate) use open::read_keys;
-use value::Given;
+use value::RawValue;
 
 /// What a gateway is started with.
 ///
@@ -178,7 +178,7 @@ impl Settings {
     ) -> Result<(), SettingFault> {
         match found {
             Found::OfGateway(key) => {
-                key.set(self, &Given::Loose(value), None, &place)?;
+                key.set(self, &RawValue::Loose(value), None, &place)?;
                 self.set.push((key.path.to_owned(), place));
             }
             Found::OfModel(key) => of_model.push((key, value, place)),
@@ -212,7 +212,7 @@ impl Settings {
         };
         for (key, value, place) in keys {
             if let Some(model) = self.models.get_mut(at) {
-                key.set(model, &Given::Loose(value), None, &place)?;
+                key.set(model, &RawValue::Loose(value), None, &place)?;
             }
             self.set.push((format!("models.{at}.{}", key.path), place));
         }

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 /// A value as it was given.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Given<'a> {
+pub enum RawValue<'a> {
     /// The words of a flag or a variable, which have no type.
     Loose(&'a str),
     /// A text of the file.
@@ -20,10 +20,10 @@ pub enum Given<'a> {
     Other(&'a str),
 }
 
-impl<'a> Given<'a> {
+impl<'a> RawValue<'a> {
     pub fn text(&self) -> Option<&'a str> {
         match self {
-            Given::Loose(text) | Given::Text(text) => Some(text),
+            RawValue::Loose(text) | RawValue::Text(text) => Some(text),
             _ => None,
         }
     }
@@ -31,26 +31,26 @@ impl<'a> Given<'a> {
     /// Returns a list of texts. In a flag or a variable, there are commas between them.
     pub fn texts(&self) -> Option<Vec<&'a str>> {
         match self {
-            Given::Loose(text) => Some(text.split(',').map(str::trim).collect()),
-            Given::Text(text) => Some(vec![*text]),
-            Given::Texts(texts) => Some(texts.clone()),
+            RawValue::Loose(text) => Some(text.split(',').map(str::trim).collect()),
+            RawValue::Text(text) => Some(vec![*text]),
+            RawValue::Texts(texts) => Some(texts.clone()),
             _ => None,
         }
     }
 
     pub fn count(&self) -> Option<usize> {
         match self {
-            Given::Loose(text) => text.parse().ok(),
-            Given::Whole(number) => usize::try_from(*number).ok(),
+            RawValue::Loose(text) => text.parse().ok(),
+            RawValue::Whole(number) => usize::try_from(*number).ok(),
             _ => None,
         }
     }
 
     pub fn switch(&self) -> Option<bool> {
         match self {
-            Given::Switch(value) => Some(*value),
-            Given::Loose("true" | "1") => Some(true),
-            Given::Loose("false" | "0") => Some(false),
+            RawValue::Switch(value) => Some(*value),
+            RawValue::Loose("true" | "1") => Some(true),
+            RawValue::Loose("false" | "0") => Some(false),
             _ => None,
         }
     }
@@ -73,9 +73,9 @@ impl<'a> Given<'a> {
     /// Returns a time. A number without a unit is in seconds.
     pub fn time(&self) -> Option<Duration> {
         let seconds = match self {
-            Given::Whole(number) => *number as f64,
-            Given::Number(number) => *number,
-            Given::Loose(text) | Given::Text(text) => {
+            RawValue::Whole(number) => *number as f64,
+            RawValue::Number(number) => *number,
+            RawValue::Loose(text) | RawValue::Text(text) => {
                 let (number, unit) = split(text)?;
                 let factor = match unit {
                     "ms" => 0.001,
@@ -87,22 +87,22 @@ impl<'a> Given<'a> {
                 };
                 number.parse::<f64>().ok()? * factor
             }
-            Given::Texts(_) | Given::Switch(_) | Given::Other(_) => return None,
+            RawValue::Texts(_) | RawValue::Switch(_) | RawValue::Other(_) => return None,
         };
         // Deadlines are sums with the clock, which must not overflow.
         (0.0..=LONGEST).contains(&seconds).then(|| Duration::from_secs_f64(seconds))
     }
 }
 
-impl fmt::Display for Given<'_> {
+impl fmt::Display for RawValue<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Given::Loose(text) | Given::Text(text) => write!(formatter, "`{text}`"),
-            Given::Texts(texts) => write!(formatter, "`{}`", texts.join("`, `")),
-            Given::Whole(number) => write!(formatter, "{number}"),
-            Given::Number(number) => write!(formatter, "{number}"),
-            Given::Switch(value) => write!(formatter, "{value}"),
-            Given::Other(kind) => formatter.write_str(kind),
+            RawValue::Loose(text) | RawValue::Text(text) => write!(formatter, "`{text}`"),
+            RawValue::Texts(texts) => write!(formatter, "`{}`", texts.join("`, `")),
+            RawValue::Whole(number) => write!(formatter, "{number}"),
+            RawValue::Number(number) => write!(formatter, "{number}"),
+            RawValue::Switch(value) => write!(formatter, "{value}"),
+            RawValue::Other(kind) => formatter.write_str(kind),
         }
     }
 }
@@ -136,7 +136,7 @@ pub fn shown_size(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Duration, Given, shown_size, shown_time};
+    use super::{Duration, RawValue, shown_size, shown_time};
 
     #[test]
     fn times_and_sizes_are_read_with_their_units() {
@@ -154,7 +154,7 @@ mod tests {
             ("1.2.3s", None),
             ("", None),
         ] {
-            assert_eq!(Given::Loose(text).time(), wanted.map(Duration::from_millis), "{text}");
+            assert_eq!(RawValue::Loose(text).time(), wanted.map(Duration::from_millis), "{text}");
         }
         for (text, wanted) in [
             ("4096", Some(4096)),
@@ -167,9 +167,9 @@ mod tests {
             ("MiB", None),
             ("8 apples", None),
         ] {
-            assert_eq!(Given::Text(text).size(), wanted, "{text}");
+            assert_eq!(RawValue::Text(text).size(), wanted, "{text}");
         }
-        assert_eq!((Given::Whole(-1).count(), Given::Number(f64::NAN).time()), (None, None));
+        assert_eq!((RawValue::Whole(-1).count(), RawValue::Number(f64::NAN).time()), (None, None));
         assert_eq!(shown_time(Duration::from_millis(1_500)) + &shown_size(8 << 20), "1500ms8MiB");
     }
 }

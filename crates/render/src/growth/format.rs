@@ -7,7 +7,7 @@ use rolecall_conversation::{Conversation, Message, Role};
 use rolecall_format::{Codec, Control, Field, Format, Op, Slot};
 
 use super::{Grown, Growth, Kind, Longer, NotGrown};
-use crate::plan::{Extent, Replaced};
+use crate::plan::{Extent, Replacement};
 use crate::role::{Speakers, SpeakersState, is_blank};
 use crate::task::Task;
 use crate::window::Window;
@@ -98,7 +98,7 @@ impl FormatGrowth {
         let is_asked = task.format.rules.interpreter_field.is_some();
         for message in task.messages.between(self.count, task.messages.end()) {
             if *speakers.roles.of(message) == Role::System {
-                if plan.replaced == Replaced::Next {
+                if plan.replaced == Replacement::Next {
                     return Err(NotGrown::Depends("the tool prompt"));
                 }
                 if plan.adds_for_lack && !is_blank(message, task.format) {

@@ -23,7 +23,7 @@ pub(crate) struct Progress {
     /// Whether the conversation's tools are still to be printed.
     pub offers: bool,
     /// Which system message the tool prompt replaces.
-    pub replaced: Replaced,
+    pub replaced: Replacement,
     /// Whether an added system message announces the code interpreter.
     pub says_interpreter: bool,
     /// Whether a further system message changes what the format adds at the start.
@@ -36,7 +36,7 @@ pub(crate) struct Progress {
 
 /// The system message that the tool prompt replaces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Replaced {
+pub(crate) enum Replacement {
     #[default]
     Nothing,
     /// The first one, which has not come yet.

@@ -3,7 +3,7 @@
 use rolecall_conversation::{Message, Place, Role};
 use rolecall_format::{Field, Slot, SystemRule, SystemWhen, SystemWithTools, ToolsPlace};
 
-use super::{Extent, Planner, Replaced, SystemText, What};
+use super::{Extent, Planner, Replacement, SystemText, What};
 use crate::options::Chosen;
 use crate::role::is_blank;
 use crate::{Dropped, Error};
@@ -33,9 +33,9 @@ impl<'a> Planner<'_, 'a> {
         let none = !opened && !messages.between(first, messages.end()).any(said);
         if self.replaces_system(chosen) && self.progress.offers {
             let first = messages.iter().position(is_system);
-            self.progress.replaced = first.map_or(Replaced::Next, Replaced::Message);
+            self.progress.replaced = first.map_or(Replacement::Next, Replacement::Message);
         }
-        if let Replaced::Message(index) = self.progress.replaced
+        if let Replacement::Message(index) = self.progress.replaced
             && let Some(message) = messages.get(index)
         {
             let why = "the tool prompt replaces it";
@@ -99,7 +99,7 @@ impl<'a> Planner<'_, 'a> {
             SystemWhen::Always => true,
         };
         let usual = match &defaults.system {
-            _ if self.progress.replaced != Replaced::Nothing => defaults.system_with_tools.as_deref(),
+            _ if self.progress.replaced != Replacement::Nothing => defaults.system_with_tools.as_deref(),
             Some(_) if own.is_some() => None,
             Some(text) if wanted => Some(text.as_str()),
             _ if none && self.progress.offers => defaults.system_with_tools.as_deref(),
@@ -107,7 +107,8 @@ impl<'a> Planner<'_, 'a> {
         };
         let announces = usual.is_none() && none && self.plan.interpreter && self.interpreter_is_system();
         let text = if announces { defaults.interpreter.as_deref() } else { usual };
-        let option = own.filter(|(_, text)| wanted && self.progress.replaced == Replaced::Nothing && !text.is_empty());
+        let option =
+            own.filter(|(_, text)| wanted && self.progress.replaced == Replacement::Nothing && !text.is_empty());
         let template = chosen.value(format, "system_template").filter(|_| none && text.is_none());
         Added {
             option: option.map(|(at, text)| (at, text.len())),
@@ -146,6 +147,6 @@ impl<'a> Planner<'_, 'a> {
     }
 
     pub(super) fn is_replaced(&self, index: usize) -> bool {
-        self.progress.replaced == Replaced::Message(index)
+        self.progress.replaced == Replacement::Message(index)
     }
 }

@@ -23,13 +23,13 @@ use rolecall::conversation::Json;
 use rolecall::conversation::json::{self, Object};
 
 use crate::by_text;
+use crate::chat_request::{check_usage, choices, usage};
 use crate::completing::Completing;
 use crate::context::Bound;
 use crate::gateway::Gateway;
 use crate::labels::{LABELS, check_label};
 use crate::sampling::{SETTINGS, Sampling};
 use crate::texts::TextEncoding;
-use crate::wanted::{check_usage, choices, usage};
 use crate::writer::Writer;
 use crate::{Fault, number};
 use answer::CompletionWriter;

@@ -5,7 +5,7 @@ use rolecall::conversation::json::Object;
 use super::{needed, wrong};
 use crate::by_text;
 use crate::context::Bound;
-use crate::gateway::Served;
+use crate::gateway::ServedModel;
 use crate::texts::TextEncoding;
 use crate::{Fault, number};
 
@@ -21,7 +21,7 @@ pub struct Prompts {
 const EXPECTED: &str = "expected a text, a list of token ids, or a list of one of these";
 
 impl Prompts {
-    pub fn read(body: &Object, served: &Served, how: TextEncoding, bound: Bound) -> Result<Prompts, Fault> {
+    pub fn read(body: &Object, served: &ServedModel, how: TextEncoding, bound: Bound) -> Result<Prompts, Fault> {
         let value = needed(body, "prompt")?;
         let prompts: Vec<&Json> = match value {
             Json::Array(items) if items.iter().all(|item| number::integer(item).is_none()) => items.iter().collect(),
@@ -54,7 +54,7 @@ impl Prompts {
     }
 
     /// Returns the control tokens that the texts spell.
-    pub fn spelled(&self, served: &Served) -> Result<Vec<String>, Fault> {
+    pub fn spelled(&self, served: &ServedModel) -> Result<Vec<String>, Fault> {
         let mut spelled = Vec::new();
         for text in self.texts.iter().flatten() {
             spelled.extend(served.texts.spelled(&served.model, text)?);
@@ -65,7 +65,7 @@ impl Prompts {
     }
 
     /// Returns the text of each prompt for an engine by text, and `None` for others.
-    pub fn for_engine(&self, served: &Served) -> Result<Vec<Option<String>>, Fault> {
+    pub fn for_engine(&self, served: &ServedModel) -> Result<Vec<Option<String>>, Fault> {
         let decoder = served.model.decoder()?;
         let text = |(ids, text): (&Vec<u32>, &Option<String>)| {
             by_text::prompt(served, || match text {
@@ -77,7 +77,7 @@ impl Prompts {
     }
 
     /// Returns the text of each prompt.
-    pub fn texts(&self, served: &Served) -> Result<Vec<String>, Fault> {
+    pub fn texts(&self, served: &ServedModel) -> Result<Vec<String>, Fault> {
         let decoder = served.model.decoder()?;
         let text = |(ids, text): (&Vec<u32>, &Option<String>)| match text {
             Some(text) => Ok(text.clone()),
@@ -91,7 +91,7 @@ impl Prompts {
 }
 
 /// Reads ids, and checks that the tokenizer has each.
-fn ids_of(items: &[Json], served: &Served) -> Result<Vec<u32>, Fault> {
+fn ids_of(items: &[Json], served: &ServedModel) -> Result<Vec<u32>, Fault> {
     let decoder = served.model.decoder()?;
     let mut bytes = Vec::new();
     let id = |item: &Json| {

@@ -21,11 +21,11 @@ use rolecall::Request;
 use rolecall::conversation::Json;
 
 use crate::Fault;
+use crate::chat_request::{ChatRequest, Past};
 use crate::exchange::exchange;
 use crate::fault::answer;
 use crate::gateway::{Gateway, Permit};
 use crate::store::Owner;
-use crate::wanted::{Past, Wanted};
 use crate::writer::Writer;
 use answer::{LineWriter, nothing};
 use request::Asked;
@@ -46,11 +46,11 @@ pub async fn respond(gateway: Arc<Gateway>, owner: Owner, body: String, permit: 
 }
 
 /// Reads a request for a reply.
-pub fn read(gateway: &Gateway, body: &str) -> Result<(Wanted, Box<dyn Writer>), Fault> {
+pub fn read(gateway: &Gateway, body: &str) -> Result<(ChatRequest, Box<dyn Writer>), Fault> {
     let Asked::Reply { chat, session, goes_on } = Asked::read(body)? else {
         return Err(Fault::at("prompt", "wrong_value", "prompt: expected a text or messages"));
     };
-    let mut wanted = Wanted::read(gateway, Request::from_json(chat.into())?).map_err(request::renamed)?;
+    let mut wanted = ChatRequest::read(gateway, Request::from_json(chat.into())?).map_err(request::renamed)?;
     if let Some(name) = session {
         wanted.past = Past::New(name.clone());
         match goes_on {

@@ -25,9 +25,9 @@ use rolecall::Request;
 use rolecall::conversation::{Json, Message, object};
 
 use crate::Fault;
+use crate::chat_request::ChatRequest;
 use crate::gateway::Gateway;
 use crate::left_out;
-use crate::wanted::Wanted;
 use crate::writer::Writer;
 use answer::MessageWriter;
 use history::Sources;
@@ -35,12 +35,12 @@ use history::Sources;
 pub use fault::shape;
 
 /// Reads a request.
-pub fn read(gateway: &Gateway, body: &str) -> Result<(Wanted, Box<dyn Writer>), Fault> {
+pub fn read(gateway: &Gateway, body: &str) -> Result<(ChatRequest, Box<dyn Writer>), Fault> {
     let asked = request::read(gateway, body)?;
     if asked.chat.get("max_tokens").is_none() {
         return Err(Fault::at("max_tokens", "missing_field", "max_tokens: expected a whole number from 1"));
     }
-    let wanted = Wanted { wishes: asked.wishes, ..wanted(gateway, asked.chat, &asked.sources)? };
+    let wanted = ChatRequest { wishes: asked.wishes, ..wanted(gateway, asked.chat, &asked.sources)? };
     let writer = MessageWriter::new(&wanted.served.name, asked.sources, asked.shows_thinking);
     Ok((wanted, Box::new(writer)))
 }
@@ -62,7 +62,11 @@ pub fn count_tokens(gateway: &Gateway, body: &str) -> Result<Json, Fault> {
     Ok(object! { "input_tokens" => count as i64 }.into())
 }
 
-fn wanted(gateway: &Gateway, chat: rolecall::conversation::json::Object, sources: &Sources) -> Result<Wanted, Fault> {
+fn wanted(
+    gateway: &Gateway,
+    chat: rolecall::conversation::json::Object,
+    sources: &Sources,
+) -> Result<ChatRequest, Fault> {
     let request = Request::from_json(chat.into()).map_err(Fault::from);
-    request.and_then(|request| Wanted::read(gateway, request)).map_err(|fault| sources.placed(fault))
+    request.and_then(|request| ChatRequest::read(gateway, request)).map_err(|fault| sources.placed(fault))
 }

@@ -4,7 +4,7 @@ use rolecall::parse::ParseOptions;
 use rolecall::{Model, Request};
 
 use super::block::Spot;
-use crate::gateway::Served;
+use crate::gateway::ServedModel;
 use crate::{Fault, number};
 
 /// Whether the model thinks before it answers.
@@ -61,7 +61,7 @@ impl Thinking {
     }
 
     /// Sets the switch that the model's template has for it. What the model cannot do is refused.
-    pub fn apply(&self, served: &Served, chat: &mut Object) -> Result<(), Fault> {
+    pub fn apply(&self, served: &ServedModel, chat: &mut Object) -> Result<(), Fault> {
         let wanted = match self.mode {
             Mode::Usual => return Ok(()),
             Mode::Adaptive | Mode::Enabled => true,

@@ -5,10 +5,10 @@ use super::body::Body;
 use super::id::answer_id;
 use super::output::Status;
 use crate::Fault;
+use crate::chat_request::ChatRequest;
 use crate::gateway::now;
 use crate::number::of_double;
 use crate::usage::{Usage, whole};
-use crate::wanted::Wanted;
 
 /// The answer that a client gets, apart from what the model says.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub enum Stage<'a> {
 }
 
 impl Answer {
-    pub fn new(own: String, body: &Body, wanted: &Wanted, calls_are_parallel: bool) -> Answer {
+    pub fn new(own: String, body: &Body, wanted: &ChatRequest, calls_are_parallel: bool) -> Answer {
         let text = |text: &Option<String>| text.as_deref().map_or(Json::Null, Json::from);
         let double = |value: Option<f64>| value.map_or(Json::Null, of_double);
         let effort = body.effort.as_ref().map_or(Json::Null, |effort| effort.0.as_str().into());

@@ -34,10 +34,10 @@ use self::answer::Answer;
 use self::body::Body;
 use self::events::ResponseWriter;
 use crate::Fault;
+use crate::chat_request::{ChatRequest, Past};
 use crate::exchange::exchange;
-use crate::gateway::{Gateway, Permit, Served};
+use crate::gateway::{Gateway, Permit, ServedModel};
 use crate::store::Owner;
-use crate::wanted::{Past, Wanted};
 use crate::writer::Writer;
 
 /// Answers a request.
@@ -47,7 +47,7 @@ pub async fn respond(gateway: Arc<Gateway>, owner: Owner, body: String, permit: 
 }
 
 /// Reads a request.
-pub fn read(gateway: &Gateway, body: &str) -> Result<(Wanted, Box<dyn Writer>), Fault> {
+pub fn read(gateway: &Gateway, body: &str) -> Result<(ChatRequest, Box<dyn Writer>), Fault> {
     let value = json::parse_unique(body).map_err(Error::from)?;
     let object = field::object(&value, "the request")?;
     let mut body = Body::read(object)?;
@@ -69,11 +69,11 @@ pub fn read(gateway: &Gateway, body: &str) -> Result<(Wanted, Box<dyn Writer>), 
 }
 
 /// Reads what is wanted from the translated request.
-fn want(gateway: &Gateway, body: &mut Body) -> Result<Wanted, Fault> {
+fn want(gateway: &Gateway, body: &mut Body) -> Result<ChatRequest, Fault> {
     let chat = std::mem::take(&mut body.chat);
-    let mut wanted = Wanted::read(gateway, Request::from_json(chat.into())?)?;
+    let mut wanted = ChatRequest::read(gateway, Request::from_json(chat.into())?)?;
     let instructions = body.instructions.iter().map(|text| Message::system(text.as_str())).collect();
-    let Served { forms, model, .. } = &*wanted.served;
+    let ServedModel { forms, model, .. } = &*wanted.served;
     wanted.instructions = forms.written(model, wanted.has_tools(), std::iter::empty(), instructions)?;
     if let Some(id) = &body.previous {
         wanted.past = Past::Known(stored::name_of(id));

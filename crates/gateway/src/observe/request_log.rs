@@ -14,7 +14,7 @@ use crate::gateway::random;
 
 /// What is seen of a request. Clones write to the same place.
 #[derive(Clone, Debug)]
-pub struct Seen(Arc<Inner>);
+pub struct RequestLog(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -69,25 +69,25 @@ pub struct Done<'a> {
 /// Measures a stage until it is dropped.
 #[derive(Debug)]
 pub struct Timing<'a> {
-    seen: &'a Seen,
+    seen: &'a RequestLog,
     stage: Stage,
     from: Instant,
 }
 
-impl Seen {
+impl RequestLog {
     /// Begins to look at a request.
-    pub fn begin(observer: &Arc<Observer>, path: &str, headers: &HeaderMap) -> Seen {
+    pub fn begin(observer: &Arc<Observer>, path: &str, headers: &HeaderMap) -> RequestLog {
         observer.metrics.begin();
-        Seen::new(observer, path, headers)
+        RequestLog::new(observer, path, headers)
     }
 
     /// Looks at work that is no request of a client, and that nobody is told of.
-    pub fn alone(observer: &Arc<Observer>) -> Seen {
-        Seen::new(observer, "", &HeaderMap::new())
+    pub fn alone(observer: &Arc<Observer>) -> RequestLog {
+        RequestLog::new(observer, "", &HeaderMap::new())
     }
 
-    fn new(observer: &Arc<Observer>, path: &str, headers: &HeaderMap) -> Seen {
-        Seen(Arc::new(Inner {
+    fn new(observer: &Arc<Observer>, path: &str, headers: &HeaderMap) -> RequestLog {
+        RequestLog(Arc::new(Inner {
             observer: Arc::clone(observer),
             id: given_id(headers).unwrap_or_else(|| format!("req-{:016x}", random()).into()),
             route: route(path),

@@ -9,7 +9,7 @@ use crate::token_odds::TokenOdds;
 /// Every token and every text that the reader emits has a place in the output as text, in which U+FFFD
 /// replaces invalid UTF-8. The tokens of a text are those at its place.
 #[derive(Clone, Debug, Default)]
-pub struct Unsaid {
+pub struct PendingLogprobs {
     characters: Characters,
     /// The length of the output, without an incomplete character.
     length: u64,
@@ -44,7 +44,7 @@ struct Token {
     odds: TokenOdds,
 }
 
-impl Unsaid {
+impl PendingLogprobs {
     /// Adds bytes that the reader gets, and how likely their token was, if that is known.
     pub fn push(&mut self, bytes: &[u8], odds: Option<TokenOdds>) {
         if self.characters.is_broken_by(bytes) {
@@ -148,7 +148,7 @@ fn in_characters(text: &str, tokens: Vec<(usize, TokenOdds)>) -> Vec<(usize, Tok
 
 #[cfg(test)]
 mod tests {
-    use super::Unsaid;
+    use super::PendingLogprobs;
     use crate::token_odds::TokenOdds;
 
     /// What happens to a reply.
@@ -172,8 +172,8 @@ mod tests {
         odds.logprob.map(|logprob| logprob as i32)
     }
 
-    fn check(steps: &[Do]) -> Unsaid {
-        let (mut unsaid, mut count) = (Unsaid::default(), 0);
+    fn check(steps: &[Do]) -> PendingLogprobs {
+        let (mut unsaid, mut count) = (PendingLogprobs::default(), 0);
         for step in steps {
             match step {
                 Token(bytes) => {

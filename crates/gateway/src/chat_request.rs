@@ -9,7 +9,7 @@ use rolecall::session::OnRewrite;
 
 use crate::answer_form::AnswerForm;
 use crate::by_text;
-use crate::gateway::{Gateway, Served};
+use crate::gateway::{Gateway, ServedModel};
 use crate::labels::{LABELS, check_cache_marks, check_label};
 use crate::sampling::{SETTINGS, Sampling};
 use crate::schema_limits::{self, MOST_TOOLS};
@@ -21,8 +21,8 @@ use crate::{Fault, number};
 
 /// What a request asks for, whichever API it came by.
 #[derive(Clone, Debug)]
-pub struct Wanted {
-    pub served: Arc<Served>,
+pub struct ChatRequest {
+    pub served: Arc<ServedModel>,
     /// The request without its messages and settings: tools, documents and switches.
     pub request: Request,
     /// The messages that replace those at the start of the conversation, if it goes on by a name.
@@ -93,7 +93,7 @@ const MOST_CHOICES: i64 = 128;
 /// The most likely tokens that OpenAI's API reports at most.
 const MOST_LOGPROBS: u32 = 20;
 
-impl Wanted {
+impl ChatRequest {
     /// Reports whether the reply needs no grammar.
     pub fn is_free(&self) -> bool {
         self.calls.is_free() && self.answer.is_free()
@@ -116,7 +116,7 @@ impl Wanted {
 
     /// Reads a request in the shape of chat completions, into which the other APIs are translated.
     /// Settings that would change how the model speaks are not a client's to choose.
-    pub fn read(gateway: &Gateway, request: Request) -> Result<Wanted, Fault> {
+    pub fn read(gateway: &Gateway, request: Request) -> Result<ChatRequest, Fault> {
         let count = request.conversation.messages.len();
         let most = gateway.limits.messages;
         if count > most {
@@ -152,7 +152,7 @@ impl Wanted {
         check_cache_marks(&messages, conversation.tools.as_deref().unwrap_or_default())?;
         let messages = served.forms.written(&served.model, has_tools, std::iter::empty(), messages)?;
         conversation.tools = conversation.tools.map(|tools| served.forms.written_tools(&served.model, tools));
-        let mut wanted = Wanted {
+        let mut wanted = ChatRequest {
             on_rewrite: served.on_rewrite,
             served,
             request: Request { id: None, format: None, conversation, other: Object::new() },

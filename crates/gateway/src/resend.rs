@@ -9,7 +9,7 @@ use crate::sessions::likeness::Likeness;
 
 /// What the messages of a request with the name of a session are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Resent {
+pub enum Resend {
     /// New ones.
     New,
     /// As many as this that the session has at its end, and then new ones.
@@ -21,14 +21,14 @@ pub enum Resent {
     Another,
 }
 
-impl Resent {
+impl Resend {
     /// Finds out what the messages `sent` are. Replies of which nobody can tell where they belong are refused. The
     /// session's messages may be in the form of another model.
     pub fn of<'a>(
         sent: impl Iterator<Item = &'a Message> + Clone,
         session: &[impl AsRef<Message>],
         is_of_same_model: bool,
-    ) -> Result<Resent, Fault> {
+    ) -> Result<Resend, Fault> {
         if let Some(index) = answered(sent.clone(), session) {
             return Err(conflict(index, "the session has a result of this call already"));
         }
@@ -37,7 +37,7 @@ impl Resent {
         let has_instructions = sent.clone().next().as_ref().is_some_and(is_instruction);
         let first_reply = sent.clone().position(|message| is_reply(&message));
         if first_reply.is_none() && !has_instructions {
-            return Ok(Resent::New);
+            return Ok(Resend::New);
         }
         let likeness = |message: &Message| Likeness::of(message, is_of_same_model);
         let own: Vec<Likeness> = sent.clone().map(likeness).collect();
@@ -45,7 +45,7 @@ impl Resent {
         let common = common_items(&own, &known);
         // A question is asked again.
         if common == own.len() && common < known.len() {
-            return Ok(Resent::Another);
+            return Ok(Resend::Another);
         }
         let Some(first_reply) = first_reply else {
             let latest = latest_instructions(session);
@@ -58,7 +58,7 @@ impl Resent {
                     if is_same { count } else { 0 }
                 }
             };
-            return Ok(if instructions == 0 { Resent::New } else { Resent::Instructed(instructions) });
+            return Ok(if instructions == 0 { Resend::New } else { Resend::Instructed(instructions) });
         };
         let repeated = overlap(&own, &known);
         let is_all = repeated == known.len();
@@ -71,18 +71,18 @@ impl Resent {
         if repeated > first_reply && (is_all || known_reply(repeated).is_none()) {
             let end = known.get(known.len() - repeated..).unwrap_or_default();
             return match own.iter().zip(end).position(|(own, known)| own.adds_to(known)) {
-                None => Ok(Resent::Repeated(repeated)),
-                Some(_) if is_all => Ok(Resent::Another),
+                None => Ok(Resend::Repeated(repeated)),
+                Some(_) if is_all => Ok(Resend::Another),
                 Some(index) => Err(conflict(index, "the session has other reasoning, text or another name here")),
             };
         }
         if common > 0 || has_instructions {
-            return Ok(Resent::Another);
+            return Ok(Resend::Another);
         }
         match known_reply(0) {
             Some(index) => Err(conflict(index, "the session has this reply, but with other messages around it")),
             None if first_reply == 0 => Err(conflict(0, "the session does not end with this reply")),
-            None => Ok(Resent::New),
+            None => Ok(Resend::New),
         }
     }
 }
@@ -145,8 +145,8 @@ mod tests {
     use rolecall::conversation::json::Object;
     use rolecall::conversation::{Json, Message, object};
 
-    use super::Resent::{Another, Instructed, New, Repeated};
-    use super::{Likeness, Resent, overlap};
+    use super::Resend::{Another, Instructed, New, Repeated};
+    use super::{Likeness, Resend, overlap};
 
     fn messages(texts: &str) -> Vec<Arc<Message>> {
         let message = |text: &str| {
@@ -163,9 +163,9 @@ mod tests {
         texts.split_whitespace().map(message).collect()
     }
 
-    fn of(sent: &str, session: &str) -> Result<Resent, Option<u32>> {
+    fn of(sent: &str, session: &str) -> Result<Resend, Option<u32>> {
         let sent = messages(sent);
-        let found = Resent::of(sent.iter().map(|message| &**message), &messages(session), true);
+        let found = Resend::of(sent.iter().map(|message| &**message), &messages(session), true);
         found.map_err(|fault| fault.message_index)
     }
 
@@ -269,7 +269,7 @@ mod tests {
                 let message = |object: &Object| Arc::new(Message::from_object(object.clone()).unwrap());
                 objects.iter().map(message).collect::<Vec<_>>()
             });
-            let found = Resent::of(sent.iter().map(|message| &**message), &session, true);
+            let found = Resend::of(sent.iter().map(|message| &**message), &session, true);
             found.map_err(|fault| fault.message_index)
         };
         let once = [call("x"), result("x"), end.clone()];
