@@ -21,7 +21,7 @@ use crate::opening::Opening;
 use crate::parser::{self, OutputParser, Piece};
 use crate::prompt::Prompt;
 use crate::reasoning::ReasoningSplit;
-use crate::request::{Asked, request};
+use crate::request::{ReplyArguments, request};
 use crate::session::{self, Session};
 use crate::template::ChatTemplate;
 use crate::tokenizer::Tokenizer;
@@ -415,7 +415,7 @@ impl Model {
     ) -> PyResult<Py<PyAny>> {
         let py = reply.py();
         let stop = parser::stop_of(py, finish_reason)?;
-        let asked = Asked { messages, tools, documents, continue_final_message, switches };
+        let asked = ReplyArguments { messages, tools, documents, continue_final_message, switches };
         let request = asked.request(py, &self.inner)?;
         let policies = policies::policies(policies)?;
         let piece = Piece::whole(reply)?;
@@ -449,7 +449,7 @@ impl Model {
         after_reasoning: bool,
         switches: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<OutputParser> {
-        let asked = Asked { messages, tools, documents, continue_final_message, switches };
+        let asked = ReplyArguments { messages, tools, documents, continue_final_message, switches };
         let request = asked.request(py, &self.inner)?;
         let policies = policies::policies(policies)?;
         let completion = completion.map(parser::completion).transpose()?;
@@ -481,7 +481,7 @@ impl Model {
         prompt_tail: Option<&Bound<'_, PyAny>>,
         switches: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<ReasoningSplit> {
-        let asked = Asked { messages, tools, documents, continue_final_message, switches };
+        let asked = ReplyArguments { messages, tools, documents, continue_final_message, switches };
         let request = asked.request(py, &self.inner)?;
         let context = py.detach(|| request.context(&self.inner, ParseOptions::default()));
         let context = context.map_err(|error| error::of(py, &error))?;
@@ -542,7 +542,7 @@ impl Model {
         continue_final_message: Option<bool>,
         switches: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Grammar> {
-        let asked = Asked { messages, tools, documents, continue_final_message, switches };
+        let asked = ReplyArguments { messages, tools, documents, continue_final_message, switches };
         let request = asked.request(py, &self.inner)?;
         let options = grammar::options(py, tool_choice, parallel_tool_calls, reasoning, answer_schema)?;
         let made = py.detach(|| request.context(&self.inner, ParseOptions::default())?.grammar(options));

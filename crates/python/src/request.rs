@@ -12,7 +12,7 @@ use crate::input::{self, Path};
 use crate::{error, switches};
 
 /// The arguments that say what a reply answers.
-pub struct Asked<'a, 'py> {
+pub struct ReplyArguments<'a, 'py> {
     pub messages: Option<&'a Bound<'py, PyAny>>,
     pub tools: Option<&'a Bound<'py, PyAny>>,
     pub documents: Option<&'a Bound<'py, PyAny>>,
@@ -21,25 +21,25 @@ pub struct Asked<'a, 'py> {
 }
 
 /// What a reply answers.
-pub struct Answered {
+pub struct ReplyRequest {
     request: Request,
     /// Whether only the tools are known.
     is_assumed: bool,
 }
 
-impl Asked<'_, '_> {
-    pub fn request(&self, py: Python<'_>, model: &rolecall::Model) -> PyResult<Answered> {
+impl ReplyArguments<'_, '_> {
+    pub fn request(&self, py: Python<'_>, model: &rolecall::Model) -> PyResult<ReplyRequest> {
         let messages = match self.messages {
             Some(messages) => input::json(messages, &mut Path::of("messages"))?,
             None => assumed_messages(),
         };
         let flags = [("continue_final_message", self.continue_final_message)];
-        let request = request_of(py, model, messages, self.tools, self.documents, flags, self.switches)?;
-        Ok(Answered { request, is_assumed: self.messages.is_none() })
+        let request = read(py, keywords(model, messages, self.tools, self.documents, flags, self.switches)?)?;
+        Ok(ReplyRequest { request, is_assumed: self.messages.is_none() })
     }
 }
 
-impl Answered {
+impl ReplyRequest {
     pub fn context(self, model: &rolecall::Model, options: ParseOptions) -> Result<ReplyContext, rolecall::Error> {
         match self.is_assumed {
             true => model.assumed_reply_context(self.request, options),
@@ -58,19 +58,10 @@ pub fn request<const N: usize>(
     switches: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Request> {
     let value = input::json(messages, &mut Path::of("messages"))?;
-    request_of(messages.py(), model, value, tools, documents, flags, switches)
+    read(messages.py(), keywords(model, value, tools, documents, flags, switches)?)
 }
 
-fn request_of<const N: usize>(
-    py: Python<'_>,
-    model: &rolecall::Model,
-    messages: Json,
-    tools: Option<&Bound<'_, PyAny>>,
-    documents: Option<&Bound<'_, PyAny>>,
-    flags: [(&'static str, Option<bool>); N],
-    switches: Option<&Bound<'_, PyDict>>,
-) -> PyResult<Request> {
-    let object = keywords(model, messages, tools, documents, flags, switches)?;
+fn read(py: Python<'_>, object: Object) -> PyResult<Request> {
     let request = Request::from_json(Json::Object(object));
     request.map_err(|error| error::of(py, &rolecall::Error::Request(error)))
 }
