@@ -16,7 +16,8 @@ use rolecall::tokenizer::TokenizerFile;
 use crate::args::MoreFormats;
 use crate::diagnostic::{Diagnostic, Place, Severity};
 use crate::failure::{Failure, count_of_mistakes};
-use crate::file_kind::{self, said};
+use crate::file_kind;
+use crate::io_message::io_message;
 use crate::output::Output;
 use crate::packed;
 use crate::refusal::Refusal;
@@ -32,7 +33,7 @@ pub fn unreadable_file(path: &Path, error: &io::Error) -> Failure {
     let path = if is_stdin(path) { "<stdin>".to_owned() } else { path.display().to_string() };
     match file_kind::of_error(error) {
         Some(kind) => Failure::NotText { path, kind },
-        None => Failure::Unreadable { path, why: said(error) },
+        None => Failure::Unreadable { path, why: io_message(error) },
     }
 }
 
@@ -82,7 +83,7 @@ pub fn expand(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
         let found = glob::glob(pattern).map_err(|error| unreadable(format!("invalid pattern: {}", error.msg)))?;
         let before = files.len();
         for file in found {
-            files.push(file.map_err(|error| unreadable(said(error.error())))?);
+            files.push(file.map_err(|error| unreadable(io_message(error.error())))?);
         }
         if files.len() == before {
             return Err(unreadable("no file matches the pattern".into()));
@@ -150,7 +151,8 @@ pub fn load_formats(more: &MoreFormats) -> Result<Formats, Failure> {
         broken: Vec::new(),
     };
     let Some(folder) = more.formats.as_deref() else { return Ok(formats) };
-    let unreadable = |error: io::Error| Failure::Unreadable { path: folder.display().to_string(), why: said(&error) };
+    let unreadable =
+        |error: io::Error| Failure::Unreadable { path: folder.display().to_string(), why: io_message(&error) };
     for path in format_files(folder).map_err(unreadable)? {
         match formats.add(&path) {
             Err(Failure::FormatFile { source, error }) => formats.broken.push((source, error)),
@@ -256,7 +258,7 @@ pub fn load_tokenizer_file(path: &Path) -> Result<(TokenizerFile, Box<dyn Tokeni
 pub fn no_tokenizer(path: &Path, error: tokenizer::Error) -> Failure {
     match error {
         tokenizer::Error::Unreadable { path, source } => {
-            Failure::Unreadable { path: path.display().to_string(), why: said(&source) }
+            Failure::Unreadable { path: path.display().to_string(), why: io_message(&source) }
         }
         tokenizer::Error::Missing { path } => {
             Failure::Unreadable { path: path.display().to_string(), why: "it contains no tokenizer file".into() }
@@ -299,7 +301,7 @@ pub fn in_model(error: FileError) -> Failure {
 fn unreadable(error: FileError) -> Result<Failure, FileError> {
     match error {
         FileError::Unreadable { path, source } => {
-            Ok(Failure::Unreadable { path: path.display().to_string(), why: said(&source) })
+            Ok(Failure::Unreadable { path: path.display().to_string(), why: io_message(&source) })
         }
         error => Err(error),
     }

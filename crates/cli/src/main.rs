@@ -22,6 +22,7 @@ mod failure;
 mod file_kind;
 mod files;
 mod flags;
+mod io_message;
 mod job;
 mod locate;
 mod output;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use crate::file_kind::said;
+use crate::io_message::io_message;
 
 /// The reasons why the output file cannot be written.
 #[derive(Debug)]
@@ -87,7 +87,7 @@ impl fmt::Display for OutputProblem {
             }
             OutputProblem::ShortPart => f.write_str("the partial output file is shorter than its journal says"),
             OutputProblem::NoFolder(folder) => write!(f, "the folder `{}` does not exist", folder.display()),
-            OutputProblem::Unopened(error) => write!(f, "cannot begin the output: {}", said(error)),
+            OutputProblem::Unopened(error) => write!(f, "cannot begin the output: {}", io_message(error)),
             OutputProblem::Unwritable(error) => write!(f, "cannot write the output: {error}"),
         }
     }

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::records::Records;
 use crate::failure::Failure;
-use crate::file_kind;
 use crate::files;
+use crate::io_message::io_message;
 
 /// The files of a run, one after the other. The last line of a file ends with the file.
 pub struct Input {
@@ -122,5 +122,5 @@ impl Read for Input {
 
 /// Adds the name of the file to an error.
 fn named(path: &str, error: &io::Error) -> io::Error {
-    io::Error::other(format!("{path}: {}", file_kind::said(error)))
+    io::Error::other(format!("{path}: {}", io_message(error)))
 }

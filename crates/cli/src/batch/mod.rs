@@ -45,8 +45,8 @@ use crate::args;
 use crate::diagnostic::{Diagnostic, Place, Severity};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::file_kind;
 use crate::files;
+use crate::io_message::io_message;
 use crate::output::Output;
 use crate::output_problem::OutputProblem;
 use crate::refusal::Refusal;
@@ -379,7 +379,7 @@ impl Errors {
         let named = path.display().to_string();
         match fs::File::create(path) {
             Ok(file) => Ok(Errors { path: named, file: io::BufWriter::new(file) }),
-            Err(error) => Err(Failure::ErrorsFile { path: named, why: file_kind::said(&error) }),
+            Err(error) => Err(Failure::ErrorsFile { path: named, why: io_message(&error) }),
         }
     }
 
@@ -389,7 +389,7 @@ impl Errors {
             return Ok(());
         }
         let written = self.file.write_all(lines).and_then(|()| self.file.flush());
-        written.map_err(|error| Failure::ErrorsFile { path: self.path.clone(), why: file_kind::said(&error) })
+        written.map_err(|error| Failure::ErrorsFile { path: self.path.clone(), why: io_message(&error) })
     }
 }
 

@@ -9,12 +9,12 @@ use crate::refusal::Refusal;
 pub enum Item {
     /// A sample, with the number of its line.
     Sample(Slot<u64>),
-    Refused(Refused),
+    Refused(LineError),
 }
 
 /// The error of a line.
 #[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "nothing reads all of it without columns"))]
-pub struct Refused {
+pub struct LineError {
     pub number: u64,
     pub json: Json,
     pub code: &'static str,
@@ -24,15 +24,15 @@ pub struct Refused {
 /// A row of packed output.
 pub enum PackedRow {
     Sequence(Packed<u64>),
-    Refused(Refused),
+    Refused(LineError),
 }
 
-impl Refused {
-    pub fn new(number: u64, id: Option<&Json>, refusal: &Refusal) -> Refused {
+impl LineError {
+    pub fn new(number: u64, id: Option<&Json>, refusal: &Refusal) -> LineError {
         let mut json = refusal.to_json(id);
         if let Json::Object(object) = &mut json {
             object.insert("rows", Json::Array(vec![Json::from(number as i64)]));
         }
-        Refused { number, json, code: refusal.code(), message: refusal.to_string() }
+        LineError { number, json, code: refusal.code(), message: refusal.to_string() }
     }
 }

@@ -4,7 +4,7 @@ use rolecall::conversation::Json;
 use rolecall::conversation::json::Layout;
 
 use super::columns::{Columns, write};
-use super::packed_row::{Item, Refused};
+use super::packed_row::{Item, LineError};
 use super::row::{LONGEST, Row};
 use super::unwritten::Unwritten;
 use super::{AnsweredRows, Wanted};
@@ -89,7 +89,7 @@ impl Rows {
             Rows::Samples { items, .. } => {
                 // Of a line, either all samples are packed, or none.
                 while items.pop_if(|item| matches!(item, Item::Sample(slot) if slot.source == number)).is_some() {}
-                items.push(Item::Refused(Refused::new(number, id, refusal)));
+                items.push(Item::Refused(LineError::new(number, id, refusal)));
             }
         }
     }
