@@ -4,7 +4,7 @@ use std::ops::Range;
 use rolecall_conversation::Tool;
 
 use crate::named_arguments::NamedArguments;
-use crate::pieces::Pieces;
+use crate::offsets::Offsets;
 
 /// The search for a call in the content whose markers were removed or are damaged: one that the content begins with, or
 /// a line of it, or whose arguments tell which tool it calls.
@@ -16,7 +16,7 @@ pub(crate) struct BareCall {
     /// The line and what follows it, if it may begin with a call.
     line: String,
     /// Where it stands in the output.
-    pieces: Pieces,
+    offsets: Offsets,
     at: At,
     /// Whether the line is in a block of code in Markdown.
     is_code: bool,
@@ -97,7 +97,7 @@ impl BareCall {
                 rest = &rest[end + 1..];
                 self.at = At::Line;
             }
-            self.pieces.add(self.line.len(), place.end.saturating_sub(rest.len() as u64));
+            self.offsets.add(self.line.len(), place.end.saturating_sub(rest.len() as u64));
             let room = LONGEST - self.line.len();
             let taken = (0..=room.min(rest.len())).rev().find(|end| rest.is_char_boundary(*end)).unwrap_or(0);
             let (now, later) = rest.split_at(taken);
@@ -130,7 +130,7 @@ impl BareCall {
                 self.names = names.map(Box::from).collect();
             }
             if let Some(name) = call_in(&self.line[blank..], &self.names, self.at == At::First) {
-                self.found = Some((self.pieces.offset(blank), name));
+                self.found = Some((self.offsets.offset(blank), name));
                 return;
             }
         }
@@ -142,11 +142,11 @@ impl BareCall {
         let Some(end) = self.line[blank..].find('\n').map(|end| blank + end + 1) else {
             self.at = if blank == self.line.len() { self.at } else { At::Past };
             self.line.clear();
-            self.pieces.clear();
+            self.offsets.clear();
             return;
         };
         self.line.drain(..end);
-        self.pieces.cut(end);
+        self.offsets.cut(end);
         self.at = At::Line;
     }
 
@@ -156,7 +156,7 @@ impl BareCall {
             self.judge(tools);
         }
         self.line.clear();
-        self.pieces.clear();
+        self.offsets.clear();
         self.at = At::Past;
         self.named.skip_line();
     }

@@ -4,7 +4,7 @@ mod names;
 
 use rolecall_conversation::{Json, Tool, json};
 
-use crate::pieces::Pieces;
+use crate::offsets::Offsets;
 use crate::tail::{KEPT, Tail, last};
 use crate::values::Schema;
 
@@ -20,7 +20,7 @@ pub(crate) struct NamedArguments {
     tail: Tail,
     /// The number of bytes of the content, and where it stands in the output.
     length: usize,
-    pieces: Pieces,
+    offsets: Offsets,
     /// Arguments behind the name of a tool, up to the first key.
     open: Option<OpenArguments>,
     /// Whether the content is in a block of code in Markdown.
@@ -78,7 +78,7 @@ const LONGEST: usize = 128;
 impl NamedArguments {
     /// Adds text of the content, which ends at an offset.
     pub fn add(&mut self, end: u64, text: &str, tools: &[Tool]) {
-        self.pieces.add(self.length, end.saturating_sub(text.len() as u64));
+        self.offsets.add(self.length, end.saturating_sub(text.len() as u64));
         let ends = *self.ends.get_or_insert_with(|| Ends::of(tools));
         let names = Names { tools, ends };
         let (mut at, mut pushed) = (0, 0);
@@ -124,7 +124,7 @@ impl NamedArguments {
                     _ => before_keyword(near, is_all, self.is_code, names),
                 };
                 self.open = before.map(|before| OpenArguments {
-                    at: self.pieces.offset(self.length + to - before.length),
+                    at: self.offsets.offset(self.length + to - before.length),
                     before,
                     follows_call: self.follows_call,
                     arguments: String::new(),
@@ -177,7 +177,7 @@ impl NamedArguments {
         let text = self.tail.text();
         let names = Names { tools, ends: self.ends? };
         let (name, start) = cut_json(text, tools).or_else(|| cut_python(text, names))?;
-        Some((self.pieces.offset(self.length - (text.len() - start)), name))
+        Some((self.offsets.offset(self.length - (text.len() - start)), name))
     }
 }
 

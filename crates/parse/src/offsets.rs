@@ -1,11 +1,11 @@
 /// Where the pieces of a text stand in the output. Between two of them, the output has what is not in the text.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Pieces(Vec<(usize, u64)>);
+pub(crate) struct Offsets(Vec<(usize, u64)>);
 
 /// The most pieces of which the last half is kept. Searches look less far back.
 const MOST: usize = 1024;
 
-impl Pieces {
+impl Offsets {
     /// Adds a piece that begins at a byte of the text, and at an offset of the output.
     pub fn add(&mut self, at: usize, offset: u64) {
         if self.0.last().is_some_and(|(start, from)| from + (at - start) as u64 == offset) {
