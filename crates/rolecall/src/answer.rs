@@ -3,6 +3,7 @@
 mod account;
 mod fields;
 mod format;
+mod json_sink;
 mod openai;
 mod reading;
 mod session;
@@ -10,7 +11,6 @@ mod stream;
 mod template;
 mod tokenizer;
 mod training;
-mod value;
 mod visit;
 
 use rolecall_conversation::{Json, object};
@@ -21,6 +21,7 @@ pub use self::account::{of_account, of_leaf, of_leaf_group};
 pub(crate) use self::fields::with_id;
 pub use self::fields::{of_generation, of_origin};
 pub use self::format::{of_format, of_format_in_short};
+use self::json_sink::JsonSink;
 pub use self::openai::{Chunks, Completion};
 pub use self::reading::{add_warnings, finish_reason, of_event, of_reading, to_message};
 pub use self::session::{
@@ -30,8 +31,7 @@ use self::stream::append;
 pub use self::stream::{Stream, Streamed, stream};
 pub use self::template::{name_of_use, of_analysis};
 pub use self::tokenizer::{Audited, of_audited};
-use self::value::Value;
-use self::visit::{Parts, visit};
+use self::visit::{AnswerParts, visit};
 use crate::Error;
 use crate::dataset::Side;
 use crate::identify::{Clues, Evidence, Identified};
@@ -83,7 +83,7 @@ pub struct Answer<'a> {
 pub fn write(text: &mut String, answer: &Answer<'_>) {
     let Answer { id, side, prompt, encoded, loss, truncated, part } = *answer;
     let notes = encoded.map_or(&[][..], |encoded| &encoded.notes);
-    let parts = Parts { id, side, prompt, notes, loss, truncated, part };
+    let parts = AnswerParts { id, side, prompt, notes, loss, truncated, part };
     append(text, &parts, encoded.map(|encoded| || encoded.tokens.iter()));
 }
 
@@ -128,11 +128,11 @@ pub fn of_training<'a>(
 
 fn value(id: Option<&Json>, prompt: &Prompt, encoded: Option<&Encoded>, loss: Option<TokenLoss<'_>>) -> Json {
     let notes = encoded.map_or(&[][..], |encoded| &encoded.notes);
-    let parts = Parts { id, side: None, prompt, notes, loss, truncated: None, part: None };
-    let mut value = Value::default();
+    let parts = AnswerParts { id, side: None, prompt, notes, loss, truncated: None, part: None };
+    let mut sink = JsonSink::default();
     // Memory takes all.
-    let _ = visit(&parts, encoded.map(|encoded| || encoded.tokens.iter()), &mut value);
-    Json::Object(value.object)
+    let _ = visit(&parts, encoded.map(|encoded| || encoded.tokens.iter()), &mut sink);
+    Json::Object(sink.object)
 }
 
 /// Returns an error as

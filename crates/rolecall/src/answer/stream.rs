@@ -10,7 +10,7 @@ use rolecall_encode::{EncodedToken, Note};
 use rolecall_render::{Origin, Prompt};
 
 use super::fields::of_origin;
-use super::visit::{KeySink, Parts, visit};
+use super::visit::{AnswerParts, KeySink, visit};
 use crate::loss::TokenLoss;
 use crate::training::Truncated;
 
@@ -79,7 +79,7 @@ pub fn stream(
     more: impl FnOnce(&mut Stream<'_>) -> io::Result<()>,
 ) -> io::Result<()> {
     let Streamed { id, prompt, tokens, notes, loss, truncated } = *answer;
-    let parts = Parts { id, side: None, prompt, notes, loss, truncated, part: None };
+    let parts = AnswerParts { id, side: None, prompt, notes, loss, truncated, part: None };
     let spaces =
         Spaces { comma: ", ", colon: ": ", segment: ["{\"text\": ", ", \"origin\": "], layout: Layout::default() };
     let mut stream = Stream { out: Some(out), text: String::from("{"), spaces, has_items: false };
@@ -95,7 +95,7 @@ pub fn stream(
 /// Appends an answer to a text, without spaces.
 pub(super) fn append<I: Iterator<Item: Borrow<EncodedToken>>>(
     text: &mut String,
-    parts: &Parts<'_>,
+    parts: &AnswerParts<'_>,
     tokens: Option<impl Fn() -> I>,
 ) {
     let spaces = Spaces { comma: ",", colon: ":", segment: ["{\"text\":", ",\"origin\":"], layout: Layout::compact() };

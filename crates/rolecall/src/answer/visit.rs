@@ -35,7 +35,7 @@ pub(super) trait KeySink {
 
 /// The parts of an answer apart from its tokens.
 #[derive(Clone, Copy)]
-pub(super) struct Parts<'a> {
+pub(super) struct AnswerParts<'a> {
     pub id: Option<&'a Json>,
     pub side: Option<Side>,
     pub prompt: &'a Prompt,
@@ -47,11 +47,11 @@ pub(super) struct Parts<'a> {
 
 /// Passes each key of an answer to a sink. `tokens` are iterated once for each list that is made of them.
 pub(super) fn visit<I: Iterator<Item: Borrow<EncodedToken>>>(
-    parts: &Parts<'_>,
+    parts: &AnswerParts<'_>,
     tokens: Option<impl Fn() -> I>,
     sink: &mut impl KeySink,
 ) -> io::Result<()> {
-    let Parts { id, side, prompt, notes, loss, truncated, part } = *parts;
+    let AnswerParts { id, side, prompt, notes, loss, truncated, part } = *parts;
     if let Some(id) = id {
         sink.insert("id", id)?;
     }

@@ -9,44 +9,28 @@ use rolecall_parse::Reply;
 use rolecall_render::{ChatTemplate, ProbeBudget, TemplateOptions, template_switches};
 
 use super::encoders::Encoders;
+use super::templates::TemplateText;
 use crate::Error;
 use crate::kept::Kept;
 use crate::layouts::infer_layouts;
 
 #[derive(Default)]
 pub(super) struct Replies {
-    layouts: Kept<Content, Arc<Layouts>>,
-    switches: Kept<Content, Arc<Vec<String>>>,
+    layouts: Kept<TemplateText, Arc<Layouts>>,
+    switches: Kept<TemplateText, Arc<Vec<String>>>,
     /// By the name of the format, the spelling of its control tokens, and whether ids are parsed.
     by_format: Kept<(String, Option<String>, bool), Arc<Reply>>,
-    by_template: Kept<OfTemplate, Arc<Reply>>,
+    by_template: Kept<TemplateReplyKey, Arc<Reply>>,
 }
 
 /// A template, the texts that end its model's replies, and whether ids are parsed.
-type OfTemplate = (Content, Arc<[String]>, bool);
+type TemplateReplyKey = (TemplateText, Arc<[String]>, bool);
 
 /// The layouts of a template's replies.
 struct Layouts {
     format: Arc<Format>,
     /// The parts that they do not cover.
     warnings: Arc<[LayoutWarning]>,
-}
-
-/// A template's text and its special tokens.
-#[derive(Debug)]
-struct Content {
-    source: String,
-    tokens: Vec<(String, String)>,
-}
-
-impl Content {
-    fn of(template: &ChatTemplate) -> Content {
-        Content { source: template.source().to_owned(), tokens: template.tokens().to_vec() }
-    }
-
-    fn is_of(&self, template: &ChatTemplate) -> bool {
-        self.source == template.source() && self.tokens == template.tokens()
-    }
 }
 
 impl Replies {
@@ -80,7 +64,7 @@ impl Replies {
         encoders: &Encoders,
         ids: Option<&Decoder>,
     ) -> Result<Arc<Reply>, Error> {
-        let is_it = |(content, known, has_ids): &OfTemplate| {
+        let is_it = |(content, known, has_ids): &TemplateReplyKey| {
             content.is_of(template) && known == stops && *has_ids == ids.is_some()
         };
         self.by_template.find_or_make(is_it, || {
@@ -90,7 +74,7 @@ impl Replies {
             let new: Vec<String> = stops.iter().filter(is_new).cloned().collect();
             generation.stop.extend(new);
             let reply = Arc::new(Reply::with_tokens(&format, &markers_of(ids)));
-            Ok(((Content::of(template), Arc::clone(stops), ids.is_some()), reply))
+            Ok(((TemplateText::of(template), Arc::clone(stops), ids.is_some()), reply))
         })
     }
 
@@ -101,7 +85,7 @@ impl Replies {
             || {
                 let (_, found) = template_switches(template, &TemplateOptions::default(), &ProbeBudget::default())?;
                 let names = found.into_iter().map(|switch| switch.name).collect();
-                Ok((Content::of(template), Arc::new(names)))
+                Ok((TemplateText::of(template), Arc::new(names)))
             },
         )
     }
@@ -125,7 +109,7 @@ impl Replies {
                 let tokens = || markers_of(encoders.loaded().ok().map(|loaded| &*loaded.decoder));
                 let layouts = infer_layouts(template, tokens)?;
                 let layouts = Layouts { format: Arc::new(layouts.format), warnings: layouts.warnings.into() };
-                Ok((Content::of(template), Arc::new(layouts)))
+                Ok((TemplateText::of(template), Arc::new(layouts)))
             },
         )
     }

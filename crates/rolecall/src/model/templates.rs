@@ -20,30 +20,45 @@ use crate::Error;
 use crate::kept::Kept;
 use crate::template::{ModelTemplates, NamedTemplate};
 
-/// Compiled templates by their content. Shared by threads and by all requests of a model.
+/// Compiled templates by their text, and their limits on its size and nesting. Shared by threads and by all requests of a model.
 #[derive(Debug, Default)]
-pub(super) struct Compiled(Kept<Content, Outcome>);
+pub(super) struct Compiled(Kept<(TemplateText, [usize; 2]), Outcome>);
 
-/// What a compiled template depends on.
+/// A template's source, and the special tokens that it may name.
 #[derive(Debug)]
-struct Content {
+pub(super) struct TemplateText {
     source: String,
-    /// The special tokens that it may name.
     tokens: Vec<(String, String)>,
-    /// Its limits on source size and nesting.
-    limits: (usize, usize),
+}
+
+impl TemplateText {
+    pub fn new(source: &str, tokens: &[(String, String)]) -> TemplateText {
+        TemplateText { source: source.to_owned(), tokens: tokens.to_owned() }
+    }
+
+    pub fn of(template: &ChatTemplate) -> TemplateText {
+        TemplateText::new(template.source(), template.tokens())
+    }
+
+    pub fn is(&self, source: &str, tokens: &[(String, String)]) -> bool {
+        self.source == source && self.tokens == tokens
+    }
+
+    pub fn is_of(&self, template: &ChatTemplate) -> bool {
+        self.is(template.source(), template.tokens())
+    }
 }
 
 type Outcome = Result<Arc<ChatTemplate>, rolecall_render::Error>;
 
 impl Compiled {
     fn compile(&self, source: &str, tokens: &[(String, String)], limits: &Limits) -> Outcome {
-        let limited = (limits.source_bytes, limits.nesting);
-        let is_it = |known: &Content| known.source == source && known.tokens == tokens && known.limits == limited;
+        let most = [limits.source_bytes, limits.nesting];
+        let is_it = |(text, known): &(TemplateText, [usize; 2])| *known == most && text.is(source, tokens);
         // That a template does not compile is kept, too.
         self.0.get_or_make(is_it, || {
             let outcome = ChatTemplate::compile_within(source, tokens.to_owned(), limits).map(Arc::new);
-            (Content { source: source.to_owned(), tokens: tokens.to_owned(), limits: limited }, outcome)
+            ((TemplateText::new(source, tokens), most), outcome)
         })
     }
 }

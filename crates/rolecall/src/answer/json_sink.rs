@@ -11,12 +11,12 @@ use super::visit::KeySink;
 
 /// An answer as a JSON object.
 #[derive(Default)]
-pub(super) struct Value {
+pub(super) struct JsonSink {
     pub object: Object,
     segments: Vec<Json>,
 }
 
-impl KeySink for Value {
+impl KeySink for JsonSink {
     fn insert(&mut self, key: &str, value: &Json) -> io::Result<()> {
         self.object.insert(key, value.clone());
         Ok(())
