@@ -156,7 +156,7 @@ impl Refusal {
             if let Some(message) = place.message {
                 inner.insert("message_index", Json::from(message as i64));
             }
-            inner.insert("field", Json::from(place.field.as_str()));
+            inner.insert("field", Json::from(&*place.field));
         }
         if let Refusal::Template { source, error, message, .. } = self {
             if let Some(message) = message {

@@ -51,7 +51,7 @@ impl Accounts {
             self.hows.append_option(note.how);
             self.counts.push(u32::try_from(note.count).unwrap_or(u32::MAX));
             self.indices.push(note.place.as_ref().and_then(|place| u32::try_from(place.message?).ok()));
-            self.fields.append_option(note.place.as_ref().map(|place| place.field.as_str()));
+            self.fields.append_option(note.place.as_ref().map(|place| &*place.field));
             self.whys.append_value(&note.message);
             self.remedies.append_option(note.remedy.map(|remedy| remedy.name()));
         }

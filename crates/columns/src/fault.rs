@@ -32,7 +32,7 @@ impl Fault {
             code: code.to_owned(),
             message,
             message_index: place.message.and_then(|message| u32::try_from(message).ok()),
-            field: Some(place.field).filter(|field| !field.is_empty()),
+            field: Some(place.field.into_owned()).filter(|field| !field.is_empty()),
         }
     }
 }

@@ -378,7 +378,7 @@ impl<'a> Path<'a> {
             }
         }
         let problem = Problem::WrongType { expected, found };
-        let error = rolecall::conversation::Error { place: Place { message, field }, problem };
+        let error = rolecall::conversation::Error { place: Place { message, field: field.into() }, problem };
         rolecall::request::Error::from(error).into()
     }
 }

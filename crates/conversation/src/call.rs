@@ -127,7 +127,7 @@ fn function_call<'a>(id: Option<&'a str>, function: &'a Object) -> Result<Call<'
     Ok(Call::Function { id, name, arguments })
 }
 
-fn optional_text<'a>(object: &'a Object, key: &str) -> Result<Option<&'a str>, Error> {
+fn optional_text<'a>(object: &'a Object, key: &'static str) -> Result<Option<&'a str>, Error> {
     match object.get(key) {
         Some(Json::String(text)) => Ok(Some(text)),
         None | Some(Json::Null) => Ok(None),

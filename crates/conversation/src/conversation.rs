@@ -75,7 +75,7 @@ impl Conversation {
     }
 }
 
-fn take_list(object: &mut Object, key: &str, expected: &'static str) -> Result<Option<Vec<Json>>, Error> {
+fn take_list(object: &mut Object, key: &'static str, expected: &'static str) -> Result<Option<Vec<Json>>, Error> {
     match object.remove(key) {
         None | Some(Json::Null) => Ok(None),
         Some(Json::Array(items)) => Ok(Some(items)),
@@ -83,7 +83,7 @@ fn take_list(object: &mut Object, key: &str, expected: &'static str) -> Result<O
     }
 }
 
-fn take_bool(object: &mut Object, key: &str) -> Result<Option<bool>, Error> {
+fn take_bool(object: &mut Object, key: &'static str) -> Result<Option<bool>, Error> {
     match object.remove(key) {
         None | Some(Json::Null) => Ok(None),
         Some(Json::Bool(value)) => Ok(Some(value)),

@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::fmt;
 
 /// A place in a conversation.
@@ -6,24 +7,24 @@ pub struct Place {
     /// The index of the message, from 0.
     pub message: Option<usize>,
     /// The path of the field: `content`, `tool_calls[0].function.arguments`, `tools[1]`.
-    pub field: String,
+    pub field: Cow<'static, str>,
 }
 
 impl Place {
     /// Returns the place of a field of the conversation itself.
-    pub fn field(field: impl Into<String>) -> Place {
+    pub fn field(field: impl Into<Cow<'static, str>>) -> Place {
         Place { message: None, field: field.into() }
     }
 
     /// Returns the place of a field of a message.
-    pub fn message(index: usize, field: impl Into<String>) -> Place {
+    pub fn message(index: usize, field: impl Into<Cow<'static, str>>) -> Place {
         Place { message: Some(index), field: field.into() }
     }
 }
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.message, self.field.as_str()) {
+        match (self.message, &*self.field) {
             (Some(index), "") => write!(f, "message {index}"),
             (Some(index), field) => write!(f, "message {index}, {field}"),
             (None, "") => f.write_str("the conversation"),
@@ -76,11 +77,15 @@ pub struct Error {
 }
 
 impl Error {
-    pub(crate) fn wrong_type(field: impl Into<String>, expected: &'static str, found: &super::Json) -> Error {
+    pub(crate) fn wrong_type(
+        field: impl Into<Cow<'static, str>>,
+        expected: &'static str,
+        found: &super::Json,
+    ) -> Error {
         Error { place: Place::field(field), problem: Problem::WrongType { expected, found: found.kind() } }
     }
 
-    pub(crate) fn missing(field: impl Into<String>) -> Error {
+    pub(crate) fn missing(field: impl Into<Cow<'static, str>>) -> Error {
         Error { place: Place::field(field), problem: Problem::Missing }
     }
 
@@ -90,9 +95,9 @@ impl Error {
     }
 
     pub(crate) fn under(mut self, prefix: &str) -> Error {
-        self.place.field = match self.place.field.as_str() {
-            "" => prefix.to_owned(),
-            field => format!("{prefix}.{field}"),
+        self.place.field = match &*self.place.field {
+            "" => prefix.to_owned().into(),
+            field => format!("{prefix}.{field}").into(),
         };
         self
     }

@@ -140,7 +140,7 @@ pub fn of_all(wanted: &ChatRequest, session: &Session) -> Result<Vec<Part>, Faul
 /// purpose.
 pub fn of_prompt(missing: &[Dropped]) -> Vec<Part> {
     let missing = missing.iter().filter(|dropped| !dropped.by_design);
-    missing.filter_map(|Dropped { place, .. }| Some((place.message?, place.field.clone()))).collect()
+    missing.filter_map(|Dropped { place, .. }| Some((place.message?, place.field.to_string()))).collect()
 }
 
 /// Returns the parts of a conversation that the model does not see, because its template leaves them out as it

@@ -65,10 +65,10 @@ impl Error {
     pub fn place(&self) -> Option<Place> {
         match self {
             Error::NotJson(_) => None,
-            Error::MisspeltKey { key, message, .. } => Some(Place { message: *message, ..Place::field(key.as_str()) }),
-            Error::NoContent { message, key } => Some(Place::message(*message, key.as_str())),
+            Error::MisspeltKey { key, message, .. } => Some(Place { message: *message, ..Place::field(key.clone()) }),
+            Error::NoContent { message, key } => Some(Place::message(*message, key.clone())),
             Error::SystemBeside => Some(Place::field("system")),
-            Error::TwoWays { other, .. } => Some(Place::field(other.as_str())),
+            Error::TwoWays { other, .. } => Some(Place::field(other.clone())),
             Error::OtherShape { place, .. } => Some(place.clone()),
             Error::Conversation(error) => Some(error.place.clone()),
         }

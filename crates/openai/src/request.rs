@@ -157,7 +157,7 @@ impl Request {
     }
 }
 
-fn take_text(object: &mut Object, key: &str) -> Result<Option<String>, Error> {
+fn take_text(object: &mut Object, key: &'static str) -> Result<Option<String>, Error> {
     match object.remove(key) {
         None | Some(Json::Null) => Ok(None),
         Some(Json::String(text)) => Ok(Some(text)),

@@ -386,6 +386,6 @@ fn fault_of(py: Python<'_>, error: &PyErr) -> Fault {
 }
 
 fn refuse(py: Python<'_>, field: &str, message: String) -> PyErr {
-    let place = Some(Place::field(field));
+    let place = Some(Place::field(field.to_owned()));
     error::Fault { class: "RequestError", code: "bad_argument", message, place, help: None }.raise(py)
 }

@@ -142,6 +142,6 @@ fn choice(value: &Bound<'_, PyAny>) -> PyResult<ToolChoice> {
 
 fn unknown(py: Python<'_>, field: &str, found: &str, known: &str) -> PyErr {
     let message = format!("expected {known}, found \"{}\"", found.escape_debug());
-    let place = Some(Place { message: None, field: field.to_owned() });
+    let place = Some(Place::field(field.to_owned()));
     Fault { class: "RequestError", code: "unknown_option", message, place, help: None }.raise(py)
 }

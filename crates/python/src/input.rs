@@ -178,7 +178,7 @@ pub fn flag(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
 
 /// Returns the exception for an argument that cannot be used.
 pub fn refuse(py: Python<'_>, argument: &str, what: String) -> PyErr {
-    let place = Some(Place { message: None, field: argument.to_owned() });
+    let place = Some(Place::field(argument.to_owned()));
     Fault { class: "RequestError", code: "wrong_argument", message: what, place, help: None }.raise(py)
 }
 
@@ -204,7 +204,7 @@ impl Path {
             field += if field.is_empty() || step.starts_with('[') { "" } else { "." };
             field += step;
         }
-        let place = Some(Place { message, field });
+        let place = Some(Place { message, field: field.into() });
         let help = Some("pass values that JSON can hold".to_owned());
         Fault { class: "RequestError", code: "wrong_type", message: what, place, help }.raise(py)
     }
@@ -222,7 +222,7 @@ pub fn argument(value: &Bound<'_, PyAny>, field: &str) -> PyResult<String> {
 pub fn wrong_type(value: &Bound<'_, PyAny>, field: &str, expected: &str) -> PyErr {
     let found = value.get_type().name().map_or_else(|_| "another type".to_owned(), |name| name.to_string());
     let message = format!("expected {expected}, found {found}");
-    let place = Some(Place { message: None, field: field.to_owned() });
+    let place = Some(Place::field(field.to_owned()));
     Fault { class: "RequestError", code: "wrong_type", message, place, help: None }.raise(value.py())
 }
 

@@ -280,6 +280,6 @@ fn unknown(value: &Bound<'_, PyAny>, argument: &str, known: &str) -> PyErr {
 }
 
 fn fault(py: Python<'_>, code: &'static str, argument: &str, message: String) -> PyErr {
-    let place = Some(Place::field(argument));
+    let place = Some(Place::field(argument.to_owned()));
     Fault { class: "OpenError", code, message, place, help: None }.raise(py)
 }

@@ -435,7 +435,7 @@ pub fn stop_of(py: Python<'_>, word: Option<&Bound<'_, PyAny>>) -> PyResult<Stop
         _ => {
             let message = format!("there is no finish reason `{}`", word.escape_debug());
             let help = Some("pass \"stop\", \"tool_calls\", \"length\" or \"abort\"".to_owned());
-            let place = Some(Place { message: None, field: "finish_reason".to_owned() });
+            let place = Some(Place::field("finish_reason"));
             Err(Fault { class: "RequestError", code: "unknown_finish_reason", message, place, help }.raise(py))
         }
     }

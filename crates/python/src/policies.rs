@@ -94,7 +94,7 @@ pub fn of_session(value: Option<&Bound<'_, PyAny>>, request: &mut Object) -> PyR
             given.iter().find(|(key, _)| !matches!(*key, "calls_in_reasoning" | "unclosed_reasoning"))
     {
         let message = "a session has no such policy".to_owned();
-        let place = Some(Place { message: None, field: format!("policies.{key}") });
+        let place = Some(Place::field(format!("policies.{key}")));
         let help = Some("known policies: calls_in_reasoning, unclosed_reasoning".to_owned());
         return Err(Fault { class: "RequestError", code: "unknown_policy", message, place, help }.raise(value.py()));
     }
@@ -128,6 +128,6 @@ fn unknown_policy(py: Python<'_>, key: &str) -> PyErr {
             ("unknown_policy", "there is no policy of this name".to_owned(), Some(help))
         }
     };
-    let place = Some(Place { message: None, field: format!("policies.{key}") });
+    let place = Some(Place::field(format!("policies.{key}")));
     Fault { class: "RequestError", code, message, place, help }.raise(py)
 }

@@ -167,7 +167,7 @@ pub(crate) struct Offer<'a> {
 impl Offer<'_> {
     /// Returns the position of one of the tools.
     pub fn place(&self, tool: usize) -> Place {
-        Place { message: self.message, field: format!("tools[{tool}]") }
+        Place { message: self.message, field: format!("tools[{tool}]").into() }
     }
 }
 

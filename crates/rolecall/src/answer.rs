@@ -144,7 +144,7 @@ pub fn of_error(id: Option<&Json>, error: &Error) -> Json {
             inner.insert("message_index", Json::from(index as i64));
         }
         if !place.field.is_empty() {
-            inner.insert("field", Json::from(place.field));
+            inner.insert("field", Json::from(&*place.field));
         }
     }
     if let Some(help) = error.help() {

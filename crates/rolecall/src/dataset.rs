@@ -316,11 +316,11 @@ impl Draft {
 
 fn wrong_type(field: impl Into<String>, expected: &'static str, found: &Json) -> Error {
     let problem = Problem::WrongType { expected, found: found.kind() };
-    rolecall_conversation::Error { place: Place::field(field), problem }.into()
+    rolecall_conversation::Error { place: Place::field(field.into()), problem }.into()
 }
 
 fn missing(field: impl Into<String>) -> Error {
-    rolecall_conversation::Error { place: Place::field(field), problem: Problem::Missing }.into()
+    rolecall_conversation::Error { place: Place::field(field.into()), problem: Problem::Missing }.into()
 }
 
 /// Removes a text that may be missing. An empty text counts as missing.

@@ -129,7 +129,7 @@ impl Error {
             Error::NoNewTurn { message } | Error::Template { message: Some(message), .. } => {
                 Some(Place::message(*message, ""))
             }
-            Error::BadWeight { message: Some(message), field, .. } => Some(Place::message(*message, field.as_str())),
+            Error::BadWeight { message: Some(message), field, .. } => Some(Place::message(*message, field.clone())),
             _ => None,
         }
     }

@@ -35,7 +35,7 @@ fn covers(leaf: &Leaf, place: &Place) -> bool {
     *message == place.message
         && place
             .field
-            .strip_prefix(field.as_str())
+            .strip_prefix(&**field)
             .is_some_and(|rest| field.is_empty() || rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
@@ -72,7 +72,7 @@ fn every_text_of_a_request_is_written_by_a_format_or_in_its_account() {
             // The generator drops some of its texts.
             for (text, spot) in spots.iter().filter(|(text, _)| request.contains(text.as_str())) {
                 let place = match &spot.origin {
-                    Origin::Message { message, field } => Place::message(*message, field.as_ref()),
+                    Origin::Message { message, field } => Place::message(*message, field.clone().into_owned()),
                     Origin::Tool { tool } => Place::field(format!("tools[{tool}]")),
                     Origin::Document { document } => Place::field(format!("documents[{document}]")),
                     _ => continue,
@@ -225,7 +225,7 @@ impl Maker {
 /// Collects the texts in a value.
 fn texts(value: &Json, message: Option<usize>, path: &str, found: &mut Texts) {
     match value {
-        Json::String(text) => found.push((Place { message, field: path.to_owned() }, text.clone())),
+        Json::String(text) => found.push((Place { message, field: path.to_owned().into() }, text.clone())),
         Json::Array(items) => {
             for (at, item) in items.iter().enumerate() {
                 texts(item, message, &format!("{path}[{at}]"), found);

@@ -228,11 +228,11 @@ fn what_has_no_place_is_refused_wherever_it_stands() {
     };
     assert!(asked(r#"{"role": "tool", "content": "y"}"#).is_ok());
     let image = r#"{"role": "tool", "content": [{"type": "image_url", "image_url": {"url": "z"}}]}"#;
-    assert_eq!(asked(image).unwrap_err(), ("no_place", "content[0]".to_owned()));
+    assert_eq!(asked(image).unwrap_err(), ("no_place", "content[0]".into()));
     let code = r#"{"role": "assistant", "content": "", "tool_calls": [{"type": "code_interpreter", "code_interpreter": {"input": "1"}}]}"#;
     let conversation = Conversation::new(vec![message(r#"{"role": "user", "content": "x"}"#), message(code)]);
     let error = render(&conversation, &format, &Options::default()).unwrap_err();
-    assert_eq!((error.code(), error.place().unwrap().field), ("no_place", "tool_calls[0]".to_owned()));
+    assert_eq!((error.code(), error.place().unwrap().field), ("no_place", "tool_calls[0]".into()));
 }
 
 #[test]

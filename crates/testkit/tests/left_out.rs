@@ -56,7 +56,7 @@ fn model(source: &str) -> Model {
 fn is_left_out(prompt: &ModelPrompt, message: Option<usize>, field: &str) -> bool {
     prompt.dropped.iter().any(|dropped| {
         let Place { message: whose, field: which } = &dropped.place;
-        *whose == message && (field == which || message.is_some() && field.starts_with(which.as_str()))
+        *whose == message && (field == &**which || message.is_some() && field.starts_with(&**which))
     })
 }
 

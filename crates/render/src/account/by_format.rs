@@ -89,9 +89,9 @@ pub fn account_by_format(conversation: &Conversation, prompt: &Prompt) -> Accoun
     }
     // The format knows better why.
     let is_present = |leaf: &&Leaf| !matches!(leaf.kind, LeafKind::LeftOut | LeafKind::DroppedByDesign);
-    let present: HashSet<(Option<usize>, String)> =
-        account.leaves.iter().filter(is_present).map(|leaf| (leaf.place.message, leaf.place.field.clone())).collect();
-    let is_absent = |dropped: &&Dropped| !present.contains(&(dropped.place.message, dropped.place.field.clone()));
+    let present: HashSet<(Option<usize>, &str)> =
+        account.leaves.iter().filter(is_present).map(|leaf| (leaf.place.message, &*leaf.place.field)).collect();
+    let is_absent = |dropped: &&Dropped| !present.contains(&(dropped.place.message, &*dropped.place.field));
     account.leave_out_all(others.into_iter().filter(is_absent).cloned().collect());
     account
 }
@@ -109,7 +109,7 @@ fn is_reasoning_alone(
         _ => false,
     };
     dropped.by_design
-        && REASONING.contains(&field.as_str())
+        && REASONING.contains(&&**field)
         && matches!(contents.get(*index), Some(ContentEvidence::Whole(_)))
         && !evidence.fields(*index).iter().any(|field| REASONING.contains(&field.name))
         && is_text()

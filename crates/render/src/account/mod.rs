@@ -38,7 +38,7 @@ pub(crate) use walk::{Evidence, Walk};
 /// let (prompt, account) = account_by_template(&conversation, &template, &TemplateOptions::default())?;
 /// assert_eq!(prompt.text(), "Hello");
 /// let leaf = account.of_kind(LeafKind::WrittenInPart).next().expect("the content");
-/// assert_eq!((leaf.place.field.as_str(), leaf.missing.as_slice()), ("content", &[5..12][..]));
+/// assert_eq!((&*leaf.place.field, leaf.missing.as_slice()), ("content", &[5..12][..]));
 /// # Ok::<(), rolecall_render::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -104,7 +104,7 @@ impl Account {
     /// Returns the messages, contents, calls, reasoning, tools and documents that were left out.
     pub fn dropped(&self) -> Vec<Dropped> {
         let is_it = |leaf: &&Leaf| {
-            let field = leaf.place.field.as_str();
+            let field = &*leaf.place.field;
             let is_of =
                 |key: &str| field.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']));
             let is_whole =
@@ -131,7 +131,7 @@ impl Account {
         let mut all = HashSet::new();
         for leaf in self.of_kind(LeafKind::LeftOut) {
             let Some(message) = leaf.place.message else { continue };
-            let field = leaf.place.field.as_str();
+            let field = &*leaf.place.field;
             let ends = field.match_indices(['.', '[']).map(|(end, _)| end).chain([field.len()]);
             all.extend(ends.map(|end| (message, &field[..end])));
         }
@@ -152,7 +152,7 @@ impl Account {
             all.iter().enumerate().map(|(index, dropped)| (dropped.place.message, index)).collect();
         of_messages.sort_unstable();
         let is_inside = |leaf: &Leaf, place: &Place| {
-            let rest = leaf.place.field.strip_prefix(&place.field);
+            let rest = leaf.place.field.strip_prefix(&*place.field);
             rest.is_some_and(|rest| rest.is_empty() || place.field.is_empty() || rest.starts_with(['.', '[']))
         };
         let owner = |leaf: &Leaf| {

@@ -62,8 +62,7 @@ pub(super) fn judge(owner: Owner, path: &str, is_text: bool, is_seen: bool) -> V
     match top {
         "role" => read_or(DesignRule::Envelope),
         "content" => of_content(path, is_seen, read, lost, by),
-        top if REASONING.contains(&top) && is_earlier => by(DesignRule::EarlierReasoning),
-        top if REASONING.contains(&top) => lost("the template does not write the reasoning of this kind of message"),
+        top if REASONING.contains(&top) => of_reasoning(is_earlier),
         "tool_calls" | "function_call" => match after_index(path) {
             "type" | "index" => read_or(DesignRule::Envelope),
             "id" => read_or(DesignRule::CallId),
@@ -77,6 +76,16 @@ pub(super) fn judge(owner: Owner, path: &str, is_text: bool, is_seen: bool) -> V
         "tools" | "functions" => of_tool(path, is_text, is_seen, read, lost, by),
         top if OF_LOSS.contains(&top) => read,
         _ => read_or_lost(UNREAD_KEY),
+    }
+}
+
+/// Judges the reasoning of a message.
+pub(super) fn of_reasoning(is_earlier: bool) -> Verdict {
+    let rule = DesignRule::EarlierReasoning;
+    let why = "the template does not write the reasoning of this kind of message";
+    match is_earlier {
+        true => Verdict { kind: LeafKind::DroppedByDesign, rule: Some(rule), why: rule.why() },
+        false => Verdict { kind: LeafKind::LeftOut, rule: None, why },
     }
 }
 

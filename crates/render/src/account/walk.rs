@@ -3,7 +3,7 @@ use std::ops::Range;
 use rolecall_conversation::json::{Object, Step};
 use rolecall_conversation::{Json, Place};
 
-use super::rules::{Owner, Verdict, is_earlier_reasoning, judge};
+use super::rules::{Owner, Verdict, is_earlier_reasoning, judge, of_reasoning};
 use super::{Account, Change, DesignRule, Leaf, LeafKind, Sign};
 use crate::Dropped;
 
@@ -74,8 +74,14 @@ impl<'e, E: Evidence> Walk<'e, E> {
         self.account.leaves.push(Leaf::dropped(dropped));
     }
 
+    /// Adds the reasoning of a message, of which the prompt has nothing.
+    pub fn add_unshown_reasoning(&mut self, message: usize, key: &'static str, is_earlier: bool) {
+        let Verdict { kind, rule, why } = of_reasoning(is_earlier);
+        self.account.leaves.push(Leaf { rule, ..Leaf::new(Place::message(message, key), kind, why) });
+    }
+
     /// Adds a leaf of a message that was changed.
-    pub fn add_changed(&mut self, message: usize, field: &str, change: Change) {
+    pub fn add_changed(&mut self, message: usize, field: &'static str, change: Change) {
         let leaf = Leaf::new(Place::message(message, field), LeafKind::Changed, change.why());
         self.account.leaves.push(Leaf { change: Some(change), ..leaf });
     }
@@ -204,14 +210,12 @@ impl<'e, E: Evidence> Walk<'e, E> {
 
     /// Joins those leaves from an index on that are lost to one at the current path.
     fn join(&mut self, first: usize, why: &'static str, is_lost: fn(&Leaf) -> bool) {
-        let own = self.account.leaves.split_off(first);
-        let place = own.iter().position(is_lost);
-        let (lost, mut kept): (Vec<Leaf>, Vec<Leaf>) = own.into_iter().partition(is_lost);
-        if let Some(at) = place {
-            let count = lost.iter().map(|leaf| leaf.count).sum();
-            kept.insert(at, Leaf { count, ..Leaf::new(self.place(), LeafKind::LeftOut, why) });
-        }
-        self.account.leaves.extend(kept);
+        let Some(at) = self.account.leaves[first..].iter().position(is_lost) else { return };
+        let place = self.place();
+        let leaves = &mut self.account.leaves;
+        let others: usize = leaves.extract_if(first + at + 1.., |leaf| is_lost(leaf)).map(|leaf| leaf.count).sum();
+        let count = leaves[first + at].count + others;
+        leaves[first + at] = Leaf { count, ..Leaf::new(place, LeafKind::LeftOut, why) };
     }
 
     fn leaf(&mut self, json: &Json, at: E::At) -> bool {

@@ -1,6 +1,8 @@
 //! Checks that a layout has a place for all content of a message. Content without a place is
 //! refused or recorded.
 
+use std::borrow::Cow;
+
 use rolecall_conversation::{Call, Message, Part, Place, Role};
 use rolecall_format::{Codec, Field, Layout, Op, Slot};
 
@@ -95,20 +97,20 @@ impl<'a> Planner<'_, 'a> {
         prints: impl Fn(Field) -> bool,
         why: &'static str,
     ) {
-        let mut note = |field: &str, why, by_design| {
+        let mut note = |field: Cow<'static, str>, why, by_design| {
             self.plan.dropped.push(Dropped { place: Place::message(index, field), why, by_design });
         };
         let filled = |text: Option<&str>| text.is_some_and(|text| !text.is_empty());
         if filled(message.reasoning_content()) && !prints(Field::Reasoning) {
-            note("reasoning_content", "the format does not show earlier reasoning to the model", true);
+            note("reasoning_content".into(), "the format does not show earlier reasoning to the model", true);
         }
         // A tool result is identified by its position, so the function's name adds no information.
         if filled(message.name()) && *self.speakers.roles.of(message) != Role::Tool && !prints(Field::Name) {
-            note("name", why, false);
+            note("name".into(), why, false);
         }
         for (number, (name, _)) in self.format.fields.iter().enumerate() {
             if filled(message.text_field(name)) && !prints(Field::Extra(number)) {
-                note(name, why, false);
+                note(name.clone().into(), why, false);
             }
         }
     }

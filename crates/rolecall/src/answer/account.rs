@@ -55,7 +55,7 @@ fn object_of(leaf: &Leaf, count: Option<usize>) -> Object {
     if let Some(index) = leaf.place.message {
         object.insert("message", Json::from(index as i64));
     }
-    object.insert("field", Json::from(leaf.place.field.as_str()));
+    object.insert("field", Json::from(&*leaf.place.field));
     if let Some(change) = leaf.change {
         object.insert("how", Json::from(change.name()));
     }

@@ -45,7 +45,7 @@ fn of_left_out(left_out: &LeftOut<'_>, prompt: &Prompt) -> Json {
     if let Some(index) = left_out.first.message {
         object.insert("message", Json::from(index as i64));
     }
-    object.insert("field", Json::from(left_out.first.field.as_str()));
+    object.insert("field", Json::from(&*left_out.first.field));
     if left_out.by_design {
         object.insert("by_design", Json::from(true));
     }

@@ -86,7 +86,7 @@ fn read_one(mut instance: Object, path: &str) -> Result<Draft, Error> {
 fn under(path: &str, error: Error) -> Error {
     match error {
         Error::Conversation(mut error) if !error.place.field.starts_with(path) => {
-            error.place.field = format!("{path}{}", error.place.field);
+            error.place.field = format!("{path}{}", error.place.field).into();
             error.into()
         }
         other => other,

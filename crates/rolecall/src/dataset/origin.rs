@@ -32,7 +32,7 @@ impl Origins {
             Some(message) => self.messages.get(message),
             None => Some(&self.request),
         };
-        let field = place.field.as_str();
+        let field = &*place.field;
         let nearest = origins.into_iter().flatten().filter(|origin| origin.holds(field));
         if let Some(nearest) = nearest.max_by_key(|origin| origin.field.len()) {
             return Place::field(nearest.path_of(field));
@@ -40,7 +40,7 @@ impl Origins {
         let Some(path) = place.message.and_then(|message| self.paths.get(message)) else { return place.clone() };
         // Only a path that ends in a turn has fields. Any other path is the text itself.
         let is_turn = path.ends_with(']');
-        let below = match place.field.as_str() {
+        let below = match &*place.field {
             "" => "",
             _ if !is_turn => "",
             "role" if path.starts_with("conversations") => "from",

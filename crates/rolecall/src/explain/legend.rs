@@ -134,7 +134,7 @@ pub fn who(origin: &Origin) -> String {
         Origin::Control(_) => "control token".into(),
         Origin::Format => "format".into(),
         Origin::Message { message, field } if field == "content" => format!("message {message}"),
-        Origin::Message { message, field } => Place::message(*message, field.as_ref()).to_string(),
+        Origin::Message { message, field } => Place::message(*message, field.clone().into_owned()).to_string(),
         Origin::Tool { tool } => format!("tool {tool}"),
         Origin::Document { document } => format!("document {document}"),
         Origin::Option { name } => format!("option {name}"),

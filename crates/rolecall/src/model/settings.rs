@@ -213,11 +213,11 @@ fn word_of<'a>(request: &'a Request, key: &str, known: &'static str) -> Result<O
 
 fn unknown_word(key: &str, known: &'static str, found: &str) -> Error {
     let problem = Problem::UnknownType { known, found: found.to_owned() };
-    rolecall_conversation::Error { place: Place::field(key), problem }.into()
+    rolecall_conversation::Error { place: Place::field(key.to_owned()), problem }.into()
 }
 
 /// Returns the error for a field that holds a value of the wrong type.
 pub(crate) fn wrong_type(field: &str, expected: &'static str, found: &Json) -> Error {
     let problem = Problem::WrongType { expected, found: found.kind() };
-    rolecall_conversation::Error { place: Place::field(field), problem }.into()
+    rolecall_conversation::Error { place: Place::field(field.to_owned()), problem }.into()
 }

@@ -45,7 +45,7 @@ impl Model {
     ) -> Result<Vec<Dropped>, Error> {
         let mut unread: Vec<Dropped> = request
             .unread()
-            .map(|key| Dropped { place: Place::field(key), why: "nothing reads this key", by_design: false })
+            .map(|key| Dropped { place: Place::field(key.to_owned()), why: "nothing reads this key", by_design: false })
             .collect();
         let Some(account) = account else {
             self.check_switches(request, settings, speaker, &mut unread)?;
@@ -55,7 +55,7 @@ impl Model {
         let lacking = account.lacking();
         let lost = request.unread_of_messages().filter(|(message, key)| lacking.contains(&(*message, *key)));
         unread.extend(lost.map(|(message, key)| Dropped {
-            place: Place::message(message, key),
+            place: Place::message(message, key.to_owned()),
             why: "nothing reads this key of a message",
             by_design: false,
         }));
@@ -66,18 +66,18 @@ impl Model {
         let lost: HashSet<&str> = account
             .of_kind(LeafKind::LeftOut)
             .filter(|leaf| leaf.place.message.is_none())
-            .map(|leaf| leaf.place.field.as_str())
+            .map(|leaf| &*leaf.place.field)
             .collect();
-        unread.extend(switches.into_iter().filter(|switch| lost.contains(switch.place.field.as_str())));
+        unread.extend(switches.into_iter().filter(|switch| lost.contains(&*switch.place.field)));
         // No run reads these.
         account.leave_out_all(unread[keys..].to_vec());
         // A switch that the template reads for other conversations.
         if matches!(speaker, Speaker::Template(chosen) if !chosen.templates.is_carried) {
-            let never: HashSet<&str> = unread[keys..].iter().map(|switch| switch.place.field.as_str()).collect();
+            let never: HashSet<&str> = unread[keys..].iter().map(|switch| &*switch.place.field).collect();
             account.excuse(DesignRule::UnusedSwitch, |place| {
                 place.message.is_none()
                     && SWITCHES.iter().any(|of| place.field.strip_prefix(of).is_some_and(|rest| rest.starts_with('.')))
-                    && !never.contains(place.field.as_str())
+                    && !never.contains(&*place.field)
             });
         }
         Ok(unread)

@@ -210,7 +210,7 @@ impl Session {
             let calls = message.checked_sub(first).and_then(|at| self.pending.get(at)).map_or(0, |at| at.calls().len());
             // The whole message.
             let whole = if calls > 0 { "tool_calls[0]" } else { "content" };
-            let field = if place.field.is_empty() { whole.to_owned() } else { place.field };
+            let field = if place.field.is_empty() { whole.to_owned() } else { place.field.into_owned() };
             SessionNote::LeftOut { message, field, why: "the template writes nothing of it here" }
         };
         missing.into_iter().filter(|dropped| !dropped.by_design).map(note).collect()

@@ -113,7 +113,7 @@ impl RowNote {
 fn of_prompt(prompt: &ModelPrompt, is_whole: bool) -> Vec<RowNote> {
     let account = prompt.account();
     // A format that does not print reasoning prints none anywhere, and so does a template that leaves out the last.
-    let is_reasoning = |leaf: &Leaf| REASONING.contains(&leaf.place.field.as_str());
+    let is_reasoning = |leaf: &Leaf| REASONING.contains(&&*leaf.place.field);
     let keeps_last = || prompt.template().is_some() && !account.of_kind(LeafKind::LeftOut).any(is_reasoning);
     let is_divisible =
         |group: &LeafGroup<'_>| is_whole && group.rule == Some(DesignRule::EarlierReasoning) && keeps_last();

@@ -88,5 +88,5 @@ fn stop_of(line: &Object) -> Result<Stop, Refusal> {
 
 fn wrong_type(field: &str, expected: &'static str, found: &Json) -> Refusal {
     let problem = Problem::WrongType { expected, found: found.kind() };
-    rolecall_conversation::Error { place: Place::field(field), problem }.into()
+    rolecall_conversation::Error { place: Place::field(field.to_owned()), problem }.into()
 }

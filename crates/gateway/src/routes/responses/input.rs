@@ -176,7 +176,7 @@ impl Reader {
         let call: Json = object! { "id" => call_id, "type" => "function", "function" => function }.into();
         if let Err(error) = Call::from_json(&call) {
             let field = format!("{path}.{}", error.place.field.trim_start_matches("function."));
-            let message = error.to_string().replacen(&error.place.field, &field, 1);
+            let message = error.to_string().replacen(&*error.place.field, &field, 1);
             return Err(Fault { help: Some(error.help().into()), ..Fault::at(&field, error.code(), message) });
         }
         let id = self.id_of("fc", index, id);

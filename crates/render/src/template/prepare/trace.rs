@@ -1,5 +1,7 @@
 //! What a run read and wrote of its inputs, and the account of a request that follows from it.
 
+use std::iter::Peekable;
+
 use rolecall_conversation::json::Step;
 use rolecall_conversation::{Conversation, Json, Place, REASONING, Role, Tool};
 use rolecall_jinja::{Piece, Tag};
@@ -120,9 +122,9 @@ impl<'a> Inputs<'a> {
         trace.nulls.sort_unstable();
         let evidence = RunEvidence { inputs: self, trace: &trace, text };
         let mut walk = Walk::new(&evidence);
+        let mut aliases = self.aliases.iter().map(|(value, _)| *value).peekable();
         let last_user = conversation.messages.iter().rposition(|message| *message.role() == Role::User);
         for (number, (index, message)) in self.said_by.iter().enumerate() {
-            let Shape::Dict(children) = self.values[number].shape else { continue };
             for (_, call) in adapted.lossy().iter().filter(|(message, _)| *message == index) {
                 let is_wrapped = message
                     .as_object()
@@ -133,25 +135,12 @@ impl<'a> Inputs<'a> {
                 walk.add_key_twice(Place::message(index, format!("tool_calls[{call}].{key}")));
             }
             let is_escaped = trace.escaped.binary_search(&index).is_ok();
-            if !is_escaped
-                && trace.nulls.is_empty()
-                && let Some((written, is_role_read)) = plain(self.children(children))
-            {
-                walk.add_written(written);
-                if is_role_read {
-                    walk.add_of_envelope(true);
-                }
-                continue;
-            }
-            let owner = Owner::Message {
-                index,
-                is_result: *message.role() == Role::Tool,
-                is_assistant: *message.role() == Role::Assistant,
-                is_earlier: last_user.is_some_and(|last| index < last),
-            };
+            let is_earlier = last_user.is_some_and(|last| index < last);
+            let (is_result, is_assistant) = (*message.role() == Role::Tool, *message.role() == Role::Assistant);
+            let owner = Owner::Message { index, is_result, is_assistant, is_earlier };
             if !is_escaped && trace.nulls.is_empty() {
                 let mark = walk.mark();
-                if self.children(children).iter().all(|value| self.is_settled(value, owner, &mut walk)) {
+                if self.is_message_settled(number, owner, &mut aliases, &mut walk) {
                     continue;
                 }
                 walk.go_back(mark);
@@ -175,7 +164,7 @@ impl<'a> Inputs<'a> {
             if let Tool::Function { object, .. } = tool {
                 let at = self.tools.start + index as u32;
                 let (mark, value) = (walk.mark(), &self.values[at as usize]);
-                if trace.nulls.is_empty() && self.is_settled(value, Owner::Tool, &mut walk) {
+                if trace.nulls.is_empty() && self.is_settled(value, Owner::Tool, 0, &mut walk) {
                     continue;
                 }
                 walk.go_back(mark);
@@ -196,42 +185,86 @@ impl<'a> Inputs<'a> {
         walk.finish()
     }
 
-    /// Adds a value of a message or tool to the account if it and all in it are written, or are missing by design.
-    /// Reports whether that is so; otherwise, what was added does not count.
-    fn is_settled<E: Evidence>(&self, value: &Value<'a>, owner: Owner, walk: &mut Walk<'_, E>) -> bool {
-        let traces = value.traces.get();
-        let is_reasoning = || value.parent < self.messages && REASONING.contains(&value.key);
-        match value.shape {
-            Shape::Text(text) if text.trim_start().is_empty() => true,
-            // Most texts are written as they are. Arguments in JSON text may be quoted twice.
-            Shape::Text(_) if traces & (WHOLE | PART) == WHOLE && value.key != "arguments" && !is_reasoning() => {
-                walk.add_written(1);
-                true
-            }
-            Shape::Text(text) if is_reasoning() => {
-                let alias = self.aliases.binary_search_by_key(&value.handle.0, |(value, _)| *value);
-                if alias.is_ok() {
-                    // It is the message's other key.
-                    return true;
+    /// Adds a message to the account if all in it is written, or missing by design. Reports whether that is so;
+    /// otherwise, what was added does not count.
+    ///
+    /// `aliases` are the reasoning values that repeat a message's own, from this message on.
+    fn is_message_settled<E: Evidence>(
+        &self,
+        message: usize,
+        owner: Owner,
+        aliases: &mut Peekable<impl Iterator<Item = u32>>,
+        walk: &mut Walk<'_, E>,
+    ) -> bool {
+        let message = &self.values[message];
+        let Shape::Dict(children) = message.shape else { return false };
+        self.children(children).iter().all(|value| {
+            let traces = value.traces.get();
+            match (value.key, value.shape) {
+                ("role", Shape::Text(_)) if traces & (WHOLE | PART) == 0 => {
+                    walk.add_of_envelope(traces & READ != 0);
+                    true
                 }
-                let mut all = 0;
-                self.each_alias(value, text, &mut |value| all |= value.traces.get());
-                self.is_text_settled(value, all, text, owner, walk)
+                (key, _) => match REASONING.iter().find(|name| **name == key) {
+                    None => self.is_settled(value, owner, message.traces.get(), walk),
+                    Some(key) => {
+                        while aliases.next_if(|alias| *alias < value.handle.0).is_some() {}
+                        let is_alias = aliases.peek() == Some(&value.handle.0);
+                        is_alias || self.is_reasoning_settled(value, key, self.children(children), owner, walk)
+                    }
+                },
             }
-            // Reasoning that is no text has several names, too.
-            _ if is_reasoning() => false,
-            Shape::Text(text) => self.is_text_settled(value, traces, text, owner, walk),
-            Shape::Number(_) | Shape::Bool(_) if traces & READ != 0 && self.keys(value) & (KEYED | PYTHON) == KEYED => {
-                walk.add_written(1);
-                true
-            }
-            Shape::Dict(_) if self.is_printed_part(value) => false,
-            Shape::List(items) | Shape::Dict(items) => {
-                self.children(items).iter().all(|value| self.is_settled(value, owner, walk))
-            }
-            // It was read as a null, or was not opened.
-            _ => false,
+        })
+    }
+
+    /// Adds the reasoning of a message, which has several names.
+    fn is_reasoning_settled<E: Evidence>(
+        &self,
+        value: &Value<'a>,
+        key: &'static str,
+        message: &[Value<'a>],
+        owner: Owner,
+        walk: &mut Walk<'_, E>,
+    ) -> bool {
+        let Shape::Text(text) = value.shape else { return false };
+        if is_blank(text) {
+            return true;
         }
+        let is_same = |other: &&Value<'a>| matches!(other.shape, Shape::Text(same) if is_same_text(same, text));
+        let aliases = message.iter().filter(is_same).filter(|other| REASONING.contains(&other.key));
+        let traces = aliases.fold(value.traces.get(), |traces, other| traces | other.traces.get());
+        match (traces & (WHOLE | PART), owner) {
+            // What is to be continued ends with a mark.
+            _ if text.ends_with(MARK) => return false,
+            (0, Owner::Message { index, is_earlier, .. }) => walk.add_unshown_reasoning(index, key, is_earlier),
+            (0 | PART, _) => return false,
+            _ => walk.add_written(1),
+        }
+        true
+    }
+
+    /// Adds a value of a message or tool, with what the output has of the keys of the dict around it.
+    #[inline(always)]
+    fn is_settled<E: Evidence>(&self, value: &Value<'a>, owner: Owner, keys: u8, walk: &mut Walk<'_, E>) -> bool {
+        let traces = value.traces.get();
+        // Most values are written as they are.
+        let is_written = match value.shape {
+            Shape::Text(_) => traces & (WHOLE | PART | QUOTED) == WHOLE,
+            Shape::Number(_) | Shape::Bool(_) => traces & READ != 0 && keys & (KEYED | PYTHON) == KEYED,
+            _ => return self.is_each_settled(value, owner, keys, walk),
+        };
+        walk.add_written(usize::from(is_written));
+        is_written || matches!(value.shape, Shape::Text(text) if self.is_text_settled(value, traces, text, owner, walk))
+    }
+
+    fn is_each_settled<E: Evidence>(&self, value: &Value<'a>, owner: Owner, keys: u8, walk: &mut Walk<'_, E>) -> bool {
+        let (items, keys) = match value.shape {
+            Shape::Dict(items) if !self.is_printed_part(value) => (items, value.traces.get()),
+            Shape::List(items) => (items, keys),
+            // It was read as a null, or was not opened.
+            _ => return false,
+        };
+        self.children(items).iter().all(|value| self.is_settled(value, owner, keys, walk))
     }
 
     fn is_text_settled<E: Evidence>(
@@ -242,6 +275,9 @@ impl<'a> Inputs<'a> {
         owner: Owner,
         walk: &mut Walk<'_, E>,
     ) -> bool {
+        if is_blank(text) {
+            return true;
+        }
         // Arguments in JSON text may be quoted twice, and what is to be continued ends with a mark.
         if value.key == "arguments" || text.ends_with(MARK) {
             return false;
@@ -296,7 +332,7 @@ impl<'a> Inputs<'a> {
         }
         let Shape::Dict(children) = self.values[value.parent as usize].shape else { return };
         for other in self.children(children) {
-            let is_same = matches!(other.shape, Shape::Text(same) if std::ptr::eq(same, text) || same == text);
+            let is_same = matches!(other.shape, Shape::Text(same) if is_same_text(same, text));
             if is_same && REASONING.contains(&other.key) && other.handle.0 != value.handle.0 {
                 visit(other);
             }
@@ -323,20 +359,15 @@ impl<'a> Inputs<'a> {
     }
 }
 
-/// Returns the number of leaves of a message that is written as a whole, and whether its role was
-/// only read. Returns `None` if more must be known of it.
-fn plain(values: &[Value<'_>]) -> Option<(usize, bool)> {
-    let (mut written, mut is_role_read) = (0, false);
-    for value in values {
-        let traces = value.traces.get();
-        match value.shape {
-            Shape::Text(_) if traces & WHOLE != 0 => written += 1,
-            Shape::Text(_) if value.key == "role" && traces & READ != 0 => is_role_read = true,
-            Shape::Text(text) if text.trim_start().is_empty() => {}
-            _ => return None,
-        }
-    }
-    Some((written, is_role_read))
+/// Reports whether two texts are equal. Most that have the same length are one text.
+fn is_same_text(text: &str, other: &str) -> bool {
+    text.len() == other.len() && (std::ptr::eq(text, other) || text == other)
+}
+
+/// Reports whether a text is empty or white space. Most begin with a letter.
+fn is_blank(text: &str) -> bool {
+    let is_sign = |first: &u8| (b'!'..=b'~').contains(first);
+    !text.as_bytes().first().is_some_and(is_sign) && text.trim_start().is_empty()
 }
 
 /// Reports whether a piece of the output is a text as a JSON string.
