@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rolecall::Model;
-use rolecall::pipeline::{self, Step};
+use rolecall::pipeline::{self, PipelineStep};
 use rolecall::training::RowOptions;
 use rolecall::{conversation::json, dataset};
 
@@ -52,12 +52,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         let mut all = Vec::new();
         loop {
             match ordered.next(Duration::from_secs(3600)) {
-                Ok(Step::Done(block)) => {
+                Ok(PipelineStep::Done(block)) => {
                     tokens += block.0.len();
                     all.push(block);
                 }
-                Ok(Step::Late) => {}
-                Ok(Step::End) => break,
+                Ok(PipelineStep::Late) => {}
+                Ok(PipelineStep::End) => break,
                 Err(pipeline::Lost) => return Err("a thread died".into()),
             }
         }

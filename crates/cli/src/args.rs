@@ -52,7 +52,7 @@ pub enum Verb {
     Formats(Formats),
     Diff(Diff),
     Check(Check),
-    Template(Template),
+    Template(TemplateArgs),
     Tokenizer(Tokenizer),
     Serve(Serve),
     Completions(Completions),
@@ -399,7 +399,7 @@ pub struct Check {
 /// Show what a model's chat template reads, supports and branches on, with audit findings
 #[derive(Debug, clap::Args)]
 #[command(after_help = include_str!("../help/template.txt"))]
-pub struct Template {
+pub struct TemplateArgs {
     /// The template: a .jinja file, a tokenizer_config.json, a model's folder or a .gguf file; `-`
     /// is standard input
     #[arg(value_name = "FILE|DIR", required_unless_present = "model")]
@@ -488,7 +488,7 @@ pub struct Completions {
     pub shell: clap_complete::Shell,
 }
 
-impl Template {
+impl TemplateArgs {
     /// Returns the path of the template.
     pub fn path(&self) -> &Path {
         either(self.path.as_deref(), self.model.as_deref())

@@ -24,7 +24,7 @@ pub struct Diagnostic<'a> {
     /// The stable name of this kind of problem.
     pub code: &'a str,
     pub message: String,
-    pub place: Place<'a>,
+    pub place: DiagnosticPlace<'a>,
     pub help: Vec<String>,
 }
 
@@ -37,7 +37,7 @@ pub enum Severity {
 
 /// The location of a diagnostic.
 #[derive(Debug)]
-pub enum Place<'a> {
+pub enum DiagnosticPlace<'a> {
     Nowhere,
     /// A name such as `chat.json` or `command line, --option`.
     Named(String),
@@ -63,13 +63,13 @@ impl Diagnostic<'_> {
         paint.push(&mut out, Style::Strong, &format!(": {}", visible::escape(&self.message)));
         out.push('\n');
         let indent = match &self.place {
-            Place::Nowhere => 0,
-            Place::Named(name) => {
+            DiagnosticPlace::Nowhere => 0,
+            DiagnosticPlace::Named(name) => {
                 paint.push(&mut out, Style::Frame, " -->");
                 let _ = writeln!(out, " {}", visible::escape(name));
                 1
             }
-            Place::Span(source, span) => draw_snippet(&mut out, paint, style, source, span.clone()),
+            DiagnosticPlace::Span(source, span) => draw_snippet(&mut out, paint, style, source, span.clone()),
         };
         let notes = notes.iter().map(|note| ("note:", note));
         for (word, line) in notes.chain(self.help.iter().map(|help| ("help:", help))) {

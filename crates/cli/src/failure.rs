@@ -12,7 +12,7 @@ use rolecall::identify::{FileError, Unidentified};
 use rolecall::template::NoChoice;
 use rolecall::{Error, Request, tokenizer};
 
-use crate::diagnostic::{DRAWN, Diagnostic, Place, Severity};
+use crate::diagnostic::{DRAWN, Diagnostic, DiagnosticPlace, Severity};
 use crate::exit::Exit;
 use crate::file_kind::FileKind;
 use crate::flags;
@@ -143,21 +143,23 @@ impl Failure {
         }
         let place = match self {
             Failure::Refused { refusal, source } => place_of_refusal(refusal, source),
-            Failure::Misfit { tokenizer, .. } => Place::Named(tokenizer.clone()),
-            Failure::Tokenizer { path, .. } | Failure::NameClash { path, .. } => Place::Named(path.clone()),
+            Failure::Misfit { tokenizer, .. } => DiagnosticPlace::Named(tokenizer.clone()),
+            Failure::Tokenizer { path, .. } | Failure::NameClash { path, .. } => DiagnosticPlace::Named(path.clone()),
             Failure::NotAnId { path, line, .. } | Failure::NotAChunk { path, line, .. } => {
-                Place::Named(format!("{path}, line {line}"))
+                DiagnosticPlace::Named(format!("{path}, line {line}"))
             }
             Failure::ModelFile(error) | Failure::TemplateFile(error) => place_in_model(error),
-            Failure::NoTemplate { path, .. } | Failure::NotAFormat { path } => Place::Named(path.clone()),
+            Failure::NoTemplate { path, .. } | Failure::NotAFormat { path } => DiagnosticPlace::Named(path.clone()),
             Failure::UnknownFormat { .. } | Failure::SeveralFiles(_) | Failure::NoSuchView(_) => {
-                Place::Named("command line".into())
+                DiagnosticPlace::Named("command line".into())
             }
-            Failure::UnknownKind { .. } | Failure::NotBuilt { .. } => Place::Named("command line, --output".into()),
-            Failure::Output { path, .. } => Place::Named(path.clone()),
-            Failure::Serve { place: Some(place), .. } => Place::Named(place.clone()),
-            Failure::LostLines { input, behind } => Place::Named(format!("{input}, after line {behind}")),
-            _ => Place::Nowhere,
+            Failure::UnknownKind { .. } | Failure::NotBuilt { .. } => {
+                DiagnosticPlace::Named("command line, --output".into())
+            }
+            Failure::Output { path, .. } => DiagnosticPlace::Named(path.clone()),
+            Failure::Serve { place: Some(place), .. } => DiagnosticPlace::Named(place.clone()),
+            Failure::LostLines { input, behind } => DiagnosticPlace::Named(format!("{input}, after line {behind}")),
+            _ => DiagnosticPlace::Nowhere,
         };
         let help = self.help();
         vec![Diagnostic { severity: Severity::Error, code: self.code(), message: self.message(), place, help }]
@@ -381,7 +383,7 @@ pub fn diagnostics_of_format<'a>(source: &'a Source, error: &'a LoadError) -> Ve
         severity: Severity::Error,
         code: mistake.code,
         message: mistake.message.clone(),
-        place: Place::Span(source, mistake.span.clone()),
+        place: DiagnosticPlace::Span(source, mistake.span.clone()),
         help: mistake.help.iter().cloned().collect(),
     });
     let rest = error.diagnostics.len().saturating_sub(DRAWN);
@@ -389,7 +391,7 @@ pub fn diagnostics_of_format<'a>(source: &'a Source, error: &'a LoadError) -> Ve
         severity: Severity::Error,
         code: "bad_format",
         message: format!("{rest} more mistakes are not shown"),
-        place: Place::Nowhere,
+        place: DiagnosticPlace::Nowhere,
         help: vec!["`--json` lists all of them as `mistakes`".into()],
     });
     each.chain(counted).collect()
@@ -421,27 +423,27 @@ pub fn count_of_mistakes(error: &LoadError) -> String {
 }
 
 /// Returns the location of a field in the input, as precisely as the text allows.
-pub fn place_in_input<'a>(source: &'a Source, field: &Field) -> Place<'a> {
+pub fn place_in_input<'a>(source: &'a Source, field: &Field) -> DiagnosticPlace<'a> {
     let original = dataset::place_in(&source.text, field);
     match locate(&source.text, original.as_ref().unwrap_or(field)) {
-        Some(span) => Place::Span(source, span),
-        None => Place::Named(source.name.clone()),
+        Some(span) => DiagnosticPlace::Span(source, span),
+        None => DiagnosticPlace::Named(source.name.clone()),
     }
 }
 
-fn place_of_refusal<'a>(refusal: &'a Refusal, source: &'a Source) -> Place<'a> {
+fn place_of_refusal<'a>(refusal: &'a Refusal, source: &'a Source) -> DiagnosticPlace<'a> {
     if let Some(name) = option_of_command_line(refusal, source) {
-        return Place::Named(format!("command line, --option {name}"));
+        return DiagnosticPlace::Named(format!("command line, --option {name}"));
     }
     let field = match refusal {
-        Refusal::NoFormat => return Place::Nowhere,
+        Refusal::NoFormat => return DiagnosticPlace::Nowhere,
         Refusal::NoChoice(_) => Field::field("chat_template_name"),
         Refusal::Row(error) if error.place().is_some() => error.place().unwrap_or_default(),
         // A line of a script stands at the end of its source.
         Refusal::BadStep(BadStep::NotJson(error)) => {
             let start = source.text.rfind('\n').map_or(0, |at| at + 1);
             let at = start + error.offset.min(source.text.len() - start);
-            return Place::Span(source, at..at + 1);
+            return DiagnosticPlace::Span(source, at..at + 1);
         }
         Refusal::BadStep(step) => Field::field(step.field()),
         Refusal::ForkTaken(_) => Field::field("fork"),
@@ -451,17 +453,17 @@ fn place_of_refusal<'a>(refusal: &'a Refusal, source: &'a Source) -> Place<'a> {
         | Refusal::TooLongForTokens { .. }
         | Refusal::SeveralConversations(_)
         | Refusal::Row(_)
-        | Refusal::TooManyMessages { .. } => return Place::Named(source.name.clone()),
+        | Refusal::TooManyMessages { .. } => return DiagnosticPlace::Named(source.name.clone()),
         Refusal::Template { source, error, .. } => {
             let offset = error.place().offset;
-            return Place::Span(source, offset..offset + 1);
+            return DiagnosticPlace::Span(source, offset..offset + 1);
         }
         Refusal::Library(Error::Request(rolecall_openai::Error::NotJson(error))) => {
             // Text that ends too early is marked at its end, not after trailing line breaks.
             let end = source.text.trim_end().len();
             return match end {
-                0 => Place::Named(source.name.clone()),
-                _ => Place::Span(source, error.offset.min(end)..error.offset.min(end) + 1),
+                0 => DiagnosticPlace::Named(source.name.clone()),
+                _ => DiagnosticPlace::Span(source, error.offset.min(end)..error.offset.min(end) + 1),
             };
         }
         Refusal::Library(Error::UnknownFormat { .. }) => Field::field("format"),
@@ -504,10 +506,10 @@ fn has_option(source: &Source, key: &str, name: &str) -> bool {
 }
 
 /// Returns the file, line and column of a damaged model file.
-fn place_in_model<'a>(error: &FileError) -> Place<'a> {
-    let FileError::Damaged { path, .. } = error else { return Place::Nowhere };
+fn place_in_model<'a>(error: &FileError) -> DiagnosticPlace<'a> {
+    let FileError::Damaged { path, .. } = error else { return DiagnosticPlace::Nowhere };
     let path = path.display();
-    Place::Named(match error.line_and_column() {
+    DiagnosticPlace::Named(match error.line_and_column() {
         Some((line, column)) => format!("{path}:{line}:{column}"),
         None => path.to_string(),
     })

@@ -14,7 +14,7 @@ use rolecall::tokenizer::Tokenizer;
 use rolecall::tokenizer::TokenizerFile;
 
 use crate::args::MoreFormats;
-use crate::diagnostic::{Diagnostic, Place, Severity};
+use crate::diagnostic::{Diagnostic, DiagnosticPlace, Severity};
 use crate::failure::{Failure, count_of_mistakes};
 use crate::file_kind;
 use crate::io_message::io_message;
@@ -193,8 +193,8 @@ impl Formats {
                 code: "bad_format",
                 message: format!("{} in the format file `{}`, which is ignored", count_of_mistakes(error), source.name),
                 place: match first {
-                    Some(mistake) => Place::Span(source, mistake.span.clone()),
-                    None => Place::Named(source.name.clone()),
+                    Some(mistake) => DiagnosticPlace::Span(source, mistake.span.clone()),
+                    None => DiagnosticPlace::Named(source.name.clone()),
                 },
                 help: vec![format!("run `rolecall check {}` to see them", source.name)],
             });

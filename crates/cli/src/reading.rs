@@ -10,20 +10,20 @@ use rolecall::model::{ReplyContext, assumed_messages};
 use rolecall::parse::{Ids, ParseOptions};
 
 use crate::args::{Chat, Layouts, OwnTemplate};
-use crate::diagnostic::{Diagnostic, Place, Severity};
+use crate::diagnostic::{Diagnostic, DiagnosticPlace, Severity};
 use crate::failure::Failure;
 use crate::job::Job;
 use crate::output::Output;
 use crate::refusal::Refusal;
 
 /// A run that parses model output.
-pub struct Reader {
+pub struct ParseRun {
     pub job: Job,
 }
 
-impl Reader {
+impl ParseRun {
     /// Creates a reader. The tokenizer is that of the ids to parse, or none for text.
-    pub fn new(layouts: &Layouts, tokenizer: Option<&Path>, output: &Output) -> Result<Reader, Failure> {
+    pub fn new(layouts: &Layouts, tokenizer: Option<&Path>, output: &Output) -> Result<ParseRun, Failure> {
         let chat = Chat {
             named: layouts.named.clone(),
             options: layouts.options.clone(),
@@ -33,7 +33,7 @@ impl Reader {
         };
         let own =
             OwnTemplate { template: layouts.template.clone(), running: layouts.running.clone(), tool_calls: None };
-        Ok(Reader { job: Job::open(&chat, &own, tokenizer, Protect::default(), output)? })
+        Ok(ParseRun { job: Job::open(&chat, &own, tokenizer, Protect::default(), output)? })
     }
 
     /// Returns what is known about the reply to a request. The end of the prompt comes from rendering the
@@ -79,7 +79,7 @@ impl Reader {
                 severity: Severity::Warning,
                 code: warning.code(),
                 message: warning.to_string(),
-                place: Place::Named(self.job.model.name().to_owned()),
+                place: DiagnosticPlace::Named(self.job.model.name().to_owned()),
                 help: Vec::new(),
             });
         }

@@ -7,7 +7,7 @@ use rolecall::loss::{Loss, TokenLoss};
 use rolecall::model::ModelPrompt;
 use rolecall::training::{Ready, RowNote, Truncated};
 
-use crate::batch::{Item, Line, Row, Rows, Told};
+use crate::batch::{BatchRow, Line, PackedItem, Rows, Told};
 use crate::explain::Tokens;
 use crate::failure::Failure;
 use crate::job::Job;
@@ -59,10 +59,10 @@ impl Job {
             }
             (Rows::Columns { .. }, Some(encoded)) => {
                 let weights = loss.map(|_| ready.weights(edges)).unwrap_or_default();
-                rows.push(&Row { number, request, side, prompt, encoded, weights, truncated, notes })
+                rows.push(&BatchRow { number, request, side, prompt, encoded, weights, truncated, notes })
             }
             (Rows::Samples { length, items, .. }, Some(_)) => {
-                items.push(Item::Sample(ready.slot(number, side, edges, *length)?));
+                items.push(PackedItem::Sample(ready.slot(number, side, edges, *length)?));
                 Ok(())
             }
             // Columns and samples are only made with ids.

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rolecall::dataset::Shape;
 
-use crate::diagnostic::{Diagnostic, Place, Severity};
+use crate::diagnostic::{Diagnostic, DiagnosticPlace, Severity};
 use crate::output::Output;
 
 /// The shapes that were read by any thread, and those that were already reported.
@@ -32,7 +32,7 @@ impl SeenShapes {
                 severity: Severity::Note,
                 code: "shape",
                 message: format!("read as {shape}"),
-                place: Place::Nowhere,
+                place: DiagnosticPlace::Nowhere,
                 help: Vec::new(),
             });
         }

@@ -13,13 +13,13 @@ use rolecall::Model;
 use rolecall::conversation::Json;
 use rolecall::dataset;
 use rolecall::guard::guard;
-use rolecall::pipeline::{self, Step};
+use rolecall::pipeline::{self, PipelineStep};
 use rolecall::training::{Packed, Packer, RowError, Slot};
 
 use crate::packed::{self, PackedRow};
-use crate::plan::{Layout, Plan};
+use crate::plan::{ColumnNames, ColumnPlan};
 use crate::samples::{self, Sample, Samples, list_of};
-use crate::{Fault, Table, error_fields, errors};
+use crate::{SampleError, Table, error_fields, errors};
 
 /// The number of rows that a thread encodes at once. Between two blocks, the caller can stop the run.
 const BLOCK: usize = 64;
@@ -36,9 +36,9 @@ pub enum Rows {
     /// In Arrow's memory.
     Table(Table),
     /// JSON values, or why a row is none.
-    Values(Vec<Result<Json, Fault>>),
+    Values(Vec<Result<Json, SampleError>>),
     /// Rows of columns of JSON values, each with whether a null was removed that may have been meant.
-    Columns(Vec<Result<(Json, bool), Fault>>),
+    Columns(Vec<Result<(Json, bool), SampleError>>),
 }
 
 /// What was done so far.
@@ -88,7 +88,7 @@ pub enum Error<E> {
 pub fn encode<E>(
     rows: Rows,
     model: &Model,
-    plan: Plan,
+    plan: ColumnPlan,
     threads: NonZeroUsize,
     watch: &mut dyn FnMut(&Counts) -> Result<(), E>,
 ) -> Result<Encoded, Error<E>> {
@@ -111,9 +111,9 @@ pub fn encode<E>(
         let mut ordered = started.map_err(|error| Error::Threads(error.to_string()))?;
         loop {
             match ordered.next(PATIENCE) {
-                Ok(Step::Done(block)) => gathered.add(block)?,
-                Ok(Step::Late) => {}
-                Ok(Step::End) => break,
+                Ok(PipelineStep::Done(block)) => gathered.add(block)?,
+                Ok(PipelineStep::Late) => {}
+                Ok(PipelineStep::End) => break,
                 Err(pipeline::Lost) => return Err(Error::Threads("a thread died while it encoded rows".into())),
             }
             watch(&gathered.counts).map_err(Error::Stopped)?;
@@ -138,7 +138,7 @@ impl Rows {
     }
 
     /// Returns a row, and whether a null was removed from it that may have been meant.
-    fn row(&self, row: usize) -> Result<(Json, bool), Fault> {
+    fn row(&self, row: usize) -> Result<(Json, bool), SampleError> {
         match self {
             Rows::Table(table) => table.row(row).map(|value| (value, false)),
             Rows::Values(values) => values[row].clone().map(|value| (value, false)),
@@ -148,14 +148,14 @@ impl Rows {
 }
 
 /// The results of a block of rows.
-struct Block {
+struct RowBlock {
     rows: Result<Vec<RecordBatch>, ArrowError>,
     /// The samples to be packed, or a row's error.
-    items: Vec<Result<Slot<u64>, (u64, Fault)>>,
+    items: Vec<Result<Slot<u64>, (u64, SampleError)>>,
     counts: Counts,
 }
 
-fn encode_block(rows: &Rows, range: Range<usize>, model: &Model, plan: &Plan) -> Block {
+fn encode_block(rows: &Rows, range: Range<usize>, model: &Model, plan: &ColumnPlan) -> RowBlock {
     let mut counts = Counts::default();
     let (mut open, mut batches, mut items) = (Samples::default(), Vec::new(), Vec::new());
     let mut failed = None;
@@ -208,23 +208,23 @@ fn encode_block(rows: &Rows, range: Range<usize>, model: &Model, plan: &Plan) ->
             Err(error) => failed = Some(error),
         }
     }
-    Block { rows: failed.map_or(Ok(batches), Err), items, counts }
+    RowBlock { rows: failed.map_or(Ok(batches), Err), items, counts }
 }
 
 /// The samples of a row, and what a trainer should know about them.
-struct Answer {
+struct RowSamples {
     samples: Vec<Sample>,
     notes: BTreeMap<&'static str, ()>,
 }
 
-fn encode_row(value: Json, row: u64, model: &Model, plan: &Plan) -> Result<Answer, Fault> {
+fn encode_row(value: Json, row: u64, model: &Model, plan: &ColumnPlan) -> Result<RowSamples, SampleError> {
     let (_, all) = plan.recipe.read(model, value)?;
-    let mut answer = Answer { samples: Vec::with_capacity(all.len()), notes: BTreeMap::new() };
+    let mut answer = RowSamples { samples: Vec::with_capacity(all.len()), notes: BTreeMap::new() };
     for (side, ready) in all {
         let bytes = ready.prompt.text().len();
         if bytes > LONGEST {
             let message = format!("the prompt has {bytes} bytes, expected at most {LONGEST}");
-            return Err(Fault::at("too_long", message, None));
+            return Err(SampleError::at("too_long", message, None));
         }
         let notes = ready.notes();
         answer.notes.extend(notes.iter().map(|note| (note.code, ())));
@@ -239,7 +239,9 @@ fn encode_row(value: Json, row: u64, model: &Model, plan: &Plan) -> Result<Answe
             }
         };
         // A label either counts or does not. With a column of weights, the caller knows of it.
-        if plan.layout == Layout::Trl && !plan.weights && weights.iter().any(|weight| *weight != 0.0 && *weight != 1.0)
+        if plan.layout == ColumnNames::Trl
+            && !plan.weights
+            && weights.iter().any(|weight| *weight != 0.0 && *weight != 1.0)
         {
             answer.notes.insert("partial_weights", ());
         }
@@ -258,21 +260,21 @@ fn encode_row(value: Json, row: u64, model: &Model, plan: &Plan) -> Result<Answe
 
 /// The results so far.
 struct Gathered {
-    plan: Plan,
+    plan: ColumnPlan,
     packer: Option<Packer<u64>>,
-    waiting: Vec<Result<Packed<u64>, (u64, Fault)>>,
+    waiting: Vec<Result<Packed<u64>, (u64, SampleError)>>,
     waiting_ids: usize,
     batches: Vec<RecordBatch>,
     counts: Counts,
 }
 
 impl Gathered {
-    fn new(plan: Plan) -> Gathered {
+    fn new(plan: ColumnPlan) -> Gathered {
         let packer = plan.pack.map(Packer::new);
         Gathered { plan, packer, waiting: Vec::new(), waiting_ids: 0, batches: Vec::new(), counts: Counts::default() }
     }
 
-    fn add<E>(&mut self, block: Block) -> Result<(), Error<E>> {
+    fn add<E>(&mut self, block: RowBlock) -> Result<(), Error<E>> {
         self.batches.extend(block.rows.map_err(Error::Arrow)?);
         self.counts.rows += block.counts.rows;
         self.counts.refused += block.counts.refused;
@@ -293,7 +295,7 @@ impl Gathered {
                             self.waiting.extend(sequences.into_iter().map(Ok));
                         }
                         Err(error) => {
-                            self.waiting.push(Err((row, Fault::at("not_packed", error.to_string(), None))));
+                            self.waiting.push(Err((row, SampleError::at("not_packed", error.to_string(), None))));
                         }
                     }
                 }
@@ -336,10 +338,10 @@ impl Gathered {
 }
 
 /// Returns the schema of packed rows.
-fn packed_schema(plan: &Plan) -> SchemaRef {
+fn packed_schema(plan: &ColumnPlan) -> SchemaRef {
     let mut fields = match plan.layout {
-        Layout::Rolecall => packed::fields(plan.weights),
-        Layout::Trl => {
+        ColumnNames::Rolecall => packed::fields(plan.weights),
+        ColumnNames::Trl => {
             let mut fields = vec![Field::new("rows", list_of(DataType::UInt64), false)];
             fields.extend(samples::id_fields(plan));
             fields.push(Field::new("seq_lengths", list_of(DataType::Int64), true));
@@ -350,11 +352,14 @@ fn packed_schema(plan: &Plan) -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
-fn packed_batch(rows: &[Result<Packed<u64>, (u64, Fault)>], plan: &Plan) -> Result<RecordBatch, ArrowError> {
+fn packed_batch(
+    rows: &[Result<Packed<u64>, (u64, SampleError)>],
+    plan: &ColumnPlan,
+) -> Result<RecordBatch, ArrowError> {
     let packed: Vec<PackedRow<'_>> = rows.iter().map(|row| row.as_ref().map_err(|(number, _)| *number)).collect();
     let mut columns: Vec<ArrayRef> = match plan.layout {
-        Layout::Rolecall => packed::columns(&packed, plan.weights)?,
-        Layout::Trl => {
+        ColumnNames::Rolecall => packed::columns(&packed, plan.weights)?,
+        ColumnNames::Trl => {
             let there = packed::there(&packed);
             let mut columns = vec![packed::sources(&packed)?];
             let (mut ids, mut weights, mut ends) = (Vec::new(), Vec::new(), vec![0]);
@@ -403,15 +408,15 @@ mod tests {
         let model = Model::builder().model("chatml").loaded_tokenizer(Arc::new(toy)).open().expect("a model");
         let row = |content: &str| {
             json::parse(&format!(r#"{{"messages": [{{"role": "user", "content": "{content}"}}]}}"#))
-                .map_err(|_| Fault::default())
+                .map_err(|_| SampleError::default())
         };
         // More than a block, so that several threads share them.
         let count = BLOCK + 10;
         let threads = NonZeroUsize::MIN.saturating_add(1);
         let recipe =
             RowRecipe { encoding: Some(RowEncoding { reference: false, limit: None }), ..RowRecipe::default() };
-        let plan = Plan { recipe, ..Plan::default() };
-        for plan in [plan.clone(), Plan { pack: Some(64), ..plan }] {
+        let plan = ColumnPlan { recipe, ..ColumnPlan::default() };
+        for plan in [plan.clone(), ColumnPlan { pack: Some(64), ..plan }] {
             let rows = Rows::Values((0..count).map(|at| row(if at % 7 == 3 { "\\u0007" } else { "Hi" })).collect());
             let encoded = encode::<Infallible>(rows, &model, plan, threads, &mut |_| Ok(())).expect("the rows");
             let planted = (0..count).filter(|at| at % 7 == 3).count() as u64;

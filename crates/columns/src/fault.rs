@@ -13,7 +13,7 @@ use crate::samples::under;
 
 /// Why a row has no sample.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Fault {
+pub struct SampleError {
     /// A stable name for the kind of error.
     pub code: String,
     /// What was expected and what was found.
@@ -24,11 +24,11 @@ pub struct Fault {
     pub field: Option<String>,
 }
 
-impl Fault {
+impl SampleError {
     /// Returns the error at a place.
-    pub fn at(code: &str, message: String, place: Option<Place>) -> Fault {
+    pub fn at(code: &str, message: String, place: Option<Place>) -> SampleError {
         let place = place.unwrap_or_default();
-        Fault {
+        SampleError {
             code: code.to_owned(),
             message,
             message_index: place.message.and_then(|message| u32::try_from(message).ok()),
@@ -37,14 +37,14 @@ impl Fault {
     }
 }
 
-impl From<RowError> for Fault {
-    fn from(error: RowError) -> Fault {
-        Fault::at(error.code(), error.to_string(), error.place())
+impl From<RowError> for SampleError {
+    fn from(error: RowError) -> SampleError {
+        SampleError::at(error.code(), error.to_string(), error.place())
     }
 }
 
-impl From<request::Error> for Fault {
-    fn from(error: request::Error) -> Fault {
+impl From<request::Error> for SampleError {
+    fn from(error: request::Error) -> SampleError {
         RowError::from(Error::from(error)).into()
     }
 }
@@ -61,7 +61,7 @@ pub fn error_fields() -> Fields {
 }
 
 /// Returns the column: null for each row without an error.
-pub fn errors<'a>(faults: impl Iterator<Item = Option<&'a Fault>>) -> Result<ArrayRef, ArrowError> {
+pub fn errors<'a>(faults: impl Iterator<Item = Option<&'a SampleError>>) -> Result<ArrayRef, ArrowError> {
     let (mut codes, mut messages, mut fields) = (StringBuilder::new(), StringBuilder::new(), StringBuilder::new());
     let (mut indices, mut there) = (Vec::new(), Vec::new());
     for fault in faults {

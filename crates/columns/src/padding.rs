@@ -16,17 +16,17 @@ pub enum NullMeaning {
 
 /// What the objects at one place of a column have in common.
 #[derive(Default)]
-struct Layout {
+struct ColumnLayout {
     kind: Option<&'static str>,
     /// The keys of each object, in order.
-    keys: Option<Vec<(String, Layout)>>,
-    item: Option<Box<Layout>>,
+    keys: Option<Vec<(String, ColumnLayout)>>,
+    item: Option<Box<ColumnLayout>>,
 }
 
 impl NullMeaning {
     /// Returns what the nulls of a column are.
     pub fn of<'a>(values: impl Iterator<Item = &'a Json>) -> NullMeaning {
-        let mut layout = Layout::default();
+        let mut layout = ColumnLayout::default();
         for value in values {
             if !layout.holds(value) {
                 return NullMeaning::Meant;
@@ -46,7 +46,7 @@ impl NullMeaning {
     }
 }
 
-impl Layout {
+impl ColumnLayout {
     /// Adds a value. Returns false if one column of Arrow's cannot hold it together with the others.
     fn holds(&mut self, value: &Json) -> bool {
         if value.is_null() {
@@ -61,7 +61,7 @@ impl Layout {
                 items.iter().all(|value| item.holds(value))
             }
             Json::Object(object) => {
-                let new = || object.iter().map(|(key, _)| (key.to_owned(), Layout::default())).collect();
+                let new = || object.iter().map(|(key, _)| (key.to_owned(), ColumnLayout::default())).collect();
                 let keys = self.keys.get_or_insert_with(new);
                 keys.len() == object.len()
                     && keys

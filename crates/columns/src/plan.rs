@@ -2,7 +2,7 @@ use rolecall::training::RowRecipe;
 
 /// What is made of the rows.
 #[derive(Clone, Debug, Default)]
-pub struct Plan {
+pub struct ColumnPlan {
     /// How each row becomes samples.
     pub recipe: RowRecipe,
     /// The number of ids of a sequence, if samples are packed.
@@ -10,12 +10,12 @@ pub struct Plan {
     /// Whether to write the weights as numbers, too.
     pub weights: bool,
     /// The names and types of the columns.
-    pub layout: Layout,
+    pub layout: ColumnNames,
 }
 
 /// The names and types of the columns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Layout {
+pub enum ColumnNames {
     /// Those of the command: `ids`, `loss_mask`.
     #[default]
     Rolecall,

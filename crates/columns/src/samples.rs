@@ -12,8 +12,8 @@ use rolecall::conversation::{Json, json};
 use rolecall::dataset::Side;
 use rolecall::training::RowNote;
 
-use crate::plan::{Layout, Plan};
-use crate::{Accounts, Fault, error_fields, errors};
+use crate::plan::{ColumnNames, ColumnPlan};
+use crate::{Accounts, SampleError, error_fields, errors};
 
 /// The number of ids after which a record batch ends, since offsets have 32 bits.
 const MOST_IDS: usize = 1 << 24;
@@ -29,7 +29,7 @@ pub struct Samples {
     weights: Vec<f32>,
     truncated_from: Vec<Option<u64>>,
     accounts: Accounts,
-    faults: Vec<Option<Fault>>,
+    faults: Vec<Option<SampleError>>,
 }
 
 /// A sample of a row.
@@ -44,7 +44,7 @@ pub struct Sample {
 }
 
 /// Returns the schema of the columns.
-pub fn schema(plan: &Plan) -> SchemaRef {
+pub fn schema(plan: &ColumnPlan) -> SchemaRef {
     let mut fields = vec![
         Field::new("row", DataType::UInt64, false),
         Field::new("id", DataType::Utf8, true),
@@ -59,15 +59,15 @@ pub fn schema(plan: &Plan) -> SchemaRef {
 }
 
 /// Returns the fields of ids, with the loss.
-pub fn id_fields(plan: &Plan) -> Vec<Field> {
+pub fn id_fields(plan: &ColumnPlan) -> Vec<Field> {
     let mut fields = match plan.layout {
-        Layout::Rolecall => vec![Field::new("ids", list_of(DataType::UInt32), true)],
-        Layout::Trl => vec![Field::new("input_ids", list_of(DataType::Int64), true)],
+        ColumnNames::Rolecall => vec![Field::new("ids", list_of(DataType::UInt32), true)],
+        ColumnNames::Trl => vec![Field::new("input_ids", list_of(DataType::Int64), true)],
     };
     if plan.recipe.policy.is_some() {
         fields.push(match plan.layout {
-            Layout::Rolecall => Field::new("loss_mask", list_of(DataType::UInt8), true),
-            Layout::Trl => Field::new("labels", list_of(DataType::Int64), true),
+            ColumnNames::Rolecall => Field::new("loss_mask", list_of(DataType::UInt8), true),
+            ColumnNames::Trl => Field::new("labels", list_of(DataType::Int64), true),
         });
         if plan.weights {
             fields.push(Field::new("loss_weights", list_of(DataType::Float32), true));
@@ -78,7 +78,7 @@ pub fn id_fields(plan: &Plan) -> Vec<Field> {
 
 /// Returns the columns of ids, with the loss.
 pub fn id_columns(
-    plan: &Plan,
+    plan: &ColumnPlan,
     ends: &[i32],
     ids: Vec<u32>,
     weights: Vec<f32>,
@@ -88,18 +88,20 @@ pub fn id_columns(
         |item: DataType, values: ArrayRef| list(ends, Field::new("item", item, false), values, Some(there.clone()));
     let has_loss = plan.recipe.policy.is_some();
     let loss: Option<ArrayRef> = has_loss.then(|| match plan.layout {
-        Layout::Rolecall => {
+        ColumnNames::Rolecall => {
             let mask = weights.iter().map(|weight| u8::from(*weight > 0.0));
             Arc::new(UInt8Array::from_iter_values(mask)) as ArrayRef
         }
-        Layout::Trl => {
+        ColumnNames::Trl => {
             let labels = ids.iter().zip(&weights).map(|(id, weight)| if *weight > 0.0 { i64::from(*id) } else { -100 });
             Arc::new(Int64Array::from_iter_values(labels))
         }
     });
     let mut columns = vec![match plan.layout {
-        Layout::Rolecall => of(DataType::UInt32, Arc::new(UInt32Array::from(ids)))?,
-        Layout::Trl => of(DataType::Int64, Arc::new(Int64Array::from_iter_values(ids.into_iter().map(i64::from))))?,
+        ColumnNames::Rolecall => of(DataType::UInt32, Arc::new(UInt32Array::from(ids)))?,
+        ColumnNames::Trl => {
+            of(DataType::Int64, Arc::new(Int64Array::from_iter_values(ids.into_iter().map(i64::from))))?
+        }
     }];
     if let Some(loss) = loss {
         columns.push(of(loss.data_type().clone(), loss)?);
@@ -124,7 +126,7 @@ impl Samples {
     }
 
     /// Adds the error of a row.
-    pub fn refuse(&mut self, row: u64, id: Option<&Json>, fault: Fault) {
+    pub fn refuse(&mut self, row: u64, id: Option<&Json>, fault: SampleError) {
         self.open(row, id);
         self.sides.append_null();
         self.truncated_from.push(None);
@@ -153,7 +155,7 @@ impl Samples {
     }
 
     /// Converts the rows to a record batch.
-    pub fn into_batch(mut self, plan: &Plan) -> Result<RecordBatch, ArrowError> {
+    pub fn into_batch(mut self, plan: &ColumnPlan) -> Result<RecordBatch, ArrowError> {
         let there = NullBuffer::from_iter(self.faults.iter().map(Option::is_none));
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         let lengths = starts.zip(&self.ends).zip(&self.faults);

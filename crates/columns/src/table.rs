@@ -4,9 +4,9 @@ use arrow_array::RecordBatch;
 use rolecall::conversation::Json;
 use rolecall::conversation::json::{self, Object};
 
-use crate::Fault;
+use crate::SampleError;
 use crate::padding::NullMeaning;
-use crate::value::{Column, Path, parse_cell};
+use crate::value::{Column, RowPath, parse_cell};
 
 /// The columns whose texts are JSON: their values are never texts themselves.
 const JSON_COLUMNS: [&str; 8] =
@@ -62,7 +62,7 @@ impl Table {
     }
 
     /// Returns a row as an object. Columns that are null are left out.
-    pub fn row(&self, row: usize) -> Result<Json, Fault> {
+    pub fn row(&self, row: usize) -> Result<Json, SampleError> {
         let batch = self.starts.partition_point(|start| *start <= row).saturating_sub(1);
         self.batches[batch].row(row - self.starts[batch])
     }
@@ -89,16 +89,16 @@ impl Batch {
         Batch { columns, whole }
     }
 
-    fn row(&self, row: usize) -> Result<Json, Fault> {
+    fn row(&self, row: usize) -> Result<Json, SampleError> {
         if let Some((name, column)) = self.whole.and_then(|whole| self.columns.get(whole)) {
-            return match column.read(row, &Path::of(name))? {
+            return match column.read(row, &RowPath::of(name))? {
                 Some(Json::String(text)) => parse_row(&text),
                 other => Ok(other.unwrap_or(Json::Null)),
             };
         }
         let mut object = Object::with_capacity(self.columns.len());
         for (name, column) in &self.columns {
-            match column.read(row, &Path::of(name)) {
+            match column.read(row, &RowPath::of(name)) {
                 Ok(Some(value)) => object.insert(name.as_str(), value),
                 Ok(None) => {}
                 // No shape reads this column, so that it does not matter what it holds.
@@ -114,9 +114,9 @@ impl Batch {
 /// and the texts of some columns are JSON. Also returns whether a null was removed that may have been
 /// meant.
 pub fn of_columns<'a>(
-    entries: impl Iterator<Item = (&'a str, Result<Json, Fault>, NullMeaning)>,
+    entries: impl Iterator<Item = (&'a str, Result<Json, SampleError>, NullMeaning)>,
     json: Option<&str>,
-) -> Result<(Json, bool), Fault> {
+) -> Result<(Json, bool), SampleError> {
     let (mut object, mut is_unclear) = (Object::new(), false);
     for (name, value, nulls) in entries {
         let is_whole = json == Some(name);
@@ -131,7 +131,7 @@ pub fn of_columns<'a>(
             Json::String(text) if is_whole => return Ok((parse_row(&text)?, false)),
             other if is_whole => return Ok((other, false)),
             Json::String(text) if JSON_COLUMNS.contains(&name) => {
-                if let Some(value) = parse_cell(&text, &Path::of(name))? {
+                if let Some(value) = parse_cell(&text, &RowPath::of(name))? {
                     object.insert(name, value);
                 }
             }
@@ -150,6 +150,6 @@ fn is_read(name: &str) -> bool {
     JSON_COLUMNS.contains(&name) || READ.contains(&name)
 }
 
-fn parse_row(text: &str) -> Result<Json, Fault> {
+fn parse_row(text: &str) -> Result<Json, SampleError> {
     json::parse_unique(text).map_err(|error| rolecall::request::Error::from(error).into())
 }

@@ -14,7 +14,7 @@ use arrow_schema::{DataType, Field};
 use rolecall::conversation::json::{self, Number, Object};
 use rolecall::conversation::{Json, Place, Problem};
 
-use crate::Fault;
+use crate::SampleError;
 
 /// The most levels that a value may nest, as in JSON text.
 const MOST_LEVELS: usize = 200;
@@ -186,7 +186,7 @@ impl Column {
     }
 
     /// Returns a value, or `None` for null. `path` says where it is, for errors.
-    pub fn read(&self, at: usize, path: &Path<'_>) -> Result<Option<Json>, Fault> {
+    pub fn read(&self, at: usize, path: &RowPath<'_>) -> Result<Option<Json>, SampleError> {
         if self.is_null(at) {
             return Ok(None);
         }
@@ -250,13 +250,13 @@ impl Column {
     }
 }
 
-fn text(bytes: &[u8], path: &Path<'_>) -> Result<Json, Fault> {
+fn text(bytes: &[u8], path: &RowPath<'_>) -> Result<Json, SampleError> {
     let text = std::str::from_utf8(bytes);
     text.map(Json::from).map_err(|_| path.wrong_type("a string", "bytes that are not UTF-8"))
 }
 
 /// Parses a text that holds JSON. A text of white space is null.
-pub fn parse_cell(text: &str, path: &Path<'_>) -> Result<Option<Json>, Fault> {
+pub fn parse_cell(text: &str, path: &RowPath<'_>) -> Result<Option<Json>, SampleError> {
     if text.trim().is_empty() {
         return Ok(None);
     }
@@ -287,7 +287,7 @@ fn real<T: ArrowPrimitiveType>(array: &ArrayRef, wide: fn(T::Native) -> f64) -> 
 }
 
 /// Returns a number as Python spells it: `1.0`, `1e-05`, `1e+16`.
-fn number(value: f64, path: &Path<'_>) -> Result<Json, Fault> {
+fn number(value: f64, path: &RowPath<'_>) -> Result<Json, SampleError> {
     let mut spelling = format!("{value:?}");
     if let Some((digits, exponent)) = spelling.split_once('e') {
         let (sign, power) = exponent.strip_prefix('-').map_or(('+', exponent), |power| ('-', power));
@@ -332,33 +332,33 @@ fn runs<R: arrow_array::types::RunEndIndexType>(values: &Field, array: &ArrayRef
 
 /// Where a value is in its row: the last step, and the way there.
 #[derive(Clone, Copy)]
-pub struct Path<'a> {
-    before: Option<&'a Path<'a>>,
-    step: Step<'a>,
+pub struct RowPath<'a> {
+    before: Option<&'a RowPath<'a>>,
+    step: PathStep<'a>,
 }
 
 /// A step to a value.
 #[derive(Clone, Copy)]
-enum Step<'a> {
+enum PathStep<'a> {
     Key(&'a str),
     Item(usize),
 }
 
-impl<'a> Path<'a> {
+impl<'a> RowPath<'a> {
     /// Returns the path of a column.
-    pub fn of(column: &'a str) -> Path<'a> {
-        Path { before: None, step: Step::Key(column) }
+    pub fn of(column: &'a str) -> RowPath<'a> {
+        RowPath { before: None, step: PathStep::Key(column) }
     }
 
-    fn key(&'a self, key: &'a str) -> Path<'a> {
-        Path { before: Some(self), step: Step::Key(key) }
+    fn key(&'a self, key: &'a str) -> RowPath<'a> {
+        RowPath { before: Some(self), step: PathStep::Key(key) }
     }
 
-    fn item(&'a self, at: usize) -> Path<'a> {
-        Path { before: Some(self), step: Step::Item(at) }
+    fn item(&'a self, at: usize) -> RowPath<'a> {
+        RowPath { before: Some(self), step: PathStep::Item(at) }
     }
 
-    fn wrong_type(&self, expected: &'static str, found: &'static str) -> Fault {
+    fn wrong_type(&self, expected: &'static str, found: &'static str) -> SampleError {
         let mut steps = vec![self.step];
         let mut before = self.before;
         while let Some(path) = before {
@@ -367,14 +367,14 @@ impl<'a> Path<'a> {
         }
         steps.reverse();
         let (message, steps) = match steps[..] {
-            [Step::Key("messages"), Step::Item(message), ..] => (Some(message), &steps[2..]),
+            [PathStep::Key("messages"), PathStep::Item(message), ..] => (Some(message), &steps[2..]),
             _ => (None, &steps[..]),
         };
         let mut field = String::new();
         for step in steps {
             match step {
-                Step::Key(key) => field += &format!("{}{key}", if field.is_empty() { "" } else { "." }),
-                Step::Item(at) => field += &format!("[{at}]"),
+                PathStep::Key(key) => field += &format!("{}{key}", if field.is_empty() { "" } else { "." }),
+                PathStep::Item(at) => field += &format!("[{at}]"),
             }
         }
         let problem = Problem::WrongType { expected, found };

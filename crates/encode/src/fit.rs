@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use rolecall_render::jinja::Written;
+use rolecall_render::jinja::NodeContent;
 use rolecall_render::{AroundTurns, ChatTemplate};
 use rolecall_tokenizer::{TextPlace, Tokenizer};
 
@@ -65,7 +65,7 @@ pub fn turn_markers(template: &ChatTemplate) -> Vec<String> {
 pub(crate) fn text_markers(template: &ChatTemplate, tokenizer: &dyn Tokenizer) -> BTreeSet<String> {
     let writes = template.writes().unwrap_or_default();
     let texts = writes.nodes.iter().filter_map(|node| match &node.written {
-        Written::Text(text) => Some(text.as_ref()),
+        NodeContent::Text(text) => Some(text.as_ref()),
         _ => None,
     });
     let around = AroundTurns::of(template).unwrap_or_default();

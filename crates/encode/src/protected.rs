@@ -1,13 +1,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use rolecall_render::jinja::Written;
+use rolecall_render::jinja::NodeContent;
 
 use crate::Error;
 use crate::binding::find;
 use crate::protection::{By, Protect, Protection};
 use crate::spelled::spelled;
-use rolecall_tokenizer::{AddedToken, Named, NamedToken, Tokenizer, is_space};
+use rolecall_tokenizer::{AddedToken, NamedToken, TokenRef, Tokenizer, is_space};
 
 /// The tokens that text must never encode to, each with the reasons.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -177,7 +177,7 @@ impl Protected {
                 }
             }
             let texts = writer.writes.nodes.iter().filter_map(|node| match &node.written {
-                Written::Text(text) => Some(text),
+                NodeContent::Text(text) => Some(text),
                 _ => None,
             });
             // Variables repeat the same texts.
@@ -195,25 +195,25 @@ impl Protected {
     }
 
     fn add_named(&mut self, protection: &Protection, tokenizer: &dyn Tokenizer) {
-        let given = protection.tokens.iter().map(|(name, text)| Named {
+        let given = protection.tokens.iter().map(|(name, text)| NamedToken {
             name: name.clone(),
             file: "the chat template".to_owned(),
-            token: NamedToken::Text(text.clone()),
+            token: TokenRef::Text(text.clone()),
         });
         let is_added = |id: u32| tokenizer.added_tokens().iter().any(|token| token.id == id);
         for (named, is_file) in
             tokenizer.named().iter().map(|named| (named.clone(), true)).chain(given.map(|named| (named, false)))
         {
             let (id, text) = match &named.token {
-                NamedToken::Text(text) => (tokenizer.token_id(text), Some(text.clone())),
-                NamedToken::Id(id) => (Some(*id), tokenizer.token_text(*id)),
+                TokenRef::Text(text) => (tokenizer.token_id(text), Some(text.clone())),
+                TokenRef::Id(id) => (Some(*id), tokenizer.token_text(*id)),
             };
             let (Some(id), Some(text)) = (id, text) else { continue };
             // If a file names a token that the tokenizer did not add, the token is an ordinary
             // character that text needs.
             let counts = if is_file { is_added(id) } else { is_added(id) || text.chars().count() > 1 };
             if counts && !is_space(&text) {
-                let Named { name, file, .. } = named.clone();
+                let NamedToken { name, file, .. } = named.clone();
                 let reason = if named.is_unknown() { Reason::Unknown } else { Reason::Named { name, file } };
                 self.add(id, &text, reason);
             }

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use rolecall_format::{Control, Format, Header, Op, Slot, corrections};
 use rolecall_render::ChatTemplate;
-use rolecall_render::jinja::{Writes, WritesNode, Written};
+use rolecall_render::jinja::{NodeContent, Writes, WritesNode};
 
 /// The part of a model that determines which tokens text must never encode to: its format or
 /// templates, and the layouts of its replies.
@@ -24,7 +24,7 @@ use rolecall_render::jinja::{Writes, WritesNode, Written};
 #[derive(Clone, Debug, Default)]
 pub struct Protection {
     pub(crate) controls: Arc<[Control]>,
-    pub(crate) writers: Vec<Writer>,
+    pub(crate) writers: Vec<TokenSource>,
     /// The texts of the templates.
     pub(crate) templates: Vec<Arc<str>>,
     /// The special tokens that the templates receive: name and text.
@@ -60,7 +60,7 @@ pub enum PlainMarkers {
 
 /// Something that writes or reads text, such as a template.
 #[derive(Clone, Debug)]
-pub(crate) struct Writer {
+pub(crate) struct TokenSource {
     pub by: By,
     pub writes: Arc<Writes>,
 }
@@ -91,7 +91,9 @@ impl Protection {
     /// Returns a protection for what a format writes and parses.
     pub fn of_format(format: &Format) -> Protection {
         let mut protection = Protection { controls: Arc::clone(&format.controls), ..Protection::default() };
-        protection.writers.push(Writer { by: By::Format(format.name.clone()), writes: Arc::new(writes_of(format)) });
+        protection
+            .writers
+            .push(TokenSource { by: By::Format(format.name.clone()), writes: Arc::new(writes_of(format)) });
         protection
     }
 
@@ -105,7 +107,7 @@ impl Protection {
     pub fn with_template(mut self, name: &str, template: &ChatTemplate) -> Protection {
         // If a template is too large to analyze, `Protected` protects all added tokens.
         let writes = template.writes().unwrap_or_default();
-        self.writers.push(Writer { by: By::Template(name.to_owned()), writes });
+        self.writers.push(TokenSource { by: By::Template(name.to_owned()), writes });
         self.templates.push(Arc::clone(template.identity()));
         for token in template.tokens() {
             if !self.tokens.contains(token) {
@@ -118,9 +120,9 @@ impl Protection {
     /// Adds a template of the model that cannot be compiled. All of its text counts as literals.
     #[must_use]
     pub fn with_source(mut self, name: &str, source: &str) -> Protection {
-        let nodes = vec![node(Written::Text(source.into()))];
+        let nodes = vec![node(NodeContent::Text(source.into()))];
         let writes = Arc::new(Writes { nodes, is_complete: true });
-        self.writers.push(Writer { by: By::Template(name.to_owned()), writes });
+        self.writers.push(TokenSource { by: By::Template(name.to_owned()), writes });
         self.with_corrections(source)
     }
 
@@ -136,8 +138,8 @@ impl Protection {
     pub fn with_replies(mut self, format: &Format) -> Protection {
         let mut writes = writes_of(format);
         let controls = format.controls.iter().flat_map(Control::texts);
-        writes.nodes.extend(controls.map(|text| node(Written::Text(text.into()))));
-        self.writers.push(Writer { by: By::Reply(format.name.clone()), writes: Arc::new(writes) });
+        writes.nodes.extend(controls.map(|text| node(NodeContent::Text(text.into()))));
+        self.writers.push(TokenSource { by: By::Reply(format.name.clone()), writes: Arc::new(writes) });
         self
     }
 
@@ -151,7 +153,7 @@ impl Protection {
 
 /// Returns the literals of a format and which of them may be adjacent.
 fn writes_of(format: &Format) -> Writes {
-    let mut nodes = vec![node(Written::Nothing)];
+    let mut nodes = vec![node(NodeContent::Nothing)];
     let named = format.defaults.system_templates.iter().map(|(_, layout)| layout);
     for layout in Slot::ALL.into_iter().filter_map(|slot| format.layout(slot)).chain(named) {
         let end = row(layout.ops(), 0, &mut nodes);
@@ -166,10 +168,10 @@ fn writes_of(format: &Format) -> Writes {
     let texts =
         texts.chain(&format.habits.call_marks).chain(&format.generation.stop).chain(&format.generation.infill_stop);
     let headers = format.habits.header.iter().flat_map(Header::marks);
-    nodes.extend(headers.map(|mark| node(Written::Text(mark.into()))));
+    nodes.extend(headers.map(|mark| node(NodeContent::Text(mark.into()))));
     let texts = texts.chain(format.choices.iter().map(|choice| &choice.default));
     let texts = texts.chain(format.roles.iter().flat_map(|(_, own)| own));
-    let texts: Vec<WritesNode> = texts.map(|text| node(Written::Text(text.as_str().into()))).collect();
+    let texts: Vec<WritesNode> = texts.map(|text| node(NodeContent::Text(text.as_str().into()))).collect();
     nodes.extend(texts);
     if let Some(training) = &format.training {
         let shift = nodes.len() as u32;
@@ -182,7 +184,7 @@ fn writes_of(format: &Format) -> Writes {
     Writes { nodes, is_complete: true }
 }
 
-fn node(written: Written) -> WritesNode {
+fn node(written: NodeContent) -> WritesNode {
     WritesNode { written, next: Vec::new() }
 }
 
@@ -191,7 +193,7 @@ fn node(written: Written) -> WritesNode {
 fn row(ops: &[Op], from: usize, nodes: &mut Vec<WritesNode>) -> Option<usize> {
     let mut last = Some(from);
     for op in ops {
-        let add = |written: Written, last: Option<usize>, nodes: &mut Vec<WritesNode>| {
+        let add = |written: NodeContent, last: Option<usize>, nodes: &mut Vec<WritesNode>| {
             nodes.push(node(written));
             let at = nodes.len() - 1;
             if let Some(last) = last {
@@ -200,18 +202,18 @@ fn row(ops: &[Op], from: usize, nodes: &mut Vec<WritesNode>) -> Option<usize> {
             Some(at)
         };
         last = match op {
-            Op::Literal(text) => add(Written::Text(text.as_str().into()), last, nodes),
+            Op::Literal(text) => add(NodeContent::Text(text.as_str().into()), last, nodes),
             Op::Hole { codec: rolecall_format::Codec::Marked(marked), .. } => {
-                nodes.push(node(Written::Text(marked.marker().into())));
-                add(Written::Nothing, last, nodes)
+                nodes.push(node(NodeContent::Text(marked.marker().into())));
+                add(NodeContent::Nothing, last, nodes)
             }
-            Op::Hole { .. } | Op::Own(_) => add(Written::Nothing, last, nodes),
+            Op::Hole { .. } | Op::Own(_) => add(NodeContent::Nothing, last, nodes),
             Op::Control(_) | Op::Seam => None,
             Op::Group(inner) => {
-                let start = add(Written::Nothing, last, nodes);
+                let start = add(NodeContent::Nothing, last, nodes);
                 let end = start.and_then(|start| row(inner, start, nodes));
                 // The group may be absent.
-                let behind = add(Written::Nothing, start, nodes);
+                let behind = add(NodeContent::Nothing, start, nodes);
                 if let (Some(end), Some(behind)) = (end, behind) {
                     nodes[end].next.push(behind as u32);
                 }

@@ -5,7 +5,7 @@ use std::fmt;
 use rolecall_render::Prompt;
 
 use crate::{Encoded, EncodedToken};
-use rolecall_tokenizer::{NamedToken, Tokenizer, WRONG_TYPE};
+use rolecall_tokenizer::{TokenRef, Tokenizer, WRONG_TYPE};
 
 /// Whether an encoder adds the tokenizer's own BOS and EOS to a prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -223,9 +223,7 @@ struct WrongTypes(Vec<u32>);
 impl WrongTypes {
     fn of(tokenizer: &dyn Tokenizer) -> WrongTypes {
         let wrong = tokenizer.named().iter().filter(|named| named.name == WRONG_TYPE);
-        WrongTypes(
-            wrong.filter_map(|named| if let NamedToken::Id(id) = named.token { Some(id) } else { None }).collect(),
-        )
+        WrongTypes(wrong.filter_map(|named| if let TokenRef::Id(id) = named.token { Some(id) } else { None }).collect())
     }
 
     /// Returns a note for each of them that is written as a control token. Text that spells it is text.

@@ -7,7 +7,7 @@ use aho_corasick::automaton::{Automaton, StateID};
 use aho_corasick::nfa::noncontiguous::NFA;
 use aho_corasick::{Anchored, MatchKind};
 use rolecall_render::ROLES;
-use rolecall_render::jinja::{Writes, Written};
+use rolecall_render::jinja::{NodeContent, Writes};
 
 /// The limit on the work of searching one template, counted in bytes read. The largest known
 /// template uses a hundredth of it.
@@ -39,17 +39,17 @@ pub(crate) fn spelled<'v>(
         search.spend(PAIR)?;
         let node = &writes.nodes[at as usize];
         let ends = match &node.written {
-            Written::Nothing => vec![state],
-            Written::Text(text) => vec![search.read(state, text, true)?],
+            NodeContent::Nothing => vec![state],
+            NodeContent::Text(text) => vec![search.read(state, text, true)?],
             // A role alone does not count as a literal.
-            Written::Role => {
+            NodeContent::Role => {
                 let mut ends = vec![state];
                 for role in ROLES {
                     ends.push(search.read(state, role, false)?);
                 }
                 ends
             }
-            Written::Variable(name) => match value(name) {
+            NodeContent::Variable(name) => match value(name) {
                 Some(text) => vec![state, search.read(state, text, false)?],
                 None => vec![state],
             },

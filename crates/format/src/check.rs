@@ -10,7 +10,7 @@ type Pending = Option<(Field, Range<usize>)>;
 /// Finds every place where a parser would have to guess.
 pub(crate) fn find_ambiguity(format: &Format) -> Vec<Diagnostic> {
     let mut found = Vec::new();
-    let mut walk = Walk { format, found: &mut found, around_calls: false };
+    let mut walk = LayoutWalk { format, found: &mut found, around_calls: false };
     let mut open_turns: Vec<(Slot, Range<usize>)> = Vec::new();
     for slot in Slot::ALL {
         let Some(layout) = format.layout(slot) else { continue };
@@ -86,14 +86,14 @@ fn begins_with_a_brace(field: Field, codec: &Codec) -> bool {
     field == Field::Arguments && codec.value_syntax().is_some_and(|syntax| syntax.is_delimited())
 }
 
-struct Walk<'a> {
+struct LayoutWalk<'a> {
     format: &'a Format,
     found: &'a mut Vec<Diagnostic>,
     /// Whether the current layout is the one around all calls.
     around_calls: bool,
 }
 
-impl Walk<'_> {
+impl LayoutWalk<'_> {
     fn ops(&mut self, ops: &[Op], mut pending: Pending) -> Pending {
         for op in ops {
             pending = match op {

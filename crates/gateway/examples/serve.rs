@@ -6,7 +6,7 @@
 
 use rolecall::Model;
 use rolecall::session::OnRewrite;
-use rolecall_gateway::engine::Kind;
+use rolecall_gateway::engine::EngineKind;
 use rolecall_gateway::{Config, Gateway, Keys, ModelConfig, serve};
 use tokio::net::TcpListener;
 
@@ -19,7 +19,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Err(format!("usage: serve {usage}").into());
     };
     let word = argument(2).unwrap_or("llama.cpp");
-    let kind = Kind::ALL.iter().find(|(known, _)| *known == word).map(|(_, kind)| *kind).ok_or("an unknown engine")?;
+    let kind =
+        EngineKind::ALL.iter().find(|(known, _)| *known == word).map(|(_, kind)| *kind).ok_or("an unknown engine")?;
     let mut models = Vec::new();
     for path in path.split(',') {
         let mut builder = Model::builder().model(path);

@@ -42,7 +42,7 @@ pub struct ChatRequest {
     pub applied: Vec<&'static str>,
     /// The fields that are a wish, which no engine enforces.
     pub wishes: Vec<&'static str>,
-    pub calls: Calls,
+    pub calls: AllowedCalls,
     pub answer: AnswerForm,
     /// The number of most likely tokens to report for each token of the reply.
     pub logprobs: Option<u32>,
@@ -75,12 +75,12 @@ impl Past {
 
 /// What calls a reply may have.
 #[derive(Clone, Debug, Default)]
-pub struct Calls {
+pub struct AllowedCalls {
     pub choice: ToolChoice,
     pub at_most_one: bool,
 }
 
-impl Calls {
+impl AllowedCalls {
     /// Reports whether the model decides itself.
     pub fn is_free(&self) -> bool {
         self.choice == ToolChoice::Auto && !self.at_most_one
@@ -165,7 +165,7 @@ impl ChatRequest {
             sampling,
             applied,
             wishes: Vec::new(),
-            calls: Calls::default(),
+            calls: AllowedCalls::default(),
             answer: AnswerForm::default(),
             logprobs: None,
             choices: 1,
@@ -193,7 +193,7 @@ impl ChatRequest {
                 return Err(Fault::at("tool_choice", "wrong_value", "tool_choice: the request offers no tools"));
             }
             // There is nothing to call.
-            wanted.calls = Calls::default();
+            wanted.calls = AllowedCalls::default();
         }
         if wanted.served.engine.kind().is_by_text() {
             by_text::restrict(&mut wanted)?;

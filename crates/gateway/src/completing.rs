@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use crate::Fault;
 use crate::gateway::ServedModel;
-use crate::reader::{Reader, TextReader};
+use crate::reader::{ReplyReader, TextReader};
 use crate::sampling::Sampling;
 use crate::turn::{History, Turn};
 
@@ -32,7 +32,7 @@ impl Completing {
     pub fn turns(&mut self) -> Result<Vec<Turn>, Fault> {
         let model = &self.served.model;
         let stops: Vec<(u32, bool)> = model.stop_ids()?.into_iter().map(|id| (id, false)).collect();
-        let reader = Reader::Text(TextReader::new(model.decoder()?, self.skips_markers));
+        let reader = ReplyReader::Text(TextReader::new(model.decoder()?, self.skips_markers));
         let turn = |(ids, text): (Vec<u32>, Option<String>)| Turn {
             ids: ids.into(),
             text,

@@ -3,7 +3,7 @@ use std::time::Duration;
 use rolecall::Model;
 use rolecall::session::OnRewrite;
 
-use crate::engine::{Kind, LocalOptions};
+use crate::engine::{EngineKind, LocalOptions};
 use crate::keys::Keys;
 use crate::observe::Telling;
 use crate::sites::Sites;
@@ -38,7 +38,7 @@ pub struct ModelConfig {
     /// The engine's address: `http://host:port`, or `local:FILE.gguf` for one that is started.
     pub engine: String,
     /// Which engine it is.
-    pub kind: Kind,
+    pub kind: EngineKind,
     /// The engine's name for the model, if it serves several.
     pub engine_model: Option<String>,
     /// What to do if the model's template rewrites what was sent in earlier turns, unless a request says

@@ -96,12 +96,12 @@ impl ContentForms {
             (written(&trial, role, TEXTS[0].into(), 1), written(&trial, role, parts.into(), TEXTS.len()));
         match (text, parts) {
             // A template that writes parts more often than a text does something else with them.
-            (Written::Times(text), Written::Times(parts)) if text == parts => ContentForm::Any,
-            (Written::Times(_), _) => ContentForm::OnlyText,
+            (WrittenForm::Times(text), WrittenForm::Times(parts)) if text == parts => ContentForm::Any,
+            (WrittenForm::Times(_), _) => ContentForm::OnlyText,
             // A list is better than a text of which each character is an item.
-            (_, Written::Times(_) | Written::AsList) => ContentForm::OnlyParts,
-            (_, Written::No) => match written(&trial, role, part(TEXTS[0]), 1) {
-                Written::Times(_) => ContentForm::OnlyPart,
+            (_, WrittenForm::Times(_) | WrittenForm::AsList) => ContentForm::OnlyParts,
+            (_, WrittenForm::No) => match written(&trial, role, part(TEXTS[0]), 1) {
+                WrittenForm::Times(_) => ContentForm::OnlyPart,
                 // What writes no tools is tried without. Otherwise it refuses all forms, or leaves them out,
                 // which is noticed later.
                 _ if has_tools => self.of(model, role, false),
@@ -119,7 +119,7 @@ impl ContentForms {
 const TEXTS: [&str; 2] = ["alpha", "omega"];
 
 /// How a content is written.
-enum Written {
+enum WrittenForm {
     /// Each of its texts this often.
     Times(usize),
     /// In the syntax of Python or JSON.
@@ -129,9 +129,9 @@ enum Written {
 }
 
 /// Finds out how a content of a role with the first `count` of [`TEXTS`] is written.
-fn written(trial: &Trial<'_>, role: &str, content: Json, count: usize) -> Written {
+fn written(trial: &Trial<'_>, role: &str, content: Json, count: usize) -> WrittenForm {
     let asked = object! { "role" => role, "content" => content };
-    let Some((at, prompt)) = prompt(trial, role, &asked) else { return Written::No };
+    let Some((at, prompt)) = prompt(trial, role, &asked) else { return WrittenForm::No };
     let is_missing = prompt.dropped.iter().any(|dropped| {
         let place = &dropped.place;
         place.message == Some(at) && (place.field.is_empty() || place.field.starts_with("content"))
@@ -139,11 +139,11 @@ fn written(trial: &Trial<'_>, role: &str, content: Json, count: usize) -> Writte
     let mut times = TEXTS.iter().take(count).map(|text| prompt.text().matches(text).count());
     let first = times.next().unwrap_or_default();
     if is_missing || first == 0 || times.any(|other| other != first) {
-        Written::No
+        WrittenForm::No
     } else if AS_LIST.iter().any(|start| prompt.text().contains(start)) {
-        Written::AsList
+        WrittenForm::AsList
     } else {
-        Written::Times(first)
+        WrittenForm::Times(first)
     }
 }
 

@@ -16,7 +16,7 @@ use crate::by_text;
 use crate::chat_request::{ChatRequest, Past};
 use crate::completing::Completing;
 use crate::context::{self, Bound};
-use crate::engine::{Ask, End, Piece};
+use crate::engine::{Ask, End, EnginePiece};
 use crate::fault::answer;
 use crate::gateway::{Gateway, Permit, ServedModel};
 use crate::ignored_grammar;
@@ -24,22 +24,22 @@ use crate::left_out;
 use crate::observe::Stage;
 use crate::pending_logprobs::PendingLogprobs;
 use crate::replies::{self, Replies};
-use crate::reply::{Reply, Step};
+use crate::reply::{LiveReply, ReplyStep};
 use crate::resend::Resend;
-use crate::running::Run;
+use crate::running::RunningTurn;
 use crate::sampling::Sampling;
-use crate::sessions::Found;
+use crate::sessions::SessionTurn;
 use crate::sessions::chain::Chain;
 use crate::store::Owner;
 use crate::turn::{AT_ONCE, History, Known, Overlap, Turn, beginnings, sized};
 use crate::usage::Usage;
-use crate::writer::{Done, Frames, Opening, Said, Writer};
+use crate::writer::{Done, Frames, Opening, ReplyWriter, WholeReply};
 
 /// Reads a request of one API whose prompts are no conversations.
-pub type ReadTexts = fn(&Gateway, &str) -> Result<(Completing, Box<dyn Writer>), Fault>;
+pub type ReadTexts = fn(&Gateway, &str) -> Result<(Completing, Box<dyn ReplyWriter>), Fault>;
 
 /// Reads a request of one API.
-pub type Read = fn(&Gateway, &str) -> Result<(ChatRequest, Box<dyn Writer>), Fault>;
+pub type Read = fn(&Gateway, &str) -> Result<(ChatRequest, Box<dyn ReplyWriter>), Fault>;
 
 /// A request that is being answered.
 struct Exchange {
@@ -47,7 +47,7 @@ struct Exchange {
     owner: Owner,
     /// What the conversation is kept for, if it is one.
     wanted: Option<ChatRequest>,
-    writer: Box<dyn Writer>,
+    writer: Box<dyn ReplyWriter>,
     replies: Replies,
     /// The number of replies to each prompt.
     choices: usize,
@@ -59,13 +59,13 @@ struct Exchange {
     notes: Vec<Note>,
     /// The place among the requests at the same time.
     permit: Permit,
-    run: Run,
+    run: RunningTurn,
 }
 
 /// A request whose prompt was made.
 pub struct Prepared {
     pub wanted: ChatRequest,
-    writer: Box<dyn Writer>,
+    writer: Box<dyn ReplyWriter>,
     pub turn: Turn,
     permit: Permit,
     /// Whether its conversation goes on.
@@ -193,7 +193,7 @@ pub async fn complete(
     drop(waiting);
     let replies = Replies::from(replies);
     let (wanted, holds_calls, history, notes) = (None, false, History::New, Vec::new());
-    let run = Run::default();
+    let run = RunningTurn::default();
     let mut headers = defaults(&completing.applied, has_stops);
     if let Some(as_text) = names_header(completing.as_text) {
         headers.insert("x-rolecall-as-text", as_text);
@@ -205,7 +205,7 @@ pub async fn complete(
 
 /// Returns what the work for a conversation that goes on grows with: the new text, and unless the template
 /// can be taken up where it ended, all ids.
-fn size_of(wanted: &ChatRequest, found: &Found, covered: Overlap) -> usize {
+fn size_of(wanted: &ChatRequest, found: &SessionTurn, covered: Overlap) -> usize {
     let new = wanted.instructions.iter().chain(&wanted.messages).skip(covered.count);
     // Calls and parts may be long.
     let new: usize = new.map(|message| message.plain_text().map_or(AT_ONCE, str::len)).sum();
@@ -220,7 +220,7 @@ async fn find(
     owner: Owner,
     wanted: &ChatRequest,
     names: &[(usize, Chain)],
-) -> Result<(Option<Found>, Overlap), Fault> {
+) -> Result<(Option<SessionTurn>, Overlap), Fault> {
     let model = &wanted.served.model;
     let count = |fault: &Fault| gateway.observer.metrics.store_fault(fault);
     let of_name =
@@ -266,7 +266,7 @@ struct Order<'a> {
 }
 
 /// Sends the prompt to the engine, once for each reply.
-async fn begin(order: &Order<'_>, mut turn: Turn) -> Result<Vec<Reply>, Fault> {
+async fn begin(order: &Order<'_>, mut turn: Turn) -> Result<Vec<LiveReply>, Fault> {
     let Order { served, sampling, choices, .. } = *order;
     let stop_ids: Vec<u32> = turn.stops.iter().map(|(id, _)| *id).collect();
     let stop_texts = match turn.text {
@@ -297,7 +297,7 @@ async fn begin(order: &Order<'_>, mut turn: Turn) -> Result<Vec<Reply>, Fault> {
             false => served.engine.generate_when_read(ask),
         };
         let unsaid = order.logprobs.map(|_| PendingLogprobs::default());
-        replies.push(Reply::new(&turn, generating, sampling, &served.stop_texts, served.model.decoder()?, unsaid));
+        replies.push(LiveReply::new(&turn, generating, sampling, &served.stop_texts, served.model.decoder()?, unsaid));
     }
     Ok(replies)
 }
@@ -315,8 +315,8 @@ const LONGEST_NAME: usize = 200;
 
 /// Returns the header that names the parts of messages that the model does not see, by the names that they have
 /// in the request.
-fn left_out_header(turn: &Turn, writer: &dyn Writer) -> Option<HeaderValue> {
-    let name = |(index, field): &left_out::Part| {
+fn left_out_header(turn: &Turn, writer: &dyn ReplyWriter) -> Option<HeaderValue> {
+    let name = |(index, field): &left_out::MissingField| {
         let place = Fault { message_index: u32::try_from(*index).ok(), ..Fault::at(field, "left_out", "") };
         let Fault { message_index, param, .. } = writer.placed(place);
         let field = param.as_deref().unwrap_or_default();
@@ -385,16 +385,16 @@ impl Exchange {
     }
 
     /// Reads a piece of a reply, and writes what it says.
-    async fn read(&mut self, (choice, piece): replies::Found, out: &mut Frames) -> Result<(), Fault> {
+    async fn read(&mut self, (choice, piece): replies::NextPiece, out: &mut Frames) -> Result<(), Fault> {
         let Some(piece) = piece? else { return Ok(()) };
         let Exchange { replies, writer, permit, .. } = self;
         if let Some(reply) = replies.all.get_mut(choice) {
             let reading = permit.seen.time(Stage::ReadBack);
             writer.count(choice, reply.count_with(&piece));
             reply.take(&piece, &mut |step| match step {
-                Step::Odds(odds) => writer.odds(choice, &odds),
-                Step::TextOdds(odds) => writer.text_odds(choice, odds),
-                Step::Event(event) => writer.event(choice, &event, out),
+                ReplyStep::Odds(odds) => writer.odds(choice, &odds),
+                ReplyStep::TextOdds(odds) => writer.text_odds(choice, odds),
+                ReplyStep::Event(event) => writer.event(choice, &event, out),
             })?;
             drop(reading);
             if reply.is_over() {
@@ -428,7 +428,8 @@ impl Exchange {
             return Err(cancelled());
         }
         for choice in 0..self.replies.all.len() {
-            self.read((choice, Ok(Some(Piece { end: Some(End::Length), ..Piece::default() }))), out).await?;
+            self.read((choice, Ok(Some(EnginePiece { end: Some(End::Length), ..EnginePiece::default() }))), out)
+                .await?;
         }
         Ok(())
     }
@@ -459,7 +460,7 @@ impl Exchange {
     }
 
     /// Stores what was said, and returns it. After this, the last events are written.
-    async fn finish(&mut self) -> Result<Vec<Said>, Fault> {
+    async fn finish(&mut self) -> Result<Vec<WholeReply>, Fault> {
         for replies in self.replies.all.chunks(self.choices.max(1)) {
             let mut usage = Usage::default();
             replies.iter().for_each(|reply| reply.add_to(&mut usage));
@@ -470,7 +471,7 @@ impl Exchange {
             let mut replies = self.replies.all.iter();
             replies.try_for_each(|reply| ignored_grammar::check(wanted, &self.notes, &reply.said, reply.is_cut()))?;
         }
-        let said: Vec<Said> = self.replies.all.iter().map(|reply| reply.said.clone()).collect();
+        let said: Vec<WholeReply> = self.replies.all.iter().map(|reply| reply.said.clone()).collect();
         let response = self.writer.stored(&Done { said: &said, usage: &self.usage });
         if let Some(wanted) = &self.wanted {
             for reply in &mut self.replies.all {

@@ -11,7 +11,7 @@ use rolecall::{Model, Request};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::closing::Closing;
-use crate::engine::{Engine, Kind, LocalOptions};
+use crate::engine::{Engine, EngineKind, LocalOptions};
 use crate::forms::Forms;
 use crate::left_out::Whole;
 use crate::observe::{Observer, RequestLog};
@@ -211,11 +211,11 @@ impl ServedModel {
             return Err(wrong(error.to_string()));
         }
         let engine = match (wanted.engine.strip_prefix("local:"), wanted.kind) {
-            (Some(_), Kind::LlamaCpp) if wanted.engine_model.is_some() => Err(format!(
+            (Some(_), EngineKind::LlamaCpp) if wanted.engine_model.is_some() => Err(format!(
                 "{}: an engine that is started has one model, so `engine_model` must be left out",
                 wanted.engine
             )),
-            (Some(file), Kind::LlamaCpp) => Engine::local(file.as_ref(), local, limits),
+            (Some(file), EngineKind::LlamaCpp) => Engine::local(file.as_ref(), local, limits),
             (Some(_), _) => Err(format!("{}: only llama.cpp's server can be started", wanted.engine)),
             (None, kind) => Engine::new(kind, &wanted.engine, limits),
         };

@@ -13,7 +13,7 @@ use crate::fault::{FaultShape, answer, of_openai};
 use crate::gateway::Permit;
 use crate::observe::{MEDIA_TYPE, RequestLog, Watch};
 use crate::places::OWNER;
-use crate::routes::{Access, Asked, Route, Work, find, interactive, render, responses};
+use crate::routes::{Access, PathRequest, Route, Work, find, interactive, render, responses};
 use crate::sites::Reach;
 use crate::store::Owner;
 use crate::turn::sized;
@@ -138,7 +138,7 @@ async fn work(
         }
         Work::Stored(look_up, name) => {
             let _permit = gateway.enter(&seen)?;
-            let asked = Asked { owner, name, query: query(&head.uri).collect() };
+            let asked = PathRequest { owner, name, query: query(&head.uri).collect() };
             Ok(answer(&look_up(&gateway, &asked).await?))
         }
         Work::Render => {

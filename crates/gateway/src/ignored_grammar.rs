@@ -6,11 +6,11 @@ use rolecall::parse::{ParsedCall, check_schema};
 
 use crate::Fault;
 use crate::chat_request::ChatRequest;
-use crate::writer::Said;
+use crate::writer::WholeReply;
 
 /// Refuses a whole reply that no engine could have sampled with the grammar of the request. `notes` say what the
 /// grammar does not enforce. A reply that was cut off is no proof.
-pub fn check(wanted: &ChatRequest, notes: &[Note], said: &Said, is_cut: bool) -> Result<(), Fault> {
+pub fn check(wanted: &ChatRequest, notes: &[Note], said: &WholeReply, is_cut: bool) -> Result<(), Fault> {
     if wanted.is_free() || is_cut {
         return Ok(());
     }
@@ -25,7 +25,7 @@ pub fn check(wanted: &ChatRequest, notes: &[Note], said: &Said, is_cut: bool) ->
 }
 
 /// Returns what is different from what the request asks for.
-fn difference(wanted: &ChatRequest, notes: &[Note], said: &Said) -> Option<String> {
+fn difference(wanted: &ChatRequest, notes: &[Note], said: &WholeReply) -> Option<String> {
     let calls = &said.reading.calls;
     match &wanted.calls.choice {
         ToolChoice::Required if calls.is_empty() => return Some("a call is required, and the reply has none".into()),

@@ -14,7 +14,7 @@ pub struct PendingLogprobs {
     /// The length of the output, without an incomplete character.
     length: u64,
     /// The texts that the reader emitted, and that were not passed on.
-    held: VecDeque<Place>,
+    held: VecDeque<TextEnd>,
     /// Where the text ends that the reader emits next, if that is known.
     next: Option<u64>,
     /// Where the last text ends that the reader emitted.
@@ -22,21 +22,21 @@ pub struct PendingLogprobs {
     /// Where the last text ends that was passed on.
     said: u64,
     /// The tokens that may be part of a text.
-    tokens: VecDeque<Token>,
+    tokens: VecDeque<PendingToken>,
     /// The tokens that were not counted yet, each with its start.
     uncounted: VecDeque<(u64, TokenOdds)>,
 }
 
 /// The place of a text in the output.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct TextEnd {
     /// The number of bytes, of which the prompt may have written the first.
     length: usize,
     end: u64,
 }
 
 #[derive(Clone, Debug)]
-struct Token {
+struct PendingToken {
     /// Where its first character begins.
     start: u64,
     /// Where its last character ends. `None` while that is incomplete.
@@ -60,7 +60,7 @@ impl PendingLogprobs {
         let Some(odds) = odds else { return };
         let end = self.characters.is_empty().then_some(self.length);
         self.uncounted.push_back((start, odds.clone()));
-        self.tokens.push_back(Token { start, end, odds });
+        self.tokens.push_back(PendingToken { start, end, odds });
     }
 
     /// Ends a character that stays incomplete, and is replaced.
@@ -82,7 +82,7 @@ impl PendingLogprobs {
     /// Takes the length of a text that the reader emits. Unless its place is known, it follows the last one.
     pub fn hold(&mut self, length: usize) {
         let end = self.next.take().unwrap_or(self.emitted + length as u64);
-        self.held.push_back(Place { length, end });
+        self.held.push_back(TextEnd { length, end });
         self.emitted = end;
     }
 
@@ -97,7 +97,7 @@ impl PendingLogprobs {
             let after = place.length - length;
             self.said = place.end.saturating_sub(after as u64);
             if after > 0 {
-                self.held.push_front(Place { length: after, ..place });
+                self.held.push_front(TextEnd { length: after, ..place });
             }
             self.take_piece(from, length, &mut taken);
             from += length;

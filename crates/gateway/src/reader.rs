@@ -8,7 +8,7 @@ use crate::characters::Characters;
 
 /// What reads the ids of a reply.
 #[derive(Clone)]
-pub enum Reader {
+pub enum ReplyReader {
     /// The parser of a conversation's turn.
     Turn(Box<IdParser>),
     /// A decoder: all of the reply is text.
@@ -24,29 +24,29 @@ pub struct TextReader {
     characters: Characters,
 }
 
-impl Reader {
+impl ReplyReader {
     /// Returns a reader that emits the place of each text before it. A text whose place is not emitted
     /// follows the one before it.
-    pub fn with_places(self) -> Reader {
+    pub fn with_places(self) -> ReplyReader {
         match self {
-            Reader::Turn(parser) => Reader::Turn(Box::new(parser.with_places())),
-            Reader::Text(reader) => Reader::Text(reader),
+            ReplyReader::Turn(parser) => ReplyReader::Turn(Box::new(parser.with_places())),
+            ReplyReader::Text(reader) => ReplyReader::Text(reader),
         }
     }
 
     /// Reads an id. One that the tokenizer does not have is an error.
     pub fn push(&mut self, id: u32, sink: &mut impl FnMut(Event<'_>)) -> Result<(), Error> {
         match self {
-            Reader::Turn(parser) => parser.push(id, sink),
-            Reader::Text(reader) => reader.push(id, sink),
+            ReplyReader::Turn(parser) => parser.push(id, sink),
+            ReplyReader::Text(reader) => reader.push(id, sink),
         }
     }
 
     /// Reads text that was sampled with ordinary tokens.
     pub fn push_text(&mut self, text: &str, sink: &mut impl FnMut(Event<'_>)) {
         match self {
-            Reader::Turn(parser) => parser.push_text(text, sink),
-            Reader::Text(reader) => {
+            ReplyReader::Turn(parser) => parser.push_text(text, sink),
+            ReplyReader::Text(reader) => {
                 reader.characters.bytes.extend_from_slice(text.as_bytes());
                 reader.pass(sink);
             }
@@ -56,22 +56,22 @@ impl Reader {
     /// Reads text of an engine that returns no ids, in which what spells a marker is one.
     pub fn push_spelled(&mut self, text: &str, sink: &mut impl FnMut(Event<'_>)) {
         match self {
-            Reader::Turn(parser) => parser.push_spelled(text, sink),
-            Reader::Text(_) => self.push_text(text, sink),
+            ReplyReader::Turn(parser) => parser.push_spelled(text, sink),
+            ReplyReader::Text(_) => self.push_text(text, sink),
         }
     }
 
     /// Reports whether an id is left out of the reply.
     pub fn skips(&self, id: u32) -> bool {
         match self {
-            Reader::Turn(_) => false,
-            Reader::Text(reader) => reader.skips_markers && reader.decoder.is_marker(id),
+            ReplyReader::Turn(_) => false,
+            ReplyReader::Text(reader) => reader.skips_markers && reader.decoder.is_marker(id),
         }
     }
 
     /// Reports whether an id is a marker that the format does not know: it would be written as text.
     pub fn writes_only_text(&self, id: u32, decoder: &Decoder) -> bool {
-        let (mut with, mut without) = (Written::default(), Written::default());
+        let (mut with, mut without) = (EventTexts::default(), EventTexts::default());
         self.clone().finish(Stop::End, &mut |event| without.add(&event));
         let mut reader = self.clone();
         if reader.push(id, &mut |event| with.add(&event)).is_err() {
@@ -87,16 +87,16 @@ impl Reader {
     /// Returns the part of the turn that the reply has reached.
     pub fn within(&self) -> Within {
         match self {
-            Reader::Turn(parser) => parser.within(),
-            Reader::Text(_) => Within::Content,
+            ReplyReader::Turn(parser) => parser.within(),
+            ReplyReader::Text(_) => Within::Content,
         }
     }
 
     /// Ends the reply.
     pub fn finish(self, stop: Stop, sink: &mut impl FnMut(Event<'_>)) {
         match self {
-            Reader::Turn(parser) => parser.finish(stop, sink),
-            Reader::Text(mut reader) => {
+            ReplyReader::Turn(parser) => parser.finish(stop, sink),
+            ReplyReader::Text(mut reader) => {
                 reader.pass_rest(sink);
                 sink(Event::Stop(stop));
             }
@@ -106,14 +106,14 @@ impl Reader {
 
 /// What events give.
 #[derive(Default)]
-struct Written {
+struct EventTexts {
     /// The text of the answer and of the reasoning.
     text: String,
     /// The number of events of calls.
     others: usize,
 }
 
-impl Written {
+impl EventTexts {
     fn add(&mut self, event: &Event<'_>) {
         match event {
             Event::Content(text) | Event::Reasoning(text) => self.text += text,

@@ -9,11 +9,11 @@ use crate::gateway::ServedModel;
 
 /// Whether the engines answer, as of a moment ago.
 #[derive(Debug, Default)]
-pub struct Ready(Mutex<Option<(Instant, Answer)>>);
+pub struct Ready(Mutex<Option<(Instant, Readiness)>>);
 
 /// An answer to `/ready`.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct Readiness {
     /// Whether every model can be asked.
     pub is_good: bool,
     /// The state of each model.
@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 impl Ready {
     /// Returns whether the engines answer, no later than their patience allows.
-    pub async fn ask(&self, models: &[std::sync::Arc<ServedModel>]) -> Answer {
+    pub async fn ask(&self, models: &[std::sync::Arc<ServedModel>]) -> Readiness {
         // Whoever waits here gets the answer of whoever asked.
         let mut known = self.0.lock().await;
         if let Some((at, answer)) = &*known
@@ -44,7 +44,7 @@ impl Ready {
         let is_good = answers.iter().all(Result::is_ok);
         let states: Vec<Json> = models.iter().zip(&answers).map(state).collect();
         let body = object! { "ready" => is_good, "models" => states }.into();
-        let answer = Answer { is_good, body };
+        let answer = Readiness { is_good, body };
         *known = Some((Instant::now(), answer.clone()));
         answer
     }

@@ -1,18 +1,18 @@
 use futures_util::future::select_all;
 
 use crate::Fault;
-use crate::engine::Piece;
-use crate::reply::Reply;
+use crate::engine::EnginePiece;
+use crate::reply::LiveReply;
 
 /// The replies to a request, which are read together.
 pub struct Replies {
-    pub all: Vec<Reply>,
+    pub all: Vec<LiveReply>,
     /// The one that was read last.
     last: usize,
 }
 
 /// A piece of the reply with this number, or `None` after its last.
-pub type Found = (usize, Result<Option<Piece>, Fault>);
+pub type NextPiece = (usize, Result<Option<EnginePiece>, Fault>);
 
 impl Replies {
     /// Reports whether no reply has an id yet.
@@ -22,9 +22,9 @@ impl Replies {
 
     /// Waits for the next piece of any reply. Returns `None` after the last. Nothing is lost if this is
     /// dropped while it waits.
-    pub async fn next(&mut self) -> Option<Found> {
+    pub async fn next(&mut self) -> Option<NextPiece> {
         let open = self.all.iter_mut().enumerate().filter(|(_, reply)| !reply.is_over());
-        let mut open: Vec<(usize, &mut Reply)> = open.collect();
+        let mut open: Vec<(usize, &mut LiveReply)> = open.collect();
         let found = match &mut open[..] {
             [] => return None,
             [(choice, reply)] => (*choice, reply.generating.next().await),
@@ -43,8 +43,8 @@ impl Replies {
     }
 }
 
-impl From<Vec<Reply>> for Replies {
-    fn from(all: Vec<Reply>) -> Replies {
+impl From<Vec<LiveReply>> for Replies {
+    fn from(all: Vec<LiveReply>) -> Replies {
         Replies { all, last: 0 }
     }
 }

@@ -8,10 +8,10 @@ use rolecall::{Event, Reading, Stop, answer};
 
 use crate::Fault;
 use crate::chat_request::ChatRequest;
-use crate::engine::{End, Generating, Odds, Piece, broken};
+use crate::engine::{End, EnginePiece, Generating, Odds, broken};
 use crate::gateway::Gateway;
 use crate::pending_logprobs::PendingLogprobs;
-use crate::reader::Reader;
+use crate::reader::ReplyReader;
 use crate::sampling::Sampling;
 use crate::sessions::Finished;
 use crate::sessions::record::{self, Record};
@@ -21,10 +21,10 @@ use crate::store::Owner;
 use crate::token_odds::{TokenOdds, bytes_of};
 use crate::turn::{OpenTurn, Turn};
 use crate::usage::Usage;
-use crate::writer::Said;
+use crate::writer::WholeReply;
 
 /// What a piece of a reply gives.
-pub enum Step<'a> {
+pub enum ReplyStep<'a> {
     /// How likely the next token was.
     Odds(TokenOdds),
     /// How likely the tokens of the text of the next event were, each with the number of characters of that
@@ -34,10 +34,10 @@ pub enum Step<'a> {
 }
 
 /// A reply while the engine samples it.
-pub struct Reply {
+pub struct LiveReply {
     pub generating: Generating,
     /// `None` once the reply is over.
-    reader: Option<Reader>,
+    reader: Option<ReplyReader>,
     /// The last id, with its odds, if it is a marker that was not read yet.
     held: Option<(u32, Option<Odds>)>,
     /// The ids that end it, each with whether the parser must get it.
@@ -51,14 +51,14 @@ pub struct Reply {
     reasoning: u64,
     cached: Option<u64>,
     finish: Finish,
-    pub said: Said,
+    pub said: WholeReply,
     /// The tokens that were not passed on yet, if their odds were asked for.
     unsaid: Option<PendingLogprobs>,
     decoder: Arc<Decoder>,
     awaited: Option<OpenTurn>,
 }
 
-impl Reply {
+impl LiveReply {
     pub fn new(
         turn: &Turn,
         generating: Generating,
@@ -66,9 +66,9 @@ impl Reply {
         stop_texts: &[String],
         decoder: Arc<Decoder>,
         unsaid: Option<PendingLogprobs>,
-    ) -> Reply {
+    ) -> LiveReply {
         let reader = turn.reader.clone();
-        Reply {
+        LiveReply {
             generating,
             reader: Some(if unsaid.is_some() { reader.with_places() } else { reader }),
             held: None,
@@ -80,7 +80,7 @@ impl Reply {
             reasoning: 0,
             cached: None,
             finish: Finish::Stop,
-            said: Said::default(),
+            said: WholeReply::default(),
             unsaid,
             decoder,
             awaited: turn.awaited.clone(),
@@ -102,13 +102,13 @@ impl Reply {
     }
 
     /// Returns the number of ids with those of a piece.
-    pub fn count_with(&self, piece: &Piece) -> u64 {
+    pub fn count_with(&self, piece: &EnginePiece) -> u64 {
         self.count + piece.count() as u64
     }
 
     /// Reads a piece, and passes its events on, except that of the end: before it, the turn is stored.
-    pub fn take(&mut self, piece: &Piece, sink: &mut (dyn FnMut(Step<'_>) + Send)) -> Result<(), Fault> {
-        let Reply { reader: Some(reader), stops, said, unsaid, sampled, decoder, held, .. } = self else {
+    pub fn take(&mut self, piece: &EnginePiece, sink: &mut (dyn FnMut(ReplyStep<'_>) + Send)) -> Result<(), Fault> {
+        let LiveReply { reader: Some(reader), stops, said, unsaid, sampled, decoder, held, .. } = self else {
             return Ok(());
         };
         self.cached = piece.cached.or(self.cached);
@@ -287,14 +287,14 @@ impl Reply {
             new,
             on,
             call_seed: session.call_seed(),
-            reply: record::Reply::Message,
+            reply: record::RecordReply::Message,
             said,
             kept,
             sum: String::new(),
             response,
         };
         if let Some(ids) = ids {
-            record.reply = record::Reply::Ids(ids, self.finish);
+            record.reply = record::RecordReply::Ids(ids, self.finish);
         } else {
             session = base.clone();
             record.kept = record.replay(&mut session)?;
@@ -318,9 +318,9 @@ impl Reply {
 /// Passes the events of a reader on.
 struct Passing<'a> {
     stops: &'a mut StopTexts,
-    said: &'a mut Said,
+    said: &'a mut WholeReply,
     unsaid: Option<&'a mut PendingLogprobs>,
-    sink: &'a mut (dyn FnMut(Step<'_>) + Send),
+    sink: &'a mut (dyn FnMut(ReplyStep<'_>) + Send),
 }
 
 impl Passing<'_> {
@@ -350,10 +350,10 @@ impl Passing<'_> {
 
 /// Adds an event to what is said, and passes it on with its tokens, unless it is that of the end.
 fn pass_on(
-    said: &mut Said,
+    said: &mut WholeReply,
     unsaid: Option<&mut PendingLogprobs>,
     event: Event<'_>,
-    sink: &mut (dyn FnMut(Step<'_>) + Send),
+    sink: &mut (dyn FnMut(ReplyStep<'_>) + Send),
 ) {
     said.reading.add(&event);
     if let Event::Stop(_) = event {
@@ -364,21 +364,21 @@ fn pass_on(
             Event::Content(text) | Event::Reasoning(text) => {
                 let text_odds = unsaid.take(text);
                 count(said, unsaid.count_said(), sink);
-                sink(Step::TextOdds(text_odds));
+                sink(ReplyStep::TextOdds(text_odds));
             }
             // Its text comes later.
             Event::Malformed(_) => {}
             _ => count(said, unsaid.count(), sink),
         }
     }
-    sink(Step::Event(event));
+    sink(ReplyStep::Event(event));
 }
 
 /// Passes tokens on, and adds them to those of the reply.
-fn count(said: &mut Said, odds: impl Iterator<Item = TokenOdds>, sink: &mut (dyn FnMut(Step<'_>) + Send)) {
+fn count(said: &mut WholeReply, odds: impl Iterator<Item = TokenOdds>, sink: &mut (dyn FnMut(ReplyStep<'_>) + Send)) {
     for odds in odds {
         said.odds.push(odds.clone());
-        sink(Step::Odds(odds));
+        sink(ReplyStep::Odds(odds));
     }
 }
 

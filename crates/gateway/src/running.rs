@@ -16,10 +16,10 @@ type Name = (Owner, String);
 
 /// A turn that is being answered. It runs until this is dropped.
 #[derive(Debug, Default)]
-pub struct Run(Option<Named>);
+pub struct RunningTurn(Option<RunName>);
 
 #[derive(Debug)]
-struct Named {
+struct RunName {
     running: Running,
     name: Name,
     /// Whether it is cancelled. `None` only while this is dropped.
@@ -28,12 +28,12 @@ struct Named {
 
 impl Running {
     /// Begins a turn. One of a conversation without a name cannot be cancelled.
-    pub fn begin(&self, owner: Owner, name: Option<&str>) -> Run {
-        let Some(name) = name else { return Run::default() };
+    pub fn begin(&self, owner: Owner, name: Option<&str>) -> RunningTurn {
+        let Some(name) = name else { return RunningTurn::default() };
         let name = (owner, name.to_owned());
         let (cancel, cancelled) = watch::channel(false);
         self.turns().entry(name.clone()).or_default().push(cancel);
-        Run(Some(Named { running: self.clone(), name, cancelled: Some(cancelled) }))
+        RunningTurn(Some(RunName { running: self.clone(), name, cancelled: Some(cancelled) }))
     }
 
     /// Cancels the turns of a conversation, and waits until the last of them has ended.
@@ -52,7 +52,7 @@ impl Running {
     }
 }
 
-impl Run {
+impl RunningTurn {
     /// Waits until the turn is cancelled.
     pub async fn cancelled(&mut self) {
         if let Some(cancelled) = self.0.as_mut().and_then(|named| named.cancelled.as_mut())
@@ -64,7 +64,7 @@ impl Run {
     }
 }
 
-impl Drop for Named {
+impl Drop for RunName {
     fn drop(&mut self) {
         self.cancelled = None;
         if let Entry::Occupied(mut turns) = self.running.turns().entry(self.name.clone()) {

@@ -11,13 +11,13 @@ use crate::Fault;
 use crate::by_text;
 use crate::chat_request::{ChatRequest, Past};
 use crate::context::Bound;
-use crate::engine::{PromptIds, Shape};
+use crate::engine::{EngineShape, PromptIds};
 use crate::gateway::random;
 use crate::left_out;
 use crate::observe::{RequestLog, Stage};
 use crate::places::PLACES;
-use crate::reader::Reader;
-use crate::sessions::Found;
+use crate::reader::ReplyReader;
+use crate::sessions::SessionTurn;
 use crate::sessions::chain::Chain;
 use crate::sessions::record::{self, setup_of};
 
@@ -31,15 +31,15 @@ pub struct Turn {
     pub kept: usize,
     pub history: History,
     /// The parts of the client's messages that the model does not see.
-    pub left_out: Vec<left_out::Part>,
+    pub left_out: Vec<left_out::MissingField>,
     /// The ids that end the reply, each with whether the parser must get it.
     pub stops: Vec<(u32, bool)>,
     /// What reads the ids of the reply.
-    pub reader: Reader,
+    pub reader: ReplyReader,
     /// Whether a call may be sent only when it ends, because the model writes its id last.
     pub holds_calls: bool,
     /// What the reply must follow.
-    pub shape: Option<Shape>,
+    pub shape: Option<EngineShape>,
     /// What no grammar says of that.
     pub notes: Vec<Note>,
     /// What goes on after the reply. A reply that continues a message is no turn of a session.
@@ -85,7 +85,7 @@ pub struct OpenTurn {
     pub base: Session,
     /// The session without messages, if it begins.
     pub saved: Option<String>,
-    pub past: Option<Arc<Found>>,
+    pub past: Option<Arc<SessionTurn>>,
     /// The messages since then.
     pub new: Vec<Message>,
     pub on: OnRewrite,
@@ -98,7 +98,7 @@ pub struct OpenTurn {
 
 /// What is known of the conversation of a request.
 pub struct Known {
-    pub found: Option<Found>,
+    pub found: Option<SessionTurn>,
     /// The request's messages that it has.
     pub covered: Overlap,
     /// The digest of all of the request's messages.
@@ -156,8 +156,8 @@ pub fn beginnings(wanted: &ChatRequest) -> (Vec<(usize, Chain)>, Chain) {
 }
 
 /// Refuses the result of a call that was cut off where the conversation is written anew, because the call cannot be.
-fn refuse_result_of_cut_call(found: &Found, first: Option<&Message>, index: usize) -> Result<(), Fault> {
-    let was_cut = matches!(found.past.last.reply, record::Reply::Ids(_, Finish::Length | Finish::Abort));
+fn refuse_result_of_cut_call(found: &SessionTurn, first: Option<&Message>, index: usize) -> Result<(), Fault> {
+    let was_cut = matches!(found.past.last.reply, record::RecordReply::Ids(_, Finish::Length | Finish::Abort));
     let has_call = found.past.messages.last().is_some_and(|last| last.calls().len() > 0);
     if !was_cut || has_call || first.is_none_or(|first| *first.role() != Role::Tool) {
         return Ok(());
@@ -242,7 +242,7 @@ impl Turn {
 
     /// Returns the turn for a client that counts its own messages.
     fn counted_from(self, first: First) -> Turn {
-        let own = |(index, field): left_out::Part| Some((first.own_index(index)?, field));
+        let own = |(index, field): left_out::MissingField| Some((first.own_index(index)?, field));
         Turn { left_out: self.left_out.into_iter().filter_map(own).collect(), ..self }
     }
 
@@ -250,7 +250,7 @@ impl Turn {
     fn growing(
         wanted: &ChatRequest,
         base: Session,
-        past: Option<Arc<Found>>,
+        past: Option<Arc<SessionTurn>>,
         new: Vec<Message>,
         (setup, chain): (String, Chain),
         seen: &RequestLog,
@@ -320,7 +320,7 @@ impl Turn {
             history,
             left_out,
             stops: session.reply_stops(),
-            reader: Reader::Turn(Box::new(session.reader()?)),
+            reader: ReplyReader::Turn(Box::new(session.reader()?)),
             holds_calls: layouts.has_late_ids(),
             shape,
             notes,
@@ -364,7 +364,7 @@ impl Turn {
             history: History::New,
             left_out,
             stops: prompt.reply_stops()?,
-            reader: Reader::Turn(Box::new(context.id_parser()?)),
+            reader: ReplyReader::Turn(Box::new(context.id_parser()?)),
             holds_calls: context.has_late_ids(),
             shape,
             notes,
@@ -379,7 +379,7 @@ fn shape_of(
     wanted: &ChatRequest,
     can_reason: bool,
     grammar_of: impl FnOnce(Options) -> Result<Grammar, Error>,
-) -> Result<(Option<Shape>, Vec<Note>), Fault> {
+) -> Result<(Option<EngineShape>, Vec<Note>), Fault> {
     let Some(options) = wanted.grammar(can_reason) else { return Ok((None, Vec::new())) };
     let (shape, notes) = wanted.served.engine.shape_of(&grammar_of(options)?)?;
     wanted.answer.check(&notes)?;

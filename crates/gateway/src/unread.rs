@@ -12,10 +12,10 @@ use crate::sessions::chain::says_nothing;
 const MOST_TRIED: usize = 8;
 
 /// The kinds of objects of which a message consists.
-const KINDS: [Kind; 4] = [Kind::Message, Kind::Part, Kind::Call, Kind::Function];
+const KINDS: [ObjectKind; 4] = [ObjectKind::Message, ObjectKind::Part, ObjectKind::Call, ObjectKind::Function];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum ObjectKind {
     Message,
     /// A part of the content.
     Part,
@@ -28,7 +28,7 @@ enum Kind {
 struct Other<'a> {
     /// The first message that has it.
     message: usize,
-    kind: Kind,
+    kind: ObjectKind,
     key: &'a str,
     /// The place of it there.
     field: String,
@@ -90,7 +90,7 @@ fn check_types(message: &Message) -> Result<(), Fault> {
 /// Refuses other keys of a message's parts, of which a template gets only the text.
 pub fn refuse_unread_of_parts(index: usize, message: &Message) -> Result<(), Fault> {
     let others = others(std::slice::from_ref(message));
-    match others.iter().find(|other| other.kind == Kind::Part) {
+    match others.iter().find(|other| other.kind == ObjectKind::Part) {
         None => Ok(()),
         Some(Other { field, .. }) => {
             Err(Fault { message_index: u32::try_from(index).ok(), ..Fault::unsupported(field) })
@@ -108,15 +108,15 @@ fn twofold(message: &Message) -> Option<&'static str> {
 }
 
 /// Reports whether a key belongs to an object of OpenAI's API, or only labels it.
-fn is_usual(kind: Kind, key: &str, role: &Role) -> bool {
+fn is_usual(kind: ObjectKind, key: &str, role: &Role) -> bool {
     match (kind, key) {
-        (Kind::Message, "role" | "content" | "name" | "id" | "cache_control") => true,
-        (Kind::Message, "tool_call_id") => *role == Role::Tool,
-        (Kind::Message, "tool_calls" | "function_call") => *role == Role::Assistant,
-        (Kind::Message, key) => *role == Role::Assistant && REASONING.contains(&key),
-        (Kind::Part, key) => ["type", "text", "cache_control"].contains(&key),
-        (Kind::Call, key) => ["type", "id", "index", "function"].contains(&key),
-        (Kind::Function, key) => ["name", "arguments"].contains(&key),
+        (ObjectKind::Message, "role" | "content" | "name" | "id" | "cache_control") => true,
+        (ObjectKind::Message, "tool_call_id") => *role == Role::Tool,
+        (ObjectKind::Message, "tool_calls" | "function_call") => *role == Role::Assistant,
+        (ObjectKind::Message, key) => *role == Role::Assistant && REASONING.contains(&key),
+        (ObjectKind::Part, key) => ["type", "text", "cache_control"].contains(&key),
+        (ObjectKind::Call, key) => ["type", "id", "index", "function"].contains(&key),
+        (ObjectKind::Function, key) => ["name", "arguments"].contains(&key),
     }
 }
 
@@ -132,10 +132,10 @@ fn others(messages: &[Message]) -> Vec<Other<'_>> {
                         continue;
                     }
                     let field = match kind {
-                        Kind::Message => key.to_owned(),
-                        Kind::Part => format!("content[{at}].{key}"),
-                        Kind::Call => format!("tool_calls[{at}].{key}"),
-                        Kind::Function => format!("tool_calls[{at}].function.{key}"),
+                        ObjectKind::Message => key.to_owned(),
+                        ObjectKind::Part => format!("content[{at}].{key}"),
+                        ObjectKind::Call => format!("tool_calls[{at}].{key}"),
+                        ObjectKind::Function => format!("tool_calls[{at}].function.{key}"),
                     };
                     others.push(Other { message: index, kind, key, field });
                     if others.len() > MOST_TRIED {
@@ -158,18 +158,18 @@ fn is_unsaid(value: &Json) -> bool {
 }
 
 /// Returns the objects of a kind, each with its index.
-fn objects(message: &Object, kind: Kind) -> impl Iterator<Item = (usize, &Object)> {
+fn objects(message: &Object, kind: ObjectKind) -> impl Iterator<Item = (usize, &Object)> {
     let list = |key: &str| message.get(key).and_then(Json::as_array).unwrap_or_default();
     let items = match kind {
-        Kind::Message => &[],
-        Kind::Part => list("content"),
-        Kind::Call | Kind::Function => list("tool_calls"),
+        ObjectKind::Message => &[],
+        ObjectKind::Part => list("content"),
+        ObjectKind::Call | ObjectKind::Function => list("tool_calls"),
     };
     let items = items.iter().enumerate().filter_map(move |(at, item)| {
         let object = item.as_object()?;
-        Some((at, if kind == Kind::Function { object.get("function")?.as_object()? } else { object }))
+        Some((at, if kind == ObjectKind::Function { object.get("function")?.as_object()? } else { object }))
     });
-    (kind == Kind::Message).then_some((0, message)).into_iter().chain(items)
+    (kind == ObjectKind::Message).then_some((0, message)).into_iter().chain(items)
 }
 
 /// Returns the prompt of messages, or `None` if the template refuses them.
@@ -184,11 +184,11 @@ fn without(messages: &[Message], other: &Other<'_>) -> Option<Vec<Message>> {
     let without = |message: &Message| {
         let mut object = message.as_object().clone();
         match other.kind {
-            Kind::Message if is_usual(Kind::Message, other.key, message.role()) => {}
-            Kind::Message => drop(object.remove(other.key)),
-            Kind::Part => each(&mut object, "content", |part| drop(part.remove(other.key))),
-            Kind::Call => each(&mut object, "tool_calls", |call| drop(call.remove(other.key))),
-            Kind::Function => each(&mut object, "tool_calls", |call| {
+            ObjectKind::Message if is_usual(ObjectKind::Message, other.key, message.role()) => {}
+            ObjectKind::Message => drop(object.remove(other.key)),
+            ObjectKind::Part => each(&mut object, "content", |part| drop(part.remove(other.key))),
+            ObjectKind::Call => each(&mut object, "tool_calls", |call| drop(call.remove(other.key))),
+            ObjectKind::Function => each(&mut object, "tool_calls", |call| {
                 if let Some(Json::Object(function)) = call.get_mut("function") {
                     function.remove(other.key);
                 }

@@ -11,7 +11,7 @@ use crate::usage::Usage;
 ///
 /// A whole answer needs `open` and `whole` alone; what `event` writes for it is dropped. A stream begins with
 /// `open` and `begin`, has what `event` writes, and ends with `end`, or with `fault`.
-pub trait Writer: Send {
+pub trait ReplyWriter: Send {
     /// Returns a fault with its place in the API's own request.
     fn placed(&self, fault: Fault) -> Fault {
         fault
@@ -68,14 +68,14 @@ pub struct Opening<'a> {
 #[derive(Debug)]
 pub struct Done<'a> {
     /// The replies, in the order of their choices.
-    pub said: &'a [Said],
+    pub said: &'a [WholeReply],
     /// The ids that it took.
     pub usage: &'a Usage,
 }
 
 /// A finished reply.
 #[derive(Clone, Debug, Default)]
-pub struct Said {
+pub struct WholeReply {
     /// What the client reads.
     pub reading: Reading,
     /// How likely its tokens were, if that was asked for.

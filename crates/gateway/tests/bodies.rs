@@ -10,7 +10,7 @@ use rolecall::Model;
 use rolecall::format::registry;
 use rolecall::session::OnRewrite;
 use rolecall::template::ModelTemplates;
-use rolecall_gateway::engine::Kind;
+use rolecall_gateway::engine::EngineKind;
 use rolecall_gateway::{Config, Gateway, ModelConfig};
 use rolecall_testkit::Toy;
 
@@ -102,7 +102,7 @@ async fn gateway(model: Model) -> Gateway {
         name: FORMAT.to_owned(),
         model,
         engine: "http://127.0.0.1:1".to_owned(),
-        kind: Kind::LlamaCpp,
+        kind: EngineKind::LlamaCpp,
         engine_model: None,
         on_rewrite: OnRewrite::Rewrite,
     };

@@ -6,7 +6,7 @@ use crate::common::{Server, StandIn, Step, at, integer, model, sampled};
 use rolecall::Request;
 use rolecall::conversation::json::{self, Layout};
 use rolecall::conversation::{Json, object};
-use rolecall_gateway::engine::{Engine, Kind};
+use rolecall_gateway::engine::{Engine, EngineKind};
 use rolecall_gateway::{Config, Gateway, Limits, ModelConfig};
 
 const HI: &str =
@@ -20,7 +20,7 @@ fn usage(count: u32) -> Step {
 
 async fn server(format: &str, pieces: &[&str]) -> Server {
     let text = pieces.iter().map(|piece| Step::Text((*piece).to_owned()));
-    Server::new(format, StandIn::new(Kind::OpenAi, text.chain([Step::End("stop"), usage(9)]).collect())).await
+    Server::new(format, StandIn::new(EngineKind::OpenAi, text.chain([Step::End("stop"), usage(9)]).collect())).await
 }
 
 /// A request that offers a tool.
@@ -55,7 +55,7 @@ async fn the_engine_gets_the_text_of_the_prompt_and_only_fields_of_openai() {
 async fn a_call_is_read_whole_wherever_its_text_is_cut() {
     let whole = {
         let ids = sampled("qwen2.5", &format!("{CALL}<|im_end|>"));
-        let engine = StandIn::new(Kind::LlamaCpp, vec![Step::Ids(ids), Step::End("eos")]);
+        let engine = StandIn::new(EngineKind::LlamaCpp, vec![Step::Ids(ids), Step::End("eos")]);
         let (_, answer) = Server::new("qwen2.5", engine).await.post("/v1/chat/completions", &with_tool("")).await;
         at(&answer, "choices.0").clone()
     };
@@ -96,7 +96,7 @@ async fn a_stop_text_of_the_client_ends_the_reply() {
 #[tokio::test]
 async fn a_limit_is_told_and_missing_counts_are_estimated() {
     let steps = vec![Step::Text("a".to_owned()), Step::Text("b".to_owned()), Step::End("length")];
-    let server = Server::new("chatml", StandIn::new(Kind::OpenAi, steps)).await;
+    let server = Server::new("chatml", StandIn::new(EngineKind::OpenAi, steps)).await;
     let (_, answer) = server.post("/v1/chat/completions", HI).await;
     assert_eq!(at(&answer, "choices.0.finish_reason").as_str(), Some("length"), "{answer:?}");
     assert_eq!(integer(at(&answer, "usage.completion_tokens")), 2);
@@ -181,7 +181,7 @@ async fn the_danger_is_told() {
             ..Config::default()
         }
     };
-    for (_, kind) in Kind::ALL {
+    for (_, kind) in EngineKind::ALL {
         let warnings = Gateway::open(config(kind)).await.unwrap().warnings();
         assert_eq!(warnings.len(), usize::from(kind.is_by_text()), "{warnings:?}");
         assert!(warnings.iter().all(|warning| warning.starts_with("m: the engine gets text")), "{warnings:?}");

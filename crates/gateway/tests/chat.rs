@@ -11,7 +11,7 @@ use rolecall::format::registry;
 use rolecall::template::ModelTemplates;
 use rolecall::tokenizer::Tokenizer;
 use rolecall::{Model, Request};
-use rolecall_gateway::engine::Kind;
+use rolecall_gateway::engine::EngineKind;
 use rolecall_gateway::{Keys, Limits};
 use rolecall_testkit::Toy;
 use tempfile::TempDir;
@@ -25,17 +25,17 @@ fn with(body: &str, more: &str) -> String {
 }
 
 /// The end of a reply in an engine's own words.
-fn end(kind: Kind, is_stop: bool) -> Step {
+fn end(kind: EngineKind, is_stop: bool) -> Step {
     Step::End(match (kind, is_stop) {
-        (Kind::LlamaCpp, true) => "eos",
-        (Kind::LlamaCpp, false) => "limit",
+        (EngineKind::LlamaCpp, true) => "eos",
+        (EngineKind::LlamaCpp, false) => "limit",
         (_, true) => "stop",
         (_, false) => "length",
     })
 }
 
 /// Steps that send each id in a frame of its own.
-fn one_by_one(kind: Kind, ids: &[u32], is_stop: bool) -> Vec<Step> {
+fn one_by_one(kind: EngineKind, ids: &[u32], is_stop: bool) -> Vec<Step> {
     let mut steps: Vec<Step> = ids.iter().map(|id| Step::Ids(vec![*id])).collect();
     steps.push(end(kind, is_stop));
     steps
@@ -165,7 +165,7 @@ async fn forged_markers_in_every_field_stay_text() {
     for (name, toy, model, body, unwritten) in cases {
         let fields: Vec<&str> = body.split('@').skip(1).step_by(2).collect();
         let markers: Vec<&str> = toy.added_tokens().iter().map(|token| &*token.text).collect();
-        let engine = StandIn::new(Kind::LlamaCpp, vec![Step::Ids(sampled("chatml", "a")), Step::End("limit")]);
+        let engine = StandIn::new(EngineKind::LlamaCpp, vec![Step::Ids(sampled("chatml", "a")), Step::End("limit")]);
         let address = engine.start().await;
         let server = Server::of(&address, model, name, engine, Limits::default(), Keys::default()).await;
         // Returns the control tokens of the prompt, and its text.
@@ -232,8 +232,8 @@ async fn a_stream_adds_up_to_the_whole_answer() {
         ("Hello \u{1f600}<|im_end|>", "Hello \u{1f600}", None, "stop"),
         (&*format!("{reply}<|im_end|>"), "Wait.", Some("{\"city\": \"Rom\u{e9}\"}"), "tool_calls"),
     ] {
-        let steps = one_by_one(Kind::LlamaCpp, &sampled("qwen2.5", text), true);
-        let server = Server::new("qwen2.5", StandIn::new(Kind::LlamaCpp, steps)).await;
+        let steps = one_by_one(EngineKind::LlamaCpp, &sampled("qwen2.5", text), true);
+        let server = Server::new("qwen2.5", StandIn::new(EngineKind::LlamaCpp, steps)).await;
         let body = with(HI, TOOLS);
         let (status, answer) = server.post("/v1/chat/completions", &body).await;
         assert_eq!(status, 200, "{answer:?}");
@@ -261,7 +261,7 @@ async fn a_stop_text_ends_the_reply_and_the_engine_s_work() {
     let ids = sampled("chatml", "one, two, three, four");
     let mut steps: Vec<Step> = ids.iter().map(|id| Step::Ids(vec![*id])).collect();
     steps.push(Step::Wait(std::time::Duration::from_secs(600)));
-    let server = Server::new("chatml", StandIn::new(Kind::LlamaCpp, steps)).await;
+    let server = Server::new("chatml", StandIn::new(EngineKind::LlamaCpp, steps)).await;
     let body = with(HI, r#""stop": [", th", "zero"]"#);
     let (status, answer) = server.post("/v1/chat/completions", &body).await;
     assert_eq!((status, at(&answer, "choices.0.message.content").as_str()), (200, Some("one, two")));
@@ -276,7 +276,7 @@ async fn a_stop_text_ends_the_reply_and_the_engine_s_work() {
 async fn the_work_of_an_engine_ends_when_the_client_leaves() {
     let ids = sampled("chatml", "Hello");
     let steps = vec![Step::Ids(ids), Step::Wait(std::time::Duration::from_secs(600))];
-    let server = Server::new("chatml", StandIn::new(Kind::LlamaCpp, steps)).await;
+    let server = Server::new("chatml", StandIn::new(EngineKind::LlamaCpp, steps)).await;
     for more in [r#""stream": true"#, r#""stream": false"#] {
         server.engine.dropped.store(0, std::sync::atomic::Ordering::SeqCst);
         let request = server.request("/v1/chat/completions", &with(HI, more));
@@ -293,7 +293,7 @@ async fn what_an_engine_sends_at_once_is_written_at_once() {
     let ids = sampled("chatml", &"a".repeat(100));
     let frames = ids.iter().map(|id| format!("data: {{\"content\": \"\", \"tokens\": [{id}], \"stop\": false}}\n\n"));
     let steps = vec![Step::Raw(frames.collect()), Step::End("eos")];
-    let server = Server::new("chatml", StandIn::new(Kind::LlamaCpp, steps)).await;
+    let server = Server::new("chatml", StandIn::new(EngineKind::LlamaCpp, steps)).await;
     let body = with(HI, r#""stream": true"#);
     let mut response = server.request("/v1/chat/completions", &body).send().await.unwrap();
     let (mut writes, mut text) = (0, String::new());
@@ -332,19 +332,19 @@ async fn settings_reach_each_engine_under_its_own_names() {
         let sent = body.get("sampling_params").and_then(Json::as_object).unwrap_or(&body);
         let text = json::write(&sent.clone().into(), &json::Layout::compact());
         let own = match kind {
-            Kind::LlamaCpp => {
+            EngineKind::LlamaCpp => {
                 [r#""n_predict":9"#, r#""repeat_penalty":1.25"#, r#""seed":7"#, r#""logit_bias":[[1000042,-100]]"#]
             }
-            Kind::Vllm => {
+            EngineKind::Vllm => {
                 [r#""max_tokens":9"#, r#""repetition_penalty":1.25"#, r#""seed":7"#, r#""logit_bias":{"1000042":-100}"#]
             }
-            Kind::Sglang => [
+            EngineKind::Sglang => [
                 r#""max_new_tokens":9"#,
                 r#""repetition_penalty":1.25"#,
                 r#""sampling_seed":7"#,
                 r#""logit_bias":{"1000042":-100}"#,
             ],
-            Kind::OpenAi => panic!("it is not among them"),
+            EngineKind::OpenAi => panic!("it is not among them"),
         };
         let shared = [
             r#""temperature":0.5"#,
@@ -357,7 +357,7 @@ async fn settings_reach_each_engine_under_its_own_names() {
         for part in own.iter().chain(&shared) {
             assert!(text.contains(part), "{kind:?}: {part} in {text}");
         }
-        if kind != Kind::LlamaCpp {
+        if kind != EngineKind::LlamaCpp {
             let stop = sampled("chatml", "<|im_end|>")[0];
             assert!(text.contains(&format!(r#""stop_token_ids":[{stop}"#)), "{text}");
         }
@@ -413,8 +413,8 @@ async fn settings_of_the_model_apply_and_are_named_unless_the_request_has_them()
         let address = engine.start().await;
         let server = Server::of(&address, tuned(), "tuned", engine, Limits::default(), Keys::default()).await;
         let (penalty, limit) = match kind {
-            Kind::LlamaCpp => ("repeat_penalty", "n_predict"),
-            Kind::Sglang => ("repetition_penalty", "max_new_tokens"),
+            EngineKind::LlamaCpp => ("repeat_penalty", "n_predict"),
+            EngineKind::Sglang => ("repetition_penalty", "max_new_tokens"),
             _ => ("repetition_penalty", "max_tokens"),
         };
         for (api, more, named, wanted) in cases {
@@ -437,7 +437,7 @@ async fn settings_of_the_model_apply_and_are_named_unless_the_request_has_them()
         }
     }
     // An engine by text does not take all of them.
-    let engine = StandIn::new(Kind::OpenAi, vec![Step::Text("Hi".to_owned()), Step::End("stop")]);
+    let engine = StandIn::new(EngineKind::OpenAi, vec![Step::Text("Hi".to_owned()), Step::End("stop")]);
     let address = engine.start().await;
     let server = Server::of(&address, tuned(), "tuned", engine, Limits::default(), Keys::default()).await;
     let response = server.request("/v1/chat/completions", HI).send().await.unwrap();
@@ -453,22 +453,25 @@ async fn a_required_call_is_a_grammar_in_the_language_of_the_engine() {
     let call = "<tool_call>\n{\"name\": \"weather\", \"arguments\": {}}\n</tool_call><|im_end|>";
     let named = r#"{"type": "function", "function": {"name": "weather"}}"#;
     for choice in [r#""required""#, named] {
-        let steps = one_by_one(Kind::LlamaCpp, &sampled("qwen2.5", call), true);
-        let server = Server::new("qwen2.5", StandIn::new(Kind::LlamaCpp, steps)).await;
+        let steps = one_by_one(EngineKind::LlamaCpp, &sampled("qwen2.5", call), true);
+        let server = Server::new("qwen2.5", StandIn::new(EngineKind::LlamaCpp, steps)).await;
         let body = with(&with(HI, TOOLS), &format!(r#""tool_choice": {choice}"#));
         let (status, answer) = server.post("/v1/chat/completions", &body).await;
         assert_eq!((status, at(&answer, "choices.0.finish_reason").as_str()), (200, Some("tool_calls")), "{answer:?}");
         let grammar = server.engine.body().get("grammar").and_then(Json::as_str).unwrap().to_owned();
         assert!(grammar.contains("root ::=") && grammar.contains("weather"), "{grammar}");
     }
-    for kind in [Kind::Vllm, Kind::Sglang] {
+    for kind in [EngineKind::Vllm, EngineKind::Sglang] {
         let steps = one_by_one(kind, &sampled("qwen2.5", call), true);
         let server = Server::new("qwen2.5", StandIn::new(kind, steps)).await;
         let body = with(&with(HI, TOOLS), r#""tool_choice": "required""#);
         let (status, answer) = server.post("/v1/chat/completions", &body).await;
         assert_eq!((status, at(&answer, "choices.0.finish_reason").as_str()), (200, Some("tool_calls")), "{answer:?}");
-        let path =
-            if kind == Kind::Vllm { "structured_outputs.structural_tag" } else { "sampling_params.structural_tag" };
+        let path = if kind == EngineKind::Vllm {
+            "structured_outputs.structural_tag"
+        } else {
+            "sampling_params.structural_tag"
+        };
         let body = Json::Object(server.engine.body());
         let tag = json::parse(at(&body, path).as_str().unwrap()).unwrap();
         assert_eq!(at(&tag, "type").as_str(), Some("structural_tag"), "{tag:?}");
@@ -478,7 +481,7 @@ async fn a_required_call_is_a_grammar_in_the_language_of_the_engine() {
 
 #[tokio::test]
 async fn tokens_prompts_and_models_are_shown() {
-    let server = Server::new("chatml", StandIn::new(Kind::LlamaCpp, Vec::new())).await;
+    let server = Server::new("chatml", StandIn::new(EngineKind::LlamaCpp, Vec::new())).await;
     let (status, answer) = server.post("/tokenize", r#"{"text": "Hi<|im_end|>"}"#).await;
     let tokens: Vec<u32> = at(&answer, "tokens").as_array().unwrap().iter().map(integer).collect();
     assert_eq!((status, tokens.len()), (200, "Hi<|im_end|>".len()));
@@ -500,7 +503,7 @@ async fn a_reply_ends_with_every_stop_token_even_if_the_engine_goes_on() {
     for stop in ["<|im_end|>", "<|endoftext|>"] {
         let ids = sampled("qwen2.5", &format!("Hello{stop}more"));
         let steps = vec![Step::Ids(ids), Step::Wait(std::time::Duration::from_secs(600))];
-        let server = Server::new("qwen2.5", StandIn::new(Kind::LlamaCpp, steps)).await;
+        let server = Server::new("qwen2.5", StandIn::new(EngineKind::LlamaCpp, steps)).await;
         assert!(model("qwen2.5").stop_ids().unwrap().contains(&sampled("qwen2.5", stop)[0]), "{stop}");
         let (status, answer) = server.post("/v1/chat/completions", HI).await;
         assert_eq!((status, at(&answer, "choices.0.message.content").as_str()), (200, Some("Hello")), "{stop}");
@@ -516,7 +519,7 @@ async fn an_engine_may_sample_one_reply_after_the_other() {
     let mut steps = vec![Step::Ids(sampled("chatml", "Hi"))];
     steps.extend((0..6).map(|_| Step::Raw(format!(": {}\n\n", " ".repeat(2 << 20)))));
     steps.push(Step::Ids(sampled("chatml", "<|im_end|>")));
-    let engine = StandIn { places: Arc::new(Semaphore::new(1)), ..StandIn::new(Kind::LlamaCpp, steps) };
+    let engine = StandIn { places: Arc::new(Semaphore::new(1)), ..StandIn::new(EngineKind::LlamaCpp, steps) };
     let limits = Limits { first_id: Duration::from_secs(20), ..Limits::default() };
     let server = Server::with("chatml", engine, limits, Keys::default()).await;
     let (status, answer) = server.post("/v1/chat/completions", &HI.replacen('{', r#"{"n": 3, "#, 1)).await;
@@ -533,8 +536,8 @@ async fn ids_that_an_engine_does_not_tell_are_read_as_text() {
     let (first, rest) = (sampled("chatml", "a"), sampled("chatml", "b<|im_end|>"));
     let emoji = sampled("chatml", "\u{1f984}");
     let mut steps = vec![Step::Ids(first), Step::Hidden(emoji, "\u{1f984}")];
-    steps.extend(one_by_one(Kind::LlamaCpp, &rest, true));
-    let server = Server::new("chatml", StandIn::new(Kind::LlamaCpp, steps)).await;
+    steps.extend(one_by_one(EngineKind::LlamaCpp, &rest, true));
+    let server = Server::new("chatml", StandIn::new(EngineKind::LlamaCpp, steps)).await;
     let (status, answer) = server.post("/v1/chat/completions", HI).await;
     assert_eq!((status, at(&answer, "choices.0.message.content").as_str()), (200, Some("a\u{1f984}b")));
     assert_eq!(integer(at(&answer, "usage.completion_tokens")), 7);
@@ -553,7 +556,7 @@ async fn a_reply_of_several_messages_is_whole() {
     let model = Model::builder().template(template).tokenizer(tokenizer).open().unwrap();
     let nothing = Request::without_messages(json::Object::new()).unwrap();
     let ids = model.session(nothing).unwrap().encode_sampled(text).unwrap();
-    let engine = StandIn::new(Kind::LlamaCpp, one_by_one(Kind::LlamaCpp, &ids, true));
+    let engine = StandIn::new(EngineKind::LlamaCpp, one_by_one(EngineKind::LlamaCpp, &ids, true));
     let address = engine.start().await;
     let server = Server::of(&address, model, "several", engine, Limits::default(), Keys::default()).await;
     let (status, answer) = server.post("/v1/chat/completions", HI).await;
@@ -601,7 +604,7 @@ async fn a_key_of_a_message_that_does_not_change_the_prompt_is_refused() {
         ("", &many(9), [Some(("x8", 2)); 2]),
     ];
     for (at_template, model) in [reading(), model("qwen2.5")].into_iter().enumerate() {
-        let engine = StandIn::new(Kind::LlamaCpp, vec![Step::End("eos")]);
+        let engine = StandIn::new(EngineKind::LlamaCpp, vec![Step::End("eos")]);
         let address = engine.start().await;
         let server = Server::of(&address, model, "model", engine, Limits::default(), Keys::default()).await;
         for (first, last, wanted) in &cases {
@@ -623,7 +626,7 @@ async fn a_key_of_a_message_that_does_not_change_the_prompt_is_refused() {
         }
     }
     // A template that fails without the key reads it.
-    let engine = StandIn::new(Kind::LlamaCpp, vec![Step::End("eos")]);
+    let engine = StandIn::new(EngineKind::LlamaCpp, vec![Step::End("eos")]);
     let address = engine.start().await;
     let server = Server::of(&address, reading(), "model", engine, Limits::default(), Keys::default()).await;
     let told =
@@ -634,7 +637,7 @@ async fn a_key_of_a_message_that_does_not_change_the_prompt_is_refused() {
 
 #[tokio::test]
 async fn a_message_that_goes_on_begins_no_new_one() {
-    let engine = StandIn::new(Kind::LlamaCpp, vec![end(Kind::LlamaCpp, true)]);
+    let engine = StandIn::new(EngineKind::LlamaCpp, vec![end(EngineKind::LlamaCpp, true)]);
     let server = Server::new("chatml", engine).await;
     for (switches, is_refused) in [
         (r#""continue_final_message": true"#, false),
@@ -656,8 +659,11 @@ async fn a_message_that_goes_on_begins_no_new_one() {
 
 #[tokio::test]
 async fn without_tools_there_is_nothing_to_choose() {
-    let server =
-        Server::new("qwen2.5", StandIn::new(Kind::Vllm, one_by_one(Kind::Vllm, &sampled("qwen2.5", "Hi"), true))).await;
+    let server = Server::new(
+        "qwen2.5",
+        StandIn::new(EngineKind::Vllm, one_by_one(EngineKind::Vllm, &sampled("qwen2.5", "Hi"), true)),
+    )
+    .await;
     for more in [r#""parallel_tool_calls": false"#, r#""tool_choice": "none""#] {
         assert_eq!(server.post("/v1/chat/completions", &with(HI, more)).await.0, 200, "{more}");
     }
@@ -715,7 +721,7 @@ async fn a_structured_answer_is_a_grammar_for_every_engine() {
 #[tokio::test]
 async fn a_keyword_that_means_nothing_is_not_enforced() {
     let ids = sampled("qwen2.5", "{}<|im_end|>");
-    let server = Server::new("qwen2.5", StandIn::new(Kind::Vllm, one_by_one(Kind::Vllm, &ids, true))).await;
+    let server = Server::new("qwen2.5", StandIn::new(EngineKind::Vllm, one_by_one(EngineKind::Vllm, &ids, true))).await;
     for (keyword, name) in [
         (r#""required": "a""#, "required"),
         (r#""required": ["a", 5]"#, "required"),
@@ -801,9 +807,9 @@ async fn log_probabilities_are_reported_by_token() {
 #[tokio::test]
 async fn a_stop_text_of_the_model_ends_a_reply_however_many_tokens_it_has() {
     let pieces = ["Hi ST", "OPHE", "RE and more", "<|im_end|>"];
-    for kind in BY_IDS.into_iter().chain([Kind::OpenAi]) {
+    for kind in BY_IDS.into_iter().chain([EngineKind::OpenAi]) {
         let steps = pieces.iter().map(|piece| Step::Ids(sampled("chatml", piece)));
-        let end = if kind == Kind::LlamaCpp { "eos" } else { "stop" };
+        let end = if kind == EngineKind::LlamaCpp { "eos" } else { "stop" };
         let engine = StandIn::new(kind, steps.chain([Step::End(end)]).collect());
         let model = model_with(r#"stop = ["<|im_end|>", "STOPHERE"]"#);
         let address = engine.start().await;

@@ -5,12 +5,12 @@
 use rolecall::conversation::Json;
 use rolecall::conversation::json::{self, Layout};
 use rolecall_gateway::Gateway;
-use rolecall_gateway::engine::Kind;
+use rolecall_gateway::engine::EngineKind;
 
 use crate::common::{Server, StandIn, Step, WITH_ADAPTER, at, config, sampled};
 
-async fn server(kind: Kind, model: &str) -> Server {
-    let end = if kind == Kind::LlamaCpp { "eos" } else { "stop" };
+async fn server(kind: EngineKind, model: &str) -> Server {
+    let end = if kind == EngineKind::LlamaCpp { "eos" } else { "stop" };
     let steps = vec![Step::Ids(sampled("chatml", "Hi")), Step::End(end)];
     let engine = StandIn { context: WITH_ADAPTER, ..StandIn::new(kind, steps) };
     let mut config = config("chatml", &engine).await;
@@ -23,14 +23,14 @@ const HI: &str = r#"{"messages": [{"role": "user", "content": "Hi"}]}"#;
 #[tokio::test]
 async fn an_engine_is_told_which_of_its_models_is_meant() {
     for (kind, model, field, value) in [
-        (Kind::Vllm, "any", "model", r#""any""#),
-        (Kind::OpenAi, "any", "model", r#""any""#),
-        (Kind::LlamaCpp, "own", "model", r#""own""#),
-        (Kind::LlamaCpp, "sql", "lora", r#"[{"id":1,"scale":1}]"#),
-        (Kind::LlamaCpp, "sql.gguf", "lora", r#"[{"id":1,"scale":1}]"#),
-        (Kind::LlamaCpp, "/adapters/sql.gguf", "lora", r#"[{"id":1,"scale":1}]"#),
-        (Kind::Sglang, "sql", "lora_path", r#""sql""#),
-        (Kind::Sglang, "own", "lora_path", "null"),
+        (EngineKind::Vllm, "any", "model", r#""any""#),
+        (EngineKind::OpenAi, "any", "model", r#""any""#),
+        (EngineKind::LlamaCpp, "own", "model", r#""own""#),
+        (EngineKind::LlamaCpp, "sql", "lora", r#"[{"id":1,"scale":1}]"#),
+        (EngineKind::LlamaCpp, "sql.gguf", "lora", r#"[{"id":1,"scale":1}]"#),
+        (EngineKind::LlamaCpp, "/adapters/sql.gguf", "lora", r#"[{"id":1,"scale":1}]"#),
+        (EngineKind::Sglang, "sql", "lora_path", r#""sql""#),
+        (EngineKind::Sglang, "own", "lora_path", "null"),
     ] {
         let server = server(kind, model).await;
         let (status, answer) = server.post("/v1/chat/completions", HI).await;
@@ -42,7 +42,7 @@ async fn an_engine_is_told_which_of_its_models_is_meant() {
 
 #[tokio::test]
 async fn a_model_that_the_engine_does_not_have_is_refused() {
-    for kind in [Kind::LlamaCpp, Kind::Sglang] {
+    for kind in [EngineKind::LlamaCpp, EngineKind::Sglang] {
         let server = server(kind, "other").await;
         let (status, answer) = server.post("/v1/chat/completions", HI).await;
         assert_eq!((status, at(&answer, "error.code").as_str()), (502, Some("unknown_engine_model")), "{answer:?}");
@@ -50,7 +50,7 @@ async fn a_model_that_the_engine_does_not_have_is_refused() {
         assert!(help.contains("own") && help.contains("sql"), "{help}");
         assert!(server.engine.bodies.lock().unwrap().is_empty());
     }
-    let engine = StandIn::new(Kind::LlamaCpp, Vec::new());
+    let engine = StandIn::new(EngineKind::LlamaCpp, Vec::new());
     let mut local = config("chatml", &engine).await;
     local.models[0].engine_model = Some("sql".to_owned());
     local.models[0].engine = "local:model.gguf".to_owned();

@@ -9,7 +9,7 @@ use rolecall::Model;
 use rolecall::conversation::Json;
 use rolecall::conversation::json::{self, Layout};
 use rolecall::format::registry;
-use rolecall_gateway::engine::Kind;
+use rolecall_gateway::engine::EngineKind;
 use rolecall_gateway::{Keys, Limits};
 use rolecall_testkit::Toy;
 
@@ -18,7 +18,7 @@ fn steps(ids: &[u32], end: &'static str) -> Vec<Step> {
 }
 
 async fn server(format: &str, text: &str) -> Server {
-    Server::new(format, StandIn::new(Kind::LlamaCpp, steps(&sampled(format, text), "eos"))).await
+    Server::new(format, StandIn::new(EngineKind::LlamaCpp, steps(&sampled(format, text), "eos"))).await
 }
 
 /// Returns the ids of ordinary text.
@@ -133,7 +133,7 @@ async fn settings_stops_and_limits_apply() {
         assert!(sent.contains(part), "{sent}");
     }
     let ids = sampled("chatml", "cut");
-    let cut = Server::new("chatml", StandIn::new(Kind::LlamaCpp, steps(&ids, "limit"))).await;
+    let cut = Server::new("chatml", StandIn::new(EngineKind::LlamaCpp, steps(&ids, "limit"))).await;
     let (_, answer) = cut.post("/v1/completions", r#"{"prompt": "a"}"#).await;
     assert_eq!(at(&answer, "choices.0.finish_reason").as_str(), Some("length"));
     for (more, param) in [
@@ -156,7 +156,7 @@ async fn settings_stops_and_limits_apply() {
         let (status, answer) = server.post("/v1/completions", &format!(r#"{{"prompt": "a", {more}}}"#)).await;
         assert_eq!((status, at(&answer, "error.param").as_str()), (400, Some(param)), "{more} {answer:?}");
     }
-    let engine = StandIn::new(Kind::LlamaCpp, steps(&ids, "limit"));
+    let engine = StandIn::new(EngineKind::LlamaCpp, steps(&ids, "limit"));
     let limits = Limits { prompt_ids: 2, ..Limits::default() };
     let small = Server::with("chatml", engine, limits, Keys::default()).await;
     for long in [r#""abc""#, "[1000097, 1000097, 1000097]"] {
@@ -169,7 +169,7 @@ async fn settings_stops_and_limits_apply() {
 async fn a_character_that_is_cut_off_is_replaced_and_not_lost() {
     let mut ids = bytes("a\u{1f600}");
     ids.pop();
-    let server = Server::new("chatml", StandIn::new(Kind::LlamaCpp, steps(&ids, "limit"))).await;
+    let server = Server::new("chatml", StandIn::new(EngineKind::LlamaCpp, steps(&ids, "limit"))).await;
     let (_, answer) = server.post("/v1/completions", r#"{"prompt": "a"}"#).await;
     assert_eq!(at(&answer, "choices.0.text").as_str(), Some("a\u{fffd}"));
     let whole: Model = model("chatml");
@@ -214,7 +214,7 @@ async fn log_probabilities_are_those_of_the_tokens_of_the_text() {
     let (text, part) = (|text: &str, at: u32| (text.to_owned(), at), "\u{fffd}");
     for kind in BY_IDS {
         let mut steps = odds(&[&ids[..1], &[ids[1]], &[ids[2], marks[0], ids[3]], &[ids[3], marks[1]]]);
-        steps.push(Step::End(if kind == Kind::LlamaCpp { "eos" } else { "stop" }));
+        steps.push(Step::End(if kind == EngineKind::LlamaCpp { "eos" } else { "stop" }));
         let server = Server::new("qwen2.5", StandIn::new(kind, steps)).await;
         for (more, wanted) in [
             // A control token that is left out of the text is left out here.
@@ -261,7 +261,7 @@ async fn log_probabilities_are_those_of_the_tokens_of_the_text() {
 async fn a_character_that_is_broken_off_has_a_place_of_its_own() {
     let ids = bytes("b\u{1f600}\n\nc");
     let steps = odds(&[&[ids[0], ids[1]], &ids[5..]]).into_iter().chain([Step::End("limit")]).collect();
-    let server = Server::new("chatml", StandIn::new(Kind::LlamaCpp, steps)).await;
+    let server = Server::new("chatml", StandIn::new(EngineKind::LlamaCpp, steps)).await;
     let (_, answer) = server.post("/v1/completions", r#"{"prompt": "a", "logprobs": 2}"#).await;
     assert_eq!(at(&answer, "choices.0.text").as_str(), Some("b\u{fffd}\n\nc"));
     let offsets: Vec<u32> = tokens(at(&answer, "choices.0.logprobs")).into_iter().map(|(_, offset)| offset).collect();
@@ -273,7 +273,7 @@ async fn a_character_that_is_cut_off_keeps_its_log_probabilities() {
     let ids = bytes("a\u{1f600}");
     let mut steps = odds(&[&ids[..3]]);
     steps.push(Step::End("limit"));
-    let server = Server::new("chatml", StandIn::new(Kind::LlamaCpp, steps)).await;
+    let server = Server::new("chatml", StandIn::new(EngineKind::LlamaCpp, steps)).await;
     let body = r#"{"prompt": "a", "logprobs": 2}"#;
     let (_, answer) = server.post("/v1/completions", body).await;
     let part = ("\u{fffd}".to_owned(), 1);

@@ -8,11 +8,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::common::{Server, StandIn, at};
-use rolecall_gateway::engine::Kind;
+use rolecall_gateway::engine::EngineKind;
 use rolecall_gateway::{Keys, Limits};
 
 async fn server(limits: Limits) -> Server {
-    Server::with("chatml", StandIn::new(Kind::LlamaCpp, Vec::new()), limits, Keys::default()).await
+    Server::with("chatml", StandIn::new(EngineKind::LlamaCpp, Vec::new()), limits, Keys::default()).await
 }
 
 fn connect(server: &Server) -> TcpStream {
@@ -101,7 +101,7 @@ async fn connections_above_the_limit_wait_for_a_place() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn names_of_models_may_contain_slashes() {
-    let engine = StandIn::new(Kind::LlamaCpp, Vec::new());
+    let engine = StandIn::new(EngineKind::LlamaCpp, Vec::new());
     let address = engine.start().await;
     let (limits, keys) = (Limits::default(), Keys::default());
     let server = Server::of(&address, crate::common::model("chatml"), "an org/a model", engine, limits, keys).await;

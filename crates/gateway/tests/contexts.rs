@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use rolecall::conversation::json;
 use rolecall_gateway::Limits;
-use rolecall_gateway::engine::Kind;
+use rolecall_gateway::engine::EngineKind;
 
 use crate::common::{BY_IDS, SILENT, Server, StandIn, Step, at, integer, model_with, sampled};
 
-async fn server(format: &str, kind: Kind) -> Server {
-    let end = if kind == Kind::LlamaCpp { "eos" } else { "stop" };
+async fn server(format: &str, kind: EngineKind) -> Server {
+    let end = if kind == EngineKind::LlamaCpp { "eos" } else { "stop" };
     let steps = vec![Step::Ids(sampled(format, "Hi")), Step::End(end)];
     Server::new(format, StandIn { context: 2048, ..StandIn::new(kind, steps) }).await
 }
@@ -22,7 +22,7 @@ fn body(length: usize, more: &str) -> String {
 
 #[tokio::test]
 async fn a_prompt_that_the_engine_has_no_room_for_is_refused_with_both_numbers() {
-    for kind in BY_IDS.into_iter().chain([Kind::OpenAi]) {
+    for kind in BY_IDS.into_iter().chain([EngineKind::OpenAi]) {
         let server = server("chatml", kind).await;
         let (status, answer) = server.post("/v1/chat/completions", &body(3000, "")).await;
         assert_eq!((status, at(&answer, "error.code").as_str()), (400, Some("context_length_exceeded")), "{answer:?}");
@@ -37,7 +37,7 @@ async fn a_prompt_that_the_engine_has_no_room_for_is_refused_with_both_numbers()
 
 #[tokio::test]
 async fn every_api_has_the_words_that_its_clients_know() {
-    let server = server("chatml", Kind::LlamaCpp).await;
+    let server = server("chatml", EngineKind::LlamaCpp).await;
     let (status, answer) = server.post("/v1/messages", &body(3000, r#", "max_tokens": 5"#)).await;
     let message = at(&answer, "error.message").as_str().unwrap();
     assert_eq!((status, at(&answer, "error.type").as_str()), (400, Some("invalid_request_error")));
@@ -57,7 +57,7 @@ async fn every_api_has_the_words_that_its_clients_know() {
 
 #[tokio::test]
 async fn what_the_model_was_made_for_counts_as_well() {
-    let engine = StandIn::new(Kind::Vllm, vec![Step::Ids(sampled("chatml", "Hi")), Step::End("stop")]);
+    let engine = StandIn::new(EngineKind::Vllm, vec![Step::Ids(sampled("chatml", "Hi")), Step::End("stop")]);
     let model = model_with("session_len = 100\nstop = [\"<|im_end|>\"]");
     let address = engine.start().await;
     let server = Server::of(&address, model, "short", engine, Default::default(), Default::default()).await;
@@ -72,7 +72,7 @@ async fn what_the_model_was_made_for_counts_as_well() {
 #[tokio::test]
 async fn an_engine_that_does_not_say_its_context_holds_up_one_request() {
     let steps = vec![Step::Ids(sampled("chatml", "Hi")), Step::End("eos")];
-    let engine = StandIn { context: SILENT, ..StandIn::new(Kind::LlamaCpp, steps) };
+    let engine = StandIn { context: SILENT, ..StandIn::new(EngineKind::LlamaCpp, steps) };
     let patience = Duration::from_secs(1);
     let limits = Limits { first_id: patience, ..Limits::default() };
     let server = Server::with("chatml", engine, limits, Default::default()).await;

@@ -6,7 +6,7 @@ use std::path::Path;
 use rolecall::conversation::json::{self, Layout, Object};
 use rolecall::conversation::{Json, object};
 use rolecall::{Model, Request};
-use rolecall_gateway::engine::Kind;
+use rolecall_gateway::engine::EngineKind;
 use rolecall_gateway::{Settings, Sources};
 use rolecall_testkit::doors::{DoorCase, DoorReply, part, reading, sorted};
 
@@ -15,17 +15,17 @@ use crate::common::{BY_IDS, Server, StandIn, Step, at, integer};
 #[tokio::test]
 async fn engines_get_the_same_stops_as_the_command_names() {
     for case in DoorCase::all() {
-        for kind in [Kind::Vllm, Kind::Sglang] {
+        for kind in [EngineKind::Vllm, EngineKind::Sglang] {
             let door = Door::open(&case, kind, Vec::new(), &[]).await;
             door.chat(case.requests()[0]).await;
             let body = Json::Object(door.server.engine.body());
             let stops = match kind {
-                Kind::Vllm => at(&body, "stop_token_ids"),
+                EngineKind::Vllm => at(&body, "stop_token_ids"),
                 _ => at(&body, "sampling_params.stop_token_ids"),
             };
             case.same(&format!("{kind:?}"), "stops", &sorted(stops.as_array().unwrap().iter().map(integer)));
         }
-        let door = Door::open(&case, Kind::Vllm, Vec::new(), &[]).await;
+        let door = Door::open(&case, EngineKind::Vllm, Vec::new(), &[]).await;
         let shown = door.server.post("/v1/render", case.requests()[0]).await.1;
         case.same("/v1/render", "stops", &sorted(at(&shown, "stop_ids").as_array().unwrap().iter().map(integer)));
     }
@@ -34,7 +34,7 @@ async fn engines_get_the_same_stops_as_the_command_names() {
 #[tokio::test]
 async fn text_is_never_encoded_to_a_protected_token() {
     for case in DoorCase::all() {
-        let door = Door::open(&case, Kind::Vllm, Vec::new(), &[]).await;
+        let door = Door::open(&case, EngineKind::Vllm, Vec::new(), &[]).await;
         let protected = json::parse(case.fixture.needed("protected")).unwrap();
         for id in protected.as_array().unwrap().iter().map(integer) {
             let text = door.model.tokenizer().unwrap().token_text(id).unwrap();
@@ -72,7 +72,7 @@ async fn engines_get_the_ids_of_the_library() {
 async fn what_a_prompt_lacks_is_what_the_account_has_left_out() {
     let (mut named, mut refused) = (0, 0);
     for case in DoorCase::all() {
-        let door = Door::open(&case, Kind::Vllm, Vec::new(), &[]).await;
+        let door = Door::open(&case, EngineKind::Vllm, Vec::new(), &[]).await;
         for (request, account) in case.requests().into_iter().zip(parsed(case.fixture.needed("accounts"))) {
             let leaves = at(&account, "leaves").as_array().unwrap();
             let left_out = |leaf: &&Json| at(leaf, "kind").as_str() == Some("left_out");
@@ -109,7 +109,7 @@ async fn replies_are_parsed_by_the_policies_of_requests_and_settings() {
             let library = part(&library, &["content", "reasoning_content", "calls", "finish_reason"]);
             let own: Vec<(&str, &str)> = reply.policies.iter().map(|(name, word)| (&**name, &**word)).collect();
             for (settings, of_request) in [(&own[..], &[][..]), (&[], &own[..])] {
-                let door = Door::open(&case, Kind::Vllm, steps_of(&case, &reply), settings).await;
+                let door = Door::open(&case, EngineKind::Vllm, steps_of(&case, &reply), settings).await;
                 let mut request = json::parse(case.requests()[0]).unwrap().as_object().unwrap().clone();
                 of_request.iter().for_each(|(name, word)| request.insert(*name, (*word).into()));
                 let (status, answer) = door.server.post("/v1/chat/completions", &write(&Json::Object(request))).await;
@@ -130,7 +130,7 @@ struct Door {
 
 impl Door {
     /// Starts a gateway with these settings of the model, as `rolecall serve` has them as flags.
-    async fn open(case: &DoorCase, kind: Kind, steps: Vec<Step>, settings: &[(&str, &str)]) -> Door {
+    async fn open(case: &DoorCase, kind: EngineKind, steps: Vec<Step>, settings: &[(&str, &str)]) -> Door {
         let folder = tempfile::tempdir().unwrap();
         case.write_model(folder.path());
         let steps = if steps.is_empty() { vec![end(kind, true)] } else { steps };
@@ -159,20 +159,20 @@ fn steps_of(case: &DoorCase, reply: &DoorReply) -> Vec<Step> {
     let model = Model::open(folder.path()).unwrap();
     let session = model.session(Request::without_messages(Object::new()).unwrap()).unwrap();
     let ids = session.encode_sampled(&reply.output).unwrap();
-    vec![Step::Ids(ids), end(Kind::Vllm, reply.finish_reason.is_none())]
+    vec![Step::Ids(ids), end(EngineKind::Vllm, reply.finish_reason.is_none())]
 }
 
-fn end(kind: Kind, is_stop: bool) -> Step {
+fn end(kind: EngineKind, is_stop: bool) -> Step {
     Step::End(match (kind, is_stop) {
-        (Kind::LlamaCpp, true) => "eos",
-        (Kind::LlamaCpp, false) => "limit",
+        (EngineKind::LlamaCpp, true) => "eos",
+        (EngineKind::LlamaCpp, false) => "limit",
         (_, true) => "stop",
         (_, false) => "length",
     })
 }
 
-fn kind_word(kind: Kind) -> &'static str {
-    Kind::ALL.into_iter().find(|(_, known)| *known == kind).unwrap().0
+fn kind_word(kind: EngineKind) -> &'static str {
+    EngineKind::ALL.into_iter().find(|(_, known)| *known == kind).unwrap().0
 }
 
 /// Returns the place of a leaf as the header names it.

@@ -8,11 +8,11 @@ use std::time::Duration;
 use crate::common::{BY_IDS, StandIn, Step, at};
 use rolecall::conversation::Json;
 use rolecall::tokenizer::{HuggingFace, Tokenizer};
-use rolecall_gateway::engine::{Ask, End, Engine, Kind, Odds, Piece, Word};
+use rolecall_gateway::engine::{Ask, End, Engine, EngineKind, EnginePiece, Odds, Word};
 use rolecall_gateway::{Fault, Limits};
 
 /// Asks an engine, and returns all pieces of its answer.
-async fn pieces(engine: &StandIn, ask: &Ask) -> Result<Vec<Piece>, Fault> {
+async fn pieces(engine: &StandIn, ask: &Ask) -> Result<Vec<EnginePiece>, Fault> {
     let address = engine.start().await;
     let mut generating = Engine::new(engine.kind, &address, &Limits::default()).unwrap().generate(ask).await?;
     let mut pieces = Vec::new();
@@ -23,8 +23,8 @@ async fn pieces(engine: &StandIn, ask: &Ask) -> Result<Vec<Piece>, Fault> {
 }
 
 /// The end of a reply in an engine's own words.
-fn stop(kind: Kind) -> Step {
-    Step::End(if kind == Kind::LlamaCpp { "eos" } else { "stop" })
+fn stop(kind: EngineKind) -> Step {
+    Step::End(if kind == EngineKind::LlamaCpp { "eos" } else { "stop" })
 }
 
 #[tokio::test]
@@ -59,10 +59,10 @@ async fn log_probabilities_come_with_the_ids_and_the_most_likely_first() {
                 let body = Json::Object(engine.body());
                 let (path, number) = match kind {
                     // It reports nothing at all for 0.
-                    Kind::LlamaCpp => ("n_probs", most.max(1)),
-                    Kind::Vllm => ("logprobs", most),
-                    Kind::Sglang => ("top_logprobs_num", most),
-                    Kind::OpenAi => panic!("it is not among them"),
+                    EngineKind::LlamaCpp => ("n_probs", most.max(1)),
+                    EngineKind::Vllm => ("logprobs", most),
+                    EngineKind::Sglang => ("top_logprobs_num", most),
+                    EngineKind::OpenAi => panic!("it is not among them"),
                 };
                 assert_eq!(crate::common::integer(at(&body, path)), number, "{kind:?}");
             }
@@ -73,13 +73,13 @@ async fn log_probabilities_come_with_the_ids_and_the_most_likely_first() {
 #[tokio::test]
 async fn no_engine_limits_a_reply_for_which_no_limit_is_given() {
     for (kind, path, unlimited) in [
-        (Kind::LlamaCpp, "n_predict", None),
+        (EngineKind::LlamaCpp, "n_predict", None),
         // It takes null for 16, so it is told what fits into its context.
-        (Kind::Vllm, "max_tokens", Some(2045)),
+        (EngineKind::Vllm, "max_tokens", Some(2045)),
         // vLLM may be used by text, too, where it may put a token before the prompt.
-        (Kind::OpenAi, "max_tokens", Some(2044)),
+        (EngineKind::OpenAi, "max_tokens", Some(2044)),
         // It takes null for what fits.
-        (Kind::Sglang, "sampling_params.max_new_tokens", None),
+        (EngineKind::Sglang, "sampling_params.max_new_tokens", None),
     ] {
         let steps = vec![Step::Ids(vec![7]), stop(kind)];
         let engine = StandIn { context: 2048, ..StandIn::new(kind, steps) };
@@ -133,7 +133,8 @@ async fn ids_that_llama_cpp_keeps_back_are_found_with_the_tokenizer() {
         ("\u{e9}\u{6f22}", vec![5, 6, 7, 8, 9], false),
         ("\u{fffd}", vec![0, 9], false),
     ] {
-        let engine = StandIn::new(Kind::LlamaCpp, vec![Step::Hidden(ids.clone(), text), stop(Kind::LlamaCpp)]);
+        let engine =
+            StandIn::new(EngineKind::LlamaCpp, vec![Step::Hidden(ids.clone(), text), stop(EngineKind::LlamaCpp)]);
         let address = engine.start().await;
         let knowing = Engine::new(engine.kind, &address, &Limits::default()).unwrap().knowing(&tokenizer);
         let mut generating = knowing.generate(&Ask::default()).await.unwrap();
@@ -148,19 +149,19 @@ async fn ids_that_llama_cpp_keeps_back_are_found_with_the_tokenizer() {
 
 #[tokio::test]
 async fn engines_say_what_they_are() {
-    for (_, kind) in Kind::ALL {
+    for (_, kind) in EngineKind::ALL {
         let address = StandIn { context: 2048, ..StandIn::new(kind, Vec::new()) }.start().await;
         let about = Engine::new(kind, &address, &Limits::default()).unwrap().probe(PATIENCE).await.unwrap();
         // Not all engines by text have a page for it.
         let build = (!kind.is_by_text()).then(|| "b1".to_owned());
         assert_eq!((about.models, about.context, about.build), (vec!["own".to_owned()], Some(2048), build));
     }
-    let down = Engine::new(Kind::Vllm, "http://127.0.0.1:1", &Limits::default()).unwrap();
+    let down = Engine::new(EngineKind::Vllm, "http://127.0.0.1:1", &Limits::default()).unwrap();
     assert_eq!(&*down.probe(PATIENCE).await.unwrap_err().code, "engine_down");
     // It accepts connections, and never answers.
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", silent.local_addr().unwrap());
-    let silent = Engine::new(Kind::Sglang, &address, &Limits::default()).unwrap();
+    let silent = Engine::new(EngineKind::Sglang, &address, &Limits::default()).unwrap();
     assert_eq!(&*silent.probe(Duration::from_millis(100)).await.unwrap_err().code, "engine_slow");
 }
 
@@ -169,12 +170,12 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[tokio::test]
 async fn the_reason_of_an_engine_that_gives_up_is_told() {
     let aborted = r#"{"text": "", "output_ids": [], "meta_info": {"completion_tokens": 0, "finish_reason": {"type": "abort", "message": "the input is too long", "status_code": 400, "err_type": "BadRequestError"}}}"#;
-    let engine = StandIn::new(Kind::Sglang, vec![Step::Raw(format!("data: {aborted}\n\n"))]);
+    let engine = StandIn::new(EngineKind::Sglang, vec![Step::Raw(format!("data: {aborted}\n\n"))]);
     let fault = pieces(&engine, &Ask::default()).await.unwrap_err();
     assert_eq!((fault.status, &*fault.code), (400, "engine_aborted"));
     assert!(fault.message.contains("the input is too long"), "{fault:?}");
     let aborted = r#"{"choices": [{"index": 0, "text": "", "token_ids": [], "finish_reason": "abort"}]}"#;
-    let engine = StandIn::new(Kind::Vllm, vec![Step::Raw(format!("data: {aborted}\n\n"))]);
+    let engine = StandIn::new(EngineKind::Vllm, vec![Step::Raw(format!("data: {aborted}\n\n"))]);
     let fault = pieces(&engine, &Ask::default()).await.unwrap_err();
     assert_eq!((fault.status, &*fault.code), (502, "engine_aborted"));
 }
@@ -185,7 +186,7 @@ async fn counts_that_come_after_the_end_of_a_reply_are_read() {
     let usage = r#"{"choices": [], "usage": {"completion_tokens": 9, "prompt_tokens_details": {"cached_tokens": 5}}}"#;
     let ids = r#"{"choices": [{"index": 0, "text": "", "token_ids": [7], "finish_reason": "stop"}]}"#;
     let text = r#"{"choices": [{"index": 0, "text": "a", "finish_reason": "stop"}]}"#;
-    for (kind, last, counted) in [(Kind::Vllm, ids, None), (Kind::OpenAi, text, Some(9))] {
+    for (kind, last, counted) in [(EngineKind::Vllm, ids, None), (EngineKind::OpenAi, text, Some(9))] {
         for has_usage in [true, false] {
             let mut steps = vec![frame(last), frame(usage), frame("[DONE]"), Step::Wait(Duration::from_secs(600))];
             if !has_usage {

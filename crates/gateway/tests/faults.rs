@@ -10,7 +10,7 @@ use rolecall::Model;
 use rolecall::conversation::{Json, json};
 use rolecall::format::registry;
 use rolecall::session::OnRewrite;
-use rolecall_gateway::engine::Kind;
+use rolecall_gateway::engine::EngineKind;
 use rolecall_gateway::{Config, Keys, Limits, ModelConfig};
 use rolecall_testkit::Toy;
 
@@ -25,7 +25,7 @@ fn impatient() -> Limits {
 
 #[tokio::test]
 async fn requests_are_refused_by_the_name_of_what_is_wrong() {
-    let server = Server::new("chatml", StandIn::new(Kind::LlamaCpp, Vec::new())).await;
+    let server = Server::new("chatml", StandIn::new(EngineKind::LlamaCpp, Vec::new())).await;
     for (more, param, code) in [
         (r#""n": 0"#, "n", "wrong_value"),
         (r#""n": 129"#, "n", "wrong_value"),
@@ -119,7 +119,7 @@ async fn requests_are_refused_by_the_name_of_what_is_wrong() {
     }
     let tool = r#""tools": [{"type": "function", "function": {"name": "f"}}]"#;
     let body = format!(r#"{{"tool_choice": {{"type": "function", "function": {{"name": "g"}}}}, {tool}, {}"#, &HI[1..]);
-    let tooled = Server::new("qwen2.5", StandIn::new(Kind::LlamaCpp, Vec::new())).await;
+    let tooled = Server::new("qwen2.5", StandIn::new(EngineKind::LlamaCpp, Vec::new())).await;
     let (status, answer) = tooled.post("/v1/chat/completions", &body).await;
     let found = (status, at(&answer, "error.param").as_str(), at(&answer, "error.code").as_str());
     assert_eq!(found, (400, Some("tool_choice"), Some("unknown_tool")), "{answer:?}");
@@ -152,7 +152,7 @@ async fn requests_are_refused_by_the_name_of_what_is_wrong() {
 async fn keys_sizes_and_numbers_of_requests_are_limited() {
     let steps = vec![Step::Wait(Duration::from_secs(600))];
     let limits = Limits { body_bytes: 200, messages: 2, prompt_ids: 100, requests: 1, ..Limits::default() };
-    let engine = StandIn::new(Kind::LlamaCpp, steps);
+    let engine = StandIn::new(EngineKind::LlamaCpp, steps);
     let server = Server::with("chatml", engine, limits, Keys::read("one\ntwo").unwrap()).await;
     let send = async |key: &str, body: &str| {
         let request = server.request("/v1/chat/completions", body).header("authorization", format!("Bearer {key}"));
@@ -207,10 +207,10 @@ fn common_faults() -> Vec<Failing> {
 const NO_IDS: [&str; 7] = [r#""a""#, r#"["a"]"#, "[null]", "[-1]", "[1.5]", "[4294967295]", "[4294967296]"];
 
 /// Frames of one engine that do not have what they should have, after a number of ids.
-fn damaged_frames(kind: Kind, before: usize) -> Vec<String> {
+fn damaged_frames(kind: EngineKind, before: usize) -> Vec<String> {
     let of_ids = |write: &dyn Fn(&str) -> String| NO_IDS.map(write).to_vec();
     let (ids, others): (_, &[&str]) = match kind {
-        Kind::LlamaCpp => (
+        EngineKind::LlamaCpp => (
             of_ids(&|ids| format!(r#"{{"tokens": {ids}, "stop": false}}"#)),
             &[
                 r#"{"tokens": {}}"#,
@@ -219,7 +219,7 @@ fn damaged_frames(kind: Kind, before: usize) -> Vec<String> {
                 r#"{"tokens": [], "tokens_predicted": 1000, "content": 5}"#,
             ],
         ),
-        Kind::Vllm => (
+        EngineKind::Vllm => (
             of_ids(&|ids| format!(r#"{{"choices": [{{"token_ids": {ids}, "finish_reason": null}}]}}"#)),
             &[
                 "{}",
@@ -229,7 +229,7 @@ fn damaged_frames(kind: Kind, before: usize) -> Vec<String> {
                 r#"{"choices": [{"token_ids": [], "finish_reason": 5}]}"#,
             ],
         ),
-        Kind::Sglang => {
+        EngineKind::Sglang => {
             let one_more = before + 1;
             let info = format!(r#""meta_info": {{"completion_tokens": {one_more}, "finish_reason": null}}"#);
             (
@@ -247,7 +247,7 @@ fn damaged_frames(kind: Kind, before: usize) -> Vec<String> {
                 ],
             )
         }
-        Kind::OpenAi => (
+        EngineKind::OpenAi => (
             Vec::new(),
             &[
                 "{}",
@@ -262,15 +262,15 @@ fn damaged_frames(kind: Kind, before: usize) -> Vec<String> {
 }
 
 /// What goes wrong with one engine.
-fn own_faults(kind: Kind, before: usize) -> Vec<Failing> {
+fn own_faults(kind: EngineKind, before: usize) -> Vec<Failing> {
     let empty = match kind {
-        Kind::LlamaCpp => r#"{"tokens": [], "stop": false}"#.to_owned(),
-        Kind::Vllm => r#"{"choices": [{"text": "", "token_ids": [], "finish_reason": null}]}"#.to_owned(),
-        Kind::Sglang => format!(r#"{{"output_ids": [], "meta_info": {{"completion_tokens": {before}}}}}"#),
-        Kind::OpenAi => r#"{"choices": [{"text": "", "finish_reason": null}]}"#.to_owned(),
+        EngineKind::LlamaCpp => r#"{"tokens": [], "stop": false}"#.to_owned(),
+        EngineKind::Vllm => r#"{"choices": [{"text": "", "token_ids": [], "finish_reason": null}]}"#.to_owned(),
+        EngineKind::Sglang => format!(r#"{{"output_ids": [], "meta_info": {{"completion_tokens": {before}}}}}"#),
+        EngineKind::OpenAi => r#"{"choices": [{"text": "", "finish_reason": null}]}"#.to_owned(),
     };
     let aborted = match kind {
-        Kind::Sglang => {
+        EngineKind::Sglang => {
             let reason = r#"{"type": "abort", "message": "no room", "status_code": 503}"#;
             vec![(vec![raw(&format!(r#"{{"meta_info": {{"finish_reason": {reason}}}}}"#))], 503, "engine_aborted")]
         }
@@ -283,7 +283,7 @@ fn own_faults(kind: Kind, before: usize) -> Vec<Failing> {
 #[tokio::test]
 async fn every_fault_of_an_engine_is_a_typed_error() {
     let hi = sampled("chatml", "Hello");
-    for (_, kind) in Kind::ALL {
+    for (_, kind) in EngineKind::ALL {
         // Once at the start, and once in mid-stream.
         for before in [vec![], vec![Step::Ids(hi.clone())]] {
             let count = before.len() * hi.len();
@@ -306,12 +306,12 @@ async fn every_fault_of_an_engine_is_a_typed_error() {
             }
         }
     }
-    let engine = StandIn { status: 503, ..StandIn::new(Kind::LlamaCpp, vec![Step::Raw("busy".to_owned())]) };
+    let engine = StandIn { status: 503, ..StandIn::new(EngineKind::LlamaCpp, vec![Step::Raw("busy".to_owned())]) };
     let server = Server::new("chatml", engine).await;
     let (status, answer) = server.post("/v1/chat/completions", HI).await;
     assert_eq!((status, at(&answer, "error.code").as_str()), (503, Some("engine_refused")));
     assert!(at(&answer, "error.message").as_str().unwrap().contains("503: busy"), "{answer:?}");
-    let engine = StandIn::new(Kind::LlamaCpp, Vec::new());
+    let engine = StandIn::new(EngineKind::LlamaCpp, Vec::new());
     let server = Server::before("http://127.0.0.1:1", "chatml", engine, impatient(), Keys::default()).await;
     let (status, answer) = server.post("/v1/chat/completions", HI).await;
     assert_eq!((status, at(&answer, "error.code").as_str()), (502, Some("engine_down")), "{answer:?}");
@@ -325,19 +325,19 @@ async fn log_probabilities_that_are_missing_or_damaged_are_a_typed_error() {
     let vllm = |odds: &str| format!(r#"{{"choices": [{{"token_ids": [{id}], "finish_reason": null{odds}}}]}}"#);
     let sglang = |odds: &str| format!(r#"{{"output_ids": [{id}], "meta_info": {{"completion_tokens": 1{odds}}}}}"#);
     let cases = [
-        (Kind::LlamaCpp, llama("")),
-        (Kind::LlamaCpp, llama(r#", "completion_probabilities": {}"#)),
-        (Kind::LlamaCpp, llama(r#", "completion_probabilities": [5]"#)),
-        (Kind::LlamaCpp, llama(r#", "completion_probabilities": [{"id": -1, "top_logprobs": []}]"#)),
-        (Kind::Vllm, vllm("")),
-        (Kind::Vllm, vllm(r#", "logprobs": 5"#)),
-        (Kind::Vllm, vllm(r#", "logprobs": {"token_logprobs": [], "top_logprobs": []}"#)),
-        (Kind::Vllm, vllm(r#", "logprobs": {"token_logprobs": [-1], "top_logprobs": [{"a": -1}]}"#)),
-        (Kind::Vllm, vllm(r#", "logprobs": {"token_logprobs": [-1], "top_logprobs": [{"token_id:-1": -1}]}"#)),
-        (Kind::Sglang, sglang("")),
-        (Kind::Sglang, sglang(r#", "output_token_logprobs": [], "output_top_logprobs": []"#)),
-        (Kind::Sglang, sglang(r#", "output_token_logprobs": [5], "output_top_logprobs": [[]]"#)),
-        (Kind::Sglang, sglang(r#", "output_token_logprobs": [[-1, 1]], "output_top_logprobs": [[[-1, -1]]]"#)),
+        (EngineKind::LlamaCpp, llama("")),
+        (EngineKind::LlamaCpp, llama(r#", "completion_probabilities": {}"#)),
+        (EngineKind::LlamaCpp, llama(r#", "completion_probabilities": [5]"#)),
+        (EngineKind::LlamaCpp, llama(r#", "completion_probabilities": [{"id": -1, "top_logprobs": []}]"#)),
+        (EngineKind::Vllm, vllm("")),
+        (EngineKind::Vllm, vllm(r#", "logprobs": 5"#)),
+        (EngineKind::Vllm, vllm(r#", "logprobs": {"token_logprobs": [], "top_logprobs": []}"#)),
+        (EngineKind::Vllm, vllm(r#", "logprobs": {"token_logprobs": [-1], "top_logprobs": [{"a": -1}]}"#)),
+        (EngineKind::Vllm, vllm(r#", "logprobs": {"token_logprobs": [-1], "top_logprobs": [{"token_id:-1": -1}]}"#)),
+        (EngineKind::Sglang, sglang("")),
+        (EngineKind::Sglang, sglang(r#", "output_token_logprobs": [], "output_top_logprobs": []"#)),
+        (EngineKind::Sglang, sglang(r#", "output_token_logprobs": [5], "output_top_logprobs": [[]]"#)),
+        (EngineKind::Sglang, sglang(r#", "output_token_logprobs": [[-1, 1]], "output_top_logprobs": [[[-1, -1]]]"#)),
     ];
     for (kind, frame) in cases {
         let server = Server::new("chatml", StandIn::new(kind, vec![raw(&frame), Step::End("stop")])).await;
@@ -376,7 +376,7 @@ async fn a_stream_of_every_api_ends_with_its_own_error() {
         (vec![Step::End("none")], "engine_aborted", "api_error"),
         (vec![], "engine_broken", "api_error"),
     ];
-    for (_, kind) in Kind::ALL {
+    for (_, kind) in EngineKind::ALL {
         for (steps, code, of_messages) in &faults {
             let all = [Step::Ids(sampled("chatml", "Hello"))].into_iter().chain(steps.iter().cloned()).collect();
             let server = Server::with("chatml", StandIn::new(kind, all), impatient(), Keys::default()).await;
@@ -416,7 +416,7 @@ async fn a_stream_of_every_api_ends_with_its_own_error() {
 #[tokio::test]
 async fn an_engine_that_ignores_the_limit_is_held_to_it() {
     let id = sampled("chatml", "a")[0];
-    for (kind, of_piece) in [(Kind::LlamaCpp, 1), (Kind::Vllm, 3), (Kind::Sglang, 100)] {
+    for (kind, of_piece) in [(EngineKind::LlamaCpp, 1), (EngineKind::Vllm, 3), (EngineKind::Sglang, 100)] {
         let engine = StandIn::new(kind, vec![Step::Ids(vec![id; of_piece]); 100_000]);
         let server = Server::new("chatml", engine).await;
         let body = r#"{"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 4}"#;
@@ -438,7 +438,7 @@ async fn a_client_that_does_not_read_is_given_up() {
     let text: &str = Box::leak("x".repeat(1 << 16).into_boxed_str());
     let steps: Vec<Step> = std::iter::repeat_n(Step::Hidden(sampled("chatml", "xx"), text), 1_000).collect();
     let limits = Limits { requests: 1, ..impatient() };
-    let server = Server::with("chatml", StandIn::new(Kind::LlamaCpp, steps), limits, Keys::default()).await;
+    let server = Server::with("chatml", StandIn::new(EngineKind::LlamaCpp, steps), limits, Keys::default()).await;
     // The answer begins, and is not read.
     let response = server.request("/v1/chat/completions", STREAM).send().await.unwrap();
     assert_eq!(server.post("/v1/chat/completions", HI).await.0, 429);
@@ -458,7 +458,8 @@ async fn a_client_that_does_not_read_is_given_up() {
 async fn a_panic_in_one_request_is_its_error_and_the_others_go_on() {
     let toy = Toy::of(registry().get("chatml").unwrap()).panicking();
     let model = Model::builder().model("chatml").loaded_tokenizer(Arc::new(toy)).open().unwrap();
-    let engine = StandIn::new(Kind::LlamaCpp, vec![Step::Ids(sampled("chatml", "Good<|im_end|>")), Step::End("eos")]);
+    let engine =
+        StandIn::new(EngineKind::LlamaCpp, vec![Step::Ids(sampled("chatml", "Good<|im_end|>")), Step::End("eos")]);
     let address = engine.start().await;
     let server = Server::of(&address, model, "chatml", engine, Limits::default(), Keys::default()).await;
     // A short one is prepared at once, and a long one on another thread.
@@ -479,7 +480,7 @@ async fn a_panic_in_one_request_is_its_error_and_the_others_go_on() {
 async fn a_panic_in_one_reply_is_its_error_and_the_others_go_on() {
     let toy = Toy::of(registry().get("chatml").unwrap()).panicking();
     let model = Model::builder().model("chatml").loaded_tokenizer(Arc::new(toy)).open().unwrap();
-    let mut engine = StandIn::new(Kind::LlamaCpp, vec![Step::Ids(sampled("chatml", "Good")), Step::End("eos")]);
+    let mut engine = StandIn::new(EngineKind::LlamaCpp, vec![Step::Ids(sampled("chatml", "Good")), Step::End("eos")]);
     let good = engine.start().await;
     engine.steps.insert(1, Step::Ids(vec![Toy::BYTES + u32::from(Toy::PLANTED)]));
     let address = engine.start().await;
@@ -487,7 +488,7 @@ async fn a_panic_in_one_reply_is_its_error_and_the_others_go_on() {
         name: name.to_owned(),
         model: model.clone(),
         engine: engine.to_owned(),
-        kind: Kind::LlamaCpp,
+        kind: EngineKind::LlamaCpp,
         engine_model: None,
         on_rewrite: OnRewrite::Rewrite,
     };

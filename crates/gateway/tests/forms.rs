@@ -9,7 +9,7 @@ use rolecall::Model;
 use rolecall::format::registry;
 use rolecall::session::OnRewrite;
 use rolecall::template::ModelTemplates;
-use rolecall_gateway::engine::Kind;
+use rolecall_gateway::engine::EngineKind;
 use rolecall_gateway::{Config, Gateway, Keys, Limits, ModelConfig, OpenFault};
 use rolecall_testkit::Toy;
 
@@ -29,7 +29,7 @@ async fn server(template: &str) -> Server {
     let templates = ModelTemplates::from_json(&template.into()).unwrap();
     let toy = Toy::of(registry().get("chatml").unwrap());
     let model = Model::builder().templates(templates).loaded_tokenizer(Arc::new(toy)).open().unwrap();
-    let engine = StandIn::new(Kind::LlamaCpp, vec![Step::End("eos")]);
+    let engine = StandIn::new(EngineKind::LlamaCpp, vec![Step::End("eos")]);
     let address = engine.start().await;
     Server::of(&address, model, "model", engine, Limits::default(), Keys::default()).await
 }
@@ -454,7 +454,7 @@ async fn a_model_whose_tokenizer_has_other_ids_than_its_format_is_not_served() {
         name: "m".to_owned(),
         model,
         engine: "http://127.0.0.1:1".to_owned(),
-        kind: Kind::LlamaCpp,
+        kind: EngineKind::LlamaCpp,
         engine_model: None,
         on_rewrite: OnRewrite::Rewrite,
     };

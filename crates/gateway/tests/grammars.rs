@@ -2,7 +2,7 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
-use rolecall_gateway::engine::Kind;
+use rolecall_gateway::engine::EngineKind;
 
 use crate::common::{BY_IDS, Server, StandIn, Step, at, sampled};
 
@@ -16,8 +16,8 @@ fn call(name: &str, arguments: &str) -> String {
     format!("<tool_call>\n{{\"name\": \"{name}\", \"arguments\": {arguments}}}\n</tool_call>")
 }
 
-async fn server(kind: Kind, text: &str) -> Server {
-    let end = if kind == Kind::LlamaCpp { "eos" } else { "stop" };
+async fn server(kind: EngineKind, text: &str) -> Server {
+    let end = if kind == EngineKind::LlamaCpp { "eos" } else { "stop" };
     let steps = vec![Step::Ids(sampled("qwen2.5", &format!("{text}<|im_end|>"))), Step::End(end)];
     Server::new("qwen2.5", StandIn::new(kind, steps)).await
 }
@@ -56,7 +56,7 @@ async fn a_reply_that_the_grammar_forbids_is_an_error() {
         (SCHEMA, r#"{"a": "1"}"#, false),
         (SCHEMA, "{}", false),
     ] {
-        let server = server(Kind::LlamaCpp, reply).await;
+        let server = server(EngineKind::LlamaCpp, reply).await;
         let (status, answer) = server.post("/v1/chat/completions", &body(more)).await;
         let code = at(&answer, "error.code").as_str();
         let wanted = if is_good { (200, None) } else { (502, Some("grammar_ignored")) };
@@ -76,7 +76,7 @@ async fn every_api_and_engine_says_so() {
             server.post("/v1/chat/completions", &body(&format!(r#"{TOOLS}, "tool_choice": "required""#))).await;
         assert_eq!((status, at(&answer, "error.code").as_str()), (502, Some("grammar_ignored")), "{answer:?}");
     }
-    let server = server(Kind::LlamaCpp, "I cannot do that.").await;
+    let server = server(EngineKind::LlamaCpp, "I cannot do that.").await;
     let message = r#""max_tokens": 20, "tools": [{"name": "f", "input_schema": {"type": "object"}}], "tool_choice": {"type": "any"}"#;
     let (status, answer) = server.post("/v1/messages", &body(message)).await;
     assert_eq!((status, at(&answer, "error.code").as_str()), (502, Some("grammar_ignored")), "{answer:?}");
@@ -88,7 +88,7 @@ async fn every_api_and_engine_says_so() {
 #[tokio::test]
 async fn a_reply_that_was_cut_off_is_no_proof() {
     let steps = vec![Step::Ids(sampled("qwen2.5", "<tool_call>\n{\"name\": \"f\"")), Step::End("limit")];
-    let server = Server::new("qwen2.5", StandIn::new(Kind::LlamaCpp, steps)).await;
+    let server = Server::new("qwen2.5", StandIn::new(EngineKind::LlamaCpp, steps)).await;
     let (status, answer) =
         server.post("/v1/chat/completions", &body(&format!(r#"{TOOLS}, "tool_choice": "required""#))).await;
     assert_eq!((status, at(&answer, "choices.0.finish_reason").as_str()), (200, Some("length")), "{answer:?}");

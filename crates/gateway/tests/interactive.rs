@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::common::{BY_IDS, Server, StandIn, Step, at, integer, sampled, wait_for};
 use rolecall::conversation::{Json, json};
-use rolecall_gateway::engine::Kind;
+use rolecall_gateway::engine::EngineKind;
 use rolecall_gateway::{Keys, Limits};
 
 const PATH: &str = "/v1/chat/interactive";
@@ -15,7 +15,7 @@ const PATH: &str = "/v1/chat/interactive";
 async fn server(format: &str, text: &str) -> Server {
     let ids = sampled(format, text);
     let steps = ids.iter().map(|id| Step::Ids(vec![*id])).chain([Step::End("eos")]).collect();
-    Server::new(format, StandIn::new(Kind::LlamaCpp, steps)).await
+    Server::new(format, StandIn::new(EngineKind::LlamaCpp, steps)).await
 }
 
 /// Sends what LMDeploy's own client sends.
@@ -133,7 +133,7 @@ async fn what_is_not_supported_is_refused_by_name() {
 const CANCEL: &str = r#"{"prompt": "", "session_id": 7, "cancel": true}"#;
 
 /// A server whose engine samples a text, and then nothing more.
-async fn endless(kind: Kind, text: &str) -> Server {
+async fn endless(kind: EngineKind, text: &str) -> Server {
     let steps = vec![Step::Ids(sampled("chatml", text)), Step::Wait(Duration::from_secs(600))];
     let keys = Keys::read("one\ntwo").unwrap();
     Server::with("chatml", StandIn::new(kind, steps), Limits::default(), keys).await
@@ -188,7 +188,7 @@ async fn a_cancelled_reply_ends_where_it_is_and_the_session_goes_on_with_it() {
 
 #[tokio::test]
 async fn a_turn_that_is_cancelled_before_its_reply_begins_is_not_kept() {
-    let server = endless(Kind::LlamaCpp, "").await;
+    let server = endless(EngineKind::LlamaCpp, "").await;
     for streamed in ["false", "true"] {
         let body = body(r#""Hi""#, 7, true).replace(r#""stream": false"#, &format!(r#""stream": {streamed}"#));
         let [answer, cancel] = cancelled(&server, PATH, &body).await;
@@ -196,7 +196,7 @@ async fn a_turn_that_is_cancelled_before_its_reply_begins_is_not_kept() {
         assert!(answer.1.contains(r#""code":"cancelled""#), "{answer:?}");
     }
     // Nor is one whose engine has not even answered yet.
-    let busy = endless(Kind::LlamaCpp, "Hello").await;
+    let busy = endless(EngineKind::LlamaCpp, "Hello").await;
     busy.engine.places.forget_permits(usize::MAX);
     let [answer, _] = cancelled(&busy, PATH, &body(r#""Hi""#, 7, true)).await;
     assert_eq!(answer.0, 409, "{answer:?}");
@@ -207,7 +207,7 @@ async fn a_turn_that_is_cancelled_before_its_reply_begins_is_not_kept() {
 
 #[tokio::test]
 async fn nothing_else_is_cancelled() {
-    let server = endless(Kind::LlamaCpp, "Hello").await;
+    let server = endless(EngineKind::LlamaCpp, "Hello").await;
     let text = body(r#""Hi""#, 7, true).replace(r#""stream": false"#, r#""stream": true"#);
     let mut response = server.request(PATH, &text).bearer_auth("one").send().await.unwrap();
     let first = response.chunk().await.unwrap().unwrap();
@@ -235,7 +235,7 @@ async fn nothing_else_is_cancelled() {
 
 #[tokio::test]
 async fn a_turn_has_ended_when_its_cancel_is_answered() {
-    let server = endless(Kind::LlamaCpp, "Hello").await;
+    let server = endless(EngineKind::LlamaCpp, "Hello").await;
     let mut had = Vec::new();
     for turn in 1..=3 {
         let request = server.request(PATH, &body(r#""Hi""#, 7, true)).bearer_auth("one");

@@ -11,7 +11,7 @@ use rolecall::conversation::{Json, object};
 use rolecall::format::registry;
 use rolecall::template::ModelTemplates;
 use rolecall::{Model, Request};
-use rolecall_gateway::engine::Kind;
+use rolecall_gateway::engine::EngineKind;
 use rolecall_gateway::{Keys, Limits};
 use rolecall_testkit::Toy;
 
@@ -36,7 +36,7 @@ fn one_by_one(ids: &[u32], end: &'static str) -> Vec<Step> {
 }
 
 async fn server(format: &str, text: &str) -> Server {
-    Server::new(format, StandIn::new(Kind::LlamaCpp, one_by_one(&sampled(format, text), "eos"))).await
+    Server::new(format, StandIn::new(EngineKind::LlamaCpp, one_by_one(&sampled(format, text), "eos"))).await
 }
 
 fn thinker() -> Model {
@@ -48,7 +48,7 @@ fn thinker() -> Model {
 async fn thinking_server(text: &str) -> Server {
     let nothing = Request::without_messages(json::Object::new()).unwrap();
     let ids = thinker().session(nothing).unwrap().encode_sampled(text).unwrap();
-    let engine = StandIn::new(Kind::LlamaCpp, one_by_one(&ids, "eos"));
+    let engine = StandIn::new(EngineKind::LlamaCpp, one_by_one(&ids, "eos"));
     let address = engine.start().await;
     Server::of(&address, thinker(), "chatml", engine, Limits::default(), Keys::default()).await
 }
@@ -168,7 +168,7 @@ async fn a_message_is_answered_and_its_stream_adds_up_to_the_whole() {
 async fn a_call_that_is_cut_off_is_told_and_not_lost() {
     let cut = CALL.split_once("Rome").unwrap().0;
     let ids = sampled("qwen2.5", cut);
-    let server = Server::new("qwen2.5", StandIn::new(Kind::LlamaCpp, one_by_one(&ids, "limit"))).await;
+    let server = Server::new("qwen2.5", StandIn::new(EngineKind::LlamaCpp, one_by_one(&ids, "limit"))).await;
     let body = with(&HI.replace("chatml", "qwen2.5"), TOOLS);
     let (status, answer) = server.post("/v1/messages", &body).await;
     assert_eq!((status, at(&answer, "stop_reason").as_str()), (200, Some("max_tokens")));
@@ -497,7 +497,7 @@ async fn what_a_template_does_not_write_is_not_counted_either() {
 async fn keys_and_faults_have_the_shapes_of_this_api() {
     let hi = sampled("chatml", "Hello");
     let steps = vec![Step::Ids(hi), Step::Wait(Duration::from_millis(50)), Step::Break];
-    let engine = StandIn::new(Kind::LlamaCpp, steps);
+    let engine = StandIn::new(EngineKind::LlamaCpp, steps);
     let server = Server::with("chatml", engine, Limits::default(), Keys::read("one").unwrap()).await;
     let (status, answer) = server.post("/v1/messages", HI).await;
     assert_eq!((status, at(&answer, "error.type").as_str()), (401, Some("authentication_error")), "{answer:?}");

@@ -10,7 +10,7 @@ use crate::common::{Server, StandIn, Step, at, integer, sampled};
 use axum::Router;
 use axum::extract::{Request, State};
 use rolecall::conversation::{Json, json};
-use rolecall_gateway::engine::Kind;
+use rolecall_gateway::engine::EngineKind;
 use rolecall_gateway::settings::ModelSettings;
 use rolecall_gateway::{Keys, Limits, Log, RunFault, Settings, Telling, Traces, run};
 use tempfile::TempDir;
@@ -55,7 +55,7 @@ impl Written {
 
 /// An engine that says hello.
 fn engine() -> StandIn {
-    StandIn::new(Kind::LlamaCpp, vec![Step::Ids(sampled("chatml", "Hello")), Step::End("eos")])
+    StandIn::new(EngineKind::LlamaCpp, vec![Step::Ids(sampled("chatml", "Hello")), Step::End("eos")])
 }
 
 fn telling(written: &Written) -> Telling {
@@ -107,7 +107,7 @@ async fn nothing_that_is_said_is_in_the_log_unless_it_is_asked_for() {
     for log_content in [false, true] {
         let written = Written::default();
         let steps = vec![Step::Ids(sampled("qwen2.5", "SECRET-reply")), Step::End("eos")];
-        let engine = StandIn::new(Kind::LlamaCpp, steps);
+        let engine = StandIn::new(EngineKind::LlamaCpp, steps);
         let telling = Telling { log_content, ..telling(&written) };
         let keys = Keys::read("SECRET-of-the-key").unwrap();
         let server = Server::telling("qwen2.5", engine, keys, telling).await;
@@ -136,7 +136,8 @@ async fn nothing_that_is_said_is_in_the_log_unless_it_is_asked_for() {
     }
     // An engine that refuses a request may repeat it.
     let written = Written::default();
-    let refusing = StandIn { status: 400, ..StandIn::new(Kind::LlamaCpp, vec![Step::Raw("SECRET-prompt".to_owned())]) };
+    let refusing =
+        StandIn { status: 400, ..StandIn::new(EngineKind::LlamaCpp, vec![Step::Raw("SECRET-prompt".to_owned())]) };
     let server = Server::telling("chatml", refusing, Keys::default(), telling(&written)).await;
     assert_eq!(server.post(CHAT, HI).await.0, 400);
     written.lines(1).await;
@@ -164,7 +165,7 @@ async fn the_id_of_a_request_is_the_clients_if_it_is_sane() {
 async fn a_client_that_leaves_is_in_the_log() {
     let written = Written::default();
     let steps = vec![Step::Ids(sampled("chatml", "Hello")), Step::Wait(Duration::from_secs(600))];
-    let engine = StandIn::new(Kind::LlamaCpp, steps);
+    let engine = StandIn::new(EngineKind::LlamaCpp, steps);
     let server = Server::telling("chatml", engine, Keys::default(), telling(&written)).await;
     // One that gets nothing, and one that gets the beginning.
     let waiting = tokio::time::timeout(Duration::from_millis(300), server.post(CHAT, HI)).await;
@@ -334,7 +335,7 @@ fn an_engine_by_text_is_warned_of_when_the_gateway_starts() {
     write("tokenizer_config.json", r#"{"chat_template": "{% for m in messages %}{{ m.content }}{% endfor %}"}"#);
     // Nobody can listen there a second time, so it ends at once.
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    for (kind, wanted) in [(Kind::LlamaCpp, None), (Kind::OpenAi, Some("unsafe_engine"))] {
+    for (kind, wanted) in [(EngineKind::LlamaCpp, None), (EngineKind::OpenAi, Some("unsafe_engine"))] {
         let model = ModelSettings {
             name: Some("mine".to_owned()),
             model: Some(folder.path().to_str().unwrap().to_owned()),

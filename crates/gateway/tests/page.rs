@@ -3,12 +3,12 @@
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
 use crate::common::{Server, StandIn};
-use rolecall_gateway::engine::Kind;
+use rolecall_gateway::engine::EngineKind;
 use rolecall_gateway::{Keys, Limits};
 
 #[tokio::test]
 async fn the_page_needs_no_key_and_runs_its_own_scripts_alone() {
-    let engine = StandIn::new(Kind::LlamaCpp, Vec::new());
+    let engine = StandIn::new(EngineKind::LlamaCpp, Vec::new());
     let server = Server::with("chatml", engine, Limits::default(), Keys::read("secret").unwrap()).await;
     let get = async |path: &str| reqwest::get(format!("{}{path}", server.address)).await.unwrap();
     for (path, media_type) in [

@@ -10,7 +10,7 @@ use rolecall::conversation::{Json, object};
 use rolecall::format::registry;
 use rolecall::template::ModelTemplates;
 use rolecall::{Model, Request};
-use rolecall_gateway::engine::Kind;
+use rolecall_gateway::engine::EngineKind;
 use rolecall_gateway::{Keys, Limits};
 use rolecall_testkit::Toy;
 
@@ -49,7 +49,7 @@ fn sampled(name: &str, text: &str) -> Vec<u32> {
 async fn server(format: &str, text: &str, end: &'static str) -> Server {
     let mut steps: Vec<Step> = sampled(format, text).into_iter().map(|id| Step::Ids(vec![id])).collect();
     steps.push(Step::End(end));
-    let engine = StandIn::new(Kind::LlamaCpp, steps);
+    let engine = StandIn::new(EngineKind::LlamaCpp, steps);
     let address = engine.start().await;
     Server::of(&address, model(format), format, engine, Limits::default(), Keys::default()).await
 }
@@ -357,7 +357,7 @@ async fn items_that_are_sent_back_are_recognised() {
 #[tokio::test]
 async fn a_response_that_is_unknown_not_stored_or_of_another_key_is_not_found() {
     let text = sampled("chatml", "Hello<|im_end|>");
-    let engine = StandIn::new(Kind::LlamaCpp, vec![Step::Ids(text), Step::End("eos")]);
+    let engine = StandIn::new(EngineKind::LlamaCpp, vec![Step::Ids(text), Step::End("eos")]);
     let server = Server::with("chatml", engine, Limits::default(), Keys::read("one\ntwo\n").unwrap()).await;
     let send = |key: &'static str, body: String| {
         let request = server.request(PATH, &body).header("authorization", format!("Bearer {key}"));
@@ -501,7 +501,7 @@ async fn calls_are_chosen_as_in_chat_completions() {
 async fn an_engine_that_fails_in_mid_stream_ends_the_stream_with_a_failed_response() {
     let pause = Step::Wait(std::time::Duration::from_millis(200));
     let steps = vec![Step::Ids(sampled("chatml", "Hel")), pause, Step::Break];
-    let server = Server::new("chatml", StandIn::new(Kind::LlamaCpp, steps)).await;
+    let server = Server::new("chatml", StandIn::new(EngineKind::LlamaCpp, steps)).await;
     let events = stream(&server, &body(r#""Hi""#, &[])).await;
     let [.., error, failed] = &events[..] else { panic!("{events:?}") };
     assert_eq!((at(error, "type").as_str(), at(failed, "type").as_str()), (Some("error"), Some("response.failed")));
@@ -510,7 +510,7 @@ async fn an_engine_that_fails_in_mid_stream_ends_the_stream_with_a_failed_respon
     assert_eq!(at(failed, "response.error.code").as_str(), Some("server_error"));
     assert_eq!(at(failed, "response.output.0.content.0.text").as_str(), Some("Hel"));
     // An engine that fails before gives a status.
-    let server = Server::new("chatml", StandIn { status: 500, ..StandIn::new(Kind::LlamaCpp, Vec::new()) }).await;
+    let server = Server::new("chatml", StandIn { status: 500, ..StandIn::new(EngineKind::LlamaCpp, Vec::new()) }).await;
     let (status, answer) = server.post(PATH, &body(r#""Hi""#, &[("stream", true.into())])).await;
     assert_eq!(status, 502, "{answer:?}");
 }
@@ -545,7 +545,7 @@ async fn beginning(start: &str) -> Server {
     let templates = ModelTemplates::from_json(&format!("{start}{TURNS}").as_str().into()).unwrap();
     let toy = Toy::of(registry().get("chatml").unwrap());
     let model = Model::builder().templates(templates).loaded_tokenizer(Arc::new(toy)).open().unwrap();
-    let engine = StandIn::new(Kind::LlamaCpp, vec![Step::End("eos")]);
+    let engine = StandIn::new(EngineKind::LlamaCpp, vec![Step::End("eos")]);
     let address = engine.start().await;
     Server::of(&address, model, "model", engine, Limits::default(), Keys::default()).await
 }
@@ -654,7 +654,7 @@ async fn conflicts_are_refused(server: &Server) {
 #[tokio::test]
 async fn a_stored_response_is_shown_with_its_input_and_deleted() {
     let text = sampled("chatml", "Hello<|im_end|>");
-    let engine = StandIn::new(Kind::LlamaCpp, vec![Step::Ids(text), Step::End("eos")]);
+    let engine = StandIn::new(EngineKind::LlamaCpp, vec![Step::Ids(text), Step::End("eos")]);
     let server = Server::with("chatml", engine, Limits::default(), Keys::read("one\ntwo\n").unwrap()).await;
     let client = reqwest::Client::new();
     let send = async |method: &str, key: &str, path: &str, body: &str| {
@@ -737,11 +737,11 @@ fn likelihood(index: usize) -> f64 {
 }
 
 /// A server whose tokens are less likely one after the other.
-async fn unlikely(kind: Kind, format: &str, text: &str) -> Server {
+async fn unlikely(kind: EngineKind, format: &str, text: &str) -> Server {
     let ids = sampled(format, text);
     let odds = |(index, id): (usize, u32)| (id, likelihood(index), vec![(id, likelihood(index)), (ids[0], -99.0)]);
     let steps = ids.iter().copied().enumerate().map(|sampled| Step::Odds(vec![odds(sampled)]));
-    let end = Step::End(if kind == Kind::LlamaCpp { "eos" } else { "stop" });
+    let end = Step::End(if kind == EngineKind::LlamaCpp { "eos" } else { "stop" });
     let engine = StandIn::new(kind, steps.chain([end]).collect());
     let address = engine.start().await;
     Server::of(&address, model(format), format, engine, Limits::default(), Keys::default()).await
@@ -875,7 +875,7 @@ async fn an_item_that_is_referred_to_is_that_of_the_stored_answer() {
 async fn references_do_not_make_a_request_larger_than_its_limit() {
     let mut steps: Vec<Step> = vec![Step::Ids(sampled("chatml", &"a".repeat(2_000)))];
     steps.push(Step::End("eos"));
-    let engine = StandIn::new(Kind::LlamaCpp, steps);
+    let engine = StandIn::new(EngineKind::LlamaCpp, steps);
     let address = engine.start().await;
     let limits = Limits { body_bytes: 20_000, ..Limits::default() };
     let server = Server::of(&address, model("chatml"), "chatml", engine, limits, Keys::default()).await;

@@ -16,7 +16,7 @@ use rolecall::format::registry;
 use rolecall::session::OnRewrite;
 use rolecall::template::{CallForm, ModelTemplates};
 use rolecall::{Model, Request};
-use rolecall_gateway::engine::Kind;
+use rolecall_gateway::engine::EngineKind;
 use rolecall_gateway::{Bounds, Config, Gateway, Keys, Limits, ModelConfig, OpenFault, StoreConfig, StoreFault};
 use rolecall_testkit::Toy;
 use tempfile::TempDir;
@@ -48,7 +48,7 @@ async fn server(when: &str) -> (Server, Vec<u32>) {
     let model = model(when);
     let nothing = Request::without_messages(Object::new()).unwrap();
     let ids = model.session(nothing).unwrap().encode_sampled(REPLY).unwrap();
-    let engine = StandIn::new(Kind::LlamaCpp, vec![Step::Ids(ids.clone()), Step::End("eos")]);
+    let engine = StandIn::new(EngineKind::LlamaCpp, vec![Step::Ids(ids.clone()), Step::End("eos")]);
     let address = engine.start().await;
     (Server::of(&address, model, "m", engine, Limits::default(), Keys::default()).await, ids)
 }
@@ -204,7 +204,7 @@ async fn a_call_that_was_cut_off_stays_where_the_template_rewrites_it() {
         let nothing = Request::without_messages(Object::new()).unwrap();
         let text = format!("<think>\nHm. </think>\n\n{start}<tool_call>\n{{\"na");
         let ids = model.session(nothing).unwrap().encode_sampled(&text).unwrap();
-        let engine = StandIn::new(Kind::LlamaCpp, vec![Step::Ids(ids), Step::End("limit")]);
+        let engine = StandIn::new(EngineKind::LlamaCpp, vec![Step::Ids(ids), Step::End("limit")]);
         let address = engine.start().await;
         let server = Server::of(&address, model.clone(), "m", engine, Limits::default(), Keys::default()).await;
         let mut messages = vec![user("Look")];
@@ -238,7 +238,7 @@ async fn server_with(model: Model, path: PathBuf, engine: StandIn, address: &str
             name: "m".to_owned(),
             model,
             engine,
-            kind: Kind::LlamaCpp,
+            kind: EngineKind::LlamaCpp,
             engine_model: None,
             on_rewrite: OnRewrite::Rewrite,
         };
@@ -262,7 +262,7 @@ async fn server_with(model: Model, path: PathBuf, engine: StandIn, address: &str
 async fn prompts(way: Way, restarts: bool, calls: &mut HashSet<String>) -> Vec<(Vec<u32>, usize)> {
     let nothing = Request::without_messages(Object::new()).unwrap();
     let sampled = model("true").session(nothing).unwrap().encode_sampled(REPLY).unwrap();
-    let engine = StandIn::new(Kind::LlamaCpp, vec![Step::Ids(sampled.clone()), Step::End("eos")]);
+    let engine = StandIn::new(EngineKind::LlamaCpp, vec![Step::Ids(sampled.clone()), Step::End("eos")]);
     let address = engine.start().await;
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("store");
@@ -347,7 +347,7 @@ async fn a_call_has_its_id_after_a_restart() {
         {%- endif -%}{%- if m.reasoning_content and false"#;
     let nothing = Request::without_messages(Object::new()).unwrap();
     let sampled = model(when).session(nothing).unwrap().encode_sampled(REPLY).unwrap();
-    let engine = StandIn::new(Kind::LlamaCpp, vec![Step::Ids(sampled), Step::End("eos")]);
+    let engine = StandIn::new(EngineKind::LlamaCpp, vec![Step::Ids(sampled), Step::End("eos")]);
     let address = engine.start().await;
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("store");
@@ -369,7 +369,7 @@ async fn a_call_has_its_id_after_a_restart() {
 async fn a_client_that_leaves_while_a_response_is_deleted_does_not_bring_it_back() {
     let nothing = Request::without_messages(Object::new()).unwrap();
     let sampled = model("true").session(nothing).unwrap().encode_sampled(REPLY).unwrap();
-    let engine = StandIn::new(Kind::LlamaCpp, vec![Step::Ids(sampled), Step::End("eos")]);
+    let engine = StandIn::new(EngineKind::LlamaCpp, vec![Step::Ids(sampled), Step::End("eos")]);
     let address = engine.start().await;
     let folder = TempDir::new().unwrap();
     let server = server_on(folder.path().join("store"), engine, &address).await;
@@ -396,7 +396,7 @@ async fn a_client_that_leaves_while_a_response_is_deleted_does_not_bring_it_back
 async fn a_turn_that_must_not_be_stored_goes_on_in_memory_alone() {
     let nothing = Request::without_messages(Object::new()).unwrap();
     let sampled = model("true").session(nothing).unwrap().encode_sampled(REPLY).unwrap();
-    let engine = StandIn::new(Kind::LlamaCpp, vec![Step::Ids(sampled), Step::End("eos")]);
+    let engine = StandIn::new(EngineKind::LlamaCpp, vec![Step::Ids(sampled), Step::End("eos")]);
     let address = engine.start().await;
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("store");

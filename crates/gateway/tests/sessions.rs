@@ -6,13 +6,13 @@ use crate::common::{Server, StandIn, Step, at, integer, model, sampled};
 use rolecall::Request;
 use rolecall::conversation::json::{self, Layout};
 use rolecall::conversation::{Json, object};
-use rolecall_gateway::engine::Kind;
+use rolecall_gateway::engine::EngineKind;
 use rolecall_gateway::{Keys, Limits};
 
 /// A server whose model always replies with the same text.
 async fn server(format: &str, text: &str) -> Server {
     let steps = vec![Step::Ids(sampled(format, text)), Step::End("eos")];
-    Server::new(format, StandIn::new(Kind::LlamaCpp, steps)).await
+    Server::new(format, StandIn::new(EngineKind::LlamaCpp, steps)).await
 }
 
 fn user(text: &str) -> Json {
@@ -272,7 +272,7 @@ const REPLY: &str = "Hello<|endoftext|>";
 
 /// A server for two keys, whose model always replies with the same text.
 async fn shared_server() -> Server {
-    let engine = StandIn::new(Kind::LlamaCpp, vec![Step::Ids(sampled("qwen2.5", REPLY)), Step::End("eos")]);
+    let engine = StandIn::new(EngineKind::LlamaCpp, vec![Step::Ids(sampled("qwen2.5", REPLY)), Step::End("eos")]);
     Server::with("qwen2.5", engine, Limits::default(), Keys::read("one\ntwo").unwrap()).await
 }
 
@@ -341,7 +341,7 @@ async fn a_conversation_of_one_key_that_another_sends_again_is_not_recognised() 
 #[tokio::test]
 async fn the_result_of_a_call_that_was_cut_off_is_refused_where_the_call_is_lost() {
     let ids = sampled("qwen2.5", "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"city\": \"R");
-    let engine = StandIn::new(Kind::LlamaCpp, vec![Step::Ids(ids), Step::End("limit")]);
+    let engine = StandIn::new(EngineKind::LlamaCpp, vec![Step::Ids(ids), Step::End("limit")]);
     let server = Server::new("qwen2.5", engine).await;
     let tools = |names: &[&str]| {
         let tool = |name: &&str| {

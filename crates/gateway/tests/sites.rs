@@ -2,7 +2,7 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
-use rolecall_gateway::engine::Kind;
+use rolecall_gateway::engine::EngineKind;
 use rolecall_gateway::{Keys, Sites};
 
 use crate::common::{Server, StandIn, Step, config, sampled};
@@ -10,7 +10,7 @@ use crate::common::{Server, StandIn, Step, config, sampled};
 const CHAT: &str = r#"{"session_id": "mine", "messages": [{"role": "user", "content": "Hi"}]}"#;
 
 async fn server(sites: Sites, keys: Keys) -> Server {
-    let engine = StandIn::new(Kind::LlamaCpp, vec![Step::Ids(sampled("chatml", "Hi")), Step::End("eos")]);
+    let engine = StandIn::new(EngineKind::LlamaCpp, vec![Step::Ids(sampled("chatml", "Hi")), Step::End("eos")]);
     let config = config("chatml", &engine).await;
     Server::open(rolecall_gateway::Config { sites, keys, ..config }, engine).await
 }

@@ -9,7 +9,7 @@ use crate::definitions::WriteShapes;
 use crate::grammar::Rules;
 use crate::node::FreeText;
 use crate::schema::{Form, Property, Schema, Shape};
-use crate::value::{self, Syntax, Writer, listed};
+use crate::value::{self, Syntax, ValueWriter, listed};
 use crate::{Class, Node, Note, Pattern, elements};
 
 /// Builds a grammar for Python keyword arguments.
@@ -17,11 +17,11 @@ pub(crate) fn keywords(schema: &Schema, rules: &mut Rules) -> Node {
     let mut parts = Vec::new();
     let (properties, others) = arguments(schema);
     for property in &properties {
-        let value = Writer::new(schema, Syntax::Python, rules).shape(&property.shape);
+        let value = ValueWriter::new(schema, Syntax::Python, rules).shape(&property.shape);
         parts.push((Node::sequence([Node::literal(format!("{}=", property.name)), value]), property.required));
     }
     let others = others.map(|shape| {
-        let value = Writer::new(schema, Syntax::Python, rules).shape(&shape);
+        let value = ValueWriter::new(schema, Syntax::Python, rules).shape(&shape);
         Node::sequence([Node::Pattern(any_name()), Node::literal("="), value])
     });
     listed(parts, &Node::literal(", "), others, rules)
@@ -193,7 +193,7 @@ fn value_by(
     shape: &Shape,
     rules: &mut Rules,
 ) -> Node {
-    let mut by = |syntax: Syntax| Writer::new(schema, syntax, rules).shape(shape);
+    let mut by = |syntax: Syntax| ValueWriter::new(schema, syntax, rules).shape(shape);
     let spelling = codec.value_syntax().map_or(Spelling::Text(AsJson::Nothing), |syntax| syntax.spelling());
     match (spelling, shape) {
         (Spelling::Json(style), _) => json_value(schema, shape, style),
@@ -214,7 +214,7 @@ fn value_by(
             let words = ["None", "True", "False"].map(Node::literal);
             let whole = Shape::Array { items: Box::new(Shape::Any), min: 0, max: None };
             let object = crate::schema::ObjectShape { properties: Vec::new(), others: Some(Box::new(Shape::Any)) };
-            let mut json = |shape: &Shape| Writer::new(schema, Syntax::Json(JsonStyle::PLAIN), rules).shape(shape);
+            let mut json = |shape: &Shape| ValueWriter::new(schema, Syntax::Json(JsonStyle::PLAIN), rules).shape(shape);
             let (list, object) = (json(&whole), json(&Shape::Object(object)));
             Node::choice(words.into_iter().chain([Node::Pattern(value::number()), list, object]))
         }

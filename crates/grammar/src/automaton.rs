@@ -11,7 +11,7 @@ pub(crate) type Moves = Vec<(Class, usize)>;
 
 /// The state of matching a text.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct State {
+struct AutomatonState {
     /// The longest prefix of a marker that the text ends with.
     partial: String,
     /// Whether the text contains more than whitespace.
@@ -21,7 +21,7 @@ struct State {
 /// Returns the states of a free text, with the start state first.
 pub(crate) fn states(text: &FreeText) -> Vec<Moves> {
     let marks: Vec<&str> = text.avoid.iter().map(String::as_str).filter(|mark| !mark.is_empty()).collect();
-    let start = State { partial: String::new(), begun: text.not_first.is_empty() };
+    let start = AutomatonState { partial: String::new(), begun: text.not_first.is_empty() };
     let mut numbers = HashMap::from([(start.clone(), 0)]);
     let mut waiting = vec![start];
     let mut states: Vec<Moves> = Vec::new();
@@ -33,8 +33,8 @@ pub(crate) fn states(text: &FreeText) -> Vec<Moves> {
         }
         telling.sort_unstable();
         telling.dedup();
-        let usual = State { partial: String::new(), begun: true };
-        let mut moves: Vec<(Class, State)> = Vec::new();
+        let usual = AutomatonState { partial: String::new(), begun: true };
+        let mut moves: Vec<(Class, AutomatonState)> = Vec::new();
         let mut others = Class::any();
         for character in &telling {
             let range = (*character, *character);
@@ -62,7 +62,7 @@ pub(crate) fn states(text: &FreeText) -> Vec<Moves> {
 }
 
 /// Returns the state after a character, or `None` if the text may not contain the character there.
-fn step(state: &State, character: char, marks: &[&str], not_first: &[char]) -> Option<State> {
+fn step(state: &AutomatonState, character: char, marks: &[&str], not_first: &[char]) -> Option<AutomatonState> {
     let begun = state.begun || !character.is_whitespace();
     if !state.begun && begun && not_first.contains(&character) {
         return None;
@@ -75,7 +75,7 @@ fn step(state: &State, character: char, marks: &[&str], not_first: &[char]) -> O
     while !partial.is_empty() && !marks.iter().any(|mark| mark.starts_with(partial.as_str())) {
         partial.remove(0);
     }
-    Some(State { partial, begun })
+    Some(AutomatonState { partial, begun })
 }
 
 #[cfg(test)]

@@ -16,12 +16,12 @@ const MOST_FOUND: usize = 500;
 /// each is tried only once at each byte.
 pub(crate) struct Continuing<'n, 't> {
     text: &'t str,
-    lists: Vec<(Item<'n>, List)>,
+    lists: Vec<(StackItem<'n>, List)>,
     numbers: HashMap<(ItemKey, List), List>,
     /// The fewest bytes of free texts with which a list was reached at a byte.
     reached: HashMap<(List, usize), usize>,
     /// Where to go on, the next one last.
-    pending: Vec<State>,
+    pending: Vec<NodesState>,
     steps: usize,
     least: usize,
     found: Vec<Node>,
@@ -34,7 +34,7 @@ type List = Option<usize>;
 type ItemKey = (usize, usize, Option<usize>);
 
 #[derive(Clone, Copy)]
-enum Item<'n> {
+enum StackItem<'n> {
     Node(&'n Node),
     /// A node that is repeated between so many times.
     Repeat(&'n Node, usize, Option<usize>),
@@ -42,7 +42,7 @@ enum Item<'n> {
 
 /// A list of nodes from a byte of the text on, and the bytes of free texts so far.
 #[derive(Clone, Copy)]
-struct State {
+struct NodesState {
     list: List,
     at: usize,
     cost: usize,
@@ -64,8 +64,8 @@ impl<'n, 't> Continuing<'n, 't> {
 
     /// Searches the ways in which a node continues.
     pub fn add(&mut self, node: &'n Node) {
-        let list = self.list(Item::Node(node), None);
-        self.pending.push(State { list, at: 0, cost: 0 });
+        let list = self.list(StackItem::Node(node), None);
+        self.pending.push(NodesState { list, at: 0, cost: 0 });
         while let Some(state) = self.pending.pop() {
             if self.is_over() {
                 return self.pending.clear();
@@ -89,11 +89,11 @@ impl<'n, 't> Continuing<'n, 't> {
         self.steps > MOST_STEPS || self.found.len() > MOST_FOUND
     }
 
-    fn list(&mut self, item: Item<'n>, rest: List) -> List {
+    fn list(&mut self, item: StackItem<'n>, rest: List) -> List {
         let key = match item {
             // A node that stands for itself is repeated no times.
-            Item::Node(node) => (std::ptr::from_ref(node).addr(), 0, Some(0)),
-            Item::Repeat(node, min, max) => (std::ptr::from_ref(node).addr(), min, max),
+            StackItem::Node(node) => (std::ptr::from_ref(node).addr(), 0, Some(0)),
+            StackItem::Repeat(node, min, max) => (std::ptr::from_ref(node).addr(), min, max),
         };
         *self.numbers.entry((key, rest)).or_insert_with(|| {
             self.lists.push((item, rest));
@@ -101,8 +101,8 @@ impl<'n, 't> Continuing<'n, 't> {
         })
     }
 
-    fn advance(&mut self, state: State) {
-        let State { list, at, cost } = state;
+    fn advance(&mut self, state: NodesState) {
+        let NodesState { list, at, cost } = state;
         let known = self.reached.entry((list, at)).or_insert(usize::MAX);
         if cost >= *known || cost > self.least {
             return;
@@ -115,56 +115,56 @@ impl<'n, 't> Continuing<'n, 't> {
         }
         let Some((item, rest)) = list.map(|number| self.lists[number]) else { return };
         match item {
-            Item::Node(Node::Literal(literal)) => match text.strip_prefix(literal.as_str()) {
-                Some(more) => self.pending.push(State { list: rest, at: self.text.len() - more.len(), cost }),
+            StackItem::Node(Node::Literal(literal)) => match text.strip_prefix(literal.as_str()) {
+                Some(more) => self.pending.push(NodesState { list: rest, at: self.text.len() - more.len(), cost }),
                 None => {
                     if let Some(left) = literal.strip_prefix(text) {
                         self.keep(cost, Some(left), rest);
                     }
                 }
             },
-            Item::Node(Node::Token(token)) => {
+            StackItem::Node(Node::Token(token)) => {
                 if let Some(more) = text.strip_prefix(token.text.as_str()) {
-                    self.pending.push(State { list: rest, at: self.text.len() - more.len(), cost });
+                    self.pending.push(NodesState { list: rest, at: self.text.len() - more.len(), cost });
                 }
             }
-            Item::Node(Node::Text(free)) => {
+            StackItem::Node(Node::Text(free)) => {
                 let most = free.most(text);
                 if most == text.len() {
                     // The free text goes on.
-                    self.pending.push(State { list, at: self.text.len(), cost: cost + most });
+                    self.pending.push(NodesState { list, at: self.text.len(), cost: cost + most });
                 }
                 let ends = text.char_indices().map(|(end, _)| end).take_while(|end| *end <= most);
                 let ends: Vec<usize> = ends.filter(|end| self.may_begin(rest, at + end)).collect();
                 self.steps += ends.len();
-                let next = |end: &usize| State { list: rest, at: at + end, cost: cost + end };
+                let next = |end: &usize| NodesState { list: rest, at: at + end, cost: cost + end };
                 self.pending.extend(ends.iter().rev().map(next));
             }
-            Item::Node(Node::Sequence(nodes)) => {
-                let list = nodes.iter().rev().fold(rest, |rest, node| self.list(Item::Node(node), rest));
-                self.pending.push(State { list, ..state });
+            StackItem::Node(Node::Sequence(nodes)) => {
+                let list = nodes.iter().rev().fold(rest, |rest, node| self.list(StackItem::Node(node), rest));
+                self.pending.push(NodesState { list, ..state });
             }
-            Item::Node(Node::Choice(ways)) => {
+            StackItem::Node(Node::Choice(ways)) => {
                 for way in ways.iter().rev() {
-                    let list = self.list(Item::Node(way), rest);
-                    self.pending.push(State { list, ..state });
+                    let list = self.list(StackItem::Node(way), rest);
+                    self.pending.push(NodesState { list, ..state });
                 }
             }
-            Item::Node(Node::Repeat { node, min, max }) => self.repeat((node, *min, *max), rest, state),
-            Item::Repeat(node, min, max) => self.repeat((node, min, max), rest, state),
-            Item::Node(Node::Pattern(_) | Node::Json(_) | Node::Rule(_) | Node::Over) => {}
+            StackItem::Node(Node::Repeat { node, min, max }) => self.repeat((node, *min, *max), rest, state),
+            StackItem::Repeat(node, min, max) => self.repeat((node, min, max), rest, state),
+            StackItem::Node(Node::Pattern(_) | Node::Json(_) | Node::Rule(_) | Node::Over) => {}
         }
     }
 
-    fn repeat(&mut self, (node, min, max): (&'n Node, usize, Option<usize>), rest: List, state: State) {
+    fn repeat(&mut self, (node, min, max): (&'n Node, usize, Option<usize>), rest: List, state: NodesState) {
         if max != Some(0) {
             let (min, max) = (min.saturating_sub(1), max.map(|max| max - 1));
-            let again = if max == Some(0) { rest } else { self.list(Item::Repeat(node, min, max), rest) };
-            let list = self.list(Item::Node(node), again);
-            self.pending.push(State { list, ..state });
+            let again = if max == Some(0) { rest } else { self.list(StackItem::Repeat(node, min, max), rest) };
+            let list = self.list(StackItem::Node(node), again);
+            self.pending.push(NodesState { list, ..state });
         }
         if min == 0 {
-            self.pending.push(State { list: rest, ..state });
+            self.pending.push(NodesState { list: rest, ..state });
         }
     }
 
@@ -172,8 +172,8 @@ impl<'n, 't> Continuing<'n, 't> {
     fn may_begin(&self, list: List, at: usize) -> bool {
         let fixed = match list.map(|number| self.lists[number].0) {
             None => return false,
-            Some(Item::Node(Node::Literal(text))) => text,
-            Some(Item::Node(Node::Token(token))) => &token.text,
+            Some(StackItem::Node(Node::Literal(text))) => text,
+            Some(StackItem::Node(Node::Token(token))) => &token.text,
             Some(_) => return true,
         };
         let text = &self.text[at..];
@@ -193,8 +193,8 @@ impl<'n, 't> Continuing<'n, 't> {
         let mut list = list;
         while let Some((item, rest)) = list.map(|number| self.lists[number]) {
             nodes.push(match item {
-                Item::Node(node) => node.clone(),
-                Item::Repeat(node, min, max) => node.clone().repeated(min, max),
+                StackItem::Node(node) => node.clone(),
+                StackItem::Repeat(node, min, max) => node.clone().repeated(min, max),
             });
             list = rest;
         }

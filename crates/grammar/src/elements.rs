@@ -12,17 +12,17 @@ use crate::value::{self, MOST_INDENTATION, listed};
 use crate::{Class, Node, Pattern};
 
 /// Writes shapes as elements, for one schema.
-struct Writer<'a> {
+struct ElementWriter<'a> {
     elements: &'a Elements,
     definitions: Definitions<'a>,
 }
 
 /// Builds a grammar for a value.
 pub(crate) fn value(elements: &Elements, schema: &Schema, shape: &Shape, rules: &mut Rules) -> Node {
-    Writer { elements, definitions: Definitions::new(schema, rules) }.shape(shape)
+    ElementWriter { elements, definitions: Definitions::new(schema, rules) }.shape(shape)
 }
 
-impl<'a> WriteShapes<'a> for Writer<'a> {
+impl<'a> WriteShapes<'a> for ElementWriter<'a> {
     fn definitions(&mut self) -> &mut Definitions<'a> {
         &mut self.definitions
     }
@@ -54,7 +54,7 @@ impl<'a> WriteShapes<'a> for Writer<'a> {
     }
 }
 
-impl Writer<'_> {
+impl ElementWriter<'_> {
     fn object(&mut self, object: &ObjectShape) -> Node {
         let mut parts = Vec::new();
         for property in &object.properties {

@@ -6,7 +6,7 @@ use crate::Node;
 
 /// The start of a fixed text, as far as it identifies what comes next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Mark {
+pub(crate) struct TextStart {
     /// The marker's text.
     pub(crate) text: String,
     /// Whether the marker is a control token.
@@ -14,14 +14,14 @@ pub(crate) struct Mark {
 }
 
 /// Returns the marker that a node opens with, if it is always the same.
-pub(crate) fn opening(node: &Node) -> Option<Mark> {
+pub(crate) fn opening(node: &Node) -> Option<TextStart> {
     let mut marks = starts(std::slice::from_ref(node), &[]).into_iter().filter_map(|start| start.mark());
     let first = marks.next()?;
     marks.all(|mark| mark == first).then_some(first)
 }
 
 /// Returns the marker that the pieces of a layout open with.
-pub(crate) fn opening_of(ops: &[Op], format: &Format) -> Option<Mark> {
+pub(crate) fn opening_of(ops: &[Op], format: &Format) -> Option<TextStart> {
     let mut nodes = Vec::new();
     for op in ops {
         match op {
@@ -76,7 +76,7 @@ pub(crate) fn before_reasoning(layout: &Layout, format: &Format) -> Option<Strin
 
 /// Reports whether a marker does not occur in ordinary answers. This holds for a control token, a
 /// tag, or a word with punctuation, but not for a lone bracket or brace.
-pub(crate) fn is_telling(mark: &Mark) -> bool {
+pub(crate) fn is_telling(mark: &TextStart) -> bool {
     let text = mark.text.trim();
     let mut characters = text.chars();
     match (characters.next(), characters.next()) {
@@ -140,10 +140,10 @@ struct Start {
 impl Start {
     /// Returns as much of the text as is needed to recognize it: a tag up to its end, a word, or
     /// punctuation with the whitespace before it.
-    fn mark(&self) -> Option<Mark> {
+    fn mark(&self) -> Option<TextStart> {
         let bare = self.text.trim_start();
         if self.is_token {
-            return Some(Mark { text: bare.to_owned(), is_token: true });
+            return Some(TextStart { text: bare.to_owned(), is_token: true });
         }
         let space = self.text.len() - bare.len();
         let first = bare.chars().next();
@@ -161,7 +161,7 @@ impl Start {
             }
         };
         let end = end.unwrap_or(text.len());
-        (end > 0).then(|| Mark { text: text[..end].to_owned(), is_token: false })
+        (end > 0).then(|| TextStart { text: text[..end].to_owned(), is_token: false })
     }
 }
 

@@ -101,7 +101,7 @@ impl<'a> Composer<'a> {
 
     /// Returns the marker that opens calls, whether or not any tools are offered. No answer may
     /// contain it.
-    pub(crate) fn call_opening(&self) -> Option<marks::Mark> {
+    pub(crate) fn call_opening(&self) -> Option<marks::TextStart> {
         let mut ops = Vec::new();
         for slot in [Slot::Calls, Slot::Call] {
             if let Some(layout) = self.format.layout(slot) {

@@ -12,7 +12,7 @@ use crate::schema::{self, ObjectShape, Schema, Shape};
 use crate::{Class, Node, Pattern};
 
 /// Writes shapes as nodes, for one schema in one syntax.
-pub(crate) struct Writer<'a> {
+pub(crate) struct ValueWriter<'a> {
     syntax: Syntax,
     definitions: Definitions<'a>,
     /// The rule for any value, once it is needed.
@@ -21,16 +21,16 @@ pub(crate) struct Writer<'a> {
 
 /// Returns the values of a schema in a syntax.
 pub(crate) fn value(schema: &Schema, syntax: Syntax, rules: &mut Rules) -> Node {
-    Writer::new(schema, syntax, rules).shape(&schema.shape)
+    ValueWriter::new(schema, syntax, rules).shape(&schema.shape)
 }
 
-impl<'a> Writer<'a> {
-    pub(crate) fn new(schema: &'a Schema, syntax: Syntax, rules: &'a mut Rules) -> Writer<'a> {
-        Writer { syntax, definitions: Definitions::new(schema, rules), any: None }
+impl<'a> ValueWriter<'a> {
+    pub(crate) fn new(schema: &'a Schema, syntax: Syntax, rules: &'a mut Rules) -> ValueWriter<'a> {
+        ValueWriter { syntax, definitions: Definitions::new(schema, rules), any: None }
     }
 }
 
-impl<'a> WriteShapes<'a> for Writer<'a> {
+impl<'a> WriteShapes<'a> for ValueWriter<'a> {
     fn definitions(&mut self) -> &mut Definitions<'a> {
         &mut self.definitions
     }
@@ -55,7 +55,7 @@ impl<'a> WriteShapes<'a> for Writer<'a> {
     }
 }
 
-impl Writer<'_> {
+impl ValueWriter<'_> {
     fn any(&mut self) -> Node {
         if let Some(rule) = self.any {
             return Node::Rule(rule);

@@ -8,9 +8,9 @@ use rolecall_format::codec::kinds::Words;
 use rolecall_format::codec::{JsonStyle, Marked};
 use rolecall_format::{Codec, Field};
 
-use crate::probe::{Probe, Stage, Turn};
+use crate::probe::{Probe, ProbeTurn, Stage};
 use crate::repetition::{Row, take_apart};
-use crate::said::{Called, KEYS, NAMES, Said, plain_value};
+use crate::said::{Called, KEYS, NAMES, ProbeMessage, plain_value};
 use crate::sequence::{Item, items, items_with_key, literal, text_with_key};
 use crate::typed::{Kinds, fit_typed};
 use crate::value::{elements, json_styles, nested, object_around, print, print_arguments, same};
@@ -80,12 +80,12 @@ fn plain_arguments() -> Object {
 
 pub(crate) fn find(probe: &Probe<'_>, stage: &Stage, content: Option<&str>) -> Option<Arguments> {
     let turn_of = |arguments: Object| {
-        let said = Said { content: content.map(str::to_owned), ..Said::default() };
+        let said = ProbeMessage { content: content.map(str::to_owned), ..ProbeMessage::default() };
         probe.turn(&said.calling(vec![Called { name: NAMES[0], arguments }]), stage).ok()
     };
     let plain = plain_arguments();
     let plain_turn = turn_of(plain.clone())?;
-    let mut telling: Vec<(Object, Turn)> = vec![(plain.clone(), plain_turn)];
+    let mut telling: Vec<(Object, ProbeTurn)> = vec![(plain.clone(), plain_turn)];
     let mut mixed = plain.clone();
     for (at, (_, value)) in kinds().into_iter().enumerate() {
         mixed.insert(format!("zub{at}"), value);
@@ -103,7 +103,7 @@ pub(crate) fn find(probe: &Probe<'_>, stage: &Stage, content: Option<&str>) -> O
     codecs.extend(mark_around(plain_turn).map(|marker| Codec::Marked(Marked::new(marker))));
     codecs.extend(json_styles(plain_turn.text.contains('\n')).into_iter().skip(1).map(Codec::Json));
     for codec in codecs {
-        let prints = |(arguments, turn): &(Object, Turn)| place_of(&codec, true, arguments, turn).is_some();
+        let prints = |(arguments, turn): &(Object, ProbeTurn)| place_of(&codec, true, arguments, turn).is_some();
         if telling.iter().all(prints) {
             return Some(Arguments::Whole { codec, is_exact: true, inexact: Vec::new() });
         }
@@ -132,7 +132,7 @@ pub(crate) fn find(probe: &Probe<'_>, stage: &Stage, content: Option<&str>) -> O
 
 impl Arguments {
     /// Returns the position in a turn of a call's arguments, which are plain strings.
-    pub fn place(&self, arguments: &Object, turn: &Turn) -> Option<Range<usize>> {
+    pub fn place(&self, arguments: &Object, turn: &ProbeTurn) -> Option<Range<usize>> {
         match self {
             Arguments::Whole { codec, is_exact, .. } => place_of(codec, *is_exact, arguments, turn),
             Arguments::Each(each) => {
@@ -147,7 +147,7 @@ impl Arguments {
 }
 
 /// Returns the position of all arguments as a codec prints them.
-fn place_of(codec: &Codec, is_exact: bool, arguments: &Object, turn: &Turn) -> Option<Range<usize>> {
+fn place_of(codec: &Codec, is_exact: bool, arguments: &Object, turn: &ProbeTurn) -> Option<Range<usize>> {
     if is_exact {
         let printed = print_arguments(codec, arguments)?;
         return turn.places(&printed).into_iter().next();
@@ -161,7 +161,7 @@ fn place_of(codec: &Codec, is_exact: bool, arguments: &Object, turn: &Turn) -> O
 }
 
 /// Returns the marker on both sides of a string after a bare key and a colon.
-fn mark_around(turn: &Turn) -> Option<String> {
+fn mark_around(turn: &ProbeTurn) -> Option<String> {
     let key = turn.places(KEYS[0]).into_iter().next()?;
     let value = turn.places(plain_value(0).as_str()?).into_iter().next()?;
     let mark = turn.text.get(key.end..value.start)?.strip_prefix(':')?;
@@ -170,7 +170,7 @@ fn mark_around(turn: &Turn) -> Option<String> {
 }
 
 /// Returns the positions of each key and its value, in the order of the text.
-fn spots(arguments: &Object, turn: &Turn) -> Option<Vec<(Range<usize>, Range<usize>)>> {
+fn spots(arguments: &Object, turn: &ProbeTurn) -> Option<Vec<(Range<usize>, Range<usize>)>> {
     let mut spots = Vec::new();
     for (key, value) in arguments.iter() {
         let value = turn.places(value.as_str()?).into_iter().next()?;
@@ -183,7 +183,7 @@ fn spots(arguments: &Object, turn: &Turn) -> Option<Vec<(Range<usize>, Range<usi
 }
 
 /// Returns how a template writes arguments one by one, or `None` if it does not.
-fn each(probe: &Probe<'_>, plain: &Turn, turn_of: &impl Fn(Object) -> Option<Turn>) -> Option<Each> {
+fn each(probe: &Probe<'_>, plain: &ProbeTurn, turn_of: &impl Fn(Object) -> Option<ProbeTurn>) -> Option<Each> {
     let spots = spots(&plain_arguments(), plain)?;
     let (middle, joint) = between_each(&spots, plain)?;
     let row = row_of(probe, plain, &spots, &joint, turn_of)?;
@@ -223,7 +223,7 @@ fn each(probe: &Probe<'_>, plain: &Turn, turn_of: &impl Fn(Object) -> Option<Tur
 
 /// Returns the text between a key and its value, and between a value and the next key, if they are
 /// the same for all arguments.
-fn between_each<'a>(spots: &[(Range<usize>, Range<usize>)], turn: &'a Turn) -> Option<(&'a str, Vec<Item>)> {
+fn between_each<'a>(spots: &[(Range<usize>, Range<usize>)], turn: &'a ProbeTurn) -> Option<(&'a str, Vec<Item>)> {
     let between = |from: usize, to: usize| turn.text.get(from..to);
     let middle = between(spots[0].0.end, spots[0].1.start)?;
     let joint = |pair: &[(Range<usize>, Range<usize>)]| {
@@ -240,13 +240,13 @@ fn between_each<'a>(spots: &[(Range<usize>, Range<usize>)], turn: &'a Turn) -> O
 /// is closer.
 fn row_of(
     probe: &Probe<'_>,
-    plain: &Turn,
+    plain: &ProbeTurn,
     spots: &[(Range<usize>, Range<usize>)],
     joint: &[Item],
-    turn_of: &impl Fn(Object) -> Option<Turn>,
+    turn_of: &impl Fn(Object) -> Option<ProbeTurn>,
 ) -> Option<Row> {
     let id = probe.id(0, NAMES[0]);
-    let named_before = |turn: &Turn, limit: usize| {
+    let named_before = |turn: &ProbeTurn, limit: usize| {
         let names = [NAMES[0], id.as_str()].into_iter().flat_map(|text| turn.places(text));
         names.map(|place| place.end).filter(|end| *end <= limit).max()
     };
@@ -262,12 +262,12 @@ fn row_of(
 }
 
 /// The text before the second key, and the text after it.
-type Written = (Option<String>, String);
+type TextsAround = (Option<String>, String);
 
 /// Returns the text between the first value and the second key, if the template writes them in this
 /// order, and the text between that key and the end of its argument, if the argument has this
 /// value. `tail` is the text between an argument and the next key.
-fn written(value: Json, tail: &str, turn_of: &impl Fn(Object) -> Option<Turn>) -> Option<Written> {
+fn written(value: Json, tail: &str, turn_of: &impl Fn(Object) -> Option<ProbeTurn>) -> Option<TextsAround> {
     let turn = turn_of(object! { KEYS[0] => plain_value(0), KEYS[1] => value, KEYS[2] => plain_value(2) })?;
     let key = turn.places(KEYS[1]).into_iter().next()?;
     let first = turn.places(plain_value(0).as_str()?).into_iter().next();

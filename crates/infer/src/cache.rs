@@ -24,11 +24,11 @@ pub struct Cache {
     most: usize,
     limits: Limits,
     /// The entries, with the most recently used one first.
-    known: Mutex<VecDeque<Entry>>,
+    known: Mutex<VecDeque<CacheEntry>>,
 }
 
 #[derive(Clone, Debug)]
-struct Entry {
+struct CacheEntry {
     source: Arc<str>,
     tokens: Vec<(String, String)>,
     inferred: Arc<Inferred>,
@@ -47,7 +47,7 @@ impl Cache {
 
     /// Returns the inference result for a template, computing it if it is not cached.
     pub fn infer(&self, template: &ChatTemplate) -> Arc<Inferred> {
-        let is_it = |entry: &Entry| *entry.source == *template.source() && entry.tokens == template.tokens();
+        let is_it = |entry: &CacheEntry| *entry.source == *template.source() && entry.tokens == template.tokens();
         {
             let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
             let found = known.iter().position(is_it).and_then(|at| known.remove(at));
@@ -62,7 +62,7 @@ impl Cache {
         let inferred = Arc::new(infer_within(template, self.limits));
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let tokens = template.tokens().to_vec();
-        known.push_front(Entry { source: template.source().into(), tokens, inferred: Arc::clone(&inferred) });
+        known.push_front(CacheEntry { source: template.source().into(), tokens, inferred: Arc::clone(&inferred) });
         known.truncate(self.most);
         inferred
     }

@@ -8,7 +8,7 @@ use crate::located::{Located, locate};
 use crate::marker;
 use crate::probe::{Probe, Refusal, Stage};
 use crate::repetition::{Row, take_apart};
-use crate::said::{Said, called_before, plain_calls};
+use crate::said::{ProbeMessage, called_before, plain_calls};
 use crate::sequence::{Cuts, Item, Sequence, common_end, common_start, hole_at, is_space, literal};
 
 /// The form in which calls are written.
@@ -67,7 +67,7 @@ pub(crate) fn find(
     probe: &Probe<'_>,
     stage: &Stage,
     arguments: Arguments,
-    base: &Said,
+    base: &ProbeMessage,
     variants: &Variants,
     plain: &Plain,
 ) -> Option<Calls> {
@@ -161,7 +161,7 @@ fn late_text(one: &Located, rows: &Located, after: &Sequence, behind: &Sequence)
 fn later_index(
     probe: &Probe<'_>,
     stage: &Stage,
-    base: &Said,
+    base: &ProbeMessage,
     arguments: &Arguments,
     (before, place): (usize, usize),
 ) -> Option<usize> {

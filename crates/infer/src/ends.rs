@@ -2,15 +2,15 @@
 
 use rolecall_format::Field;
 
-use crate::found::{Found, Shape};
+use crate::found::{FormatParts, TurnShape};
 use crate::probe::Probe;
-use crate::said::{CONTENT, Said, plain_calls, plain_value};
+use crate::said::{CONTENT, ProbeMessage, plain_calls, plain_value};
 use crate::sequence::{Cuts, Item, Sequence, items, literal};
 use crate::stages::Stages;
 
 /// Returns the markers that end a turn in the middle of a conversation but not at its end: the
 /// turn's own end there, or the opening of the next turn if the turn has no end.
-pub(crate) fn stops(probe: &Probe<'_>, stages: &Stages, found: &Found) -> Vec<String> {
+pub(crate) fn stops(probe: &Probe<'_>, stages: &Stages, found: &FormatParts) -> Vec<String> {
     let mut stops: Vec<String> = Vec::new();
     let mut add = |behind: Option<String>, end: &Sequence| {
         let Some(behind) = behind else { return };
@@ -21,7 +21,7 @@ pub(crate) fn stops(probe: &Probe<'_>, stages: &Stages, found: &Found) -> Vec<St
         let mark = first_mark(behind).filter(|mark| !end.contains(mark.as_str()) && !stops.contains(mark));
         stops.extend(mark);
     };
-    let content = Said::content(CONTENT);
+    let content = ProbeMessage::content(CONTENT);
     add(probe.behind(&content, CONTENT, &stages.answer), end_of(&found.assistant));
     if let (Some((stage, base)), Some(with_calls)) = (&stages.call, &found.with_calls)
         && let Some(calls) = &found.calls
@@ -47,7 +47,7 @@ pub(crate) fn stops(probe: &Probe<'_>, stages: &Stages, found: &Found) -> Vec<St
 }
 
 /// Returns the literal text of turns before their ends.
-fn inner_text(found: &Found) -> String {
+fn inner_text(found: &FormatParts) -> String {
     let turns = std::iter::once(&found.assistant).chain(&found.with_calls);
     let mut inner: String = turns
         .map(|shape| {
@@ -62,7 +62,7 @@ fn inner_text(found: &Found) -> String {
 }
 
 /// Returns the literal text after a turn's last hole.
-fn end_of(shape: &Shape) -> &Sequence {
+fn end_of(shape: &TurnShape) -> &Sequence {
     let items = shape.pattern.items();
     let last =
         items.iter().rposition(|item| matches!(item, Item::Hole(Field::Content | Field::Calls | Field::Reasoning)));

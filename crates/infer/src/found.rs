@@ -14,7 +14,7 @@ use crate::sequence::{Item, items};
 
 /// The pattern of a turn, and whether its texts are trimmed.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Shape {
+pub(crate) struct TurnShape {
     pub pattern: Pattern,
     /// Whether whitespace at the ends of the content is stripped, and the same for the reasoning.
     pub trims: (bool, bool),
@@ -22,10 +22,10 @@ pub(crate) struct Shape {
 
 /// The parts of an inferred format.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct FormatParts {
     pub opening: String,
-    pub assistant: Shape,
-    pub with_calls: Option<Shape>,
+    pub assistant: TurnShape,
+    pub with_calls: Option<TurnShape>,
     pub calls: Option<Calls>,
     pub stops: Vec<String>,
     pub call_ids: CallIds,
@@ -36,7 +36,7 @@ pub(crate) struct Found {
     pub one_call: bool,
 }
 
-impl Shape {
+impl TurnShape {
     fn ops(&self) -> Vec<Op> {
         let codec = |field: Field| match field {
             Field::Content if self.trims.0 => Codec::Trim,
@@ -47,7 +47,7 @@ impl Shape {
     }
 }
 
-impl Found {
+impl FormatParts {
     /// Returns the format with these layouts.
     pub fn format(&self) -> Format {
         let text = |_: Field| Codec::Text;

@@ -6,14 +6,14 @@ use rolecall_render::{ChatTemplate, Error, IdForm, TemplateOptions, template_swi
 use crate::arguments::Arguments;
 use crate::borrowed::borrow_calls;
 use crate::calls::{self, Parallel, Plain, Variants};
-use crate::found::{Found, Shape};
+use crate::found::{FormatParts, TurnShape};
 use crate::located::{Located, locate};
 use crate::other_marks::other_marks;
 use crate::pattern::Pattern;
 use crate::probe::{Probe, Stage};
 use crate::reasoning::Settings;
-use crate::report::{Outcome, Part, Report};
-use crate::said::{CONTENT, REASONING, Said, plain_calls};
+use crate::report::{Outcome, Report, TurnPart};
+use crate::said::{CONTENT, ProbeMessage, REASONING, plain_calls};
 use crate::sequence::{Item, hole_at};
 use crate::stages::Stages;
 use crate::turn::{Forms, pattern};
@@ -111,19 +111,19 @@ impl Inferred {
     }
 }
 
-fn find(probe: &Probe<'_>, report: &mut Report) -> Option<(Found, Stages)> {
+fn find(probe: &Probe<'_>, report: &mut Report) -> Option<(FormatParts, Stages)> {
     let (stage, plain) = match stages::answer(probe) {
         Ok(found) => found,
         Err(refusal) => {
-            report.set(Part::Content, Outcome::Missing(refusal.words.clone()));
-            report.note(Part::Content, refusal.words, refusal.line);
+            report.set(TurnPart::Content, Outcome::Missing(refusal.words.clone()));
+            report.note(TurnPart::Content, refusal.words, refusal.line);
             report.error = refusal.limit.map(|error| *error);
             return None;
         }
     };
     let call = stages::call(probe, &stage);
     let with_reasoning = |stage: &Stage| {
-        let said = Said::content(CONTENT).with_reasoning(REASONING);
+        let said = ProbeMessage::content(CONTENT).with_reasoning(REASONING);
         shape(probe, &said, stage, None).filter(|located| located.has(Field::Reasoning))
     };
     let mut switches = Object::new();
@@ -137,7 +137,7 @@ fn find(probe: &Probe<'_>, report: &mut Report) -> Option<(Found, Stages)> {
         && let Some(found) = reasoning::switched(&reasoning::settings(known), &stage, &with_reasoning)
     {
         let settings = json::write(&Json::Object(found.clone()), &json::Layout::default());
-        report.note(Part::Reasoning, format!("only with {settings}"), None);
+        report.note(TurnPart::Reasoning, format!("only with {settings}"), None);
         switches = found;
     }
     let thinking = Stage { switches, ..stage.clone() };
@@ -146,12 +146,12 @@ fn find(probe: &Probe<'_>, report: &mut Report) -> Option<(Found, Stages)> {
     let forms = Forms {
         neither: None,
         content: Some(plain.items.clone()),
-        reasoning: shape(probe, &Said::default().with_reasoning(REASONING), &thinking, None)
+        reasoning: shape(probe, &ProbeMessage::default().with_reasoning(REASONING), &thinking, None)
             .map(|located| located.items),
-        both: shape(probe, &Said::content(CONTENT).with_reasoning(REASONING), &thinking, None)
+        both: shape(probe, &ProbeMessage::content(CONTENT).with_reasoning(REASONING), &thinking, None)
             .map(|located| located.items),
     };
-    let mut found = Found { opening, ..Found::default() };
+    let mut found = FormatParts { opening, ..FormatParts::default() };
     found.assistant.pattern = pattern(&forms, preferred, report)?;
     found.assistant.trims = trims(probe, &thinking, None, &found.assistant.pattern);
     let mut stages = Stages { answer: stage.clone(), switches: thinking.switches, call: None };
@@ -162,13 +162,13 @@ fn find(probe: &Probe<'_>, report: &mut Report) -> Option<(Found, Stages)> {
             stages.call = Some((call.stage, call.base));
         }
         Err(stages::NoCall::Silent) => {
-            report.set(Part::Calls, Outcome::Absent);
+            report.set(TurnPart::Calls, Outcome::Absent);
             report.only_offers_tools = probe.offers_tools(&stage);
         }
         Err(stages::NoCall::Refused(refusal)) => {
-            report.set(Part::Calls, Outcome::Missing(refusal.words.clone()));
+            report.set(TurnPart::Calls, Outcome::Missing(refusal.words.clone()));
             if refusal.line.is_some() {
-                report.note(Part::Calls, refusal.words, refusal.line);
+                report.note(TurnPart::Calls, refusal.words, refusal.line);
             }
         }
     }
@@ -187,11 +187,11 @@ fn find_calls(
     call: &stages::FirstCall,
     stages: &Stages,
     known: &Plain,
-    found: &mut Found,
+    found: &mut FormatParts,
     report: &mut Report,
 ) {
     let variant = |content: bool, reasoning: bool| {
-        let said = Said {
+        let said = ProbeMessage {
             content: content.then(|| CONTENT.to_owned()),
             reasoning: reasoning.then(|| REASONING.to_owned()),
             calls: plain_calls(1),
@@ -208,7 +208,7 @@ fn find_calls(
     let calls = calls::find(probe, &call.stage, call.arguments.clone(), &call.base, &variants, known);
     let Some(calls) = calls else {
         let words = "the calls could not be separated from the text around them";
-        return report.set(Part::Calls, Outcome::Missing(words.to_owned()));
+        return report.set(TurnPart::Calls, Outcome::Missing(words.to_owned()));
     };
     let (before, behind) = calls.margins();
     let folded = |located: &Option<Located>| located.as_ref().and_then(|located| located.folded(before, behind));
@@ -220,22 +220,22 @@ fn find_calls(
     };
     let Some(pattern) = pattern(&forms, known.opening, report) else {
         let words = "the text around the calls differs from turn to turn";
-        return report.set(Part::Calls, Outcome::Missing(words.to_owned()));
+        return report.set(TurnPart::Calls, Outcome::Missing(words.to_owned()));
     };
     match &calls.parallel {
         Parallel::Written => {}
         Parallel::First => {
-            report.set(Part::ParallelCalls, Outcome::Absent);
-            report.note(Part::ParallelCalls, "the template writes only the first of several calls", None);
+            report.set(TurnPart::ParallelCalls, Outcome::Absent);
+            report.note(TurnPart::ParallelCalls, "the template writes only the first of several calls", None);
         }
         Parallel::Unlike => {
-            report.note(Part::ParallelCalls, "a later call is written differently from the first", None);
+            report.note(TurnPart::ParallelCalls, "a later call is written differently from the first", None);
         }
         Parallel::Refused(refusal) => {
-            report.set(Part::ParallelCalls, Outcome::Missing(refusal.words.clone()));
+            report.set(TurnPart::ParallelCalls, Outcome::Missing(refusal.words.clone()));
             found.one_call = refusal.line.is_some();
             if refusal.line.is_some() {
-                report.note(Part::ParallelCalls, refusal.words.clone(), refusal.line);
+                report.note(TurnPart::ParallelCalls, refusal.words.clone(), refusal.line);
             }
         }
     }
@@ -245,7 +245,7 @@ fn find_calls(
         _ => CallIds::Any,
     };
     let trims = trims(probe, &stages.thinking(&call.stage), Some(&call.arguments), &pattern);
-    found.with_calls = Some(Shape { pattern, trims });
+    found.with_calls = Some(TurnShape { pattern, trims });
     found.calls = Some(calls);
 }
 
@@ -256,7 +256,7 @@ fn thinks(probe: &Probe<'_>, call: &Result<stages::FirstCall, stages::NoCall>) -
     shape(probe, &said, &call.stage, Some(&call.arguments)).is_some_and(|located| located.has(Field::Reasoning))
 }
 
-fn shape(probe: &Probe<'_>, said: &Said, stage: &Stage, arguments: Option<&Arguments>) -> Option<Located> {
+fn shape(probe: &Probe<'_>, said: &ProbeMessage, stage: &Stage, arguments: Option<&Arguments>) -> Option<Located> {
     let turn = probe.turn(said, stage).ok()?;
     locate(probe, &turn, said, arguments)
 }
@@ -265,18 +265,23 @@ fn shape(probe: &Probe<'_>, said: &Said, stage: &Stage, arguments: Option<&Argum
 fn trims(probe: &Probe<'_>, stage: &Stage, arguments: Option<&Arguments>, pattern: &Pattern) -> (bool, bool) {
     let padded = |text: &str| format!(" \n {text} \n ");
     let calls = || arguments.map(|_| plain_calls(1)).unwrap_or_default();
-    let around = |padded: &Said, plain: &Said, field: Field| -> bool {
+    let around = |padded: &ProbeMessage, plain: &ProbeMessage, field: Field| -> bool {
         let Some(padded) = shape(probe, padded, stage, arguments) else { return false };
         let Some(plain) = shape(probe, plain, stage, arguments) else { return false };
         hole_at(&plain.items, field).is_some() && padded.items == plain.items
     };
-    let content = Said::content(CONTENT).calling(calls());
+    let content = ProbeMessage::content(CONTENT).calling(calls());
     let content = pattern.items().contains(&Item::Hole(Field::Content))
-        && around(&Said { content: Some(padded(CONTENT)), ..content.clone() }, &content, Field::Content);
-    let reasoning = Said { content: arguments.is_none().then(|| CONTENT.to_owned()), ..Said::default() };
+        && around(&ProbeMessage { content: Some(padded(CONTENT)), ..content.clone() }, &content, Field::Content);
+    let reasoning =
+        ProbeMessage { content: arguments.is_none().then(|| CONTENT.to_owned()), ..ProbeMessage::default() };
     let reasoning = reasoning.with_reasoning(REASONING).calling(calls());
     let reasoning = pattern.items().contains(&Item::Hole(Field::Reasoning))
-        && around(&Said { reasoning: Some(padded(REASONING)), ..reasoning.clone() }, &reasoning, Field::Reasoning);
+        && around(
+            &ProbeMessage { reasoning: Some(padded(REASONING)), ..reasoning.clone() },
+            &reasoning,
+            Field::Reasoning,
+        );
     (content, reasoning)
 }
 

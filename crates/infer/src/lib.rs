@@ -38,5 +38,5 @@ mod warning;
 pub use cache::Cache;
 pub use infer::{Inferred, infer, infer_within};
 pub use limits::Limits;
-pub use report::{Note, Outcome, Part, Report};
+pub use report::{Note, Outcome, Report, TurnPart};
 pub use warning::LayoutWarning;

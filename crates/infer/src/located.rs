@@ -6,8 +6,8 @@ use std::ops::Range;
 use rolecall_format::Field;
 
 use crate::arguments::Arguments;
-use crate::probe::{Probe, Turn};
-use crate::said::Said;
+use crate::probe::{Probe, ProbeTurn};
+use crate::said::ProbeMessage;
 use crate::sequence::{Item, Sequence, items};
 use crate::spans::Spans;
 
@@ -21,7 +21,12 @@ pub(crate) struct Located {
 
 /// Finds the conversation's values in a turn. Returns `None` if a call is missing, or if calls are
 /// interleaved.
-pub(crate) fn locate(probe: &Probe<'_>, turn: &Turn, said: &Said, arguments: Option<&Arguments>) -> Option<Located> {
+pub(crate) fn locate(
+    probe: &Probe<'_>,
+    turn: &ProbeTurn,
+    said: &ProbeMessage,
+    arguments: Option<&Arguments>,
+) -> Option<Located> {
     let mut spots: Vec<(Range<usize>, Field, Option<usize>)> = Vec::new();
     for (at, call) in said.calls.iter().enumerate() {
         let place = arguments?.place(&call.arguments, turn)?;

@@ -6,13 +6,13 @@ use rolecall_conversation::json::{self, Object};
 use rolecall_format::Field;
 use rolecall_render::jinja::{self, Constant};
 
-use crate::found::Found;
+use crate::found::FormatParts;
 use crate::marker;
 use crate::pattern::Pattern;
 use crate::probe::{Probe, Stage};
 use crate::reasoning::Settings;
-use crate::report::{Part, Report};
-use crate::said::{CONTENT, REASONING, Said};
+use crate::report::{Report, TurnPart};
+use crate::said::{CONTENT, ProbeMessage, REASONING};
 use crate::sequence::{Cuts, Item, common_start, hole_at, items, literal};
 
 /// The maximum number of closing markers to try.
@@ -59,7 +59,7 @@ pub(crate) fn find(
     stage: &Stage,
     program: Option<&jinja::Analysis>,
     settings: &Settings,
-    found: &mut Found,
+    found: &mut FormatParts,
     report: &mut Report,
 ) {
     let has = |pattern: &Pattern| hole_at(pattern.items(), Field::Reasoning).is_some();
@@ -81,12 +81,12 @@ pub(crate) fn find(
     let Some(block) = block else {
         if !settings.pairs.is_empty() && !settings.has_all_pairs {
             let words = "not every combination of two switches was tried";
-            report.note(Part::Reasoning, words, None);
+            report.note(TurnPart::Reasoning, words, None);
         }
         if let Some(close) = cut {
             let words =
                 format!("the template drops the text before {close} in an answer; the marker that opens it is unknown");
-            report.note(Part::Reasoning, words, None);
+            report.note(TurnPart::Reasoning, words, None);
         }
         return empty(found);
     };
@@ -94,7 +94,7 @@ pub(crate) fn find(
     insert(&block, found);
     match has(&found.assistant.pattern) {
         true => found.lent = Some(words),
-        false => report.note(Part::Reasoning, words, None),
+        false => report.note(TurnPart::Reasoning, words, None),
     }
 }
 
@@ -211,7 +211,7 @@ fn dropped(probe: &Probe<'_>, cut: Option<&str>, opening: &str) -> Option<Block>
 }
 
 /// Adds the reasoning to the turns that begin with the header.
-fn insert(block: &Block, found: &mut Found) {
+fn insert(block: &Block, found: &mut FormatParts) {
     let Block { header, open, close, .. } = block;
     let space = &open[open.trim_end().len()..];
     let opened = [items(open), vec![Item::Hole(Field::Reasoning)]].concat();
@@ -238,7 +238,7 @@ fn insert(block: &Block, found: &mut Found) {
 
 /// Puts reasoning into an empty block that the template writes in every turn, because the model may
 /// fill it.
-fn empty(found: &mut Found) {
+fn empty(found: &mut FormatParts) {
     let header = header_of(&found.assistant.pattern);
     let Some((open, close)) = empty_block(&header, &found.opening) else { return };
     for shape in std::iter::once(&mut found.assistant).chain(found.with_calls.as_mut()) {
@@ -306,7 +306,7 @@ fn split_at(source: &str) -> impl Iterator<Item = String> + '_ {
 /// Reports whether the template drops the text in an answer before a marker, in the last turn or in
 /// an earlier one.
 fn is_cut(probe: &Probe<'_>, stage: &Stage, close: &str) -> bool {
-    let said = Said::content(&format!("{REASONING}{close}{CONTENT}"));
+    let said = ProbeMessage::content(&format!("{REASONING}{close}{CONTENT}"));
     let is_dropped = |text: &str| !text.contains(REASONING) && text.contains(CONTENT);
     probe.turn(&said, stage).is_ok_and(|turn| is_dropped(&turn.text))
         || probe.earlier(&said, stage).is_some_and(|text| is_dropped(&text))

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use rolecall_format::{Format, Op, Slot, is_clear_tag, tag_length, tags};
 use rolecall_render::ChatTemplate;
-use rolecall_render::jinja::{Writes, Written};
+use rolecall_render::jinja::{NodeContent, Writes};
 
 /// The maximum length of a marker that several literals spell together.
 const LONGEST: usize = 64;
@@ -17,7 +17,7 @@ pub(crate) fn other_marks(template: &ChatTemplate, format: &Format) -> Vec<Strin
     let mut marks = BTreeSet::new();
     let mut steps = 0;
     for node in &writes.nodes {
-        let Written::Text(text) = &node.written else { continue };
+        let NodeContent::Text(text) = &node.written else { continue };
         for span in tags(text) {
             marks.insert(text[span].to_owned());
         }
@@ -45,9 +45,9 @@ fn join(writes: &Writes, next: &[u32], begun: &str, marks: &mut BTreeSet<String>
         *steps += 1;
         let Some(node) = writes.nodes.get(at as usize).filter(|_| *steps <= MOST_STEPS) else { return };
         let more: &str = match &node.written {
-            Written::Text(text) => text,
-            Written::Nothing => "",
-            Written::Role | Written::Variable(_) => continue,
+            NodeContent::Text(text) => text,
+            NodeContent::Nothing => "",
+            NodeContent::Role | NodeContent::Variable(_) => continue,
         };
         let close = more.char_indices().find(|(_, character)| ['>', ']', '＞'].contains(character));
         let end = close.map_or(more.len(), |(end, character)| end + character.len_utf8());

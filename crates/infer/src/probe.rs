@@ -15,7 +15,7 @@ use rolecall_text::common_prefix;
 
 use crate::Limits;
 use crate::marker;
-use crate::said::{ASKED, IDS, KEYS, NAMES, Said};
+use crate::said::{ASKED, IDS, KEYS, NAMES, ProbeMessage};
 use crate::sequence::{Cuts, items};
 
 /// An arbitrary day, for templates that write the date.
@@ -90,7 +90,7 @@ pub(crate) struct Probe<'t> {
 
 /// The assistant's turn as a template writes it.
 #[derive(Clone, Debug)]
-pub(crate) struct Turn {
+pub(crate) struct ProbeTurn {
     pub text: String,
     /// The end of each piece in bytes, and whether the template itself wrote it.
     own: Vec<(usize, bool)>,
@@ -163,7 +163,7 @@ impl<'t> Probe<'t> {
     }
 
     /// Returns the message as the template reads it.
-    fn template_message(&self, said: &Said, stage: &Stage) -> Object {
+    fn template_message(&self, said: &ProbeMessage, stage: &Stage) -> Object {
         let key = self.reasoning_key.borrow();
         let own = |message: Object| {
             let renamed = message.iter().map(|(name, value)| {
@@ -176,7 +176,7 @@ impl<'t> Probe<'t> {
     }
 
     /// Returns the message as JSON.
-    pub fn message(&self, said: &Said, stage: &Stage) -> Object {
+    pub fn message(&self, said: &ProbeMessage, stage: &Stage) -> Object {
         let content = match (&said.content, stage.no_content) {
             (Some(text), _) => content(text, stage),
             (None, NoContent::Empty) => Json::from(""),
@@ -203,13 +203,13 @@ impl<'t> Probe<'t> {
     }
 
     /// Renders the assistant's turn after a user's turn.
-    pub fn turn(&self, said: &Said, stage: &Stage) -> Result<Turn, Refusal> {
+    pub fn turn(&self, said: &ProbeMessage, stage: &Stage) -> Result<ProbeTurn, Refusal> {
         self.turn_and_output(said, stage).map(|(turn, _)| turn)
     }
 
     /// Renders the assistant's turn after a user's turn. Returns the output that it stands for, too, if it continues
     /// the prompt and does not repeat it.
-    pub fn turn_and_output(&self, said: &Said, stage: &Stage) -> Result<(Turn, Option<Output>), Refusal> {
+    pub fn turn_and_output(&self, said: &ProbeMessage, stage: &Stage) -> Result<(ProbeTurn, Option<Output>), Refusal> {
         let before = self.before(stage, false)?;
         let mut messages = vec![user(ASKED, stage), self.template_message(said, stage)];
         if stage.results {
@@ -235,7 +235,7 @@ impl<'t> Probe<'t> {
 
     /// Renders the assistant's turn after an earlier turn of the assistant, the results of its
     /// calls and another user's turn.
-    pub fn later(&self, earlier: &Said, said: &Said, stage: &Stage) -> Result<Turn, Refusal> {
+    pub fn later(&self, earlier: &ProbeMessage, said: &ProbeMessage, stage: &Stage) -> Result<ProbeTurn, Refusal> {
         let mut messages = vec![user(ASKED, stage), self.message(earlier, stage)];
         messages.extend(self.results(earlier));
         messages.push(user(ASKED, stage));
@@ -247,14 +247,14 @@ impl<'t> Probe<'t> {
         self.cut(&prompt, start..prompt.text().len(), number)
     }
 
-    fn results(&self, said: &Said) -> impl Iterator<Item = Object> {
+    fn results(&self, said: &ProbeMessage) -> impl Iterator<Item = Object> {
         said.calls.iter().enumerate().map(|(at, call)| {
             object! { "role" => "tool", "tool_call_id" => self.id(at, call.name), "name" => call.name, "content" => "Fimpo." }
         })
     }
 
     /// Cuts out the turn of the message with this number.
-    fn cut(&self, prompt: &Prompt, range: Range<usize>, number: usize) -> Result<Turn, Refusal> {
+    fn cut(&self, prompt: &Prompt, range: Range<usize>, number: usize) -> Result<ProbeTurn, Refusal> {
         if range.len() > self.limits.turn_bytes {
             return Err(Refusal::new("the turn is too long"));
         }
@@ -267,7 +267,7 @@ impl<'t> Probe<'t> {
             (segment.start.max(start) + segment.text.len() - start, is_own)
         });
         let own = own.collect();
-        Ok(Turn { text: prompt.text()[range].to_owned(), own })
+        Ok(ProbeTurn { text: prompt.text()[range].to_owned(), own })
     }
 
     /// Returns the text that ends a prompt with a generation prompt, and is missing in a prompt
@@ -279,7 +279,7 @@ impl<'t> Probe<'t> {
 
     /// Returns the text that the template writes between the end of a turn and what follows: a user
     /// message, or a tool result.
-    pub fn behind(&self, said: &Said, last: &str, stage: &Stage) -> Option<String> {
+    pub fn behind(&self, said: &ProbeMessage, last: &str, stage: &Stage) -> Option<String> {
         const NEXT: &str = "Kelmo zant?";
         let mut messages = vec![user(ASKED, stage), self.template_message(said, stage)];
         match said.calls.first() {
@@ -302,7 +302,7 @@ impl<'t> Probe<'t> {
     }
 
     /// Returns a prompt in which a user's turn follows the assistant's turn.
-    pub fn earlier(&self, said: &Said, stage: &Stage) -> Option<String> {
+    pub fn earlier(&self, said: &ProbeMessage, stage: &Stage) -> Option<String> {
         let messages = vec![user(ASKED, stage), self.template_message(said, stage), user("Kelmo zant?", stage)];
         self.render(messages, stage, false).ok().map(Prompt::into_text)
     }
@@ -365,7 +365,7 @@ impl Refusal {
     }
 }
 
-impl Turn {
+impl ProbeTurn {
     /// Reports whether this range contains only the template's own text.
     pub fn is_own(&self, range: &Range<usize>) -> bool {
         // The pieces are in order. Check those from the first that ends after the range's start to

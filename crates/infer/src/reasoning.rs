@@ -7,7 +7,7 @@ use rolecall_format::Field;
 use rolecall_render::Switch;
 use rolecall_render::jinja::{Analysis, Constant};
 
-use crate::found::Found;
+use crate::found::FormatParts;
 use crate::located::Located;
 use crate::pattern::Pattern;
 use crate::probe::{Probe, Stage};
@@ -101,7 +101,7 @@ pub(crate) fn switched(
 
 /// If only one kind of turn has reasoning, adds a place for it to the other kind, because the model
 /// may reason before either.
-pub(crate) fn share(found: &mut Found) {
+pub(crate) fn share(found: &mut FormatParts) {
     let Some(with_calls) = &mut found.with_calls else { return };
     let (plain, calling) = (&mut found.assistant, with_calls);
     let has = |pattern: &Pattern| hole_at(pattern.items(), Field::Reasoning).is_some();

@@ -16,10 +16,10 @@ use rolecall_render::Error;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// The outcome of each part, in the order of [`Part`].
-    pub parts: Vec<(Part, Outcome)>,
+    /// The outcome of each part, in the order of [`TurnPart`].
+    pub parts: Vec<(TurnPart, Outcome)>,
     /// The parts that were parsed back correctly from every probe.
-    pub read_back: Vec<Part>,
+    pub read_back: Vec<TurnPart>,
     /// What was lost, if calls are parsed back alone but not beside content or reasoning.
     pub unread_beside: Option<String>,
     /// Whether the template offers tools but writes no calls.
@@ -38,7 +38,7 @@ pub struct Report {
 /// A part of an assistant's turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
-pub enum Part {
+pub enum TurnPart {
     /// The answer.
     Content,
     /// The reasoning before the answer.
@@ -80,41 +80,48 @@ pub enum Outcome {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     /// The part that the note is about.
-    pub part: Part,
+    pub part: TurnPart,
     /// The text of the note.
     pub words: String,
     /// The template's line, if known.
     pub line: Option<u32>,
 }
 
-impl Part {
+impl TurnPart {
     /// All parts.
-    pub const ALL: [Part; 7] =
-        [Part::Content, Part::Reasoning, Part::Calls, Part::ParallelCalls, Part::Arguments, Part::Ids, Part::Opening];
+    pub const ALL: [TurnPart; 7] = [
+        TurnPart::Content,
+        TurnPart::Reasoning,
+        TurnPart::Calls,
+        TurnPart::ParallelCalls,
+        TurnPart::Arguments,
+        TurnPart::Ids,
+        TurnPart::Opening,
+    ];
 
     /// Returns a stable, machine-readable name, such as `parallel-calls`.
     pub fn name(self) -> &'static str {
         match self {
-            Part::Content => "content",
-            Part::Reasoning => "reasoning",
-            Part::Calls => "calls",
-            Part::ParallelCalls => "parallel-calls",
-            Part::Arguments => "arguments",
-            Part::Ids => "ids",
-            Part::Opening => "opening",
+            TurnPart::Content => "content",
+            TurnPart::Reasoning => "reasoning",
+            TurnPart::Calls => "calls",
+            TurnPart::ParallelCalls => "parallel-calls",
+            TurnPart::Arguments => "arguments",
+            TurnPart::Ids => "ids",
+            TurnPart::Opening => "opening",
         }
     }
 }
 
 impl Report {
     /// Returns the outcome of a part.
-    pub fn outcome(&self, part: Part) -> Option<&Outcome> {
+    pub fn outcome(&self, part: TurnPart) -> Option<&Outcome> {
         self.parts.iter().find(|(known, _)| *known == part).map(|(_, outcome)| outcome)
     }
 
     /// Returns the reason if the template may lead to calls that the layouts do not read.
     pub(crate) fn lacks_calls(&self) -> Option<&str> {
-        match self.outcome(Part::Calls) {
+        match self.outcome(TurnPart::Calls) {
             Some(Outcome::Missing(why)) => Some(why),
             Some(Outcome::Absent) if self.only_offers_tools => Some("the template offers tools but writes no calls"),
             _ => None,
@@ -123,14 +130,14 @@ impl Report {
 
     /// Returns the header of a Markdown table with the columns of [`Report::markdown_row`].
     pub fn markdown_head() -> String {
-        let names: Vec<&str> = Part::ALL.iter().map(|part| part.name()).collect();
-        format!("| template | {} | notes |\n|{}\n", names.join(" | "), " --- |".repeat(Part::ALL.len() + 2))
+        let names: Vec<&str> = TurnPart::ALL.iter().map(|part| part.name()).collect();
+        format!("| template | {} | notes |\n|{}\n", names.join(" | "), " --- |".repeat(TurnPart::ALL.len() + 2))
     }
 
     /// Returns the report as one row of a Markdown table.
     pub fn markdown_row(&self, template: &str) -> String {
         let mut row = format!("| {template} |");
-        for part in Part::ALL {
+        for part in TurnPart::ALL {
             let cell = match self.outcome(part) {
                 Some(Outcome::Verified { probes }) => format!("yes ({probes})"),
                 Some(Outcome::ReadOnly(_)) => "read only".to_owned(),
@@ -163,10 +170,10 @@ impl Report {
     /// Returns the report for a template that could not be probed completely.
     pub(crate) fn of_error(error: Error) -> Report {
         let missing = |part| (part, Outcome::Missing(error.to_string()));
-        Report { parts: Part::ALL.map(missing).into(), error: Some(error.clone()), ..Report::default() }
+        Report { parts: TurnPart::ALL.map(missing).into(), error: Some(error.clone()), ..Report::default() }
     }
 
-    pub(crate) fn set(&mut self, part: Part, outcome: Outcome) {
+    pub(crate) fn set(&mut self, part: TurnPart, outcome: Outcome) {
         match self.parts.iter_mut().find(|(known, _)| *known == part) {
             Some(entry) => entry.1 = outcome,
             None => self.parts.push((part, outcome)),
@@ -176,14 +183,14 @@ impl Report {
     /// Records that a format has its calls from elsewhere, with the reason.
     pub(crate) fn borrow(&mut self, format: &Format, why: &str) {
         let has_ids = format.layout(Slot::Call).is_some_and(|layout| layout.prints(Field::Id));
-        for part in [Part::Calls, Part::ParallelCalls, Part::Arguments, Part::Ids] {
-            if part != Part::Ids || has_ids {
+        for part in [TurnPart::Calls, TurnPart::ParallelCalls, TurnPart::Arguments, TurnPart::Ids] {
+            if part != TurnPart::Ids || has_ids {
                 self.set(part, Outcome::ReadOnly(why.to_owned()));
             }
         }
     }
 
-    pub(crate) fn note(&mut self, part: Part, words: impl Into<String>, line: Option<u32>) {
+    pub(crate) fn note(&mut self, part: TurnPart, words: impl Into<String>, line: Option<u32>) {
         let note = Note { part, words: words.into(), line };
         if !self.notes.contains(&note) {
             self.notes.push(note);
@@ -192,11 +199,11 @@ impl Report {
 }
 
 /// Returns the part that a field of a turn belongs to.
-pub(crate) fn part_of(field: Field) -> Part {
+pub(crate) fn part_of(field: Field) -> TurnPart {
     match field {
-        Field::Reasoning => Part::Reasoning,
-        Field::Calls => Part::Calls,
-        _ => Part::Content,
+        Field::Reasoning => TurnPart::Reasoning,
+        Field::Calls => TurnPart::Calls,
+        _ => TurnPart::Content,
     }
 }
 

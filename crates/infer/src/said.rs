@@ -3,7 +3,7 @@ use rolecall_conversation::{Json, object};
 
 /// The content of the assistant's message in a probe.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Said {
+pub(crate) struct ProbeMessage {
     pub content: Option<String>,
     pub reasoning: Option<String>,
     pub calls: Vec<Called>,
@@ -28,17 +28,17 @@ pub(crate) const ASKED: &str = "Gavro nuski?";
 /// Argument keys, deliberately not in alphabetical order.
 pub(crate) const KEYS: [&str; 3] = ["zelq", "avun", "mork"];
 
-impl Said {
-    pub fn content(text: &str) -> Said {
-        Said { content: Some(text.to_owned()), ..Said::default() }
+impl ProbeMessage {
+    pub fn content(text: &str) -> ProbeMessage {
+        ProbeMessage { content: Some(text.to_owned()), ..ProbeMessage::default() }
     }
 
-    pub fn with_reasoning(mut self, text: &str) -> Said {
+    pub fn with_reasoning(mut self, text: &str) -> ProbeMessage {
         self.reasoning = Some(text.to_owned());
         self
     }
 
-    pub fn calling(mut self, calls: Vec<Called>) -> Said {
+    pub fn calling(mut self, calls: Vec<Called>) -> ProbeMessage {
         self.calls = calls;
         self
     }

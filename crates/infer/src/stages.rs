@@ -5,8 +5,8 @@ use rolecall_format::Field;
 
 use crate::arguments::{self, Arguments};
 use crate::located::{Located, locate};
-use crate::probe::{NoContent, Probe, Refusal, Stage, Tools, Turn};
-use crate::said::{CONTENT, KEYS, NAMES, Said, plain_calls, plain_value};
+use crate::probe::{NoContent, Probe, ProbeTurn, Refusal, Stage, Tools};
+use crate::said::{CONTENT, KEYS, NAMES, ProbeMessage, plain_calls, plain_value};
 
 /// The surroundings in which the template writes each part of a turn.
 pub(crate) struct Stages {
@@ -14,7 +14,7 @@ pub(crate) struct Stages {
     /// The switches that reasoning requires.
     pub switches: Object,
     /// The surroundings for calls, with the other content that a turn with calls requires.
-    pub call: Option<(Stage, Said)>,
+    pub call: Option<(Stage, ProbeMessage)>,
 }
 
 impl Stages {
@@ -30,7 +30,7 @@ pub(crate) fn answer(probe: &Probe<'_>) -> Result<(Stage, Located), Refusal> {
     for (parts, documents) in [(false, false), (true, false), (false, true)] {
         for tools in [Tools::All, Tools::None] {
             let stage = Stage { tools, parts, documents, ..Stage::default() };
-            let said = Said::content(CONTENT);
+            let said = ProbeMessage::content(CONTENT);
             let turn = probe.turn(&said, &stage);
             let refusal = match turn {
                 Ok(turn) => match locate(probe, &turn, &said, None).filter(|located| located.has(Field::Content)) {
@@ -49,7 +49,7 @@ pub(crate) fn answer(probe: &Probe<'_>) -> Result<(Stage, Located), Refusal> {
 /// arguments.
 pub(crate) struct FirstCall {
     pub stage: Stage,
-    pub base: Said,
+    pub base: ProbeMessage,
     pub arguments: Arguments,
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn call(probe: &Probe<'_>, plain: &Stage) -> Result<FirstCall, NoCall
         for tools in [plain.tools, plain.tools.other()] {
             for (content, no_content) in contents {
                 let stage = Stage { tools, no_content, results, ..plain.clone() };
-                let base = Said { content: content.map(str::to_owned), ..Said::default() };
+                let base = ProbeMessage { content: content.map(str::to_owned), ..ProbeMessage::default() };
                 let turn = match probe.turn(&base.clone().calling(plain_calls(1)), &stage) {
                     Ok(turn) => turn,
                     Err(refusal) => {
@@ -102,7 +102,7 @@ pub(crate) fn call(probe: &Probe<'_>, plain: &Stage) -> Result<FirstCall, NoCall
 }
 
 /// Reports whether a turn contains anything of the call, perhaps in another spelling.
-fn writes_any(turn: &Turn) -> bool {
+fn writes_any(turn: &ProbeTurn) -> bool {
     let text = turn.text.to_lowercase();
     let value = plain_value(0);
     let own = [NAMES[0], KEYS[0], value.as_str().unwrap_or_default()];
@@ -110,7 +110,7 @@ fn writes_any(turn: &Turn) -> bool {
 }
 
 /// Returns the template's line that writes the text after a call's name.
-fn line_behind(probe: &Probe<'_>, turn: &Turn) -> Option<u32> {
+fn line_behind(probe: &Probe<'_>, turn: &ProbeTurn) -> Option<u32> {
     let name = turn.places(NAMES[0]).into_iter().next()?;
     probe.line_of(turn.text.get(name.end..)?)
 }

@@ -15,7 +15,7 @@ use crate::value::print;
 pub(crate) type Kinds = (&'static str, Json, (String, String));
 
 /// The text around one kind of value.
-struct Part<'a> {
+struct TextAround<'a> {
     kind: Kind,
     value: &'a Json,
     /// The text before the key, from the end of the previous argument.
@@ -27,10 +27,10 @@ struct Part<'a> {
 /// Finds the words for the kinds of values, if there are any, and the text around them.
 pub(crate) fn fit_typed(found: &mut Each, seen: &[Kinds]) {
     let lead = format!("{}{}", text_with_key(&found.row.suffix, KEYS[0]), literal(&found.row.separator));
-    let parts: Option<Vec<Part<'_>>> = seen
+    let parts: Option<Vec<TextAround<'_>>> = seen
         .iter()
         .map(|(_, value, (before, text))| {
-            Some(Part { kind: Kind::of(value), value, prefix: before.strip_prefix(&*lead)?, text })
+            Some(TextAround { kind: Kind::of(value), value, prefix: before.strip_prefix(&*lead)?, text })
         })
         .collect();
     let Some(parts) = parts.filter(|parts| !parts.is_empty()) else { return };
@@ -71,13 +71,13 @@ struct Worded {
 }
 
 /// The words precede the keys. The rest of an argument may repeat them.
-fn by_prefix(found: &Each, parts: &[Part<'_>], worded: &Worded) -> Option<Way> {
+fn by_prefix(found: &Each, parts: &[TextAround<'_>], worded: &Worded) -> Option<Way> {
     let own = worded.of(Kind::String)?;
     let hole = |items: &Sequence| with_word(items, own);
     let (middle, suffix) = (hole(&found.middle), hole(&found.row.suffix));
     let fill = |items: &Sequence, word: &str| text_with_word(items, KEYS[1], word);
     let ways = value_codecs().into_iter().map(|codec| {
-        let fits = |part: &&Part<'_>| {
+        let fits = |part: &&TextAround<'_>| {
             let word = worded.of(part.kind)?;
             let printed = print(&codec, part.value)?;
             Some(part.text == format!("{}{printed}{}", fill(&middle, word), fill(&suffix, word)))
@@ -97,10 +97,10 @@ fn by_prefix(found: &Each, parts: &[Part<'_>], worded: &Worded) -> Option<Way> {
 }
 
 /// The words follow the keys.
-fn by_middle(found: &Each, parts: &[Part<'_>]) -> Option<Way> {
+fn by_middle(found: &Each, parts: &[TextAround<'_>]) -> Option<Way> {
     let (own, after) = (literal(&found.middle), text_with_key(&found.row.suffix, KEYS[1]));
     let ways = value_codecs().into_iter().filter_map(|codec| {
-        let before = |part: &Part<'_>| {
+        let before = |part: &TextAround<'_>| {
             let text = part.text.strip_suffix(&*after)?.strip_suffix(&*print(&codec, part.value)?)?;
             Some((part.kind, text.to_owned()))
         };

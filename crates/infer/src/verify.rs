@@ -12,10 +12,10 @@ use rolecall_text::common_prefix;
 
 use crate::arguments::{HARD_STRINGS, kinds};
 use crate::calls::Calls;
-use crate::found::Found;
+use crate::found::FormatParts;
 use crate::probe::{Output, Probe, Stage, tool};
-use crate::report::{Outcome, Part, Report};
-use crate::said::{Called, KEYS, NAMES, Said, called_before};
+use crate::report::{Outcome, Report, TurnPart};
+use crate::said::{Called, KEYS, NAMES, ProbeMessage, called_before};
 use crate::sequence::hole_at;
 use crate::stages::Stages;
 use crate::value::same;
@@ -45,7 +45,7 @@ struct Check<'a> {
 
 /// Verifies the findings and returns their format, without calls if these are neither written nor
 /// parsed correctly.
-pub(crate) fn settle(probe: &Probe<'_>, mut found: Found, stages: &Stages, report: &mut Report) -> Format {
+pub(crate) fn settle(probe: &Probe<'_>, mut found: FormatParts, stages: &Stages, report: &mut Report) -> Format {
     let format = found.format();
     let check = Check { probe, opening: &found.opening, format: &format, reply: Arc::new(Reply::new(&format)) };
     check.answers(&found, stages, report);
@@ -53,7 +53,7 @@ pub(crate) fn settle(probe: &Probe<'_>, mut found: Found, stages: &Stages, repor
     let Some(calls) = &found.calls else { return format };
     check.calls(calls, stage, base, report);
     check.beside(&found, stage, base, stages, report);
-    if matches!(report.outcome(Part::Calls), Some(Outcome::Missing(_))) {
+    if matches!(report.outcome(TurnPart::Calls), Some(Outcome::Missing(_))) {
         found.calls = None;
         found.with_calls = None;
         return found.format();
@@ -66,7 +66,7 @@ pub(crate) fn reads_answers(format: &Format, added: &Format) -> bool {
     let opening: String =
         format.layout(Slot::Generate).into_iter().flat_map(|layout| layout.ops()).map(text_of).collect();
     CONTENTS.iter().all(|content| {
-        let said = Said::content(content);
+        let said = ProbeMessage::content(content);
         let message = object! { "role" => "assistant", "content" => *content };
         let Some(text) = written(format, vec![message]) else { return true };
         let is_read = |format: &Format| {
@@ -102,10 +102,10 @@ fn text_of(op: &Op) -> &str {
 
 impl Check<'_> {
     /// Checks turns without calls.
-    fn answers(&self, found: &Found, stages: &Stages, report: &mut Report) {
-        let mut tally = self.all(CONTENTS.iter().map(|content| Said::content(content)), &stages.answer);
-        self.add(&Said::content(CONTENTS[0]), &stages.answer.with_other_tools(), &mut tally);
-        tally.report(Part::Content, report);
+    fn answers(&self, found: &FormatParts, stages: &Stages, report: &mut Report) {
+        let mut tally = self.all(CONTENTS.iter().map(|content| ProbeMessage::content(content)), &stages.answer);
+        self.add(&ProbeMessage::content(CONTENTS[0]), &stages.answer.with_other_tools(), &mut tally);
+        tally.report(TurnPart::Content, report);
         let shapes = [Some(&found.assistant), found.with_calls.as_ref()];
         let thinks =
             shapes.into_iter().flatten().any(|shape| hole_at(shape.pattern.items(), Field::Reasoning).is_some());
@@ -113,55 +113,56 @@ impl Check<'_> {
             Some(words) => Outcome::ReadOnly(words.clone()),
             None if thinks => {
                 let said = CONTENTS.iter().zip(THOUGHTS);
-                let said = said.map(|(content, thought)| Said::content(content).with_reasoning(thought));
+                let said = said.map(|(content, thought)| ProbeMessage::content(content).with_reasoning(thought));
                 let stage = stages.thinking(&stages.answer);
                 let tally = self.all(said, &stage);
                 // The template may refuse reasoning alongside content.
-                let alone = || self.all(THOUGHTS.iter().map(|text| Said::default().with_reasoning(text)), &stage);
+                let alone =
+                    || self.all(THOUGHTS.iter().map(|text| ProbeMessage::default().with_reasoning(text)), &stage);
                 let mut tally = if tally.tried == 0 { alone() } else { tally };
-                let both = Said::content(CONTENTS[0]).with_reasoning(THOUGHTS[0]);
+                let both = ProbeMessage::content(CONTENTS[0]).with_reasoning(THOUGHTS[0]);
                 self.add(&both, &stage.with_other_tools(), &mut tally);
-                tally.report(Part::Reasoning, report)
+                tally.report(TurnPart::Reasoning, report)
             }
             None => Outcome::Absent,
         };
-        report.set(Part::Reasoning, reasoning);
+        report.set(TurnPart::Reasoning, reasoning);
         let opening = match found.opening.is_empty() {
             true => Outcome::Absent,
             false => Outcome::Verified { probes: 1 },
         };
-        report.set(Part::Opening, opening);
+        report.set(TurnPart::Opening, opening);
     }
 
     /// Checks turns with only calls, or with calls and the content that they require.
-    fn calls(&self, calls: &Calls, stage: &Stage, base: &Said, report: &mut Report) {
-        let with = |calls: Vec<Called>| Said { calls, ..base.clone() };
+    fn calls(&self, calls: &Calls, stage: &Stage, base: &ProbeMessage, report: &mut Report) {
+        let with = |calls: Vec<Called>| ProbeMessage { calls, ..base.clone() };
         let one = [called(0, telling()), called(1, Object::new()), called(2, few())];
         let mut one = self.all(one.into_iter().map(|call| with(vec![call])), stage);
         self.add(&with(vec![called(0, few())]), &stage.with_one_tool(), &mut one);
         match calls.has(Field::Id) {
-            true => _ = one.report(Part::Ids, report),
-            false => report.set(Part::Ids, Outcome::Absent),
+            true => _ = one.report(TurnPart::Ids, report),
+            false => report.set(TurnPart::Ids, Outcome::Absent),
         }
-        one.report(Part::Calls, report);
+        one.report(TurnPart::Calls, report);
         // What stands between two arguments may depend on the name.
         let values = values().enumerate().map(|(at, arguments)| with(vec![called(at % NAMES.len(), arguments)]));
         let arguments = self.all(values, stage);
-        arguments.report(Part::Arguments, report);
+        arguments.report(TurnPart::Arguments, report);
         let inexact = calls.arguments.inexact();
         if !inexact.is_empty() {
-            report.note(Part::Arguments, format!("written differently: {}", inexact.join(", ")), arguments.line);
+            report.note(TurnPart::Arguments, format!("written differently: {}", inexact.join(", ")), arguments.line);
         }
-        if report.outcome(Part::ParallelCalls).is_none() {
+        if report.outcome(TurnPart::ParallelCalls).is_none() {
             let two = with(vec![called(0, few()), called(1, telling())]);
             let three = with(vec![called(2, telling()), called(0, Object::new()), called(1, few())]);
-            self.all([two, three].into_iter(), stage).report(Part::ParallelCalls, report);
+            self.all([two, three].into_iter(), stage).report(TurnPart::ParallelCalls, report);
         }
     }
 
     /// Checks a call alongside content and reasoning.
-    fn beside(&self, found: &Found, stage: &Stage, base: &Said, stages: &Stages, report: &mut Report) {
-        let content = Said::content(CONTENTS[1]);
+    fn beside(&self, found: &FormatParts, stage: &Stage, base: &ProbeMessage, stages: &Stages, report: &mut Report) {
+        let content = ProbeMessage::content(CONTENTS[1]);
         let mut tally = Tally::default();
         self.add(&content.clone().calling(vec![called(1, telling())]), stage, &mut tally);
         if found.lent.is_none() {
@@ -174,18 +175,18 @@ impl Check<'_> {
         if tally.same < tally.tried {
             let words = tally.first.clone().unwrap_or_default();
             let words = format!("with content or reasoning, {} of {} are identical: {words}", tally.same, tally.tried);
-            report.note(Part::Calls, words, tally.line);
+            report.note(TurnPart::Calls, words, tally.line);
         }
         if tally.read < tally.tried {
             let words = tally.misread.clone().unwrap_or_default();
             let read = format!("with content or reasoning, {} of {} are parsed back: {words}", tally.read, tally.tried);
             report.unread_beside = tally.lost.is_some().then(|| read.clone());
-            report.note(Part::Calls, read, None);
+            report.note(TurnPart::Calls, read, None);
         }
     }
 
     /// Checks a call in a later turn, after an earlier turn with a call.
-    fn later(&self, stage: &Stage, base: &Said, report: &mut Report) {
+    fn later(&self, stage: &Stage, base: &ProbeMessage, report: &mut Report) {
         let earlier = base.clone().calling(called_before());
         let said = base.clone().calling(vec![called(0, few()), called(1, telling())]);
         // A template may refuse such a conversation, or several calls.
@@ -195,20 +196,20 @@ impl Check<'_> {
         let own = written(2).zip(written(1)).and_then(|(both, first)| both.strip_prefix(&first).map(str::to_owned));
         let own = own.unwrap_or_default();
         if own != turn.text
-            && report.outcome(Part::ParallelCalls).is_some_and(|known| matches!(known, Outcome::Verified { .. }))
+            && report.outcome(TurnPart::ParallelCalls).is_some_and(|known| matches!(known, Outcome::Verified { .. }))
         {
             let (words, from) = difference(&turn.text, &own);
-            report.note(Part::Calls, format!("in a later turn, {words}"), self.probe.line_of(from));
+            report.note(TurnPart::Calls, format!("in a later turn, {words}"), self.probe.line_of(from));
         }
     }
 
-    fn all(&self, said: impl Iterator<Item = Said>, stage: &Stage) -> Tally {
+    fn all(&self, said: impl Iterator<Item = ProbeMessage>, stage: &Stage) -> Tally {
         let mut tally = Tally::default();
         said.for_each(|said| self.add(&said, stage, &mut tally));
         tally
     }
 
-    fn add(&self, said: &Said, stage: &Stage, tally: &mut Tally) {
+    fn add(&self, said: &ProbeMessage, stage: &Stage, tally: &mut Tally) {
         // A probe that the template refuses says nothing about the layouts.
         let Ok((turn, output)) = self.probe.turn_and_output(said, stage) else { return };
         tally.tried += 1;
@@ -248,7 +249,7 @@ impl Check<'_> {
 
 impl Tally {
     /// Reports the outcome of a part, and returns it.
-    fn report(&self, part: Part, report: &mut Report) -> Outcome {
+    fn report(&self, part: TurnPart, report: &mut Report) -> Outcome {
         if self.tried > 0 && self.read == self.tried {
             report.read_back.push(part);
         }
@@ -275,7 +276,7 @@ impl Tally {
 }
 
 /// Returns tools whose schemas match the calls of a message.
-fn tools_of(said: &Said) -> Vec<Tool> {
+fn tools_of(said: &ProbeMessage) -> Vec<Tool> {
     let tools = said.calls.iter().filter_map(|call| {
         let kinds = call.arguments.iter().map(|(key, value)| {
             let kind = match value {
@@ -295,7 +296,7 @@ fn tools_of(said: &Said) -> Vec<Tool> {
 }
 
 /// Writes the turn with the layouts.
-fn write(probe: &Probe<'_>, format: &Format, said: &Said, stage: &Stage) -> Option<String> {
+fn write(probe: &Probe<'_>, format: &Format, said: &ProbeMessage, stage: &Stage) -> Option<String> {
     written(format, vec![probe.message(said, &plain(stage))])
 }
 
@@ -321,7 +322,7 @@ fn difference<'t>(template: &'t str, layout: &str) -> (String, &'t str) {
 
 /// Returns the mistake, if there is one, in parsing what a template wrote. Content, reasoning and
 /// calls that the template drops do not count as missing.
-fn misread(reading: &Reading, said: &Said, written: &str) -> Option<String> {
+fn misread(reading: &Reading, said: &ProbeMessage, written: &str) -> Option<String> {
     let is = |read: &str, said: Option<&str>| {
         let (read, said) = (read.trim(), said.unwrap_or_default().trim());
         read == said || (read.is_empty() && !written.contains(said))

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::{Inferred, Outcome, Part};
+use crate::{Inferred, Outcome, TurnPart};
 
 /// A warning about a part of the replies that the inferred layouts do not read, or that could not
 /// be verified.
@@ -20,7 +20,7 @@ use crate::{Inferred, Outcome, Part};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LayoutWarning {
     /// The part.
-    pub part: Part,
+    pub part: TurnPart,
     /// Whether the layouts read the part, although this could not be verified.
     pub is_read: bool,
     /// The reason.
@@ -37,13 +37,13 @@ impl LayoutWarning {
 impl fmt::Display for LayoutWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let part = match self.part {
-            Part::Content => "the content",
-            Part::Reasoning => "the reasoning",
-            Part::Calls => "calls",
-            Part::ParallelCalls => "several calls in one turn",
-            Part::Arguments => "all arguments of calls",
-            Part::Ids => "ids of calls",
-            Part::Opening => "the opening of the turn",
+            TurnPart::Content => "the content",
+            TurnPart::Reasoning => "the reasoning",
+            TurnPart::Calls => "calls",
+            TurnPart::ParallelCalls => "several calls in one turn",
+            TurnPart::Arguments => "all arguments of calls",
+            TurnPart::Ids => "ids of calls",
+            TurnPart::Opening => "the opening of the turn",
         };
         let why = &self.why;
         match self.is_read {
@@ -62,9 +62,9 @@ impl Inferred {
     pub fn warnings(&self) -> Vec<LayoutWarning> {
         let report = &self.report;
         // If the template accepts only one call, its own error says so.
-        let is_refused = |part: Part| part == Part::ParallelCalls && self.format.rules.max_calls == Some(1);
-        let of = |(part, outcome): &(Part, Outcome)| match outcome {
-            Outcome::Absent if *part == Part::Calls => {
+        let is_refused = |part: TurnPart| part == TurnPart::ParallelCalls && self.format.rules.max_calls == Some(1);
+        let of = |(part, outcome): &(TurnPart, Outcome)| match outcome {
+            Outcome::Absent if *part == TurnPart::Calls => {
                 report.lacks_calls().map(|why| LayoutWarning { part: *part, is_read: false, why: why.to_owned() })
             }
             Outcome::Missing(_) if is_refused(*part) => None,
@@ -77,14 +77,15 @@ impl Inferred {
             Outcome::ReadOnly(_) | Outcome::Verified { .. } | Outcome::Absent => None,
         };
         let mut warnings: Vec<LayoutWarning> = report.parts.iter().filter_map(of).collect();
-        let is_told = warnings.iter().any(|warning| warning.part == Part::Calls);
+        let is_told = warnings.iter().any(|warning| warning.part == TurnPart::Calls);
         if let Some(why) = report.unread_beside.clone().filter(|_| !is_told) {
-            warnings.push(LayoutWarning { part: Part::Calls, is_read: true, why });
+            warnings.push(LayoutWarning { part: TurnPart::Calls, is_read: true, why });
         }
         // Without calls, there is nothing to report about their parts. A reason for all of them is
         // reported once.
-        if let Some(calls) = warnings.iter().find(|warning| warning.part == Part::Calls).cloned() {
-            let is_of_calls = |part: Part| matches!(part, Part::ParallelCalls | Part::Arguments | Part::Ids);
+        if let Some(calls) = warnings.iter().find(|warning| warning.part == TurnPart::Calls).cloned() {
+            let is_of_calls =
+                |part: TurnPart| matches!(part, TurnPart::ParallelCalls | TurnPart::Arguments | TurnPart::Ids);
             let is_said = |warning: &LayoutWarning| !calls.is_read || warning.why == calls.why;
             warnings.retain(|warning| !(is_of_calls(warning.part) && is_said(warning)));
         }

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use rolecall_format::Slot;
-use rolecall_infer::{Inferred, Limits, Outcome, Part, infer, infer_within};
+use rolecall_infer::{Inferred, Limits, Outcome, TurnPart, infer, infer_within};
 use rolecall_render::ChatTemplate;
 
 fn compiled(source: &str) -> ChatTemplate {
@@ -31,7 +31,7 @@ fn what_the_template_writes_itself_is_no_value() {
     assert_eq!(inferred.format.layout(Slot::Call), None);
     let assistant = inferred.format.layout(Slot::Assistant).map(|layout| layout.ops().len());
     assert_eq!(assistant, Some(3));
-    assert_eq!(inferred.report.outcome(Part::Reasoning), Some(&Outcome::Absent));
+    assert_eq!(inferred.report.outcome(TurnPart::Reasoning), Some(&Outcome::Absent));
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn a_template_that_looks_at_what_is_said_is_not_trusted() {
          <c>{{ c.function | tojson }}</c>{% else %}nothing to see{% endif %}{% endfor %}</a>{% else %}<u>{{ m.content }}</u>{% endif %}{% endfor %}",
     );
     assert_eq!(inferred.format.layout(Slot::Call), None);
-    assert!(!matches!(inferred.report.outcome(Part::Calls), Some(Outcome::Verified { .. })));
+    assert!(!matches!(inferred.report.outcome(TurnPart::Calls), Some(Outcome::Verified { .. })));
 }
 
 #[test]
@@ -88,9 +88,9 @@ fn a_budget_is_shared_and_nothing_is_inferred_without_enough_of_it() {
     for steps in (0..=needed).step_by(needed as usize / 40).chain([needed]) {
         let inferred = within(steps);
         assert_eq!(inferred.format.layout(Slot::Assistant), None, "{steps} steps of {needed}");
-        assert_eq!(inferred.report.parts.len(), Part::ALL.len());
+        assert_eq!(inferred.report.parts.len(), TurnPart::ALL.len());
         let is_missing =
-            |(_, outcome): &(Part, Outcome)| matches!(outcome, Outcome::Missing(why) if why.contains("steps"));
+            |(_, outcome): &(TurnPart, Outcome)| matches!(outcome, Outcome::Missing(why) if why.contains("steps"));
         assert!(inferred.report.parts.iter().all(is_missing), "{:?}", inferred.report);
         assert_eq!(inferred.report.steps, steps);
         assert!(matches!(inferred.complete(), Err(error) if error.code() == "limit-probes"));

@@ -2,7 +2,7 @@
 #![expect(clippy::panic, reason = "a test fails by a panic, in its helpers too")]
 
 use rolecall_format::{Op, Slot};
-use rolecall_infer::{Inferred, Outcome, Part, infer};
+use rolecall_infer::{Inferred, Outcome, TurnPart, infer};
 use rolecall_render::ChatTemplate;
 
 /// Returns a template with this assistant's turn.
@@ -45,14 +45,14 @@ fn check(turn: &str, expected: &[&str]) -> Inferred {
     inferred
 }
 
-fn is_verified(inferred: &Inferred, parts: &[Part]) {
+fn is_verified(inferred: &Inferred, parts: &[TurnPart]) {
     for part in parts {
         let outcome = inferred.report.outcome(*part);
         assert!(matches!(outcome, Some(Outcome::Verified { .. })), "{}: {outcome:?}", part.name());
     }
 }
 
-const CALLS: [Part; 4] = [Part::Content, Part::Calls, Part::ParallelCalls, Part::Arguments];
+const CALLS: [TurnPart; 4] = [TurnPart::Content, TurnPart::Calls, TurnPart::ParallelCalls, TurnPart::Arguments];
 
 #[test]
 fn objects_in_tags() {
@@ -86,7 +86,7 @@ fn a_list_of_objects_with_ids_and_no_content_beside_it() {
         ],
     );
     is_verified(&inferred, &CALLS);
-    is_verified(&inferred, &[Part::Ids]);
+    is_verified(&inferred, &[TurnPart::Ids]);
 }
 
 #[test]
@@ -134,17 +134,17 @@ fn reasoning_as_a_group_always_there_or_cut_to_half() {
             "generate = <|assistant|>",
         ],
     );
-    is_verified(&inferred, &[Part::Content, Part::Reasoning]);
+    is_verified(&inferred, &[TurnPart::Content, TurnPart::Reasoning]);
     let inferred = check(
         "<|assistant|><think>{{ m.reasoning_content }}</think>{{ m.content }}<|end|>",
         &["assistant = <|assistant|><think>{reasoning}</think>{content}<|end|>", "generate = <|assistant|>"],
     );
-    is_verified(&inferred, &[Part::Content, Part::Reasoning]);
+    is_verified(&inferred, &[TurnPart::Content, TurnPart::Reasoning]);
     let inferred = check(
         "<|assistant|>{% if m.reasoning_content %}<think>{{ m.reasoning_content }}{% endif %}</think>{{ m.content }}<|end|>",
         &["assistant = <|assistant|>[[<think>{reasoning}]]</think>{content}<|end|>", "generate = <|assistant|>"],
     );
-    is_verified(&inferred, &[Part::Content, Part::Reasoning]);
+    is_verified(&inferred, &[TurnPart::Content, TurnPart::Reasoning]);
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn reasoning_that_is_only_dropped_is_read() {
             "generate = <|assistant|>",
         ],
     );
-    assert!(matches!(inferred.report.outcome(Part::Reasoning), Some(Outcome::ReadOnly(_))));
+    assert!(matches!(inferred.report.outcome(TurnPart::Reasoning), Some(Outcome::ReadOnly(_))));
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn a_switch_that_shows_reasoning_is_found() {
         "<|assistant|>{% if deep and m.reasoning_content %}<deep>{{ m.reasoning_content }}</deep>{% endif %}{{ m.content }}<|end|>",
         &["assistant = <|assistant|>[[<deep>{reasoning}</deep>]]{content}<|end|>", "generate = <|assistant|>"],
     );
-    is_verified(&inferred, &[Part::Content, Part::Reasoning]);
+    is_verified(&inferred, &[TurnPart::Content, TurnPart::Reasoning]);
     assert!(inferred.report.notes.iter().any(|note| note.words.contains("\"deep\": true")));
 }
 
@@ -182,7 +182,7 @@ fn a_call_that_is_numbered_and_laid_out_over_lines() {
             "generate = <|assistant|>",
         ],
     );
-    assert_eq!(inferred.report.outcome(Part::Ids), Some(&Outcome::Absent));
+    assert_eq!(inferred.report.outcome(TurnPart::Ids), Some(&Outcome::Absent));
 }
 
 #[test]
@@ -191,10 +191,10 @@ fn a_template_that_writes_one_call_says_so() {
         "<|assistant|>{% if m.tool_calls %}{% if m.tool_calls | length > 1 %}{{ raise_exception('One call, please.') }}{% endif %}\
          <call>{{ m.tool_calls[0].function | tojson }}</call>{% else %}{{ m.content }}{% endif %}<|end|>",
     );
-    assert_eq!(inferred.report.outcome(Part::ParallelCalls), Some(&Outcome::Missing("One call, please.".into())));
-    assert!(inferred.report.notes.iter().any(|note| note.part == Part::ParallelCalls && note.line == Some(1)));
+    assert_eq!(inferred.report.outcome(TurnPart::ParallelCalls), Some(&Outcome::Missing("One call, please.".into())));
+    assert!(inferred.report.notes.iter().any(|note| note.part == TurnPart::ParallelCalls && note.line == Some(1)));
     assert_eq!(inferred.format.rules.max_calls, Some(1));
-    is_verified(&inferred, &[Part::Calls, Part::Arguments]);
+    is_verified(&inferred, &[TurnPart::Calls, TurnPart::Arguments]);
 }
 
 #[test]

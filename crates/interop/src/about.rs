@@ -1,7 +1,7 @@
 use rolecall_conversation::Json;
 use rolecall_format::{LoadError, Pattern};
 
-use crate::fields::File;
+use crate::fields::FrameworkFile;
 use crate::tokens::Tokens;
 
 /// The contents of a framework's `about.json`: facts about its templates.
@@ -21,7 +21,7 @@ pub(crate) struct About {
 
 impl About {
     pub fn read(text: &str) -> Result<About, LoadError> {
-        let file = File::parse(text)?;
+        let file = FrameworkFile::parse(text)?;
         let fields = file.fields();
         // Only the Python package reads `tokenizer_classes`.
         fields.refuse_others(&[

@@ -3,11 +3,11 @@
 use rolecall_conversation::spelling;
 use rolecall_format::{Codec, Op};
 
-use crate::fields::{Fields, Written};
+use crate::fields::{Fields, SourceString};
 
 /// Parses a text such as `"USER: {input} ASSISTANT:"`. `known` maps field names to ops. Reports any
 /// other name as a mistake.
-pub(crate) fn read(fields: &Fields<'_, '_>, written: &Written, known: &[(&str, Op)]) -> Vec<Op> {
+pub(crate) fn read(fields: &Fields<'_, '_>, written: &SourceString, known: &[(&str, Op)]) -> Vec<Op> {
     let text = &written.text;
     let mut ops = Vec::new();
     let mut literal = String::new();

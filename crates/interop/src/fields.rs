@@ -8,15 +8,15 @@ use rolecall_format::{Diagnostic, LoadError};
 
 /// A framework's JSON file, which is read field by field. It collects all mistakes with their
 /// positions.
-pub(crate) struct File<'t> {
+pub(crate) struct FrameworkFile<'t> {
     text: &'t str,
     object: Object,
     mistakes: RefCell<Vec<Diagnostic>>,
 }
 
-impl<'t> File<'t> {
+impl<'t> FrameworkFile<'t> {
     /// Parses a file, which must be a JSON object.
-    pub fn parse(text: &'t str) -> Result<File<'t>, LoadError> {
+    pub fn parse(text: &'t str) -> Result<FrameworkFile<'t>, LoadError> {
         let object = match json::parse(text) {
             Ok(Json::Object(object)) => object,
             Ok(other) => {
@@ -35,7 +35,7 @@ impl<'t> File<'t> {
                 return Err(mistake("not_json", message, span, "check quotes, commas and braces before this position"));
             }
         };
-        Ok(File { text, object, mistakes: RefCell::default() })
+        Ok(FrameworkFile { text, object, mistakes: RefCell::default() })
     }
 
     /// Returns the fields of the file's top-level object.
@@ -57,19 +57,19 @@ fn mistake(code: &'static str, message: String, span: Range<usize>, help: &str) 
 
 /// The fields of an object in the file.
 pub(crate) struct Fields<'f, 't> {
-    file: &'f File<'t>,
+    file: &'f FrameworkFile<'t>,
     object: &'f Object,
     path: Vec<Step<'f>>,
 }
 
 /// A string of the file, with the position of each of its characters.
-pub(crate) struct Written {
+pub(crate) struct SourceString {
     pub text: String,
     /// For each byte of the text, and for its end, the byte offset in the file.
     places: Vec<usize>,
 }
 
-impl Written {
+impl SourceString {
     /// Returns the span in the file of a part of the text.
     pub fn span(&self, part: Range<usize>) -> Range<usize> {
         let at = |place: usize| self.places.get(place).or(self.places.last()).copied().unwrap_or(0);
@@ -97,13 +97,13 @@ impl<'f> Fields<'f, '_> {
     }
 
     /// Returns a string with its positions, or `None` if the field is missing or null.
-    pub fn written(&self, key: &'f str) -> Option<Written> {
+    pub fn written(&self, key: &'f str) -> Option<SourceString> {
         match self.object.get(key)? {
             Json::Null => None,
             Json::String(text) => {
                 let span = self.span(key);
                 let token = self.file.text.get(span.clone()).unwrap_or_default();
-                Some(Written { text: text.clone(), places: places(token, span.start) })
+                Some(SourceString { text: text.clone(), places: places(token, span.start) })
             }
             other => {
                 self.wrong_type(key, "a string", other);
@@ -118,7 +118,7 @@ impl<'f> Fields<'f, '_> {
     }
 
     /// Returns a required string. Reports a mistake if the field is missing or null.
-    pub fn needed(&self, key: &'f str) -> Option<Written> {
+    pub fn needed(&self, key: &'f str) -> Option<SourceString> {
         if !self.has(key) {
             let what = if self.object.get(key).is_some() { "is null" } else { "is missing" };
             let span = if self.object.get(key).is_some() { self.span(key) } else { self.start() };
@@ -335,7 +335,7 @@ mod tests {
         let keys: Vec<String> = (0..50_000).map(|number| format!("\"k{number}\":0")).collect();
         let text = format!("{{\"list\":[\"a\",{items}],{}}}", keys.join(","));
         let start = std::time::Instant::now();
-        let file = File::parse(&text).expect("it is JSON");
+        let file = FrameworkFile::parse(&text).expect("it is JSON");
         let _ = file.fields().texts("list");
         file.fields().refuse_others(&["list"]);
         let error = file.finish(()).expect_err("all of it is wrong");

@@ -30,7 +30,7 @@ pub use framework::{Dialect, Framework};
 pub use frameworks::{FRAMEWORKS, dialects, formats, register};
 pub use models::{ModelRow, ModelTable};
 
-use fields::File;
+use fields::FrameworkFile;
 
 /// Imports a user's template: XTuner's six fields, LMDeploy's chat template or LMFlow's components.
 /// The format gets this name if the file has none.
@@ -81,7 +81,7 @@ pub fn import_python(text: &str, name: &str) -> Result<Format, LoadError> {
 }
 
 fn import_json(text: &str, name: &str) -> Result<Format, LoadError> {
-    let file = File::parse(text)?;
+    let file = FrameworkFile::parse(text)?;
     let fields = file.fields();
     // LMFlow and LMDeploy share field names. LMFlow comes first: its fields hold lists, which tell
     // the two apart.

@@ -9,7 +9,7 @@ use rolecall_format::{
 };
 
 use crate::braces::{hole, literal};
-use crate::fields::File;
+use crate::fields::FrameworkFile;
 use crate::framework::{Framework, Importer};
 use crate::own;
 
@@ -82,7 +82,7 @@ pub struct Builtin {
     /// Other names of the template.
     pub aliases: Vec<String>,
     /// The way that messages are combined.
-    pub kind: Kind,
+    pub kind: TemplateKind,
     /// The session length and sampling parameters in LMDeploy's documentation.
     pub generation: Generation,
     /// The infilling prompt, if the template supports infilling.
@@ -97,7 +97,7 @@ pub struct Builtin {
 
 /// The way that a registered template combines messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Kind {
+pub enum TemplateKind {
     /// Each message between its parts.
     #[default]
     Parts,
@@ -123,7 +123,7 @@ pub struct Infill {
 /// Parses a chat template. A field that is null or missing keeps the value of the registered
 /// template with the same name, if there is one.
 pub fn read(text: &str, registered: impl Fn(&str) -> Option<Template>) -> Result<Template, LoadError> {
-    let file = File::parse(text)?;
+    let file = FrameworkFile::parse(text)?;
     let fields = file.fields();
     let config = Config::read(&fields);
     let registered = registered(&config.model_name);
@@ -177,16 +177,16 @@ impl Template {
         format.aliases = self.builtin.aliases.clone();
         format.sources = self.builtin.sources.clone();
         format.controls = own::controls(&self.builtin.bos, None).into();
-        let ending = if self.builtin.kind == Kind::Parts { EndingRule::Reopened } else { EndingRule::Closed };
+        let ending = if self.builtin.kind == TemplateKind::Parts { EndingRule::Reopened } else { EndingRule::Closed };
         format.rules = Rules { ending, ..Rules::default() };
         // LMDeploy has no other roles. The kind `rounds` skips messages with other roles.
         let passed_over = ["tool", "environment", "observation", "function"].map(str::to_owned);
-        let others = if self.builtin.kind == Kind::Rounds { passed_over.to_vec() } else { Vec::new() };
+        let others = if self.builtin.kind == TemplateKind::Rounds { passed_over.to_vec() } else { Vec::new() };
         format.roles.push(("tool".into(), others));
         format.choices.push(self.capability_choice());
         format.choices.extend(self.builtin.infill.is_some().then(|| self.order_choice()));
         format.defaults = Defaults {
-            system: self.meta_instruction.clone().filter(|_| self.builtin.kind == Kind::Parts),
+            system: self.meta_instruction.clone().filter(|_| self.builtin.kind == TemplateKind::Parts),
             system_when: SystemWhen::NotFirst,
             gap: self.builtin.infill.as_ref().map(|infill| infill.gap.clone()),
             ..Defaults::default()
@@ -236,17 +236,17 @@ impl Template {
             false => content(),
         };
         let mut layouts = vec![(Slot::Begin, vec![Op::Own(BoundaryToken::Bos)])];
-        if self.builtin.kind != Kind::Rounds {
+        if self.builtin.kind != TemplateKind::Rounds {
             layouts.push((Slot::Completion, vec![Op::Own(BoundaryToken::Bos), content()]));
         }
         match self.builtin.kind {
-            Kind::Text => layouts.extend([
+            TemplateKind::Text => layouts.extend([
                 (Slot::System, vec![content()]),
                 (Slot::User, vec![content()]),
                 (Slot::Assistant, vec![content()]),
                 (Slot::Generate, Vec::new()),
             ]),
-            Kind::Rounds => layouts.extend([
+            TemplateKind::Rounds => layouts.extend([
                 (
                     Slot::User,
                     [round_mark(), around(&self.user, &format!("{}{}", self.eoh, self.assistant), content())].concat(),
@@ -255,7 +255,7 @@ impl Template {
                 // The user's turn already opens the answer.
                 (Slot::Generate, Vec::new()),
             ]),
-            Kind::Parts => layouts.extend([
+            TemplateKind::Parts => layouts.extend([
                 (Slot::System, around(&self.system, &self.eosys, content())),
                 (Slot::User, around(&self.user, &self.eoh, users())),
                 (Slot::Assistant, around(&self.assistant, &self.eoa, content())),

@@ -8,7 +8,7 @@ use rolecall_format::{
 };
 
 use crate::about::About;
-use crate::fields::{Fields, File, Written};
+use crate::fields::{Fields, FrameworkFile, SourceString};
 use crate::framework::{Framework, Importer, expected, titled};
 use crate::tokens::Tokens;
 use crate::{files, own};
@@ -92,8 +92,8 @@ pub(crate) fn is_template<'k>(keys: impl Iterator<Item = &'k str>, is_list: impl
 /// components such as `{"type": "string", "content": "<|user|>\n{{content}}"}`. The types are
 /// `string`, `token` (`bos_token`, `eos_token` or a token's text) and `token_id`.
 pub fn import(text: &str, name: &str, bos: &[String], eos: Option<&str>) -> Result<Format, LoadError> {
-    let file = File::parse(text)?;
-    let mut reader = Reader { controls: Vec::new() };
+    let file = FrameworkFile::parse(text)?;
+    let mut reader = SourceReader { controls: Vec::new() };
     let template = reader.read(&file.fields());
     file.finish(()).map(|()| template.into_format(name, [reader.controls, own::controls(bos, eos)].concat()))
 }
@@ -128,7 +128,7 @@ impl Class {
     }
 }
 
-struct Template {
+struct SourceTemplate {
     class: Class,
     system: Option<Vec<Op>>,
     user: Vec<Op>,
@@ -145,12 +145,12 @@ struct Template {
     generate: Option<Vec<Op>>,
 }
 
-struct Reader {
+struct SourceReader {
     controls: Vec<Control>,
 }
 
-impl Reader {
-    fn read(&mut self, fields: &Fields<'_, '_>) -> Template {
+impl SourceReader {
+    fn read(&mut self, fields: &Fields<'_, '_>) -> SourceTemplate {
         let known: Vec<&str> = FIELDS.into_iter().chain(FORMATTERS).collect();
         fields.refuse_others(&known);
         let user = self.formatter(fields, "user", "user_formatter");
@@ -165,7 +165,7 @@ impl Reader {
             Some("string") => component.text("content"),
             _ => None,
         });
-        Template {
+        SourceTemplate {
             class: read_class(fields),
             system: self.formatter(fields, "system", "system_formatter"),
             user: user.unwrap_or_default(),
@@ -266,7 +266,7 @@ fn read_class(fields: &Fields<'_, '_>) -> Class {
 
 /// Returns the ops of a component's text. The first `{{content}}` becomes the message text. If the
 /// component is nothing else, an empty message text becomes one space.
-fn string(fields: &Fields<'_, '_>, written: &Written, has_content: bool) -> Vec<Op> {
+fn string(fields: &Fields<'_, '_>, written: &SourceString, has_content: bool) -> Vec<Op> {
     let text = written.text.as_str();
     let literal = |text: &str| (!text.is_empty()).then(|| Op::Literal(text.to_owned()));
     if text == CONTENT && has_content {
@@ -286,7 +286,7 @@ fn string(fields: &Fields<'_, '_>, written: &Written, has_content: bool) -> Vec<
 }
 
 /// Reports names in double braces other than `content`, which are most likely typos.
-fn refuse_holes(fields: &Fields<'_, '_>, written: &Written) {
+fn refuse_holes(fields: &Fields<'_, '_>, written: &SourceString) {
     let text = written.text.as_str();
     let mut from = 0;
     while let Some(open) = text[from..].find("{{") {
@@ -302,7 +302,7 @@ fn refuse_holes(fields: &Fields<'_, '_>, written: &Written) {
     }
 }
 
-impl Template {
+impl SourceTemplate {
     fn into_format(self, name: &str, controls: Vec<Control>) -> Format {
         let tools = matches!(self.class, Class::Tools | Class::MarkedTools);
         let mut format = Format::new(name);

@@ -1,6 +1,6 @@
 use rolecall_format::LoadError;
 
-use crate::fields::File;
+use crate::fields::FrameworkFile;
 
 /// One row of a framework's table of models.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct ModelTable {
 
 impl ModelTable {
     pub(crate) fn read(text: &str) -> Result<ModelTable, LoadError> {
-        let file = File::parse(text)?;
+        let file = FrameworkFile::parse(text)?;
         let fields = file.fields();
         fields.refuse_others(&["source", "why_base", "models"]);
         let rows = fields.list("models").unwrap_or_default().into_iter().map(|row| ModelRow {

@@ -12,7 +12,7 @@ use rolecall_format::{Diagnostic, LoadError};
 use reader::{Node, TokenKind, read_file};
 
 /// A Python literal, converted to JSON.
-pub(crate) struct Literal<'t> {
+pub(crate) struct PythonLiteral<'t> {
     pub json: String,
     /// The name that the literal is assigned to, if any.
     pub name: Option<&'t str>,
@@ -39,7 +39,7 @@ pub(crate) fn is_literal(text: &str) -> bool {
 }
 
 /// Parses a file with one template.
-pub(crate) fn read(source: &str) -> Result<Literal<'_>, LoadError> {
+pub(crate) fn read(source: &str) -> Result<PythonLiteral<'_>, LoadError> {
     let (mut name, mut root) = read_file(source)?;
     // A dictionary of templates by name.
     if let TokenKind::Dict(entries) = &mut root.kind
@@ -56,12 +56,12 @@ pub(crate) fn read(source: &str) -> Result<Literal<'_>, LoadError> {
             root = value;
         }
     }
-    let mut literal = Literal { json: String::new(), name, source, places: Vec::new() };
+    let mut literal = PythonLiteral { json: String::new(), name, source, places: Vec::new() };
     literal.write(&root);
     Ok(literal)
 }
 
-impl Literal<'_> {
+impl PythonLiteral<'_> {
     /// Converts the spans of an error from the JSON to the file.
     pub fn placed(&self, mut error: LoadError) -> LoadError {
         for diagnostic in &mut error.diagnostics {

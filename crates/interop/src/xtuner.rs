@@ -13,7 +13,7 @@ use rolecall_render::{Error, Options, Origin, Prompt, render};
 
 use crate::about::About;
 use crate::braces::{self, hole, literal};
-use crate::fields::{Fields, File};
+use crate::fields::{Fields, FrameworkFile};
 use crate::framework::{Dialect, Framework, Importer, expected, titled};
 use crate::models::ModelTable;
 use crate::tokens::Tokens;
@@ -85,7 +85,7 @@ pub(crate) fn is_template<'k>(mut keys: impl Iterator<Item = &'k str>) -> bool {
 /// `SEP`, `STOP_WORDS`. `bos` and `eos` are placeholders for the BOS and EOS tokens of the
 /// tokenizer, which replace them once it is known.
 pub fn import(text: &str, name: &str, bos: &[String], eos: Option<&str>) -> Result<Format, LoadError> {
-    let file = File::parse(text)?;
+    let file = FrameworkFile::parse(text)?;
     let template = read(&file.fields());
     file.finish(()).map(|()| template.into_format(name, own::controls(bos, eos)))
 }

@@ -187,7 +187,7 @@ struct Lexer<'s> {
     open: Vec<Op>,
 }
 
-type Step = Result<(), (Fault, usize)>;
+type LexResult = Result<(), (Fault, usize)>;
 
 impl<'s> Lexer<'s> {
     fn push(&mut self, at: usize, kind: TokenKind<'s>) {
@@ -204,7 +204,7 @@ impl<'s> Lexer<'s> {
     }
 
     /// Reads text up to the next tag, and then the tag.
-    fn text(&mut self) -> Step {
+    fn text(&mut self) -> LexResult {
         let start = self.position;
         let Some((tag_at, opener)) = find_tag(self.source, start) else {
             self.push(start, TokenKind::Data(self.rest()));
@@ -262,7 +262,7 @@ impl<'s> Lexer<'s> {
         }
     }
 
-    fn comment(&mut self, tag_at: usize) -> Step {
+    fn comment(&mut self, tag_at: usize) -> LexResult {
         if self.rest().is_empty() {
             // jinja2 reports a missing end only if something follows the opening.
             return Ok(());
@@ -299,7 +299,7 @@ impl<'s> Lexer<'s> {
         rest.starts_with("%}").then_some(close + 2)
     }
 
-    fn raw(&mut self, tag_at: usize) -> Step {
+    fn raw(&mut self, tag_at: usize) -> LexResult {
         let start = self.position;
         let mut search = start;
         while let Some(at) = self.source[search..].find("{%").map(|at| search + at) {
@@ -327,7 +327,7 @@ impl<'s> Lexer<'s> {
     }
 
     /// Reads the tokens of a tag, including its end.
-    fn tag(&mut self, is_block: bool) -> Step {
+    fn tag(&mut self, is_block: bool) -> LexResult {
         loop {
             self.skip_space();
             let start = self.position;
@@ -372,7 +372,7 @@ impl<'s> Lexer<'s> {
         true
     }
 
-    fn name(&mut self) -> Step {
+    fn name(&mut self) -> LexResult {
         let start = self.position;
         let bytes = &self.source.as_bytes()[start..];
         let mut length = bytes.iter().position(|byte| !IS_NAME[usize::from(*byte)]).unwrap_or(bytes.len());
@@ -393,7 +393,7 @@ impl<'s> Lexer<'s> {
         Ok(())
     }
 
-    fn number(&mut self) -> Step {
+    fn number(&mut self) -> LexResult {
         let start = self.position;
         let rest = self.rest();
         if let Some(length) = float_length(rest)
@@ -423,7 +423,7 @@ impl<'s> Lexer<'s> {
     }
 
     /// Reads a string literal.
-    fn string(&mut self) -> Step {
+    fn string(&mut self) -> LexResult {
         let start = self.position;
         let rest = self.rest();
         let quote = rest.as_bytes()[0];
@@ -455,7 +455,7 @@ impl<'s> Lexer<'s> {
         Ok(())
     }
 
-    fn operator(&mut self, start: usize) -> Step {
+    fn operator(&mut self, start: usize) -> LexResult {
         let rest = self.rest();
         let Some((length, op)) = operator_of(rest.as_bytes()) else {
             let c = rest.chars().next().unwrap_or_default();

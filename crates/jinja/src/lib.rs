@@ -25,11 +25,12 @@ mod value;
 mod vm;
 
 pub use analysis::{
-    Analysis, Comparison, Constant, FunctionCall, Path, Read, Spot, Step, Test, Use, Writes, WritesNode, Written,
+    Analysis, Comparison, Constant, FunctionCall, NodeContent, Path, PathStep, Read, Spot, Test, Use, Writes,
+    WritesNode,
 };
 pub use clock::{Clock, DateTime, NotATime};
 pub use error::{Call, Error, ErrorKind, LimitKind, Location};
-pub use growth::{Checkpoint, Growing, GrowingInputs, Grown, Place};
+pub use growth::{Checkpoint, Growing, GrowingInputs, Grown, InputPlace};
 pub use input::{Context, Input, InputEntry, InputNode, InputValue, Inputs, Tag};
 pub use limits::Limits;
 pub use output::{Generation, Literal, Mark, MarkId, Offset, Origin, Output, Piece};

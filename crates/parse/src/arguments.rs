@@ -6,13 +6,13 @@ use ends::{End, begins_call, find_break, find_end};
 use reading::{begin, has_required, how_of, schema_of};
 
 use crate::cursor::Cursor;
-use crate::elements::{Elements, Place};
+use crate::elements::{ElementPlace, Elements};
 use crate::marks::{Here, Marks};
 use crate::progress::Falling;
 use crate::reply::{Between, KindWord, List, ValueLayout};
 use crate::shared::Shared;
 use crate::tail::Tail;
-use crate::values::{Schema, State, TextValue, Types, ValueReader};
+use crate::values::{ReaderState, Schema, TextValue, Types, ValueReader};
 use crate::{Malformed, Stop, Why};
 use rolecall_format::codec::attribute;
 
@@ -20,7 +20,7 @@ use rolecall_format::codec::attribute;
 /// one JSON object.
 #[derive(Clone, Debug)]
 pub(crate) struct Arguments {
-    at: At,
+    at: ArgumentState,
     /// Whether an argument has begun.
     has_begun: bool,
     /// The number of arguments written.
@@ -43,7 +43,7 @@ pub(crate) struct Callee<'a> {
 }
 
 #[derive(Clone, Debug)]
-enum At {
+enum ArgumentState {
     /// Before an argument, or after the last one.
     Between,
     Key(Key),
@@ -53,8 +53,8 @@ enum At {
     /// After that word.
     WordEnd(Key, Option<usize>),
     /// In white space before a value, with the number of its bytes read.
-    Pad(Reading, usize),
-    Value(Reading),
+    Pad(ArgumentReading, usize),
+    Value(ArgumentReading),
 }
 
 /// The text before a value.
@@ -67,7 +67,7 @@ struct Key {
 
 /// A value that is being parsed.
 #[derive(Clone, Debug)]
-struct Reading {
+struct ArgumentReading {
     key: Key,
     /// The types that the word for the kind names.
     types: Option<Types>,
@@ -114,36 +114,43 @@ const KEY: usize = 4096;
 
 impl Arguments {
     pub fn new() -> Arguments {
-        Arguments { at: At::Between, has_begun: false, count: 0, unsaid: String::new(), hidden: 0, report: None }
+        Arguments {
+            at: ArgumentState::Between,
+            has_begun: false,
+            count: 0,
+            unsaid: String::new(),
+            hidden: 0,
+            report: None,
+        }
     }
 
     /// Reads as far as the input goes, but returns once when the first argument begins. `Done` is
     /// the end of the list. The text that closes the call is not consumed.
-    pub fn read(&mut self, callee: &Callee<'_>, cursor: &mut Cursor<'_, '_>, out: &mut String) -> State {
+    pub fn read(&mut self, callee: &Callee<'_>, cursor: &mut Cursor<'_, '_>, out: &mut String) -> ReaderState {
         let mut progress = Falling::default();
         loop {
             progress.check((cursor.rest().len(), self.rank()));
             let from = cursor.at;
-            let is_value = matches!(self.at, At::Value(_));
-            let state = match std::mem::replace(&mut self.at, At::Between) {
-                At::Between => self.between(callee, cursor, out),
-                At::Key(key) => self.key(key, callee, cursor),
-                At::Middle(key) => self.middle(key, callee, cursor),
-                At::Word(key, kind) => self.word(key, kind, callee, cursor),
-                At::WordEnd(key, kind) => self.word_end(key, kind, callee, cursor),
-                At::Pad(reading, seen) => self.pad(reading, seen, callee.list, cursor),
-                At::Value(reading) => self.value(reading, callee, cursor, out),
+            let is_value = matches!(self.at, ArgumentState::Value(_));
+            let state = match std::mem::replace(&mut self.at, ArgumentState::Between) {
+                ArgumentState::Between => self.between(callee, cursor, out),
+                ArgumentState::Key(key) => self.key(key, callee, cursor),
+                ArgumentState::Middle(key) => self.middle(key, callee, cursor),
+                ArgumentState::Word(key, kind) => self.word(key, kind, callee, cursor),
+                ArgumentState::WordEnd(key, kind) => self.word_end(key, kind, callee, cursor),
+                ArgumentState::Pad(reading, seen) => self.pad(reading, seen, callee.list, cursor),
+                ArgumentState::Value(reading) => self.value(reading, callee, cursor, out),
             };
-            let began = !self.has_begun && !matches!(self.at, At::Between);
+            let began = !self.has_begun && !matches!(self.at, ArgumentState::Between);
             self.has_begun |= began;
             match &self.at {
-                At::Between if !matches!(state, Some(State::Bad(_))) => self.forget(),
-                At::Value(reading) if reading.is_open => self.forget(),
+                ArgumentState::Between if !matches!(state, Some(ReaderState::Bad(_))) => self.forget(),
+                ArgumentState::Value(reading) if reading.is_open => self.forget(),
                 _ if !is_value => self.unsaid.push_str(&cursor.text()[from..cursor.at]),
                 _ => {}
             }
             // Return, so that the caller can announce the call or emit the report.
-            if let Some(state) = state.or_else(|| (began || self.report.is_some()).then_some(State::More)) {
+            if let Some(state) = state.or_else(|| (began || self.report.is_some()).then_some(ReaderState::More)) {
                 return state;
             }
         }
@@ -153,22 +160,24 @@ impl Arguments {
     /// rank.
     fn rank(&self) -> u8 {
         match self.at {
-            At::Pad(..) => 9,
-            At::Value(_) => 8,
-            At::Between => 7,
-            At::Word(_, None) => 6,
-            At::WordEnd(_, None) => 5,
-            At::Key(_) => 4,
-            At::Middle(_) => 3,
-            At::Word(_, Some(_)) => 2,
-            At::WordEnd(_, Some(_)) => 1,
+            ArgumentState::Pad(..) => 9,
+            ArgumentState::Value(_) => 8,
+            ArgumentState::Between => 7,
+            ArgumentState::Word(_, None) => 6,
+            ArgumentState::WordEnd(_, None) => 5,
+            ArgumentState::Key(_) => 4,
+            ArgumentState::Middle(_) => 3,
+            ArgumentState::Word(_, Some(_)) => 2,
+            ArgumentState::WordEnd(_, Some(_)) => 1,
         }
     }
 
     /// Reads a text that only continues a string between markers, and reports whether it does.
     pub fn continues(&mut self, list: &List, text: &str) -> bool {
         match &mut self.at {
-            At::Value(Reading { how: How::Text(_), kind, is_open: true, escape, tail, .. }) if escape.is_empty() => {
+            ArgumentState::Value(ArgumentReading { how: How::Text(_), kind, is_open: true, escape, tail, .. })
+                if escape.is_empty() =>
+            {
                 let kind = &list.kinds[*kind];
                 // A value without quotes has no marker of its own.
                 let is_escaped = kind.quote.is_some() && text.contains('\\');
@@ -201,9 +210,13 @@ impl Arguments {
     fn read_of_it(&self) -> String {
         let before = self.unsaid.trim_start();
         match &self.at {
-            At::Value(Reading { how: How::Typed(raw), .. }) => format!("{before}{raw}"),
-            At::Value(Reading { how: How::Elements(elements), .. }) => format!("{before}{}", elements.raw()),
-            At::Value(Reading { how: How::Literal(reader), .. }) => format!("{before}{}", reader.unsaid()),
+            ArgumentState::Value(ArgumentReading { how: How::Typed(raw), .. }) => format!("{before}{raw}"),
+            ArgumentState::Value(ArgumentReading { how: How::Elements(elements), .. }) => {
+                format!("{before}{}", elements.raw())
+            }
+            ArgumentState::Value(ArgumentReading { how: How::Literal(reader), .. }) => {
+                format!("{before}{}", reader.unsaid())
+            }
             _ => before.to_owned(),
         }
     }
@@ -213,7 +226,7 @@ impl Arguments {
         self.hidden = 0;
     }
 
-    fn between(&mut self, callee: &Callee<'_>, cursor: &mut Cursor<'_, '_>, out: &mut String) -> Option<State> {
+    fn between(&mut self, callee: &Callee<'_>, cursor: &mut Cursor<'_, '_>, out: &mut String) -> Option<ReaderState> {
         let list = callee.list;
         cursor.skip_space();
         // The model may stop within the text after all arguments.
@@ -228,7 +241,7 @@ impl Arguments {
             return Some(self.over(stops && is_end, out));
         }
         match cursor.marker_here(&list.between) {
-            Here::Open => Some(State::More),
+            Here::Open => Some(ReaderState::More),
             Here::Mark(end, action) => match list.between.action(action) {
                 Between::End | Between::Call => Some(self.over(true, out)),
                 Between::Separator => match begins_call(callee, cursor.text()[end..].trim_start(), cursor.is_last()) {
@@ -238,7 +251,7 @@ impl Arguments {
                         cursor.at = end;
                         None
                     }
-                    None => Some(State::More),
+                    None => Some(ReaderState::More),
                 },
                 Between::Open => {
                     cursor.at = end;
@@ -249,28 +262,28 @@ impl Arguments {
             Here::Nothing if list.end.is_empty() => Some(self.over(true, out)),
             Here::Nothing => {
                 let expected = [&list.open, &list.end].map(|literal| format!("`{}`", literal.text().trim()));
-                Some(State::Bad(Why::Expected(expected.join(" or "))))
+                Some(ReaderState::Bad(Why::Expected(expected.join(" or "))))
             }
         }
     }
 
-    fn begin(&mut self, list: &List) -> Option<State> {
+    fn begin(&mut self, list: &List) -> Option<ReaderState> {
         self.at = match list.word {
-            Some(_) => At::Word(Key::default(), None),
-            None => At::Key(Key::default()),
+            Some(_) => ArgumentState::Word(Key::default(), None),
+            None => ArgumentState::Key(Key::default()),
         };
         None
     }
 
-    fn over(&self, is_over: bool, out: &mut String) -> State {
+    fn over(&self, is_over: bool, out: &mut String) -> ReaderState {
         if !is_over {
-            return State::More;
+            return ReaderState::More;
         }
         out.push_str(if self.count == 0 { "{}" } else { "}" });
-        State::Done
+        ReaderState::Done
     }
 
-    fn key(&mut self, mut key: Key, callee: &Callee<'_>, cursor: &mut Cursor<'_, '_>) -> Option<State> {
+    fn key(&mut self, mut key: Key, callee: &Callee<'_>, cursor: &mut Cursor<'_, '_>) -> Option<ReaderState> {
         let list = callee.list;
         let stop = |kind: &ValueLayout| match kind.middle_lead.bytes().next() {
             Some(space) => Some(space),
@@ -295,41 +308,41 @@ impl Arguments {
         let odd = rest.find(is_odd).filter(|odd| end.is_none_or(|end| *odd < end));
         match take_word(&mut key.name, odd.or(end), callee, cursor) {
             Some(state) => return Some(state),
-            None if odd.is_some() => return Some(State::Bad(Why::Expected("an argument name".into()))),
+            None if odd.is_some() => return Some(ReaderState::Bad(Why::Expected("an argument name".into()))),
             None => {}
         }
         match end {
             None => {
-                self.at = At::Key(key);
-                Some(State::More)
+                self.at = ArgumentState::Key(key);
+                Some(ReaderState::More)
             }
             Some(_) => {
                 key.name = key.name.trim().to_owned();
                 if list.escapes_keys {
                     key.name = attribute::unescape(&key.name).into_owned();
                 }
-                self.at = At::Middle(key);
+                self.at = ArgumentState::Middle(key);
                 None
             }
         }
     }
 
-    fn middle(&mut self, key: Key, callee: &Callee<'_>, cursor: &mut Cursor<'_, '_>) -> Option<State> {
+    fn middle(&mut self, key: Key, callee: &Callee<'_>, cursor: &mut Cursor<'_, '_>) -> Option<ReaderState> {
         let list = callee.list;
         match cursor.marker_here(&list.middles) {
             Here::Open => {
-                self.at = At::Middle(key);
-                Some(State::More)
+                self.at = ArgumentState::Middle(key);
+                Some(ReaderState::More)
             }
             Here::Nothing => {
                 let middle = list.kinds.first().map(|kind| kind.middle.text()).unwrap_or_default();
-                Some(State::Bad(Why::Expected(format!("`{middle}`"))))
+                Some(ReaderState::Bad(Why::Expected(format!("`{middle}`"))))
             }
             Here::Mark(end, action) => {
                 cursor.at = end;
                 let number = *list.middles.action(action);
                 match list.kinds[number].word {
-                    Some(_) => self.at = At::Word(key, Some(number)),
+                    Some(_) => self.at = ArgumentState::Word(key, Some(number)),
                     None => self.begin_value(key, number, callee),
                 }
                 None
@@ -344,7 +357,7 @@ impl Arguments {
         kind: Option<usize>,
         callee: &Callee<'_>,
         cursor: &mut Cursor<'_, '_>,
-    ) -> Option<State> {
+    ) -> Option<ReaderState> {
         if key.word.is_empty() {
             cursor.skip_space();
         }
@@ -355,11 +368,11 @@ impl Arguments {
         }
         match end {
             None => {
-                self.at = At::Word(key, kind);
-                Some(State::More)
+                self.at = ArgumentState::Word(key, kind);
+                Some(ReaderState::More)
             }
             Some(_) => {
-                self.at = At::WordEnd(key, kind);
+                self.at = ArgumentState::WordEnd(key, kind);
                 None
             }
         }
@@ -371,14 +384,14 @@ impl Arguments {
         kind: Option<usize>,
         callee: &Callee<'_>,
         cursor: &mut Cursor<'_, '_>,
-    ) -> Option<State> {
+    ) -> Option<ReaderState> {
         let word = word_of(callee.list, kind)?;
         match (cursor.marker_here(&word.afters), kind) {
             (Here::Open, _) => {
-                self.at = At::WordEnd(key, kind);
-                Some(State::More)
+                self.at = ArgumentState::WordEnd(key, kind);
+                Some(ReaderState::More)
             }
-            (Here::Nothing, _) => Some(State::Bad(Why::Expected(format!("`{}`", word.after.text())))),
+            (Here::Nothing, _) => Some(ReaderState::Bad(Why::Expected(format!("`{}`", word.after.text())))),
             (Here::Mark(end, _), kind) => {
                 let found = key.word.trim();
                 if !found.is_empty() && Types::of_word(&word.words, found).is_none() {
@@ -389,7 +402,7 @@ impl Arguments {
                 cursor.at = end;
                 match kind {
                     Some(number) => self.begin_value(key, number, callee),
-                    None => self.at = At::Key(key),
+                    None => self.at = ArgumentState::Key(key),
                 }
                 None
             }
@@ -425,8 +438,8 @@ impl Arguments {
             let (closes, cdata_closes) = ValueLayout::closes_of(&close);
             Box::new(Close { is_strong: close.is_strong(), closes, cdata_closes })
         });
-        self.at = At::Pad(
-            Reading {
+        self.at = ArgumentState::Pad(
+            ArgumentReading {
                 key,
                 types,
                 close,
@@ -441,26 +454,32 @@ impl Arguments {
         );
     }
 
-    fn pad(&mut self, reading: Reading, mut seen: usize, list: &List, cursor: &mut Cursor<'_, '_>) -> Option<State> {
+    fn pad(
+        &mut self,
+        reading: ArgumentReading,
+        mut seen: usize,
+        list: &List,
+        cursor: &mut Cursor<'_, '_>,
+    ) -> Option<ReaderState> {
         let is_over = cursor.skip_pad(&list.kinds[reading.kind].pad, &mut seen);
-        self.at = if is_over { At::Value(reading) } else { At::Pad(reading, seen) };
-        (!is_over).then_some(State::More)
+        self.at = if is_over { ArgumentState::Value(reading) } else { ArgumentState::Pad(reading, seen) };
+        (!is_over).then_some(ReaderState::More)
     }
 
     fn value(
         &mut self,
-        mut reading: Reading,
+        mut reading: ArgumentReading,
         callee: &Callee<'_>,
         cursor: &mut Cursor<'_, '_>,
         out: &mut String,
-    ) -> Option<State> {
+    ) -> Option<ReaderState> {
         let kind = &callee.list.kinds[reading.kind];
         if matches!(reading.how, How::Unknown) {
             match begin(callee, kind, &reading, cursor) {
                 Some(how) => reading.how = how,
                 None => {
-                    self.at = At::Value(reading);
-                    return Some(State::More);
+                    self.at = ArgumentState::Value(reading);
+                    return Some(ReaderState::More);
                 }
             }
         }
@@ -472,23 +491,23 @@ impl Arguments {
                 reading.open(&mut self.count, out);
                 out.push_str(&value);
             }
-            if step.state == State::Done {
+            if step.state == ReaderState::Done {
                 return self.value_over();
             }
-            self.at = At::Value(reading);
+            self.at = ArgumentState::Value(reading);
             return Some(step.state);
         }
         if let How::Elements(elements) = &mut reading.how
             && let Some(layout) = &kind.elements
         {
-            let place = Place { layout, schema: schema_of(callee, &reading.key.name), cap: callee.shared.cap() };
+            let place = ElementPlace { layout, schema: schema_of(callee, &reading.key.name), cap: callee.shared.cap() };
             let (view, broken) = (cursor.view(), find_break(callee, cursor, cursor.text().len()));
             let bound = broken.map_or(view, |(start, _)| view.up_to(start));
             let mut state = cursor.within(bound, |cursor| elements.read(&place, cursor));
-            if state == State::More && broken.is_some_and(|(_, is_over)| is_over) {
-                state = State::Bad(unclosed(kind, &reading.key));
+            if state == ReaderState::More && broken.is_some_and(|(_, is_over)| is_over) {
+                state = ReaderState::Bad(unclosed(kind, &reading.key));
             }
-            if state == State::Done {
+            if state == ReaderState::Done {
                 let value = elements.json().to_owned();
                 let misfit = elements.misfit().map(|(place, types)| (place.to_owned(), types));
                 if let Some((place, types)) = misfit {
@@ -498,7 +517,7 @@ impl Arguments {
                 out.push_str(&value);
                 return self.value_over();
             }
-            self.at = At::Value(reading);
+            self.at = ArgumentState::Value(reading);
             return Some(state);
         }
         let End { text: end, after, is_broken } = find_end(&reading, callee, kind, cursor);
@@ -511,8 +530,8 @@ impl Arguments {
             let taken = (0..=left).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
             raw.push_str(&text[..taken]);
             cursor.at += taken;
-            self.at = At::Value(reading);
-            return Some(State::Bad(Why::TooLong));
+            self.at = ArgumentState::Value(reading);
+            return Some(ReaderState::Bad(Why::TooLong));
         }
         if is_broken {
             let why = unclosed(kind, &reading.key);
@@ -534,13 +553,13 @@ impl Arguments {
         if after.is_some() {
             return self.value_over();
         }
-        self.at = At::Value(reading);
-        Some(State::More)
+        self.at = ArgumentState::Value(reading);
+        Some(ReaderState::More)
     }
 
     /// Reports a text that becomes a string, although a value of these types belongs at a place within the argument. It
     /// tells nothing new if all arguments are checked against the schema.
-    fn report_misfit(&mut self, reading: &Reading, place: &str, types: Types, callee: &Callee<'_>, at: u64) {
+    fn report_misfit(&mut self, reading: &ArgumentReading, place: &str, types: Types, callee: &Callee<'_>, at: u64) {
         if reading.types.is_some() || !callee.shared.options.check_schema {
             let place = format!("{}{place}", reading.key.name);
             let why = Why::Schema(format!("expected {types} at `{}`, found a string", place.escape_debug()));
@@ -548,8 +567,8 @@ impl Arguments {
         }
     }
 
-    fn value_over(&mut self) -> Option<State> {
-        self.at = At::Between;
+    fn value_over(&mut self) -> Option<ReaderState> {
+        self.at = ArgumentState::Between;
         None
     }
 }
@@ -574,7 +593,12 @@ fn word_of(list: &List, kind: Option<usize>) -> Option<&KindWord> {
 
 /// Appends the text up to `end`, or all of it, to a word. Returns the fault if the word is too
 /// long.
-fn take_word(word: &mut String, end: Option<usize>, callee: &Callee<'_>, cursor: &mut Cursor<'_, '_>) -> Option<State> {
+fn take_word(
+    word: &mut String,
+    end: Option<usize>,
+    callee: &Callee<'_>,
+    cursor: &mut Cursor<'_, '_>,
+) -> Option<ReaderState> {
     let rest = cursor.rest();
     let most = callee.shared.cap().min(KEY).saturating_sub(word.len());
     let wanted = end.unwrap_or(rest.len());
@@ -584,5 +608,5 @@ fn take_word(word: &mut String, end: Option<usize>, callee: &Callee<'_>, cursor:
     }
     word.push_str(&rest[..taken]);
     cursor.at += taken;
-    (taken < wanted).then_some(State::Bad(Why::TooLong))
+    (taken < wanted).then_some(ReaderState::Bad(Why::TooLong))
 }

@@ -17,7 +17,7 @@ pub(crate) struct BareCall {
     line: String,
     /// Where it stands in the output.
     offsets: Offsets,
-    at: At,
+    at: BareCallState,
     /// Whether the line is in a block of code in Markdown.
     is_code: bool,
     /// The first call that was found, with the offset at which it begins.
@@ -58,7 +58,7 @@ impl BareName {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum At {
+enum BareCallState {
     /// In the first line of the content.
     #[default]
     First,
@@ -92,10 +92,10 @@ impl BareCall {
         self.named.add(place.end, text, tools);
         let mut rest = text;
         while !rest.is_empty() && self.found.is_none() {
-            if self.at == At::Past {
+            if self.at == BareCallState::Past {
                 let Some(end) = rest.find('\n') else { return };
                 rest = &rest[end + 1..];
-                self.at = At::Line;
+                self.at = BareCallState::Line;
             }
             self.offsets.add(self.line.len(), place.end.saturating_sub(rest.len() as u64));
             let room = LONGEST - self.line.len();
@@ -116,7 +116,7 @@ impl BareCall {
     /// Reports whether the first sign of a line tells that no call begins there, nor a block of code.
     fn begins_otherwise(&self) -> bool {
         let first = self.line.chars().find(|c| !c.is_whitespace());
-        self.at == At::Line && first.is_some_and(|first| first != '`' && !SIGNS.contains(&first))
+        self.at == BareCallState::Line && first.is_some_and(|first| first != '`' && !SIGNS.contains(&first))
     }
 
     /// Judges the line, and goes on with the next one unless it is a call.
@@ -129,7 +129,7 @@ impl BareCall {
                 let names = tools.iter().map(Tool::name).filter(|name| !name.is_empty());
                 self.names = names.map(Box::from).collect();
             }
-            if let Some(name) = call_in(&self.line[blank..], &self.names, self.at == At::First) {
+            if let Some(name) = call_in(&self.line[blank..], &self.names, self.at == BareCallState::First) {
                 self.found = Some((self.offsets.offset(blank), name));
                 return;
             }
@@ -140,14 +140,14 @@ impl BareCall {
     /// Goes on with the next line, of which the beginning may be known. This one begins with white space.
     fn next_line(&mut self, blank: usize) {
         let Some(end) = self.line[blank..].find('\n').map(|end| blank + end + 1) else {
-            self.at = if blank == self.line.len() { self.at } else { At::Past };
+            self.at = if blank == self.line.len() { self.at } else { BareCallState::Past };
             self.line.clear();
             self.offsets.clear();
             return;
         };
         self.line.drain(..end);
         self.offsets.cut(end);
-        self.at = At::Line;
+        self.at = BareCallState::Line;
     }
 
     /// Forgets the line, because it is reported. Those before it are judged.
@@ -157,7 +157,7 @@ impl BareCall {
         }
         self.line.clear();
         self.offsets.clear();
-        self.at = At::Past;
+        self.at = BareCallState::Past;
         self.named.skip_line();
     }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::arguments::Arguments;
 use crate::cursor::Cursor;
-use crate::marks::Found;
+use crate::marks::MarkSearch;
 use crate::object::Object;
 use crate::progress::Falling;
 use crate::reply::{Item, Program, Syntax};
@@ -78,7 +78,7 @@ pub(crate) enum Progress {
 }
 
 /// The result of reading an item.
-enum Step {
+enum CallStep {
     Next,
     /// The item is missing, and so are as many items that follow it.
     Skip(usize),
@@ -186,21 +186,21 @@ impl Running {
                 self.raw.push_str(cursor.shown(from..cursor.at));
             }
             match step {
-                Step::Next | Step::Skip(_) => {
-                    self.item += 1 + if let Step::Skip(more) = step { more } else { 0 };
+                CallStep::Next | CallStep::Skip(_) => {
+                    self.item += 1 + if let CallStep::Skip(more) = step { more } else { 0 };
                     self.seen = 0;
                     self.inside = Inside::Nothing;
                     if program.header == Some(self.item) && self.index.is_none() {
                         self.header = self.raw.len();
                     }
                 }
-                Step::Wait if room.is_shorter_than(view) => {
+                CallStep::Wait if room.is_shorter_than(view) => {
                     // The cap applies only until the call is announced.
                     if self.index.is_none() {
                         return self.fail(shared, Why::TooLong, cursor.offset(), cursor.on);
                     }
                 }
-                Step::Wait if view.is_last => {
+                CallStep::Wait if view.is_last => {
                     // The model may stop before the markers that close a complete call, or within
                     // them. If it was cut off there, the call may be cut off too.
                     self.is_whole &= shared.stop == Some(Stop::End);
@@ -223,9 +223,9 @@ impl Running {
                         false => self.fail(shared, Why::Unfinished, cursor.offset(), cursor.on),
                     };
                 }
-                Step::Wait => return Progress::Wait,
-                Step::Bad(why) if self.has_end(program) => self.break_off(shared, why, cursor),
-                Step::Bad(why) => return self.fail(shared, why, cursor.offset(), cursor.on),
+                CallStep::Wait => return Progress::Wait,
+                CallStep::Bad(why) if self.has_end(program) => self.break_off(shared, why, cursor),
+                CallStep::Bad(why) => return self.fail(shared, why, cursor.offset(), cursor.on),
             }
         }
     }
@@ -257,9 +257,9 @@ impl Running {
     /// turn.
     fn read_broken(&mut self, shared: &Shared, cursor: &mut Cursor<'_, '_>) -> Progress {
         let (end, is_over) = match cursor.find_marker(&shared.reply.closing, cursor.at) {
-            Found::Mark(start, ..) => (start, true),
-            Found::Open(start) if !cursor.is_last() => (start, false),
-            Found::Open(_) | Found::Nothing => (cursor.text().len(), cursor.is_last()),
+            MarkSearch::Mark(start, ..) => (start, true),
+            MarkSearch::Open(start) if !cursor.is_last() => (start, false),
+            MarkSearch::Open(_) | MarkSearch::Nothing => (cursor.text().len(), cursor.is_last()),
         };
         let text = cursor.take_up_to(end);
         self.give_some(shared, text, cursor.on);

@@ -1,13 +1,13 @@
 use std::ops::Range;
 
 use crate::Event;
-use crate::marks::{Found, Here, Input, Marks};
-use crate::pending::View;
+use crate::marks::{Here, MarkSearch, Marks, PendingInput};
+use crate::pending::PendingView;
 
 /// A position in the output, and the receiver of its events. Every reader advances it over the text
 /// that it has read.
 pub(crate) struct Cursor<'p, 'e> {
-    view: View<'p>,
+    view: PendingView<'p>,
     /// The next byte to read.
     pub at: usize,
     /// Receives the events.
@@ -15,19 +15,19 @@ pub(crate) struct Cursor<'p, 'e> {
 }
 
 impl<'p> Cursor<'p, '_> {
-    pub fn new<'e>(view: View<'p>, at: usize, on: &'e mut dyn FnMut(Event<'_>)) -> Cursor<'p, 'e> {
+    pub fn new<'e>(view: PendingView<'p>, at: usize, on: &'e mut dyn FnMut(Event<'_>)) -> Cursor<'p, 'e> {
         Cursor { view, at, on }
     }
 
     /// Runs `read` with a cursor that is limited to `view`.
-    pub fn within<T>(&mut self, view: View<'p>, read: impl FnOnce(&mut Cursor<'p, '_>) -> T) -> T {
+    pub fn within<T>(&mut self, view: PendingView<'p>, read: impl FnOnce(&mut Cursor<'p, '_>) -> T) -> T {
         let mut inner = Cursor { view, at: self.at, on: &mut *self.on };
         let result = read(&mut inner);
         self.at = inner.at;
         result
     }
 
-    pub fn view(&self) -> View<'p> {
+    pub fn view(&self) -> PendingView<'p> {
         self.view
     }
 
@@ -36,7 +36,7 @@ impl<'p> Cursor<'p, '_> {
         self.view.is_last
     }
 
-    pub fn input(&self) -> Input<'p> {
+    pub fn input(&self) -> PendingInput<'p> {
         self.view.input()
     }
 
@@ -109,7 +109,7 @@ impl<'p> Cursor<'p, '_> {
     }
 
     /// Returns the next marker from a byte on.
-    pub fn find_marker<A>(&self, markers: &Marks<A>, from: usize) -> Found {
+    pub fn find_marker<A>(&self, markers: &Marks<A>, from: usize) -> MarkSearch {
         markers.find(self.input(), from, self.is_last())
     }
 }

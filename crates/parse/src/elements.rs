@@ -5,10 +5,10 @@ use std::collections::HashSet;
 use crate::Why;
 use crate::cursor::Cursor;
 use crate::literal::Literal;
-use crate::marks::{Found, Input, Marks};
+use crate::marks::{MarkSearch, Marks, PendingInput};
 use crate::progress::Falling;
 use crate::reply::ElementLayout;
-use crate::values::{Schema, State, Typed, Types, typed};
+use crate::values::{ReaderState, Schema, Typed, Types, typed};
 use rolecall_conversation::json;
 
 /// A value that is being parsed. Its JSON is known when the value is complete, because a text that
@@ -16,7 +16,7 @@ use rolecall_conversation::json;
 #[derive(Clone, Debug)]
 pub(crate) struct Elements {
     /// The open elements. The first is the value itself.
-    frames: Vec<Frame>,
+    frames: Vec<OpenElement>,
     /// The text read so far.
     raw: String,
     /// Its JSON, up to the innermost element.
@@ -39,7 +39,7 @@ enum Tag {
 
 /// An open element.
 #[derive(Clone, Debug)]
-struct Frame {
+struct OpenElement {
     name: String,
     /// The types that the value may have.
     types: Types,
@@ -70,7 +70,7 @@ enum Here {
 
 /// The schema of a value and the layout of its elements.
 #[derive(Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub(crate) struct ElementPlace<'a> {
     pub layout: &'a ElementLayout,
     pub schema: Option<Schema<'a>>,
     pub cap: usize,
@@ -92,7 +92,7 @@ impl Elements {
         marks.add(close.lead(), &close.core(), Tag::Whole);
         marks.add("", &layout.open.core(), Tag::Open);
         marks.add("", &layout.close.core(), Tag::Close);
-        let root = Frame { name: String::new(), types, mode: Mode::Unknown, raw_at: 0, json_at: 0 };
+        let root = OpenElement { name: String::new(), types, mode: Mode::Unknown, raw_at: 0, json_at: 0 };
         let whole = close.core().text().to_owned();
         Elements { frames: vec![root], raw: String::new(), json: String::new(), marks, whole, misfit: None }
     }
@@ -113,15 +113,17 @@ impl Elements {
     }
 
     /// Reads as far as the input goes. `Done` means that the value and its closing text were read.
-    pub fn read(&mut self, place: &Place<'_>, cursor: &mut Cursor<'_, '_>) -> State {
+    pub fn read(&mut self, place: &ElementPlace<'_>, cursor: &mut Cursor<'_, '_>) -> ReaderState {
         let mut from = cursor.at;
         let mut progress = Falling::default();
         loop {
             progress.check(cursor.text().len() - from);
             let (start, end, tag) = match cursor.find_marker(&self.marks, from) {
-                Found::Mark(start, end, action) => (start, end, *self.marks.action(action)),
-                Found::Open(start) => return self.text(start, place, cursor).unwrap_or(State::More),
-                Found::Nothing => return self.text(cursor.text().len(), place, cursor).unwrap_or(State::More),
+                MarkSearch::Mark(start, end, action) => (start, end, *self.marks.action(action)),
+                MarkSearch::Open(start) => return self.text(start, place, cursor).unwrap_or(ReaderState::More),
+                MarkSearch::Nothing => {
+                    return self.text(cursor.text().len(), place, cursor).unwrap_or(ReaderState::More);
+                }
             };
             if let Some(fault) = self.text(start, place, cursor) {
                 return fault;
@@ -129,7 +131,7 @@ impl Elements {
             if tag == Tag::Whole && self.frames.len() == 1 {
                 self.close(place);
                 cursor.at = end;
-                return State::Done;
+                return ReaderState::Done;
             }
             let step = self.tag(start, place, cursor);
             match step {
@@ -143,7 +145,7 @@ impl Elements {
                     }
                     from = cursor.at;
                 }
-                Ok(None) => return State::More,
+                Ok(None) => return ReaderState::More,
                 // The tag is text.
                 Err(None) => {
                     from = start + cursor.text()[start..].chars().next().map_or(1, char::len_utf8);
@@ -151,14 +153,19 @@ impl Elements {
                         return fault;
                     }
                 }
-                Err(Some(why)) => return State::Bad(why),
+                Err(Some(why)) => return ReaderState::Bad(why),
             }
         }
     }
 
     /// Applies the tag at a byte. Returns its end, or `None` if it may continue. The error is a
     /// fault, or `None` if there is no tag.
-    fn tag(&mut self, start: usize, place: &Place<'_>, cursor: &Cursor<'_, '_>) -> Result<Option<usize>, Option<Why>> {
+    fn tag(
+        &mut self,
+        start: usize,
+        place: &ElementPlace<'_>,
+        cursor: &Cursor<'_, '_>,
+    ) -> Result<Option<usize>, Option<Why>> {
         let input = cursor.input();
         let is_last = cursor.is_last();
         let mut is_partial = false;
@@ -190,7 +197,7 @@ impl Elements {
     }
 
     /// Opens an element. Returns false if its tag is text.
-    fn open(&mut self, name: String, place: &Place<'_>) -> Result<bool, Why> {
+    fn open(&mut self, name: String, place: &ElementPlace<'_>) -> Result<bool, Why> {
         let depth = self.frames.len();
         let Some(frame) = self.frames.last_mut() else { return Ok(false) };
         if let Mode::Unknown = frame.mode {
@@ -231,7 +238,7 @@ impl Elements {
         }
         let json_at = self.json.len();
         // The content begins after the tag, whose end is set when it is kept.
-        self.frames.push(Frame { name, types: Types::ANY, mode: Mode::Unknown, raw_at: usize::MAX, json_at });
+        self.frames.push(OpenElement { name, types: Types::ANY, mode: Mode::Unknown, raw_at: usize::MAX, json_at });
         let types = self.schema(place).map_or(Types::ANY, Schema::types);
         if let Some(frame) = self.frames.last_mut() {
             frame.types = types;
@@ -243,7 +250,7 @@ impl Elements {
     }
 
     /// Closes the innermost element.
-    fn close(&mut self, place: &Place<'_>) {
+    fn close(&mut self, place: &ElementPlace<'_>) {
         let schema = self.schema(place);
         let Some(frame) = self.frames.last() else { return };
         match &frame.mode {
@@ -271,7 +278,7 @@ impl Elements {
     }
 
     /// Returns the schema of the innermost element.
-    fn schema<'a>(&self, place: &Place<'a>) -> Option<Schema<'a>> {
+    fn schema<'a>(&self, place: &ElementPlace<'a>) -> Option<Schema<'a>> {
         if self.frames.len() > SCHEMA_DEPTH {
             return None;
         }
@@ -287,7 +294,7 @@ impl Elements {
     }
 
     /// Reads text up to a byte. Returns the fault, if there is one.
-    fn text(&mut self, to: usize, place: &Place<'_>, cursor: &mut Cursor<'_, '_>) -> Option<State> {
+    fn text(&mut self, to: usize, place: &ElementPlace<'_>, cursor: &mut Cursor<'_, '_>) -> Option<ReaderState> {
         let text = &cursor.text()[cursor.at..to];
         if !text.trim().is_empty()
             && let Some(frame) = self.frames.last_mut()
@@ -297,7 +304,7 @@ impl Elements {
                 Mode::Unknown => frame.mode = Mode::Leaf,
                 Mode::Object(_) | Mode::Array(_) => {
                     if let Err(why) = self.mixed("an element".to_owned(), place) {
-                        return Some(State::Bad(why));
+                        return Some(ReaderState::Bad(why));
                     }
                 }
             }
@@ -306,19 +313,19 @@ impl Elements {
     }
 
     /// Moves the text up to a byte to the text read so far.
-    fn keep(&mut self, to: usize, place: &Place<'_>, cursor: &mut Cursor<'_, '_>) -> Option<State> {
+    fn keep(&mut self, to: usize, place: &ElementPlace<'_>, cursor: &mut Cursor<'_, '_>) -> Option<ReaderState> {
         let text = &cursor.text()[cursor.at..to];
         // Cut at the same byte in every chunking.
         let left = place.cap.saturating_sub(self.raw.len()).min(text.len());
         let taken = (0..=left).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
         self.raw.push_str(&text[..taken]);
         cursor.at += taken;
-        (taken < text.len()).then_some(State::Bad(Why::TooLong))
+        (taken < text.len()).then_some(ReaderState::Bad(Why::TooLong))
     }
 
     /// Handles content that the innermost list or object cannot have. The nearest element that may
     /// be a string is one, unless its closing tag was already read as text.
-    fn mixed(&mut self, expected: String, place: &Place<'_>) -> Result<(), Why> {
+    fn mixed(&mut self, expected: String, place: &ElementPlace<'_>) -> Result<(), Why> {
         for at in (0..self.frames.len()).rev() {
             let frame = &self.frames[at];
             if !Types::STRING.is_within(frame.types) || frame.raw_at == usize::MAX {
@@ -354,7 +361,7 @@ fn leaf(text: &str, types: Types, schema: Option<Schema<'_>>) -> (Typed, Types) 
 }
 
 /// Matches a literal, without the white space around it, at a byte.
-fn literal(input: Input<'_>, at: usize, literal: &Literal) -> Here {
+fn literal(input: PendingInput<'_>, at: usize, literal: &Literal) -> Here {
     let literal = literal.core();
     for (number, _) in literal.text().bytes().enumerate() {
         if at + number == input.text.len() {
@@ -368,7 +375,7 @@ fn literal(input: Input<'_>, at: usize, literal: &Literal) -> Here {
 }
 
 /// Matches the closing tag of an element at a byte.
-fn closes(input: Input<'_>, at: usize, layout: &ElementLayout, name: &str) -> Here {
+fn closes(input: PendingInput<'_>, at: usize, layout: &ElementLayout, name: &str) -> Here {
     let mut end = at;
     for part in [&layout.close, &Literal::of(name), &layout.close_end] {
         match literal(input, end, part) {
@@ -380,7 +387,7 @@ fn closes(input: Input<'_>, at: usize, layout: &ElementLayout, name: &str) -> He
 }
 
 /// Matches an opening tag at a byte.
-fn opens(input: Input<'_>, at: usize, layout: &ElementLayout) -> Here {
+fn opens(input: PendingInput<'_>, at: usize, layout: &ElementLayout) -> Here {
     let Here::Tag(start) = literal(input, at, &layout.open) else { return Here::Nothing };
     let rest = &input.text[start..];
     let stop = layout.open_end.core().text().chars().next();

@@ -2,20 +2,20 @@ use crate::literal::Literal;
 
 /// Output that has not been read yet.
 #[derive(Clone, Copy)]
-pub(crate) struct Input<'b> {
+pub(crate) struct PendingInput<'b> {
     pub text: &'b str,
     /// For each byte, whether a control token wrote it; empty if unknown.
     pub control: &'b [bool],
 }
 
-impl<'b> Input<'b> {
+impl<'b> PendingInput<'b> {
     /// Limits the input to `end` bytes, cut at a character boundary.
-    pub fn up_to(self, end: usize) -> Input<'b> {
+    pub fn up_to(self, end: usize) -> PendingInput<'b> {
         let mut end = end.min(self.text.len());
         while !self.text.is_char_boundary(end) {
             end -= 1;
         }
-        Input { text: &self.text[..end], control: &self.control[..end.min(self.control.len())] }
+        PendingInput { text: &self.text[..end], control: &self.control[..end.min(self.control.len())] }
     }
 
     /// Reports whether the byte here matches a byte of a literal.
@@ -35,13 +35,13 @@ impl<'b> Input<'b> {
 /// begin at the same byte.
 #[derive(Clone, Debug)]
 pub(crate) struct Marks<A> {
-    nodes: Vec<Node>,
+    nodes: Vec<MarkNode>,
     first: [bool; 256],
     actions: Vec<A>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Node {
+struct MarkNode {
     edges: Vec<(u8, bool, usize)>,
     action: Option<usize>,
     /// Whether any white space may be here.
@@ -64,7 +64,7 @@ pub(crate) enum Here {
 
 /// The result of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum MarkSearch {
     /// A marker: its start, its end, and the number of its action.
     Mark(usize, usize, usize),
     /// Perhaps the start of a marker, at this byte.
@@ -75,7 +75,7 @@ pub(crate) enum Found {
 
 impl<A> Marks<A> {
     pub fn new() -> Marks<A> {
-        Marks { nodes: vec![Node::default()], first: [false; 256], actions: Vec::new() }
+        Marks { nodes: vec![MarkNode::default()], first: [false; 256], actions: Vec::new() }
     }
 
     /// Adds a marker, with white space that may precede it and then belongs to it. If a marker is
@@ -124,7 +124,7 @@ impl<A> Marks<A> {
             node = match known {
                 Some(edge) => edge.2,
                 None => {
-                    self.nodes.push(Node::default());
+                    self.nodes.push(MarkNode::default());
                     let next = self.nodes.len() - 1;
                     self.nodes[node].edges.push((byte, control, next));
                     next
@@ -148,7 +148,7 @@ impl<A> Marks<A> {
     }
 
     /// Returns the match at one position. If no more input follows, it is never `Open`.
-    pub fn at(&self, input: Input<'_>, start: usize, is_last: bool) -> Here {
+    pub fn at(&self, input: PendingInput<'_>, start: usize, is_last: bool) -> Here {
         let mut seen = Here::Nothing;
         let mut longest = 0;
         let mut is_open = false;
@@ -206,7 +206,7 @@ impl<A> Marks<A> {
     }
 
     /// Returns the end of the white space here, if a marker that began at `start` may have any.
-    fn behind_space(&self, node: usize, input: Input<'_>, at: usize, start: usize) -> Option<usize> {
+    fn behind_space(&self, node: usize, input: PendingInput<'_>, at: usize, start: usize) -> Option<usize> {
         let bytes = input.text.as_bytes();
         if !self.nodes[node].is_loose || !bytes[at].is_ascii_whitespace() {
             return None;
@@ -217,17 +217,17 @@ impl<A> Marks<A> {
 
     /// Returns the next match.
     #[inline]
-    pub fn find(&self, input: Input<'_>, from: usize, is_last: bool) -> Found {
+    pub fn find(&self, input: PendingInput<'_>, from: usize, is_last: bool) -> MarkSearch {
         let bytes = input.text.as_bytes();
         let mut at = from;
         while let Some(ahead) = bytes[at..].iter().position(|byte| self.first[usize::from(*byte)]) {
             at += ahead;
             match self.at(input, at, is_last) {
-                Here::Mark(end, action) => return Found::Mark(at, end, action),
-                Here::Open => return Found::Open(at),
+                Here::Mark(end, action) => return MarkSearch::Mark(at, end, action),
+                Here::Open => return MarkSearch::Open(at),
                 Here::Nothing => at += 1,
             }
         }
-        Found::Nothing
+        MarkSearch::Nothing
     }
 }

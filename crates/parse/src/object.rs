@@ -3,7 +3,7 @@ use std::sync::Arc;
 use crate::progress::Falling;
 use crate::reply::{INDEX, Keys, has_index};
 use crate::shared::Shared;
-use crate::values::{State, Step, ValueReader};
+use crate::values::{ReaderState, ValueReader, ValueStep};
 use crate::{JsonPolicy, Why};
 use rolecall_conversation::{Json, json};
 
@@ -14,7 +14,7 @@ pub(crate) struct Object {
     /// Whether the call has no marker. An object that is not a call is then rejected as early as
     /// possible.
     is_bare: bool,
-    at: At,
+    at: ObjectState,
     /// The number of open objects.
     depth: usize,
     has_name: bool,
@@ -27,7 +27,7 @@ pub(crate) struct Object {
 }
 
 #[derive(Clone, Debug)]
-enum At {
+enum ObjectState {
     /// Before the opening brace.
     Start,
     /// Before a key or the closing brace, and whether a comma came before.
@@ -73,7 +73,7 @@ enum KeyKind {
 
 /// The result of reading a part of the object.
 #[derive(Debug)]
-pub(crate) enum Part {
+pub(crate) enum ObjectPart {
     /// All the input was read. More arguments were written.
     More,
     /// All the input was read.
@@ -104,7 +104,7 @@ const USUAL: [&str; 6] = ["name", "arguments", "parameters", "id", "type", "func
 impl Object {
     pub fn new(keys: Arc<Keys>, is_bare: bool) -> Object {
         Object {
-            at: if keys.is_open { At::Key(false) } else { At::Start },
+            at: if keys.is_open { ObjectState::Key(false) } else { ObjectState::Start },
             depth: usize::from(keys.is_open),
             keys,
             is_bare,
@@ -124,32 +124,34 @@ impl Object {
     /// Returns the number of bytes of a key, with its value, that has begun and not ended.
     pub fn unended(&self) -> usize {
         match self.at {
-            At::InKey(..) | At::Colon(_) | At::Before(_) | At::Value(..) => self.entry,
-            At::Start | At::Key(_) | At::Behind => 0,
+            ObjectState::InKey(..) | ObjectState::Colon(_) | ObjectState::Before(_) | ObjectState::Value(..) => {
+                self.entry
+            }
+            ObjectState::Start | ObjectState::Key(_) | ObjectState::Behind => 0,
         }
     }
 
     /// Returns the number of bytes of a key, with its value, that counts towards a cap.
     pub fn held(&self) -> usize {
         match self.at {
-            At::Value(KeyKind::Arguments, _) => 0,
+            ObjectState::Value(KeyKind::Arguments, _) => 0,
             _ => self.unended(),
         }
     }
 
     /// Reports whether a text only continues a string in the arguments.
     pub fn is_plain(&self, text: &str) -> bool {
-        matches!(&self.at, At::Value(KeyKind::Arguments, value) if value.reader.is_plain(text))
+        matches!(&self.at, ObjectState::Value(KeyKind::Arguments, value) if value.reader.is_plain(text))
     }
 
     /// Reads up to the next part, and returns the number of bytes read and the part.
-    pub fn read(&mut self, text: &str, shared: &Shared, out: &mut String) -> (usize, Part) {
+    pub fn read(&mut self, text: &str, shared: &Shared, out: &mut String) -> (usize, ObjectPart) {
         let mut used = 0;
         let mut progress = Falling::default();
         loop {
             let rest = &text[used..];
             progress.check((rest.len(), self.rank()));
-            let is_value = matches!(self.at, At::InKey(..) | At::Value(..));
+            let is_value = matches!(self.at, ObjectState::InKey(..) | ObjectState::Value(..));
             if !is_value {
                 let skipped = rest.len() - rest.trim_start().len();
                 if skipped > 0 {
@@ -159,10 +161,10 @@ impl Object {
                 }
             }
             let Some(next) = rest.chars().next() else {
-                return (used, if out.is_empty() { Part::Wait } else { Part::More });
+                return (used, if out.is_empty() { ObjectPart::Wait } else { ObjectPart::More });
             };
-            let mut at = std::mem::replace(&mut self.at, At::Behind);
-            if matches!(at, At::Key(_)) {
+            let mut at = std::mem::replace(&mut self.at, ObjectState::Behind);
+            if matches!(at, ObjectState::Key(_)) {
                 self.entry = 0;
             }
             let (step, part) = self.step(&mut at, rest, next, shared, out);
@@ -170,7 +172,7 @@ impl Object {
             self.entry += step;
             self.at = at;
             let part = match part {
-                Some(Part::Unread(_)) => Some(Part::Unread(self.entry)),
+                Some(ObjectPart::Unread(_)) => Some(ObjectPart::Unread(self.entry)),
                 part => part,
             };
             if let Some(part) = part {
@@ -185,83 +187,83 @@ impl Object {
     #[inline(always)]
     fn step(
         &mut self,
-        at: &mut At,
+        at: &mut ObjectState,
         rest: &str,
         next: char,
         shared: &Shared,
         out: &mut String,
-    ) -> (usize, Option<Part>) {
+    ) -> (usize, Option<ObjectPart>) {
         let mut used = 0;
         let part = match at {
-            At::Start => match next {
+            ObjectState::Start => match next {
                 '{' => {
                     used += 1;
                     self.depth += 1;
-                    *at = At::Key(false);
+                    *at = ObjectState::Key(false);
                     None
                 }
                 _ => Some(expected("a JSON object")),
             },
-            At::Key(_) if next == '"' => {
-                *at = At::InKey(Box::new(Short::new(ValueReader::json(shared.options.json))));
+            ObjectState::Key(_) if next == '"' => {
+                *at = ObjectState::InKey(Box::new(Short::new(ValueReader::json(shared.options.json))));
                 None
             }
-            At::Key(false) if next == '}' => {
+            ObjectState::Key(false) if next == '}' => {
                 used += 1;
                 self.depth -= 1;
-                *at = At::Behind;
-                (self.depth == 0).then_some(Part::Done)
+                *at = ObjectState::Behind;
+                (self.depth == 0).then_some(ObjectPart::Done)
             }
             // A comma after the last value.
-            At::Key(true) if next == '}' && shared.options.json == JsonPolicy::Lenient => {
-                *at = At::Behind;
+            ObjectState::Key(true) if next == '}' && shared.options.json == JsonPolicy::Lenient => {
+                *at = ObjectState::Behind;
                 None
             }
-            At::Key(_) => Some(expected("a quoted key")),
-            At::InKey(key) => {
+            ObjectState::Key(_) => Some(expected("a quoted key")),
+            ObjectState::InKey(key) => {
                 let (step, is_cut) = key.push(rest, self.is_bare, shared);
                 used += step.used;
                 match step.state {
-                    State::More if is_cut => Some(Part::Bad(Why::TooLong)),
-                    State::More if self.is_bare && !self.may_become(&key.spelling) => {
+                    ReaderState::More if is_cut => Some(ObjectPart::Bad(Why::TooLong)),
+                    ReaderState::More if self.is_bare && !self.may_become(&key.spelling) => {
                         Some(expected("the name or arguments of a call"))
                     }
-                    State::More => None,
-                    State::Done => match json::parse(&key.spelling) {
+                    ReaderState::More => None,
+                    ReaderState::Done => match json::parse(&key.spelling) {
                         Ok(Json::String(key)) => {
                             let kind = self.kind_of(&key);
-                            *at = At::Colon(kind);
+                            *at = ObjectState::Colon(kind);
                             self.end_key(key, kind)
                         }
                         _ => Some(expected("a quoted key")),
                     },
-                    State::Bad(why) => Some(Part::Bad(why)),
+                    ReaderState::Bad(why) => Some(ObjectPart::Bad(why)),
                 }
             }
-            At::Colon(kind) if next == ':' => {
+            ObjectState::Colon(kind) if next == ':' => {
                 used += 1;
-                *at = At::Before(*kind);
+                *at = ObjectState::Before(*kind);
                 None
             }
-            At::Colon(_) => Some(expected("`:`")),
-            At::Before(KeyKind::Wrapper) if next == '{' => {
+            ObjectState::Colon(_) => Some(expected("`:`")),
+            ObjectState::Before(KeyKind::Wrapper) if next == '{' => {
                 used += 1;
                 self.depth += 1;
-                *at = At::Key(false);
+                *at = ObjectState::Key(false);
                 None
             }
-            At::Before(kind) => {
+            ObjectState::Before(kind) => {
                 let kind = self.kind_of_value(*kind, next);
                 let reader = match (kind, next) {
                     (KeyKind::Arguments, '"') => ValueReader::json_string(shared.options.json),
                     _ => ValueReader::json(shared.options.json),
                 };
-                *at = At::Value(kind, Box::new(Short::new(reader)));
+                *at = ObjectState::Value(kind, Box::new(Short::new(reader)));
                 let is_arguments = kind == KeyKind::Arguments;
                 self.has_arguments |= is_arguments;
-                is_arguments.then_some(Part::Arguments)
+                is_arguments.then_some(ObjectPart::Arguments)
             }
-            At::Value(kind, value) => {
+            ObjectState::Value(kind, value) => {
                 let (step, is_cut) = match kind {
                     KeyKind::Arguments => (value.reader.push(rest, out), false),
                     KeyKind::Name | KeyKind::Id => value.push(rest, self.is_bare, shared),
@@ -276,29 +278,29 @@ impl Object {
                 if *kind == KeyKind::Other {
                     spelling.clear();
                 }
-                let is_open = self.is_bare && *kind == KeyKind::Name && step.state == State::More;
+                let is_open = self.is_bare && *kind == KeyKind::Name && step.state == ReaderState::More;
                 match step.state {
-                    State::More if is_open && !is_name_of_tool(spelling, shared) => Some(expected("a tool name")),
-                    State::More if is_cut => Some(Part::Bad(Why::TooLong)),
-                    State::More => None,
-                    State::Done => {
+                    ReaderState::More if is_open && !is_name_of_tool(spelling, shared) => Some(expected("a tool name")),
+                    ReaderState::More if is_cut => Some(ObjectPart::Bad(Why::TooLong)),
+                    ReaderState::More => None,
+                    ReaderState::Done => {
                         let (kind, spelling) = (*kind, std::mem::take(spelling));
-                        *at = At::Behind;
+                        *at = ObjectState::Behind;
                         self.end_value(kind, &spelling)
                     }
-                    State::Bad(why) => Some(Part::Bad(why)),
+                    ReaderState::Bad(why) => Some(ObjectPart::Bad(why)),
                 }
             }
-            At::Behind => match next {
+            ObjectState::Behind => match next {
                 ',' if self.depth > 0 => {
                     used += 1;
-                    *at = At::Key(true);
+                    *at = ObjectState::Key(true);
                     None
                 }
                 '}' if self.depth > 0 => {
                     used += 1;
                     self.depth -= 1;
-                    (self.depth == 0).then_some(Part::Done)
+                    (self.depth == 0).then_some(ObjectPart::Done)
                 }
                 _ => Some(expected("`,` or `}`")),
             },
@@ -307,34 +309,34 @@ impl Object {
     }
 
     /// Returns the part that a key completes.
-    fn end_key(&self, key: String, kind: KeyKind) -> Option<Part> {
+    fn end_key(&self, key: String, kind: KeyKind) -> Option<ObjectPart> {
         let is_odd = !matches!(kind, KeyKind::Name | KeyKind::Id | KeyKind::Arguments | KeyKind::Wrapper)
             && !USUAL.contains(&key.as_str());
         if self.is_bare && is_odd && !self.has_name {
             return Some(expected("the name or arguments of a call"));
         }
-        (self.keys.name_is_key && kind == KeyKind::Arguments).then_some(Part::Name(key))
+        (self.keys.name_is_key && kind == KeyKind::Arguments).then_some(ObjectPart::Name(key))
     }
 
     /// Returns the part that a value completes.
-    fn end_value(&mut self, kind: KeyKind, spelling: &str) -> Option<Part> {
+    fn end_value(&mut self, kind: KeyKind, spelling: &str) -> Option<ObjectPart> {
         if kind == KeyKind::Arguments {
-            return Some(Part::ArgumentsOver);
+            return Some(ObjectPart::ArgumentsOver);
         }
         match (kind, json::parse(spelling)) {
             (KeyKind::Name, Ok(Json::String(name))) => {
                 self.has_name = true;
-                Some(Part::Name(name))
+                Some(ObjectPart::Name(name))
             }
             (KeyKind::Id, Ok(Json::String(id))) => {
                 self.has_id = true;
-                Some(Part::Id(id))
+                Some(ObjectPart::Id(id))
             }
             (KeyKind::Id, Ok(Json::Null)) => None,
             (KeyKind::Type, Ok(Json::String(word))) if word == FUNCTION => None,
             (KeyKind::Index, Ok(value)) if has_index(INDEX, &value) => None,
             (KeyKind::Constant(at), Ok(value)) if self.keys.constants[at].has(&value) => None,
-            _ => Some(Part::Unread(0)),
+            _ => Some(ObjectPart::Unread(0)),
         }
     }
 
@@ -342,13 +344,13 @@ impl Object {
     /// rank.
     fn rank(&self) -> u8 {
         match self.at {
-            At::Start => 6,
-            At::Key(_) => 5,
-            At::InKey(..) => 4,
-            At::Colon(_) => 3,
-            At::Before(_) => 2,
-            At::Value(..) => 1,
-            At::Behind => 0,
+            ObjectState::Start => 6,
+            ObjectState::Key(_) => 5,
+            ObjectState::InKey(..) => 4,
+            ObjectState::Colon(_) => 3,
+            ObjectState::Before(_) => 2,
+            ObjectState::Value(..) => 1,
+            ObjectState::Behind => 0,
         }
     }
 
@@ -414,7 +416,7 @@ impl Short {
 
     /// Reads up to the cap, and reports whether text is left. A bare object is read one character
     /// at a time, so that it is rejected at the same character in every chunking.
-    fn push(&mut self, text: &str, is_bare: bool, shared: &Shared) -> (Step, bool) {
+    fn push(&mut self, text: &str, is_bare: bool, shared: &Shared) -> (ValueStep, bool) {
         let mut end = text.len().min(shared.cap().saturating_sub(self.used));
         while !text.is_char_boundary(end) {
             end -= 1;
@@ -433,6 +435,6 @@ fn is_name_of_tool(spelling: &str, shared: &Shared) -> bool {
     tools.is_empty() || tools.iter().any(|tool| tool.name().starts_with(start))
 }
 
-fn expected(what: &str) -> Part {
-    Part::Bad(Why::Expected(what.to_owned()))
+fn expected(what: &str) -> ObjectPart {
+    ObjectPart::Bad(Why::Expected(what.to_owned()))
 }

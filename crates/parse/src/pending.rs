@@ -1,7 +1,7 @@
 use std::cell::Cell;
 use std::ops::Range;
 
-use crate::marks::Input;
+use crate::marks::PendingInput;
 
 /// Output that is not parsed yet.
 #[derive(Clone, Debug, Default)]
@@ -49,8 +49,8 @@ impl Pending {
         self.start += length as u64;
     }
 
-    pub fn view(&self, is_last: bool) -> View<'_> {
-        View { pending: self, end: self.text.len(), is_last }
+    pub fn view(&self, is_last: bool) -> PendingView<'_> {
+        PendingView { pending: self, end: self.text.len(), is_last }
     }
 
     /// Returns a part of the text, without the text that belongs to the prompt.
@@ -93,25 +93,25 @@ impl Pending {
 
 /// The pending output that may be read now. A cap may limit it.
 #[derive(Clone, Copy)]
-pub(crate) struct View<'p> {
+pub(crate) struct PendingView<'p> {
     pending: &'p Pending,
     end: usize,
     /// Whether no more output follows.
     pub is_last: bool,
 }
 
-impl<'p> View<'p> {
+impl<'p> PendingView<'p> {
     /// Limits the view to `end` bytes, so that a cap ends at the same byte in every chunking.
-    pub fn up_to(self, end: usize) -> View<'p> {
+    pub fn up_to(self, end: usize) -> PendingView<'p> {
         if end >= self.end {
             return self;
         }
         let end = self.input().up_to(end).text.len();
-        View { end, is_last: false, ..self }
+        PendingView { end, is_last: false, ..self }
     }
 
     /// Reports whether the view ends before another view of the same output.
-    pub fn is_shorter_than(self, other: View<'_>) -> bool {
+    pub fn is_shorter_than(self, other: PendingView<'_>) -> bool {
         self.end < other.end
     }
 
@@ -119,9 +119,9 @@ impl<'p> View<'p> {
         &self.pending.text[..self.end]
     }
 
-    pub fn input(self) -> Input<'p> {
+    pub fn input(self) -> PendingInput<'p> {
         let control = &self.pending.control;
-        Input { text: self.text(), control: &control[..self.end.min(control.len())] }
+        PendingInput { text: self.text(), control: &control[..self.end.min(control.len())] }
     }
 
     /// Returns a part of the text, without the text that belongs to the prompt.

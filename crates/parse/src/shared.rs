@@ -6,7 +6,7 @@ use crate::bare_call::{BareCall, BareKind, BareName};
 use crate::cursor::Cursor;
 use crate::held::HeldReasoning;
 use crate::ids;
-use crate::marks::{Here, Input, Marks};
+use crate::marks::{Here, Marks, PendingInput};
 use crate::reply::{Program, Reply};
 use crate::stray::{Stray, Strays};
 use crate::tail::{KEPT, Tail, last, misspelled_marker, other_end};
@@ -370,7 +370,7 @@ impl Shared {
 
     /// Reports whether the text at a byte ends a call: another call, or the end of the calls or of
     /// the turn. Returns `None` if that is not known yet.
-    pub fn ends_call(&self, input: Input<'_>, at: usize, is_last: bool) -> Option<bool> {
+    pub fn ends_call(&self, input: PendingInput<'_>, at: usize, is_last: bool) -> Option<bool> {
         let rest = &input.text[at..];
         let start = at + rest.len() - rest.trim_start().len();
         match self.reply.after_call.at(input, start, is_last) {
@@ -386,7 +386,7 @@ impl Shared {
 
     /// Reports whether a marker of the layout follows a byte where a call ends: another call, or the end of the
     /// calls or of the turn. Returns `None` if that is not known yet.
-    pub fn begins_after_call(&self, input: Input<'_>, at: usize, is_last: bool) -> Option<bool> {
+    pub fn begins_after_call(&self, input: PendingInput<'_>, at: usize, is_last: bool) -> Option<bool> {
         let rest = &input.text[at..];
         let start = at + rest.len() - rest.trim_start().len();
         match self.reply.after_call.at(input, start, is_last) {

@@ -19,7 +19,7 @@ use crate::{Event, OutputParser, Stop, Within};
 #[derive(Clone, Debug)]
 pub struct ReasoningSplit {
     parser: OutputParser,
-    stage: Stage,
+    stage: SplitStage,
     /// The text that may not be reasoning: that of a marker that has begun.
     held: String,
     /// White space that may follow the marker and belongs to it.
@@ -29,7 +29,7 @@ pub struct ReasoningSplit {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum SplitStage {
     /// Reasoning may begin.
     Before,
     Reasoning,
@@ -51,16 +51,16 @@ impl ReasoningSplit {
     /// Returns a splitter for the reply that a parser would parse.
     pub fn new(parser: OutputParser) -> ReasoningSplit {
         let stage = match parser.within() {
-            Within::Reasoning => Stage::Reasoning,
-            _ if parser.may_reason() => Stage::Before,
-            _ => Stage::Over,
+            Within::Reasoning => SplitStage::Reasoning,
+            _ if parser.may_reason() => SplitStage::Before,
+            _ => SplitStage::Over,
         };
         ReasoningSplit { parser, stage, held: String::new(), pad: String::new(), said: 0 }
     }
 
     /// Reports whether the reasoning is over, or the reply has none.
     pub fn is_over(&self) -> bool {
-        self.stage == Stage::Over
+        self.stage == SplitStage::Over
     }
 
     /// Takes the next chunk, and passes the text of the reasoning to `on`.
@@ -68,14 +68,14 @@ impl ReasoningSplit {
         let mut parts = SplitText::default();
         for (at, character) in chunk.char_indices() {
             let text = &chunk[at..at + character.len_utf8()];
-            if self.stage == Stage::Closed {
+            if self.stage == SplitStage::Closed {
                 if self.pad.starts_with(character) {
                     self.pad.drain(..text.len());
                     parts.raw.push_str(text);
-                    self.stage = if self.pad.is_empty() { Stage::Over } else { Stage::Closed };
+                    self.stage = if self.pad.is_empty() { SplitStage::Over } else { SplitStage::Closed };
                     continue;
                 }
-                self.stage = Stage::Over;
+                self.stage = SplitStage::Over;
             }
             if self.is_over() {
                 parts.rest.push_str(&chunk[at..]);
@@ -100,7 +100,7 @@ impl ReasoningSplit {
     /// Ends the reply, and passes the rest of the reasoning to `on`.
     pub fn finish(&mut self, stop: Stop, on: &mut impl FnMut(&str)) -> SplitText {
         let mut parts = SplitText::default();
-        if let Stage::Closed | Stage::Over = std::mem::replace(&mut self.stage, Stage::Over) {
+        if let SplitStage::Closed | SplitStage::Over = std::mem::replace(&mut self.stage, SplitStage::Over) {
             return parts;
         }
         let (mut is_answer, mut said) = (false, self.said);
@@ -119,7 +119,7 @@ impl ReasoningSplit {
                 false => parts.raw = std::mem::take(&mut self.held),
             }
         }
-        self.stage = Stage::Over;
+        self.stage = SplitStage::Over;
         parts
     }
 
@@ -130,13 +130,13 @@ impl ReasoningSplit {
         }
         match self.stage {
             _ if self.parser.within() == Within::Reasoning && !is_answer => {
-                self.stage = Stage::Reasoning;
+                self.stage = SplitStage::Reasoning;
                 let settled = self.held.len().saturating_sub(self.parser.pending_text().len());
                 parts.raw.extend(self.held.drain(..settled));
             }
-            Stage::Before if !is_answer && self.parser.may_reason() => {}
+            SplitStage::Before if !is_answer && self.parser.may_reason() => {}
             _ => {
-                self.stage = Stage::Over;
+                self.stage = SplitStage::Over;
                 self.answer(parts);
             }
         }
@@ -170,10 +170,10 @@ impl ReasoningSplit {
         parts.raw.push_str(skipped);
         parts.rest.push_str(rest);
         let missing = pad.get(blank..).unwrap_or_default();
-        self.stage = Stage::Over;
+        self.stage = SplitStage::Over;
         if rest.is_empty() && !missing.is_empty() {
             self.pad = missing.to_owned();
-            self.stage = Stage::Closed;
+            self.stage = SplitStage::Closed;
         }
         true
     }

@@ -12,7 +12,7 @@ use crate::literal::Literal;
 /// [`Marks`](crate::marks::Marks), it never holds text back.
 #[derive(Clone, Debug)]
 pub(crate) struct StrayMarks {
-    nodes: Vec<Node>,
+    nodes: Vec<StrayNode>,
     texts: Vec<Box<str>>,
     /// The syntaxes of calls to which markers belong, each with the number of the marker's text.
     syntaxes: Vec<(usize, Box<str>)>,
@@ -21,7 +21,7 @@ pub(crate) struct StrayMarks {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Node {
+struct StrayNode {
     edges: Vec<(u8, usize)>,
     /// The node of the longest proper suffix.
     shorter: usize,
@@ -53,8 +53,12 @@ impl StrayMarks {
         syntaxes: &[(Literal, Box<str>)],
         others: impl IntoIterator<Item = (Literal, bool)>,
     ) -> StrayMarks {
-        let mut marks =
-            StrayMarks { nodes: vec![Node::default()], texts: Vec::new(), syntaxes: Vec::new(), first: [false; 256] };
+        let mut marks = StrayMarks {
+            nodes: vec![StrayNode::default()],
+            texts: Vec::new(),
+            syntaxes: Vec::new(),
+            first: [false; 256],
+        };
         marks.first[usize::from(b'`')] = true;
         marks.add_all(literals);
         for (mark, names) in syntaxes {
@@ -92,7 +96,7 @@ impl StrayMarks {
                 Some(next) => next,
                 None => {
                     let depth = self.nodes[node].depth + 1;
-                    self.nodes.push(Node { depth, ..Node::default() });
+                    self.nodes.push(StrayNode { depth, ..StrayNode::default() });
                     let next = self.nodes.len() - 1;
                     self.nodes[node].edges.push((*byte, next));
                     next

@@ -6,7 +6,7 @@ use pyo3::types::{PyDict, PyTuple};
 use rolecall::Encoded;
 use rolecall::loss::{Edges, weights};
 use rolecall::model::ModelPrompt;
-use rolecall::session::{Author, Part};
+use rolecall::session::{Author, SegmentPart};
 
 use crate::once::Once;
 
@@ -42,7 +42,7 @@ impl Attributed {
             if let (Some(message), Some(own)) = (segment.message, messages.get_mut(segment.ids.clone())) {
                 own.fill(index(message));
             }
-            let is_content = segment.author == Author::Caller && segment.part == Part::Content;
+            let is_content = segment.author == Author::Caller && segment.part == SegmentPart::Content;
             if let Some(own) = content.get_mut(segment.ids) {
                 own.fill(is_content);
             }

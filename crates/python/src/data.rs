@@ -18,7 +18,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyFloat, PyList, PyString};
 use rolecall::conversation::{Json, Place};
 use rolecall::training::RowOptions;
-use rolecall_columns::{Counts, Encoded, Error, Fault, Layout, NullMeaning, Plan, Rows, Table, encode, of_columns};
+use rolecall_columns::{
+    ColumnNames, ColumnPlan, Counts, Encoded, Error, NullMeaning, Rows, SampleError, Table, encode, of_columns,
+};
 
 use crate::error;
 use crate::input::{self, Path};
@@ -29,7 +31,7 @@ use crate::once::prepare;
 const OFTEN: Duration = Duration::from_millis(250);
 
 /// The keyword arguments of `rolecall.data.encode`, which checks and documents them.
-pub struct Options {
+pub struct EncodeOptions {
     rows: RowOptions,
     loss_weights: bool,
     json_column: Option<String>,
@@ -37,8 +39,8 @@ pub struct Options {
     threads: Option<usize>,
 }
 
-impl Options {
-    fn of(given: &Bound<'_, PyDict>) -> PyResult<Options> {
+impl EncodeOptions {
+    fn of(given: &Bound<'_, PyDict>) -> PyResult<EncodeOptions> {
         let value = |name: &str| Ok::<_, PyErr>(given.get_item(name)?.filter(|value| !value.is_none()));
         let text = |name: &str| value(name)?.map(|value| input::argument(&value, name)).transpose();
         let count = |name: &str| value(name)?.map(|value| input::count(name, &value)).transpose();
@@ -63,7 +65,7 @@ impl Options {
             strict: flag("strict")?,
             reference_encoding: flag("reference_encoding")?,
         };
-        Ok(Options {
+        Ok(EncodeOptions {
             rows,
             loss_weights: flag("loss_weights")?,
             json_column: text("json_column")?,
@@ -72,10 +74,10 @@ impl Options {
         })
     }
 
-    fn plan(&self, py: Python<'_>) -> PyResult<Plan> {
+    fn plan(&self, py: Python<'_>) -> PyResult<ColumnPlan> {
         let recipe = self.rows.recipe().map_err(|wrong| refuse(py, wrong.option, wrong.problem))?;
-        let layout = if self.trl { Layout::Trl } else { Layout::Rolecall };
-        Ok(Plan { recipe, pack: self.rows.pack, weights: self.loss_weights, layout })
+        let layout = if self.trl { ColumnNames::Trl } else { ColumnNames::Rolecall };
+        Ok(ColumnPlan { recipe, pack: self.rows.pack, weights: self.loss_weights, layout })
     }
 
     fn threads(&self, py: Python<'_>) -> PyResult<NonZeroUsize> {
@@ -102,7 +104,7 @@ pub fn encode_rows(
     watch: Option<Py<PyAny>>,
 ) -> PyResult<Columns> {
     let py = batch.py();
-    let options = Options::of(options)?;
+    let options = EncodeOptions::of(options)?;
     let (plan, threads) = (options.plan(py)?, options.threads(py)?);
     let rows = rows_of(batch, options.json_column.as_deref())?;
     let model = model.get().inner().clone();
@@ -291,7 +293,7 @@ fn rows_of(batch: &Bound<'_, PyAny>, json: Option<&str>) -> PyResult<Rows> {
 }
 
 /// Returns the row that a value of it holds as JSON text, if it has this key, and otherwise the row itself.
-fn whole_row(row: Json, json: Option<&str>) -> Result<Json, Fault> {
+fn whole_row(row: Json, json: Option<&str>) -> Result<Json, SampleError> {
     let own = json.and_then(|name| Some((name, row.as_object()?.get(name)?.clone())));
     match own.filter(|(_, own)| !own.is_null()) {
         Some((name, own)) => of_columns([(name, Ok(own), NullMeaning::Meant)].into_iter(), json).map(|(row, _)| row),
@@ -372,12 +374,12 @@ fn of_type(py: Python<'_>, error: PyErr, field: &str) -> PyErr {
 }
 
 /// Returns the error of a row that cannot be converted.
-fn fault_of(py: Python<'_>, error: &PyErr) -> Fault {
+fn fault_of(py: Python<'_>, error: &PyErr) -> SampleError {
     let value = error.value(py);
     let text = |name: &str| value.getattr(name).ok()?.extract::<Option<String>>().ok()?;
     let args = value.getattr("args").ok();
     let message = args.and_then(|args| args.get_item(0).ok()?.extract::<String>().ok());
-    Fault {
+    SampleError {
         code: text("code").unwrap_or_else(|| "wrong_type".into()),
         message: message.unwrap_or_else(|| error.to_string()),
         message_index: value.getattr("message_index").ok().and_then(|index| index.extract().ok()),

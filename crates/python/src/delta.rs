@@ -96,7 +96,7 @@ impl Delta {
             if let Some(own) = messages.get_mut(ids.clone()) {
                 own.fill(i64::try_from(message).unwrap_or(-1));
             }
-            let is_content = segment.author == session::Author::Caller && segment.part == session::Part::Content;
+            let is_content = segment.author == session::Author::Caller && segment.part == session::SegmentPart::Content;
             if let Some(own) = content.get_mut(ids) {
                 own.fill(is_content);
             }

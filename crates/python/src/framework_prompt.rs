@@ -54,10 +54,10 @@ impl FrameworkPrompt {
 }
 
 /// A piece of a turn: the kind of token if it is one, its text, its origin, and whether it carries loss.
-type Piece<'py> = (Option<String>, &'py str, Py<PyAny>, bool);
+type PieceTuple<'py> = (Option<String>, &'py str, Py<PyAny>, bool);
 
 /// A turn: the name of its layout, the index of its message if it has one, and its pieces.
-type Turn<'py> = (&'static str, Option<usize>, Vec<Piece<'py>>);
+type TurnTuple<'py> = (&'static str, Option<usize>, Vec<PieceTuple<'py>>);
 
 #[pymethods]
 impl FrameworkPrompt {
@@ -87,7 +87,7 @@ impl FrameworkPrompt {
     /// The turns in order: the name of the layout, the index of the message or None, and the pieces.
     /// `loss` is "assistant", "all", or None if nothing carries loss.
     #[pyo3(signature = (loss=None))]
-    fn turns(&self, py: Python<'_>, loss: Option<&str>) -> PyResult<Vec<Turn<'_>>> {
+    fn turns(&self, py: Python<'_>, loss: Option<&str>) -> PyResult<Vec<TurnTuple<'_>>> {
         let prompt = self.prompt();
         let loss = py.detach(|| self.loss(loss)).map_err(|error| error::of(py, &error))?;
         let turn = |at: usize| {

@@ -217,16 +217,16 @@ fn lmdeploy_match(path: &str) -> Option<&'static str> {
     lmdeploy::match_path(path)
 }
 
-type Opened = Result<Model, rolecall::model::OpenError>;
+type OpenResult = Result<Model, rolecall::model::OpenError>;
 
-fn open(format: Format) -> Opened {
+fn open(format: Format) -> OpenResult {
     let name = format.name.clone();
     let mut registry = Registry::new();
     registry.replace(format);
     Model::builder().registry(registry).format(name).rules(RuleMode::Reference).open()
 }
 
-fn take(py: Python<'_>, opened: Opened) -> PyResult<FrameworkTemplate> {
+fn take(py: Python<'_>, opened: OpenResult) -> PyResult<FrameworkTemplate> {
     opened.map(|model| FrameworkTemplate { model }).map_err(|error| error::of_open(py, &error))
 }
 

@@ -35,10 +35,10 @@ const LONG: usize = 512;
 #[pyclass(frozen, module = "rolecall")]
 pub struct OutputParser {
     context: ReplyContext,
-    state: Mutex<State>,
+    state: Mutex<ParserState>,
 }
 
-struct State {
+struct ParserState {
     parser: Live,
     reading: Reading,
     /// Makes OpenAI's chunks instead of events.
@@ -126,7 +126,7 @@ enum Pending {
     Chunk(Json),
 }
 
-impl State {
+impl ParserState {
     fn push(&mut self, context: &ReplyContext, piece: &Piece, pending: &mut Vec<Pending>) -> Result<(), Refusal> {
         if let Live::Waiting = self.parser {
             self.parser = match piece {
@@ -134,7 +134,7 @@ impl State {
                 Piece::Ids(_) => Live::Ids(Box::new(context.id_parser().map_err(Refusal::Library)?)),
             };
         }
-        let State { parser, reading, chunks } = self;
+        let ParserState { parser, reading, chunks } = self;
         let sink = &mut |event: Event<'_>| take(&event, reading, chunks, pending);
         match (parser, piece) {
             (Live::Text(parser), Piece::Text(text)) => parser.push_text(text, sink),
@@ -149,7 +149,7 @@ impl State {
     }
 
     fn finish(&mut self, context: &ReplyContext, stop: Stop, pending: &mut Vec<Pending>) -> Result<(), Refusal> {
-        let State { parser, reading, chunks } = self;
+        let ParserState { parser, reading, chunks } = self;
         let sink = &mut |event: Event<'_>| take(&event, reading, chunks, pending);
         match std::mem::replace(parser, Live::Ended) {
             // The prompt may have opened a call that the empty reply leaves open.
@@ -275,13 +275,13 @@ impl OutputParser {
     /// Returns a parser that makes events, or OpenAI's chunks.
     pub fn new(context: ReplyContext, completion: Option<Completion>) -> OutputParser {
         let chunks = chunks(&context, completion);
-        let state = State { parser: Live::Waiting, reading: Reading::default(), chunks };
+        let state = ParserState { parser: Live::Waiting, reading: Reading::default(), chunks };
         OutputParser { context, state: Mutex::new(state) }
     }
 
     /// Works on the state, without the GIL if the work is long or another thread holds the state. No
     /// Python code runs meanwhile.
-    fn with<T: Send>(&self, py: Python<'_>, is_long: bool, work: impl FnOnce(&mut State) -> T + Send) -> T {
+    fn with<T: Send>(&self, py: Python<'_>, is_long: bool, work: impl FnOnce(&mut ParserState) -> T + Send) -> T {
         // A panic cannot leave a state that breaks anything: the parser accepts any further output.
         if !is_long {
             match self.state.try_lock() {
@@ -298,7 +298,7 @@ impl OutputParser {
         &self,
         py: Python<'py>,
         is_long: bool,
-        work: impl FnOnce(&mut State, &mut Vec<Pending>) -> Result<(), Refusal> + Send,
+        work: impl FnOnce(&mut ParserState, &mut Vec<Pending>) -> Result<(), Refusal> + Send,
     ) -> PyResult<Bound<'py, PyList>> {
         let pending = self.with(py, is_long, |state| {
             let mut pending = Vec::new();
@@ -314,7 +314,7 @@ impl OutputParser {
     pub fn after_reasoning(context: ReplyContext, completion: Option<Completion>) -> OutputParser {
         let parser = Live::Text(Box::new(context.parser_after_reasoning()));
         let chunks = chunks(&context, completion);
-        let state = State { parser, reading: Reading::default(), chunks };
+        let state = ParserState { parser, reading: Reading::default(), chunks };
         OutputParser { context, state: Mutex::new(state) }
     }
 

@@ -39,7 +39,7 @@ use write::WriteState;
 pub use account::{Account, Change, DesignRule, Leaf, LeafGroup, LeafKind, Remedy, account_by_format};
 pub use error::Error;
 pub use loss::{
-    FinalStop, Loss, LossNote, LossPolicy, LossSpan, LossTurns, PartWeights, ReplyPart, RoleLoss, Written,
+    FinalStop, Loss, LossNote, LossPolicy, LossSpan, LossTurns, ModelText, PartWeights, ReplyPart, RoleLoss,
     loss_by_format, loss_by_template,
 };
 pub use options::{Bos, Options, RuleMode, chosen_spelling};

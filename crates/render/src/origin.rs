@@ -68,7 +68,7 @@ pub(crate) enum OriginRef<'a> {
 /// eight bytes and no further lookup.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Origins {
-    entries: Vec<Entry>,
+    entries: Vec<OriginEntry>,
     /// The message of each field, and the end of the field's name in `names`.
     fields: Vec<(usize, usize)>,
     /// The concatenated field names.
@@ -77,7 +77,7 @@ pub(crate) struct Origins {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Entry {
+enum OriginEntry {
     Content(u32),
     Role(u32),
     Field(u32),
@@ -92,14 +92,14 @@ impl Origins {
     /// Adds a message's content and returns its number.
     #[inline]
     pub fn add_content(&mut self, message: usize) -> usize {
-        self.entries.push(Entry::Content(message as u32));
+        self.entries.push(OriginEntry::Content(message as u32));
         self.entries.len() - 1
     }
 
     /// Adds a message's role and returns its number.
     #[inline]
     pub fn add_role(&mut self, message: usize) -> usize {
-        self.entries.push(Entry::Role(message as u32));
+        self.entries.push(OriginEntry::Role(message as u32));
         self.entries.len() - 1
     }
 
@@ -113,29 +113,29 @@ impl Origins {
         }
         let message = name(&mut self.names);
         self.fields.push((message, self.names.len()));
-        self.entries.push(Entry::Field(self.fields.len() as u32 - 1));
+        self.entries.push(OriginEntry::Field(self.fields.len() as u32 - 1));
         (self.entries.len() - 1, message)
     }
 
     /// Adds an origin and returns its number.
     pub fn add(&mut self, origin: Origin) -> usize {
-        self.entries.push(Entry::Other(self.others.len() as u32));
+        self.entries.push(OriginEntry::Other(self.others.len() as u32));
         self.others.push(origin);
         self.entries.len() - 1
     }
 
     /// Reports whether this is the number of a message's role.
     pub fn is_role(&self, number: usize) -> bool {
-        matches!(self.entries.get(number), Some(Entry::Role(_)))
+        matches!(self.entries.get(number), Some(OriginEntry::Role(_)))
     }
 
     /// Returns who says the text with this number, or `None` for the name of a role.
     pub fn speaker(&self, number: usize) -> Option<Speaker> {
         Some(match *self.entries.get(number)? {
-            Entry::Role(_) => return None,
-            Entry::Content(message) => Speaker::Message(message as usize),
-            Entry::Field(at) => Speaker::Message(self.fields[at as usize].0),
-            Entry::Other(at) => match self.others.get(at as usize).and_then(Origin::message) {
+            OriginEntry::Role(_) => return None,
+            OriginEntry::Content(message) => Speaker::Message(message as usize),
+            OriginEntry::Field(at) => Speaker::Message(self.fields[at as usize].0),
+            OriginEntry::Other(at) => match self.others.get(at as usize).and_then(Origin::message) {
                 Some(message) => Speaker::Message(message),
                 None => Speaker::Other,
             },
@@ -146,15 +146,15 @@ impl Origins {
     pub fn look_up(&self, number: usize) -> Option<OriginRef<'_>> {
         let of_message = |message: u32, field| OriginRef::Message { message: message as usize, field };
         match *self.entries.get(number)? {
-            Entry::Content(message) => Some(of_message(message, "content")),
-            Entry::Role(message) => Some(of_message(message, "role")),
-            Entry::Field(at) => {
+            OriginEntry::Content(message) => Some(of_message(message, "content")),
+            OriginEntry::Role(message) => Some(of_message(message, "role")),
+            OriginEntry::Field(at) => {
                 let at = at as usize;
                 let start = at.checked_sub(1).map_or(0, |before| self.fields[before].1);
                 let (message, end) = self.fields[at];
                 Some(OriginRef::Message { message, field: &self.names[start..end] })
             }
-            Entry::Other(at) => self.others.get(at as usize).map(OriginRef::Other),
+            OriginEntry::Other(at) => self.others.get(at as usize).map(OriginRef::Other),
         }
     }
 

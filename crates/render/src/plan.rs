@@ -15,7 +15,7 @@ use rolecall_conversation::{Message, Part, Place, Role, Tool};
 use rolecall_format::{Field, Format, Layout, Slot, ToolsPlace, TurnsRule};
 
 use calls::Calls;
-use pairs::Asked;
+use pairs::OpenQuestion;
 
 pub(crate) use extent::Extent;
 pub(crate) use state::{PlanState, Progress, Replacement};
@@ -218,7 +218,7 @@ struct Planner<'p, 'a> {
     /// The calls so far, if the format tells the interpreter's results apart.
     calls: Option<Box<Calls<'a>>>,
     /// The messages since the last answer, if only pairs are written.
-    asked: Asked<'a>,
+    asked: OpenQuestion<'a>,
     folded: Option<SystemText<'a>>,
     /// A system message that the format refuses. This is an error only if any turn is written.
     refused: Option<usize>,
@@ -240,7 +240,7 @@ impl<'p, 'a> Planner<'p, 'a> {
             next: task.messages.start(),
             progress: Progress { offers: functions, ..Progress::default() },
             calls: None,
-            asked: Asked::default(),
+            asked: OpenQuestion::default(),
             folded: None,
             refused: None,
             offered: false,

@@ -9,13 +9,13 @@ const BITS: u32 = 4;
 /// only the path to the entry.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedMap<V> {
-    root: Option<Arc<Node<V>>>,
+    root: Option<Arc<MapNode<V>>>,
     hasher: Option<RandomState>,
 }
 
 #[derive(Clone, Debug)]
-enum Node<V> {
-    Branch([Option<Arc<Node<V>>>; 1 << BITS]),
+enum MapNode<V> {
+    Branch([Option<Arc<MapNode<V>>>; 1 << BITS]),
     /// The entries with one hash.
     Leaf(u64, Vec<(Arc<str>, V)>),
 }
@@ -34,11 +34,11 @@ impl<V: Clone> SharedMap<V> {
         let mut shift = 0;
         loop {
             match &**node {
-                Node::Branch(branches) => node = branches[branch(hash, shift)].as_ref()?,
-                Node::Leaf(known, entries) if *known == hash => {
+                MapNode::Branch(branches) => node = branches[branch(hash, shift)].as_ref()?,
+                MapNode::Leaf(known, entries) if *known == hash => {
                     return entries.iter().find(|(known, _)| **known == *key).map(|(_, value)| value);
                 }
-                Node::Leaf(..) => return None,
+                MapNode::Leaf(..) => return None,
             }
             shift += BITS;
         }
@@ -55,21 +55,21 @@ fn branch(hash: u64, shift: u32) -> usize {
     (hash >> shift) as usize & ((1 << BITS) - 1)
 }
 
-fn insert<V: Clone>(place: &mut Option<Arc<Node<V>>>, hash: u64, shift: u32, key: &str, value: V) {
+fn insert<V: Clone>(place: &mut Option<Arc<MapNode<V>>>, hash: u64, shift: u32, key: &str, value: V) {
     let Some(node) = place else {
-        *place = Some(Arc::new(Node::Leaf(hash, vec![(key.into(), value)])));
+        *place = Some(Arc::new(MapNode::Leaf(hash, vec![(key.into(), value)])));
         return;
     };
-    if let Node::Leaf(known, _) = **node
+    if let MapNode::Leaf(known, _) = **node
         && known != hash
     {
         let mut branches = [const { None }; 1 << BITS];
         branches[branch(known, shift)] = Some(Arc::clone(node));
-        *node = Arc::new(Node::Branch(branches));
+        *node = Arc::new(MapNode::Branch(branches));
     }
     match Arc::make_mut(node) {
-        Node::Branch(branches) => insert(&mut branches[branch(hash, shift)], hash, shift + BITS, key, value),
-        Node::Leaf(_, entries) => match entries.iter_mut().find(|(known, _)| **known == *key) {
+        MapNode::Branch(branches) => insert(&mut branches[branch(hash, shift)], hash, shift + BITS, key, value),
+        MapNode::Leaf(_, entries) => match entries.iter_mut().find(|(known, _)| **known == *key) {
             Some((_, old)) => *old = value,
             None => entries.push((key.into(), value)),
         },

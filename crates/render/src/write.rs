@@ -66,7 +66,7 @@ pub(crate) fn write_prompt(
     let written = earlier.unwrap_or(&nothing);
     let mut ids = written.ids.clone();
     let renamed = Renamed::of(plan.messages, &format.rules.call_ids, &mut ids, settled.map(|(messages, _)| messages));
-    let mut writer = Writer {
+    let mut writer = PromptWriter {
         format,
         bos,
         usual: bos == Bos::Write && chosen.spelling.is_none(),
@@ -121,7 +121,7 @@ pub(crate) fn write_prompt(
     })
 }
 
-struct Writer<'a> {
+struct PromptWriter<'a> {
     format: &'a Format,
     bos: Bos,
     /// Whether the opening tokens are written and all tokens have the usual spelling, so that
@@ -151,7 +151,7 @@ struct Writer<'a> {
     refused: Option<Error>,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> PromptWriter<'a> {
     /// Writes turns of the plan. Stops after the content of a turn that is to be continued.
     fn turns(&mut self, plan: &Plan<'_>, from: usize, to: usize, text: &mut Text) -> ControlFlow<()> {
         let uncut = to.min(plan.turns.len() - usize::from(plan.cut.is_some()));

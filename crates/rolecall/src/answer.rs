@@ -36,7 +36,7 @@ use crate::Error;
 use crate::dataset::Side;
 use crate::identify::{Clues, Evidence, Identified};
 use crate::loss::TokenLoss;
-use crate::training::{Part, Truncated};
+use crate::training::{SampleNumber, Truncated};
 
 /// The parts of an answer.
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +54,7 @@ pub struct Answer<'a> {
     /// What truncation removed from the ids.
     pub truncated: Option<&'a Truncated>,
     /// Which of several samples of the conversation it is.
-    pub part: Option<Part>,
+    pub part: Option<SampleNumber>,
 }
 
 /// Appends the answer of [`of_prompt`], [`of_encoded`] or [`of_training`] to a string, as compact

@@ -22,7 +22,7 @@ use rolecall_conversation::spelling::near_miss;
 use rolecall_conversation::{Json, Place, Problem};
 use rolecall_openai::{Error, Request};
 
-use self::origin::{Origin, Origins};
+use self::origin::{FieldOrigin, Origins};
 
 /// The shape in which a dataset writes a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -166,11 +166,11 @@ impl Files {
         Ok(bytes)
     }
 
-    fn source(&self, path: &Path) -> io::Result<Source> {
+    fn source(&self, path: &Path) -> io::Result<OpenFile> {
         match self.held.get(path) {
-            Some(Held::File(bytes)) => Ok(Source::Held(Cursor::new(Arc::clone(bytes)))),
+            Some(Held::File(bytes)) => Ok(OpenFile::Held(Cursor::new(Arc::clone(bytes)))),
             _ if self.is_held(path) => Err(io::ErrorKind::NotFound.into()),
-            _ => fs::File::open(path).map(Source::Disk),
+            _ => fs::File::open(path).map(OpenFile::Disk),
         }
     }
 
@@ -183,7 +183,7 @@ impl Files {
     }
 
     /// Reads the metadata of a GGUF file.
-    pub(crate) fn gguf(&self, path: &Path) -> Result<Gguf<Source>, gguf::Error> {
+    pub(crate) fn gguf(&self, path: &Path) -> Result<Gguf<OpenFile>, gguf::Error> {
         let gguf = self.source(path).map_err(gguf::Error::Unreadable).and_then(Gguf::read)?;
         let is_known = self.seen.lock().unwrap_or_else(PoisonError::into_inner).contains_key(path);
         if !is_known && let Ok(metadata) = self.bytes(path, gguf.metadata_size()) {
@@ -268,25 +268,25 @@ impl From<io::Error> for Unread {
 
 /// An open file.
 #[derive(Debug)]
-pub(crate) enum Source {
+pub(crate) enum OpenFile {
     Disk(fs::File),
     Held(Cursor<Arc<[u8]>>),
 }
 
-impl Read for Source {
+impl Read for OpenFile {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
-            Source::Disk(file) => file.read(buffer),
-            Source::Held(bytes) => bytes.read(buffer),
+            OpenFile::Disk(file) => file.read(buffer),
+            OpenFile::Held(bytes) => bytes.read(buffer),
         }
     }
 }
 
-impl Seek for Source {
+impl Seek for OpenFile {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         match self {
-            Source::Disk(file) => file.seek(to),
-            Source::Held(bytes) => bytes.seek(to),
+            OpenFile::Disk(file) => file.seek(to),
+            OpenFile::Held(bytes) => bytes.seek(to),
         }
     }
 }

@@ -27,7 +27,7 @@ use rolecall_format::{Format, Registry};
 
 use crate::interop::{Dialect, dialects};
 use content::Recognised;
-use names::Named;
+use names::ModelName;
 
 /// The clues from which a model's format is identified.
 #[derive(Clone, Debug, Default)]
@@ -69,9 +69,9 @@ pub fn identify<'a>(model: &Clues, registry: &'a Registry) -> Result<Identified<
     let named = names::by_name(model, registry);
     let recognised = model.folder.as_ref().map(|folder| content::recognise(folder, registry)).unwrap_or_default();
     let (format, mut evidence) = match choose(model, &recognised, named.as_ref())? {
-        Choice::Content(format, evidence) => (format, evidence),
-        Choice::Name(format) => (format, Vec::new()),
-        Choice::Nothing => return Err(error::unknown(model, &recognised, registry)),
+        FormatChoice::Content(format, evidence) => (format, evidence),
+        FormatChoice::Name(format) => (format, Vec::new()),
+        FormatChoice::Nothing => return Err(error::unknown(model, &recognised, registry)),
     };
     if let Some(named) = named.as_ref().filter(|named| named.means(format)) {
         evidence.push(named.evidence(format));
@@ -80,7 +80,7 @@ pub fn identify<'a>(model: &Clues, registry: &'a Registry) -> Result<Identified<
     Ok(Identified { format, evidence, warnings, dialects: dialects(&model.name) })
 }
 
-enum Choice<'a> {
+enum FormatChoice<'a> {
     /// By the files of the folder.
     Content(&'a Format, Vec<Evidence>),
     /// By the name alone.
@@ -93,8 +93,8 @@ enum Choice<'a> {
 fn choose<'a>(
     model: &Clues,
     recognised: &Recognised<'a>,
-    named: Option<&Named<'a>>,
-) -> Result<Choice<'a>, Unidentified> {
+    named: Option<&ModelName<'a>>,
+) -> Result<FormatChoice<'a>, Unidentified> {
     let decided = match recognised.best.as_slice() {
         [] => None,
         [only] => Some(only),
@@ -116,15 +116,15 @@ fn choose<'a>(
         }
     };
     match (decided, named) {
-        (Some(one), _) => Ok(Choice::Content(one.format, one.evidence())),
+        (Some(one), _) => Ok(FormatChoice::Content(one.format, one.evidence())),
         (None, Some(named)) => match named.formats().as_slice() {
-            [format] => Ok(Choice::Name(format)),
+            [format] => Ok(FormatChoice::Name(format)),
             several => {
                 let candidates = several.iter().map(|format| Candidate::of(format, vec![named.evidence(format)]));
                 Err(Unidentified::Ambiguous { model: model.name.clone(), candidates: candidates.collect() })
             }
         },
-        (None, None) => Ok(Choice::Nothing),
+        (None, None) => Ok(FormatChoice::Nothing),
     }
 }
 

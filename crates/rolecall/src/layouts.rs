@@ -2,7 +2,7 @@
 //! with the known corrections.
 
 use rolecall_format::{Format, Slot};
-use rolecall_infer::{LayoutWarning, Part, Report, infer};
+use rolecall_infer::{LayoutWarning, Report, TurnPart, infer};
 use rolecall_render::ChatTemplate;
 
 /// The layouts by which the replies of a template's model are parsed.
@@ -46,7 +46,7 @@ pub fn infer_layouts(
     let calls = is_corrected(&[Slot::Call]);
     let turns = is_corrected(&[Slot::Assistant, Slot::AssistantWithCalls]);
     warnings.retain(|warning| match warning.part {
-        Part::Calls | Part::ParallelCalls | Part::Arguments | Part::Ids => !calls,
+        TurnPart::Calls | TurnPart::ParallelCalls | TurnPart::Arguments | TurnPart::Ids => !calls,
         _ => !turns,
     });
     Ok(ReplyLayouts { format, report: inferred.report, corrections, warnings })

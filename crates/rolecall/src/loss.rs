@@ -7,7 +7,7 @@ use rolecall_encode::{Encoded, EncodedToken};
 use rolecall_format::{Format, Op, Slot};
 use rolecall_render::{Error, Prompt, Segment};
 pub use rolecall_render::{
-    FinalStop, Loss, LossNote, LossPolicy, LossSpan, LossTurns, PartWeights, ReplyPart, RoleLoss, Written,
+    FinalStop, Loss, LossNote, LossPolicy, LossSpan, LossTurns, ModelText, PartWeights, ReplyPart, RoleLoss,
     loss_by_format, loss_by_template,
 };
 

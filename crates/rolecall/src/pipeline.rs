@@ -28,13 +28,13 @@ const WINDOW: usize = 4;
 /// Results in the order of their tasks.
 #[derive(Debug)]
 pub struct Ordered<R> {
-    order: Receiver<Turn<R>>,
+    order: Receiver<PipelineTurn<R>>,
     owed: Option<Receiver<R>>,
 }
 
 /// The outcome of waiting for the next result.
 #[derive(Debug)]
-pub enum Step<R> {
+pub enum PipelineStep<R> {
     /// A result.
     Done(R),
     /// No result is available yet.
@@ -48,7 +48,7 @@ pub enum Step<R> {
 pub struct Lost;
 
 #[derive(Debug)]
-enum Turn<R> {
+enum PipelineTurn<R> {
     Owed(Receiver<R>),
     /// The source has ended normally.
     End,
@@ -99,11 +99,11 @@ pub fn start<T: Send + 'static, R: Send + 'static>(
     spawn(move || {
         while let Some(work) = source() {
             let (answer, owed) = sync_channel(1);
-            if turns.send(Turn::Owed(owed)).is_err() || tasks.send(Task { work, answer }).is_err() {
+            if turns.send(PipelineTurn::Owed(owed)).is_err() || tasks.send(Task { work, answer }).is_err() {
                 return;
             }
         }
-        let _ = turns.send(Turn::End);
+        let _ = turns.send(PipelineTurn::End);
     })?;
     Ok(Ordered { order, owed: None })
 }
@@ -114,22 +114,22 @@ fn spawn(run: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
 
 impl<R> Ordered<R> {
     /// Returns the next result, if it is available within this time.
-    pub fn next(&mut self, patience: Duration) -> Result<Step<R>, Lost> {
+    pub fn next(&mut self, patience: Duration) -> Result<PipelineStep<R>, Lost> {
         if self.owed.is_none() {
             match wait(&self.order, patience) {
-                Ok(Turn::Owed(owed)) => self.owed = Some(owed),
-                Ok(Turn::End) => return Ok(Step::End),
-                Err(RecvTimeoutError::Timeout) => return Ok(Step::Late),
+                Ok(PipelineTurn::Owed(owed)) => self.owed = Some(owed),
+                Ok(PipelineTurn::End) => return Ok(PipelineStep::End),
+                Err(RecvTimeoutError::Timeout) => return Ok(PipelineStep::Late),
                 Err(RecvTimeoutError::Disconnected) => return Err(Lost),
             }
         }
-        let Some(owed) = &self.owed else { return Ok(Step::Late) };
+        let Some(owed) = &self.owed else { return Ok(PipelineStep::Late) };
         match wait(owed, patience) {
             Ok(result) => {
                 self.owed = None;
-                Ok(Step::Done(result))
+                Ok(PipelineStep::Done(result))
             }
-            Err(RecvTimeoutError::Timeout) => Ok(Step::Late),
+            Err(RecvTimeoutError::Timeout) => Ok(PipelineStep::Late),
             Err(RecvTimeoutError::Disconnected) => Err(Lost),
         }
     }
@@ -169,7 +169,7 @@ mod tests {
         )
         .unwrap();
         let mut seen = Vec::new();
-        while let Step::Done(number) = ordered.next(LONG).unwrap() {
+        while let PipelineStep::Done(number) = ordered.next(LONG).unwrap() {
             seen.push(number);
         }
         assert!(seen.into_iter().eq(0..1000));
@@ -193,13 +193,13 @@ mod tests {
             number
         })
         .unwrap();
-        assert!(matches!(ordered.next(Duration::from_millis(200)), Ok(Step::Late)));
+        assert!(matches!(ordered.next(Duration::from_millis(200)), Ok(PipelineStep::Late)));
         // The window, the one being sent and the one that the consumer waits for.
         let most = 2 * WINDOW + 2;
         assert!(read.load(Ordering::SeqCst) <= most, "{read:?} were read, expected at most {most}");
         open.send(()).unwrap();
         let mut count = 0;
-        while let Step::Done(number) = ordered.next(LONG).unwrap() {
+        while let PipelineStep::Done(number) = ordered.next(LONG).unwrap() {
             assert_eq!(number, count);
             count += 1;
         }
@@ -221,7 +221,7 @@ mod tests {
         let mut count = 0;
         let end = loop {
             match ordered.next(LONG) {
-                Ok(Step::Done(_)) => count += 1,
+                Ok(PipelineStep::Done(_)) => count += 1,
                 Ok(_) => break Ok(()),
                 Err(lost) => break Err(lost),
             }
@@ -240,7 +240,7 @@ mod tests {
         let mut ordered = start(threads(2), source, |number| number).unwrap();
         let end = loop {
             match ordered.next(LONG) {
-                Ok(Step::Done(_)) => {}
+                Ok(PipelineStep::Done(_)) => {}
                 Ok(_) => break Ok(()),
                 Err(lost) => break Err(lost),
             }

@@ -7,7 +7,7 @@ use rolecall_parse::{ParsedCall, Reading};
 
 /// A field of a message that differs after rendering and parsing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Difference {
+pub struct FieldDifference {
     /// The field: `content`, `reasoning_content`, `tool_calls`, `tool_calls[0].function.arguments`,
     /// ..
     pub field: String,
@@ -58,7 +58,7 @@ impl DifferenceKind {
 /// let trimmed = differences(&Message::assistant("Hello\n"), &reading, |_| true);
 /// assert_eq!(trimmed[0].kind, DifferenceKind::WhiteSpace);
 /// ```
-pub fn differences(message: &Message, reading: &Reading, is_written: impl Fn(&str) -> bool) -> Vec<Difference> {
+pub fn differences(message: &Message, reading: &Reading, is_written: impl Fn(&str) -> bool) -> Vec<FieldDifference> {
     let mut found = Vec::new();
     let mut texts = |field: &str, said: &str, read: &str| {
         if said != read {
@@ -68,7 +68,7 @@ pub fn differences(message: &Message, reading: &Reading, is_written: impl Fn(&st
                 () if read.is_empty() && !is_written(field) => DifferenceKind::NotWritten,
                 () => DifferenceKind::Changed,
             };
-            found.push(Difference { field: field.to_owned(), kind, said: said.to_owned(), read: read.to_owned() });
+            found.push(FieldDifference { field: field.to_owned(), kind, said: said.to_owned(), read: read.to_owned() });
         }
     };
     texts("content", &message.text().unwrap_or_default(), &reading.content);
@@ -83,7 +83,7 @@ pub fn differences(message: &Message, reading: &Reading, is_written: impl Fn(&st
         let written = is_written("tool_calls");
         let kind = if written { DifferenceKind::Changed } else { DifferenceKind::NotWritten };
         let (said, read) = (count(calls.len()), count(reading.calls.len()));
-        found.push(Difference { field: "tool_calls".into(), kind, said, read });
+        found.push(FieldDifference { field: "tool_calls".into(), kind, said, read });
         return found;
     }
     for (at, (said, read)) in calls.iter().zip(&reading.calls).enumerate() {
@@ -97,11 +97,11 @@ fn compare_calls(
     said: &Call<'_>,
     read: &ParsedCall,
     is_written: &impl Fn(&str) -> bool,
-    found: &mut Vec<Difference>,
+    found: &mut Vec<FieldDifference>,
 ) {
     let mut changed = |field: &str, said: &str, read: &str| {
         let (field, said, read) = (format!("tool_calls[{at}]{field}"), said.to_owned(), read.to_owned());
-        found.push(Difference { field, kind: DifferenceKind::Changed, said, read });
+        found.push(FieldDifference { field, kind: DifferenceKind::Changed, said, read });
     };
     let read_id = match (said, read) {
         (

@@ -56,7 +56,7 @@ pub struct ModelTemplates {
     /// Whether the tokenizer writes the token that opens a text, if the template's file specifies
     /// it.
     pub adds_bos: Option<bool>,
-    config: tokens::Config,
+    config: tokens::TokensConfig,
     /// The model's other templates. They are never rendered, but what they write is protected too.
     others: Vec<NamedTemplate>,
 }

@@ -10,7 +10,7 @@ use std::{env, fs};
 
 use rolecall::conversation::{Json, json};
 use rolecall::format::{Format, Op, Slot, load, write_reply};
-use rolecall::infer::{Inferred, Outcome, Part, Report, infer};
+use rolecall::infer::{Inferred, Outcome, Report, TurnPart, infer};
 use rolecall::template::ChatTemplate;
 use rolecall_testkit::Reviewed;
 
@@ -41,7 +41,7 @@ fn the_report_lists_every_template() {
         rolecall_testkit::say_skipped("no layout is inferred");
         return;
     };
-    let mut counts: BTreeMap<(Part, &str), usize> = BTreeMap::new();
+    let mut counts: BTreeMap<(TurnPart, &str), usize> = BTreeMap::new();
     let mut rows = String::new();
     let mut templates = 0;
     for (file, template) in templates_of(&shared) {
@@ -57,7 +57,7 @@ fn the_report_lists_every_template() {
         page,
         "| of {templates} templates | verified | read only | write only | no |\n| --- | --- | --- | --- | --- |"
     );
-    for part in Part::ALL {
+    for part in TurnPart::ALL {
         let count = |word| counts.get(&(part, word)).copied().unwrap_or_default();
         let (name, verified) = (part.name(), count("verified"));
         let (read, written, not) = (count("read only"), count("write only"), count("not"));

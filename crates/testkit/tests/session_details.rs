@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::session_common::{PLAIN, THINKS, ids, long, messages, model, request, text, toy, turn};
 use rolecall::conversation::{Json, Role};
 use rolecall::loss::{LossPolicy, RoleLoss};
-use rolecall::session::{Author, Delta, Finish, Keep, OnRewrite, Part, Reply, Session, SessionNote};
+use rolecall::session::{Author, Delta, Finish, Keep, OnRewrite, Reply, SegmentPart, Session, SessionNote};
 use rolecall::template::ModelTemplates;
 use rolecall::tokenizer::{HuggingFace, Tokenizer as _};
 use rolecall::{Model, Request};
@@ -249,7 +249,7 @@ fn truncation_keeps_who_closed_a_reply_between_others() {
     session.truncate(Keep::Turns(2)).unwrap();
     let closing: Vec<_> = session.segments().into_iter().filter(|segment| segment.author == Author::Closing).collect();
     let [closing] = closing.as_slice() else { panic!("{closing:?}") };
-    assert_eq!((closing.message, closing.part), (Some(2), Part::Stop));
+    assert_eq!((closing.message, closing.part), (Some(2), SegmentPart::Stop));
     // A caller's range may be the wrong way around.
     assert!(session.bytes_of(std::ops::Range { start: closing.ids.end, end: closing.ids.start }).is_empty());
     assert_eq!(session.bytes_of(closing.ids.clone()), b"<|im_end|>");
@@ -301,7 +301,7 @@ fn an_id_that_carries_loss_twice_has_the_higher_weight_and_ids_after_a_stop_have
     let mut policy = LossPolicy::assistant();
     policy.roles = vec![RoleLoss { role: Role::Assistant, whole_turn: true, weight: 0.5 }];
     let segments = session.rollout(&policy).unwrap().segments;
-    let weighed = segments.into_iter().filter(|segment| segment.weight > 0.0 || segment.part == Part::AfterStop);
+    let weighed = segments.into_iter().filter(|segment| segment.weight > 0.0 || segment.part == SegmentPart::AfterStop);
     let weighed: Vec<_> =
         weighed.map(|segment| (String::from_utf8(session.bytes_of(segment.ids)).unwrap(), segment.weight)).collect();
     let weighed: Vec<_> = weighed.iter().map(|(text, weight)| (text.as_str(), *weight)).collect();
@@ -321,7 +321,7 @@ fn loss_on_a_reply_but_not_on_its_stop_is_refused_unless_it_is_allowed() {
 }
 
 /// Returns the text that the model sampled for a part of a reply.
-fn sampled(session: &Session, part: Part) -> String {
+fn sampled(session: &Session, part: SegmentPart) -> String {
     let segments = session.segments().into_iter();
     let ids = segments.filter(|segment| segment.author == Author::Sampled && segment.part == part);
     let (tokenizer, sampled, mut bytes) = (toy(), session.ids(), Vec::new());
@@ -337,8 +337,8 @@ fn all_ids_of_a_calls_marker_belong_to_the_call() {
     let reply = [ids("Hm. <tool "), ids(CALL), ids("<|im_end|>")].concat();
     let (session, reply) = replied(&with_eos(CALLS, "<|im_end|>"), &reply, Finish::Stop);
     assert_eq!(reply.reading.calls.len(), 1);
-    assert_eq!(sampled(&session, Part::Content), "Hm. <tool ");
-    assert_eq!(sampled(&session, Part::Calls), CALL);
+    assert_eq!(sampled(&session, SegmentPart::Content), "Hm. <tool ");
+    assert_eq!(sampled(&session, SegmentPart::Calls), CALL);
     let spans = reply.calls.iter().map(|ids| ids.len()).collect::<Vec<_>>();
     assert_eq!(spans, [ids(CALL).len()]);
 }
@@ -352,6 +352,6 @@ fn a_call_in_open_reasoning_is_a_call_in_the_labels_too() {
     let reply = [ids("Hm. "), ids(CALL), ids("<|im_end|>")].concat();
     let (session, reply) = replied(&with_eos(&source, "<|im_end|>"), &reply, Finish::Stop);
     assert_eq!(reply.reading.calls.len(), 1, "{:?}", reply.reading);
-    assert_eq!(sampled(&session, Part::Reasoning), "Hm. ");
-    assert_eq!(sampled(&session, Part::Calls), CALL);
+    assert_eq!(sampled(&session, SegmentPart::Reasoning), "Hm. ");
+    assert_eq!(sampled(&session, SegmentPart::Calls), CALL);
 }

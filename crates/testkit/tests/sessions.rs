@@ -9,7 +9,7 @@ use crate::session_common::{PLAIN, THINKS, contents, empty, ids, long, messages,
 use rolecall::Model;
 use rolecall::conversation::{Message, Role};
 use rolecall::loss::{LossPolicy, LossTurns, RoleLoss};
-use rolecall::session::{Author, Finish, GapPart, Keep, OnRewrite, Part, Seams, Session};
+use rolecall::session::{Author, Finish, GapPart, Keep, OnRewrite, Seams, SegmentPart, Session};
 use rolecall::template::ModelTemplates;
 use rolecall_testkit::Toy;
 
@@ -100,7 +100,7 @@ fn a_rollout_names_where_the_session_left_the_stock_rendering() {
     assert_eq!(breaks, [(think, "kept"), (second - 2, "after_stop"), (session.len() - 1, "closed")]);
     assert!(first < second);
     assert_eq!(rollout.notes.len(), 1, "{:?}", rollout.notes);
-    let after = rollout.segments.iter().find(|segment| segment.part == Part::AfterStop).unwrap();
+    let after = rollout.segments.iter().find(|segment| segment.part == SegmentPart::AfterStop).unwrap();
     assert_eq!((after.author, after.weight), (Author::Sampled, 0.0));
     let closing = rollout.segments.last().unwrap();
     assert_eq!((closing.author, closing.weight), (Author::Closing, 0.0));

@@ -12,7 +12,7 @@ use rolecall::conversation::{Conversation, Json, Message, Role, json};
 use rolecall::encode::PlainMarkers;
 use rolecall::model::Settings;
 use rolecall::render::{Bos, Error as RenderError, Options};
-use rolecall::stability::{Case, Kept, KeptIds, Pace, Report, Speaker, Stability, Written, report, stability_with};
+use rolecall::stability::{ByteSource, Case, Kept, KeptIds, Pace, Report, Speaker, Stability, report, stability_with};
 use rolecall::template::{CallForm, ChatTemplate, DateTime, ModelTemplates, TemplateOptions, written_at};
 use rolecall::{Model, Origin, Prompt, Request};
 use rolecall_testkit::growth::{Window, grow};
@@ -52,7 +52,7 @@ fn told_kept(kept: &Result<Kept, RenderError>) -> String {
         Err(error) => return format!("refused: {error}"),
     };
     let Some(change) = &kept.change else { return format!("keeps {} bytes", kept.bytes) };
-    let line = |written: &Written| {
+    let line = |written: &ByteSource| {
         let line = written.spot.map_or("no line".to_owned(), |spot| format!("line {}", spot.line));
         let message = written.message.map_or("no message".to_owned(), |message| format!("message {message}"));
         format!("{line} for {message}")
@@ -160,7 +160,7 @@ fn assert_kept(
     assert_eq!(Some(&change.earlier.origin), earlier.origin_at(change.byte).as_ref(), "{what}");
     assert_eq!(change.later.as_ref().map(|written| &written.origin), later.origin_at(change.byte).as_ref(), "{what}");
     // A template has a line for each byte that it wrote.
-    let has_line = |written: &Written| written.spot.is_some();
+    let has_line = |written: &ByteSource| written.spot.is_some();
     let is_template = earlier.template().is_some();
     assert_eq!(has_line(&change.earlier), is_template, "{what}");
     assert!(change.later.as_ref().is_none_or(|written| has_line(written) == is_template), "{what}");
@@ -309,7 +309,7 @@ fn report_of(report: &Report, in_generation: bool) -> Option<Changes> {
     let mut changes = report.changes().filter(|(_, found)| found.in_generation == in_generation).peekable();
     let (case, found) = changes.peek()?;
     let (step, change) = (found.step, found.change);
-    let line = |written: &Written| written.spot.map_or(String::new(), |spot| spot.line.to_string());
+    let line = |written: &ByteSource| written.spot.map_or(String::new(), |spot| spot.line.to_string());
     let later =
         change.later.as_ref().map_or("the prompt ends there".to_owned(), |later| format!("now {}", line(later)));
     let first = format!(

@@ -77,12 +77,12 @@ impl BytePairs {
                 |cut| json!({"type": "Split", "pattern": {"Regex": cut}, "behavior": "Isolated", "invert": false}),
             );
         let bytes = json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false});
-        let file = File {
+        let file = BytePairFile {
             normalizer: self.cutting.normalizer.as_ref().map(|form| json!({ "type": form })),
             pre_tokenizer: json!({"type": "Sequence", "pretokenizers": cuts.chain([bytes]).collect::<Vec<_>>()}),
             post_processor: around(self.bos, self.eos),
             added_tokens: self.added.iter().map(of_added).collect(),
-            model: Model {
+            model: BytePairModel {
                 kind: "BPE",
                 ignore_merges: self.cutting.whole,
                 vocab: self.vocabulary,
@@ -115,16 +115,16 @@ pub(super) fn of_added(token: &AddedToken) -> Value {
 }
 
 #[derive(Serialize)]
-struct File<'a> {
+struct BytePairFile<'a> {
     added_tokens: Vec<Value>,
     normalizer: Option<Value>,
     pre_tokenizer: Value,
     post_processor: Value,
-    model: Model<'a>,
+    model: BytePairModel<'a>,
 }
 
 #[derive(Serialize)]
-struct Model<'a> {
+struct BytePairModel<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     ignore_merges: bool,

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use foldhash::quality::RandomState;
 
-use super::{AddedToken, Engine, Error, Named, TextPlace, Token, Tokenizer, TokenizerKind};
+use super::{AddedToken, Engine, Error, NamedToken, TextPlace, Token, Tokenizer, TokenizerKind};
 
 /// A tokenizer that caches the ids of the runs that it has encoded, up to a limit in bytes.
 ///
@@ -198,7 +198,7 @@ impl Tokenizer for Cached {
         Ok(Arc::new(Cached { tokenizer: self.tokenizer.keeping_out(ids)?, memory: Arc::clone(&self.memory), number }))
     }
 
-    fn named(&self) -> &[Named] {
+    fn named(&self) -> &[NamedToken] {
         self.tokenizer.named()
     }
 

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::named::{Beside, Named, of_tokens, text_of};
+use super::named::{Beside, NamedToken, of_tokens, text_of};
 use super::{AddedToken, Error};
 
 /// The contents of the `tokenizer_config.json` next to the tokenizer's own file.
@@ -20,7 +20,7 @@ pub(super) struct Config {
     /// after each added token.
     pub legacy: Option<bool>,
     /// The tokens that the config and other files name.
-    pub named: Vec<Named>,
+    pub named: Vec<NamedToken>,
     /// transformers: the added tokens that text must never encode to, replacing those that a
     /// template spells.
     pub chat_control: Option<Vec<String>>,
@@ -39,7 +39,7 @@ impl Config {
     fn from_bytes(bytes: Option<&[u8]>) -> Result<Self, Error> {
         let Some(bytes) = bytes else { return Ok(Self::default()) };
         let malformed = |error: serde_json::Error| Error::malformed(FILE, error.to_string());
-        let file: File = serde_json::from_slice(bytes).map_err(malformed)?;
+        let file: ConfigFile = serde_json::from_slice(bytes).map_err(malformed)?;
         let object = serde_json::from_slice(bytes).map_err(malformed)?;
         let mut added = Vec::with_capacity(file.added_tokens_decoder.len());
         for (id, token) in file.added_tokens_decoder {
@@ -72,7 +72,7 @@ impl Config {
 }
 
 #[derive(Deserialize)]
-struct File {
+struct ConfigFile {
     #[serde(default)]
     added_tokens_decoder: BTreeMap<String, Entry>,
     add_bos_token: Option<bool>,

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{AddedToken, Engine, Error, Named, TextPlace, Token, Tokenizer, TokenizerKind};
+use super::{AddedToken, Engine, Error, NamedToken, TextPlace, Token, Tokenizer, TokenizerKind};
 
 /// A tokenizer with tokens after its vocabulary that its file does not have, because the maker's
 /// code appends them. Text never encodes to them.
@@ -62,7 +62,7 @@ impl Tokenizer for Extended {
         Ok(Arc::new(Extended::new(self.tokenizer.keeping_out(&own)?, self.appended.clone())))
     }
 
-    fn named(&self) -> &[Named] {
+    fn named(&self) -> &[NamedToken] {
         self.tokenizer.named()
     }
 

@@ -6,7 +6,7 @@ mod word_piece;
 
 use super::added::spells_text;
 use super::facts::{Algorithm, algorithm_named};
-use super::{AddedToken, Beside, Error, Named, NamedToken, Tokenizer, WRONG_TYPE};
+use super::{AddedToken, Beside, Error, NamedToken, TokenRef, Tokenizer, WRONG_TYPE};
 
 /// The values of the `tokenizer.ggml.*` keys of a GGUF file.
 ///
@@ -199,13 +199,13 @@ impl EmbeddedVocabulary {
         ];
         let own = own.into_iter().filter_map(|(name, id)| Some((name, id?)));
         let special = self.special.iter().map(|(name, id)| (name.as_str(), *id));
-        let mut named: Vec<Named> = Vec::new();
+        let mut named: Vec<NamedToken> = Vec::new();
         for (name, id) in own.chain(special).filter(|(_, id)| (*id as usize) < self.tokens.len()) {
             // The number of tokens comes from the file and is far below 2^32.
-            let token = NamedToken::Id(id as u32);
+            let token = TokenRef::Id(id as u32);
             let name = format!("tokenizer.ggml.{name}");
             if name == WRONG_TYPE || !named.iter().any(|known| known.name == name) {
-                named.push(Named { name, file: "the GGUF file".to_owned(), token });
+                named.push(NamedToken { name, file: "the GGUF file".to_owned(), token });
             }
         }
         Beside { config: None, named }

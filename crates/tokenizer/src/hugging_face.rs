@@ -25,13 +25,13 @@ use tokenizers::{Model, ModelWrapper, NormalizerWrapper, PreTokenizerWrapper};
 
 use self::added_vocabulary::AddedVocabulary;
 use self::bpe_model::BpeModel;
-use self::file::{File, FileModel};
+use self::file::{FileModel, TokenizerJson};
 use self::reference::{Reference, Whole};
 use self::spelling::Spelling;
 use super::added::is_space;
 use super::config::Config;
 use super::native::{Core, Native, Out, PART, Reading, Unencoded};
-use super::{AddedToken, Beside, Engine, Error, Named, NamedToken, TextPlace, Token, Tokenizer, TokenizerKind};
+use super::{AddedToken, Beside, Engine, Error, NamedToken, TextPlace, Token, TokenRef, Tokenizer, TokenizerKind};
 
 /// A tokenizer read from a `tokenizer.json`.
 ///
@@ -73,7 +73,7 @@ struct Shared {
     adds_eos: Option<u32>,
     /// The token for text that cannot be encoded otherwise.
     stands_in: Option<u32>,
-    named: Vec<Named>,
+    named: Vec<NamedToken>,
     chat_control: Option<Vec<String>>,
 }
 
@@ -91,12 +91,12 @@ struct Parts {
 impl HuggingFace {
     /// Reads a `tokenizer.json`, with the `tokenizer_config.json` next to it if there is one.
     pub fn from_bytes<'a>(json: &[u8], beside: impl Into<Beside<'a>>) -> Result<Self, Error> {
-        Self::from_file(File::from_bytes(json)?, Config::beside(beside.into())?)
+        Self::from_file(TokenizerJson::from_bytes(json)?, Config::beside(beside.into())?)
     }
 
     /// Assembles the parts of a file and chooses its engine, whatever kind of file the vocabulary
     /// comes from.
-    fn from_file(mut file: File, config: Config) -> Result<Self, Error> {
+    fn from_file(mut file: TokenizerJson, config: Config) -> Result<Self, Error> {
         let around = post_processor::tokens_around(&file.post_processor);
         let mut added = file.added_tokens;
         for token in config.added {
@@ -259,15 +259,15 @@ impl Shared {
 /// character that text needs is not such a token, whatever a file says, and neither is white space.
 fn add_named(
     added: &mut Vec<AddedToken>,
-    named: &[Named],
+    named: &[NamedToken],
     needs_characters: bool,
     id_of: impl Fn(&str) -> Option<u32>,
     text_of: impl Fn(u32) -> Option<String>,
 ) {
     for named in named {
         let found = match &named.token {
-            NamedToken::Text(text) => id_of(text).map(|id| (text.clone(), id)),
-            NamedToken::Id(id) => text_of(*id).map(|text| (text, *id)),
+            TokenRef::Text(text) => id_of(text).map(|id| (text.clone(), id)),
+            TokenRef::Id(id) => text_of(*id).map(|text| (text, *id)),
         };
         let Some((text, id)) = found else { continue };
         let is_needed = needs_characters && text.chars().count() == 1;
@@ -378,7 +378,7 @@ impl Tokenizer for HuggingFace {
         Ok(Arc::new(tokenizer))
     }
 
-    fn named(&self) -> &[Named] {
+    fn named(&self) -> &[NamedToken] {
         &self.shared.named
     }
 

@@ -56,7 +56,7 @@ pub use extended::Extended;
 pub use gguf::{EmbeddedVocabulary, TokenType};
 #[cfg(feature = "files")]
 pub use hugging_face::HuggingFace;
-pub use named::{Beside, Named, NamedToken, WRONG_TYPE};
+pub use named::{Beside, NamedToken, TokenRef, WRONG_TYPE};
 #[cfg(feature = "files")]
 pub use sentencepiece::SentencePiece;
 #[cfg(feature = "files")]
@@ -96,7 +96,7 @@ pub trait Tokenizer: Send + Sync {
 
     /// Returns the tokens that the tokenizer's own files name, such as the tokens that begin and
     /// end a text.
-    fn named(&self) -> &[Named] {
+    fn named(&self) -> &[NamedToken] {
         &[]
     }
 

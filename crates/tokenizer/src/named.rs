@@ -8,18 +8,18 @@ pub const WRONG_TYPE: &str = "tokenizer.ggml.token_type";
 
 /// A token that a file of a model names, for example as the token that ends a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Named {
+pub struct NamedToken {
     /// The name in the file: `eos_token`, `tokenizer.ggml.eos_token_id`.
     pub name: String,
     /// The file.
     pub file: String,
     /// The token.
-    pub token: NamedToken,
+    pub token: TokenRef,
 }
 
 /// How a file refers to a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NamedToken {
+pub enum TokenRef {
     /// By its text.
     Text(String),
     /// By its id.
@@ -32,7 +32,7 @@ pub struct Beside<'a> {
     /// The `tokenizer_config.json`.
     pub config: Option<&'a [u8]>,
     /// The tokens that other files name.
-    pub named: Vec<Named>,
+    pub named: Vec<NamedToken>,
 }
 
 impl<'a> From<Option<&'a [u8]>> for Beside<'a> {
@@ -46,21 +46,21 @@ const LISTS: [&str; 3] = ["additional_special_tokens", "extra_special_tokens", "
 /// Keys of a model's configuration with token ids.
 const IDS: [&str; 5] = ["bos_token_id", "eos_token_id", "pad_token_id", "sep_token_id", "decoder_start_token_id"];
 
-impl Named {
+impl NamedToken {
     /// Returns the tokens that a `tokenizer_config.json` or a `special_tokens_map.json` names.
     ///
     /// ```
-    /// use rolecall_tokenizer::{Named, NamedToken};
-    /// let named = Named::in_tokens("special_tokens_map.json", br#"{"eos_token": {"content": "</s>"}}"#)?;
-    /// assert_eq!((named[0].name.as_str(), &named[0].token), ("eos_token", &NamedToken::Text("</s>".into())));
+    /// use rolecall_tokenizer::{NamedToken, TokenRef};
+    /// let named = NamedToken::in_tokens("special_tokens_map.json", br#"{"eos_token": {"content": "</s>"}}"#)?;
+    /// assert_eq!((named[0].name.as_str(), &named[0].token), ("eos_token", &TokenRef::Text("</s>".into())));
     /// # Ok::<(), rolecall_tokenizer::Error>(())
     /// ```
-    pub fn in_tokens(file: &str, json: &[u8]) -> Result<Vec<Named>, Error> {
+    pub fn in_tokens(file: &str, json: &[u8]) -> Result<Vec<NamedToken>, Error> {
         Ok(of_tokens(file, &object(file, json)?))
     }
 
     /// Returns the tokens that a `config.json` or a `generation_config.json` names.
-    pub fn in_ids(file: &str, json: &[u8]) -> Result<Vec<Named>, Error> {
+    pub fn in_ids(file: &str, json: &[u8]) -> Result<Vec<NamedToken>, Error> {
         let object = object(file, json)?;
         let mut named = of_ids(file, &object);
         named
@@ -78,14 +78,14 @@ fn object(file: &str, json: &[u8]) -> Result<Map<String, Value>, Error> {
     serde_json::from_slice(json).map_err(|error| Error::malformed(file, error.to_string()))
 }
 
-pub(super) fn of_tokens(file: &str, object: &Map<String, Value>) -> Vec<Named> {
+pub(super) fn of_tokens(file: &str, object: &Map<String, Value>) -> Vec<NamedToken> {
     let mut named = Vec::new();
     let mut push = |name: &str, value: &Value| {
         if let Some(text) = text_of(value).filter(|text| !text.is_empty()) {
-            named.push(Named {
+            named.push(NamedToken {
                 name: name.to_owned(),
                 file: file.to_owned(),
-                token: NamedToken::Text(text.to_owned()),
+                token: TokenRef::Text(text.to_owned()),
             });
         }
     };
@@ -104,13 +104,13 @@ pub(super) fn of_tokens(file: &str, object: &Map<String, Value>) -> Vec<Named> {
     named
 }
 
-fn of_ids(file: &str, object: &Map<String, Value>) -> Vec<Named> {
+fn of_ids(file: &str, object: &Map<String, Value>) -> Vec<NamedToken> {
     let mut named = Vec::new();
     for name in IDS {
         let mut push = |value: &Value| {
             // Minus one means no token.
             if let Some(id) = value.as_u64().and_then(|id| u32::try_from(id).ok()) {
-                named.push(Named { name: name.to_owned(), file: file.to_owned(), token: NamedToken::Id(id) });
+                named.push(NamedToken { name: name.to_owned(), file: file.to_owned(), token: TokenRef::Id(id) });
             }
         };
         match object.get(name) {

@@ -26,8 +26,8 @@ use self::bpe::{Bpe, LONG_WORD};
 pub(super) use self::bpe::{Reading, Tables};
 use self::joints::Joints;
 pub(super) use self::normalization::Normalized;
+pub(super) use self::word_cache::CacheOwner;
 use self::word_cache::Memory;
-pub(super) use self::word_cache::Owner;
 use self::words::{TooHard, Words};
 use super::{Error, TextPlace, Token};
 
@@ -37,7 +37,7 @@ pub(super) struct Native {
     pub bpe: Bpe,
     /// The added tokens that text may encode to, matched in raw text and in normalized text.
     pub plain: [Added; 2],
-    pub owner: Owner,
+    pub owner: CacheOwner,
 }
 
 /// The parts that do not depend on which tokens are kept out of text.

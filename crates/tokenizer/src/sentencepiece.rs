@@ -19,7 +19,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 
-use self::model::{Algorithm, Model, Piece, PieceKind};
+use self::model::{Algorithm, Model, PieceKind, VocabularyPiece};
 use self::native::Words;
 use self::normalizer::{Normalizer, Prefix};
 use self::sections::{Section, Sections};
@@ -27,7 +27,7 @@ use self::trie::Trie;
 use super::added::is_space;
 use super::config::Config;
 use super::native::added::Added;
-use super::{AddedToken, Beside, Error, Named, NamedToken, TextPlace, Token, Tokenizer, TokenizerKind};
+use super::{AddedToken, Beside, Error, NamedToken, TextPlace, Token, TokenRef, Tokenizer, TokenizerKind};
 
 /// A tokenizer read from a sentencepiece `.model`.
 pub struct SentencePiece {
@@ -56,7 +56,7 @@ struct Shared {
     bos: Option<u32>,
     adds_bos: Option<u32>,
     adds_eos: Option<u32>,
-    named: Vec<Named>,
+    named: Vec<NamedToken>,
     chat_control: Option<Vec<String>>,
 }
 
@@ -80,7 +80,7 @@ struct Reading {
 }
 
 /// A range of normalized bytes and its piece; `None` is text that no piece spells.
-struct Found {
+struct PieceRange {
     start: usize,
     end: usize,
     piece: Option<u32>,
@@ -205,7 +205,7 @@ impl SentencePiece {
             Encoder::Unigram(unigram) => unigram.encode(&normalized.text, &self.shared.model, reading),
         };
         let mut was_unknown = false;
-        for Found { start, end, piece } in found {
+        for PieceRange { start, end, piece } in found {
             let span = (normalized.origin[start], normalized.origin[end]);
             let mut push = |id| {
                 let token = Token::covering(id, span, text);
@@ -277,7 +277,7 @@ impl Tokenizer for SentencePiece {
         Ok(Arc::new(Self { takes_words: self.takes_words, ..Self::of_shared(Arc::clone(&self.shared), ids) }))
     }
 
-    fn named(&self) -> &[Named] {
+    fn named(&self) -> &[NamedToken] {
         &self.shared.named
     }
 
@@ -352,7 +352,7 @@ impl Reading {
     fn new(model: &Model, out: &BTreeSet<u32>) -> Self {
         let is_bpe = matches!(model.algorithm, Algorithm::Bpe);
         let pieces = || (0..).zip(&model.pieces);
-        let opens = |id: u32, piece: &Piece| match piece.kind {
+        let opens = |id: u32, piece: &VocabularyPiece| match piece.kind {
             PieceKind::UserDefined => !out.contains(&id),
             // Merges may pass through a piece that is kept out, but a search must avoid it.
             PieceKind::Normal => is_bpe || !out.contains(&id),
@@ -361,7 +361,7 @@ impl Reading {
             PieceKind::Unknown | PieceKind::Control | PieceKind::Byte => false,
         };
         let open: Vec<bool> = pieces().map(|(id, piece)| opens(id, piece)).collect();
-        let is_apart = |(id, piece): &(u32, &Piece)| piece.kind == PieceKind::Normal && out.contains(id);
+        let is_apart = |(id, piece): &(u32, &VocabularyPiece)| piece.kind == PieceKind::Normal && out.contains(id);
         let apart = pieces().filter(|piece| is_bpe && is_apart(piece)).map(|(id, _)| id).collect();
         let user_defined = pieces().filter(|(_, piece)| piece.kind == PieceKind::UserDefined);
         let matched = user_defined.filter(|&(id, _)| open[id as usize]).map(|(id, piece)| (piece.text.as_str(), id));
@@ -377,7 +377,7 @@ impl Reading {
     }
 
     /// Reports whether a merged piece is split again.
-    fn is_apart(&self, id: u32, piece: &Piece) -> bool {
+    fn is_apart(&self, id: u32, piece: &VocabularyPiece) -> bool {
         piece.kind == PieceKind::Unused || self.apart.contains(&id)
     }
 
@@ -391,8 +391,8 @@ impl Reading {
 fn add_named(model: &Model, config: &mut Config) {
     for named in &config.named {
         let id = match &named.token {
-            NamedToken::Text(text) => model.piece_id(text),
-            NamedToken::Id(id) => Some(*id),
+            TokenRef::Text(text) => model.piece_id(text),
+            TokenRef::Id(id) => Some(*id),
         };
         let Some((id, piece)) = id.and_then(|id| Some((id, model.pieces.get(id as usize)?))) else { continue };
         let is_needed = model.byte_pieces.is_none() && piece.text.chars().count() == 1;

@@ -33,7 +33,7 @@ pub fn is_tekken(json: &[u8]) -> bool {
 }
 
 #[derive(Deserialize)]
-struct File {
+struct TekkenFile {
     config: Spec,
     vocab: Vec<Token>,
     special_tokens: Option<Vec<Special>>,
@@ -68,7 +68,7 @@ fn yes() -> bool {
 impl HuggingFace {
     /// Reads a `tekken.json`, with the `tokenizer_config.json` next to it if there is one.
     pub fn from_tekken<'a>(json: &[u8], beside: impl Into<Beside<'a>>) -> Result<Self, Error> {
-        let file: File = serde_json::from_slice(json).map_err(|error| match error.classify() {
+        let file: TekkenFile = serde_json::from_slice(json).map_err(|error| match error.classify() {
             Category::Eof => Error::Truncated { expected: EXPECTED, offset: json.len() },
             Category::Data => Error::malformed("tekken.json", error.to_string()),
             Category::Syntax | Category::Io => Error::NotRecognized { expected: EXPECTED, why: error.to_string() },

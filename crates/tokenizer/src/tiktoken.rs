@@ -32,11 +32,11 @@ impl HuggingFace {
     pub fn from_tiktoken<'a>(bytes: &[u8], beside: impl Into<Beside<'a>>) -> Result<Self, Error> {
         let beside = beside.into();
         let (ranks, last) = read_ranks(bytes)?;
-        let said: Said = match beside.config {
+        let said: TiktokenConfig = match beside.config {
             Some(config) => {
                 serde_json::from_slice(config).map_err(|e| Error::malformed("tokenizer_config.json", e.to_string()))?
             }
-            None => Said::default(),
+            None => TiktokenConfig::default(),
         };
         let known = known_ranks(ranks.len(), last, said.tokenizer_class.as_deref());
         let KnownRanks { cutting, special, numbered } = known.unwrap_or_default();
@@ -56,7 +56,7 @@ impl HuggingFace {
 }
 
 #[derive(Default, Deserialize)]
-struct Said {
+struct TiktokenConfig {
     #[serde(alias = "pattern")]
     pat_str: Option<String>,
     tokenizer_class: Option<String>,

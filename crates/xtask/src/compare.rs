@@ -43,7 +43,7 @@ const BENCHES: [Bench; 4] = [
 /// The rows of a benchmark's tables, each with its speed relative to the peer in each run.
 type Rows = BTreeMap<String, Vec<f64>>;
 
-struct Options {
+struct CompareOptions {
     base: String,
     with: String,
     bench: Bench,
@@ -57,7 +57,7 @@ pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
         print!("{HELP}");
         return Ok(if arguments.is_empty() { ExitCode::from(2) } else { ExitCode::SUCCESS });
     }
-    let options = Options::parse(arguments)?;
+    let options = CompareOptions::parse(arguments)?;
     let commits = [&options.base, &options.with].map(|commit| checkout(commit));
     let [base, with] = commits;
     let folders = [base?, with?];
@@ -76,9 +76,10 @@ pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
     Ok(report(&options, found))
 }
 
-impl Options {
-    fn parse(arguments: &[String]) -> Result<Options, String> {
-        let mut options = Options { base: String::new(), with: "HEAD".into(), bench: BENCHES[0], rounds: 5, most: 5.0 };
+impl CompareOptions {
+    fn parse(arguments: &[String]) -> Result<CompareOptions, String> {
+        let mut options =
+            CompareOptions { base: String::new(), with: "HEAD".into(), bench: BENCHES[0], rounds: 5, most: 5.0 };
         let mut arguments = arguments.iter();
         while let Some(argument) = arguments.next() {
             let mut value = || arguments.next().cloned().ok_or_else(|| format!("`{argument}` needs a value"));
@@ -186,7 +187,7 @@ fn median(ratios: &mut [f64]) -> f64 {
     ratios[ratios.len() / 2]
 }
 
-fn report(options: &Options, [base, mut with]: [Rows; 2]) -> ExitCode {
+fn report(options: &CompareOptions, [base, mut with]: [Rows; 2]) -> ExitCode {
     let peer = format!("{}: times as fast as `{}`", options.bench.name, options.bench.peer);
     println!("{peer:<40} {:>10} {:>10} {:>9}", options.base, options.with, "change");
     let mut lost = 0;

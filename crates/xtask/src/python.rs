@@ -23,7 +23,7 @@ const LARGEST_WHEEL: u64 = 15_000_000;
 
 /// The result of the tests.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum TestOutcome {
     Passed,
     Failed,
     /// They were not run, for this reason.
@@ -32,7 +32,7 @@ pub enum Outcome {
 
 /// What is tested, and with what.
 #[derive(Debug, PartialEq, Eq)]
-struct Plan<'a> {
+struct TestPlan<'a> {
     /// Whether the libraries that the package works with are installed.
     with_extras: bool,
     interpreter: &'a str,
@@ -41,9 +41,9 @@ struct Plan<'a> {
     pytest: &'a [String],
 }
 
-impl Default for Plan<'_> {
+impl Default for TestPlan<'_> {
     fn default() -> Self {
-        Plan { with_extras: false, interpreter: "python3", record: None, pytest: &[] }
+        TestPlan { with_extras: false, interpreter: "python3", record: None, pytest: &[] }
     }
 }
 
@@ -56,21 +56,21 @@ pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
         return Ok(ExitCode::SUCCESS);
     }
     match test(&plan_of(arguments)?)? {
-        Outcome::Passed => Ok(ExitCode::SUCCESS),
-        Outcome::Failed => Ok(ExitCode::FAILURE),
-        Outcome::LeftOut(why) => Err(left_out(&why)),
+        TestOutcome::Passed => Ok(ExitCode::SUCCESS),
+        TestOutcome::Failed => Ok(ExitCode::FAILURE),
+        TestOutcome::LeftOut(why) => Err(left_out(&why)),
     }
 }
 
 /// Runs the tests that need only the interpreter and numpy, on the oldest CPython that the package supports if that is
 /// installed. Tests without `../shared` write a line each to `record`.
-pub fn test_base(record: &Path) -> Result<Outcome, String> {
+pub fn test_base(record: &Path) -> Result<TestOutcome, String> {
     let oldest = oldest();
     if oldest.is_none() {
         println!("the Python package is NOT TESTED on CPython {OLDEST}, because that is not installed");
     }
     let interpreter = oldest.as_deref().unwrap_or("python3");
-    test(&Plan { record: Some(record), interpreter, ..Plan::default() })
+    test(&TestPlan { record: Some(record), interpreter, ..TestPlan::default() })
 }
 
 /// Returns the program of the oldest supported CPython, which a version manager may keep apart from the others.
@@ -89,29 +89,29 @@ pub fn left_out(why: &str) -> String {
     format!("the Python package was NOT TESTED: {why}")
 }
 
-fn plan_of(mut arguments: &[String]) -> Result<Plan<'_>, String> {
-    let mut plan = Plan::default();
+fn plan_of(mut arguments: &[String]) -> Result<TestPlan<'_>, String> {
+    let mut plan = TestPlan::default();
     loop {
         match arguments {
             [flag, rest @ ..] if flag == "--extras" => (plan.with_extras, arguments) = (true, rest),
             [flag, program, rest @ ..] if flag == "--python" => (plan.interpreter, arguments) = (program, rest),
             [flag] if flag == "--python" => return Err("--python needs the name of an interpreter".to_owned()),
-            pytest => return Ok(Plan { pytest, ..plan }),
+            pytest => return Ok(TestPlan { pytest, ..plan }),
         }
     }
 }
 
 /// Runs the tests, if there is a Python with `venv`, and the network or earlier packages.
-fn test(plan: &Plan<'_>) -> Result<Outcome, String> {
+fn test(plan: &TestPlan<'_>) -> Result<TestOutcome, String> {
     let folder = crate::root().join("target/python");
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let version = match version_of(plan.interpreter) {
         Some(version) => version,
-        None => return Ok(Outcome::LeftOut(format!("there is no {}", plan.interpreter))),
+        None => return Ok(TestOutcome::LeftOut(format!("there is no {}", plan.interpreter))),
     };
     let env = folder.join(format!("{}-{version}", if plan.with_extras { "extras" } else { "env" }));
     if let Err(why) = prepare(&env, plan)? {
-        return Ok(Outcome::LeftOut(why));
+        return Ok(TestOutcome::LeftOut(why));
     }
     let wheels = folder.join("wheels");
     // Only the new wheel is installed.
@@ -121,7 +121,7 @@ fn test(plan: &Plan<'_>) -> Result<Outcome, String> {
     let mut build = Command::new(program(&env, "maturin"));
     build.args(["build", "--release", "--locked", "--out"]).arg(&wheels);
     if !succeeds(build.current_dir(crate::root().join("python")))? {
-        return Ok(Outcome::Failed);
+        return Ok(TestOutcome::Failed);
     }
     if let Some(bytes) = size_of_wheel(&wheels)?.filter(|bytes| *bytes > LARGEST_WHEEL) {
         return Err(format!("the wheel has {bytes} bytes; the most is {LARGEST_WHEEL}"));
@@ -129,7 +129,7 @@ fn test(plan: &Plan<'_>) -> Result<Outcome, String> {
     let mut install = Command::new(program(&env, "python"));
     install.args(["-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--force-reinstall", "--find-links"]);
     if !succeeds(install.arg(&wheels).arg("rolecall"))? {
-        return Ok(Outcome::Failed);
+        return Ok(TestOutcome::Failed);
     }
     let mut tests = Command::new(program(&env, "python"));
     // The installed package is tested: neither the root nor `python/tests`, which pytest adds to the path,
@@ -142,11 +142,11 @@ fn test(plan: &Plan<'_>) -> Result<Outcome, String> {
     if plan.with_extras {
         tests.env("ROLECALL_EXTRAS", "1");
     }
-    Ok(if succeeds(&mut tests)? { Outcome::Passed } else { Outcome::Failed })
+    Ok(if succeeds(&mut tests)? { TestOutcome::Passed } else { TestOutcome::Failed })
 }
 
 /// Creates the environment with its packages, or returns the reason why this is not possible.
-fn prepare(env: &Path, plan: &Plan<'_>) -> Result<Result<(), String>, String> {
+fn prepare(env: &Path, plan: &TestPlan<'_>) -> Result<Result<(), String>, String> {
     let mut files = vec![crate::root().join("python/requirements/tests.txt")];
     if plan.with_extras {
         files.push(crate::root().join("python/requirements/extras.txt"));
@@ -202,12 +202,13 @@ fn succeeds(command: &mut Command) -> Result<bool, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Plan, plan_of, version_of};
+    use super::{TestPlan, plan_of, version_of};
 
     #[test]
     fn flags_come_before_the_arguments_for_pytest() {
         let arguments = ["--extras", "--python", "python3.10", "-k", "--extras"].map(str::to_owned);
-        let plan = Plan { with_extras: true, interpreter: "python3.10", pytest: &arguments[3..], ..Plan::default() };
+        let plan =
+            TestPlan { with_extras: true, interpreter: "python3.10", pytest: &arguments[3..], ..TestPlan::default() };
         assert_eq!(plan_of(&arguments), Ok(plan));
         assert!(plan_of(&["--python".to_owned()]).is_err());
     }

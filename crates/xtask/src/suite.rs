@@ -1,7 +1,7 @@
 use std::fs;
 use std::process::ExitCode;
 
-use crate::python::{self, Outcome};
+use crate::python::{self, TestOutcome};
 
 /// Runs all tests of the workspace and of the Python package, and reads the file to which tests
 /// without `../shared` write a line each. With `--complete`, leaving out the Python package is a
@@ -30,14 +30,14 @@ pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
         _ => None,
     };
     let skipped = fs::read_to_string(&record).map_err(|error| format!("{}: {error}", record.display()))?;
-    let has_passed = status.success() && python != Some(Outcome::Failed);
+    let has_passed = status.success() && python != Some(TestOutcome::Failed);
     println!(
         "\n{}{}",
         if has_passed { "" } else { "tests FAILED; " },
         closing_line(&skipped, has_shared(), if is_whole { &[] } else { arguments })
     );
     let left_out = match python {
-        Some(Outcome::LeftOut(why)) => Some(why),
+        Some(TestOutcome::LeftOut(why)) => Some(why),
         None if is_complete && status.success() => Some("only a part was run".to_owned()),
         _ => None,
     };

@@ -34,7 +34,7 @@ pub struct MoreFormats {
 
 /// The model or format that a command works with.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub struct Named {
+pub struct ModelArgs {
     /// The model: its folder, a GGUF file, or its name. The format or chat template, tokenizer,
     /// stop tokens and sampling defaults come from the model unless another flag sets them
     #[arg(short, long, value_name = "DIR|FILE|NAME")]
@@ -80,7 +80,7 @@ impl Running {
 #[command(group = clap::ArgGroup::new("templated").args(["template", "model"]).multiple(true))]
 pub struct Layouts {
     #[command(flatten)]
-    pub named: Named,
+    pub named: ModelArgs,
     /// Use layouts inferred from a chat template (Jinja): a .jinja file, a tokenizer_config.json, a
     /// GGUF file, or a model's folder
     #[arg(long, value_name = "FILE|DIR", conflicts_with_all = ["format", "formats"])]
@@ -150,7 +150,7 @@ pub struct Chat {
     #[arg(long, value_parser = words::shape(), value_name = "SHAPE")]
     pub shape: Option<Shape>,
     #[command(flatten)]
-    pub named: Named,
+    pub named: ModelArgs,
     /// Set an option of the format, e.g. date_string="1 May 2025"; may be repeated; `options` in
     /// the input take precedence
     #[arg(short, long = "option", value_name = "NAME=VALUE", value_parser = read_option)]

@@ -10,7 +10,7 @@ use super::groups::{Layouts, ReasoningPolicies};
 use super::words;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::reading::Reader;
+use crate::reading::ParseRun;
 
 /// The model of a session, and how it renders and encodes.
 #[derive(Debug, clap::Args)]
@@ -36,8 +36,8 @@ pub struct SessionModel {
 
 impl SessionModel {
     /// Opens the model.
-    pub fn open(&self, output: &Output) -> Result<Reader, Failure> {
-        let mut reader = Reader::new(&self.layouts, self.tokenizer.as_deref(), output)?;
+    pub fn open(&self, output: &Output) -> Result<ParseRun, Failure> {
+        let mut reader = ParseRun::new(&self.layouts, self.tokenizer.as_deref(), output)?;
         let model = &reader.job.model;
         let settings = Settings {
             bos: self.bos.unwrap_or_default(),

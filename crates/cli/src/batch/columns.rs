@@ -20,7 +20,7 @@ use rolecall_columns::{Accounts, list, list_of, under};
 use self::origins::{OriginRun, origin_runs};
 pub use self::packed::write as write_packed;
 use super::Wanted;
-use super::row::{LONGEST, Row};
+use super::row::{BatchRow, LONGEST};
 use super::unwritten::Unwritten;
 use crate::refusal::Refusal;
 use crate::row_kind::RowKind;
@@ -170,7 +170,7 @@ impl Columns {
     }
 
     /// Adds a conversation.
-    pub fn push(&mut self, row: &Row<'_>) -> Result<(), Refusal> {
+    pub fn push(&mut self, row: &BatchRow<'_>) -> Result<(), Refusal> {
         let text = row.prompt.text();
         if text.len() > LONGEST {
             return Err(Refusal::TooLong { what: "prompt", bytes: text.len(), most: LONGEST });

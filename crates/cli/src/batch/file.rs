@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::journal::{Journal, beside};
-use super::lines::Mark;
+use super::lines::LineMark;
 use super::tally::Tally;
 use super::{Wanted, columns};
 use crate::output_problem::OutputProblem;
@@ -47,14 +47,14 @@ pub struct OutputFile {
 
 /// An opened output file, or the counts of a run that is already complete. They are unknown if its
 /// journal was removed, which happens once the file has its name.
-pub enum Opened {
+pub enum OpenOutput {
     Open(Box<OutputFile>),
     Complete(Option<Tally>),
 }
 
 impl OutputFile {
     /// Opens the file, or resumes it if its dependencies match those of `fresh`.
-    pub fn open(target: Target, fresh: Journal) -> Result<Opened, OutputProblem> {
+    pub fn open(target: Target, fresh: Journal) -> Result<OpenOutput, OutputProblem> {
         let (part, journal_path) = (beside(&target.path, ".part"), beside(&target.path, ".resume"));
         let exists = match fs::metadata(&target.path) {
             Ok(metadata) if !metadata.is_file() => return Err(OutputProblem::NoFile),
@@ -72,7 +72,7 @@ impl OutputFile {
             (Begin::Fresh, None) if exists => return Err(OutputProblem::Exists),
             (Begin::Fresh, None) if part.exists() => return Err(OutputProblem::Interrupted),
             (Begin::Resume, None) if part.exists() => return Err(OutputProblem::NoJournal),
-            (Begin::Resume, None) if exists => return Ok(Opened::Complete(None)),
+            (Begin::Resume, None) if exists => return Ok(OpenOutput::Complete(None)),
             (Begin::Resume, Some(journal)) => {
                 return OutputFile::resume(target, part, journal_path, journal.clone(), &fresh.made_of);
             }
@@ -87,7 +87,7 @@ impl OutputFile {
         let file = File::create(&part).map_err(OutputProblem::Unopened)?;
         let mut open = OutputFile { target, part, journal_path, file, journal, saved: Instant::now() };
         open.write_head()?;
-        Ok(Opened::Open(Box::new(open)))
+        Ok(OpenOutput::Open(Box::new(open)))
     }
 
     fn resume(
@@ -96,7 +96,7 @@ impl OutputFile {
         journal_path: PathBuf,
         journal: Journal,
         made_of: &[(String, String)],
-    ) -> Result<Opened, OutputProblem> {
+    ) -> Result<OpenOutput, OutputProblem> {
         let other = journal.differs_in(made_of);
         if !other.is_empty() {
             return Err(OutputProblem::OtherArguments(other));
@@ -107,7 +107,7 @@ impl OutputFile {
             // The output already has its final name; only the journal was left.
             Err(error) if error.kind() == io::ErrorKind::NotFound && journal.complete && target.path.exists() => {
                 fs::remove_file(&journal_path).map_err(OutputProblem::Unwritable)?;
-                return Ok(Opened::Complete(Some(journal.tally)));
+                return Ok(OpenOutput::Complete(Some(journal.tally)));
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(OutputProblem::ShortPart),
             Err(error) => return Err(OutputProblem::Unwritable(error)),
@@ -123,7 +123,7 @@ impl OutputFile {
         if open.journal.output == 0 {
             open.write_head()?;
         }
-        Ok(Opened::Open(Box::new(open)))
+        Ok(OpenOutput::Open(Box::new(open)))
     }
 
     fn write_head(&mut self) -> Result<(), OutputProblem> {
@@ -135,12 +135,12 @@ impl OutputFile {
     }
 
     /// Returns where the input continues, and the counts up to there.
-    pub fn begun(&self) -> (Mark, &Tally) {
+    pub fn begun(&self) -> (LineMark, &Tally) {
         (self.journal.input, &self.journal.tally)
     }
 
     /// Appends the rows up to a position in the input.
-    pub fn write(&mut self, bytes: &[u8], mark: Mark, tally: &Tally) -> io::Result<()> {
+    pub fn write(&mut self, bytes: &[u8], mark: LineMark, tally: &Tally) -> io::Result<()> {
         self.file.write_all(bytes)?;
         self.journal.output += bytes.len() as u64;
         self.journal.input = mark;

@@ -8,7 +8,7 @@ use rolecall::conversation::json;
 use rolecall::conversation::json::{Layout, Object};
 use rolecall::conversation::{Json, object};
 
-use super::lines::Mark;
+use super::lines::LineMark;
 use super::tally::{Reason, Tally};
 
 /// The progress of a run: how much of the output corresponds to how much of the input.
@@ -18,7 +18,7 @@ pub struct Journal {
     pub made_of: Vec<(String, String)>,
     /// The time for templates in Unix seconds, taken when the run began.
     pub clock: i64,
-    pub input: Mark,
+    pub input: LineMark,
     /// The number of output bytes that are safely on disk.
     pub output: u64,
     pub tally: Tally,
@@ -93,7 +93,7 @@ impl Journal {
                 Json::Number(number) => number.as_i64(),
                 _ => None,
             })?,
-            input: Mark { bytes: as_u64(input.get("bytes")?)?, lines: as_u64(input.get("lines")?)?, digest },
+            input: LineMark { bytes: as_u64(input.get("bytes")?)?, lines: as_u64(input.get("lines")?)?, digest },
             output: as_u64(object.get("output")?)?,
             tally: Tally {
                 answered: as_u64(object.get("answered")?)?,
@@ -151,7 +151,7 @@ mod tests {
         let journal = Journal {
             made_of: vec![("format".into(), "a".into()), ("tokenizer".into(), "b\"".into())],
             clock: -3,
-            input: Mark { bytes: 10, lines: 2, digest: u64::MAX },
+            input: LineMark { bytes: 10, lines: 2, digest: u64::MAX },
             output: 99,
             tally: Tally {
                 answered: 2,

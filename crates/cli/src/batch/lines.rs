@@ -11,19 +11,19 @@ const LONGEST: u64 = 2 << 30;
 
 /// A block of input lines, which one thread processes at a time.
 #[derive(Debug, Default)]
-pub struct Block {
+pub struct LineBlock {
     /// The number of the first line, from 1.
     pub first: u64,
     bytes: Vec<u8>,
     /// The end of each line in `bytes`.
     ends: Vec<usize>,
     /// The position in the input after this block.
-    pub mark: Mark,
+    pub mark: LineMark,
 }
 
 /// A position in the input between two lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Mark {
+pub struct LineMark {
     pub bytes: u64,
     pub lines: u64,
     /// The digest of all bytes before this position.
@@ -52,7 +52,7 @@ pub struct Lines {
     failed: Option<io::Error>,
 }
 
-impl Block {
+impl LineBlock {
     /// Returns the lines unchanged, each with its number.
     pub fn lines(&self) -> impl Iterator<Item = (u64, &[u8])> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
@@ -69,7 +69,7 @@ impl Lines {
 
     /// Skips to the position where an earlier run stopped. Returns `false` if this is not the input
     /// of that run.
-    pub fn skip_to(&mut self, mark: Mark) -> io::Result<bool> {
+    pub fn skip_to(&mut self, mark: LineMark) -> io::Result<bool> {
         let mut last = b'\n';
         while self.at < mark.bytes {
             let buffer = self.reader.fill_buf()?;
@@ -88,11 +88,11 @@ impl Lines {
     }
 
     /// Returns the next block, or `None` at the end of the input.
-    pub fn next_block(&mut self) -> io::Result<Option<Block>> {
+    pub fn next_block(&mut self) -> io::Result<Option<LineBlock>> {
         if let Some(error) = self.failed.take() {
             return Err(error);
         }
-        let mut block = Block { first: self.lines + 1, ..Block::default() };
+        let mut block = LineBlock { first: self.lines + 1, ..LineBlock::default() };
         while block.ends.len() < self.size.lines && block.bytes.len() < self.size.bytes {
             let before = block.bytes.len();
             match self.reader.by_ref().take(LONGEST).read_until(b'\n', &mut block.bytes) {
@@ -121,7 +121,7 @@ impl Lines {
         self.at += block.bytes.len() as u64;
         self.lines += block.ends.len() as u64;
         self.digest.write(&block.bytes);
-        block.mark = Mark { bytes: self.at, lines: self.lines, digest: self.digest.finish() };
+        block.mark = LineMark { bytes: self.at, lines: self.lines, digest: self.digest.finish() };
         Ok(Some(block))
     }
 }
@@ -136,7 +136,7 @@ mod tests {
         Lines::new(Box::new(text.as_bytes()), SIZE)
     }
 
-    fn texts(block: &Block) -> Vec<(u64, &str)> {
+    fn texts(block: &LineBlock) -> Vec<(u64, &str)> {
         block.lines().map(|(number, line)| (number, std::str::from_utf8(line).unwrap())).collect()
     }
 

@@ -32,17 +32,17 @@ use rolecall::conversation::Json;
 use rolecall::conversation::json::{self, Layout, Object};
 use rolecall::dataset;
 use rolecall::guard::guard;
-use rolecall::pipeline::{self, Step};
+use rolecall::pipeline::{self, PipelineStep};
 
 pub use columns::ARE_BUILT;
 pub use file::{Begin, Target};
 pub use journal::{Journal, beside};
-pub use packed_row::Item;
-pub use row::Row;
+pub use packed_row::PackedItem;
+pub use row::BatchRow;
 pub use rows::Rows;
 
 use crate::args;
-use crate::diagnostic::{Diagnostic, Place, Severity};
+use crate::diagnostic::{Diagnostic, DiagnosticPlace, Severity};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::files;
@@ -52,9 +52,9 @@ use crate::output_problem::OutputProblem;
 use crate::refusal::Refusal;
 use crate::row_kind::RowKind;
 use crate::shapes::SeenShapes;
-use file::{Opened, OutputFile};
+use file::{OpenOutput, OutputFile};
 use input::{Begun, Input};
-use lines::{Block, Lines, Mark, Size};
+use lines::{LineBlock, LineMark, Lines, Size};
 use packing::Packing;
 use progress::Progress;
 use tally::Tally;
@@ -80,7 +80,7 @@ pub struct Wanted {
 }
 
 /// The input and output of a batch.
-pub struct Plan<'a> {
+pub struct BatchPlan<'a> {
     /// The input files; empty for standard input.
     pub inputs: &'a [PathBuf],
     pub options: &'a args::Batch,
@@ -104,7 +104,7 @@ pub struct Line<'a> {
 /// The results of a block.
 struct Answered {
     rows: AnsweredRows,
-    mark: Mark,
+    mark: LineMark,
     tally: Tally,
     /// The refused lines with their errors, as JSON lines.
     refused: Vec<u8>,
@@ -113,7 +113,7 @@ struct Answered {
 /// The rows of a block, or the samples to be packed.
 pub enum AnsweredRows {
     Bytes(Vec<u8>),
-    Items(Vec<Item>),
+    Items(Vec<PackedItem>),
 }
 
 impl AnsweredRows {
@@ -137,7 +137,7 @@ enum Broken {
 /// Processes every non-blank line on all threads and writes the results in order. `answer` adds a
 /// line's rows and returns what is to be counted.
 pub fn answer_lines(
-    plan: Plan<'_>,
+    plan: BatchPlan<'_>,
     output: &Output,
     answer: impl Fn(Line<'_>, &mut Rows) -> Result<Told, Refusal> + Send + Sync + 'static,
 ) -> Result<Exit, Failure> {
@@ -170,7 +170,7 @@ pub fn answer_lines(
     };
     let mut errors = plan.options.errors.as_deref().map(Errors::create).transpose()?;
     let (from, mut tally) = sink.begun();
-    if from != Mark::default() && !lines.skip_to(from).map_err(unreadable)? {
+    if from != LineMark::default() && !lines.skip_to(from).map_err(unreadable)? {
         return Err(sink.failed(OutputProblem::OtherInput));
     }
     let mut progress = progress_of(plan.options, &inputs, plan.target.is_some(), (from.bytes, tally.clone()));
@@ -183,13 +183,13 @@ pub fn answer_lines(
         }
     };
     let files = errors.is_some().then(|| begun.clone());
-    let work = move |block: Result<Block, Broken>| answer_block(&block?, kind, wanted, files.as_ref(), &answer);
+    let work = move |block: Result<LineBlock, Broken>| answer_block(&block?, kind, wanted, files.as_ref(), &answer);
     let mut answers = pipeline::start(threads(plan.options), next_block, work).map_err(Failure::Unwritable)?;
     let patience = progress.as_ref().map_or(Duration::from_secs(3600), Progress::patience);
     let mut at = from;
     let ended = loop {
         match answers.next(patience) {
-            Ok(Step::Done(Ok(answered))) => {
+            Ok(PipelineStep::Done(Ok(answered))) => {
                 tally.add(&answered.tally);
                 at = answered.mark;
                 if let Some(shapes) = &plan.shapes {
@@ -203,10 +203,12 @@ pub fn answer_lines(
                     break Err(sink.unwritable(error));
                 }
             }
-            Ok(Step::Done(Err(Broken::Unreadable(error)))) => break Err(unreadable(error)),
-            Ok(Step::Done(Err(Broken::Unwritten(Unwritten(why))))) => break Err(sink.unwritable(io::Error::other(why))),
-            Ok(Step::Late) => {}
-            Ok(Step::End) => break Ok(()),
+            Ok(PipelineStep::Done(Err(Broken::Unreadable(error)))) => break Err(unreadable(error)),
+            Ok(PipelineStep::Done(Err(Broken::Unwritten(Unwritten(why))))) => {
+                break Err(sink.unwritable(io::Error::other(why)));
+            }
+            Ok(PipelineStep::Late) => {}
+            Ok(PipelineStep::End) => break Ok(()),
             Err(pipeline::Lost) => break Err(Failure::LostLines { input: name.clone(), behind: at.lines }),
         }
         if let Some(progress) = &mut progress {
@@ -232,7 +234,7 @@ pub fn answer_lines(
 }
 
 /// Writes the sequences that are left.
-fn finish_packing(packing: Option<&mut Packing>, sink: &mut Sink, at: Mark, tally: &Tally) -> Result<(), Failure> {
+fn finish_packing(packing: Option<&mut Packing>, sink: &mut Sink, at: LineMark, tally: &Tally) -> Result<(), Failure> {
     let Some(packing) = packing else { return Ok(()) };
     let bytes = packing.finish().map_err(io::Error::from);
     let written = bytes.and_then(|bytes| sink.write(&bytes, at, tally));
@@ -254,7 +256,8 @@ fn close_complete(
         severity: Severity::Note,
         code: "complete",
         message: "the output is complete: there is nothing to resume".into(),
-        place: target.map_or(Place::Nowhere, |target| Place::Named(target.path.display().to_string())),
+        place: target
+            .map_or(DiagnosticPlace::Nowhere, |target| DiagnosticPlace::Named(target.path.display().to_string())),
         help: vec!["it was not compared with this input and these arguments; `--force` writes it anew".into()],
     });
     Exit::Good
@@ -295,7 +298,7 @@ fn close(tally: &Tally, name: &str, begun: &Begun, output: &Output) -> Exit {
 }
 
 fn answer_block(
-    block: &Block,
+    block: &LineBlock,
     kind: RowKind,
     wanted: Wanted,
     files: Option<&Begun>,
@@ -406,13 +409,13 @@ impl Sink {
         let Some(target) = target else { return Ok(Ok(Sink::Stdout(io::stdout()))) };
         let path = target.path.display().to_string();
         match OutputFile::open(target.clone(), journal) {
-            Ok(Opened::Open(file)) => Ok(Ok(Sink::File { path, file })),
-            Ok(Opened::Complete(tally)) => Ok(Err(tally)),
+            Ok(OpenOutput::Open(file)) => Ok(Ok(Sink::File { path, file })),
+            Ok(OpenOutput::Complete(tally)) => Ok(Err(tally)),
             Err(problem) => Err(Failure::Output { path, problem }),
         }
     }
 
-    fn begun(&self) -> (Mark, Tally) {
+    fn begun(&self) -> (LineMark, Tally) {
         match self {
             Sink::Stdout(_) => Default::default(),
             Sink::File { file, .. } => {
@@ -422,7 +425,7 @@ impl Sink {
         }
     }
 
-    fn write(&mut self, bytes: &[u8], mark: Mark, tally: &Tally) -> io::Result<()> {
+    fn write(&mut self, bytes: &[u8], mark: LineMark, tally: &Tally) -> io::Result<()> {
         match self {
             Sink::Stdout(stdout) => {
                 let mut stdout = stdout.lock();

@@ -6,7 +6,7 @@ use rolecall::training::{Packed, Slot};
 use crate::refusal::Refusal;
 
 /// A result of a line, before it is packed.
-pub enum Item {
+pub enum PackedItem {
     /// A sample, with the number of its line.
     Sample(Slot<u64>),
     Refused(LineError),

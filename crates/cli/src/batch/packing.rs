@@ -5,10 +5,10 @@ use std::fmt::Write;
 use rolecall::conversation::json::{self, Layout};
 use rolecall::training::Packer;
 
-use super::packed_row::{Item, PackedRow};
+use super::packed_row::{PackedItem, PackedRow};
 use super::unwritten::Unwritten;
 use super::{Wanted, columns};
-use crate::diagnostic::{Diagnostic, Place, Severity};
+use crate::diagnostic::{Diagnostic, DiagnosticPlace, Severity};
 use crate::explain::counted;
 use crate::row_kind::RowKind;
 
@@ -31,17 +31,17 @@ impl Packing {
     }
 
     /// Adds the results of a block, and returns the bytes of the rows that are complete.
-    pub fn take(&mut self, items: Vec<Item>) -> Result<Vec<u8>, Unwritten> {
+    pub fn take(&mut self, items: Vec<PackedItem>) -> Result<Vec<u8>, Unwritten> {
         let mut is_due = false;
         for item in items {
             match item {
-                Item::Sample(slot) => {
+                PackedItem::Sample(slot) => {
                     self.samples += 1;
                     let sequences = self.packer.push(slot).map_err(|error| Unwritten(error.to_string()))?;
                     is_due |= !sequences.is_empty();
                     self.rows.extend(sequences.into_iter().map(PackedRow::Sequence));
                 }
-                Item::Refused(refused) => self.rows.push(PackedRow::Refused(refused)),
+                PackedItem::Refused(refused) => self.rows.push(PackedRow::Refused(refused)),
             }
         }
         match is_due || self.rows.len() >= MOST_ROWS {
@@ -86,7 +86,7 @@ impl Packing {
                 counted(sequences, "sequence"),
                 self.length
             ),
-            place: Place::Nowhere,
+            place: DiagnosticPlace::Nowhere,
             help: Vec::new(),
         }
     }

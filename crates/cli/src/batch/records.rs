@@ -51,9 +51,9 @@ impl<R: Read> Records<R> {
         };
         self.has_begun = true;
         match layout {
-            Layout::Lines => self.out = begun,
+            RecordLayout::Lines => self.out = begun,
             layout => {
-                self.cutter = Some(Cutter::new(layout == Layout::Lists));
+                self.cutter = Some(Cutter::new(layout == RecordLayout::Lists));
                 self.cut(&begun);
             }
         }
@@ -114,7 +114,7 @@ impl<R: Read> Read for Records<R> {
 
 /// The layout of records in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Layout {
+enum RecordLayout {
     /// One record per line.
     Lines,
     /// A sequence of JSON values, each on any number of lines.
@@ -151,7 +151,7 @@ struct Teller {
 
 impl Teller {
     /// Returns the layout, as soon as it is known.
-    fn layout(&mut self, byte: u8) -> Option<Layout> {
+    fn layout(&mut self, byte: u8) -> Option<RecordLayout> {
         let Some(is_object) = self.is_object else {
             return match byte {
                 b'{' | b'[' => {
@@ -162,26 +162,26 @@ impl Teller {
                 // The byte order mark.
                 0xef | 0xbb | 0xbf => None,
                 _ if byte.is_ascii_whitespace() => None,
-                _ => Some(Layout::Lines),
+                _ => Some(RecordLayout::Lines),
             };
         };
         if is_object && self.has_line_ended && byte != b'\n' && byte != b'\r' {
             // A line of JSON lines begins with a record. A continued value is indented, or
             // continues with a key or a closing bracket.
-            return Some(if byte == b'{' || byte == b'[' { Layout::Lines } else { Layout::Values });
+            return Some(if byte == b'{' || byte == b'[' { RecordLayout::Lines } else { RecordLayout::Values });
         }
         let was_in_string = self.scan.in_string;
         if was_in_string && byte == b'\n' {
             // This is not JSON; the error is reported for the line.
-            return Some(Layout::Lines);
+            return Some(RecordLayout::Lines);
         }
         self.scan.push(byte);
         if was_in_string {
             return None;
         }
         match (is_object, byte, self.scan.depth) {
-            (true, b'[', 2) if self.scan.holds_instances() => Some(Layout::Values),
-            (true, b'}', 0) => Some(Layout::Lines),
+            (true, b'[', 2) if self.scan.holds_instances() => Some(RecordLayout::Values),
+            (true, b'}', 0) => Some(RecordLayout::Lines),
             (true, b'\n', _) => {
                 self.has_line_ended = true;
                 None
@@ -196,19 +196,19 @@ impl Teller {
                 None
             }
             // A list of strings or numbers is not a list of records.
-            (false, b'"', 1) | (false, b']', 0) => Some(Layout::Lines),
+            (false, b'"', 1) | (false, b']', 0) => Some(RecordLayout::Lines),
             (false, b'}' | b']', 1) => Some(self.layout_at_end()),
             _ => None,
         }
     }
 
     /// Returns the layout when the file ends or is too long to decide otherwise.
-    fn layout_at_end(&self) -> Layout {
+    fn layout_at_end(&self) -> RecordLayout {
         match self.is_object {
-            Some(false) if !self.has_role || self.is_record => Layout::Lists,
-            Some(false) if self.is_spread => Layout::Values,
+            Some(false) if !self.has_role || self.is_record => RecordLayout::Lists,
+            Some(false) if self.is_spread => RecordLayout::Values,
             // A single line without a line break is one record.
-            _ => Layout::Lines,
+            _ => RecordLayout::Lines,
         }
     }
 }

@@ -10,7 +10,7 @@ pub const LONGEST: usize = 256 << 20;
 
 /// The data of a conversation that is written as a row.
 #[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "nothing reads it without columns"))]
-pub struct Row<'a> {
+pub struct BatchRow<'a> {
     pub number: u64,
     pub request: &'a Request,
     /// Which answer of a preference pair it is.

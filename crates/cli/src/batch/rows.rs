@@ -4,8 +4,8 @@ use rolecall::conversation::Json;
 use rolecall::conversation::json::Layout;
 
 use super::columns::{Columns, write};
-use super::packed_row::{Item, LineError};
-use super::row::{LONGEST, Row};
+use super::packed_row::{LineError, PackedItem};
+use super::row::{BatchRow, LONGEST};
 use super::unwritten::Unwritten;
 use super::{AnsweredRows, Wanted};
 use crate::refusal::Refusal;
@@ -19,7 +19,7 @@ pub enum Rows {
     Samples {
         wanted: Wanted,
         length: u32,
-        items: Vec<Item>,
+        items: Vec<PackedItem>,
     },
     Columns {
         kind: RowKind,
@@ -53,7 +53,7 @@ impl Rows {
     }
 
     /// Adds a conversation to columns.
-    pub fn push(&mut self, row: &Row<'_>) -> Result<(), Refusal> {
+    pub fn push(&mut self, row: &BatchRow<'_>) -> Result<(), Refusal> {
         match self {
             Rows::Columns { open, .. } => open.push(row),
             Rows::Lines(_) | Rows::Samples { .. } => Ok(()),
@@ -88,8 +88,9 @@ impl Rows {
             Rows::Columns { open, .. } => open.refuse(number, id, refusal),
             Rows::Samples { items, .. } => {
                 // Of a line, either all samples are packed, or none.
-                while items.pop_if(|item| matches!(item, Item::Sample(slot) if slot.source == number)).is_some() {}
-                items.push(Item::Refused(LineError::new(number, id, refusal)));
+                while items.pop_if(|item| matches!(item, PackedItem::Sample(slot) if slot.source == number)).is_some() {
+                }
+                items.push(PackedItem::Refused(LineError::new(number, id, refusal)));
             }
         }
     }

@@ -2,7 +2,7 @@ use rolecall::account::Remedy;
 use rolecall::training::RowNote;
 
 use super::input::Begun;
-use crate::diagnostic::{Diagnostic, Place, Severity};
+use crate::diagnostic::{Diagnostic, DiagnosticPlace, Severity};
 use crate::exit::Exit;
 use crate::flags;
 use crate::refusal::Refusal;
@@ -33,12 +33,12 @@ pub struct Tally {
 #[derive(Debug, Default)]
 pub struct Told {
     pub tokens: u64,
-    pub notes: Vec<Note>,
+    pub notes: Vec<LineNote>,
 }
 
 /// A warning about a line, with a stable code.
 #[derive(Debug)]
-pub struct Note {
+pub struct LineNote {
     pub code: &'static str,
     /// What tells kinds with the same code apart.
     pub why: &'static str,
@@ -52,7 +52,7 @@ impl Told {
     /// Adds a warning, with the flag that helps against it if there is one.
     pub fn note(&mut self, code: &'static str, message: impl Into<String>) {
         let help = flags::in_flags(Vec::new(), code).pop();
-        self.notes.push(Note { code, why: "", by_design: false, message: message.into(), help });
+        self.notes.push(LineNote { code, why: "", by_design: false, message: message.into(), help });
     }
 
     /// Adds what the library says about a line.
@@ -63,7 +63,7 @@ impl Told {
             _ => flags::in_flags(Vec::new(), note.code).pop(),
         };
         let RowNote { code, message, why, by_design, .. } = note;
-        self.notes.push(Note { code, why, by_design, message, help });
+        self.notes.push(LineNote { code, why, by_design, message, help });
     }
 }
 
@@ -103,7 +103,7 @@ impl Tally {
         let is_warned = told.notes.iter().any(|note| !note.by_design);
         self.noted += u64::from(is_warned);
         self.by_design += u64::from(!is_warned && !told.notes.is_empty());
-        for (at, Note { code, why, message, help, .. }) in told.notes.iter().enumerate() {
+        for (at, LineNote { code, why, message, help, .. }) in told.notes.iter().enumerate() {
             if told.notes[..at].iter().all(|before| (before.code, before.why) != (*code, *why)) {
                 let (code, why, message) = ((*code).to_owned(), (*why).to_owned(), shortened(message));
                 add_reason(&mut self.notes, &Reason { code, why, count: 1, line, message, help: help.clone() });
@@ -150,7 +150,7 @@ impl Tally {
                 1 => format!("1 of {} lines was refused", self.answered),
                 refused => format!("{refused} of {} lines were refused", self.answered),
             },
-            place: Place::Named(place),
+            place: DiagnosticPlace::Named(place),
             help: Vec::new(),
         })
     }
@@ -167,7 +167,7 @@ impl Tally {
                 (1, _) => format!("1 of {} lines has warnings", self.answered),
                 (noted, _) => format!("{noted} of {} lines have warnings", self.answered),
             },
-            place: Place::Named(name.to_owned()),
+            place: DiagnosticPlace::Named(name.to_owned()),
             help: Vec::new(),
         })
     }

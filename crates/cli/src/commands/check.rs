@@ -5,7 +5,7 @@ use rolecall::model::Settings;
 
 use super::diff::exit_of;
 use crate::args::{Check, MoreFormats};
-use crate::diagnostic::{Diagnostic, Place, Severity};
+use crate::diagnostic::{Diagnostic, DiagnosticPlace, Severity};
 use crate::diff::draw_pair;
 use crate::example::draw_example;
 use crate::exit::Exit;
@@ -43,7 +43,7 @@ pub fn run(args: &Check, output: &Output) -> Result<Exit, Failure> {
                 severity: Severity::Error,
                 code: "bad_format",
                 message: format!("{} in the format file `{}`", count_of_mistakes(&error), source.name),
-                place: Place::Nowhere,
+                place: DiagnosticPlace::Nowhere,
                 help: Vec::new(),
             });
         }
@@ -87,7 +87,7 @@ fn show_right(format: &Format, source: &Source, output: &Output) -> Result<(), F
                 severity: Severity::Warning,
                 code: error.code(),
                 message: format!("the format refuses even a plain example: {error}"),
-                place: Place::Named(source.name.clone()),
+                place: DiagnosticPlace::Named(source.name.clone()),
                 help: error.help().into_iter().collect(),
             });
             Ok(())

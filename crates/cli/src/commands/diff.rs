@@ -10,7 +10,7 @@ use rolecall::render::{Bos, Options};
 use rolecall::training::check_replies;
 
 use crate::args::{Diff, ViewArg};
-use crate::diagnostic::{Diagnostic, Place, Severity};
+use crate::diagnostic::{Diagnostic, DiagnosticPlace, Severity};
 use crate::diff::{Group, draw_matrix, draw_pair, group_models, list_formats, read_models, write_page};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -85,7 +85,7 @@ fn compare_templates(asked: [&str; 2], args: &Diff, formats: &mut Formats, outpu
             severity: Severity::Note,
             code: "other_source",
             message: "the texts of the templates differ, but they render these conversations in the same way".into(),
-            place: Place::Nowhere,
+            place: DiagnosticPlace::Nowhere,
             help: vec!["pass a conversation that they render differently as a third argument".into()],
         });
     }

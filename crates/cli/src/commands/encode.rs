@@ -7,7 +7,7 @@ use rolecall::training::RowEncoding;
 
 use super::{read_input, warn_of_dropped, warn_of_ends, warn_of_loss, warn_of_reference, warn_of_truncation};
 use crate::args::Encode;
-use crate::batch::{ARE_BUILT, Begin, Journal, Plan, Target, Wanted, answer_lines, beside, digest_of};
+use crate::batch::{ARE_BUILT, BatchPlan, Begin, Journal, Target, Wanted, answer_lines, beside, digest_of};
 use crate::exit::Exit;
 use crate::explain::Tokens;
 use crate::failure::Failure;
@@ -96,7 +96,7 @@ fn run_batch(args: &Encode, mut job: Job, output: &Output) -> Result<Exit, Failu
     let resumed = resumed.and_then(|target| Journal::load(&beside(&target.path, ".resume")).ok().flatten());
     job.set_clock(resumed.map_or(job.clock, |journal| journal.clock));
     let made_of = target.as_ref().map_or_else(Vec::new, |target| made_of(args, target, &job));
-    let plan = Plan {
+    let plan = BatchPlan {
         inputs: &args.chat.inputs,
         options: &args.batch,
         target,

@@ -10,13 +10,13 @@ use rolecall::grammar::{Answer, Note, Options, Printed, Purpose, Token, ToolChoi
 use rolecall::parse::ParseOptions;
 
 use crate::args::{Grammar, LanguageArg};
-use crate::diagnostic::{Diagnostic, Place, Severity};
+use crate::diagnostic::{Diagnostic, DiagnosticPlace, Severity};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::files;
 use crate::job::{load_tokenizer, refused};
 use crate::output::Output;
-use crate::reading::{Reader, tools_of};
+use crate::reading::{ParseRun, tools_of};
 use crate::refusal::Refusal;
 use crate::source::Source;
 
@@ -25,7 +25,7 @@ pub fn run(args: &Grammar, output: &Output) -> Result<Exit, Failure> {
         Some(path) => files::read_text(path)?,
         None => Source { name: "command line".into(), text: "[]".into() },
     };
-    let reader = Reader::new(&args.layouts, args.tokenizer.as_deref(), output)?;
+    let reader = ParseRun::new(&args.layouts, args.tokenizer.as_deref(), output)?;
     let (format, tools, tail) =
         asked(args, &reader, &source.text, output).map_err(|refusal| refused(refusal, &source))?;
     let (answer, of_answer) = match &args.answer_schema {
@@ -54,7 +54,7 @@ pub fn run(args: &Grammar, output: &Output) -> Result<Exit, Failure> {
             severity: Severity::Warning,
             code: note.code(),
             message: note.to_string(),
-            place: Place::Named(name.clone()),
+            place: DiagnosticPlace::Named(name.clone()),
             help: Vec::new(),
         });
     }
@@ -63,7 +63,12 @@ pub fn run(args: &Grammar, output: &Output) -> Result<Exit, Failure> {
 }
 
 /// Returns the layouts of the reply, the tools, and the end of the prompt.
-fn asked(args: &Grammar, reader: &Reader, text: &str, output: &Output) -> Result<(Format, Vec<Tool>, String), Refusal> {
+fn asked(
+    args: &Grammar,
+    reader: &ParseRun,
+    text: &str,
+    output: &Output,
+) -> Result<(Format, Vec<Tool>, String), Refusal> {
     let tools = tools_of(text)?.filter(|tools| tools.as_array().is_none_or(|tools| !tools.is_empty()));
     let context = reader.context_of_tools(tools, args.tail.as_deref(), &ParseOptions::default())?;
     reader.warn(context.warnings(), output);

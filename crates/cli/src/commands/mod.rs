@@ -81,7 +81,7 @@ fn warn_of_dropped(prompt: &ModelPrompt, source: &Source, output: &Output) {
             severity: Severity::Warning,
             code: "unusual_option",
             message: format!("`{}` is an unusual value for the option `{}`", unusual.value, unusual.option),
-            place: crate::diagnostic::Place::Named(format!("option {}", unusual.option)),
+            place: crate::diagnostic::DiagnosticPlace::Named(format!("option {}", unusual.option)),
             help: vec![format!("usual values are {}", usual.join(", "))],
         });
     }
@@ -105,8 +105,8 @@ fn warn_of_ends(notes: &[Note], output: &Output) {
             code: note.code(),
             message: note.to_string(),
             place: match note {
-                Note::WrongType { .. } => crate::diagnostic::Place::Nowhere,
-                _ => crate::diagnostic::Place::Named("the prompt's first token".into()),
+                Note::WrongType { .. } => crate::diagnostic::DiagnosticPlace::Nowhere,
+                _ => crate::diagnostic::DiagnosticPlace::Named("the prompt's first token".into()),
             },
             help: flags::in_flags(vec![note.help().into()], note.code()),
         });
@@ -129,7 +129,7 @@ fn warn_of_loss(loss: Option<&Loss>, source: &Source, output: &Output) {
             message: format!("{}{more}", note_text(note)),
             place: match note_message(note) {
                 Some(message) => place_in_input(source, &Field::message(message, "")),
-                None => crate::diagnostic::Place::Named(source.name.clone()),
+                None => crate::diagnostic::DiagnosticPlace::Named(source.name.clone()),
             },
             help: flags::in_flags(Vec::new(), code),
         });
@@ -143,7 +143,7 @@ fn warn_of_truncation(truncated: Option<&Truncated>, source: &Source, output: &O
             severity: Severity::Warning,
             code,
             message,
-            place: crate::diagnostic::Place::Named(source.name.clone()),
+            place: crate::diagnostic::DiagnosticPlace::Named(source.name.clone()),
             help: Vec::new(),
         });
     }
@@ -157,7 +157,7 @@ fn warn_of_reference(output: &Output) {
         message:
             "encoding as the reference does: text that spells a control token becomes that token, even in messages"
                 .into(),
-        place: crate::diagnostic::Place::Named("command line, --reference-encoding".into()),
+        place: crate::diagnostic::DiagnosticPlace::Named("command line, --reference-encoding".into()),
         help: vec!["omit it if messages come from users".into()],
     });
 }

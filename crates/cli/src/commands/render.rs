@@ -2,7 +2,7 @@ use rolecall::encode::Protect;
 
 use super::{read_input, warn_of_dropped, warn_of_loss};
 use crate::args::Render;
-use crate::batch::{Journal, Plan, Wanted, answer_lines};
+use crate::batch::{BatchPlan, Journal, Wanted, answer_lines};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::job::{Job, refused, render_one};
@@ -12,7 +12,7 @@ pub fn run(args: &Render, output: &Output) -> Result<Exit, Failure> {
     let mut job = Job::open(&args.chat, &args.own, None, Protect::default(), output)?;
     job.rows.stops = args.batch.json || args.batch.jsonl;
     if args.batch.jsonl {
-        let plan = Plan {
+        let plan = BatchPlan {
             inputs: &args.chat.inputs,
             options: &args.batch,
             target: None,

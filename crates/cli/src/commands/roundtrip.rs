@@ -8,7 +8,7 @@ use std::path::Path;
 use rolecall::conversation::{Conversation, Json, Role, object};
 use rolecall::dataset;
 use rolecall::parse::ParseOptions;
-use rolecall::roundtrip::{Difference, DifferenceKind, differences};
+use rolecall::roundtrip::{DifferenceKind, FieldDifference, differences};
 use rolecall::training::check_replies;
 use rolecall::{Origin, Prompt, Reading, Request, Stop, answer};
 use rolecall_text::common_prefix;
@@ -20,7 +20,7 @@ use crate::files;
 use crate::job::{only_request, refused};
 use crate::output::Output;
 use crate::paint::{Paint, Style};
-use crate::reading::Reader;
+use crate::reading::ParseRun;
 use crate::refusal::Refusal;
 use crate::visible::escape;
 
@@ -30,19 +30,19 @@ struct Trip {
     /// The output that the model would have written.
     output: String,
     reading: Reading,
-    differences: Vec<Difference>,
+    differences: Vec<FieldDifference>,
 }
 
 impl Trip {
     /// Reports whether the message was parsed as it was written.
     fn is_same(&self) -> bool {
-        let changed = |difference: &Difference| difference.kind == DifferenceKind::Changed;
+        let changed = |difference: &FieldDifference| difference.kind == DifferenceKind::Changed;
         !self.differences.iter().any(changed) && self.reading.malformed.is_empty()
     }
 }
 
 pub fn run(args: &Roundtrip, output: &Output) -> Result<Exit, Failure> {
-    let reader = Reader::new(&args.layouts, None, output)?;
+    let reader = ParseRun::new(&args.layouts, None, output)?;
     let source = files::read_text(args.input.as_deref().unwrap_or(Path::new("-")))?;
     let samples = dataset::read(&source.text, None).map_err(Refusal::from);
     let request = samples.and_then(|(_, samples)| only_request(samples));
@@ -63,7 +63,7 @@ pub fn run(args: &Roundtrip, output: &Output) -> Result<Exit, Failure> {
     Ok(if same { Exit::Good } else { Exit::Refused })
 }
 
-fn trips(reader: &Reader, request: &Request) -> Result<Vec<Trip>, Refusal> {
+fn trips(reader: &ParseRun, request: &Request) -> Result<Vec<Trip>, Refusal> {
     let messages = &request.conversation.messages;
     let spoken = (0..messages.len()).filter(|at| *messages[*at].role() == Role::Assistant);
     spoken.map(|at| trip(reader, request, at)).collect()
@@ -71,7 +71,7 @@ fn trips(reader: &Reader, request: &Request) -> Result<Vec<Trip>, Refusal> {
 
 /// Renders the conversation with and without a message. The text that is only in the first is what
 /// the model writes.
-fn trip(reader: &Reader, request: &Request, at: usize) -> Result<Trip, Refusal> {
+fn trip(reader: &ParseRun, request: &Request, at: usize) -> Result<Trip, Refusal> {
     let up_to = |end: usize, generation: bool| {
         let conversation = &request.conversation;
         // Copy only the messages that are needed.

@@ -3,7 +3,7 @@
 use std::env;
 use std::path::PathBuf;
 
-use rolecall_gateway::settings::{FILE_VARIABLE, Place};
+use rolecall_gateway::settings::{FILE_VARIABLE, SettingPlace};
 use rolecall_gateway::{
     Ended, Keys, Log, Report, RunFault, SettingFault, Settings, Sources, check, run as run_gateway,
 };
@@ -91,10 +91,11 @@ fn failed(fault: RunFault) -> Failure {
 fn refused(fault: SettingFault) -> Failure {
     let exit = match (&fault.place, fault.code) {
         (_, "unreadable_file") => Exit::Unreadable,
-        (Place::File { .. }, _) => Exit::Refused,
-        (Place::Nowhere | Place::Variable(_) | Place::Flag(_), "no_models" | "unknown_key" | "wrong_value") => {
-            Exit::Usage
-        }
+        (SettingPlace::File { .. }, _) => Exit::Refused,
+        (
+            SettingPlace::Nowhere | SettingPlace::Variable(_) | SettingPlace::Flag(_),
+            "no_models" | "unknown_key" | "wrong_value",
+        ) => Exit::Usage,
         _ => Exit::Refused,
     };
     let place = Some(fault.place.to_string()).filter(|place| !place.is_empty());
@@ -109,7 +110,7 @@ fn warn(warnings: &[String], output: &Output) {
 }
 
 fn show(severity: Severity, code: &'static str, message: &str, output: &Output) {
-    let place = diagnostic::Place::Nowhere;
+    let place = diagnostic::DiagnosticPlace::Nowhere;
     output.show(&Diagnostic { severity, code, message: message.to_owned(), place, help: Vec::new() });
 }
 

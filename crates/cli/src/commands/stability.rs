@@ -11,19 +11,19 @@ use rolecall::template::CallForm;
 use rolecall::{Error, Request};
 
 use crate::args::Stability;
-use crate::batch::{Journal, Line, Plan, Rows, Told, Wanted, answer_lines};
+use crate::batch::{BatchPlan, Journal, Line, Rows, Told, Wanted, answer_lines};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::files;
 use crate::job::{Job, check_messages, load_tokenizer, misfit, only_request, refused};
 use crate::output::Output;
-use crate::reading::Reader;
+use crate::reading::ParseRun;
 use crate::refusal::Refusal;
 use crate::source::Source;
 use crate::stability::{Sources, draw};
 
 pub fn run(args: &Stability, output: &Output) -> Result<Exit, Failure> {
-    let mut job = Reader::new(&args.layouts, args.tokenizer.as_deref(), output)?.job;
+    let mut job = ParseRun::new(&args.layouts, args.tokenizer.as_deref(), output)?.job;
     let is_own = args.batch.jsonl || !args.inputs.is_empty();
     let usual = if is_own { CallForm::AsGiven } else { CallForm::AsWanted };
     let tool_calls = args.tool_calls.unwrap_or(usual);
@@ -74,7 +74,7 @@ fn report_on(job: &Job, input: &Path) -> Result<(Report, bool), Failure> {
 
 fn run_lines(job: Job, args: &Stability, output: &Output) -> Result<Exit, Failure> {
     let changes = Arc::new(AtomicBool::new(false));
-    let plan = Plan {
+    let plan = BatchPlan {
         inputs: &args.inputs,
         options: &args.batch,
         target: None,

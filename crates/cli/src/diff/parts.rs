@@ -5,7 +5,7 @@ use rolecall::diff::{Matrix, Outcome, View};
 use super::words::{Names, sentence};
 
 /// A first difference between two formats.
-pub struct Part {
+pub struct FirstDifference {
     /// The letters of the two formats.
     pub pair: [String; 2],
     /// The views in which it is the first difference.
@@ -15,7 +15,7 @@ pub struct Part {
     pub what: String,
 }
 
-impl Part {
+impl FirstDifference {
     /// Names the formats: `A and B`, or only `A`.
     pub fn who(&self) -> String {
         let [a, b] = &self.pair;
@@ -25,15 +25,15 @@ impl Part {
 
 /// Returns for each pair of formats the first difference and the first refusal of each view. A
 /// difference that several views share appears once.
-pub fn parts(matrix: &Matrix) -> Vec<Part> {
+pub fn parts(matrix: &Matrix) -> Vec<FirstDifference> {
     let count = matrix.formats.len();
     let pairs = (0..count).flat_map(|row| (row..count).map(move |column| [row, column]));
     pairs.flat_map(|pair| parts_of(matrix, pair)).collect()
 }
 
-fn parts_of(matrix: &Matrix, [row, column]: [usize; 2]) -> Vec<Part> {
+fn parts_of(matrix: &Matrix, [row, column]: [usize; 2]) -> Vec<FirstDifference> {
     let pair = [letter(row), letter(column)];
-    let mut parts: Vec<Part> = Vec::new();
+    let mut parts: Vec<FirstDifference> = Vec::new();
     for view in View::ALL {
         // A format is compared with itself only for whether it serves what it was trained on.
         if row == column && view != View::Serving {
@@ -50,7 +50,12 @@ fn parts_of(matrix: &Matrix, [row, column]: [usize; 2]) -> Vec<Part> {
             let view = view_of(view, &pair);
             match parts.iter_mut().find(|part| part.what == what && part.conversation == *name) {
                 Some(part) => part.views.push(view),
-                None => parts.push(Part { pair: pair.clone(), views: vec![view], conversation: name.clone(), what }),
+                None => parts.push(FirstDifference {
+                    pair: pair.clone(),
+                    views: vec![view],
+                    conversation: name.clone(),
+                    what,
+                }),
             }
         }
     }

@@ -8,13 +8,13 @@ use rolecall::conversation::Json;
 use rolecall::conversation::json::Object;
 
 use super::player::{Done, Player};
-use super::script::{Step, operation_of, read_line};
-use crate::diagnostic::{Diagnostic, Place};
+use super::script::{ScriptStep, operation_of, read_line};
+use crate::diagnostic::{Diagnostic, DiagnosticPlace};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::files;
 use crate::output::Output;
-use crate::reading::Reader;
+use crate::reading::ParseRun;
 use crate::refusal::Refusal;
 use crate::source::Source;
 
@@ -44,7 +44,7 @@ impl Played<'_> {
     /// Returns the diagnostic of a step that was refused.
     pub fn diagnostic<'a>(&self, refusal: &'a Refusal, source: &'a Source) -> Diagnostic<'a> {
         let mut diagnostic = Failure::diagnostic_of(refusal, source);
-        if let Place::Named(name) = &mut diagnostic.place
+        if let DiagnosticPlace::Named(name) = &mut diagnostic.place
             && name == self.script
         {
             *name = format!("{name}, line {}", self.line);
@@ -56,7 +56,7 @@ impl Played<'_> {
 /// Plays a script, and passes each step to `each` as soon as it is done.
 pub fn play(
     path: &Path,
-    reader: &Reader,
+    reader: &ParseRun,
     player: &mut Player,
     fails_fast: bool,
     output: &Output,
@@ -88,7 +88,9 @@ pub fn play(
             None => read_line(&text, step == 1).and_then(|read| {
                 played.operation = Some(read.name());
                 match &read {
-                    Step::Request(request) | Step::Import { request, .. } => reader.warn_about(request, output)?,
+                    ScriptStep::Request(request) | ScriptStep::Import { request, .. } => {
+                        reader.warn_about(request, output)?
+                    }
                     _ if step == 1 => reader.warn_about(&Request::without_messages(Object::new())?, output)?,
                     _ => {}
                 }

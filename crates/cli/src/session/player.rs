@@ -7,7 +7,7 @@ use rolecall::conversation::json::Object;
 use rolecall::session::{Cut, Delta, Difference, Plan, Proof, Reply, Rewrite, Segment, Session};
 use rolecall::{Model, Request};
 
-use super::script::{Said, Step};
+use super::script::{ScriptOutput, ScriptStep};
 use crate::refusal::Refusal;
 
 /// The sessions of a script, by name. One of them is the current one.
@@ -61,21 +61,21 @@ impl Player {
     }
 
     /// Performs a step. If it fails, the sessions are as they were.
-    pub fn play(&mut self, step: Step) -> Result<Done, Refusal> {
+    pub fn play(&mut self, step: ScriptStep) -> Result<Done, Refusal> {
         let step = match step {
-            Step::Request(request) => {
+            ScriptStep::Request(request) => {
                 let messages = request.conversation.messages.len();
                 self.begin(*request)?;
                 return Ok(Done::Began { messages });
             }
-            Step::Import { request, seams } => {
+            ScriptStep::Import { request, seams } => {
                 let session = self.model.import_session(*request, seams)?;
                 let (ids, segments) = (session.ids(), session.segments());
                 let delta = Delta { keep: 0, ids, segments, proof: Proof::First, notes: Vec::new() };
                 self.sessions.push((MAIN.to_owned(), session));
                 return Ok(Done::Changed(delta));
             }
-            Step::Restore(saved) => {
+            ScriptStep::Restore(saved) => {
                 let session = self.model.restore_session(&saved)?;
                 let (messages, total, is_open) = (session.messages().len(), session.len(), session.is_open());
                 self.sessions.push((MAIN.to_owned(), session));
@@ -87,37 +87,39 @@ impl Player {
             self.begin(Request::without_messages(Object::new())?)?;
         }
         match step {
-            Step::Fork(name) => return self.fork(name),
-            Step::Switch(name) => return self.switch(name),
+            ScriptStep::Fork(name) => return self.fork(name),
+            ScriptStep::Switch(name) => return self.switch(name),
             _ => {}
         }
         let Some((_, session)) = self.sessions.get_mut(self.current) else { return Err(Refusal::NoFormat) };
         Ok(match step {
-            Step::Plan { messages, with } => {
+            ScriptStep::Plan { messages, with } => {
                 Done::Planned { rewrite: plan(session, &messages, with)?.rewrite().cloned() }
             }
-            Step::Append { messages, with, on } => {
+            ScriptStep::Append { messages, with, on } => {
                 let plan = plan(session, &messages, with)?;
                 Done::Changed(session.append(plan, on)?)
             }
-            Step::Open => Done::Changed(session.open()?),
-            Step::Accept { said, finish } => {
+            ScriptStep::Open => Done::Changed(session.open()?),
+            ScriptStep::Accept { said, finish } => {
                 let ids = match said {
-                    Said::Ids(ids) => ids,
-                    Said::Text(text) => session.encode_sampled(&text)?,
+                    ScriptOutput::Ids(ids) => ids,
+                    ScriptOutput::Text(text) => session.encode_sampled(&text)?,
                 };
                 let keep = session.len();
                 let reply = session.accept(&ids, finish)?;
                 Done::Accepted { reply, keep, ids, segments: session.segments_from(keep) }
             }
-            Step::Close => Done::Changed(session.close()?),
-            Step::Truncate(keep) => Done::Truncated(Box::new(session.truncate(keep)?)),
-            Step::Save => Done::Saved(session.save()?),
-            Step::Difference => Done::Compared(session.difference()?),
+            ScriptStep::Close => Done::Changed(session.close()?),
+            ScriptStep::Truncate(keep) => Done::Truncated(Box::new(session.truncate(keep)?)),
+            ScriptStep::Save => Done::Saved(session.save()?),
+            ScriptStep::Difference => Done::Compared(session.difference()?),
             // These were performed above.
-            Step::Request(_) | Step::Import { .. } | Step::Restore(_) | Step::Fork(_) | Step::Switch(_) => {
-                Done::Began { messages: 0 }
-            }
+            ScriptStep::Request(_)
+            | ScriptStep::Import { .. }
+            | ScriptStep::Restore(_)
+            | ScriptStep::Fork(_)
+            | ScriptStep::Switch(_) => Done::Began { messages: 0 },
         })
     }
 

@@ -23,7 +23,7 @@ pub fn draw_rollout(rollout: &Rollout, decoder: &Decoder, paint: Paint) -> Strin
         while let Some(found) = breaks.next_if(|found| found.id <= segment.ids.start) {
             push_break(&mut out, found, paint);
         }
-        let owner = Owner::of(rollout, at);
+        let owner = RunOwner::of(rollout, at);
         if turn != Some(owner) {
             turn = Some(owner);
             push_heading(&mut out, owner, &rollout.messages, paint);
@@ -39,7 +39,7 @@ pub fn draw_rollout(rollout: &Rollout, decoder: &Decoder, paint: Paint) -> Strin
 
 /// What a run of ids stands under.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Owner {
+enum RunOwner {
     Message(usize),
     /// Text before the messages, such as tools.
     Opening,
@@ -47,30 +47,30 @@ enum Owner {
     GenerationPrompt,
 }
 
-impl Owner {
+impl RunOwner {
     /// Returns the owner of a segment. What opens a reply belongs to the reply.
-    fn of(rollout: &Rollout, at: usize) -> Owner {
+    fn of(rollout: &Rollout, at: usize) -> RunOwner {
         if let Some(message) = rollout.segments[at].message {
-            return Owner::Message(message);
+            return RunOwner::Message(message);
         }
         let next = rollout.segments[at..].iter().find_map(|segment| segment.message);
         let is_reply =
             |index: &usize| rollout.messages.get(*index).is_some_and(|message| *message.role() == Role::Assistant);
         match next {
-            None => Owner::GenerationPrompt,
-            Some(_) if at == 0 => Owner::Opening,
-            Some(next) if is_reply(&next) => Owner::Message(next),
-            Some(_) => Owner::Opening,
+            None => RunOwner::GenerationPrompt,
+            Some(_) if at == 0 => RunOwner::Opening,
+            Some(next) if is_reply(&next) => RunOwner::Message(next),
+            Some(_) => RunOwner::Opening,
         }
     }
 }
 
 /// `2 assistant`
-fn push_heading(out: &mut String, owner: Owner, messages: &[Arc<Message>], paint: Paint) {
+fn push_heading(out: &mut String, owner: RunOwner, messages: &[Arc<Message>], paint: Paint) {
     let index = match owner {
-        Owner::Message(index) => index,
-        Owner::Opening | Owner::GenerationPrompt => {
-            let name = if owner == Owner::Opening { "opening" } else { "generation prompt" };
+        RunOwner::Message(index) => index,
+        RunOwner::Opening | RunOwner::GenerationPrompt => {
+            let name = if owner == RunOwner::Opening { "opening" } else { "generation prompt" };
             paint.push(out, Style::Strong, name);
             return out.push('\n');
         }

@@ -18,7 +18,7 @@ const OF_REQUEST: [&str; 5] = ["messages", "tools", "documents", "options", "cha
 
 /// One step of a session.
 #[derive(Debug)]
-pub enum Step {
+pub enum ScriptStep {
     /// The first line may be a request: tools, switches, and the first messages.
     Request(Box<Request>),
     Append {
@@ -33,7 +33,7 @@ pub enum Step {
     },
     Open,
     Accept {
-        said: Said,
+        said: ScriptOutput,
         finish: Finish,
     },
     Close,
@@ -55,7 +55,7 @@ pub enum Step {
 
 /// What the model sampled.
 #[derive(Debug)]
-pub enum Said {
+pub enum ScriptOutput {
     Ids(Vec<u32>),
     /// A text that stands for the ids: text that spells a control token is this token.
     Text(String),
@@ -82,23 +82,23 @@ pub enum BadStep {
     Wrong { field: &'static str, expected: &'static str, found: String },
 }
 
-impl Step {
+impl ScriptStep {
     /// Returns the name of the operation.
     pub fn name(&self) -> &'static str {
         match self {
-            Step::Request(_) => "request",
-            Step::Append { .. } => "append",
-            Step::Plan { .. } => "plan",
-            Step::Open => "open",
-            Step::Accept { .. } => "accept",
-            Step::Close => "close",
-            Step::Truncate(_) => "truncate",
-            Step::Difference => "difference",
-            Step::Save => "save",
-            Step::Restore(_) => "restore",
-            Step::Import { .. } => "import",
-            Step::Fork(_) => "fork",
-            Step::Switch(_) => "switch",
+            ScriptStep::Request(_) => "request",
+            ScriptStep::Append { .. } => "append",
+            ScriptStep::Plan { .. } => "plan",
+            ScriptStep::Open => "open",
+            ScriptStep::Accept { .. } => "accept",
+            ScriptStep::Close => "close",
+            ScriptStep::Truncate(_) => "truncate",
+            ScriptStep::Difference => "difference",
+            ScriptStep::Save => "save",
+            ScriptStep::Restore(_) => "restore",
+            ScriptStep::Import { .. } => "import",
+            ScriptStep::Fork(_) => "fork",
+            ScriptStep::Switch(_) => "switch",
         }
     }
 }
@@ -177,16 +177,16 @@ pub fn operation_of(text: &str) -> Option<&'static str> {
 }
 
 /// Reads a line. Only the first one may be a request.
-pub fn read_line(text: &str, is_first: bool) -> Result<Step, Refusal> {
+pub fn read_line(text: &str, is_first: bool) -> Result<ScriptStep, Refusal> {
     let value = json::parse_unique(text).map_err(BadStep::NotJson)?;
     let mut object = match value {
         Json::Object(object) => object,
-        messages @ Json::Array(_) if is_first => return Ok(Step::Request(request(messages)?)),
+        messages @ Json::Array(_) if is_first => return Ok(ScriptStep::Request(request(messages)?)),
         other => return Err(BadStep::NotAnObject { found: kind(&other) }.into()),
     };
     if is_saved(&object) {
         return match is_first {
-            true => Ok(Step::Restore(text.trim().to_owned())),
+            true => Ok(ScriptStep::Restore(text.trim().to_owned())),
             false => Err(BadStep::LateImport.into()),
         };
     }
@@ -194,7 +194,7 @@ pub fn read_line(text: &str, is_first: bool) -> Result<Step, Refusal> {
     let (first, second) = (found.next(), found.next());
     let Some(operation) = first else {
         if is_first {
-            return Ok(Step::Request(request(Json::Object(object))?));
+            return Ok(ScriptStep::Request(request(Json::Object(object))?));
         }
         let mut keys = object.iter().map(|(key, _)| key).filter(|key| *key != "id");
         let found = keys.next().map(str::to_owned);
@@ -211,22 +211,24 @@ pub fn read_line(text: &str, is_first: bool) -> Result<Step, Refusal> {
     }
     let value = object.remove(operation).unwrap_or(Json::Null);
     Ok(match operation {
-        "append" => Step::Append {
+        "append" => ScriptStep::Append {
             on: rewriting(object.remove("on_rewrite"))?,
             with: object.remove("with").map(with).transpose()?,
             messages: messages("append", value)?,
         },
-        "plan" => Step::Plan { with: object.remove("with").map(with).transpose()?, messages: messages("plan", value)? },
-        "accept" => Step::Accept { finish: finish(object.remove("finish"))?, said: said(value)? },
-        "fork" => Step::Fork(name("fork", value)?),
-        "switch" => Step::Switch(name("switch", value)?),
-        "open" => bare("open", &value, Step::Open)?,
-        "close" => bare("close", &value, Step::Close)?,
-        "truncate" => Step::Truncate(keep(value)?),
-        "save" => bare("save", &value, Step::Save)?,
-        "difference" => bare("difference", &value, Step::Difference)?,
+        "plan" => {
+            ScriptStep::Plan { with: object.remove("with").map(with).transpose()?, messages: messages("plan", value)? }
+        }
+        "accept" => ScriptStep::Accept { finish: finish(object.remove("finish"))?, said: said(value)? },
+        "fork" => ScriptStep::Fork(name("fork", value)?),
+        "switch" => ScriptStep::Switch(name("switch", value)?),
+        "open" => bare("open", &value, ScriptStep::Open)?,
+        "close" => bare("close", &value, ScriptStep::Close)?,
+        "truncate" => ScriptStep::Truncate(keep(value)?),
+        "save" => bare("save", &value, ScriptStep::Save)?,
+        "difference" => bare("difference", &value, ScriptStep::Difference)?,
         _ if !is_first => return Err(BadStep::LateImport.into()),
-        _ => Step::Import { seams: seams(object.remove("seams"))?, request: request(value)? },
+        _ => ScriptStep::Import { seams: seams(object.remove("seams"))?, request: request(value)? },
     })
 }
 
@@ -283,7 +285,7 @@ fn messages(field: &'static str, value: Json) -> Result<Vec<Message>, Refusal> {
     Ok(Request::from_json(Json::Object(object))?.conversation.messages)
 }
 
-fn said(value: Json) -> Result<Said, BadStep> {
+fn said(value: Json) -> Result<ScriptOutput, BadStep> {
     let expected = "an object with `ids` or `text`";
     let Json::Object(mut object) = value else { return Err(wrong("accept", expected, &value)) };
     if object.len() != 1 {
@@ -291,9 +293,9 @@ fn said(value: Json) -> Result<Said, BadStep> {
         return Err(BadStep::Wrong { field: "accept", expected, found: listed(&keys) });
     }
     match (object.remove("ids"), object.remove("text")) {
-        (Some(Json::Array(ids)), _) => Ok(Said::Ids(ids.iter().map(token_id).collect::<Result<_, _>>()?)),
+        (Some(Json::Array(ids)), _) => Ok(ScriptOutput::Ids(ids.iter().map(token_id).collect::<Result<_, _>>()?)),
         (Some(other), _) => Err(wrong("accept.ids", "a list of ids", &other)),
-        (None, Some(Json::String(text))) => Ok(Said::Text(text)),
+        (None, Some(Json::String(text))) => Ok(ScriptOutput::Text(text)),
         (None, Some(other)) => Err(wrong("accept.text", "a text", &other)),
         (None, None) => {
             let keys: Vec<&str> = object.iter().map(|(key, _)| key).collect();
@@ -362,7 +364,7 @@ fn name(field: &'static str, value: Json) -> Result<String, BadStep> {
     }
 }
 
-fn bare(field: &'static str, value: &Json, step: Step) -> Result<Step, BadStep> {
+fn bare(field: &'static str, value: &Json, step: ScriptStep) -> Result<ScriptStep, BadStep> {
     match value {
         Json::Bool(true) => Ok(step),
         other => Err(wrong(field, "true", other)),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use rolecall::stability::{Added, Case, Found, Report, Written};
+use rolecall::stability::{Added, ByteSource, Case, Report, StepChange};
 
 use super::Sources;
 use crate::paint::{Paint, Style};
@@ -12,7 +12,7 @@ use crate::visible;
 /// wrote the first byte that differs.
 pub struct Group<'r> {
     case: &'r Case,
-    first: Found<'r>,
+    first: StepChange<'r>,
     steps: usize,
     conversations: BTreeSet<&'r str>,
 }
@@ -33,20 +33,20 @@ pub fn gather(report: &Report, all: bool) -> Vec<Group<'_>> {
     groups
 }
 
-fn kind<'f>(found: &Found<'f>) -> (bool, &'f Added, Option<u32>, Option<u32>, bool) {
+fn kind<'f>(found: &StepChange<'f>) -> (bool, &'f Added, Option<u32>, Option<u32>, bool) {
     let change = found.change;
     let later = change.later.as_ref().and_then(line);
     (found.in_generation, &found.step.added, line(&change.earlier), later, change.later.is_none())
 }
 
-fn line(written: &Written) -> Option<u32> {
+fn line(written: &ByteSource) -> Option<u32> {
     written.spot.map(|spot| spot.line)
 }
 
 impl Group<'_> {
     /// Appends the first change of the group, with the lines of the template.
     pub fn push(&self, out: &mut String, sources: Sources<'_>, paint: Paint) {
-        let Found { step, in_generation, kept, change } = self.first;
+        let StepChange { step, in_generation, kept, change } = self.first;
         let added = format!("message {} ({})", step.messages, visible::escape(&step.added.to_string()));
         let heading = match in_generation {
             false => format!("adding {added} changes {}", belongs(&change.earlier)),
@@ -75,7 +75,14 @@ impl Group<'_> {
     }
 
     /// Appends what one of the prompts has from the byte on, and the line of the template.
-    fn push_side(&self, out: &mut String, label: &str, written: Option<&Written>, sources: Sources<'_>, paint: Paint) {
+    fn push_side(
+        &self,
+        out: &mut String,
+        label: &str,
+        written: Option<&ByteSource>,
+        sources: Sources<'_>,
+        paint: Paint,
+    ) {
         let Some(written) = written else {
             out.push_str(&format!("  {label:<7} the end of the prompt\n"));
             return;
@@ -114,6 +121,6 @@ fn excerpt(line: &str, column: u32) -> String {
     format!("{before}{}{behind}", shown.trim())
 }
 
-fn belongs(written: &Written) -> String {
+fn belongs(written: &ByteSource) -> String {
     written.message.map_or("text that belongs to no message".to_owned(), |message| format!("message {message}"))
 }

@@ -42,12 +42,12 @@ pub enum Json {
 
 /// A JSON number, stored as it is spelled: `1.0`, `1e5` and integers of any size are preserved.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Number(Spelling);
+pub struct Number(NumberSpelling);
 
 /// Stores short spellings inline. A list can hold one number for every two bytes of text, so most
 /// numbers must not allocate memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Spelling {
+enum NumberSpelling {
     Short { length: u8, digits: [u8; SHORT] },
     Long(Box<str>),
 }
@@ -70,20 +70,20 @@ impl Number {
         Number(match digits.get_mut(..spelling.len()) {
             Some(room) => {
                 room.copy_from_slice(spelling.as_bytes());
-                Spelling::Short { length: spelling.len() as u8, digits }
+                NumberSpelling::Short { length: spelling.len() as u8, digits }
             }
-            None => Spelling::Long(spelling.into()),
+            None => NumberSpelling::Long(spelling.into()),
         })
     }
 
     /// Returns the spelling.
     pub fn spelling(&self) -> &str {
         match &self.0 {
-            Spelling::Short { length, digits } => {
+            NumberSpelling::Short { length, digits } => {
                 let written = digits.get(..usize::from(*length)).unwrap_or_default();
                 std::str::from_utf8(written).expect("it was a text")
             }
-            Spelling::Long(spelling) => spelling,
+            NumberSpelling::Long(spelling) => spelling,
         }
     }
 

@@ -4,10 +4,10 @@ use super::Json;
 use super::index::Index;
 
 /// A key. Keys that every conversation has are static and need no allocation.
-type Key = Cow<'static, str>;
+type ObjectKey = Cow<'static, str>;
 
 /// Returns a key in the form in which it is stored.
-fn key_of(key: impl AsRef<str> + Into<String>) -> Key {
+fn key_of(key: impl AsRef<str> + Into<String>) -> ObjectKey {
     const COMMON: [&str; 14] = [
         "role",
         "content",
@@ -40,7 +40,7 @@ const FEW: usize = 16;
 /// to that number.
 #[derive(Clone, Debug, Default)]
 pub struct Object {
-    entries: Vec<(Key, Json)>,
+    entries: Vec<(ObjectKey, Json)>,
     /// The index of the keys, if there are more than a few.
     index: Option<Box<Index>>,
 }

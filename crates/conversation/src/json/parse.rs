@@ -41,7 +41,7 @@ pub fn parse_unique(text: &str) -> Result<Json, ParseError> {
 }
 
 fn read(text: &str, is_unique: bool) -> Result<Json, ParseError> {
-    let mut reader = Reader { text, at: 0, is_unique, is_key_twice: false };
+    let mut reader = JsonParser { text, at: 0, is_unique, is_key_twice: false };
     let result = reader.document();
     result.map_err(|message| {
         let before = &text[..reader.at];
@@ -58,7 +58,7 @@ fn read(text: &str, is_unique: bool) -> Result<Json, ParseError> {
 
 /// A recursive-descent parser. `at` is always on a character boundary; after a failure it is the
 /// place of the error.
-struct Reader<'a> {
+struct JsonParser<'a> {
     text: &'a str,
     at: usize,
     /// Whether an object may have each key only once.
@@ -66,7 +66,7 @@ struct Reader<'a> {
     is_key_twice: bool,
 }
 
-impl Reader<'_> {
+impl JsonParser<'_> {
     fn document(&mut self) -> Result<Json, String> {
         self.skip_space();
         let value = self.value(0)?;

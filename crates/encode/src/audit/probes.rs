@@ -14,9 +14,9 @@ const MOST_IDS: usize = 1 << 22;
 
 /// Tokens by kind of finding, in the order of their ids.
 #[derive(Default)]
-struct Found(BTreeMap<FindingKind, Vec<(String, Option<u32>)>>);
+struct TokensByFinding(BTreeMap<FindingKind, Vec<(String, Option<u32>)>>);
 
-impl Found {
+impl TokensByFinding {
     fn push(&mut self, kind: FindingKind, token: &AddedToken) {
         self.0.entry(kind).or_default().push((token.text.clone(), Some(token.id)));
     }
@@ -29,7 +29,7 @@ impl Found {
 }
 
 pub(super) fn find_in_added(tokenizer: &dyn Tokenizer, out: &mut Vec<Finding>) {
-    let mut found = Found::default();
+    let mut found = TokensByFinding::default();
     let added = tokenizer.added_tokens();
     let byte_names: BTreeSet<String> = (0..=u8::MAX).map(|byte| format!("<0x{byte:02X}>")).collect();
     let mut ids = BTreeMap::new();

@@ -84,7 +84,7 @@ pub struct ReadError {
 /// Parses keyword arguments with literal values: strings, numbers, `True`, `False`, `None`, lists,
 /// tuples, dicts.
 pub fn read(text: &str) -> Result<Object, ReadError> {
-    let mut reader = Reader { text, at: 0 };
+    let mut reader = PythonParser { text, at: 0 };
     reader.arguments().map_err(|message| ReadError { offset: reader.at, message })
 }
 
@@ -144,12 +144,12 @@ pub fn number(spelling: &str) -> Option<Number> {
     Number::from_spelling(&format!("{sign}{whole}{point}{fraction}{exponent}"))
 }
 
-struct Reader<'a> {
+struct PythonParser<'a> {
     text: &'a str,
     at: usize,
 }
 
-impl Reader<'_> {
+impl PythonParser<'_> {
     fn arguments(&mut self) -> Result<Object, String> {
         let mut entries = Vec::new();
         loop {

@@ -7,7 +7,7 @@ use crate::{Codec, ControlId, Field, Slot};
 use rolecall_conversation::spelling::nearest;
 
 /// A mistake in the text of a layout.
-pub(crate) struct Fault {
+pub(crate) struct LayoutError {
     pub span: Range<usize>,
     pub code: &'static str,
     pub message: String,
@@ -25,22 +25,23 @@ pub(crate) struct Vocabulary<'a> {
 }
 
 /// Parses the text of a layout. Spans are in bytes of that text.
-pub(crate) fn parse(text: &str, vocabulary: &Vocabulary<'_>) -> (Vec<Op>, Vec<Fault>) {
-    let mut reader = Reader { text, at: 0, vocabulary, faults: Vec::new(), literal: String::new(), literal_start: 0 };
+pub(crate) fn parse(text: &str, vocabulary: &Vocabulary<'_>) -> (Vec<Op>, Vec<LayoutError>) {
+    let mut reader =
+        LayoutParser { text, at: 0, vocabulary, faults: Vec::new(), literal: String::new(), literal_start: 0 };
     let ops = reader.ops(false);
     (ops, reader.faults)
 }
 
-struct Reader<'a> {
+struct LayoutParser<'a> {
     text: &'a str,
     at: usize,
     vocabulary: &'a Vocabulary<'a>,
-    faults: Vec<Fault>,
+    faults: Vec<LayoutError>,
     literal: String,
     literal_start: usize,
 }
 
-impl Reader<'_> {
+impl LayoutParser<'_> {
     fn ops(&mut self, in_group: bool) -> Vec<Op> {
         let opened = self.at.saturating_sub(2);
         let mut ops = Vec::new();
@@ -233,7 +234,7 @@ impl Reader<'_> {
     }
 
     fn fault(&mut self, span: Range<usize>, code: &'static str, message: String, help: Option<String>) {
-        self.faults.push(Fault { span, code, message, help });
+        self.faults.push(LayoutError { span, code, message, help });
     }
 }
 

@@ -9,7 +9,7 @@ use crate::shared_calls::SHARED_CALL_SLOTS;
 use crate::{CallIds, Diagnostic, Slot, shared_calls};
 
 /// The layouts and rules that a format takes from a shared file.
-pub(super) struct Shared {
+pub(super) struct SharedCalls {
     /// The file's name.
     pub name: String,
     /// The position at which the format names it.
@@ -22,7 +22,7 @@ pub(super) struct Shared {
     pub call_ids: CallIds,
 }
 
-pub(super) fn read_shared(file: &Table<'_>, mistakes: &mut Vec<Diagnostic>) -> Option<Shared> {
+pub(super) fn read_shared(file: &Table<'_>, mistakes: &mut Vec<Diagnostic>) -> Option<SharedCalls> {
     let name = file.text("calls", mistakes)?;
     let span = file.span_of("calls");
     let Some((_, source)) = shared_calls().find(|(known, _)| *known == name) else {
@@ -38,5 +38,5 @@ pub(super) fn read_shared(file: &Table<'_>, mistakes: &mut Vec<Diagnostic>) -> O
     let rules = shared.table("rules", &mut unheard);
     let call_ids = rules.and_then(|rules| CallIds::from_text(&rules.text("call-ids", &mut unheard)?));
     let marks = shared.table("control", &mut unheard).map(|controls| controls.keys()).unwrap_or_default();
-    Some(Shared { name, span, layouts, marks, call_ids: call_ids.unwrap_or_default() })
+    Some(SharedCalls { name, span, layouts, marks, call_ids: call_ids.unwrap_or_default() })
 }

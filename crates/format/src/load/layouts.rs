@@ -1,6 +1,6 @@
 //! Reads `[layout]`.
 
-use super::calls::Shared;
+use super::calls::SharedCalls;
 use super::table::Table;
 use super::{source, unknown};
 use crate::layout::{Vocabulary, move_spans, parse};
@@ -8,7 +8,7 @@ use crate::{ControlId, Diagnostic, Field, Format, FormatPart, Layout, Op, Slot, 
 
 pub(super) fn read_layouts(
     table: Table<'_>,
-    shared: Option<&Shared>,
+    shared: Option<&SharedCalls>,
     format: &Format,
     source: &str,
     mistakes: &mut Vec<Diagnostic>,
@@ -93,7 +93,7 @@ fn layout_of(
 /// Adds the layouts of a shared file that the format does not define itself. A mistake in such a
 /// layout is reported where the format names the file.
 fn add_shared(
-    shared: &Shared,
+    shared: &SharedCalls,
     controls: &[(String, ControlId)],
     format: &Format,
     layouts: &mut [Option<Layout>],

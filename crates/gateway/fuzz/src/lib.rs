@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use rolecall::Model;
 use rolecall::format::registry;
 use rolecall::session::OnRewrite;
-use rolecall_gateway::engine::Kind;
+use rolecall_gateway::engine::EngineKind;
 use rolecall_gateway::{Config, Gateway, ModelConfig};
 use rolecall_testkit::Toy;
 
@@ -24,7 +24,7 @@ static GATEWAY: LazyLock<Gateway> = LazyLock::new(|| {
         name: FORMAT.to_owned(),
         model: model(),
         engine: "http://127.0.0.1:1".to_owned(),
-        kind: Kind::LlamaCpp,
+        kind: EngineKind::LlamaCpp,
         engine_model: None,
         on_rewrite: OnRewrite::Rewrite,
     };
@@ -47,7 +47,8 @@ pub fn check(path: &str, body: &[u8]) {
             return;
         }
     };
-    let honest = body.replace("<|im_", "<:im_").replace("<|endoftext|>", "<:endoftext:>").replace("tool_call>", "tool-call>");
+    let honest =
+        body.replace("<|im_", "<:im_").replace("<|endoftext|>", "<:endoftext:>").replace("tool_call>", "tool-call>");
     if let Ok(wanted) = GATEWAY.prompt_ids(path, &honest) {
         assert_eq!(count(&ids), count(&wanted), "the body adds a control token");
     }

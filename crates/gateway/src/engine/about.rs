@@ -7,7 +7,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::trouble::{broken, cause, down, refused};
 use super::wire::{count, inner, text};
-use super::{Engine, Kind};
+use super::{Engine, EngineKind};
 use crate::Fault;
 
 /// What an engine says of itself.
@@ -55,15 +55,15 @@ impl Engine {
         self.note_ready();
         let mut about = About::of_models(models);
         match self.kind() {
-            Kind::LlamaCpp => {
+            EngineKind::LlamaCpp => {
                 let props = object(asked("/props").await?);
                 about.context = context_of_props(&props);
                 about.slots = count(&props, "total_slots");
                 about.build = text(&props, "build_info").map(str::to_owned);
             }
-            Kind::Vllm => about.build = text(&object(asked("/version").await?), "version").map(str::to_owned),
-            Kind::OpenAi => {}
-            Kind::Sglang => {
+            EngineKind::Vllm => about.build = text(&object(asked("/version").await?), "version").map(str::to_owned),
+            EngineKind::OpenAi => {}
+            EngineKind::Sglang => {
                 let info = match asked("/server_info").await? {
                     None => asked("/get_server_info").await?,
                     info => info,
@@ -79,12 +79,12 @@ impl Engine {
 
     /// Asks the engine for the most ids of a prompt and its reply.
     pub(super) async fn own_context(&self) -> Result<Option<u64>, Fault> {
-        if self.kind() == Kind::LlamaCpp {
+        if self.kind() == EngineKind::LlamaCpp {
             return Ok(context_of_props(&object(self.page("/props").await?)));
         }
         let context = About::of_models(self.page(MODELS).await?).context;
         match (context, self.kind()) {
-            (None, Kind::Sglang) => Ok(context_of_info(&object(self.info().await?))),
+            (None, EngineKind::Sglang) => Ok(context_of_info(&object(self.info().await?))),
             (context, _) => Ok(context),
         }
     }

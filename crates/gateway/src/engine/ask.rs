@@ -1,4 +1,4 @@
-use super::{PromptIds, Shape};
+use super::{EngineShape, PromptIds};
 use crate::sampling::Sampling;
 
 /// What an engine is to generate.
@@ -6,7 +6,7 @@ use crate::sampling::Sampling;
 pub struct Ask {
     /// The ids of the prompt.
     pub ids: PromptIds,
-    /// The text of the prompt, for an engine [by text](super::Kind::is_by_text).
+    /// The text of the prompt, for an engine [by text](super::EngineKind::is_by_text).
     pub text: Option<String>,
     /// How to sample.
     pub sampling: Sampling,
@@ -15,7 +15,7 @@ pub struct Ask {
     /// The texts of these, for an engine by text.
     pub stop_texts: Vec<String>,
     /// What the reply must follow, from [`Engine::shape_of`](super::Engine::shape_of).
-    pub shape: Option<Shape>,
+    pub shape: Option<EngineShape>,
     /// The number of most likely tokens to report for each token, with their log probabilities. With 0,
     /// only the sampled token's is reported.
     pub logprobs: Option<u32>,

@@ -13,12 +13,12 @@ use rolecall::conversation::json::Object;
 use rolecall::conversation::object;
 
 use super::wire::{count, given, text};
-use super::{Engine, Kind};
+use super::{Engine, EngineKind};
 use crate::Fault;
 
 /// What a request says to use one of an engine's models.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) enum Choice {
+pub(super) enum ModelChoice {
     /// Nothing: the engine has one model.
     #[default]
     Only,
@@ -30,14 +30,14 @@ pub(super) enum Choice {
     AdapterId(u64),
 }
 
-impl Choice {
+impl ModelChoice {
     /// Adds it to the body of a request.
     pub fn add_to(&self, body: &mut Object) {
         match self {
-            Choice::Only => {}
-            Choice::Name(name) => body.insert("model", name.as_str().into()),
-            Choice::Adapter(name) => body.insert("lora_path", name.as_str().into()),
-            Choice::AdapterId(id) => {
+            ModelChoice::Only => {}
+            ModelChoice::Name(name) => body.insert("model", name.as_str().into()),
+            ModelChoice::Adapter(name) => body.insert("lora_path", name.as_str().into()),
+            ModelChoice::AdapterId(id) => {
                 let id = i64::try_from(*id).unwrap_or(i64::MAX);
                 let adapter = object! { "id" => id, "scale" => Json::from(1_i64) };
                 body.insert("lora", vec![Json::from(adapter)].into());
@@ -49,11 +49,11 @@ impl Choice {
 impl Engine {
     /// Returns how to tell the engine that it is to use a model. An engine that has no model of this name would use
     /// another one in silence, which is an error.
-    pub(super) async fn choice(&self, model: Option<&str>) -> Result<Choice, Fault> {
-        let Some(name) = model else { return Ok(Choice::Only) };
+    pub(super) async fn choice(&self, model: Option<&str>) -> Result<ModelChoice, Fault> {
+        let Some(name) = model else { return Ok(ModelChoice::Only) };
         // These two refuse a name that they do not know.
-        if matches!(self.kind(), Kind::Vllm | Kind::OpenAi) {
-            return Ok(Choice::Name(name.to_owned()));
+        if matches!(self.kind(), EngineKind::Vllm | EngineKind::OpenAi) {
+            return Ok(ModelChoice::Name(name.to_owned()));
         }
         let known = self.choice.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(choice) = known {
@@ -69,20 +69,20 @@ impl Engine {
         self.choice(model).await.map(drop)
     }
 
-    async fn found_choice(&self, name: &str) -> Result<Choice, Fault> {
+    async fn found_choice(&self, name: &str) -> Result<ModelChoice, Fault> {
         let mut known = Vec::new();
         for card in self.cards().await? {
             let id = text(&card, "id").unwrap_or_default();
             if id == name {
                 return Ok(match (self.kind(), given(&card, "parent")) {
-                    (Kind::Sglang, Some(_)) => Choice::Adapter(name.to_owned()),
-                    (Kind::Sglang, None) => Choice::Only,
-                    _ => Choice::Name(name.to_owned()),
+                    (EngineKind::Sglang, Some(_)) => ModelChoice::Adapter(name.to_owned()),
+                    (EngineKind::Sglang, None) => ModelChoice::Only,
+                    _ => ModelChoice::Name(name.to_owned()),
                 });
             }
             known.push(id.to_owned());
         }
-        if self.kind() == Kind::LlamaCpp {
+        if self.kind() == EngineKind::LlamaCpp {
             let adapters = self.page("/lora-adapters").await?.and_then(|page| json::parse(&page).ok());
             for adapter in adapters.as_ref().and_then(Json::as_array).unwrap_or_default() {
                 let Some(adapter) = adapter.as_object() else { continue };
@@ -90,7 +90,7 @@ impl Engine {
                 let names = [path.to_str(), path.file_name().and_then(|name| name.to_str())];
                 let stem = path.file_stem().and_then(|stem| stem.to_str());
                 if let (true, Some(id)) = (names.contains(&Some(name)) || stem == Some(name), count(adapter, "id")) {
-                    return Ok(Choice::AdapterId(id));
+                    return Ok(ModelChoice::AdapterId(id));
                 }
                 known.extend(stem.map(str::to_owned));
             }

@@ -8,18 +8,18 @@ use rolecall::grammar::{Grammar, Note};
 use rolecall::tokenizer::Tokenizer;
 use tokio::time::{Instant, timeout_at};
 
-use super::choice::Choice;
+use super::choice::ModelChoice;
 use super::generating::{Frames, Phase, Sofar};
 use super::hidden::Hidden;
 use super::local::Local;
 use super::trouble::{broken, cause, died, down, refused, slow};
-use super::{About, Ask, Generating, Kind, LocalOptions, Loss, Shape};
+use super::{About, Ask, EngineKind, EngineShape, Generating, LocalOptions, Loss};
 use crate::{Fault, Limits};
 
 /// An engine.
 #[derive(Clone, Debug)]
 pub struct Engine {
-    kind: Kind,
+    kind: EngineKind,
     pub(super) address: String,
     url: String,
     pub(super) client: reqwest::Client,
@@ -30,14 +30,14 @@ pub struct Engine {
     /// The time until which it is not asked for its context, because it did not answer in time.
     silent_until: Arc<Mutex<Option<Instant>>>,
     /// How it is told which of its models is meant, once it was asked.
-    pub(super) choice: Arc<Mutex<Option<Choice>>>,
+    pub(super) choice: Arc<Mutex<Option<ModelChoice>>>,
     first_id: Duration,
     next_id: Duration,
 }
 
 impl Engine {
     /// Returns an engine at an address, `http://host:port`.
-    pub fn new(kind: Kind, address: &str, limits: &Limits) -> Result<Engine, String> {
+    pub fn new(kind: EngineKind, address: &str, limits: &Limits) -> Result<Engine, String> {
         let own = address.trim_end_matches('/').to_owned();
         let url = format!("{own}{}", kind.path());
         let parsed = reqwest::Url::parse(&url).map_err(|error| format!("{address}: {error}"))?;
@@ -68,7 +68,7 @@ impl Engine {
     /// before [`Engine::ready`] says so.
     pub fn local(file: &Path, options: &LocalOptions, limits: &Limits) -> Result<Engine, String> {
         let local = Local::start(file, options)?;
-        let engine = Engine::new(Kind::LlamaCpp, &local.address, limits)?;
+        let engine = Engine::new(EngineKind::LlamaCpp, &local.address, limits)?;
         Ok(Engine { local: Some(Arc::new(local)), ..engine })
     }
 
@@ -89,7 +89,7 @@ impl Engine {
     /// can only be found with it.
     #[must_use]
     pub fn knowing(self, tokenizer: &Arc<dyn Tokenizer>) -> Engine {
-        let hidden = (self.kind == Kind::LlamaCpp).then(|| Arc::new(Hidden::of(tokenizer)));
+        let hidden = (self.kind == EngineKind::LlamaCpp).then(|| Arc::new(Hidden::of(tokenizer)));
         Engine { hidden, ..self }
     }
 
@@ -133,13 +133,13 @@ impl Engine {
     }
 
     /// Returns the kind of engine.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> EngineKind {
         self.kind
     }
 
     /// Prints a grammar in the language of the engine.
-    pub fn shape_of(&self, grammar: &Grammar) -> Result<(Shape, Vec<Note>), Fault> {
-        Shape::of(self.kind, grammar)
+    pub fn shape_of(&self, grammar: &Grammar) -> Result<(EngineShape, Vec<Note>), Fault> {
+        EngineShape::of(self.kind, grammar)
     }
 
     /// Returns the most ids that a reply can have, if the engine says so. Not all engines by text do.

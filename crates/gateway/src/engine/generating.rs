@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout_at};
 use super::hidden::Hidden;
 use super::trouble::{broken, refused, slow};
 use super::wire::{count, given};
-use super::{Kind, Odds, Piece, Word};
+use super::{EngineKind, EnginePiece, Odds, Word};
 use crate::Fault;
 
 /// The data of server-sent events.
@@ -18,7 +18,7 @@ pub(super) type Frames = Pin<Box<dyn Stream<Item = Result<String, Fault>> + Send
 
 /// A reply in the making.
 pub struct Generating {
-    pub(super) kind: Kind,
+    pub(super) kind: EngineKind,
     pub(super) frames: Frames,
     pub(super) sofar: Sofar,
     pub(super) hidden: Option<Arc<Hidden>>,
@@ -51,7 +51,7 @@ pub(super) struct Sofar {
 
 impl Generating {
     /// Returns what the engine still says of the numbers of ids after the reply ended.
-    pub async fn last_word(&mut self) -> Piece {
+    pub async fn last_word(&mut self) -> EnginePiece {
         let patience = if self.kind.is_by_text() { LAST_COUNT } else { LAST_WORD };
         let end = Instant::now() + patience;
         while let Ok(Ok(Some(piece))) = timeout_at(end, self.next()).await {
@@ -59,7 +59,7 @@ impl Generating {
                 return piece;
             }
         }
-        Piece::default()
+        EnginePiece::default()
     }
 
     /// Reads what the engine sends after the end of the reply, so that the connection can serve another
@@ -78,7 +78,7 @@ impl Generating {
     }
 
     /// Returns the next piece, or `None` after the last.
-    pub async fn next(&mut self) -> Result<Option<Piece>, Fault> {
+    pub async fn next(&mut self) -> Result<Option<EnginePiece>, Fault> {
         if self.phase == Phase::Over {
             return Ok(None);
         }
@@ -119,7 +119,7 @@ impl Generating {
 
 impl Generating {
     /// Finds the ids that an engine does not tell. Nothing is known of their odds, except of the last.
-    fn reveal(&self, piece: &mut Piece) {
+    fn reveal(&self, piece: &mut EnginePiece) {
         let Some(spoken) = &piece.spoken else { return };
         let Some(ids) = self.hidden.as_ref().and_then(|hidden| hidden.ids(spoken)) else {
             piece.odds.clear();

@@ -1,14 +1,14 @@
 use rolecall::conversation::json::Object;
 
 use super::body::Body;
-use super::choice::Choice;
+use super::choice::ModelChoice;
 use super::generating::Sofar;
 use super::trouble::Trouble;
-use super::{Ask, Piece, llama_cpp, openai, sglang, vllm};
+use super::{Ask, EnginePiece, llama_cpp, openai, sglang, vllm};
 
 /// A kind of engine, by its wire format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum EngineKind {
     /// llama.cpp's server: `/completion`.
     LlamaCpp,
     /// vLLM: `/v1/completions` with `return_token_ids`.
@@ -19,42 +19,46 @@ pub enum Kind {
     OpenAi,
 }
 
-impl Kind {
+impl EngineKind {
     /// The kinds by their words.
-    pub const ALL: [(&'static str, Kind); 4] =
-        [("llama.cpp", Kind::LlamaCpp), ("vllm", Kind::Vllm), ("sglang", Kind::Sglang), ("openai", Kind::OpenAi)];
+    pub const ALL: [(&'static str, EngineKind); 4] = [
+        ("llama.cpp", EngineKind::LlamaCpp),
+        ("vllm", EngineKind::Vllm),
+        ("sglang", EngineKind::Sglang),
+        ("openai", EngineKind::OpenAi),
+    ];
 
     /// Reports whether the engine gets text instead of ids, and returns text.
     pub fn is_by_text(self) -> bool {
-        self == Kind::OpenAi
+        self == EngineKind::OpenAi
     }
 
     /// Reports whether the engine counts ids in a frame after the end of the reply.
     pub(super) fn counts_last(self) -> bool {
-        matches!(self, Kind::Vllm | Kind::OpenAi)
+        matches!(self, EngineKind::Vllm | EngineKind::OpenAi)
     }
 
     pub(super) fn path(self) -> &'static str {
         match self {
-            Kind::LlamaCpp => "/completion",
-            Kind::Vllm | Kind::OpenAi => "/v1/completions",
-            Kind::Sglang => "/generate",
+            EngineKind::LlamaCpp => "/completion",
+            EngineKind::Vllm | EngineKind::OpenAi => "/v1/completions",
+            EngineKind::Sglang => "/generate",
         }
     }
 
     /// Reports whether a request without a limit must say how long its reply can be.
     pub(super) fn needs_room(self) -> bool {
-        matches!(self, Kind::Vllm | Kind::OpenAi)
+        matches!(self, EngineKind::Vllm | EngineKind::OpenAi)
     }
 
     /// Writes the body of a request. The room is the most ids that a reply can have, for an engine that
     /// must be told.
-    pub(super) fn body(self, ask: &Ask, choice: &Choice, room: Option<u64>) -> Body {
+    pub(super) fn body(self, ask: &Ask, choice: &ModelChoice, room: Option<u64>) -> Body {
         let (key, mut body) = match self {
-            Kind::LlamaCpp => (Some("prompt"), llama_cpp::body(ask)),
-            Kind::Vllm => (Some("prompt"), vllm::body(ask, room)),
-            Kind::Sglang => (Some("input_ids"), sglang::body(ask)),
-            Kind::OpenAi => (None, openai::body(ask, room)),
+            EngineKind::LlamaCpp => (Some("prompt"), llama_cpp::body(ask)),
+            EngineKind::Vllm => (Some("prompt"), vllm::body(ask, room)),
+            EngineKind::Sglang => (Some("input_ids"), sglang::body(ask)),
+            EngineKind::OpenAi => (None, openai::body(ask, room)),
         };
         choice.add_to(&mut body);
         match key {
@@ -64,12 +68,12 @@ impl Kind {
     }
 
     /// Reads a frame of an answer.
-    pub(super) fn piece(self, frame: &Object, sofar: &Sofar) -> Result<Piece, Trouble> {
+    pub(super) fn piece(self, frame: &Object, sofar: &Sofar) -> Result<EnginePiece, Trouble> {
         match self {
-            Kind::LlamaCpp => llama_cpp::piece(frame, sofar),
-            Kind::Vllm => vllm::piece(frame, sofar),
-            Kind::Sglang => sglang::piece(frame, sofar),
-            Kind::OpenAi => openai::piece(frame),
+            EngineKind::LlamaCpp => llama_cpp::piece(frame, sofar),
+            EngineKind::Vllm => vllm::piece(frame, sofar),
+            EngineKind::Sglang => sglang::piece(frame, sofar),
+            EngineKind::OpenAi => openai::piece(frame),
         }
     }
 }

@@ -17,7 +17,7 @@ use rolecall::conversation::object;
 use super::generating::Sofar;
 use super::trouble::Trouble;
 use super::wire::{count, given, ids, inner, set, set_shared, text, whole};
-use super::{Ask, End, Odds, Piece, Shape, Spoken, Word};
+use super::{Ask, End, EnginePiece, EngineShape, Odds, Spoken, Word};
 use crate::number::{self, of_double};
 
 pub(super) fn body(ask: &Ask) -> Object {
@@ -34,7 +34,7 @@ pub(super) fn body(ask: &Ask) -> Object {
     set(&mut body, "logit_bias", (!biases.is_empty()).then_some(biases));
     // With 0, it reports none at all.
     set(&mut body, "n_probs", ask.logprobs.map(|most| i64::from(most.max(1))));
-    if let Some(Shape::Gbnf(grammar)) = &ask.shape {
+    if let Some(EngineShape::Gbnf(grammar)) = &ask.shape {
         body.insert("grammar", grammar.as_str().into());
     }
     body
@@ -42,7 +42,7 @@ pub(super) fn body(ask: &Ask) -> Object {
 
 /// Reads a frame. The server sends nothing while a character is incomplete, and then only the last of its
 /// ids, with the text of all of them.
-pub(super) fn piece(frame: &Object, sofar: &Sofar) -> Result<Piece, Trouble> {
+pub(super) fn piece(frame: &Object, sofar: &Sofar) -> Result<EnginePiece, Trouble> {
     let mut piece = sampled(frame, sofar).ok_or(Trouble::Broken)?;
     if frame.get("stop").and_then(Json::as_bool) != Some(true) {
         return Ok(piece);
@@ -57,7 +57,7 @@ pub(super) fn piece(frame: &Object, sofar: &Sofar) -> Result<Piece, Trouble> {
     Ok(piece)
 }
 
-fn sampled(frame: &Object, sofar: &Sofar) -> Option<Piece> {
+fn sampled(frame: &Object, sofar: &Sofar) -> Option<EnginePiece> {
     let ids = frame.get("tokens").map_or(Some(Vec::new()), ids)?;
     let odds = match sofar.logprobs {
         Some(most) if !ids.is_empty() => odds(frame, most)?,
@@ -66,11 +66,11 @@ fn sampled(frame: &Object, sofar: &Sofar) -> Option<Piece> {
     let total = count(frame, "tokens_predicted").and_then(|total| usize::try_from(total).ok());
     let missing = total.map_or(0, |total| total.saturating_sub(sofar.count + ids.len()));
     if missing == 0 {
-        return Some(Piece { ids, odds, ..Piece::default() });
+        return Some(EnginePiece { ids, odds, ..EnginePiece::default() });
     }
     let last = ids.last().copied();
     let spoken = Spoken { text: text(frame, "content")?.to_owned(), count: missing + ids.len(), last };
-    Some(Piece { odds, spoken: Some(spoken), ..Piece::default() })
+    Some(EnginePiece { odds, spoken: Some(spoken), ..EnginePiece::default() })
 }
 
 fn odds(frame: &Object, most: u32) -> Option<Vec<Odds>> {

@@ -1,11 +1,11 @@
-//! Engines: ids in, ids out. One kind, [`Kind::OpenAi`], gets and returns text instead.
+//! Engines: ids in, ids out. One kind, [`EngineKind::OpenAi`], gets and returns text instead.
 //!
 //! Each engine has a file with functions without side effects: the body of a request, and what a frame
 //! of the answer says. [`Engine::generate`] does the rest for all of them: it connects, waits no longer
 //! than the limits allow, and checks the frames. Dropping a [`Generating`] closes the connection, which
 //! every one of these engines takes as the order to stop.
 //!
-//! An [`Ask`] is what an engine gets, and a [`Piece`] is what it returns. Start reading at [`Engine`].
+//! An [`Ask`] is what an engine gets, and a [`EnginePiece`] is what it returns. Start reading at [`Engine`].
 
 mod about;
 mod ask;
@@ -32,10 +32,10 @@ pub use about::About;
 pub use ask::Ask;
 pub use engine::Engine;
 pub use generating::Generating;
-pub use kind::Kind;
+pub use kind::EngineKind;
 pub use local::{LocalOptions, Loss};
 pub use odds::{Odds, Word};
-pub use piece::{End, Piece, Spoken};
+pub use piece::{End, EnginePiece, Spoken};
 pub use prompt_ids::PromptIds;
-pub use shape::Shape;
+pub use shape::EngineShape;
 pub(crate) use trouble::broken;

@@ -18,7 +18,7 @@ use rolecall::conversation::object;
 
 use super::trouble::Trouble;
 use super::wire::{count, given, inner, set, text, whole};
-use super::{Ask, End, Piece};
+use super::{Ask, End, EnginePiece};
 use crate::number::of_double;
 
 pub(super) fn body(ask: &Ask, room: Option<u64>) -> Object {
@@ -39,19 +39,19 @@ pub(super) fn body(ask: &Ask, room: Option<u64>) -> Object {
     body
 }
 
-pub(super) fn piece(frame: &Object) -> Result<Piece, Trouble> {
+pub(super) fn piece(frame: &Object) -> Result<EnginePiece, Trouble> {
     let usage = inner(frame, "usage");
     let counted = usage.and_then(|usage| count(usage, "completion_tokens"));
     let details = usage.and_then(|usage| inner(usage, "prompt_tokens_details"));
     let cached = details.and_then(|details| count(details, "cached_tokens"));
     let choices = frame.get("choices").and_then(Json::as_array).ok_or(Trouble::Broken)?;
-    let Some(choice) = choices.first() else { return Ok(Piece { counted, cached, ..Piece::default() }) };
+    let Some(choice) = choices.first() else { return Ok(EnginePiece { counted, cached, ..EnginePiece::default() }) };
     let choice = choice.as_object().ok_or(Trouble::Broken)?;
     let text = match given(choice, "text") {
         None => String::new(),
         Some(text) => text.as_str().ok_or(Trouble::Broken)?.to_owned(),
     };
-    Ok(Piece { text, end: end(choice)?, counted, cached, ..Piece::default() })
+    Ok(EnginePiece { text, end: end(choice)?, counted, cached, ..EnginePiece::default() })
 }
 
 fn end(choice: &Object) -> Result<Option<End>, Trouble> {

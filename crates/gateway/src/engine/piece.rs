@@ -2,7 +2,7 @@ use super::Odds;
 
 /// A part of an engine's answer.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Piece {
+pub struct EnginePiece {
     /// The ids that were sampled.
     pub ids: Vec<u32>,
     /// The log probabilities of these ids, one for each, if they were asked for.
@@ -39,7 +39,7 @@ pub enum End {
     Length,
 }
 
-impl Piece {
+impl EnginePiece {
     /// Returns the number of ids that were sampled. Text whose ids were not counted yet has one.
     pub fn count(&self) -> usize {
         let spoken = self.spoken.as_ref().map_or(0, |spoken| spoken.count);

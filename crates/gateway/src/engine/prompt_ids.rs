@@ -13,7 +13,7 @@ use rolecall_text::common_items;
 #[derive(Clone, Default)]
 pub struct PromptIds {
     /// Each has more than twice as many ids as the next, so there are few, and ids are seldom written again.
-    parts: Vec<Part>,
+    parts: Vec<IdRun>,
     len: usize,
     /// The session that has just these ids.
     session: Option<Session>,
@@ -21,7 +21,7 @@ pub struct PromptIds {
 
 /// Ids after each other.
 #[derive(Clone, Debug)]
-struct Part {
+struct IdRun {
     /// Only the first `len` belong to the prompt.
     ids: Arc<[u32]>,
     len: usize,
@@ -45,7 +45,7 @@ impl PromptIds {
             end += part.len;
             end <= common
         });
-        let mut parts: Vec<Part> = sure.cloned().collect();
+        let mut parts: Vec<IdRun> = sure.cloned().collect();
         let others = known.parts.iter().skip(parts.len());
         let start: usize = parts.iter().map(|part| part.len).sum();
         let after = from(start);
@@ -65,7 +65,7 @@ impl PromptIds {
             while let Some(last) = parts.pop_if(|last| last.len <= 2 * new) {
                 new += last.len;
             }
-            parts.push(Part::new(&from(len - new), new == len));
+            parts.push(IdRun::new(&from(len - new), new == len));
         }
         PromptIds { parts, len, session: None }
     }
@@ -126,13 +126,13 @@ impl fmt::Debug for PromptIds {
 
 impl From<Vec<u32>> for PromptIds {
     fn from(ids: Vec<u32>) -> PromptIds {
-        let part = (!ids.is_empty()).then(|| Part::new(&ids, true));
+        let part = (!ids.is_empty()).then(|| IdRun::new(&ids, true));
         PromptIds { len: ids.len(), parts: part.into_iter().collect(), session: None }
     }
 }
 
-impl Part {
-    fn new(ids: &[u32], is_first: bool) -> Part {
+impl IdRun {
+    fn new(ids: &[u32], is_first: bool) -> IdRun {
         let mut text = Vec::with_capacity(7 * ids.len());
         let mut digits = itoa::Buffer::new();
         for (at, id) in ids.iter().enumerate() {
@@ -142,12 +142,12 @@ impl Part {
             text.extend_from_slice(digits.format(*id).as_bytes());
         }
         text.shrink_to_fit();
-        Part { ids: ids.into(), len: ids.len(), digits: text.into() }
+        IdRun { ids: ids.into(), len: ids.len(), digits: text.into() }
     }
 
     /// Returns the first `len` ids, or `None` if these are so few that writing them again is quicker than
     /// finding the end of their digits.
-    fn cut(&self, len: usize) -> Option<Part> {
+    fn cut(&self, len: usize) -> Option<IdRun> {
         if len == self.len {
             return Some(self.clone());
         }
@@ -156,7 +156,7 @@ impl Part {
         }
         let comma = (1..=self.len - len)
             .try_fold(self.digits.len(), |end, _| self.digits[..end].iter().rposition(|byte| *byte == b','))?;
-        Some(Part { ids: Arc::clone(&self.ids), len, digits: self.digits.slice(..comma) })
+        Some(IdRun { ids: Arc::clone(&self.ids), len, digits: self.digits.slice(..comma) })
     }
 }
 

@@ -15,7 +15,7 @@ use rolecall::conversation::object;
 use super::generating::Sofar;
 use super::trouble::Trouble;
 use super::wire::{biases_by_id, count, given, ids, json_ids, set, set_shared, text, whole};
-use super::{Ask, End, Odds, Piece, Shape, Word};
+use super::{Ask, End, EnginePiece, EngineShape, Odds, Word};
 use crate::number::{self, of_double};
 
 pub(super) fn body(ask: &Ask) -> Object {
@@ -29,7 +29,7 @@ pub(super) fn body(ask: &Ask) -> Object {
     set(&mut params, "repetition_penalty", sampling.repetition_penalty.map(of_double));
     set(&mut params, "sampling_seed", whole(sampling.seed));
     set(&mut params, "logit_bias", biases_by_id(sampling));
-    if let Some(Shape::StructuralTag(tag)) = &ask.shape {
+    if let Some(EngineShape::StructuralTag(tag)) = &ask.shape {
         params.insert("structural_tag", tag.as_str().into());
     }
     let mut body = object! { "sampling_params" => params, "stream" => true };
@@ -40,7 +40,7 @@ pub(super) fn body(ask: &Ask) -> Object {
     body
 }
 
-pub(super) fn piece(frame: &Object, sofar: &Sofar) -> Result<Piece, Trouble> {
+pub(super) fn piece(frame: &Object, sofar: &Sofar) -> Result<EnginePiece, Trouble> {
     let info = frame.get("meta_info").and_then(Json::as_object).ok_or(Trouble::Broken)?;
     let end = end(info)?;
     let ids = new_ids(frame, info, sofar.count).ok_or(Trouble::Broken)?;
@@ -48,7 +48,7 @@ pub(super) fn piece(frame: &Object, sofar: &Sofar) -> Result<Piece, Trouble> {
         Some(most) if !ids.is_empty() => odds(info, &ids, most).ok_or(Trouble::Broken)?,
         _ => Vec::new(),
     };
-    Ok(Piece { ids, odds, end, cached: count(info, "cached_tokens"), ..Piece::default() })
+    Ok(EnginePiece { ids, odds, end, cached: count(info, "cached_tokens"), ..EnginePiece::default() })
 }
 
 fn end(info: &Object) -> Result<Option<End>, Trouble> {

@@ -1,32 +1,32 @@
 use rolecall::grammar::{Grammar, Note};
 
-use super::Kind;
+use super::EngineKind;
 use crate::Fault;
 
 /// What a reply must follow, in the language of an engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum EngineShape {
     /// A grammar of llama.cpp.
     Gbnf(String),
     /// A structural tag of xgrammar, which vLLM and SGLang use.
     StructuralTag(String),
 }
 
-impl Shape {
+impl EngineShape {
     /// Prints a grammar for a kind of engine, with notes of what the grammar does not say. xgrammar gets whole
     /// schemas, and may enforce some of that.
-    pub fn of(kind: Kind, grammar: &Grammar) -> Result<(Shape, Vec<Note>), Fault> {
+    pub fn of(kind: EngineKind, grammar: &Grammar) -> Result<(EngineShape, Vec<Note>), Fault> {
         match kind {
-            Kind::LlamaCpp => {
+            EngineKind::LlamaCpp => {
                 let printed = grammar.to_gbnf();
-                Ok((Shape::Gbnf(printed.text), printed.notes))
+                Ok((EngineShape::Gbnf(printed.text), printed.notes))
             }
-            Kind::OpenAi => {
+            EngineKind::OpenAi => {
                 let message = "the engine takes no grammar, so calls cannot be required, chosen or limited";
                 Err(Fault::at("tool_choice", "unsupported_parameter", message))
             }
-            Kind::Vllm | Kind::Sglang => {
-                Ok((Shape::StructuralTag(grammar.to_structural_tag().text), grammar.to_gbnf().notes))
+            EngineKind::Vllm | EngineKind::Sglang => {
+                Ok((EngineShape::StructuralTag(grammar.to_structural_tag().text), grammar.to_gbnf().notes))
             }
         }
     }

@@ -14,7 +14,7 @@ use rolecall::conversation::object;
 use super::generating::Sofar;
 use super::trouble::Trouble;
 use super::wire::{biases_by_id, count, given, ids, inner, json_ids, set, set_shared, text, whole};
-use super::{Ask, End, Odds, Piece, Shape, Word};
+use super::{Ask, End, EnginePiece, EngineShape, Odds, Word};
 use crate::number::{self, of_double};
 
 pub(super) fn body(ask: &Ask, room: Option<u64>) -> Object {
@@ -35,17 +35,17 @@ pub(super) fn body(ask: &Ask, room: Option<u64>) -> Object {
         body.insert("logprobs", i64::from(most).into());
         body.insert("return_tokens_as_token_ids", true.into());
     }
-    if let Some(Shape::StructuralTag(tag)) = &ask.shape {
+    if let Some(EngineShape::StructuralTag(tag)) = &ask.shape {
         body.insert("structured_outputs", object! { "structural_tag" => tag.as_str() }.into());
     }
     body
 }
 
-pub(super) fn piece(frame: &Object, sofar: &Sofar) -> Result<Piece, Trouble> {
+pub(super) fn piece(frame: &Object, sofar: &Sofar) -> Result<EnginePiece, Trouble> {
     let details = inner(frame, "usage").and_then(|usage| inner(usage, "prompt_tokens_details"));
     let cached = details.and_then(|details| count(details, "cached_tokens"));
     let choices = frame.get("choices").and_then(Json::as_array).ok_or(Trouble::Broken)?;
-    let Some(choice) = choices.first() else { return Ok(Piece { cached, ..Piece::default() }) };
+    let Some(choice) = choices.first() else { return Ok(EnginePiece { cached, ..EnginePiece::default() }) };
     let choice = choice.as_object().ok_or(Trouble::Broken)?;
     let (ids, odds) = sampled(choice, sofar).ok_or(Trouble::Broken)?;
     let end = match given(choice, "finish_reason").map(|reason| reason.as_str().ok_or(Trouble::Broken)).transpose()? {
@@ -54,7 +54,7 @@ pub(super) fn piece(frame: &Object, sofar: &Sofar) -> Result<Piece, Trouble> {
         Some("length") => Some(End::Length),
         Some(other) => return Err(Trouble::aborted(text(choice, "stop_reason").or(Some(other)))),
     };
-    Ok(Piece { ids, odds, end, cached, ..Piece::default() })
+    Ok(EnginePiece { ids, odds, end, cached, ..EnginePiece::default() })
 }
 
 fn sampled(choice: &Object, sofar: &Sofar) -> Option<(Vec<u32>, Vec<Odds>)> {

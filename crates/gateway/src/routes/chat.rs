@@ -10,13 +10,13 @@ use crate::Fault;
 use crate::chat_request::ChatRequest;
 use crate::gateway::{Gateway, now, random};
 use crate::token_odds::TokenOdds;
-use crate::writer::{Done, Frames, Opening, Said, Writer};
+use crate::writer::{Done, Frames, Opening, ReplyWriter, WholeReply};
 
 /// The name of the level of reasoning.
 const EFFORT: &str = "reasoning_effort";
 
 /// Reads a request.
-pub fn read(gateway: &Gateway, body: &str) -> Result<(ChatRequest, Box<dyn Writer>), Fault> {
+pub fn read(gateway: &Gateway, body: &str) -> Result<(ChatRequest, Box<dyn ReplyWriter>), Fault> {
     refuse_functions(body)?;
     let mut request = Request::from_text(body)?;
     if let Some(level) = request.other.remove(EFFORT).filter(|level| !level.is_null()) {
@@ -55,7 +55,7 @@ struct ChatWriter {
     odds: Option<Vec<Vec<Json>>>,
 }
 
-impl Writer for ChatWriter {
+impl ReplyWriter for ChatWriter {
     fn begin(&mut self, opening: &Opening<'_>, _: &mut Frames) {
         for chunks in &mut self.chunks {
             *chunks = chunks.clone().holding_calls(opening.holds_calls);
@@ -88,7 +88,7 @@ impl Writer for ChatWriter {
     }
 
     fn whole(&mut self, done: &Done<'_>) -> Json {
-        let of = |(choice, said): (usize, &Said)| {
+        let of = |(choice, said): (usize, &WholeReply)| {
             let mut value = self.completion.of_reading(&said.reading);
             set_index(&mut value, choice);
             if self.odds.is_some() {

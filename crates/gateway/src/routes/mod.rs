@@ -15,7 +15,7 @@ use axum::http::Method;
 use futures_util::future::BoxFuture;
 use rolecall::conversation::Json;
 
-use self::page::File;
+use self::page::PageFile;
 use crate::exchange::{Read, ReadTexts};
 use crate::fault::{FaultShape, of_openai};
 use crate::store::Owner;
@@ -60,7 +60,7 @@ pub enum Work {
     /// With a response of OpenAI's API.
     Respond,
     /// With a file of the page.
-    File(File),
+    File(PageFile),
     /// With whether the engines answer.
     Ready,
     /// With the metrics.
@@ -70,11 +70,11 @@ pub enum Work {
 }
 
 /// Looks something up that is stored.
-pub type Lookup = for<'a> fn(&'a Gateway, &'a Asked) -> BoxFuture<'a, Result<Json, Fault>>;
+pub type Lookup = for<'a> fn(&'a Gateway, &'a PathRequest) -> BoxFuture<'a, Result<Json, Fault>>;
 
 /// What is asked for without a body.
 #[derive(Debug)]
-pub struct Asked {
+pub struct PathRequest {
     pub owner: Owner,
     /// The name in the path.
     pub name: String,

@@ -8,13 +8,13 @@ use axum::http::header::{self, HeaderName, HeaderValue};
 use axum::response::Response;
 
 /// A file of the page.
-pub struct File {
+pub struct PageFile {
     media_type: &'static str,
     text: &'static str,
 }
 
-const HTML: File = File { media_type: "text/html; charset=utf-8", text: include_str!("../page/index.html") };
-const CSS: File = File { media_type: "text/css; charset=utf-8", text: include_str!("../page/page.css") };
+const HTML: PageFile = PageFile { media_type: "text/html; charset=utf-8", text: include_str!("../page/index.html") };
+const CSS: PageFile = PageFile { media_type: "text/css; charset=utf-8", text: include_str!("../page/page.css") };
 
 /// The scripts. The page loads `page.js`, which imports the others.
 const SCRIPTS: [(&str, &str); 6] = [
@@ -33,18 +33,18 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
      trusted-types 'none'";
 
 /// Returns the file of a path.
-pub fn file(path: &str) -> Option<File> {
+pub fn file(path: &str) -> Option<PageFile> {
     match path {
         "/" => Some(HTML),
         "/page.css" => Some(CSS),
         _ => {
             let (_, text) = SCRIPTS.iter().find(|(known, _)| *known == path)?;
-            Some(File { media_type: "text/javascript; charset=utf-8", text })
+            Some(PageFile { media_type: "text/javascript; charset=utf-8", text })
         }
     }
 }
 
-impl File {
+impl PageFile {
     /// Returns the answer with the file.
     pub fn answer(&self) -> Response {
         let mut response = Response::new(Body::from(self.text));

@@ -18,7 +18,7 @@ pub struct Live {
     /// How long one stays after it was last used.
     most_age: Duration,
     /// By their first turns.
-    conversations: Spread<TurnId, Conversation>,
+    conversations: Spread<TurnId, LiveConversation>,
     turns: Spread<TurnId, Arc<Replayed>>,
     /// By digests of names, each with when it was given.
     names: Spread<[u8; 32], (TurnId, u64)>,
@@ -32,7 +32,7 @@ pub struct Live {
 }
 
 #[derive(Debug)]
-struct Conversation {
+struct LiveConversation {
     turns: Vec<TurnId>,
     names: Vec<[u8; 32]>,
     size: usize,
@@ -98,7 +98,7 @@ impl Live {
         (names, when): (&[String], u64),
     ) -> Vec<Arc<Replayed>> {
         let root = turn.root();
-        let new = || Conversation { turns: Vec::new(), names: Vec::new(), size: 0, used: 0, used_at: 0 };
+        let new = || LiveConversation { turns: Vec::new(), names: Vec::new(), size: 0, used: 0, used_at: 0 };
         let conversation = self.conversations.get_or_insert_with(root.clone(), new);
         // The turns before may have been removed while this one was in flight. It has all that they had.
         let ids = if conversation.turns.is_empty() { past.size.whole } else { past.size.last };
@@ -163,7 +163,7 @@ impl Live {
         self.by_use.insert(self.uses, root.clone());
     }
 
-    fn is_old(&self, conversation: &Conversation) -> bool {
+    fn is_old(&self, conversation: &LiveConversation) -> bool {
         conversation.used_at < before(self.most_age)
     }
 

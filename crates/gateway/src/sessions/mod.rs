@@ -40,7 +40,7 @@ pub struct Sessions {
 }
 
 /// A turn that was found.
-pub struct Found {
+pub struct SessionTurn {
     pub turn: TurnId,
     /// Which of the names it has.
     pub name: usize,
@@ -50,7 +50,7 @@ pub struct Found {
 /// What a look for names found.
 enum Looked {
     Nothing,
-    At(Found),
+    At(SessionTurn),
     /// A name in memory that the store does not have any more.
     Gone(usize),
 }
@@ -92,12 +92,12 @@ impl Sessions {
     }
 
     /// Finds the turn with the first of some names that is known.
-    pub async fn find(&self, owner: Owner, names: &[String], model: &Model) -> Result<Option<Found>, Fault> {
+    pub async fn find(&self, owner: Owner, names: &[String], model: &Model) -> Result<Option<SessionTurn>, Fault> {
         let mut gone = 0;
         while let Some(rest) = names.get(gone..).filter(|rest| !rest.is_empty()) {
             match self.find_first(owner, rest, model).await? {
                 Looked::Nothing => return Ok(None),
-                Looked::At(found) => return Ok(Some(Found { name: gone + found.name, ..found })),
+                Looked::At(found) => return Ok(Some(SessionTurn { name: gone + found.name, ..found })),
                 Looked::Gone(name) => {
                     self.live().forget(owner, &rest[name], moment());
                     gone += name + 1;
@@ -115,7 +115,7 @@ impl Sessions {
             Some(found) => found.name,
             None => names.len(),
         };
-        let remembered = |found: Option<Found>| found.map_or(Looked::Nothing, Looked::At);
+        let remembered = |found: Option<SessionTurn>| found.map_or(Looked::Nothing, Looked::At);
         let Some(names) = names.get(..until).filter(|names| !names.is_empty()) else { return Ok(remembered(found)) };
         let Some((name, turn)) = self.store.find(&owner, names).await? else {
             return Ok(match found {
@@ -126,7 +126,7 @@ impl Sessions {
         };
         // What is only in memory is later than what the store had of the name then.
         let is_latest =
-            |found: &Found| found.turn == turn || found.name == name && found.past.beside.as_ref() == Some(&turn);
+            |found: &SessionTurn| found.turn == turn || found.name == name && found.past.beside.as_ref() == Some(&turn);
         if found.as_ref().is_some_and(is_latest) {
             return Ok(remembered(found));
         }
@@ -148,15 +148,15 @@ impl Sessions {
                 past
             }
         };
-        Ok(Looked::At(Found { turn, name, past }))
+        Ok(Looked::At(SessionTurn { turn, name, past }))
     }
 
     /// Finds the turn with the first of some names that is in memory. Names that other gateways may have
     /// given to other turns since need [`Self::find`].
-    pub fn recall(&self, owner: Owner, names: &[String]) -> Option<Found> {
+    pub fn recall(&self, owner: Owner, names: &[String]) -> Option<SessionTurn> {
         let mut live = self.live();
         let found = names.iter().enumerate().find_map(|(name, text)| Some((name, live.find(owner, text)?)));
-        found.map(|(name, (turn, past))| Found { turn, name, past })
+        found.map(|(name, (turn, past))| SessionTurn { turn, name, past })
     }
 
     /// Keeps a finished turn in memory, and stores it before, unless it is not to be stored. It is durable when

@@ -33,7 +33,7 @@ pub struct Record {
     /// What the ids of its calls are derived from.
     pub call_seed: u64,
     /// The reply.
-    pub reply: Reply,
+    pub reply: RecordReply,
     /// The reply as the client got it.
     pub said: Message,
     /// The number of ids that were kept, and the digest of those after them, with the reply's.
@@ -45,7 +45,7 @@ pub struct Record {
 
 /// A reply as the session has it.
 #[derive(Clone, Debug)]
-pub enum Reply {
+pub enum RecordReply {
     /// The ids that were sampled.
     Ids(Vec<u32>, Finish),
     /// The message alone, because not all of its ids are known, or because a stop text cut it.
@@ -57,8 +57,8 @@ impl Record {
     pub fn replay(&self, session: &mut Session) -> Result<usize, Error> {
         let before = session.len();
         let (new, is_open) = match &self.reply {
-            Reply::Ids(..) => (self.new.clone(), true),
-            Reply::Message => (self.new.iter().chain([&self.said]).cloned().collect(), false),
+            RecordReply::Ids(..) => (self.new.clone(), true),
+            RecordReply::Message => (self.new.iter().chain([&self.said]).cloned().collect(), false),
         };
         *session = session.clone().with_call_seed(self.call_seed);
         let plan = session.plan(&new)?;
@@ -66,7 +66,7 @@ impl Record {
         if is_open {
             kept = kept.min(session.open()?.keep);
         }
-        if let Reply::Ids(ids, finish) = &self.reply {
+        if let RecordReply::Ids(ids, finish) = &self.reply {
             session.accept(ids, *finish)?;
         }
         Ok(kept)
@@ -77,7 +77,7 @@ impl Record {
         let length = |message: &Message| 32 + message.plain_text().map_or(0, str::len);
         let messages = self.before.iter().chain(&self.new).chain([&self.said]);
         let length: usize = messages.map(length).sum();
-        let mut fields = Fields(String::with_capacity(RECORD_ROOM + length + length / 16));
+        let mut fields = RecordWriter(String::with_capacity(RECORD_ROOM + length + length / 16));
         fields.number("version", VERSION);
         fields.text("model", &self.model);
         fields.text("setup", &self.setup);
@@ -94,7 +94,7 @@ impl Record {
         if !self.before.is_empty() {
             fields.add("before", |text| list(text, &self.before, write_message));
         }
-        if let Reply::Ids(ids, finish) = &self.reply {
+        if let RecordReply::Ids(ids, finish) = &self.reply {
             fields.add("ids", |text| list(text, ids, |text, id| text.push_str(itoa::Buffer::new().format(*id))));
             fields.text("finish", finish.name());
         }
@@ -111,12 +111,12 @@ impl Record {
             return None;
         }
         let reply = match record.get("ids") {
-            None => Reply::Message,
+            None => RecordReply::Message,
             Some(ids) => {
                 let ids = ids.as_array()?.iter().map(number::id).collect::<Option<Vec<u32>>>()?;
                 let finish = record.get("finish")?.as_str()?;
                 let all = [Finish::Stop, Finish::Length, Finish::Abort];
-                Reply::Ids(ids, all.into_iter().find(|known| known.name() == finish)?)
+                RecordReply::Ids(ids, all.into_iter().find(|known| known.name() == finish)?)
             }
         };
         let messages = |value: Option<Json>| match value {
@@ -172,9 +172,9 @@ pub fn policy_of(name: &str) -> Option<OnRewrite> {
 }
 
 /// The text of an object, written field by field: its messages may be long, and are not copied into one.
-struct Fields(String);
+struct RecordWriter(String);
 
-impl Fields {
+impl RecordWriter {
     fn add(&mut self, key: &str, write: impl FnOnce(&mut String)) {
         self.0.push(if self.0.is_empty() { '{' } else { ',' });
         json::write_string(&mut self.0, key, false);

@@ -8,7 +8,7 @@ pub struct SettingFault {
     /// A stable name for what is wrong.
     pub code: &'static str,
     /// Where it is.
-    pub place: Place,
+    pub place: SettingPlace,
     /// What is wrong.
     pub message: String,
     /// What to do about it.
@@ -17,7 +17,7 @@ pub struct SettingFault {
 
 /// Where a setting was given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Place {
+pub enum SettingPlace {
     /// In no place of its own.
     #[default]
     Nowhere,
@@ -37,7 +37,7 @@ pub enum Place {
 }
 
 impl SettingFault {
-    pub(crate) fn new(code: &'static str, place: Place, message: impl Into<String>) -> SettingFault {
+    pub(crate) fn new(code: &'static str, place: SettingPlace, message: impl Into<String>) -> SettingFault {
         SettingFault { code, place, message: message.into(), help: None }
     }
 
@@ -46,7 +46,7 @@ impl SettingFault {
     }
 
     /// Returns the error for a key that is not known.
-    pub(crate) fn unknown(key: &str, known: impl Iterator<Item = &'static str>, place: Place) -> SettingFault {
+    pub(crate) fn unknown(key: &str, known: impl Iterator<Item = &'static str>, place: SettingPlace) -> SettingFault {
         let near = spelling::nearest(key, known).map(|near| format!("did you mean `{near}`?"));
         let fault = SettingFault::new("unknown_key", place, format!("there is no setting `{key}`"));
         SettingFault { help: near.or_else(|| Some("`rolecall serve --help` lists the settings".to_owned())), ..fault }
@@ -56,7 +56,7 @@ impl SettingFault {
 impl fmt::Display for SettingFault {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.place {
-            Place::Nowhere => formatter.write_str(&self.message),
+            SettingPlace::Nowhere => formatter.write_str(&self.message),
             _ => write!(formatter, "{}: {}", self.place, self.message),
         }
     }
@@ -64,13 +64,13 @@ impl fmt::Display for SettingFault {
 
 impl std::error::Error for SettingFault {}
 
-impl fmt::Display for Place {
+impl fmt::Display for SettingPlace {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Nowhere => Ok(()),
-            Place::File { path, line, column } => write!(formatter, "{path}:{line}:{column}"),
-            Place::Variable(name) => write!(formatter, "environment, {name}"),
-            Place::Flag(flag) => write!(formatter, "command line, {flag}"),
+            SettingPlace::Nowhere => Ok(()),
+            SettingPlace::File { path, line, column } => write!(formatter, "{path}:{line}:{column}"),
+            SettingPlace::Variable(name) => write!(formatter, "environment, {name}"),
+            SettingPlace::Flag(flag) => write!(formatter, "command line, {flag}"),
         }
     }
 }

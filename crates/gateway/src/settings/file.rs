@@ -4,14 +4,14 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::fault::{Place, SettingFault};
+use super::fault::{SettingFault, SettingPlace};
 use super::key::{KEYS, Key, MODEL_KEYS};
 use super::value::RawValue;
 use super::{ModelSettings, Settings};
 
 /// Reads a file. Every key must be known.
 pub fn read(settings: &mut Settings, path: &Path, text: &str) -> Result<(), SettingFault> {
-    let file = File { path, text };
+    let file = SettingsFile { path, text };
     let root = DeTable::parse(text).map_err(|error| {
         let place = file.place(error.span().unwrap_or(0..0));
         SettingFault::new("not_toml", place, format!("invalid TOML: {}", error.message().to_lowercase()))
@@ -20,12 +20,12 @@ pub fn read(settings: &mut Settings, path: &Path, text: &str) -> Result<(), Sett
 }
 
 /// A file, to tell places in it.
-struct File<'a> {
+struct SettingsFile<'a> {
     path: &'a Path,
     text: &'a str,
 }
 
-impl File<'_> {
+impl SettingsFile<'_> {
     /// Reads a table, and the tables in it, whose path begins with `before`.
     fn read_table(&self, settings: &mut Settings, table: &DeTable<'_>, before: &str) -> Result<(), SettingFault> {
         for (name, value) in in_order(table) {
@@ -82,11 +82,11 @@ impl File<'_> {
         key.set(settings, &given(value.get_ref()), Some(folder), &self.place(value.span()))
     }
 
-    fn place(&self, span: Range<usize>) -> Place {
+    fn place(&self, span: Range<usize>) -> SettingPlace {
         let before = self.text.get(..span.start).unwrap_or(self.text);
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
         let column = before.get(line_start..).unwrap_or_default().chars().count() + 1;
-        Place::File { path: self.path.display().to_string(), line: before.matches('\n').count() + 1, column }
+        SettingPlace::File { path: self.path.display().to_string(), line: before.matches('\n').count() + 1, column }
     }
 }
 

@@ -3,10 +3,10 @@ use std::time::Duration;
 
 use rolecall::session::OnRewrite;
 
-use super::fault::{Place, SettingFault};
+use super::fault::{SettingFault, SettingPlace};
 use super::value::{self, RawValue};
 use super::{ModelSettings, PREFIX, Settings};
-use crate::engine::Kind;
+use crate::engine::EngineKind;
 use crate::sessions::record::{POLICIES, name_of, policy_of};
 use crate::sites::{is_host, is_origin};
 
@@ -41,7 +41,7 @@ pub enum Slot<T> {
     /// A store: `memory`, an address, or a path.
     Store(fn(&mut T) -> &mut String),
     /// A kind of engine.
-    Kind(fn(&mut T) -> &mut Option<Kind>),
+    Kind(fn(&mut T) -> &mut Option<EngineKind>),
     /// What to do with history that a template rewrites.
     Rewrite(fn(&mut T) -> &mut Option<OnRewrite>),
     /// One of these words.
@@ -284,7 +284,7 @@ impl<T> Key<T> {
             Slot::Path(_) => "PATH".to_owned(),
             Slot::PathOrName(_) => "PATH|NAME".to_owned(),
             Slot::Engine(_) => "URL".to_owned(),
-            Slot::Kind(_) => Kind::ALL.map(|(word, _)| word).join("|"),
+            Slot::Kind(_) => EngineKind::ALL.map(|(word, _)| word).join("|"),
             Slot::Rewrite(_) => POLICIES.map(name_of).join("|"),
             Slot::Word(words, _) => words.join("|"),
             Slot::Count(_) => "N".to_owned(),
@@ -324,7 +324,7 @@ impl<T> Key<T> {
         settings: &mut T,
         given: &RawValue<'_>,
         folder: Option<&Path>,
-        place: &Place,
+        place: &SettingPlace,
     ) -> Result<(), SettingFault> {
         let wrong = |wanted: &str| {
             let message = format!("{}: expected {wanted}, found {given}", self.path);
@@ -362,8 +362,8 @@ impl<T> Key<T> {
             }
             Slot::Kind(of) => {
                 let word = text()?;
-                let known = Kind::ALL.iter().find(|(known, _)| *known == word);
-                let words = Kind::ALL.map(|(word, _)| format!("`{word}`")).join(", ");
+                let known = EngineKind::ALL.iter().find(|(known, _)| *known == word);
+                let words = EngineKind::ALL.map(|(word, _)| format!("`{word}`")).join(", ");
                 *of(settings) = Some(known.ok_or_else(|| wrong(&format!("one of {words}")))?.1);
             }
             Slot::Rewrite(of) => {
@@ -404,8 +404,8 @@ fn list(given: &RawValue<'_>, is_good: fn(&str) -> bool) -> Option<Vec<String>> 
 }
 
 /// Returns the word of a kind of engine.
-pub(crate) fn word_of(kind: Kind) -> &'static str {
-    Kind::ALL.iter().find(|(_, known)| *known == kind).map_or("", |(word, _)| word)
+pub(crate) fn word_of(kind: EngineKind) -> &'static str {
+    EngineKind::ALL.iter().find(|(_, known)| *known == kind).map_or("", |(word, _)| word)
 }
 
 /// Returns an address without the password in it.

@@ -16,11 +16,11 @@ use rolecall::conversation::spelling;
 use rolecall::session::OnRewrite;
 
 use crate::Limits;
-use crate::engine::{Kind, LocalOptions};
+use crate::engine::{EngineKind, LocalOptions};
 use crate::sites::Sites;
 use crate::store::Bounds;
 
-pub use fault::{Place, SettingFault};
+pub use fault::{SettingFault, SettingPlace};
 pub(crate) use key::word_of;
 pub use key::{KEYS, Key, MODEL_KEYS, Slot};
 pub(crate) use open::read_keys;
@@ -66,7 +66,7 @@ pub struct Settings {
     /// The models.
     pub models: Vec<ModelSettings>,
     /// What was set, and where, in the order of precedence: later ones replace earlier ones.
-    pub set: Vec<(String, Place)>,
+    pub set: Vec<(String, SettingPlace)>,
     /// What was found and not used.
     pub warnings: Vec<String>,
 }
@@ -89,7 +89,7 @@ pub struct ModelSettings {
     /// The engine's address.
     pub engine: Option<String>,
     /// The kind of engine.
-    pub engine_kind: Option<Kind>,
+    pub engine_kind: Option<EngineKind>,
     /// The engine's name for the model.
     pub engine_model: Option<String>,
     /// What to do if the model's template rewrites what was sent in earlier turns.
@@ -99,7 +99,7 @@ pub struct ModelSettings {
     /// How reasoning is treated that is open when the model ends its turn.
     pub unclosed_reasoning: Option<&'static str>,
     /// Where the model is configured.
-    pub place: Place,
+    pub place: SettingPlace,
 }
 
 /// Where settings come from. Flags replace environment variables, and these replace the file.
@@ -151,18 +151,18 @@ impl Settings {
             }
         }
         for (name, value) in &sources.environment {
-            let Some(found) = Found::by(name, Key::variable, Key::variable) else {
+            let Some(found) = AnyKey::by(name, Key::variable, Key::variable) else {
                 settings.note_variable(name);
                 continue;
             };
-            settings.put(found, value, Place::Variable(name.clone()), &mut of_model)?;
+            settings.put(found, value, SettingPlace::Variable(name.clone()), &mut of_model)?;
         }
         for (path, value) in &sources.flags {
-            let by_path = |path: &str| Found::by(path, |key| key.path.to_owned(), |key| key.path.to_owned());
+            let by_path = |path: &str| AnyKey::by(path, |key| key.path.to_owned(), |key| key.path.to_owned());
             let Some(found) = by_path(path) else {
-                return Err(SettingFault::unknown(path, all_paths(), Place::Flag(path.clone())));
+                return Err(SettingFault::unknown(path, all_paths(), SettingPlace::Flag(path.clone())));
             };
-            settings.put(found, value, Place::Flag(found.flag()), &mut of_model)?;
+            settings.put(found, value, SettingPlace::Flag(found.flag()), &mut of_model)?;
         }
         settings.put_on_model(of_model)?;
         Ok(settings)
@@ -171,23 +171,26 @@ impl Settings {
     /// Sets a key of the gateway, or keeps a key of a model for later.
     fn put<'a>(
         &mut self,
-        found: Found,
+        found: AnyKey,
         value: &'a str,
-        place: Place,
-        of_model: &mut Vec<(&'static Key<ModelSettings>, &'a str, Place)>,
+        place: SettingPlace,
+        of_model: &mut Vec<(&'static Key<ModelSettings>, &'a str, SettingPlace)>,
     ) -> Result<(), SettingFault> {
         match found {
-            Found::OfGateway(key) => {
+            AnyKey::OfGateway(key) => {
                 key.set(self, &RawValue::Loose(value), None, &place)?;
                 self.set.push((key.path.to_owned(), place));
             }
-            Found::OfModel(key) => of_model.push((key, value, place)),
+            AnyKey::OfModel(key) => of_model.push((key, value, place)),
         }
         Ok(())
     }
 
     /// Sets keys of the only model, or of the model that one of these keys names.
-    fn put_on_model(&mut self, keys: Vec<(&'static Key<ModelSettings>, &str, Place)>) -> Result<(), SettingFault> {
+    fn put_on_model(
+        &mut self,
+        keys: Vec<(&'static Key<ModelSettings>, &str, SettingPlace)>,
+    ) -> Result<(), SettingFault> {
         let Some((_, _, first)) = keys.first() else { return Ok(()) };
         let named = keys.iter().rev().find(|(key, ..)| key.path == "name").map(|(_, name, _)| *name);
         let at = match (self.models.len(), named) {
@@ -233,7 +236,7 @@ impl Settings {
 
     /// Returns what was set, each with its value and place. Of a key that was set several times, the
     /// last one counts.
-    pub fn effective(&self) -> Vec<(&str, String, &Place)> {
+    pub fn effective(&self) -> Vec<(&str, String, &SettingPlace)> {
         let is_last = |at: usize, path: &str| !self.set[at + 1..].iter().any(|(later, _)| later == path);
         let last = self.set.iter().enumerate().filter(|(at, (path, _))| is_last(*at, path));
         last.map(|(_, (path, place))| (path.as_str(), self.shown(path), place)).collect()
@@ -273,26 +276,26 @@ impl ModelSettings {
 
 /// A key of either table.
 #[derive(Clone, Copy)]
-enum Found {
+enum AnyKey {
     OfGateway(&'static Key<Settings>),
     OfModel(&'static Key<ModelSettings>),
 }
 
-impl Found {
+impl AnyKey {
     /// Finds a key by one of its names.
     fn by(
         name: &str,
         of_gateway: impl Fn(&Key<Settings>) -> String,
         of_model: impl Fn(&Key<ModelSettings>) -> String,
-    ) -> Option<Found> {
-        let in_gateway = KEYS.iter().find(|key| of_gateway(key) == name).map(Found::OfGateway);
-        in_gateway.or_else(|| MODEL_KEYS.iter().find(|key| of_model(key) == name).map(Found::OfModel))
+    ) -> Option<AnyKey> {
+        let in_gateway = KEYS.iter().find(|key| of_gateway(key) == name).map(AnyKey::OfGateway);
+        in_gateway.or_else(|| MODEL_KEYS.iter().find(|key| of_model(key) == name).map(AnyKey::OfModel))
     }
 
     fn flag(self) -> String {
         match self {
-            Found::OfGateway(key) => key.flag(),
-            Found::OfModel(key) => key.flag(),
+            AnyKey::OfGateway(key) => key.flag(),
+            AnyKey::OfModel(key) => key.flag(),
         }
     }
 }

@@ -7,8 +7,8 @@ use rolecall::parse::{CallsInReasoning, UnclosedReasoning};
 use rolecall::session::OnRewrite;
 use rolecall::{Error, Model};
 
-use super::{ModelSettings, Place, SettingFault, Settings};
-use crate::engine::Kind;
+use super::{ModelSettings, SettingFault, SettingPlace, Settings};
+use crate::engine::EngineKind;
 use crate::store::StoreConfig;
 use crate::{Config, Keys, ModelConfig, Telling};
 
@@ -16,7 +16,7 @@ impl Settings {
     /// Opens what the settings name: the models and the file with the keys.
     pub fn open(&self) -> Result<Config, SettingFault> {
         if self.models.is_empty() {
-            return Err(SettingFault::new("no_models", Place::Nowhere, "no model is configured")
+            return Err(SettingFault::new("no_models", SettingPlace::Nowhere, "no model is configured")
                 .with_help("name one with `--model` and `--engine`, or a file with `--config`"));
         }
         let models = self.models.iter().map(ModelSettings::open).collect::<Result<Vec<ModelConfig>, SettingFault>>()?;
@@ -38,9 +38,9 @@ impl Settings {
     }
 
     /// Returns where a key was set last.
-    fn place_of(&self, path: &str) -> Place {
+    fn place_of(&self, path: &str) -> SettingPlace {
         let last = self.set.iter().rev().find(|(known, _)| known == path);
-        last.map_or(Place::Nowhere, |(_, place)| place.clone())
+        last.map_or(SettingPlace::Nowhere, |(_, place)| place.clone())
     }
 }
 
@@ -100,7 +100,7 @@ impl ModelSettings {
             name: name.unwrap_or(asked),
             model,
             engine,
-            kind: self.engine_kind.unwrap_or(Kind::LlamaCpp),
+            kind: self.engine_kind.unwrap_or(EngineKind::LlamaCpp),
             engine_model: self.engine_model.clone(),
             on_rewrite: self.on_rewrite.unwrap_or(OnRewrite::Rewrite),
         })
@@ -111,10 +111,14 @@ impl ModelSettings {
 pub(crate) fn read_keys(path: &Path) -> Result<Keys, SettingFault> {
     let shown = path.display();
     let text = fs::read_to_string(path).map_err(|error| {
-        SettingFault::new("unreadable_file", Place::Nowhere, format!("cannot read the keys in `{shown}`: {error}"))
+        SettingFault::new(
+            "unreadable_file",
+            SettingPlace::Nowhere,
+            format!("cannot read the keys in `{shown}`: {error}"),
+        )
     })?;
     Keys::read(&text).map_err(|fault| {
-        let place = Place::File { path: shown.to_string(), line: fault.line, column: 1 };
+        let place = SettingPlace::File { path: shown.to_string(), line: fault.line, column: 1 };
         SettingFault::new("wrong_key", place, fault.to_string())
             .with_help("`rolecall serve --hash-key` writes the line of a key that it reads from standard input")
     })

@@ -10,7 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use super::file::{File, Trouble};
+use super::file::{StoreFile, Trouble};
 use super::filter::Filter;
 use super::moment::{Moment, before, moment};
 use super::tables::{self, Lives, Tables, Uses};
@@ -23,14 +23,14 @@ use super::{Bounds, Owner, StoreFault, StoredTurn, TurnId};
 /// with the next transaction, or after a minute.
 #[derive(Clone)]
 pub struct Embedded {
-    inner: Arc<Inner>,
+    inner: Arc<EmbeddedInner>,
     orders: Sender<Order>,
     /// Places for orders that wait.
     slots: Arc<Semaphore>,
 }
 
-struct Inner {
-    file: File,
+struct EmbeddedInner {
+    file: StoreFile,
     bounds: Bounds,
     /// The uses that are not in the tables yet.
     uses: Mutex<Uses>,
@@ -41,12 +41,12 @@ struct Inner {
 
 /// Something to write.
 struct Order {
-    kind: Kind,
+    kind: StoreOrder,
     done: oneshot::Sender<Result<Option<Moment>, StoreFault>>,
     _slot: OwnedSemaphorePermit,
 }
 
-enum Kind {
+enum StoreOrder {
     Put { owner: Owner, turn: StoredTurn, names: Vec<String> },
     Forget { owner: Owner, name: String },
     Close,
@@ -65,9 +65,9 @@ const MOST_BYTES: usize = 16 << 20;
 impl Embedded {
     pub async fn open(path: PathBuf, bounds: Bounds) -> Result<Embedded, StoreFault> {
         let open = move || {
-            let file = File::open(path)?;
+            let file = StoreFile::open(path)?;
             let names = (file.opened(), file.with(tables::filter)?);
-            Ok(Inner { file, bounds, uses: Mutex::default(), names: RwLock::new(names) })
+            Ok(EmbeddedInner { file, bounds, uses: Mutex::default(), names: RwLock::new(names) })
         };
         let inner = spawn_blocking(open).await;
         let inner = Arc::new(inner.map_err(|_| StoreFault::Down("opening it was interrupted".into()))??);
@@ -79,12 +79,12 @@ impl Embedded {
     }
 
     pub async fn put(&self, owner: &Owner, turn: &StoredTurn, names: &[String]) -> Result<Moment, StoreFault> {
-        let done = self.order(Kind::Put { owner: *owner, turn: turn.clone(), names: names.to_vec() }).await?;
+        let done = self.order(StoreOrder::Put { owner: *owner, turn: turn.clone(), names: names.to_vec() }).await?;
         Ok(done.unwrap_or_default())
     }
 
     pub async fn forget(&self, owner: &Owner, name: &str) -> Result<Option<Moment>, StoreFault> {
-        self.order(Kind::Forget { owner: *owner, name: name.to_owned() }).await
+        self.order(StoreOrder::Forget { owner: *owner, name: name.to_owned() }).await
     }
 
     pub async fn find(&self, owner: &Owner, names: &[String]) -> Result<Option<(usize, TurnId)>, StoreFault> {
@@ -111,11 +111,11 @@ impl Embedded {
 
     pub async fn close(&self) {
         // If it is closed already, there is nothing to do.
-        let _ = self.order(Kind::Close).await;
+        let _ = self.order(StoreOrder::Close).await;
     }
 
     /// Has something done, and returns when it was.
-    async fn order(&self, kind: Kind) -> Result<Option<Moment>, StoreFault> {
+    async fn order(&self, kind: StoreOrder) -> Result<Option<Moment>, StoreFault> {
         let closed = || StoreFault::Down("it was closed".into());
         let work = async {
             let slot = Arc::clone(&self.slots).acquire_owned().await.map_err(|_| closed())?;
@@ -144,7 +144,7 @@ impl Embedded {
     }
 }
 
-impl Inner {
+impl EmbeddedInner {
     /// Writes until the store is closed or dropped.
     fn write(&self, queue: &Receiver<Order>) {
         loop {
@@ -161,7 +161,7 @@ impl Inner {
                 bytes += order.kind.bytes();
                 orders.push(order);
             }
-            let closes = orders.iter().any(|order| matches!(order.kind, Kind::Close));
+            let closes = orders.iter().any(|order| matches!(order.kind, StoreOrder::Close));
             self.answer(orders, closes);
             if closes {
                 return;
@@ -209,8 +209,8 @@ impl Inner {
         // Many of those in a full one may be of conversations that were removed.
         let again = is_over.then(|| self.file.with(tables::filter)).transpose()?;
         let digests = |order: &Order| match &order.kind {
-            Kind::Put { owner, names, .. } => names.iter().map(|name| owner.digest(name)).collect(),
-            Kind::Forget { .. } | Kind::Close => Vec::new(),
+            StoreOrder::Put { owner, names, .. } => names.iter().map(|name| owner.digest(name)).collect(),
+            StoreOrder::Forget { .. } | StoreOrder::Close => Vec::new(),
         };
         let names: Vec<[u8; 32]> = orders.iter().flat_map(digests).collect();
         let mut known = self.names.write().unwrap_or_else(PoisonError::into_inner);
@@ -258,19 +258,19 @@ impl Inner {
     }
 }
 
-impl Kind {
+impl StoreOrder {
     fn apply(&self, tables: &mut Tables<'_>, bounds: &Bounds) -> Result<Option<Moment>, Trouble> {
         match self {
-            Kind::Put { owner, turn, names } => tables.put(owner, turn, names, bounds).map(Some),
-            Kind::Forget { owner, name } => Ok(tables.forget(owner, name)?),
-            Kind::Close => Ok(None),
+            StoreOrder::Put { owner, turn, names } => tables.put(owner, turn, names, bounds).map(Some),
+            StoreOrder::Forget { owner, name } => Ok(tables.forget(owner, name)?),
+            StoreOrder::Close => Ok(None),
         }
     }
 
     fn bytes(&self) -> usize {
         match self {
-            Kind::Put { turn, .. } => turn.body.len(),
-            Kind::Forget { .. } | Kind::Close => 0,
+            StoreOrder::Put { turn, .. } => turn.body.len(),
+            StoreOrder::Forget { .. } | StoreOrder::Close => 0,
         }
     }
 }

@@ -14,16 +14,16 @@ use super::{StoreFault, tables};
 ///
 /// redb cannot go on after an error of the disk, and it panics on some damaged files: nothing that it
 /// does leaves this module but as a [`StoreFault`].
-pub struct File {
+pub struct StoreFile {
     path: PathBuf,
-    state: RwLock<State>,
+    state: RwLock<FileState>,
     /// How often it was opened.
     opened: AtomicU64,
     /// When it could not be opened, and why.
     failed: Mutex<Option<(Instant, StoreFault)>>,
 }
 
-enum State {
+enum FileState {
     Open(Database),
     Failed,
     Closed,
@@ -37,16 +37,16 @@ pub enum Trouble {
     Database(redb::Error),
 }
 
-impl File {
+impl StoreFile {
     /// Opens a file, which is created if it is missing.
-    pub fn open(path: PathBuf) -> Result<File, StoreFault> {
+    pub fn open(path: PathBuf) -> Result<StoreFile, StoreFault> {
         if !path.try_exists().map_err(of_io)? {
             caught(|| create(&path))?;
         }
         let database = caught(|| open(&path))?;
-        Ok(File {
+        Ok(StoreFile {
             path,
-            state: RwLock::new(State::Open(database)),
+            state: RwLock::new(FileState::Open(database)),
             opened: AtomicU64::new(1),
             failed: Mutex::new(None),
         })
@@ -57,7 +57,7 @@ impl File {
         self.reopen()?;
         let done = {
             let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-            let State::Open(database) = &*state else { return Err(StoreFault::Down("it was closed".into())) };
+            let FileState::Open(database) = &*state else { return Err(StoreFault::Down("it was closed".into())) };
             caught(|| match work(database) {
                 Ok(value) => Ok(Ok(value)),
                 Err(Trouble::Fault(fault)) => Ok(Err(fault)),
@@ -65,7 +65,7 @@ impl File {
             })
         };
         done.unwrap_or_else(|fault| {
-            self.leave(State::Failed);
+            self.leave(FileState::Failed);
             Err(fault)
         })
     }
@@ -77,17 +77,17 @@ impl File {
 
     /// Reports whether the file is open, and nothing failed since. It does not wait while it is opened again.
     pub fn is_open(&self) -> bool {
-        self.state.try_read().is_ok_and(|state| matches!(*state, State::Open(_)))
+        self.state.try_read().is_ok_and(|state| matches!(*state, FileState::Open(_)))
     }
 
     /// Closes the file. It stays closed.
     pub fn close(&self) {
-        self.leave(State::Closed);
+        self.leave(FileState::Closed);
     }
 
-    fn leave(&self, next: State) {
+    fn leave(&self, next: FileState) {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        if let State::Open(database) = std::mem::replace(&mut *state, next) {
+        if let FileState::Open(database) = std::mem::replace(&mut *state, next) {
             // It writes a last time. If it cannot, it repairs itself when it is opened.
             let _: Result<(), StoreFault> = caught(|| {
                 drop(database);
@@ -98,11 +98,11 @@ impl File {
 
     /// Opens the database again if it failed, at most once a second.
     fn reopen(&self) -> Result<(), StoreFault> {
-        if !matches!(*self.state.read().unwrap_or_else(PoisonError::into_inner), State::Failed) {
+        if !matches!(*self.state.read().unwrap_or_else(PoisonError::into_inner), FileState::Failed) {
             return Ok(());
         }
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        if !matches!(*state, State::Failed) {
+        if !matches!(*state, FileState::Failed) {
             return Ok(());
         }
         let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -113,7 +113,7 @@ impl File {
         }
         match caught(|| open(&self.path)) {
             Ok(database) => {
-                *state = State::Open(database);
+                *state = FileState::Open(database);
                 self.opened.fetch_add(1, Ordering::Release);
                 *failed = None;
                 Ok(())

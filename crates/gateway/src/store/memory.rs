@@ -15,14 +15,14 @@ use crate::spread::Spread;
 #[derive(Clone)]
 pub struct Memory {
     /// `None` after it was closed.
-    kept: Arc<Mutex<Option<Kept>>>,
+    kept: Arc<Mutex<Option<MemoryState>>>,
     bounds: Bounds,
 }
 
 #[derive(Default)]
-struct Kept {
+struct MemoryState {
     /// By root.
-    conversations: Spread<u128, Conversation>,
+    conversations: Spread<u128, MemoryConversation>,
     /// By digests of names.
     names: Spread<[u8; 32], TurnId>,
     /// The conversations in the order in which they were last used.
@@ -31,7 +31,7 @@ struct Kept {
     bytes: u64,
 }
 
-struct Conversation {
+struct MemoryConversation {
     owner: Owner,
     used: Moment,
     bytes: u64,
@@ -45,7 +45,7 @@ const IDLE: Duration = Duration::from_secs(60);
 impl Memory {
     /// Makes a store, from which a task removes what is too old until the store is dropped.
     pub fn new(bounds: Bounds) -> Memory {
-        let kept = Arc::new(Mutex::new(Some(Kept::default())));
+        let kept = Arc::new(Mutex::new(Some(MemoryState::default())));
         let watched = Arc::downgrade(&kept);
         tokio::spawn(async move {
             loop {
@@ -103,19 +103,19 @@ impl Memory {
     }
 
     /// Works on what is kept, without what is too old.
-    fn with<T>(&self, work: impl FnOnce(&mut Kept) -> T) -> Result<T, StoreFault> {
+    fn with<T>(&self, work: impl FnOnce(&mut MemoryState) -> T) -> Result<T, StoreFault> {
         let mut kept = self.lock();
         let kept = kept.as_mut().ok_or_else(|| StoreFault::Down("it was closed".into()))?;
         kept.expire(before(self.bounds.most_age));
         Ok(work(kept))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Kept>> {
+    fn lock(&self) -> MutexGuard<'_, Option<MemoryState>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
+impl MemoryState {
     fn put(
         &mut self,
         owner: &Owner,
@@ -147,7 +147,7 @@ impl Kept {
                 self.lose_name(old.root, name);
             }
         }
-        let conversation = self.conversations.get_or_insert_with(root, || Conversation::of(*owner));
+        let conversation = self.conversations.get_or_insert_with(root, || MemoryConversation::of(*owner));
         conversation.bytes = bytes;
         conversation.names.extend(names);
         if is_new {
@@ -237,10 +237,10 @@ impl Kept {
     }
 }
 
-impl Conversation {
+impl MemoryConversation {
     /// Returns one without turns.
-    fn of(owner: Owner) -> Conversation {
-        Conversation { owner, used: 0, bytes: 0, turns: HashMap::new(), names: HashSet::new() }
+    fn of(owner: Owner) -> MemoryConversation {
+        MemoryConversation { owner, used: 0, bytes: 0, turns: HashMap::new(), names: HashSet::new() }
     }
 }
 

@@ -120,24 +120,26 @@ impl fmt::Debug for StoreConfig {
 /// # Ok::<(), rolecall_gateway::StoreFault>(()) }).unwrap();
 /// ```
 #[derive(Clone, Debug)]
-pub struct Store(Place);
+pub struct Store(StorePlace);
 
 #[derive(Clone, Debug)]
-enum Place {
+enum StorePlace {
     Memory(memory::Memory),
     Embedded(embedded::Embedded),
-    Shared(shared::Shared),
+    Shared(shared::SharedStore),
 }
 
 impl Store {
     /// Opens a store. A file is checked in full, which takes time in proportion to its length.
     pub async fn open(config: &StoreConfig) -> Result<Store, StoreFault> {
         Ok(Store(match config {
-            StoreConfig::Memory(bounds) => Place::Memory(memory::Memory::new(*bounds)),
+            StoreConfig::Memory(bounds) => StorePlace::Memory(memory::Memory::new(*bounds)),
             StoreConfig::Embedded { path, bounds } => {
-                Place::Embedded(embedded::Embedded::open(path.clone(), *bounds).await?)
+                StorePlace::Embedded(embedded::Embedded::open(path.clone(), *bounds).await?)
             }
-            StoreConfig::Shared { url, most_age } => Place::Shared(shared::Shared::open(url, *most_age).await?),
+            StoreConfig::Shared { url, most_age } => {
+                StorePlace::Shared(shared::SharedStore::open(url, *most_age).await?)
+            }
         }))
     }
 
@@ -148,27 +150,27 @@ impl Store {
     /// turns that were given one name, it leads to that with the larger one.
     pub async fn put(&self, owner: &Owner, turn: &StoredTurn, names: &[String]) -> Result<u64, StoreFault> {
         match &self.0 {
-            Place::Memory(store) => store.put(owner, turn, names),
-            Place::Embedded(store) => store.put(owner, turn, names).await,
-            Place::Shared(store) => store.put(owner, turn, names).await,
+            StorePlace::Memory(store) => store.put(owner, turn, names),
+            StorePlace::Embedded(store) => store.put(owner, turn, names).await,
+            StorePlace::Shared(store) => store.put(owner, turn, names).await,
         }
     }
 
     /// Returns the index of the first name that a turn has, and that turn.
     pub async fn find(&self, owner: &Owner, names: &[String]) -> Result<Option<(usize, TurnId)>, StoreFault> {
         match &self.0 {
-            Place::Memory(store) => store.find(owner, names),
-            Place::Embedded(store) => store.find(owner, names).await,
-            Place::Shared(store) => store.find(owner, names).await,
+            StorePlace::Memory(store) => store.find(owner, names),
+            StorePlace::Embedded(store) => store.find(owner, names).await,
+            StorePlace::Shared(store) => store.find(owner, names).await,
         }
     }
 
     /// Returns a turn and all before it, from the first on.
     pub async fn chain(&self, owner: &Owner, turn: &TurnId) -> Result<Option<Vec<StoredTurn>>, StoreFault> {
         match &self.0 {
-            Place::Memory(store) => store.chain(owner, turn),
-            Place::Embedded(store) => store.chain(owner, turn).await,
-            Place::Shared(store) => store.chain(owner, turn).await,
+            StorePlace::Memory(store) => store.chain(owner, turn),
+            StorePlace::Embedded(store) => store.chain(owner, turn).await,
+            StorePlace::Shared(store) => store.chain(owner, turn).await,
         }
     }
 
@@ -176,24 +178,24 @@ impl Store {
     /// number as [`put`](Store::put) does, if there was such a name.
     pub async fn forget(&self, owner: &Owner, name: &str) -> Result<Option<u64>, StoreFault> {
         match &self.0 {
-            Place::Memory(store) => store.forget(owner, name),
-            Place::Embedded(store) => store.forget(owner, name).await,
-            Place::Shared(store) => store.forget(owner, name).await,
+            StorePlace::Memory(store) => store.forget(owner, name),
+            StorePlace::Embedded(store) => store.forget(owner, name).await,
+            StorePlace::Shared(store) => store.forget(owner, name).await,
         }
     }
 
     /// Reports whether other gateways may use it, too.
     pub fn is_shared(&self) -> bool {
-        matches!(self.0, Place::Shared(_))
+        matches!(self.0, StorePlace::Shared(_))
     }
 
     /// Ends the work of the store, after which it answers [`StoreFault::Down`]. A file that was not
     /// closed is repaired when it is opened again.
     pub async fn close(&self) {
         match &self.0 {
-            Place::Memory(store) => store.close(),
-            Place::Embedded(store) => store.close().await,
-            Place::Shared(_) => {}
+            StorePlace::Memory(store) => store.close(),
+            StorePlace::Embedded(store) => store.close().await,
+            StorePlace::Shared(_) => {}
         }
     }
 }

@@ -16,7 +16,7 @@ use super::{Owner, StoreFault, StoredTurn, TurnId};
 /// Each operation is one script, so it is done whole or not at all. `scripts/use.lua` tells which keys
 /// there are. The server itself removes conversations: by their age, and by its `maxmemory-policy`.
 #[derive(Clone)]
-pub struct Shared {
+pub struct SharedStore {
     connection: ConnectionManager,
     scripts: Arc<Scripts>,
     most_age: Duration,
@@ -39,15 +39,15 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// What all keys begin with. The number changes when older code could not read what is stored.
 const PREFIX: &str = "rolecall:1:";
 
-impl Shared {
-    pub async fn open(url: &str, most_age: Duration) -> Result<Shared, StoreFault> {
+impl SharedStore {
+    pub async fn open(url: &str, most_age: Duration) -> Result<SharedStore, StoreFault> {
         let client = Client::open(url).map_err(|_| StoreFault::Refused("expected redis://host:port".into()))?;
         let config = ConnectionManagerConfig::new()
             .set_connection_timeout(Some(CONNECT))
             .set_response_timeout(Some(ANSWER))
             .set_number_of_retries(0);
         let connection = ConnectionManager::new_lazy_with_config(client, config).map_err(fault)?;
-        let store = Shared { connection, scripts: Arc::new(Scripts::new()), most_age };
+        let store = SharedStore { connection, scripts: Arc::new(Scripts::new()), most_age };
         // It asks for nothing, and shows whether the server lets us in and runs scripts.
         store.find(&Owner([0; 32]), &[]).await?;
         Ok(store)
@@ -128,7 +128,7 @@ impl Scripts {
     }
 }
 
-impl fmt::Debug for Shared {
+impl fmt::Debug for SharedStore {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "Shared({:?})", self.most_age)
     }

@@ -87,7 +87,7 @@ pub fn find(
     for (index, name) in names {
         let Some(id) = by_name.get(name)? else { continue };
         let id = TurnId::of_bytes(id.value());
-        if Conversation::get(&conversations, &id, owner)?.is_some_and(|known| lives(id.root, known.used)) {
+        if ConversationRecord::get(&conversations, &id, owner)?.is_some_and(|known| lives(id.root, known.used)) {
             return Ok(Some((*index, id)));
         }
     }
@@ -102,7 +102,7 @@ pub fn chain(
     lives: &Lives<'_>,
 ) -> Result<Option<Vec<StoredTurn>>, Trouble> {
     let transaction = database.begin_read()?;
-    let conversation = Conversation::get(&transaction.open_table(CONVERSATIONS)?, id, owner)?;
+    let conversation = ConversationRecord::get(&transaction.open_table(CONVERSATIONS)?, id, owner)?;
     let Some(conversation) = conversation.filter(|known| lives(id.root, known.used)) else { return Ok(None) };
     let turns = transaction.open_table(TURNS)?;
     let mut chain: Vec<StoredTurn> = Vec::new();
@@ -148,11 +148,11 @@ impl<'a> Tables<'a> {
     /// Notes when conversations were used.
     pub fn touch(&mut self, uses: &Uses) -> Result<(), StorageError> {
         for (root, used) in uses {
-            let known = self.conversations.get(root)?.map(|bytes| Conversation::of_bytes(bytes.value()));
+            let known = self.conversations.get(root)?.map(|bytes| ConversationRecord::of_bytes(bytes.value()));
             if let Some(known) = known
                 && known.used < *used
             {
-                self.set(*root, Some(&known), Conversation { used: *used, ..known })?;
+                self.set(*root, Some(&known), ConversationRecord { used: *used, ..known })?;
             }
         }
         Ok(())
@@ -169,7 +169,7 @@ impl<'a> Tables<'a> {
     ) -> Result<Moment, Trouble> {
         turn.check()?;
         let (id, root) = (turn.id.to_bytes(), turn.id.root);
-        let known = self.conversations.get(root)?.map(|bytes| Conversation::of_bytes(bytes.value()));
+        let known = self.conversations.get(root)?.map(|bytes| ConversationRecord::of_bytes(bytes.value()));
         let is_owned = known.is_none_or(|known| known.owner == owner.0);
         let has_parent = match &turn.parent {
             Some(parent) => self.turns.get(&parent.to_bytes())?.is_some(),
@@ -185,7 +185,8 @@ impl<'a> Tables<'a> {
         for digest in &digests {
             new_names += u64::from(self.names_of.get(&joined(root, digest))?.is_none());
         }
-        let before = known.unwrap_or(Conversation { owner: owner.0, bytes: CONVERSATION_BYTES, used: 0, turns: 0 });
+        let before =
+            known.unwrap_or(ConversationRecord { owner: owner.0, bytes: CONVERSATION_BYTES, used: 0, turns: 0 });
         let more = if is_new { turn_bytes(record.len()) } else { 0 };
         let bytes = before.bytes + more + new_names * NAME_BYTES;
         if bytes > bounds.most_bytes {
@@ -205,7 +206,7 @@ impl<'a> Tables<'a> {
         }
         let used = self.next_moment()?;
         let turns = before.turns + u64::from(is_new);
-        self.set(root, known.as_ref(), Conversation { bytes, used, turns, ..before })?;
+        self.set(root, known.as_ref(), ConversationRecord { bytes, used, turns, ..before })?;
         self.shrink(root, bounds)?;
         Ok(used)
     }
@@ -261,7 +262,7 @@ impl<'a> Tables<'a> {
         for id in self.ids(root)? {
             self.turns.remove(&id)?;
         }
-        let known = self.conversations.remove(root)?.map(|bytes| Conversation::of_bytes(bytes.value()));
+        let known = self.conversations.remove(root)?.map(|bytes| ConversationRecord::of_bytes(bytes.value()));
         if let Some(known) = known {
             self.by_use.remove((known.used, root))?;
             self.add_bytes(known.bytes, 0)?;
@@ -294,7 +295,7 @@ impl<'a> Tables<'a> {
                 turns += 1;
             }
         }
-        self.change(root, |known| Conversation {
+        self.change(root, |known| ConversationRecord {
             bytes: known.bytes.saturating_sub(bytes),
             turns: known.turns.saturating_sub(turns),
             ..known
@@ -304,7 +305,9 @@ impl<'a> Tables<'a> {
     fn lose_name(&mut self, root: u128, digest: &[u8; 32]) -> Result<(), StorageError> {
         let is_known = self.names_of.remove(&joined(root, digest))?.is_some();
         match is_known {
-            true => self.change(root, |known| Conversation { bytes: known.bytes.saturating_sub(NAME_BYTES), ..known }),
+            true => {
+                self.change(root, |known| ConversationRecord { bytes: known.bytes.saturating_sub(NAME_BYTES), ..known })
+            }
             false => Ok(()),
         }
     }
@@ -320,15 +323,24 @@ impl<'a> Tables<'a> {
         self.turns.range::<&[u8; 32]>(&of(0)..=&of(u128::MAX))?.map(|entry| Ok(*entry?.0.value())).collect()
     }
 
-    fn change(&mut self, root: u128, change: impl FnOnce(Conversation) -> Conversation) -> Result<(), StorageError> {
-        let known = self.conversations.get(root)?.map(|bytes| Conversation::of_bytes(bytes.value()));
+    fn change(
+        &mut self,
+        root: u128,
+        change: impl FnOnce(ConversationRecord) -> ConversationRecord,
+    ) -> Result<(), StorageError> {
+        let known = self.conversations.get(root)?.map(|bytes| ConversationRecord::of_bytes(bytes.value()));
         match known {
             Some(known) => self.set(root, Some(&known), change(known)),
             None => Ok(()),
         }
     }
 
-    fn set(&mut self, root: u128, known: Option<&Conversation>, new: Conversation) -> Result<(), StorageError> {
+    fn set(
+        &mut self,
+        root: u128,
+        known: Option<&ConversationRecord>,
+        new: ConversationRecord,
+    ) -> Result<(), StorageError> {
         if let Some(known) = known.filter(|known| known.used != new.used) {
             self.by_use.remove((known.used, root))?;
         }
@@ -358,20 +370,20 @@ impl<'a> Tables<'a> {
 
 /// What is known of a conversation.
 #[derive(Clone, Copy)]
-struct Conversation {
+struct ConversationRecord {
     owner: [u8; 32],
     bytes: u64,
     used: Moment,
     turns: u64,
 }
 
-impl Conversation {
+impl ConversationRecord {
     fn get(
         table: &impl ReadableTable<u128, &'static [u8; 56]>,
         id: &TurnId,
         owner: &Owner,
-    ) -> Result<Option<Conversation>, StorageError> {
-        let known = table.get(id.root)?.map(|bytes| Conversation::of_bytes(bytes.value()));
+    ) -> Result<Option<ConversationRecord>, StorageError> {
+        let known = table.get(id.root)?.map(|bytes| ConversationRecord::of_bytes(bytes.value()));
         Ok(known.filter(|known| known.owner == owner.0))
     }
 
@@ -384,10 +396,10 @@ impl Conversation {
         bytes
     }
 
-    fn of_bytes(bytes: &[u8; 56]) -> Conversation {
+    fn of_bytes(bytes: &[u8; 56]) -> ConversationRecord {
         let number = |at: usize| u64::from_be_bytes(std::array::from_fn(|index| bytes[at + index]));
         let owner = std::array::from_fn(|at| bytes[at]);
-        Conversation { owner, bytes: number(32), used: number(40), turns: number(48) }
+        ConversationRecord { owner, bytes: number(32), used: number(40), turns: number(48) }
     }
 }
 

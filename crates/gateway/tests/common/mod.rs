@@ -18,7 +18,7 @@ use rolecall::Model;
 use rolecall::conversation::{Json, json};
 use rolecall::format::registry;
 use rolecall::session::OnRewrite;
-use rolecall_gateway::engine::Kind;
+use rolecall_gateway::engine::EngineKind;
 use rolecall_gateway::{Config, Gateway, Keys, Limits, ModelConfig, Telling, serve};
 use rolecall_testkit::Toy;
 use tokio::net::TcpListener;
@@ -26,7 +26,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::task::JoinHandle;
 
 /// The engines that get ids.
-pub const BY_IDS: [Kind; 3] = [Kind::LlamaCpp, Kind::Vllm, Kind::Sglang];
+pub const BY_IDS: [EngineKind; 3] = [EngineKind::LlamaCpp, EngineKind::Vllm, EngineKind::Sglang];
 
 /// An id with its log probability, and those of the most likely tokens.
 pub type Sampled = (u32, f64, Vec<(u32, f64)>);
@@ -51,7 +51,7 @@ pub enum Step {
 
 #[derive(Clone)]
 pub struct StandIn {
-    pub kind: Kind,
+    pub kind: EngineKind,
     pub steps: Vec<Step>,
     pub status: u16,
     /// The most ids of a prompt and its reply that it says it has.
@@ -68,7 +68,7 @@ pub struct StandIn {
 }
 
 impl StandIn {
-    pub fn new(kind: Kind, steps: Vec<Step>) -> StandIn {
+    pub fn new(kind: EngineKind, steps: Vec<Step>) -> StandIn {
         let (bodies, dropped) = (Arc::default(), Arc::default());
         let places = Arc::new(Semaphore::new(Semaphore::MAX_PERMITS));
         StandIn {
@@ -119,7 +119,7 @@ impl StandIn {
             }
             Step::End(word) => (Vec::new(), Some(*word)),
             Step::Text(text) => return written(text),
-            Step::Ids(ids) if self.kind == Kind::OpenAi => {
+            Step::Ids(ids) if self.kind == EngineKind::OpenAi => {
                 let bytes = ids.iter().filter_map(|id| u8::try_from(id.checked_sub(Toy::BYTES)?).ok());
                 return written(&String::from_utf8(bytes.collect()).unwrap());
             }
@@ -129,7 +129,7 @@ impl StandIn {
         };
         let all: Vec<u32> = before.iter().chain(&new).copied().collect();
         let text = match self.kind {
-            Kind::LlamaCpp => match end {
+            EngineKind::LlamaCpp => match end {
                 None => format!(
                     r#"{{"content": "", "tokens": {}, "stop": false, "tokens_predicted": {}}}"#,
                     list(&new),
@@ -141,14 +141,14 @@ impl StandIn {
                     )
                 }
             },
-            Kind::Vllm => {
+            EngineKind::Vllm => {
                 let end = end.map_or("null".to_owned(), |word| format!("{word:?}"));
                 format!(
                     r#"{{"choices": [{{"index": 0, "text": "", "token_ids": {}, "finish_reason": {end}}}], "usage": {{"prompt_tokens_details": {{"cached_tokens": 7}}}}}}"#,
                     list(&new)
                 )
             }
-            Kind::Sglang => {
+            EngineKind::Sglang => {
                 let end = end.map_or("null".to_owned(), |word| format!(r#"{{"type": "{word}"}}"#));
                 let ids = if self.is_cumulative { &all } else { &new };
                 format!(
@@ -157,7 +157,7 @@ impl StandIn {
                     all.len()
                 )
             }
-            Kind::OpenAi => {
+            EngineKind::OpenAi => {
                 let end = end.unwrap_or_default();
                 format!(r#"{{"choices": [{{"index": 0, "text": "", "finish_reason": "{end}"}}]}}"#)
             }
@@ -180,7 +180,7 @@ impl StandIn {
         let ids = each(&|(id, ..)| id.to_string());
         let total = before.len() + odds.len();
         match self.kind {
-            Kind::LlamaCpp => {
+            EngineKind::LlamaCpp => {
                 let one = |(id, logprob): &(u32, f64)| {
                     format!(r#"{{"id": {id}, "token": "", "bytes": [], "logprob": {logprob:?}}}"#)
                 };
@@ -192,7 +192,7 @@ impl StandIn {
                     r#"{{"content": "", "tokens": {ids}, "stop": false, "tokens_predicted": {total}, "completion_probabilities": {probabilities}}}"#
                 )
             }
-            Kind::Vllm => {
+            EngineKind::Vllm => {
                 // The sampled token comes first, and then the others.
                 let top = each(&|(id, logprob, top)| {
                     let all = std::iter::once((id, logprob))
@@ -207,8 +207,8 @@ impl StandIn {
                     r#"{{"choices": [{{"index": 0, "text": "", "token_ids": {ids}, "finish_reason": null, "logprobs": {{"text_offset": [], "tokens": {tokens}, "token_logprobs": {logprobs}, "top_logprobs": {top}}}}}]}}"#
                 )
             }
-            Kind::OpenAi => panic!("it has no ids"),
-            Kind::Sglang => {
+            EngineKind::OpenAi => panic!("it has no ids"),
+            EngineKind::Sglang => {
                 let one = |(id, logprob): &(u32, f64)| format!("[{logprob:?}, {id}, null]");
                 let all: Vec<u32> = before.iter().copied().chain(odds.iter().map(|(id, ..)| *id)).collect();
                 let (ids, old) = if self.is_cumulative { (format!("{all:?}"), before.len()) } else { (ids, 0) };
@@ -294,24 +294,24 @@ pub const WITH_ADAPTER: usize = 4096;
 pub const SILENT: usize = 0;
 
 /// What an engine says of itself.
-fn page(kind: Kind, path: &str, context: usize) -> Response {
+fn page(kind: EngineKind, path: &str, context: usize) -> Response {
     let text = match (kind, path) {
-        (Kind::OpenAi, "/health") => return missing(),
+        (EngineKind::OpenAi, "/health") => return missing(),
         (_, "/health") => "",
-        (Kind::LlamaCpp, "/v1/models") => r#"{"data": [{"id": "own"}]}"#,
-        (Kind::LlamaCpp, "/lora-adapters") => {
+        (EngineKind::LlamaCpp, "/v1/models") => r#"{"data": [{"id": "own"}]}"#,
+        (EngineKind::LlamaCpp, "/lora-adapters") => {
             r#"[{"id": 0, "path": "other/law.gguf", "scale": 1.0}, {"id": 1, "path": "/adapters/sql.gguf", "scale": 0.0}]"#
         }
         // An engine with adapters has other models, too.
-        (Kind::Sglang, "/v1/models") if context == WITH_ADAPTER => {
+        (EngineKind::Sglang, "/v1/models") if context == WITH_ADAPTER => {
             r#"{"data": [{"id": "own", "max_model_len": CONTEXT, "parent": null}, {"id": "sql", "parent": "own"}]}"#
         }
         (_, "/v1/models") => r#"{"data": [{"id": "own", "max_model_len": CONTEXT}]}"#,
-        (Kind::LlamaCpp, "/props") => {
+        (EngineKind::LlamaCpp, "/props") => {
             r#"{"default_generation_settings": {"n_ctx": CONTEXT}, "total_slots": 2, "build_info": "b1"}"#
         }
-        (Kind::Vllm, "/version") => r#"{"version": "b1"}"#,
-        (Kind::Sglang, "/get_server_info") => r#"{"version": "b1", "max_running_requests": 2}"#,
+        (EngineKind::Vllm, "/version") => r#"{"version": "b1"}"#,
+        (EngineKind::Sglang, "/get_server_info") => r#"{"version": "b1", "max_running_requests": 2}"#,
         _ => return missing(),
     };
     Response::new(Body::from(text.replace("CONTEXT", &context.to_string())))

@@ -25,7 +25,7 @@ const TOO_MANY: usize = 2000;
 const STRETCH: usize = 1000;
 
 fn written(lowered: &Grammar) -> String {
-    let mut writer = Writer { grammar: lowered, parts: Vec::new() };
+    let mut writer = GbnfPrinter { grammar: lowered, parts: Vec::new() };
     let mut text = format!("root ::= {}\n", writer.top(&lowered.root));
     for rule in &lowered.rules {
         text.push_str(&format!("{} ::= {}\n", rule.name, writer.top(&rule.node)));
@@ -36,13 +36,13 @@ fn written(lowered: &Grammar) -> String {
     text
 }
 
-struct Writer<'a> {
+struct GbnfPrinter<'a> {
     grammar: &'a Grammar,
     /// The definitions of further rules, which keep repetitions within the engine's limit.
     parts: Vec<String>,
 }
 
-impl Writer<'_> {
+impl GbnfPrinter<'_> {
     /// Prints a whole rule, which needs no parentheses.
     fn top(&mut self, node: &Node) -> String {
         match node {

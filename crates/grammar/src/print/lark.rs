@@ -15,13 +15,13 @@ impl Grammar {
     /// Prints the grammar as a Lark grammar for llguidance, with control tokens as tokens and
     /// schemas unchanged.
     pub fn to_lark(&self) -> Printed {
-        let mut writer = Writer::new(self, String::new());
+        let mut writer = LarkPrinter::new(self, String::new());
         let lines = writer.rules("start");
         Printed { text: lines.join("\n") + "\n", notes: writer.notes }
     }
 }
 
-struct Writer<'a> {
+struct LarkPrinter<'a> {
     grammar: &'a Grammar,
     /// The prefix of its rule names.
     prefix: String,
@@ -33,10 +33,10 @@ struct Writer<'a> {
     notes: Vec<Note>,
 }
 
-impl<'a> Writer<'a> {
-    fn new(grammar: &'a Grammar, prefix: String) -> Writer<'a> {
+impl<'a> LarkPrinter<'a> {
+    fn new(grammar: &'a Grammar, prefix: String) -> LarkPrinter<'a> {
         let notes = grammar.notes.clone();
-        Writer { grammar, prefix, lines: Vec::new(), schemas: Vec::new(), texts: Vec::new(), notes }
+        LarkPrinter { grammar, prefix, lines: Vec::new(), schemas: Vec::new(), texts: Vec::new(), notes }
     }
 
     /// Prints the whole grammar, with its root under this name.
@@ -201,7 +201,7 @@ impl<'a> Writer<'a> {
             // The engine's JSON Schema support does not accept escaped letters, which this format
             // writes.
             let lowered = self.grammar.lowered_part(&Node::Json(schema.clone()));
-            let mut writer = Writer::new(&lowered, format!("{name}_"));
+            let mut writer = LarkPrinter::new(&lowered, format!("{name}_"));
             self.lines.extend(writer.rules(&name));
             let notes = writer.notes;
             self.note(&notes);

@@ -11,7 +11,7 @@ impl Grammar {
     /// Prints the grammar as a structural tag for xgrammar, with control tokens as their text and
     /// the tools' schemas unchanged.
     pub fn to_structural_tag(&self) -> Printed {
-        let mut writer = Writer { grammar: self, notes: self.notes.clone() };
+        let mut writer = TagPrinter { grammar: self, notes: self.notes.clone() };
         let format = writer.format(&self.inlined(&self.root));
         let tag = Json::Object(object! { "type" => "structural_tag", "format" => format });
         Printed { text: json::write(&tag, &Layout::indented(2)), notes: writer.notes }
@@ -38,12 +38,12 @@ impl Grammar {
     }
 }
 
-struct Writer<'a> {
+struct TagPrinter<'a> {
     grammar: &'a Grammar,
     notes: Vec<Note>,
 }
 
-impl Writer<'_> {
+impl TagPrinter<'_> {
     fn format(&mut self, node: &Node) -> Json {
         if needs_grammar(node) || is_exact_answer(node) {
             return self.grammar_of(node);

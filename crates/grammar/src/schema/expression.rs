@@ -15,7 +15,7 @@ pub(super) fn read(expression: &str) -> Option<Pattern> {
     let escapes = characters.iter().rev().skip(1).take_while(|c| **c == '\\').count();
     let closed = characters.last() == Some(&'$') && escapes % 2 == 0;
     let to = characters.len() - usize::from(closed && characters.len() > from);
-    let mut reader = Reader { characters: &characters[from..to], at: 0 };
+    let mut reader = ExpressionParser { characters: &characters[from..to], at: 0 };
     let mut inner = reader.sequence(0)?;
     // `^a|b$` anchors each alternative on only one side, which is not supported.
     while from == 0 && !closed && reader.take('|') {
@@ -35,12 +35,12 @@ pub(super) fn read(expression: &str) -> Option<Pattern> {
     Some(if parts.len() == 1 { parts.remove(0) } else { Pattern::Sequence(parts) })
 }
 
-struct Reader<'a> {
+struct ExpressionParser<'a> {
     characters: &'a [char],
     at: usize,
 }
 
-impl Reader<'_> {
+impl ExpressionParser<'_> {
     fn peek(&self) -> Option<char> {
         self.characters.get(self.at).copied()
     }

@@ -39,14 +39,14 @@ const ANNOTATIONS: [&str; 18] = [
 
 /// Returns the shape of a schema, its definitions, and notes on the keywords that are not enforced.
 pub(super) fn read(purpose: &Purpose, root: &Json) -> (Shape, Vec<Shape>, Vec<Note>) {
-    let mut reader = Reader { purpose, root, refs: Vec::new(), defs: Vec::new(), depth: 0, notes: Vec::new() };
+    let mut reader = SchemaReader { purpose, root, refs: Vec::new(), defs: Vec::new(), depth: 0, notes: Vec::new() };
     let shape = reader.shape(root, "");
     reader.break_circles();
     let (shape, defs) = values::without_empty(shape, reader.defs);
     (shape, defs, reader.notes)
 }
 
-struct Reader<'a> {
+struct SchemaReader<'a> {
     purpose: &'a Purpose,
     root: &'a Json,
     /// The reference of each definition.
@@ -56,7 +56,7 @@ struct Reader<'a> {
     notes: Vec<Note>,
 }
 
-impl Reader<'_> {
+impl SchemaReader<'_> {
     fn note(&mut self, at: &str, keyword: &str) {
         let note = Note::Keyword { purpose: self.purpose.clone(), at: at.to_owned(), keyword: keyword.to_owned() };
         if !self.notes.contains(&note) {

@@ -75,7 +75,7 @@ pub struct Config {
 impl Config {
     /// Parses a file.
     pub fn parse(text: &str) -> Result<Config, rolecall_format::LoadError> {
-        let file = crate::fields::File::parse(text)?;
+        let file = crate::fields::FrameworkFile::parse(text)?;
         let config = Config::read(&file.fields());
         file.finish(config)
     }

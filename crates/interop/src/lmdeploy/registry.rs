@@ -4,8 +4,8 @@ use std::sync::LazyLock;
 
 use rolecall_format::{Format, Generation, LoadError};
 
-use super::{Builtin, Infill, Kind, Template};
-use crate::fields::{Fields, File};
+use super::{Builtin, Infill, Template, TemplateKind};
+use crate::fields::{Fields, FrameworkFile};
 use crate::files;
 use crate::framework::{Dialect, expected, native};
 use crate::path_rules::PathRule;
@@ -33,7 +33,7 @@ pub(super) fn builtin_formats() -> Vec<Format> {
 }
 
 fn read_lmdeploy() -> Result<LmdeployRegistry, LoadError> {
-    let file = File::parse(files::text("lmdeploy/registry.json"))?;
+    let file = FrameworkFile::parse(files::text("lmdeploy/registry.json"))?;
     let fields = file.fields();
     fields.refuse_others(&["title", "sources", "templates", "rules"]);
     let mut sources = Vec::new();
@@ -72,9 +72,9 @@ fn read_builtin(entry: &Fields<'_, '_>) -> Builtin {
     Builtin {
         aliases: entry.texts("aliases").unwrap_or_default(),
         kind: match entry.text("kind").as_deref() {
-            Some("text") => Kind::Text,
-            Some("rounds") => Kind::Rounds,
-            _ => Kind::Parts,
+            Some("text") => TemplateKind::Text,
+            Some("rounds") => TemplateKind::Rounds,
+            _ => TemplateKind::Parts,
         },
         generation,
         infill,

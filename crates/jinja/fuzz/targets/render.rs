@@ -35,7 +35,11 @@ fuzz_target!(|bytes: &[u8]| {
     let mut end = 0;
     for piece in output.pieces() {
         assert_eq!(piece.start, end, "the pieces must be contiguous");
-        assert_eq!(output.text().get(end..end + piece.text.len()), Some(piece.text), "each piece must be a part of the text");
+        assert_eq!(
+            output.text().get(end..end + piece.text.len()),
+            Some(piece.text),
+            "each piece must be a part of the text"
+        );
         end += piece.text.len();
     }
     assert_eq!(end, output.text().len(), "the pieces must join to the text");

@@ -1,6 +1,6 @@
 use super::known::{Fixed, Known};
 use super::path::WordId;
-use super::record::Asked;
+use super::record::TestRecord;
 use super::{Parsed, Use, Walk};
 use crate::builtins::functions::Function;
 use crate::parser::ast::{Args, Expr, ExprKind, NameId};
@@ -174,7 +174,7 @@ impl<'t> Walk<'t> {
             let with = given.first();
             let mut both = subject.clone();
             both.join(Known::made_of(with.all_paths(), &[]));
-            self.record.compare(&both, Asked::Method(word), with, at);
+            self.record.compare(&both, TestRecord::Method(word), with, at);
             return Ok(both.made(Some(word)));
         }
         Ok(self.made_by(subject, word, &given, at))
@@ -260,8 +260,8 @@ impl<'t> Walk<'t> {
         let tests = args.first().map(|name| self.keys(name)).unwrap_or_default();
         let with = args.get(1).cloned().unwrap_or_default();
         match tests.first() {
-            Some(test) => self.record.compare(known, Asked::Is(*test), with, at),
-            None => self.record.compare(known, Asked::True, with, at),
+            Some(test) => self.record.compare(known, TestRecord::Is(*test), with, at),
+            None => self.record.compare(known, TestRecord::True, with, at),
         }
     }
 

@@ -1,6 +1,6 @@
 use super::known::{Fixed, Known};
 use super::path::WordId;
-use super::record::Asked;
+use super::record::TestRecord;
 use super::{Parsed, Use, Walk};
 use crate::parser::ast::{CompareOp, Expr, ExprKind};
 
@@ -87,7 +87,7 @@ impl<'t> Walk<'t> {
                 }
                 let mut both = known;
                 both.join(Known::made_of(with.all_paths(), &[]));
-                self.record.compare(&both, Asked::Is(word), with, expr.at);
+                self.record.compare(&both, TestRecord::Is(word), with, expr.at);
                 both.made(None)
             }
             ExprKind::Not(inner) => self.decide(inner)?.made(None),
@@ -122,7 +122,7 @@ impl<'t> Walk<'t> {
                         true => (flat_constants(&left), turned(*operator)),
                         false => (flat_constants(&right), spelling(*operator)),
                     };
-                    self.record.compare(&both, Asked::Operator(asked), with, expr.at);
+                    self.record.compare(&both, TestRecord::Operator(asked), with, expr.at);
                     all.join(both.made(None));
                     left = right;
                 }
@@ -173,7 +173,7 @@ impl<'t> Walk<'t> {
             ExprKind::Call(callee, _) if self.asks(callee) => self.value(expr),
             _ => {
                 let known = self.value(expr)?;
-                self.record.compare(&known, Asked::True, Known::default(), expr.at);
+                self.record.compare(&known, TestRecord::True, Known::default(), expr.at);
                 Ok(known)
             }
         }

@@ -25,9 +25,9 @@ use crate::limits::Limits;
 use crate::parser::ast::{NameId, Stmt, Tree};
 use crate::parser::{Parsed, parse};
 
-pub use path::{Path, Step};
+pub use path::{Path, PathStep};
 pub(crate) use writes::writes;
-pub use writes::{Writes, WritesNode, Written};
+pub use writes::{NodeContent, Writes, WritesNode};
 
 /// The values a template reads, the decisions it makes and the functions it calls.
 ///

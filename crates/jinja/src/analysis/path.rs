@@ -7,12 +7,12 @@ pub struct Path {
     /// The variable.
     pub variable: String,
     /// The steps from the variable to the value.
-    pub steps: Vec<Step>,
+    pub steps: Vec<PathStep>,
 }
 
 /// A step into a value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Step {
+pub enum PathStep {
     /// Any item of a list, or the value of an unknown key.
     Item,
     /// A key or an attribute.
@@ -24,8 +24,8 @@ impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.variable)?;
         self.steps.iter().try_for_each(|step| match step {
-            Step::Item => f.write_str("[]"),
-            Step::Key(key) => write!(f, ".{key}"),
+            PathStep::Item => f.write_str("[]"),
+            PathStep::Key(key) => write!(f, ".{key}"),
         })
     }
 }
@@ -121,11 +121,11 @@ impl Paths {
                     return Path { variable: self.text(word).to_owned(), steps };
                 }
                 Link::Key(path, word) => {
-                    steps.push(Step::Key(self.text(word).to_owned()));
+                    steps.push(PathStep::Key(self.text(word).to_owned()));
                     next = path;
                 }
                 Link::Item(path) => {
-                    steps.push(Step::Item);
+                    steps.push(PathStep::Item);
                     next = path;
                 }
             }

@@ -12,14 +12,14 @@ use crate::value::float;
 #[derive(Default)]
 pub(super) struct Record {
     reads: BTreeMap<PathId, BTreeSet<(u32, Use)>>,
-    comparisons: BTreeMap<(u32, Asked), (Known, Known)>,
+    comparisons: BTreeMap<(u32, TestRecord), (Known, Known)>,
     calls: BTreeMap<u32, (Function, Known)>,
     assigned: BTreeMap<WordId, u32>,
 }
 
 /// A [`Test`] with words as numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Asked {
+pub(super) enum TestRecord {
     True,
     Is(WordId),
     Operator(&'static str),
@@ -36,7 +36,7 @@ impl Record {
         }
     }
 
-    pub fn compare(&mut self, known: &Known, asked: Asked, with: Known, at: u32) {
+    pub fn compare(&mut self, known: &Known, asked: TestRecord, with: Known, at: u32) {
         let paths = known.all_paths();
         if paths.is_empty() {
             return;
@@ -90,10 +90,10 @@ impl Record {
                 paths: of,
                 through: known.through.iter().map(|id| word(*id)).collect(),
                 test: match asked {
-                    Asked::True => Test::True,
-                    Asked::Is(name) => Test::Is(word(*name)),
-                    Asked::Operator(operator) => Test::Operator(operator),
-                    Asked::Method(name) => Test::Method(word(*name)),
+                    TestRecord::True => Test::True,
+                    TestRecord::Is(name) => Test::Is(word(*name)),
+                    TestRecord::Operator(operator) => Test::Operator(operator),
+                    TestRecord::Method(name) => Test::Method(word(*name)),
                 },
                 with: constants(with),
             }

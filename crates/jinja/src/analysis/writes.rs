@@ -62,14 +62,14 @@ pub struct Writes {
 #[derive(Clone, Debug)]
 pub struct WritesNode {
     /// The content of the node.
-    pub written: Written,
+    pub written: NodeContent,
     /// The nodes that may follow.
     pub next: Vec<u32>,
 }
 
 /// The content of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Written {
+pub enum NodeContent {
     /// Nothing of the template's own.
     Nothing,
     /// Text of the template.
@@ -97,11 +97,11 @@ pub(crate) fn writes(source: &str, limits: &Limits) -> Parsed<Writes> {
 }
 
 /// The entry and exit nodes of a part of the graph.
-type Part = (u32, u32);
+type Subgraph = (u32, u32);
 
 /// A possible value of a variable.
 #[derive(Clone, Copy)]
-enum Value<'t> {
+enum PossibleValue<'t> {
     Of(&'t Expr),
     /// An item of a list, or a value of a dict.
     In(&'t Expr),
@@ -121,12 +121,12 @@ enum Name {
 struct Builder<'t> {
     tree: &'t Tree,
     nodes: Vec<WritesNode>,
-    values: HashMap<Name, Vec<Value<'t>>>,
+    values: HashMap<Name, Vec<PossibleValue<'t>>>,
     macros: HashMap<NameId, (&'t [NameId], &'t [Stmt])>,
     /// Expressions that concatenate or transform text.
     chains: Vec<&'t Expr>,
     /// The names being substituted, whether whole or as an item, and the part of each.
-    open: Vec<(Name, Use, Part)>,
+    open: Vec<(Name, Use, Subgraph)>,
     /// The bodies of `call` blocks, which `caller()` writes.
     bodies: Vec<&'t [Stmt]>,
 }
@@ -154,7 +154,7 @@ impl<'t> Builder<'t> {
         &self.tree.names[id.0 as usize]
     }
 
-    fn add(&mut self, written: Written) -> u32 {
+    fn add(&mut self, written: NodeContent) -> u32 {
         // A full graph is incomplete and stops growing.
         if self.nodes.len() < MOST_NODES {
             self.nodes.push(WritesNode { written, next: Vec::new() });
@@ -162,21 +162,21 @@ impl<'t> Builder<'t> {
         self.nodes.len() as u32 - 1
     }
 
-    fn one(&mut self, written: Written) -> Part {
+    fn one(&mut self, written: NodeContent) -> Subgraph {
         let node = self.add(written);
         (node, node)
     }
 
-    fn text(&mut self, text: &str) -> Part {
-        self.one(if text.is_empty() { Written::Nothing } else { Written::Text(text.into()) })
+    fn text(&mut self, text: &str) -> Subgraph {
+        self.one(if text.is_empty() { NodeContent::Nothing } else { NodeContent::Text(text.into()) })
     }
 
-    fn literal(&mut self, id: u32) -> Part {
+    fn literal(&mut self, id: u32) -> Subgraph {
         self.text(self.tree.literals.text(id).unwrap_or_default())
     }
 
-    fn nothing(&mut self) -> Part {
-        self.one(Written::Nothing)
+    fn nothing(&mut self) -> Subgraph {
+        self.one(NodeContent::Nothing)
     }
 
     fn link(&mut self, from: u32, to: u32) {
@@ -186,7 +186,7 @@ impl<'t> Builder<'t> {
         }
     }
 
-    fn row(&mut self, parts: impl IntoIterator<Item = Part>) -> Part {
+    fn row(&mut self, parts: impl IntoIterator<Item = Subgraph>) -> Subgraph {
         let mut parts = parts.into_iter();
         let Some(mut whole) = parts.next() else { return self.nothing() };
         for part in parts {
@@ -196,11 +196,11 @@ impl<'t> Builder<'t> {
         whole
     }
 
-    fn either(&mut self, parts: Vec<Part>) -> Part {
+    fn either(&mut self, parts: Vec<Subgraph>) -> Subgraph {
         if let [only] = parts.as_slice() {
             return *only;
         }
-        let (first, last) = (self.add(Written::Nothing), self.add(Written::Nothing));
+        let (first, last) = (self.add(NodeContent::Nothing), self.add(NodeContent::Nothing));
         for part in &parts {
             self.link(first, part.0);
             self.link(part.1, last);
@@ -212,15 +212,15 @@ impl<'t> Builder<'t> {
     }
 
     /// Repeats a part any number of times, including zero.
-    fn repeated(&mut self, part: Part) -> Part {
-        let (first, last) = (self.add(Written::Nothing), self.add(Written::Nothing));
+    fn repeated(&mut self, part: Subgraph) -> Subgraph {
+        let (first, last) = (self.add(NodeContent::Nothing), self.add(NodeContent::Nothing));
         self.link(first, part.0);
         self.link(part.1, first);
         self.link(first, last);
         (first, last)
     }
 
-    fn body(&mut self, body: &'t [Stmt]) -> Part {
+    fn body(&mut self, body: &'t [Stmt]) -> Subgraph {
         let mut parts = Vec::new();
         for stmt in body {
             if self.nodes.len() >= MOST_NODES {
@@ -231,12 +231,12 @@ impl<'t> Builder<'t> {
         self.row(parts)
     }
 
-    fn statement(&mut self, stmt: &'t Stmt) -> Option<Part> {
+    fn statement(&mut self, stmt: &'t Stmt) -> Option<Subgraph> {
         Some(match &stmt.kind {
             StmtKind::Data(id) => self.literal(*id),
             StmtKind::Print(value) => self.value(value),
             StmtKind::If { branches, otherwise } => {
-                let mut parts: Vec<Part> = branches.iter().map(|(_, body)| self.body(body)).collect();
+                let mut parts: Vec<Subgraph> = branches.iter().map(|(_, body)| self.body(body)).collect();
                 parts.push(self.body(otherwise));
                 self.either(parts)
             }
@@ -271,7 +271,7 @@ impl<'t> Builder<'t> {
     }
 
     /// Returns the text that an expression may write.
-    fn value(&mut self, expr: &'t Expr) -> Part {
+    fn value(&mut self, expr: &'t Expr) -> Subgraph {
         if self.nodes.len() >= MOST_NODES {
             return self.nothing();
         }
@@ -279,7 +279,7 @@ impl<'t> Builder<'t> {
             ExprKind::Str(id) => self.literal(*id),
             ExprKind::Name(name) => self.variable(Name::Variable(*name)),
             ExprKind::Sum(items) | ExprKind::Concat(items) => {
-                let parts: Vec<Part> = items.iter().map(|item| self.value(item)).collect();
+                let parts: Vec<Subgraph> = items.iter().map(|item| self.value(item)).collect();
                 self.row(parts)
             }
             ExprKind::And(items) | ExprKind::Or(items) => {
@@ -294,7 +294,7 @@ impl<'t> Builder<'t> {
                 });
                 self.either(either)
             }
-            ExprKind::Attribute(_, name) if self.name(*name) == "role" => self.one(Written::Role),
+            ExprKind::Attribute(_, name) if self.name(*name) == "role" => self.one(NodeContent::Role),
             ExprKind::Attribute(node, name) => match &node.kind {
                 ExprKind::Name(space) => {
                     let parts = vec![self.variable(Name::Attribute(*space, *name)), self.items(node)];
@@ -303,11 +303,11 @@ impl<'t> Builder<'t> {
                 _ => self.items(node),
             },
             ExprKind::Item(node, index) => match index.kind {
-                ExprKind::Str(id) if self.tree.literals.text(id) == Some("role") => self.one(Written::Role),
+                ExprKind::Str(id) if self.tree.literals.text(id) == Some("role") => self.one(NodeContent::Role),
                 _ if matches!(index.kind, ExprKind::Str(_) | ExprKind::Int(_)) || self.is_own(node) => self.items(node),
                 // In a message, a computed key may be any key.
                 _ => {
-                    let parts = vec![self.items(node), self.one(Written::Role)];
+                    let parts = vec![self.items(node), self.one(NodeContent::Role)];
                     self.either(parts)
                 }
             },
@@ -353,7 +353,7 @@ impl<'t> Builder<'t> {
         }
     }
 
-    fn call(&mut self, callee: &'t Expr, args: &'t Args) -> Part {
+    fn call(&mut self, callee: &'t Expr, args: &'t Args) -> Subgraph {
         match &callee.kind {
             ExprKind::Name(name) => match self.macros.get(name).copied() {
                 Some((_, body)) => self.inside(Name::Variable(*name), Use::Whole, |builder| builder.body(body)),
@@ -399,10 +399,10 @@ impl<'t> Builder<'t> {
     }
 
     /// Returns any texts of a value and of the arguments of its filter or method, in any order.
-    fn mixed(&mut self, subject: Option<&'t Expr>, args: &'t Args) -> Part {
+    fn mixed(&mut self, subject: Option<&'t Expr>, args: &'t Args) -> Subgraph {
         let is_silent = |expr: &&Expr| !matches!(expr.kind, ExprKind::Int(_) | ExprKind::Bool(_) | ExprKind::None);
         let args: Vec<&Expr> = args.expressions().filter(is_silent).collect();
-        let mut parts: Vec<Part> = subject.into_iter().map(|subject| self.value(subject)).collect();
+        let mut parts: Vec<Subgraph> = subject.into_iter().map(|subject| self.value(subject)).collect();
         if args.is_empty() {
             return self.either(parts);
         }
@@ -415,7 +415,7 @@ impl<'t> Builder<'t> {
     }
 
     /// Returns the text of a body that filters are applied to.
-    fn filtered(&mut self, body: &'t [Stmt], filter: Option<&'t Expr>) -> Part {
+    fn filtered(&mut self, body: &'t [Stmt], filter: Option<&'t Expr>) -> Subgraph {
         let Some(filter) = filter else { return self.body(body) };
         let parts = vec![self.body(body), self.value(filter)];
         let either = self.either(parts);
@@ -423,10 +423,10 @@ impl<'t> Builder<'t> {
     }
 
     /// Returns the text that a variable may hold, over all its assignments.
-    fn variable(&mut self, name: Name) -> Part {
+    fn variable(&mut self, name: Name) -> Subgraph {
         let Some(values) = self.values.get(&name).cloned() else {
             return match name {
-                Name::Variable(id) => self.one(Written::Variable(self.name(id).into())),
+                Name::Variable(id) => self.one(NodeContent::Variable(self.name(id).into())),
                 Name::Attribute(..) => self.nothing(),
             };
         };
@@ -434,10 +434,10 @@ impl<'t> Builder<'t> {
             let parts = values
                 .iter()
                 .map(|value| match value {
-                    Value::Of(expr) => builder.value(expr),
-                    Value::In(expr) => builder.items(expr),
-                    Value::Within(expr) => builder.within(expr),
-                    Value::Block(body, filter) => builder.filtered(body, *filter),
+                    PossibleValue::Of(expr) => builder.value(expr),
+                    PossibleValue::In(expr) => builder.items(expr),
+                    PossibleValue::Within(expr) => builder.within(expr),
+                    PossibleValue::Block(body, filter) => builder.filtered(body, *filter),
                 })
                 .collect();
             builder.either(parts)
@@ -446,14 +446,14 @@ impl<'t> Builder<'t> {
 
     /// Substitutes a name, which may refer to itself, as with a variable that text is appended to
     /// repeatedly.
-    fn inside(&mut self, name: Name, way: Use, part: impl FnOnce(&mut Self) -> Part) -> Part {
+    fn inside(&mut self, name: Name, way: Use, part: impl FnOnce(&mut Self) -> Subgraph) -> Subgraph {
         if let Some((.., whole)) = self.open.iter().find(|(open, same, _)| *open == name && *same == way) {
             return *whole;
         }
         if self.open.len() >= DEEPEST {
             return self.nothing();
         }
-        let (first, last) = (self.add(Written::Nothing), self.add(Written::Nothing));
+        let (first, last) = (self.add(NodeContent::Nothing), self.add(NodeContent::Nothing));
         self.open.push((name, way, (first, last)));
         let part = part(self);
         self.open.pop();
@@ -467,8 +467,10 @@ impl<'t> Builder<'t> {
         match &expr.kind {
             ExprKind::List(_) | ExprKind::Tuple(_) | ExprKind::Dict(_) => true,
             ExprKind::Name(name) => self.values.get(&Name::Variable(*name)).is_some_and(|values| {
-                let is_own = |value: &Value<'_>| match value {
-                    Value::Of(expr) => matches!(expr.kind, ExprKind::List(_) | ExprKind::Tuple(_) | ExprKind::Dict(_)),
+                let is_own = |value: &PossibleValue<'_>| match value {
+                    PossibleValue::Of(expr) => {
+                        matches!(expr.kind, ExprKind::List(_) | ExprKind::Tuple(_) | ExprKind::Dict(_))
+                    }
                     _ => false,
                 };
                 values.iter().all(is_own)
@@ -478,8 +480,8 @@ impl<'t> Builder<'t> {
     }
 
     /// Returns the text that an item of a list or a value of a dict may hold.
-    fn items(&mut self, expr: &'t Expr) -> Part {
-        let ExprKind::Name(name) = &expr.kind else { return self.items_of(vec![Value::Of(expr)]) };
+    fn items(&mut self, expr: &'t Expr) -> Subgraph {
+        let ExprKind::Name(name) = &expr.kind else { return self.items_of(vec![PossibleValue::Of(expr)]) };
         let name = Name::Variable(*name);
         match self.values.get(&name).cloned() {
             Some(values) => self.inside(name, Use::Item, |builder| builder.items_of(values)),
@@ -487,18 +489,20 @@ impl<'t> Builder<'t> {
         }
     }
 
-    fn items_of(&mut self, values: Vec<Value<'t>>) -> Part {
+    fn items_of(&mut self, values: Vec<PossibleValue<'t>>) -> Subgraph {
         let mut parts = Vec::new();
         for value in values {
             match value {
-                Value::Of(Expr { kind: ExprKind::List(items) | ExprKind::Tuple(items), .. }) => {
+                PossibleValue::Of(Expr { kind: ExprKind::List(items) | ExprKind::Tuple(items), .. }) => {
                     parts.extend(items.iter().map(|item| self.value(item)));
                 }
-                Value::Of(Expr { kind: ExprKind::Dict(entries), .. }) => {
+                PossibleValue::Of(Expr { kind: ExprKind::Dict(entries), .. }) => {
                     parts.extend(entries.iter().map(|(_, value)| self.value(value)));
                 }
-                Value::Of(expr) | Value::In(expr) | Value::Within(expr) => parts.push(self.within(expr)),
-                Value::Block(..) => {}
+                PossibleValue::Of(expr) | PossibleValue::In(expr) | PossibleValue::Within(expr) => {
+                    parts.push(self.within(expr))
+                }
+                PossibleValue::Block(..) => {}
             }
         }
         self.either(parts)

@@ -30,7 +30,7 @@ pub(super) fn format_map<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value
 
 type Lookup<'l, 'a> = &'l dyn Fn(&str) -> Res<Option<Value<'a>>>;
 
-struct Fields<'f, 'a> {
+struct FieldArguments<'f, 'a> {
     positional: &'f [Value<'a>],
     keywords: Lookup<'f, 'a>,
     /// The number of the next unnamed field; `None` once a field had an explicit number.
@@ -40,7 +40,7 @@ struct Fields<'f, 'a> {
 
 fn fill<'a>(world: &World<'a>, text: &Str<'a>, positional: &[Value<'a>], keywords: Lookup<'_, 'a>) -> Res<Value<'a>> {
     world.work(text.plain().len())?;
-    let mut fields = Fields { positional, keywords, automatic: Some(0), was_automatic: false };
+    let mut fields = FieldArguments { positional, keywords, automatic: Some(0), was_automatic: false };
     let mut out = Builder::new(world);
     write(world, &mut out, text, &mut fields, 0)?;
     out.finish_as(text.is_markup()).map(Value::Str)
@@ -50,7 +50,7 @@ fn write<'a>(
     world: &World<'a>,
     out: &mut Builder<'a>,
     text: &Str<'a>,
-    fields: &mut Fields<'_, 'a>,
+    fields: &mut FieldArguments<'_, 'a>,
     depth: usize,
 ) -> Res<()> {
     if depth > 1 {
@@ -113,7 +113,7 @@ fn write_field<'a>(
     out: &mut Builder<'a>,
     text: &Str<'a>,
     range: std::ops::Range<usize>,
-    fields: &mut Fields<'_, 'a>,
+    fields: &mut FieldArguments<'_, 'a>,
     depth: usize,
 ) -> Res<()> {
     let body = &text.plain()[range.clone()];
@@ -168,7 +168,7 @@ fn write_field<'a>(
     out.push_str(&formatted)
 }
 
-fn find<'a>(world: &World<'a>, name: &str, fields: &mut Fields<'_, 'a>) -> Res<Value<'a>> {
+fn find<'a>(world: &World<'a>, name: &str, fields: &mut FieldArguments<'_, 'a>) -> Res<Value<'a>> {
     let first_end = name.find(['.', '[']).unwrap_or(name.len());
     let (first, mut rest) = name.split_at(first_end);
     let is_whole = rest.is_empty();

@@ -30,8 +30,8 @@ pub(crate) struct Lazy<'a> {
 
 enum Work<'a> {
     Attribute { path: Path<'a>, default: Option<Value<'a>> },
-    Filter { call: Call<'a> },
-    Select { path: Option<Path<'a>>, test: Option<Call<'a>>, is_rejecting: bool },
+    Filter { call: FilterCall<'a> },
+    Select { path: Option<Path<'a>>, test: Option<FilterCall<'a>>, is_rejecting: bool },
     Refuse(String),
     Items,
     Batch { size: i64, fill: Option<Value<'a>> },
@@ -54,20 +54,20 @@ impl Work<'_> {
 }
 
 /// A filter or test with its additional arguments.
-struct Call<'a> {
+struct FilterCall<'a> {
     name: String,
     values: Vec<Value<'a>>,
     names: Vec<&'a str>,
 }
 
-impl<'a> Call<'a> {
+impl<'a> FilterCall<'a> {
     /// Takes the filter or test named by the argument at `skip`, with the arguments that follow as
     /// its own.
-    fn new(args: Args<'_, 'a>, skip: usize) -> Res<Option<Call<'a>>> {
+    fn new(args: Args<'_, 'a>, skip: usize) -> Res<Option<FilterCall<'a>>> {
         let Some(name) = args.positional().get(skip) else { return Ok(None) };
         let mut values = vec![Value::Missing];
         values.extend_from_slice(&args.values[skip + 2..]);
-        Ok(Some(Call { name: str_arg(name)?.plain().to_owned(), values, names: args.names.to_vec() }))
+        Ok(Some(FilterCall { name: str_arg(name)?.plain().to_owned(), values, names: args.names.to_vec() }))
     }
 
     fn filter(&mut self, world: &World<'a>, item: Value<'a>) -> Res<Value<'a>> {
@@ -99,7 +99,7 @@ impl<'a> Lazy<'a> {
             | Work::Batch { fill: value, .. }
             | Work::Slice { fill: value, .. } => value.as_ref().map_or(0, Value::depth),
             Work::Filter { call } => call.depth(),
-            Work::Select { test, .. } => test.as_ref().map_or(0, Call::depth),
+            Work::Select { test, .. } => test.as_ref().map_or(0, FilterCall::depth),
             Work::Refuse(_) | Work::Items | Work::Unique { .. } => 0,
         };
         self.source.depth().max(of_work)
@@ -314,7 +314,7 @@ fn map<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
         };
         return lazy(world, args, work);
     }
-    let work = match Call::new(args, 0)? {
+    let work = match FilterCall::new(args, 0)? {
         Some(call) => Work::Filter { call },
         None => Work::Refuse("map requires a filter argument".to_owned()),
     };
@@ -329,7 +329,7 @@ fn select<'a>(world: &World<'a>, args: Args<'_, 'a>, is_rejecting: bool, by_attr
             return lazy(world, args, Work::Refuse("Missing parameter for attribute name".to_owned()));
         }
     };
-    let test = Call::new(args, skip)?;
+    let test = FilterCall::new(args, skip)?;
     lazy(world, args, Work::Select { path, test, is_rejecting })
 }
 

@@ -27,7 +27,7 @@ struct Spec {
 pub(crate) fn format<'a>(world: &World<'a>, format: &Str<'a>, values: &Value<'a>) -> Res<Str<'a>> {
     let plain = format.plain();
     world.work(plain.len())?;
-    let mut arguments = Arguments { values, next: 0 };
+    let mut arguments = PercentArguments { values, next: 0 };
     let mut out = Builder::new(world);
     let is_markup = format.is_markup();
     let bytes = plain.as_bytes();
@@ -111,12 +111,12 @@ pub(crate) fn format<'a>(world: &World<'a>, format: &Str<'a>, values: &Value<'a>
     out.finish_as(is_markup)
 }
 
-struct Arguments<'v, 'a> {
+struct PercentArguments<'v, 'a> {
     values: &'v Value<'a>,
     next: usize,
 }
 
-impl<'a> Arguments<'_, 'a> {
+impl<'a> PercentArguments<'_, 'a> {
     fn take(&mut self) -> Res<Value<'a>> {
         let value = match self.values {
             Value::Tuple(list) => list.items.get(self.next).cloned(),

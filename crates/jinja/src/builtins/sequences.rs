@@ -10,7 +10,7 @@ use crate::value::builder::{Builder, Pieces};
 use crate::value::compare::{order, sort};
 use crate::value::iter::{Iter, collect};
 use crate::value::operate::binary;
-use crate::value::subscript::{self, Found, own_attribute};
+use crate::value::subscript::{self, AttributeValue, own_attribute};
 use crate::value::text::Str;
 use crate::vm::World;
 
@@ -238,7 +238,7 @@ fn attr<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
         return subscript::attribute_named(world, &Value::None, name);
     }
     match own_attribute(world, value, name)? {
-        Found::Nothing => subscript::attribute_named(world, &Value::None, name),
+        AttributeValue::Nothing => subscript::attribute_named(world, &Value::None, name),
         _ => subscript::attribute_named(world, value, name),
     }
 }

@@ -3,7 +3,7 @@
 mod call;
 
 use super::Compiler;
-use super::program::{Field, Key, Kind, Op};
+use super::program::{Field, Key, Op, TypeTest};
 use super::scope::Storage;
 use crate::parser::Parsed;
 use crate::parser::ast::{Args, BinaryOp, CompareOp, Expr, ExprKind, NameId};
@@ -283,7 +283,7 @@ impl Compiler {
     }
 
     /// Compiles a condition on the kind of a value.
-    fn test_kind(&mut self, node: &Expr, kind: Kind) -> Parsed<()> {
+    fn test_kind(&mut self, node: &Expr, kind: TypeTest) -> Parsed<()> {
         if let Some(field) = self.field(node) {
             self.emit(Op::IsField(field, kind));
         } else if let Some(slot) = self.slot_name(node) {
@@ -298,20 +298,20 @@ impl Compiler {
     }
 
     /// Returns the kind that a simple type test checks for, and whether the test is inverted.
-    fn quick_test(&self, name: NameId, args: &Args) -> Option<(Kind, bool)> {
+    fn quick_test(&self, name: NameId, args: &Args) -> Option<(TypeTest, bool)> {
         if !args.is_plain() || args.expressions().next().is_some() {
             return None;
         }
         Some(match self.program.name(name.0) {
-            "defined" => (Kind::Defined, false),
-            "undefined" => (Kind::Defined, true),
-            "none" => (Kind::None, false),
-            "string" => (Kind::String, false),
-            "mapping" => (Kind::Mapping, false),
-            "true" => (Kind::True, false),
-            "false" => (Kind::False, false),
-            "iterable" => (Kind::Iterable, false),
-            "sequence" => (Kind::Sequence, false),
+            "defined" => (TypeTest::Defined, false),
+            "undefined" => (TypeTest::Defined, true),
+            "none" => (TypeTest::None, false),
+            "string" => (TypeTest::String, false),
+            "mapping" => (TypeTest::Mapping, false),
+            "true" => (TypeTest::True, false),
+            "false" => (TypeTest::False, false),
+            "iterable" => (TypeTest::Iterable, false),
+            "sequence" => (TypeTest::Sequence, false),
             _ => return None,
         })
     }

@@ -8,7 +8,7 @@ mod statement;
 
 use std::sync::{Arc, OnceLock};
 
-use program::{LoopSite, Op, Program, Routine, Shape};
+use program::{CallShape, LoopSite, Op, Program, Routine};
 use scope::{FrameId, Ident, Load, Scopes, Storage};
 
 use crate::builtins::functions::Function;
@@ -357,7 +357,7 @@ impl Compiler {
     fn shape(&mut self, positional: usize, names: &[NameId]) -> u32 {
         let start = self.program.keyword_names.len() as u32;
         self.program.keyword_names.extend(names.iter().map(|name| name.0));
-        let shape = Shape {
+        let shape = CallShape {
             positional: positional as u32,
             names: if names.is_empty() { 0 } else { start },
             keywords: names.len() as u32,

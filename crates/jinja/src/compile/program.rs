@@ -80,10 +80,10 @@ pub(crate) enum Op {
     CompareStack(CompareOp),
     /// Whether a literal is in the value of a slot.
     LiteralInSlot(u32, u32),
-    IsStack(Kind),
-    IsSlot(u32, Kind),
-    IsGlobal(u32, Kind),
-    IsField(Field, Kind),
+    IsStack(TypeTest),
+    IsSlot(u32, TypeTest),
+    IsGlobal(u32, TypeTest),
+    IsField(Field, TypeTest),
     /// Pushes whether the preceding condition had this result.
     PushFlag(bool),
     /// `and`: keeps a false value and jumps to the end.
@@ -230,7 +230,7 @@ impl Key {
 
 /// The kind of value that a simple type test checks for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum TypeTest {
     Defined,
     None,
     String,
@@ -243,14 +243,14 @@ pub(crate) enum Kind {
 
 /// The number of arguments of a call, and the names of its keyword arguments.
 #[derive(Clone, Copy, PartialEq)]
-pub(crate) struct Shape {
+pub(crate) struct CallShape {
     pub(crate) positional: u32,
     /// The start of the names in the program's list, and their number.
     pub(crate) names: u32,
     pub(crate) keywords: u32,
 }
 
-impl Shape {
+impl CallShape {
     pub(crate) fn values(self) -> usize {
         (self.positional + self.keywords) as usize
     }
@@ -299,7 +299,7 @@ pub(crate) struct Program {
     pub(crate) literals: Arc<Literals>,
     pub(crate) bigs: Vec<BigInt>,
     pub(crate) globals: Vec<(u32, Option<Function>)>,
-    pub(crate) shapes: Vec<Shape>,
+    pub(crate) shapes: Vec<CallShape>,
     pub(crate) keyword_names: Vec<u32>,
     pub(crate) filters: Vec<FilterFn>,
     pub(crate) tests: Vec<TestFn>,

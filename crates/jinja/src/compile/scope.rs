@@ -49,18 +49,18 @@ struct Variable {
 /// An insertion-ordered map from names to items. A source may contain very many names, so lookup
 /// must not be linear.
 #[derive(Debug)]
-struct Names<T> {
+struct NameMap<T> {
     list: Vec<(NameId, T)>,
     places: BTreeMap<NameId, usize>,
 }
 
-impl<T> Default for Names<T> {
-    fn default() -> Names<T> {
-        Names { list: Vec::new(), places: BTreeMap::new() }
+impl<T> Default for NameMap<T> {
+    fn default() -> NameMap<T> {
+        NameMap { list: Vec::new(), places: BTreeMap::new() }
     }
 }
 
-impl<T: Copy> Names<T> {
+impl<T: Copy> NameMap<T> {
     fn get(&self, name: NameId) -> Option<T> {
         self.places.get(&name).map(|place| self.list[*place].1)
     }
@@ -92,10 +92,10 @@ impl<T: Copy> Names<T> {
 #[derive(Debug, Default)]
 struct Frame {
     parent: Option<FrameId>,
-    refs: Names<Ident>,
-    stores: Names<()>,
+    refs: NameMap<Ident>,
+    stores: NameMap<()>,
     /// All variables of the frame, including those of branches not currently visited.
-    all: Names<Ident>,
+    all: NameMap<Ident>,
 }
 
 /// All frames of a template.

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use num_bigint::BigInt;
 
-use super::Place;
+use super::InputPlace;
 use crate::builtins::functions::Function;
 use crate::output::{Generation, Offset};
 use crate::value::{Selection, TypeName};
@@ -175,8 +175,8 @@ pub(crate) enum FrozenValue {
     Float(u64),
     Str(FrozenText),
     /// A caller's list or dict.
-    Input(Place),
-    InputPart(Place, Selection),
+    Input(InputPlace),
+    InputPart(InputPlace, Selection),
     /// A list, tuple or dict of the template.
     Items(u32),
     Range {
@@ -222,7 +222,7 @@ pub(crate) enum FrozenText {
     },
     /// A part of a caller's string.
     Input {
-        place: Place,
+        place: InputPlace,
         start: usize,
         len: usize,
     },
@@ -248,7 +248,7 @@ pub(crate) struct FrozenRun {
 #[derive(Debug, PartialEq)]
 pub(crate) enum FrozenOrigin {
     Literal { id: u32, offset: Offset },
-    Input { place: Place, offset: Offset },
+    Input { place: InputPlace, offset: Offset },
     Engine,
 }
 
@@ -257,6 +257,6 @@ pub(crate) struct FrozenMark {
     /// The index in [`Checkpoint::marks`] of the pass around it, plus 1, or 0 for none.
     pub(crate) outer: u32,
     pub(crate) loop_at: u32,
-    pub(crate) item: Place,
+    pub(crate) item: InputPlace,
     pub(crate) index: u32,
 }

@@ -33,7 +33,7 @@ pub(crate) use tracked::Tracked;
 /// Where a value is in the caller's inputs, for all renderings of a growing list. The engine does
 /// not interpret it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct InputPlace {
     /// A value that the caller numbers.
     pub root: u64,
     /// The way from there: an index for each list or dict.
@@ -52,14 +52,14 @@ pub trait GrowingInputs: Inputs {
     fn switch(&self) -> Option<&dyn Any>;
 
     /// Returns the place of a value, or `None` if it cannot be found again.
-    fn place(&self, node: &dyn Any) -> Option<Place>;
+    fn place(&self, node: &dyn Any) -> Option<InputPlace>;
 
     /// Returns the value at a place.
-    fn node<'a>(&'a self, place: &Place) -> Option<&'a dyn Any>;
+    fn node<'a>(&'a self, place: &InputPlace) -> Option<&'a dyn Any>;
 
     /// Returns the place of the value that has a tag.
-    fn tag_place(&self, tag: Tag) -> Option<Place>;
+    fn tag_place(&self, tag: Tag) -> Option<InputPlace>;
 
     /// Returns the tag of the value at a place.
-    fn place_tag(&self, place: &Place) -> Option<Tag>;
+    fn place_tag(&self, place: &InputPlace) -> Option<Tag>;
 }

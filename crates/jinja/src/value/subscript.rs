@@ -87,9 +87,9 @@ pub(crate) fn attribute<'a>(world: &World<'a>, value: &Value<'a>, name: &'a str)
         _ => {}
     }
     match own_attribute(world, value, name)? {
-        Found::Value(found) => Ok(found),
-        Found::Unsafe => Ok(Value::Undefined(Absence::Unsafe(value.type_name(), name))),
-        Found::Nothing => match value.dict_get_str(world, name)? {
+        AttributeValue::Value(found) => Ok(found),
+        AttributeValue::Unsafe => Ok(Value::Undefined(Absence::Unsafe(value.type_name(), name))),
+        AttributeValue::Nothing => match value.dict_get_str(world, name)? {
             Some(found) => Ok(found),
             None => Ok(Value::Undefined(Absence::Attribute(value.type_name(), name))),
         },
@@ -100,9 +100,9 @@ pub(crate) fn attribute<'a>(world: &World<'a>, value: &Value<'a>, name: &'a str)
 pub(crate) fn attribute_named<'a>(world: &World<'a>, value: &Value<'a>, name: &str) -> Res<Value<'a>> {
     world.work(128)?;
     match own_attribute(world, value, name)? {
-        Found::Value(found) => Ok(found),
-        Found::Unsafe => Ok(unsafe_undefined(value, name)),
-        Found::Nothing => match value.dict_get_str(world, name)? {
+        AttributeValue::Value(found) => Ok(found),
+        AttributeValue::Unsafe => Ok(unsafe_undefined(value, name)),
+        AttributeValue::Nothing => match value.dict_get_str(world, name)? {
             Some(found) => Ok(found),
             None => Ok(no_attribute(value, name)),
         },
@@ -165,9 +165,9 @@ pub(crate) fn item<'a>(world: &World<'a>, value: &Value<'a>, key: &Value<'a>) ->
         let name = name.plain();
         world.work(128)?;
         return Ok(match own_attribute(world, value, name)? {
-            Found::Value(found) => found,
-            Found::Unsafe => unsafe_undefined(value, name),
-            Found::Nothing => no_attribute(value, name),
+            AttributeValue::Value(found) => found,
+            AttributeValue::Unsafe => unsafe_undefined(value, name),
+            AttributeValue::Nothing => no_attribute(value, name),
         });
     }
     world.work(256)?;
@@ -195,78 +195,86 @@ fn character_range(world: &World<'_>, text: &str, index: i64) -> Res<Option<std:
     Ok(found.map(|(at, c)| at..at + c.len_utf8()))
 }
 
-pub(crate) enum Found<'a> {
+pub(crate) enum AttributeValue<'a> {
     Value(Value<'a>),
     Unsafe,
     Nothing,
 }
 
 /// Looks up an attribute as Python's `getattr` does.
-pub(crate) fn own_attribute<'a>(world: &World<'a>, value: &Value<'a>, name: &str) -> Res<Found<'a>> {
+pub(crate) fn own_attribute<'a>(world: &World<'a>, value: &Value<'a>, name: &str) -> Res<AttributeValue<'a>> {
     if let Value::Undefined(absence) = value {
         if UNDEFINED_DUNDERS.contains(&name) {
-            return Ok(Found::Unsafe);
+            return Ok(AttributeValue::Unsafe);
         }
         return Err(absence.fault());
     }
     if let Value::Namespace(id) = value {
         return Ok(match world.namespace_get(*id, name) {
-            Some(found) => Found::Value(found),
-            None if name == "__class__" => Found::Unsafe,
-            None => Found::Nothing,
+            Some(found) => AttributeValue::Value(found),
+            None if name == "__class__" => AttributeValue::Unsafe,
+            None => AttributeValue::Nothing,
         });
     }
     if let Some(method) = methods::find(value, name) {
         world.work(128)?;
-        return Ok(if method.is_unsafe() { Found::Unsafe } else { Found::Value(bind(value.clone(), method)) });
+        return Ok(if method.is_unsafe() {
+            AttributeValue::Unsafe
+        } else {
+            AttributeValue::Value(bind(value.clone(), method))
+        });
     }
     if is_dunder(name) {
-        return Ok(Found::Unsafe);
+        return Ok(AttributeValue::Unsafe);
     }
     Ok(match value {
         Value::Loop(state) => match state.borrow_mut().attribute(world, name)? {
-            Some(found) => Found::Value(found),
-            None => Found::Nothing,
+            Some(found) => AttributeValue::Value(found),
+            None => AttributeValue::Nothing,
         },
         Value::Macro(found) => match world.macro_attribute(found, name)? {
-            Some(found) => Found::Value(found),
-            None => Found::Nothing,
+            Some(found) => AttributeValue::Value(found),
+            None => AttributeValue::Nothing,
         },
         Value::Cycler(cycler) => match name {
-            "current" => Found::Value(cycler.items.item_at(world, cycler.position.get())?.unwrap_or(Value::None)),
-            "items" => Found::Value(cycler.items.clone()),
-            "pos" => Found::Value(Value::length(cycler.position.get())),
-            _ => Found::Nothing,
+            "current" => {
+                AttributeValue::Value(cycler.items.item_at(world, cycler.position.get())?.unwrap_or(Value::None))
+            }
+            "items" => AttributeValue::Value(cycler.items.clone()),
+            "pos" => AttributeValue::Value(Value::length(cycler.position.get())),
+            _ => AttributeValue::Nothing,
         },
         Value::Joiner(joiner) => match name {
-            "sep" => Found::Value(joiner.separator.clone()),
-            "used" => Found::Value(Value::Bool(joiner.was_used.get())),
-            _ => Found::Nothing,
+            "sep" => AttributeValue::Value(joiner.separator.clone()),
+            "used" => AttributeValue::Value(Value::Bool(joiner.was_used.get())),
+            _ => AttributeValue::Nothing,
         },
-        Value::Function(Function::Dict) if name == "fromkeys" => Found::Value(Value::Function(Function::DictFromKeys)),
+        Value::Function(Function::Dict) if name == "fromkeys" => {
+            AttributeValue::Value(Value::Function(Function::DictFromKeys))
+        }
         Value::Tuple(list) if list.is_group => match name {
-            "grouper" => Found::Value(list.items[0].clone()),
-            "list" => Found::Value(list.items[1].clone()),
-            _ => Found::Nothing,
+            "grouper" => AttributeValue::Value(list.items[0].clone()),
+            "list" => AttributeValue::Value(list.items[1].clone()),
+            _ => AttributeValue::Nothing,
         },
         Value::Range(range) => match name {
-            "start" => Found::Value(Value::Int(range.start)),
-            "stop" => Found::Value(Value::Int(range.stop)),
-            "step" => Found::Value(Value::Int(range.step)),
-            _ => Found::Nothing,
+            "start" => AttributeValue::Value(Value::Int(range.start)),
+            "stop" => AttributeValue::Value(Value::Int(range.stop)),
+            "step" => AttributeValue::Value(Value::Int(range.step)),
+            _ => AttributeValue::Nothing,
         },
         Value::Int(_) | Value::Bool(_) | Value::Big(_) => match name {
-            "real" | "numerator" => Found::Value(super::operate::positive(value)?),
-            "imag" => Found::Value(Value::Int(0)),
-            "denominator" => Found::Value(Value::Int(1)),
-            _ => Found::Nothing,
+            "real" | "numerator" => AttributeValue::Value(super::operate::positive(value)?),
+            "imag" => AttributeValue::Value(Value::Int(0)),
+            "denominator" => AttributeValue::Value(Value::Int(1)),
+            _ => AttributeValue::Nothing,
         },
         Value::Float(value) => match name {
-            "real" => Found::Value(Value::Float(*value)),
-            "imag" => Found::Value(Value::Float(0.0)),
-            _ => Found::Nothing,
+            "real" => AttributeValue::Value(Value::Float(*value)),
+            "imag" => AttributeValue::Value(Value::Float(0.0)),
+            _ => AttributeValue::Nothing,
         },
-        _ => Found::Nothing,
+        _ => AttributeValue::Nothing,
     })
 }
 

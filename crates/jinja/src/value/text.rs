@@ -49,7 +49,7 @@ impl Joined {
 
 /// A part of a string with a single origin.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Part<'s> {
+pub(crate) struct StringPart<'s> {
     pub(crate) text: &'s str,
     pub(crate) origin: Origin,
     pub(crate) mark: MarkId,
@@ -211,14 +211,14 @@ impl<'s> Parts<'s> {
 }
 
 impl<'s> Iterator for Parts<'s> {
-    type Item = Part<'s>;
+    type Item = StringPart<'s>;
 
-    fn next(&mut self) -> Option<Part<'s>> {
+    fn next(&mut self) -> Option<StringPart<'s>> {
         if self.start >= self.end {
             return None;
         }
         if let Some(origin) = self.single {
-            let part = Part {
+            let part = StringPart {
                 text: &self.text[self.start..self.end],
                 origin: origin.forward(self.start),
                 mark: MarkId::default(),
@@ -230,7 +230,7 @@ impl<'s> Iterator for Parts<'s> {
         self.runs = rest;
         let end = (run.end as usize).min(self.end);
         let origin = run.origin.forward(self.start - self.run_start);
-        let part = Part { text: &self.text[self.start..end], origin, mark: run.mark };
+        let part = StringPart { text: &self.text[self.start..end], origin, mark: run.mark };
         self.run_start = end;
         self.start = end;
         Some(part)

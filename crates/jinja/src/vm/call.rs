@@ -6,7 +6,7 @@ use super::sink::Sink;
 use super::{CallEnd, CallFrame, FrameStore, Vm};
 use crate::builtins::Args;
 use crate::builtins::functions::name_value;
-use crate::compile::program::Shape;
+use crate::compile::program::CallShape;
 use crate::error::{Fault, LimitKind, Res};
 use crate::limits::Charge;
 use crate::output::Generation;
@@ -15,7 +15,7 @@ use crate::value::{Macro, Value, float, subscript};
 
 /// The destination of a call's output.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Outcome {
+pub(super) enum CallTarget {
     /// It becomes a value.
     Value,
     /// It is written to the caller's output.
@@ -26,7 +26,7 @@ pub(super) enum Outcome {
 
 impl<'w, 'a> Vm<'w, 'a> {
     /// Enters a routine with a new frame below `parent`.
-    pub(super) fn begin(&mut self, routine: u32, parent: u32, depth: u32, result: Outcome, end: CallEnd) -> Res<()> {
+    pub(super) fn begin(&mut self, routine: u32, parent: u32, depth: u32, result: CallTarget, end: CallEnd) -> Res<()> {
         if self.calls.len() > self.world.limits.recursion {
             return Err(Fault::limit(LimitKind::Recursion, self.world.limits.recursion));
         }
@@ -47,7 +47,7 @@ impl<'w, 'a> Vm<'w, 'a> {
         let caller_frame = self.frame;
         self.frames[caller_frame as usize].slots = std::mem::replace(&mut self.slots, slots);
         self.frame = id;
-        let is_captured = result == Outcome::Value;
+        let is_captured = result == CallTarget::Value;
         let mut end = end;
         if is_captured {
             let sink = Sink::capture(self.world);
@@ -122,7 +122,7 @@ impl<'w, 'a> Vm<'w, 'a> {
     }
 
     /// Calls the value below its arguments.
-    pub(super) fn call(&mut self, shape: Shape, result: Outcome) -> Res<()> {
+    pub(super) fn call(&mut self, shape: CallShape, result: CallTarget) -> Res<()> {
         let base = self.stack.len() - shape.values();
         let world = self.world;
         match &self.stack[base - 1] {
@@ -158,14 +158,14 @@ impl<'w, 'a> Vm<'w, 'a> {
         }
     }
 
-    pub(super) fn give(&mut self, value: Value<'a>, result: Outcome) -> Res<()> {
+    pub(super) fn give(&mut self, value: Value<'a>, result: CallTarget) -> Res<()> {
         match result {
-            Outcome::Value => {
+            CallTarget::Value => {
                 self.stack.push(value);
                 Ok(())
             }
-            Outcome::Written => self.write(&value),
-            Outcome::Text => match value {
+            CallTarget::Written => self.write(&value),
+            CallTarget::Text => match value {
                 Value::Str(_) => self.write(&value),
                 other => Err(Fault::type_error(format!("expected a str to write, found '{}'", other.kind()))),
             },
@@ -182,13 +182,13 @@ impl<'w, 'a> Vm<'w, 'a> {
         if let Value::Macro(found) = &callee {
             let start = self.keyword_names.len();
             self.keyword_names.extend_from_slice(&names);
-            let result = self.call_macro(found, base, start..start + names.len(), Outcome::Value);
+            let result = self.call_macro(found, base, start..start + names.len(), CallTarget::Value);
             self.keyword_names.truncate(start);
             return result;
         }
         if let Value::Loop(_) = &callee {
-            let shape = Shape { positional: (self.stack.len() - base) as u32, names: 0, keywords: 0 };
-            return self.call(shape, Outcome::Value);
+            let shape = CallShape { positional: (self.stack.len() - base) as u32, names: 0, keywords: 0 };
+            return self.call(shape, CallTarget::Value);
         }
         let value = callee.call_builtin(world, Args { values: &self.stack[base..], names: &names })?;
         self.stack.truncate(base - 1);
@@ -229,7 +229,7 @@ impl<'w, 'a> Vm<'w, 'a> {
 
     /// Calls a macro with the arguments from `base` on; the last ones are keyword arguments with
     /// these names.
-    fn call_macro(&mut self, found: &Macro, base: usize, names: std::ops::Range<usize>, result: Outcome) -> Res<()> {
+    fn call_macro(&mut self, found: &Macro, base: usize, names: std::ops::Range<usize>, result: CallTarget) -> Res<()> {
         let world = self.world;
         let program = self.program;
         let routine = &program.routines[found.routine as usize];
@@ -324,7 +324,7 @@ impl<'w, 'a> Vm<'w, 'a> {
     }
 
     /// Calls a method of the value below the arguments.
-    pub(super) fn call_method(&mut self, site: u32, shape: Shape) -> Res<()> {
+    pub(super) fn call_method(&mut self, site: u32, shape: CallShape) -> Res<()> {
         let world = self.world;
         let (name, site) = self.program.sites[site as usize];
         let base = self.stack.len() - shape.values() - 1;
@@ -341,7 +341,7 @@ impl<'w, 'a> Vm<'w, 'a> {
         }
         let callee = subscript::attribute(world, &self.stack[base], self.program.name(name))?;
         self.stack[base] = callee;
-        self.call(shape, Outcome::Value)
+        self.call(shape, CallTarget::Value)
     }
 
     /// Writes `str()` of a value.

@@ -18,7 +18,7 @@ const SLOTS: usize = 8;
 /// The latest lookups in the caller's dicts. A template asks for the same field of a message in
 /// several conditions in a row, and the caller's values do not change during a rendering.
 #[derive(Default)]
-pub(super) struct Fields<'a> {
+pub(super) struct FieldCache<'a> {
     known: [Known<'a>; SLOTS],
 }
 
@@ -29,7 +29,7 @@ struct Known<'a> {
 }
 
 /// The result of a lookup in a caller's dict.
-pub(super) enum Answer<'f, 'a> {
+pub(super) enum FieldAnswer<'f, 'a> {
     /// The variable is not a caller's dict, or the key may be one of a dict's own attributes. The
     /// general path decides.
     Elsewhere,
@@ -39,7 +39,7 @@ pub(super) enum Answer<'f, 'a> {
     Found(&'f InputNode<'a>),
 }
 
-impl<'a> Fields<'a> {
+impl<'a> FieldCache<'a> {
     /// Looks up a field of a variable with this value.
     #[inline(always)]
     pub(super) fn ask(
@@ -48,28 +48,28 @@ impl<'a> Fields<'a> {
         literals: &[&'a str],
         variable: &Value<'a>,
         field: Field,
-    ) -> Answer<'_, 'a> {
-        let Value::InputDict(dict, _) = variable else { return Answer::Elsewhere };
+    ) -> FieldAnswer<'_, 'a> {
+        let Value::InputDict(dict, _) = variable else { return FieldAnswer::Elsewhere };
         let known = &mut self.known[field.key.number() % SLOTS];
         if !matches!(known.of, Some((of, key)) if key == field.key && std::ptr::eq(of, *dict)) {
             let key = match field.key.of() {
-                KeyOf::DictName(_) => return Answer::Elsewhere,
+                KeyOf::DictName(_) => return FieldAnswer::Elsewhere,
                 KeyOf::Name(name) => world.program.name(name),
                 KeyOf::Literal(id) => literals[id as usize],
             };
             // An error here occurs again on the general path.
             if world.charge_search(*dict).is_err() {
-                return Answer::Elsewhere;
+                return FieldAnswer::Elsewhere;
             }
             known.of = Some((*dict, field.key));
             known.found = None;
             world.inputs.look_up(*dict, key, &mut known.found);
         }
         match &known.found {
-            Some(found) => Answer::Found(found),
+            Some(found) => FieldAnswer::Found(found),
             None => match field.key.of() {
-                KeyOf::Name(name) => Answer::Absent(Absence::Attribute(TypeName::Dict, world.program.name(name))),
-                _ => Answer::Elsewhere,
+                KeyOf::Name(name) => FieldAnswer::Absent(Absence::Attribute(TypeName::Dict, world.program.name(name))),
+                _ => FieldAnswer::Elsewhere,
             },
         }
     }
@@ -88,7 +88,7 @@ impl<'a> Vm<'_, 'a> {
     /// Pushes a field of a variable.
     pub(super) fn push_field(&mut self, field: Field) -> Res<()> {
         match ask!(self, field) {
-            Answer::Found(found) => {
+            FieldAnswer::Found(found) => {
                 match found.value {
                     InputValue::Str(text) => {
                         self.stack.push_slice(input_slice(text, found.tag));
@@ -101,11 +101,11 @@ impl<'a> Vm<'_, 'a> {
                 }
                 return Ok(());
             }
-            Answer::Absent(absence) => {
+            FieldAnswer::Absent(absence) => {
                 self.stack.push(Value::Undefined(absence));
                 return Ok(());
             }
-            Answer::Elsewhere => {}
+            FieldAnswer::Elsewhere => {}
         }
         if let KeyOf::Name(name) = field.key.of() {
             match &self.slots[field.slot as usize] {

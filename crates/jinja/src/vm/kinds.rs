@@ -2,7 +2,7 @@
 
 use super::World;
 use crate::builtins::tests;
-use crate::compile::program::Kind;
+use crate::compile::program::TypeTest;
 use crate::error::Res;
 use crate::input::{InputNode, InputValue};
 use crate::value::Value;
@@ -21,29 +21,31 @@ pub(super) fn is_input_true<'a>(world: &World<'a>, found: &InputNode<'a>) -> Res
 
 /// Reports whether a value is of a kind.
 #[inline]
-pub(super) fn is_kind(value: &Value<'_>, kind: Kind) -> bool {
+pub(super) fn is_kind(value: &Value<'_>, kind: TypeTest) -> bool {
     match kind {
-        Kind::Defined => !matches!(value, Value::Undefined(_) | Value::Missing),
-        Kind::None => matches!(value, Value::None),
-        Kind::String => matches!(value, Value::Str(_)),
-        Kind::Mapping => value.is_mapping(),
-        Kind::True => matches!(value, Value::Bool(true)),
-        Kind::False => matches!(value, Value::Bool(false)),
-        Kind::Iterable => matches!(value, Value::Missing) || tests::is_iterable(value),
-        Kind::Sequence => matches!(value, Value::Missing) || tests::is_sequence(value),
+        TypeTest::Defined => !matches!(value, Value::Undefined(_) | Value::Missing),
+        TypeTest::None => matches!(value, Value::None),
+        TypeTest::String => matches!(value, Value::Str(_)),
+        TypeTest::Mapping => value.is_mapping(),
+        TypeTest::True => matches!(value, Value::Bool(true)),
+        TypeTest::False => matches!(value, Value::Bool(false)),
+        TypeTest::Iterable => matches!(value, Value::Missing) || tests::is_iterable(value),
+        TypeTest::Sequence => matches!(value, Value::Missing) || tests::is_sequence(value),
     }
 }
 
 /// Reports whether a caller's value is of a kind.
 #[inline]
-pub(super) fn is_input_kind(value: InputValue<'_>, kind: Kind) -> bool {
+pub(super) fn is_input_kind(value: InputValue<'_>, kind: TypeTest) -> bool {
     match kind {
-        Kind::Defined => true,
-        Kind::None => matches!(value, InputValue::Null),
-        Kind::String => matches!(value, InputValue::Str(_)),
-        Kind::Mapping => matches!(value, InputValue::Dict),
-        Kind::True => matches!(value, InputValue::Bool(true)),
-        Kind::False => matches!(value, InputValue::Bool(false)),
-        Kind::Iterable | Kind::Sequence => matches!(value, InputValue::Str(_) | InputValue::List | InputValue::Dict),
+        TypeTest::Defined => true,
+        TypeTest::None => matches!(value, InputValue::Null),
+        TypeTest::String => matches!(value, InputValue::Str(_)),
+        TypeTest::Mapping => matches!(value, InputValue::Dict),
+        TypeTest::True => matches!(value, InputValue::Bool(true)),
+        TypeTest::False => matches!(value, InputValue::Bool(false)),
+        TypeTest::Iterable | TypeTest::Sequence => {
+            matches!(value, InputValue::Str(_) | InputValue::List | InputValue::Dict)
+        }
     }
 }

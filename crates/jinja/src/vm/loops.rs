@@ -17,7 +17,7 @@ use crate::value::iter::{Iter, check_loop};
 
 /// A running loop.
 pub(super) struct LoopRun<'a> {
-    pub(super) source: Source<'a>,
+    pub(super) source: LoopSource<'a>,
     pub(super) passes: usize,
     /// Whether a pass was completed, in which case `else` is skipped.
     pub(super) has_passed: bool,
@@ -27,7 +27,7 @@ pub(super) struct LoopRun<'a> {
     pub(super) busy_at: Cell<Option<u64>>,
 }
 
-pub(super) enum Source<'a> {
+pub(super) enum LoopSource<'a> {
     Plain(Iter<'a>),
     /// A loop whose body reads `loop`.
     Shared(Rc<RefCell<LoopState<'a>>>),
@@ -399,7 +399,7 @@ impl<'a> Vm<'_, 'a> {
         }
         let iter = Iter::new(world, &value)?;
         let source = match site.slot {
-            None => Source::Plain(iter),
+            None => LoopSource::Plain(iter),
             Some(slot) => {
                 world.work(256)?;
                 let mut depth = 0;
@@ -413,7 +413,7 @@ impl<'a> Vm<'_, 'a> {
                 let state: SharedLoop<'a> =
                     Rc::new(RefCell::new(LoopState::new(world, &value, iter, depth, recursion, test)));
                 self.slots[slot as usize] = Value::Loop(Rc::clone(&state));
-                Source::Shared(state)
+                LoopSource::Shared(state)
             }
         };
         self.loops.push(LoopRun { source, passes: 0, has_passed: false, is_new: true, busy_at: Cell::new(None) });
@@ -438,9 +438,9 @@ impl<'a> Vm<'_, 'a> {
         let Some(run) = self.loops.last_mut() else { return Ok(false) };
         // The common case: a loop over a list of the caller's.
         let found = match &mut run.source {
-            Source::Plain(Iter::InputList(items)) => items.take_first(world),
-            Source::Shared(state) => state.borrow_mut().take_input(world),
-            Source::Plain(_) => None,
+            LoopSource::Plain(Iter::InputList(items)) => items.take_first(world),
+            LoopSource::Shared(state) => state.borrow_mut().take_input(world),
+            LoopSource::Plain(_) => None,
         };
         if let Some(InputNode { node, value: InputValue::Dict, tag }) = found {
             world.begin_pass(Some(tag), run.passes);
@@ -457,8 +457,8 @@ impl<'a> Vm<'_, 'a> {
         }
         let next = match (found, &mut run.source) {
             (Some(found), _) => Some(Value::of_node(world, found)?),
-            (None, Source::Plain(iter)) => iter.next(world)?,
-            (None, Source::Shared(state)) => state.borrow_mut().take(world)?,
+            (None, LoopSource::Plain(iter)) => iter.next(world)?,
+            (None, LoopSource::Shared(state)) => state.borrow_mut().take(world)?,
         };
         match next {
             Some(item) => {
@@ -477,7 +477,7 @@ impl<'a> Vm<'_, 'a> {
     pub(super) fn end_loop(&mut self) -> bool {
         self.world.end_passes();
         let Some(run) = self.loops.pop() else { return false };
-        if let Source::Shared(state) = &run.source
+        if let LoopSource::Shared(state) = &run.source
             && Rc::strong_count(state) > 2
             && state.borrow().test.is_some()
         {

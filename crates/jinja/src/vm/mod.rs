@@ -30,7 +30,7 @@ use crate::input::Context;
 use crate::output::{Generation, Output};
 use crate::template::Environment;
 use crate::value::Value;
-use fields::Fields;
+use fields::FieldCache;
 use loops::LoopRun;
 use sink::Sink;
 use stack::Stack;
@@ -72,7 +72,7 @@ struct Vm<'w, 'a> {
     globals: Vec<Value<'a>>,
     keyword_names: Vec<&'a str>,
     literals: Vec<&'a str>,
-    fields: Fields<'a>,
+    fields: FieldCache<'a>,
     sink: Sink<'a>,
     /// The sinks of the enclosing captures.
     outer_sinks: Vec<Sink<'a>>,
@@ -153,7 +153,7 @@ impl<'w, 'a> Vm<'w, 'a> {
             globals: vec![Value::Missing; program.globals.len()],
             keyword_names: program.keyword_names.iter().map(|name| program.name(*name)).collect(),
             literals: program.literals.texts().collect(),
-            fields: Fields::default(),
+            fields: FieldCache::default(),
             sink: Sink::output(world, usual),
             outer_sinks: Vec::new(),
             generations: Vec::new(),

@@ -2,18 +2,18 @@
 
 use std::rc::Rc;
 
-use super::call::Outcome;
+use super::call::CallTarget;
 use super::chains::refuse_addend;
-use super::fields::{Answer, ask};
+use super::fields::{FieldAnswer, ask};
 use super::kinds::{is_input_kind, is_input_true, is_kind};
 use super::look::with_test;
-use super::loops::{LoopRun, Source};
+use super::loops::{LoopRun, LoopSource};
 use super::sink::Sink;
 use super::unpack::extended;
 use super::{CallEnd, Vm};
 use crate::builtins::Args;
 use crate::builtins::strings::{trim_slice, trimmed};
-use crate::compile::program::{Kind, Op, Shape};
+use crate::compile::program::{CallShape, Op, TypeTest};
 use crate::error::{ErrorKind, Fault, Res};
 use crate::input::{InputNode, InputValue};
 use crate::value::builder::{Builder, Pieces};
@@ -30,7 +30,7 @@ impl<'w, 'a> Vm<'w, 'a> {
         self.stack.pop().unwrap_or(Value::Missing)
     }
 
-    pub(super) fn args(&self, shape: Shape, subject: usize) -> Args<'_, 'a> {
+    pub(super) fn args(&self, shape: CallShape, subject: usize) -> Args<'_, 'a> {
         let base = self.stack.len() - shape.values() - subject;
         Args { values: &self.stack[base..], names: &self.keyword_names[shape.name_range()] }
     }
@@ -99,9 +99,9 @@ impl<'w, 'a> Vm<'w, 'a> {
                 Op::Store(slot) => self.slots[slot as usize] = self.pop(),
                 Op::StoreField(field, slot) => {
                     let value = match ask!(self, field) {
-                        Answer::Found(found) => Value::of_node(world, *found)?,
-                        Answer::Absent(absence) => Value::Undefined(absence),
-                        Answer::Elsewhere => self.field(field)?,
+                        FieldAnswer::Found(found) => Value::of_node(world, *found)?,
+                        FieldAnswer::Absent(absence) => Value::Undefined(absence),
+                        FieldAnswer::Elsewhere => self.field(field)?,
                     };
                     self.slots[slot as usize] = value;
                 }
@@ -216,9 +216,9 @@ impl<'w, 'a> Vm<'w, 'a> {
                 }
                 Op::TruthField(field) => {
                     let holds = match ask!(self, field) {
-                        Answer::Found(found) => is_input_true(world, found)?,
-                        Answer::Absent(_) => false,
-                        Answer::Elsewhere => self.is_field_true(field)?,
+                        FieldAnswer::Found(found) => is_input_true(world, found)?,
+                        FieldAnswer::Absent(_) => false,
+                        FieldAnswer::Elsewhere => self.is_field_true(field)?,
                     };
                     self.decide(ops, holds);
                 }
@@ -233,9 +233,9 @@ impl<'w, 'a> Vm<'w, 'a> {
                         world.work(wanted.len())?;
                     }
                     let holds = match ask!(self, field) {
-                        Answer::Found(found) => matches!(found.value, InputValue::Str(text) if text == wanted),
-                        Answer::Absent(_) => false,
-                        Answer::Elsewhere => {
+                        FieldAnswer::Found(found) => matches!(found.value, InputValue::Str(text) if text == wanted),
+                        FieldAnswer::Absent(_) => false,
+                        FieldAnswer::Elsewhere => {
                             let value = self.field(field)?;
                             self.is_literal(&value, id)?
                         }
@@ -278,9 +278,9 @@ impl<'w, 'a> Vm<'w, 'a> {
                 }
                 Op::IsField(field, kind) => {
                     let holds = match ask!(self, field) {
-                        Answer::Found(found) => is_input_kind(found.value, kind),
-                        Answer::Absent(_) => matches!(kind, Kind::Iterable | Kind::Sequence),
-                        Answer::Elsewhere => is_kind(&self.field(field)?, kind),
+                        FieldAnswer::Found(found) => is_input_kind(found.value, kind),
+                        FieldAnswer::Absent(_) => matches!(kind, TypeTest::Iterable | TypeTest::Sequence),
+                        FieldAnswer::Elsewhere => is_kind(&self.field(field)?, kind),
                     };
                     self.decide(ops, holds);
                 }
@@ -303,9 +303,9 @@ impl<'w, 'a> Vm<'w, 'a> {
                     let value = self.stack.last().cloned();
                     self.stack.extend(value);
                 }
-                Op::Call(shape) => self.call(self.program.shapes[shape as usize], Outcome::Value)?,
-                Op::CallEmit(shape) => self.call(self.program.shapes[shape as usize], Outcome::Written)?,
-                Op::CallEmitText(shape) => self.call(self.program.shapes[shape as usize], Outcome::Text)?,
+                Op::Call(shape) => self.call(self.program.shapes[shape as usize], CallTarget::Value)?,
+                Op::CallEmit(shape) => self.call(self.program.shapes[shape as usize], CallTarget::Written)?,
+                Op::CallEmitText(shape) => self.call(self.program.shapes[shape as usize], CallTarget::Text)?,
                 Op::CallSpread => self.call_spread()?,
                 Op::CallMethod(site, shape) => self.call_method(site, self.program.shapes[shape as usize])?,
                 Op::CheckReceiver(name) => {
@@ -400,7 +400,8 @@ impl<'w, 'a> Vm<'w, 'a> {
                     other => refuse_addend(world, &other)?,
                 },
                 Op::EmitAddendField(field) => {
-                    if let Answer::Found(&InputNode { value: InputValue::Str(text), tag, .. }) = ask!(self, field) {
+                    if let FieldAnswer::Found(&InputNode { value: InputValue::Str(text), tag, .. }) = ask!(self, field)
+                    {
                         self.sink.push_input(world, tag, text)?;
                         continue;
                     }
@@ -410,7 +411,8 @@ impl<'w, 'a> Vm<'w, 'a> {
                     }
                 }
                 Op::EmitField(field) => {
-                    if let Answer::Found(&InputNode { value: InputValue::Str(text), tag, .. }) = ask!(self, field) {
+                    if let FieldAnswer::Found(&InputNode { value: InputValue::Str(text), tag, .. }) = ask!(self, field)
+                    {
                         self.sink.push_input(world, tag, text)?;
                         continue;
                     }
@@ -443,7 +445,7 @@ impl<'w, 'a> Vm<'w, 'a> {
                 }
                 Op::EmitText => {
                     let value = self.pop();
-                    self.give(value, Outcome::Text)?;
+                    self.give(value, CallTarget::Text)?;
                 }
                 Op::Emit => {
                     if let Some(Value::Str(Str::Slice(slice))) = self.stack.last() {
@@ -491,7 +493,7 @@ impl<'w, 'a> Vm<'w, 'a> {
                     }
                 }
                 Op::JumpIfTested(target) => {
-                    if let Some(LoopRun { source: Source::Shared(state), .. }) = self.loops.last()
+                    if let Some(LoopRun { source: LoopSource::Shared(state), .. }) = self.loops.last()
                         && !state.borrow().is_testing()
                     {
                         self.pc = target as usize;
@@ -505,7 +507,7 @@ impl<'w, 'a> Vm<'w, 'a> {
                     self.pc = start as usize;
                 }
                 Op::LoopPass => {
-                    if let (Some(LoopRun { source: Source::Shared(state), .. }), Some(item)) =
+                    if let (Some(LoopRun { source: LoopSource::Shared(state), .. }), Some(item)) =
                         (self.loops.last(), self.stack.last())
                     {
                         state.borrow_mut().pass(item);
@@ -526,15 +528,15 @@ impl<'w, 'a> Vm<'w, 'a> {
                 }
                 Op::CallLoop(routine) => {
                     let iterable = self.pop();
-                    self.begin(routine, self.frame, 0, Outcome::Written, CallEnd::Nothing)?;
+                    self.begin(routine, self.frame, 0, CallTarget::Written, CallEnd::Nothing)?;
                     self.stack.push(iterable);
                 }
                 Op::CallGeneration(routine) => {
                     let end = CallEnd::Generation { shown: self.shown(), start: self.sink.len() };
-                    self.begin(routine, self.frame, 0, Outcome::Written, end)?;
+                    self.begin(routine, self.frame, 0, CallTarget::Written, end)?;
                     self.pass_nothing(routine)?;
                 }
-                Op::CallBlock(routine) => self.begin(routine, self.frame, 0, Outcome::Written, CallEnd::Nothing)?,
+                Op::CallBlock(routine) => self.begin(routine, self.frame, 0, CallTarget::Written, CallEnd::Nothing)?,
                 Op::SetAttribute(name) => {
                     let namespace = self.pop();
                     let value = self.pop();

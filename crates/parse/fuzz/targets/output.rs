@@ -11,7 +11,7 @@ use std::sync::{Arc, LazyLock};
 
 use libfuzzer_sys::fuzz_target;
 use rolecall_conversation::{Json, Tool, object};
-use rolecall_format::{builtin, Slot, load, shared_calls};
+use rolecall_format::{Slot, builtin, load, shared_calls};
 use rolecall_parse::{
     CallsInReasoning, Event, JsonPolicy, OutputParser, ParseOptions, Reply, Stop, TextAfterCalls, UnknownNames,
 };

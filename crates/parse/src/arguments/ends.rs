@@ -1,10 +1,10 @@
 //! The ends of values between markers.
 
-use super::{Callee, How, Reading, schema_of};
+use super::{ArgumentReading, Callee, How, schema_of};
 use crate::Stop;
 use crate::cursor::Cursor;
 use crate::literal::Literal;
-use crate::marks::{Found, Input, Marks};
+use crate::marks::{MarkSearch, Marks, PendingInput};
 use crate::reply::{Between, List, ValueLayout};
 
 /// The number of bytes to look at after a quote, to decide whether it closes the value.
@@ -21,7 +21,12 @@ pub(super) struct End {
 }
 
 /// Finds the end of a value between markers.
-pub(super) fn find_end(reading: &Reading, callee: &Callee<'_>, kind: &ValueLayout, cursor: &Cursor<'_, '_>) -> End {
+pub(super) fn find_end(
+    reading: &ArgumentReading,
+    callee: &Callee<'_>,
+    kind: &ValueLayout,
+    cursor: &Cursor<'_, '_>,
+) -> End {
     let (text, after) = match kind.bare {
         true => bare_end(callee, cursor),
         false => marked_end(reading, callee, kind, cursor),
@@ -42,7 +47,7 @@ pub(super) fn find_break(callee: &Callee<'_>, cursor: &Cursor<'_, '_>, to: usize
     let mut from = cursor.at;
     loop {
         let (start, is_over) = match list.breaks.find(input, from, cursor.is_last()) {
-            Found::Mark(start, end, action) => {
+            MarkSearch::Mark(start, end, action) => {
                 let is_token = input.is_control(start + usize::from(input.text[start..end].starts_with('\n')));
                 let ahead = &input.up_to(end + AHEAD).text[end..];
                 let is_all = cursor.is_last() || end + AHEAD < input.text.len();
@@ -56,8 +61,8 @@ pub(super) fn find_break(callee: &Callee<'_>, cursor: &Cursor<'_, '_>, to: usize
                 };
                 (start, is_over)
             }
-            Found::Open(start) => (start, None),
-            Found::Nothing => return None,
+            MarkSearch::Open(start) => (start, None),
+            MarkSearch::Nothing => return None,
         };
         if start >= to {
             return None;
@@ -108,7 +113,7 @@ pub(super) fn is_of_name(c: char) -> bool {
 /// Returns the byte up to which the input belongs to a value between markers, and the byte after
 /// the closing marker if the value ends there.
 fn marked_end(
-    reading: &Reading,
+    reading: &ArgumentReading,
     callee: &Callee<'_>,
     kind: &ValueLayout,
     cursor: &Cursor<'_, '_>,
@@ -124,8 +129,10 @@ fn marked_end(
     let mut from = cursor.at;
     loop {
         return match cursor.find_marker(closes, from) {
-            Found::Mark(start, end, own) if is_strong => (start, Some(if *closes.action(own) { end } else { start })),
-            Found::Mark(start, end, _) => match shows_end(callee, input, end, cursor.is_last()) {
+            MarkSearch::Mark(start, end, own) if is_strong => {
+                (start, Some(if *closes.action(own) { end } else { start }))
+            }
+            MarkSearch::Mark(start, end, _) => match shows_end(callee, input, end, cursor.is_last()) {
                 Some(true) => (start, Some(end)),
                 Some(false) => {
                     from = start + input.text[start..].chars().next().map_or(1, char::len_utf8);
@@ -133,8 +140,8 @@ fn marked_end(
                 }
                 None => (start, None),
             },
-            Found::Open(start) => (start, None),
-            Found::Nothing => match begun_end(callee, closes, cursor, from) {
+            MarkSearch::Open(start) => (start, None),
+            MarkSearch::Nothing => match begun_end(callee, closes, cursor, from) {
                 Some(start) => (start, Some(start)),
                 None => (input.text.len(), None),
             },
@@ -145,7 +152,7 @@ fn marked_end(
 /// Returns where the markers after a value begin if the model stopped after the first of them.
 fn begun_end(callee: &Callee<'_>, closes: &Marks<bool>, cursor: &Cursor<'_, '_>, from: usize) -> Option<usize> {
     let stopped = cursor.is_last() && callee.shared.stop == Some(Stop::End);
-    let Found::Open(start) = closes.find(cursor.input(), from, false) else { return None };
+    let MarkSearch::Open(start) = closes.find(cursor.input(), from, false) else { return None };
     let begun = cursor.text()[start..].trim();
     (stopped && !begun.is_empty() && callee.list.end.core().text().starts_with(begun) && begun.ends_with(['>', ']']))
         .then_some(start)
@@ -171,7 +178,7 @@ fn bare_end(callee: &Callee<'_>, cursor: &Cursor<'_, '_>) -> (usize, Option<usiz
 
 /// Reports whether a marker that ends here closes the value. A quote does so only if another
 /// argument or the end of the call follows. Returns `None` if that is not known yet.
-fn shows_end(callee: &Callee<'_>, input: Input<'_>, end: usize, is_last: bool) -> Option<bool> {
+fn shows_end(callee: &Callee<'_>, input: PendingInput<'_>, end: usize, is_last: bool) -> Option<bool> {
     let Callee { list, shared, .. } = *callee;
     // Look no further than this, so that every chunking gives the same result.
     let ahead = input.up_to(end + AHEAD);
@@ -244,7 +251,7 @@ pub(super) fn begins_call(callee: &Callee<'_>, text: &str, is_last: bool) -> Opt
 
 /// Reports whether closing brackets of which there are too many follow the end of a call in Python, and then another
 /// call or the end of the turn. Returns `None` if that is not known yet.
-fn ends_twice(callee: &Callee<'_>, input: Input<'_>, at: usize, is_last: bool) -> Option<bool> {
+fn ends_twice(callee: &Callee<'_>, input: PendingInput<'_>, at: usize, is_last: bool) -> Option<bool> {
     let rest = &input.text[at..];
     let behind = rest.trim_start_matches(|c: char| matches!(c, ')' | ']' | '}') || c.is_whitespace());
     if !callee.list.is_python() || !rest.trim_start().starts_with([')', ']', '}']) {

@@ -4,12 +4,12 @@ use rolecall_conversation::{Tool, json};
 
 use super::ends::is_of_name;
 use super::escapes::{self, Escapes};
-use super::{Callee, How, Reading};
+use super::{ArgumentReading, Callee, How};
 use crate::cursor::Cursor;
 use crate::reply::{CDATA, ValueLayout};
 use crate::values::{Schema, TextValue, Types, ValueReader, typed, types_of, uncdata};
 
-impl Reading {
+impl ArgumentReading {
     /// Writes the key before the value, once.
     pub(super) fn open(&mut self, count: &mut usize, out: &mut String) {
         if std::mem::replace(&mut self.is_open, true) {
@@ -111,7 +111,7 @@ impl Reading {
 pub(super) fn begin(
     callee: &Callee<'_>,
     kind: &ValueLayout,
-    reading: &Reading,
+    reading: &ArgumentReading,
     cursor: &mut Cursor<'_, '_>,
 ) -> Option<How> {
     if kind.bare {

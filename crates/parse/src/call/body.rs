@@ -1,24 +1,24 @@
 //! Reads calls whose text is the whole text of a message.
 
-use super::{Running, Step};
+use super::{CallStep, Running};
 use crate::cursor::Cursor;
-use crate::marks::{Found, Here, Marks};
+use crate::marks::{Here, MarkSearch, Marks};
 use crate::shared::Shared;
 use crate::{Event, Stop, Why};
 
 impl Running {
     /// Reads code up to a marker, which is not part of it.
-    pub(super) fn body(&mut self, closes: &Marks<()>, shared: &mut Shared, cursor: &mut Cursor<'_, '_>) -> Step {
+    pub(super) fn body(&mut self, closes: &Marks<()>, shared: &mut Shared, cursor: &mut Cursor<'_, '_>) -> CallStep {
         if self.index.is_none() {
             self.is_code = true;
             if let Err(why) = self.announce(shared, cursor.on) {
-                return Step::Bad(why);
+                return CallStep::Bad(why);
             }
         }
         let (end, is_over) = match cursor.find_marker(closes, cursor.at) {
-            Found::Mark(start, ..) => (start, true),
-            Found::Open(start) => (start, false),
-            Found::Nothing => (cursor.text().len(), false),
+            MarkSearch::Mark(start, ..) => (start, true),
+            MarkSearch::Open(start) => (start, false),
+            MarkSearch::Nothing => (cursor.text().len(), false),
         };
         let text = cursor.take_up_to(end);
         let index = self.index.unwrap_or_default();
@@ -27,7 +27,7 @@ impl Running {
         }
         // Engines remove the marker at which they stop.
         self.is_whole = is_over || (cursor.is_last() && shared.stop == Some(Stop::End));
-        if is_over { Step::Next } else { Step::Wait }
+        if is_over { CallStep::Next } else { CallStep::Wait }
     }
 
     /// Reads the end of a message without text: a call without arguments. Text that begins with
@@ -37,23 +37,23 @@ impl Running {
         closes: &Marks<()>,
         shared: &mut Shared,
         cursor: &mut Cursor<'_, '_>,
-    ) -> Step {
+    ) -> CallStep {
         cursor.skip_space();
-        let Some(first) = cursor.peek() else { return Step::Wait };
+        let Some(first) = cursor.peek() else { return CallStep::Wait };
         match cursor.marker_here(closes) {
-            Here::Open => Step::Wait,
+            Here::Open => CallStep::Wait,
             Here::Mark(..) => {
                 if let Err(why) = self.announce(shared, cursor.on) {
-                    return Step::Bad(why);
+                    return CallStep::Bad(why);
                 }
                 self.give_some(shared, "{}", cursor.on);
                 self.is_whole = true;
                 // The arguments, which would be the next item, are missing.
                 self.item += 1;
-                Step::Next
+                CallStep::Next
             }
-            Here::Nothing if matches!(first, '{' | '"') => Step::Next,
-            Here::Nothing => Step::Bad(Why::BadValue("expected a JSON object".into())),
+            Here::Nothing if matches!(first, '{' | '"') => CallStep::Next,
+            Here::Nothing => CallStep::Bad(Why::BadValue("expected a JSON object".into())),
         }
     }
 }

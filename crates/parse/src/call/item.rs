@@ -2,46 +2,46 @@
 
 use std::sync::Arc;
 
-use super::{Inside, Running, Step, name_again};
+use super::{CallStep, Inside, Running, name_again};
 use crate::arguments::{Arguments, Callee};
 use crate::cursor::Cursor;
 use crate::literal::Literal;
-use crate::marks::{Found, Here, Input, Marks};
-use crate::object::{Object, Part};
+use crate::marks::{Here, MarkSearch, Marks, PendingInput};
+use crate::object::{Object, ObjectPart};
 use crate::progress::Falling;
 use crate::reply::{Item, List, Syntax};
 use crate::shared::Shared;
-use crate::values::{State, ValueReader};
+use crate::values::{ReaderState, ValueReader};
 use crate::{Event, Why};
 
 impl Running {
-    pub(super) fn item(&mut self, item: &Item, shared: &mut Shared, cursor: &mut Cursor<'_, '_>) -> Step {
+    pub(super) fn item(&mut self, item: &Item, shared: &mut Shared, cursor: &mut Cursor<'_, '_>) -> CallStep {
         match item {
             Item::Literal(literal) => self.literal(literal, cursor),
             Item::Name(stop) => match self.word(*stop, is_name, shared, cursor) {
-                Ok(Some(name)) if name.is_empty() => Step::Bad(Why::Expected("a function name".into())),
+                Ok(Some(name)) if name.is_empty() => CallStep::Bad(Why::Expected("a function name".into())),
                 Ok(Some(name)) => match &self.name {
-                    Some(known) if *known != name => Step::Bad(name_again(known)),
+                    Some(known) if *known != name => CallStep::Bad(name_again(known)),
                     _ => {
                         self.name = Some(name);
-                        Step::Next
+                        CallStep::Next
                     }
                 },
-                Ok(None) => Step::Wait,
-                Err(why) => Step::Bad(why),
+                Ok(None) => CallStep::Wait,
+                Err(why) => CallStep::Bad(why),
             },
             Item::Id(stop) => match self.word(*stop, is_id, shared, cursor) {
                 Ok(Some(id)) => {
                     self.id = Some(id).filter(|id| !id.is_empty());
-                    Step::Next
+                    CallStep::Next
                 }
-                Ok(None) => Step::Wait,
-                Err(why) => Step::Bad(why),
+                Ok(None) => CallStep::Wait,
+                Err(why) => CallStep::Bad(why),
             },
             Item::Index => match self.word(None, |c| c.is_ascii_digit(), shared, cursor) {
-                Ok(Some(_)) => Step::Next,
-                Ok(None) => Step::Wait,
-                Err(why) => Step::Bad(why),
+                Ok(Some(_)) => CallStep::Next,
+                Ok(None) => CallStep::Wait,
+                Err(why) => CallStep::Bad(why),
             },
             Item::Object(keys) => {
                 if !matches!(self.inside, Inside::Object(_)) {
@@ -53,19 +53,19 @@ impl Running {
             Item::Arguments(Syntax::List(list)) => self.list(list, shared, cursor),
             Item::Arguments(syntax) => self.syntax(syntax, shared, cursor),
             Item::Pad(pad) => match cursor.skip_pad(pad, &mut self.seen) {
-                true => Step::Next,
-                false => Step::Wait,
+                true => CallStep::Next,
+                false => CallStep::Wait,
             },
             Item::Fence(fence) => self.fence(fence, cursor),
             Item::Group(literal, length) => match self.literal(literal, cursor) {
-                Step::Bad(_) => Step::Skip(*length),
+                CallStep::Bad(_) => CallStep::Skip(*length),
                 step => step,
             },
             Item::Code(closes) => {
                 if self.index.is_none() {
                     self.is_code = true;
                     if let Err(why) = self.announce(shared, cursor.on) {
-                        return Step::Bad(why);
+                        return CallStep::Bad(why);
                     }
                 }
                 self.code(closes, shared, cursor)
@@ -76,22 +76,22 @@ impl Running {
     }
 
     /// Reads arguments that follow one another, each in the layout of an argument.
-    fn list(&mut self, list: &List, shared: &mut Shared, cursor: &mut Cursor<'_, '_>) -> Step {
+    fn list(&mut self, list: &List, shared: &mut Shared, cursor: &mut Cursor<'_, '_>) -> CallStep {
         loop {
             if !matches!(self.inside, Inside::Arguments(_)) {
                 self.inside = Inside::Arguments(Box::new(Arguments::new()));
             }
-            let Inside::Arguments(arguments) = &mut self.inside else { return Step::Wait };
+            let Inside::Arguments(arguments) = &mut self.inside else { return CallStep::Wait };
             let name = self.name.as_deref().unwrap_or_default();
             let mut out = std::mem::take(&mut shared.scratch);
             out.clear();
             let state = arguments.read(&Callee { list, shared, name }, cursor, &mut out);
             // A name is not a call before its first argument, or the end of an empty list.
-            let begins = self.index.is_none() && (state == State::Done || arguments.has_begun());
+            let begins = self.index.is_none() && (state == ReaderState::Done || arguments.has_begun());
             let report = arguments.report.take();
             if begins && let Err(why) = self.announce(shared, cursor.on) {
                 shared.scratch = out;
-                return Step::Bad(why);
+                return CallStep::Bad(why);
             }
             self.give(shared, out, cursor.on);
             let reports = report.is_some();
@@ -99,37 +99,37 @@ impl Running {
                 cursor.emit(Event::Malformed(report));
             }
             match state {
-                State::More if begins || reports => {}
+                ReaderState::More if begins || reports => {}
                 state => return self.after_value(state),
             }
         }
     }
 
     /// Reads arguments that are a single value.
-    fn syntax(&mut self, syntax: &Syntax, shared: &mut Shared, cursor: &mut Cursor<'_, '_>) -> Step {
+    fn syntax(&mut self, syntax: &Syntax, shared: &mut Shared, cursor: &mut Cursor<'_, '_>) -> CallStep {
         // Ordinary text may begin like a call without a marker, but not like its arguments.
         if self.index.is_none() && shared.reply.program(self.program).in_text && matches!(syntax, Syntax::Json) {
             cursor.skip_space();
             match cursor.peek() {
-                None => return Step::Wait,
+                None => return CallStep::Wait,
                 Some('{' | '"') => {}
-                Some(_) => return Step::Bad(Why::Expected("an object".into())),
+                Some(_) => return CallStep::Bad(Why::Expected("an object".into())),
             }
         }
         if self.index.is_none()
             && let Err(why) = self.announce(shared, cursor.on)
         {
-            return Step::Bad(why);
+            return CallStep::Bad(why);
         }
         if !matches!(self.inside, Inside::Value(_)) {
             cursor.skip_space();
-            let Some(first) = cursor.peek() else { return Step::Wait };
+            let Some(first) = cursor.peek() else { return CallStep::Wait };
             self.inside = Inside::Value(Box::new(match syntax {
                 Syntax::Json if first == '"' => ValueReader::json_string(shared.options.json),
                 Syntax::Json => ValueReader::json(shared.options.json),
                 Syntax::Python => ValueReader::python_arguments(shared.options.json, shared.cap()),
                 Syntax::Marked(mark) => ValueReader::marked(mark, shared.options.json, shared.cap()),
-                Syntax::List(_) => return Step::Bad(Why::Unfinished),
+                Syntax::List(_) => return CallStep::Bad(Why::Unfinished),
             }));
         }
         let mut out = std::mem::take(&mut shared.scratch);
@@ -140,23 +140,23 @@ impl Running {
     }
 
     /// Reads a value as far as the input goes.
-    fn value(&mut self, shared: &Shared, cursor: &mut Cursor<'_, '_>, out: &mut String) -> State {
-        let Inside::Value(reader) = &mut self.inside else { return State::More };
+    fn value(&mut self, shared: &Shared, cursor: &mut Cursor<'_, '_>, out: &mut String) -> ReaderState {
+        let Inside::Value(reader) = &mut self.inside else { return ReaderState::More };
         let mut progress = Falling::default();
         loop {
             progress.check(cursor.rest().len());
             let end = match until_control(shared, cursor.input(), cursor.at) {
                 Ok(end) => end,
-                Err(why) => return State::Bad(why),
+                Err(why) => return ReaderState::Bad(why),
             };
             let step = reader.push(&cursor.text()[cursor.at..end], out);
             cursor.at += step.used;
             match step.state {
-                State::More if !cursor.is_at_end() => {}
-                State::More if cursor.is_last() => {
+                ReaderState::More if !cursor.is_at_end() => {}
+                ReaderState::More if cursor.is_last() => {
                     return match reader.end(out) {
-                        State::Done => State::Done,
-                        _ => State::More,
+                        ReaderState::Done => ReaderState::Done,
+                        _ => ReaderState::More,
                     };
                 }
                 state => return state,
@@ -164,27 +164,27 @@ impl Running {
         }
     }
 
-    fn after_value(&mut self, state: State) -> Step {
+    fn after_value(&mut self, state: ReaderState) -> CallStep {
         match state {
-            State::More => Step::Wait,
-            State::Done => {
+            ReaderState::More => CallStep::Wait,
+            ReaderState::Done => {
                 self.is_whole = true;
-                Step::Next
+                CallStep::Next
             }
-            State::Bad(why) => Step::Bad(why),
+            ReaderState::Bad(why) => CallStep::Bad(why),
         }
     }
 
     /// Reads literal text of the format, ignoring white space. An incomplete match is not consumed
     /// unless the output ends, because it may turn out to be different text.
-    fn literal(&self, literal: &Literal, cursor: &mut Cursor<'_, '_>) -> Step {
+    fn literal(&self, literal: &Literal, cursor: &mut Cursor<'_, '_>) -> CallStep {
         cursor.skip_space();
         let input = cursor.input();
         let (mut seen, mut to) = (0, cursor.at);
         loop {
             let Some(expected) = literal.text()[seen..].chars().next() else {
                 cursor.at = to;
-                return Step::Next;
+                return CallStep::Next;
             };
             if expected.is_whitespace() {
                 seen += expected.len_utf8();
@@ -194,7 +194,7 @@ impl Running {
                 if cursor.is_last() {
                     cursor.at = to;
                 }
-                return Step::Wait;
+                return CallStep::Wait;
             };
             if found.is_whitespace() && to - cursor.at < LONGEST_MARK {
                 to += found.len_utf8();
@@ -202,7 +202,7 @@ impl Running {
             }
             let fits = literal.byte(seen).is_some_and(|byte| input.fits(to, byte));
             if found != expected || !fits {
-                return Step::Bad(Why::Expected(format!("`{}`", literal.text().trim())));
+                return CallStep::Bad(Why::Expected(format!("`{}`", literal.text().trim())));
             }
             seen += expected.len_utf8();
             to += found.len_utf8();
@@ -210,14 +210,14 @@ impl Running {
     }
 
     /// Skips optional text and the white space before it.
-    fn fence(&mut self, fence: &Literal, cursor: &mut Cursor<'_, '_>) -> Step {
+    fn fence(&mut self, fence: &Literal, cursor: &mut Cursor<'_, '_>) -> CallStep {
         cursor.skip_space();
         if cursor.rest().starts_with(fence.text()) {
             cursor.at += fence.text().len();
         } else if fence.text().starts_with(cursor.rest()) && !cursor.is_last() {
-            return Step::Wait;
+            return CallStep::Wait;
         }
-        Step::Next
+        CallStep::Next
     }
 
     /// Skips white space and reads a word: the characters that `belongs` accepts, up to the byte
@@ -251,23 +251,23 @@ impl Running {
         Ok(None)
     }
 
-    fn object(&mut self, shared: &mut Shared, cursor: &mut Cursor<'_, '_>) -> Step {
+    fn object(&mut self, shared: &mut Shared, cursor: &mut Cursor<'_, '_>) -> CallStep {
         let mut out = std::mem::take(&mut shared.scratch);
         // The start of the next control token.
         let mut end = cursor.at;
         loop {
-            let Inside::Object(object) = &mut self.inside else { return Step::Wait };
+            let Inside::Object(object) = &mut self.inside else { return CallStep::Wait };
             out.clear();
             if cursor.at == end {
                 end = match until_control(shared, cursor.input(), cursor.at) {
                     Ok(end) => end,
-                    Err(why) => return Step::Bad(why),
+                    Err(why) => return CallStep::Bad(why),
                 };
             }
             let (used, part) = object.read(&cursor.text()[cursor.at..end], shared, &mut out);
             cursor.at += used;
             match part {
-                Part::Wait | Part::More => {
+                ObjectPart::Wait | ObjectPart::More => {
                     if self.index.is_some() {
                         self.give_some(shared, &out, cursor.on);
                     } else {
@@ -277,13 +277,13 @@ impl Running {
                         continue;
                     }
                     shared.scratch = out;
-                    return Step::Wait;
+                    return CallStep::Wait;
                 }
-                Part::Name(name) => self.name = Some(name),
-                Part::Id(id) => self.id = Some(id),
-                Part::Arguments => {}
-                Part::Unread(bytes) => self.unread(bytes, cursor.offset()),
-                Part::ArgumentsOver => {
+                ObjectPart::Name(name) => self.name = Some(name),
+                ObjectPart::Id(id) => self.id = Some(id),
+                ObjectPart::Arguments => {}
+                ObjectPart::Unread(bytes) => self.unread(bytes, cursor.offset()),
+                ObjectPart::ArgumentsOver => {
                     self.is_whole = true;
                     if self.index.is_some() {
                         self.give_some(shared, &out, cursor.on);
@@ -291,31 +291,31 @@ impl Running {
                         object.early.push_str(&out);
                     }
                 }
-                Part::Done => {
+                ObjectPart::Done => {
                     shared.scratch = out;
                     // Without tools and arguments, nothing shows that an object is a call.
                     let is_bare = shared.reply.program(self.program).bare;
                     if is_bare && !object.has_arguments() && shared.options.tools.is_empty() {
-                        return Step::Bad(Why::Expected("the arguments of a call".into()));
+                        return CallStep::Bad(Why::Expected("the arguments of a call".into()));
                     }
                     if self.index.is_none() {
                         let early = std::mem::take(&mut object.early);
                         if let Err(why) = self.announce(shared, cursor.on) {
-                            return Step::Bad(why);
+                            return CallStep::Bad(why);
                         }
                         self.give_some(shared, if early.is_empty() { "{}" } else { &early }, cursor.on);
                     } else if !self.is_whole {
                         self.give_some(shared, "{}", cursor.on);
                     }
                     self.is_whole = true;
-                    return Step::Next;
+                    return CallStep::Next;
                 }
-                Part::Bad(why) => {
+                ObjectPart::Bad(why) => {
                     if self.index.is_some() {
                         self.give_some(shared, &out, cursor.on);
                     }
                     shared.scratch = out;
-                    return Step::Bad(why);
+                    return CallStep::Bad(why);
                 }
             }
             // The name is known and the arguments begin, so the call can be announced.
@@ -327,20 +327,20 @@ impl Running {
                 let early = std::mem::take(&mut object.early);
                 if let Err(why) = self.announce(shared, cursor.on) {
                     shared.scratch = out;
-                    return Step::Bad(why);
+                    return CallStep::Bad(why);
                 }
                 self.give_some(shared, &early, cursor.on);
             }
         }
     }
 
-    fn code(&mut self, closes: &Marks<()>, shared: &mut Shared, cursor: &mut Cursor<'_, '_>) -> Step {
+    fn code(&mut self, closes: &Marks<()>, shared: &mut Shared, cursor: &mut Cursor<'_, '_>) -> CallStep {
         let input = cursor.input();
         let index = self.index.unwrap_or_default();
         let mut from = cursor.at;
         loop {
             let (found, used) = match cursor.find_marker(closes, from) {
-                Found::Mark(start, end, _) => {
+                MarkSearch::Mark(start, end, _) => {
                     // The code itself may contain fences. The last one is followed by the end of
                     // the call or turn.
                     let core = input.text[start..end].trim();
@@ -354,8 +354,8 @@ impl Running {
                         _ => (start, Some(end)),
                     }
                 }
-                Found::Open(start) => (start, None),
-                Found::Nothing => (input.text.len(), None),
+                MarkSearch::Open(start) => (start, None),
+                MarkSearch::Nothing => (input.text.len(), None),
             };
             let text = cursor.take_up_to(found);
             if !text.is_empty() && !shared.is_silent {
@@ -364,12 +364,12 @@ impl Running {
             if let Some(end) = used {
                 cursor.at = end;
                 self.is_whole = true;
-                return Step::Next;
+                return CallStep::Next;
             }
             if cursor.is_last() && closes.is_empty() {
                 self.is_whole = true;
             }
-            return Step::Wait;
+            return CallStep::Wait;
         }
     }
 }
@@ -390,7 +390,7 @@ fn is_id(character: char) -> bool {
 
 /// Returns the start of the next control token in a value. A control token that closes the call is
 /// an error.
-fn until_control(shared: &Shared, input: Input<'_>, at: usize) -> Result<usize, Why> {
+fn until_control(shared: &Shared, input: PendingInput<'_>, at: usize) -> Result<usize, Why> {
     if input.control.is_empty() {
         return Ok(input.text.len());
     }

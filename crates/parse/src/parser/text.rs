@@ -3,27 +3,27 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Flow, OutputParser, Part, State};
+use super::{Destination, Flow, OutputParser, State};
 use crate::cursor::Cursor;
 use crate::draft::{Draft, Verdict};
-use crate::marks::Found;
+use crate::marks::MarkSearch;
 use crate::reply::{Mark, Meaning};
 use crate::{CallsInReasoning, Event, Malformed, Why};
 
 impl OutputParser {
-    pub(super) fn text(&mut self, part: Part, cursor: &mut Cursor<'_, '_>) -> Flow {
+    pub(super) fn text(&mut self, part: Destination, cursor: &mut Cursor<'_, '_>) -> Flow {
         let reply = Arc::clone(&self.shared.reply);
         let policy = self.shared.calls_in_reasoning();
-        let marks = reply.marks(part == Part::Reasoning, policy);
+        let marks = reply.marks(part == Destination::Reasoning, policy);
         let mut from = cursor.at;
         loop {
             let (start, end, action) = match cursor.find_marker(marks, from) {
-                Found::Mark(start, end, action) => (start, end, action),
-                Found::Open(start) => {
+                MarkSearch::Mark(start, end, action) => (start, end, action),
+                MarkSearch::Open(start) => {
                     self.say_up_to(start, cursor);
                     return Flow::Wait;
                 }
-                Found::Nothing => {
+                MarkSearch::Nothing => {
                     self.say_up_to(cursor.text().len(), cursor);
                     return Flow::Wait;
                 }
@@ -41,9 +41,9 @@ impl OutputParser {
                 Some(false) => {}
             }
             let draft = match (part, mark.meaning, policy) {
-                (Part::Reasoning, Meaning::Call(program), CallsInReasoning::Unclosed) => Some(program),
+                (Destination::Reasoning, Meaning::Call(program), CallsInReasoning::Unclosed) => Some(program),
                 // An object in a line of the answer is a call only if the answer ends with it.
-                (Part::Content, Meaning::Call(program), _)
+                (Destination::Content, Meaning::Call(program), _)
                     if reply.program(program).is_bare_object()
                         && self.call_at != Some(cursor.view().offset(start))
                         && self.is_in_line(cursor.text()[cursor.at..end].trim_end_matches('{')) =>
@@ -71,7 +71,7 @@ impl OutputParser {
                 continue;
             }
             // Reasoning is not nested. The marker is text.
-            if part == Part::Reasoning && mark.meaning == Meaning::Reasoning && !is_repeated {
+            if part == Destination::Reasoning && mark.meaning == Meaning::Reasoning && !is_repeated {
                 self.say_up_to(start, cursor);
                 let span = cursor.view().offset(start)..cursor.view().offset(end);
                 let why = Why::Expected("reasoning text, found its opening marker again".into());
@@ -92,14 +92,14 @@ impl OutputParser {
             }
             self.say_up_to(start, cursor);
             // The answer is open already.
-            if part == Part::Content && mark.meaning == Meaning::Content && !says_nothing {
+            if part == Destination::Content && mark.meaning == Meaning::Content && !says_nothing {
                 let span = cursor.view().offset(start)..cursor.view().offset(end);
                 let why = Why::StrayMarker(cursor.text()[start..end].trim().to_owned());
                 cursor.emit(Event::Malformed(Malformed { span, why }));
             }
             match draft {
                 Some(program) => {
-                    let in_reasoning = part == Part::Reasoning;
+                    let in_reasoning = part == Destination::Reasoning;
                     self.state = State::Draft(Draft::new(program, end - start, in_reasoning, &self.shared));
                 }
                 None => {
@@ -126,7 +126,7 @@ impl OutputParser {
         let State::Draft(draft) = &mut self.state else { return Flow::Again };
         let Some(verdict) = draft.read(&mut self.shared, cursor) else { return Flow::Wait };
         let in_reasoning = draft.in_reasoning;
-        let part = if in_reasoning { Part::Reasoning } else { Part::Content };
+        let part = if in_reasoning { Destination::Reasoning } else { Destination::Content };
         self.state = State::Text { part, blank: None };
         match verdict {
             Verdict::Call if !in_reasoning => self.call_at = Some(cursor.offset()),

@@ -4,21 +4,21 @@ use std::sync::Arc;
 
 use rolecall_format::Format;
 
-use super::turns::{Around, Part, Turns};
-use super::{Calls, Mark, Meaning, Reply};
+use super::turns::{Around, TurnPart, Turns};
+use super::{CallTable, Mark, Meaning, Reply};
 use crate::literal::Literal;
 
 /// Fills a reply's markers from the layouts of its turns and calls.
 pub(super) struct Builder<'a> {
     pub reply: &'a mut Reply,
     pub turns: &'a Turns,
-    pub calls: &'a Calls,
+    pub calls: &'a CallTable,
     pub tokens: &'a [String],
 }
 
 /// A place where markers are searched for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum At {
+pub(super) enum SearchPoint {
     Head,
     Content,
     Reasoning,
@@ -36,11 +36,11 @@ impl Builder<'_> {
 
     /// Adds the markers that open and close the parts of a turn.
     fn add_parts(&mut self) {
-        use At::{AfterCall, Content, Head, Reasoning};
+        use SearchPoint::{AfterCall, Content, Head, Reasoning};
         let turns = self.turns;
         for (number, around) in turns.around.iter().enumerate() {
             match around.part {
-                Part::Reasoning => {
+                TurnPart::Reasoning => {
                     let next = turns.around.get(number + 1).filter(|next| around.next == Some(next.part));
                     let close = match next {
                         Some(next) if around.close.is_blank() && next.open.core().is_strong() => &next.open,
@@ -68,12 +68,12 @@ impl Builder<'_> {
                         false => self.close(&[Head, Reasoning], &around.close, Meaning::ReasoningClosed),
                     }
                 }
-                Part::Content => {
+                TurnPart::Content => {
                     self.open_content(&around.open);
                     if around.open.core().is_strong() {
                         self.add(&[Content, Reasoning, AfterCall], &around.open, Meaning::Content);
                     }
-                    if let (Some(Part::Calls), Some(program)) = (around.next, self.calls.text_head) {
+                    if let (Some(TurnPart::Calls), Some(program)) = (around.next, self.calls.text_head) {
                         let core = around.close.core();
                         // A turn's opening that is ordinary text opens a call in the answer only if
                         // a call follows. Otherwise it is text.
@@ -85,14 +85,14 @@ impl Builder<'_> {
                     }
                     self.close(&[Content, Head], &around.close, Meaning::ContentClosed);
                 }
-                Part::Calls => self.close(&[AfterCall, Content], &around.close, Meaning::CallsClosed),
+                TurnPart::Calls => self.close(&[AfterCall, Content], &around.close, Meaning::CallsClosed),
             }
         }
     }
 
     /// Adds the markers of calls, and those that open and close a list of calls.
     fn add_calls(&mut self) {
-        use At::{AfterCall, Content, Head, Reasoning};
+        use SearchPoint::{AfterCall, Content, Head, Reasoning};
         let (turns, calls) = (self.turns, self.calls);
         self.add(&[Content, Reasoning, AfterCall], &turns.opening, Meaning::Opening);
         for (pad, mark, program) in &calls.entries {
@@ -150,7 +150,7 @@ impl Builder<'_> {
 
     /// Adds the markers that end a reply.
     fn add_ends(&mut self, format: &Format) {
-        use At::{AfterCall, Content, Head, Reasoning};
+        use SearchPoint::{AfterCall, Content, Head, Reasoning};
         let (turns, calls) = (self.turns, self.calls);
         let entries = calls.entries.iter().map(|(_, mark, _)| mark).chain(&calls.call_close);
         let all: Vec<Literal> = calls.around.iter().chain(entries).chain([&calls.close]).map(Literal::core).collect();
@@ -176,18 +176,18 @@ impl Builder<'_> {
 
     /// Adds the text that opens the answer. After a call, the text between two calls precedes it.
     fn open_content(&mut self, open: &Literal) {
-        self.open_content_at(At::Head, open);
+        self.open_content_at(SearchPoint::Head, open);
         if open.is_blank() || open.core().is_strong() {
             return;
         }
         let mut after = self.calls.separator.core();
         after.append(&open.from(open.lead().len()));
-        self.open_content_at(At::AfterCall, &after);
+        self.open_content_at(SearchPoint::AfterCall, &after);
     }
 
     /// Adds the text that opens the answer. A word must be followed by its white space, because a
     /// tool's name may begin with the word.
-    fn open_content_at(&mut self, at: At, open: &Literal) {
+    fn open_content_at(&mut self, at: SearchPoint, open: &Literal) {
         let core = open.core();
         let space = open.trail().chars().next().filter(|_| core.text().ends_with(char::is_alphanumeric));
         let Some(space) = space.filter(|_| !core.is_strong()) else {
@@ -195,7 +195,7 @@ impl Builder<'_> {
         };
         let length = open.text().trim_end().len() + space.len_utf8();
         let mark = Mark { meaning: Meaning::Content, pad: open.text()[length..].into() };
-        let marks = if at == At::Head { &mut self.reply.head } else { &mut self.reply.after_call };
+        let marks = if at == SearchPoint::Head { &mut self.reply.head } else { &mut self.reply.after_call };
         marks.add(open.lead(), &open.up_to(length).from(open.lead().len()), mark);
     }
 
@@ -204,7 +204,7 @@ impl Builder<'_> {
         let Some(next) = next.filter(|next| reasoning.next == Some(next.part) && reasoning.close.is_blank()) else {
             return;
         };
-        if next.part == Part::Content && !next.open.is_blank() && !next.open.core().is_strong() {
+        if next.part == TurnPart::Content && !next.open.is_blank() && !next.open.core().is_strong() {
             let mut words = reasoning.close.clone();
             words.append(&next.open);
             self.add_words(&words, Meaning::Content);
@@ -224,7 +224,7 @@ impl Builder<'_> {
 
     /// Adds a marker that closes a part. If it ends with a turn's opening, that opens the next
     /// part.
-    fn close(&mut self, at: &[At], literal: &Literal, meaning: Meaning) {
+    fn close(&mut self, at: &[SearchPoint], literal: &Literal, meaning: Meaning) {
         let opening = &self.turns.opening;
         let core = literal.core();
         match core.text().strip_suffix(opening.text()).filter(|_| !opening.is_empty()) {
@@ -237,7 +237,7 @@ impl Builder<'_> {
         }
     }
 
-    pub(super) fn add(&mut self, at: &[At], literal: &Literal, meaning: Meaning) {
+    pub(super) fn add(&mut self, at: &[SearchPoint], literal: &Literal, meaning: Meaning) {
         let pad = match meaning {
             // The items of a call skip white space themselves.
             Meaning::Call(_) => "",
@@ -247,10 +247,10 @@ impl Builder<'_> {
     }
 
     /// Adds a marker, with text that may follow and belongs to it.
-    fn mark(&mut self, at: &[At], literal: &Literal, meaning: Meaning, pad: &str) {
+    fn mark(&mut self, at: &[SearchPoint], literal: &Literal, meaning: Meaning, pad: &str) {
         // White space alone is a marker only at the head, where it opens the answer.
         let (lead, core) = match literal.is_blank() {
-            true if at == [At::Head] => (String::new(), literal.clone()),
+            true if at == [SearchPoint::Head] => (String::new(), literal.clone()),
             true => return,
             false => (literal.lead().to_owned(), literal.core()),
         };
@@ -258,13 +258,13 @@ impl Builder<'_> {
         for at in at {
             let mark = Mark { meaning, pad: Arc::clone(&pad) };
             match at {
-                At::Head => self.reply.head.add(&lead, &core, mark),
-                At::Content => self.reply.content.add_loosely(&lead, &core, mark),
-                At::Reasoning => {
+                SearchPoint::Head => self.reply.head.add(&lead, &core, mark),
+                SearchPoint::Content => self.reply.content.add_loosely(&lead, &core, mark),
+                SearchPoint::Reasoning => {
                     self.reply.reasoning.add_loosely(&lead, &core, mark.clone());
                     self.reply.reasoning_with_calls.add_loosely(&lead, &core, mark);
                 }
-                At::AfterCall => {
+                SearchPoint::AfterCall => {
                     if matches!(meaning, Meaning::CallsClosed | Meaning::End) {
                         self.reply.closing.add_loosely(&lead, &core, ());
                     }

@@ -1,9 +1,9 @@
 //! Turns of several messages: the headers of calls, and the texts that end a message or all calls.
 
 use super::Meaning;
-use super::builder::{At, Builder};
+use super::builder::{Builder, SearchPoint};
 use super::program::Item;
-use super::turns::{Part, Turns};
+use super::turns::{TurnPart, Turns};
 use crate::literal::Literal;
 
 /// Splits the items of a call that begins with a header, as the answer does, after the marker that
@@ -23,7 +23,8 @@ pub(super) fn header_of(items: &mut Vec<Item>, ends: &[Literal]) -> Option<usize
 
 /// Returns the markers that end the header of an answer: a marker after other text.
 pub(super) fn header_ends(turns: &Turns) -> Vec<Literal> {
-    let headers = turns.around.iter().filter(|around| around.part == Part::Content).map(|around| around.open.core());
+    let headers =
+        turns.around.iter().filter(|around| around.part == TurnPart::Content).map(|around| around.open.core());
     let ends = headers.filter_map(|header| {
         let start = header.text().rfind('<').filter(|start| *start > 0 && header.text().ends_with('>'))?;
         Some(header.from(start))
@@ -38,9 +39,9 @@ impl Builder<'_> {
         let closes = turns.around.iter().map(|around| &around.close).chain([&self.calls.separator]);
         let ends: Vec<Literal> = closes.filter_map(|literal| message_end(literal, &turns.opening)).collect();
         for end in &ends {
-            self.add(&[At::Content, At::Head], end, Meaning::ContentClosed);
-            self.add(&[At::Reasoning], end, Meaning::ReasoningClosed);
-            self.add(&[At::AfterCall], end, Meaning::CallsClosed);
+            self.add(&[SearchPoint::Content, SearchPoint::Head], end, Meaning::ContentClosed);
+            self.add(&[SearchPoint::Reasoning], end, Meaning::ReasoningClosed);
+            self.add(&[SearchPoint::AfterCall], end, Meaning::CallsClosed);
         }
     }
 
@@ -53,13 +54,13 @@ impl Builder<'_> {
             both.append(second);
             (!first.is_blank() && !second.is_blank()).then_some(both)
         };
-        let after = turns.around.iter().filter(|around| around.part == Part::Calls).map(|around| &around.close);
+        let after = turns.around.iter().filter(|around| around.part == TurnPart::Calls).map(|around| &around.close);
         let closes = [joined(&calls.separator, &calls.close)].into_iter();
         for close in closes.chain(after.map(|after| joined(&calls.close, after))).flatten() {
-            self.add(&[At::AfterCall], &close, Meaning::CallsClosed);
+            self.add(&[SearchPoint::AfterCall], &close, Meaning::CallsClosed);
         }
         for end in turns.ends.iter().filter_map(|end| joined(&calls.close, end)) {
-            self.add(&[At::AfterCall], &end, Meaning::End);
+            self.add(&[SearchPoint::AfterCall], &end, Meaning::End);
         }
     }
 }

@@ -28,7 +28,7 @@ use optional::with_optional;
 pub(crate) use program::{Item, Keys, Program, Syntax};
 use program::{LayoutPiece, Layouts, call_items, code_items};
 use syntax::syntaxes_of;
-use turns::{Part, Turns, turns_of};
+use turns::{TurnPart, Turns, turns_of};
 
 /// Parsing tables for the replies of a format. They are built once and shared by all parsers.
 ///
@@ -152,7 +152,7 @@ impl Reply {
         let format = spelled.as_ref().unwrap_or(format);
         let layouts = Layouts { format, tokens };
         let turns = turns_of(layouts);
-        let calls = Calls::of(layouts, &turns);
+        let calls = CallTable::of(layouts, &turns);
         let mut reply = Reply {
             opening: turns.opening.clone(),
             head: Marks::new(),
@@ -282,7 +282,7 @@ fn known_text<'c>(control: &'c Control, tokens: &[String]) -> &'c str {
 
 /// The layouts of calls, combined.
 #[derive(Clone, Debug, Default)]
-struct Calls {
+struct CallTable {
     programs: Vec<Program>,
     /// Markers that open a call: the white space before the marker, the marker, and the program for
     /// the call.
@@ -321,24 +321,26 @@ struct Calls {
     header_ends: Vec<Literal>,
 }
 
-impl Calls {
-    fn of(layouts: Layouts<'_>, turns: &Turns) -> Calls {
-        let mut calls = Calls {
+impl CallTable {
+    fn of(layouts: Layouts<'_>, turns: &Turns) -> CallTable {
+        let mut calls = CallTable {
             around: turns.marks(),
             heads: (turns.around.iter())
-                .filter(|around| around.part == Part::Content && around.is_first && around.open.is_blank())
+                .filter(|around| around.part == TurnPart::Content && around.is_first && around.open.is_blank())
                 .map(|around| around.open.text().to_owned())
                 .filter(|open| !open.is_empty())
                 .collect(),
             ends: turns.ends.iter().map(|end| end.core().up_to(end.core().first_mark()).text().to_owned()).collect(),
             may_omit: layouts.format.habits.may_omit.clone(),
             header_ends: header_ends(turns),
-            ..Calls::default()
+            ..CallTable::default()
         };
         // White space between the answer and the calls belongs to neither.
-        let closes =
-            turns.around.iter().filter(|around| around.part == Part::Content && around.next == Some(Part::Calls));
-        let opens = turns.around.iter().filter(|around| around.part == Part::Calls);
+        let closes = turns
+            .around
+            .iter()
+            .filter(|around| around.part == TurnPart::Content && around.next == Some(TurnPart::Calls));
+        let opens = turns.around.iter().filter(|around| around.part == TurnPart::Calls);
         let pads = closes.map(|around| &around.close).chain(opens.map(|around| &around.open));
         let pad = pads.filter(|pad| pad.is_blank()).map(Literal::text).max_by_key(|pad| pad.len());
         let pad = pad.unwrap_or_default().to_owned();
@@ -358,7 +360,8 @@ impl Calls {
         let function = call_items(layouts);
         let code = code_items(layouts);
         // Text before the calls in the turn's layouts belongs to the marker that opens them.
-        let leads = turns.around.iter().filter(|around| around.part == Part::Calls).map(|around| around.open.clone());
+        let leads =
+            turns.around.iter().filter(|around| around.part == TurnPart::Calls).map(|around| around.open.clone());
         let lead = leads.into_iter().find(|lead| !lead.is_blank()).unwrap_or_default();
         let firsts: Vec<Literal> = [&function, &code].into_iter().flatten().map(|items| first_literal(items)).collect();
         for (items, is_code) in [(function, false), (code, true)] {

@@ -11,7 +11,7 @@ const TURNS: [Slot; 3] = [Slot::Assistant, Slot::AssistantWithCalls, Slot::Assis
 
 /// A part of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum TurnPart {
     Content,
     Reasoning,
     Calls,
@@ -20,7 +20,7 @@ pub(crate) enum Part {
 /// The text around a part in one of the layouts.
 #[derive(Clone, Debug)]
 pub(crate) struct Around {
-    pub part: Part,
+    pub part: TurnPart,
     /// The text before the part, after the previous part or the turn's opening.
     pub open: Literal,
     /// The text after the part, before the text that opens the next one.
@@ -28,7 +28,7 @@ pub(crate) struct Around {
     /// Whether this is the first part of the turn.
     pub is_first: bool,
     /// The next part.
-    pub next: Option<Part>,
+    pub next: Option<TurnPart>,
 }
 
 /// The assistant's layouts, combined.
@@ -54,7 +54,7 @@ impl Turns {
 #[derive(Clone, Debug)]
 enum TurnPiece {
     Literal(Literal, Option<usize>),
-    Part(Part, Option<usize>),
+    Part(TurnPart, Option<usize>),
 }
 
 pub(crate) fn turns_of(layouts: Layouts<'_>) -> Turns {
@@ -69,7 +69,7 @@ pub(crate) fn turns_of(layouts: Layouts<'_>) -> Turns {
         }
     }
     // A turn that begins with its calls has no opening other than theirs.
-    let begin = variants.iter().filter(|variant| !matches!(variant.first(), Some(TurnPiece::Part(Part::Calls, _))));
+    let begin = variants.iter().filter(|variant| !matches!(variant.first(), Some(TurnPiece::Part(TurnPart::Calls, _))));
     let leads: Vec<Literal> = begin.map(|variant| leading(variant)).collect();
     let generate = format.layout(Slot::Generate).map(|layout| literal_of(format, layout.ops()));
     let opening = opening_of(&leads, generate);
@@ -82,8 +82,10 @@ pub(crate) fn turns_of(layouts: Layouts<'_>) -> Turns {
     };
     let turns = read(opening);
     // If every turn begins with reasoning, its marker is not part of the turn's opening.
-    let is_hidden =
-        turns.around.iter().any(|around| around.part == Part::Reasoning && around.is_first && around.open.is_blank());
+    let is_hidden = turns
+        .around
+        .iter()
+        .any(|around| around.part == TurnPart::Reasoning && around.is_first && around.open.is_blank());
     match turns.opening.last_mark() {
         Some(last) if is_hidden && last > 0 => read(turns.opening.up_to(last).core()),
         _ => turns,
@@ -121,9 +123,9 @@ fn push_op(format: &Format, op: &Op, group: Option<usize>, pieces: &mut Vec<Turn
         Op::Hole { codec: Codec::Present, .. } => return,
         Op::Hole { field, .. } => {
             let part = match field {
-                Field::Content => Part::Content,
-                Field::Reasoning => Part::Reasoning,
-                Field::Calls => Part::Calls,
+                Field::Content => TurnPart::Content,
+                Field::Reasoning => TurnPart::Reasoning,
+                Field::Calls => TurnPart::Calls,
                 _ => return,
             };
             return pieces.push(TurnPiece::Part(part, group));
@@ -194,7 +196,7 @@ fn read_variant(variant: &[TurnPiece], turns: &mut Turns) {
     // A literal is in the group of the part before it, in the group of the part after it, or in
     // neither.
     let mut found: Vec<Around> = Vec::new();
-    let mut before: Option<(Part, Option<usize>)> = None;
+    let mut before: Option<(TurnPart, Option<usize>)> = None;
     let mut between: Vec<(Literal, Option<usize>)> = Vec::new();
     for piece in variant {
         match piece {
@@ -268,6 +270,6 @@ fn reopens(between: &Literal, open: &Literal) -> usize {
 }
 
 /// Reports whether text between two parts belongs to the first of them.
-fn closes(first: Part, second: Part) -> bool {
-    first == Part::Reasoning || (first == Part::Content && second == Part::Calls)
+fn closes(first: TurnPart, second: TurnPart) -> bool {
+    first == TurnPart::Reasoning || (first == TurnPart::Content && second == TurnPart::Calls)
 }

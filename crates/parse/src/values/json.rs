@@ -1,7 +1,7 @@
 use rolecall_conversation::json::{escape_into, plain_run};
 
 use super::nest::Nest;
-use super::{State, Step, bad};
+use super::{ReaderState, ValueStep, bad};
 use crate::{JsonPolicy, Why};
 
 /// Reads a JSON value and outputs it in its original spelling, except for raw control characters in
@@ -9,7 +9,7 @@ use crate::{JsonPolicy, Why};
 #[derive(Clone, Debug)]
 pub(crate) struct JsonReader {
     policy: JsonPolicy,
-    at: At,
+    at: JsonState,
     nest: Nest,
     /// A comma and the white space after it, until it is known whether an item follows.
     comma: String,
@@ -20,7 +20,7 @@ const BEHIND_COMMA: usize = 4096;
 
 /// The position in the grammar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum At {
+enum JsonState {
     /// Before the value. White space here is not output.
     Start,
     /// Before a nested value.
@@ -89,17 +89,17 @@ impl Number {
 
 impl JsonReader {
     pub(crate) fn new(policy: JsonPolicy) -> JsonReader {
-        JsonReader { policy, at: At::Start, nest: Nest::default(), comma: String::new() }
+        JsonReader { policy, at: JsonState::Start, nest: Nest::default(), comma: String::new() }
     }
 
     /// Reports whether nothing of the value was read yet.
     pub(crate) fn is_at_start(&self) -> bool {
-        self.at == At::Start
+        self.at == JsonState::Start
     }
 
     /// Reports whether a string is open, so that a backslash would start an escape.
     pub(crate) fn is_in_string(&self) -> bool {
-        matches!(self.at, At::Text { .. })
+        matches!(self.at, JsonState::Text { .. })
     }
 
     /// Reports whether a text only continues an open string.
@@ -108,19 +108,19 @@ impl JsonReader {
     }
 
     /// Reads the next piece.
-    pub(crate) fn push(&mut self, text: &str, out: &mut String) -> Step {
+    pub(crate) fn push(&mut self, text: &str, out: &mut String) -> ValueStep {
         let bytes = text.as_bytes();
         let mut at = self.after_comma(bytes, out);
         // Used text is output at the end of the piece, in one go.
         let mut given = at;
         let step = loop {
-            if let At::Text { key } = self.at {
+            if let JsonState::Text { key } = self.at {
                 at += plain_run(&bytes[at..]);
                 match bytes.get(at) {
-                    None => break Step { used: at, state: State::More },
-                    Some(b'"') if key => self.at = At::Colon,
+                    None => break ValueStep { used: at, state: ReaderState::More },
+                    Some(b'"') if key => self.at = JsonState::Colon,
                     Some(b'"') => self.at = self.behind_value(),
-                    Some(b'\\') => self.at = At::Escape { key },
+                    Some(b'\\') => self.at = JsonState::Escape { key },
                     Some(_) if self.policy == JsonPolicy::Strict => {
                         break bad(at, "a control character to be escaped", text);
                     }
@@ -133,14 +133,14 @@ impl JsonReader {
                 at += 1;
                 continue;
             }
-            if self.at == At::Done {
-                break Step { used: at, state: State::Done };
+            if self.at == JsonState::Done {
+                break ValueStep { used: at, state: ReaderState::Done };
             }
-            let Some(&byte) = bytes.get(at) else { break Step { used: at, state: State::More } };
-            if let At::Number(number) = self.at {
+            let Some(&byte) = bytes.get(at) else { break ValueStep { used: at, state: ReaderState::More } };
+            if let JsonState::Number(number) = self.at {
                 match number.next(byte) {
                     Some(next) => {
-                        self.at = At::Number(next);
+                        self.at = JsonState::Number(next);
                         at += 1;
                     }
                     None if number == Number::Zero && byte.is_ascii_digit() => {
@@ -152,7 +152,7 @@ impl JsonReader {
                 }
                 continue;
             }
-            if byte == b',' && self.at == At::Next && self.policy == JsonPolicy::Lenient {
+            if byte == b',' && self.at == JsonState::Next && self.policy == JsonPolicy::Lenient {
                 match bytes[at + 1..].iter().position(|byte| !is_space(*byte)) {
                     // A comma before a closing bracket is dropped.
                     Some(spaces) if spaces < BEHIND_COMMA && matches!(bytes[at + 1 + spaces], b'}' | b']') => {
@@ -165,20 +165,20 @@ impl JsonReader {
                     None => {
                         out.push_str(&text[given..at]);
                         given = at + self.after_comma(&bytes[at..], out);
-                        break Step { used: text.len(), state: State::More };
+                        break ValueStep { used: text.len(), state: ReaderState::More };
                     }
                 }
             }
             match self.next(byte) {
                 Ok(next) => {
                     at += 1;
-                    if next == At::Start {
+                    if next == JsonState::Start {
                         given = at;
                     }
                     self.at = next;
                 }
-                Err(Fault::Expected(what)) => break bad(at, what, text),
-                Err(Fault::TooDeep) => break Step { used: at, state: State::Bad(Why::TooDeep) },
+                Err(JsonError::Expected(what)) => break bad(at, what, text),
+                Err(JsonError::TooDeep) => break ValueStep { used: at, state: ReaderState::Bad(Why::TooDeep) },
             }
         };
         out.push_str(&text[given..step.used]);
@@ -188,7 +188,7 @@ impl JsonReader {
     /// Holds a comma and white space back until an item or a closing bracket follows. Returns the
     /// number of bytes read.
     fn after_comma(&mut self, bytes: &[u8], out: &mut String) -> usize {
-        let is_comma = bytes.first() == Some(&b',') && self.at == At::Next;
+        let is_comma = bytes.first() == Some(&b',') && self.at == JsonState::Next;
         let starts = self.comma.is_empty() && is_comma && self.policy == JsonPolicy::Lenient;
         if !starts && self.comma.is_empty() {
             return 0;
@@ -212,7 +212,7 @@ impl JsonReader {
             true => out.push_str(&self.comma[1..]),
             false => {
                 out.push_str(&self.comma);
-                self.at = if self.nest.innermost() == Some(true) { At::Key } else { At::Value };
+                self.at = if self.nest.innermost() == Some(true) { JsonState::Key } else { JsonState::Value };
             }
         }
         self.comma.clear();
@@ -220,80 +220,90 @@ impl JsonReader {
     }
 
     /// Ends the input.
-    pub(crate) fn end(&mut self) -> State {
+    pub(crate) fn end(&mut self) -> ReaderState {
         match self.at {
-            At::Done => State::Done,
-            At::Number(number) if number.is_whole() && self.nest.innermost().is_none() => {
-                self.at = At::Done;
-                State::Done
+            JsonState::Done => ReaderState::Done,
+            JsonState::Number(number) if number.is_whole() && self.nest.innermost().is_none() => {
+                self.at = JsonState::Done;
+                ReaderState::Done
             }
-            _ => State::Bad(Why::Unfinished),
+            _ => ReaderState::Bad(Why::Unfinished),
         }
     }
 
     /// Returns the position after a byte outside strings and numbers.
-    fn next(&mut self, byte: u8) -> Result<At, Fault> {
+    fn next(&mut self, byte: u8) -> Result<JsonState, JsonError> {
         match (self.at, byte) {
             (
-                At::Start | At::Value | At::FirstItem | At::FirstKey | At::Key | At::Colon | At::Next,
+                JsonState::Start
+                | JsonState::Value
+                | JsonState::FirstItem
+                | JsonState::FirstKey
+                | JsonState::Key
+                | JsonState::Colon
+                | JsonState::Next,
                 b' ' | b'\t' | b'\n' | b'\r',
             ) => Ok(self.at),
-            (At::FirstItem, b']') | (At::FirstKey, b'}') => Ok(self.close()),
-            (At::Start | At::Value | At::FirstItem, _) => self.begin(byte),
-            (At::FirstKey | At::Key, b'"') => Ok(At::Text { key: true }),
-            (At::FirstKey, _) => Err(Fault::Expected("a key in double quotes or `}`")),
-            (At::Key, _) => Err(Fault::Expected("a key in double quotes")),
-            (At::Colon, b':') => Ok(At::Value),
-            (At::Colon, _) => Err(Fault::Expected("`:` after the key")),
-            (At::Next, _) => match (self.nest.innermost(), byte) {
-                (Some(true), b',') => Ok(At::Key),
-                (Some(false), b',') => Ok(At::Value),
+            (JsonState::FirstItem, b']') | (JsonState::FirstKey, b'}') => Ok(self.close()),
+            (JsonState::Start | JsonState::Value | JsonState::FirstItem, _) => self.begin(byte),
+            (JsonState::FirstKey | JsonState::Key, b'"') => Ok(JsonState::Text { key: true }),
+            (JsonState::FirstKey, _) => Err(JsonError::Expected("a key in double quotes or `}`")),
+            (JsonState::Key, _) => Err(JsonError::Expected("a key in double quotes")),
+            (JsonState::Colon, b':') => Ok(JsonState::Value),
+            (JsonState::Colon, _) => Err(JsonError::Expected("`:` after the key")),
+            (JsonState::Next, _) => match (self.nest.innermost(), byte) {
+                (Some(true), b',') => Ok(JsonState::Key),
+                (Some(false), b',') => Ok(JsonState::Value),
                 (Some(true), b'}') | (Some(false), b']') => Ok(self.close()),
-                (Some(true), _) => Err(Fault::Expected("`,` or `}`")),
-                _ => Err(Fault::Expected("`,` or `]`")),
+                (Some(true), _) => Err(JsonError::Expected("`,` or `}`")),
+                _ => Err(JsonError::Expected("`,` or `]`")),
             },
-            (At::Escape { key }, b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(At::Text { key }),
-            (At::Escape { key }, b'u') => Ok(At::Hex { key, left: 4 }),
-            (At::Escape { .. }, _) => Err(Fault::Expected("an escape such as `\\n`")),
-            (At::Hex { key, left: 1 }, byte) if byte.is_ascii_hexdigit() => Ok(At::Text { key }),
-            (At::Hex { key, left }, byte) if byte.is_ascii_hexdigit() => Ok(At::Hex { key, left: left - 1 }),
-            (At::Hex { .. }, _) => Err(Fault::Expected("four hexadecimal digits after `\\u`")),
-            (At::Word(rest), byte) if rest.first() == Some(&byte) => match &rest[1..] {
+            (JsonState::Escape { key }, b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
+                Ok(JsonState::Text { key })
+            }
+            (JsonState::Escape { key }, b'u') => Ok(JsonState::Hex { key, left: 4 }),
+            (JsonState::Escape { .. }, _) => Err(JsonError::Expected("an escape such as `\\n`")),
+            (JsonState::Hex { key, left: 1 }, byte) if byte.is_ascii_hexdigit() => Ok(JsonState::Text { key }),
+            (JsonState::Hex { key, left }, byte) if byte.is_ascii_hexdigit() => {
+                Ok(JsonState::Hex { key, left: left - 1 })
+            }
+            (JsonState::Hex { .. }, _) => Err(JsonError::Expected("four hexadecimal digits after `\\u`")),
+            (JsonState::Word(rest), byte) if rest.first() == Some(&byte) => match &rest[1..] {
                 [] => Ok(self.behind_value()),
-                rest => Ok(At::Word(rest)),
+                rest => Ok(JsonState::Word(rest)),
             },
-            (At::Word(_), _) => Err(Fault::Expected("`true`, `false` or `null`")),
+            (JsonState::Word(_), _) => Err(JsonError::Expected("`true`, `false` or `null`")),
             // `push` handles these three.
-            (At::Text { .. } | At::Number(_) | At::Done, _) => Ok(self.at),
+            (JsonState::Text { .. } | JsonState::Number(_) | JsonState::Done, _) => Ok(self.at),
         }
     }
 
     /// Returns the position after the first byte of a value.
-    fn begin(&mut self, byte: u8) -> Result<At, Fault> {
+    fn begin(&mut self, byte: u8) -> Result<JsonState, JsonError> {
         match byte {
-            b'{' if self.nest.open(true) => Ok(At::FirstKey),
-            b'[' if self.nest.open(false) => Ok(At::FirstItem),
-            b'{' | b'[' => Err(Fault::TooDeep),
-            b'"' => Ok(At::Text { key: false }),
-            b'-' => Ok(At::Number(Number::Minus)),
-            b'0' => Ok(At::Number(Number::Zero)),
-            b'1'..=b'9' => Ok(At::Number(Number::Whole)),
-            b't' => Ok(At::Word(b"rue")),
-            b'f' => Ok(At::Word(b"alse")),
-            b'n' => Ok(At::Word(b"ull")),
-            _ => Err(Fault::Expected("a JSON value")),
+            b'{' if self.nest.open(true) => Ok(JsonState::FirstKey),
+            b'[' if self.nest.open(false) => Ok(JsonState::FirstItem),
+            b'{' | b'[' => Err(JsonError::TooDeep),
+            b'"' => Ok(JsonState::Text { key: false }),
+            b'-' => Ok(JsonState::Number(Number::Minus)),
+            b'0' => Ok(JsonState::Number(Number::Zero)),
+            b'1'..=b'9' => Ok(JsonState::Number(Number::Whole)),
+            b't' => Ok(JsonState::Word(b"rue")),
+            b'f' => Ok(JsonState::Word(b"alse")),
+            b'n' => Ok(JsonState::Word(b"ull")),
+            _ => Err(JsonError::Expected("a JSON value")),
         }
     }
 
-    fn close(&mut self) -> At {
+    fn close(&mut self) -> JsonState {
         self.nest.close();
         self.behind_value()
     }
 
-    fn behind_value(&self) -> At {
+    fn behind_value(&self) -> JsonState {
         match self.nest.innermost() {
-            Some(_) => At::Next,
-            None => At::Done,
+            Some(_) => JsonState::Next,
+            None => JsonState::Done,
         }
     }
 }
@@ -303,7 +313,7 @@ fn is_space(byte: u8) -> bool {
 }
 
 /// The reason that a byte is invalid.
-enum Fault {
+enum JsonError {
     Expected(&'static str),
     TooDeep,
 }

@@ -3,7 +3,7 @@ use std::ops::RangeInclusive;
 use rolecall_conversation::json::plain_run;
 
 use super::json::JsonReader;
-use super::{State, Step, bad};
+use super::{ReaderState, ValueStep, bad};
 use crate::{JsonPolicy, Why};
 
 /// The surrogates that form pairs for characters beyond U+FFFF.
@@ -15,12 +15,12 @@ const LOW: RangeInclusive<u32> = 0xdc00..=0xdfff;
 #[derive(Clone, Debug)]
 pub(crate) struct JsonStringReader {
     policy: JsonPolicy,
-    at: At,
+    at: StringState,
     inner: JsonReader,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum At {
+enum StringState {
     Start,
     /// Within a value outside a string.
     Bare,
@@ -44,55 +44,57 @@ enum At {
 
 impl JsonStringReader {
     pub(crate) fn new(policy: JsonPolicy) -> JsonStringReader {
-        JsonStringReader { policy, at: At::Start, inner: JsonReader::new(policy) }
+        JsonStringReader { policy, at: StringState::Start, inner: JsonReader::new(policy) }
     }
 
     /// Reports whether a text only continues an open string of the JSON inside.
     pub(crate) fn is_plain(&self, text: &str) -> bool {
-        matches!(self.at, At::Bare | At::Text) && self.inner.is_plain(text)
+        matches!(self.at, StringState::Bare | StringState::Text) && self.inner.is_plain(text)
     }
 
     /// Reads the next piece.
-    pub(crate) fn push(&mut self, text: &str, out: &mut String) -> Step {
+    pub(crate) fn push(&mut self, text: &str, out: &mut String) -> ValueStep {
         let mut at = 0;
         loop {
             match self.at {
-                At::Done => return Step { used: at, state: State::Done },
-                At::Bare => {
+                StringState::Done => return ValueStep { used: at, state: ReaderState::Done },
+                StringState::Bare => {
                     let step = self.inner.push(&text[at..], out);
-                    return Step { used: at + step.used, ..step };
+                    return ValueStep { used: at + step.used, ..step };
                 }
-                At::Text => {
+                StringState::Text => {
                     let run = plain_run(&text.as_bytes()[at..]);
                     if let Err((good, why)) = self.give(&text[at..at + run], out) {
-                        return Step { used: at + good, state: State::Bad(why) };
+                        return ValueStep { used: at + good, state: ReaderState::Bad(why) };
                     }
                     at += run;
                 }
                 _ => {}
             }
-            let Some(character) = text[at..].chars().next() else { return Step { used: at, state: State::More } };
+            let Some(character) = text[at..].chars().next() else {
+                return ValueStep { used: at, state: ReaderState::More };
+            };
             match self.next(character, out) {
                 Ok(true) => at += character.len_utf8(),
                 Ok(false) => {}
-                Err(Fault::Expected(what)) => return bad(at, what, text),
-                Err(Fault::Inside(why)) => return Step { used: at, state: State::Bad(why) },
+                Err(StringError::Expected(what)) => return bad(at, what, text),
+                Err(StringError::Inside(why)) => return ValueStep { used: at, state: ReaderState::Bad(why) },
             }
         }
     }
 
     /// Ends the input.
-    pub(crate) fn end(&mut self) -> State {
+    pub(crate) fn end(&mut self) -> ReaderState {
         match self.at {
-            At::Done => State::Done,
-            At::Bare => self.inner.end(),
-            _ => State::Bad(Why::Unfinished),
+            StringState::Done => ReaderState::Done,
+            StringState::Bare => self.inner.end(),
+            _ => ReaderState::Bad(Why::Unfinished),
         }
     }
 }
 
 /// The reason that a character is invalid.
-enum Fault {
+enum StringError {
     Expected(&'static str),
     /// The unescaped text is invalid in the JSON inside.
     Inside(Why),
@@ -100,47 +102,52 @@ enum Fault {
 
 impl JsonStringReader {
     /// Reads a character. Returns `false` if the character was not used.
-    fn next(&mut self, character: char, out: &mut String) -> Result<bool, Fault> {
+    fn next(&mut self, character: char, out: &mut String) -> Result<bool, StringError> {
         match (self.at, character) {
-            (At::Start, ' ' | '\t' | '\n' | '\r') => {}
-            (At::Start, '"') => self.at = At::Text,
-            (At::Start, _) if self.policy == JsonPolicy::Strict => return Err(Fault::Expected("a JSON string")),
-            (At::Start, _) => {
-                self.at = At::Bare;
+            (StringState::Start, ' ' | '\t' | '\n' | '\r') => {}
+            (StringState::Start, '"') => self.at = StringState::Text,
+            (StringState::Start, _) if self.policy == JsonPolicy::Strict => {
+                return Err(StringError::Expected("a JSON string"));
+            }
+            (StringState::Start, _) => {
+                self.at = StringState::Bare;
                 return Ok(false);
             }
-            (At::Text, '"') => self.close(out)?,
-            (At::Text, '\\') => self.at = At::Escape,
-            (At::Text, control) if self.policy == JsonPolicy::Lenient => self.give_character(control, out)?,
-            (At::Text, _) => return Err(Fault::Expected("a control character to be escaped")),
-            (At::Escape, _) => self.escape(character, out)?,
-            (At::Hex { code, left, high }, _) => {
-                let digit = character.to_digit(16).ok_or(Fault::Expected("four hexadecimal digits after `\\u`"))?;
+            (StringState::Text, '"') => self.close(out)?,
+            (StringState::Text, '\\') => self.at = StringState::Escape,
+            (StringState::Text, control) if self.policy == JsonPolicy::Lenient => self.give_character(control, out)?,
+            (StringState::Text, _) => return Err(StringError::Expected("a control character to be escaped")),
+            (StringState::Escape, _) => self.escape(character, out)?,
+            (StringState::Hex { code, left, high }, _) => {
+                let digit =
+                    character.to_digit(16).ok_or(StringError::Expected("four hexadecimal digits after `\\u`"))?;
                 let code = code * 16 + digit;
                 match left {
                     1 => self.unit(high, code, out)?,
-                    _ => self.at = At::Hex { code, left: left - 1, high },
+                    _ => self.at = StringState::Hex { code, left: left - 1, high },
                 }
             }
-            (At::Pair { high }, '\\') => self.at = At::PairEscape { high },
-            (At::PairEscape { high }, 'u') => self.at = At::Hex { code: 0, left: 4, high: Some(high) },
-            (At::Pair { high }, _) => {
+            (StringState::Pair { high }, '\\') => self.at = StringState::PairEscape { high },
+            (StringState::PairEscape { high }, 'u') => {
+                self.at = StringState::Hex { code: 0, left: 4, high: Some(high) }
+            }
+            (StringState::Pair { high }, _) => {
                 self.half(high, out)?;
-                self.at = At::Text;
+                self.at = StringState::Text;
                 return Ok(false);
             }
-            (At::PairEscape { high }, _) => {
+            (StringState::PairEscape { high }, _) => {
                 self.half(high, out)?;
-                self.at = At::Escape;
+                self.at = StringState::Escape;
                 return Ok(false);
             }
-            (At::Bare | At::Done, _) => return Ok(false),
+            (StringState::Bare | StringState::Done, _) => return Ok(false),
         }
         Ok(true)
     }
 
-    fn escape(&mut self, character: char, out: &mut String) -> Result<(), Fault> {
-        self.at = At::Text;
+    fn escape(&mut self, character: char, out: &mut String) -> Result<(), StringError> {
+        self.at = StringState::Text;
         let meant = match character {
             '"' | '\\' | '/' => character,
             'b' => '\u{8}',
@@ -149,17 +156,17 @@ impl JsonStringReader {
             'r' => '\r',
             't' => '\t',
             'u' => {
-                self.at = At::Hex { code: 0, left: 4, high: None };
+                self.at = StringState::Hex { code: 0, left: 4, high: None };
                 return Ok(());
             }
-            _ => return Err(Fault::Expected("an escape such as `\\n`")),
+            _ => return Err(StringError::Expected("an escape such as `\\n`")),
         };
         self.give_character(meant, out)
     }
 
     /// Handles a complete `\u` escape, possibly the second of a pair.
-    fn unit(&mut self, high: Option<u32>, code: u32, out: &mut String) -> Result<(), Fault> {
-        self.at = At::Text;
+    fn unit(&mut self, high: Option<u32>, code: u32, out: &mut String) -> Result<(), StringError> {
+        self.at = StringState::Text;
         match high {
             Some(high) if LOW.contains(&code) => {
                 let code = 0x10000 + ((high - HIGH.start()) << 10) + (code - LOW.start());
@@ -171,7 +178,7 @@ impl JsonStringReader {
         match char::from_u32(code) {
             Some(character) => self.give_character(character, out),
             None if HIGH.contains(&code) => {
-                self.at = At::Pair { high: code };
+                self.at = StringState::Pair { high: code };
                 Ok(())
             }
             None => self.half(code, out),
@@ -179,43 +186,45 @@ impl JsonStringReader {
     }
 
     /// Outputs an unpaired surrogate, which is valid only inside a string of the JSON inside.
-    fn half(&mut self, code: u32, out: &mut String) -> Result<(), Fault> {
+    fn half(&mut self, code: u32, out: &mut String) -> Result<(), StringError> {
         if !self.inner.is_in_string() {
-            return Err(Fault::Inside(Why::BadValue(
+            return Err(StringError::Inside(Why::BadValue(
                 "expected JSON in the string, found an unpaired surrogate".into(),
             )));
         }
-        self.give(&format!("\\u{code:04x}"), out).map_err(|(_, why)| Fault::Inside(why))
+        self.give(&format!("\\u{code:04x}"), out).map_err(|(_, why)| StringError::Inside(why))
     }
 
     /// Closes the string. The JSON inside must be complete. Unless strict, an empty string means no
     /// arguments.
-    fn close(&mut self, out: &mut String) -> Result<(), Fault> {
+    fn close(&mut self, out: &mut String) -> Result<(), StringError> {
         if self.inner.is_at_start() && self.policy == JsonPolicy::Lenient {
             out.push_str("{}");
-        } else if self.inner.end() != State::Done {
-            return Err(Fault::Expected("the rest of the JSON in the string"));
+        } else if self.inner.end() != ReaderState::Done {
+            return Err(StringError::Expected("the rest of the JSON in the string"));
         }
-        self.at = At::Done;
+        self.at = StringState::Done;
         Ok(())
     }
 
-    fn give_character(&mut self, character: char, out: &mut String) -> Result<(), Fault> {
-        self.give(character.encode_utf8(&mut [0; 4]), out).map_err(|(_, why)| Fault::Inside(why))
+    fn give_character(&mut self, character: char, out: &mut String) -> Result<(), StringError> {
+        self.give(character.encode_utf8(&mut [0; 4]), out).map_err(|(_, why)| StringError::Inside(why))
     }
 
     /// Passes text to the JSON reader. On error, returns the number of valid bytes.
     fn give(&mut self, text: &str, out: &mut String) -> Result<(), (usize, Why)> {
         let step = self.inner.push(text, out);
         match step.state {
-            State::More => Ok(()),
-            State::Bad(why) => Err((step.used, why)),
-            State::Done => match text[step.used..].find(|character| !matches!(character, ' ' | '\t' | '\n' | '\r')) {
-                None => Ok(()),
-                Some(at) => {
-                    Err((step.used + at, Why::BadValue("expected nothing after the JSON in the string".into())))
+            ReaderState::More => Ok(()),
+            ReaderState::Bad(why) => Err((step.used, why)),
+            ReaderState::Done => {
+                match text[step.used..].find(|character| !matches!(character, ' ' | '\t' | '\n' | '\r')) {
+                    None => Ok(()),
+                    Some(at) => {
+                        Err((step.used + at, Why::BadValue("expected nothing after the JSON in the string".into())))
+                    }
                 }
-            },
+            }
         }
     }
 }

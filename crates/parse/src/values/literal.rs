@@ -4,10 +4,10 @@ mod tokens;
 
 use rolecall_conversation::json::escape_into;
 
-use super::marked::Mark;
+use super::marked::StringMarker;
 use super::nest::MAX_DEPTH;
 use super::quoted::Quoted;
-use super::{State, Step};
+use super::{ReaderState, ValueStep};
 use crate::{JsonPolicy, Why};
 
 /// Converts values in the spelling of Python or JSON to JSON: a single value, or keyword arguments
@@ -24,7 +24,7 @@ pub(crate) struct LiteralReader {
     policy: JsonPolicy,
     /// The maximum number of bytes to hold back.
     cap: usize,
-    at: At,
+    at: LiteralState,
     /// The open brackets, outermost first.
     frames: Vec<Frame>,
     /// The unfinished word, number or name.
@@ -44,12 +44,12 @@ enum Syntax {
         any: bool,
     },
     /// A single value with bare keys, and with strings between markers.
-    Marked(Mark),
+    Marked(StringMarker),
 }
 
 /// The position in the grammar.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum At {
+enum LiteralState {
     Value,
     /// Before an item of a list or a tuple, or its end.
     Item,
@@ -152,20 +152,20 @@ impl LiteralReader {
     /// Creates a reader for one value in the spelling of JSON or Python. It skips leading white
     /// space.
     pub(crate) fn value(policy: JsonPolicy, cap: usize) -> LiteralReader {
-        LiteralReader::new(Syntax::Value, At::Value, policy, cap)
+        LiteralReader::new(Syntax::Value, LiteralState::Value, policy, cap)
     }
 
     /// Creates a reader for keyword arguments. It stops before the closing parenthesis.
     pub(crate) fn arguments(policy: JsonPolicy, cap: usize) -> LiteralReader {
-        LiteralReader::new(Syntax::Arguments { any: false }, At::Argument, policy, cap)
+        LiteralReader::new(Syntax::Arguments { any: false }, LiteralState::Argument, policy, cap)
     }
 
     /// Creates a reader for one value with bare keys, and with strings between markers.
     pub(crate) fn marked(mark: &str, policy: JsonPolicy, cap: usize) -> LiteralReader {
-        LiteralReader::new(Syntax::Marked(Mark::new(mark)), At::Value, policy, cap)
+        LiteralReader::new(Syntax::Marked(StringMarker::new(mark)), LiteralState::Value, policy, cap)
     }
 
-    fn new(syntax: Syntax, at: At, policy: JsonPolicy, cap: usize) -> LiteralReader {
+    fn new(syntax: Syntax, at: LiteralState, policy: JsonPolicy, cap: usize) -> LiteralReader {
         let (between, held) = Default::default();
         LiteralReader { syntax, policy, cap, at, frames: Vec::new(), token: String::new(), between, held }
     }
@@ -179,28 +179,28 @@ impl LiteralReader {
     pub(crate) fn is_plain(&self, text: &str) -> bool {
         match (&self.at, &self.syntax) {
             _ if self.held.open > 0 => false,
-            (At::Quoted { quoted, .. }, _) => quoted.plain_run(text) == text.len(),
-            (At::MarkedText { seen: 0, .. }, Syntax::Marked(mark)) => mark.is_plain(text),
+            (LiteralState::Quoted { quoted, .. }, _) => quoted.plain_run(text) == text.len(),
+            (LiteralState::MarkedText { seen: 0, .. }, Syntax::Marked(mark)) => mark.is_plain(text),
             _ => false,
         }
     }
 
     /// Reads the next piece.
-    pub(crate) fn push(&mut self, text: &str, out: &mut String) -> Step {
+    pub(crate) fn push(&mut self, text: &str, out: &mut String) -> ValueStep {
         let mut at = 0;
         let state = loop {
-            if self.at == At::Done {
-                break State::Done;
+            if self.at == LiteralState::Done {
+                break ReaderState::Done;
             }
             let rest = &text[at..];
-            let Some(character) = rest.chars().next() else { break State::More };
+            let Some(character) = rest.chars().next() else { break ReaderState::More };
             let used = match self.at {
                 // Held text is measured after each character, so that the cap applies at the same
                 // character however the text is cut.
-                At::Quoted { .. } | At::MarkedText { .. } if self.held.open > 0 => {
+                LiteralState::Quoted { .. } | LiteralState::MarkedText { .. } if self.held.open > 0 => {
                     self.string(&rest[..character.len_utf8()], out)
                 }
-                At::Quoted { .. } | At::MarkedText { .. } => self.string(rest, out),
+                LiteralState::Quoted { .. } | LiteralState::MarkedText { .. } => self.string(rest, out),
                 _ => self.next(character, out).map(|is_used| if is_used { character.len_utf8() } else { 0 }),
             };
             let (used, why) = match used {
@@ -213,42 +213,42 @@ impl LiteralReader {
             }
             at += used;
             if let Some(why) = why {
-                break State::Bad(why);
+                break ReaderState::Bad(why);
             }
             if self.held.text.len() + self.token.len() + self.between.space.len() > self.cap {
-                break State::Bad(Why::TooLong);
+                break ReaderState::Bad(Why::TooLong);
             }
         };
-        Step { used: at, state }
+        ValueStep { used: at, state }
     }
 
     /// Ends the input.
-    pub(crate) fn end(&mut self, out: &mut String) -> State {
-        if let At::Quoted { quoted, key } = &mut self.at
+    pub(crate) fn end(&mut self, out: &mut String) -> ReaderState {
+        if let LiteralState::Quoted { quoted, key } = &mut self.at
             && quoted.end()
         {
-            self.at = At::BehindString { key: *key };
+            self.at = LiteralState::BehindString { key: *key };
         }
-        if let At::BehindString { key: false } = self.at {
+        if let LiteralState::BehindString { key: false } = self.at {
             self.close_string(false, out);
         }
-        if let At::Sum { open: 0 } = self.at
+        if let LiteralState::Sum { open: 0 } = self.at
             && let Err((_, why)) = self.sum(out)
         {
-            return State::Bad(why);
+            return ReaderState::Bad(why);
         }
-        if let At::Number { key: false } = self.at
+        if let LiteralState::Number { key: false } = self.at
             && let Err((_, why)) = self.number(false, out)
         {
-            return State::Bad(why);
+            return ReaderState::Bad(why);
         }
         match (&self.at, &self.syntax) {
-            (At::Done, _) => State::Done,
-            (At::Argument | At::Next, Syntax::Arguments { .. }) if self.frames.is_empty() => {
+            (LiteralState::Done, _) => ReaderState::Done,
+            (LiteralState::Argument | LiteralState::Next, Syntax::Arguments { .. }) if self.frames.is_empty() => {
                 self.close_arguments(out);
-                State::Done
+                ReaderState::Done
             }
-            _ => State::Bad(Why::Unfinished),
+            _ => ReaderState::Bad(Why::Unfinished),
         }
     }
 }
@@ -273,41 +273,45 @@ impl LiteralReader {
     /// Reads a character. Returns `false` if the character was not used.
     fn next(&mut self, character: char, out: &mut String) -> Taken<bool> {
         match self.at {
-            At::Value | At::Item | At::Key | At::Colon | At::Next if is_space(character) => self.space(character, out),
-            At::Argument | At::Equals | At::Splat if is_space(character) => {}
-            At::BehindString { .. } if is_space(character) => self.space(character, out),
-            At::Item if matches!(character, ']' | ')') => return self.close(character, out),
-            At::Key if character == '}' => return self.close(character, out),
-            At::Value | At::Item => return self.begin(character, false, out),
-            At::Key => return self.key(character, out),
-            At::Colon => match character {
+            LiteralState::Value | LiteralState::Item | LiteralState::Key | LiteralState::Colon | LiteralState::Next
+                if is_space(character) =>
+            {
+                self.space(character, out)
+            }
+            LiteralState::Argument | LiteralState::Equals | LiteralState::Splat if is_space(character) => {}
+            LiteralState::BehindString { .. } if is_space(character) => self.space(character, out),
+            LiteralState::Item if matches!(character, ']' | ')') => return self.close(character, out),
+            LiteralState::Key if character == '}' => return self.close(character, out),
+            LiteralState::Value | LiteralState::Item => return self.begin(character, false, out),
+            LiteralState::Key => return self.key(character, out),
+            LiteralState::Colon => match character {
                 ':' => {
                     let colon = if self.keeps_space() { ":" } else { ": " };
                     self.sink(out).push_str(colon);
-                    self.at = At::Value;
+                    self.at = LiteralState::Value;
                 }
                 _ => return expected("`:` after the key", character),
             },
-            At::Next => return self.separator(character, out),
-            At::Argument => return self.argument(character, out),
-            At::Name => return self.name(character, out),
-            At::Equals => match character {
+            LiteralState::Next => return self.separator(character, out),
+            LiteralState::Argument => return self.argument(character, out),
+            LiteralState::Name => return self.name(character, out),
+            LiteralState::Equals => match character {
                 '=' => self.give_name(out),
                 _ => return expected("`=` after an argument's name", character),
             },
-            At::Star => match character {
-                '*' => self.at = At::Splat,
+            LiteralState::Star => match character {
+                '*' => self.at = LiteralState::Splat,
                 _ => return expected("`**`", character),
             },
-            At::Splat => match character {
+            LiteralState::Splat => match character {
                 '{' => {
                     self.frames.push(Frame::Splat);
-                    self.at = At::Key;
+                    self.at = LiteralState::Key;
                 }
                 _ => return expected("a dict after `**`", character),
             },
-            At::Word { key } => return self.word(character, key, out),
-            At::Number { key } => {
+            LiteralState::Word { key } => return self.word(character, key, out),
+            LiteralState::Number { key } => {
                 let may_sign = self.token.is_empty() || self.token.ends_with(['e', 'E']);
                 let is_sign = matches!(character, '+' | '-') && may_sign;
                 let is_bare_sign = matches!(self.token.as_str(), "+" | "-");
@@ -318,30 +322,30 @@ impl LiteralReader {
                     // White space may precede an operator.
                     '+' | '-' | '*' | '/' | '%' | ' ' if !key && matches!(self.syntax, Syntax::Arguments { .. }) => {
                         self.token.push(character);
-                        self.at = At::Sum { open: 0 };
+                        self.at = LiteralState::Sum { open: 0 };
                     }
                     _ => return self.number(key, out).map(|()| false),
                 }
             }
-            At::Sum { open } => match character {
+            LiteralState::Sum { open } => match character {
                 ',' | ')' | ']' | '}' | ':' if open == 0 => return self.sum(out).map(|()| false),
                 '(' => {
                     self.token.push(character);
-                    self.at = At::Sum { open: open + 1 };
+                    self.at = LiteralState::Sum { open: open + 1 };
                 }
                 ')' => {
                     self.token.push(character);
-                    self.at = At::Sum { open: open - 1 };
+                    self.at = LiteralState::Sum { open: open - 1 };
                 }
                 '+' | '-' | '*' | '/' | '%' | '.' | '_' => self.token.push(character),
                 _ if is_space(character) || character.is_ascii_alphanumeric() => self.token.push(character),
                 _ => return expected("a number or an operator", character),
             },
-            At::BareKey => match character {
+            LiteralState::BareKey => match character {
                 ':' => {
                     self.token.clear();
                     self.sink(out).push_str("\": ");
-                    self.at = At::Value;
+                    self.at = LiteralState::Value;
                 }
                 '{' | '}' | '\n' => return expected("`:` after the key", character),
                 // White space before the colon is not part of the key.
@@ -353,21 +357,23 @@ impl LiteralReader {
                     escape_into(sink, character.encode_utf8(&mut [0; 4]), false);
                 }
             },
-            At::BehindString { key } => match character {
+            LiteralState::BehindString { key } => match character {
                 _ if opens_string(character) => {
                     self.between.space.clear();
                     self.quote(character, false, key);
                 }
                 '+' if !self.is_alone() && matches!(self.syntax, Syntax::Arguments { .. }) => {
-                    self.at = At::BehindPlus { key };
+                    self.at = LiteralState::BehindPlus { key };
                 }
-                'r' | 'R' | 'u' | 'U' => self.at = At::BehindPrefix { is_raw: matches!(character, 'r' | 'R'), key },
+                'r' | 'R' | 'u' | 'U' => {
+                    self.at = LiteralState::BehindPrefix { is_raw: matches!(character, 'r' | 'R'), key }
+                }
                 _ => {
                     self.close_string(key, out);
                     return Ok(false);
                 }
             },
-            At::BehindPlus { key } => match character {
+            LiteralState::BehindPlus { key } => match character {
                 _ if opens_string(character) => {
                     self.between.space.clear();
                     self.quote(character, false, key);
@@ -375,25 +381,25 @@ impl LiteralReader {
                 _ if is_space(character) => {}
                 _ => return expected("a string to join to the previous one", character),
             },
-            At::BehindPrefix { is_raw, key } => match character {
+            LiteralState::BehindPrefix { is_raw, key } => match character {
                 _ if opens_string(character) => {
                     self.between.space.clear();
                     self.quote(character, is_raw, key);
                 }
                 _ => return expected("a string to join to the previous one", character),
             },
-            At::MarkOpen { seen, key } => {
+            LiteralState::MarkOpen { seen, key } => {
                 let Syntax::Marked(mark) = &self.syntax else { return Ok(false) };
                 match mark.character(seen) {
-                    Some(wanted) if wanted == character => self.at = At::MarkOpen { seen: seen + 1, key },
+                    Some(wanted) if wanted == character => self.at = LiteralState::MarkOpen { seen: seen + 1, key },
                     Some(_) => return expected("the marker of a string", character),
                     None => {
-                        self.at = At::MarkedText { seen: 0, key };
+                        self.at = LiteralState::MarkedText { seen: 0, key };
                         return Ok(false);
                     }
                 }
             }
-            At::Quoted { .. } | At::MarkedText { .. } | At::Done => return Ok(false),
+            LiteralState::Quoted { .. } | LiteralState::MarkedText { .. } | LiteralState::Done => return Ok(false),
         }
         Ok(true)
     }
@@ -403,23 +409,23 @@ impl LiteralReader {
         let LiteralReader { syntax, at, held, .. } = self;
         let sink = if held.open > 0 { &mut held.text } else { &mut *out };
         match (at, syntax) {
-            (At::Quoted { quoted, key }, _) => {
+            (LiteralState::Quoted { quoted, key }, _) => {
                 let step = quoted.push(text, sink);
                 let key = *key;
                 match step.state {
-                    State::More => {}
-                    State::Done => {
-                        self.at = At::BehindString { key };
+                    ReaderState::More => {}
+                    ReaderState::Done => {
+                        self.at = LiteralState::BehindString { key };
                         // No string can be joined to a single value, so the value is complete.
                         if self.is_alone() {
                             self.close_string(key, out);
                         }
                     }
-                    State::Bad(why) => return Err((step.used, why)),
+                    ReaderState::Bad(why) => return Err((step.used, why)),
                 }
                 Ok(step.used)
             }
-            (At::MarkedText { seen, key }, Syntax::Marked(mark)) => {
+            (LiteralState::MarkedText { seen, key }, Syntax::Marked(mark)) => {
                 let used;
                 (used, *seen) = mark.text(*seen, text, sink);
                 let key = *key;
@@ -432,10 +438,10 @@ impl LiteralReader {
         }
     }
 
-    fn behind_value(&self) -> At {
+    fn behind_value(&self) -> LiteralState {
         match self.is_alone() {
-            true => At::Done,
-            false => At::Next,
+            true => LiteralState::Done,
+            false => LiteralState::Next,
         }
     }
 
@@ -455,7 +461,7 @@ impl LiteralReader {
         if !self.keeps_space() || self.frames.is_empty() || character == '\u{c}' {
             return;
         }
-        match self.between.comma || matches!(self.at, At::BehindString { .. }) {
+        match self.between.comma || matches!(self.at, LiteralState::BehindString { .. }) {
             true => self.between.space.push(character),
             false => self.sink(out).push(character),
         }

@@ -2,7 +2,7 @@ use rolecall_conversation::json::escape_into;
 
 /// The marker around strings, prepared for a search in text that is cut anywhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Mark {
+pub(super) struct StringMarker {
     characters: Box<[char]>,
     /// The first byte.
     first: u8,
@@ -11,8 +11,8 @@ pub(super) struct Mark {
     shorter: Box<[usize]>,
 }
 
-impl Mark {
-    pub(super) fn new(mark: &str) -> Mark {
+impl StringMarker {
+    pub(super) fn new(mark: &str) -> StringMarker {
         let characters: Box<[char]> = mark.chars().collect();
         let mut shorter = vec![0; characters.len() + 1];
         let mut known = 0;
@@ -23,7 +23,7 @@ impl Mark {
             known += usize::from(characters[known] == characters[seen]);
             shorter[seen + 1] = known;
         }
-        Mark { characters, first: mark.bytes().next().unwrap_or_default(), shorter: shorter.into() }
+        StringMarker { characters, first: mark.bytes().next().unwrap_or_default(), shorter: shorter.into() }
     }
 
     /// Returns the character that follows this many matched characters.

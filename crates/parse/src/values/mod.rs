@@ -30,16 +30,16 @@ pub(crate) use types::Types;
 
 /// The progress of a reader through a piece.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Step {
+pub(crate) struct ValueStep {
     /// The bytes of the piece that belong to the value, or that precede the first invalid byte.
     pub(crate) used: usize,
     /// The state after the piece.
-    pub(crate) state: State,
+    pub(crate) state: ReaderState,
 }
 
 /// The state of a reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum ReaderState {
     /// The value continues.
     More,
     /// The value is complete.
@@ -87,7 +87,7 @@ impl ValueReader {
     }
 
     /// Reads the next piece.
-    pub(crate) fn push(&mut self, text: &str, out: &mut String) -> Step {
+    pub(crate) fn push(&mut self, text: &str, out: &mut String) -> ValueStep {
         match self {
             ValueReader::Json(reader) => reader.push(text, out),
             ValueReader::JsonString(reader) => reader.push(text, out),
@@ -116,7 +116,7 @@ impl ValueReader {
 
     /// Ends the input, at the end of the output or at the text after the value. This completes a
     /// number, but not an open string.
-    pub(crate) fn end(&mut self, out: &mut String) -> State {
+    pub(crate) fn end(&mut self, out: &mut String) -> ReaderState {
         match self {
             ValueReader::Json(reader) => reader.end(),
             ValueReader::JsonString(reader) => reader.end(),
@@ -126,13 +126,13 @@ impl ValueReader {
 }
 
 /// Reports an unexpected character after this number of used bytes.
-fn bad(used: usize, expected: &str, text: &str) -> Step {
+fn bad(used: usize, expected: &str, text: &str) -> ValueStep {
     let found = match text.get(used..).and_then(|rest| rest.chars().next()) {
         Some(character) if character.is_control() => format!("{character:?}"),
         Some(character) => format!("`{character}`"),
         None => "the end of the text".into(),
     };
-    Step { used, state: State::Bad(Why::BadValue(format!("expected {expected}, found {found}"))) }
+    ValueStep { used, state: ReaderState::Bad(Why::BadValue(format!("expected {expected}, found {found}"))) }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@ use std::fmt::Write;
 
 use rolecall_conversation::json::escape_into;
 
-use super::{State, Step, bad};
+use super::{ReaderState, ValueStep, bad};
 use crate::JsonPolicy;
 
 /// Converts a quoted Python string, a superset of JSON's, to the contents of a JSON string.
@@ -10,7 +10,7 @@ use crate::JsonPolicy;
 pub(super) struct Quoted {
     spelling: Spelling,
     is_triple: bool,
-    at: At,
+    at: QuotedState,
 }
 
 /// The delimiter of a string and the meaning of its escapes.
@@ -27,7 +27,7 @@ pub(super) struct Spelling {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum At {
+enum QuotedState {
     /// After the first quote.
     Opened,
     /// After the second quote. The string is empty, or a third quote opens a triple-quoted string.
@@ -56,20 +56,22 @@ enum At {
 impl Quoted {
     /// Creates a reader that starts after the first quote.
     pub(super) fn new(spelling: Spelling) -> Quoted {
-        Quoted { spelling, is_triple: false, at: At::Opened }
+        Quoted { spelling, is_triple: false, at: QuotedState::Opened }
     }
 
     /// Reads the next piece.
-    pub(super) fn push(&mut self, text: &str, out: &mut String) -> Step {
+    pub(super) fn push(&mut self, text: &str, out: &mut String) -> ValueStep {
         let mut at = 0;
         loop {
-            if self.at == At::Done {
-                return Step { used: at, state: State::Done };
+            if self.at == QuotedState::Done {
+                return ValueStep { used: at, state: ReaderState::Done };
             }
             let run = self.plain_run(&text[at..]);
             escape_into(out, &text[at..at + run], false);
             at += run;
-            let Some(character) = text[at..].chars().next() else { return Step { used: at, state: State::More } };
+            let Some(character) = text[at..].chars().next() else {
+                return ValueStep { used: at, state: ReaderState::More };
+            };
             match self.next(character, out) {
                 Ok(true) => at += character.len_utf8(),
                 Ok(false) => {}
@@ -80,12 +82,12 @@ impl Quoted {
 
     /// Reports whether the string is complete if the input ends here.
     pub(super) fn end(&mut self) -> bool {
-        self.at == At::Done || self.at == At::OpenedTwice
+        self.at == QuotedState::Done || self.at == QuotedState::OpenedTwice
     }
 
     /// Returns the length of the start of a text that has no special meaning in the open string.
     pub(super) fn plain_run(&self, text: &str) -> usize {
-        if self.at != At::Text {
+        if self.at != QuotedState::Text {
             return 0;
         }
         let quote = self.spelling.quote as u8;
@@ -97,52 +99,54 @@ impl Quoted {
     fn next(&mut self, character: char, out: &mut String) -> Result<bool, &'static str> {
         let quote = self.spelling.quote;
         match self.at {
-            At::Opened if character == quote => self.at = At::OpenedTwice,
-            At::OpenedTwice if character == quote => {
+            QuotedState::Opened if character == quote => self.at = QuotedState::OpenedTwice,
+            QuotedState::OpenedTwice if character == quote => {
                 self.is_triple = true;
-                self.at = At::Text;
+                self.at = QuotedState::Text;
             }
-            At::Opened => {
-                self.at = At::Text;
+            QuotedState::Opened => {
+                self.at = QuotedState::Text;
                 return Ok(false);
             }
-            At::OpenedTwice | At::Done => {
-                self.at = At::Done;
+            QuotedState::OpenedTwice | QuotedState::Done => {
+                self.at = QuotedState::Done;
                 return Ok(false);
             }
-            At::Text if character == quote => self.at = if self.is_triple { At::Closing(1) } else { At::Done },
-            At::Text if character == '\\' && self.spelling.is_raw => {
+            QuotedState::Text if character == quote => {
+                self.at = if self.is_triple { QuotedState::Closing(1) } else { QuotedState::Done }
+            }
+            QuotedState::Text if character == '\\' && self.spelling.is_raw => {
                 out.push_str("\\\\");
-                self.at = At::RawEscape;
+                self.at = QuotedState::RawEscape;
             }
-            At::Text if character == '\\' => self.at = At::Escape,
-            At::Text => return self.line_end(character, out),
-            At::Closing(2) if character == quote => self.at = At::Done,
-            At::Closing(seen) if character == quote => self.at = At::Closing(seen + 1),
-            At::Closing(seen) => {
+            QuotedState::Text if character == '\\' => self.at = QuotedState::Escape,
+            QuotedState::Text => return self.line_end(character, out),
+            QuotedState::Closing(2) if character == quote => self.at = QuotedState::Done,
+            QuotedState::Closing(seen) if character == quote => self.at = QuotedState::Closing(seen + 1),
+            QuotedState::Closing(seen) => {
                 let mut utf8 = [0; 4];
                 (0..seen).for_each(|_| escape_into(out, quote.encode_utf8(&mut utf8), false));
-                self.at = At::Text;
+                self.at = QuotedState::Text;
                 return Ok(false);
             }
-            At::RawEscape => {
+            QuotedState::RawEscape => {
                 give(character, out);
-                self.at = At::Text;
+                self.at = QuotedState::Text;
             }
-            At::Escape => return self.escape(character, out),
-            At::Unicode(left) => {
+            QuotedState::Escape => return self.escape(character, out),
+            QuotedState::Unicode(left) => {
                 if !character.is_ascii_hexdigit() {
                     return Err("four hexadecimal digits after `\\u`");
                 }
                 out.push(character);
-                self.at = if left > 1 { At::Unicode(left - 1) } else { At::Text };
+                self.at = if left > 1 { QuotedState::Unicode(left - 1) } else { QuotedState::Text };
             }
-            At::Code { code, left } => {
+            QuotedState::Code { code, left } => {
                 let digit = character.to_digit(16).ok_or("a hexadecimal digit of a character code")?;
                 self.number(code * 16 + digit, left - 1, out)?;
             }
-            At::Octal { code, left } => match character.to_digit(8) {
-                Some(digit) if left > 0 => self.at = At::Octal { code: code * 8 + digit, left: left - 1 },
+            QuotedState::Octal { code, left } => match character.to_digit(8) {
+                Some(digit) if left > 0 => self.at = QuotedState::Octal { code: code * 8 + digit, left: left - 1 },
                 _ => {
                     self.number(code, 0, out)?;
                     return Ok(false);
@@ -162,7 +166,7 @@ impl Quoted {
     }
 
     fn escape(&mut self, character: char, out: &mut String) -> Result<bool, &'static str> {
-        self.at = At::Text;
+        self.at = QuotedState::Text;
         match character {
             '\n' => {}
             '\\' | '\'' | '"' => give(character, out),
@@ -173,15 +177,15 @@ impl Quoted {
             'r' => give('\r', out),
             't' => give('\t', out),
             'v' => give('\u{b}', out),
-            'x' => self.at = At::Code { code: 0, left: 2 },
-            'U' => self.at = At::Code { code: 0, left: 8 },
+            'x' => self.at = QuotedState::Code { code: 0, left: 2 },
+            'U' => self.at = QuotedState::Code { code: 0, left: 8 },
             // Keep a JSON escape unchanged, even an unpaired surrogate.
             'u' => {
                 out.push_str("\\u");
-                self.at = At::Unicode(4);
+                self.at = QuotedState::Unicode(4);
             }
             '0'..='7' => {
-                self.at = At::Octal { code: 0, left: 3 };
+                self.at = QuotedState::Octal { code: 0, left: 3 };
                 return Ok(false);
             }
             'N' => return Err("an escape other than `\\N`"),
@@ -198,10 +202,10 @@ impl Quoted {
     /// Continues a character code, or outputs the character if the code is complete.
     fn number(&mut self, code: u32, left: u8, out: &mut String) -> Result<(), &'static str> {
         if left > 0 {
-            self.at = At::Code { code, left };
+            self.at = QuotedState::Code { code, left };
             return Ok(());
         }
-        self.at = At::Text;
+        self.at = QuotedState::Text;
         match char::from_u32(code) {
             Some(character) => give(character, out),
             // Strings in Python may contain unpaired surrogates, and so may JSON's escapes.

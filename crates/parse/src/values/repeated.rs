@@ -10,14 +10,14 @@ pub(crate) struct RepeatedKey {
     depth: usize,
     /// Whether the outermost value is an object.
     is_object: bool,
-    at: At,
+    at: RepeatedState,
     key: String,
     keys: HashSet<String>,
     found: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum At {
+enum RepeatedState {
     /// Before a key or behind a value.
     #[default]
     Between,
@@ -41,38 +41,40 @@ impl RepeatedKey {
         while let Some(byte) = bytes.get(at) {
             let state = self.at;
             self.at = match (state, byte) {
-                (At::Between, b'"') if self.depth == 1 && self.is_object => At::Key,
-                (At::Between | At::Value, b'"') => At::Text,
-                (At::Between | At::Value, b'{' | b'[') => {
+                (RepeatedState::Between, b'"') if self.depth == 1 && self.is_object => RepeatedState::Key,
+                (RepeatedState::Between | RepeatedState::Value, b'"') => RepeatedState::Text,
+                (RepeatedState::Between | RepeatedState::Value, b'{' | b'[') => {
                     self.depth += 1;
                     self.is_object |= self.depth == 1 && *byte == b'{';
-                    if self.depth == 1 { At::Between } else { At::Value }
+                    if self.depth == 1 { RepeatedState::Between } else { RepeatedState::Value }
                 }
-                (At::Between | At::Value, b'}' | b']') => {
+                (RepeatedState::Between | RepeatedState::Value, b'}' | b']') => {
                     self.depth = self.depth.saturating_sub(1);
-                    At::Value
+                    RepeatedState::Value
                 }
-                (At::Value, b',') if self.depth == 1 => At::Between,
-                (At::Key, b'"') => {
+                (RepeatedState::Value, b',') if self.depth == 1 => RepeatedState::Between,
+                (RepeatedState::Key, b'"') => {
                     self.end_key();
-                    At::Value
+                    RepeatedState::Value
                 }
-                (At::Key, b'\\') => At::KeyEscape,
-                (At::KeyEscape, _) => At::Key,
-                (At::Text, b'"') => At::Value,
-                (At::Text, b'\\') => At::TextEscape,
-                (At::TextEscape, _) => At::Text,
+                (RepeatedState::Key, b'\\') => RepeatedState::KeyEscape,
+                (RepeatedState::KeyEscape, _) => RepeatedState::Key,
+                (RepeatedState::Text, b'"') => RepeatedState::Value,
+                (RepeatedState::Text, b'\\') => RepeatedState::TextEscape,
+                (RepeatedState::TextEscape, _) => RepeatedState::Text,
                 (state, _) => state,
             };
             let from = at;
             at += 1;
             // Whatever ends a text or a key is ASCII.
-            if matches!(self.at, At::Text | At::Key) {
+            if matches!(self.at, RepeatedState::Text | RepeatedState::Key) {
                 at += bytes[at..].iter().position(|byte| matches!(byte, b'"' | b'\\')).unwrap_or(bytes.len() - at);
             }
             match (state, self.at) {
-                (At::Between, At::Key) => self.key.push_str(&piece[from + 1..at]),
-                (At::Key | At::KeyEscape, At::Key | At::KeyEscape) => self.key.push_str(&piece[from..at]),
+                (RepeatedState::Between, RepeatedState::Key) => self.key.push_str(&piece[from + 1..at]),
+                (RepeatedState::Key | RepeatedState::KeyEscape, RepeatedState::Key | RepeatedState::KeyEscape) => {
+                    self.key.push_str(&piece[from..at])
+                }
                 _ => {}
             }
         }

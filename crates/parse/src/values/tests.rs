@@ -7,7 +7,7 @@ use rolecall_conversation::{Json, json};
 use super::*;
 
 /// The result of reading a text: the output, the number of bytes used, and the final state.
-type Outcome = (String, usize, State);
+type Outcome = (String, usize, ReaderState);
 
 fn read(reader: &ValueReader, pieces: &[&str]) -> Outcome {
     let mut reader = reader.clone();
@@ -17,7 +17,7 @@ fn read(reader: &ValueReader, pieces: &[&str]) -> Outcome {
         let step = reader.push(piece, &mut out);
         used += step.used;
         match step.state {
-            State::More => assert_eq!(step.used, piece.len()),
+            ReaderState::More => assert_eq!(step.used, piece.len()),
             state => return (out, used, state),
         }
     }
@@ -115,7 +115,7 @@ fn assert_json_is_kept(rng: &mut Rng, reader: impl Fn(JsonPolicy) -> ValueReader
             let text = json_text(rng, 4);
             let behind = ["", "}", ", x", "</call>", " \n"][rng.usize(0..5)];
             let outcome = read_every_way(&reader(policy), &format!("{text}{behind}"), rng);
-            assert_eq!(outcome, (text.clone(), text.len(), State::Done), "{text}{behind}");
+            assert_eq!(outcome, (text.clone(), text.len(), ReaderState::Done), "{text}{behind}");
             assert!(json::parse(&text).is_ok(), "{text}");
         }
     }
@@ -138,10 +138,10 @@ fn json_that_is_damaged_is_refused_where_the_reader_of_whole_texts_refuses_it() 
         let start = text.len() - text.trim_start().len();
         assert_eq!(out, text[start..used.max(start)], "{text}");
         match json::parse(&text) {
-            Ok(_) => assert_eq!(state, State::Done, "{text}"),
+            Ok(_) => assert_eq!(state, ReaderState::Done, "{text}"),
             // A value may end before the mistake. An unpaired surrogate is valid JSON, but no value
             // can hold it.
-            Err(error) if state == State::Done => {
+            Err(error) if state == ReaderState::Done => {
                 assert!(json::parse(&text[..used]).is_ok() || error.message.contains("surrogate"), "{text}");
             }
             Err(_) => {}
@@ -154,11 +154,11 @@ fn raw_control_characters_are_escaped_or_refused_by_the_policy() {
     let text = "{\"a\nb\": \"x\t\0\r\u{1f}é\"}";
     let mut rng = Rng::with_seed(3);
     let (out, used, state) = read_every_way(&ValueReader::json(JsonPolicy::Lenient), text, &mut rng);
-    assert_eq!((out.as_str(), used, state), (r#"{"a\nb": "x\t\u0000\r\u001fé"}"#, text.len(), State::Done));
+    assert_eq!((out.as_str(), used, state), (r#"{"a\nb": "x\t\u0000\r\u001fé"}"#, text.len(), ReaderState::Done));
     let (out, used, state) = read_every_way(&ValueReader::json(JsonPolicy::Strict), text, &mut rng);
     assert_eq!((out.as_str(), used), ("{\"a", 3));
     let why = "expected a control character to be escaped, found '\\n'";
-    assert_eq!(state, State::Bad(Why::BadValue(why.into())));
+    assert_eq!(state, ReaderState::Bad(Why::BadValue(why.into())));
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn numbers_end_with_what_is_no_part_of_them() {
     let mut rng = Rng::with_seed(4);
     for (text, used, is_done) in cases {
         let (out, found, state) = read_every_way(&ValueReader::json(JsonPolicy::Strict), text, &mut rng);
-        assert_eq!((found, state == State::Done), (used, is_done), "{text}");
+        assert_eq!((found, state == ReaderState::Done), (used, is_done), "{text}");
         assert_eq!(out, text[..used].trim_start(), "{text}");
     }
 }
@@ -194,14 +194,14 @@ fn hostile_json_is_bounded() {
     for open in ["[", "{\"a\":", "[{\"a\":"] {
         let text = open.repeat(1_000_000);
         let (_, used, state) = read(&ValueReader::json(JsonPolicy::Lenient), &[&text]);
-        assert_eq!(state, State::Bad(Why::TooDeep));
+        assert_eq!(state, ReaderState::Bad(Why::TooDeep));
         assert!(used <= (nest::MAX_DEPTH + 1) * open.len());
     }
     let deep = format!("{}{}", "[".repeat(nest::MAX_DEPTH), "]".repeat(nest::MAX_DEPTH));
-    assert_eq!(read(&ValueReader::json(JsonPolicy::Strict), &[&deep]), (deep.clone(), deep.len(), State::Done));
+    assert_eq!(read(&ValueReader::json(JsonPolicy::Strict), &[&deep]), (deep.clone(), deep.len(), ReaderState::Done));
     let long = format!("\"{}\"", "\0\n\\\"x".repeat(2_000_000));
     let (out, used, state) = read(&ValueReader::json(JsonPolicy::Lenient), &[&long]);
-    assert_eq!((used, state), (long.len(), State::Done));
+    assert_eq!((used, state), (long.len(), ReaderState::Done));
     assert_eq!(out.len(), 2 + 2_000_000 * r#"\u0000\n\"x"#.len());
 }
 
@@ -348,7 +348,7 @@ fn python_is_read_as_python_reads_it() {
             _ => (ValueReader::python_arguments(JsonPolicy::Strict, usize::MAX), format!("{text})"), 1),
         };
         let (out, used, state) = read_every_way(&reader, &text, &mut rng);
-        let found = (state == State::Done && used + behind == text.len()).then(|| json::parse(&out).unwrap());
+        let found = (state == ReaderState::Done && used + behind == text.len()).then(|| json::parse(&out).unwrap());
         let is_same = match (&found, field("value")) {
             (Some(found), Some(wanted)) => same(found, wanted),
             (found, wanted) => found.is_none() && wanted.is_none(),
@@ -378,7 +378,7 @@ fn arguments_are_written_as_python_writes_json() {
     for (text, json) in cases {
         let reader = ValueReader::python_arguments(JsonPolicy::Lenient, 1_000);
         let outcome = read_every_way(&reader, &format!("{text}</call>"), &mut rng);
-        assert_eq!(outcome, (json.to_owned(), text.len() - 1, State::Done), "{text}");
+        assert_eq!(outcome, (json.to_owned(), text.len() - 1, ReaderState::Done), "{text}");
     }
 }
 
@@ -406,7 +406,7 @@ fn what_is_no_literal_is_refused_with_its_reason() {
     for (text, used, why) in cases {
         let reader = ValueReader::python_arguments(JsonPolicy::Lenient, 1_000);
         let (_, found, state) = read_every_way(&reader, text, &mut rng);
-        assert_eq!((found, state), (used, State::Bad(Why::BadValue(why.into()))), "{text}");
+        assert_eq!((found, state), (used, ReaderState::Bad(Why::BadValue(why.into()))), "{text}");
     }
 }
 
@@ -416,7 +416,7 @@ fn a_literal_that_is_json_is_kept_as_it_is_spelled() {
     assert_json_is_kept(&mut rng, |policy| ValueReader::literal(policy, usize::MAX));
     for (text, json) in [("{'k': [1, None]}", r#"{"k": [1, null]}"#), ("True", "true"), ("'it\\'s'", r#""it's""#)] {
         let reader = ValueReader::literal(JsonPolicy::Strict, usize::MAX);
-        assert_eq!(read_every_way(&reader, text, &mut rng), (json.to_owned(), text.len(), State::Done));
+        assert_eq!(read_every_way(&reader, text, &mut rng), (json.to_owned(), text.len(), ReaderState::Done));
     }
 }
 
@@ -438,12 +438,12 @@ fn values_with_marks_are_read() {
     for (text, json) in cases {
         let reader = ValueReader::marked("<|\"|>", JsonPolicy::Strict, 1_000);
         let outcome = read_every_way(&reader, &format!("{text}<tool_call|>"), &mut rng);
-        assert_eq!(outcome, (json.to_owned(), text.len(), State::Done), "{text}");
+        assert_eq!(outcome, (json.to_owned(), text.len(), ReaderState::Done), "{text}");
     }
     for (text, used) in [("{a}", 2), ("{a:b}", 3), ("{a:<|x", 5), ("{:1}", 1), ("{a:1;}", 4), ("{a:,b:2}", 3)] {
         let reader = ValueReader::marked("<|\"|>", JsonPolicy::Strict, 1_000);
         let (_, found, state) = read_every_way(&reader, text, &mut rng);
-        assert!(matches!(state, State::Bad(_)) && found == used, "{text}: {found} {state:?}");
+        assert!(matches!(state, ReaderState::Bad(_)) && found == used, "{text}: {found} {state:?}");
     }
 }
 
@@ -460,7 +460,7 @@ fn a_mark_is_found_wherever_it_is() {
             let end = inside.find(mark).unwrap();
             let reader = ValueReader::marked(mark, JsonPolicy::Strict, usize::MAX);
             let (out, used, state) = read_every_way(&reader, &whole, &mut rng);
-            assert_eq!((used, state), (mark.len() + end + mark.len(), State::Done), "{whole}");
+            assert_eq!((used, state), (mark.len() + end + mark.len(), ReaderState::Done), "{whole}");
             assert_eq!(json::parse(&out).unwrap(), Json::String(inside[..end].to_owned()), "{whole}");
         }
     }
@@ -476,7 +476,7 @@ fn json_in_a_string_is_unwrapped_as_it_comes() {
         for policy in [JsonPolicy::Lenient, JsonPolicy::Strict] {
             let (out, used, state) =
                 read_every_way(&ValueReader::json_string(policy), &format!("{wrapped}, x"), &mut rng);
-            assert_eq!((out.as_str(), used, state), (text.trim_start(), wrapped.len(), State::Done), "{wrapped}");
+            assert_eq!((out.as_str(), used, state), (text.trim_start(), wrapped.len(), ReaderState::Done), "{wrapped}");
         }
     }
     let strict = [
@@ -494,7 +494,7 @@ fn json_in_a_string_is_unwrapped_as_it_comes() {
     for (policy, cases) in [(JsonPolicy::Strict, &strict[..]), (JsonPolicy::Lenient, &lenient[..])] {
         for (text, wanted) in cases {
             let (out, used, state) = read_every_way(&ValueReader::json_string(policy), text, &mut rng);
-            let found = (state == State::Done && used == text.len()).then_some(out.as_str());
+            let found = (state == ReaderState::Done && used == text.len()).then_some(out.as_str());
             assert_eq!(found, *wanted, "{text}: {out} {used} {state:?}");
         }
     }
@@ -518,18 +518,18 @@ fn hostile_literals_are_bounded() {
     ];
     for (text, wanted) in bad {
         let (_, _, state) = read(&readers[0], &[&text]);
-        assert_eq!(state, State::Bad(wanted), "{}", &text[..20]);
+        assert_eq!(state, ReaderState::Bad(wanted), "{}", &text[..20]);
     }
     let deep = format!("{}{}", "[".repeat(nest::MAX_DEPTH), "]".repeat(nest::MAX_DEPTH));
-    assert_eq!(read(&readers[1], &[&deep]), (deep.clone(), deep.len(), State::Done));
-    assert_eq!(read(&readers[1], &[&format!("[{deep}]")]).2, State::Bad(Why::TooDeep));
+    assert_eq!(read(&readers[1], &[&deep]), (deep.clone(), deep.len(), ReaderState::Done));
+    assert_eq!(read(&readers[1], &[&format!("[{deep}]")]).2, ReaderState::Bad(Why::TooDeep));
     for text in ["[1,".to_owned() + &" ".repeat(1_000_000), "['a'".to_owned() + &" ".repeat(1_000_000)] {
-        assert_eq!(read(&readers[1], &[&text]).2, State::Bad(Why::TooLong));
+        assert_eq!(read(&readers[1], &[&text]).2, ReaderState::Bad(Why::TooLong));
     }
     for reader in &readers[1..] {
         let text = format!("'{long}\0'");
         let (out, used, state) = read(reader, &[&text]);
-        assert_eq!((out.len(), used, state), (long.len() + 8, text.len(), State::Done));
+        assert_eq!((out.len(), used, state), (long.len() + 8, text.len(), ReaderState::Done));
     }
     // Quotes that may close a triple-quoted string, and prefixes of markers, must not be searched
     // repeatedly.
@@ -541,7 +541,7 @@ fn hostile_literals_are_bounded() {
     ] {
         let text = format!("{open}{}{close}", inside.repeat(300_000));
         let (_, used, state) = read(reader, &[&text]);
-        assert_eq!((used, state), (text.len(), State::Done));
+        assert_eq!((used, state), (text.len(), ReaderState::Done));
     }
 }
 
@@ -569,9 +569,9 @@ fn noise_is_read_alike_in_any_pieces() {
         for reader in readers.iter().flatten() {
             let (out, used, state) = read_every_way(reader, &text, &mut rng);
             assert!(used <= text.len());
-            if state == State::Done {
+            if state == ReaderState::Done {
                 let whole = read(&ValueReader::json(JsonPolicy::Strict), &[&out]);
-                assert_eq!(whole, (out.clone(), out.len(), State::Done), "{text:?}");
+                assert_eq!(whole, (out.clone(), out.len(), ReaderState::Done), "{text:?}");
             }
         }
     }

@@ -2,7 +2,7 @@ use rolecall_conversation::json::write_string;
 
 use super::schema::Schema;
 use super::types::Types;
-use super::{State, ValueReader};
+use super::{ReaderState, ValueReader};
 use crate::JsonPolicy;
 
 /// A raw text as a JSON value.
@@ -54,8 +54,8 @@ pub(crate) fn typed(raw: &str, types: Types) -> Typed {
 fn read(mut reader: ValueReader, text: &str) -> Option<String> {
     let mut value = String::with_capacity(text.len());
     let step = reader.push(text, &mut value);
-    let state = if step.state == State::More { reader.end(&mut value) } else { step.state };
-    (step.used == text.len() && state == State::Done).then_some(value)
+    let state = if step.state == ReaderState::More { reader.end(&mut value) } else { step.state };
+    (step.used == text.len() && state == ReaderState::Done).then_some(value)
 }
 
 /// Reports whether text that is not JSON may be a Python literal. If the schema also allows

@@ -9,7 +9,7 @@ use rolecall_conversation::{Content, Conversation, Json, Message, Place, REASONI
 
 use super::rules::{Owner, UNREAD_KEY};
 use super::search_text::SearchText;
-use super::walk::Opened;
+use super::walk::ArgumentsInText;
 use super::{Account, Evidence, Fragment, Leaf, LeafKind, Sign, Walk, compare};
 use crate::origin::OriginRef;
 use crate::{Dropped, Origin, Prompt};
@@ -320,12 +320,12 @@ impl Evidence for FormatEvidence<'_> {
         }
     }
 
-    fn opened(&self, path: &str, text: &str) -> Option<Opened> {
+    fn opened(&self, path: &str, text: &str) -> Option<ArgumentsInText> {
         let is_arguments = path.starts_with("tool_calls[") && path.ends_with(".arguments");
         let (json, is_key_twice) = match is_arguments.then(|| json::parse_unique(text))? {
             Err(error) if error.is_key_twice => (json::parse(text).ok()?, true),
             parsed => (parsed.ok()?, false),
         };
-        json.as_object().is_some().then_some(Opened { json, is_key_twice })
+        json.as_object().is_some().then_some(ArgumentsInText { json, is_key_twice })
     }
 }

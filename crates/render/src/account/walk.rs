@@ -24,13 +24,13 @@ pub(crate) trait Evidence {
     }
 
     /// Returns the arguments that a text of this path stands for, if they are written one by one.
-    fn opened(&self, _path: &str, _text: &str) -> Option<Opened> {
+    fn opened(&self, _path: &str, _text: &str) -> Option<ArgumentsInText> {
         None
     }
 }
 
 /// The arguments that a text stands for.
-pub(crate) struct Opened {
+pub(crate) struct ArgumentsInText {
     pub json: Json,
     /// Whether the text gives a key twice, of which they have the last value.
     pub is_key_twice: bool,
@@ -38,7 +38,7 @@ pub(crate) struct Opened {
 
 /// How far a walk has come.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Mark {
+pub(crate) struct WalkMark {
     leaves: usize,
     counts: [usize; 3],
 }
@@ -281,13 +281,13 @@ impl<'e, E: Evidence> Walk<'e, E> {
     }
 
     /// Returns what the account has so far, for [`go_back`](Self::go_back).
-    pub fn mark(&self) -> Mark {
+    pub fn mark(&self) -> WalkMark {
         let Account { leaves, written, envelope_read, envelope_dropped } = &self.account;
-        Mark { leaves: leaves.len(), counts: [*written, *envelope_read, *envelope_dropped] }
+        WalkMark { leaves: leaves.len(), counts: [*written, *envelope_read, *envelope_dropped] }
     }
 
     /// Removes what was added since.
-    pub fn go_back(&mut self, mark: Mark) {
+    pub fn go_back(&mut self, mark: WalkMark) {
         self.account.leaves.truncate(mark.leaves);
         [self.account.written, self.account.envelope_read, self.account.envelope_dropped] = mark.counts;
     }

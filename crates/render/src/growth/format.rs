@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rolecall_conversation::{Conversation, Message, Role};
 use rolecall_format::{Codec, Control, Field, Format, Op, Slot};
 
-use super::{Grown, Growth, Kind, Longer, NotGrown};
+use super::{Grown, Growth, GrowthKind, Longer, NotGrown};
 use crate::plan::{Extent, Replacement};
 use crate::role::{Speakers, SpeakersState, is_blank};
 use crate::task::Task;
@@ -57,7 +57,7 @@ pub(super) fn grow(
     Ok(Grown {
         start: growth.state.write.bytes,
         prompt: prompt.cut_out(),
-        growth: grown.map(|grown| Growth(Kind::Format(Arc::new(grown)))),
+        growth: grown.map(|grown| Growth(GrowthKind::Format(Arc::new(grown)))),
     })
 }
 

@@ -32,7 +32,7 @@ pub(crate) use reply_end::{first_stop, stop_after};
 /// only exception are the ids of calls, where a format generates them or tells results apart by
 /// them: states share the ids of what they have in common.
 #[derive(Clone, Debug)]
-pub struct Growth(Kind);
+pub struct Growth(GrowthKind);
 
 /// The place at which a rendering is taken up, which proves that the text before it is the same.
 ///
@@ -49,8 +49,8 @@ impl Growth {
     /// Returns the index of the first message that is rendered again if all else is the same.
     pub fn first_message(&self) -> Option<usize> {
         match &self.0 {
-            Kind::Format(growth) => Some(growth.first_message()),
-            Kind::Template(growth) => growth.place().map(|(_, message)| message),
+            GrowthKind::Format(growth) => Some(growth.first_message()),
+            GrowthKind::Template(growth) => growth.place().map(|(_, message)| message),
         }
     }
 
@@ -58,14 +58,14 @@ impl Growth {
     /// format has no lines.
     pub fn taken_up(&self) -> Option<TakenUp> {
         match &self.0 {
-            Kind::Format(_) => None,
-            Kind::Template(growth) => growth.place().map(|(line, message)| TakenUp { line, message }),
+            GrowthKind::Format(_) => None,
+            GrowthKind::Template(growth) => growth.place().map(|(line, message)| TakenUp { line, message }),
         }
     }
 }
 
 #[derive(Clone, Debug)]
-enum Kind {
+enum GrowthKind {
     Format(Arc<format::FormatGrowth>),
     Template(Arc<template::TemplateGrowth>),
 }
@@ -91,11 +91,11 @@ impl Speaker<'_> {
         Ok(match self {
             Speaker::Format(format, options) => {
                 let (prompt, growth) = format::render(conversation, format, options)?;
-                (prompt, growth.map(|growth| Growth(Kind::Format(Arc::new(growth)))))
+                (prompt, growth.map(|growth| Growth(GrowthKind::Format(Arc::new(growth)))))
             }
             Speaker::Template(template, options) => {
                 let (prompt, growth) = template::render(conversation, template, options)?;
-                (prompt, growth.map(|growth| Growth(Kind::Template(Arc::new(growth)))))
+                (prompt, growth.map(|growth| Growth(GrowthKind::Template(Arc::new(growth)))))
             }
         })
     }
@@ -105,8 +105,10 @@ impl Speaker<'_> {
     /// that the state comes from, and its messages must begin with that rendering's.
     pub fn grow(self, growth: &Growth, longer: &Longer<'_>) -> Result<Grown, NotGrown> {
         match (self, &growth.0) {
-            (Speaker::Format(format, options), Kind::Format(growth)) => format::grow(growth, longer, format, options),
-            (Speaker::Template(template, options), Kind::Template(growth)) => {
+            (Speaker::Format(format, options), GrowthKind::Format(growth)) => {
+                format::grow(growth, longer, format, options)
+            }
+            (Speaker::Template(template, options), GrowthKind::Template(growth)) => {
                 template::grow(growth, longer, template, options)
             }
             _ => Err(NotGrown::OtherSpeaker),

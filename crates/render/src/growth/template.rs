@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rolecall_conversation::Conversation;
 
-use super::{Grown, Growth, Kind, Longer, NotGrown};
+use super::{Grown, Growth, GrowthKind, Longer, NotGrown};
 use crate::template::growing;
 use crate::{ChatTemplate, Error, Prompt, TemplateOptions};
 
@@ -25,5 +25,5 @@ pub(super) fn grow(
     options: &TemplateOptions,
 ) -> Result<Grown, NotGrown> {
     let (start, prompt, growth) = growing::grow(growth, longer, template, options)?;
-    Ok(Grown { start, prompt, growth: growth.map(|growth| Growth(Kind::Template(Arc::new(growth)))) })
+    Ok(Grown { start, prompt, growth: growth.map(|growth| Growth(GrowthKind::Template(Arc::new(growth)))) })
 }

@@ -5,12 +5,12 @@ use std::ops::Range;
 use rolecall_format::{Format, Layout, LossRule, Op, Slot};
 use rolecall_text::common_prefix;
 
-use super::{LossNote, Written};
+use super::{LossNote, ModelText};
 use crate::growth::first_stop;
 use crate::{Origin, Prompt};
 
 /// Returns the text that the model writes, by the format's rule.
-pub(super) fn replies(prompt: &Prompt, format: &Format) -> (Vec<Written>, Vec<LossNote>) {
+pub(super) fn replies(prompt: &Prompt, format: &Format) -> (Vec<ModelText>, Vec<LossNote>) {
     let turns = prompt.turns().iter().enumerate();
     // A shifted mask leaves out only what others say.
     let is_shifted = |slot: Slot| format.rules.loss == LossRule::Shifted && slot == Slot::Tool;
@@ -20,7 +20,7 @@ pub(super) fn replies(prompt: &Prompt, format: &Format) -> (Vec<Written>, Vec<Lo
 }
 
 /// Returns what the model writes in a turn, by the format's rule. `at` is the index of the turn.
-pub(crate) fn written_in(prompt: &Prompt, format: &Format, at: usize) -> Written {
+pub(crate) fn written_in(prompt: &Prompt, format: &Format, at: usize) -> ModelText {
     let turn = prompt.turn_span(at);
     let (range, stop) = match format.rules.loss {
         LossRule::Turn => (turn, None),
@@ -28,7 +28,7 @@ pub(crate) fn written_in(prompt: &Prompt, format: &Format, at: usize) -> Written
         LossRule::Shifted => (shifted(prompt, turn), None),
     };
     let stop = stop.or_else(|| stop_in(prompt, format, range.clone()));
-    Written { message: prompt.turns().get(at).and_then(|turn| turn.message), range, stop }
+    ModelText { message: prompt.turns().get(at).and_then(|turn| turn.message), range, stop }
 }
 
 /// Returns what stops the model in a range: the last token that ends a turn, or else a stop word.

@@ -11,8 +11,8 @@ use rolecall_conversation::{Conversation, Role};
 use rolecall_text::common_prefix;
 
 use super::openings::Openings;
-use super::speech::{Kind, Speech, speeches};
-use super::{LossNote, Written};
+use super::speech::{QuestionKind, Speech, speeches};
+use super::{LossNote, ModelText};
 use crate::growth::{first_stop, stop_after};
 use crate::origin::Speaker;
 use crate::{ChatTemplate, Origin, Prompt, TemplateOptions};
@@ -24,9 +24,9 @@ pub(super) fn replies(
     template: &ChatTemplate,
     options: &TemplateOptions,
     stops: &[String],
-) -> (Vec<Written>, Vec<LossNote>) {
+) -> (Vec<ModelText>, Vec<LossNote>) {
     let speeches = speeches(prompt);
-    let mut found = Found {
+    let mut found = ReplySearch {
         prompt,
         conversation,
         stops,
@@ -82,7 +82,7 @@ struct Start {
     is_opened: bool,
 }
 
-struct Found<'a> {
+struct ReplySearch<'a> {
     prompt: &'a Prompt,
     conversation: &'a Conversation,
     stops: &'a [String],
@@ -92,11 +92,11 @@ struct Found<'a> {
     /// The index of the last speech that contains a text, for messages that speak in several
     /// places.
     last: HashMap<Origin, usize>,
-    replies: Vec<Written>,
+    replies: Vec<ModelText>,
     notes: Vec<LossNote>,
 }
 
-impl Found<'_> {
+impl ReplySearch<'_> {
     fn add(&mut self, message: usize, speeches: &[Speech], at: usize) {
         let speech = &speeches[at];
         let before = at.checked_sub(1).map(|before| &speeches[before]);
@@ -122,7 +122,7 @@ impl Found<'_> {
             None => self.own_end(message, speech, rest, at + 1 < speeches.len()),
         };
         if is_found {
-            self.replies.push(Written { message: Some(message), range: start..end, stop });
+            self.replies.push(ModelText { message: Some(message), range: start..end, stop });
         } else {
             self.notes.push(LossNote::Undetermined { message, range: start..end });
         }
@@ -159,11 +159,11 @@ impl Found<'_> {
             self.notes.push(LossNote::Undetermined { message, range: *end..speech.start });
             return Some(Start { at: speech.start, is_found: speech.start < speech.end, is_opened: false });
         }
-        let kind = Kind::of(before, self.conversation);
+        let kind = QuestionKind::of(before, self.conversation);
         let from = before.map_or(0, |before| before.end);
         let tail = match kind {
             // Nothing precedes the reply that a probe could end with.
-            Kind::Nothing => None,
+            QuestionKind::Nothing => None,
             _ => self.openings.tail(&kind, message),
         };
         let text = self.prompt.text();
@@ -171,7 +171,7 @@ impl Found<'_> {
         let own = turn.map_or(from, |turn| turn.start.max(from));
         if let Some(tail) = tail {
             let same = shared(&text[from..], &tail);
-            let is_whole = same == tail.len() && kind != Kind::Role(Role::Assistant);
+            let is_whole = same == tail.len() && kind != QuestionKind::Role(Role::Assistant);
             // If the template ends the message before differently in the probe, the two part
             // before the reply's own turn.
             let opened = text.get(own..from + same);
@@ -182,8 +182,8 @@ impl Found<'_> {
         }
         let mut added = self.openings.added(&kind, message)?;
         // An engine has to open a turn after the assistant's own, even if the template does not.
-        if added.is_empty() && kind == Kind::Role(Role::Assistant) {
-            added = self.openings.added(&Kind::Nothing, 0)?;
+        if added.is_empty() && kind == QuestionKind::Role(Role::Assistant) {
+            added = self.openings.added(&QuestionKind::Nothing, 0)?;
         }
         let ended = self.replies.last().map_or(own, |before| before.range.end.max(from));
         let same = |from: usize| {

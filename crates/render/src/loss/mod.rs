@@ -27,7 +27,7 @@ pub struct Loss {
     /// The spans in order. They do not overlap and are not empty. Adjacent spans differ in weight.
     pub spans: Vec<LossSpan>,
     /// The text that the model writes, in order, whether or not the policy selects it.
-    pub replies: Vec<Written>,
+    pub replies: Vec<ModelText>,
     /// What a trainer should know about the prompt.
     pub notes: Vec<LossNote>,
 }
@@ -43,7 +43,7 @@ pub struct LossSpan {
 
 /// Text that the model writes without interruption.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written {
+pub struct ModelText {
     /// The index of the message, from 0.
     pub message: Option<usize>,
     /// The bytes from the end of the generation prompt to the end of the stop token.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rolecall_conversation::{Conversation, Message};
 use rolecall_text::common_prefix;
 
-use super::speech::{Kind, speeches};
+use super::speech::{QuestionKind, speeches};
 use crate::{ChatTemplate, Prompt, TemplateOptions, render_template};
 
 /// The generation prompts of a conversation, each determined once for a kind of message.
@@ -15,9 +15,9 @@ pub(super) struct Openings<'a> {
     template: &'a ChatTemplate,
     options: &'a TemplateOptions,
     /// The text after the last byte of a message, by its kind.
-    tails: Vec<(Kind, Option<Arc<str>>)>,
+    tails: Vec<(QuestionKind, Option<Arc<str>>)>,
     /// The generation prompt by itself, by the kind of message before it.
-    added: Vec<(Kind, Option<Arc<str>>)>,
+    added: Vec<(QuestionKind, Option<Arc<str>>)>,
 }
 
 impl<'a> Openings<'a> {
@@ -31,14 +31,14 @@ impl<'a> Openings<'a> {
 
     /// Returns what the engine receives after the last byte of a kind of message, including the
     /// generation prompt. The first `end` messages, which end with one of this kind, are the probe.
-    pub fn tail(&mut self, kind: &Kind, end: usize) -> Option<Arc<str>> {
+    pub fn tail(&mut self, kind: &QuestionKind, end: usize) -> Option<Arc<str>> {
         if let Some((_, tail)) = self.tails.iter().find(|(known, _)| known == kind) {
             return tail.clone();
         }
         let found = self.rendered(end, true).and_then(|prompt| {
             let speeches = speeches(&prompt);
             let last = speeches.last();
-            let is_it = Kind::of(last, self.conversation) == *kind;
+            let is_it = QuestionKind::of(last, self.conversation) == *kind;
             prompt.text().get(last.map_or(0, |speech| speech.end)..).filter(|_| is_it).map(Arc::from)
         });
         self.tails.push((kind.clone(), found.clone()));
@@ -46,7 +46,7 @@ impl<'a> Openings<'a> {
     }
 
     /// Returns the text that a generation prompt adds after a kind of message.
-    pub fn added(&mut self, kind: &Kind, end: usize) -> Option<Arc<str>> {
+    pub fn added(&mut self, kind: &QuestionKind, end: usize) -> Option<Arc<str>> {
         if let Some((_, added)) = self.added.iter().find(|(known, _)| known == kind) {
             return added.clone();
         }

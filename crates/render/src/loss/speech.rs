@@ -86,7 +86,7 @@ impl Silent {
 
 /// The kind of message that a reply follows. The generation prompt may differ for each.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum QuestionKind {
     /// The reply is the first text of the prompt.
     Nothing,
     Role(Role),
@@ -94,16 +94,16 @@ pub(super) enum Kind {
     Other,
 }
 
-impl Kind {
-    pub fn of(before: Option<&Speech>, conversation: &Conversation) -> Kind {
+impl QuestionKind {
+    pub fn of(before: Option<&Speech>, conversation: &Conversation) -> QuestionKind {
         match before.map(|speech| speech.speaker) {
-            None => Kind::Nothing,
-            Some(Speaker::Other) => Kind::Other,
+            None => QuestionKind::Nothing,
+            Some(Speaker::Other) => QuestionKind::Other,
             Some(Speaker::Message(index)) => match conversation.messages.get(index) {
                 // Invented roles share a kind, so that they do not add probes.
-                Some(message) if matches!(message.role(), Role::Other(_)) => Kind::Other,
-                Some(message) => Kind::Role(message.role().clone()),
-                None => Kind::Other,
+                Some(message) if matches!(message.role(), Role::Other(_)) => QuestionKind::Other,
+                Some(message) => QuestionKind::Role(message.role().clone()),
+                None => QuestionKind::Other,
             },
         }
     }

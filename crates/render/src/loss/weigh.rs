@@ -4,13 +4,13 @@ use std::ops::Range;
 
 use rolecall_conversation::{Conversation, REASONING, Role};
 
-use super::{FinalStop, Loss, LossNote, LossPolicy, LossSpan, LossTurns, ReplyPart, Written};
+use super::{FinalStop, Loss, LossNote, LossPolicy, LossSpan, LossTurns, ModelText, ReplyPart};
 use crate::{Error, Origin, Prompt, Segment};
 
 pub(super) fn weigh(
     prompt: &Prompt,
     conversation: &Conversation,
-    replies: Vec<Written>,
+    replies: Vec<ModelText>,
     mut notes: Vec<LossNote>,
     policy: &LossPolicy,
     final_stop: FinalStop,
@@ -25,7 +25,7 @@ pub(super) fn weigh(
     let last_message = of_turns.max(replies.iter().filter_map(|reply| reply.message).filter(is_reply).max());
     let last = replies.iter().rposition(|reply| reply.message == last_message);
     if let Some(at) = last
-        && let Written { message: Some(message), stop: None, .. } = replies[at]
+        && let ModelText { message: Some(message), stop: None, .. } = replies[at]
         && final_stop != FinalStop::Ignore
         && !prompt.open
     {
@@ -84,7 +84,7 @@ impl Weighed<'_> {
         }
     }
 
-    fn add_reply(&mut self, reply: &Written, last: Option<usize>) {
+    fn add_reply(&mut self, reply: &ModelText, last: Option<usize>) {
         let weight = self.weight_of_reply(reply.message, last);
         let weights = &self.policy.weights;
         let body = reply.range.start..reply.stop.as_ref().map_or(reply.range.end, |stop| stop.start);
@@ -224,7 +224,7 @@ fn swept(spans: &[LossSpan]) -> Vec<LossSpan> {
 }
 
 /// Refuses loss that covers a reply but not the token that stops it.
-fn check_stops(replies: &[Written], spans: &[LossSpan]) -> Result<(), Error> {
+fn check_stops(replies: &[ModelText], spans: &[LossSpan]) -> Result<(), Error> {
     let covered = |range: &Range<usize>| {
         let first = spans.partition_point(|span| span.range.end <= range.start);
         spans.get(first).is_some_and(|span| span.range.start < range.end)
@@ -240,7 +240,7 @@ fn check_stops(replies: &[Written], spans: &[LossSpan]) -> Result<(), Error> {
 }
 
 /// Returns where the template's own marks and the replies differ.
-fn tag_differences(prompt: &Prompt, replies: &[Written]) -> Vec<LossNote> {
+fn tag_differences(prompt: &Prompt, replies: &[ModelText]) -> Vec<LossNote> {
     if prompt.generated.is_empty() {
         return Vec::new();
     }

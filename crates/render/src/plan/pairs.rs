@@ -9,7 +9,7 @@ use crate::{Dropped, Error};
 
 /// The messages since the last answer.
 #[derive(Default)]
-pub(super) struct Asked<'a> {
+pub(super) struct OpenQuestion<'a> {
     system: Option<(usize, &'a Message)>,
     users: Vec<usize>,
 }

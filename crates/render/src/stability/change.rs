@@ -13,14 +13,14 @@ pub struct Change {
     /// The same offset in code points.
     pub character: usize,
     /// What wrote the byte in the earlier prompt.
-    pub earlier: Written,
+    pub earlier: ByteSource,
     /// What wrote the byte in the later prompt, or `None` if the later prompt ends there.
-    pub later: Option<Written>,
+    pub later: Option<ByteSource>,
 }
 
 /// What wrote a byte of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written {
+pub struct ByteSource {
     /// The origin of the byte.
     pub origin: Origin,
     /// The index of the message that the byte belongs to, from 0: the message in the byte's origin,
@@ -38,12 +38,12 @@ pub struct Written {
 /// The length of [`Written::text`] in characters.
 const SHOWN: usize = 40;
 
-impl Written {
+impl ByteSource {
     /// Returns what wrote the byte at this offset, without the place in a template.
-    pub(super) fn at(prompt: &Prompt, byte: usize) -> Option<Written> {
+    pub(super) fn at(prompt: &Prompt, byte: usize) -> Option<ByteSource> {
         let origin = prompt.origin_at(byte)?;
         let turn = prompt.turns().iter().take_while(|turn| turn.start <= byte).last();
-        Some(Written {
+        Some(ByteSource {
             message: origin.message().or(turn.and_then(|turn| turn.message)),
             slot: turn.map(|turn| turn.slot),
             origin,

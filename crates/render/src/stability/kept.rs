@@ -1,6 +1,6 @@
 use rolecall_text::{common_items, common_prefix};
 
-use super::{Change, Written};
+use super::{ByteSource, Change};
 use crate::Prompt;
 
 /// How much of an earlier prompt a later one keeps.
@@ -50,11 +50,11 @@ pub struct KeptIds {
 pub fn compare(earlier: &Prompt, later: &Prompt) -> Kept {
     let (text, byte) = (earlier.text(), common_prefix(earlier.text(), later.text()));
     let character = text[..byte].chars().count();
-    let change = Written::at(earlier, byte).map(|written| Change {
+    let change = ByteSource::at(earlier, byte).map(|written| Change {
         byte,
         character,
         earlier: written,
-        later: Written::at(later, byte),
+        later: ByteSource::at(later, byte),
     });
     Kept { bytes: text.len(), characters: character + text[byte..].chars().count(), change, ids: None }
 }

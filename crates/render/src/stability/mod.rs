@@ -15,10 +15,10 @@ mod speaker;
 mod step;
 mod walk;
 
-pub use change::{Change, Written};
+pub use change::{ByteSource, Change};
 pub use kept::{Kept, KeptIds, compare};
 pub use pace::Pace;
-pub use report::{Found, Stability};
+pub use report::{Stability, StepChange};
 pub use speaker::Speaker;
 pub use step::{Added, Step};
 pub use walk::{stability, stability_with};

@@ -10,7 +10,7 @@ pub struct Stability {
 
 /// A change that a step makes.
 #[derive(Clone, Copy, Debug)]
-pub struct Found<'a> {
+pub struct StepChange<'a> {
     /// The step.
     pub step: &'a Step,
     /// Whether the earlier prompt ends with a generation prompt.
@@ -36,12 +36,12 @@ impl Stability {
 
     /// Returns the changes in order: for each step, that of the history and then that of the
     /// generation prompt.
-    pub fn changes(&self) -> impl Iterator<Item = Found<'_>> {
+    pub fn changes(&self) -> impl Iterator<Item = StepChange<'_>> {
         self.steps.iter().flat_map(|step| {
             let compared = [(false, Some(&step.history)), (true, step.generation.as_ref())];
             compared.into_iter().filter_map(move |(in_generation, kept)| {
                 let kept = kept?.as_ref().ok()?;
-                Some(Found { step, in_generation, kept, change: kept.change.as_ref()? })
+                Some(StepChange { step, in_generation, kept, change: kept.change.as_ref()? })
             })
         })
     }

@@ -11,7 +11,7 @@ use crate::{Dropped, Origin, Prompt};
 
 /// A part of a message that appears in a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Said {
+enum MessageField {
     Content,
     /// The text of the part with this index.
     Part(usize),
@@ -65,7 +65,7 @@ fn of_messages<M: Borrow<Message>>(
     range: Range<usize>,
     others: &mut dyn FnMut(&Origin),
 ) -> Vec<Dropped> {
-    let mut said: Vec<(usize, Said)> = Vec::with_capacity(messages.len() * 2);
+    let mut said: Vec<(usize, MessageField)> = Vec::with_capacity(messages.len() * 2);
     let mut tell = |message: usize, field: &str| {
         said.extend(told_by(field).into_iter().flatten().map(|what| (message, what)));
     };
@@ -118,22 +118,22 @@ pub fn without_media(conversation: &Conversation) -> Option<(Conversation, Vec<D
 }
 
 /// Returns the parts of a message that a field belongs to.
-fn told_by(field: &str) -> [Option<Said>; 2] {
+fn told_by(field: &str) -> [Option<MessageField>; 2] {
     let (name, rest) = field.split_at(field.find(['.', '[']).unwrap_or(field.len()));
     let number = || {
         let (number, rest) = rest.strip_prefix('[')?.split_once(']')?;
         Some((number.parse::<usize>().ok()?, rest))
     };
     match name {
-        "content" => [Some(Said::Content), number().map(|(at, _)| Said::Part(at))],
+        "content" => [Some(MessageField::Content), number().map(|(at, _)| MessageField::Part(at))],
         "tool_calls" => match number() {
             Some((at, rest)) => {
                 let is_arguments = ["arguments", "input"].iter().any(|key| rest.contains(key));
-                [Some(Said::Call(at)), is_arguments.then_some(Said::Arguments(at))]
+                [Some(MessageField::Call(at)), is_arguments.then_some(MessageField::Arguments(at))]
             }
             None => [None, None],
         },
-        name if REASONING.contains(&name) => [Some(Said::Reasoning), None],
+        name if REASONING.contains(&name) => [Some(MessageField::Reasoning), None],
         _ => [None, None],
     }
 }
@@ -142,7 +142,7 @@ fn of_message(
     index: usize,
     message: &Message,
     is_earlier: bool,
-    is_said: &dyn Fn(Said) -> bool,
+    is_said: &dyn Fn(MessageField) -> bool,
     dropped: &mut Vec<Dropped>,
 ) {
     let first = dropped.len();
@@ -151,12 +151,12 @@ fn of_message(
     let mut is_there = false;
     match message.content() {
         Content::None => {}
-        Content::Text(text) if is_blank(text) || is_said(Said::Content) => is_there = true,
+        Content::Text(text) if is_blank(text) || is_said(MessageField::Content) => is_there = true,
         Content::Text(_) => leave("content".into(), "the template does not write the content of this kind of message"),
         Content::Parts(_) => {
             for (at, part) in message.parts().enumerate() {
                 match part {
-                    Part::Text(text) if !is_blank(text) && !is_said(Said::Part(at)) => {
+                    Part::Text(text) if !is_blank(text) && !is_said(MessageField::Part(at)) => {
                         leave(format!("content[{at}]"), "the template does not write this kind of part");
                     }
                     _ => is_there = true,
@@ -165,16 +165,16 @@ fn of_message(
         }
     }
     for (at, call) in message.calls().enumerate() {
-        if !is_said(Said::Call(at)) {
+        if !is_said(MessageField::Call(at)) {
             leave(format!("tool_calls[{at}]"), "the template does not write the call");
-        } else if has_arguments(&call) && !is_said(Said::Arguments(at)) {
+        } else if has_arguments(&call) && !is_said(MessageField::Arguments(at)) {
             leave(format!("tool_calls[{at}].function.arguments"), "the template does not write the call's arguments");
         } else {
             is_there = true;
         }
     }
     let reasoning = REASONING.iter().find(|name| message.text_field(name).is_some_and(|text| !is_blank(text)));
-    if let Some(name) = reasoning.filter(|_| !is_said(Said::Reasoning)) {
+    if let Some(name) = reasoning.filter(|_| !is_said(MessageField::Reasoning)) {
         let place = Place::message(index, *name);
         dropped.push(match is_earlier {
             true => {

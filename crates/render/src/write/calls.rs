@@ -9,9 +9,9 @@ use rolecall_format::codec::{Printed, Spelling, literal};
 use rolecall_format::{Codec, ControlId, Slot, sources};
 use rolecall_text::{Source, Text};
 
-use super::{Scene, Writer, quoted_by};
+use super::{PromptWriter, Scene, quoted_by};
 
-impl Writer<'_> {
+impl PromptWriter<'_> {
     pub(super) fn calls(&mut self, scene: &Scene<'_>, out: &mut Text) {
         let Some((_, message)) = scene.message() else { return };
         if let Some(layout) = self.format.layout(Slot::Calls).filter(|_| !scene.around_calls) {

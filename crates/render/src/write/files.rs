@@ -7,9 +7,9 @@ use rolecall_conversation::{File, Json, Part, json, object};
 use rolecall_format::{Field, sources};
 use rolecall_text::Text;
 
-use super::{Scene, Writer};
+use super::{PromptWriter, Scene};
 
-impl Writer<'_> {
+impl PromptWriter<'_> {
     pub(super) fn files(&mut self, scene: &Scene<'_>, out: &mut Text) {
         let Some((index, message)) = scene.message() else { return };
         out.push("[", sources::FORMAT);

@@ -6,10 +6,10 @@ use rolecall_conversation::{Call, Content, Message, Part, json};
 use rolecall_format::{Codec, Field, Slot, sources};
 use rolecall_text::Text;
 
-use super::{Scene, Writer, quoted_by, text_by, trimmed};
+use super::{PromptWriter, Scene, quoted_by, text_by, trimmed};
 use crate::plan::{SystemText, What};
 
-impl Writer<'_> {
+impl PromptWriter<'_> {
     pub(super) fn content(&mut self, codec: &Codec, scene: &Scene<'_>, out: &mut Text) {
         if let Some((index, _, Part::Text(text))) = scene.part {
             let source = self.content_source(index);

@@ -4,9 +4,9 @@ use rolecall_conversation::{Json, Tool};
 use rolecall_format::{Codec, Field, Slot, sources};
 use rolecall_text::Text;
 
-use super::{Scene, Writer};
+use super::{PromptWriter, Scene};
 
-impl Writer<'_> {
+impl PromptWriter<'_> {
     pub(super) fn tools(&mut self, field: Field, codec: &Codec, scene: &Scene<'_>, out: &mut Text) {
         let Some(offer) = scene.offer() else { return };
         let functions = offer.tools.iter().enumerate().filter(|(_, tool)| matches!(tool, Tool::Function { .. }));

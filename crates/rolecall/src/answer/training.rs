@@ -7,13 +7,13 @@ use rolecall_conversation::{Json, object};
 use rolecall_render::LossNote;
 
 use crate::loss::{LossSpan, TokenLoss, first_behind, note_code, note_message, note_text};
-use crate::training::{Part, Rewritten, Truncated};
+use crate::training::{Rewritten, SampleNumber, Truncated};
 
 /// Returns `"loss_notes"`, `"truncated"` and `"sample"`, each if there is something to report.
 pub(super) fn training_notes(
     loss: Option<TokenLoss<'_>>,
     truncated: Option<&Truncated>,
-    part: Option<Part>,
+    part: Option<SampleNumber>,
 ) -> impl Iterator<Item = (&'static str, Json)> {
     let notes = loss.map(|loss| loss.loss.notes.as_slice()).filter(|notes| !notes.is_empty());
     let notes = notes.map(|notes| ("loss_notes", Json::Array(notes.iter().map(of_loss_note).collect())));
@@ -22,7 +22,7 @@ pub(super) fn training_notes(
 }
 
 /// Returns `{"index", "of", "from", "rewritten"?: {"message"?, "by", "kept"}}`.
-fn of_part(part: Part) -> Json {
+fn of_part(part: SampleNumber) -> Json {
     let mut object = object! {
         "index" => part.index as i64, "of" => part.of as i64, "from" => part.from as i64,
     };

@@ -12,7 +12,7 @@ use super::fields::{insert_end, of_note};
 use super::training::{cut, of_weight, training_notes};
 use crate::dataset::Side;
 use crate::loss::TokenLoss;
-use crate::training::{Part, Truncated};
+use crate::training::{SampleNumber, Truncated};
 
 /// Takes the keys of an answer with their values.
 pub(super) trait KeySink {
@@ -42,7 +42,7 @@ pub(super) struct AnswerParts<'a> {
     pub notes: &'a [Note],
     pub loss: Option<TokenLoss<'a>>,
     pub truncated: Option<&'a Truncated>,
-    pub part: Option<Part>,
+    pub part: Option<SampleNumber>,
 }
 
 /// Passes each key of an answer to a sink. `tokens` are iterated once for each list that is made of them.

@@ -4,7 +4,7 @@ use rolecall_conversation::json::{self, Object};
 use rolecall_conversation::{Json, Place, Problem, object};
 use rolecall_openai::Error;
 
-use super::{Draft, Origin, Origins, message, missing, take_text, wrong_type};
+use super::{Draft, FieldOrigin, Origins, message, missing, take_text, wrong_type};
 
 /// The messages of a conversation that is read, and where each comes from.
 #[derive(Default)]
@@ -94,8 +94,8 @@ impl Messages {
         let first = self.add_calls(message, path.to_owned(), path);
         if let Some(origins) = self.origins.messages.last_mut() {
             let function = format!("tool_calls[{first}].function");
-            origins.push(Origin::field(format!("{function}.name"), format!("{path}.name")));
-            origins.push(Origin::field(format!("{function}.arguments"), format!("{path}.parameters")));
+            origins.push(FieldOrigin::field(format!("{function}.name"), format!("{path}.name")));
+            origins.push(FieldOrigin::field(format!("{function}.arguments"), format!("{path}.parameters")));
         }
         if let Some(observation) = observation {
             // The maker's code writes a result that is no text as JSON, with Python's separators.
@@ -130,7 +130,7 @@ impl Messages {
         };
         let first = all.len();
         for call in calls {
-            origins.push(Origin::field(format!("tool_calls[{}]", all.len()), source.to_owned()));
+            origins.push(FieldOrigin::field(format!("tool_calls[{}]", all.len()), source.to_owned()));
             all.push(call);
         }
         last.insert("tool_calls", Json::Array(all));

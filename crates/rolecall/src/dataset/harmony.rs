@@ -16,8 +16,8 @@ use rolecall_conversation::{Json, Place, Problem, REASONING, object};
 use rolecall_openai::Error;
 
 use self::content::{Content, read_content};
-use self::gathered::{Call, Gathered, Said};
-use super::{Draft, Origin, missing, wrong_type};
+use self::gathered::{Call, Gathered, MessageKind};
+use super::{Draft, FieldOrigin, missing, wrong_type};
 
 /// The keys of a message.
 const OWN_KEYS: [&str; 7] = ["role", "name", "author", "content", "channel", "recipient", "content_type"];
@@ -120,7 +120,7 @@ fn read_message(message: Json, at: usize, gathered: &mut Gathered) -> Result<(),
         return match own {
             Some(own) => Err(Error::TwoWays { one: format!("{path}.{own}"), other: format!("{path}.{key}") }),
             None => {
-                gathered.push(message, vec![Origin::whole(path)]);
+                gathered.push(message, vec![FieldOrigin::whole(path)]);
                 Ok(())
             }
         };
@@ -216,7 +216,7 @@ fn read_others(header: Header, content: Content, gathered: &mut Gathered) {
         }
         message.insert("content", Json::String(text.text));
         header.others.iter().map(owned).for_each(|(key, value)| message.insert(key, value));
-        gathered.push(message, vec![Origin::whole(header.path.clone()), Origin::field("content", text.path)]);
+        gathered.push(message, vec![FieldOrigin::whole(header.path.clone()), FieldOrigin::field("content", text.path)]);
     }
 }
 
@@ -241,7 +241,7 @@ fn read_result(header: Header, content: Content, gathered: &mut Gathered) -> Res
     let (text, text_path) = content.joined(path);
     message.insert("content", Json::String(text));
     header.others.iter().map(owned).for_each(|(key, value)| message.insert(key, value));
-    gathered.push(message, vec![Origin::whole(path.clone()), Origin::field("content", text_path)]);
+    gathered.push(message, vec![FieldOrigin::whole(path.clone()), FieldOrigin::field("content", text_path)]);
     Ok(())
 }
 
@@ -274,12 +274,12 @@ fn read_assistant(mut header: Header, content: Content, gathered: &mut Gathered)
                 // Templates write every name as that of a function.
                 gathered.add_unread_text(format!("{path}.recipient"), Some(tool));
             }
-            Said::Call(Call { name: function.unwrap_or(tool).to_owned(), recipient: tool.to_owned(), is_code })
+            MessageKind::Call(Call { name: function.unwrap_or(tool).to_owned(), recipient: tool.to_owned(), is_code })
         }
         (None, channel) => {
             gathered.add_unread_text(format!("{path}.recipient"), header.recipient.as_deref());
             gathered.add_unread_text(format!("{path}.content_type"), header.content_type.as_deref());
-            if channel == Some("analysis") { Said::Reasoning } else { Said::Content }
+            if channel == Some("analysis") { MessageKind::Reasoning } else { MessageKind::Content }
         }
     };
     gathered.say(said, text, text_path, &path, header.others);

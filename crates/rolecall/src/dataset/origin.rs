@@ -8,14 +8,14 @@ pub(super) struct Origins {
     /// The path of each message, if each comes from one place.
     pub paths: Vec<String>,
     /// The origins of each message's fields that come from another place than `paths` says.
-    pub messages: Vec<Vec<Origin>>,
+    pub messages: Vec<Vec<FieldOrigin>>,
     /// The origins of the request's other fields.
-    pub request: Vec<Origin>,
+    pub request: Vec<FieldOrigin>,
 }
 
 /// The path that a field comes from.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Origin {
+pub(super) struct FieldOrigin {
     /// The field. Empty for a whole message.
     field: String,
     path: String,
@@ -51,14 +51,14 @@ impl Origins {
     }
 }
 
-impl Origin {
+impl FieldOrigin {
     /// The path of a whole message.
-    pub(super) fn whole(path: String) -> Origin {
-        Origin { field: String::new(), path }
+    pub(super) fn whole(path: String) -> FieldOrigin {
+        FieldOrigin { field: String::new(), path }
     }
 
-    pub(super) fn field(field: impl Into<String>, path: String) -> Origin {
-        Origin { field: field.into(), path }
+    pub(super) fn field(field: impl Into<String>, path: String) -> FieldOrigin {
+        FieldOrigin { field: field.into(), path }
     }
 
     /// Reports whether a field is this one or below it.

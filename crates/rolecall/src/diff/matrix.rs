@@ -1,7 +1,7 @@
 use rolecall_format::Format;
 use rolecall_render::Options;
 
-use super::{Outcome, Telling, View, Written};
+use super::{DiffSide, Outcome, Telling, View};
 
 /// A comparison of each pair of some formats.
 #[derive(Clone, Debug)]
@@ -71,8 +71,8 @@ impl Matrix {
     /// assert_eq!((chat.same, chat.opening > 8), (0, true));
     /// ```
     pub fn new(formats: &[&Format], tellings: &[Telling], options: &Options) -> Matrix {
-        let write = |format: &&Format| tellings.iter().map(|telling| Written::new(telling, format, options)).collect();
-        let written: Vec<Vec<Written>> = formats.iter().map(write).collect();
+        let write = |format: &&Format| tellings.iter().map(|telling| DiffSide::new(telling, format, options)).collect();
+        let written: Vec<Vec<DiffSide>> = formats.iter().map(write).collect();
         let mut cells = Vec::new();
         for view in [View::Chat, View::Training, View::Serving] {
             for row in 0..formats.len() {

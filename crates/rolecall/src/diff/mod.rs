@@ -32,7 +32,7 @@ pub use spot::{Spot, Stand};
 pub use telling::Telling;
 pub use texts::Difference;
 pub use view::View;
-pub use written::{Lesson, Written};
+pub use written::{DiffSide, Lesson};
 
 /// A comparison of two formats over some conversations.
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ pub struct Case {
     /// The conversation.
     pub telling: Telling,
     /// What each format writes.
-    pub written: [Written; 2],
+    pub written: [DiffSide; 2],
     /// The outcome of each view that applies, in the order of the views.
     pub findings: Vec<(View, Outcome)>,
 }
@@ -75,7 +75,7 @@ pub struct Case {
 /// ```
 pub fn compare(formats: [&Format; 2], tellings: &[Telling], views: &[View], options: &Options) -> Comparison {
     let cases = tellings.iter().map(|telling| {
-        let written = formats.map(|format| Written::new(telling, format, options));
+        let written = formats.map(|format| DiffSide::new(telling, format, options));
         let findings = views.iter().filter_map(|view| Some((*view, view.compare(&written[0], &written[1])?)));
         Case { findings: findings.collect(), telling: telling.clone(), written }
     });

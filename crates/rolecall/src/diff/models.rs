@@ -2,7 +2,7 @@ use rolecall_conversation::json::Object;
 use rolecall_openai::Request;
 use rolecall_render::{DateTime, Prompt};
 
-use super::{Case, Comparison, Refusal, Telling, View, Written};
+use super::{Case, Comparison, DiffSide, Refusal, Telling, View};
 use crate::model::{ModelPrompt, Settings};
 use crate::{Error, Model};
 
@@ -47,7 +47,7 @@ pub fn compare_models(models: [&Model; 2], tellings: &[Telling]) -> Result<Compa
             }
         }
         let opens = |model: &Model| model.bos().map(str::to_owned).into_iter().collect();
-        let written = [(a, &models[0]), (b, &models[1])].map(|(prompt, model)| Written {
+        let written = [(a, &models[0]), (b, &models[1])].map(|(prompt, model)| DiffSide {
             chat: prompt.map(|prompt| Prompt::clone(&prompt)),
             lesson: None,
             question: None,

@@ -1,5 +1,5 @@
 use super::opening::Pair;
-use super::{Outcome, Written, learned, served, texts};
+use super::{DiffSide, Outcome, learned, served, texts};
 
 /// An aspect in which two formats are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,7 +29,7 @@ impl View {
     }
 
     /// Returns the outcome of the view, or `None` if it does not apply to the conversation.
-    pub(super) fn compare(self, a: &Written, b: &Written) -> Option<Outcome> {
+    pub(super) fn compare(self, a: &DiffSide, b: &DiffSide) -> Option<Outcome> {
         let outcome = match self {
             View::Chat => {
                 let named = [&*a.opens, &*b.opens].concat();

@@ -7,7 +7,7 @@ use super::{Refusal, Telling};
 
 /// What one format writes for a conversation.
 #[derive(Clone, Debug)]
-pub struct Written {
+pub struct DiffSide {
     /// The prompt to be answered.
     pub chat: Result<Prompt, Refusal>,
     /// The training text, as the framework's training code writes it, or `None` if the conversation
@@ -30,15 +30,15 @@ pub struct Lesson {
     pub loss: Vec<Range<usize>>,
 }
 
-impl Written {
-    pub(super) fn new(telling: &Telling, format: &Format, options: &Options) -> Written {
+impl DiffSide {
+    pub(super) fn new(telling: &Telling, format: &Format, options: &Options) -> DiffSide {
         let lesson = telling.lesson().map(|conversation| {
             let format = format.for_training();
             let prompt = render(&conversation, format, options)?;
             let loss = loss_by_format(&prompt, &conversation, format, &LossPolicy::assistant())?.ranges();
             Ok(Lesson { prompt, loss })
         });
-        Written {
+        DiffSide {
             chat: render(&telling.conversation, format, options),
             lesson,
             question: telling.question().map(|conversation| render(&conversation, format, options)),

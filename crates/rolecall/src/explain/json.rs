@@ -4,7 +4,7 @@ use crate::answer;
 use crate::answer::Streamed;
 use crate::conversation::Json;
 use crate::encode::EncodedToken;
-use crate::model::explain::{Spelled, of_spelled, of_token};
+use crate::model::explain::{ControlSpelling, of_spelled, of_token};
 
 use super::forgery::Forgery;
 use super::view::View;
@@ -32,7 +32,7 @@ pub fn write(id: Option<&Json>, view: &View<'_>, out: &mut dyn io::Write) -> io:
         }
         stream.list("spelled", forgeries, |stream, forgery| {
             let Forgery { span, origin, token, succeeded } = forgery;
-            stream.value(&of_spelled(&Spelled { token: token.to_owned(), span, origin, is_control: succeeded }))
+            stream.value(&of_spelled(&ControlSpelling { token: token.to_owned(), span, origin, is_control: succeeded }))
         })
     })?;
     out.write_all(b"\n")

@@ -5,11 +5,11 @@ use crate::encode::EncodedToken;
 /// each, in blocks that are never reallocated.
 #[derive(Debug)]
 pub struct Tokens {
-    blocks: Vec<Vec<Entry>>,
+    blocks: Vec<Vec<TokenEntry>>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct TokenEntry {
     /// The id, with the highest bit set for a control token. Ids never use that bit.
     id: u32,
     start: u32,
@@ -42,7 +42,7 @@ impl Tokens {
     /// Adds the next token.
     pub fn push(&mut self, token: EncodedToken) {
         let flag = if token.control { CONTROL } else { 0 };
-        let entry = Entry { id: token.id | flag, start: token.start as u32, end: token.end as u32 };
+        let entry = TokenEntry { id: token.id | flag, start: token.start as u32, end: token.end as u32 };
         match self.blocks.last_mut().filter(|block| block.len() < BLOCK) {
             Some(block) => block.push(entry),
             None => {
@@ -55,7 +55,7 @@ impl Tokens {
 
     /// Returns the token at an index.
     pub fn get(&self, at: usize) -> Option<EncodedToken> {
-        self.blocks.get(at / BLOCK)?.get(at % BLOCK).map(Entry::token)
+        self.blocks.get(at / BLOCK)?.get(at % BLOCK).map(TokenEntry::token)
     }
 
     /// Reports whether there are no tokens.
@@ -76,19 +76,19 @@ impl Tokens {
     /// Returns the tokens from an index on.
     pub fn from(&self, first: usize) -> impl Iterator<Item = EncodedToken> {
         let blocks = self.blocks.get(first / BLOCK..).unwrap_or_default().iter();
-        blocks.flatten().skip(first % BLOCK).map(Entry::token)
+        blocks.flatten().skip(first % BLOCK).map(TokenEntry::token)
     }
 
     /// Returns the tokens that end after a byte offset.
     pub fn behind(&self, byte: usize) -> impl Iterator<Item = EncodedToken> {
-        let ends_before = |entry: &Entry| entry.end as usize <= byte;
+        let ends_before = |entry: &TokenEntry| entry.end as usize <= byte;
         let block = self.blocks.partition_point(|block| block.last().is_some_and(ends_before));
         let within = self.blocks.get(block).map_or(0, |block| block.partition_point(ends_before));
         self.from(block * BLOCK + within)
     }
 }
 
-impl Entry {
+impl TokenEntry {
     fn token(&self) -> EncodedToken {
         EncodedToken {
             id: self.id & !CONTROL,

@@ -46,13 +46,13 @@ impl Owner {
 
 /// A stretch of a prompt that ends where the next one starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Turn {
+pub struct TurnView {
     pub start: usize,
     pub owner: Owner,
 }
 
 /// Returns the turns of a prompt in order, none of them empty.
-pub fn find_turns<'a>(explained: Explained<'a>) -> impl Iterator<Item = Turn> + use<'a> {
+pub fn find_turns<'a>(explained: Explained<'a>) -> impl Iterator<Item = TurnView> + use<'a> {
     explained.prompt.turns().iter().map(move |turn| {
         let message = turn.message.and_then(|index| Some((index, explained.conversation.messages.get(index)?)));
         let owner = match (message, turn.slot) {
@@ -63,6 +63,6 @@ pub fn find_turns<'a>(explained: Explained<'a>) -> impl Iterator<Item = Turn> + 
             (None, Slot::End) => Owner::End,
             (None, _) => Owner::Added,
         };
-        Turn { start: turn.start, owner }
+        TurnView { start: turn.start, owner }
     })
 }

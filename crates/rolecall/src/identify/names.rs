@@ -8,7 +8,7 @@ use super::{Clues, Evidence};
 const CACHED: &str = "models--";
 
 /// A name of the model, with the formats that match it best.
-pub(super) struct Named<'a> {
+pub(super) struct ModelName<'a> {
     pub name: String,
     /// Whether the name comes from the config rather than the caller.
     pub by_config: bool,
@@ -22,7 +22,7 @@ pub(super) enum Fits<'a> {
     Patterns(Vec<Fit<'a>>),
 }
 
-impl<'a> Named<'a> {
+impl<'a> ModelName<'a> {
     /// Reports whether the name may mean a format.
     pub fn means(&self, format: &Format) -> bool {
         self.formats().iter().any(|one| one.name == format.name)
@@ -70,10 +70,10 @@ impl<'a> Named<'a> {
 
 /// Returns the most specific matching name: the requested name or a part of it. Only if none of
 /// these matches, the name in the config.
-pub(super) fn by_name<'a>(model: &Clues, registry: &'a Registry) -> Option<Named<'a>> {
+pub(super) fn by_name<'a>(model: &Clues, registry: &'a Registry) -> Option<ModelName<'a>> {
     let own = match registry.get(&model.name) {
         Some(format) if model.folder.is_none() => {
-            Some(Named { name: model.name.clone(), by_config: false, fits: Fits::Format(format) })
+            Some(ModelName { name: model.name.clone(), by_config: false, fits: Fits::Format(format) })
         }
         _ => best_of(names_of(&model.name), false, registry),
     };
@@ -83,13 +83,13 @@ pub(super) fn by_name<'a>(model: &Clues, registry: &'a Registry) -> Option<Named
     })
 }
 
-fn best_of<'a>(names: Vec<String>, by_config: bool, registry: &'a Registry) -> Option<Named<'a>> {
-    let mut best: Option<(usize, Named<'a>)> = None;
+fn best_of<'a>(names: Vec<String>, by_config: bool, registry: &'a Registry) -> Option<ModelName<'a>> {
+    let mut best: Option<(usize, ModelName<'a>)> = None;
     for name in names {
         let fits = registry.fits(&name);
         let Some(letters) = fits.first().map(|fit| fit.letters) else { continue };
         if best.as_ref().is_none_or(|(most, _)| letters > *most) {
-            best = Some((letters, Named { name, by_config, fits: Fits::Patterns(fits) }));
+            best = Some((letters, ModelName { name, by_config, fits: Fits::Patterns(fits) }));
         }
     }
     best.map(|(_, named)| named)

@@ -4,7 +4,7 @@ use rolecall_format::Format;
 
 use super::content::{Facet, Recognised};
 use super::evidence::listed;
-use super::names::Named;
+use super::names::ModelName;
 use super::{Clues, Evidence};
 
 /// A warning about the format chosen for a model.
@@ -108,7 +108,7 @@ pub(super) fn find(
     model: &Clues,
     format: &Format,
     recognised: &Recognised<'_>,
-    named: Option<&Named<'_>>,
+    named: Option<&ModelName<'_>>,
 ) -> Vec<ModelWarning> {
     let mut warnings = Vec::new();
     let tells_base = named.filter(|named| named.is_base() && !(named.by_config && has_template(model)));
@@ -177,7 +177,7 @@ fn contradictions(format: &Format, recognised: &Recognised<'_>) -> Vec<ModelWarn
 }
 
 /// Returns a warning if the name has two parts and only the second matches.
-fn other_maker(model: &Clues, format: &Format, named: &Named<'_>) -> Option<ModelWarning> {
+fn other_maker(model: &Clues, format: &Format, named: &ModelName<'_>) -> Option<ModelWarning> {
     let (maker, rest) = model.name.split_once('/')?;
     let is_name = model.folder.is_none() && !maker.is_empty() && !maker.starts_with('.') && rest == named.name;
     let pattern = named.fit(format)?.pattern.as_str();

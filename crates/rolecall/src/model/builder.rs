@@ -10,7 +10,7 @@ use rolecall_tokenizer::Tokenizer;
 use super::encoders::Encoders;
 use super::ends::Ends;
 use super::templates::{Compiled, Templates};
-use super::{BosBy, Choice, Model, OpenError, Settings, Shared, Voice};
+use super::{BosBy, Choice, Model, ModelCore, OpenError, Settings, Voice};
 use crate::files::Files;
 use crate::format::{read as read_format, registry};
 use crate::identify::{Clues, FileError, ModelFile, ModelWarning, identify, read_files};
@@ -59,7 +59,7 @@ pub(super) enum TemplateFrom {
 
 /// The parts found for a path or name.
 #[derive(Default)]
-struct Found {
+struct ModelParts {
     templates: Option<(ModelTemplates, PathBuf)>,
     format: Option<String>,
     tokenizer: Option<PathBuf>,
@@ -234,7 +234,7 @@ impl ModelBuilder {
         let mut registry = self.registry.take().unwrap_or_else(registry);
         let mut found = match &self.model {
             Some(asked) => self.find(asked, &mut registry)?,
-            None => Found::default(),
+            None => ModelParts::default(),
         };
         if let Some(asked) = &self.format {
             let name = self.name_of_format(asked, &mut registry)?;
@@ -296,7 +296,7 @@ impl ModelBuilder {
             None => Encoders::new(found.tokenizer, self.files.clone(), controls),
         };
         Ok(Model {
-            shared: Arc::new(Shared {
+            shared: Arc::new(ModelCore {
                 name: name.or(own).unwrap_or_default(),
                 made,
                 registry,
@@ -316,7 +316,7 @@ impl ModelBuilder {
     }
 
     /// Finds the parts of a model from a path or name.
-    fn find(&self, asked: &Path, registry: &mut Registry) -> Result<Found, OpenError> {
+    fn find(&self, asked: &Path, registry: &mut Registry) -> Result<ModelParts, OpenError> {
         if self.files.is_dir(asked) {
             return self.find_in_folder(asked, registry);
         }
@@ -347,12 +347,12 @@ impl ModelBuilder {
         let text = asked.to_string_lossy();
         if registry.find(&text).is_some() {
             let choices = vec![Choice::new("format", format!("`{text}` is the name of a format"))];
-            return Ok(Found { format: Some(text.into_owned()), choices, ..Found::default() });
+            return Ok(ModelParts { format: Some(text.into_owned()), choices, ..ModelParts::default() });
         }
         if self.files.is_file(asked) || [".toml", ".json", ".py"].iter().any(|ending| ends(ending)) {
             let name = self.add_format(asked, registry)?;
             let choices = vec![Choice::new("format", format!("the file {}", asked.display()))];
-            return Ok(Found { format: Some(name), choices, ..Found::default() });
+            return Ok(ModelParts { format: Some(name), choices, ..ModelParts::default() });
         }
         if is_path(&text) {
             let source = std::io::Error::from(std::io::ErrorKind::NotFound);
@@ -362,14 +362,14 @@ impl ModelBuilder {
         let identified = match identify(&clues, registry) {
             Ok(identified) => identified,
             // The caller sets the format or template separately.
-            Err(_) if self.format.is_some() || self.template.is_some() => return Ok(Found::default()),
+            Err(_) if self.format.is_some() || self.template.is_some() => return Ok(ModelParts::default()),
             Err(error) => return Err(OpenError::Unidentified(error)),
         };
-        Ok(Found {
+        Ok(ModelParts {
             format: Some(identified.format.name.clone()),
             choices: identified.evidence.iter().map(|evidence| Choice::new("format", evidence.to_string())).collect(),
             warnings: identified.warnings,
-            ..Found::default()
+            ..ModelParts::default()
         })
     }
 
@@ -400,7 +400,7 @@ impl ModelBuilder {
         Ok(added.name.clone())
     }
 
-    fn find_in_folder(&self, folder: &Path, registry: &Registry) -> Result<Found, OpenError> {
+    fn find_in_folder(&self, folder: &Path, registry: &Registry) -> Result<ModelParts, OpenError> {
         let read = read_files(&self.files, folder, &ModelFile::ALL)?;
         // `.` and `..` have no name.
         let named = folder.file_name().is_none().then(|| self.files.absolute(folder)).flatten();
@@ -409,7 +409,7 @@ impl ModelBuilder {
         let ends = Ends::of_folder(&self.files, folder, &templates)?;
         let has_template = !templates.templates.is_empty();
         let identified = identify(&Clues { name, folder: Some(read) }, registry);
-        let mut found = Found { ends, ..Found::default() };
+        let mut found = ModelParts { ends, ..ModelParts::default() };
         if has_template {
             let named = templates.templates.iter().map(NamedTemplate::place).collect::<Vec<_>>().join(", ");
             found.choices.push(Choice::new("chat template", named));
@@ -439,7 +439,7 @@ impl ModelBuilder {
         Ok(found)
     }
 
-    fn find_in_template(&self, path: &Path) -> Result<Found, OpenError> {
+    fn find_in_template(&self, path: &Path) -> Result<ModelParts, OpenError> {
         let templates = load_templates(&self.files, path)?;
         let folder = folder_of(path);
         let ends = Ends::of_folder(&self.files, folder, &templates)?;
@@ -448,10 +448,16 @@ impl ModelBuilder {
             choices.push(Choice::new("tokenizer", format!("{}, in the folder of the chat template", file.display())));
             folder.to_path_buf()
         });
-        Ok(Found { templates: Some((templates, path.to_path_buf())), tokenizer, ends, choices, ..Found::default() })
+        Ok(ModelParts {
+            templates: Some((templates, path.to_path_buf())),
+            tokenizer,
+            ends,
+            choices,
+            ..ModelParts::default()
+        })
     }
 
-    fn find_in_gguf(&self, path: &Path) -> Result<Found, OpenError> {
+    fn find_in_gguf(&self, path: &Path) -> Result<ModelParts, OpenError> {
         let templates = match load_templates(&self.files, path) {
             Ok(templates) => Some(templates),
             Err(FileError::NoTemplate { .. }) => None,
@@ -463,12 +469,12 @@ impl ModelBuilder {
         choices.extend(
             templates.as_ref().map(|_| Choice::new("chat template", format!("`tokenizer.chat_template` in {shown}"))),
         );
-        Ok(Found {
+        Ok(ModelParts {
             templates: templates.map(|templates| (templates, path.to_path_buf())),
             tokenizer: Some(path.to_path_buf()),
             ends,
             choices,
-            ..Found::default()
+            ..ModelParts::default()
         })
     }
 
@@ -500,7 +506,7 @@ impl ModelBuilder {
 
     /// Sets the tokens that open and close a text in formats and templates that use those of the
     /// tokenizer. The caller's tokens come first, then those that the tokenizer's files name.
-    fn take_own_tokens(&self, found: &mut Found, registry: &mut Registry) {
+    fn take_own_tokens(&self, found: &mut ModelParts, registry: &mut Registry) {
         let (bos, eos) = found.tokenizer.as_deref().and_then(|path| self.own_tokens(path)).unzip();
         let named = |token: &String| !token.is_empty();
         let asked = self.bos_token.as_ref().map(|tokens| tokens.iter().filter(|token| named(token)).cloned().collect());

@@ -80,10 +80,10 @@ impl Model {
         let (header, mut rest) = rest.split_at_checked(length).ok_or_else(ends)?;
         let header = std::str::from_utf8(header).map_err(|error| damaged(&format!("the header: {error}")))?;
         let header = json::parse_unique(header).map_err(|error| damaged(&format!("the header: {error}")))?;
-        let header = Fields(header.as_object().ok_or_else(|| damaged("expected an object as the header"))?);
+        let header = ContentFields(header.as_object().ok_or_else(|| damaged("expected an object as the header"))?);
         let mut held = BTreeMap::new();
         for row in header.0.get("files").and_then(Json::as_array).ok_or_else(|| expected("files", "a list"))? {
-            let row = Fields(row.as_object().ok_or_else(|| expected("files", "a list of objects"))?);
+            let row = ContentFields(row.as_object().ok_or_else(|| expected("files", "a list of objects"))?);
             let path = row.path("path")?.ok_or_else(|| expected("path", "text"))?;
             let found = match row.0.get("size") {
                 None => Held::Folder(row.path("absolute")?),
@@ -147,7 +147,7 @@ fn arguments(made: &ModelBuilder) -> Result<Object, OpenError> {
     })
 }
 
-fn read_arguments(header: &Fields<'_>) -> Result<ModelBuilder, OpenError> {
+fn read_arguments(header: &ContentFields<'_>) -> Result<ModelBuilder, OpenError> {
     let bos_token = match header.0.get("bos_token") {
         None | Some(Json::Null) => None,
         Some(tokens) => {
@@ -199,7 +199,7 @@ fn settings(settings: &Settings) -> Object {
     }
 }
 
-fn read_settings(fields: Fields<'_>) -> Result<Settings, OpenError> {
+fn read_settings(fields: ContentFields<'_>) -> Result<Settings, OpenError> {
     let pair = |pair: &Json| {
         let [name, value] = pair.as_array()? else { return None };
         Some((name.as_str()?.to_owned(), value.as_str()?.to_owned()))
@@ -273,9 +273,9 @@ impl Limit<'_> {
 }
 
 /// The fields of an object.
-struct Fields<'a>(&'a Object);
+struct ContentFields<'a>(&'a Object);
 
-impl<'a> Fields<'a> {
+impl<'a> ContentFields<'a> {
     /// Returns a text, or `None` if it is null.
     fn text(&self, key: &str) -> Result<Option<&'a str>, OpenError> {
         match self.0.get(key) {
@@ -297,8 +297,8 @@ impl<'a> Fields<'a> {
         self.0.get(key).and_then(as_number).ok_or_else(|| expected(key, "a whole number"))
     }
 
-    fn object(&self, key: &str) -> Result<Fields<'a>, OpenError> {
-        self.0.get(key).and_then(Json::as_object).map(Fields).ok_or_else(|| expected(key, "an object"))
+    fn object(&self, key: &str) -> Result<ContentFields<'a>, OpenError> {
+        self.0.get(key).and_then(Json::as_object).map(ContentFields).ok_or_else(|| expected(key, "an object"))
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use rolecall_conversation::Json;
 use rolecall_conversation::json::{self, Object};
 use rolecall_format::Generation;
-use rolecall_tokenizer::{Error, Named, NamedToken};
+use rolecall_tokenizer::{Error, NamedToken, TokenRef};
 
 use super::OpenError;
 use crate::files::Files;
@@ -53,8 +53,8 @@ impl Ends {
             // A base model's config may name another stop token than the chat model's generation
             // config.
             let is_first = ends.ids.is_empty();
-            for named in Named::in_ids(file, &bytes).map_err(damaged)? {
-                if let (true, "eos_token_id", NamedToken::Id(id)) = (is_first, named.name.as_str(), named.token) {
+            for named in NamedToken::in_ids(file, &bytes).map_err(damaged)? {
+                if let (true, "eos_token_id", TokenRef::Id(id)) = (is_first, named.name.as_str(), named.token) {
                     ends.ids.push((id, named.file));
                 }
             }

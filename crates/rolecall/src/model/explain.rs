@@ -27,14 +27,14 @@ pub struct Explanation {
     /// The token ids, each with its bytes, if the model has a tokenizer.
     pub encoded: Option<Encoded>,
     /// The places where the conversation spells control tokens, in order.
-    pub spelled: Vec<Spelled>,
+    pub spelled: Vec<ControlSpelling>,
     /// The text that carries loss, if requested.
     pub loss: Option<Loss>,
 }
 
 /// A place where a conversation spells a control token.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Spelled {
+pub struct ControlSpelling {
     /// The control token's text.
     pub token: String,
     /// The byte range in the prompt.
@@ -99,7 +99,7 @@ impl Explanation {
             tokens[from..].iter().take_while(|token| token.start < span.end).any(|token| token.control)
         };
         let marks = Marks::new(&prompt, added);
-        let spelled = marks.find(&prompt).map(|(span, token, origin)| Spelled {
+        let spelled = marks.find(&prompt).map(|(span, token, origin)| ControlSpelling {
             token: token.to_owned(),
             is_control: becomes_control(&span),
             span,
@@ -206,7 +206,7 @@ pub fn of_token(prompt: &Prompt, token: &EncodedToken) -> Object {
 }
 
 /// Returns a spelled control token as `{"token", "start", "end", "origin", "control"}`.
-pub fn of_spelled(spelled: &Spelled) -> Json {
+pub fn of_spelled(spelled: &ControlSpelling) -> Json {
     Json::Object(object! {
         "token" => spelled.token.as_str(),
         "start" => spelled.span.start as i64,

@@ -3,7 +3,7 @@
 use rolecall_conversation::json::{self, Layout};
 use rolecall_conversation::{Conversation, Json, Message, Role};
 use rolecall_encode::{Encoded, EncodedToken};
-use rolecall_render::{Change, FinalStop, LeafKind, Loss, LossPolicy, Written, loss_by_format, loss_by_template};
+use rolecall_render::{Change, FinalStop, LeafKind, Loss, LossPolicy, ModelText, loss_by_format, loss_by_template};
 
 use super::Model;
 use super::prompt::{ModelPrompt, Speaker};
@@ -144,7 +144,7 @@ impl ModelPrompt {
     }
 
     /// Returns the text that the model itself would write, in order.
-    pub fn replies(&self) -> Result<Vec<Written>, Error> {
+    pub fn replies(&self) -> Result<Vec<ModelText>, Error> {
         Ok(self.loss_of_replies()?.replies)
     }
 

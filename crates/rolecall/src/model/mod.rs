@@ -90,13 +90,13 @@ use templates::{Compiled, Templates};
 /// ```
 #[derive(Clone)]
 pub struct Model {
-    shared: Arc<Shared>,
+    shared: Arc<ModelCore>,
     settings: Arc<Settings>,
     /// What sessions resolved with these settings.
     setups: Arc<Setups>,
 }
 
-struct Shared {
+struct ModelCore {
     name: String,
     /// What the model was opened with.
     made: ModelBuilder,

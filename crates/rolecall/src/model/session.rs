@@ -12,7 +12,7 @@ use rolecall_render::growth::{Grown, Growth, Longer, NotGrown, ReplyRule};
 use rolecall_render::jinja::Spot;
 use rolecall_render::stability::Speaker as Renders;
 use rolecall_render::{
-    CallForm, DateTime, FinalStop, LossPolicy, Options, Prompt, TemplateOptions, Written, loss_by_format,
+    CallForm, DateTime, FinalStop, LossPolicy, ModelText, Options, Prompt, TemplateOptions, loss_by_format,
     loss_by_template,
 };
 
@@ -52,7 +52,7 @@ pub(crate) struct Setup {
     /// The parser after the last generation prompt, with that text. The next one is mostly the same.
     last_parser: Mutex<Option<(String, OutputParser)>>,
     speaker: Speaker,
-    options: Opened,
+    options: SetupOptions,
     reply: Arc<Reply>,
     /// How replies are parsed, without the tools and the end of the prompt.
     policies: ParseOptions,
@@ -61,7 +61,7 @@ pub(crate) struct Setup {
     frames: [Conversation; 2],
 }
 
-enum Opened {
+enum SetupOptions {
     Format(Options),
     Template(TemplateOptions),
 }
@@ -91,9 +91,9 @@ impl Setup {
         let stops = Arc::clone(&found.texts);
         let final_stop = model.final_stop(&speaker)?;
         let options = match &speaker {
-            Speaker::Format { .. } => Opened::Format(settings.of_format()),
+            Speaker::Format { .. } => SetupOptions::Format(settings.of_format()),
             Speaker::Template(_) => {
-                Opened::Template(TemplateOptions { now: settings.now, ..Chosen::options(&settings) })
+                SetupOptions::Template(TemplateOptions { now: settings.now, ..Chosen::options(&settings) })
             }
         };
         let policies = settings.policies(ParseOptions::default());
@@ -137,11 +137,13 @@ impl Setup {
 
     fn renders(&self) -> Result<Renders<'_>, Error> {
         Ok(match (&self.speaker, &self.options) {
-            (Speaker::Template(chosen), Opened::Template(options)) => Renders::Template(&chosen.template, options),
-            (speaker, Opened::Format(options)) => {
+            (Speaker::Template(chosen), SetupOptions::Template(options)) => {
+                Renders::Template(&chosen.template, options)
+            }
+            (speaker, SetupOptions::Format(options)) => {
                 Renders::Format(self.model.format_of(speaker).ok_or(Error::NoFormat)?, options)
             }
-            (_, Opened::Template(_)) => return Err(Error::NoFormat),
+            (_, SetupOptions::Template(_)) => return Err(Error::NoFormat),
         })
     }
 
@@ -184,23 +186,23 @@ impl Setup {
     /// Returns the time that the chat template sees, if it may read it.
     pub(super) fn clock(&self) -> Option<DateTime> {
         match &self.options {
-            Opened::Template(options) => options.now,
-            Opened::Format(_) => None,
+            SetupOptions::Template(options) => options.now,
+            SetupOptions::Format(_) => None,
         }
     }
 
     /// Returns the time at which a session that begins now has its clock. A format has none.
     pub fn time(&self) -> Option<DateTime> {
         match &self.options {
-            Opened::Template(options) => {
+            SetupOptions::Template(options) => {
                 options.now.or_else(|| self.model.settings.of(&self.request).ok().and_then(|settings| settings.time()))
             }
-            Opened::Format(_) => None,
+            SetupOptions::Format(_) => None,
         }
     }
 
     /// Returns the text of a prompt that the model itself would write.
-    pub fn replies(&self, prompt: &Prompt, conversation: &Conversation) -> Result<Vec<Written>, Error> {
+    pub fn replies(&self, prompt: &Prompt, conversation: &Conversation) -> Result<Vec<ModelText>, Error> {
         let mut policy = LossPolicy::assistant();
         (policy.final_stop, policy.allow_masked_stop, policy.allow_empty) = (FinalStop::Ignore, true, true);
         let loss = match self.renders()? {

@@ -22,7 +22,7 @@ use crate::template::{ModelTemplates, NamedTemplate};
 
 /// Compiled templates by their text, and their limits on its size and nesting. Shared by threads and by all requests of a model.
 #[derive(Debug, Default)]
-pub(super) struct Compiled(Kept<(TemplateText, [usize; 2]), Outcome>);
+pub(super) struct Compiled(Kept<(TemplateText, [usize; 2]), CompileResult>);
 
 /// A template's source, and the special tokens that it may name.
 #[derive(Debug)]
@@ -49,10 +49,10 @@ impl TemplateText {
     }
 }
 
-type Outcome = Result<Arc<ChatTemplate>, rolecall_render::Error>;
+type CompileResult = Result<Arc<ChatTemplate>, rolecall_render::Error>;
 
 impl Compiled {
-    fn compile(&self, source: &str, tokens: &[(String, String)], limits: &Limits) -> Outcome {
+    fn compile(&self, source: &str, tokens: &[(String, String)], limits: &Limits) -> CompileResult {
         let most = [limits.source_bytes, limits.nesting];
         let is_it = |(text, known): &(TemplateText, [usize; 2])| *known == most && text.is(source, tokens);
         // That a template does not compile is kept, too.

@@ -11,7 +11,7 @@ use rolecall_parse::{Malformed, Reading, Why, Within};
 use super::line::Run;
 use super::reply::messages_of;
 use super::stock::Stock;
-use super::{Author, Finish, Part, Reply, Segment, Session, SessionError, SessionNote};
+use super::{Author, Finish, Reply, Segment, SegmentPart, Session, SessionError, SessionNote};
 use crate::Error;
 use crate::parse::IdParser;
 
@@ -108,7 +108,7 @@ impl Session {
         for (at, id) in ids.iter().enumerate() {
             let text = run.text_of(at);
             if stop.is_some() {
-                run.label(at, Author::Sampled, Some(message), Part::AfterStop, 0.0);
+                run.label(at, Author::Sampled, Some(message), SegmentPart::AfterStop, 0.0);
                 continue;
             }
             // Most ids of a call only continue it, and are parsed together.
@@ -121,7 +121,7 @@ impl Session {
                 parsed = text.start + reader.push_in_call(ahead, &mut |event| reading.add(&event));
             }
             if at < ordinary && text.end <= parsed {
-                run.label(at, Author::Sampled, Some(message), Part::Calls, 1.0);
+                run.label(at, Author::Sampled, Some(message), SegmentPart::Calls, 1.0);
                 calls.add(at..at, true, reading.calls.len());
                 continue;
             }
@@ -129,7 +129,7 @@ impl Session {
             let can_stop = setup.can_stop(*id);
             // The model may stop with a token that no file names.
             let is_stop = can_stop || (is_marker && at + 1 == ids.len() && finish == Finish::Stop);
-            let mut part = Part::Stop;
+            let mut part = SegmentPart::Stop;
             if is_stop && !setup.reads(*id) {
                 stop = Some(at);
             } else {
@@ -150,7 +150,7 @@ impl Session {
                     }
                 } else {
                     part = part_between(last, within);
-                    if part == Part::Calls {
+                    if part == SegmentPart::Calls {
                         // The ids before it have the beginning of the call's marker.
                         let begun = match last {
                             Within::Call | Within::AfterCall => at,
@@ -270,15 +270,15 @@ fn read_again(mut reader: IdParser, run: &Run, ids: &[u32], decoder: &Decoder) -
 }
 
 /// Returns the part of a reply that an id belongs to, by where the output was before and after it.
-fn part_between(before: Within, after: Within) -> Part {
+fn part_between(before: Within, after: Within) -> SegmentPart {
     let is = |within: Within| before == within || after == within;
     if is(Within::Reasoning) {
-        Part::Reasoning
+        SegmentPart::Reasoning
     } else if is(Within::Call) || is(Within::AfterCall) {
-        Part::Calls
+        SegmentPart::Calls
     } else if is(Within::Content) {
-        Part::Content
+        SegmentPart::Content
     } else {
-        Part::Frame
+        SegmentPart::Frame
     }
 }

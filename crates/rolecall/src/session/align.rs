@@ -8,11 +8,11 @@ use rolecall_text::common_items;
 
 use super::line::Node;
 use super::stock::Stock;
-use super::{Author, Part};
+use super::{Author, SegmentPart};
 
 /// A reply or what stands between two replies, in the session and in a stock prompt.
 #[derive(Clone, Debug)]
-pub(super) struct Piece {
+pub(super) struct AlignPiece {
     /// The message that was sampled.
     pub reply: Option<usize>,
     /// The bytes of the session.
@@ -43,11 +43,11 @@ pub(super) enum Sent {
 
 /// Aligns a session with a whole stock prompt. The replies are found by their messages, not by
 /// their text. The pieces cover the session, and the stock prompt as far as it is sent.
-pub(super) fn pieces(nodes: &[&Arc<Node>], stock: &Stock, rule: ReplyRule<'_>, sent: Sent) -> Vec<Piece> {
+pub(super) fn pieces(nodes: &[&Arc<Node>], stock: &Stock, rule: ReplyRule<'_>, sent: Sent) -> Vec<AlignPiece> {
     let spoken = spoken(nodes);
     let session = spoken.iter().flat_map(|part| &part.text).copied().collect::<Vec<u8>>();
     let length = stock.prompt.text().len();
-    let mut pieces: Vec<Piece> = Vec::new();
+    let mut pieces: Vec<AlignPiece> = Vec::new();
     let (mut at, mut byte) = (0, 0);
     // Up to which byte of the session it is as the stock prompt, if that is this many bytes ahead.
     let mut same = (None, 0);
@@ -80,7 +80,7 @@ pub(super) fn pieces(nodes: &[&Arc<Node>], stock: &Stock, rule: ReplyRule<'_>, s
             }
         };
         let end = (byte..=end.min(length)).rev().find(|end| stock.prompt.text().is_char_boundary(*end)).unwrap_or(byte);
-        pieces.push(Piece { reply: part.reply, session: range.clone(), stock: byte..end });
+        pieces.push(AlignPiece { reply: part.reply, session: range.clone(), stock: byte..end });
         (at, byte) = (range.end, end);
     }
     pieces
@@ -127,9 +127,9 @@ fn spoken(nodes: &[&Arc<Node>]) -> Vec<Spoken> {
         let run = &node.run;
         for segment in &run.segments {
             let text = run.text_of_ids(segment.ids.clone());
-            let is_stop = segment.part == Part::Stop;
+            let is_stop = segment.part == SegmentPart::Stop;
             let closes = segment.author == Author::Closing;
-            let is_said = segment.author != Author::Template && segment.part != Part::AfterStop;
+            let is_said = segment.author != Author::Template && segment.part != SegmentPart::AfterStop;
             let is_reply = run.reply.filter(|_| is_said).or(segment.message.filter(|_| closes));
             match spoken.last_mut() {
                 Some(last) if last.reply == is_reply => {

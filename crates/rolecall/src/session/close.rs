@@ -9,7 +9,7 @@ use rolecall_tokenizer::TextPlace;
 
 use super::line::Run;
 use super::stock::{Next, Stock};
-use super::{Author, Delta, Part, Proof, Reply, Session, SessionNote};
+use super::{Author, Delta, Proof, Reply, SegmentPart, Session, SessionNote};
 use crate::Error;
 
 impl Session {
@@ -76,7 +76,7 @@ impl Session {
         if reply.in_reasoning
             && let Some(marker) = &self.setup.reasoning_end
         {
-            self.push_marker(&mut run, marker, message, Part::Frame)?;
+            self.push_marker(&mut run, marker, message, SegmentPart::Frame)?;
         }
         match (stop, &self.setup.final_stop) {
             _ if ends_later => {}
@@ -84,9 +84,9 @@ impl Session {
                 let range = stop.start - stock.start..stop.end - stock.start;
                 let tokens = self.setup.encoder.encode_part(&stock.prompt, range)?.tokens;
                 let tokens = tokens.iter().map(|token| (token.id, token.start..token.end));
-                push_closing(&mut run, stock.prompt.text(), tokens, message, Part::Stop);
+                push_closing(&mut run, stock.prompt.text(), tokens, message, SegmentPart::Stop);
             }
-            (None, Some(stop)) => self.push_marker(&mut run, stop, message, Part::Stop)?,
+            (None, Some(stop)) => self.push_marker(&mut run, stop, message, SegmentPart::Stop)?,
             (None, None) => {}
         }
         let notes = vec![SessionNote::Closed { ids: run.ids.len() }];
@@ -114,7 +114,7 @@ impl Session {
     }
 
     /// Adds a marker: as its own token if it has one, otherwise as text.
-    fn push_marker(&self, run: &mut Run, marker: &str, message: Option<usize>, part: Part) -> Result<(), Error> {
+    fn push_marker(&self, run: &mut Run, marker: &str, message: Option<usize>, part: SegmentPart) -> Result<(), Error> {
         let tokenizer = self.setup.encoder.tokenizer();
         if let Some(id) = tokenizer.token_id(marker) {
             run.push(id, marker.as_bytes(), Author::Closing, message, part, 0.0);
@@ -135,7 +135,7 @@ fn push_closing(
     text: &str,
     tokens: impl Iterator<Item = (u32, Range<usize>)>,
     message: Option<usize>,
-    part: Part,
+    part: SegmentPart,
 ) {
     let mut at = 0;
     for (id, span) in tokens {

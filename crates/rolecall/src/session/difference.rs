@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rolecall_text::common_items;
 
 use super::Session;
-use super::align::{Piece, Sent, pieces};
+use super::align::{AlignPiece, Sent, pieces};
 use super::line::Node;
 use super::stock::Stock;
 use crate::Error;
@@ -138,7 +138,7 @@ impl Session {
         Ok(Stock { start: 0, prompt, growth, count: messages.len(), whole: None })
     }
 
-    fn gap(&self, block: &Block, sides: &Sides<'_>, pieces: &[Piece], nodes: &[&Arc<Node>]) -> Gap {
+    fn gap(&self, block: &Block, sides: &Sides<'_>, pieces: &[AlignPiece], nodes: &[&Arc<Node>]) -> Gap {
         let (ours, theirs) = (&sides.session[block.session.clone()], &sides.stock[block.stock.clone()]);
         let is_ids_only = ours == theirs;
         let (before, after) = sides.trimmed(block);
@@ -181,7 +181,7 @@ struct Same {
 
 impl Sides<'_> {
     /// Returns what is equal at the start and at the end of a piece.
-    fn same(&self, piece: &Piece) -> Vec<Same> {
+    fn same(&self, piece: &AlignPiece) -> Vec<Same> {
         let (ours, theirs) = (&self.session[piece.session.clone()], &self.stock[piece.stock.clone()]);
         let (before, after) = shared(ours, theirs);
         vec![

@@ -8,12 +8,12 @@ use rolecall_conversation::{Message, Role};
 use rolecall_encode::EncodedToken;
 use rolecall_openai::Request;
 use rolecall_render::growth::{ReplyEnd, ReplyRule};
-use rolecall_render::{Prompt, Written};
+use rolecall_render::{ModelText, Prompt};
 
 use super::label::push_tokens;
 use super::line::{Line, Run};
 use super::stock::Stock;
-use super::{Author, Part, Session, SessionError};
+use super::{Author, SegmentPart, Session, SessionError};
 use crate::model::session::Setup;
 use crate::{Error, Model};
 
@@ -172,7 +172,7 @@ fn end_of(stock: &Stock, message: usize, rule: ReplyRule<'_>) -> Option<ReplyEnd
 /// The parts of a conversation's prompt: replies and what stands between them.
 struct Parts<'a> {
     messages: &'a [Arc<Message>],
-    replies: Vec<&'a Written>,
+    replies: Vec<&'a ModelText>,
     /// The last message that gets ids.
     last: usize,
     /// The number of messages that were given to runs.
@@ -180,8 +180,8 @@ struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    fn new(messages: &'a [Arc<Message>], replies: &'a [Written], last: usize) -> Parts<'a> {
-        let is_reply = |reply: &&Written| reply.message.is_some_and(|message| message <= last);
+    fn new(messages: &'a [Arc<Message>], replies: &'a [ModelText], last: usize) -> Parts<'a> {
+        let is_reply = |reply: &&ModelText| reply.message.is_some_and(|message| message <= last);
         let replies = replies.iter().filter(is_reply).filter(|reply| !reply.range.is_empty());
         Parts { messages, replies: replies.collect(), last, added: 0 }
     }
@@ -194,7 +194,7 @@ impl<'a> Parts<'a> {
     }
 
     /// Returns the next part, and the reply if it is one.
-    fn next(&mut self, at: usize, end: usize) -> (Range<usize>, Option<&'a Written>) {
+    fn next(&mut self, at: usize, end: usize) -> (Range<usize>, Option<&'a ModelText>) {
         let next = self.replies.iter().find(|reply| reply.range.end > at && reply.range.start < end).copied();
         match next {
             Some(reply) if reply.range.start <= at => (at..reply.range.end.min(end), Some(reply)),
@@ -204,7 +204,7 @@ impl<'a> Parts<'a> {
     }
 
     /// Gives a run the messages that end in it.
-    fn add_messages(&mut self, run: &mut Run, reply: Option<&Written>) {
+    fn add_messages(&mut self, run: &mut Run, reply: Option<&ModelText>) {
         let until = match reply.and_then(|reply| reply.message) {
             Some(message) => message + 1,
             None => {
@@ -229,7 +229,7 @@ fn touching(tokens: &[EncodedToken], range: &Range<usize>, is_reply: bool, is_la
 }
 
 /// Marks everything in a run as a reply that the caller wrote.
-fn label_reply(run: &mut Run, reply: &Written, tokens: &[EncodedToken]) {
+fn label_reply(run: &mut Run, reply: &ModelText, tokens: &[EncodedToken]) {
     let stop = reply.stop.as_ref().map(|stop| tokens.partition_point(|token| token.end <= stop.start));
     let stop = stop.unwrap_or(tokens.len());
     let mut segments = Vec::with_capacity(run.segments.len() + 1);
@@ -242,7 +242,7 @@ fn label_reply(run: &mut Run, reply: &Written, tokens: &[EncodedToken]) {
         }
         if segment.ids.end > stop {
             segment.ids.start = segment.ids.start.max(stop);
-            segment.part = Part::Stop;
+            segment.part = SegmentPart::Stop;
             segments.push(segment);
         }
     }

@@ -5,7 +5,7 @@ use rolecall_encode::EncodedToken;
 use rolecall_render::{Origin, Prompt, Segment};
 
 use super::line::Run;
-use super::{Author, Part};
+use super::{Author, SegmentPart};
 
 /// Adds tokens of a prompt to a run. A token with any byte of the conversation is the caller's.
 pub(super) fn push_tokens(run: &mut Run, prompt: &Prompt, tokens: &[EncodedToken]) {
@@ -26,12 +26,12 @@ pub(super) fn push_tokens(run: &mut Run, prompt: &Prompt, tokens: &[EncodedToken
         let said = touching.map(|segment| &segment.origin).find(|origin| !origin.is_format());
         let (author, message, part) = match said {
             Some(Origin::Message { message, field }) => (Author::Caller, Some(*message), part_of(field)),
-            Some(Origin::Tool { .. }) => (Author::Caller, None, Part::Tools),
-            Some(Origin::Document { .. }) => (Author::Caller, None, Part::Documents),
-            Some(Origin::Option { .. }) => (Author::Caller, None, Part::Field),
+            Some(Origin::Tool { .. }) => (Author::Caller, None, SegmentPart::Tools),
+            Some(Origin::Document { .. }) => (Author::Caller, None, SegmentPart::Documents),
+            Some(Origin::Option { .. }) => (Author::Caller, None, SegmentPart::Field),
             _ => {
                 let message = turn.checked_sub(1).and_then(|turn| turns[turn].message);
-                (Author::Template, message, Part::Frame)
+                (Author::Template, message, SegmentPart::Frame)
             }
         };
         // The tokens that begin in the same text of the conversation, or are wholly in the same text
@@ -72,13 +72,13 @@ pub(crate) fn segments_of(prompt: &Prompt, tokens: &[EncodedToken]) -> Vec<super
 }
 
 /// Returns the part of a message that a field belongs to.
-fn part_of(field: &str) -> Part {
+fn part_of(field: &str) -> SegmentPart {
     let name = field.split(['.', '[']).next().unwrap_or(field);
     match name {
-        "content" | "" => Part::Content,
-        key if REASONING.contains(&key) => Part::Reasoning,
-        "tool_calls" | "function_call" => Part::Calls,
-        "tools" => Part::Tools,
-        _ => Part::Field,
+        "content" | "" => SegmentPart::Content,
+        key if REASONING.contains(&key) => SegmentPart::Reasoning,
+        "tool_calls" | "function_call" => SegmentPart::Calls,
+        "tools" => SegmentPart::Tools,
+        _ => SegmentPart::Field,
     }
 }

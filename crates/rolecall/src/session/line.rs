@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rolecall_conversation::Message;
 
-use super::{Author, Part, Segment};
+use super::{Author, Segment, SegmentPart};
 
 /// A chain of runs of ids. A clone shares all of them.
 #[derive(Clone, Debug, Default)]
@@ -103,7 +103,7 @@ impl Line {
     }
 
     /// Gives the last ids of the last run another author and part.
-    pub fn relabel_last(&mut self, ids: usize, author: Author, part: Part) {
+    pub fn relabel_last(&mut self, ids: usize, author: Author, part: SegmentPart) {
         let Some(node) = &self.last else { return };
         let mut run = node.run.clone();
         let before = node.before.clone();
@@ -315,7 +315,15 @@ impl Run {
     }
 
     /// Adds an id with its text and its author.
-    pub fn push(&mut self, id: u32, bytes: &[u8], author: Author, message: Option<usize>, part: Part, weight: f32) {
+    pub fn push(
+        &mut self,
+        id: u32,
+        bytes: &[u8],
+        author: Author,
+        message: Option<usize>,
+        part: SegmentPart,
+        weight: f32,
+    ) {
         self.ids.push(id);
         self.bytes.extend_from_slice(bytes);
         self.ends.push(self.bytes.len() as u32);
@@ -323,12 +331,19 @@ impl Run {
     }
 
     /// Says who wrote an id. The ids before it are labeled.
-    pub fn label(&mut self, at: usize, author: Author, message: Option<usize>, part: Part, weight: f32) {
+    pub fn label(&mut self, at: usize, author: Author, message: Option<usize>, part: SegmentPart, weight: f32) {
         self.label_all(at..at + 1, author, message, part, weight);
     }
 
     /// Says who wrote some ids. The ids before them are labeled.
-    pub fn label_all(&mut self, ids: Range<usize>, author: Author, message: Option<usize>, part: Part, weight: f32) {
+    pub fn label_all(
+        &mut self,
+        ids: Range<usize>,
+        author: Author,
+        message: Option<usize>,
+        part: SegmentPart,
+        weight: f32,
+    ) {
         match self.segments.last_mut() {
             Some(last)
                 if (last.author, last.message, last.part) == (author, message, part) && last.weight == weight =>
@@ -352,9 +367,9 @@ impl Run {
                 self.label_all(before, author, message, part, weight);
             }
             let part = match part {
-                Part::Content | Part::Reasoning => {
+                SegmentPart::Content | SegmentPart::Reasoning => {
                     first = first.min(others.start);
-                    Part::Calls
+                    SegmentPart::Calls
                 }
                 part => part,
             };

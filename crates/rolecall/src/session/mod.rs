@@ -58,7 +58,7 @@ pub(crate) use label::segments_of;
 pub use plan::{OnRewrite, Plan, Rewrite};
 pub use reply::{Finish, Reply};
 pub use rollout::{Break, Rollout};
-pub use segment::{Author, Part, Segment};
+pub use segment::{Author, Segment, SegmentPart};
 pub use truncate::{Cut, Keep};
 pub use turn::NextTurn;
 

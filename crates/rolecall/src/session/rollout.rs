@@ -7,7 +7,7 @@ use rolecall_conversation::{Message, Role};
 use rolecall_render::{FinalStop, LossNote, LossPolicy, LossTurns, ReplyPart};
 
 use super::line::{Node, Run};
-use super::{Author, Part, Segment, Session, SessionError, SessionNote};
+use super::{Author, Segment, SegmentPart, Session, SessionError, SessionNote};
 use crate::Error;
 use crate::model::loss::check_weights;
 
@@ -216,7 +216,7 @@ impl Weighed<'_> {
                     let end = stop.unwrap_or(segment.ids.end);
                     segments.push(Segment { ids: segment.ids.start..end, ..segment.clone() });
                     if let Some(stop) = stop {
-                        segments.push(Segment { ids: stop..stop + 1, part: Part::Stop, ..segment.clone() });
+                        segments.push(Segment { ids: stop..stop + 1, part: SegmentPart::Stop, ..segment.clone() });
                         open = None;
                     }
                 }
@@ -225,7 +225,7 @@ impl Weighed<'_> {
         }
         for (_, segments) in &mut replies {
             // What follows the last text is not part of the reply if no stop token follows it.
-            let is_in = |segment: &Segment| segment.author == Author::Caller || segment.part == Part::Stop;
+            let is_in = |segment: &Segment| segment.author == Author::Caller || segment.part == SegmentPart::Stop;
             segments.truncate(segments.iter().rposition(is_in).map_or(0, |last| last + 1));
         }
         replies
@@ -234,7 +234,7 @@ impl Weighed<'_> {
     /// Reports whether a segment begins an assistant's message that asks for loss itself.
     fn asks_for_loss(&self, segment: &Segment) -> bool {
         let asks = |message: &Message| *message.role() == Role::Assistant && LossPolicy::own_weight(message).is_some();
-        let is_body = matches!(segment.part, Part::Reasoning | Part::Content | Part::Calls);
+        let is_body = matches!(segment.part, SegmentPart::Reasoning | SegmentPart::Content | SegmentPart::Calls);
         is_body && self.message(segment.message).is_some_and(asks)
     }
 
@@ -245,7 +245,7 @@ impl Weighed<'_> {
         for (ids, part) in parts_of(&node.run, segments) {
             self.add(ids.start + start..ids.end + start, weight * weights.of(part));
         }
-        for stop in segments.iter().filter(|segment| segment.part == Part::Stop) {
+        for stop in segments.iter().filter(|segment| segment.part == SegmentPart::Stop) {
             self.add(stop.ids.start + start..stop.ids.end + start, weight * weights.closer);
         }
     }
@@ -256,8 +256,8 @@ impl Weighed<'_> {
             for segment in node.segments() {
                 let is_in = match segment.author {
                     Author::Closing => false,
-                    _ if segment.part == Part::AfterStop => false,
-                    _ => role.whole_turn || segment.part == Part::Content,
+                    _ if segment.part == SegmentPart::AfterStop => false,
+                    _ => role.whole_turn || segment.part == SegmentPart::Content,
                 };
                 let weight = || self.policy.weight_of_role(role, self.message(segment.message)?);
                 if let (true, Some(weight)) = (is_in, weight()) {
@@ -287,22 +287,22 @@ fn last_reply(nodes: &[&Arc<Node>], messages: &[Arc<Message>]) -> Option<usize> 
 }
 
 fn stop_of(run: &Run) -> Option<Range<usize>> {
-    run.segments.iter().find(|segment| segment.part == Part::Stop).map(|segment| segment.ids.clone())
+    run.segments.iter().find(|segment| segment.part == SegmentPart::Stop).map(|segment| segment.ids.clone())
 }
 
 /// Divides the ids of a reply into its parts. What stands between two parts goes to the one that it
 /// opens or closes.
 fn parts_of(run: &Run, segments: &[Segment]) -> Vec<(Range<usize>, ReplyPart)> {
-    let body = segments.iter().filter(|segment| !matches!(segment.part, Part::Stop | Part::AfterStop));
+    let body = segments.iter().filter(|segment| !matches!(segment.part, SegmentPart::Stop | SegmentPart::AfterStop));
     let body: Vec<&Segment> = body.collect();
     let (Some(first), Some(end)) = (body.first(), body.last()) else { return Vec::new() };
     let (first, end) = (first.ids.start, end.ids.end);
     let mut parts: Vec<(Range<usize>, ReplyPart)> = Vec::new();
     for segment in body {
         let part = match segment.part {
-            Part::Reasoning => ReplyPart::Reasoning,
-            Part::Content => ReplyPart::Content,
-            Part::Calls => ReplyPart::Calls,
+            SegmentPart::Reasoning => ReplyPart::Reasoning,
+            SegmentPart::Content => ReplyPart::Content,
+            SegmentPart::Calls => ReplyPart::Calls,
             _ => continue,
         };
         match parts.last_mut() {

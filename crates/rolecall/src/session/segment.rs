@@ -31,7 +31,7 @@ impl Author {
 /// The part of a message that an id belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Part {
+pub enum SegmentPart {
     /// What stands around the parts of a message: headers, separators, closers.
     Frame,
     /// The text of a message.
@@ -52,31 +52,31 @@ pub enum Part {
     AfterStop,
 }
 
-impl Part {
-    pub(super) const ALL: [Part; 9] = [
-        Part::Frame,
-        Part::Content,
-        Part::Reasoning,
-        Part::Calls,
-        Part::Field,
-        Part::Tools,
-        Part::Documents,
-        Part::Stop,
-        Part::AfterStop,
+impl SegmentPart {
+    pub(super) const ALL: [SegmentPart; 9] = [
+        SegmentPart::Frame,
+        SegmentPart::Content,
+        SegmentPart::Reasoning,
+        SegmentPart::Calls,
+        SegmentPart::Field,
+        SegmentPart::Tools,
+        SegmentPart::Documents,
+        SegmentPart::Stop,
+        SegmentPart::AfterStop,
     ];
 
     /// Returns the part's name in JSON.
     pub fn name(self) -> &'static str {
         match self {
-            Part::Frame => "frame",
-            Part::Content => "content",
-            Part::Reasoning => "reasoning",
-            Part::Calls => "calls",
-            Part::Field => "field",
-            Part::Tools => "tools",
-            Part::Documents => "documents",
-            Part::Stop => "stop",
-            Part::AfterStop => "after_stop",
+            SegmentPart::Frame => "frame",
+            SegmentPart::Content => "content",
+            SegmentPart::Reasoning => "reasoning",
+            SegmentPart::Calls => "calls",
+            SegmentPart::Field => "field",
+            SegmentPart::Tools => "tools",
+            SegmentPart::Documents => "documents",
+            SegmentPart::Stop => "stop",
+            SegmentPart::AfterStop => "after_stop",
         }
     }
 }
@@ -89,7 +89,7 @@ pub struct Segment {
     /// The index of the message that they belong to, if any.
     pub message: Option<usize>,
     /// The part of the message.
-    pub part: Part,
+    pub part: SegmentPart,
     /// The ids: indexes in the session, from 0.
     pub ids: Range<usize>,
     /// The loss weight: 1 for what the model sampled, otherwise 0.

@@ -9,7 +9,9 @@ use rolecall_render::{Dropped, Prompt, left_out_of};
 use super::label::push_tokens;
 use super::line::Run;
 use super::stock::Stock;
-use super::{Author, Delta, Finish, Next, OnRewrite, Part, Plan, Proof, Rewrite, Session, SessionError, SessionNote};
+use super::{
+    Author, Delta, Finish, Next, OnRewrite, Plan, Proof, Rewrite, SegmentPart, Session, SessionError, SessionNote,
+};
 use crate::Error;
 
 impl Session {
@@ -163,7 +165,7 @@ impl Session {
         push_tokens(&mut run, &stock.prompt, &encoded.tokens);
         // Nothing can fail from here on.
         if after > 0 {
-            self.line.relabel_last(after, Author::Template, Part::Frame);
+            self.line.relabel_last(after, Author::Template, SegmentPart::Frame);
         }
         if let Some(closing) = closing {
             self.line.push(closing);

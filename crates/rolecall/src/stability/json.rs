@@ -4,7 +4,7 @@ use rolecall_conversation::json::Object;
 use rolecall_conversation::{Json, object};
 use rolecall_render::Error as Refusal;
 
-use super::{Kept, Report, Stability, Step, Written};
+use super::{ByteSource, Kept, Report, Stability, Step};
 use crate::{Error, answer};
 
 impl Report {
@@ -75,7 +75,7 @@ fn of_kept(kept: &Result<Kept, Refusal>) -> Json {
     Json::Object(object)
 }
 
-fn of_written(written: &Written) -> Json {
+fn of_written(written: &ByteSource) -> Json {
     let mut object = object! { "text" => written.text.as_str(), "origin" => answer::of_origin(&written.origin) };
     if let Some(message) = written.message {
         object.insert("message", count(message));

@@ -1,7 +1,7 @@
 use rolecall_conversation::json::Object;
 use rolecall_openai::Request;
 
-use super::{Case, Found, Stability};
+use super::{Case, Stability, StepChange};
 use crate::{Error, Model};
 
 /// The comparison of the prompts of several conversations as they grow.
@@ -83,7 +83,7 @@ impl Report {
     }
 
     /// Returns all changes in order.
-    pub fn changes(&self) -> impl Iterator<Item = (&Case, Found<'_>)> {
+    pub fn changes(&self) -> impl Iterator<Item = (&Case, StepChange<'_>)> {
         self.cases.iter().flat_map(|(case, found)| found.changes().map(move |change| (case, change)))
     }
 }

@@ -27,7 +27,7 @@ pub(crate) fn token_of(value: &Json) -> Option<&str> {
 
 /// The parts of the config that determine how the map of special tokens is read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Config {
+pub(super) struct TokensConfig {
     /// Whether the config lists the added tokens.
     lists_added: bool,
     /// The model's own tokens that the config gives as strings, or in an object of strings.
@@ -44,7 +44,7 @@ impl ModelTemplates {
     pub(crate) fn take_config_tokens(&mut self, object: &Object) -> Result<(), Damage> {
         let own_texts = object.iter().filter(|(name, value)| is_own(name) && value.as_str().is_some());
         let in_objects = OWN.iter().filter_map(|field| object.get(field)?.as_object()).flat_map(Object::iter);
-        self.config = Config {
+        self.config = TokensConfig {
             lists_added: object.get("added_tokens_decoder").is_some(),
             own: own_texts.chain(in_objects).map(|(name, _)| name.to_owned()).collect(),
         };

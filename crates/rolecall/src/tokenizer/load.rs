@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rolecall_encode::turn_markers;
 use rolecall_render::ChatTemplate;
-use rolecall_tokenizer::{Beside, Error, HuggingFace, Named, SentencePiece, Tokenizer, is_tekken, is_tiktoken};
+use rolecall_tokenizer::{Beside, Error, HuggingFace, NamedToken, SentencePiece, Tokenizer, is_tekken, is_tiktoken};
 
 use super::{FileKind, TELLING_TOKENS, TokenizerFile, find_file, unreadable};
 use crate::files::{Files, Unread};
@@ -65,12 +65,16 @@ fn read_beside(files: &Files, path: &Path, name: &str) -> Result<Option<Vec<u8>>
 }
 
 /// Returns the tokens that the other files of a model name.
-fn named_beside(files: &Files, path: &Path) -> Result<Vec<Named>, Error> {
+fn named_beside(files: &Files, path: &Path) -> Result<Vec<NamedToken>, Error> {
     let mut named = Vec::new();
     for name in TELLING_TOKENS {
         if let Some(bytes) = read_beside(files, path, name)? {
             let has_texts = name == TELLING_TOKENS[0];
-            named.extend(if has_texts { Named::in_tokens(name, &bytes) } else { Named::in_ids(name, &bytes) }?);
+            named.extend(if has_texts {
+                NamedToken::in_tokens(name, &bytes)
+            } else {
+                NamedToken::in_ids(name, &bytes)
+            }?);
         }
     }
     Ok(named)

@@ -22,5 +22,5 @@ pub use options::{OptionError, RowOptions, limit};
 pub use pack::{Packed, Packer, Slot, TooLong};
 pub use row::{Ready, ReadyRow, RowEncoding, RowError, RowRecipe, check_replies, truncation_notes};
 pub use sample::{Prepared, Recipe, Sample, prepare};
-pub use served::{Part, Rewritten, Samples, Served, as_served, restrict};
+pub use served::{Rewritten, SampleNumber, Samples, Served, as_served, restrict};
 pub use truncate::{Limit, Truncate, Truncated, truncate};

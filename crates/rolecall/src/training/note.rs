@@ -4,7 +4,7 @@ use rolecall_conversation::{Conversation, Message, Part as ContentPart, Place, R
 use rolecall_render::{Change, DesignRule, Leaf, LeafGroup, LeafKind, Remedy};
 
 use super::row::truncation_notes;
-use super::{Part, Ready};
+use super::{Ready, SampleNumber};
 use crate::loss::{note_code, note_message, note_text};
 use crate::model::ModelPrompt;
 
@@ -56,7 +56,7 @@ impl Ready {
         }
         let truncated = self.truncated.iter().flat_map(truncation_notes);
         notes.extend(truncated.map(|(code, message)| RowNote::new(code, message)));
-        if let Some(Part { index: 0, of, rewritten, .. }) = self.part {
+        if let Some(SampleNumber { index: 0, of, rewritten, .. }) = self.part {
             let why = rewritten.map(|rewritten| match rewritten.message {
                 Some(message) => format!(": rendering message {} changes message {message}", rewritten.by),
                 None => format!(": rendering message {} changes what comes before", rewritten.by),

@@ -9,7 +9,7 @@ use rolecall_openai::Request;
 use rolecall_render::{LeafKind, Remedy};
 
 use super::note::empty_replies;
-use super::{Limit, Part, Prepared, Samples, Served, Slot, TooLong, Truncate, Truncated, as_served, prepare};
+use super::{Limit, Prepared, SampleNumber, Samples, Served, Slot, TooLong, Truncate, Truncated, as_served, prepare};
 use crate::Error;
 use crate::dataset::{self, Shape, Side};
 use crate::loss::{Edges, Loss, LossPolicy, LossTurns, TokenLoss, weights};
@@ -75,7 +75,7 @@ pub struct Ready {
     /// What truncation removed.
     pub truncated: Option<Truncated>,
     /// Which of several samples of the conversation it is.
-    pub part: Option<Part>,
+    pub part: Option<SampleNumber>,
 }
 
 /// The reason why a row has no sample.
@@ -162,7 +162,7 @@ impl RowRecipe {
         }
         let of = samples.len();
         let each = samples.into_iter().enumerate().map(|(index, (mut ready, from, rewritten))| {
-            ready.part = (of > 1).then_some(Part { index, of, from, rewritten });
+            ready.part = (of > 1).then_some(SampleNumber { index, of, from, rewritten });
             ready
         });
         Ok(each.collect())

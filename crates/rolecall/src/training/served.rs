@@ -45,7 +45,7 @@ pub struct Served {
 
 /// Which of several samples of a conversation one is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct SampleNumber {
     /// The index of the sample, from 0.
     pub index: usize,
     /// The number of samples.

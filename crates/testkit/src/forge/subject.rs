@@ -8,7 +8,7 @@ use rolecall::format::Format;
 use rolecall::render::{Options, RuleMode, render};
 use rolecall::template::{CallForm, ChatTemplate, DateTime, TemplateOptions, render_template};
 use rolecall::tokenizer::Tokenizer;
-use rolecall::tokenizer::{NamedToken, TextPlace};
+use rolecall::tokenizer::{TextPlace, TokenRef};
 use rolecall::{Encoded, Prompt};
 
 use super::Marks;
@@ -138,8 +138,8 @@ pub fn protected(encoder: &Encoder, format: Option<&Format>, marks: &Marks) -> H
     let listed = tokenizer.chat_control_tokens();
     let is_named = |id: u32, text: &str| {
         tokenizer.named().iter().any(|named| match &named.token {
-            NamedToken::Id(named) => *named == id,
-            NamedToken::Text(named) => named == text,
+            TokenRef::Id(named) => *named == id,
+            TokenRef::Text(named) => named == text,
         })
     };
     for token in tokenizer.added_tokens() {

@@ -5,7 +5,7 @@ use rolecall::conversation::json::{self, Object};
 use rolecall::conversation::{Conversation, Json, Tool, object};
 use rolecall::grammar::{Options, grammar};
 use rolecall::guard::guard;
-use rolecall::infer::{Inferred, Limits, Outcome, Part, infer};
+use rolecall::infer::{Inferred, Limits, Outcome, TurnPart, infer};
 use rolecall::parse::{ParseOptions, ParsedCall, Reply, read};
 use rolecall::template::{CallForm, ChatTemplate, TemplateOptions, analyze_template, render_template};
 use rolecall::{Reading, Stop};
@@ -75,7 +75,7 @@ fn checked(source: &str, tokens: &[(String, String)], seed: u64) -> Result<LawOu
         let _ = crate::outputs::check(&Subject { promise: nothing, ..subject }, seed, EFFORT);
     }
     let mut verified = 0;
-    for part in [Part::Content, Part::Reasoning, Part::Calls] {
+    for part in [TurnPart::Content, TurnPart::Reasoning, TurnPart::Calls] {
         verified += usize::from(is_parsed(&template, &inferred, part)?);
     }
     Ok(if verified == 0 { LawOutcome::Unverified } else { LawOutcome::Verified(verified) })
@@ -91,18 +91,18 @@ const ARGUMENTS: [(&str, &str); 2] = [("sort", "Bramley"), ("hue", "light green"
 
 /// Checks that a part which is called verified parses what the template writes. Returns whether it could be
 /// compared: a template may refuse the message, drop it, or write it elsewhere than after its prompt.
-fn is_parsed(template: &ChatTemplate, inferred: &Inferred, part: Part) -> Result<bool, Violation> {
+fn is_parsed(template: &ChatTemplate, inferred: &Inferred, part: TurnPart) -> Result<bool, Violation> {
     let is_sure = |part| matches!(inferred.report.outcome(part), Some(Outcome::Verified { .. }));
-    if !is_sure(part) || part == Part::Calls && !is_sure(Part::Arguments) {
+    if !is_sure(part) || part == TurnPart::Calls && !is_sure(TurnPart::Arguments) {
         return Ok(false);
     }
-    let content = if part == Part::Calls { "" } else { CONTENT };
+    let content = if part == TurnPart::Calls { "" } else { CONTENT };
     let mut message = object! { "role" => "assistant", "content" => content };
     match part {
-        Part::Reasoning => {
+        TurnPart::Reasoning => {
             message.insert("reasoning_content", Json::from(REASONING));
         }
-        Part::Calls => {
+        TurnPart::Calls => {
             let arguments = ARGUMENTS.into_iter().map(|(key, text)| (key.to_owned(), Json::from(text))).collect();
             let function = object! { "name" => NAME, "arguments" => Json::Object(arguments) };
             let call = object! { "id" => "abcd12345", "type" => "function", "function" => Json::Object(function) };
@@ -122,14 +122,14 @@ fn is_parsed(template: &ChatTemplate, inferred: &Inferred, part: Part) -> Result
     }
     // It may drop the call, or the arguments where there is no content.
     let says_call = || output.contains(NAME) && ARGUMENTS.iter().any(|(_, text)| output.contains(text));
-    if part == Part::Calls && !says_call() {
+    if part == TurnPart::Calls && !says_call() {
         return Ok(false);
     }
     let reply = Arc::new(Reply::new(&inferred.format));
     let options =
         ParseOptions { tools: tool().into_iter().collect(), prompt_tail: prompt.clone(), ..ParseOptions::default() };
     let reading = read(&reply, options, output, Stop::End);
-    match misread(&reading, part, output, is_sure(Part::Content)) {
+    match misread(&reading, part, output, is_sure(TurnPart::Content)) {
         None => Ok(true),
         Some(what) => Err(Violation {
             law: READS,
@@ -144,9 +144,9 @@ fn tail(prompt: &str) -> String {
 }
 
 /// Returns what was read wrongly: of a part, and of the content beside it, if that is verified, too.
-fn misread(reading: &Reading, part: Part, output: &str, is_content_sure: bool) -> Option<String> {
+fn misread(reading: &Reading, part: TurnPart, output: &str, is_content_sure: bool) -> Option<String> {
     let is = |read: &str, said: &str| read.trim() == said || (read.trim().is_empty() && !output.contains(said));
-    if part == Part::Calls {
+    if part == TurnPart::Calls {
         let [ParsedCall::Function { name, arguments, .. }] = reading.calls.as_slice() else {
             return Some(format!("{} calls", reading.calls.len()));
         };
@@ -160,7 +160,7 @@ fn misread(reading: &Reading, part: Part, output: &str, is_content_sure: bool) -
             ARGUMENTS.into_iter().find(|(key, text)| is_written(key, text) && value(key).as_deref() != Some(text));
         return wrong.map(|(key, _)| format!("the argument `{key}` is {:?}", value(key)));
     }
-    if part == Part::Reasoning && !is(reading.reasoning.as_deref().unwrap_or_default(), REASONING) {
+    if part == TurnPart::Reasoning && !is(reading.reasoning.as_deref().unwrap_or_default(), REASONING) {
         return Some(format!("the reasoning {:?}", reading.reasoning));
     }
     (is_content_sure && !is(&reading.content, CONTENT)).then(|| format!("the content {:?}", reading.content))
@@ -172,13 +172,13 @@ fn tool() -> Option<Tool> {
     Tool::from_json(json::parse(text).ok()?).ok()
 }
 
-fn rendered(template: &ChatTemplate, messages: &[&Object], part: Part, opened: bool) -> Option<String> {
+fn rendered(template: &ChatTemplate, messages: &[&Object], part: TurnPart, opened: bool) -> Option<String> {
     let messages: Vec<Json> = messages.iter().map(|message| Json::Object((*message).clone())).collect();
     let mut request = object! { "messages" => Json::Array(messages) };
     request.insert("add_generation_prompt", Json::Bool(opened));
     let mut conversation = Conversation::from_json(Json::Object(request)).ok()?;
     conversation.add_generation_prompt = Some(opened);
-    if part == Part::Calls {
+    if part == TurnPart::Calls {
         conversation.tools = Some(tool().into_iter().collect());
     }
     // As inference has the calls, and `render --tool-calls as-wanted`.

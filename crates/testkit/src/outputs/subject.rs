@@ -5,7 +5,7 @@ use rolecall::conversation::json::Object;
 use rolecall::conversation::{Conversation, Json, json, object};
 use rolecall::format::{Codec, Format, Op, Slot, is_clear_tag, load, reply_files, shared_calls};
 use rolecall::infer::infer;
-use rolecall::infer::{Outcome, Part};
+use rolecall::infer::{Outcome, TurnPart};
 use rolecall::loss::{LossPolicy, spans as loss_spans};
 use rolecall::parse::{ParseOptions, Reply};
 use rolecall::render::{Options, RuleMode, render};
@@ -227,9 +227,9 @@ pub fn inferred(templates: &FolderTemplates) -> Vec<Subject> {
         let is_sure = |part| matches!(inferred.report.outcome(part), Some(Outcome::Verified { .. }));
         let promise = Promise {
             white_space: false,
-            reasoning: is_sure(Part::Reasoning),
-            calls: is_sure(Part::Calls) && is_sure(Part::Arguments) && has_marked_strings(&inferred.format),
-            parallel_calls: is_sure(Part::ParallelCalls),
+            reasoning: is_sure(TurnPart::Reasoning),
+            calls: is_sure(TurnPart::Calls) && is_sure(TurnPart::Arguments) && has_marked_strings(&inferred.format),
+            parallel_calls: is_sure(TurnPart::ParallelCalls),
             backslashes: !has_python_strings(&inferred.format),
         };
         let (format, _) = inferred.format.corrected(template.source());

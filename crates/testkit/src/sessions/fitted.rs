@@ -103,7 +103,7 @@ impl Tokenizer for Fitted {
         Ok(Arc::new(Fitted { inner, added: self.added.clone(), own: self.own.clone(), plain }))
     }
 
-    fn named(&self) -> &[rolecall::tokenizer::Named] {
+    fn named(&self) -> &[rolecall::tokenizer::NamedToken] {
         self.inner.named()
     }
 

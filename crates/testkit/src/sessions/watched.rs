@@ -4,7 +4,7 @@ use rolecall::Error;
 use rolecall::Request;
 use rolecall::conversation::Message;
 use rolecall::encode::Decoder;
-use rolecall::session::{Author, Cut, Delta, Finish, Keep, OnRewrite, Part, Plan, Reply, Segment, Session};
+use rolecall::session::{Author, Cut, Delta, Finish, Keep, OnRewrite, Plan, Reply, Segment, SegmentPart, Session};
 
 use super::Subject;
 
@@ -155,7 +155,7 @@ impl<'a> Watched<'a> {
         assert_eq!((reply.message, now.is_open), (earlier.messages.len(), false), "{name}");
         assert!(reply.stop.is_none_or(|stop| ids.contains(&stop)), "{name}");
         for segment in now.segments.iter().filter(|segment| segment.ids.start >= start) {
-            let weight = if segment.part == Part::AfterStop { 0.0 } else { 1.0 };
+            let weight = if segment.part == SegmentPart::AfterStop { 0.0 } else { 1.0 };
             let expected = (Author::Sampled, Some(reply.message), weight);
             assert_eq!((segment.author, segment.message, segment.weight), expected, "{name}: {segment:?}");
         }
@@ -223,7 +223,7 @@ impl<'a> Watched<'a> {
             assert!(segment.weight == 0.0 || segment.author == Author::Sampled, "{name}: {segment:?}");
             let ids = &now.ids[segment.ids.clone()];
             // A role may be a part of a control token.
-            if segment.author == Author::Caller && segment.part != Part::Field {
+            if segment.author == Author::Caller && segment.part != SegmentPart::Field {
                 let forged = ids.iter().find(|id| self.subject.encoder.protected().contains(**id));
                 assert_eq!(forged, None, "{name}: a caller's text became a control token: {segment:?}");
             }

@@ -2,7 +2,7 @@
 //! of any value.
 
 use rolecall::conversation::{Conversation, Message, json};
-use rolecall::session::{Author, Finish, OnRewrite, Part};
+use rolecall::session::{Author, Finish, OnRewrite, SegmentPart};
 use rolecall::{Model, Request};
 use rolecall_testkit::sessions::{Subject, Vocabulary, Watched};
 
@@ -106,7 +106,7 @@ fn an_unfinished_reply_is_closed_without_loss() {
             let Ok(delta) = watched.close() else { continue };
             assert_eq!(delta.keep, before);
             assert!(delta.segments.iter().all(|segment| segment.weight == 0.0), "{}", subject.name);
-            let has_stop = delta.segments.iter().any(|segment| segment.part == Part::Stop);
+            let has_stop = delta.segments.iter().any(|segment| segment.part == SegmentPart::Stop);
             closed += usize::from(has_stop);
             if reply.in_reasoning {
                 reasoning += 1;

@@ -14,12 +14,12 @@ use super::super::native::added::Added;
 use super::super::native::alphabet::{Alphabet, Characters, Otherwise};
 use super::super::native::automaton::Automaton;
 use super::super::native::bpe::{Bpe, Tables};
-use super::super::native::forged::{Forged, Spelled};
+use super::super::native::forged::{Forged, MergeSpelling};
 use super::super::native::joints::Joints;
 use super::super::native::merges::{self, Merges};
-use super::super::native::pattern::Pattern;
+use super::super::native::pattern::RegexPattern;
 use super::super::native::words::{Split, Words};
-use super::super::native::{Core, Cuts, Native, Normalized, Owner, Prefix};
+use super::super::native::{CacheOwner, Core, Cuts, Native, Normalized, Prefix};
 use super::bpe_model::BpeModel;
 
 /// The pattern of the `ByteLevel` pre-tokenizer, a constant of the reference crate.
@@ -43,7 +43,7 @@ pub(super) fn build_own(
         bpe: Bpe { tables: Arc::clone(&core.tables), forged },
         plain: plain.ok_or("added tokens that are matched after a normalizer")??,
         core: Arc::clone(core),
-        owner: Owner::new(),
+        owner: CacheOwner::new(),
     })
 }
 
@@ -61,7 +61,7 @@ pub(super) fn build_core(
     if model.largest_id() > merges::LARGEST_ID {
         return Err("ids above two million".to_owned());
     }
-    let mut plan = Plan::default();
+    let mut plan = Coverage::default();
     plan.read_normalizer(normalizer)?;
     plan.read_pre_tokenizer(pre_tokenizer)?;
     let alphabet = if plan.bytes { byte_alphabet(model)? } else { character_alphabet(model, plan.space)? };
@@ -86,7 +86,7 @@ pub(super) fn build_core(
 }
 
 /// The combined effect of normalizer and pre-tokenizer.
-struct Plan {
+struct Coverage {
     composes: bool,
     prefix: Prefix,
     /// The character that replaces a space in the vocabulary, while the text still contains spaces.
@@ -100,7 +100,7 @@ struct Plan {
     bytes: bool,
 }
 
-impl Default for Plan {
+impl Default for Coverage {
     fn default() -> Self {
         Self {
             composes: false,
@@ -114,7 +114,7 @@ impl Default for Plan {
     }
 }
 
-impl Plan {
+impl Coverage {
     fn read_normalizer(&mut self, normalizer: Option<&NormalizerWrapper>) -> Result<(), String> {
         let parts = normalizer.map_or(Vec::new(), flattened);
         match parts.as_slice() {
@@ -153,7 +153,7 @@ impl Plan {
                     return Err("ByteLevel with `add_prefix_space`".to_owned());
                 }
                 if byte_level.use_regex {
-                    self.push_split(&Pattern::parse(BYTE_LEVEL)?, false)?;
+                    self.push_split(&RegexPattern::parse(BYTE_LEVEL)?, false)?;
                 }
                 self.bytes = true;
             }
@@ -161,8 +161,8 @@ impl Plan {
                 let pattern = match &split.pattern {
                     // The normalizer has already replaced the spaces.
                     SplitPattern::String(text) if self.space.is_some() && text == " " => return Ok(()),
-                    SplitPattern::String(text) => Pattern::of_text(text),
-                    SplitPattern::Regex(regex) => Pattern::parse(regex)?,
+                    SplitPattern::String(text) => RegexPattern::of_text(text),
+                    SplitPattern::Regex(regex) => RegexPattern::parse(regex)?,
                 };
                 let drops_gaps = match (split.behavior, split.invert) {
                     (SplitDelimiterBehavior::Isolated, _) => false,
@@ -172,7 +172,7 @@ impl Plan {
                 self.push_split(&pattern, drops_gaps)?;
             }
             Some(PreTokenizerWrapper::Digits(digits)) => {
-                self.push_split(&Pattern::of_set(numeric(), !digits.individual_digits), false)?;
+                self.push_split(&RegexPattern::of_set(numeric(), !digits.individual_digits), false)?;
             }
             Some(PreTokenizerWrapper::Metaspace(metaspace)) => {
                 if self.space.is_some() || !self.splits.is_empty() || self.prefix != Prefix::Nothing {
@@ -195,7 +195,7 @@ impl Plan {
         Ok(())
     }
 
-    fn push_split(&mut self, pattern: &Pattern, drops_gaps: bool) -> Result<(), String> {
+    fn push_split(&mut self, pattern: &RegexPattern, drops_gaps: bool) -> Result<(), String> {
         self.splits.push(Split { automaton: Automaton::new(pattern)?, drops_gaps });
         Ok(())
     }
@@ -247,7 +247,7 @@ fn is_simple(token: &AddedToken) -> bool {
 }
 
 /// Returns all added tokens if each matches exactly its own text.
-fn all_added(plan: &Plan, added: &[AddedToken]) -> Result<Option<[Added; 2]>, String> {
+fn all_added(plan: &Coverage, added: &[AddedToken]) -> Result<Option<[Added; 2]>, String> {
     let (mut ids, mut texts) = (HashSet::new(), HashSet::new());
     if !added.iter().all(|token| is_simple(token) && ids.insert(token.id) && texts.insert(&token.text)) {
         return Ok(None);
@@ -293,7 +293,7 @@ fn forged_tokens(model: &BpeModel, out: &BTreeSet<u32>, alphabet: &Alphabet) -> 
     let mut watch = |id: u32, stands_in: bool| {
         if let Some(name) = model.text(id) {
             let text = spelled_bytes(name, alphabet);
-            tokens.insert(id, Spelled { name: name.to_owned(), text, stands_in });
+            tokens.insert(id, MergeSpelling { name: name.to_owned(), text, stands_in });
         }
     };
     let unknown = model.unknown_id();

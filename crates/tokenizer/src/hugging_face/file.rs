@@ -22,7 +22,7 @@ use super::spelling::Spelling;
 const EXPECTED: &str = "a tokenizer.json";
 
 /// A validated `tokenizer.json`. Building a tokenizer from it does not panic.
-pub(super) struct File {
+pub(super) struct TokenizerJson {
     pub added_tokens: Vec<AddedToken>,
     pub post_processor: Value,
     /// The token for text that the model does not know.
@@ -43,7 +43,7 @@ pub(super) enum FileModel {
     Other(ModelWrapper),
 }
 
-impl File {
+impl TokenizerJson {
     pub fn from_bytes(json: &[u8]) -> Result<Self, Error> {
         let raw: Raw = serde_json::from_slice(json).map_err(|error| unreadable(json, &error))?;
         let no_model = || Error::NotRecognized { expected: EXPECTED, why: "the file has no `model`".to_owned() };

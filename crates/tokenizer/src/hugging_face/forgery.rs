@@ -7,10 +7,10 @@ use tokenizers::{Model, ModelWrapper, Result, Token};
 /// An added token is often in the vocabulary too, where the model can produce it by itself: by
 /// merges, by `ignore_merges` or by its trie.
 pub(super) struct Forgery {
-    spelled: HashMap<u32, Spelled>,
+    spelled: HashMap<u32, ForgedText>,
 }
 
-struct Spelled {
+struct ForgedText {
     /// The model's own spelling.
     name: String,
     /// Whether the model also uses this id for text that it does not know: the unknown token and
@@ -23,13 +23,13 @@ impl Forgery {
         let mut spelled = HashMap::new();
         for id in out.iter().copied().chain(unknown) {
             if let Some(name) = model.id_to_token(id) {
-                spelled.insert(id, Spelled { name, stands_in: Some(id) == unknown });
+                spelled.insert(id, ForgedText { name, stands_in: Some(id) == unknown });
             }
         }
         if byte_fallback {
             for name in (0..=u8::MAX).map(|byte| format!("<0x{byte:02X}>")) {
                 if let Some(id) = model.token_to_id(&name) {
-                    spelled.insert(id, Spelled { name, stands_in: true });
+                    spelled.insert(id, ForgedText { name, stands_in: true });
                 }
             }
         }

@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 
 use super::char_classes::CharClasses;
-use super::pattern::{Greed, Node, Pattern};
+use super::pattern::{Greed, PatternNode, RegexPattern};
 
 /// Limits on the size of an automaton; tokenizer patterns need a few dozen of each.
 const MOST_STEPS: usize = 500;
@@ -23,9 +23,9 @@ pub(crate) struct Automaton {
 }
 
 impl Automaton {
-    pub fn new(pattern: &Pattern) -> Result<Self, String> {
+    pub fn new(pattern: &RegexPattern) -> Result<Self, String> {
         let classes = CharClasses::new(&pattern.sets)?;
-        let mut program = Program { steps: vec![Step::Match] };
+        let mut program = Program { steps: vec![Transition::Match] };
         let entry = program.add(&pattern.root, 0)?;
         let width = classes.count() + 1;
         let mut states: HashMap<Vec<usize>, u32> = HashMap::from([(Vec::new(), DEAD)]);
@@ -83,11 +83,11 @@ impl Automaton {
 
 /// A pattern as a program of linked steps that ends in a match.
 struct Program {
-    steps: Vec<Step>,
+    steps: Vec<Transition>,
 }
 
 #[derive(Clone, Copy)]
-enum Step {
+enum Transition {
     Match,
     Take {
         set: usize,
@@ -107,26 +107,26 @@ enum Step {
 
 impl Program {
     /// Adds a node that continues at the step `next`. Returns the node's first step.
-    fn add(&mut self, node: &Node, next: usize) -> Result<usize, String> {
+    fn add(&mut self, node: &PatternNode, next: usize) -> Result<usize, String> {
         match node {
-            Node::Set(set) => self.push(Step::Take { set: *set, next }),
-            Node::Ahead { set, negated } => self.push(Step::Ahead { set: *set, negated: *negated, next }),
-            Node::Sequence(nodes) => nodes.iter().rev().try_fold(next, |next, node| self.add(node, next)),
-            Node::Choice(nodes) => {
+            PatternNode::Set(set) => self.push(Transition::Take { set: *set, next }),
+            PatternNode::Ahead { set, negated } => self.push(Transition::Ahead { set: *set, negated: *negated, next }),
+            PatternNode::Sequence(nodes) => nodes.iter().rev().try_fold(next, |next, node| self.add(node, next)),
+            PatternNode::Choice(nodes) => {
                 let mut entries = Vec::with_capacity(nodes.len());
                 for node in nodes {
                     entries.push(self.add(node, next)?);
                 }
                 let last = entries.pop().unwrap_or(next);
-                entries.into_iter().rev().try_fold(last, |second, first| self.push(Step::Fork { first, second }))
+                entries.into_iter().rev().try_fold(last, |second, first| self.push(Transition::Fork { first, second }))
             }
-            Node::Repeat { node, least, most, greed } => self.repeat(node, *least, *most, *greed, next),
+            PatternNode::Repeat { node, least, most, greed } => self.repeat(node, *least, *most, *greed, next),
         }
     }
 
     fn repeat(
         &mut self,
-        node: &Node,
+        node: &PatternNode,
         least: u32,
         most: Option<u32>,
         greed: Greed,
@@ -134,17 +134,19 @@ impl Program {
     ) -> Result<usize, String> {
         let exit = match (greed, node) {
             // A possessive set can be left only where it could match no more.
-            (Greed::Possessive, Node::Set(set)) => self.push(Step::Ahead { set: *set, negated: true, next })?,
+            (Greed::Possessive, PatternNode::Set(set)) => {
+                self.push(Transition::Ahead { set: *set, negated: true, next })?
+            }
             _ => next,
         };
         let fork = |body| match greed {
-            Greed::Lazy => Step::Fork { first: exit, second: body },
-            Greed::Greedy | Greed::Possessive => Step::Fork { first: body, second: exit },
+            Greed::Lazy => Transition::Fork { first: exit, second: body },
+            Greed::Greedy | Greed::Possessive => Transition::Fork { first: body, second: exit },
         };
         let mut entry = next;
         match most {
             None => {
-                entry = self.push(Step::Match)?;
+                entry = self.push(Transition::Match)?;
                 let body = self.add(node, entry)?;
                 self.steps[entry] = fork(body);
             }
@@ -158,7 +160,7 @@ impl Program {
         (0..least).try_fold(entry, |entry, _| self.add(node, entry))
     }
 
-    fn push(&mut self, step: Step) -> Result<usize, String> {
+    fn push(&mut self, step: Transition) -> Result<usize, String> {
         if self.steps.len() >= MOST_STEPS {
             return Err("a pattern with too many repetitions".to_owned());
         }
@@ -177,7 +179,7 @@ impl Program {
                 continue;
             }
             match self.steps[at] {
-                Step::Fork { first, second } => open.extend([second, first]),
+                Transition::Fork { first, second } => open.extend([second, first]),
                 _ => list.push(at),
             }
         }
@@ -195,12 +197,12 @@ impl Program {
             }
             match self.steps[at] {
                 // The remaining steps are less preferred.
-                Step::Match => return (true, reached),
-                Step::Take { set, next } if classes.is_in(class, set) => self.follow(next, &mut reached),
-                Step::Take { .. } => {}
-                Step::Ahead { set, negated, next } if classes.is_in(class, set) != negated => open.push(next),
-                Step::Ahead { .. } => {}
-                Step::Fork { first, second } => open.extend([second, first]),
+                Transition::Match => return (true, reached),
+                Transition::Take { set, next } if classes.is_in(class, set) => self.follow(next, &mut reached),
+                Transition::Take { .. } => {}
+                Transition::Ahead { set, negated, next } if classes.is_in(class, set) != negated => open.push(next),
+                Transition::Ahead { .. } => {}
+                Transition::Fork { first, second } => open.extend([second, first]),
             }
         }
         (false, reached)

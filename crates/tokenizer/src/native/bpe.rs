@@ -5,7 +5,7 @@ use super::super::{Error, Token};
 use super::alphabet::Alphabet;
 use super::forged::Forged;
 use super::merges::{Merges, Symbols};
-use super::word_cache::{Key, Memory};
+use super::word_cache::{Memory, WordKey};
 
 /// Byte-pair encoding of words, with the same ids as the reference crate.
 pub(crate) struct Bpe {
@@ -42,7 +42,7 @@ impl Bpe {
         memory: &mut Memory,
         out: &mut Vec<Token>,
     ) -> Result<(), Error> {
-        let key = Key::new(text, start, end);
+        let key = WordKey::new(text, start, end);
         if let Some(key) = &key {
             let mut from = start;
             let known = memory.cache.get(key, |id, end| {

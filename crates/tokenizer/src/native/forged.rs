@@ -4,11 +4,11 @@ use std::collections::HashMap;
 pub(crate) struct Forged {
     /// The ids as a bit set.
     watched: Vec<u64>,
-    tokens: HashMap<u32, Spelled>,
+    tokens: HashMap<u32, MergeSpelling>,
 }
 
 /// How merging spells such a token.
-pub(crate) struct Spelled {
+pub(crate) struct MergeSpelling {
     /// The spelling in the vocabulary's own alphabet.
     pub name: String,
     /// The spelling in bytes of text; `None` if no text spells it.
@@ -19,7 +19,7 @@ pub(crate) struct Spelled {
 }
 
 impl Forged {
-    pub fn new(tokens: HashMap<u32, Spelled>) -> Self {
+    pub fn new(tokens: HashMap<u32, MergeSpelling>) -> Self {
         let mut watched = Vec::new();
         for &id in tokens.keys() {
             let place = id as usize / 64;

@@ -8,12 +8,12 @@ use unicode_normalization_alignments::{IsNormalized, UnicodeNormalization, is_nf
 pub(crate) struct Normalized<'a> {
     pub text: Cow<'a, str>,
     /// The runs from left to right, without gaps; empty if the text is unchanged.
-    runs: Vec<Run>,
+    runs: Vec<NormalizedRun>,
 }
 
 /// A stretch of normalized text. Positions take 32 bits, because long texts can have very many
 /// runs.
-struct Run {
+struct NormalizedRun {
     /// The first normalized byte of the run.
     at: u32,
     /// The original byte that corresponds to it.
@@ -23,10 +23,10 @@ struct Run {
     end: u32,
 }
 
-impl Run {
+impl NormalizedRun {
     /// The caller ensures that the text is shorter than 4 GiB.
-    fn new(at: usize, original: usize, end: Option<usize>) -> Run {
-        Run { at: at as u32, original: original as u32, end: end.map_or(NONE, |end| end as u32) }
+    fn new(at: usize, original: usize, end: Option<usize>) -> NormalizedRun {
+        NormalizedRun { at: at as u32, original: original as u32, end: end.map_or(NONE, |end| end as u32) }
     }
 }
 
@@ -55,7 +55,7 @@ impl<'a> Normalized<'a> {
                 out.clear();
             }
             if copied < start {
-                normalized.runs.push(Run::new(out.len(), copied, None));
+                normalized.runs.push(NormalizedRun::new(out.len(), copied, None));
                 out.push_str(&text[copied..start]);
             }
             let mut left = text[start..end].char_indices().map(|(at, c)| (start + at, start + at + c.len_utf8()));
@@ -68,14 +68,14 @@ impl<'a> Normalized<'a> {
                     span = left.next().unwrap_or(last);
                     last = (change..0).fold(span, |last, _| left.next().unwrap_or(last));
                 }
-                normalized.runs.push(Run::new(out.len(), span.0, Some(span.1)));
+                normalized.runs.push(NormalizedRun::new(out.len(), span.0, Some(span.1)));
                 out.push(c);
             }
             copied = end;
         }
         if !normalized.runs.is_empty() && copied < text.len() {
             let out = normalized.text.to_mut();
-            normalized.runs.push(Run::new(out.len(), copied, None));
+            normalized.runs.push(NormalizedRun::new(out.len(), copied, None));
             out.push_str(&text[copied..]);
         }
         normalized
@@ -103,7 +103,7 @@ impl<'a> Normalized<'a> {
         (from, to)
     }
 
-    fn run(&self, at: usize) -> Option<&Run> {
+    fn run(&self, at: usize) -> Option<&NormalizedRun> {
         self.runs.get(self.runs.partition_point(|run| run.at as usize <= at).checked_sub(1)?)
     }
 }

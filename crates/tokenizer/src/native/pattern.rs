@@ -9,19 +9,19 @@ const DEEPEST: usize = 32;
 /// This parser reads the structure, and `regex_syntax` parses each character set, with the same
 /// Unicode tables as the reference. Constructs that the two engines of the reference (onig and
 /// fancy-regex) interpret differently are rejected: `$`, `\b`, `{2}+`.
-pub(crate) struct Pattern {
-    pub root: Node,
+pub(crate) struct RegexPattern {
+    pub root: PatternNode,
     pub sets: Vec<ClassUnicode>,
 }
 
-pub(crate) enum Node {
+pub(crate) enum PatternNode {
     /// One character of a set.
     Set(usize),
-    Sequence(Vec<Node>),
+    Sequence(Vec<PatternNode>),
     /// The first alternative that leads to a match wins.
-    Choice(Vec<Node>),
+    Choice(Vec<PatternNode>),
     Repeat {
-        node: Box<Node>,
+        node: Box<PatternNode>,
         least: u32,
         most: Option<u32>,
         greed: Greed,
@@ -41,7 +41,7 @@ pub(crate) enum Greed {
     Possessive,
 }
 
-impl Pattern {
+impl RegexPattern {
     /// Parses a pattern. The error names the construct that no automaton can run.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut parser = Parser { text, at: 0, depth: 0, sets: Vec::new() };
@@ -55,9 +55,9 @@ impl Pattern {
     /// Returns a pattern that matches one character of a set, or as many as possible if `repeated`
     /// is set.
     pub fn of_set(set: ClassUnicode, repeated: bool) -> Self {
-        let one = Node::Set(0);
+        let one = PatternNode::Set(0);
         let root = match repeated {
-            true => Node::Repeat { node: Box::new(one), least: 1, most: None, greed: Greed::Greedy },
+            true => PatternNode::Repeat { node: Box::new(one), least: 1, most: None, greed: Greed::Greedy },
             false => one,
         };
         Self { root, sets: vec![set] }
@@ -66,11 +66,11 @@ impl Pattern {
     /// Returns a pattern that matches a text.
     pub fn of_text(text: &str) -> Self {
         let sets = text.chars().map(|c| ClassUnicode::new([ClassUnicodeRange::new(c, c)])).collect::<Vec<_>>();
-        Self { root: Node::Sequence((0..sets.len()).map(Node::Set).collect()), sets }
+        Self { root: PatternNode::Sequence((0..sets.len()).map(PatternNode::Set).collect()), sets }
     }
 }
 
-impl Node {
+impl PatternNode {
     /// Reports whether the node can match without consuming a character.
     pub fn can_be_empty(&self) -> bool {
         match self {
@@ -91,7 +91,7 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    fn choice(&mut self, ignore_case: bool) -> Result<Node, String> {
+    fn choice(&mut self, ignore_case: bool) -> Result<PatternNode, String> {
         self.depth += 1;
         if self.depth > DEEPEST {
             return Err(self.unsupported("groups nested too deeply"));
@@ -101,10 +101,10 @@ impl Parser<'_> {
             alternatives.push(self.sequence(ignore_case)?);
         }
         self.depth -= 1;
-        Ok(if alternatives.len() == 1 { alternatives.remove(0) } else { Node::Choice(alternatives) })
+        Ok(if alternatives.len() == 1 { alternatives.remove(0) } else { PatternNode::Choice(alternatives) })
     }
 
-    fn sequence(&mut self, ignore_case: bool) -> Result<Node, String> {
+    fn sequence(&mut self, ignore_case: bool) -> Result<PatternNode, String> {
         let mut nodes = Vec::new();
         while let Some(next) = self.peek() {
             if next == '|' || next == ')' {
@@ -113,10 +113,10 @@ impl Parser<'_> {
             let node = self.atom(next, ignore_case)?;
             nodes.push(self.repeated(node)?);
         }
-        Ok(Node::Sequence(nodes))
+        Ok(PatternNode::Sequence(nodes))
     }
 
-    fn atom(&mut self, next: char, ignore_case: bool) -> Result<Node, String> {
+    fn atom(&mut self, next: char, ignore_case: bool) -> Result<PatternNode, String> {
         match next {
             '(' => self.group(ignore_case),
             '[' => {
@@ -132,7 +132,7 @@ impl Parser<'_> {
         }
     }
 
-    fn group(&mut self, ignore_case: bool) -> Result<Node, String> {
+    fn group(&mut self, ignore_case: bool) -> Result<PatternNode, String> {
         let ahead = match (self.take("(?!"), self.take("(?=")) {
             (false, false) => None,
             (negated, _) => Some(negated),
@@ -140,11 +140,11 @@ impl Parser<'_> {
         if let Some(negated) = ahead {
             let inner = self.choice(ignore_case)?;
             self.close()?;
-            let Node::Sequence(nodes) = inner else {
+            let PatternNode::Sequence(nodes) = inner else {
                 return Err(self.unsupported("a lookahead of more than one character"));
             };
             return match nodes.as_slice() {
-                [Node::Set(set)] => Ok(Node::Ahead { set: *set, negated }),
+                [PatternNode::Set(set)] => Ok(PatternNode::Ahead { set: *set, negated }),
                 _ => Err(self.unsupported("a lookahead of more than one character")),
             };
         }
@@ -166,7 +166,7 @@ impl Parser<'_> {
         if self.take(")") { Ok(()) } else { Err(self.unsupported("an unclosed group")) }
     }
 
-    fn repeated(&mut self, node: Node) -> Result<Node, String> {
+    fn repeated(&mut self, node: PatternNode) -> Result<PatternNode, String> {
         let (least, most, is_counted) = match self.peek() {
             Some('*') => (0, None, false),
             Some('+') => (1, None, false),
@@ -197,11 +197,11 @@ impl Parser<'_> {
         }
         // A possessive repetition is supported only for a set, where it equals a repetition with a
         // negative lookahead after it.
-        let is_set = matches!(node, Node::Set(_));
+        let is_set = matches!(node, PatternNode::Set(_));
         if node.can_be_empty() || (greed == Greed::Possessive && !is_set) {
             return Err(self.unsupported("this repetition"));
         }
-        Ok(Node::Repeat { node: Box::new(node), least, most, greed })
+        Ok(PatternNode::Repeat { node: Box::new(node), least, most, greed })
     }
 
     fn counts(&mut self) -> Result<(u32, Option<u32>), String> {
@@ -222,7 +222,7 @@ impl Parser<'_> {
     }
 
     /// Parses the next `length` bytes, which represent one character of a set.
-    fn set(&mut self, length: usize, ignore_case: bool) -> Result<Node, String> {
+    fn set(&mut self, length: usize, ignore_case: bool) -> Result<PatternNode, String> {
         let text = &self.text[self.at..self.at + length];
         let hir = ParserBuilder::new().case_insensitive(ignore_case).build().parse(text);
         let set = match hir.as_ref().map(|hir| hir.kind()) {
@@ -239,7 +239,7 @@ impl Parser<'_> {
         let set = set.ok_or_else(|| self.unsupported(&format!("`{text}`")))?;
         self.at += length;
         self.sets.push(set);
-        Ok(Node::Set(self.sets.len() - 1))
+        Ok(PatternNode::Set(self.sets.len() - 1))
     }
 
     fn peek(&self) -> Option<char> {

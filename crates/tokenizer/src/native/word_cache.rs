@@ -23,7 +23,7 @@ type Slot = [u64; 7];
 
 /// A word in the form stored in a slot.
 #[derive(Clone, Copy)]
-pub(crate) struct Key {
+pub(crate) struct WordKey {
     bytes: [u64; 3],
     length: usize,
     slot: usize,
@@ -43,7 +43,7 @@ static MASKS: [[u64; 3]; LONGEST + 1] = {
     masks
 };
 
-impl Key {
+impl WordKey {
     /// Returns the key of a part of a text, or `None` if the word is too long.
     #[inline]
     pub fn new(text: &str, start: usize, end: usize) -> Option<Self> {
@@ -80,7 +80,7 @@ impl WordCache {
     /// Calls `found` with the id and the end of each token of a known word. Returns whether the
     /// word is known.
     #[inline]
-    pub fn get(&self, key: &Key, mut found: impl FnMut(u32, usize)) -> bool {
+    pub fn get(&self, key: &WordKey, mut found: impl FnMut(u32, usize)) -> bool {
         let slot = &self.slots[key.slot];
         let [a, b, c, ids @ .., rest] = slot;
         let [.., count, length] = rest.to_le_bytes();
@@ -97,7 +97,7 @@ impl WordCache {
         true
     }
 
-    pub fn put(&mut self, key: &Key, word: &Symbols) {
+    pub fn put(&mut self, key: &WordKey, word: &Symbols) {
         let count = word.ids.len();
         if count > MOST_TOKENS {
             return;
@@ -123,13 +123,13 @@ pub(crate) struct Memory {
 }
 
 /// The number of a tokenizer, which identifies its memory on each thread.
-pub(crate) struct Owner(u64);
+pub(crate) struct CacheOwner(u64);
 
 thread_local! {
     static MEMORIES: RefCell<Vec<(u64, Box<Memory>)>> = const { RefCell::new(Vec::new()) };
 }
 
-impl Owner {
+impl CacheOwner {
     pub fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Self(NEXT.fetch_add(1, Ordering::Relaxed))

@@ -2,7 +2,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashMap};
 
 use super::model::Model;
-use super::{Found, Reading};
+use super::{PieceRange, Reading};
 
 /// Byte-pair merging by the scores of the pieces, as in sentencepiece.
 pub(super) struct Bpe {
@@ -36,7 +36,7 @@ impl Bpe {
         Self { words_apart: !model.pieces.iter().any(|piece| holds_inner_space(&piece.text)) }
     }
 
-    pub fn encode(&self, text: &str, model: &Model, reading: &Reading) -> Vec<Found> {
+    pub fn encode(&self, text: &str, model: &Model, reading: &Reading) -> Vec<PieceRange> {
         let mut found = Vec::with_capacity(text.len() / 3);
         let mut work = Work::default();
         let mut start = 0;
@@ -75,7 +75,7 @@ impl Work {
         end: usize,
         model: &Model,
         reading: &Reading,
-        found: &mut Vec<Found>,
+        found: &mut Vec<PieceRange>,
     ) {
         self.cut(text, start, end, reading);
         for right in 1..self.symbols.len() {
@@ -88,7 +88,7 @@ impl Work {
         while let Some(index) = next {
             let symbol = &self.symbols[index];
             match symbol.frozen {
-                Some(piece) => found.push(Found { start: symbol.start, end: symbol.end, piece: Some(piece) }),
+                Some(piece) => found.push(PieceRange { start: symbol.start, end: symbol.end, piece: Some(piece) }),
                 None => self.resegment(symbol.start, symbol.end, text, model, reading, found),
             }
             next = symbol.next;
@@ -164,7 +164,7 @@ impl Work {
         text: &str,
         model: &Model,
         reading: &Reading,
-        found: &mut Vec<Found>,
+        found: &mut Vec<PieceRange>,
     ) {
         let mut open = vec![(start, end)];
         while let Some((start, end)) = open.pop() {
@@ -173,7 +173,7 @@ impl Work {
             match self.halves.get(&(start, end)) {
                 Some(&middle) if is_unused => open.extend([(middle, end), (start, middle)]),
                 // sentencepiece: an unused piece that was not merged is unknown text.
-                _ => found.push(Found { start, end, piece: piece.filter(|_| !is_unused) }),
+                _ => found.push(PieceRange { start, end, piece: piece.filter(|_| !is_unused) }),
             }
         }
     }

@@ -1,11 +1,11 @@
 use std::collections::HashMap;
 
 use super::super::Error;
-use super::protobuf::{Fields, Value};
+use super::protobuf::{FieldValue, Fields};
 
 /// A sentencepiece model file, validated as the library does.
 pub(super) struct Model {
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<VocabularyPiece>,
     pub algorithm: Algorithm,
     pub unknown: u32,
     /// The pieces for the 256 bytes, if characters without a piece are spelled in bytes.
@@ -15,7 +15,7 @@ pub(super) struct Model {
     ids: HashMap<String, u32>,
 }
 
-pub(super) struct Piece {
+pub(super) struct VocabularyPiece {
     pub text: String,
     pub score: f32,
     pub kind: PieceKind,
@@ -54,7 +54,7 @@ pub(super) struct NormalizerSpec {
 
 impl Model {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
-        let mut pieces: Vec<Piece> = Vec::new();
+        let mut pieces: Vec<VocabularyPiece> = Vec::new();
         let mut trainer = Trainer { model_type: 1, byte_fallback: false, whitespace_as_suffix: false };
         // sentencepiece_model.proto: these three default to true.
         let mut normalizer = NormalizerSpec {
@@ -66,9 +66,9 @@ impl Model {
         let mut file = Fields::of(bytes);
         while let Some((number, value, offset)) = file.next_field()? {
             match (number, value) {
-                (1, Value::Bytes(message)) => pieces.push(read_piece(file.inner(message), pieces.len())?),
-                (2, Value::Bytes(message)) => read_trainer(file.inner(message), &mut trainer)?,
-                (3, Value::Bytes(message)) => read_normalizer(file.inner(message), &mut normalizer)?,
+                (1, FieldValue::Bytes(message)) => pieces.push(read_piece(file.inner(message), pieces.len())?),
+                (2, FieldValue::Bytes(message)) => read_trainer(file.inner(message), &mut trainer)?,
+                (3, FieldValue::Bytes(message)) => read_normalizer(file.inner(message), &mut normalizer)?,
                 (1..=3, _) | (0, _) => return Err(no_model(format!("byte {offset} does not begin a message"))),
                 _ => {}
             }
@@ -112,17 +112,17 @@ struct Trainer {
     whitespace_as_suffix: bool,
 }
 
-fn read_piece(mut fields: Fields<'_>, index: usize) -> Result<Piece, Error> {
+fn read_piece(mut fields: Fields<'_>, index: usize) -> Result<VocabularyPiece, Error> {
     let place = || format!("pieces[{index}]");
-    let mut piece = Piece { text: String::new(), score: 0.0, kind: PieceKind::Normal };
+    let mut piece = VocabularyPiece { text: String::new(), score: 0.0, kind: PieceKind::Normal };
     while let Some((number, value, _)) = fields.next_field()? {
         match (number, value) {
-            (1, Value::Bytes(text)) => {
+            (1, FieldValue::Bytes(text)) => {
                 let text = std::str::from_utf8(text).map_err(|_| Error::malformed(place(), "the text is not UTF-8"))?;
                 text.clone_into(&mut piece.text);
             }
-            (2, Value::Float(score)) => piece.score = score,
-            (3, Value::Number(kind)) => {
+            (2, FieldValue::Float(score)) => piece.score = score,
+            (3, FieldValue::Number(kind)) => {
                 piece.kind = match kind {
                     1 => PieceKind::Normal,
                     2 => PieceKind::Unknown,
@@ -146,9 +146,9 @@ fn read_piece(mut fields: Fields<'_>, index: usize) -> Result<Piece, Error> {
 fn read_trainer(mut fields: Fields<'_>, trainer: &mut Trainer) -> Result<(), Error> {
     while let Some((number, value, _)) = fields.next_field()? {
         match (number, value) {
-            (3, Value::Number(kind)) => trainer.model_type = kind,
-            (24, Value::Number(flag)) => trainer.whitespace_as_suffix = flag != 0,
-            (35, Value::Number(flag)) => trainer.byte_fallback = flag != 0,
+            (3, FieldValue::Number(kind)) => trainer.model_type = kind,
+            (24, FieldValue::Number(flag)) => trainer.whitespace_as_suffix = flag != 0,
+            (35, FieldValue::Number(flag)) => trainer.byte_fallback = flag != 0,
             (3 | 24 | 35, _) => return Err(Error::malformed("trainer_spec", "a field has the wrong type")),
             _ => {}
         }
@@ -159,10 +159,10 @@ fn read_trainer(mut fields: Fields<'_>, trainer: &mut Trainer) -> Result<(), Err
 fn read_normalizer(mut fields: Fields<'_>, spec: &mut NormalizerSpec) -> Result<(), Error> {
     while let Some((number, value, _)) = fields.next_field()? {
         match (number, value) {
-            (2, Value::Bytes(charsmap)) => spec.charsmap = charsmap.to_vec(),
-            (3, Value::Number(flag)) => spec.add_dummy_prefix = flag != 0,
-            (4, Value::Number(flag)) => spec.remove_extra_whitespaces = flag != 0,
-            (5, Value::Number(flag)) => spec.escape_whitespaces = flag != 0,
+            (2, FieldValue::Bytes(charsmap)) => spec.charsmap = charsmap.to_vec(),
+            (3, FieldValue::Number(flag)) => spec.add_dummy_prefix = flag != 0,
+            (4, FieldValue::Number(flag)) => spec.remove_extra_whitespaces = flag != 0,
+            (5, FieldValue::Number(flag)) => spec.escape_whitespaces = flag != 0,
             (2..=5, _) => return Err(Error::malformed("normalizer_spec", "a field has the wrong type")),
             _ => {}
         }
@@ -170,7 +170,7 @@ fn read_normalizer(mut fields: Fields<'_>, spec: &mut NormalizerSpec) -> Result<
     Ok(())
 }
 
-fn index_pieces(pieces: &[Piece]) -> Result<HashMap<String, u32>, Error> {
+fn index_pieces(pieces: &[VocabularyPiece]) -> Result<HashMap<String, u32>, Error> {
     let mut ids = HashMap::with_capacity(pieces.len());
     for (id, piece) in (0..).zip(pieces) {
         if ids.insert(piece.text.clone(), id).is_some() {
@@ -180,7 +180,7 @@ fn index_pieces(pieces: &[Piece]) -> Result<HashMap<String, u32>, Error> {
     Ok(ids)
 }
 
-fn find_unknown(pieces: &[Piece]) -> Result<u32, Error> {
+fn find_unknown(pieces: &[VocabularyPiece]) -> Result<u32, Error> {
     let mut unknown = (0..).zip(pieces).filter(|(_, piece)| piece.kind == PieceKind::Unknown);
     match (unknown.next(), unknown.next()) {
         (Some((id, _)), None) => Ok(id),
@@ -190,7 +190,7 @@ fn find_unknown(pieces: &[Piece]) -> Result<u32, Error> {
 }
 
 fn find_byte_pieces(
-    pieces: &[Piece],
+    pieces: &[VocabularyPiece],
     ids: &HashMap<String, u32>,
     byte_fallback: bool,
 ) -> Result<Option<Box<[u32; 256]>>, Error> {

@@ -2,7 +2,7 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::super::native::Owner;
+use super::super::native::CacheOwner;
 use super::super::native::added::Added;
 use super::super::native::alphabet::{Alphabet, Characters, Otherwise};
 use super::super::native::bpe::{Bpe, LONG_WORD, Reading as Guard, Tables};
@@ -25,7 +25,7 @@ const SPACE: char = '\u{2581}';
 pub(super) struct Words {
     joints: Joints,
     bpe: Bpe,
-    owner: Owner,
+    owner: CacheOwner,
 }
 
 /// The number of tokens to hand over at once.
@@ -97,7 +97,7 @@ impl Words {
         let alphabet = Alphabet::Characters(characters);
         let tables = Tables { alphabet, merges: Merges::with_ranks(&merges).ok()?, whole: None };
         let bpe = Bpe { tables: Arc::new(tables), forged: Forged::new(HashMap::new()) };
-        Some(Self { joints, bpe, owner: Owner::new() })
+        Some(Self { joints, bpe, owner: CacheOwner::new() })
     }
 
     /// Hands over the tokens of a section in parts, splitting at user-defined pieces. `prefix` is

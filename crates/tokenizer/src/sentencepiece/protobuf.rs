@@ -8,7 +8,7 @@ pub(super) struct Fields<'a> {
     at: usize,
 }
 
-pub(super) enum Value<'a> {
+pub(super) enum FieldValue<'a> {
     Number(u64),
     Float(f32),
     Bytes(&'a [u8]),
@@ -22,26 +22,26 @@ impl<'a> Fields<'a> {
     }
 
     /// Returns the number, the value and the offset of the next field.
-    pub fn next_field(&mut self) -> Result<Option<(u64, Value<'a>, usize)>, Error> {
+    pub fn next_field(&mut self) -> Result<Option<(u64, FieldValue<'a>, usize)>, Error> {
         if self.at == self.bytes.len() {
             return Ok(None);
         }
         let offset = self.base + self.at;
         let tag = self.varint()?;
         let value = match tag & 7 {
-            0 => Value::Number(self.varint()?),
+            0 => FieldValue::Number(self.varint()?),
             1 => {
                 self.take(8)?;
-                Value::Other
+                FieldValue::Other
             }
             2 => {
                 let length = self.varint()?;
                 let length = usize::try_from(length).map_err(|_| self.truncated())?;
-                Value::Bytes(self.take(length)?)
+                FieldValue::Bytes(self.take(length)?)
             }
             5 => {
                 let bytes = self.take(4)?;
-                Value::Float(f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+                FieldValue::Float(f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
             }
             other => {
                 return Err(Error::NotRecognized {

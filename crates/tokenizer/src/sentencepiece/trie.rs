@@ -2,12 +2,12 @@ use std::collections::VecDeque;
 
 /// A set of byte strings, each with a number, searched by prefix.
 pub(super) struct Trie {
-    nodes: Vec<Node>,
+    nodes: Vec<TrieNode>,
     /// The byte that leads to each node. The children of a node are adjacent and sorted by it.
     labels: Vec<u8>,
 }
 
-struct Node {
+struct TrieNode {
     first_child: u32,
     children: u16,
     value: Option<u32>,
@@ -16,7 +16,7 @@ struct Node {
 impl Trie {
     pub fn new(mut entries: Vec<(&str, u32)>) -> Self {
         entries.sort_unstable();
-        let mut trie = Self { nodes: vec![Node { first_child: 0, children: 0, value: None }], labels: vec![0] };
+        let mut trie = Self { nodes: vec![TrieNode { first_child: 0, children: 0, value: None }], labels: vec![0] };
         // Each open node, with the entries below it and the length of their common prefix.
         let mut open = VecDeque::from([(0, 0..entries.len(), 0)]);
         while let Some((node, mut range, depth)) = open.pop_front() {
@@ -31,7 +31,7 @@ impl Trie {
                 let label = text.as_bytes()[depth];
                 let same = entries[range.clone()].partition_point(|(text, _)| text.as_bytes()[depth] <= label);
                 open.push_back((trie.nodes.len(), range.start..range.start + same, depth + 1));
-                trie.nodes.push(Node { first_child: 0, children: 0, value: None });
+                trie.nodes.push(TrieNode { first_child: 0, children: 0, value: None });
                 trie.labels.push(label);
                 trie.nodes[node].children += 1;
                 range.start += same;

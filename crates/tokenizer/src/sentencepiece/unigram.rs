@@ -1,6 +1,6 @@
 use super::model::{Model, PieceKind};
 use super::trie::Trie;
-use super::{Found, Reading};
+use super::{PieceRange, Reading};
 
 /// The search for the most probable pieces, as in sentencepiece's optimized encoder.
 pub(super) struct Unigram {
@@ -32,12 +32,12 @@ impl Unigram {
         }
     }
 
-    pub fn encode(&self, text: &str, model: &Model, reading: &Reading) -> Vec<Found> {
+    pub fn encode(&self, text: &str, model: &Model, reading: &Reading) -> Vec<PieceRange> {
         let best = self.search(text, model, reading);
         let mut found = Vec::new();
         let mut end = text.len();
         while let Some(Best { start, piece, .. }) = best[end] {
-            found.push(Found { start, end, piece });
+            found.push(PieceRange { start, end, piece });
             end = start;
         }
         found.reverse();

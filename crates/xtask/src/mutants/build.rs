@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use super::Options;
 use super::instrument::{Instrumented, instrument};
-use super::plan::{Drawn, Plan, Random, draw, rust_files, write_file};
+use super::plan::{Drawn, MutationPlan, Random, draw, rust_files, write_file};
 use super::site::Site;
 use super::trial::trace;
 use super::workspace::{Test, Workspace};
@@ -53,7 +53,8 @@ mod mutant_switch {
 pub fn prepare(options: &Options) -> Result<Workspace, String> {
     let (root, folder) = (crate::root(), options.folder());
     let tree = folder.join("tree");
-    let kept = Plan::read(&folder).ok().filter(|plan| plan.is_fresh(&root) && plan.sites.len() == options.count);
+    let kept =
+        MutationPlan::read(&folder).ok().filter(|plan| plan.is_fresh(&root) && plan.sites.len() == options.count);
     let may_resume = folder.join("ready").exists() && !options.keep_plan;
     if let Some(plan) = kept {
         if may_resume && let Ok(tests) = Test::read_all(&folder) {
@@ -73,7 +74,7 @@ pub fn prepare(options: &Options) -> Result<Workspace, String> {
     let drawn = draw(&root, options)?;
     copy_workspace(&root, &tree, options)?;
     let sites = those_that_compile(options, &tree, &drawn)?;
-    let plan = Plan { sites, sources: drawn.sources };
+    let plan = MutationPlan { sites, sources: drawn.sources };
     plan.write(&folder)?;
     let tests = compiled(options, &tree)?;
     Ok(Workspace { plan, tree, tests })

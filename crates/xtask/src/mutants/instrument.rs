@@ -14,17 +14,17 @@ pub fn instrument(source: &str, mut sites: Vec<(u32, &Site)>) -> Instrumented {
     sites.sort_by_key(|(id, site)| (site.range.start, usize::MAX - site.range.end, *id));
     // Insertions come before sites that begin at the same position.
     sites.sort_by_key(|(_, site)| (site.range.start, !site.range.is_empty()));
-    let mut writer = Writer { source, out: Instrumented { text: String::new(), written: Vec::new() } };
+    let mut writer = Instrumenter { source, out: Instrumented { text: String::new(), written: Vec::new() } };
     writer.copy(0..source.len(), &sites);
     writer.out
 }
 
-struct Writer<'a> {
+struct Instrumenter<'a> {
     source: &'a str,
     out: Instrumented,
 }
 
-impl Writer<'_> {
+impl Instrumenter<'_> {
     fn put(&mut self, text: &str) {
         self.out.text.push_str(text);
     }

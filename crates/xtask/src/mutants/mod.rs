@@ -112,7 +112,7 @@ pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
     let options = Options::read(arguments)?;
     let folder = options.folder();
     if options.list {
-        return report(&plan::Plan::read(&folder)?, &Verdicts::read(&folder)?);
+        return report(&plan::MutationPlan::read(&folder)?, &Verdicts::read(&folder)?);
     }
     let workspace = build::prepare(&options)?;
     let verdicts = try_all(&options, &workspace)?;
@@ -159,7 +159,7 @@ fn try_all(options: &Options, workspace: &workspace::Workspace) -> Result<Verdic
 }
 
 /// Prints the survivors and the score.
-fn report(plan: &plan::Plan, verdicts: &Verdicts) -> Result<ExitCode, String> {
+fn report(plan: &plan::MutationPlan, verdicts: &Verdicts) -> Result<ExitCode, String> {
     let mut caught: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     let mut by_command = 0;
     for (id, verdict) in &verdicts.0 {

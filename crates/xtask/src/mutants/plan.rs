@@ -6,13 +6,13 @@ use super::Options;
 use super::site::{Site, sites};
 
 /// The mutations of a run, in the order in which they are tried.
-pub struct Plan {
+pub struct MutationPlan {
     pub sites: Vec<Site>,
     /// The original text of the files with mutations.
     pub sources: BTreeMap<String, String>,
 }
 
-impl Plan {
+impl MutationPlan {
     pub fn site(&self, id: u32) -> (&Site, &str) {
         let site = &self.sites[id as usize];
         (site, self.sources.get(&site.file).map_or("", String::as_str))
@@ -35,7 +35,7 @@ impl Plan {
     }
 
     /// Reads a plan and the sources for which it was made.
-    pub fn read(folder: &Path) -> Result<Plan, String> {
+    pub fn read(folder: &Path) -> Result<MutationPlan, String> {
         let path = folder.join("plan");
         let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         let (mut sources, mut known) = (BTreeMap::new(), BTreeMap::new());
@@ -57,7 +57,7 @@ impl Plan {
                 .ok_or_else(|| format!("{file}:{line}: the source differs from the one that the plan was made for"))?;
             chosen.push(site.clone());
         }
-        Ok(Plan { sites: chosen, sources })
+        Ok(MutationPlan { sites: chosen, sources })
     }
 
     /// Reports whether the files of this plan are unchanged in the workspace.

@@ -2,11 +2,11 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::plan::Plan;
+use super::plan::MutationPlan;
 
 /// The compiled copy of the workspace.
 pub struct Workspace {
-    pub plan: Plan,
+    pub plan: MutationPlan,
     pub tree: PathBuf,
     /// All tests that pass without a mutation, quickest first.
     pub tests: Vec<Test>,

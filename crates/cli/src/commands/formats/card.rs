@@ -9,7 +9,7 @@ use crate::paint::{Paint, Style};
 use crate::table;
 use crate::visible;
 
-type Row = Vec<String>;
+type CardRow = Vec<String>;
 
 /// Draws the page: the contents of the format file by heading, and an example.
 pub fn draw(format: &Format, paint: Paint, width: Option<usize>) -> String {
@@ -36,7 +36,7 @@ pub fn draw(format: &Format, paint: Paint, width: Option<usize>) -> String {
     out
 }
 
-fn controls(format: &Format) -> Vec<Row> {
+fn controls(format: &Format) -> Vec<CardRow> {
     let each = format.controls.iter().map(|control| {
         let mut notes: Vec<String> = Vec::new();
         notes.extend(control.bos.then(|| "opens the prompt".to_owned()));
@@ -48,25 +48,25 @@ fn controls(format: &Format) -> Vec<Row> {
 }
 
 /// Returns the rules that differ from the default.
-fn rules(format: &Format) -> Vec<Row> {
+fn rules(format: &Format) -> Vec<CardRow> {
     let usual = rules_of(&Format::default());
     let own = rules_of(format).into_iter().filter(|rule| !usual.contains(rule));
-    let own: Vec<Row> = own.map(|(name, value)| vec![name.to_owned(), value]).collect();
+    let own: Vec<CardRow> = own.map(|(name, value)| vec![name.to_owned(), value]).collect();
     match own.is_empty() {
         true => vec![vec!["none: messages may come in any order".to_owned()]],
         false => own,
     }
 }
 
-fn setting(Setting { name, default, help, values }: Setting) -> Row {
+fn setting(Setting { name, default, help, values }: Setting) -> CardRow {
     let values = if values.is_empty() { String::new() } else { format!("one of {}", values.join(", ")) };
     let about: Vec<String> = [help, values].into_iter().filter(|text| !text.is_empty()).collect();
     vec![name, default, about.join("; ")]
 }
 
-fn generation(format: &Format) -> Vec<Row> {
+fn generation(format: &Format) -> Vec<CardRow> {
     let stop: Vec<String> = format.stops().iter().map(|text| format!("`{text}`")).collect();
-    let mut rows: Vec<Row> = Vec::new();
+    let mut rows: Vec<CardRow> = Vec::new();
     if !stop.is_empty() {
         rows.push(vec!["stop".to_owned(), stop.join(", ")]);
     }
@@ -76,16 +76,16 @@ fn generation(format: &Format) -> Vec<Row> {
     rows
 }
 
-fn named(pairs: &[(String, String)]) -> Vec<Row> {
+fn named(pairs: &[(String, String)]) -> Vec<CardRow> {
     pairs.iter().map(|(name, text)| vec![name.clone(), text.clone()]).collect()
 }
 
 /// Appends a heading and rows in columns, or nothing if there are no rows.
-fn push_section(out: &mut String, paint: Paint, heading: &str, rows: Vec<Row>) {
+fn push_section(out: &mut String, paint: Paint, heading: &str, rows: Vec<CardRow>) {
     if rows.is_empty() {
         return;
     }
     out.push_str(&format!("\n{}\n", paint.text(Style::Strong, heading)));
-    let plain = |row: Row| row.into_iter().map(|cell| (Style::Plain, cell)).collect::<Vec<_>>();
+    let plain = |row: CardRow| row.into_iter().map(|cell| (Style::Plain, cell)).collect::<Vec<_>>();
     table::push(out, paint, "  ", &rows.into_iter().map(plain).collect::<Vec<_>>());
 }

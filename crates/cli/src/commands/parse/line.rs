@@ -10,11 +10,11 @@ use rolecall_conversation::{Place, Problem};
 
 use crate::batch::Line;
 use crate::job::only_request;
-use crate::reading::{Reader, request_of_one_word, with_ids_of};
+use crate::reading::{ParseRun, request_of_one_word, with_ids_of};
 use crate::refusal::Refusal;
 
 /// Returns `{"id"?, "message", "finish_reason", "malformed", "warnings"?}`.
-pub fn answer(reader: &Reader, policies: &ParseOptions, line: Line<'_>) -> Result<Json, Refusal> {
+pub fn answer(reader: &ParseRun, policies: &ParseOptions, line: Line<'_>) -> Result<Json, Refusal> {
     let request = read(line.text)?;
     let stop = stop_of(&request.other)?;
     let chunks = chunks_of(&request.other)?;

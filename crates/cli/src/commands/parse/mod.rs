@@ -12,20 +12,20 @@ use rolecall::parse::{Ids, ParseOptions};
 use rolecall::{Event, Reading, answer, dataset};
 
 use crate::args::{ApiArg, FinishArg, Parse};
-use crate::batch::{Journal, Plan, Rows, Told, Wanted, answer_lines};
-use crate::diagnostic::{DRAWN, Diagnostic, Place, Severity};
+use crate::batch::{BatchPlan, Journal, Rows, Told, Wanted, answer_lines};
+use crate::diagnostic::{DRAWN, Diagnostic, DiagnosticPlace, Severity};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::files;
 use crate::job::{load_tokenizer, only_request, refused};
 use crate::output::Output;
-use crate::reading::{Reader, request_of_one_word, tools_of};
+use crate::reading::{ParseRun, request_of_one_word, tools_of};
 use crate::refusal::Refusal;
 use crate::source::Source;
 use input::Parser;
 
 pub fn run(args: &Parse, output: &Output) -> Result<Exit, Failure> {
-    let reader = Reader::new(&args.layouts, args.tokenizer.as_deref(), output)?;
+    let reader = ParseRun::new(&args.layouts, args.tokenizer.as_deref(), output)?;
     if args.ids {
         load_tokenizer(&reader.job.model)?;
     }
@@ -73,7 +73,9 @@ pub fn run(args: &Parse, output: &Output) -> Result<Exit, Failure> {
                 "bytes {}..{} of the output do not match the layout: {}",
                 one.span.start, one.span.end, one.why
             ),
-            place: Place::Named(args.input.as_deref().map_or("<stdin>".into(), |path| path.display().to_string())),
+            place: DiagnosticPlace::Named(
+                args.input.as_deref().map_or("<stdin>".into(), |path| path.display().to_string()),
+            ),
             help: Vec::new(),
         });
     }
@@ -94,8 +96,8 @@ fn random() -> u64 {
     RandomState::new().hash_one(0)
 }
 
-fn run_batch(args: &Parse, reader: Reader, policies: ParseOptions, output: &Output) -> Result<Exit, Failure> {
-    let plan = Plan {
+fn run_batch(args: &Parse, reader: ParseRun, policies: ParseOptions, output: &Output) -> Result<Exit, Failure> {
+    let plan = BatchPlan {
         inputs: args.input.as_slice(),
         options: &args.batch,
         target: None,
@@ -119,7 +121,7 @@ fn run_batch(args: &Parse, reader: Reader, policies: ParseOptions, output: &Outp
 }
 
 /// Returns what is known about the only output of a run.
-fn context(args: &Parse, reader: &Reader, policies: &ParseOptions) -> Result<ReplyContext, Failure> {
+fn context(args: &Parse, reader: &ParseRun, policies: &ParseOptions) -> Result<ReplyContext, Failure> {
     let tail = args.tail.as_deref();
     if let Some(path) = &args.conversation {
         let source = files::read_text(path)?;

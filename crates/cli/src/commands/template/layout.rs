@@ -7,8 +7,8 @@ use rolecall::format::write_reply;
 use rolecall::infer::{Outcome, Report};
 use rolecall::template::{ChatTemplate, ModelTemplates, NamedTemplate, infer_layouts};
 
-use crate::args::Template;
-use crate::diagnostic::{Diagnostic, Place, Severity};
+use crate::args::TemplateArgs;
+use crate::diagnostic::{Diagnostic, DiagnosticPlace, Severity};
 use crate::failure::Failure;
 use crate::job::refused as in_nothing;
 use crate::output::Output;
@@ -18,7 +18,7 @@ use crate::visible::escape;
 
 /// Prints the layouts of one template. The report on the inference goes to standard error.
 /// `tokens` are the texts of the model's control tokens.
-pub fn print(args: &Template, model: &ModelTemplates, tokens: Vec<String>, output: &Output) -> Result<(), Failure> {
+pub fn print(args: &TemplateArgs, model: &ModelTemplates, tokens: Vec<String>, output: &Output) -> Result<(), Failure> {
     let chosen = model.choose(args.template_name.as_deref(), false);
     let named = chosen.map_err(|why| Failure::NoTemplate { path: args.path().display().to_string(), why })?;
     let compiled = ChatTemplate::compile(&named.source, model.tokens.clone());
@@ -26,7 +26,7 @@ pub fn print(args: &Template, model: &ModelTemplates, tokens: Vec<String>, outpu
     let template = compiled.map_err(|error| in_nothing(refused(named, error), &nothing))?;
     let layouts = infer_layouts(&template, || tokens).map_err(|error| in_nothing(refused(named, error), &nothing))?;
     let source = Source::of_template(named);
-    let place = || Place::Named(source.name.clone());
+    let place = || DiagnosticPlace::Named(source.name.clone());
     let message = summary(&layouts.report);
     output.show(&Diagnostic { severity: Severity::Note, code: "inferred", message, place: place(), help: Vec::new() });
     for (part, outcome) in &layouts.report.parts {
@@ -37,7 +37,7 @@ pub fn print(args: &Template, model: &ModelTemplates, tokens: Vec<String>, outpu
     }
     for note in &layouts.report.notes {
         let place = match note.line.and_then(|line| line_of(&source, line)) {
-            Some(span) => Place::Span(&source, span),
+            Some(span) => DiagnosticPlace::Span(&source, span),
             None => place(),
         };
         let (severity, code, message) = (Severity::Note, note.part.name(), note.words.clone());

@@ -16,7 +16,7 @@ use rolecall::template::{ModelTemplates, NamedTemplate};
 use rolecall::tokenizer;
 use rolecall::tokenizer::Tokenizer;
 
-use crate::args::Template;
+use crate::args::TemplateArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::files;
@@ -32,7 +32,7 @@ struct Analyzed {
     analysis: TemplateAnalysis,
 }
 
-pub fn run(args: &Template, output: &Output) -> Result<Exit, Failure> {
+pub fn run(args: &TemplateArgs, output: &Output) -> Result<Exit, Failure> {
     let mut model = files::load_templates(args.path())?;
     for (name, token) in [("bos_token", &args.bos_token), ("eos_token", &args.eos_token)] {
         if let Some(token) = token {
@@ -89,7 +89,7 @@ fn analyze(named: &NamedTemplate, model: &ModelTemplates, adds_bos: Option<bool>
 }
 
 /// Returns the texts of the control tokens of the model's tokenizer, or of the one on the command line.
-fn control_tokens(args: &Template) -> Result<Vec<String>, Failure> {
+fn control_tokens(args: &TemplateArgs) -> Result<Vec<String>, Failure> {
     let markers = |tokenizer| Decoder::new(tokenizer).markers();
     if let Some(path) = &args.tokenizer {
         return Ok(markers(files::load_tokenizer(path)?));
@@ -107,7 +107,7 @@ fn control_tokens(args: &Template) -> Result<Vec<String>, Failure> {
 
 /// Reports whether the tokenizer adds the BOS token. Asks the tokenizer from the command line, else
 /// the model's own file, else the tokenizer next to the template.
-fn adds_bos(args: &Template, model: &ModelTemplates) -> Result<Option<bool>, Failure> {
+fn adds_bos(args: &TemplateArgs, model: &ModelTemplates) -> Result<Option<bool>, Failure> {
     let said = |tokenizer: &dyn Tokenizer| Some(tokenizer.adds_bos().is_some());
     if let Some(path) = &args.tokenizer {
         return Ok(said(&*files::load_tokenizer(path)?));

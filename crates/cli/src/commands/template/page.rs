@@ -6,7 +6,7 @@ use rolecall::template::{BosUse, Support, Switch};
 
 use super::Analyzed;
 use super::shown;
-use crate::diagnostic::{Diagnostic, Place, Severity};
+use crate::diagnostic::{Diagnostic, DiagnosticPlace, Severity};
 use crate::explain::counted;
 use crate::paint::{Paint, Style};
 use crate::table::{self, Cell};
@@ -46,8 +46,8 @@ pub fn draw(analyzed: &Analyzed, paint: Paint) -> String {
     }
     for finding in analysis.findings.iter().take(MOST_FINDINGS) {
         let place = match finding.spot {
-            Some(spot) => Place::Span(&analyzed.source, spot.offset as usize..spot.offset as usize + 1),
-            None => Place::Named(analyzed.source.name.clone()),
+            Some(spot) => DiagnosticPlace::Span(&analyzed.source, spot.offset as usize..spot.offset as usize + 1),
+            None => DiagnosticPlace::Named(analyzed.source.name.clone()),
         };
         let diagnostic = Diagnostic {
             severity: Severity::Warning,

@@ -4,7 +4,7 @@ use rolecall::encode::Reason;
 use rolecall::tokenizer::{AddedToken, ControlFit, Finding, Fit, Level};
 
 use super::Audited;
-use crate::diagnostic::{Diagnostic, Place, Severity};
+use crate::diagnostic::{Diagnostic, DiagnosticPlace, Severity};
 use crate::explain::counted;
 use crate::paint::{Paint, Style};
 use crate::table::{self, Cell};
@@ -56,7 +56,7 @@ pub fn draw(audited: &Audited, all: bool, paint: Paint) -> String {
             severity,
             code: finding.kind.code(),
             message: finding.message.clone(),
-            place: tokens_of(finding, all).map_or(Place::Nowhere, Place::Named),
+            place: tokens_of(finding, all).map_or(DiagnosticPlace::Nowhere, DiagnosticPlace::Named),
             help: vec![finding.kind.help().to_owned()],
         };
         out.push_str(&format!("\n{}", diagnostic.draw(paint)));

@@ -4,7 +4,7 @@ use rolecall::{Event, Stop};
 use super::likely::Likely;
 use crate::gateway::{now, random};
 use crate::token_odds::TokenOdds;
-use crate::writer::{Done, Frames, Opening, Writer};
+use crate::writer::{Done, Frames, Opening, ReplyWriter};
 
 /// Writes completions.
 pub struct CompletionWriter {
@@ -48,7 +48,7 @@ impl CompletionWriter {
     }
 }
 
-impl Writer for CompletionWriter {
+impl ReplyWriter for CompletionWriter {
     fn begin(&mut self, _: &Opening<'_>, out: &mut Frames) {
         for (prompt, echo) in self.echoes.iter().enumerate().filter(|(_, echo)| !echo.is_empty()) {
             for choice in prompt * self.choices..(prompt + 1) * self.choices {

@@ -30,7 +30,7 @@ use crate::gateway::Gateway;
 use crate::labels::{LABELS, check_label};
 use crate::sampling::{SETTINGS, Sampling};
 use crate::texts::TextEncoding;
-use crate::writer::Writer;
+use crate::writer::ReplyWriter;
 use crate::{Fault, number};
 use answer::CompletionWriter;
 use likely::Likely;
@@ -43,7 +43,7 @@ const MOST_REPLIES: usize = 128;
 const MOST_LOGPROBS: u32 = 5;
 
 /// Reads a request.
-pub fn read(gateway: &Gateway, body: &str) -> Result<(Completing, Box<dyn Writer>), Fault> {
+pub fn read(gateway: &Gateway, body: &str) -> Result<(Completing, Box<dyn ReplyWriter>), Fault> {
     let value = json::parse_unique(body).map_err(rolecall::request::Error::from)?;
     let Json::Object(body) = value else {
         return Err(Fault::new(400, "wrong_type", "expected a JSON object"));

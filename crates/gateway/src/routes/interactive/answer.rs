@@ -5,7 +5,7 @@ use rolecall::{Event, Reading, Stop};
 
 use crate::Fault;
 use crate::usage::{Usage, whole};
-use crate::writer::{Done, Frames, Opening, Writer};
+use crate::writer::{Done, Frames, Opening, ReplyWriter};
 
 /// Writes a value in each line, with what is new since the line before.
 #[derive(Default)]
@@ -19,7 +19,7 @@ impl LineWriter {
     }
 }
 
-impl Writer for LineWriter {
+impl ReplyWriter for LineWriter {
     fn begin(&mut self, opening: &Opening<'_>, _: &mut Frames) {
         self.usage = opening.usage.clone();
     }

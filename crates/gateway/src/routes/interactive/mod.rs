@@ -26,28 +26,28 @@ use crate::exchange::exchange;
 use crate::fault::answer;
 use crate::gateway::{Gateway, Permit};
 use crate::store::Owner;
-use crate::writer::Writer;
+use crate::writer::ReplyWriter;
 use answer::{LineWriter, nothing};
-use request::Asked;
+use request::InteractiveRequest;
 
 /// Answers a request.
 pub async fn respond(gateway: Arc<Gateway>, owner: Owner, body: String, permit: Permit) -> Result<Response, Fault> {
-    match Asked::read(&body)? {
-        Asked::End(name) => {
+    match InteractiveRequest::read(&body)? {
+        InteractiveRequest::End(name) => {
             gateway.sessions.forget(owner, &name).await?;
             Ok(answer(&nothing("stop".into())))
         }
-        Asked::Cancel(name) => {
+        InteractiveRequest::Cancel(name) => {
             gateway.closing.or(gateway.running.cancel(owner, name)).await?;
             Ok(answer(&nothing(Json::Null)))
         }
-        Asked::Reply { .. } => exchange(gateway, owner, read, body, permit).await,
+        InteractiveRequest::Reply { .. } => exchange(gateway, owner, read, body, permit).await,
     }
 }
 
 /// Reads a request for a reply.
-pub fn read(gateway: &Gateway, body: &str) -> Result<(ChatRequest, Box<dyn Writer>), Fault> {
-    let Asked::Reply { chat, session, goes_on } = Asked::read(body)? else {
+pub fn read(gateway: &Gateway, body: &str) -> Result<(ChatRequest, Box<dyn ReplyWriter>), Fault> {
+    let InteractiveRequest::Reply { chat, session, goes_on } = InteractiveRequest::read(body)? else {
         return Err(Fault::at("prompt", "wrong_value", "prompt: expected a text or messages"));
     };
     let mut wanted = ChatRequest::read(gateway, Request::from_json(chat.into())?).map_err(request::renamed)?;

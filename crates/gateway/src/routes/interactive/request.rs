@@ -4,7 +4,7 @@ use rolecall::conversation::{Json, object};
 use crate::{Fault, number};
 
 /// What a request asks for.
-pub enum Asked {
+pub enum InteractiveRequest {
     /// The end of a conversation, by its name.
     End(String),
     /// The end of the replies in a conversation, by its name.
@@ -38,8 +38,8 @@ const SAME: [&str; 15] = [
     "frequency_penalty",
 ];
 
-impl Asked {
-    pub fn read(body: &str) -> Result<Asked, Fault> {
+impl InteractiveRequest {
+    pub fn read(body: &str) -> Result<InteractiveRequest, Fault> {
         let value = json::parse_unique(body).map_err(rolecall::request::Error::from)?;
         let Json::Object(body) = value else {
             return Err(Fault::new(400, "wrong_type", "expected a JSON object"));
@@ -72,12 +72,12 @@ impl Asked {
             }
         }
         match session {
-            Some(session) if is_cancel => Ok(Asked::Cancel(session)),
+            Some(session) if is_cancel => Ok(InteractiveRequest::Cancel(session)),
             None if is_cancel => {
                 Err(Fault::at("session_id", "missing_field", "session_id: `cancel` needs the number of a conversation"))
             }
-            Some(session) if is_end => Ok(Asked::End(session)),
-            session => Ok(Asked::Reply { chat, session, goes_on }),
+            Some(session) if is_end => Ok(InteractiveRequest::End(session)),
+            session => Ok(InteractiveRequest::Reply { chat, session, goes_on }),
         }
     }
 }

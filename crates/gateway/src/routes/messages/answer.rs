@@ -8,7 +8,7 @@ use super::history::Sources;
 use crate::Fault;
 use crate::gateway::random;
 use crate::usage::{Usage, whole};
-use crate::writer::{Done, Frames, Opening, Writer};
+use crate::writer::{Done, Frames, Opening, ReplyWriter};
 
 /// Writes messages.
 pub struct MessageWriter {
@@ -35,7 +35,7 @@ impl MessageWriter {
     }
 }
 
-impl Writer for MessageWriter {
+impl ReplyWriter for MessageWriter {
     fn placed(&self, fault: Fault) -> Fault {
         self.sources.placed(fault)
     }

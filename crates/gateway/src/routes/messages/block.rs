@@ -22,16 +22,16 @@ pub enum Block<'a> {
 
 /// A place in a request.
 #[derive(Clone)]
-pub struct Spot {
+pub struct RequestSpot {
     pub field: String,
     /// The index of the message.
     pub message: Option<usize>,
 }
 
-impl Spot {
-    pub fn within(&self, step: &str) -> Spot {
+impl RequestSpot {
+    pub fn within(&self, step: &str) -> RequestSpot {
         let field = if self.field.is_empty() { step.to_owned() } else { format!("{}{step}", self.field) };
-        Spot { field, message: self.message }
+        RequestSpot { field, message: self.message }
     }
 
     pub fn fault(&self, code: &str, why: &str) -> Fault {
@@ -47,7 +47,7 @@ impl Spot {
 }
 
 /// Reads content: a text, or blocks.
-pub fn read<'a>(content: &'a Json, spot: &Spot) -> Result<Vec<Block<'a>>, Fault> {
+pub fn read<'a>(content: &'a Json, spot: &RequestSpot) -> Result<Vec<Block<'a>>, Fault> {
     match content {
         Json::String(text) => Ok(vec![Block::Text(text)]),
         Json::Array(blocks) => {
@@ -59,7 +59,7 @@ pub fn read<'a>(content: &'a Json, spot: &Spot) -> Result<Vec<Block<'a>>, Fault>
 }
 
 /// Reads content that has texts alone, and returns them as one.
-pub fn text_of(content: &Json, spot: &Spot) -> Result<String, Fault> {
+pub fn text_of(content: &Json, spot: &RequestSpot) -> Result<String, Fault> {
     let mut all = String::new();
     for (index, block) in read(content, spot)?.iter().enumerate() {
         let Block::Text(text) = block else {
@@ -70,9 +70,9 @@ pub fn text_of(content: &Json, spot: &Spot) -> Result<String, Fault> {
     Ok(all)
 }
 
-fn block_of<'a>(block: &'a Json, spot: &Spot) -> Result<Block<'a>, Fault> {
+fn block_of<'a>(block: &'a Json, spot: &RequestSpot) -> Result<Block<'a>, Fault> {
     let object = block.as_object().ok_or_else(|| spot.fault("wrong_type", "expected a block"))?;
-    let fields = Fields { object, spot };
+    let fields = BlockFields { object, spot };
     match fields.text("type")? {
         "text" => {
             fields.check(&["text", "cache_control", "citations"])?;
@@ -112,12 +112,12 @@ fn block_of<'a>(block: &'a Json, spot: &Spot) -> Result<Block<'a>, Fault> {
 }
 
 /// The fields of a block.
-struct Fields<'a, 's> {
+struct BlockFields<'a, 's> {
     object: &'a Object,
-    spot: &'s Spot,
+    spot: &'s RequestSpot,
 }
 
-impl<'a> Fields<'a, '_> {
+impl<'a> BlockFields<'a, '_> {
     fn text(&self, key: &str) -> Result<&'a str, Fault> {
         let text = self.object.get(key).and_then(Json::as_str);
         text.ok_or_else(|| self.spot.within(&format!(".{key}")).fault("wrong_type", "expected a text"))

@@ -30,19 +30,19 @@ pub enum Mode {
 
 /// The last block.
 struct Open {
-    kind: Kind,
+    kind: BlockKind,
     text: String,
 }
 
 #[derive(PartialEq, Eq)]
-enum Kind {
+enum BlockKind {
     Text,
     Thinking,
-    Call(Call),
+    Call(BlockCall),
 }
 
 #[derive(PartialEq, Eq)]
-struct Call {
+struct BlockCall {
     id: String,
     name: String,
     /// Whether its text is code, which becomes a JSON string.
@@ -56,14 +56,14 @@ impl Blocks {
 
     pub fn take(&mut self, event: &Event<'_>, out: &mut Frames) {
         match *event {
-            Event::Content(text) => self.add_to(Kind::Text, text, out),
-            Event::Reasoning(text) => self.add_to(Kind::Thinking, text, out),
+            Event::Content(text) => self.add_to(BlockKind::Text, text, out),
+            Event::Reasoning(text) => self.add_to(BlockKind::Thinking, text, out),
             Event::CallStarted { id, name, .. } => {
-                let call = Call { id: id.to_owned(), name: name.to_owned(), is_code: false };
-                self.begin(Kind::Call(call), out);
+                let call = BlockCall { id: id.to_owned(), name: name.to_owned(), is_code: false };
+                self.begin(BlockKind::Call(call), out);
             }
             Event::CodeStarted { id, .. } => {
-                self.begin(Kind::Call(Call { id: id.to_owned(), name: CODE.to_owned(), is_code: true }), out);
+                self.begin(BlockKind::Call(BlockCall { id: id.to_owned(), name: CODE.to_owned(), is_code: true }), out);
                 self.add("{\"code\":\"", out);
             }
             Event::Arguments { text, .. } => self.add(text, out),
@@ -74,7 +74,7 @@ impl Blocks {
             }
             Event::CallFinished { id: own, whole, .. } => {
                 let mut ends_code = false;
-                if let Some(Open { kind: Kind::Call(Call { id, is_code, .. }), .. }) = &mut self.open {
+                if let Some(Open { kind: BlockKind::Call(BlockCall { id, is_code, .. }), .. }) = &mut self.open {
                     ends_code = whole && *is_code;
                     if let Some(own) = own {
                         own.clone_into(id);
@@ -100,7 +100,7 @@ impl Blocks {
         match self.mode {
             Mode::Whole => self.finished.push(self.whole(kind, text).into()),
             Mode::Streamed | Mode::HoldingCalls => {
-                if kind == Kind::Thinking {
+                if kind == BlockKind::Thinking {
                     self.send_delta(object! { "type" => "signature_delta", "signature" => signature(&text) }, out);
                 }
                 self.send("content_block_stop", Object::new(), out);
@@ -109,7 +109,7 @@ impl Blocks {
         self.count += 1;
     }
 
-    fn add_to(&mut self, kind: Kind, text: &str, out: &mut Frames) {
+    fn add_to(&mut self, kind: BlockKind, text: &str, out: &mut Frames) {
         if text.is_empty() {
             return;
         }
@@ -119,7 +119,7 @@ impl Blocks {
         self.add(text, out);
     }
 
-    fn begin(&mut self, kind: Kind, out: &mut Frames) {
+    fn begin(&mut self, kind: BlockKind, out: &mut Frames) {
         self.close(out);
         if !self.holds(&kind) {
             self.start(&kind, out);
@@ -136,25 +136,25 @@ impl Blocks {
         self.open = Some(open);
     }
 
-    fn holds(&self, kind: &Kind) -> bool {
-        self.mode == Mode::HoldingCalls && matches!(kind, Kind::Call(_))
+    fn holds(&self, kind: &BlockKind) -> bool {
+        self.mode == Mode::HoldingCalls && matches!(kind, BlockKind::Call(_))
     }
 
-    fn start(&self, kind: &Kind, out: &mut Frames) {
+    fn start(&self, kind: &BlockKind, out: &mut Frames) {
         let block = match kind {
-            Kind::Text => object! { "type" => "text", "text" => "" },
-            Kind::Thinking => object! { "type" => "thinking", "thinking" => "", "signature" => "" },
-            Kind::Call(call) => call_of(call, Object::new()),
+            BlockKind::Text => object! { "type" => "text", "text" => "" },
+            BlockKind::Thinking => object! { "type" => "thinking", "thinking" => "", "signature" => "" },
+            BlockKind::Call(call) => call_of(call, Object::new()),
         };
         self.send("content_block_start", object! { "content_block" => block }, out);
     }
 
-    fn send_text(&self, kind: &Kind, text: &str, out: &mut Frames) {
+    fn send_text(&self, kind: &BlockKind, text: &str, out: &mut Frames) {
         let delta = match kind {
-            Kind::Text => object! { "type" => "text_delta", "text" => text },
-            Kind::Thinking if !self.shows_thinking => return,
-            Kind::Thinking => object! { "type" => "thinking_delta", "thinking" => text },
-            Kind::Call(_) => object! { "type" => "input_json_delta", "partial_json" => text },
+            BlockKind::Text => object! { "type" => "text_delta", "text" => text },
+            BlockKind::Thinking if !self.shows_thinking => return,
+            BlockKind::Thinking => object! { "type" => "thinking_delta", "thinking" => text },
+            BlockKind::Call(_) => object! { "type" => "input_json_delta", "partial_json" => text },
         };
         self.send_delta(delta, out);
     }
@@ -172,16 +172,16 @@ impl Blocks {
         out.named(name, &event.into());
     }
 
-    fn whole(&self, kind: Kind, text: String) -> Object {
+    fn whole(&self, kind: BlockKind, text: String) -> Object {
         match kind {
-            Kind::Text => object! { "type" => "text", "text" => text },
-            Kind::Thinking => {
+            BlockKind::Text => object! { "type" => "text", "text" => text },
+            BlockKind::Thinking => {
                 let signature = signature(&text);
                 let shown = if self.shows_thinking { text } else { String::new() };
                 object! { "type" => "thinking", "thinking" => shown, "signature" => signature }
             }
-            Kind::Call(call) if text.is_empty() => call_of(&call, Object::new()),
-            Kind::Call(call) => match json::parse(&text) {
+            BlockKind::Call(call) if text.is_empty() => call_of(&call, Object::new()),
+            BlockKind::Call(call) => match json::parse(&text) {
                 Ok(Json::Object(input)) => call_of(&call, input),
                 // It was cut off. A client that knows this key still gets all of it.
                 _ => {
@@ -194,7 +194,7 @@ impl Blocks {
     }
 }
 
-fn call_of(call: &Call, input: Object) -> Object {
+fn call_of(call: &BlockCall, input: Object) -> Object {
     object! { "type" => "tool_use", "id" => call.id.as_str(), "name" => call.name.as_str(), "input" => input }
 }
 

@@ -1,7 +1,7 @@
 use rolecall::conversation::json::Object;
 use rolecall::conversation::{Json, object};
 
-use super::block::{self, Block, Spot};
+use super::block::{self, Block, RequestSpot};
 use crate::Fault;
 
 /// The messages of a request in the shape of chat completions.
@@ -45,7 +45,7 @@ fn own_name(field: &str) -> String {
 
 impl History {
     pub fn add_system(&mut self, system: &Json) -> Result<(), Fault> {
-        let text = block::text_of(system, &Spot { field: "system".to_owned(), message: None })?;
+        let text = block::text_of(system, &RequestSpot { field: "system".to_owned(), message: None })?;
         self.push(object! { "role" => "system", "content" => text }, None);
         Ok(())
     }
@@ -53,7 +53,7 @@ impl History {
     /// Adds all messages.
     pub fn add(&mut self, messages: &[Json], offered: &[Json]) -> Result<(), Fault> {
         for (index, message) in messages.iter().enumerate() {
-            let spot = |field: &str| Spot { field: field.to_owned(), message: Some(index) };
+            let spot = |field: &str| RequestSpot { field: field.to_owned(), message: Some(index) };
             let wrong = || spot("messages").fault("wrong_type", "expected a message with `role` and `content`");
             let message = message.as_object().ok_or_else(wrong)?;
             if let Some((key, _)) = message.iter().find(|(key, _)| !matches!(*key, "role" | "content")) {
@@ -82,7 +82,7 @@ impl History {
     }
 
     /// Adds the messages that a user's message is: results of tools, and the texts between them.
-    fn add_user(&mut self, blocks: Vec<Block<'_>>, spot: &Spot) -> Result<(), Fault> {
+    fn add_user(&mut self, blocks: Vec<Block<'_>>, spot: &RequestSpot) -> Result<(), Fault> {
         let is_empty = blocks.is_empty();
         let mut open: Option<String> = is_empty.then(String::new);
         for (index, block) in blocks.into_iter().enumerate() {
@@ -103,7 +103,7 @@ impl History {
         Ok(())
     }
 
-    fn push_user(&mut self, open: &mut Option<String>, spot: &Spot) {
+    fn push_user(&mut self, open: &mut Option<String>, spot: &RequestSpot) {
         if let Some(text) = open.take() {
             self.push(object! { "role" => "user", "content" => text }, spot.message);
         }
@@ -116,7 +116,7 @@ impl History {
 }
 
 /// Returns a message of the model, in the spelling in which its own replies are kept.
-fn said(blocks: &[Block<'_>], spot: &Spot, offered: &[Json]) -> Result<Object, Fault> {
+fn said(blocks: &[Block<'_>], spot: &RequestSpot, offered: &[Json]) -> Result<Object, Fault> {
     let (mut text, mut reasoning, mut calls) = (String::new(), None::<String>, Vec::new());
     for (index, block) in blocks.iter().enumerate() {
         match block {

@@ -28,14 +28,14 @@ use crate::Fault;
 use crate::chat_request::ChatRequest;
 use crate::gateway::Gateway;
 use crate::left_out;
-use crate::writer::Writer;
+use crate::writer::ReplyWriter;
 use answer::MessageWriter;
 use history::Sources;
 
 pub use fault::shape;
 
 /// Reads a request.
-pub fn read(gateway: &Gateway, body: &str) -> Result<(ChatRequest, Box<dyn Writer>), Fault> {
+pub fn read(gateway: &Gateway, body: &str) -> Result<(ChatRequest, Box<dyn ReplyWriter>), Fault> {
     let asked = request::read(gateway, body)?;
     if asked.chat.get("max_tokens").is_none() {
         return Err(Fault::at("max_tokens", "missing_field", "max_tokens: expected a whole number from 1"));

@@ -10,7 +10,7 @@ use crate::labels::check_cache_mark;
 use crate::routes::effort::Effort;
 
 /// A request in the shape of chat completions.
-pub struct Asked {
+pub struct ConvertedRequest {
     pub chat: Object,
     /// Where its messages come from.
     pub sources: Sources,
@@ -40,7 +40,7 @@ const SAME: [&str; 15] = [
 ];
 
 /// Translates a request.
-pub fn read(gateway: &Gateway, body: &str) -> Result<Asked, Fault> {
+pub fn read(gateway: &Gateway, body: &str) -> Result<ConvertedRequest, Fault> {
     let value = json::parse_unique(body).map_err(rolecall::request::Error::from)?;
     let Json::Object(mut body) = value else {
         return Err(Fault::new(400, "wrong_type", "expected a JSON object"));
@@ -98,7 +98,7 @@ pub fn read(gateway: &Gateway, body: &str) -> Result<Asked, Fault> {
             Err(fault) => return Err(fault),
         }
     }
-    Ok(Asked { chat, sources: history.sources, shows_thinking, wishes })
+    Ok(ConvertedRequest { chat, sources: history.sources, shows_thinking, wishes })
 }
 
 fn stops(value: &Json) -> Result<Json, Fault> {

@@ -3,7 +3,7 @@ use rolecall::conversation::{Json, REASONING, object};
 use rolecall::parse::ParseOptions;
 use rolecall::{Model, Request};
 
-use super::block::Spot;
+use super::block::RequestSpot;
 use crate::gateway::ServedModel;
 use crate::{Fault, number};
 
@@ -33,7 +33,7 @@ impl Default for Thinking {
 
 impl Thinking {
     pub fn read(value: &Json) -> Result<Thinking, Fault> {
-        let spot = Spot { field: "thinking".to_owned(), message: None };
+        let spot = RequestSpot { field: "thinking".to_owned(), message: None };
         let object = value.as_object().ok_or_else(|| spot.fault("wrong_type", "expected an object"))?;
         let mode = match object.get("type").and_then(Json::as_str) {
             Some("enabled") => Mode::Enabled,

@@ -1,13 +1,13 @@
 use rolecall::conversation::json::Object;
 use rolecall::conversation::{Json, object};
 
-use super::block::Spot;
+use super::block::RequestSpot;
 use crate::Fault;
 use crate::labels::check_cache_mark;
 
 /// Translates the tools that a request offers.
 pub fn read(tools: &Json) -> Result<Vec<Json>, Fault> {
-    let spot = Spot { field: "tools".to_owned(), message: None };
+    let spot = RequestSpot { field: "tools".to_owned(), message: None };
     match tools {
         Json::Null => Ok(Vec::new()),
         Json::Array(tools) => {
@@ -17,7 +17,7 @@ pub fn read(tools: &Json) -> Result<Vec<Json>, Fault> {
     }
 }
 
-fn tool_of(tool: &Json, spot: &Spot) -> Result<Json, Fault> {
+fn tool_of(tool: &Json, spot: &RequestSpot) -> Result<Json, Fault> {
     let tool = tool.as_object().ok_or_else(|| spot.fault("wrong_type", "expected a tool"))?;
     match tool.get("type") {
         None | Some(Json::Null) => {}
@@ -59,7 +59,7 @@ pub fn name_of(tool: &Json) -> Option<&str> {
 
 /// Translates which tools the model must use.
 pub fn choose(choice: &Json, chat: &mut Object) -> Result<(), Fault> {
-    let spot = Spot { field: "tool_choice".to_owned(), message: None };
+    let spot = RequestSpot { field: "tool_choice".to_owned(), message: None };
     let wrong = || spot.fault("wrong_value", "expected the type \"auto\", \"any\", \"none\", or \"tool\" with a name");
     let choice = choice.as_object().ok_or_else(wrong)?;
     let own: Json = match (choice.get("type").and_then(Json::as_str), choice.get("name").and_then(Json::as_str)) {

@@ -12,7 +12,7 @@ use crate::usage::{Usage, whole};
 
 /// The answer that a client gets, apart from what the model says.
 #[derive(Debug)]
-pub struct Answer {
+pub struct ResponseObject {
     /// What its id and those of its items have in common.
     pub own: String,
     created: i64,
@@ -30,8 +30,8 @@ pub enum Stage<'a> {
     Failed(&'a Fault),
 }
 
-impl Answer {
-    pub fn new(own: String, body: &Body, wanted: &ChatRequest, calls_are_parallel: bool) -> Answer {
+impl ResponseObject {
+    pub fn new(own: String, body: &Body, wanted: &ChatRequest, calls_are_parallel: bool) -> ResponseObject {
         let text = |text: &Option<String>| text.as_deref().map_or(Json::Null, Json::from);
         let double = |value: Option<f64>| value.map_or(Json::Null, of_double);
         let effort = body.effort.as_ref().map_or(Json::Null, |effort| effort.0.as_str().into());
@@ -47,7 +47,7 @@ impl Answer {
             "truncation" => "disabled",
         };
         body.labels.iter().for_each(|(key, value)| request.insert(key, value.clone()));
-        Answer { own, created: now(), completed: None, request, session: None }
+        ResponseObject { own, created: now(), completed: None, request, session: None }
     }
 
     /// Sets what was done with the conversation so far.

@@ -4,17 +4,17 @@ use rolecall::conversation::json::Object;
 use rolecall::conversation::{Json, object};
 use rolecall::{Event, Stop};
 
-use super::answer::{Answer, Stage};
+use super::answer::{ResponseObject, Stage};
 use super::id::item_id;
-use super::output::{Item, Said, Status};
+use super::output::{Item, ItemContent, Status};
 use super::places::Places;
 use crate::Fault;
 use crate::token_odds::TokenOdds;
-use crate::writer::{Done, Frames, Opening, Writer};
+use crate::writer::{Done, Frames, Opening, ReplyWriter};
 
 /// Writes answers.
 pub struct ResponseWriter {
-    answer: Answer,
+    answer: ResponseObject,
     items: Vec<Item>,
     places: Places,
     /// The input items, if the answer is stored.
@@ -28,7 +28,7 @@ pub struct ResponseWriter {
 
 impl ResponseWriter {
     /// Returns a writer. `input` has the input items, if the answer is stored.
-    pub fn new(answer: Answer, places: Places, input: Option<Vec<Json>>) -> ResponseWriter {
+    pub fn new(answer: ResponseObject, places: Places, input: Option<Vec<Json>>) -> ResponseWriter {
         let (items, odds) = (Vec::new(), Vec::new());
         ResponseWriter { answer, items, places, input, sequence: 0, holds_calls: false, odds }
     }
@@ -72,7 +72,7 @@ impl ResponseWriter {
     }
 
     /// Begins an item, and ends the one before it.
-    fn open_item(&mut self, kind: &str, said: Said, out: &mut Frames) {
+    fn open_item(&mut self, kind: &str, said: ItemContent, out: &mut Frames) {
         self.close(Status::Completed, out);
         let id = item_id(kind, &self.answer.own, self.items.len());
         self.items.push(Item { id, said, status: Status::InProgress });
@@ -83,14 +83,14 @@ impl ResponseWriter {
 
     /// Reports whether the last item is a call that is not sent yet.
     fn is_held(&self) -> bool {
-        let is_call = |item: &Item| matches!(item.said, Said::Call { .. }) && item.status == Status::InProgress;
+        let is_call = |item: &Item| matches!(item.said, ItemContent::Call { .. }) && item.status == Status::InProgress;
         self.holds_calls && self.items.last().is_some_and(is_call)
     }
 
     fn announce(&mut self, out: &mut Frames) {
         let Some(last) = self.items.last() else { return };
         let mut item = Item { status: Status::InProgress, ..last.clone() };
-        if let Said::Call { arguments, .. } = &mut item.said {
+        if let ItemContent::Call { arguments, .. } = &mut item.said {
             arguments.clear();
         }
         let part = item.empty_part();
@@ -110,18 +110,18 @@ impl ResponseWriter {
             self.announce(out);
         }
         match &last.said {
-            Said::Reasoning(text) => {
+            ItemContent::Reasoning(text) => {
                 self.write_last("response.reasoning_text.done", "text", text.as_str().into(), out);
             }
-            Said::Message(text, odds) => self.write_text("response.output_text.done", "text", text, odds, out),
-            Said::Call { arguments, .. } => {
+            ItemContent::Message(text, odds) => self.write_text("response.output_text.done", "text", text, odds, out),
+            ItemContent::Call { arguments, .. } => {
                 let arguments: Json = arguments.as_str().into();
                 if is_held {
                     self.write_last("response.function_call_arguments.delta", "delta", arguments.clone(), out);
                 }
                 self.write_last("response.function_call_arguments.done", "arguments", arguments, out);
             }
-            Said::Code { code, .. } => {
+            ItemContent::Code { code, .. } => {
                 self.write_last("response.code_interpreter_call_code.done", "code", code.as_str().into(), out);
             }
         }
@@ -137,23 +137,23 @@ impl ResponseWriter {
             return;
         }
         let fits = self.items.last().is_some_and(|last| match last.said {
-            Said::Reasoning(_) => is_reasoning && last.status == Status::InProgress,
-            Said::Message(..) => !is_reasoning && last.status == Status::InProgress,
-            Said::Call { .. } | Said::Code { .. } => false,
+            ItemContent::Reasoning(_) => is_reasoning && last.status == Status::InProgress,
+            ItemContent::Message(..) => !is_reasoning && last.status == Status::InProgress,
+            ItemContent::Call { .. } | ItemContent::Code { .. } => false,
         });
         if !fits {
             match is_reasoning {
-                true => self.open_item("rs", Said::Reasoning(String::new()), out),
-                false => self.open_item("msg", Said::Message(String::new(), Vec::new()), out),
+                true => self.open_item("rs", ItemContent::Reasoning(String::new()), out),
+                false => self.open_item("msg", ItemContent::Message(String::new(), Vec::new()), out),
             }
         }
         let new = std::mem::take(&mut self.odds);
         match self.items.last_mut().map(|last| &mut last.said) {
-            Some(Said::Reasoning(so_far)) => {
+            Some(ItemContent::Reasoning(so_far)) => {
                 so_far.push_str(text);
                 self.write_last("response.reasoning_text.delta", "delta", text.into(), out);
             }
-            Some(Said::Message(so_far, odds)) => {
+            Some(ItemContent::Message(so_far, odds)) => {
                 so_far.push_str(text);
                 odds.extend_from_slice(&new);
                 self.write_text("response.output_text.delta", "delta", text, &new, out);
@@ -182,7 +182,7 @@ fn stop_of(done: &Done<'_>) -> Option<Stop> {
     done.said.first().and_then(|said| said.reading.stop)
 }
 
-impl Writer for ResponseWriter {
+impl ReplyWriter for ResponseWriter {
     fn open(&mut self, opening: &Opening<'_>) {
         self.holds_calls = opening.holds_calls;
         self.answer.begin(opening.history.name(), opening.usage.kept);
@@ -199,11 +199,17 @@ impl Writer for ResponseWriter {
             Event::Reasoning(text) => self.add(text, true, out),
             Event::CallStarted { id, name, .. } => {
                 let (call_id, name) = (id.to_owned(), name.to_owned());
-                self.open_item("fc", Said::Call { call_id, name, arguments: String::new(), is_whole: false }, out);
+                self.open_item(
+                    "fc",
+                    ItemContent::Call { call_id, name, arguments: String::new(), is_whole: false },
+                    out,
+                );
             }
-            Event::CodeStarted { .. } => self.open_item("ci", Said::Code { code: String::new(), is_whole: false }, out),
+            Event::CodeStarted { .. } => {
+                self.open_item("ci", ItemContent::Code { code: String::new(), is_whole: false }, out)
+            }
             Event::Arguments { text, .. } => {
-                if let Some(Item { said: Said::Call { arguments, .. }, .. }) = self.items.last_mut() {
+                if let Some(Item { said: ItemContent::Call { arguments, .. }, .. }) = self.items.last_mut() {
                     arguments.push_str(text);
                     if !self.is_held() {
                         self.write_last("response.function_call_arguments.delta", "delta", text.into(), out);
@@ -211,20 +217,20 @@ impl Writer for ResponseWriter {
                 }
             }
             Event::Code { text, .. } => {
-                if let Some(Item { said: Said::Code { code, .. }, .. }) = self.items.last_mut() {
+                if let Some(Item { said: ItemContent::Code { code, .. }, .. }) = self.items.last_mut() {
                     code.push_str(text);
                     self.write_last("response.code_interpreter_call_code.delta", "delta", text.into(), out);
                 }
             }
             Event::CallFinished { whole, id, .. } => {
                 match self.items.last_mut().map(|item| &mut item.said) {
-                    Some(Said::Call { is_whole, call_id, .. }) => {
+                    Some(ItemContent::Call { is_whole, call_id, .. }) => {
                         *is_whole = whole;
                         if let Some(id) = id {
                             id.clone_into(call_id);
                         }
                     }
-                    Some(Said::Code { is_whole, .. }) => *is_whole = whole,
+                    Some(ItemContent::Code { is_whole, .. }) => *is_whole = whole,
                     _ => {}
                 }
                 self.close(Status::Completed, out);

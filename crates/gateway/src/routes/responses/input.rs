@@ -5,7 +5,7 @@ use rolecall::conversation::{Call, Json, object};
 
 use super::field::{get, list, missing, needed_text, object, refuse_others, text, unsupported, wrong};
 use super::id::{answer_of, item_id};
-use super::places::{Place, Places};
+use super::places::{MessageItems, Places};
 use crate::Fault;
 
 /// The input of a request.
@@ -32,7 +32,7 @@ pub fn read(input: &Json) -> Result<Input, Fault> {
     if items.is_empty() {
         return Err(missing("input"));
     }
-    let mut reader = Reader { own: super::id::new(), ..Reader::default() };
+    let mut reader = InputReader { own: super::id::new(), ..InputReader::default() };
     for (index, item) in items.iter().enumerate() {
         reader.read(index, item)?;
     }
@@ -45,9 +45,9 @@ pub fn read(input: &Json) -> Result<Input, Fault> {
 
 /// Puts items together to messages.
 #[derive(Default)]
-struct Reader {
+struct InputReader {
     messages: Vec<Json>,
-    places: Vec<Place>,
+    places: Vec<MessageItems>,
     items: Vec<Json>,
     open: Option<Open>,
     /// What the ids of items without one are made of.
@@ -62,10 +62,10 @@ struct Open {
     content: Option<String>,
     reasoning: String,
     calls: Vec<Json>,
-    place: Place,
+    place: MessageItems,
 }
 
-impl Reader {
+impl InputReader {
     fn read(&mut self, index: usize, item: &Json) -> Result<(), Fault> {
         let path = format!("input[{index}]");
         let item = object(item, &path)?;
@@ -224,13 +224,13 @@ impl Reader {
         if !goes_on {
             self.close();
         }
-        self.open.get_or_insert_with(|| Open { answer, place: Place::of(index), ..Open::default() })
+        self.open.get_or_insert_with(|| Open { answer, place: MessageItems::of(index), ..Open::default() })
     }
 
     fn push(&mut self, index: usize, message: Object) {
         self.close();
         self.messages.push(message.into());
-        self.places.push(Place::of(index));
+        self.places.push(MessageItems::of(index));
     }
 
     /// Ends the open turn of the model.

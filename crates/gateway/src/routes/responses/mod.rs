@@ -30,7 +30,7 @@ use rolecall::request::Error;
 
 pub use self::stored::{delete, input_items, response};
 
-use self::answer::Answer;
+use self::answer::ResponseObject;
 use self::body::Body;
 use self::events::ResponseWriter;
 use crate::Fault;
@@ -38,7 +38,7 @@ use crate::chat_request::{ChatRequest, Past};
 use crate::exchange::exchange;
 use crate::gateway::{Gateway, Permit, ServedModel};
 use crate::store::Owner;
-use crate::writer::Writer;
+use crate::writer::ReplyWriter;
 
 /// Answers a request.
 pub async fn respond(gateway: Arc<Gateway>, owner: Owner, body: String, permit: Permit) -> Result<Response, Fault> {
@@ -47,7 +47,7 @@ pub async fn respond(gateway: Arc<Gateway>, owner: Owner, body: String, permit: 
 }
 
 /// Reads a request.
-pub fn read(gateway: &Gateway, body: &str) -> Result<(ChatRequest, Box<dyn Writer>), Fault> {
+pub fn read(gateway: &Gateway, body: &str) -> Result<(ChatRequest, Box<dyn ReplyWriter>), Fault> {
     let value = json::parse_unique(body).map_err(Error::from)?;
     let object = field::object(&value, "the request")?;
     let mut body = Body::read(object)?;
@@ -64,7 +64,7 @@ pub fn read(gateway: &Gateway, body: &str) -> Result<(ChatRequest, Box<dyn Write
         wanted.names.push(stored::name_of(&id::answer_id(&own)));
     }
     let are_parallel = field::flag(object, "", "parallel_tool_calls")?.unwrap_or(true);
-    let answer = Answer::new(own, &body, &wanted, are_parallel);
+    let answer = ResponseObject::new(own, &body, &wanted, are_parallel);
     Ok((wanted, Box::new(ResponseWriter::new(answer, places, input))))
 }
 

@@ -8,13 +8,13 @@ use crate::token_odds::TokenOdds;
 #[derive(Clone, Debug)]
 pub struct Item {
     pub id: String,
-    pub said: Said,
+    pub said: ItemContent,
     pub status: Status,
 }
 
 /// What an item says.
 #[derive(Clone, Debug)]
-pub enum Said {
+pub enum ItemContent {
     Reasoning(String),
     /// A text, with how likely its tokens were if that was asked for.
     Message(String, Vec<TokenOdds>),
@@ -68,10 +68,10 @@ impl Item {
     fn ended(&self, status: Status) -> Status {
         match self.said {
             // The model stopped in the middle of a call.
-            Said::Call { is_whole: false, .. } | Said::Code { is_whole: false, .. } => Status::Incomplete,
+            ItemContent::Call { is_whole: false, .. } | ItemContent::Code { is_whole: false, .. } => Status::Incomplete,
             // It stopped after it.
-            Said::Call { .. } | Said::Code { .. } => Status::Completed,
-            Said::Reasoning(_) | Said::Message(..) => status,
+            ItemContent::Call { .. } | ItemContent::Code { .. } => Status::Completed,
+            ItemContent::Reasoning(_) | ItemContent::Message(..) => status,
         }
     }
 
@@ -91,17 +91,17 @@ impl Item {
         };
         let nothing = Vec::<Json>::new;
         let item: Object = match &self.said {
-            Said::Reasoning(_) => object! {
+            ItemContent::Reasoning(_) => object! {
                 "id" => id, "type" => "reasoning", "status" => status, "summary" => nothing(), "content" => content(),
             },
-            Said::Message(..) => object! {
+            ItemContent::Message(..) => object! {
                 "id" => id, "type" => "message", "status" => status, "role" => "assistant", "content" => content(),
             },
-            Said::Call { call_id, name, arguments, .. } => object! {
+            ItemContent::Call { call_id, name, arguments, .. } => object! {
                 "id" => id, "type" => "function_call", "status" => status, "call_id" => call_id.as_str(),
                 "name" => name.as_str(), "arguments" => arguments.as_str(),
             },
-            Said::Code { code, .. } => object! {
+            ItemContent::Code { code, .. } => object! {
                 "id" => id, "type" => "code_interpreter_call", "status" => status, "code" => code.as_str(),
                 // The code was not run.
                 "container_id" => "", "outputs" => Json::Null,
@@ -113,22 +113,22 @@ impl Item {
     /// Returns the only part of the item's content, if it has content.
     pub fn part(&self) -> Option<Json> {
         match &self.said {
-            Said::Reasoning(text) => Some(reasoning_part(text)),
-            Said::Message(text, odds) => Some(text_part(text, odds)),
-            Said::Call { .. } | Said::Code { .. } => None,
+            ItemContent::Reasoning(text) => Some(reasoning_part(text)),
+            ItemContent::Message(text, odds) => Some(text_part(text, odds)),
+            ItemContent::Call { .. } | ItemContent::Code { .. } => None,
         }
     }
 
     pub fn has_content(&self) -> bool {
-        matches!(self.said, Said::Reasoning(_) | Said::Message(..))
+        matches!(self.said, ItemContent::Reasoning(_) | ItemContent::Message(..))
     }
 
     /// Returns the part before its first text.
     pub fn empty_part(&self) -> Option<Json> {
         match &self.said {
-            Said::Reasoning(_) => Some(reasoning_part("")),
-            Said::Message(..) => Some(text_part("", &[])),
-            Said::Call { .. } | Said::Code { .. } => None,
+            ItemContent::Reasoning(_) => Some(reasoning_part("")),
+            ItemContent::Message(..) => Some(text_part("", &[])),
+            ItemContent::Call { .. } | ItemContent::Code { .. } => None,
         }
     }
 }

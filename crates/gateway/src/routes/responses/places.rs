@@ -14,21 +14,21 @@ enum Items {
     #[default]
     None,
     /// The input is a list of items, which make these messages.
-    Of(Vec<Place>),
+    Of(Vec<MessageItems>),
 }
 
 /// The items of a message.
 #[derive(Clone, Debug, Default)]
-pub struct Place {
+pub struct MessageItems {
     pub content: usize,
     pub reasoning: usize,
     pub calls: Vec<usize>,
 }
 
-impl Place {
+impl MessageItems {
     /// Returns the place of a message that begins with an item.
-    pub fn of(item: usize) -> Place {
-        Place { content: item, reasoning: item, calls: Vec::new() }
+    pub fn of(item: usize) -> MessageItems {
+        MessageItems { content: item, reasoning: item, calls: Vec::new() }
     }
 
     /// Returns the item of a field of the message, and the field of that item.
@@ -57,7 +57,7 @@ impl Places {
         Places::default()
     }
 
-    pub fn of_items(items: Vec<Place>) -> Places {
+    pub fn of_items(items: Vec<MessageItems>) -> Places {
         Places { items: Items::Of(items), instructions: 0 }
     }
 

@@ -3,11 +3,11 @@
 use futures_util::future::BoxFuture;
 use rolecall::conversation::{Json, object};
 
-use crate::routes::Asked;
+use crate::routes::PathRequest;
 use crate::{Fault, Gateway};
 
 /// Answers `GET /v1/responses/ID`.
-pub fn response<'a>(gateway: &'a Gateway, asked: &'a Asked) -> BoxFuture<'a, Result<Json, Fault>> {
+pub fn response<'a>(gateway: &'a Gateway, asked: &'a PathRequest) -> BoxFuture<'a, Result<Json, Fault>> {
     Box::pin(async move {
         if let Some((name, _)) = asked.query.first() {
             return Err(Fault::unsupported(name));
@@ -17,7 +17,7 @@ pub fn response<'a>(gateway: &'a Gateway, asked: &'a Asked) -> BoxFuture<'a, Res
 }
 
 /// Answers `DELETE /v1/responses/ID`.
-pub fn delete<'a>(gateway: &'a Gateway, asked: &'a Asked) -> BoxFuture<'a, Result<Json, Fault>> {
+pub fn delete<'a>(gateway: &'a Gateway, asked: &'a PathRequest) -> BoxFuture<'a, Result<Json, Fault>> {
     Box::pin(async move {
         match gateway.sessions.forget(asked.owner, &name_of(&asked.name)).await? {
             true => Ok(object! { "id" => asked.name.as_str(), "object" => "response", "deleted" => true }.into()),
@@ -28,7 +28,7 @@ pub fn delete<'a>(gateway: &'a Gateway, asked: &'a Asked) -> BoxFuture<'a, Resul
 
 /// Answers `GET /v1/responses/ID/input_items`: what the request for the answer had as input, without
 /// the turns before.
-pub fn input_items<'a>(gateway: &'a Gateway, asked: &'a Asked) -> BoxFuture<'a, Result<Json, Fault>> {
+pub fn input_items<'a>(gateway: &'a Gateway, asked: &'a PathRequest) -> BoxFuture<'a, Result<Json, Fault>> {
     Box::pin(async move {
         let page = Page::read(&asked.query)?;
         let Json::Array(items) = find(gateway, asked, "input").await? else { return Err(damaged()) };
@@ -41,7 +41,7 @@ pub fn name_of(id: &str) -> String {
     format!("response:{id}")
 }
 
-async fn find(gateway: &Gateway, asked: &Asked, key: &str) -> Result<Json, Fault> {
+async fn find(gateway: &Gateway, asked: &PathRequest, key: &str) -> Result<Json, Fault> {
     let stored = gateway.sessions.response(asked.owner, &name_of(&asked.name)).await?;
     let Some(Json::Object(mut stored)) = stored else { return Err(unknown(&asked.name)) };
     stored.remove(key).ok_or_else(damaged)

@@ -1,6 +1,6 @@
 //! What the names of a template stand for.
 
-use super::{Builder, Name, Value};
+use super::{Builder, Name, PossibleValue};
 use crate::parser::ast::{Expr, ExprKind, Stmt, StmtKind, Target};
 
 impl<'t> Builder<'t> {
@@ -50,23 +50,23 @@ impl<'t> Builder<'t> {
                 StmtKind::For(parts) => {
                     self.learn_in(&parts.iter);
                     parts.test.iter().for_each(|test| self.learn_in(test));
-                    self.assign(&parts.target, Value::In(&parts.iter));
+                    self.assign(&parts.target, PossibleValue::In(&parts.iter));
                     self.learn(&parts.body);
                     self.learn(&parts.otherwise);
                 }
                 StmtKind::Set(target, value) => {
                     self.learn_in(value);
-                    self.assign(target, Value::Of(value));
+                    self.assign(target, PossibleValue::Of(value));
                 }
                 StmtKind::SetBlock { target, filter, body } => {
                     filter.iter().for_each(|filter| self.learn_in(filter));
-                    self.assign(target, Value::Block(body, filter.as_ref()));
+                    self.assign(target, PossibleValue::Block(body, filter.as_ref()));
                     self.learn(body);
                 }
                 StmtKind::Macro { signature, body, .. } => {
                     let defaults = signature.params.iter().rev().zip(signature.defaults.iter().rev());
                     for (param, value) in defaults {
-                        self.values.entry(Name::Variable(*param)).or_default().push(Value::Of(value));
+                        self.values.entry(Name::Variable(*param)).or_default().push(PossibleValue::Of(value));
                     }
                     self.learn(body);
                 }
@@ -81,7 +81,7 @@ impl<'t> Builder<'t> {
                 StmtKind::With { targets, body } => {
                     for (target, value) in targets {
                         self.learn_in(value);
-                        self.assign(target, Value::Of(value));
+                        self.assign(target, PossibleValue::Of(value));
                     }
                     self.learn(body);
                 }
@@ -100,26 +100,26 @@ impl<'t> Builder<'t> {
         {
             let params = self.macros.get(name).map_or(&[][..], |(params, _)| *params);
             for (param, value) in params.iter().zip(&args.positional) {
-                self.values.entry(Name::Variable(*param)).or_default().push(Value::Of(value));
+                self.values.entry(Name::Variable(*param)).or_default().push(PossibleValue::Of(value));
             }
             for (param, value) in &args.keywords {
                 if params.contains(param) {
-                    self.values.entry(Name::Variable(*param)).or_default().push(Value::Of(value));
+                    self.values.entry(Name::Variable(*param)).or_default().push(PossibleValue::Of(value));
                 }
             }
         }
         expr.kind.for_each_child(&mut |child| self.learn_in(child));
     }
 
-    pub(super) fn assign(&mut self, target: &'t Target, value: Value<'t>) {
+    pub(super) fn assign(&mut self, target: &'t Target, value: PossibleValue<'t>) {
         match target {
             Target::Name(name, _) => {
                 self.values.entry(Name::Variable(*name)).or_default().push(value);
                 // The initial attributes of a namespace.
-                if let Value::Of(Expr { kind: ExprKind::Call(_, args), .. }) = value {
+                if let PossibleValue::Of(Expr { kind: ExprKind::Call(_, args), .. }) = value {
                     for (attribute, value) in &args.keywords {
                         let attribute = Name::Attribute(*name, *attribute);
-                        self.values.entry(attribute).or_default().push(Value::Of(value));
+                        self.values.entry(attribute).or_default().push(PossibleValue::Of(value));
                     }
                 }
             }
@@ -127,14 +127,17 @@ impl<'t> Builder<'t> {
                 self.values.entry(Name::Attribute(*space, *attribute)).or_default().push(value);
             }
             Target::Tuple(targets) => {
-                if let Value::Of(Expr { kind: ExprKind::Tuple(items) | ExprKind::List(items), .. }) = value {
+                if let PossibleValue::Of(Expr { kind: ExprKind::Tuple(items) | ExprKind::List(items), .. }) = value {
                     for (target, value) in targets.iter().zip(items) {
-                        self.assign(target, Value::Of(value));
+                        self.assign(target, PossibleValue::Of(value));
                     }
                 } else {
-                    let (Value::Of(expr) | Value::In(expr) | Value::Within(expr)) = value else { return };
+                    let (PossibleValue::Of(expr) | PossibleValue::In(expr) | PossibleValue::Within(expr)) = value
+                    else {
+                        return;
+                    };
                     for target in targets {
-                        self.assign(target, Value::Within(expr));
+                        self.assign(target, PossibleValue::Within(expr));
                     }
                 }
             }

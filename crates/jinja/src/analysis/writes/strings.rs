@@ -2,20 +2,20 @@
 
 use std::collections::HashSet;
 
-use super::{Builder, DEEPEST, MOST_STRINGS, Name, Part, Value};
+use super::{Builder, DEEPEST, MOST_STRINGS, Name, PossibleValue, Subgraph};
 use crate::parser::ast::{Expr, ExprKind};
 
 impl<'t> Builder<'t> {
     /// Returns any string inside a list, a dict or an expression that creates one, at any depth.
-    pub(super) fn within(&mut self, expr: &'t Expr) -> Part {
+    pub(super) fn within(&mut self, expr: &'t Expr) -> Subgraph {
         let (mut texts, mut seen) = (Vec::new(), HashSet::new());
         let mut open = vec![expr];
         while let Some(expr) = open.pop() {
             let mut variable = |name: Name, open: &mut Vec<&'t Expr>| {
                 if seen.insert(name) {
                     open.extend(self.values.get(&name).into_iter().flatten().filter_map(|value| match value {
-                        Value::Of(expr) | Value::In(expr) | Value::Within(expr) => Some(*expr),
-                        Value::Block(..) => None,
+                        PossibleValue::Of(expr) | PossibleValue::In(expr) | PossibleValue::Within(expr) => Some(*expr),
+                        PossibleValue::Block(..) => None,
                     }));
                 }
             };
@@ -55,7 +55,7 @@ impl<'t> Builder<'t> {
         self.either(parts)
     }
 
-    pub(super) fn joined(&mut self, list: &'t Expr, separator: Option<&'t Expr>) -> Part {
+    pub(super) fn joined(&mut self, list: &'t Expr, separator: Option<&'t Expr>) -> Subgraph {
         let between = match separator {
             Some(separator) => self.value(separator),
             None => self.nothing(),
@@ -92,7 +92,7 @@ impl<'t> Builder<'t> {
 
     /// Fills the placeholders of a format string with values, for every string that the expression
     /// may be.
-    pub(super) fn filled_all(&mut self, string: &'t Expr, sign: char, values: &[&'t Expr]) -> Part {
+    pub(super) fn filled_all(&mut self, string: &'t Expr, sign: char, values: &[&'t Expr]) -> Subgraph {
         let mut strings = Vec::new();
         self.strings_of(string, 0, &mut strings);
         let parts = strings.into_iter().map(|id| self.filled(id, sign, values)).collect();
@@ -104,7 +104,7 @@ impl<'t> Builder<'t> {
             ExprKind::Str(id) => found.push(*id),
             ExprKind::Name(name) if depth < DEEPEST && found.len() < MOST_STRINGS => {
                 for value in self.values.get(&Name::Variable(*name)).into_iter().flatten() {
-                    if let Value::Of(expr) | Value::In(expr) | Value::Within(expr) = value {
+                    if let PossibleValue::Of(expr) | PossibleValue::In(expr) | PossibleValue::Within(expr) = value {
                         self.strings_of(expr, depth + 1, found);
                     }
                 }
@@ -118,7 +118,7 @@ impl<'t> Builder<'t> {
     }
 
     /// Fills the placeholders (`%s`, `%(key)s` or `{}`) of a literal with values.
-    pub(super) fn filled(&mut self, id: u32, sign: char, values: &[&'t Expr]) -> Part {
+    pub(super) fn filled(&mut self, id: u32, sign: char, values: &[&'t Expr]) -> Subgraph {
         let text = self.tree.literals.text(id).unwrap_or_default();
         let mut row = Vec::new();
         let mut rest = text;

@@ -4,10 +4,10 @@ use std::any::Any;
 use std::rc::Rc;
 
 use super::super::Vm;
-use super::super::loops::Source;
+use super::super::loops::LoopSource;
 use crate::growth::{
     Checkpoint, FrozenAbsence, FrozenLoop, FrozenMark, FrozenOrigin, FrozenRun, FrozenState, FrozenText, FrozenValue,
-    Items, Place, Tracked, Wrote,
+    InputPlace, Items, Tracked, Wrote,
 };
 use crate::input::{InputValue, Tag};
 use crate::output::{Generation, MarkId, Offset, Origin, Run};
@@ -46,7 +46,7 @@ struct Freezer<'f, 'w, 'a> {
 
 /// Where the machine is in the loop whose step it is at.
 #[derive(Clone, Copy)]
-pub(super) enum At {
+pub(super) enum LoopPoint {
     /// Before a pass. The next item has this index in the growing list.
     Top { next: usize },
     /// After the last pass, with the position of the next step.
@@ -59,7 +59,7 @@ impl<'a> Vm<'_, 'a> {
     pub(super) fn freeze(
         &self,
         tracked: &Tracked<'a>,
-        at: At,
+        at: LoopPoint,
         written: usize,
         has_switched: bool,
     ) -> Option<(Checkpoint, Vec<u32>)> {
@@ -68,8 +68,8 @@ impl<'a> Vm<'_, 'a> {
         }
         let own = self.pc.checked_sub(1)?;
         let (pc, next, is_over) = match at {
-            At::Top { next } => (own, next, false),
-            At::End { pc } => (pc, 0, true),
+            LoopPoint::Top { next } => (own, next, false),
+            LoopPoint::End { pc } => (pc, 0, true),
         };
         let mut freezer = Freezer::new(self, tracked, MOST_BYTES);
         freezer.is_over = is_over;
@@ -156,8 +156,8 @@ impl<'f, 'w, 'a> Freezer<'f, 'w, 'a> {
             return Some(FrozenLoop { at, is_over: true, passes: 0, has_passed, first: 0, shared: None });
         }
         let (first, shared) = match &run.source {
-            Source::Plain(_) => (0, None),
-            Source::Shared(state) => {
+            LoopSource::Plain(_) => (0, None),
+            LoopSource::Shared(state) => {
                 let state = state.try_borrow().ok()?;
                 let kept = state.kept()?;
                 let mut own = |value: &Value<'a>| self.value(value);
@@ -233,7 +233,7 @@ impl<'f, 'w, 'a> Freezer<'f, 'w, 'a> {
             Value::Macro(found) if found.frame == 0 && found.depth == 0 => FrozenValue::Macro(found.routine),
             Value::Function(function) => FrozenValue::Function(*function),
             Value::Loop(state) => match &self.vm.loops.last()?.source {
-                Source::Shared(running) if !self.is_over && Rc::ptr_eq(running, state) => FrozenValue::Loop,
+                LoopSource::Shared(running) if !self.is_over && Rc::ptr_eq(running, state) => FrozenValue::Loop,
                 _ => return None,
             },
             Value::Macro(_)
@@ -266,7 +266,7 @@ impl<'f, 'w, 'a> Freezer<'f, 'w, 'a> {
         FrozenValue::Items(at)
     }
 
-    fn place(&self, node: &dyn Any) -> Option<Place> {
+    fn place(&self, node: &dyn Any) -> Option<InputPlace> {
         self.tracked.inputs.place(node)
     }
 

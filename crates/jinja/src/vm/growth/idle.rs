@@ -7,7 +7,7 @@
 use std::rc::Rc;
 
 use super::super::Vm;
-use super::super::loops::Source;
+use super::super::loops::LoopSource;
 use crate::compile::program::{Field, KeyOf, Op};
 use crate::parser::ast::{BinaryOp, NameId};
 use crate::parser::known;
@@ -46,16 +46,18 @@ impl<'a> Vm<'_, 'a> {
     pub(in super::super) fn is_idle(&self) -> bool {
         let Some(run) = self.loops.last() else { return false };
         let state = match &run.source {
-            Source::Shared(state) => Some(state),
-            Source::Plain(_) => None,
+            LoopSource::Shared(state) => Some(state),
+            LoopSource::Plain(_) => None,
         };
         let is_closed = |iter: &Iter<'a>| match iter {
             Iter::InputList(items) => !items.is_open() && self.world.grows(items.selection().0),
             _ => false,
         };
         let is_closed = match &run.source {
-            Source::Plain(iter) => is_closed(iter),
-            Source::Shared(state) => state.try_borrow().is_ok_and(|state| state.is_plain() && is_closed(state.iter())),
+            LoopSource::Plain(iter) => is_closed(iter),
+            LoopSource::Shared(state) => {
+                state.try_borrow().is_ok_and(|state| state.is_plain() && is_closed(state.iter()))
+            }
         };
         if !is_closed || self.calls.len() != 1 || run.passes == 0 {
             return false;
@@ -234,7 +236,7 @@ impl<'a> Pass<'_, '_, 'a> {
                 }
             }
             Guess::Known(Value::Loop(state)) => match &self.vm.loops.last()?.source {
-                Source::Shared(running) if Rc::ptr_eq(running, &state) => match NameId(name) {
+                LoopSource::Shared(running) if Rc::ptr_eq(running, &state) => match NameId(name) {
                     known::INDEX0 | known::INDEX => Some(Guess::Number),
                     _ => None,
                 },

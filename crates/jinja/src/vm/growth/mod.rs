@@ -28,7 +28,7 @@ pub(crate) fn render(
     usual: &Usual,
 ) -> Result<(Output, Growing), Error> {
     let (context, tracked) = (context.clone(), Tracked::new(inputs));
-    let ran = run(program, &context, &tracked, Part::default(), environment, usual)?;
+    let ran = run(program, &context, &tracked, GrowthPart::default(), environment, usual)?;
     Ok((ran.output, ran.growing))
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn grow(
     environment: &Environment<'_>,
     usual: &Usual,
 ) -> Result<Option<Grown>, Error> {
-    let render = |part: Part<'_>| {
+    let render = |part: GrowthPart<'_>| {
         let (context, tracked) = (context.clone(), Tracked::new(inputs));
         run(program, &context, &tracked, part, environment, usual)
     };
@@ -72,7 +72,7 @@ pub(crate) fn grow(
         if from.is_some_and(|from| !is_free(from) || !from.allows(after.as_ref())) {
             return Ok(None);
         }
-        let part = Part {
+        let part = GrowthPart {
             from,
             is_boundary,
             after: after.as_deref(),
@@ -95,15 +95,21 @@ pub(crate) fn grow(
     let checkpoints = &growing.kept.checkpoints;
     let Some(at) = checkpoints.iter().rposition(is_usable) else { return Ok(None) };
     let (from, kept) = (&checkpoints[at], &checkpoints[..at]);
-    let part =
-        Part { from: Some(from), kept, after: after.as_deref(), stretches, near: growing.near, ..Part::default() };
+    let part = GrowthPart {
+        from: Some(from),
+        kept,
+        after: after.as_deref(),
+        stretches,
+        near: growing.near,
+        ..GrowthPart::default()
+    };
     let ran = render(part)?;
     Ok(Some(Grown { start: from.written, output: ran.output, growing: ran.growing, from: Some(Arc::clone(from)) }))
 }
 
 /// A part of a rendering.
 #[derive(Default)]
-struct Part<'p> {
+struct GrowthPart<'p> {
     from: Option<&'p Arc<Checkpoint>>,
     /// Whether `from` is the state after the last stretch.
     is_boundary: bool,
@@ -129,7 +135,7 @@ fn run<'a>(
     program: &'a Program,
     context: &'a Context<'a>,
     tracked: &'a Tracked<'a>,
-    part: Part<'a>,
+    part: GrowthPart<'a>,
     environment: &'a Environment<'a>,
     usual: &Usual,
 ) -> Result<Ran, Error> {
@@ -140,7 +146,7 @@ fn run<'a>(
     {
         return Err(vm.error(fault));
     }
-    let Part { from, is_boundary, kept, stretches, wanted, near, .. } = part;
+    let GrowthPart { from, is_boundary, kept, stretches, wanted, near, .. } = part;
     vm.recorder = Some(Box::new(Recorder::new(tracked, from, is_boundary, kept, stretches, wanted, near)));
     let done = vm.run();
     let (is_same, growing) = match vm.recorder.take() {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::super::Vm;
-use super::super::loops::Source;
-use super::freeze::At;
+use super::super::loops::LoopSource;
+use super::freeze::LoopPoint;
 use crate::growth::{Checkpoint, Growing, Kept, Stretch, Tracked};
 use crate::value::iter::Iter;
 use crate::vm::Volatile;
@@ -124,7 +124,7 @@ impl<'a> Vm<'_, 'a> {
             recorder.in_loop = None;
             let is_wanted = recorder.wanted.is_some_and(|wanted| wanted.to.pc as usize + 1 == self.pc);
             let depends = recorder.tracked.has_ended() || recorder.tracked.has_switched() || is_wanted;
-            if depends && self.end_stretch(At::Top { next }) {
+            if depends && self.end_stretch(LoopPoint::Top { next }) {
                 return true;
             }
         }
@@ -136,7 +136,7 @@ impl<'a> Vm<'_, 'a> {
             return false;
         }
         let written = recorder.before + self.sink.len();
-        let kept = self.freeze(recorder.tracked, At::Top { next }, written, recorder.has_switched());
+        let kept = self.freeze(recorder.tracked, LoopPoint::Top { next }, written, recorder.has_switched());
         if let (Some((checkpoint, _)), Some(recorder)) = (kept, &mut self.recorder) {
             recorder.keep(Arc::new(checkpoint));
         }
@@ -151,7 +151,7 @@ impl<'a> Vm<'_, 'a> {
         if !is_followed || !self.is_outermost() {
             return false;
         }
-        let at = At::End { pc: end as usize };
+        let at = LoopPoint::End { pc: end as usize };
         if self.next_of_outermost().is_some() {
             return self.end_stretch(at);
         }
@@ -173,8 +173,8 @@ impl<'a> Vm<'_, 'a> {
     /// list, and nothing else runs.
     fn next_of_outermost(&self) -> Option<usize> {
         match self.loops.last().map(|run| &run.source) {
-            Some(Source::Plain(Iter::InputList(items))) if self.is_outermost() => items.open_start(),
-            Some(Source::Shared(state)) if self.is_outermost() => state.try_borrow().ok()?.open_start(),
+            Some(LoopSource::Plain(Iter::InputList(items))) if self.is_outermost() => items.open_start(),
+            Some(LoopSource::Shared(state)) if self.is_outermost() => state.try_borrow().ok()?.open_start(),
             _ => None,
         }
     }
@@ -182,7 +182,7 @@ impl<'a> Vm<'_, 'a> {
     /// Begins the first stretch here, after a loop over another list, if nothing has depended on the
     /// end of the growing one or on the switch. So what comes before, for example all tools, is not
     /// rendered again.
-    fn begin_stretch(&mut self, at: At) {
+    fn begin_stretch(&mut self, at: LoopPoint) {
         let Some(recorder) = &self.recorder else { return };
         let tracked = recorder.tracked;
         let depends = tracked.has_ended() || recorder.has_switched();
@@ -198,14 +198,14 @@ impl<'a> Vm<'_, 'a> {
 
     /// Ends a stretch, after which nothing depends on the list's end but the state. Returns true if
     /// it is the wanted one and had the same result.
-    fn end_stretch(&mut self, at: At) -> bool {
+    fn end_stretch(&mut self, at: LoopPoint) -> bool {
         let Some(recorder) = &self.recorder else { return false };
         let tracked = recorder.tracked;
         let from = match at {
-            At::Top { .. } => recorder.boundary.clone(),
+            LoopPoint::Top { .. } => recorder.boundary.clone(),
             // A loop is rendered again from its last passes on.
-            At::End { .. } if recorder.in_loop.is_none() => return false,
-            At::End { .. } => recorder.in_loop.clone(),
+            LoopPoint::End { .. } if recorder.in_loop.is_none() => return false,
+            LoopPoint::End { .. } => recorder.in_loop.clone(),
         };
         let (before, written) = (recorder.before, recorder.before + self.sink.len());
         // What is before `from` is not rendered again, so if it read the switch, that stays so.

@@ -4,11 +4,11 @@ use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use super::super::loops::{LoopRun, LoopState, Source};
+use super::super::loops::{LoopRun, LoopSource, LoopState};
 use super::super::{SharedLoop, Vm, World};
 use crate::error::{Fault, LimitKind, Res};
 use crate::growth::{
-    Checkpoint, FrozenAbsence, FrozenOrigin, FrozenText, FrozenValue, GrowingInputs, Items, Place, Tracked,
+    Checkpoint, FrozenAbsence, FrozenOrigin, FrozenText, FrozenValue, GrowingInputs, InputPlace, Items, Tracked,
 };
 use crate::input::{InputValue, Tag};
 use crate::output::{Mark, MarkId, Origin, Run};
@@ -54,8 +54,8 @@ impl<'a> Vm<'_, 'a> {
         let list = inputs.growing();
         let rest = InputItems::selected(list, Selection { start: kept.next, step: 1, len: usize::MAX });
         let source = match &kept.running.shared {
-            None if kept.running.is_over => Source::Plain(Iter::Empty),
-            None => Source::Plain(Iter::InputList(rest)),
+            None if kept.running.is_over => LoopSource::Plain(Iter::Empty),
+            None => LoopSource::Plain(Iter::InputList(rest)),
             Some(shared) => {
                 let of = match kept.running.first {
                     0 => Value::of(world, list)?,
@@ -77,7 +77,7 @@ impl<'a> Vm<'_, 'a> {
                 state.set_around(before, current, after);
                 let state: SharedLoop<'a> = Rc::new(RefCell::new(state));
                 thawer.running = Some(Rc::clone(&state));
-                Source::Shared(state)
+                LoopSource::Shared(state)
             }
         };
         for items in &kept.items {
@@ -161,11 +161,11 @@ impl<'a> Thawer<'_, 'a> {
         Ok(dict)
     }
 
-    fn node(&self, place: &Place) -> Res<&'a dyn Any> {
+    fn node(&self, place: &InputPlace) -> Res<&'a dyn Any> {
         self.inputs.node(place).ok_or_else(not_there)
     }
 
-    fn tag(&self, place: &Place) -> Res<Tag> {
+    fn tag(&self, place: &InputPlace) -> Res<Tag> {
         self.inputs.place_tag(place).ok_or_else(not_there)
     }
 

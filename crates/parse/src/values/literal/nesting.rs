@@ -1,6 +1,6 @@
 //! Lists, dicts, parentheses and arguments: what begins in them, and what separates and closes them.
 
-use super::{At, Frame, LiteralReader, MAX_DEPTH, Syntax, Taken, UNKNOWN, expected, opens_string};
+use super::{Frame, LiteralReader, LiteralState, MAX_DEPTH, Syntax, Taken, UNKNOWN, expected, opens_string};
 use crate::Why;
 
 impl LiteralReader {
@@ -23,7 +23,7 @@ impl LiteralReader {
             _ if mark == Some(character) => {
                 self.give_between(out);
                 self.sink(out).push('"');
-                self.at = At::MarkOpen { seen: 0, key };
+                self.at = LiteralState::MarkOpen { seen: 0, key };
             }
             _ if opens_string(character) => {
                 self.give_between(out);
@@ -34,10 +34,10 @@ impl LiteralReader {
             _ if key && mark.is_some() => {
                 self.give_between(out);
                 self.sink(out).push('"');
-                self.at = At::BareKey;
+                self.at = LiteralState::BareKey;
             }
-            '0'..='9' | '-' | '+' | '.' => self.at = At::Number { key },
-            _ if character.is_alphabetic() || character == '_' => self.at = At::Word { key },
+            '0'..='9' | '-' | '+' | '.' => self.at = LiteralState::Number { key },
+            _ if character.is_alphabetic() || character == '_' => self.at = LiteralState::Word { key },
             _ => return expected(if key { "a key" } else { "a literal" }, character),
         }
         Ok(false)
@@ -49,7 +49,7 @@ impl LiteralReader {
             return Err((0, Why::TooDeep));
         }
         self.give_between(out);
-        self.at = At::Item;
+        self.at = LiteralState::Item;
         match bracket {
             '(' => {
                 self.held.open += 1;
@@ -59,7 +59,7 @@ impl LiteralReader {
             '{' => {
                 self.frames.push(Frame::Dict);
                 self.sink(out).push('{');
-                self.at = At::Key;
+                self.at = LiteralState::Key;
             }
             _ => {
                 self.frames.push(Frame::List);
@@ -74,7 +74,7 @@ impl LiteralReader {
         match (self.frames.last(), character) {
             (None, ',') => {
                 self.between.comma = matches!(self.syntax, Syntax::Arguments { any: true });
-                self.at = At::Argument;
+                self.at = LiteralState::Argument;
             }
             (None, ')') => {
                 self.close_arguments(out);
@@ -83,11 +83,11 @@ impl LiteralReader {
             (None, _) => return expected("`,` or `)` after an argument", character),
             (Some(Frame::Keywords), ',') => {
                 self.between.comma = true;
-                self.at = At::Argument;
+                self.at = LiteralState::Argument;
             }
             (Some(Frame::Dict | Frame::Splat), ',') => {
                 self.between.comma = true;
-                self.at = At::Key;
+                self.at = LiteralState::Key;
             }
             (Some(frame), ',') => {
                 if let Frame::Round { place } = *frame {
@@ -98,7 +98,7 @@ impl LiteralReader {
                     self.held.flush(out);
                 }
                 self.between.comma = true;
-                self.at = At::Item;
+                self.at = LiteralState::Item;
             }
             (Some(_), _) => return self.close(character, out),
         }
@@ -123,7 +123,7 @@ impl LiteralReader {
             Frame::Dict | Frame::Keywords => self.sink(out).push('}'),
             Frame::Splat => {}
             Frame::Round { place } => {
-                if self.at == At::Item {
+                if self.at == LiteralState::Item {
                     self.held.text.replace_range(place..=place, "[");
                     self.held.text.push(']');
                 }

@@ -3,7 +3,7 @@
 use super::super::nest::MAX_DEPTH;
 use super::super::quoted::{Quoted, Spelling};
 use super::sum::evaluate;
-use super::{At, Frame, LiteralReader, SHOWN, Syntax, Taken, expected, is_space, opens_string};
+use super::{Frame, LiteralReader, LiteralState, SHOWN, Syntax, Taken, expected, is_space, opens_string};
 use crate::{JsonPolicy, Why};
 use rolecall_conversation::json::write_string;
 use rolecall_format::codec::python;
@@ -20,11 +20,11 @@ impl LiteralReader {
                 Ok(false)
             }
             '*' => {
-                self.at = At::Star;
+                self.at = LiteralState::Star;
                 Ok(true)
             }
             _ if self.is_of_name(character) => {
-                self.at = At::Name;
+                self.at = LiteralState::Name;
                 Ok(false)
             }
             _ => expected("a keyword argument", character),
@@ -49,7 +49,7 @@ impl LiteralReader {
     pub(super) fn name(&mut self, character: char, out: &mut String) -> Taken<bool> {
         match character {
             '=' => self.give_name(out),
-            _ if is_space(character) => self.at = At::Equals,
+            _ if is_space(character) => self.at = LiteralState::Equals,
             _ if self.is_of_name(character) => self.token.push(character),
             _ => return expected("`=` after an argument's name", character),
         }
@@ -62,14 +62,14 @@ impl LiteralReader {
         let sink = self.sink(out);
         write_string(sink, &name, false);
         sink.push_str(": ");
-        self.at = At::Value;
+        self.at = LiteralState::Value;
     }
 
     pub(super) fn close_arguments(&mut self, out: &mut String) {
         self.between.comma = false;
         self.give_between(out);
         out.push('}');
-        self.at = At::Done;
+        self.at = LiteralState::Done;
     }
 
     /// Continues a word, which ends as soon as it is complete.
@@ -118,7 +118,7 @@ impl LiteralReader {
         self.give_between(out);
         self.frames.push(Frame::Keywords);
         self.sink(out).push('{');
-        self.at = At::Argument;
+        self.at = LiteralState::Argument;
         Ok(true)
     }
 
@@ -153,7 +153,7 @@ impl LiteralReader {
         let quote = if key { "\"" } else { "" };
         let sink = self.sink(out);
         sink.extend([quote, json, quote]);
-        self.at = if key { At::Colon } else { self.behind_value() };
+        self.at = if key { LiteralState::Colon } else { self.behind_value() };
     }
 
     pub(super) fn open_string(&mut self, quote: char, is_raw: bool, key: bool, out: &mut String) {
@@ -164,7 +164,7 @@ impl LiteralReader {
     pub(super) fn quote(&mut self, quote: char, is_raw: bool, key: bool) {
         let is_json = !matches!(self.syntax, Syntax::Arguments { .. });
         let quoted = Quoted::new(Spelling { quote, is_raw, is_json, policy: self.policy });
-        self.at = At::Quoted { quoted, key };
+        self.at = LiteralState::Quoted { quoted, key };
     }
 
     pub(super) fn close_string(&mut self, key: bool, out: &mut String) {
@@ -175,6 +175,6 @@ impl LiteralReader {
         let sink = self.sink(out);
         sink.push('"');
         sink.push_str(&space);
-        self.at = if key { At::Colon } else { self.behind_value() };
+        self.at = if key { LiteralState::Colon } else { self.behind_value() };
     }
 }

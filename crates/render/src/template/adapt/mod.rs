@@ -19,7 +19,7 @@ use crate::call_ids::NewIds;
 pub(super) struct Adapted {
     /// In the order of the messages.
     values: Vec<(usize, &'static str, Arc<Json>)>,
-    spelled: Vec<Spelled>,
+    spelled: Vec<ArgumentSpellings>,
     /// The calls whose arguments lost a value, because their text has a key twice.
     lossy: Vec<(usize, usize)>,
 }
@@ -27,7 +27,7 @@ pub(super) struct Adapted {
 /// The JSON spellings of the values in a call's arguments, which were converted from text to an
 /// object.
 #[derive(Clone, Debug)]
-pub(super) struct Spelled {
+pub(super) struct ArgumentSpellings {
     pub message: usize,
     pub call: usize,
     pub spellings: Arc<[String]>,
@@ -45,7 +45,7 @@ impl Adapted {
     }
 
     /// Returns the spellings of arguments that were converted from text to an object.
-    pub fn spelled(&self) -> &[Spelled] {
+    pub fn spelled(&self) -> &[ArgumentSpellings] {
         &self.spelled
     }
 
@@ -113,7 +113,11 @@ pub(super) fn adapt_calls(messages: Messages<'_>, wanted: WantedCalls, earlier: 
                 match source {
                     Source::Unknown => {}
                     Source::Spelled(spellings) => {
-                        adapted.spelled.push(Spelled { message: index, call: at, spellings: spellings.into() });
+                        adapted.spelled.push(ArgumentSpellings {
+                            message: index,
+                            call: at,
+                            spellings: spellings.into(),
+                        });
                     }
                     Source::KeyTwice => adapted.lossy.push((index, at)),
                 }

@@ -2,7 +2,7 @@ use std::rc::Rc;
 
 use rolecall_conversation::REASONING;
 use rolecall_jinja as jinja;
-use rolecall_jinja::{Path, Step};
+use rolecall_jinja::{Path, PathStep};
 use rolecall_text::common_prefix;
 
 use super::BosUse;
@@ -178,8 +178,8 @@ fn is_content_gated(asked: &jinja::Comparison) -> bool {
 /// Reports whether a path leads to free text: content, reasoning, a name, arguments, a document.
 fn is_words(path: &Path) -> bool {
     let keys = path.steps.iter().map(|step| match step {
-        Step::Item => "[]",
-        Step::Key(key) => key,
+        PathStep::Item => "[]",
+        PathStep::Key(key) => key,
     });
     let keys: Vec<&str> = keys.collect();
     match (path.variable.as_str(), keys.as_slice()) {

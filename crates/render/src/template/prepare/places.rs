@@ -3,7 +3,7 @@
 
 use std::any::Any;
 
-use rolecall_jinja::{GrowingInputs, Place, Tag};
+use rolecall_jinja::{GrowingInputs, InputPlace, Tag};
 
 use super::{Inputs, OWN, Shape};
 
@@ -20,9 +20,9 @@ impl Inputs<'_> {
         self.needs.get()
     }
 
-    fn place_of(&self, at: u32) -> Option<Place> {
+    fn place_of(&self, at: u32) -> Option<InputPlace> {
         if at >= self.said {
-            return Some(Place { root: REST, path: vec![at.checked_sub(self.list)?] });
+            return Some(InputPlace { root: REST, path: vec![at.checked_sub(self.list)?] });
         }
         let (mut at, mut path) = (at, Vec::new());
         while at >= self.messages {
@@ -34,10 +34,10 @@ impl Inputs<'_> {
             at = parent;
         }
         path.reverse();
-        Some(Place { root: self.said_by.index(at as usize) as u64, path })
+        Some(InputPlace { root: self.said_by.index(at as usize) as u64, path })
     }
 
-    fn at_place(&self, place: &Place) -> Option<u32> {
+    fn at_place(&self, place: &InputPlace) -> Option<u32> {
         if place.root == REST {
             let at = self.list.checked_add(*place.path.first()?)?;
             return ((at as usize) < self.values.len()).then_some(at);
@@ -71,23 +71,23 @@ impl GrowingInputs for Inputs<'_> {
         Some(&self.values[self.switch as usize].handle)
     }
 
-    fn place(&self, node: &dyn Any) -> Option<Place> {
+    fn place(&self, node: &dyn Any) -> Option<InputPlace> {
         self.place_of(self.find(node)?.handle.0)
     }
 
-    fn node<'n>(&'n self, place: &Place) -> Option<&'n dyn Any> {
+    fn node<'n>(&'n self, place: &InputPlace) -> Option<&'n dyn Any> {
         let at = self.at_place(place)?;
         self.values.get(at as usize).map(|value| &value.handle as &dyn Any)
     }
 
-    fn tag_place(&self, tag: Tag) -> Option<Place> {
+    fn tag_place(&self, tag: Tag) -> Option<InputPlace> {
         match u32::try_from(tag.0).ok()? {
-            OWN => Some(Place { root: TEMPLATE, path: Vec::new() }),
+            OWN => Some(InputPlace { root: TEMPLATE, path: Vec::new() }),
             at => self.place_of(at),
         }
     }
 
-    fn place_tag(&self, place: &Place) -> Option<Tag> {
+    fn place_tag(&self, place: &InputPlace) -> Option<Tag> {
         let at = if place.root == TEMPLATE { OWN } else { self.at_place(place)? };
         Some(Tag(u64::from(at)))
     }

@@ -6,15 +6,15 @@ use rolecall_conversation::json::Object;
 use rolecall_conversation::{Json, object};
 use rolecall_openai::Error;
 
-use super::super::{Draft, Origin, Origins};
+use super::super::{Draft, FieldOrigin, Origins};
 
 /// A request as far as it was read.
 #[derive(Default)]
 pub(super) struct Gathered {
     messages: Vec<Json>,
-    origins: Vec<Vec<Origin>>,
+    origins: Vec<Vec<FieldOrigin>>,
     /// The assistant's message that further messages of harmony's add to.
-    turn: Option<Turn>,
+    turn: Option<AssistantTurn>,
     tools: Vec<Json>,
     /// The path of each tool.
     tool_paths: Vec<String>,
@@ -32,16 +32,16 @@ pub(super) struct Gathered {
 
 /// An assistant's message: reasoning, then text, then calls. Each may be missing.
 #[derive(Default)]
-struct Turn {
+struct AssistantTurn {
     reasoning: Option<String>,
     content: Option<String>,
     calls: Vec<Json>,
     others: Object,
-    origins: Vec<Origin>,
+    origins: Vec<FieldOrigin>,
 }
 
 /// What a message of the assistant's is.
-pub(super) enum Said {
+pub(super) enum MessageKind {
     Reasoning,
     Content,
     Call(Call),
@@ -56,7 +56,7 @@ pub(super) struct Call {
 
 impl Gathered {
     /// Adds a message that is complete.
-    pub(super) fn push(&mut self, message: Object, origins: Vec<Origin>) {
+    pub(super) fn push(&mut self, message: Object, origins: Vec<FieldOrigin>) {
         self.close_turn();
         self.messages.push(Json::Object(message));
         self.origins.push(origins);
@@ -74,34 +74,35 @@ impl Gathered {
 
     /// Adds what the assistant says to its message. Begins another message where the order would
     /// change: a message has its reasoning before its text, and its text before its calls.
-    pub(super) fn say(&mut self, said: Said, text: String, text_path: String, path: &str, others: Object) {
+    pub(super) fn say(&mut self, said: MessageKind, text: String, text_path: String, path: &str, others: Object) {
         let continues = self.turn.as_ref().is_some_and(|turn| {
             turn.others == others
                 && match said {
-                    Said::Reasoning | Said::Content => turn.content.is_none() && turn.calls.is_empty(),
-                    Said::Call(_) => true,
+                    MessageKind::Reasoning | MessageKind::Content => turn.content.is_none() && turn.calls.is_empty(),
+                    MessageKind::Call(_) => true,
                 }
         });
         if !continues {
             self.close_turn();
         }
-        let new = || Turn { others, origins: vec![Origin::whole(path.to_owned())], ..Turn::default() };
+        let new =
+            || AssistantTurn { others, origins: vec![FieldOrigin::whole(path.to_owned())], ..AssistantTurn::default() };
         let turn = self.turn.get_or_insert_with(new);
         match said {
-            Said::Reasoning => {
+            MessageKind::Reasoning => {
                 // Parsing joins the reasoning of a reply in the same way.
                 turn.reasoning.get_or_insert_default().push_str(&text);
-                turn.origins.push(Origin::field("reasoning_content", text_path));
+                turn.origins.push(FieldOrigin::field("reasoning_content", text_path));
             }
-            Said::Content => {
+            MessageKind::Content => {
                 turn.content = Some(text);
-                turn.origins.push(Origin::field("content", text_path));
+                turn.origins.push(FieldOrigin::field("content", text_path));
             }
-            Said::Call(call) => {
+            MessageKind::Call(call) => {
                 let id = format!("{}:{}", call.recipient, self.calls);
                 self.calls += 1;
                 if turn.calls.is_empty() {
-                    turn.origins.push(Origin::field("tool_calls", path.to_owned()));
+                    turn.origins.push(FieldOrigin::field("tool_calls", path.to_owned()));
                 }
                 let field = format!("tool_calls[{}]", turn.calls.len());
                 let (kind, key, inner, field_of_text) = match call.is_code {
@@ -111,9 +112,9 @@ impl Gathered {
                         ("function", "function", function, "arguments")
                     }
                 };
-                turn.origins.push(Origin::field(format!("{field}.{key}.{field_of_text}"), text_path));
-                turn.origins.push(Origin::field(format!("{field}.{key}.name"), format!("{path}.recipient")));
-                turn.origins.push(Origin::field(field, path.to_owned()));
+                turn.origins.push(FieldOrigin::field(format!("{field}.{key}.{field_of_text}"), text_path));
+                turn.origins.push(FieldOrigin::field(format!("{field}.{key}.name"), format!("{path}.recipient")));
+                turn.origins.push(FieldOrigin::field(field, path.to_owned()));
                 let mut made = object! { "id" => id.as_str(), "type" => kind };
                 made.insert(key, Json::Object(inner));
                 turn.calls.push(Json::Object(made));
@@ -198,14 +199,14 @@ impl Gathered {
             }
             object.insert("tools", Json::Array(self.tools));
             let each = self.tool_paths.into_iter().enumerate();
-            origins.request.extend(each.map(|(at, path)| Origin::field(format!("tools[{at}]"), path)));
+            origins.request.extend(each.map(|(at, path)| FieldOrigin::field(format!("tools[{at}]"), path)));
         }
         if let Some((date, path)) = self.date {
             if object.get("now").is_some_and(|now| !now.is_null()) {
                 return Err(Error::TwoWays { one: "now".to_owned(), other: path });
             }
             object.insert("now", Json::String(date));
-            origins.request.push(Origin::field("now", path));
+            origins.request.push(FieldOrigin::field("now", path));
         }
         if object.get("chat_template_kwargs").is_none_or(Json::is_null) && !self.switches.is_empty() {
             object.insert("chat_template_kwargs", Json::Object(Object::new()));
@@ -219,7 +220,7 @@ impl Gathered {
                     Some(_) => return Err(Error::TwoWays { one: field, other: path }),
                     None => {
                         switches.insert(name, value);
-                        origins.request.push(Origin::field(field, path));
+                        origins.request.push(FieldOrigin::field(field, path));
                     }
                 }
             }

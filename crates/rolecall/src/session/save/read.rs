@@ -16,7 +16,7 @@ use crate::model::session::Setup;
 use crate::session::line::{Line, Run};
 use crate::session::notes::Notes;
 use crate::session::stock::Stock;
-use crate::session::{Author, Finish, Part, Reply, Seams, Segment, Session, SessionError};
+use crate::session::{Author, Finish, Reply, Seams, Segment, SegmentPart, Session, SessionError};
 use crate::{Error, Model};
 
 impl Session {
@@ -214,7 +214,7 @@ fn read_run(saved: &Fields<'_>, setup: &Setup) -> Result<Run, Error> {
         segments.push(Segment {
             author: named(&Author::ALL, Author::name, segment.text("author")?)?,
             message: segment.optional_number("message")?,
-            part: named(&Part::ALL, Part::name, segment.text("part")?)?,
+            part: named(&SegmentPart::ALL, SegmentPart::name, segment.text("part")?)?,
             ids: start..at,
             weight: segment.weight("weight")?,
         });

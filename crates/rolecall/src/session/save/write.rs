@@ -18,7 +18,7 @@ use crate::session::{Seams, Segment, Session};
 impl Session {
     pub(super) fn written(&self) -> Result<Object, Error> {
         let decoder = &self.setup.decoder;
-        let mut written = Written::default();
+        let mut written = SavedRuns::default();
         let nodes = written.own(&self.line).1;
         let branch = |branch: &Line| {
             let ((with, shared), own) = written.own(branch);
@@ -69,13 +69,13 @@ impl Session {
 
 /// The runs that are written already, by the line that has them first.
 #[derive(Default)]
-struct Written {
+struct SavedRuns {
     /// The line, and the number of its runs up to this one.
     runs: HashMap<*const Node, (usize, usize)>,
     lines: usize,
 }
 
-impl Written {
+impl SavedRuns {
     /// Returns an earlier line with the number of runs that it shares with this one, and the runs
     /// that only this one has.
     fn own<'l>(&mut self, line: &'l Line) -> ((usize, usize), Vec<&'l Arc<Node>>) {
