@@ -18,7 +18,7 @@ use rolecall::conversation::{Conversation, Json, json};
 use rolecall::encode::{Encoder, Growing, Protection};
 use rolecall::template::{ChatTemplate, TemplateOptions, render_template};
 use rolecall::tokenizer;
-use rolecall::tokenizer::Cached;
+use rolecall::tokenizer::CachedTokenizer;
 use rolecall_benches::{Runner, in_turns, race};
 
 /// ChatML, written for this benchmark.
@@ -100,7 +100,7 @@ fn measure(folder: &std::path::Path, peer: &tokenizers::Tokenizer, messages: usi
         turn.set(turn.get() + 1);
         render(&conversation(messages, turn.get()))
     };
-    let cached = Encoder::new(&protection, Arc::new(Cached::new(tokenizer, 64 << 20))).expect("it fits");
+    let cached = Encoder::new(&protection, Arc::new(CachedTokenizer::new(tokenizer, 64 << 20))).expect("it fits");
     cached.encode(&before).expect("it encodes");
     let grown = || {
         let mut growing = Growing::new(Arc::clone(&encoder));

@@ -58,7 +58,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 }
                 Ok(PipelineStep::Late) => {}
                 Ok(PipelineStep::End) => break,
-                Err(pipeline::Lost) => return Err("a thread died".into()),
+                Err(pipeline::LostWorker) => return Err("a thread died".into()),
             }
         }
         println!("{} {tokens}", begun.elapsed().as_secs_f64());

@@ -2,13 +2,13 @@
 
 use rolecall::format::{Format, example};
 
-use crate::explain::{Explained, View, draw_terminal};
+use crate::explain::{ExplainedPrompt, View, draw_terminal};
 use crate::paint::Paint;
 
 /// Draws an example of a format's turns, or returns why even the plainest conversation is refused.
 pub fn draw_example(format: &Format, paint: Paint, width: Option<usize>) -> Result<String, rolecall::Error> {
     let (conversation, prompt) = example(format)?;
-    let explained = Explained {
+    let explained = ExplainedPrompt {
         conversation: &conversation,
         format,
         prompt: &prompt,

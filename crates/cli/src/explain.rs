@@ -1,3 +1,3 @@
 //! Drawing a prompt, which the library does.
 
-pub use rolecall::explain::{Explained, Tokens, View, counted, draw_html, draw_terminal, mark_of, write_json};
+pub use rolecall::explain::{ExplainedPrompt, Tokens, View, counted, draw_html, draw_terminal, mark_of, write_json};

@@ -41,11 +41,11 @@ pub fn unpack(stream: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>> 
     })
 }
 
-type Packed = io::Chain<Cursor<Vec<u8>>, BufReader<Box<dyn Read + Send>>>;
+type PackedFile = io::Chain<Cursor<Vec<u8>>, BufReader<Box<dyn Read + Send>>>;
 
 /// A sequence of zstd frames, as `cat a.zst b.zst` produces.
 struct Frames {
-    source: BufReader<Packed>,
+    source: BufReader<PackedFile>,
     decoder: FrameDecoder,
     is_open: bool,
 }
@@ -54,7 +54,7 @@ struct Frames {
 const WINDOW: u64 = 128 << 20;
 
 impl Frames {
-    fn new(source: Packed) -> Frames {
+    fn new(source: PackedFile) -> Frames {
         let mut decoder = FrameDecoder::new();
         decoder.set_max_window_size(WINDOW);
         Frames { source: BufReader::new(source), decoder, is_open: false }

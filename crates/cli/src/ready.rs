@@ -1,13 +1,13 @@
 //! Writes conversations that are ready: rendered, encoded, with their loss, and truncated.
 
-use rolecall::answer::{self, Answer, Streamed};
+use rolecall::answer::{self, Answer, StreamedAnswer};
 use rolecall::dataset::Side;
 use rolecall::encode::{EncodedToken, Note};
 use rolecall::loss::{Loss, TokenLoss};
 use rolecall::model::ModelPrompt;
-use rolecall::training::{Ready, RowNote, Truncated};
+use rolecall::training::{Ready, RowNote, Truncation};
 
-use crate::batch::{BatchRow, Line, PackedItem, Rows, Told};
+use crate::batch::{BatchRow, Line, LineCounts, PackedItem, Rows};
 use crate::explain::Tokens;
 use crate::failure::Failure;
 use crate::job::Job;
@@ -16,9 +16,9 @@ use crate::refusal::Refusal;
 
 impl Job {
     /// Adds the results of a batch line: either all of them, or none.
-    pub fn answer(&self, line: Line<'_>, rows: &mut Rows) -> Result<Told, Refusal> {
+    pub fn answer(&self, line: Line<'_>, rows: &mut Rows) -> Result<LineCounts, Refusal> {
         let answers = self.rows.prepare_all(&self.model, self.read(line.text)?)?;
-        let mut told = Told::default();
+        let mut told = LineCounts::default();
         for (at, (side, ready)) in answers.into_iter().enumerate() {
             if at > 0 {
                 rows.next_of_line();
@@ -38,7 +38,7 @@ impl Job {
         number: u64,
         side: Option<Side>,
         rows: &mut Rows,
-        told: &mut Told,
+        told: &mut LineCounts,
     ) -> Result<(), Refusal> {
         let Ready { prompt, encoded, truncated, part, .. } = ready;
         let (encoded, truncated) = (encoded.as_ref(), truncated.as_ref());
@@ -75,14 +75,14 @@ impl Job {
         &self,
         prompt: &ModelPrompt,
         encoded: Option<(&Tokens, &[Note])>,
-        (loss, truncated): (Option<&Loss>, Option<&Truncated>),
+        (loss, truncated): (Option<&Loss>, Option<&Truncation>),
         output: &Output,
     ) -> Result<(), Failure> {
         let notes = encoded.map_or(&[][..], |(_, notes)| notes);
         let id = prompt.request().id.as_ref();
         let loss = loss.map(|loss| TokenLoss { loss, edges: self.rows.edges });
         let each;
-        let mut streamed = Streamed { id, prompt, tokens: None, notes, loss, truncated };
+        let mut streamed = StreamedAnswer { id, prompt, tokens: None, notes, loss, truncated };
         if let Some((tokens, _)) = encoded {
             each = move || Box::new(tokens.iter()) as Box<dyn Iterator<Item = EncodedToken>>;
             streamed.tokens = Some(&each);

@@ -14,7 +14,7 @@ use rolecall::conversation::Json;
 use rolecall::dataset;
 use rolecall::guard::guard;
 use rolecall::pipeline::{self, PipelineStep};
-use rolecall::training::{Packed, Packer, RowError, Slot};
+use rolecall::training::{PackedSamples, Packer, RowError, Slot};
 
 use crate::packed::{self, PackedRow};
 use crate::plan::{ColumnNames, ColumnPlan};
@@ -60,7 +60,7 @@ pub struct Counts {
 
 /// Columns of samples.
 #[derive(Clone, Debug)]
-pub struct Encoded {
+pub struct SampleColumns {
     /// The fields, which do not depend on the rows.
     pub schema: SchemaRef,
     /// The rows in order.
@@ -91,11 +91,11 @@ pub fn encode<E>(
     plan: ColumnPlan,
     threads: NonZeroUsize,
     watch: &mut dyn FnMut(&Counts) -> Result<(), E>,
-) -> Result<Encoded, Error<E>> {
+) -> Result<SampleColumns, Error<E>> {
     // Without a tokenizer every row would have the same error.
     model.tokenizer().map_err(Error::Library)?;
     let count = rows.len();
-    let mut gathered = Gathered::new(plan.clone());
+    let mut gathered = PendingColumns::new(plan.clone());
     let mut starts = (0..count).step_by(BLOCK);
     let mut next = move || starts.next().map(|start| start..(start + BLOCK).min(count));
     if threads.get() == 1 || count <= BLOCK {
@@ -114,7 +114,7 @@ pub fn encode<E>(
                 Ok(PipelineStep::Done(block)) => gathered.add(block)?,
                 Ok(PipelineStep::Late) => {}
                 Ok(PipelineStep::End) => break,
-                Err(pipeline::Lost) => return Err(Error::Threads("a thread died while it encoded rows".into())),
+                Err(pipeline::LostWorker) => return Err(Error::Threads("a thread died while it encoded rows".into())),
             }
             watch(&gathered.counts).map_err(Error::Stopped)?;
         }
@@ -259,19 +259,26 @@ fn encode_row(value: Json, row: u64, model: &Model, plan: &ColumnPlan) -> Result
 }
 
 /// The results so far.
-struct Gathered {
+struct PendingColumns {
     plan: ColumnPlan,
     packer: Option<Packer<u64>>,
-    waiting: Vec<Result<Packed<u64>, (u64, SampleError)>>,
+    waiting: Vec<Result<PackedSamples<u64>, (u64, SampleError)>>,
     waiting_ids: usize,
     batches: Vec<RecordBatch>,
     counts: Counts,
 }
 
-impl Gathered {
-    fn new(plan: ColumnPlan) -> Gathered {
+impl PendingColumns {
+    fn new(plan: ColumnPlan) -> PendingColumns {
         let packer = plan.pack.map(Packer::new);
-        Gathered { plan, packer, waiting: Vec::new(), waiting_ids: 0, batches: Vec::new(), counts: Counts::default() }
+        PendingColumns {
+            plan,
+            packer,
+            waiting: Vec::new(),
+            waiting_ids: 0,
+            batches: Vec::new(),
+            counts: Counts::default(),
+        }
     }
 
     fn add<E>(&mut self, block: RowBlock) -> Result<(), Error<E>> {
@@ -304,7 +311,7 @@ impl Gathered {
         if self.waiting_ids >= packed::MOST_IDS { self.write_packed() } else { Ok(()) }
     }
 
-    fn finish<E>(mut self) -> Result<Encoded, Error<E>> {
+    fn finish<E>(mut self) -> Result<SampleColumns, Error<E>> {
         if let Some(packer) = &mut self.packer {
             self.waiting.extend(packer.finish().into_iter().map(Ok));
             self.counts.sequences = packer.sequences();
@@ -314,7 +321,7 @@ impl Gathered {
             Some(_) => packed_schema(&self.plan),
             None => samples::schema(&self.plan),
         };
-        Ok(Encoded { schema, batches: self.batches, counts: self.counts })
+        Ok(SampleColumns { schema, batches: self.batches, counts: self.counts })
     }
 
     fn write_packed<E>(&mut self) -> Result<(), Error<E>> {
@@ -353,7 +360,7 @@ fn packed_schema(plan: &ColumnPlan) -> SchemaRef {
 }
 
 fn packed_batch(
-    rows: &[Result<Packed<u64>, (u64, SampleError)>],
+    rows: &[Result<PackedSamples<u64>, (u64, SampleError)>],
     plan: &ColumnPlan,
 ) -> Result<RecordBatch, ArrowError> {
     let packed: Vec<PackedRow<'_>> = rows.iter().map(|row| row.as_ref().map_err(|(number, _)| *number)).collect();
@@ -371,7 +378,7 @@ fn packed_batch(
                 ends.push(ids.len() as i32);
             }
             columns.extend(samples::id_columns(plan, &ends, ids, weights, &there)?);
-            let lengths = |packed: &Packed<u64>| packed.lengths.iter().map(|length| *length as i64).collect();
+            let lengths = |packed: &PackedSamples<u64>| packed.lengths.iter().map(|length| *length as i64).collect();
             columns.push(packed::of_each::<Int64Array, _>(&packed, &there, lengths)?);
             columns
         }

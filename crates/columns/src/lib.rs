@@ -16,7 +16,7 @@ mod table;
 mod value;
 
 pub use account::Accounts;
-pub use encode::{Counts, Encoded, Error, Rows, encode};
+pub use encode::{Counts, Error, Rows, SampleColumns, encode};
 pub use fault::{SampleError, error_fields, errors};
 pub use padding::NullMeaning;
 pub use plan::{ColumnNames, ColumnPlan};

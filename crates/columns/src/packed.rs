@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, Float32Array, Int32Array, UInt8Array, UInt32Array, UInt64Array};
 use arrow_buffer::NullBuffer;
 use arrow_schema::{ArrowError, DataType, Field};
-use rolecall::training::Packed;
+use rolecall::training::PackedSamples;
 
 use crate::samples::{list, list_of};
 
@@ -13,7 +13,7 @@ use crate::samples::{list, list_of};
 pub const MOST_IDS: usize = 1 << 24;
 
 /// A row of packed columns: a sequence, or the number of a row that has no sample.
-pub type PackedRow<'a> = Result<&'a Packed<u64>, u64>;
+pub type PackedRow<'a> = Result<&'a PackedSamples<u64>, u64>;
 
 /// Returns the fields of packed columns, which docs/batches.md describes, without the errors.
 pub fn fields(weights: bool) -> Vec<Field> {
@@ -36,13 +36,13 @@ pub fn columns(rows: &[PackedRow<'_>], weights: bool) -> Result<Vec<ArrayRef>, A
     let there = there(rows);
     let mut columns = vec![sources(rows)?];
     columns.push(of_each::<UInt32Array, _>(rows, &there, |packed| packed.ids.clone())?);
-    let mask = |packed: &Packed<u64>| packed.weights.iter().map(|weight| u8::from(*weight > 0.0)).collect();
+    let mask = |packed: &PackedSamples<u64>| packed.weights.iter().map(|weight| u8::from(*weight > 0.0)).collect();
     columns.push(of_each::<UInt8Array, _>(rows, &there, mask)?);
     if weights {
         columns.push(of_each::<Float32Array, _>(rows, &there, |packed| packed.weights.clone())?);
     }
-    columns.push(of_each::<UInt32Array, _>(rows, &there, Packed::position_ids)?);
-    columns.push(of_each::<Int32Array, _>(rows, &there, Packed::cu_seqlens)?);
+    columns.push(of_each::<UInt32Array, _>(rows, &there, PackedSamples::position_ids)?);
+    columns.push(of_each::<Int32Array, _>(rows, &there, PackedSamples::cu_seqlens)?);
     columns.push(longest(rows));
     Ok(columns)
 }
@@ -71,7 +71,7 @@ pub fn longest(rows: &[PackedRow<'_>]) -> ArrayRef {
 pub fn of_each<A, T>(
     rows: &[PackedRow<'_>],
     there: &NullBuffer,
-    values: impl Fn(&Packed<u64>) -> Vec<T>,
+    values: impl Fn(&PackedSamples<u64>) -> Vec<T>,
 ) -> Result<ArrayRef, ArrowError>
 where
     A: Array + From<Vec<T>> + 'static,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rolecall_format::Control;
 
 use crate::Error;
-use rolecall_tokenizer::{AddedToken, Extended, TextPlace, Tokenizer};
+use rolecall_tokenizer::{AddedToken, ExtendedTokenizer, TextPlace, Tokenizer};
 
 /// Returns a tokenizer that also has the control tokens that the maker's code appends to its
 /// vocabulary, so that whatever is encoded with it can be decoded.
@@ -14,7 +14,7 @@ pub fn extended(tokenizer: Arc<dyn Tokenizer>, controls: &[Control]) -> Arc<dyn 
     let appended = controls.iter().filter(|control| control.appended).filter(is_unknown);
     let appended = appended.filter_map(|control| Some(AddedToken::special(control.text.clone(), control.id?)));
     let appended: Vec<AddedToken> = appended.collect();
-    Extended::over(tokenizer, appended)
+    ExtendedTokenizer::over(tokenizer, appended)
 }
 
 /// Returns the id of each control token. Fails if the tokenizer lacks a control token that the

@@ -10,7 +10,7 @@ use crate::markers::Markers;
 use crate::pieces::PromptPart;
 use crate::reference::{Split, SplitRun, split_text};
 use crate::special::{AddSpecial, surround};
-use crate::{Encoded, EncodedToken, Error, Protect, Protected, Protection};
+use crate::{Encoded, EncodedToken, Error, Protect, ProtectedTokens, Protection};
 use rolecall_tokenizer::{TextPlace, Token, Tokenizer};
 
 /// Encodes prompts of one format, or of one set of chat templates, with one tokenizer. Create it
@@ -56,7 +56,7 @@ pub struct Encoder {
     /// The texts of the templates whose prompts this encoder accepts.
     templates: Vec<Arc<str>>,
     takes_all_templates: bool,
-    protected: Protected,
+    protected: ProtectedTokens,
     /// The id of each control token, if the tokenizer has the token.
     ids: Vec<Option<u32>>,
     pub(crate) markers: Markers,
@@ -70,7 +70,7 @@ impl Encoder {
         let controls = Arc::clone(&protection.controls);
         let tokenizer = extended(tokenizer, &controls);
         let ids = bind(&controls, tokenizer.as_ref())?;
-        let protected = Protected::new(protection, tokenizer.as_ref())?;
+        let protected = ProtectedTokens::new(protection, tokenizer.as_ref())?;
         let tokenizer = tokenizer.keeping_out(&protected.ids())?;
         // Tokenizers cut added tokens out of text before they consult the vocabulary. Only the
         // tokenizer itself can keep a word of its vocabulary out of text, so check that it does.
@@ -92,7 +92,7 @@ impl Encoder {
     }
 
     /// Returns the tokens that text must never encode to, with the reasons.
-    pub fn protected(&self) -> &Protected {
+    pub fn protected(&self) -> &ProtectedTokens {
         &self.protected
     }
 

@@ -10,7 +10,7 @@ use rolecall_tokenizer::TextPlace;
 
 /// A part of a prompt that does not survive encoding and decoding.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lost {
+pub struct LostText {
     /// The byte range in the prompt.
     pub span: Range<usize>,
     /// The text that the ids decode to.
@@ -21,7 +21,7 @@ impl Encoded {
     /// Returns the parts of the prompt that decode to other bytes. A tokenizer loses text if it
     /// normalizes, does not know a character, or absorbs white space into a token. An empty list
     /// means that nothing is lost.
-    pub fn lost(&self, prompt: &Prompt, decoder: &Decoder) -> Result<Vec<Lost>, Error> {
+    pub fn lost(&self, prompt: &Prompt, decoder: &Decoder) -> Result<Vec<LostText>, Error> {
         let mut lost = Vec::new();
         let mut at = 0;
         let mut run: Vec<u32> = Vec::new();
@@ -48,7 +48,7 @@ fn compare(
     ids: &[u32],
     place: TextPlace,
     decoder: &Decoder,
-    lost: &mut Vec<Lost>,
+    lost: &mut Vec<LostText>,
 ) -> Result<(), Error> {
     let text = &prompt.text()[span.clone()];
     let mut stream = decoder.stream().at(place);
@@ -62,7 +62,7 @@ fn compare(
     }
     let before = common_prefix(text, &back);
     let behind = common_suffix(&text[before..], &back[before..]);
-    lost.push(Lost {
+    lost.push(LostText {
         span: span.start + before..span.end - behind,
         instead: back[before..back.len() - behind].to_owned(),
     });

@@ -6,7 +6,7 @@ use std::ops::Range;
 use aho_corasick::{AhoCorasick, MatchKind};
 use rolecall_render::{Prompt, Trust};
 
-use crate::{Error, Protect, Protected};
+use crate::{Error, Protect, ProtectedTokens};
 use rolecall_tokenizer::{AddedToken, Tokenizer, is_space, stands_alone};
 
 /// Finds added tokens as the reference does: first those that match raw text, then those that match
@@ -39,7 +39,7 @@ pub(crate) struct Marker {
 }
 
 impl Markers {
-    pub fn new(tokenizer: &dyn Tokenizer, protected: &Protected, mode: Protect) -> Markers {
+    pub fn new(tokenizer: &dyn Tokenizer, protected: &ProtectedTokens, mode: Protect) -> Markers {
         let added: Vec<AddedToken> = tokenizer.added_tokens().iter().cloned().chain(tokenizer.text_tokens()).collect();
         let ids: HashSet<u32> = added.iter().map(|token| token.id).collect();
         let words = protected.tokens().filter(|token| !ids.contains(&token.id));

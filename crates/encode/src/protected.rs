@@ -11,7 +11,7 @@ use rolecall_tokenizer::{AddedToken, NamedToken, TokenRef, Tokenizer, is_space};
 
 /// The tokens that text must never encode to, each with the reasons.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Protected {
+pub struct ProtectedTokens {
     tokens: BTreeMap<u32, ProtectedToken>,
 }
 
@@ -69,12 +69,12 @@ impl fmt::Display for Reason {
     }
 }
 
-impl Protected {
+impl ProtectedTokens {
     /// Returns the tokens of `tokenizer` that must be kept out of text for a model's format or
     /// templates.
     ///
     /// ```
-    /// use rolecall_encode::{Protected, Protection};
+    /// use rolecall_encode::{ProtectedTokens, Protection};
     /// use rolecall_tokenizer::HuggingFace;
     /// use rolecall_render::ChatTemplate;
     /// let json = br#"{"added_tokens": [
@@ -83,12 +83,12 @@ impl Protected {
     /// ], "model": {"type": "BPE", "vocab": {"<": 0, "a": 1, ">": 2}, "merges": []}}"#;
     /// let template = ChatTemplate::compile("<a>{{ messages[0].content }}", Vec::new())?;
     /// let tokenizer = HuggingFace::from_bytes(json, None)?;
-    /// let protected = Protected::new(&Protection::of_template("default", &template), &tokenizer)?;
+    /// let protected = ProtectedTokens::new(&Protection::of_template("default", &template), &tokenizer)?;
     /// assert!(protected.contains(3) && !protected.contains(4));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn new(protection: &Protection, tokenizer: &dyn Tokenizer) -> Result<Protected, Error> {
-        let mut protected = Protected::default();
+    pub fn new(protection: &Protection, tokenizer: &dyn Tokenizer) -> Result<ProtectedTokens, Error> {
+        let mut protected = ProtectedTokens::default();
         let candidates: Vec<AddedToken> =
             tokenizer.added_tokens().iter().chain(&tokenizer.text_tokens()).cloned().collect();
         let candidates: Vec<&AddedToken> = candidates.iter().filter(|token| !is_space(&token.text)).collect();

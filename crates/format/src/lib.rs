@@ -52,7 +52,7 @@ pub use layout::{Layout, Op, PlainTurn, Step};
 pub use load::load;
 pub use option::Choice;
 pub use pattern::Pattern;
-pub use registry::{Fit, NameClash, Registry, Unresolved, builtin, builtin_sources};
+pub use registry::{Fit, NameClash, Registry, ResolveError, builtin, builtin_sources};
 pub use reply_files::{reply_files, reply_format};
 pub use rules::{
     AnswersRule, AssistantRule, BlankSystem, EndingRule, HeaderRule, LossRule, RolesRule, Rules, SystemRule,

@@ -41,7 +41,7 @@ pub struct Fit<'a> {
 /// A model without an unambiguous format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Unresolved {
+pub enum ResolveError {
     /// No pattern matches.
     Unknown {
         /// Names of the formats with the most similar patterns.
@@ -200,16 +200,16 @@ impl Registry {
     }
 
     /// Returns the format for a model, by the most specific pattern that matches its name.
-    pub fn resolve(&self, model: &str) -> Result<Fit<'_>, Unresolved> {
+    pub fn resolve(&self, model: &str) -> Result<Fit<'_>, ResolveError> {
         let fits = self.fits(model);
         match fits.first().copied() {
-            None => Err(Unresolved::Unknown { nearest: self.nearest_to(model) }),
+            None => Err(ResolveError::Unknown { nearest: self.nearest_to(model) }),
             Some(best) if fits.iter().all(|fit| fit.format.name == best.format.name) => Ok(best),
             Some(_) => {
                 let mut candidates: Vec<(String, String)> =
                     fits.iter().map(|fit| (fit.format.name.clone(), fit.pattern.as_str().to_owned())).collect();
                 candidates.dedup_by(|a, b| a.0 == b.0);
-                Err(Unresolved::Ambiguous { candidates })
+                Err(ResolveError::Ambiguous { candidates })
             }
         }
     }

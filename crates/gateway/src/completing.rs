@@ -7,7 +7,7 @@ use crate::sampling::Sampling;
 use crate::turn::{History, Turn};
 
 /// What a request asks for whose prompts are no conversations.
-pub struct Completing {
+pub struct CompletionRequest {
     pub served: Arc<ServedModel>,
     /// The ids of each prompt.
     pub prompts: Vec<Vec<u32>>,
@@ -27,7 +27,7 @@ pub struct Completing {
     pub is_streamed: bool,
 }
 
-impl Completing {
+impl CompletionRequest {
     /// Returns the prompts as turns whose replies are text.
     pub fn turns(&mut self) -> Result<Vec<Turn>, Fault> {
         let model = &self.served.model;

@@ -2,10 +2,10 @@ use axum::http::Method;
 
 use crate::chat_request::Past;
 use crate::context::Bound;
-use crate::exchange::Read;
+use crate::exchange::ReadRequest;
 use crate::observe::RequestLog;
 use crate::routes::{Work, find, interactive, responses};
-use crate::turn::{Known, Overlap, Turn, beginnings};
+use crate::turn::{KnownTurns, Overlap, Turn, beginnings};
 use crate::{Fault, Gateway};
 
 impl Gateway {
@@ -24,14 +24,14 @@ impl Gateway {
         }
     }
 
-    fn ids_by(&self, read: Read, body: &str) -> Result<Vec<u32>, Fault> {
+    fn ids_by(&self, read: ReadRequest, body: &str) -> Result<Vec<u32>, Fault> {
         let (mut wanted, _) = read(self, body)?;
         wanted.past = Past::Recognised;
         let (_, chain) = beginnings(&wanted);
         let seen = RequestLog::alone(&self.observer);
         Ok(Turn::make(
             &wanted,
-            Known { found: None, covered: Overlap::default(), chain },
+            KnownTurns { found: None, covered: Overlap::default(), chain },
             Bound::new(&self.limits),
             &seen,
         )?

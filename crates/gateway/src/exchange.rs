@@ -14,7 +14,7 @@ use tokio::task::{consume_budget, yield_now};
 use crate::Fault;
 use crate::by_text;
 use crate::chat_request::{ChatRequest, Past};
-use crate::completing::Completing;
+use crate::completing::CompletionRequest;
 use crate::context::{self, Bound};
 use crate::engine::{Ask, End, EnginePiece};
 use crate::fault::answer;
@@ -31,15 +31,15 @@ use crate::sampling::Sampling;
 use crate::sessions::SessionTurn;
 use crate::sessions::chain::Chain;
 use crate::store::Owner;
-use crate::turn::{AT_ONCE, History, Known, Overlap, Turn, beginnings, sized};
+use crate::turn::{AT_ONCE, History, KnownTurns, Overlap, Turn, beginnings, sized};
 use crate::usage::Usage;
 use crate::writer::{Done, Frames, Opening, ReplyWriter, WholeReply};
 
 /// Reads a request of one API whose prompts are no conversations.
-pub type ReadTexts = fn(&Gateway, &str) -> Result<(Completing, Box<dyn ReplyWriter>), Fault>;
+pub type ReadTexts = fn(&Gateway, &str) -> Result<(CompletionRequest, Box<dyn ReplyWriter>), Fault>;
 
 /// Reads a request of one API.
-pub type Read = fn(&Gateway, &str) -> Result<(ChatRequest, Box<dyn ReplyWriter>), Fault>;
+pub type ReadRequest = fn(&Gateway, &str) -> Result<(ChatRequest, Box<dyn ReplyWriter>), Fault>;
 
 /// A request that is being answered.
 struct Exchange {
@@ -63,7 +63,7 @@ struct Exchange {
 }
 
 /// A request whose prompt was made.
-pub struct Prepared {
+pub struct PreparedTurn {
     pub wanted: ChatRequest,
     writer: Box<dyn ReplyWriter>,
     pub turn: Turn,
@@ -76,10 +76,10 @@ pub struct Prepared {
 pub async fn prepare(
     gateway: &Arc<Gateway>,
     owner: Owner,
-    read: Read,
+    read: ReadRequest,
     body: String,
     permit: Permit,
-) -> Result<Prepared, Fault> {
+) -> Result<PreparedTurn, Fault> {
     // A client that leaves keeps its place as long as its work goes on.
     let reader = Arc::clone(gateway);
     let length = body.len();
@@ -99,23 +99,23 @@ pub async fn prepare(
     // A grammar takes longer than its schema looks.
     let size = if wanted.is_free() { size } else { AT_ONCE + 1 };
     let (wanted, turn, permit) = sized(size, move || {
-        let turn = Turn::make(&wanted, Known { found, covered, chain }, bound, &permit.seen)?;
+        let turn = Turn::make(&wanted, KnownTurns { found, covered, chain }, bound, &permit.seen)?;
         Ok((wanted, turn, permit))
     })
     .await
     .map_err(|fault| writer.placed(fault))?;
-    Ok(Prepared { wanted, writer, turn, permit, is_known })
+    Ok(PreparedTurn { wanted, writer, turn, permit, is_known })
 }
 
 /// Answers a request of one API.
 pub async fn exchange(
     gateway: Arc<Gateway>,
     owner: Owner,
-    read: Read,
+    read: ReadRequest,
     body: String,
     permit: Permit,
 ) -> Result<Response, Fault> {
-    let Prepared { mut wanted, writer, mut turn, permit, is_known } =
+    let PreparedTurn { mut wanted, writer, mut turn, permit, is_known } =
         prepare(&gateway, owner, read, body, permit).await?;
     let (served, count) = (Arc::clone(&wanted.served), turn.ids.len());
     let fits = context::fit(&served.model, &served.engine, count, "messages", &mut wanted.sampling).await;
@@ -183,7 +183,7 @@ pub async fn complete(
     permit.seen.prompt_ids(prompt, 0);
     let usage = Usage { prompt: prompt as u64, ..Usage::default() };
     let choices = completing.choices;
-    let Completing { served, sampling, logprobs, .. } = &completing;
+    let CompletionRequest { served, sampling, logprobs, .. } = &completing;
     let order = Order { served, sampling, logprobs: *logprobs, choices, is_alone: turns.len() * choices == 1 };
     let waiting = permit.seen.time(Stage::Wait);
     let mut replies = Vec::new();

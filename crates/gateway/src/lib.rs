@@ -78,7 +78,7 @@ pub use gateway::{Gateway, OpenFault};
 pub use keys::{KeyFault, Keys};
 pub use observe::{Log, Telling, Traces};
 pub use run::{RunFault, run};
-pub use server::{Ended, serve};
+pub use server::{ServerEnd, serve};
 pub use settings::{SettingFault, Settings, Sources};
 pub use sites::Sites;
 pub use store::{Bounds, Owner, Store, StoreConfig, StoreFault, StoredTurn, TurnId};

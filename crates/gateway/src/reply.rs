@@ -8,12 +8,12 @@ use rolecall::{Event, Reading, Stop, answer};
 
 use crate::Fault;
 use crate::chat_request::ChatRequest;
-use crate::engine::{End, EnginePiece, Generating, Odds, broken};
+use crate::engine::{End, EngineAnswer, EnginePiece, Odds, broken};
 use crate::gateway::Gateway;
 use crate::pending_logprobs::PendingLogprobs;
 use crate::reader::ReplyReader;
 use crate::sampling::Sampling;
-use crate::sessions::Finished;
+use crate::sessions::FinishedTurn;
 use crate::sessions::record::{self, Record};
 use crate::sessions::size::Size;
 use crate::stop_texts::StopTexts;
@@ -35,7 +35,7 @@ pub enum ReplyStep<'a> {
 
 /// A reply while the engine samples it.
 pub struct LiveReply {
-    pub generating: Generating,
+    pub generating: EngineAnswer,
     /// `None` once the reply is over.
     reader: Option<ReplyReader>,
     /// The last id, with its odds, if it is a marker that was not read yet.
@@ -61,7 +61,7 @@ pub struct LiveReply {
 impl LiveReply {
     pub fn new(
         turn: &Turn,
-        generating: Generating,
+        generating: EngineAnswer,
         sampling: &Sampling,
         stop_texts: &[String],
         decoder: Arc<Decoder>,
@@ -308,7 +308,8 @@ impl LiveReply {
         let size = past.as_ref().map_or_else(Size::default, |found| found.past.size);
         let size = size.after(session.len().saturating_sub(record.kept), record.new.iter().chain([&record.said]));
         let is_stored = wanted.is_stored;
-        let finished = Finished { parent, record, session, base, sent, before, chain: whole, names, is_stored, size };
+        let finished =
+            FinishedTurn { parent, record, session, base, sent, before, chain: whole, names, is_stored, size };
         // Without the store, it goes on in this process: the client has the whole conversation. With a name, the
         // client gets an error and may send the turn again, which must not be there twice.
         gateway.sessions.keep(owner, finished, !wanted.names.is_empty()).await

@@ -8,7 +8,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::observe::Level;
-use crate::server::{Ended, serve_until};
+use crate::server::{ServerEnd, serve_until};
 use crate::settings::read_keys;
 use crate::{Gateway, Log, OpenFault, SettingFault, Settings, Telling, Traces};
 
@@ -34,7 +34,7 @@ pub enum RunFault {
 ///
 /// At SIGTERM or SIGINT it accepts no more requests, and ends when all are answered, or when the time to
 /// drain is over, or at the second such signal. At SIGHUP it reads the keys again.
-pub fn run(settings: &Settings, log: &Log) -> Result<Ended, RunFault> {
+pub fn run(settings: &Settings, log: &Log) -> Result<ServerEnd, RunFault> {
     let mut config = settings.open().map_err(RunFault::Setting)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(system)?;
     let ended = runtime.block_on(async {
@@ -74,9 +74,9 @@ pub fn run(settings: &Settings, log: &Log) -> Result<Ended, RunFault> {
         };
         traces.flush().await;
         match ended {
-            Ended::Drained => tell(log, Level::Info, "drained", "all requests were answered"),
-            Ended::Cut(1) => tell(log, Level::Warning, "cut", "1 connection was cut"),
-            Ended::Cut(count) => tell(log, Level::Warning, "cut", &format!("{count} connections were cut")),
+            ServerEnd::Drained => tell(log, Level::Info, "drained", "all requests were answered"),
+            ServerEnd::Cut(1) => tell(log, Level::Warning, "cut", "1 connection was cut"),
+            ServerEnd::Cut(count) => tell(log, Level::Warning, "cut", &format!("{count} connections were cut")),
         }
         Ok(ended)
     });

@@ -18,7 +18,7 @@ use crate::sites::Reach;
 
 /// How a server ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum ServerEnd {
     /// All requests were answered.
     Drained,
     /// This many connections were cut.
@@ -31,7 +31,7 @@ pub async fn serve(
     gateway: impl Into<Arc<Gateway>>,
     listener: TcpListener,
     end: impl Future<Output = ()> + Send + 'static,
-) -> io::Result<Ended> {
+) -> io::Result<ServerEnd> {
     serve_until(gateway.into(), listener, end, std::future::pending()).await
 }
 
@@ -42,7 +42,7 @@ pub(crate) async fn serve_until(
     listener: TcpListener,
     end: impl Future<Output = ()>,
     cut: impl Future<Output = ()>,
-) -> io::Result<Ended> {
+) -> io::Result<ServerEnd> {
     let closing = Arc::clone(&gateway);
     let limits = &gateway.limits;
     let mut http = http1::Builder::new();
@@ -77,14 +77,14 @@ pub(crate) async fn serve_until(
     drop(listener);
     let mut drained = std::pin::pin!(graceful.shutdown());
     tokio::select! {
-        () = &mut drained => Ok(Ended::Drained),
+        () = &mut drained => Ok(ServerEnd::Drained),
         () = cut => {
             while connections.try_join_next().is_some() {}
             let count = connections.len();
             closing.closing.begin();
             // A client may not read what it is sent.
             let _ = tokio::time::timeout(LAST_EVENT, drained).await;
-            Ok(if count == 0 { Ended::Drained } else { Ended::Cut(count) })
+            Ok(if count == 0 { ServerEnd::Drained } else { ServerEnd::Cut(count) })
         }
     }
 }

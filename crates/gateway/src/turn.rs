@@ -97,7 +97,7 @@ pub struct OpenTurn {
 }
 
 /// What is known of the conversation of a request.
-pub struct Known {
+pub struct KnownTurns {
     pub found: Option<SessionTurn>,
     /// The request's messages that it has.
     pub covered: Overlap,
@@ -170,7 +170,7 @@ fn refuse_result_of_cut_call(found: &SessionTurn, first: Option<&Message>, index
 
 impl Turn {
     /// Renders and encodes a request.
-    pub fn make(wanted: &ChatRequest, known: Known, bound: Bound, seen: &RequestLog) -> Result<Turn, Fault> {
+    pub fn make(wanted: &ChatRequest, known: KnownTurns, bound: Bound, seen: &RequestLog) -> Result<Turn, Fault> {
         let turn = match wanted.request.conversation.continue_final_message {
             true => Turn::continuing(wanted, bound, seen),
             false => Turn::in_session(wanted, known, bound, seen),
@@ -185,8 +185,8 @@ impl Turn {
     }
 
     /// Makes the turn of a session: one that goes on, or a new one.
-    fn in_session(wanted: &ChatRequest, known: Known, bound: Bound, seen: &RequestLog) -> Result<Turn, Fault> {
-        let Known { found: past, covered, chain } = known;
+    fn in_session(wanted: &ChatRequest, known: KnownTurns, bound: Bound, seen: &RequestLog) -> Result<Turn, Fault> {
+        let KnownTurns { found: past, covered, chain } = known;
         let setup = setup_of(&wanted.served.name, &wanted.request, &wanted.instructions);
         let is_named = wanted.past != Past::Recognised;
         let new: Vec<Message> = match &wanted.past {

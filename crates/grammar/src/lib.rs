@@ -35,6 +35,6 @@ pub use node::{FreeText, Node, Token};
 pub use note::Note;
 pub use options::{Answer, Options, Reasoning, ToolChoice};
 pub use pattern::{Class, Pattern};
-pub use print::Printed;
+pub use print::PrintedGrammar;
 pub use reply::grammar;
 pub use schema::{Form, ObjectShape, Property, Purpose, Schema, Shape};

@@ -11,7 +11,7 @@ use crate::Note;
 
 /// A grammar in an engine's own language.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Printed {
+pub struct PrintedGrammar {
     /// The text.
     pub text: String,
     /// The requirements that the text does not express exactly.

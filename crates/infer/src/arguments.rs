@@ -5,12 +5,12 @@ use std::ops::Range;
 use rolecall_conversation::json::{self, Object};
 use rolecall_conversation::{Json, object};
 use rolecall_format::codec::kinds::Words;
-use rolecall_format::codec::{JsonStyle, Marked};
+use rolecall_format::codec::{JsonStyle, MarkedSyntax};
 use rolecall_format::{Codec, Field};
 
 use crate::probe::{Probe, ProbeTurn, Stage};
 use crate::repetition::{Row, take_apart};
-use crate::said::{Called, KEYS, NAMES, ProbeMessage, plain_value};
+use crate::said::{KEYS, NAMES, ProbeCall, ProbeMessage, plain_value};
 use crate::sequence::{Item, items, items_with_key, literal, text_with_key};
 use crate::typed::{Kinds, fit_typed};
 use crate::value::{elements, json_styles, nested, object_around, print, print_arguments, same};
@@ -81,7 +81,7 @@ fn plain_arguments() -> Object {
 pub(crate) fn find(probe: &Probe<'_>, stage: &Stage, content: Option<&str>) -> Option<Arguments> {
     let turn_of = |arguments: Object| {
         let said = ProbeMessage { content: content.map(str::to_owned), ..ProbeMessage::default() };
-        probe.turn(&said.calling(vec![Called { name: NAMES[0], arguments }]), stage).ok()
+        probe.turn(&said.calling(vec![ProbeCall { name: NAMES[0], arguments }]), stage).ok()
     };
     let plain = plain_arguments();
     let plain_turn = turn_of(plain.clone())?;
@@ -100,7 +100,7 @@ pub(crate) fn find(probe: &Probe<'_>, stage: &Stage, content: Option<&str>) -> O
     }
     let plain_turn = &telling[0].1;
     let mut codecs: Vec<Codec> = vec![Codec::Json(JsonStyle::PLAIN), Codec::Python, Codec::JsonString];
-    codecs.extend(mark_around(plain_turn).map(|marker| Codec::Marked(Marked::new(marker))));
+    codecs.extend(mark_around(plain_turn).map(|marker| Codec::Marked(MarkedSyntax::new(marker))));
     codecs.extend(json_styles(plain_turn.text.contains('\n')).into_iter().skip(1).map(Codec::Json));
     for codec in codecs {
         let prints = |(arguments, turn): &(Object, ProbeTurn)| place_of(&codec, true, arguments, turn).is_some();
@@ -329,7 +329,7 @@ impl Each {
 
     /// Chooses the codec for values that are not strings, and lists the kinds that it does not
     /// print as the template does.
-    fn fit_others(&mut self, seen: &[Seen]) {
+    fn fit_others(&mut self, seen: &[ValueExample]) {
         let (before, after) = (literal(&self.middle), text_with_key(&self.row.suffix, KEYS[1]));
         let nested = seen.iter().find(|(kind, ..)| *kind == "objects").and_then(|(_, _, text)| {
             // A list or an object may lack the white space around other values.
@@ -353,11 +353,11 @@ impl Each {
 }
 
 /// A kind of value, a value of this kind, and what the template writes for it.
-type Seen = (&'static str, Json, Option<String>);
+type ValueExample = (&'static str, Json, Option<String>);
 
 /// Returns the codec that prints the most values with the same text around them, and that text. If
 /// several are equally good, the first is taken.
-fn best_codec(seen: &[Seen], mut codecs: Vec<Codec>) -> Option<(String, String, Codec)> {
+fn best_codec(seen: &[ValueExample], mut codecs: Vec<Codec>) -> Option<(String, String, Codec)> {
     let mut best: Option<(usize, (String, String, Codec))> = None;
     codecs.extend(value_codecs());
     for codec in codecs {

@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rolecall_render::ChatTemplate;
 
-use crate::{Inferred, Limits, infer_within};
+use crate::{InferredFormat, Limits, infer_within};
 
 /// A cache of inference results for recently used templates.
 ///
@@ -31,7 +31,7 @@ pub struct Cache {
 struct CacheEntry {
     source: Arc<str>,
     tokens: Vec<(String, String)>,
-    inferred: Arc<Inferred>,
+    inferred: Arc<InferredFormat>,
 }
 
 impl Cache {
@@ -46,7 +46,7 @@ impl Cache {
     }
 
     /// Returns the inference result for a template, computing it if it is not cached.
-    pub fn infer(&self, template: &ChatTemplate) -> Arc<Inferred> {
+    pub fn infer(&self, template: &ChatTemplate) -> Arc<InferredFormat> {
         let is_it = |entry: &CacheEntry| *entry.source == *template.source() && entry.tokens == template.tokens();
         {
             let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);

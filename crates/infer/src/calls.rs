@@ -4,7 +4,7 @@ use rolecall_format::Field;
 use rolecall_format::codec::Count;
 
 use crate::arguments::Arguments;
-use crate::located::{Located, locate};
+use crate::located::{LocatedTurn, locate};
 use crate::marker;
 use crate::probe::{Probe, Refusal, Stage};
 use crate::repetition::{Row, take_apart};
@@ -40,14 +40,14 @@ pub(crate) enum Parallel {
 /// The rendered turns with one call, with and without content and reasoning.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Variants {
-    pub alone: Option<Located>,
-    pub content: Option<Located>,
-    pub reasoning: Option<Located>,
-    pub both: Option<Located>,
+    pub alone: Option<LocatedTurn>,
+    pub content: Option<LocatedTurn>,
+    pub reasoning: Option<LocatedTurn>,
+    pub both: Option<LocatedTurn>,
 }
 
 impl Variants {
-    pub fn each(&self) -> impl Iterator<Item = &Located> {
+    pub fn each(&self) -> impl Iterator<Item = &LocatedTurn> {
         [&self.alone, &self.content, &self.reasoning, &self.both].into_iter().flatten()
     }
 }
@@ -82,7 +82,7 @@ pub(crate) fn find(
         if (1..count).all(|call| !is_written(call)) {
             return Err(Parallel::First);
         }
-        let located: Option<Located> = locate(probe, &turn, &said, Some(&arguments));
+        let located: Option<LocatedTurn> = locate(probe, &turn, &said, Some(&arguments));
         let words = "the template does not write several calls one after another";
         located.ok_or_else(|| Parallel::Refused(Refusal::new(words)))
     };
@@ -113,7 +113,7 @@ pub(crate) fn find(
     // A marker between two calls that also follows the last one closes each of them, even if a
     // turn's other parts end with it too.
     let closer = &between[..between.len() - cut_end(&between, &before)];
-    let closes_all = |located: &Located| {
+    let closes_all = |located: &LocatedTurn| {
         let closing = located.closing();
         closing.len() > closer.len() && closing.starts_with(closer) && Cuts::of(closing).allow(closer.len())
     };
@@ -145,7 +145,7 @@ fn closed_by_turn(row: Row, plain: &Plain) -> Row {
 }
 
 /// Returns the text after several calls that is missing after a single one.
-fn late_text(one: &Located, rows: &Located, after: &Sequence, behind: &Sequence) -> Vec<Item> {
+fn late_text(one: &LocatedTurn, rows: &LocatedTurn, after: &Sequence, behind: &Sequence) -> Vec<Item> {
     let closing = rows.closing();
     if closing == one.closing() {
         return Vec::new();
@@ -261,7 +261,7 @@ struct Joints {
     first: usize,
 }
 
-fn joints(rows: &Located, before: &Sequence) -> Option<Joints> {
+fn joints(rows: &LocatedTurn, before: &Sequence) -> Option<Joints> {
     let mut inners: Vec<Vec<Item>> = rows.calls().map(<[Item]>::to_vec).collect();
     let opening = rows.opening();
     let mut befores = vec![opening.get(opening.len().checked_sub(before.len())?..)?.to_vec()];

@@ -7,7 +7,7 @@ use crate::arguments::Arguments;
 use crate::borrowed::borrow_calls;
 use crate::calls::{self, Parallel, Plain, Variants};
 use crate::found::{FormatParts, TurnShape};
-use crate::located::{Located, locate};
+use crate::located::{LocatedTurn, locate};
 use crate::other_marks::other_marks;
 use crate::pattern::Pattern;
 use crate::probe::{Probe, Stage};
@@ -21,7 +21,7 @@ use crate::{Limits, ends, opened, reasoning, stages, verify};
 
 /// The layouts inferred from a template, with a report on their reliability.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Inferred {
+pub struct InferredFormat {
     /// A format that contains only the layouts of the assistant's turn.
     pub format: Format,
     /// The findings for each part.
@@ -40,12 +40,12 @@ pub struct Inferred {
 /// assert!(inferred.format.layout(Slot::Call).is_none());
 /// # Ok::<(), rolecall_render::Error>(())
 /// ```
-pub fn infer(template: &ChatTemplate) -> Inferred {
+pub fn infer(template: &ChatTemplate) -> InferredFormat {
     infer_within(template, Limits::default())
 }
 
 /// Infers the layouts like [`infer`], with the given limits.
-pub fn infer_within(template: &ChatTemplate, limits: Limits) -> Inferred {
+pub fn infer_within(template: &ChatTemplate, limits: Limits) -> InferredFormat {
     let probe = Probe::new(template, limits);
     let mut report = Report::default();
     let mut format = match find(&probe, &mut report) {
@@ -60,13 +60,13 @@ pub fn infer_within(template: &ChatTemplate, limits: Limits) -> Inferred {
     report.renders = probe.renders();
     report.steps = probe.budget().spent();
     report.parts.sort_by_key(|(part, _)| *part);
-    let mut inferred = Inferred { format, report };
+    let mut inferred = InferredFormat { format, report };
     inferred.borrow_calls(template, &[]);
     inferred.format.habits.other_marks = other_marks(template, &inferred.format);
     inferred
 }
 
-impl Inferred {
+impl InferredFormat {
     /// Reports whether the template may lead to calls that the layouts do not read.
     pub fn lacks_calls(&self) -> bool {
         self.report.lacks_calls().is_some()
@@ -103,7 +103,7 @@ impl Inferred {
     /// assert_eq!(error.code(), "limit-probes");
     /// # Ok::<(), rolecall_render::Error>(())
     /// ```
-    pub fn complete(self) -> Result<Inferred, Error> {
+    pub fn complete(self) -> Result<InferredFormat, Error> {
         match self.report.error {
             Some(error) => Err(error),
             None => Ok(self),
@@ -211,7 +211,7 @@ fn find_calls(
         return report.set(TurnPart::Calls, Outcome::Missing(words.to_owned()));
     };
     let (before, behind) = calls.margins();
-    let folded = |located: &Option<Located>| located.as_ref().and_then(|located| located.folded(before, behind));
+    let folded = |located: &Option<LocatedTurn>| located.as_ref().and_then(|located| located.folded(before, behind));
     let forms = Forms {
         neither: folded(&variants.alone),
         content: folded(&variants.content),
@@ -256,7 +256,7 @@ fn thinks(probe: &Probe<'_>, call: &Result<stages::FirstCall, stages::NoCall>) -
     shape(probe, &said, &call.stage, Some(&call.arguments)).is_some_and(|located| located.has(Field::Reasoning))
 }
 
-fn shape(probe: &Probe<'_>, said: &ProbeMessage, stage: &Stage, arguments: Option<&Arguments>) -> Option<Located> {
+fn shape(probe: &Probe<'_>, said: &ProbeMessage, stage: &Stage, arguments: Option<&Arguments>) -> Option<LocatedTurn> {
     let turn = probe.turn(said, stage).ok()?;
     locate(probe, &turn, said, arguments)
 }

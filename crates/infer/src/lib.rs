@@ -36,7 +36,7 @@ mod verify;
 mod warning;
 
 pub use cache::Cache;
-pub use infer::{Inferred, infer, infer_within};
+pub use infer::{InferredFormat, infer, infer_within};
 pub use limits::Limits;
 pub use report::{Note, Outcome, Report, TurnPart};
 pub use warning::LayoutWarning;

@@ -13,7 +13,7 @@ use crate::spans::Spans;
 
 /// A turn with its holes.
 #[derive(Clone, Debug)]
-pub(crate) struct Located {
+pub(crate) struct LocatedTurn {
     pub items: Vec<Item>,
     /// For each call, the items from its first hole to its last.
     calls: Spans,
@@ -26,7 +26,7 @@ pub(crate) fn locate(
     turn: &ProbeTurn,
     said: &ProbeMessage,
     arguments: Option<&Arguments>,
-) -> Option<Located> {
+) -> Option<LocatedTurn> {
     let mut spots: Vec<(Range<usize>, Field, Option<usize>)> = Vec::new();
     for (at, call) in said.calls.iter().enumerate() {
         let place = arguments?.place(&call.arguments, turn)?;
@@ -67,10 +67,10 @@ pub(crate) fn locate(
     }
     located.extend(items(turn.text.get(end..)?));
     let calls: Spans = calls.into_iter().collect();
-    (calls.len() == said.calls.len()).then_some(Located { items: located, calls })
+    (calls.len() == said.calls.len()).then_some(LocatedTurn { items: located, calls })
 }
 
-impl Located {
+impl LocatedTurn {
     pub fn has(&self, field: Field) -> bool {
         self.items.contains(&Item::Hole(field))
     }

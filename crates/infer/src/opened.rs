@@ -30,14 +30,14 @@ struct Block {
 }
 
 /// A generation prompt, with the switches that produce it.
-struct Prompted {
+struct GenerationPrompt {
     switches: Object,
     text: String,
     /// The number of leading bytes that the turns of answers share.
     common: usize,
 }
 
-impl Prompted {
+impl GenerationPrompt {
     fn added(&self) -> &str {
         self.text.get(self.common..).unwrap_or_default()
     }
@@ -99,7 +99,13 @@ pub(crate) fn find(
 }
 
 /// Adds the generation prompts with these settings of switches, each different prompt once.
-fn add_prompts(probe: &Probe<'_>, stage: &Stage, header: &str, settings: &[Object], prompts: &mut Vec<Prompted>) {
+fn add_prompts(
+    probe: &Probe<'_>,
+    stage: &Stage,
+    header: &str,
+    settings: &[Object],
+    prompts: &mut Vec<GenerationPrompt>,
+) {
     for switches in settings {
         let other = Stage { switches: switches.clone(), ..stage.clone() };
         let Some(opening) = probe.opening(&other) else { continue };
@@ -115,7 +121,7 @@ fn opened(
     probe: &Probe<'_>,
     stage: &Stage,
     program: Option<&jinja::Analysis>,
-    prompts: &[Prompted],
+    prompts: &[GenerationPrompt],
 ) -> (Option<Block>, Option<String>) {
     let cut = closing_marks(probe, program, prompts).into_iter().find(|mark| is_cut(probe, stage, mark));
     // A marker whose usual closing one is known is preferred.
@@ -130,18 +136,18 @@ fn header_of(pattern: &Pattern) -> String {
     literal(&header)
 }
 
-fn prompted(header: &str, switches: Object, text: String) -> Prompted {
+fn prompted(header: &str, switches: Object, text: String) -> GenerationPrompt {
     let (all, header) = (items(&text), items(header));
     let common = Cuts::of(&all).at_most(common_start(&all, &header));
     let common = text.chars().take(common).map(char::len_utf8).sum();
-    Prompted { switches, text, common }
+    GenerationPrompt { switches, text, common }
 }
 
 /// Returns the reasoning that a generation prompt opens.
 fn opened_by(
     probe: &Probe<'_>,
-    prompt: &Prompted,
-    all: &[Prompted],
+    prompt: &GenerationPrompt,
+    all: &[GenerationPrompt],
     cut: Option<&str>,
     is_usual: bool,
 ) -> Option<Block> {
@@ -187,7 +193,13 @@ fn opened_mark(added: &str) -> Option<(&str, Option<String>)> {
 }
 
 /// Returns the marker that closes what a generation prompt opens with a marker.
-fn closed_by(probe: &Probe<'_>, prompt: &Prompted, mark: &str, all: &[Prompted], cut: Option<&str>) -> Option<String> {
+fn closed_by(
+    probe: &Probe<'_>,
+    prompt: &GenerationPrompt,
+    mark: &str,
+    all: &[GenerationPrompt],
+    cut: Option<&str>,
+) -> Option<String> {
     let usual = marker::closing(mark)?;
     if let Some(cut) = cut {
         return Some(cut.to_owned());
@@ -266,7 +278,7 @@ fn empty_block(header: &str, opening: &str) -> Option<(usize, usize)> {
 
 /// Returns texts that may close reasoning: those that the template searches for in contents, and
 /// those that close what a generation prompt opens.
-fn closing_marks(probe: &Probe<'_>, program: Option<&jinja::Analysis>, prompts: &[Prompted]) -> Vec<String> {
+fn closing_marks(probe: &Probe<'_>, program: Option<&jinja::Analysis>, prompts: &[GenerationPrompt]) -> Vec<String> {
     let prompted = prompts.iter().filter_map(|prompt| {
         let (mark, close) = opened_mark(prompt.added())?;
         close.or_else(|| marker::closing(mark))

@@ -8,7 +8,7 @@ use rolecall_render::Switch;
 use rolecall_render::jinja::{Analysis, Constant};
 
 use crate::found::FormatParts;
-use crate::located::Located;
+use crate::located::LocatedTurn;
 use crate::pattern::Pattern;
 use crate::probe::{Probe, Stage};
 use crate::sequence::{Item, hole_at};
@@ -92,7 +92,7 @@ fn values(switch: &Switch) -> Vec<(&str, Json)> {
 pub(crate) fn switched(
     settings: &Settings,
     stage: &Stage,
-    with_reasoning: &impl Fn(&Stage) -> Option<Located>,
+    with_reasoning: &impl Fn(&Stage) -> Option<LocatedTurn>,
 ) -> Option<Object> {
     let writes =
         |switches: &&Object| with_reasoning(&Stage { switches: (*switches).clone(), ..stage.clone() }).is_some();

@@ -6,12 +6,12 @@ use rolecall_render::Error;
 /// The findings about a template, for each part.
 ///
 /// ```
-/// use rolecall_infer::{Outcome, Part, infer};
+/// use rolecall_infer::{Outcome, TurnPart, infer};
 /// use rolecall_render::ChatTemplate;
 /// let source = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}</s>{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}";
 /// let report = infer(&ChatTemplate::compile(source, Vec::new())?).report;
-/// assert!(matches!(report.outcome(Part::Content), Some(Outcome::Verified { .. })));
-/// assert_eq!(report.outcome(Part::Calls), Some(&Outcome::Absent));
+/// assert!(matches!(report.outcome(TurnPart::Content), Some(Outcome::Verified { .. })));
+/// assert_eq!(report.outcome(TurnPart::Calls), Some(&Outcome::Absent));
 /// # Ok::<(), rolecall_render::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -6,12 +6,12 @@ use rolecall_conversation::{Json, object};
 pub(crate) struct ProbeMessage {
     pub content: Option<String>,
     pub reasoning: Option<String>,
-    pub calls: Vec<Called>,
+    pub calls: Vec<ProbeCall>,
 }
 
 /// A call in the assistant's message.
 #[derive(Clone, Debug)]
-pub(crate) struct Called {
+pub(crate) struct ProbeCall {
     pub name: &'static str,
     pub arguments: Object,
 }
@@ -38,21 +38,21 @@ impl ProbeMessage {
         self
     }
 
-    pub fn calling(mut self, calls: Vec<Called>) -> ProbeMessage {
+    pub fn calling(mut self, calls: Vec<ProbeCall>) -> ProbeMessage {
         self.calls = calls;
         self
     }
 }
 
 /// Returns `count` calls to different functions, each with one argument that identifies the call.
-pub(crate) fn plain_calls(count: usize) -> Vec<Called> {
+pub(crate) fn plain_calls(count: usize) -> Vec<ProbeCall> {
     let calls = NAMES.iter().take(count).enumerate();
-    calls.map(|(at, name)| Called { name, arguments: object! { KEYS[at] => plain_value(at) } }).collect()
+    calls.map(|(at, name)| ProbeCall { name, arguments: object! { KEYS[at] => plain_value(at) } }).collect()
 }
 
 /// Returns the call of an earlier turn.
-pub(crate) fn called_before() -> Vec<Called> {
-    vec![Called { name: NAMES[2], arguments: object! { KEYS[2] => "Ferbo" } }]
+pub(crate) fn called_before() -> Vec<ProbeCall> {
+    vec![ProbeCall { name: NAMES[2], arguments: object! { KEYS[2] => "Ferbo" } }]
 }
 
 /// Returns the value of an argument.

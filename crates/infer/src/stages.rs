@@ -4,7 +4,7 @@ use rolecall_conversation::json::Object;
 use rolecall_format::Field;
 
 use crate::arguments::{self, Arguments};
-use crate::located::{Located, locate};
+use crate::located::{LocatedTurn, locate};
 use crate::probe::{NoContent, Probe, ProbeTurn, Refusal, Stage, Tools};
 use crate::said::{CONTENT, KEYS, NAMES, ProbeMessage, plain_calls, plain_value};
 
@@ -25,7 +25,7 @@ impl Stages {
 }
 
 /// Finds surroundings for an answer alone, with tools offered if the template accepts them.
-pub(crate) fn answer(probe: &Probe<'_>) -> Result<(Stage, Located), Refusal> {
+pub(crate) fn answer(probe: &Probe<'_>) -> Result<(Stage, LocatedTurn), Refusal> {
     let mut first = None;
     for (parts, documents) in [(false, false), (true, false), (false, true)] {
         for tools in [Tools::All, Tools::None] {

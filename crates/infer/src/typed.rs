@@ -64,14 +64,14 @@ struct Way {
 }
 
 /// The text before and after a word, and the word for each kind.
-struct Worded {
+struct KindWords {
     before: String,
     after: String,
     words: Vec<(Kind, String)>,
 }
 
 /// The words precede the keys. The rest of an argument may repeat them.
-fn by_prefix(found: &Each, parts: &[TextAround<'_>], worded: &Worded) -> Option<Way> {
+fn by_prefix(found: &Each, parts: &[TextAround<'_>], worded: &KindWords) -> Option<Way> {
     let own = worded.of(Kind::String)?;
     let hole = |items: &Sequence| with_word(items, own);
     let (middle, suffix) = (hole(&found.middle), hole(&found.row.suffix));
@@ -128,7 +128,7 @@ fn most<T>(ways: impl Iterator<Item = (Vec<Kind>, T)>) -> Option<(Vec<Kind>, T)>
 }
 
 /// Finds the one word in which texts for different kinds differ.
-fn worded(texts: &[(Kind, &str)]) -> Option<Worded> {
+fn worded(texts: &[(Kind, &str)]) -> Option<KindWords> {
     let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
     let (_, first) = texts.first()?;
     let shared = texts.iter().map(|(_, text)| common_prefix(first, text)).min()?;
@@ -141,10 +141,10 @@ fn worded(texts: &[(Kind, &str)]) -> Option<Worded> {
     let is_plain = words.iter().all(|word| word.chars().all(is_word));
     let differs = words.iter().any(|word| *word != words[0]);
     let words = texts.iter().map(|(kind, _)| *kind).zip(words).collect();
-    (is_plain && differs).then(|| Worded { before: before.to_owned(), after, words })
+    (is_plain && differs).then(|| KindWords { before: before.to_owned(), after, words })
 }
 
-impl Worded {
+impl KindWords {
     fn of(&self, kind: Kind) -> Option<&str> {
         self.words.iter().find(|(known, _)| *known == kind).map(|(_, word)| word.as_str())
     }

@@ -15,7 +15,7 @@ use crate::calls::Calls;
 use crate::found::FormatParts;
 use crate::probe::{Output, Probe, Stage, tool};
 use crate::report::{Outcome, Report, TurnPart};
-use crate::said::{Called, KEYS, NAMES, ProbeMessage, called_before};
+use crate::said::{KEYS, NAMES, ProbeCall, ProbeMessage, called_before};
 use crate::sequence::hole_at;
 use crate::stages::Stages;
 use crate::value::same;
@@ -136,7 +136,7 @@ impl Check<'_> {
 
     /// Checks turns with only calls, or with calls and the content that they require.
     fn calls(&self, calls: &Calls, stage: &Stage, base: &ProbeMessage, report: &mut Report) {
-        let with = |calls: Vec<Called>| ProbeMessage { calls, ..base.clone() };
+        let with = |calls: Vec<ProbeCall>| ProbeMessage { calls, ..base.clone() };
         let one = [called(0, telling()), called(1, Object::new()), called(2, few())];
         let mut one = self.all(one.into_iter().map(|call| with(vec![call])), stage);
         self.add(&with(vec![called(0, few())]), &stage.with_one_tool(), &mut one);
@@ -336,8 +336,8 @@ fn misread(reading: &Reading, said: &ProbeMessage, written: &str) -> Option<Stri
             short(reading.reasoning.as_deref().unwrap_or_default())
         ));
     }
-    let is_written = |call: &&Called| written.contains(call.name);
-    let calls: Vec<&Called> = said.calls.iter().filter(is_written).collect();
+    let is_written = |call: &&ProbeCall| written.contains(call.name);
+    let calls: Vec<&ProbeCall> = said.calls.iter().filter(is_written).collect();
     if reading.calls.len() != calls.len() {
         return Some(format!("parsed {} calls, expected {}", reading.calls.len(), calls.len()));
     }
@@ -368,8 +368,8 @@ const CONTENTS: [&str; 3] = [
 ];
 const THOUGHTS: [&str; 3] = ["Vemik ral.", "First this\n\n- then {that}", "Über 3 < 4"];
 
-fn called(at: usize, arguments: Object) -> Called {
-    Called { name: NAMES[at], arguments }
+fn called(at: usize, arguments: Object) -> ProbeCall {
+    ProbeCall { name: NAMES[at], arguments }
 }
 
 /// Returns arguments with only one key, the last one.

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::{Inferred, Outcome, TurnPart};
+use crate::{InferredFormat, Outcome, TurnPart};
 
 /// A warning about a part of the replies that the inferred layouts do not read, or that could not
 /// be verified.
@@ -56,7 +56,7 @@ impl fmt::Display for LayoutWarning {
     }
 }
 
-impl Inferred {
+impl InferredFormat {
     /// Returns a warning for each part that the layouts do not read, or that could not be verified.
     /// A part that the template does not write has none.
     pub fn warnings(&self) -> Vec<LayoutWarning> {

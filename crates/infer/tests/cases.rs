@@ -12,7 +12,7 @@ mod fixture;
 
 use fixture::Fixture;
 use rolecall_format::write_reply;
-use rolecall_infer::{Inferred, Outcome, infer};
+use rolecall_infer::{InferredFormat, Outcome, infer};
 use rolecall_render::ChatTemplate;
 
 /// Returns the project's root.
@@ -32,7 +32,7 @@ fn every_case_is_inferred_as_it_says() {
 }
 
 /// Returns a line for each part and each note.
-fn told(inferred: &Inferred) -> String {
+fn told(inferred: &InferredFormat) -> String {
     let mut text = String::new();
     for (part, outcome) in &inferred.report.parts {
         let outcome = match outcome {

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use rolecall_format::Slot;
-use rolecall_infer::{Inferred, Limits, Outcome, TurnPart, infer, infer_within};
+use rolecall_infer::{InferredFormat, Limits, Outcome, TurnPart, infer, infer_within};
 use rolecall_render::ChatTemplate;
 
 fn compiled(source: &str) -> ChatTemplate {
@@ -14,7 +14,7 @@ fn compiled(source: &str) -> ChatTemplate {
     }
 }
 
-fn inferred(source: &str) -> Inferred {
+fn inferred(source: &str) -> InferredFormat {
     let start = Instant::now();
     let inferred = infer(&compiled(source));
     assert!(start.elapsed() < Duration::from_secs(20), "{source}");

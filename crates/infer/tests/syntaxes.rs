@@ -2,7 +2,7 @@
 #![expect(clippy::panic, reason = "a test fails by a panic, in its helpers too")]
 
 use rolecall_format::{Op, Slot};
-use rolecall_infer::{Inferred, Outcome, TurnPart, infer};
+use rolecall_infer::{InferredFormat, Outcome, TurnPart, infer};
 use rolecall_render::ChatTemplate;
 
 /// Returns a template with this assistant's turn.
@@ -13,7 +13,7 @@ fn template(turn: &str) -> String {
     )
 }
 
-fn inferred(turn: &str) -> Inferred {
+fn inferred(turn: &str) -> InferredFormat {
     match ChatTemplate::compile(&template(turn), Vec::new()) {
         Ok(template) => infer(&template),
         Err(error) => panic!("{error}"),
@@ -34,18 +34,18 @@ fn written(ops: &[Op]) -> String {
 }
 
 /// Returns all layouts of a template, as in a format file.
-fn layouts(inferred: &Inferred) -> Vec<String> {
+fn layouts(inferred: &InferredFormat) -> Vec<String> {
     let slots = Slot::ALL.into_iter().filter_map(|slot| Some((slot, inferred.format.layout(slot)?)));
     slots.map(|(slot, layout)| format!("{} = {}", slot.key(), written(layout.ops()))).collect()
 }
 
-fn check(turn: &str, expected: &[&str]) -> Inferred {
+fn check(turn: &str, expected: &[&str]) -> InferredFormat {
     let inferred = inferred(turn);
     assert_eq!(layouts(&inferred), expected, "{turn}");
     inferred
 }
 
-fn is_verified(inferred: &Inferred, parts: &[TurnPart]) {
+fn is_verified(inferred: &InferredFormat, parts: &[TurnPart]) {
     for part in parts {
         let outcome = inferred.report.outcome(*part);
         assert!(matches!(outcome, Some(Outcome::Verified { .. })), "{}: {outcome:?}", part.name());

@@ -1,6 +1,7 @@
 mod ends;
 mod escapes;
 mod reading;
+mod word;
 
 use ends::{End, begins_call, find_break, find_end};
 use reading::{begin, has_required, how_of, schema_of};
@@ -9,7 +10,7 @@ use crate::cursor::Cursor;
 use crate::elements::{ElementPlace, Elements};
 use crate::marks::{Here, Marks};
 use crate::progress::Falling;
-use crate::reply::{Between, KindWord, List, ValueLayout};
+use crate::reply::{Between, List, ValueLayout};
 use crate::shared::Shared;
 use crate::tail::Tail;
 use crate::values::{ReaderState, Schema, TextValue, Types, ValueReader};
@@ -350,65 +351,6 @@ impl Arguments {
         }
     }
 
-    /// Reads the word for the kind of the value.
-    fn word(
-        &mut self,
-        mut key: Key,
-        kind: Option<usize>,
-        callee: &Callee<'_>,
-        cursor: &mut Cursor<'_, '_>,
-    ) -> Option<ReaderState> {
-        if key.word.is_empty() {
-            cursor.skip_space();
-        }
-        let stop = word_of(callee.list, kind).and_then(|word| word.after.byte(0));
-        let end = cursor.rest().bytes().position(|byte| stop.is_some_and(|(stop, _)| stop == byte));
-        if let Some(state) = take_word(&mut key.word, end, callee, cursor) {
-            return Some(state);
-        }
-        match end {
-            None => {
-                self.at = ArgumentState::Word(key, kind);
-                Some(ReaderState::More)
-            }
-            Some(_) => {
-                self.at = ArgumentState::WordEnd(key, kind);
-                None
-            }
-        }
-    }
-
-    fn word_end(
-        &mut self,
-        key: Key,
-        kind: Option<usize>,
-        callee: &Callee<'_>,
-        cursor: &mut Cursor<'_, '_>,
-    ) -> Option<ReaderState> {
-        let word = word_of(callee.list, kind)?;
-        match (cursor.marker_here(&word.afters), kind) {
-            (Here::Open, _) => {
-                self.at = ArgumentState::WordEnd(key, kind);
-                Some(ReaderState::More)
-            }
-            (Here::Nothing, _) => Some(ReaderState::Bad(Why::Expected(format!("`{}`", word.after.text())))),
-            (Here::Mark(end, _), kind) => {
-                let found = key.word.trim();
-                if !found.is_empty() && Types::of_word(&word.words, found).is_none() {
-                    let span = cursor.offset().saturating_sub(key.word.len() as u64)..cursor.offset();
-                    let why = Why::Expected(format!("the name of a type, found `{found}`"));
-                    self.report = Some(Malformed { span, why });
-                }
-                cursor.at = end;
-                match kind {
-                    Some(number) => self.begin_value(key, number, callee),
-                    None => self.at = ArgumentState::Key(key),
-                }
-                None
-            }
-        }
-    }
-
     fn begin_value(&mut self, key: Key, number: usize, callee: &Callee<'_>) {
         let Callee { list, shared, .. } = callee;
         let kind = &list.kinds[number];
@@ -580,15 +522,6 @@ fn unclosed(kind: &ValueLayout, key: &Key) -> Why {
         false => kind.close_of(&key.name, &key.word),
     };
     Why::Expected(format!("`{}`", close.text().trim()))
-}
-
-/// Returns the word for the kind of a value, which follows the key of this kind of argument or
-/// precedes any key.
-fn word_of(list: &List, kind: Option<usize>) -> Option<&KindWord> {
-    match kind {
-        Some(number) => list.kinds.get(number)?.word.as_ref(),
-        None => list.word.as_ref(),
-    }
 }
 
 /// Appends the text up to `end`, or all of it, to a word. Returns the fault if the word is too

@@ -16,7 +16,7 @@ use rolecall_conversation::json::{escape_into, plain_run};
 
 /// A call that is being parsed.
 #[derive(Clone, Debug)]
-pub(crate) struct Running {
+pub(crate) struct OpenCall {
     program: usize,
     /// Index of the next item.
     item: usize,
@@ -86,9 +86,9 @@ enum CallStep {
     Bad(Why),
 }
 
-impl Running {
-    pub fn new(program: usize, start: u64, mark: &str, in_reasoning: bool) -> Running {
-        Running {
+impl OpenCall {
+    pub fn new(program: usize, start: u64, mark: &str, in_reasoning: bool) -> OpenCall {
+        OpenCall {
             program,
             item: 0,
             seen: 0,
@@ -113,7 +113,7 @@ impl Running {
     }
 
     /// Sets the function's name, which is known before the call is read.
-    pub fn named(mut self, name: &str) -> Running {
+    pub fn named(mut self, name: &str) -> OpenCall {
         self.name = Some(name.to_owned());
         self
     }

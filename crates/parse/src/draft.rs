@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use crate::call::{Progress, Running};
+use crate::call::{OpenCall, Progress};
 use crate::cursor::Cursor;
 use crate::marks::Here;
 use crate::reply::Meaning;
@@ -14,7 +14,7 @@ pub(crate) struct Draft {
     /// Whether the calls are in reasoning, and not in the answer.
     pub in_reasoning: bool,
     /// The last call, until it is complete.
-    shadow: Option<Box<Running>>,
+    shadow: Option<Box<OpenCall>>,
     /// The number of bytes read ahead, including the marker.
     seen: usize,
     /// The maximum number of bytes to read ahead: the cap, but at least the marker.
@@ -34,7 +34,7 @@ pub(crate) enum Verdict {
 impl Draft {
     /// Creates a draft of a call whose marker has `mark` bytes.
     pub fn new(program: usize, mark: usize, in_reasoning: bool, shared: &Shared) -> Draft {
-        let shadow = Some(Box::new(Running::new(program, 0, "", in_reasoning)));
+        let shadow = Some(Box::new(OpenCall::new(program, 0, "", in_reasoning)));
         Draft { in_reasoning, shadow, seen: mark, room: mark.max(shared.cap()) }
     }
 
@@ -79,7 +79,7 @@ impl Draft {
             match meaning {
                 Meaning::End if shared.stop.is_none_or(|stop| stop == Stop::End) => return Some(Verdict::Call),
                 Meaning::Call(program) => {
-                    self.shadow = Some(Box::new(Running::new(program, 0, "", self.in_reasoning)));
+                    self.shadow = Some(Box::new(OpenCall::new(program, 0, "", self.in_reasoning)));
                 }
                 Meaning::CallsClosed => {}
                 _ => return Some(Verdict::Draft(said)),

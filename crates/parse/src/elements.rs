@@ -8,7 +8,7 @@ use crate::literal::Literal;
 use crate::marks::{MarkSearch, Marks, PendingInput};
 use crate::progress::Falling;
 use crate::reply::ElementLayout;
-use crate::values::{ReaderState, Schema, Typed, Types, typed};
+use crate::values::{ReaderState, Schema, TypedValue, Types, typed};
 use rolecall_conversation::json;
 
 /// A value that is being parsed. Its JSON is known when the value is complete, because a text that
@@ -349,11 +349,11 @@ impl Elements {
 }
 
 /// Returns the value of an element without elements in it, and the types that it may have.
-fn leaf(text: &str, types: Types, schema: Option<Schema<'_>>) -> (Typed, Types) {
+fn leaf(text: &str, types: Types, schema: Option<Schema<'_>>) -> (TypedValue, Types) {
     if text.trim().is_empty() && !Types::STRING.is_within(types) {
         let empty = [(Types::ARRAY, "[]"), (Types::OBJECT, "{}"), (Types::NULL, "null")];
         if let Some((_, json)) = empty.into_iter().find(|(kind, _)| kind.is_within(types)) {
-            return (Typed { json: json.to_owned(), is_misfit: false }, types);
+            return (TypedValue { json: json.to_owned(), is_misfit: false }, types);
         }
     }
     let types = if schema.is_some_and(|schema| schema.lists_text(text)) { Types::STRING } else { types };

@@ -7,7 +7,7 @@ mod text;
 
 use std::sync::Arc;
 
-use crate::call::{Progress, Running};
+use crate::call::{OpenCall, Progress};
 use crate::cursor::Cursor;
 use crate::draft::Draft;
 use crate::marks::Here;
@@ -75,7 +75,7 @@ enum State {
     /// In text. White space at its start is held back until something else follows.
     Text { part: Destination, blank: Option<String> },
     /// In a call.
-    Call(Box<Running>),
+    Call(Box<OpenCall>),
     /// At a call in reasoning, which counts only if the reasoning is never closed, or in a line of the answer. The
     /// call is read ahead without emitting events.
     Draft(Draft),

@@ -71,7 +71,7 @@ pub(crate) struct Shared {
 }
 
 /// What a parser knows of the text and the calls that it emitted.
-pub(crate) struct Emitted {
+pub(crate) struct EmittedText {
     calls: usize,
     is_list_open: bool,
     is_in_line: bool,
@@ -125,8 +125,8 @@ impl Shared {
     }
 
     /// Takes away what is known of what was emitted, while a call is read ahead of which nothing is.
-    pub fn set_aside(&mut self) -> Emitted {
-        Emitted {
+    pub fn set_aside(&mut self) -> EmittedText {
+        EmittedText {
             calls: self.calls,
             is_list_open: self.is_list_open,
             is_in_line: self.is_in_line,
@@ -140,8 +140,8 @@ impl Shared {
     }
 
     /// Puts it back.
-    pub fn restore(&mut self, emitted: Emitted) {
-        let Emitted { calls, is_list_open, is_in_line, has_spoken, strays, bare_call, held, trim, late } = emitted;
+    pub fn restore(&mut self, emitted: EmittedText) {
+        let EmittedText { calls, is_list_open, is_in_line, has_spoken, strays, bare_call, held, trim, late } = emitted;
         (self.calls, self.is_list_open) = (calls, is_list_open);
         (self.is_in_line, self.has_spoken) = (is_in_line, has_spoken);
         (self.strays, self.bare_call, self.held, self.trim) = (strays, bare_call, held, trim);

@@ -22,7 +22,7 @@ use crate::once::Once;
 /// >>> attributed.ids[attributed.sampled].tolist() == [*model.session().encode_sampled("Hello"), *model.stop_ids()]
 /// True
 #[pyclass(frozen, module = "rolecall")]
-pub struct Attributed {
+pub struct AttributedIds {
     ids: Vec<u32>,
     /// The index of the message, or -1.
     messages: Vec<i32>,
@@ -33,8 +33,8 @@ pub struct Attributed {
     arrays: [Once; 4],
 }
 
-impl Attributed {
-    pub fn new(prompt: &ModelPrompt, encoded: &Encoded) -> Result<Attributed, rolecall::Error> {
+impl AttributedIds {
+    pub fn new(prompt: &ModelPrompt, encoded: &Encoded) -> Result<AttributedIds, rolecall::Error> {
         let count = encoded.tokens.len();
         let index = |message: usize| i32::try_from(message).unwrap_or(-1);
         let (mut messages, mut content) = (vec![-1; count], vec![false; count]);
@@ -61,7 +61,7 @@ impl Attributed {
                 content[at] = sampled[at];
             }
         }
-        Ok(Attributed {
+        Ok(AttributedIds {
             ids: encoded.ids(),
             messages,
             sampled,
@@ -73,7 +73,7 @@ impl Attributed {
 }
 
 #[pymethods]
-impl Attributed {
+impl AttributedIds {
     /// The ids: an array of uint32, of shape (ids,).
     #[getter]
     fn ids(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
@@ -135,14 +135,14 @@ impl Attributed {
         sampled: PyReadonlyArray1<'_, bool>,
         content: PyReadonlyArray1<'_, bool>,
         replies: Vec<(Option<usize>, usize, usize)>,
-    ) -> PyResult<Attributed> {
+    ) -> PyResult<AttributedIds> {
         let (ids, messages) = (ids.as_array().to_vec(), messages.as_array().to_vec());
         let (sampled, content) = (sampled.as_array().to_vec(), content.as_array().to_vec());
         if [messages.len(), sampled.len(), content.len()] != [ids.len(); 3] {
             return Err(crate::input::refuse(py, "ids", "expected arrays of the same length".to_owned()));
         }
         let replies = replies.into_iter().map(|(message, start, end)| (message, start..end)).collect();
-        Ok(Attributed { ids, messages, sampled, content, replies, arrays: Default::default() })
+        Ok(AttributedIds { ids, messages, sampled, content, replies, arrays: Default::default() })
     }
 
     fn __repr__(&self) -> String {

@@ -27,7 +27,7 @@ const OFTEN: Duration = Duration::from_millis(100);
 
 /// What is wanted of each conversation.
 #[derive(Clone, Copy)]
-struct Wanted {
+struct ChatOutputs {
     ids: bool,
     mask: bool,
     spans: bool,
@@ -42,12 +42,12 @@ enum End {
 /// What one thread did, by the indices of the conversations.
 #[derive(Default)]
 struct Share {
-    applied: Vec<(usize, Applied)>,
+    applied: Vec<(usize, ChatResult)>,
     end: Option<(usize, End)>,
 }
 
 /// What became of a conversation.
-enum Applied {
+enum ChatResult {
     Text(String),
     Ids { ids: Vec<u32>, mask: Option<Vec<u8>>, spans: Option<Vec<u64>> },
 }
@@ -72,7 +72,7 @@ pub fn apply_chat_template<'py>(
 ) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let py = model.py();
     let model = model.get().inner();
-    let wanted = Wanted { ids, mask, spans };
+    let wanted = ChatOutputs { ids, mask, spans };
     let mut common = Object::new();
     for (name, value) in shared.iter() {
         let name: String = name.extract()?;
@@ -102,7 +102,12 @@ pub fn apply_chat_template<'py>(
 
 /// Applies a template to several conversations, by several threads if that is worth it. Returns the
 /// first error. An interrupt ends it after the conversations that the threads are working on.
-fn apply_all(model: &rolecall::Model, parts: Vec<Json>, common: &Object, wanted: Wanted) -> Result<Vec<Applied>, End> {
+fn apply_all(
+    model: &rolecall::Model,
+    parts: Vec<Json>,
+    common: &Object,
+    wanted: ChatOutputs,
+) -> Result<Vec<ChatResult>, End> {
     let count = parts.len();
     let threads = thread::available_parallelism().map_or(1, |most| most.get());
     let threads = threads.min(count / PER_THREAD).max(1);
@@ -140,7 +145,7 @@ fn apply_all(model: &rolecall::Model, parts: Vec<Json>, common: &Object, wanted:
         let others = running.into_iter().map(|thread| thread.join().unwrap_or_else(|bug| resume_unwind(bug)));
         [own].into_iter().chain(others).collect()
     });
-    let mut all: Vec<Option<Applied>> = (0..count).map(|_| None).collect();
+    let mut all: Vec<Option<ChatResult>> = (0..count).map(|_| None).collect();
     let mut ends = Vec::new();
     for Share { applied, end } in shares {
         applied.into_iter().for_each(|(at, one)| all[at] = Some(one));
@@ -153,7 +158,7 @@ fn apply_all(model: &rolecall::Model, parts: Vec<Json>, common: &Object, wanted:
     }
 }
 
-fn apply(model: &rolecall::Model, messages: Json, common: &Object, wanted: Wanted) -> Result<Applied, Error> {
+fn apply(model: &rolecall::Model, messages: Json, common: &Object, wanted: ChatOutputs) -> Result<ChatResult, Error> {
     let mut object = common.clone();
     // A request has messages, but a template can render none.
     let is_empty = messages.as_array().is_some_and(<[Json]>::is_empty);
@@ -165,21 +170,21 @@ fn apply(model: &rolecall::Model, messages: Json, common: &Object, wanted: Wante
     }
     let prompt = model.prompt(request)?;
     if !wanted.ids {
-        return Ok(Applied::Text(prompt.text().to_owned()));
+        return Ok(ChatResult::Text(prompt.text().to_owned()));
     }
     let encoded = prompt.encode()?;
     let mask = wanted.mask.then(|| prompt.assistant_mask(&encoded)).transpose()?;
-    Ok(Applied::Ids {
+    Ok(ChatResult::Ids {
         mask: mask.map(|mask| mask.into_iter().map(u8::from).collect()),
         spans: wanted.spans.then(|| encoded.spans_in_characters(prompt.text())),
         ids: encoded.ids(),
     })
 }
 
-fn python_of(py: Python<'_>, applied: Applied) -> PyResult<Bound<'_, PyAny>> {
+fn python_of(py: Python<'_>, applied: ChatResult) -> PyResult<Bound<'_, PyAny>> {
     Ok(match applied {
-        Applied::Text(text) => PyString::new(py, &text).into_any(),
-        Applied::Ids { ids, mask, spans } => {
+        ChatResult::Text(text) => PyString::new(py, &text).into_any(),
+        ChatResult::Ids { ids, mask, spans } => {
             let mask = mask.map(|mask| array(py, mask)).transpose()?;
             let spans = spans.map(|spans| array(py, spans)).transpose()?;
             (array(py, ids)?, mask, spans).into_pyobject(py)?.into_any()

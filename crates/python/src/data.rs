@@ -19,7 +19,7 @@ use pyo3::types::{PyCapsule, PyDict, PyFloat, PyList, PyString};
 use rolecall::conversation::{Json, Place};
 use rolecall::training::RowOptions;
 use rolecall_columns::{
-    ColumnNames, ColumnPlan, Counts, Encoded, Error, NullMeaning, Rows, SampleError, Table, encode, of_columns,
+    ColumnNames, ColumnPlan, Counts, Error, NullMeaning, Rows, SampleColumns, SampleError, Table, encode, of_columns,
 };
 
 use crate::error;
@@ -146,7 +146,7 @@ pub fn encode_rows(
 /// [0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0]
 #[pyclass(frozen, module = "rolecall")]
 pub struct Columns {
-    inner: Encoded,
+    inner: SampleColumns,
 }
 
 #[pymethods]

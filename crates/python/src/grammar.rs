@@ -3,7 +3,7 @@ use std::sync::OnceLock;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use rolecall::conversation::{Json, Place};
-use rolecall::grammar::{Answer, Options, Printed, Reasoning, ToolChoice};
+use rolecall::grammar::{Answer, Options, PrintedGrammar, Reasoning, ToolChoice};
 
 use crate::error::Fault;
 use crate::input::{self, Path};
@@ -49,7 +49,7 @@ impl Grammar {
                     1 => inner.to_lark(),
                     _ => inner.to_gbnf(),
                 });
-                let Some(Printed { text, notes }) = printed else { return Form::default() };
+                let Some(PrintedGrammar { text, notes }) = printed else { return Form::default() };
                 (text, notes.iter().map(ToString::to_string).collect())
             })
         })

@@ -56,7 +56,7 @@ fn _rolecall(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<parser::OutputParser>()?;
     module.add_class::<reasoning::ReasoningSplit>()?;
     module.add_class::<grammar::Grammar>()?;
-    module.add_class::<attributed::Attributed>()?;
+    module.add_class::<attributed::AttributedIds>()?;
     module.add_class::<session::Session>()?;
     module.add_class::<plan::Plan>()?;
     module.add_class::<delta::Delta>()?;

@@ -10,7 +10,7 @@ use rolecall::model::{Choice, Purpose};
 use rolecall::parse::ParseOptions;
 use rolecall::{answer, stability};
 
-use crate::attributed::Attributed;
+use crate::attributed::AttributedIds;
 use crate::encoded::{Encoded, Weighed};
 use crate::explanation::Explanation;
 use crate::format::{Format, Origin};
@@ -292,14 +292,14 @@ impl Model {
         documents: Option<&Bound<'_, PyAny>>,
         add_generation_prompt: bool,
         switches: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Attributed> {
+    ) -> PyResult<AttributedIds> {
         let py = messages.py();
         let flags = [("add_generation_prompt", Some(add_generation_prompt))];
         let request = request(&self.inner, messages, tools, documents, flags, switches)?;
         let purpose = if add_generation_prompt { Purpose::Answer } else { Purpose::Training };
         let attributed = py.detach(|| {
             let prompt = self.inner.prompt_for(request, purpose)?;
-            Attributed::new(&prompt, &prompt.encode()?)
+            AttributedIds::new(&prompt, &prompt.encode()?)
         });
         attributed.map_err(|error| error::of(py, &error))
     }

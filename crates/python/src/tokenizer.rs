@@ -185,7 +185,7 @@ impl Tokenizer {
             let format = format.map(|format| format.name.as_str());
             let file = model.tokenizer_file()?;
             let protected = model.templates().map(|_| model.protected()).transpose()?;
-            Ok(answer::of_audited(answer::Audited {
+            Ok(answer::of_audited(answer::AuditAnswer {
                 file,
                 tokenizer: &*self.inner,
                 format,

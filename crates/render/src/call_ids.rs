@@ -7,12 +7,12 @@ use std::sync::Arc;
 use rolecall_conversation::{Call, Json, Message};
 use rolecall_format::CallIds;
 
-use crate::shared_map::{Layered, SharedMap};
+use crate::shared_map::{LayeredMap, SharedMap};
 use crate::window::Window;
 
 /// The new ids for the calls that share one old id.
 #[derive(Clone, Debug, Default)]
-struct Waiting {
+struct WaitingIds {
     /// The ids whose results have not come yet.
     ids: VecDeque<String>,
     /// The id of the last result.
@@ -21,7 +21,7 @@ struct Waiting {
 
 /// Where an id that is taken comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Taken {
+enum IdSource {
     /// The conversation has it.
     Given,
     /// It is new.
@@ -32,20 +32,20 @@ enum Taken {
 pub(crate) struct NewIds<'r> {
     rule: &'r CallIds,
     /// The new ids by old id.
-    new: Layered<Waiting>,
-    taken: Layered<Taken>,
+    new: LayeredMap<WaitingIds>,
+    taken: LayeredMap<IdSource>,
     /// The number of calls so far.
     calls: usize,
     /// For each function name, the number up to which all ids are known to be taken, so that no
     /// taken id is tried again.
-    tried: Layered<usize>,
+    tried: LayeredMap<usize>,
 }
 
 /// The ids of the calls so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct IdState {
-    new: SharedMap<Waiting>,
-    taken: SharedMap<Taken>,
+    new: SharedMap<WaitingIds>,
+    taken: SharedMap<IdSource>,
     calls: usize,
     tried: SharedMap<usize>,
 }
@@ -54,7 +54,7 @@ impl IdState {
     /// Reports whether a message has an id that was generated for an earlier call. If that message
     /// had been known, the call would have got another id.
     pub fn meets(&self, message: &Message) -> bool {
-        ids_of(message).any(|id| self.taken.get(id) == Some(&Taken::Generated))
+        ids_of(message).any(|id| self.taken.get(id) == Some(&IdSource::Generated))
     }
 }
 
@@ -66,13 +66,13 @@ impl<'r> NewIds<'r> {
 
     /// Continues after earlier calls.
     fn resume<'m>(messages: impl IntoIterator<Item = &'m Message>, rule: &'r CallIds, earlier: &IdState) -> NewIds<'r> {
-        let mut taken = Layered::over(&earlier.taken);
+        let mut taken = LayeredMap::over(&earlier.taken);
         for id in messages.into_iter().flat_map(ids_of).filter(|id| rule.fits(id)) {
             if !taken.contains(id) {
-                taken.insert(id.to_owned(), Taken::Given);
+                taken.insert(id.to_owned(), IdSource::Given);
             }
         }
-        let (new, tried) = (Layered::over(&earlier.new), Layered::over(&earlier.tried));
+        let (new, tried) = (LayeredMap::over(&earlier.new), LayeredMap::over(&earlier.tried));
         NewIds { rule, new, taken, calls: earlier.calls, tried }
     }
 
@@ -96,12 +96,12 @@ impl<'r> NewIds<'r> {
                 self.free(name, number..usize::MAX, |number| pattern.print(name, number)).unwrap_or_default()
             }
         };
-        self.taken.insert(new.clone(), Taken::Generated);
+        self.taken.insert(new.clone(), IdSource::Generated);
         if let Some(old) = old {
             match self.new.get_mut(old) {
                 Some(waiting) => waiting.ids.push_back(new.clone()),
                 None => {
-                    self.new.insert(old.to_owned(), Waiting { ids: VecDeque::from([new.clone()]), answered: None });
+                    self.new.insert(old.to_owned(), WaitingIds { ids: VecDeque::from([new.clone()]), answered: None });
                 }
             }
         }
@@ -140,16 +140,21 @@ impl<'r> NewIds<'r> {
 
 /// The new ids of a conversation that a format renders.
 #[derive(Default)]
-pub(crate) struct Renamed {
+pub(crate) struct RenamedIds {
     calls: HashMap<(usize, usize), String>,
     answers: HashMap<usize, String>,
 }
 
-impl Renamed {
+impl RenamedIds {
     /// Gives each call an id that follows the rule, and its result the same id. `state` is that
     /// after the earlier messages, and becomes that before the message with the index `keep`.
-    pub fn of(messages: Window<'_>, rule: &CallIds, state: &mut Option<Arc<IdState>>, keep: Option<usize>) -> Renamed {
-        let mut renamed = Renamed::default();
+    pub fn of(
+        messages: Window<'_>,
+        rule: &CallIds,
+        state: &mut Option<Arc<IdState>>,
+        keep: Option<usize>,
+    ) -> RenamedIds {
+        let mut renamed = RenamedIds::default();
         if *rule == CallIds::Any || messages.iter().all(Message::is_plain) {
             return renamed;
         }

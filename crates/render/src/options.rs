@@ -47,7 +47,7 @@ impl RuleMode {
 }
 
 /// The values of a format's options.
-pub(crate) struct Chosen<'a> {
+pub(crate) struct OptionValues<'a> {
     /// For each of the format's choices: the value, and whether the caller gave it.
     pub values: Vec<(String, bool)>,
     /// The spelling of the control tokens, or `None` for the usual one.
@@ -70,7 +70,7 @@ pub(crate) fn choose<'a>(
     conversation: &'a Conversation,
     format: &Format,
     options: &'a Options,
-) -> Result<Chosen<'a>, Error> {
+) -> Result<OptionValues<'a>, Error> {
     let mut values: Vec<(String, bool)> = format.choices.iter().map(|choice| (choice.default.clone(), false)).collect();
     let has_spellings = format.controls.iter().any(|control| !control.spelled.is_empty());
     let bad_spelling = |value: &str| {
@@ -118,10 +118,10 @@ pub(crate) fn choose<'a>(
             return Err(Error::BadOption { name, value, known });
         }
     }
-    Ok(Chosen { values, spelling })
+    Ok(OptionValues { values, spelling })
 }
 
-impl Chosen<'_> {
+impl OptionValues<'_> {
     /// Returns the value of an option, or `None` if the format has no such option.
     pub fn value(&self, format: &Format, name: &str) -> Option<&str> {
         self.entry(format, name).map(|(value, _)| value)

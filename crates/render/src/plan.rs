@@ -20,7 +20,7 @@ use pairs::OpenQuestion;
 pub(crate) use extent::Extent;
 pub(crate) use state::{PlanState, Progress, Replacement};
 
-use crate::options::{Chosen, SPELLING};
+use crate::options::{OptionValues, SPELLING};
 use crate::role::Speakers;
 use crate::task::Task;
 use crate::window::Window;
@@ -90,12 +90,12 @@ pub(crate) struct Turn<'a> {
     /// Whether the plan's system text is folded into the turn.
     pub folds: bool,
     /// The tools that this turn prints.
-    pub tools: Printed,
+    pub tools: PrintedTools,
 }
 
 /// The tools that a turn prints.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Printed {
+pub(crate) enum PrintedTools {
     Nothing,
     /// The tools that the conversation offers.
     OfConversation,
@@ -177,7 +177,7 @@ pub(crate) fn plan_turns<'a>(
     task: &Task<'a>,
     extent: &Extent,
     speakers: Speakers<'a>,
-    chosen: &Chosen<'_>,
+    chosen: &OptionValues<'_>,
     planned: Option<&PlanState>,
     plan: &mut Plan<'a>,
 ) -> Result<(), Error> {
@@ -229,7 +229,12 @@ struct Planner<'p, 'a> {
 }
 
 impl<'p, 'a> Planner<'p, 'a> {
-    fn new(task: &'p Task<'a>, speakers: Speakers<'a>, chosen: &Chosen<'_>, plan: &'p mut Plan<'a>) -> Planner<'p, 'a> {
+    fn new(
+        task: &'p Task<'a>,
+        speakers: Speakers<'a>,
+        chosen: &OptionValues<'_>,
+        plan: &'p mut Plan<'a>,
+    ) -> Planner<'p, 'a> {
         let functions = plan.tools.iter().any(|tool| matches!(tool, Tool::Function { .. }));
         Planner {
             task,
@@ -249,7 +254,7 @@ impl<'p, 'a> Planner<'p, 'a> {
     }
 
     /// Adds what comes before the first message that does not open the conversation.
-    fn open(&mut self, extent: &Extent, chosen: &Chosen<'_>) -> Result<(), Error> {
+    fn open(&mut self, extent: &Extent, chosen: &OptionValues<'_>) -> Result<(), Error> {
         if self.format.rules.turns == TurnsRule::Answered {
             return Ok(());
         }
@@ -285,7 +290,7 @@ impl<'p, 'a> Planner<'p, 'a> {
             self.plan.bytes += 400 * self.plan.tools.len();
             self.bare(Slot::Tools);
             if let Some(turn) = self.plan.turns.last_mut() {
-                turn.tools = Printed::OfConversation;
+                turn.tools = PrintedTools::OfConversation;
             }
         }
     }
@@ -387,11 +392,11 @@ impl<'p, 'a> Planner<'p, 'a> {
     fn turn(&mut self, slot: Slot, fallback: Slot, what: What<'a>, bytes: usize) {
         let layout = self.format.layout(slot).or_else(|| self.format.layout(fallback));
         let Some(layout) = layout else { return };
-        let mut tools = Printed::Nothing;
+        let mut tools = PrintedTools::Nothing;
         if self.progress.offers && (layout.prints(Field::Tools) || layout.prints(Field::Functions)) {
             self.progress.offers = false;
             self.plan.bytes += 400 * self.plan.tools.len();
-            tools = Printed::OfConversation;
+            tools = PrintedTools::OfConversation;
         }
         self.plan.bytes += bytes + layout.constant_bytes();
         self.plan.turns.push(Turn { layout, slot: fallback, what, round: self.progress.round, folds: false, tools });
@@ -402,7 +407,7 @@ impl<'p, 'a> Planner<'p, 'a> {
     fn plain_turn(&mut self, layout: &'a Layout, slot: Slot, index: usize, text: &'a str) {
         self.plan.bytes += text.len() + layout.constant_bytes();
         let (what, round) = (What::Plain(index, text), self.progress.round);
-        self.plan.turns.push(Turn { layout, slot, what, round, folds: false, tools: Printed::Nothing });
+        self.plan.turns.push(Turn { layout, slot, what, round, folds: false, tools: PrintedTools::Nothing });
     }
 
     /// Adds a message's turn, by a shortcut if only the message's text can be part of it.
@@ -445,8 +450,8 @@ impl<'p, 'a> Planner<'p, 'a> {
             self.plan.folded = folded;
         }
         if message.tools().is_some() && (layout.prints(Field::Tools) || layout.prints(Field::Functions)) {
-            self.progress.offers |= turn.tools == Printed::OfConversation;
-            turn.tools = Printed::OfMessage;
+            self.progress.offers |= turn.tools == PrintedTools::OfConversation;
+            turn.tools = PrintedTools::OfMessage;
         }
         Ok(())
     }

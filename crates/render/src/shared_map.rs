@@ -78,15 +78,15 @@ fn insert<V: Clone>(place: &mut Option<Arc<MapNode<V>>>, hash: u64, shift: u32, 
 
 /// New entries over a shared map. While nothing is shared, this is an ordinary map.
 #[derive(Debug)]
-pub(crate) struct Layered<V> {
+pub(crate) struct LayeredMap<V> {
     earlier: SharedMap<V>,
     new: HashMap<String, V>,
 }
 
-impl<V: Clone> Layered<V> {
+impl<V: Clone> LayeredMap<V> {
     /// Creates a map that has the entries of a shared map.
-    pub fn over(earlier: &SharedMap<V>) -> Layered<V> {
-        Layered { earlier: earlier.clone(), new: HashMap::new() }
+    pub fn over(earlier: &SharedMap<V>) -> LayeredMap<V> {
+        LayeredMap { earlier: earlier.clone(), new: HashMap::new() }
     }
 
     /// Returns the value of a key.
@@ -125,14 +125,14 @@ impl<V: Clone> Layered<V> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Layered, SharedMap};
+    use super::{LayeredMap, SharedMap};
 
     #[test]
     fn new_entries_cover_earlier_ones() {
-        let mut map = Layered::over(&SharedMap::default());
+        let mut map = LayeredMap::over(&SharedMap::default());
         map.insert("a".to_owned(), 1);
         let earlier = map.shared();
-        let mut map = Layered::over(&earlier);
+        let mut map = LayeredMap::over(&earlier);
         *map.get_mut("a").unwrap() += 1;
         map.insert("b".to_owned(), 3);
         let later = map.shared();

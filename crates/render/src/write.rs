@@ -18,8 +18,8 @@ use rolecall_text::{Source, Text};
 use scene::Scene;
 
 use crate::account::LazyAccount;
-use crate::call_ids::{IdState, Renamed};
-use crate::options::Chosen;
+use crate::call_ids::{IdState, RenamedIds};
+use crate::options::OptionValues;
 use crate::origin::Origins;
 use crate::plan::{Offer, Plan, Turn, What};
 use crate::task::Task;
@@ -55,7 +55,7 @@ impl WriteState {
 pub(crate) fn write_prompt(
     plan: &mut Plan<'_>,
     task: &Task<'_>,
-    chosen: &Chosen<'_>,
+    chosen: &OptionValues<'_>,
     settled: Option<(usize, usize)>,
     earlier: Option<&WriteState>,
     later: &mut Option<WriteState>,
@@ -65,7 +65,8 @@ pub(crate) fn write_prompt(
     let nothing = WriteState::default();
     let written = earlier.unwrap_or(&nothing);
     let mut ids = written.ids.clone();
-    let renamed = Renamed::of(plan.messages, &format.rules.call_ids, &mut ids, settled.map(|(messages, _)| messages));
+    let renamed =
+        RenamedIds::of(plan.messages, &format.rules.call_ids, &mut ids, settled.map(|(messages, _)| messages));
     let mut writer = PromptWriter {
         format,
         bos,
@@ -129,7 +130,7 @@ struct PromptWriter<'a> {
     usual: bool,
     /// Whether no text precedes that of the first turn.
     begins: bool,
-    chosen: &'a Chosen<'a>,
+    chosen: &'a OptionValues<'a>,
     /// Whether any turn prints the tools.
     offered: bool,
     /// Whether the conversation offers the code interpreter.
@@ -139,7 +140,7 @@ struct PromptWriter<'a> {
     messages: Window<'a>,
     asked: &'a [Vec<usize>],
     /// The new ids of calls whose ids do not follow the format's rule.
-    renamed: Renamed,
+    renamed: RenamedIds,
     /// A message, and the number of calls before it.
     counted: (usize, usize),
     /// The number of calls in messages that were written before.

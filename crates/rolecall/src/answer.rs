@@ -28,15 +28,15 @@ pub use self::session::{
     of_break, of_cut, of_delta, of_difference, of_proof, of_reply, of_rewrite, of_rollout, of_segments, of_session_note,
 };
 use self::stream::append;
-pub use self::stream::{Stream, Streamed, stream};
+pub use self::stream::{Stream, StreamedAnswer, stream};
 pub use self::template::{name_of_use, of_analysis};
-pub use self::tokenizer::{Audited, of_audited};
+pub use self::tokenizer::{AuditAnswer, of_audited};
 use self::visit::{AnswerParts, visit};
 use crate::Error;
 use crate::dataset::Side;
-use crate::identify::{Clues, Evidence, Identified};
+use crate::identify::{Clues, Evidence, Identification};
 use crate::loss::TokenLoss;
-use crate::training::{SampleNumber, Truncated};
+use crate::training::{SampleNumber, Truncation};
 
 /// The parts of an answer.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +52,7 @@ pub struct Answer<'a> {
     /// The byte ranges that carry loss, if they were requested.
     pub loss: Option<TokenLoss<'a>>,
     /// What truncation removed from the ids.
-    pub truncated: Option<&'a Truncated>,
+    pub truncated: Option<&'a Truncation>,
     /// Which of several samples of the conversation it is.
     pub part: Option<SampleNumber>,
 }
@@ -157,7 +157,7 @@ pub fn of_error(id: Option<&Json>, error: &Error) -> Json {
 
 /// Returns an identified format as
 /// `{"model", "format", "title", "evidence", "warnings", "dialects"}`.
-pub fn of_model(model: &Clues, identified: &Identified<'_>) -> Json {
+pub fn of_model(model: &Clues, identified: &Identification<'_>) -> Json {
     let warnings = identified
         .warnings
         .iter()

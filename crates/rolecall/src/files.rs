@@ -28,17 +28,17 @@ const MOST: u64 = 512 << 20;
 /// ```
 #[derive(Clone, Default)]
 pub struct Files {
-    held: Arc<BTreeMap<PathBuf, Held>>,
+    held: Arc<BTreeMap<PathBuf, HeldFile>>,
     /// Whether nothing is read from the disk.
     is_closed: bool,
     /// What was found at each path that was read. A model and its tokenizer, which is loaded later,
     /// share it.
-    seen: Arc<Mutex<BTreeMap<PathBuf, Seen>>>,
+    seen: Arc<Mutex<BTreeMap<PathBuf, PathState>>>,
 }
 
 /// What is held in memory for a path.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) enum Held {
+pub(crate) enum HeldFile {
     File(Arc<[u8]>),
     /// A folder, with its absolute path if that was determined.
     Folder(Option<PathBuf>),
@@ -46,7 +46,7 @@ pub(crate) enum Held {
 
 /// What was found at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Seen {
+enum PathState {
     /// A file of which this many bytes were read, with their digest. Of a GGUF file only the
     /// metadata is read.
     File {
@@ -58,7 +58,7 @@ enum Seen {
 
 /// Why the bytes of a file cannot be read.
 #[derive(Debug)]
-pub(crate) enum Unread {
+pub(crate) enum FileReadError {
     System(io::Error),
     /// It is larger than this many bytes.
     TooLarge(u64),
@@ -71,13 +71,13 @@ impl Files {
         let path = path.into();
         let held = Arc::make_mut(&mut self.held);
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            held.entry(folder.to_path_buf()).or_insert(Held::Folder(None));
+            held.entry(folder.to_path_buf()).or_insert(HeldFile::Folder(None));
         }
-        held.insert(path, Held::File(content.into().into()));
+        held.insert(path, HeldFile::File(content.into().into()));
     }
 
     /// Returns files of which nothing else is read from the disk.
-    pub(crate) fn closed(held: BTreeMap<PathBuf, Held>) -> Files {
+    pub(crate) fn closed(held: BTreeMap<PathBuf, HeldFile>) -> Files {
         Files { held: Arc::new(held), is_closed: true, seen: Arc::default() }
     }
 
@@ -88,13 +88,13 @@ impl Files {
 
     /// Reports whether a path can only be found in memory.
     fn is_held(&self, path: &Path) -> bool {
-        let is_folder = |folder: &Path| matches!(self.held.get(folder), Some(Held::Folder(_)));
+        let is_folder = |folder: &Path| matches!(self.held.get(folder), Some(HeldFile::Folder(_)));
         self.is_closed || self.held.contains_key(path) || path.ancestors().any(is_folder)
     }
 
     pub(crate) fn is_file(&self, path: &Path) -> bool {
         match self.is_held(path) {
-            true => matches!(self.held.get(path), Some(Held::File(_))),
+            true => matches!(self.held.get(path), Some(HeldFile::File(_))),
             false => path.is_file(),
         }
     }
@@ -102,13 +102,13 @@ impl Files {
     pub(crate) fn is_dir(&self, path: &Path) -> bool {
         let is_dir = match self.is_held(path) {
             true => match self.held.get(path) {
-                Some(held) => matches!(held, Held::Folder(_)),
+                Some(held) => matches!(held, HeldFile::Folder(_)),
                 None => self.held.keys().any(|file| file != path && file.starts_with(path)),
             },
             false => path.is_dir(),
         };
         if is_dir {
-            self.see(path, Seen::Folder(None));
+            self.see(path, PathState::Folder(None));
         }
         is_dir
     }
@@ -141,26 +141,26 @@ impl Files {
     /// Returns the absolute path of a folder.
     pub(crate) fn absolute(&self, folder: &Path) -> Option<PathBuf> {
         let path = match self.held.get(folder) {
-            Some(Held::Folder(path)) => path.clone(),
-            Some(Held::File(_)) => None,
+            Some(HeldFile::Folder(path)) => path.clone(),
+            Some(HeldFile::File(_)) => None,
             None if self.is_closed => None,
             None => folder.canonicalize().ok(),
         };
-        self.see(folder, Seen::Folder(path.clone()));
+        self.see(folder, PathState::Folder(path.clone()));
         path
     }
 
     /// Returns the bytes of a file.
-    pub(crate) fn read(&self, path: &Path) -> Result<Vec<u8>, Unread> {
+    pub(crate) fn read(&self, path: &Path) -> Result<Vec<u8>, FileReadError> {
         let bytes = self.bytes(path, MOST + 1)?;
         if bytes.len() as u64 > MOST {
-            return Err(Unread::TooLarge(MOST));
+            return Err(FileReadError::TooLarge(MOST));
         }
         self.see_file(path, &bytes);
         Ok(bytes)
     }
 
-    fn bytes(&self, path: &Path, most: u64) -> Result<Vec<u8>, Unread> {
+    fn bytes(&self, path: &Path, most: u64) -> Result<Vec<u8>, FileReadError> {
         let mut bytes = Vec::new();
         self.source(path)?.take(most).read_to_end(&mut bytes)?;
         Ok(bytes)
@@ -168,7 +168,7 @@ impl Files {
 
     fn source(&self, path: &Path) -> io::Result<OpenFile> {
         match self.held.get(path) {
-            Some(Held::File(bytes)) => Ok(OpenFile::Held(Cursor::new(Arc::clone(bytes)))),
+            Some(HeldFile::File(bytes)) => Ok(OpenFile::Held(Cursor::new(Arc::clone(bytes)))),
             _ if self.is_held(path) => Err(io::ErrorKind::NotFound.into()),
             _ => fs::File::open(path).map(OpenFile::Disk),
         }
@@ -194,8 +194,10 @@ impl Files {
 
     pub(crate) fn read_bytes(&self, path: &Path) -> Result<Vec<u8>, FileError> {
         self.read(path).map_err(|error| match error {
-            Unread::System(source) => FileError::Unreadable { path: path.to_path_buf(), source },
-            Unread::TooLarge(limit) => FileError::Damaged { path: path.to_path_buf(), damage: Damage::TooLarge(limit) },
+            FileReadError::System(source) => FileError::Unreadable { path: path.to_path_buf(), source },
+            FileReadError::TooLarge(limit) => {
+                FileError::Damaged { path: path.to_path_buf(), damage: Damage::TooLarge(limit) }
+            }
         })
     }
 
@@ -216,18 +218,18 @@ impl Files {
     }
 
     fn see_file(&self, path: &Path, bytes: &[u8]) {
-        self.see(path, Seen::File { size: bytes.len() as u64, digest: XxHash3_128::oneshot(bytes) });
+        self.see(path, PathState::File { size: bytes.len() as u64, digest: XxHash3_128::oneshot(bytes) });
     }
 
-    fn see(&self, path: &Path, found: Seen) {
+    fn see(&self, path: &Path, found: PathState) {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         match seen.get_mut(path) {
-            Some(Seen::Folder(absolute)) => {
-                if let Seen::Folder(Some(found)) = found {
+            Some(PathState::Folder(absolute)) => {
+                if let PathState::Folder(Some(found)) = found {
                     *absolute = Some(found);
                 }
             }
-            Some(Seen::File { .. }) => {}
+            Some(PathState::File { .. }) => {}
             None => {
                 seen.insert(path.to_path_buf(), found);
             }
@@ -236,16 +238,16 @@ impl Files {
 
     /// Returns everything that was read, with its content. A file that has changed since is an
     /// error.
-    pub(crate) fn content(&self) -> Result<BTreeMap<PathBuf, Held>, FileError> {
+    pub(crate) fn content(&self) -> Result<BTreeMap<PathBuf, HeldFile>, FileError> {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let held = |(path, seen): (PathBuf, Seen)| {
+        let held = |(path, seen): (PathBuf, PathState)| {
             let held = match seen {
-                Seen::Folder(absolute) => Held::Folder(absolute),
-                Seen::File { size, digest } => {
+                PathState::Folder(absolute) => HeldFile::Folder(absolute),
+                PathState::File { size, digest } => {
                     let bytes = self.bytes(&path, size).ok();
                     let same =
                         bytes.filter(|bytes| bytes.len() as u64 == size && XxHash3_128::oneshot(bytes) == digest);
-                    Held::File(same.ok_or_else(|| FileError::Changed { path: path.clone() })?.into())
+                    HeldFile::File(same.ok_or_else(|| FileError::Changed { path: path.clone() })?.into())
                 }
             };
             Ok((path, held))
@@ -260,9 +262,9 @@ impl fmt::Debug for Files {
     }
 }
 
-impl From<io::Error> for Unread {
-    fn from(error: io::Error) -> Unread {
-        Unread::System(error)
+impl From<io::Error> for FileReadError {
+    fn from(error: io::Error) -> FileReadError {
+        FileReadError::System(error)
     }
 }
 

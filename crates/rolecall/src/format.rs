@@ -8,10 +8,10 @@ use std::sync::OnceLock;
 pub use rolecall_format::{
     AnswersRule, AssistantRule, BlankSystem, BoundaryToken, CallIds, CallsInReasoning, Choice, Codec, Control,
     ControlId, Defaults, Diagnostic, EndingRule, Field, Fit, Format, FormatPart, Generation, Habits, Header,
-    HeaderRule, IdPattern, Identity, InText, Layout, LoadError, LossRule, NameClash, Op, Pattern, Registry, RolesRule,
-    Rules, Slot, Step, SystemRule, SystemWhen, SystemWithTools, ToolRule, ToolsPlace, TurnsRule, Unresolved, UsersRule,
-    builtin_sources, codec, corrections, is_clear_tag, load, reply_files, reply_format, shared_calls, tag_length, tags,
-    write_reply,
+    HeaderRule, IdPattern, Identity, InText, Layout, LoadError, LossRule, NameClash, Op, Pattern, Registry,
+    ResolveError, RolesRule, Rules, Slot, Step, SystemRule, SystemWhen, SystemWithTools, ToolRule, ToolsPlace,
+    TurnsRule, UsersRule, builtin_sources, codec, corrections, is_clear_tag, load, reply_files, reply_format,
+    shared_calls, tag_length, tags, write_reply,
 };
 
 pub use example::example;

@@ -26,7 +26,7 @@ pub(crate) use read::{model_files, read_files};
 use rolecall_format::{Format, Registry};
 
 use crate::interop::{Dialect, dialects};
-use content::Recognised;
+use content::FolderFormats;
 use names::ModelName;
 
 /// The clues from which a model's format is identified.
@@ -40,7 +40,7 @@ pub struct Clues {
 
 /// The format that a model needs, with the evidence for it.
 #[derive(Clone, Debug)]
-pub struct Identified<'a> {
+pub struct Identification<'a> {
     /// The format.
     pub format: &'a Format,
     /// The evidence, strongest first. Never empty.
@@ -65,7 +65,7 @@ pub struct Identified<'a> {
 /// assert_eq!(identify(&unknown, &registry).unwrap_err().code(), "unknown_model");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn identify<'a>(model: &Clues, registry: &'a Registry) -> Result<Identified<'a>, Unidentified> {
+pub fn identify<'a>(model: &Clues, registry: &'a Registry) -> Result<Identification<'a>, Unidentified> {
     let named = names::by_name(model, registry);
     let recognised = model.folder.as_ref().map(|folder| content::recognise(folder, registry)).unwrap_or_default();
     let (format, mut evidence) = match choose(model, &recognised, named.as_ref())? {
@@ -77,7 +77,7 @@ pub fn identify<'a>(model: &Clues, registry: &'a Registry) -> Result<Identified<
         evidence.push(named.evidence(format));
     }
     let warnings = warning::find(model, format, &recognised, named.as_ref());
-    Ok(Identified { format, evidence, warnings, dialects: dialects(&model.name) })
+    Ok(Identification { format, evidence, warnings, dialects: dialects(&model.name) })
 }
 
 enum FormatChoice<'a> {
@@ -92,7 +92,7 @@ enum FormatChoice<'a> {
 /// decide.
 fn choose<'a>(
     model: &Clues,
-    recognised: &Recognised<'a>,
+    recognised: &FolderFormats<'a>,
     named: Option<&ModelName<'a>>,
 ) -> Result<FormatChoice<'a>, Unidentified> {
     let decided = match recognised.best.as_slice() {

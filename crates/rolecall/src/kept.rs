@@ -8,15 +8,15 @@ const MOST: usize = 64;
 ///
 /// A key is found by a comparison, because few are kept, and hashing the text of a template takes longer.
 #[derive(Debug)]
-pub(crate) struct Kept<K, V>(RwLock<Vec<(K, V)>>);
+pub(crate) struct SmallCache<K, V>(RwLock<Vec<(K, V)>>);
 
-impl<K, V> Default for Kept<K, V> {
+impl<K, V> Default for SmallCache<K, V> {
     fn default() -> Self {
-        Kept(RwLock::default())
+        SmallCache(RwLock::default())
     }
 }
 
-impl<K, V: Clone> Kept<K, V> {
+impl<K, V: Clone> SmallCache<K, V> {
     /// Returns the value of a key, or else the one that `make` returns with its key.
     pub fn get_or_make(&self, is_it: impl Fn(&K) -> bool, make: impl FnOnce() -> (K, V)) -> V {
         match self.find_or_make(is_it, || Ok::<_, Infallible>(make())) {
@@ -52,11 +52,11 @@ impl<K, V: Clone> Kept<K, V> {
 mod tests {
     use std::cell::Cell;
 
-    use super::{Kept, MOST};
+    use super::{MOST, SmallCache};
 
     #[test]
     fn a_value_is_made_once_until_too_many_are_kept() {
-        let (kept, made) = (Kept::default(), Cell::new(0));
+        let (kept, made) = (SmallCache::default(), Cell::new(0));
         let get = |key: usize| {
             let make = || {
                 made.set(made.get() + 1);

@@ -193,8 +193,8 @@ pub mod render {
 /// Encoding a prompt to token ids, and decoding ids to text.
 pub mod encode {
     pub use rolecall_encode::{
-        AddSpecial, By, DecodeStream, Decoder, Encoded, EncodedToken, Encoder, Error, Growing, Lost, Note,
-        PlainMarkers, Protect, Protected, ProtectedToken, Protection, Reason, Split, SplitRun, foreign_markers,
+        AddSpecial, By, DecodeStream, Decoder, Encoded, EncodedToken, Encoder, Error, Growing, LostText, Note,
+        PlainMarkers, Protect, ProtectedToken, ProtectedTokens, Protection, Reason, Split, SplitRun, foreign_markers,
         split_text,
     };
 }

@@ -27,7 +27,7 @@ const WINDOW: usize = 4;
 
 /// Results in the order of their tasks.
 #[derive(Debug)]
-pub struct Ordered<R> {
+pub struct OrderedResults<R> {
     order: Receiver<PipelineTurn<R>>,
     owed: Option<Receiver<R>>,
 }
@@ -45,7 +45,7 @@ pub enum PipelineStep<R> {
 
 /// A thread died while working, so a result is missing.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Lost;
+pub struct LostWorker;
 
 #[derive(Debug)]
 enum PipelineTurn<R> {
@@ -65,12 +65,12 @@ struct Task<T, R> {
 /// ending. When the results are dropped, the threads end with the tasks that they have begun.
 ///
 /// ```
-/// use rolecall::pipeline::{Step, start};
+/// use rolecall::pipeline::{PipelineStep, start};
 /// use std::{num::NonZeroUsize, time::Duration};
 /// let mut numbers = 0..3;
 /// let mut ordered = start(NonZeroUsize::MIN, move || numbers.next(), |number| number * 2)?;
 /// let mut doubled = Vec::new();
-/// while let Ok(Step::Done(number)) = ordered.next(Duration::from_secs(10)) {
+/// while let Ok(PipelineStep::Done(number)) = ordered.next(Duration::from_secs(10)) {
 ///     doubled.push(number);
 /// }
 /// assert_eq!(doubled, [0, 2, 4]);
@@ -80,7 +80,7 @@ pub fn start<T: Send + 'static, R: Send + 'static>(
     threads: NonZeroUsize,
     mut source: impl FnMut() -> Option<T> + Send + 'static,
     work: impl Fn(T) -> R + Send + Sync + 'static,
-) -> std::io::Result<Ordered<R>> {
+) -> std::io::Result<OrderedResults<R>> {
     let (tasks, taken) = sync_channel::<Task<T, R>>(threads.get());
     let (turns, order) = sync_channel(threads.get() * WINDOW);
     let taken = Arc::new(Mutex::new(taken));
@@ -105,22 +105,22 @@ pub fn start<T: Send + 'static, R: Send + 'static>(
         }
         let _ = turns.send(PipelineTurn::End);
     })?;
-    Ok(Ordered { order, owed: None })
+    Ok(OrderedResults { order, owed: None })
 }
 
 fn spawn(run: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
     thread::Builder::new().stack_size(STACK).spawn(run).map(|_| ())
 }
 
-impl<R> Ordered<R> {
+impl<R> OrderedResults<R> {
     /// Returns the next result, if it is available within this time.
-    pub fn next(&mut self, patience: Duration) -> Result<PipelineStep<R>, Lost> {
+    pub fn next(&mut self, patience: Duration) -> Result<PipelineStep<R>, LostWorker> {
         if self.owed.is_none() {
             match wait(&self.order, patience) {
                 Ok(PipelineTurn::Owed(owed)) => self.owed = Some(owed),
                 Ok(PipelineTurn::End) => return Ok(PipelineStep::End),
                 Err(RecvTimeoutError::Timeout) => return Ok(PipelineStep::Late),
-                Err(RecvTimeoutError::Disconnected) => return Err(Lost),
+                Err(RecvTimeoutError::Disconnected) => return Err(LostWorker),
             }
         }
         let Some(owed) = &self.owed else { return Ok(PipelineStep::Late) };
@@ -130,7 +130,7 @@ impl<R> Ordered<R> {
                 Ok(PipelineStep::Done(result))
             }
             Err(RecvTimeoutError::Timeout) => Ok(PipelineStep::Late),
-            Err(RecvTimeoutError::Disconnected) => Err(Lost),
+            Err(RecvTimeoutError::Disconnected) => Err(LostWorker),
         }
     }
 }
@@ -226,7 +226,7 @@ mod tests {
                 Err(lost) => break Err(lost),
             }
         };
-        assert_eq!((end, count), (Err(Lost), 50));
+        assert_eq!((end, count), (Err(LostWorker), 50));
     }
 
     #[test]
@@ -245,6 +245,6 @@ mod tests {
                 Err(lost) => break Err(lost),
             }
         };
-        assert_eq!(end, Err(Lost));
+        assert_eq!(end, Err(LostWorker));
     }
 }

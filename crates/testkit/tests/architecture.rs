@@ -173,6 +173,25 @@ fn no_product_file_has_more_than_600_lines() {
     }
 }
 
+/// A name that many files define cannot be searched for.
+#[test]
+fn no_type_name_is_defined_in_more_than_three_files() {
+    let mut files: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (path, _, line) in sources_of(&[Core, Edge]).iter().flat_map(|folder| code_lines(folder)) {
+        let item = line.strip_prefix("pub").map_or(line.as_str(), |rest| {
+            rest.strip_prefix('(').and_then(|rest| rest.split_once(')')).map_or(rest, |(_, rest)| rest).trim_start()
+        });
+        let name = ["struct ", "enum ", "trait ", "type ", "union "].iter().find_map(|word| item.strip_prefix(word));
+        let Some(name) = name else { continue };
+        let end = name.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(name.len());
+        files.entry(name[..end].to_owned()).or_default().insert(path);
+    }
+    assert!(files.len() > 800, "{} names", files.len());
+    for (name, files) in files {
+        assert!(name == "Error" || files.len() <= 3, "{name} is defined in {files:?}");
+    }
+}
+
 /// Core crates take values and return values: no files, network, clock or environment. (The facade
 /// loads files.)
 #[test]

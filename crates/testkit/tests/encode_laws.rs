@@ -16,7 +16,7 @@ use rolecall::render::{RuleMode, render};
 use rolecall::template::{ChatTemplate, TemplateOptions, render_template};
 use rolecall::tokenizer;
 use rolecall::tokenizer::Tokenizer;
-use rolecall::tokenizer::{Cached, HuggingFace, TextPlace};
+use rolecall::tokenizer::{CachedTokenizer, HuggingFace, TextPlace};
 use rolecall_testkit::{Toy, generate};
 
 const TEXTS: [&str; 16] = [
@@ -191,7 +191,7 @@ fn a_cache_changes_no_id_and_keeps_its_limit() {
         let plain = Encoder::new(&Protection::of_template("t", &real.template), Arc::clone(&real.tokenizer)).unwrap();
         // Little space, so that runs are evicted all the time.
         for bytes in [0, 20_000, 1 << 20] {
-            let cached = Arc::new(Cached::new(Arc::clone(&real.tokenizer), bytes));
+            let cached = Arc::new(CachedTokenizer::new(Arc::clone(&real.tokenizer), bytes));
             let protection = Protection::of_template("t", &real.template);
             let encoder = Encoder::new(&protection, Arc::clone(&cached) as Arc<dyn Tokenizer>).unwrap();
             std::thread::scope(|scope| {
@@ -221,7 +221,7 @@ fn a_cache_knows_the_start_of_a_prompt_from_its_inside() {
     let json = br#"{"added_tokens": [],
         "pre_tokenizer": {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first", "split": false},
         "model": {"type": "BPE", "vocab": {"\u2581": 0, "a": 1}, "merges": []}}"#;
-    let cached = Cached::new(Arc::new(HuggingFace::from_bytes(json, None).unwrap()), 1 << 20);
+    let cached = CachedTokenizer::new(Arc::new(HuggingFace::from_bytes(json, None).unwrap()), 1 << 20);
     for (place, expected) in [(tokenizer::TextPlace::Start, [0, 1].as_slice()), (tokenizer::TextPlace::Inside, &[1])] {
         for _ in 0..2 {
             let mut tokens = Vec::new();

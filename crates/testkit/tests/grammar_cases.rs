@@ -5,7 +5,7 @@
 
 use rolecall::conversation::{Json, Tool, json};
 use rolecall::format::{Format, load};
-use rolecall::grammar::{Answer, Options, Printed, Reasoning, Token, ToolChoice, grammar};
+use rolecall::grammar::{Answer, Options, PrintedGrammar, Reasoning, Token, ToolChoice, grammar};
 use rolecall_testkit::{Fixture, matches};
 
 #[test]
@@ -27,7 +27,7 @@ fn check(case: &mut Fixture) {
             assert_eq!(matches(&grammar, &text), takes, "{path}: {section} {line}\n{}", grammar.to_gbnf().text);
         }
     }
-    let printed: [(&str, Printed); 3] =
+    let printed: [(&str, PrintedGrammar); 3] =
         [("structural-tag", grammar.to_structural_tag()), ("lark", grammar.to_lark()), ("gbnf", grammar.to_gbnf())];
     // The tokens that the proof's tokenizer needs: the emitted control tokens, by text.
     let emitted = format.controls.iter().filter(|control| control.emitted).map(|control| control.text.as_str());

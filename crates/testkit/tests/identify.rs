@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use rolecall::conversation::{Conversation, Json, json, object};
 use rolecall::format::Registry;
-use rolecall::identify::{Clues, Identified, ModelWarning, Unidentified, identify, read_folder};
+use rolecall::identify::{Clues, Identification, ModelWarning, Unidentified, identify, read_folder};
 use rolecall::render::{Bos, Options, render};
 use rolecall_testkit::{Makers, Pair};
 use toml::de::{DeTable, DeValue};
@@ -200,7 +200,7 @@ fn a_template_that_nobody_knows_is_not_overruled_by_tokens() {
     assert_eq!(error.candidates()[0].format, "internlm2");
 }
 
-fn by_name<'a>(name: &str, registry: &'a Registry) -> Result<Identified<'a>, Unidentified> {
+fn by_name<'a>(name: &str, registry: &'a Registry) -> Result<Identification<'a>, Unidentified> {
     identify(&Clues { name: name.to_owned(), folder: None }, registry)
 }
 
@@ -286,7 +286,7 @@ impl Goldens {
 
     /// Describes each case in which the format's text differs from the template's, if both have
     /// one.
-    fn differences(&self, template: &str, found: &Identified<'_>, choices: &[(String, String)]) -> Vec<String> {
+    fn differences(&self, template: &str, found: &Identification<'_>, choices: &[(String, String)]) -> Vec<String> {
         // The tokenizer adds the opening token that the format, according to a warning, does not
         // write.
         let opening = found.warnings.iter().find_map(|warning| match warning {

@@ -10,7 +10,7 @@ use std::{env, fs};
 
 use rolecall::conversation::{Json, json};
 use rolecall::format::{Format, Op, Slot, load, write_reply};
-use rolecall::infer::{Inferred, Outcome, Report, TurnPart, infer};
+use rolecall::infer::{InferredFormat, Outcome, Report, TurnPart, infer};
 use rolecall::template::ChatTemplate;
 use rolecall_testkit::Reviewed;
 
@@ -45,7 +45,7 @@ fn the_report_lists_every_template() {
     let mut rows = String::new();
     let mut templates = 0;
     for (file, template) in templates_of(&shared) {
-        let Inferred { report, .. } = infer(&template);
+        let InferredFormat { report, .. } = infer(&template);
         templates += 1;
         for (part, outcome) in &report.parts {
             *counts.entry((*part, word_of(outcome))).or_default() += 1;
@@ -82,7 +82,7 @@ fn every_part_that_is_not_verified_has_a_reviewed_reason() {
     let reviewed = Reviewed::parse(&fs::read_to_string(path).unwrap()).unwrap();
     let mut found = BTreeMap::new();
     for (file, template) in templates_of(&shared) {
-        let Inferred { report, .. } = infer(&template);
+        let InferredFormat { report, .. } = infer(&template);
         for (part, outcome) in &report.parts {
             // Only an error that the template raises has a line.
             let is_refused = report.notes.iter().any(|note| note.part == *part && note.line.is_some());
@@ -101,7 +101,7 @@ fn what_is_inferred_is_a_format_file() {
         return;
     };
     for (file, template) in templates_of(&shared) {
-        let Inferred { format, .. } = infer(&template);
+        let InferredFormat { format, .. } = infer(&template);
         if format.layout(Slot::Assistant).is_none() {
             continue;
         }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rolecall::answer;
-use rolecall::answer::{Answer, Streamed};
+use rolecall::answer::{Answer, StreamedAnswer};
 use rolecall::conversation::json;
 use rolecall::conversation::json::Layout;
 use rolecall::conversation::{Conversation, Json, Message, Place, Role};
@@ -105,7 +105,7 @@ fn an_answer_written_at_once_is_the_answer_as_a_value() {
             let mut written = Vec::new();
             answer::stream(
                 &mut written,
-                &Streamed { id: Some(&id), prompt, tokens, notes, loss, truncated: None },
+                &StreamedAnswer { id: Some(&id), prompt, tokens, notes, loss, truncated: None },
                 |_| Ok(()),
             )
             .unwrap();

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::panic::catch_unwind;
 
 use fastrand::Rng;
-use rolecall::format::codec::{JsonStyle, Marked};
+use rolecall::format::codec::{JsonStyle, MarkedSyntax};
 use rolecall::format::{
     CallIds, Codec, Control, ControlId, Field, Format, FormatPart, Op, Slot, load, registry, write_reply,
 };
@@ -121,7 +121,7 @@ fn hole(rng: &mut Rng) -> Op {
         sorted: rng.bool(),
         parsed: rng.bool(),
     };
-    let codec = [Codec::Json(style), Codec::JsonString, Codec::Python, Codec::Marked(Marked::new("<|\"|>"))];
+    let codec = [Codec::Json(style), Codec::JsonString, Codec::Python, Codec::Marked(MarkedSyntax::new("<|\"|>"))];
     Op::hole(Field::Arguments, codec[rng.usize(..codec.len())].clone())
 }
 

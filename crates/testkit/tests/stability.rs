@@ -12,7 +12,9 @@ use rolecall::conversation::{Conversation, Json, Message, Role, json};
 use rolecall::encode::PlainMarkers;
 use rolecall::model::Settings;
 use rolecall::render::{Bos, Error as RenderError, Options};
-use rolecall::stability::{ByteSource, Case, Kept, KeptIds, Pace, Report, Speaker, Stability, report, stability_with};
+use rolecall::stability::{
+    ByteSource, Case, KeptIds, KeptLength, Pace, Report, Speaker, Stability, report, stability_with,
+};
 use rolecall::template::{CallForm, ChatTemplate, DateTime, ModelTemplates, TemplateOptions, written_at};
 use rolecall::{Model, Origin, Prompt, Request};
 use rolecall_testkit::growth::{Window, grow};
@@ -46,7 +48,7 @@ fn told(found: &Stability) -> String {
     text.trim_end().to_owned()
 }
 
-fn told_kept(kept: &Result<Kept, RenderError>) -> String {
+fn told_kept(kept: &Result<KeptLength, RenderError>) -> String {
     let kept = match kept {
         Ok(kept) => kept,
         Err(error) => return format!("refused: {error}"),
@@ -132,7 +134,7 @@ fn rendered(
 }
 
 fn assert_kept(
-    found: &Result<Kept, RenderError>,
+    found: &Result<KeptLength, RenderError>,
     earlier: Result<Prompt, RenderError>,
     later: &Result<Prompt, RenderError>,
     what: &str,

@@ -11,7 +11,7 @@ use rolecall::loss::{Edges, LossPolicy, weights};
 use rolecall::model::{ModelPrompt, Purpose};
 use rolecall::template::ModelTemplates;
 use rolecall::training::{
-    Limit, Packed, Packer, Prepared, Recipe, Sample, Samples, Slot, Truncate, as_served, prepare, restrict,
+    Limit, PackedSamples, Packer, PreparedSample, Recipe, Sample, Samples, Slot, Truncate, as_served, prepare, restrict,
 };
 use rolecall::{Encoded, Error, Model, Request};
 
@@ -68,7 +68,7 @@ fn render(model: &Model, request: Arc<Request>) -> Result<(ModelPrompt, Encoded)
     Ok((prompt, encoded))
 }
 
-fn truncated(model: &Model, roles: &str, limit: Limit) -> (Prepared, usize) {
+fn truncated(model: &Model, roles: &str, limit: Limit) -> (PreparedSample, usize) {
     let mut renderings = 0;
     let (prompt, encoded) = render(model, request(roles)).unwrap();
     let again = |request| {
@@ -206,7 +206,7 @@ fn every_reply_is_trained_once_in_the_context_that_the_server_saw() {
     assert!(divided >= 5, "only {divided} conversations were divided");
 }
 
-fn pack(length: u32, lengths: &[usize]) -> Vec<Packed<usize>> {
+fn pack(length: u32, lengths: &[usize]) -> Vec<PackedSamples<usize>> {
     let mut packer = Packer::new(length);
     let mut sequences = Vec::new();
     for (source, ids) in lengths.iter().enumerate() {

@@ -16,9 +16,9 @@ use super::{AddedToken, Engine, Error, NamedToken, TextPlace, Token, Tokenizer, 
 ///
 /// ```
 /// use std::sync::Arc;
-/// use rolecall_tokenizer::{Cached, HuggingFace, TextPlace, Tokenizer};
+/// use rolecall_tokenizer::{CachedTokenizer, HuggingFace, TextPlace, Tokenizer};
 /// let json = br#"{"added_tokens": [], "model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}}"#;
-/// let cached = Cached::new(Arc::new(HuggingFace::from_bytes(json, None)?), 1 << 20);
+/// let cached = CachedTokenizer::new(Arc::new(HuggingFace::from_bytes(json, None)?), 1 << 20);
 /// for _ in 0..3 {
 ///     let mut tokens = Vec::new();
 ///     cached.encode_ordinary("ab", TextPlace::Inside, &mut tokens)?;
@@ -27,7 +27,7 @@ use super::{AddedToken, Engine, Error, NamedToken, TextPlace, Token, Tokenizer, 
 /// assert_eq!((cached.counts().hits, cached.counts().misses), (2, 1));
 /// # Ok::<(), rolecall_tokenizer::Error>(())
 /// ```
-pub struct Cached {
+pub struct CachedTokenizer {
     tokenizer: Arc<dyn Tokenizer>,
     memory: Arc<Memory>,
     /// The number of this tokenizer among those that share the memory. Each keeps other tokens out
@@ -80,9 +80,9 @@ const SHARDS: usize = 16;
 /// The approximate size of an entry without its text and tokens.
 const ENTRY: usize = 96;
 
-impl Cached {
+impl CachedTokenizer {
     /// Creates a tokenizer with a cache of at most `bytes` bytes.
-    pub fn new(tokenizer: Arc<dyn Tokenizer>, bytes: usize) -> Cached {
+    pub fn new(tokenizer: Arc<dyn Tokenizer>, bytes: usize) -> CachedTokenizer {
         let memory = Memory {
             shards: std::iter::repeat_with(Mutex::default).take(SHARDS).collect(),
             hasher: RandomState::default(),
@@ -92,7 +92,7 @@ impl Cached {
             misses: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
         };
-        Cached { tokenizer, memory: Arc::new(memory), number: 0 }
+        CachedTokenizer { tokenizer, memory: Arc::new(memory), number: 0 }
     }
 
     /// Returns the statistics of the cache.
@@ -110,7 +110,7 @@ impl Cached {
     }
 }
 
-impl Cached {
+impl CachedTokenizer {
     fn shard(&self, text: &str) -> MutexGuard<'_, Shard> {
         let at = self.memory.hasher.hash_one(ends(text)) as usize % SHARDS;
         self.memory.shards[at].lock().unwrap_or_else(PoisonError::into_inner)
@@ -174,13 +174,13 @@ fn ends(text: &str) -> (usize, &[u8], &[u8]) {
     (bytes.len(), &bytes[..some], &bytes[bytes.len() - some..])
 }
 
-impl std::fmt::Debug for Cached {
+impl std::fmt::Debug for CachedTokenizer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         super::describe(self, "Cached", f)
     }
 }
 
-impl Tokenizer for Cached {
+impl Tokenizer for CachedTokenizer {
     fn encode_ordinary(&self, text: &str, place: TextPlace, out: &mut Vec<Token>) -> Result<(), Error> {
         if let Some(tokens) = self.known(text, place) {
             out.extend_from_slice(&tokens);
@@ -195,7 +195,11 @@ impl Tokenizer for Cached {
     /// The returned tokenizer shares the memory but no runs.
     fn keeping_out(&self, ids: &BTreeSet<u32>) -> Result<Arc<dyn Tokenizer>, Error> {
         let number = self.memory.next.fetch_add(1, Ordering::Relaxed);
-        Ok(Arc::new(Cached { tokenizer: self.tokenizer.keeping_out(ids)?, memory: Arc::clone(&self.memory), number }))
+        Ok(Arc::new(CachedTokenizer {
+            tokenizer: self.tokenizer.keeping_out(ids)?,
+            memory: Arc::clone(&self.memory),
+            number,
+        }))
     }
 
     fn named(&self) -> &[NamedToken] {

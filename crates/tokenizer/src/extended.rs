@@ -8,21 +8,21 @@ use super::{AddedToken, Engine, Error, NamedToken, TextPlace, Token, Tokenizer, 
 ///
 /// ```
 /// use std::sync::Arc;
-/// use rolecall_tokenizer::{AddedToken, Extended, HuggingFace, Tokenizer};
+/// use rolecall_tokenizer::{AddedToken, ExtendedTokenizer, HuggingFace, Tokenizer};
 /// let json = br#"{"added_tokens": [], "model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}}"#;
 /// let tokenizer = Arc::new(HuggingFace::from_bytes(json, None)?);
-/// let extended = Extended::over(tokenizer, vec![AddedToken::special("<|user|>".into(), 2)]);
+/// let extended = ExtendedTokenizer::over(tokenizer, vec![AddedToken::special("<|user|>".into(), 2)]);
 /// assert_eq!(extended.token_text(2).as_deref(), Some("<|user|>"));
 /// # Ok::<(), rolecall_tokenizer::Error>(())
 /// ```
-pub struct Extended {
+pub struct ExtendedTokenizer {
     tokenizer: Arc<dyn Tokenizer>,
     appended: Vec<AddedToken>,
     /// The added tokens of the file and the appended ones, ordered by id.
     added: Vec<AddedToken>,
 }
 
-impl Extended {
+impl ExtendedTokenizer {
     /// Appends tokens to a tokenizer, except those whose id or text it has. If none are left, the
     /// tokenizer is returned as it is.
     pub fn over(tokenizer: Arc<dyn Tokenizer>, tokens: Vec<AddedToken>) -> Arc<dyn Tokenizer> {
@@ -31,14 +31,14 @@ impl Extended {
         let appended: Vec<AddedToken> = tokens.into_iter().filter(is_new).collect();
         match appended.is_empty() {
             true => tokenizer,
-            false => Arc::new(Extended::new(tokenizer, appended)),
+            false => Arc::new(ExtendedTokenizer::new(tokenizer, appended)),
         }
     }
 
-    fn new(tokenizer: Arc<dyn Tokenizer>, appended: Vec<AddedToken>) -> Extended {
+    fn new(tokenizer: Arc<dyn Tokenizer>, appended: Vec<AddedToken>) -> ExtendedTokenizer {
         let mut added = [tokenizer.added_tokens(), &appended].concat();
         added.sort_by_key(|token| token.id);
-        Extended { tokenizer, appended, added }
+        ExtendedTokenizer { tokenizer, appended, added }
     }
 
     fn appended(&self, id: u32) -> Option<&AddedToken> {
@@ -46,20 +46,20 @@ impl Extended {
     }
 }
 
-impl std::fmt::Debug for Extended {
+impl std::fmt::Debug for ExtendedTokenizer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         super::describe(self, "Extended", f)
     }
 }
 
-impl Tokenizer for Extended {
+impl Tokenizer for ExtendedTokenizer {
     fn encode_ordinary(&self, text: &str, place: TextPlace, out: &mut Vec<Token>) -> Result<(), Error> {
         self.tokenizer.encode_ordinary(text, place, out)
     }
 
     fn keeping_out(&self, ids: &BTreeSet<u32>) -> Result<Arc<dyn Tokenizer>, Error> {
         let own = ids.iter().copied().filter(|id| self.appended(*id).is_none()).collect();
-        Ok(Arc::new(Extended::new(self.tokenizer.keeping_out(&own)?, self.appended.clone())))
+        Ok(Arc::new(ExtendedTokenizer::new(self.tokenizer.keeping_out(&own)?, self.appended.clone())))
     }
 
     fn named(&self) -> &[NamedToken] {

@@ -30,7 +30,7 @@ use self::reference::{Reference, Whole};
 use self::spelling::Spelling;
 use super::added::is_space;
 use super::config::Config;
-use super::native::{Core, Native, Out, PART, Reading, Unencoded};
+use super::native::{Core, Native, NativeRefusal, Out, PART, Reading};
 use super::{AddedToken, Beside, Engine, Error, NamedToken, TextPlace, Token, TokenRef, Tokenizer, TokenizerKind};
 
 /// A tokenizer read from a `tokenizer.json`.
@@ -298,8 +298,8 @@ impl Tokenizer for HuggingFace {
         let own = self.own.as_ref();
         match own.map(|own| own.encode(text, place, Reading::Ordinary, Out::behind(out).at_most(most))) {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(Unencoded::Error(error))) => Err(error),
-            Ok(Err(Unencoded::NotCovered)) | Err(_) => self.reference()?.encode_ordinary(text, place, out),
+            Ok(Err(NativeRefusal::Error(error))) => Err(error),
+            Ok(Err(NativeRefusal::NotCovered)) | Err(_) => self.reference()?.encode_ordinary(text, place, out),
         }
     }
 
@@ -315,8 +315,8 @@ impl Tokenizer for HuggingFace {
         let out = Out::in_parts(&mut tokens, &mut counted);
         let done = match self.own.as_ref().map(|own| own.encode(text, place, Reading::Ordinary, out)) {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(Unencoded::Error(error))) => Err(error),
-            Ok(Err(Unencoded::NotCovered)) | Err(_) => {
+            Ok(Err(NativeRefusal::Error(error))) => Err(error),
+            Ok(Err(NativeRefusal::NotCovered)) | Err(_) => {
                 self.reference().and_then(|reference| reference.encode_ordinary(text, place, &mut tokens)).map(|()| {
                     // Both engines produce the same tokens, so continue where our own engine stopped.
                     take(tokens.get(taken..).unwrap_or_default());
@@ -333,8 +333,8 @@ impl Tokenizer for HuggingFace {
     fn encode_reference(&self, text: &str, place: TextPlace, out: &mut Vec<Token>) -> Result<(), Error> {
         match self.own.as_ref().map(|own| own.encode(text, place, Reading::Reference, Out::behind(out))) {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(Unencoded::Error(error))) => Err(error),
-            Ok(Err(Unencoded::NotCovered)) | Err(_) => self.reference()?.encode_reference(text, place, out),
+            Ok(Err(NativeRefusal::Error(error))) => Err(error),
+            Ok(Err(NativeRefusal::NotCovered)) | Err(_) => self.reference()?.encode_reference(text, place, out),
         }
     }
 

@@ -48,10 +48,10 @@ mod tiktoken;
 mod tests;
 
 pub use added::{AddedToken, is_space};
-pub use cached::{CacheCounts, Cached};
+pub use cached::{CacheCounts, CachedTokenizer};
 pub use engine::Engine;
 pub use error::Error;
-pub use extended::Extended;
+pub use extended::ExtendedTokenizer;
 #[cfg(feature = "files")]
 pub use gguf::{EmbeddedVocabulary, TokenType};
 #[cfg(feature = "files")]

@@ -21,11 +21,11 @@ pub(super) mod words;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use self::added::Added;
+use self::added::AddedSearch;
 use self::bpe::{Bpe, LONG_WORD};
 pub(super) use self::bpe::{Reading, Tables};
 use self::joints::Joints;
-pub(super) use self::normalization::Normalized;
+pub(super) use self::normalization::NormalizedText;
 pub(super) use self::word_cache::CacheOwner;
 use self::word_cache::Memory;
 use self::words::{TooHard, Words};
@@ -36,7 +36,7 @@ pub(super) struct Native {
     pub core: Arc<Core>,
     pub bpe: Bpe,
     /// The added tokens that text may encode to, matched in raw text and in normalized text.
-    pub plain: [Added; 2],
+    pub plain: [AddedSearch; 2],
     pub owner: CacheOwner,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Core {
     pub cuts: Cuts,
     pub tables: Arc<Tables>,
     /// All added tokens, if the reference's handling of them is covered.
-    pub added: Option<[Added; 2]>,
+    pub added: Option<[AddedSearch; 2]>,
 }
 
 /// The prefix added to a text.
@@ -78,7 +78,7 @@ pub(super) enum Cuts {
 }
 
 /// The reason why a text was not encoded.
-pub(super) enum Unencoded {
+pub(super) enum NativeRefusal {
     /// The reference crate must encode it; nothing was appended.
     NotCovered,
     Error(Error),
@@ -145,7 +145,7 @@ struct Section<'a> {
     whole: &'a str,
     /// The byte offset of the section in the whole text.
     start: usize,
-    form: &'a Normalized<'a>,
+    form: &'a NormalizedText<'a>,
 }
 
 impl Section<'_> {
@@ -160,15 +160,21 @@ impl Native {
     /// Encodes a text as the reference crate does in this reading. On failure, `out` loses the
     /// tokens of this text; tokens that were already handed over are still the first tokens of the
     /// text.
-    pub fn encode(&self, text: &str, place: TextPlace, reading: Reading, mut out: Out<'_>) -> Result<(), Unencoded> {
+    pub fn encode(
+        &self,
+        text: &str,
+        place: TextPlace,
+        reading: Reading,
+        mut out: Out<'_>,
+    ) -> Result<(), NativeRefusal> {
         let [raw, normalized] = match reading {
             Reading::Ordinary => &self.plain,
-            Reading::Reference => self.core.added.as_ref().ok_or(Unencoded::NotCovered)?,
+            Reading::Reference => self.core.added.as_ref().ok_or(NativeRefusal::NotCovered)?,
         };
         // Positions are stored in 32 bits, and composing can triple the length of a text.
         let longest = if self.core.composes { u32::MAX / 4 } else { u32::MAX };
         if text.len() > longest as usize {
-            return Err(Unencoded::NotCovered);
+            return Err(NativeRefusal::NotCovered);
         }
         out.may_have_gaps = self.drops_text();
         let result = self.owner.with_memory(|memory| {
@@ -217,8 +223,8 @@ impl Native {
         .is_ok()
     }
 
-    fn form<'a>(&self, section: &'a str) -> Normalized<'a> {
-        if self.core.composes { Normalized::composed(section) } else { Normalized::unchanged(section) }
+    fn form<'a>(&self, section: &'a str) -> NormalizedText<'a> {
+        if self.core.composes { NormalizedText::composed(section) } else { NormalizedText::unchanged(section) }
     }
 
     fn encode_part(
@@ -229,7 +235,7 @@ impl Native {
         reading: Reading,
         memory: &mut Memory,
         out: &mut Out<'_>,
-    ) -> Result<(), Unencoded> {
+    ) -> Result<(), NativeRefusal> {
         let part = &section.form.text[start..end];
         let place = |tokens: &mut [Token]| {
             for token in tokens {
@@ -279,12 +285,12 @@ impl Native {
             failed = encoded.err();
         };
         match &self.core.cuts {
-            Cuts::Words(words) => words.split(part, visit).map_err(|TooHard| Unencoded::NotCovered)?,
+            Cuts::Words(words) => words.split(part, visit).map_err(|TooHard| NativeRefusal::NotCovered)?,
             Cuts::Joints { joints, before_spaces } => joints.split(part, *before_spaces, visit),
             Cuts::None => visit(0, part.len()),
         }
         match failed {
-            Some(error) => Err(Unencoded::Error(error)),
+            Some(error) => Err(NativeRefusal::Error(error)),
             None => {
                 place(&mut out.tokens[from..]);
                 Ok(())
@@ -327,7 +333,7 @@ impl Native {
     }
 }
 
-impl From<Error> for Unencoded {
+impl From<Error> for NativeRefusal {
     fn from(error: Error) -> Self {
         Self::Error(error)
     }

@@ -26,7 +26,7 @@ use self::sections::{Section, Sections};
 use self::trie::Trie;
 use super::added::is_space;
 use super::config::Config;
-use super::native::added::Added;
+use super::native::added::AddedSearch;
 use super::{AddedToken, Beside, Error, NamedToken, TextPlace, Token, TokenRef, Tokenizer, TokenizerKind};
 
 /// A tokenizer read from a sentencepiece `.model`.
@@ -74,7 +74,7 @@ struct Reading {
     matched: Trie,
     /// The same user-defined pieces for our fast engine, or `None` if they contain characters that
     /// a normalizer changes.
-    cuts: Option<Added>,
+    cuts: Option<AddedSearch>,
     /// The fast engine, created on first use.
     words: OnceLock<Option<Words>>,
 }
@@ -368,7 +368,7 @@ impl Reading {
         let matched: Vec<_> = matched.collect();
         let keeps_texts = matched.iter().all(|(text, _)| !text.contains([' ', '\u{2581}']));
         let texts = || matched.iter().map(|&(text, id)| (text.to_owned(), id)).collect();
-        let cuts = keeps_texts.then(|| Added::new(texts()).ok()).flatten();
+        let cuts = keeps_texts.then(|| AddedSearch::new(texts()).ok()).flatten();
         Self { matched: Trie::new(matched), open, apart, cuts, words: OnceLock::new() }
     }
 

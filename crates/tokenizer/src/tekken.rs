@@ -35,7 +35,7 @@ pub fn is_tekken(json: &[u8]) -> bool {
 #[derive(Deserialize)]
 struct TekkenFile {
     config: Spec,
-    vocab: Vec<Token>,
+    vocab: Vec<TekkenToken>,
     special_tokens: Option<Vec<Special>>,
 }
 
@@ -47,7 +47,7 @@ struct Spec {
 }
 
 #[derive(Deserialize)]
-struct Token {
+struct TekkenToken {
     rank: u32,
     token_bytes: String,
 }

@@ -10,7 +10,7 @@ mod sentencepiece;
 
 use sentencepiece::write_sentencepiece;
 
-use super::{Cached, Engine, Error, HuggingFace, SentencePiece, TextPlace, Token, Tokenizer, TokenizerKind};
+use super::{CachedTokenizer, Engine, Error, HuggingFace, SentencePiece, TextPlace, Token, Tokenizer, TokenizerKind};
 
 fn added(id: u32, content: &str, special: bool) -> Value {
     json!({"id": id, "content": content, "special": special,
@@ -308,7 +308,7 @@ fn a_token_over_nothing_covers_the_character_beside_it() {
 
 #[test]
 fn a_cache_keeps_apart_what_different_tokens_are_kept_out_of() {
-    let cached = Cached::new(Arc::new(hugging_face(&bpe())), 1 << 20);
+    let cached = CachedTokenizer::new(Arc::new(hugging_face(&bpe())), 1 << 20);
     // By default it keeps all added tokens out of text, but this one keeps none of the tokens that
     // are text.
     let open = cached.keeping_out(&BTreeSet::from([0])).unwrap();

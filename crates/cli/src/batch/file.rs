@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::journal::{Journal, beside};
 use super::lines::LineMark;
 use super::tally::Tally;
-use super::{Wanted, columns};
+use super::{OptionalColumns, columns};
 use crate::output_problem::OutputProblem;
 use crate::row_kind::RowKind;
 
@@ -18,7 +18,7 @@ use crate::row_kind::RowKind;
 pub struct Target {
     pub path: PathBuf,
     pub kind: RowKind,
-    pub wanted: Wanted,
+    pub wanted: OptionalColumns,
     pub begin: Begin,
     /// How often the journal is written. An interrupted run repeats at most this much work.
     pub often: Duration,

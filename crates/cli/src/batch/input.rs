@@ -19,14 +19,14 @@ pub struct Input {
     last: u8,
     /// The number of line breaks read so far.
     lines: u64,
-    begun: Begun,
+    begun: InputFiles,
 }
 
 /// The files that lines come from: for each file, the number of lines before it and its name.
 #[derive(Clone, Debug, Default)]
-pub struct Begun(Arc<Mutex<Vec<(u64, String)>>>);
+pub struct InputFiles(Arc<Mutex<Vec<(u64, String)>>>);
 
-impl Begun {
+impl InputFiles {
     /// Reports whether all lines come from one file.
     pub fn is_one(&self) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).len() <= 1
@@ -53,7 +53,7 @@ impl Begun {
 impl Input {
     /// Opens the first file. Errors of the other files are reported when they are reached, except
     /// for files that do not exist or hold no text.
-    pub fn open(paths: &[PathBuf]) -> Result<(Input, Begun), Failure> {
+    pub fn open(paths: &[PathBuf]) -> Result<(Input, InputFiles), Failure> {
         for path in paths.iter().filter(|path| !files::is_stdin(path)) {
             let metadata = path.metadata().map_err(|error| files::unreadable_file(path, &error))?;
             // A pipe can be opened only once.
@@ -61,7 +61,7 @@ impl Input {
                 files::open(path).map_err(|error| files::unreadable_file(path, &error))?;
             }
         }
-        let begun = Begun::default();
+        let begun = InputFiles::default();
         let mut input = Input {
             rest: paths.iter().cloned().collect(),
             open: None,

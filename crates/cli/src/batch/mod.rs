@@ -53,12 +53,12 @@ use crate::refusal::Refusal;
 use crate::row_kind::RowKind;
 use crate::shapes::SeenShapes;
 use file::{OpenOutput, OutputFile};
-use input::{Begun, Input};
+use input::{Input, InputFiles};
 use lines::{LineBlock, LineMark, Lines, Size};
 use packing::Packing;
 use progress::Progress;
+pub use tally::LineCounts;
 use tally::Tally;
-pub use tally::Told;
 use unwritten::Unwritten;
 
 /// The block size for JSON lines: small, so that results appear soon.
@@ -68,7 +68,7 @@ const COLUMNS: Size = Size { lines: 1000, bytes: 1 << 20, prompt: false };
 
 /// The optional columns that are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct OptionalColumns {
     pub mask: bool,
     /// The loss weights as numbers.
     pub weights: bool,
@@ -87,7 +87,7 @@ pub struct BatchPlan<'a> {
     /// The output file; `None` for standard output.
     pub target: Option<Target>,
     /// The optional parts of the results on standard output.
-    pub wanted: Wanted,
+    pub wanted: OptionalColumns,
     /// The dependencies of the results.
     pub journal: Journal,
     /// The shapes that the data was read in.
@@ -102,7 +102,7 @@ pub struct Line<'a> {
 }
 
 /// The results of a block.
-struct Answered {
+struct BlockResults {
     rows: AnsweredRows,
     mark: LineMark,
     tally: Tally,
@@ -129,7 +129,7 @@ impl AnsweredRows {
 }
 
 /// The reasons why a block has no rows.
-enum Broken {
+enum BlockError {
     Unreadable(io::Error),
     Unwritten(Unwritten),
 }
@@ -139,7 +139,7 @@ enum Broken {
 pub fn answer_lines(
     plan: BatchPlan<'_>,
     output: &Output,
-    answer: impl Fn(Line<'_>, &mut Rows) -> Result<Told, Refusal> + Send + Sync + 'static,
+    answer: impl Fn(Line<'_>, &mut Rows) -> Result<LineCounts, Refusal> + Send + Sync + 'static,
 ) -> Result<Exit, Failure> {
     let inputs = match plan.inputs {
         [] => vec![PathBuf::from("-")],
@@ -179,11 +179,11 @@ pub fn answer_lines(
         Ok(block) => block.map(Ok),
         Err(error) => {
             source = None;
-            Some(Err(Broken::Unreadable(error)))
+            Some(Err(BlockError::Unreadable(error)))
         }
     };
     let files = errors.is_some().then(|| begun.clone());
-    let work = move |block: Result<LineBlock, Broken>| answer_block(&block?, kind, wanted, files.as_ref(), &answer);
+    let work = move |block: Result<LineBlock, BlockError>| answer_block(&block?, kind, wanted, files.as_ref(), &answer);
     let mut answers = pipeline::start(threads(plan.options), next_block, work).map_err(Failure::Unwritable)?;
     let patience = progress.as_ref().map_or(Duration::from_secs(3600), Progress::patience);
     let mut at = from;
@@ -203,13 +203,13 @@ pub fn answer_lines(
                     break Err(sink.unwritable(error));
                 }
             }
-            Ok(PipelineStep::Done(Err(Broken::Unreadable(error)))) => break Err(unreadable(error)),
-            Ok(PipelineStep::Done(Err(Broken::Unwritten(Unwritten(why))))) => {
+            Ok(PipelineStep::Done(Err(BlockError::Unreadable(error)))) => break Err(unreadable(error)),
+            Ok(PipelineStep::Done(Err(BlockError::Unwritten(Unwritten(why))))) => {
                 break Err(sink.unwritable(io::Error::other(why)));
             }
             Ok(PipelineStep::Late) => {}
             Ok(PipelineStep::End) => break Ok(()),
-            Err(pipeline::Lost) => break Err(Failure::LostLines { input: name.clone(), behind: at.lines }),
+            Err(pipeline::LostWorker) => break Err(Failure::LostLines { input: name.clone(), behind: at.lines }),
         }
         if let Some(progress) = &mut progress {
             progress.show(at.bytes, &tally);
@@ -246,7 +246,7 @@ fn finish_packing(packing: Option<&mut Packing>, sink: &mut Sink, at: LineMark, 
 fn close_complete(
     tally: Option<Tally>,
     target: Option<&Target>,
-    (name, begun): (&str, &Begun),
+    (name, begun): (&str, &InputFiles),
     output: &Output,
 ) -> Exit {
     if let Some(tally) = tally {
@@ -287,7 +287,7 @@ fn write_refused(
 }
 
 /// Reports which lines have warnings, and which were refused.
-fn close(tally: &Tally, name: &str, begun: &Begun, output: &Output) -> Exit {
+fn close(tally: &Tally, name: &str, begun: &InputFiles, output: &Output) -> Exit {
     if let Some(noted) = tally.noted_lines(name) {
         output.show_with(&noted, &tally.notes_told(begun));
     }
@@ -300,10 +300,10 @@ fn close(tally: &Tally, name: &str, begun: &Begun, output: &Output) -> Exit {
 fn answer_block(
     block: &LineBlock,
     kind: RowKind,
-    wanted: Wanted,
-    files: Option<&Begun>,
-    answer: &impl Fn(Line<'_>, &mut Rows) -> Result<Told, Refusal>,
-) -> Result<Answered, Broken> {
+    wanted: OptionalColumns,
+    files: Option<&InputFiles>,
+    answer: &impl Fn(Line<'_>, &mut Rows) -> Result<LineCounts, Refusal>,
+) -> Result<BlockResults, BlockError> {
     let mut rows = Rows::new(kind, wanted);
     let (mut tally, mut refused) = (Tally::default(), Vec::new());
     for (number, line) in block.lines() {
@@ -331,9 +331,9 @@ fn answer_block(
                 rows.refuse(number, id.as_ref(), &refusal);
             }
         }
-        rows.end_row().map_err(Broken::Unwritten)?;
+        rows.end_row().map_err(BlockError::Unwritten)?;
     }
-    Ok(Answered { rows: rows.into_answered().map_err(Broken::Unwritten)?, mark: block.mark, tally, refused })
+    Ok(BlockResults { rows: rows.into_answered().map_err(BlockError::Unwritten)?, mark: block.mark, tally, refused })
 }
 
 fn threads(options: &args::Batch) -> NonZeroUsize {
@@ -502,23 +502,23 @@ mod tests {
     const KINDS: [RowKind; 3] = [RowKind::Jsonl, RowKind::Arrow, RowKind::Parquet];
 
     /// Answers three lines, of which the second panics after it wrote something.
-    fn answered(kind: RowKind) -> Answered {
+    fn answered(kind: RowKind) -> BlockResults {
         let text = "{\"id\": 1}\n{\"id\": 2}\n{\"id\": 3}\n";
         let block = Lines::new(Box::new(text.as_bytes()), LINES).next_block().unwrap().unwrap();
         let answer = |line: Line<'_>, rows: &mut Rows| {
             rows.push_json(&Json::from("written"));
             assert_ne!(line.number, 2, "on purpose");
-            Ok(Told::default())
+            Ok(LineCounts::default())
         };
-        let files = Begun::default();
-        answer_block(&block, kind, Wanted::default(), Some(&files), &answer)
+        let files = InputFiles::default();
+        answer_block(&block, kind, OptionalColumns::default(), Some(&files), &answer)
             .unwrap_or_else(|_| unreachable!("it is written"))
     }
 
     #[test]
     fn a_panic_in_one_line_is_its_error_and_the_others_go_on() {
         for kind in KINDS.into_iter().filter(|kind| *kind == RowKind::Jsonl || ARE_BUILT) {
-            let Answered { rows, tally, refused, mark } = answered(kind);
+            let BlockResults { rows, tally, refused, mark } = answered(kind);
             assert_eq!((tally.answered, tally.refused, mark.lines), (3, 1, 3));
             assert_eq!((tally.named.as_slice(), tally.reasons[0].code.as_str()), (&[2][..], "internal"));
             let kept = json::parse(std::str::from_utf8(&refused).unwrap().trim_end()).unwrap();

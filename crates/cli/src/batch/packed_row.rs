@@ -1,7 +1,7 @@
 //! Rows of packed output, and what they are made of.
 
 use rolecall::conversation::Json;
-use rolecall::training::{Packed, Slot};
+use rolecall::training::{PackedSamples, Slot};
 
 use crate::refusal::Refusal;
 
@@ -23,7 +23,7 @@ pub struct LineError {
 
 /// A row of packed output.
 pub enum PackedRow {
-    Sequence(Packed<u64>),
+    Sequence(PackedSamples<u64>),
     Refused(LineError),
 }
 

@@ -7,7 +7,7 @@ use super::columns::{Columns, write};
 use super::packed_row::{LineError, PackedItem};
 use super::row::{BatchRow, LONGEST};
 use super::unwritten::Unwritten;
-use super::{AnsweredRows, Wanted};
+use super::{AnsweredRows, OptionalColumns};
 use crate::refusal::Refusal;
 use crate::row_kind::RowKind;
 
@@ -17,23 +17,23 @@ pub enum Rows {
     Lines(String),
     /// Samples that are packed later.
     Samples {
-        wanted: Wanted,
+        wanted: OptionalColumns,
         length: u32,
         items: Vec<PackedItem>,
     },
     Columns {
         kind: RowKind,
-        wanted: Wanted,
+        wanted: OptionalColumns,
         open: Box<Columns>,
         written: Vec<u8>,
     },
 }
 
 impl Rows {
-    pub fn new(kind: RowKind, wanted: Wanted) -> Rows {
+    pub fn new(kind: RowKind, wanted: OptionalColumns) -> Rows {
         if let Some(length) = wanted.pack {
             // JSON has weights wherever there are any.
-            let wanted = Wanted { weights: wanted.weights || kind == RowKind::Jsonl, ..wanted };
+            let wanted = OptionalColumns { weights: wanted.weights || kind == RowKind::Jsonl, ..wanted };
             return Rows::Samples { wanted, length, items: Vec::new() };
         }
         match kind {

@@ -1,7 +1,7 @@
 use rolecall::account::Remedy;
 use rolecall::training::RowNote;
 
-use super::input::Begun;
+use super::input::InputFiles;
 use crate::diagnostic::{Diagnostic, DiagnosticPlace, Severity};
 use crate::exit::Exit;
 use crate::flags;
@@ -31,7 +31,7 @@ pub struct Tally {
 
 /// What an answered line adds to the counts.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct LineCounts {
     pub tokens: u64,
     pub notes: Vec<LineNote>,
 }
@@ -48,7 +48,7 @@ pub struct LineNote {
     pub help: Option<String>,
 }
 
-impl Told {
+impl LineCounts {
     /// Adds a warning, with the flag that helps against it if there is one.
     pub fn note(&mut self, code: &'static str, message: impl Into<String>) {
         let help = flags::in_flags(Vec::new(), code).pop();
@@ -98,7 +98,7 @@ impl Tally {
     }
 
     /// Counts an answered line. Several warnings of one kind in a line count once.
-    pub fn tell(&mut self, line: u64, told: Told) {
+    pub fn tell(&mut self, line: u64, told: LineCounts) {
         self.tokens += told.tokens;
         let is_warned = told.notes.iter().any(|note| !note.by_design);
         self.noted += u64::from(is_warned);
@@ -129,7 +129,7 @@ impl Tally {
     }
 
     /// Returns the final error, if a line was refused. [`Tally::reasons_told`] belongs to it.
-    pub fn diagnostic(&self, name: &str, begun: &Begun) -> Option<Diagnostic<'static>> {
+    pub fn diagnostic(&self, name: &str, begun: &InputFiles) -> Option<Diagnostic<'static>> {
         let more = if self.refused > self.named.len() as u64 { ", .." } else { "" };
         let lines = if self.refused == 1 { "line" } else { "lines" };
         let place = match begun.is_one() {
@@ -173,18 +173,18 @@ impl Tally {
     }
 
     /// Returns a line for each reason for refusals.
-    pub fn reasons_told(&self, begun: &Begun) -> Vec<String> {
+    pub fn reasons_told(&self, begun: &InputFiles) -> Vec<String> {
         told(&self.reasons, begun)
     }
 
     /// Returns a line for each kind of warning.
-    pub fn notes_told(&self, begun: &Begun) -> Vec<String> {
+    pub fn notes_told(&self, begun: &InputFiles) -> Vec<String> {
         told(&self.notes, begun)
     }
 }
 
 /// Returns a line for each reason, the most frequent first.
-fn told(reasons: &[Reason], begun: &Begun) -> Vec<String> {
+fn told(reasons: &[Reason], begun: &InputFiles) -> Vec<String> {
     let mut reasons: Vec<&Reason> = reasons.iter().collect();
     reasons.sort_by_key(|reason| std::cmp::Reverse(reason.count));
     let told = reasons.into_iter().map(|Reason { code, count, line, message, help, .. }| {

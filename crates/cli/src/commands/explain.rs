@@ -4,7 +4,7 @@ use rolecall::training::RowEncoding;
 use super::{read_input, warn_of_dropped, warn_of_loss, warn_of_reference};
 use crate::args::Explain;
 use crate::exit::Exit;
-use crate::explain::{Explained, Tokens, View, draw_html, draw_terminal, write_json};
+use crate::explain::{ExplainedPrompt, Tokens, View, draw_html, draw_terminal, write_json};
 use crate::failure::Failure;
 use crate::job::{Job, encode_each, load_tokenizer, refused, render_one};
 use crate::output::Output;
@@ -26,7 +26,7 @@ pub fn run(args: &Explain, output: &Output) -> Result<Exit, Failure> {
         None => Vec::new(),
     };
     let loss = job.loss_of(&prompt).map_err(|refusal| refused(refusal, &source))?;
-    let view = View::new(Explained {
+    let view = View::new(ExplainedPrompt {
         conversation: &prompt.request().conversation,
         format: job.format_of(&prompt),
         prompt: &prompt,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rolecall::Model;
 use rolecall::conversation::{Tool, json};
 use rolecall::format::Format;
-use rolecall::grammar::{Answer, Note, Options, Printed, Purpose, Token, ToolChoice, grammar};
+use rolecall::grammar::{Answer, Note, Options, PrintedGrammar, Purpose, Token, ToolChoice, grammar};
 use rolecall::parse::ParseOptions;
 
 use crate::args::{Grammar, LanguageArg};
@@ -42,7 +42,7 @@ pub fn run(args: &Grammar, output: &Output) -> Result<Exit, Failure> {
         prompt_tail: Some(tail),
     };
     let grammar = grammar(&format, &options).map_err(Failure::NoGrammar)?;
-    let Printed { text, notes } = match args.language {
+    let PrintedGrammar { text, notes } = match args.language {
         LanguageArg::StructuralTag => grammar.to_structural_tag(),
         LanguageArg::Lark => grammar.to_lark(),
         LanguageArg::Gbnf => grammar.to_gbnf(),

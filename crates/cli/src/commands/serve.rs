@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use rolecall_gateway::settings::{FILE_VARIABLE, SettingPlace};
 use rolecall_gateway::{
-    Ended, Keys, Log, Report, RunFault, SettingFault, Settings, Sources, check, run as run_gateway,
+    Keys, Log, Report, RunFault, ServerEnd, SettingFault, Settings, Sources, check, run as run_gateway,
 };
 
 use crate::args::Serve;
@@ -38,8 +38,8 @@ pub fn run(args: &Serve, output: &Output) -> Result<Exit, Failure> {
         return Ok(if report.is_good() { Exit::Good } else { Exit::Refused });
     }
     Ok(match run_gateway(&settings, &Log::stderr()).map_err(failed)? {
-        Ended::Drained => Exit::Good,
-        Ended::Cut(_) => Exit::Cut,
+        ServerEnd::Drained => Exit::Good,
+        ServerEnd::Cut(_) => Exit::Cut,
     })
 }
 

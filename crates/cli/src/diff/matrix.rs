@@ -2,7 +2,7 @@
 
 use rolecall::diff::{Matrix, View};
 
-use super::models::Listed;
+use super::models::ListedModel;
 use super::parts::{letter, parts};
 use super::words::counted;
 use crate::paint::{Paint, Style};
@@ -11,7 +11,7 @@ use crate::visible;
 
 /// Draws the formats with their letters, a table for each view, and the first differences of each
 /// pair.
-pub fn draw(model: &str, listed: &[Listed], matrix: &Matrix, paint: Paint) -> String {
+pub fn draw(model: &str, listed: &[ListedModel], matrix: &Matrix, paint: Paint) -> String {
     let mut out = format!("{}\n", paint.text(Style::Strong, &visible::escape(model)));
     let rows = listed.iter().enumerate().map(|(at, listed)| {
         let (name, why) = (listed.format.name.clone(), listed.why.clone());

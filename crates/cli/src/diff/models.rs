@@ -12,7 +12,7 @@ use crate::files;
 
 /// A format that is available for a model.
 #[derive(Clone, Debug)]
-pub struct Listed {
+pub struct ListedModel {
     /// The format, with the BOS token of the model.
     pub format: Format,
     /// Why the format fits the model.
@@ -21,9 +21,9 @@ pub struct Listed {
     pub warning: Option<String>,
 }
 
-impl Listed {
+impl ListedModel {
     /// Removes the model's name from the warning.
-    fn of_any(mut self, model: &str) -> Listed {
+    fn of_any(mut self, model: &str) -> ListedModel {
         self.warning = self.warning.map(|warning| warning.replace(&format!("`{model}`"), "this"));
         self
     }
@@ -33,18 +33,18 @@ impl Listed {
 #[derive(Debug)]
 pub struct Group {
     pub models: Vec<String>,
-    pub listed: Vec<Listed>,
+    pub listed: Vec<ListedModel>,
 }
 
 /// Lists the formats of a model: its maker's own, and the frameworks' dialects.
-pub fn list_formats(registry: &Registry, model: &Clues) -> Result<Vec<Listed>, Unidentified> {
+pub fn list_formats(registry: &Registry, model: &Clues) -> Result<Vec<ListedModel>, Unidentified> {
     let fit = identify(model, registry);
-    let mut listed: Vec<Listed> = Vec::new();
+    let mut listed: Vec<ListedModel> = Vec::new();
     if let Ok(fit) = &fit {
         let why = fit.evidence.first().map_or_else(String::new, |evidence| format!("the maker's own: {evidence}"));
         let warnings: Vec<String> = fit.warnings.iter().map(ToString::to_string).collect();
         let warning = (!warnings.is_empty()).then(|| warnings.join("; "));
-        listed.push(Listed { format: fit.format.clone(), why, warning });
+        listed.push(ListedModel { format: fit.format.clone(), why, warning });
     }
     for Dialect { format, why, warning } in dialects(&model.name) {
         if listed.iter().any(|other| other.format.name == format) {
@@ -52,7 +52,7 @@ pub fn list_formats(registry: &Registry, model: &Clues) -> Result<Vec<Listed>, U
         }
         if let Some(format) = registry.get(&format) {
             let format = fit.as_ref().map_or_else(|_| format.clone(), |fit| opened_as(format, fit.format));
-            listed.push(Listed { format, why, warning });
+            listed.push(ListedModel { format, why, warning });
         }
     }
     match (listed.is_empty(), fit) {
@@ -71,7 +71,7 @@ pub fn group_models(registry: &Registry, models: &[String]) -> (Vec<Group>, Vec<
             without.push(model.clone());
             continue;
         };
-        let listed: Vec<Listed> = listed.into_iter().map(|listed| listed.of_any(model)).collect();
+        let listed: Vec<ListedModel> = listed.into_iter().map(|listed| listed.of_any(model)).collect();
         let same = |group: &&mut Group| {
             let each = || group.listed.iter().zip(&listed);
             group.listed.len() == listed.len() && each().all(|(a, b)| a.format == b.format && a.warning == b.warning)

@@ -1,7 +1,7 @@
 //! Describes the outcome of a comparison in a few words.
 
 use rolecall::Origin;
-use rolecall::diff::{Cell, Difference, Learned, Opening, Outcome, Side, Spot, Stand};
+use rolecall::diff::{Cell, Difference, LearnedComparison, Opening, Outcome, Side, Spot, Stand};
 
 /// The names of the two formats, and whether to quote the text where they diverge.
 #[derive(Clone, Copy)]
@@ -95,7 +95,7 @@ fn of_difference(difference: &Difference, names: Names<'_>) -> String {
     if let Some(opening) = &difference.opening {
         said.push_str(&format!("; the opening token differs too: {}", of_opening(opening, names)));
     }
-    if let Some(Learned::Differs { number, texts }) = &difference.learned {
+    if let Some(LearnedComparison::Differs { number, texts }) = &difference.learned {
         let text = |side: Side| texts[side.index()].as_deref().map_or("nothing".into(), quoted);
         let (a, b) = (text(Side::A), text(Side::B));
         said.push_str(&format!("; in answer {number}, {} learns {a}, {} {b}", names.of(Side::A), names.of(Side::B)));

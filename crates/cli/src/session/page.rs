@@ -8,13 +8,13 @@ use rolecall::encode::Decoder;
 use rolecall::session::{Delta, Difference, Proof, Segment, SessionNote};
 
 use super::Done;
-use super::play::Played;
+use super::play::PlayedStep;
 use super::written::push_ids;
 use crate::paint::{Paint, Style};
 use crate::visible;
 
 /// Returns the lines of a step.
-pub fn draw_played(played: &Played<'_>, decoder: &Decoder, paint: Paint) -> String {
+pub fn draw_played(played: &PlayedStep<'_>, decoder: &Decoder, paint: Paint) -> String {
     let mut out = head(played, paint);
     match &played.outcome {
         Ok(done) => push_done(&mut out, done, decoder, paint),
@@ -101,7 +101,7 @@ fn push_difference(out: &mut String, difference: &Difference) {
 }
 
 /// `   3  open     `, with the name of a session that is not the first one.
-fn head(played: &Played<'_>, paint: Paint) -> String {
+fn head(played: &PlayedStep<'_>, paint: Paint) -> String {
     let operation = played.operation.unwrap_or("?");
     let mut out = format!("{:>3}  ", played.step);
     paint.push(&mut out, Style::Strong, operation);

@@ -19,7 +19,7 @@ use crate::refusal::Refusal;
 use crate::source::Source;
 
 /// A step that was played.
-pub struct Played<'a> {
+pub struct PlayedStep<'a> {
     /// The number of the step, from 1.
     pub step: usize,
     /// The number of its line, from 1.
@@ -35,7 +35,7 @@ pub struct Played<'a> {
     pub outcome: Result<Done, Refusal>,
 }
 
-impl Played<'_> {
+impl PlayedStep<'_> {
     /// Returns the step's line, with its number in the script.
     pub fn source(&self) -> Source {
         Source { name: self.script.to_owned(), text: format!("{}{}", "\n".repeat(self.line - 1), self.text) }
@@ -60,7 +60,7 @@ pub fn play(
     player: &mut Player,
     fails_fast: bool,
     output: &Output,
-    each: &mut dyn FnMut(&Played<'_>) -> Result<(), Failure>,
+    each: &mut dyn FnMut(&PlayedStep<'_>) -> Result<(), Failure>,
 ) -> Result<Exit, Failure> {
     let mut script = Script::open(path)?;
     let mut exit = Exit::Good;
@@ -73,7 +73,7 @@ pub fn play(
             Ok(text) => (text, None),
             Err(refusal) => (String::new(), Some(refusal)),
         };
-        let mut played = Played {
+        let mut played = PlayedStep {
             step,
             line,
             script: &script.name,

@@ -5,13 +5,13 @@ use rolecall::conversation::json::Object;
 use rolecall::conversation::{Json, json, object};
 use rolecall::session::SessionError;
 
-use super::play::Played;
+use super::play::PlayedStep;
 use super::{BadStep, Done};
 use crate::refusal::Refusal;
 
 /// Returns `{"step", "id"?, "operation"?, "session", ..}`, or for a step that was refused
 /// `{"step", "id"?, "operation"?, "session", "line", "column"?, "error"}`.
-pub fn of_played(played: &Played<'_>) -> Json {
+pub fn of_played(played: &PlayedStep<'_>) -> Json {
     let mut row = object! { "step" => played.step as i64 };
     if let Some(id) = &played.id {
         row.insert("id", id.clone());

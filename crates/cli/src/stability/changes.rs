@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use rolecall::stability::{Added, ByteSource, Case, Report, StepChange};
+use rolecall::stability::{AddedMessage, ByteSource, Case, Report, StepChange};
 
 use super::Sources;
 use crate::paint::{Paint, Style};
@@ -33,7 +33,7 @@ pub fn gather(report: &Report, all: bool) -> Vec<Group<'_>> {
     groups
 }
 
-fn kind<'f>(found: &StepChange<'f>) -> (bool, &'f Added, Option<u32>, Option<u32>, bool) {
+fn kind<'f>(found: &StepChange<'f>) -> (bool, &'f AddedMessage, Option<u32>, Option<u32>, bool) {
     let change = found.change;
     let later = change.later.as_ref().and_then(line);
     (found.in_generation, &found.step.added, line(&change.earlier), later, change.later.is_none())

@@ -1,5 +1,5 @@
 use rolecall::render::Error;
-use rolecall::stability::{Case, Kept, Report, Stability};
+use rolecall::stability::{Case, KeptLength, Report, Stability};
 
 use super::{Sources, changes};
 use crate::paint::{Paint, Style};
@@ -33,8 +33,8 @@ fn has_ids(found: &Stability) -> bool {
 }
 
 fn row(case: &Case, found: &Stability, has_ids: bool) -> Vec<Cell> {
-    let histories: Vec<&Compared> = found.steps.iter().map(|step| &step.history).collect();
-    let generations: Vec<&Compared> = found.steps.iter().filter_map(|step| step.generation.as_ref()).collect();
+    let histories: Vec<&PageComparison> = found.steps.iter().map(|step| &step.history).collect();
+    let generations: Vec<&PageComparison> = found.steps.iter().filter_map(|step| step.generation.as_ref()).collect();
     let plain = |text: String| (Style::Plain, text);
     let mut row = vec![plain(case.name.clone()), plain(found.steps.len().to_string())];
     row.extend([verdict(&histories), verdict(&generations)]);
@@ -43,9 +43,9 @@ fn row(case: &Case, found: &Stability, has_ids: bool) -> Vec<Cell> {
 }
 
 /// The comparison of two prompts.
-type Compared = Result<Kept, Error>;
+type PageComparison = Result<KeptLength, Error>;
 
-fn verdict(compared: &[&Compared]) -> Cell {
+fn verdict(compared: &[&PageComparison]) -> Cell {
     let refused = compared.iter().filter(|kept| kept.is_err()).count();
     let changes = compared.iter().filter(|kept| kept.as_ref().is_ok_and(|kept| !kept.is_stable())).count();
     let mut parts = Vec::new();

@@ -1,7 +1,7 @@
 //! Strings as XML text, in a CDATA section if XML requires one.
 
 use super::literal;
-use super::value::{Printed, Spelling, ValueSyntax, Write};
+use super::value::{PrintedValue, Spelling, ValueSyntax, Write};
 use rolecall_conversation::Json;
 
 /// The text that opens the section.
@@ -23,11 +23,11 @@ impl ValueSyntax for Cdata {
     fn print(&self, value: &Json, write: Write<'_>) {
         let needs_section = value.as_str().is_some_and(|text| text.contains(['<', '&', '\n']));
         if needs_section {
-            write(Printed::Format(OPEN));
+            write(PrintedValue::Format(OPEN));
         }
-        write(Printed::Value(&literal::print(value)));
+        write(PrintedValue::Value(&literal::print(value)));
         if needs_section {
-            write(Printed::Format(CLOSE));
+            write(PrintedValue::Format(CLOSE));
         }
     }
 }

@@ -4,7 +4,7 @@
 use rolecall_conversation::Json;
 
 use super::literal;
-use super::value::{Printed, Spelling, ValueSyntax, Write};
+use super::value::{PrintedValue, Spelling, ValueSyntax, Write};
 
 /// A syntax in which each value of an object is an element named by its key, and each item of a
 /// list is an element with a fixed name. Other values are text.
@@ -93,33 +93,33 @@ impl Elements {
     fn print_at(&self, value: &Json, level: usize, write: Write<'_>) {
         match value {
             Json::Array(items) => {
-                items.iter().for_each(|item| self.element(Printed::Format(&self.item), item, level, write));
+                items.iter().for_each(|item| self.element(PrintedValue::Format(&self.item), item, level, write));
                 self.line(if items.is_empty() { None } else { level.checked_sub(1) }, write);
             }
             Json::Object(object) => {
-                object.iter().for_each(|(key, value)| self.element(Printed::Value(key), value, level, write));
+                object.iter().for_each(|(key, value)| self.element(PrintedValue::Value(key), value, level, write));
                 self.line(if object.is_empty() { None } else { level.checked_sub(1) }, write);
             }
-            scalar => write(Printed::Value(&self.scalar(scalar))),
+            scalar => write(PrintedValue::Value(&self.scalar(scalar))),
         }
     }
 
-    fn element(&self, name: Printed<'_>, value: &Json, level: usize, write: Write<'_>) {
+    fn element(&self, name: PrintedValue<'_>, value: &Json, level: usize, write: Write<'_>) {
         self.line(Some(level), write);
-        write(Printed::Format(&self.open.0));
+        write(PrintedValue::Format(&self.open.0));
         write(name);
-        write(Printed::Format(&self.open.1));
+        write(PrintedValue::Format(&self.open.1));
         self.print_at(value, level + 1, write);
-        write(Printed::Format(&self.close.0));
+        write(PrintedValue::Format(&self.close.0));
         write(name);
-        write(Printed::Format(&self.close.1));
+        write(PrintedValue::Format(&self.close.1));
     }
 
     /// Writes a line break and the indentation of a level.
     fn line(&self, level: Option<usize>, write: Write<'_>) {
         if let (Some(spaces), Some(level)) = (self.indent, level) {
-            write(Printed::Format("\n"));
-            write(Printed::Format(&" ".repeat(spaces * level)));
+            write(PrintedValue::Format("\n"));
+            write(PrintedValue::Format(&" ".repeat(spaces * level)));
         }
     }
 }

@@ -3,7 +3,7 @@
 use rolecall_conversation::{Arguments, Json, json};
 
 use super::JsonStyle;
-use super::value::{Printed, Spelling, ValueSyntax, Write};
+use super::value::{PrintedValue, Spelling, ValueSyntax, Write};
 
 /// JSON inside a JSON string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,5 +34,5 @@ impl ValueSyntax for JsonString {
 fn write_quoted(json: &str, write: Write<'_>) {
     let mut quoted = String::new();
     json::write_string(&mut quoted, json, false);
-    write(Printed::Value(&quoted));
+    write(PrintedValue::Value(&quoted));
 }

@@ -1,7 +1,7 @@
 use rolecall_conversation::json::{self, Layout, Object};
 use rolecall_conversation::{Arguments, Json};
 
-use super::value::{Printed, Spelling, ValueSyntax, Write};
+use super::value::{PrintedValue, Spelling, ValueSyntax, Write};
 
 /// A style of JSON. The plain style is that of Python's `json.dumps(.., ensure_ascii=False)`.
 ///
@@ -106,11 +106,11 @@ impl ValueSyntax for JsonStyle {
     }
 
     fn print(&self, value: &Json, write: Write<'_>) {
-        write(Printed::Value(&JsonStyle::print(self, value)));
+        write(PrintedValue::Value(&JsonStyle::print(self, value)));
     }
 
     fn print_arguments(&self, arguments: Arguments<'_>, write: Write<'_>) {
-        write(Printed::Value(&JsonStyle::print_arguments(self, arguments)));
+        write(PrintedValue::Value(&JsonStyle::print_arguments(self, arguments)));
     }
 
     fn takes_arguments(&self) -> bool {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use rolecall_conversation::Json;
 
-use super::value::{AsJson, Printed, Spelling, ValueSyntax, Write};
+use super::value::{AsJson, PrintedValue, Spelling, ValueSyntax, Write};
 use super::{JsonStyle, number};
 
 /// The form of the numbers in a value.
@@ -42,7 +42,7 @@ impl ValueSyntax for Literal {
     }
 
     fn print(&self, value: &Json, write: Write<'_>) {
-        write(Printed::Value(&print(value)));
+        write(PrintedValue::Value(&print(value)));
     }
 }
 
@@ -57,8 +57,8 @@ impl ValueSyntax for Mixed {
 
     fn print(&self, value: &Json, write: Write<'_>) {
         match value {
-            Json::Array(_) | Json::Object(_) => write(Printed::Value(&JsonStyle::PLAIN.print(value))),
-            other => write(Printed::Value(&print(other))),
+            Json::Array(_) | Json::Object(_) => write(PrintedValue::Value(&JsonStyle::PLAIN.print(value))),
+            other => write(PrintedValue::Value(&print(other))),
         }
     }
 }
@@ -74,8 +74,8 @@ impl ValueSyntax for Objects {
 
     fn print(&self, value: &Json, write: Write<'_>) {
         match value {
-            Json::Object(_) => write(Printed::Value(&JsonStyle::PLAIN.print(value))),
-            other => write(Printed::Value(&print(other))),
+            Json::Object(_) => write(PrintedValue::Value(&JsonStyle::PLAIN.print(value))),
+            other => write(PrintedValue::Value(&print(other))),
         }
     }
 }

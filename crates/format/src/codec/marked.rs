@@ -5,16 +5,16 @@ use rolecall_conversation::json::Object;
 use rolecall_conversation::{Arguments, Json};
 
 use super::number;
-use super::value::{Printed, Spelling, ValueSyntax, Write};
+use super::value::{PrintedValue, Spelling, ValueSyntax, Write};
 
 /// A syntax with bare keys, and with the same marker before and after each string.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Marked(String);
+pub struct MarkedSyntax(String);
 
-impl Marked {
+impl MarkedSyntax {
     /// Creates the syntax with a marker.
-    pub fn new(marker: impl Into<String>) -> Marked {
-        Marked(marker.into())
+    pub fn new(marker: impl Into<String>) -> MarkedSyntax {
+        MarkedSyntax(marker.into())
     }
 
     /// Returns the marker before and after each string.
@@ -23,7 +23,7 @@ impl Marked {
     }
 }
 
-impl ValueSyntax for Marked {
+impl ValueSyntax for MarkedSyntax {
     fn spelling(&self) -> Spelling<'_> {
         Spelling::Marked(&self.0)
     }
@@ -46,22 +46,22 @@ impl ValueSyntax for Marked {
 
 fn print(value: &Json, marker: &str, write: Write<'_>) {
     match value {
-        Json::Null => write(Printed::Value("null")),
-        Json::Bool(true) => write(Printed::Value("true")),
-        Json::Bool(false) => write(Printed::Value("false")),
-        Json::Number(value) => write(Printed::Value(&number::print(value))),
+        Json::Null => write(PrintedValue::Value("null")),
+        Json::Bool(true) => write(PrintedValue::Value("true")),
+        Json::Bool(false) => write(PrintedValue::Value("false")),
+        Json::Number(value) => write(PrintedValue::Value(&number::print(value))),
         Json::String(text) => {
-            write(Printed::Marker(marker));
-            write(Printed::Value(text));
-            write(Printed::Marker(marker));
+            write(PrintedValue::Marker(marker));
+            write(PrintedValue::Value(text));
+            write(PrintedValue::Marker(marker));
         }
         Json::Array(items) => {
-            write(Printed::Value("["));
+            write(PrintedValue::Value("["));
             for (index, item) in items.iter().enumerate() {
-                write(Printed::Value(if index > 0 { "," } else { "" }));
+                write(PrintedValue::Value(if index > 0 { "," } else { "" }));
                 print(item, marker, write);
             }
-            write(Printed::Value("]"));
+            write(PrintedValue::Value("]"));
         }
         Json::Object(object) => print_object(object, marker, write),
     }
@@ -71,14 +71,14 @@ fn print_object(object: &Object, marker: &str, write: Write<'_>) {
     let mut entries: Vec<(&str, &Json)> = object.iter().collect();
     // jinja2: `dictsort` ignores letter case.
     entries.sort_by_cached_key(|(key, _)| key.to_lowercase());
-    write(Printed::Value("{"));
+    write(PrintedValue::Value("{"));
     for (index, (key, item)) in entries.into_iter().enumerate() {
-        write(Printed::Value(if index > 0 { "," } else { "" }));
-        write(Printed::Value(key));
-        write(Printed::Value(":"));
+        write(PrintedValue::Value(if index > 0 { "," } else { "" }));
+        write(PrintedValue::Value(key));
+        write(PrintedValue::Value(":"));
         print(item, marker, write);
     }
-    write(Printed::Value("}"));
+    write(PrintedValue::Value("}"));
 }
 
 #[cfg(test)]
@@ -96,7 +96,7 @@ mod tests {
             ("{}", "{}"),
         ];
         for (value, text) in cases {
-            assert_eq!(Marked::new("~").printed(&json::parse(value).unwrap()), text);
+            assert_eq!(MarkedSyntax::new("~").printed(&json::parse(value).unwrap()), text);
         }
     }
 }

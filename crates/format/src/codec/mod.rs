@@ -17,8 +17,8 @@ mod value;
 pub use elements::Elements;
 pub use json_string::JsonString;
 pub use json_style::JsonStyle;
-pub use marked::Marked;
-pub use value::{AsJson, Printed, Spelling, ValueSyntax, Write};
+pub use marked::MarkedSyntax;
+pub use value::{AsJson, PrintedValue, Spelling, ValueSyntax, Write};
 
 /// A hole's codec.
 ///
@@ -55,7 +55,7 @@ pub enum Codec {
     JsonString,
     /// Braces, bare keys in alphabetical order, and strings between markers:
     /// `{city:<|"|>Oslo<|"|>}`.
-    Marked(Marked),
+    Marked(MarkedSyntax),
     /// Lists and objects as nested elements, each named by its key. Any other value is text.
     Elements(Box<Elements>),
     /// An enumerated name as its control token, any other as text.
@@ -145,7 +145,7 @@ impl Codec {
             ("objects", None) => Some(Codec::Objects),
             ("cdata", None) => Some(Codec::Cdata),
             ("json-string", None) => Some(Codec::JsonString),
-            ("marked", Some(mark)) if !mark.is_empty() => Some(Codec::Marked(Marked::new(mark))),
+            ("marked", Some(mark)) if !mark.is_empty() => Some(Codec::Marked(MarkedSyntax::new(mark))),
             ("elements", Some(words)) => {
                 Elements::from_words(words).map(|elements| Codec::Elements(Box::new(elements)))
             }

@@ -7,7 +7,7 @@ use rolecall_conversation::json::{Number, Object};
 use rolecall_conversation::{Arguments, Json};
 
 use super::literal::{self, Numbers};
-use super::value::{Printed, Spelling, ValueSyntax, Write};
+use super::value::{PrintedValue, Spelling, ValueSyntax, Write};
 
 /// The maximum nesting depth of parsed literals.
 const MAX_DEPTH: usize = 100;
@@ -22,7 +22,7 @@ impl ValueSyntax for Python {
     }
 
     fn print(&self, value: &Json, write: Write<'_>) {
-        write(Printed::Value(&literal::repr(value)));
+        write(PrintedValue::Value(&literal::repr(value)));
     }
 
     fn print_arguments(&self, arguments: Arguments<'_>, write: Write<'_>) {
@@ -30,7 +30,7 @@ impl ValueSyntax for Python {
             Arguments::Value(object) => print(object),
             other => print(&other.to_object().unwrap_or_default()),
         };
-        write(Printed::Value(&text));
+        write(PrintedValue::Value(&text));
     }
 
     fn takes_arguments(&self) -> bool {

@@ -6,11 +6,11 @@ use rolecall_conversation::{Arguments, Json};
 use super::{Elements, JsonStyle};
 
 /// Receives the pieces of a printed value in order.
-pub type Write<'w> = &'w mut dyn FnMut(Printed<'_>);
+pub type Write<'w> = &'w mut dyn FnMut(PrintedValue<'_>);
 
 /// A piece of a printed value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Printed<'a> {
+pub enum PrintedValue<'a> {
     /// Text of the value.
     Value(&'a str),
     /// Literal text of the format.
@@ -98,11 +98,11 @@ pub enum AsJson {
     Containers,
 }
 
-impl<'a> Printed<'a> {
+impl<'a> PrintedValue<'a> {
     /// The text of the piece.
     pub fn text(self) -> &'a str {
         match self {
-            Printed::Value(text) | Printed::Format(text) | Printed::Marker(text) => text,
+            PrintedValue::Value(text) | PrintedValue::Format(text) | PrintedValue::Marker(text) => text,
         }
     }
 }

@@ -31,7 +31,7 @@ mod wire;
 pub use about::About;
 pub use ask::Ask;
 pub use engine::Engine;
-pub use generating::Generating;
+pub use generating::EngineAnswer;
 pub use kind::EngineKind;
 pub use local::{LocalOptions, Loss};
 pub use odds::{Odds, Word};

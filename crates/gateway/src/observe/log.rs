@@ -19,7 +19,7 @@ use rolecall::template::DateTime;
 #[derive(Clone, Default)]
 pub struct Log {
     /// `None` if there is no log.
-    lines: Option<SyncSender<Waiting>>,
+    lines: Option<SyncSender<LogOrder>>,
     dropped: Counter,
 }
 
@@ -30,7 +30,7 @@ const WAITING: usize = 4096;
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// What waits for the thread that writes.
-enum Waiting {
+enum LogOrder {
     Line(String),
     /// Somebody who wants to know that all lines before were written.
     Flush(SyncSender<()>),
@@ -45,7 +45,7 @@ impl Log {
     /// Returns a log that writes to a writer, on a thread of its own: a writer that is slow slows no
     /// request. Lines that find no place to wait are dropped and counted.
     pub fn to(mut writer: impl Write + Send + 'static) -> Log {
-        let (lines, waiting) = sync_channel::<Waiting>(WAITING);
+        let (lines, waiting) = sync_channel::<LogOrder>(WAITING);
         let started = thread::Builder::new().name("log".to_owned()).spawn(move || {
             let mut text = String::new();
             // Errors of a log cannot be told anywhere.
@@ -56,8 +56,8 @@ impl Log {
             while let Ok(first) = waiting.recv() {
                 for next in iter::once(first).chain(waiting.try_iter().take(WAITING)) {
                     match next {
-                        Waiting::Line(line) => text += &line,
-                        Waiting::Flush(done) => {
+                        LogOrder::Line(line) => text += &line,
+                        LogOrder::Flush(done) => {
                             write(&mut text);
                             let _ = done.send(());
                         }
@@ -80,7 +80,7 @@ impl Log {
     pub(crate) fn flush(&self) {
         let (done, is_done) = sync_channel(1);
         if let Some(lines) = &self.lines
-            && lines.try_send(Waiting::Flush(done)).is_ok()
+            && lines.try_send(LogOrder::Flush(done)).is_ok()
         {
             let _ = is_done.recv_timeout(Duration::from_secs(1));
         }
@@ -102,7 +102,7 @@ impl Log {
             json::write_into(&mut text, fact, &layout);
         }
         text.push_str("}\n");
-        if lines.try_send(Waiting::Line(text)).is_err() {
+        if lines.try_send(LogOrder::Line(text)).is_err() {
             self.dropped.inc();
         }
     }

@@ -20,12 +20,12 @@ use super::trace_context::some_random;
 #[derive(Clone, Default)]
 pub struct Traces {
     /// `None` if nobody wants them.
-    spans: Option<Sender<Waiting>>,
+    spans: Option<Sender<TraceOrder>>,
     dropped: Counter,
 }
 
 /// What waits to be sent.
-enum Waiting {
+enum TraceOrder {
     Spans(Vec<Json>),
     /// Somebody who wants to know that all spans before were sent.
     Flush(oneshot::Sender<()>),
@@ -72,7 +72,7 @@ impl Traces {
     pub(crate) async fn flush(&self) {
         let (done, is_done) = oneshot::channel();
         if let Some(sender) = &self.spans
-            && sender.try_send(Waiting::Flush(done)).is_ok()
+            && sender.try_send(TraceOrder::Flush(done)).is_ok()
         {
             let _ = tokio::time::timeout(2 * PAUSE, is_done).await;
         }
@@ -83,7 +83,7 @@ impl Traces {
         let Some(sender) = self.spans.as_ref().filter(|_| done.context.is_sampled) else { return };
         let spans = spans(done);
         let count = spans.len() as u64;
-        if sender.try_send(Waiting::Spans(spans)).is_err() {
+        if sender.try_send(TraceOrder::Spans(spans)).is_err() {
             self.dropped.inc_by(count);
         }
     }
@@ -97,7 +97,7 @@ impl fmt::Debug for Traces {
 
 /// Sends spans to a collector until nobody can send more.
 async fn export(
-    mut waiting: Receiver<Waiting>,
+    mut waiting: Receiver<TraceOrder>,
     client: reqwest::Client,
     url: String,
     service: String,
@@ -105,7 +105,7 @@ async fn export(
 ) {
     let mut some = Vec::new();
     while waiting.recv_many(&mut some, TOGETHER).await > 0 {
-        let is_urgent = |some: &[Waiting]| some.iter().any(|one| matches!(one, Waiting::Flush(_)));
+        let is_urgent = |some: &[TraceOrder]| some.iter().any(|one| matches!(one, TraceOrder::Flush(_)));
         let deadline = Instant::now() + PAUSE;
         while some.len() < TOGETHER && !is_urgent(&some) {
             match tokio::time::timeout_at(deadline.into(), waiting.recv()).await {
@@ -116,8 +116,8 @@ async fn export(
         let (mut spans, mut wanting) = (Vec::new(), Vec::new());
         for one in some.drain(..) {
             match one {
-                Waiting::Spans(more) => spans.extend(more),
-                Waiting::Flush(done) => wanting.push(done),
+                TraceOrder::Spans(more) => spans.extend(more),
+                TraceOrder::Flush(done) => wanting.push(done),
             }
         }
         if spans.is_empty() {

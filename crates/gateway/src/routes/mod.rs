@@ -16,7 +16,7 @@ use futures_util::future::BoxFuture;
 use rolecall::conversation::Json;
 
 use self::page::PageFile;
-use crate::exchange::{Read, ReadTexts};
+use crate::exchange::{ReadRequest, ReadTexts};
 use crate::fault::{FaultShape, of_openai};
 use crate::store::Owner;
 use crate::{Fault, Gateway};
@@ -52,7 +52,7 @@ pub enum Work {
     /// With what would be sent to an engine.
     Render,
     /// By an engine.
-    Exchange(Read),
+    Exchange(ReadRequest),
     /// By an engine, to prompts that are no conversations.
     Complete(ReadTexts),
     /// In LMDeploy's interactive mode.

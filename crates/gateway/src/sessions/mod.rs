@@ -27,7 +27,7 @@ use crate::store::{Owner, Store, StoreFault, StoredTurn, TurnId, moment};
 use crate::turn::{apart, unbroken};
 use chain::Chain;
 use live::Live;
-use record::{Record, Replayed, replay, response_of};
+use record::{Record, ReplayedTurn, replay, response_of};
 use size::Size;
 use sweeper::Sweeper;
 
@@ -44,11 +44,11 @@ pub struct SessionTurn {
     pub turn: TurnId,
     /// Which of the names it has.
     pub name: usize,
-    pub past: Arc<Replayed>,
+    pub past: Arc<ReplayedTurn>,
 }
 
 /// What a look for names found.
-enum Looked {
+enum SessionLookup {
     Nothing,
     At(SessionTurn),
     /// A name in memory that the store does not have any more.
@@ -56,7 +56,7 @@ enum Looked {
 }
 
 /// A finished turn.
-pub struct Finished {
+pub struct FinishedTurn {
     pub parent: Option<TurnId>,
     pub record: Record,
     pub session: Session,
@@ -75,13 +75,13 @@ pub struct Finished {
     pub size: Size,
 }
 
-impl Finished {
+impl FinishedTurn {
     /// Returns the turn as the first one of a conversation that begins with all turns before it, because
     /// these are not stored.
-    pub fn whole(mut self) -> Result<Finished, Fault> {
+    pub fn whole(mut self) -> Result<FinishedTurn, Fault> {
         self.record.saved = Some(self.base.save()?);
         self.record.before = self.before.iter().map(|message| Message::clone(message)).collect();
-        Ok(Finished { parent: None, ..self })
+        Ok(FinishedTurn { parent: None, ..self })
     }
 }
 
@@ -96,9 +96,9 @@ impl Sessions {
         let mut gone = 0;
         while let Some(rest) = names.get(gone..).filter(|rest| !rest.is_empty()) {
             match self.find_first(owner, rest, model).await? {
-                Looked::Nothing => return Ok(None),
-                Looked::At(found) => return Ok(Some(SessionTurn { name: gone + found.name, ..found })),
-                Looked::Gone(name) => {
+                SessionLookup::Nothing => return Ok(None),
+                SessionLookup::At(found) => return Ok(Some(SessionTurn { name: gone + found.name, ..found })),
+                SessionLookup::Gone(name) => {
                     self.live().forget(owner, &rest[name], moment());
                     gone += name + 1;
                 }
@@ -107,7 +107,7 @@ impl Sessions {
         Ok(None)
     }
 
-    async fn find_first(&self, owner: Owner, names: &[String], model: &Model) -> Result<Looked, Fault> {
+    async fn find_first(&self, owner: Owner, names: &[String], model: &Model) -> Result<SessionLookup, Fault> {
         let found = self.recall(owner, names);
         // A turn of this name may have been stored by another gateway since, or before this one started.
         let until = match &found {
@@ -115,12 +115,12 @@ impl Sessions {
             Some(found) => found.name,
             None => names.len(),
         };
-        let remembered = |found: Option<SessionTurn>| found.map_or(Looked::Nothing, Looked::At);
+        let remembered = |found: Option<SessionTurn>| found.map_or(SessionLookup::Nothing, SessionLookup::At);
         let Some(names) = names.get(..until).filter(|names| !names.is_empty()) else { return Ok(remembered(found)) };
         let Some((name, turn)) = self.store.find(&owner, names).await? else {
             return Ok(match found {
                 // Another gateway took the name away, or the server removed the conversation.
-                Some(found) if self.store.is_shared() && found.past.is_stored => Looked::Gone(found.name),
+                Some(found) if self.store.is_shared() && found.past.is_stored => SessionLookup::Gone(found.name),
                 found => remembered(found),
             });
         };
@@ -148,7 +148,7 @@ impl Sessions {
                 past
             }
         };
-        Ok(Looked::At(SessionTurn { turn, name, past }))
+        Ok(SessionLookup::At(SessionTurn { turn, name, past }))
     }
 
     /// Finds the turn with the first of some names that is in memory. Names that other gateways may have
@@ -161,7 +161,7 @@ impl Sessions {
 
     /// Keeps a finished turn in memory, and stores it before, unless it is not to be stored. It is durable when
     /// this returns. A fault of the store is an error if it must be stored.
-    pub async fn keep(&self, owner: Owner, finished: Finished, must_store: bool) -> Result<(), Fault> {
+    pub async fn keep(&self, owner: Owner, finished: FinishedTurn, must_store: bool) -> Result<(), Fault> {
         let sessions = self.clone();
         let work = async move {
             let mut finished = finished;
@@ -190,8 +190,8 @@ impl Sessions {
     }
 
     /// Stores a turn, and returns when that was.
-    async fn store(&self, owner: Owner, finished: &Finished) -> (TurnId, Result<Option<u64>, StoreFault>) {
-        let Finished { parent, record, names, is_stored, .. } = finished;
+    async fn store(&self, owner: Owner, finished: &FinishedTurn) -> (TurnId, Result<Option<u64>, StoreFault>) {
+        let FinishedTurn { parent, record, names, is_stored, .. } = finished;
         let body = if *is_stored { record.write() } else { Vec::new() };
         let turn = match parent {
             Some(parent) => StoredTurn::after(parent, body),
@@ -208,21 +208,21 @@ impl Sessions {
         &self,
         owner: Owner,
         turn: TurnId,
-        finished: Finished,
+        finished: FinishedTurn,
         (stored, beside): (Option<u64>, Option<TurnId>),
     ) {
-        let Finished { record, session, before, chain, names, size, sent, .. } = finished;
+        let FinishedTurn { record, session, before, chain, names, size, sent, .. } = finished;
         let said = record.new.iter().chain([&record.said]).cloned().map(Arc::new);
         let messages = before.into_iter().chain(said).collect();
         // The answer stays in the store.
         let last = Arc::new(Record { response: None, before: Vec::new(), new: Vec::new(), saved: None, ..record });
         let is_stored = stored.is_some();
         let past =
-            Replayed { session: Some(session), messages, chain: Some(chain), last, sent, is_stored, beside, size };
+            ReplayedTurn { session: Some(session), messages, chain: Some(chain), last, sent, is_stored, beside, size };
         self.hold(owner, turn, Arc::new(past), (&names, stored.unwrap_or_else(moment)));
     }
 
-    fn hold(&self, owner: Owner, turn: TurnId, past: Arc<Replayed>, named: (&[String], u64)) {
+    fn hold(&self, owner: Owner, turn: TurnId, past: Arc<ReplayedTurn>, named: (&[String], u64)) {
         let (removed, is_nearly_full) = {
             let mut live = self.live();
             (live.add(owner, turn, past, named), live.is_nearly_full())

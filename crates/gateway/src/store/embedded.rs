@@ -22,7 +22,7 @@ use super::{Bounds, Owner, StoreFault, StoredTurn, TurnId};
 /// disk once. Reads go on meanwhile, on threads for long work. A conversation that is read counts as used
 /// with the next transaction, or after a minute.
 #[derive(Clone)]
-pub struct Embedded {
+pub struct EmbeddedStore {
     inner: Arc<EmbeddedInner>,
     orders: Sender<Order>,
     /// Places for orders that wait.
@@ -62,8 +62,8 @@ const IDLE: Duration = Duration::from_secs(60);
 const MOST_ORDERS: usize = 256;
 const MOST_BYTES: usize = 16 << 20;
 
-impl Embedded {
-    pub async fn open(path: PathBuf, bounds: Bounds) -> Result<Embedded, StoreFault> {
+impl EmbeddedStore {
+    pub async fn open(path: PathBuf, bounds: Bounds) -> Result<EmbeddedStore, StoreFault> {
         let open = move || {
             let file = StoreFile::open(path)?;
             let names = (file.opened(), file.with(tables::filter)?);
@@ -75,7 +75,7 @@ impl Embedded {
         let writer = Arc::clone(&inner);
         let started = thread::Builder::new().name("store".into()).spawn(move || writer.write(&queue));
         started.map_err(|error| StoreFault::Down(error.to_string()))?;
-        Ok(Embedded { inner, orders, slots: Arc::new(Semaphore::new(MOST_ORDERS * 4)) })
+        Ok(EmbeddedStore { inner, orders, slots: Arc::new(Semaphore::new(MOST_ORDERS * 4)) })
     }
 
     pub async fn put(&self, owner: &Owner, turn: &StoredTurn, names: &[String]) -> Result<Moment, StoreFault> {
@@ -275,7 +275,7 @@ impl StoreOrder {
     }
 }
 
-impl fmt::Debug for Embedded {
+impl fmt::Debug for EmbeddedStore {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "Embedded({:?})", self.inner.bounds)
     }

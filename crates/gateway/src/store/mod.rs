@@ -125,7 +125,7 @@ pub struct Store(StorePlace);
 #[derive(Clone, Debug)]
 enum StorePlace {
     Memory(memory::Memory),
-    Embedded(embedded::Embedded),
+    Embedded(embedded::EmbeddedStore),
     Shared(shared::SharedStore),
 }
 
@@ -135,7 +135,7 @@ impl Store {
         Ok(Store(match config {
             StoreConfig::Memory(bounds) => StorePlace::Memory(memory::Memory::new(*bounds)),
             StoreConfig::Embedded { path, bounds } => {
-                StorePlace::Embedded(embedded::Embedded::open(path.clone(), *bounds).await?)
+                StorePlace::Embedded(embedded::EmbeddedStore::open(path.clone(), *bounds).await?)
             }
             StoreConfig::Shared { url, most_age } => {
                 StorePlace::Shared(shared::SharedStore::open(url, *most_age).await?)

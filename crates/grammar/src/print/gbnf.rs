@@ -1,14 +1,14 @@
 //! Printing of grammars as GBNF, the format of llama.cpp, which xgrammar supports as well.
 
-use super::Printed;
+use super::PrintedGrammar;
 use crate::{Class, Grammar, Node, Pattern};
 
 impl Grammar {
     /// Prints the grammar as GBNF for llama.cpp, with control tokens as their text and schemas as
     /// rules.
-    pub fn to_gbnf(&self) -> Printed {
+    pub fn to_gbnf(&self) -> PrintedGrammar {
         let lowered = self.lowered();
-        Printed { text: written(&lowered), notes: lowered.notes }
+        PrintedGrammar { text: written(&lowered), notes: lowered.notes }
     }
 
     /// Prints one piece of the grammar as a separate grammar.

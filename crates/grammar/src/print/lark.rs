@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rolecall_conversation::json::{self, Layout};
 use rolecall_conversation::{Json, object};
 
-use super::Printed;
+use super::PrintedGrammar;
 use super::regex::{escaped, regex};
 use crate::node::FreeText;
 use crate::schema::Schema;
@@ -14,10 +14,10 @@ use crate::{Grammar, Node, Note, Token, marks};
 impl Grammar {
     /// Prints the grammar as a Lark grammar for llguidance, with control tokens as tokens and
     /// schemas unchanged.
-    pub fn to_lark(&self) -> Printed {
+    pub fn to_lark(&self) -> PrintedGrammar {
         let mut writer = LarkPrinter::new(self, String::new());
         let lines = writer.rules("start");
-        Printed { text: lines.join("\n") + "\n", notes: writer.notes }
+        PrintedGrammar { text: lines.join("\n") + "\n", notes: writer.notes }
     }
 }
 

@@ -3,18 +3,18 @@
 use rolecall_conversation::json::{self, Layout, Number};
 use rolecall_conversation::{Json, object};
 
-use super::Printed;
+use super::PrintedGrammar;
 use crate::value::MOST_INDENTATION;
 use crate::{Grammar, Node, Note, Purpose, Schema};
 
 impl Grammar {
     /// Prints the grammar as a structural tag for xgrammar, with control tokens as their text and
     /// the tools' schemas unchanged.
-    pub fn to_structural_tag(&self) -> Printed {
+    pub fn to_structural_tag(&self) -> PrintedGrammar {
         let mut writer = TagPrinter { grammar: self, notes: self.notes.clone() };
         let format = writer.format(&self.inlined(&self.root));
         let tag = Json::Object(object! { "type" => "structural_tag", "format" => format });
-        Printed { text: json::write(&tag, &Layout::indented(2)), notes: writer.notes }
+        PrintedGrammar { text: json::write(&tag, &Layout::indented(2)), notes: writer.notes }
     }
 }
 

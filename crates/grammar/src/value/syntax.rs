@@ -1,6 +1,6 @@
 use rolecall_conversation::Json;
 use rolecall_conversation::json;
-use rolecall_format::codec::{JsonStyle, Marked as MarkedValue, Printed, ValueSyntax, literal};
+use rolecall_format::codec::{JsonStyle, MarkedSyntax as MarkedValue, PrintedValue, ValueSyntax, literal};
 
 use crate::node::FreeText;
 use crate::schema::{Form, Property};
@@ -143,8 +143,8 @@ impl Syntax {
         let mut parts = Vec::new();
         MarkedValue::new(text.as_str()).print(value, &mut |piece| {
             parts.push(match piece {
-                Printed::Marker(_) => (**mark).clone(),
-                Printed::Value(text) | Printed::Format(text) => Node::literal(text),
+                PrintedValue::Marker(_) => (**mark).clone(),
+                PrintedValue::Value(text) | PrintedValue::Format(text) => Node::literal(text),
             });
         });
         Node::sequence(parts)

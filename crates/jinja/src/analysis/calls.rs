@@ -1,7 +1,7 @@
-use super::known::{Fixed, Known};
+use super::known::{ConstantValue, KnownFacts};
 use super::path::WordId;
 use super::record::TestRecord;
-use super::{Parsed, Use, Walk};
+use super::{ParseResult, Use, Walk};
 use crate::builtins::functions::Function;
 use crate::parser::ast::{Args, Expr, ExprKind, NameId};
 use crate::parser::known as names;
@@ -27,13 +27,13 @@ pub(super) const QUESTIONS: [&str; 16] = [
 ];
 
 /// The facts about the arguments of a call.
-struct Given {
-    positional: Vec<Known>,
-    keywords: Vec<(NameId, Known)>,
+struct ArgumentFacts {
+    positional: Vec<KnownFacts>,
+    keywords: Vec<(NameId, KnownFacts)>,
 }
 
-impl Given {
-    fn first(&self) -> Known {
+impl ArgumentFacts {
+    fn first(&self) -> KnownFacts {
         self.positional.first().cloned().unwrap_or_default()
     }
 }
@@ -44,10 +44,10 @@ impl<'t> Walk<'t> {
         matches!(&callee.kind, ExprKind::Attribute(_, name) if QUESTIONS.contains(&self.name(*name)))
     }
 
-    fn given(&mut self, args: &'t Args) -> Parsed<Given> {
+    fn given(&mut self, args: &'t Args) -> ParseResult<ArgumentFacts> {
         let positional = self.values(&args.positional)?;
         let keywords = args.keywords.iter().map(|(name, value)| Ok((*name, self.value(value)?)));
-        let mut given = Given { keywords: keywords.collect::<Parsed<_>>()?, positional };
+        let mut given = ArgumentFacts { keywords: keywords.collect::<ParseResult<_>>()?, positional };
         for spread in args.spread.iter().chain(&args.spread_keywords) {
             let known = self.value(spread)?;
             given.positional.push(known.value(&mut self.paths));
@@ -56,7 +56,7 @@ impl<'t> Walk<'t> {
     }
 
     /// Evaluates a call; a call block passes its body as `caller`.
-    pub(super) fn call_expression(&mut self, expr: &'t Expr, caller: Option<Known>) -> Parsed<Known> {
+    pub(super) fn call_expression(&mut self, expr: &'t Expr, caller: Option<KnownFacts>) -> ParseResult<KnownFacts> {
         let ExprKind::Call(callee, args) = &expr.kind else { return self.value(expr) };
         let given = self.given(args)?;
         match &callee.kind {
@@ -65,11 +65,11 @@ impl<'t> Walk<'t> {
                     let first = given.first();
                     self.has_learned |= self.recursions.entry(at).or_default().join(first);
                 }
-                Ok(Known::default())
+                Ok(KnownFacts::default())
             }
             ExprKind::Name(name) if !self.is_set(*name) && Function::find(self.name(*name)).is_some() => {
                 let function = Function::find(self.name(*name));
-                Ok(function.map_or_else(Known::default, |function| self.call_function(function, given, callee.at)))
+                Ok(function.map_or_else(KnownFacts::default, |function| self.call_function(function, given, callee.at)))
             }
             ExprKind::Attribute(node, name) => {
                 let subject = self.value(node)?;
@@ -90,15 +90,15 @@ impl<'t> Walk<'t> {
         }
     }
 
-    fn call_known(&mut self, callee: &Known, given: &Given, caller: Option<Known>) -> Known {
-        let mut result = Known::default();
+    fn call_known(&mut self, callee: &KnownFacts, given: &ArgumentFacts, caller: Option<KnownFacts>) -> KnownFacts {
+        let mut result = KnownFacts::default();
         for at in &callee.macros {
             result.join(self.call_macro(*at, &given.positional, &given.keywords, caller.clone()));
         }
         result
     }
 
-    fn call_function(&mut self, function: Function, given: Given, at: u32) -> Known {
+    fn call_function(&mut self, function: Function, given: ArgumentFacts, at: u32) -> KnownFacts {
         self.record.call(function, given.first(), at);
         match function {
             Function::Namespace => {
@@ -119,7 +119,7 @@ impl<'t> Walk<'t> {
                         }
                     };
                 }
-                Known::space(at)
+                KnownFacts::space(at)
             }
             Function::Dict => {
                 let mut known = given.first();
@@ -127,11 +127,11 @@ impl<'t> Walk<'t> {
                 for (name, value) in given.keywords {
                     fields.push((self.word(name), value));
                 }
-                known.join(Known::dict(fields, None));
+                known.join(KnownFacts::dict(fields, None));
                 known
             }
             _ => {
-                let mut made = Known::default();
+                let mut made = KnownFacts::default();
                 for known in given.positional.iter().chain(given.keywords.iter().map(|(_, known)| known)) {
                     self.record.read(&known.is, Use::Changed, at);
                     made.join(known.made(None));
@@ -141,13 +141,13 @@ impl<'t> Walk<'t> {
         }
     }
 
-    fn method(&mut self, subject: &Known, name: NameId, given: Given, at: u32) -> Parsed<Known> {
+    fn method(&mut self, subject: &KnownFacts, name: NameId, given: ArgumentFacts, at: u32) -> ParseResult<KnownFacts> {
         let spelling = self.name(name);
         let word = self.word(name);
         match spelling {
             "get" | "pop" if !given.positional.is_empty() => {
                 let key = given.first();
-                let mut found = Known::default();
+                let mut found = KnownFacts::default();
                 for key in self.keys(&key) {
                     found.join(subject.key(key, &mut self.paths));
                 }
@@ -165,7 +165,7 @@ impl<'t> Walk<'t> {
             }
             "values" => {
                 let values = subject.value(&mut self.paths);
-                return Ok(Known::list_of(values));
+                return Ok(KnownFacts::list_of(values));
             }
             "copy" => return Ok(subject.clone()),
             _ => {}
@@ -173,7 +173,7 @@ impl<'t> Walk<'t> {
         if QUESTIONS.contains(&spelling) {
             let with = given.first();
             let mut both = subject.clone();
-            both.join(Known::made_of(with.all_paths(), &[]));
+            both.join(KnownFacts::made_of(with.all_paths(), &[]));
             self.record.compare(&both, TestRecord::Method(word), with, at);
             return Ok(both.made(Some(word)));
         }
@@ -181,7 +181,7 @@ impl<'t> Walk<'t> {
     }
 
     /// Returns the facts about the result of a filter or a method.
-    fn made_by(&mut self, subject: &Known, word: WordId, given: &Given, at: u32) -> Known {
+    fn made_by(&mut self, subject: &KnownFacts, word: WordId, given: &ArgumentFacts, at: u32) -> KnownFacts {
         self.record.read(&subject.all_paths(), Use::Changed, at);
         let mut made = subject.made(Some(word));
         for known in given.positional.iter().chain(given.keywords.iter().map(|(_, known)| known)) {
@@ -192,7 +192,7 @@ impl<'t> Walk<'t> {
     }
 
     /// Evaluates a filter, or a chain of them on the body of a block.
-    pub(super) fn filtered(&mut self, expr: &'t Expr, body: Known) -> Parsed<Known> {
+    pub(super) fn filtered(&mut self, expr: &'t Expr, body: KnownFacts) -> ParseResult<KnownFacts> {
         let ExprKind::Filter(subject, name, args) = &expr.kind else { return self.value(expr) };
         let known = match subject {
             Some(inner) if has_no_subject(inner) => self.filtered(inner, body)?,
@@ -202,7 +202,7 @@ impl<'t> Walk<'t> {
         self.filter(known, *name, given, expr.at)
     }
 
-    fn filter(&mut self, known: Known, name: NameId, given: Given, at: u32) -> Parsed<Known> {
+    fn filter(&mut self, known: KnownFacts, name: NameId, given: ArgumentFacts, at: u32) -> ParseResult<KnownFacts> {
         let word = self.word(name);
         Ok(match self.name(name) {
             "list" | "sort" | "reverse" | "unique" => known,
@@ -217,7 +217,7 @@ impl<'t> Walk<'t> {
                 either
             }
             "attr" => {
-                let mut found = Known::default();
+                let mut found = KnownFacts::default();
                 for key in self.keys(&given.first()) {
                     found.join(known.key(key, &mut self.paths));
                 }
@@ -228,7 +228,7 @@ impl<'t> Walk<'t> {
                 let attribute = given.keywords.iter().find(|(name, _)| self.name(*name) == "attribute");
                 let items = match attribute.map(|(_, known)| known.clone()) {
                     Some(attribute) => {
-                        let mut found = Known::default();
+                        let mut found = KnownFacts::default();
                         for key in self.keys(&attribute) {
                             found.join(item.key(key, &mut self.paths));
                         }
@@ -236,7 +236,7 @@ impl<'t> Walk<'t> {
                     }
                     None => self.made_by(&item, word, &given, at),
                 };
-                Known::list_of(items)
+                KnownFacts::list_of(items)
             }
             "select" | "reject" => {
                 let item = known.item(&mut self.paths);
@@ -256,7 +256,7 @@ impl<'t> Walk<'t> {
     }
 
     /// Records the test that `select` applies to each item, given by name with its argument.
-    fn selected(&mut self, known: &Known, args: &[Known], at: u32) {
+    fn selected(&mut self, known: &KnownFacts, args: &[KnownFacts], at: u32) {
         let tests = args.first().map(|name| self.keys(name)).unwrap_or_default();
         let with = args.get(1).cloned().unwrap_or_default();
         match tests.first() {
@@ -266,10 +266,10 @@ impl<'t> Walk<'t> {
     }
 
     /// Returns the strings that a value may be; of `a.b`, the last name.
-    pub(super) fn keys(&mut self, known: &Known) -> Vec<WordId> {
+    pub(super) fn keys(&mut self, known: &KnownFacts) -> Vec<WordId> {
         let tree = self.tree;
         let texts = known.constants.iter().filter_map(|constant| match constant {
-            Fixed::Text(id) => tree.literals.text(*id),
+            ConstantValue::Text(id) => tree.literals.text(*id),
             _ => None,
         });
         let keys: Vec<&str> = texts.collect();

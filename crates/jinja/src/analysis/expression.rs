@@ -1,26 +1,26 @@
-use super::known::{Fixed, Known};
+use super::known::{ConstantValue, KnownFacts};
 use super::path::WordId;
 use super::record::TestRecord;
-use super::{Parsed, Use, Walk};
+use super::{ParseResult, Use, Walk};
 use crate::parser::ast::{CompareOp, Expr, ExprKind};
 
 impl<'t> Walk<'t> {
     /// Evaluates an expression to the facts about its value.
     // Long: one arm for each kind of expression; splitting it would hide which kinds are handled.
-    pub(super) fn value(&mut self, expr: &'t Expr) -> Parsed<Known> {
+    pub(super) fn value(&mut self, expr: &'t Expr) -> ParseResult<KnownFacts> {
         self.charge(expr.at, 1)?;
         let known = match &expr.kind {
-            ExprKind::None => Known::constant(Fixed::None),
-            ExprKind::Bool(value) => Known::constant(Fixed::Bool(*value)),
-            ExprKind::Int(value) => Known::constant(Fixed::Int(*value)),
-            ExprKind::Float(value) => Known::constant(Fixed::Float(*value)),
-            ExprKind::Str(id) => Known::constant(Fixed::Text(*id)),
-            ExprKind::BigInt(_) => Known::default(),
+            ExprKind::None => KnownFacts::constant(ConstantValue::None),
+            ExprKind::Bool(value) => KnownFacts::constant(ConstantValue::Bool(*value)),
+            ExprKind::Int(value) => KnownFacts::constant(ConstantValue::Int(*value)),
+            ExprKind::Float(value) => KnownFacts::constant(ConstantValue::Float(*value)),
+            ExprKind::Str(id) => KnownFacts::constant(ConstantValue::Text(*id)),
+            ExprKind::BigInt(_) => KnownFacts::default(),
             ExprKind::Name(name) => self.lookup(*name, expr.at)?,
-            ExprKind::List(items) | ExprKind::Tuple(items) => Known::list(self.values(items)?),
+            ExprKind::List(items) | ExprKind::Tuple(items) => KnownFacts::list(self.values(items)?),
             ExprKind::Dict(entries) => {
                 let mut fields = Vec::with_capacity(entries.len());
-                let mut others: Option<Known> = None;
+                let mut others: Option<KnownFacts> = None;
                 for (key, value) in entries {
                     let known = self.value(value)?;
                     match self.constant_key(key) {
@@ -33,7 +33,7 @@ impl<'t> Walk<'t> {
                         }
                     }
                 }
-                Known::dict(fields, others)
+                KnownFacts::dict(fields, others)
             }
             ExprKind::Attribute(node, name) => {
                 let word = self.word(*name);
@@ -48,11 +48,11 @@ impl<'t> Walk<'t> {
                     _ => {
                         let index = self.value(index)?;
                         self.record.read(&index.is, Use::Changed, expr.at);
-                        let mut found = Known::default();
+                        let mut found = KnownFacts::default();
                         for key in self.keys(&index) {
                             found.join(self.key_of(&known, key));
                         }
-                        let is_text = |constant: &Fixed| matches!(constant, Fixed::Text(_));
+                        let is_text = |constant: &ConstantValue| matches!(constant, ConstantValue::Text(_));
                         if index.constants.is_empty()
                             || !index.constants.iter().all(is_text)
                             || !index.all_paths().is_empty()
@@ -77,16 +77,16 @@ impl<'t> Walk<'t> {
                 let known = self.value(subject)?;
                 self.filtered(expr, known)?
             }
-            ExprKind::Filter(None, ..) => Known::default(),
+            ExprKind::Filter(None, ..) => KnownFacts::default(),
             ExprKind::Test(subject, name, args) => {
                 let known = self.value(subject)?;
                 let word = self.word(*name);
-                let mut with = Known::default();
+                let mut with = KnownFacts::default();
                 for value in args.expressions() {
                     with.join(self.value(value)?);
                 }
                 let mut both = known;
-                both.join(Known::made_of(with.all_paths(), &[]));
+                both.join(KnownFacts::made_of(with.all_paths(), &[]));
                 self.record.compare(&both, TestRecord::Is(word), with, expr.at);
                 both.made(None)
             }
@@ -94,8 +94,10 @@ impl<'t> Walk<'t> {
             ExprKind::Negative(node) | ExprKind::Positive(node) => {
                 let known = self.value(node)?;
                 match (&expr.kind, known.constants.as_slice()) {
-                    (ExprKind::Negative(_), [Fixed::Int(value)]) => Known::constant(Fixed::Int(value.saturating_neg())),
-                    (ExprKind::Positive(_), [Fixed::Int(_)]) => known,
+                    (ExprKind::Negative(_), [ConstantValue::Int(value)]) => {
+                        KnownFacts::constant(ConstantValue::Int(value.saturating_neg()))
+                    }
+                    (ExprKind::Positive(_), [ConstantValue::Int(_)]) => known,
                     _ => known.made(None),
                 }
             }
@@ -113,11 +115,11 @@ impl<'t> Walk<'t> {
             }
             ExprKind::Compare(first, rest) => {
                 let mut left = self.value(first)?;
-                let mut all = Known::default();
+                let mut all = KnownFacts::default();
                 for (operator, right) in rest {
                     let right = self.value(right)?;
                     let mut both = left.clone();
-                    both.join(Known::made_of(right.all_paths(), &right.through));
+                    both.join(KnownFacts::made_of(right.all_paths(), &right.through));
                     let (with, asked) = match left.all_paths().is_empty() {
                         true => (flat_constants(&left), turned(*operator)),
                         false => (flat_constants(&right), spelling(*operator)),
@@ -129,7 +131,7 @@ impl<'t> Walk<'t> {
                 all
             }
             ExprKind::And(items) | ExprKind::Or(items) => {
-                let mut all = Known::default();
+                let mut all = KnownFacts::default();
                 if let Some((last, others)) = items.split_last() {
                     for item in others {
                         all.join(self.decide(item)?);
@@ -152,17 +154,17 @@ impl<'t> Walk<'t> {
         Ok(known)
     }
 
-    pub(super) fn values(&mut self, items: &'t [Expr]) -> Parsed<Vec<Known>> {
+    pub(super) fn values(&mut self, items: &'t [Expr]) -> ParseResult<Vec<KnownFacts>> {
         items.iter().map(|item| self.value(item)).collect()
     }
 
     /// Evaluates an expression whose truth decides something.
-    pub(super) fn decide(&mut self, expr: &'t Expr) -> Parsed<Known> {
+    pub(super) fn decide(&mut self, expr: &'t Expr) -> ParseResult<KnownFacts> {
         self.charge(expr.at, 1)?;
         match &expr.kind {
             ExprKind::Not(inner) => Ok(self.decide(inner)?.made(None)),
             ExprKind::And(items) | ExprKind::Or(items) => {
-                let mut all = Known::default();
+                let mut all = KnownFacts::default();
                 for item in items {
                     all.join(self.decide(item)?);
                 }
@@ -173,14 +175,14 @@ impl<'t> Walk<'t> {
             ExprKind::Call(callee, _) if self.asks(callee) => self.value(expr),
             _ => {
                 let known = self.value(expr)?;
-                self.record.compare(&known, TestRecord::True, Known::default(), expr.at);
+                self.record.compare(&known, TestRecord::True, KnownFacts::default(), expr.at);
                 Ok(known)
             }
         }
     }
 
     /// Returns the facts about an attribute of a value, which may be a namespace.
-    fn key_of(&mut self, known: &Known, word: WordId) -> Known {
+    fn key_of(&mut self, known: &KnownFacts, word: WordId) -> KnownFacts {
         let mut found = known.key(word, &mut self.paths);
         for space in &known.spaces {
             let fields = self.spaces.get(space).map_or(&[][..], Vec::as_slice);
@@ -202,8 +204,8 @@ impl<'t> Walk<'t> {
     }
 
     /// Evaluates a concatenation of several values.
-    fn put_together(&mut self, values: &[Known], at: u32) -> Known {
-        let mut all = Known::default();
+    fn put_together(&mut self, values: &[KnownFacts], at: u32) -> KnownFacts {
+        let mut all = KnownFacts::default();
         for known in values {
             self.record.read(&known.is, Use::Changed, at);
             all.join(known.made(None));
@@ -212,23 +214,23 @@ impl<'t> Walk<'t> {
     }
 
     /// Evaluates a sum: a string, a number, or a list with the items of all lists.
-    fn added(&mut self, values: Vec<Known>, at: u32) -> Known {
-        if !values.iter().any(Known::is_container) {
+    fn added(&mut self, values: Vec<KnownFacts>, at: u32) -> KnownFacts {
+        if !values.iter().any(KnownFacts::is_container) {
             return self.put_together(&values, at);
         }
-        let mut items = Known::default();
+        let mut items = KnownFacts::default();
         for known in values {
             items.join(known.item(&mut self.paths));
         }
-        Known::list_of(items)
+        KnownFacts::list_of(items)
     }
 }
 
 /// Returns the constants of a value, and of its items if it is a list.
-fn flat_constants(known: &Known) -> Known {
-    let mut flat = Known::constants(&known.constants);
+fn flat_constants(known: &KnownFacts) -> KnownFacts {
+    let mut flat = KnownFacts::constants(&known.constants);
     for part in &known.parts {
-        flat.join(Known::constants(&part.constants));
+        flat.join(KnownFacts::constants(&part.constants));
     }
     flat
 }

@@ -6,7 +6,7 @@ use super::path::{PathId, Paths, WordId};
 ///
 /// The facts are boxed because trees are walked recursively, and each level holds several.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Known(Option<Box<Facts>>);
+pub(super) struct KnownFacts(Option<Box<Facts>>);
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Facts {
@@ -16,13 +16,13 @@ pub(super) struct Facts {
     pub of: Vec<PathId>,
     /// The filters and methods it was derived with, in order.
     pub through: Vec<WordId>,
-    pub constants: Vec<Fixed>,
+    pub constants: Vec<ConstantValue>,
     /// The entries, if it is a dict created by the template.
-    pub fields: Vec<(WordId, Known)>,
+    pub fields: Vec<(WordId, KnownFacts)>,
     /// The items by index, if it is a list created by the template with known indexes.
-    pub parts: Vec<Known>,
+    pub parts: Vec<KnownFacts>,
     /// The facts about other items.
-    pub items: Option<Known>,
+    pub items: Option<KnownFacts>,
     /// Macros and namespaces, by the position of their definition.
     pub macros: Vec<u32>,
     pub spaces: Vec<u32>,
@@ -32,7 +32,7 @@ pub(super) struct Facts {
 
 /// A constant.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Fixed {
+pub(super) enum ConstantValue {
     None,
     Bool(bool),
     Int(i64),
@@ -55,7 +55,7 @@ static NOTHING: Facts = Facts {
     is_flat: false,
 };
 
-impl Deref for Known {
+impl Deref for KnownFacts {
     type Target = Facts;
 
     fn deref(&self) -> &Facts {
@@ -63,7 +63,7 @@ impl Deref for Known {
     }
 }
 
-impl DerefMut for Known {
+impl DerefMut for KnownFacts {
     fn deref_mut(&mut self) -> &mut Facts {
         self.0.get_or_insert_default()
     }
@@ -85,69 +85,69 @@ fn add<T: PartialEq + Copy>(to: &mut Vec<T>, from: &[T]) -> bool {
     to.len() > before
 }
 
-impl Known {
-    pub fn new(facts: Facts) -> Known {
-        Known(Some(Box::new(facts)))
+impl KnownFacts {
+    pub fn new(facts: Facts) -> KnownFacts {
+        KnownFacts(Some(Box::new(facts)))
     }
 
-    pub fn is(path: PathId) -> Known {
-        Known::new(Facts { is: vec![path], ..Facts::default() })
+    pub fn is(path: PathId) -> KnownFacts {
+        KnownFacts::new(Facts { is: vec![path], ..Facts::default() })
     }
 
     /// Returns the facts about a value that may be any of these paths, after some filters and
     /// methods.
-    pub fn same_as(paths: Vec<PathId>, through: &[WordId]) -> Known {
-        Known::new(Facts { is: paths, through: through.to_vec(), ..Facts::default() })
+    pub fn same_as(paths: Vec<PathId>, through: &[WordId]) -> KnownFacts {
+        KnownFacts::new(Facts { is: paths, through: through.to_vec(), ..Facts::default() })
     }
 
-    pub fn made_of(paths: Vec<PathId>, through: &[WordId]) -> Known {
-        Known::new(Facts { of: paths, through: through.to_vec(), ..Facts::default() })
+    pub fn made_of(paths: Vec<PathId>, through: &[WordId]) -> KnownFacts {
+        KnownFacts::new(Facts { of: paths, through: through.to_vec(), ..Facts::default() })
     }
 
-    pub fn constant(constant: Fixed) -> Known {
-        Known::constants(&[constant])
+    pub fn constant(constant: ConstantValue) -> KnownFacts {
+        KnownFacts::constants(&[constant])
     }
 
-    pub fn constants(constants: &[Fixed]) -> Known {
+    pub fn constants(constants: &[ConstantValue]) -> KnownFacts {
         match constants {
-            [] => Known::default(),
-            some => Known::new(Facts { constants: some.to_vec(), ..Facts::default() }),
+            [] => KnownFacts::default(),
+            some => KnownFacts::new(Facts { constants: some.to_vec(), ..Facts::default() }),
         }
     }
 
     /// Returns the facts about a macro or a call block.
-    pub fn routine(at: u32) -> Known {
-        Known::new(Facts { macros: vec![at], ..Facts::default() })
+    pub fn routine(at: u32) -> KnownFacts {
+        KnownFacts::new(Facts { macros: vec![at], ..Facts::default() })
     }
 
     /// Returns the facts about a namespace.
-    pub fn space(at: u32) -> Known {
-        Known::new(Facts { spaces: vec![at], ..Facts::default() })
+    pub fn space(at: u32) -> KnownFacts {
+        KnownFacts::new(Facts { spaces: vec![at], ..Facts::default() })
     }
 
     /// Returns the facts about a list whose items are at unknown indexes.
-    pub fn list_of(item: Known) -> Known {
-        Known::new(Facts { items: Some(item), ..Facts::default() }).bounded()
+    pub fn list_of(item: KnownFacts) -> KnownFacts {
+        KnownFacts::new(Facts { items: Some(item), ..Facts::default() }).bounded()
     }
 
-    pub fn list(items: Vec<Known>) -> Known {
+    pub fn list(items: Vec<KnownFacts>) -> KnownFacts {
         if items.is_empty() {
-            return Known::list_of(Known::default());
+            return KnownFacts::list_of(KnownFacts::default());
         }
-        Known::new(Facts { parts: items, ..Facts::default() }).bounded()
+        KnownFacts::new(Facts { parts: items, ..Facts::default() }).bounded()
     }
 
-    pub fn dict(fields: Vec<(WordId, Known)>, others: Option<Known>) -> Known {
-        Known::new(Facts { fields, items: others, ..Facts::default() }).bounded()
+    pub fn dict(fields: Vec<(WordId, KnownFacts)>, others: Option<KnownFacts>) -> KnownFacts {
+        KnownFacts::new(Facts { fields, items: others, ..Facts::default() }).bounded()
     }
 
     /// Returns the number of values in it.
     pub fn size(&self) -> usize {
         let inner = self.fields.iter().map(|(_, known)| known).chain(&self.parts).chain(&self.items);
-        1 + self.is.len() + self.of.len() + inner.map(Known::size).sum::<usize>()
+        1 + self.is.len() + self.of.len() + inner.map(KnownFacts::size).sum::<usize>()
     }
 
-    fn bounded(self) -> Known {
+    fn bounded(self) -> KnownFacts {
         match self.size() > LARGEST {
             true => self.flat(),
             false => self,
@@ -155,7 +155,7 @@ impl Known {
     }
 
     /// Discards the facts about its contents.
-    fn flat(self) -> Known {
+    fn flat(self) -> KnownFacts {
         let mut flat = self.made(None);
         flat.is = self.is.clone();
         flat.constants = self.constants.clone();
@@ -182,8 +182,8 @@ impl Known {
     }
 
     /// Returns the facts about a value derived from it by a filter, a method or an operator.
-    pub fn made(&self, through: Option<WordId>) -> Known {
-        let mut made = Known::made_of(self.all_paths(), &self.through);
+    pub fn made(&self, through: Option<WordId>) -> KnownFacts {
+        let mut made = KnownFacts::made_of(self.all_paths(), &self.through);
         if let Some(word) = through
             && !made.of.is_empty()
         {
@@ -193,7 +193,7 @@ impl Known {
     }
 
     /// Adds the facts of another value, and reports whether any were new.
-    pub fn join(&mut self, other: Known) -> bool {
+    pub fn join(&mut self, other: KnownFacts) -> bool {
         let other = if self.is_flat && !other.is_flat { other.flat() } else { other };
         let Some(mut other) = other.0.filter(|facts| **facts != NOTHING) else { return false };
         if self.0.as_deref().is_none_or(|facts| *facts == NOTHING) {
@@ -245,18 +245,18 @@ impl Known {
 
     /// Returns the facts about anything inside it: a part of a derived value is derived from the
     /// same values.
-    fn inner(&self) -> Known {
+    fn inner(&self) -> KnownFacts {
         match self.of.is_empty() {
-            true => Known::default(),
-            false => Known::made_of(self.of.clone(), &self.through),
+            true => KnownFacts::default(),
+            false => KnownFacts::made_of(self.of.clone(), &self.through),
         }
     }
 
     /// Returns the facts about an attribute or an item with a constant key.
-    pub fn key(&self, word: WordId, paths: &mut Paths) -> Known {
+    pub fn key(&self, word: WordId, paths: &mut Paths) -> KnownFacts {
         // Strings have no keys: if the value may also be a dict, it is treated as a dict.
         let may_be_dict = !self.is.is_empty() || !self.fields.is_empty() || !self.spaces.is_empty();
-        let mut found = if may_be_dict { Known::default() } else { self.inner() };
+        let mut found = if may_be_dict { KnownFacts::default() } else { self.inner() };
         found.is = self.is.iter().map(|path| paths.key(*path, word)).collect();
         match self.fields.iter().find(|(key, _)| *key == word) {
             Some((_, known)) => drop(found.join(known.clone())),
@@ -271,7 +271,7 @@ impl Known {
     }
 
     /// Returns the facts about any of its items.
-    pub fn item(&self, paths: &mut Paths) -> Known {
+    pub fn item(&self, paths: &mut Paths) -> KnownFacts {
         let mut found = self.inner();
         found.is = self.is.iter().map(|path| paths.item(*path)).collect();
         for known in self.parts.iter().chain(&self.items) {
@@ -281,7 +281,7 @@ impl Known {
     }
 
     /// Returns the facts about the item at an index.
-    pub fn part(&self, index: usize, paths: &mut Paths) -> Known {
+    pub fn part(&self, index: usize, paths: &mut Paths) -> KnownFacts {
         match self.parts.get(index) {
             Some(known) if self.is.is_empty() && self.items.is_none() => known.clone(),
             _ => self.item(paths),
@@ -289,7 +289,7 @@ impl Known {
     }
 
     /// Returns the facts about the values of a dict.
-    pub fn value(&self, paths: &mut Paths) -> Known {
+    pub fn value(&self, paths: &mut Paths) -> KnownFacts {
         let mut found = self.item(paths);
         for (_, known) in &self.fields {
             found.join(known.clone());
@@ -298,13 +298,13 @@ impl Known {
     }
 
     /// Returns the facts about the key-value pairs of a dict.
-    pub fn pairs(&self, paths: &mut Paths) -> Known {
-        let pair = Known::list(vec![self.made(None), self.value(paths)]);
-        Known::list_of(pair)
+    pub fn pairs(&self, paths: &mut Paths) -> KnownFacts {
+        let pair = KnownFacts::list(vec![self.made(None), self.value(paths)]);
+        KnownFacts::list_of(pair)
     }
 
     /// Returns the facts about a slice of it. A list keeps its items, but not their indexes.
-    pub fn cut(mut self, slice: WordId) -> Known {
+    pub fn cut(mut self, slice: WordId) -> KnownFacts {
         let parts = std::mem::take(&mut self.parts);
         if !parts.is_empty() {
             let mut items = self.items.take().unwrap_or_default();

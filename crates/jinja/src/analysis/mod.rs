@@ -15,7 +15,7 @@ mod writes;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
-use known::Known;
+use known::KnownFacts;
 use path::{Paths, WordId};
 use record::Record;
 
@@ -23,7 +23,7 @@ use crate::builtins::functions::Function;
 use crate::error::{Error, Fault, LimitKind, place_of};
 use crate::limits::Limits;
 use crate::parser::ast::{NameId, Stmt, Tree};
-use crate::parser::{Parsed, parse};
+use crate::parser::{ParseResult, parse};
 
 pub use path::{Path, PathStep};
 pub(crate) use writes::writes;
@@ -210,10 +210,10 @@ pub(crate) fn analyze(source: &str, limits: &Limits) -> Result<Analysis, Error> 
 /// The facts known about a macro, over all its calls.
 #[derive(Default)]
 struct Macro {
-    params: Vec<Known>,
+    params: Vec<KnownFacts>,
     /// The facts known about the bodies that call blocks pass to it.
-    caller: Known,
-    output: Known,
+    caller: KnownFacts,
+    output: KnownFacts,
 }
 
 /// The variables of a scope.
@@ -225,7 +225,7 @@ struct Frame {
 }
 
 /// Variables and the facts known about them.
-type Names = HashMap<NameId, Known>;
+type Names = HashMap<NameId, KnownFacts>;
 
 struct Walk<'t> {
     tree: &'t Tree,
@@ -233,17 +233,17 @@ struct Walk<'t> {
     record: Record,
     frames: Vec<Frame>,
     /// The output being captured by set blocks, macros and call blocks.
-    captures: Vec<Known>,
+    captures: Vec<KnownFacts>,
     /// The enclosing loops, by position.
     loops: Vec<u32>,
     /// Macros and namespaces, by the position of their definition.
     macros: HashMap<u32, Macro>,
     signatures: HashMap<u32, &'t [NameId]>,
-    spaces: HashMap<u32, Vec<(WordId, Known)>>,
+    spaces: HashMap<u32, Vec<(WordId, KnownFacts)>>,
     /// The arguments of recursive loop calls, by the position of the loop.
-    recursions: HashMap<u32, Known>,
+    recursions: HashMap<u32, KnownFacts>,
     /// The final facts about top-level names, as macros see them.
-    late: HashMap<NameId, Known>,
+    late: HashMap<NameId, KnownFacts>,
     in_macro: usize,
     has_learned: bool,
     work: u64,
@@ -271,7 +271,7 @@ impl<'t> Walk<'t> {
         }
     }
 
-    fn pass(&mut self) -> Parsed<()> {
+    fn pass(&mut self) -> ParseResult<()> {
         self.frames.push(Frame { is_outermost: true, ..Frame::default() });
         self.body(&self.tree.body)?;
         let names = self.frames.pop().unwrap_or_default().names;
@@ -283,7 +283,7 @@ impl<'t> Walk<'t> {
     }
 
     /// Charges for the number of values examined.
-    fn charge(&mut self, at: u32, amount: usize) -> Parsed<()> {
+    fn charge(&mut self, at: u32, amount: usize) -> ParseResult<()> {
         self.work = self.work.saturating_add(amount as u64);
         if self.work > self.most {
             return Err((Fault::limit(LimitKind::Instructions, self.most), at as usize));
@@ -302,7 +302,7 @@ impl<'t> Walk<'t> {
 
     /// Returns the facts about a variable, looked up from the innermost frame outwards; otherwise
     /// it is a caller's value.
-    fn lookup(&mut self, name: NameId, at: u32) -> Parsed<Known> {
+    fn lookup(&mut self, name: NameId, at: u32) -> ParseResult<KnownFacts> {
         let frames = self.frames.iter().rev();
         let found = frames.clone().find_map(|frame| Some((frame.is_outermost, frame.names.get(&name)?)));
         let found = found.map(|(is_outermost, known)| (is_outermost, known.clone()));
@@ -311,11 +311,11 @@ impl<'t> Walk<'t> {
         let late = self.late.get(&name).filter(|_| may_be_late).cloned();
         let mut known = match (found, late.is_some()) {
             (Some((_, known)), _) => known,
-            (None, true) => Known::default(),
-            (None, false) if Function::find(self.name(name)).is_some() => Known::default(),
+            (None, true) => KnownFacts::default(),
+            (None, false) if Function::find(self.name(name)).is_some() => KnownFacts::default(),
             (None, false) => {
                 let word = self.word(name);
-                Known::is(self.paths.root(word))
+                KnownFacts::is(self.paths.root(word))
             }
         };
         if let Some(late) = late {
@@ -329,7 +329,7 @@ impl<'t> Walk<'t> {
         self.frames.iter().any(|frame| frame.names.contains_key(&name)) || self.late.contains_key(&name)
     }
 
-    fn set(&mut self, name: NameId, known: Known, at: u32) -> Parsed<()> {
+    fn set(&mut self, name: NameId, known: KnownFacts, at: u32) -> ParseResult<()> {
         self.charge(at, known.size())?;
         if let Some(frame) = self.frames.last_mut() {
             frame.names.insert(name, known);
@@ -338,7 +338,7 @@ impl<'t> Walk<'t> {
     }
 
     /// Walks a part with its own scope.
-    fn inside<T>(&mut self, part: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+    fn inside<T>(&mut self, part: impl FnOnce(&mut Self) -> ParseResult<T>) -> ParseResult<T> {
         self.frames.push(Frame::default());
         let result = part(self);
         self.frames.pop();
@@ -347,10 +347,10 @@ impl<'t> Walk<'t> {
 
     /// Walks alternatives, one of which runs. Afterwards, a variable may have the value that any of
     /// them assigned.
-    fn one_of(&mut self, at: u32, parts: impl Iterator<Item = &'t [Stmt]>) -> Parsed<()> {
+    fn one_of(&mut self, at: u32, parts: impl Iterator<Item = &'t [Stmt]>) -> ParseResult<()> {
         let is_outermost = self.frames.last().is_some_and(|frame| frame.is_outermost);
         // The assignments of each alternative, relative to the facts known before.
-        let mut set: BTreeMap<NameId, Vec<(usize, Known)>> = BTreeMap::new();
+        let mut set: BTreeMap<NameId, Vec<(usize, KnownFacts)>> = BTreeMap::new();
         let mut count = 0;
         for (number, part) in parts.enumerate() {
             self.frames.push(Frame { is_outermost, ..Frame::default() });
@@ -364,7 +364,7 @@ impl<'t> Walk<'t> {
         }
         for (name, parts) in set {
             let mut unset = (0..count).find(|number| parts.get(*number).is_none_or(|(part, _)| part != number));
-            let mut either = Known::default();
+            let mut either = KnownFacts::default();
             for (number, known) in parts {
                 self.charge(at, known.size())?;
                 if unset.take_if(|unset| *unset < number).is_some() {
@@ -381,8 +381,8 @@ impl<'t> Walk<'t> {
     }
 
     /// Walks a part and returns the facts about its output.
-    fn captured(&mut self, part: impl FnOnce(&mut Self) -> Parsed<()>) -> Parsed<Known> {
-        self.captures.push(Known::default());
+    fn captured(&mut self, part: impl FnOnce(&mut Self) -> ParseResult<()>) -> ParseResult<KnownFacts> {
+        self.captures.push(KnownFacts::default());
         let result = part(self);
         let written = self.captures.pop().unwrap_or_default();
         result.map(|()| written)

@@ -1,6 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::known::{Fixed, Known};
+use super::known::{ConstantValue, KnownFacts};
 use super::path::{PathId, Paths, WordId};
 use super::{Analysis, Comparison, Constant, FunctionCall, Read, Spot, Test, Use};
 use crate::builtins::functions::Function;
@@ -12,8 +12,8 @@ use crate::value::float;
 #[derive(Default)]
 pub(super) struct Record {
     reads: BTreeMap<PathId, BTreeSet<(u32, Use)>>,
-    comparisons: BTreeMap<(u32, TestRecord), (Known, Known)>,
-    calls: BTreeMap<u32, (Function, Known)>,
+    comparisons: BTreeMap<(u32, TestRecord), (KnownFacts, KnownFacts)>,
+    calls: BTreeMap<u32, (Function, KnownFacts)>,
     assigned: BTreeMap<WordId, u32>,
 }
 
@@ -36,21 +36,21 @@ impl Record {
         }
     }
 
-    pub fn compare(&mut self, known: &Known, asked: TestRecord, with: Known, at: u32) {
+    pub fn compare(&mut self, known: &KnownFacts, asked: TestRecord, with: KnownFacts, at: u32) {
         let paths = known.all_paths();
         if paths.is_empty() {
             return;
         }
         self.read(&paths, Use::Compared, at);
-        let flat = Known::same_as(paths, &known.through);
+        let flat = KnownFacts::same_as(paths, &known.through);
         let entry = self.comparisons.entry((at, asked)).or_default();
         entry.0.join(flat);
-        entry.1.join(Known::constants(&with.constants));
+        entry.1.join(KnownFacts::constants(&with.constants));
     }
 
-    pub fn call(&mut self, function: Function, argument: Known, at: u32) {
-        let entry = self.calls.entry(at).or_insert_with(|| (function, Known::default()));
-        entry.1.join(Known::constants(&argument.constants));
+    pub fn call(&mut self, function: Function, argument: KnownFacts, at: u32) {
+        let entry = self.calls.entry(at).or_insert_with(|| (function, KnownFacts::default()));
+        entry.1.join(KnownFacts::constants(&argument.constants));
     }
 
     pub fn assign(&mut self, name: WordId, at: u32) {
@@ -64,17 +64,17 @@ impl Record {
         let offsets = offsets.chain(self.assigned.values().copied());
         let spots = spots(source, offsets.collect());
         let spot = |at: u32| spots.get(&at).copied().unwrap_or_default();
-        let constant = |fixed: &Fixed| match fixed {
-            Fixed::None => Constant::None,
-            Fixed::Bool(value) => Constant::Bool(*value),
-            Fixed::Int(value) => Constant::Number(value.to_string()),
-            Fixed::Float(value) => Constant::Number(float::repr(*value)),
-            Fixed::Text(id) => {
+        let constant = |fixed: &ConstantValue| match fixed {
+            ConstantValue::None => Constant::None,
+            ConstantValue::Bool(value) => Constant::Bool(*value),
+            ConstantValue::Int(value) => Constant::Number(value.to_string()),
+            ConstantValue::Float(value) => Constant::Number(float::repr(*value)),
+            ConstantValue::Text(id) => {
                 let text = literals.text(*id).unwrap_or_default();
                 Constant::Text(text.chars().take(SHOWN).collect())
             }
         };
-        let constants = |known: &Known| known.constants.iter().map(constant).collect();
+        let constants = |known: &KnownFacts| known.constants.iter().map(constant).collect();
         let word = |id: WordId| paths.text(id).to_owned();
         let mut reads: Vec<Read> = Vec::with_capacity(self.reads.len());
         for (path, uses) in self.reads {

@@ -1,17 +1,17 @@
-use super::known::{Fixed, Known};
-use super::{Macro, Parsed, Use, Walk};
+use super::known::{ConstantValue, KnownFacts};
+use super::{Macro, ParseResult, Use, Walk};
 use crate::parser::ast::{For, NameId, Signature, Stmt, StmtKind, Target};
 use crate::parser::known as names;
 
 impl<'t> Walk<'t> {
-    pub(super) fn body(&mut self, body: &'t [Stmt]) -> Parsed<()> {
+    pub(super) fn body(&mut self, body: &'t [Stmt]) -> ParseResult<()> {
         body.iter().try_for_each(|stmt| self.statement(stmt))
     }
 
-    fn statement(&mut self, stmt: &'t Stmt) -> Parsed<()> {
+    fn statement(&mut self, stmt: &'t Stmt) -> ParseResult<()> {
         self.charge(stmt.at, 1)?;
         match &stmt.kind {
-            StmtKind::Data(id) => self.write(Known::constant(Fixed::Text(*id))),
+            StmtKind::Data(id) => self.write(KnownFacts::constant(ConstantValue::Text(*id))),
             StmtKind::Print(value) => {
                 let known = self.value(value)?;
                 self.record.read(&known.all_paths(), Use::Printed, value.at);
@@ -39,12 +39,12 @@ impl<'t> Walk<'t> {
             StmtKind::Macro { name, signature, body } => {
                 let word = self.word(*name);
                 self.record.assign(word, stmt.at);
-                self.set(*name, Known::routine(stmt.at), stmt.at)?;
+                self.set(*name, KnownFacts::routine(stmt.at), stmt.at)?;
                 self.routine(stmt.at, signature, body)?;
             }
             StmtKind::CallBlock { signature, call, body } => {
                 self.routine(stmt.at, signature, body)?;
-                let caller = Known::routine(stmt.at);
+                let caller = KnownFacts::routine(stmt.at);
                 let known = self.call_expression(call, Some(caller))?;
                 self.record.read(&known.all_paths(), Use::Printed, call.at);
                 self.write(known);
@@ -55,7 +55,7 @@ impl<'t> Walk<'t> {
                 self.write(known);
             }
             StmtKind::With { targets, body } => {
-                let values = targets.iter().map(|(_, value)| self.value(value)).collect::<Parsed<Vec<_>>>()?;
+                let values = targets.iter().map(|(_, value)| self.value(value)).collect::<ParseResult<Vec<_>>>()?;
                 self.inside(|walk| {
                     for ((target, value), known) in targets.iter().zip(values) {
                         walk.assign(target, known, value.at)?;
@@ -73,15 +73,15 @@ impl<'t> Walk<'t> {
     }
 
     /// Adds a written value to the innermost capture, if there is one.
-    fn write(&mut self, known: Known) {
+    fn write(&mut self, known: KnownFacts) {
         if let Some(capture) = self.captures.last_mut() {
             let mut made = known.made(None);
-            made.join(Known::constants(&known.constants));
+            made.join(KnownFacts::constants(&known.constants));
             capture.join(made);
         }
     }
 
-    fn for_loop(&mut self, parts: &'t For, at: u32) -> Parsed<()> {
+    fn for_loop(&mut self, parts: &'t For, at: u32) -> ParseResult<()> {
         let mut iterated = self.value(&parts.iter)?;
         self.record.read(&iterated.is, Use::Iterated, parts.iter.at);
         if let Some(known) = self.recursions.get(&at) {
@@ -92,7 +92,7 @@ impl<'t> Walk<'t> {
         self.loops.push(at);
         let result = self.inside(|walk| {
             let near = ["previtem", "nextitem"].map(|name| (walk.paths.word(name), item.clone()));
-            walk.set(names::LOOP, Known::dict(near.into(), None), at)?;
+            walk.set(names::LOOP, KnownFacts::dict(near.into(), None), at)?;
             walk.assign(&parts.target, item, at)?;
             if let Some(test) = &parts.test {
                 walk.decide(test)?;
@@ -104,7 +104,7 @@ impl<'t> Walk<'t> {
         self.inside(|walk| walk.body(&parts.otherwise))
     }
 
-    fn assign(&mut self, target: &'t Target, known: Known, at: u32) -> Parsed<()> {
+    fn assign(&mut self, target: &'t Target, known: KnownFacts, at: u32) -> ParseResult<()> {
         match target {
             Target::Name(name, at) => {
                 let word = self.word(*name);
@@ -140,11 +140,11 @@ impl<'t> Walk<'t> {
     }
 
     /// Walks the body of a macro or call block, with the facts known about its arguments.
-    fn routine(&mut self, at: u32, signature: &'t Signature, body: &'t [Stmt]) -> Parsed<()> {
-        let defaults = signature.defaults.iter().map(|value| self.value(value)).collect::<Parsed<Vec<_>>>()?;
+    fn routine(&mut self, at: u32, signature: &'t Signature, body: &'t [Stmt]) -> ParseResult<()> {
+        let defaults = signature.defaults.iter().map(|value| self.value(value)).collect::<ParseResult<Vec<_>>>()?;
         self.signatures.insert(at, &signature.params);
         let Macro { params, caller, .. } = self.macros.entry(at).or_default();
-        params.resize_with(signature.params.len(), Known::default);
+        params.resize_with(signature.params.len(), KnownFacts::default);
         let mut given = params.clone();
         let caller = caller.clone();
         let first_default = given.len().saturating_sub(defaults.len());
@@ -174,13 +174,13 @@ impl<'t> Walk<'t> {
     pub(super) fn call_macro(
         &mut self,
         at: u32,
-        positional: &[Known],
-        keywords: &[(NameId, Known)],
-        caller: Option<Known>,
-    ) -> Known {
+        positional: &[KnownFacts],
+        keywords: &[(NameId, KnownFacts)],
+        caller: Option<KnownFacts>,
+    ) -> KnownFacts {
         let params = self.signatures.get(&at).copied();
-        let Some(callee) = self.macros.get_mut(&at) else { return Known::default() };
-        callee.params.resize_with(params.map_or(0, <[NameId]>::len), Known::default);
+        let Some(callee) = self.macros.get_mut(&at) else { return KnownFacts::default() };
+        callee.params.resize_with(params.map_or(0, <[NameId]>::len), KnownFacts::default);
         for (param, known) in callee.params.iter_mut().zip(positional) {
             self.has_learned |= param.join(known.clone());
         }

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use super::calls::QUESTIONS;
 use crate::limits::Limits;
 use crate::parser::ast::{Args, BinaryOp, Expr, ExprKind, NameId, Stmt, StmtKind, Tree};
-use crate::parser::{Parsed, parse};
+use crate::parser::{ParseResult, parse};
 
 /// The most nodes in a graph; the largest known template has a twentieth of that.
 const MOST_NODES: usize = 1 << 17;
@@ -43,11 +43,11 @@ const READING_METHODS: [&str; 10] = [
 /// The literals of a template, and which of them may follow each other in its output.
 ///
 /// ```
-/// use rolecall_jinja::{Limits, Template, Written};
+/// use rolecall_jinja::{Limits, Template, NodeContent};
 /// let template = Template::compile("{{ '<|' ~ 'end' ~ '|>' }}", &Limits::default())?;
 /// let writes = template.writes(&Limits::default())?;
 /// assert!(writes.is_complete);
-/// assert!(writes.nodes.iter().any(|node| node.written == Written::Text("end".into())));
+/// assert!(writes.nodes.iter().any(|node| node.written == NodeContent::Text("end".into())));
 /// # Ok::<(), rolecall_jinja::Error>(())
 /// ```
 #[derive(Clone, Debug, Default)]
@@ -81,7 +81,7 @@ pub enum NodeContent {
 }
 
 /// Computes the graph of a normalized source.
-pub(crate) fn writes(source: &str, limits: &Limits) -> Parsed<Writes> {
+pub(crate) fn writes(source: &str, limits: &Limits) -> ParseResult<Writes> {
     let tree = parse(source, limits)?;
     let mut builder = Builder::new(&tree);
     for text in tree.literals.texts() {

@@ -5,7 +5,7 @@ mod call;
 use super::Compiler;
 use super::program::{Field, Key, Op, TypeTest};
 use super::scope::Storage;
-use crate::parser::Parsed;
+use crate::parser::ParseResult;
 use crate::parser::ast::{Args, BinaryOp, CompareOp, Expr, ExprKind, NameId};
 
 impl Compiler {
@@ -20,7 +20,7 @@ impl Compiler {
         is_constant
     }
 
-    pub(super) fn expr(&mut self, expr: &Expr) -> Parsed<()> {
+    pub(super) fn expr(&mut self, expr: &Expr) -> ParseResult<()> {
         let outer = std::mem::replace(&mut self.at, expr.at);
         let result = self.expr_at(expr);
         self.at = outer;
@@ -28,7 +28,7 @@ impl Compiler {
     }
 
     // Long: one arm for each kind of expression, most of them a few lines.
-    fn expr_at(&mut self, expr: &Expr) -> Parsed<()> {
+    fn expr_at(&mut self, expr: &Expr) -> ParseResult<()> {
         match &expr.kind {
             ExprKind::None => self.emit(Op::None),
             ExprKind::Bool(true) => self.emit(Op::True),
@@ -156,9 +156,9 @@ impl Compiler {
     fn conditional(
         &mut self,
         (test, then, otherwise): &(Expr, Expr, Option<Expr>),
-        branch: fn(&mut Self, &Expr) -> Parsed<()>,
+        branch: fn(&mut Self, &Expr) -> ParseResult<()>,
         missing: Option<Op>,
-    ) -> Parsed<()> {
+    ) -> ParseResult<()> {
         let was_soft = std::mem::replace(&mut self.is_soft, true);
         let mut to_else = Vec::new();
         self.jump_if(test, false, &mut to_else)?;
@@ -177,7 +177,7 @@ impl Compiler {
         Ok(())
     }
 
-    fn all(&mut self, items: &[Expr]) -> Parsed<()> {
+    fn all(&mut self, items: &[Expr]) -> ParseResult<()> {
         items.iter().try_for_each(|item| self.expr(item))
     }
 
@@ -225,7 +225,7 @@ impl Compiler {
     }
 
     /// Compiles a condition and reports whether its result is inverted.
-    fn condition(&mut self, expr: &Expr) -> Parsed<bool> {
+    fn condition(&mut self, expr: &Expr) -> ParseResult<bool> {
         let outer = std::mem::replace(&mut self.at, expr.at);
         let mut is_inverted = false;
         match &expr.kind {
@@ -283,7 +283,7 @@ impl Compiler {
     }
 
     /// Compiles a condition on the kind of a value.
-    fn test_kind(&mut self, node: &Expr, kind: TypeTest) -> Parsed<()> {
+    fn test_kind(&mut self, node: &Expr, kind: TypeTest) -> ParseResult<()> {
         if let Some(field) = self.field(node) {
             self.emit(Op::IsField(field, kind));
         } else if let Some(slot) = self.slot_name(node) {
@@ -316,7 +316,7 @@ impl Compiler {
         })
     }
 
-    fn short_circuit(&mut self, items: &[Expr], op: Op) -> Parsed<()> {
+    fn short_circuit(&mut self, items: &[Expr], op: Op) -> ParseResult<()> {
         let mut jumps = Vec::new();
         for (index, item) in items.iter().enumerate() {
             self.expr(item)?;
@@ -328,7 +328,7 @@ impl Compiler {
         Ok(())
     }
 
-    fn comparison(&mut self, first: &Expr, rest: &[(CompareOp, Expr)]) -> Parsed<()> {
+    fn comparison(&mut self, first: &Expr, rest: &[(CompareOp, Expr)]) -> ParseResult<()> {
         self.expr(first)?;
         if let [(op @ (CompareOp::Eq | CompareOp::Ne), Expr { kind: ExprKind::Str(id), .. })] = rest {
             self.emit(Op::EqualsStack(*id));
@@ -350,7 +350,7 @@ impl Compiler {
 
     /// Jumps if the truth of a condition is `when`, and otherwise continues. Adds the jumps to
     /// `taken`.
-    pub(super) fn jump_if(&mut self, expr: &Expr, when: bool, taken: &mut Vec<usize>) -> Parsed<()> {
+    pub(super) fn jump_if(&mut self, expr: &Expr, when: bool, taken: &mut Vec<usize>) -> ParseResult<()> {
         match (&expr.kind, when) {
             // Any single item decides.
             (ExprKind::And(items), false) | (ExprKind::Or(items), true) => {
@@ -377,7 +377,7 @@ impl Compiler {
     }
 
     /// Compiles `a + b + c`: the values stay separate on the stack as long as they are strings.
-    fn checked_chain(&mut self, items: &[Expr]) -> Parsed<()> {
+    fn checked_chain(&mut self, items: &[Expr]) -> ParseResult<()> {
         for (index, item) in items.iter().enumerate() {
             self.expr(item)?;
             if index > 0 {
@@ -388,7 +388,7 @@ impl Compiler {
     }
 
     /// Writes the value of an expression.
-    pub(super) fn print(&mut self, expr: &Expr) -> Parsed<()> {
+    pub(super) fn print(&mut self, expr: &Expr) -> ParseResult<()> {
         let outer = std::mem::replace(&mut self.at, expr.at);
         match &expr.kind {
             ExprKind::Str(id) => {
@@ -420,7 +420,7 @@ impl Compiler {
         Ok(())
     }
 
-    fn print_sum(&mut self, items: &[Expr]) -> Parsed<()> {
+    fn print_sum(&mut self, items: &[Expr]) -> ParseResult<()> {
         let starts_with_text = matches!(items, [Expr { kind: ExprKind::Str(_), .. }, ..]);
         if !starts_with_text || self.makes_markup {
             self.checked_chain(items)?;

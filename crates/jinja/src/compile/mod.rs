@@ -14,7 +14,7 @@ use scope::{FrameId, Ident, Load, Scopes, Storage};
 use crate::builtins::functions::Function;
 use crate::error::{Error, Fault, place_of};
 use crate::output::Literals;
-use crate::parser::Parsed;
+use crate::parser::ParseResult;
 use crate::parser::ast::{NameId, Tree};
 
 /// Compiles a tree.
@@ -150,11 +150,11 @@ impl Compiler {
         }
     }
 
-    fn fail<T>(&self, message: impl Into<String>) -> Parsed<T> {
+    fn fail<T>(&self, message: impl Into<String>) -> ParseResult<T> {
         Err((Fault::syntax(message), self.at as usize))
     }
 
-    fn new_slot(&mut self) -> Parsed<u32> {
+    fn new_slot(&mut self) -> ParseResult<u32> {
         let routine = &mut self.program.routines[self.routine as usize];
         routine.slots += 1;
         if routine.slots > u32::from(u16::MAX) {
@@ -173,7 +173,7 @@ impl Compiler {
     }
 
     /// Assigns slots to the variables of a frame and initializes them.
-    fn enter(&mut self, frame: FrameId) -> Parsed<()> {
+    fn enter(&mut self, frame: FrameId) -> ParseResult<()> {
         for ident in self.scopes.variables_of(frame) {
             let name = self.scopes.name_of(ident);
             match self.scopes.load_of(ident) {
@@ -238,7 +238,7 @@ impl Compiler {
     }
 
     /// Returns the slot of a variable of this routine.
-    fn slot_of(&mut self, ident: Ident) -> Parsed<u32> {
+    fn slot_of(&mut self, ident: Ident) -> ParseResult<u32> {
         if let Storage::Slot { slot, .. } = self.scopes.storage(ident) {
             return Ok(slot);
         }
@@ -305,14 +305,14 @@ impl Compiler {
         }
     }
 
-    fn store_name(&mut self, name: NameId) -> Parsed<()> {
+    fn store_name(&mut self, name: NameId) -> ParseResult<()> {
         let slot = self.target_slot(name)?;
         self.emit(Op::Store(slot));
         Ok(())
     }
 
     /// Returns the slot of a name that is assigned to.
-    fn target_slot(&mut self, name: NameId) -> Parsed<u32> {
+    fn target_slot(&mut self, name: NameId) -> ParseResult<u32> {
         match self.scopes.find(self.frame, name) {
             Some(ident) => self.slot_of(ident),
             None => self.fail("assignment to an undeclared name"),
@@ -320,7 +320,7 @@ impl Compiler {
     }
 
     /// Compiles a part with a frame inside the current one.
-    fn inside<T>(&mut self, frame: FrameId, part: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+    fn inside<T>(&mut self, frame: FrameId, part: impl FnOnce(&mut Self) -> ParseResult<T>) -> ParseResult<T> {
         let (outer, was_soft) = (self.frame, self.is_soft);
         self.frame = frame;
         self.is_soft = false;
@@ -336,8 +336,8 @@ impl Compiler {
         frame: FrameId,
         parent: u32,
         name: Option<u32>,
-        part: impl FnOnce(&mut Self) -> Parsed<()>,
-    ) -> Parsed<u32> {
+        part: impl FnOnce(&mut Self) -> ParseResult<()>,
+    ) -> ParseResult<u32> {
         let jump = self.emit(Op::Jump(0));
         let id = self.program.routines.len() as u32;
         let entry = self.here();

@@ -353,17 +353,17 @@ impl Scopes {
 /// Returns which of these names a body reads before setting them, including nested bodies but not
 /// blocks.
 pub(crate) fn undeclared(body: &[Stmt], names: &[NameId]) -> Vec<NameId> {
-    let mut search = Undeclared { open: names.to_vec(), found: Vec::new() };
+    let mut search = UndeclaredNames { open: names.to_vec(), found: Vec::new() };
     search.body(body);
     search.found
 }
 
-struct Undeclared {
+struct UndeclaredNames {
     open: Vec<NameId>,
     found: Vec<NameId>,
 }
 
-impl Undeclared {
+impl UndeclaredNames {
     fn body(&mut self, body: &[Stmt]) {
         for stmt in body {
             if self.open.is_empty() {

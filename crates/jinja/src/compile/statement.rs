@@ -4,15 +4,15 @@ use super::program::Op;
 use super::scope::undeclared;
 use super::{Compiler, OpenLoop};
 use crate::parser::ast::{Expr, ExprKind, For, NameId, Signature, Stmt, StmtKind, Target};
-use crate::parser::{Parsed, known};
+use crate::parser::{ParseResult, known};
 
 impl Compiler {
-    pub(super) fn body(&mut self, body: &[Stmt]) -> Parsed<()> {
+    pub(super) fn body(&mut self, body: &[Stmt]) -> ParseResult<()> {
         body.iter().try_for_each(|stmt| self.stmt(stmt))
     }
 
     // Long: one arm for each kind of statement; the longer ones have their own functions.
-    fn stmt(&mut self, stmt: &Stmt) -> Parsed<()> {
+    fn stmt(&mut self, stmt: &Stmt) -> ParseResult<()> {
         self.at = stmt.at;
         match &stmt.kind {
             StmtKind::Data(id) => {
@@ -123,7 +123,7 @@ impl Compiler {
         self.program.names.len() as u32 - 1
     }
 
-    fn capture(&mut self, part: impl FnOnce(&mut Self) -> Parsed<()>) -> Parsed<()> {
+    fn capture(&mut self, part: impl FnOnce(&mut Self) -> ParseResult<()>) -> ParseResult<()> {
         self.emit(Op::BeginCapture);
         self.captures += 1;
         part(self)?;
@@ -132,7 +132,7 @@ impl Compiler {
         Ok(())
     }
 
-    fn if_stmt(&mut self, branches: &[(Expr, Vec<Stmt>)], otherwise: &[Stmt]) -> Parsed<()> {
+    fn if_stmt(&mut self, branches: &[(Expr, Vec<Stmt>)], otherwise: &[Stmt]) -> ParseResult<()> {
         let was_soft = std::mem::replace(&mut self.is_soft, true);
         let mut to_end = Vec::new();
         for (index, (test, body)) in branches.iter().enumerate() {
@@ -151,7 +151,7 @@ impl Compiler {
         Ok(())
     }
 
-    fn set_stmt(&mut self, target: &Target, value: &Expr) -> Parsed<()> {
+    fn set_stmt(&mut self, target: &Target, value: &Expr) -> ParseResult<()> {
         self.check_namespaces(target);
         if let Target::Name(name, _) = target {
             let field = self.field(value);
@@ -189,7 +189,7 @@ impl Compiler {
     }
 
     /// Assigns the top value.
-    fn assign(&mut self, target: &Target) -> Parsed<()> {
+    fn assign(&mut self, target: &Target) -> ParseResult<()> {
         match target {
             Target::Name(name, _) => self.store_name(*name),
             Target::Attribute(name, attribute, _) => {
@@ -204,7 +204,7 @@ impl Compiler {
         }
     }
 
-    fn for_stmt(&mut self, node: &For) -> Parsed<()> {
+    fn for_stmt(&mut self, node: &For) -> ParseResult<()> {
         if !node.is_recursive {
             self.expr(&node.iter)?;
             return self.loop_code(node, None);
@@ -218,7 +218,7 @@ impl Compiler {
     }
 
     /// Compiles a loop over the top value.
-    fn loop_code(&mut self, node: &For, routine: Option<u32>) -> Parsed<()> {
+    fn loop_code(&mut self, node: &For, routine: Option<u32>) -> ParseResult<()> {
         let at = self.at;
         let outer = self.frame;
         let is_extended = node.is_recursive
@@ -292,7 +292,7 @@ impl Compiler {
 
     /// Compiles the test of a loop as a routine, for looking ahead. It takes the top value and
     /// leaves the result of the test and the item.
-    fn test_routine(&mut self, node: &For, test: &Expr) -> Parsed<u32> {
+    fn test_routine(&mut self, node: &For, test: &Expr) -> ParseResult<u32> {
         let frame = self.scopes.frame(Some(self.frame));
         self.scopes.visit_for_test(frame, node);
         self.routine(frame, self.routine, Some(known::LOOP.0), |this| {
@@ -317,7 +317,13 @@ impl Compiler {
     }
 
     /// Tests the top value, which stays on the stack, and returns the jumps taken if it fails.
-    fn test_item(&mut self, node: &For, test: &Expr, frame: super::FrameId, is_extended: bool) -> Parsed<Vec<usize>> {
+    fn test_item(
+        &mut self,
+        node: &For,
+        test: &Expr,
+        frame: super::FrameId,
+        is_extended: bool,
+    ) -> ParseResult<Vec<usize>> {
         self.inside(frame, |this| {
             this.enter(frame)?;
             this.emit(Op::Duplicate);
@@ -332,7 +338,7 @@ impl Compiler {
         })
     }
 
-    fn macro_routine(&mut self, signature: &Signature, body: &[Stmt], name: Option<u32>) -> Parsed<u32> {
+    fn macro_routine(&mut self, signature: &Signature, body: &[Stmt], name: Option<u32>) -> ParseResult<u32> {
         let frame = self.scopes.frame(Some(self.frame));
         self.scopes.visit_macro(frame, signature, body);
         let special = match self.reads_call_names {
@@ -390,7 +396,7 @@ impl Compiler {
         })
     }
 
-    fn block(&mut self, name: NameId, is_scoped: bool, body: &[Stmt]) -> Parsed<()> {
+    fn block(&mut self, name: NameId, is_scoped: bool, body: &[Stmt]) -> ParseResult<()> {
         if self.blocks.contains(&name) {
             return self.fail(format!("block `{}` is defined twice", self.program.name(name.0)));
         }

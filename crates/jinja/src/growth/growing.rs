@@ -10,7 +10,7 @@ use crate::output::Output;
 pub struct Growing {
     /// The parts of the template that must be rendered again.
     pub(crate) stretches: Vec<Arc<Stretch>>,
-    pub(crate) kept: Kept,
+    pub(crate) kept: KeptStates,
     /// The number of passes after the latest state, if that one can always be taken up.
     pub(crate) near: Option<usize>,
 }
@@ -18,7 +18,7 @@ pub struct Growing {
 /// The states from which a rendering can be taken up, if nothing changes in the stretches before
 /// them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Kept {
+pub(crate) struct KeptStates {
     /// The number of stretches before them.
     pub(crate) stretches: usize,
     /// The latest states, the earliest first.

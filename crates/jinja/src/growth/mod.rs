@@ -26,9 +26,9 @@ pub(crate) use checkpoint::{
     FrozenAbsence, FrozenLoop, FrozenMark, FrozenOrigin, FrozenRun, FrozenState, FrozenText, FrozenValue, Items,
     Stretch, Wrote,
 };
-pub(crate) use growing::Kept;
+pub(crate) use growing::KeptStates;
 pub use growing::{Growing, Grown};
-pub(crate) use tracked::Tracked;
+pub(crate) use tracked::TrackedList;
 
 /// Where a value is in the caller's inputs, for all renderings of a growing list. The engine does
 /// not interpret it.

@@ -6,7 +6,7 @@ use crate::input::{InputEntry, InputNode, InputValue, Inputs, Tag};
 use crate::vm::address;
 
 /// Notices what a rendering reads of the inputs that may differ for a longer list.
-pub(crate) struct Tracked<'a> {
+pub(crate) struct TrackedList<'a> {
     pub(crate) inputs: &'a dyn GrowingInputs,
     list: usize,
     switch: usize,
@@ -14,9 +14,9 @@ pub(crate) struct Tracked<'a> {
     has_switched: Cell<bool>,
 }
 
-impl<'a> Tracked<'a> {
-    pub(crate) fn new(inputs: &'a dyn GrowingInputs) -> Tracked<'a> {
-        Tracked {
+impl<'a> TrackedList<'a> {
+    pub(crate) fn new(inputs: &'a dyn GrowingInputs) -> TrackedList<'a> {
+        TrackedList {
             inputs,
             list: address(inputs.growing()),
             switch: inputs.switch().map_or(0, address),
@@ -56,7 +56,7 @@ impl<'a> Tracked<'a> {
     }
 }
 
-impl Inputs for Tracked<'_> {
+impl Inputs for TrackedList<'_> {
     fn value<'n>(&'n self, node: &'n dyn Any) -> InputValue<'n> {
         self.note_switch(node);
         self.inputs.value(node)

@@ -4,19 +4,19 @@
 use std::borrow::Cow;
 
 use super::ast::{ArgList, Args, BinaryOp, CompareOp, Expr, ExprKind, Target};
-use super::{Parsed, Parser, known};
+use super::{ParseResult, Parser, known};
 use crate::lexer::{Op, TokenKind};
 
 impl Parser<'_> {
-    pub(super) fn expression(&mut self) -> Parsed<Expr> {
+    pub(super) fn expression(&mut self) -> ParseResult<Expr> {
         self.deeper(Self::conditional)
     }
 
-    pub(super) fn without_conditional(&mut self) -> Parsed<Expr> {
+    pub(super) fn without_conditional(&mut self) -> ParseResult<Expr> {
         self.deeper(|parser| parser.operators(Level::Or))
     }
 
-    fn conditional(&mut self) -> Parsed<Expr> {
+    fn conditional(&mut self) -> ParseResult<Expr> {
         let mut at = self.at();
         let mut value = self.operators(Level::Or)?;
         while self.skip_name("if") {
@@ -29,7 +29,7 @@ impl Parser<'_> {
     }
 
     /// Parses operators that bind at least as tightly as `lowest`.
-    fn operators(&mut self, lowest: Level) -> Parsed<Expr> {
+    fn operators(&mut self, lowest: Level) -> ParseResult<Expr> {
         let at = self.at();
         let mut left = if lowest <= Level::Not && self.skip_name("not") {
             let inner = self.deeper(|parser| parser.operators(Level::Not))?;
@@ -66,7 +66,7 @@ impl Parser<'_> {
 
     /// Parses the operator after `left`, together with the operators that follow it in the same
     /// n-ary expression.
-    fn operator(&mut self, level: Level, left: Expr, at: u32) -> Parsed<Expr> {
+    fn operator(&mut self, level: Level, left: Expr, at: u32) -> ParseResult<Expr> {
         let kind = match level {
             Level::Or => ExprKind::Or(self.more(left, |parser| parser.skip_name("or"), Level::And)?),
             Level::And => ExprKind::And(self.more(left, |parser| parser.skip_name("and"), Level::Not)?),
@@ -99,7 +99,7 @@ impl Parser<'_> {
     }
 
     /// Parses all operands of an n-ary operator.
-    fn more(&mut self, first: Expr, skip: impl Fn(&mut Self) -> bool, tighter: Level) -> Parsed<Vec<Expr>> {
+    fn more(&mut self, first: Expr, skip: impl Fn(&mut Self) -> bool, tighter: Level) -> ParseResult<Vec<Expr>> {
         let mut parts = Vec::with_capacity(4);
         parts.push(first);
         while skip(self) {
@@ -122,7 +122,7 @@ impl Parser<'_> {
         Some(op)
     }
 
-    fn unary(&mut self, with_filter: bool) -> Parsed<Expr> {
+    fn unary(&mut self, with_filter: bool) -> ParseResult<Expr> {
         let at = self.at();
         let mut node = if self.skip_op(Op::Binary(BinaryOp::Sub)) {
             let inner = self.deeper(|parser| parser.unary(false))?;
@@ -137,7 +137,7 @@ impl Parser<'_> {
         if with_filter { self.filters_and_tests(node) } else { Ok(node) }
     }
 
-    pub(super) fn primary(&mut self) -> Parsed<Expr> {
+    pub(super) fn primary(&mut self) -> ParseResult<Expr> {
         let at = self.at();
         let kind = match &self.current().kind {
             TokenKind::Name("true" | "True") => ExprKind::Bool(true),
@@ -168,7 +168,7 @@ impl Parser<'_> {
     }
 
     /// Parses a string; adjacent string literals are concatenated.
-    fn string(&mut self) -> Parsed<Expr> {
+    fn string(&mut self) -> ParseResult<Expr> {
         let at = self.at();
         let mut text = Cow::Borrowed("");
         while let TokenKind::Str(part) = &mut self.tokens[self.position].kind {
@@ -181,7 +181,7 @@ impl Parser<'_> {
     }
 
     /// Parses one expression, or several separated by commas, which form a tuple.
-    pub(super) fn tuple(&mut self, with_conditional: bool, in_parentheses: bool) -> Parsed<Expr> {
+    pub(super) fn tuple(&mut self, with_conditional: bool, in_parentheses: bool) -> ParseResult<Expr> {
         let at = self.at();
         if self.is_tuple_end() {
             if !in_parentheses {
@@ -205,13 +205,13 @@ impl Parser<'_> {
         matches!(self.current().kind, TokenKind::VariableEnd | TokenKind::BlockEnd | TokenKind::Op(Op::CloseParen))
     }
 
-    fn list(&mut self) -> Parsed<Expr> {
+    fn list(&mut self) -> ParseResult<Expr> {
         let at = self.at();
         let items = self.items(Op::CloseBracket, Self::expression)?;
         self.expr(ExprKind::List(items), at)
     }
 
-    fn dict(&mut self) -> Parsed<Expr> {
+    fn dict(&mut self) -> ParseResult<Expr> {
         let at = self.at();
         let items = self.items(Op::CloseBrace, |parser| {
             let key = parser.expression()?;
@@ -223,7 +223,7 @@ impl Parser<'_> {
 
     /// Parses comma-separated items from an opening bracket to `close`, with an optional trailing
     /// comma.
-    fn items<T>(&mut self, close: Op, item: impl Fn(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
+    fn items<T>(&mut self, close: Op, item: impl Fn(&mut Self) -> ParseResult<T>) -> ParseResult<Vec<T>> {
         self.advance();
         let mut items = Vec::new();
         while !self.is_op(close) {
@@ -239,7 +239,7 @@ impl Parser<'_> {
         Ok(items)
     }
 
-    fn postfix(&mut self, mut node: Expr) -> Parsed<Expr> {
+    fn postfix(&mut self, mut node: Expr) -> ParseResult<Expr> {
         loop {
             node = match self.current().kind {
                 TokenKind::Op(Op::Dot) => self.attribute(node)?,
@@ -250,7 +250,7 @@ impl Parser<'_> {
         }
     }
 
-    fn filters_and_tests(&mut self, mut node: Expr) -> Parsed<Expr> {
+    fn filters_and_tests(&mut self, mut node: Expr) -> ParseResult<Expr> {
         loop {
             node = match self.current().kind {
                 TokenKind::Op(Op::Pipe) => {
@@ -264,7 +264,7 @@ impl Parser<'_> {
         }
     }
 
-    fn attribute(&mut self, node: Expr) -> Parsed<Expr> {
+    fn attribute(&mut self, node: Expr) -> ParseResult<Expr> {
         self.advance();
         let at = self.at();
         match self.current().kind {
@@ -281,7 +281,7 @@ impl Parser<'_> {
         }
     }
 
-    fn subscript(&mut self, node: Expr) -> Parsed<Expr> {
+    fn subscript(&mut self, node: Expr) -> ParseResult<Expr> {
         let at = self.at();
         self.advance();
         let mut parts = Vec::new();
@@ -313,7 +313,7 @@ impl Parser<'_> {
         self.expr(ExprKind::Item(Box::new(node), Box::new(index)), at)
     }
 
-    fn subscribed(&mut self) -> Parsed<Subscript> {
+    fn subscribed(&mut self) -> ParseResult<Subscript> {
         let mut bounds = [None, None, None];
         if !self.is_op(Op::Colon) {
             let first = self.expression()?;
@@ -332,13 +332,13 @@ impl Parser<'_> {
         Ok(Subscript::Slice(Box::new(bounds)))
     }
 
-    fn call(&mut self, node: Expr) -> Parsed<Expr> {
+    fn call(&mut self, node: Expr) -> ParseResult<Expr> {
         let at = self.at();
         let args = self.arguments()?;
         self.expr(ExprKind::Call(Box::new(node), ArgList::new(args)), at)
     }
 
-    fn arguments(&mut self) -> Parsed<Args> {
+    fn arguments(&mut self) -> ParseResult<Args> {
         self.expect_op(Op::OpenParen)?;
         let mut args = Args::default();
         let mut is_first = true;
@@ -384,7 +384,7 @@ impl Parser<'_> {
         Ok(args)
     }
 
-    fn dotted_name(&mut self) -> Parsed<super::NameId> {
+    fn dotted_name(&mut self) -> ParseResult<super::NameId> {
         let name = self.expect_name()?;
         if !self.is_op(Op::Dot) {
             return Ok(name);
@@ -401,7 +401,7 @@ impl Parser<'_> {
     }
 
     /// Parses a filter after the `|`.
-    pub(super) fn filter(&mut self, subject: Option<Expr>) -> Parsed<Expr> {
+    pub(super) fn filter(&mut self, subject: Option<Expr>) -> ParseResult<Expr> {
         let at = self.at();
         let name = self.dotted_name()?;
         let args = if self.is_op(Op::OpenParen) { self.arguments()? } else { Args::default() };
@@ -409,7 +409,7 @@ impl Parser<'_> {
     }
 
     /// Parses a chain of filters. In a filter block, the first one has no `|` before it.
-    pub(super) fn filter_chain(&mut self, mut starts_inline: bool) -> Parsed<Option<Expr>> {
+    pub(super) fn filter_chain(&mut self, mut starts_inline: bool) -> ParseResult<Option<Expr>> {
         let mut node = None;
         while starts_inline || self.is_op(Op::Pipe) {
             if !starts_inline {
@@ -421,7 +421,7 @@ impl Parser<'_> {
         Ok(node)
     }
 
-    fn test(&mut self, node: Expr) -> Parsed<Expr> {
+    fn test(&mut self, node: Expr) -> ParseResult<Expr> {
         let at = self.at();
         self.advance();
         let is_negated = self.skip_name("not");
@@ -447,7 +447,7 @@ impl Parser<'_> {
     }
 
     /// Parses an assignment target of `set` or `for`.
-    pub(super) fn target(&mut self, with_namespace: bool) -> Parsed<Target> {
+    pub(super) fn target(&mut self, with_namespace: bool) -> ParseResult<Target> {
         let first = self.simple_target(with_namespace)?;
         if !self.is_op(Op::Comma) {
             return Ok(first);
@@ -459,7 +459,7 @@ impl Parser<'_> {
         Ok(Target::Tuple(items))
     }
 
-    fn simple_target(&mut self, with_namespace: bool) -> Parsed<Target> {
+    fn simple_target(&mut self, with_namespace: bool) -> ParseResult<Target> {
         let at = self.at();
         match self.current().kind {
             TokenKind::Name("true" | "True" | "false" | "False" | "none" | "None") => {

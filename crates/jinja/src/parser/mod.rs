@@ -16,10 +16,10 @@ use crate::output::Literals;
 
 /// An error and its position in the source.
 pub(crate) type Failure = (Fault, usize);
-pub(crate) type Parsed<T> = Result<T, Failure>;
+pub(crate) type ParseResult<T> = Result<T, Failure>;
 
 /// Parses a normalized source.
-pub(crate) fn parse(source: &str, limits: &Limits) -> Parsed<Tree> {
+pub(crate) fn parse(source: &str, limits: &Limits) -> ParseResult<Tree> {
     let tokens = tokenize(source)?;
     let mut parser = Parser {
         tokens,
@@ -145,11 +145,11 @@ impl<'s> Parser<'s> {
         found
     }
 
-    fn expect_op(&mut self, op: Op) -> Parsed<()> {
+    fn expect_op(&mut self, op: Op) -> ParseResult<()> {
         if self.skip_op(op) { Ok(()) } else { Err(self.expected(&describe_op(op))) }
     }
 
-    fn expect_name(&mut self) -> Parsed<NameId> {
+    fn expect_name(&mut self) -> ParseResult<NameId> {
         let TokenKind::Name(name) = self.current().kind else { return Err(self.expected("a name")) };
         if self.names.len() > MOST_NAMES {
             let fault =
@@ -160,7 +160,7 @@ impl<'s> Parser<'s> {
         Ok(self.intern(name))
     }
 
-    fn expect_word(&mut self, word: &str) -> Parsed<()> {
+    fn expect_word(&mut self, word: &str) -> ParseResult<()> {
         if self.skip_name(word) { Ok(()) } else { Err(self.expected(&format!("`{word}`"))) }
     }
 
@@ -175,7 +175,7 @@ impl<'s> Parser<'s> {
     }
 
     /// Parses a construct one nesting level deeper.
-    fn deeper<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+    fn deeper<T>(&mut self, parse: impl FnOnce(&mut Self) -> ParseResult<T>) -> ParseResult<T> {
         if self.nesting >= self.most {
             return Err(self.too_deep());
         }
@@ -191,7 +191,7 @@ impl<'s> Parser<'s> {
     }
 
     /// Creates an expression, unless it is nested too deeply.
-    fn expr(&self, kind: ExprKind, at: u32) -> Parsed<Expr> {
+    fn expr(&self, kind: ExprKind, at: u32) -> ParseResult<Expr> {
         let mut below = 0;
         kind.for_each_child(&mut |child| below = below.max(child.depth));
         let depth = 1 + below;

@@ -1,14 +1,14 @@
 //! Parses text, `{{ }}` and `{% %}`.
 
 use super::ast::{ExprKind, For, NameId, Signature, Stmt, StmtKind, Target};
-use super::{MOST_PARAMETERS, Parsed, Parser, known};
+use super::{MOST_PARAMETERS, ParseResult, Parser, known};
 use crate::error::{ErrorKind, Fault, LimitKind};
 use crate::lexer::{Op, TokenKind};
 
 impl Parser<'_> {
     /// Parses statements up to one of the end tags, whose name is then the current token. Without
     /// end tags, parses up to the end of the template.
-    pub(super) fn body(&mut self, end_tags: &[&str]) -> Parsed<Vec<Stmt>> {
+    pub(super) fn body(&mut self, end_tags: &[&str]) -> ParseResult<Vec<Stmt>> {
         let mut body = Vec::new();
         loop {
             let at = self.at();
@@ -46,7 +46,7 @@ impl Parser<'_> {
         }
     }
 
-    fn block_end(&mut self) -> Parsed<()> {
+    fn block_end(&mut self) -> ParseResult<()> {
         if !matches!(self.current().kind, TokenKind::BlockEnd) {
             return Err(self.expected("`%}`"));
         }
@@ -56,20 +56,20 @@ impl Parser<'_> {
 
     /// Parses the rest of an opening tag and the body up to one of the end tags, whose name is then
     /// the current token.
-    fn inner_body(&mut self, end_tags: &[&str]) -> Parsed<Vec<Stmt>> {
+    fn inner_body(&mut self, end_tags: &[&str]) -> ParseResult<Vec<Stmt>> {
         self.skip_op(Op::Colon);
         self.block_end()?;
         self.body(end_tags)
     }
 
     /// Parses the same and consumes the name of the end tag.
-    fn whole_body(&mut self, end_tag: &'static str) -> Parsed<Vec<Stmt>> {
+    fn whole_body(&mut self, end_tag: &'static str) -> ParseResult<Vec<Stmt>> {
         let body = self.inner_body(&[end_tag])?;
         self.advance();
         Ok(body)
     }
 
-    fn statement(&mut self, body: &mut Vec<Stmt>, at: u32) -> Parsed<()> {
+    fn statement(&mut self, body: &mut Vec<Stmt>, at: u32) -> ParseResult<()> {
         let TokenKind::Name(tag) = self.current().kind else { return Err(self.expected("the name of a tag")) };
         self.advance();
         let kind = match tag {
@@ -125,7 +125,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn if_tag(&mut self) -> Parsed<StmtKind> {
+    fn if_tag(&mut self) -> ParseResult<StmtKind> {
         let mut branches = Vec::new();
         loop {
             let test = self.tuple(false, false)?;
@@ -142,7 +142,7 @@ impl Parser<'_> {
         }
     }
 
-    fn for_tag(&mut self) -> Parsed<StmtKind> {
+    fn for_tag(&mut self) -> ParseResult<StmtKind> {
         let target = self.target(false)?;
         self.expect_word("in")?;
         let iter = self.tuple(false, false)?;
@@ -161,7 +161,7 @@ impl Parser<'_> {
         Ok(StmtKind::For(Box::new(For { target, iter, test, is_recursive, body, otherwise })))
     }
 
-    fn set_tag(&mut self) -> Parsed<StmtKind> {
+    fn set_tag(&mut self) -> ParseResult<StmtKind> {
         let target = self.target(true)?;
         if self.skip_op(Op::Assign) {
             return Ok(StmtKind::Set(target, self.tuple(true, false)?));
@@ -170,7 +170,7 @@ impl Parser<'_> {
         Ok(StmtKind::SetBlock { target, filter, body: self.whole_body("endset")? })
     }
 
-    fn with_tag(&mut self) -> Parsed<StmtKind> {
+    fn with_tag(&mut self) -> ParseResult<StmtKind> {
         let mut targets = Vec::new();
         while self.current().kind != TokenKind::BlockEnd {
             if !targets.is_empty() {
@@ -183,7 +183,7 @@ impl Parser<'_> {
         Ok(StmtKind::With { targets, body: self.whole_body("endwith")? })
     }
 
-    fn block_tag(&mut self) -> Parsed<StmtKind> {
+    fn block_tag(&mut self) -> ParseResult<StmtKind> {
         let TokenKind::Name(spelling) = self.current().kind else { return Err(self.expected("a name")) };
         let name = self.expect_name()?;
         let is_scoped = self.skip_name("scoped");
@@ -195,7 +195,7 @@ impl Parser<'_> {
         Ok(StmtKind::Block { name, is_scoped, body })
     }
 
-    fn signature(&mut self) -> Parsed<Signature> {
+    fn signature(&mut self) -> ParseResult<Signature> {
         let mut signature = Signature::default();
         self.expect_op(Op::OpenParen)?;
         while !self.is_op(Op::CloseParen) {
@@ -222,7 +222,7 @@ impl Parser<'_> {
     }
 
     /// Parses a tag that needs other templates, which do not exist here.
-    fn foreign_tag(&mut self, tag: &str) -> Parsed<StmtKind> {
+    fn foreign_tag(&mut self, tag: &str) -> ParseResult<StmtKind> {
         let template = self.expression()?;
         let mut names: Vec<NameId> = Vec::new();
         let tag = match tag {

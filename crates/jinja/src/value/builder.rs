@@ -1,7 +1,7 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use super::text::{Joined, Slice, Str};
+use super::text::{JoinedText, Slice, Str};
 use crate::error::{Fault, LimitKind, Res};
 use crate::limits::{Charge, KEPT_BYTES};
 use crate::output::{MarkId, Origin, Run};
@@ -169,7 +169,7 @@ impl<'a> Builder<'a> {
         self.push(slice.text, slice.origin)
     }
 
-    fn push_joined(&mut self, joined: &Joined) -> Res<()> {
+    fn push_joined(&mut self, joined: &JoinedText) -> Res<()> {
         let Some((first, rest)) = joined.runs.split_first() else { return Ok(()) };
         self.flush()?;
         self.cover(joined.text.len(), joined.runs.len())?;
@@ -213,7 +213,7 @@ impl<'a> Builder<'a> {
         }
         self.flush()?;
         self.close();
-        self.charge.resize(self.text.len() + self.runs.len() * RUN_BYTES + size_of::<Joined>())?;
+        self.charge.resize(self.text.len() + self.runs.len() * RUN_BYTES + size_of::<JoinedText>())?;
         let is_large = self.text.len() + self.runs.len() * RUN_BYTES > KEPT_BYTES;
         let (text, runs): (Box<str>, Box<[Run]>) = if is_large {
             (self.text.into(), self.runs.into())
@@ -223,7 +223,7 @@ impl<'a> Builder<'a> {
             self.charge.meter().give_buffers(self.text, self.runs);
             kept
         };
-        Ok(Str::Joined(Rc::new(Joined { text, runs, is_markup, _charge: self.charge })))
+        Ok(Str::Joined(Rc::new(JoinedText { text, runs, is_markup, _charge: self.charge })))
     }
 }
 

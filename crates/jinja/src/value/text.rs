@@ -21,12 +21,12 @@ pub(crate) struct Slice<'a> {
 #[derive(Clone, Debug)]
 pub(crate) enum Str<'a> {
     Slice(Slice<'a>),
-    Joined(Rc<Joined>),
+    Joined(Rc<JoinedText>),
 }
 
 /// A string built from pieces, with the origin of each.
 #[derive(Debug)]
-pub(crate) struct Joined {
+pub(crate) struct JoinedText {
     pub(super) text: Box<str>,
     pub(super) runs: Box<[Run]>,
     /// Whether it is safe HTML (Python's `Markup`): strings added to it are escaped.
@@ -34,16 +34,16 @@ pub(crate) struct Joined {
     pub(super) _charge: Charge,
 }
 
-impl Joined {
+impl JoinedText {
     /// Returns the text, its runs, and whether it is safe HTML.
     pub(crate) fn parts(&self) -> (&str, &[Run], bool) {
         (&self.text, &self.runs, self.is_markup)
     }
 
     /// Creates a string from the parts of an earlier one.
-    pub(crate) fn restored(world: &World<'_>, text: Box<str>, runs: Box<[Run]>, is_markup: bool) -> Res<Joined> {
-        let bytes = text.len() + runs.len() * size_of::<Run>() + size_of::<Joined>();
-        Ok(Joined { _charge: Charge::new(&world.meter, bytes)?, text, runs, is_markup })
+    pub(crate) fn restored(world: &World<'_>, text: Box<str>, runs: Box<[Run]>, is_markup: bool) -> Res<JoinedText> {
+        let bytes = text.len() + runs.len() * size_of::<Run>() + size_of::<JoinedText>();
+        Ok(JoinedText { _charge: Charge::new(&world.meter, bytes)?, text, runs, is_markup })
     }
 }
 

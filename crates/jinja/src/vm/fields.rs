@@ -19,11 +19,11 @@ const SLOTS: usize = 8;
 /// several conditions in a row, and the caller's values do not change during a rendering.
 #[derive(Default)]
 pub(super) struct FieldCache<'a> {
-    known: [Known<'a>; SLOTS],
+    known: [FieldLookup<'a>; SLOTS],
 }
 
 #[derive(Default)]
-struct Known<'a> {
+struct FieldLookup<'a> {
     of: Option<(&'a dyn Any, Key)>,
     found: Option<InputNode<'a>>,
 }

@@ -1,12 +1,12 @@
 //! Reads calls whose text is the whole text of a message.
 
-use super::{CallStep, Running};
+use super::{CallStep, OpenCall};
 use crate::cursor::Cursor;
 use crate::marks::{Here, MarkSearch, Marks};
 use crate::shared::Shared;
 use crate::{Event, Stop, Why};
 
-impl Running {
+impl OpenCall {
     /// Reads code up to a marker, which is not part of it.
     pub(super) fn body(&mut self, closes: &Marks<()>, shared: &mut Shared, cursor: &mut Cursor<'_, '_>) -> CallStep {
         if self.index.is_none() {

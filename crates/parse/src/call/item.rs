@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{CallStep, Inside, Running, name_again};
+use super::{CallStep, Inside, OpenCall, name_again};
 use crate::arguments::{Arguments, Callee};
 use crate::cursor::Cursor;
 use crate::literal::Literal;
@@ -14,7 +14,7 @@ use crate::shared::Shared;
 use crate::values::{ReaderState, ValueReader};
 use crate::{Event, Why};
 
-impl Running {
+impl OpenCall {
     pub(super) fn item(&mut self, item: &Item, shared: &mut Shared, cursor: &mut Cursor<'_, '_>) -> CallStep {
         match item {
             Item::Literal(literal) => self.literal(literal, cursor),

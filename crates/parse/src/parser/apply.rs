@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{BLANK, Destination, Flow, OutputParser, State};
-use crate::call::Running;
+use crate::call::OpenCall;
 use crate::cursor::Cursor;
 use crate::marks::Here;
 use crate::reply::{Mark, Meaning};
@@ -205,6 +205,6 @@ impl OutputParser {
         if in_reasoning {
             shared.report_unclosed(start, cursor.on);
         }
-        self.state = State::Call(Box::new(Running::new(program, start, cursor.shown(mark), in_reasoning)));
+        self.state = State::Call(Box::new(OpenCall::new(program, start, cursor.shown(mark), in_reasoning)));
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rolecall_format::Header;
 
 use super::{Destination, Flow, OutputParser, State};
-use crate::call::Running;
+use crate::call::OpenCall;
 use crate::cursor::Cursor;
 use crate::marks::MarkSearch;
 use crate::reply::{Attribute, Headers, InHeader, Mark, Reply};
@@ -342,7 +342,7 @@ impl OutputParser {
         let is_code = words.code.iter().any(|code| code == callee);
         let program = if is_code { headers.code } else { headers.function };
         let name = callee.strip_prefix(words.functions.as_str()).unwrap_or(callee);
-        let running = Running::new(program, header.start, &header.raw, false).named(name);
+        let running = OpenCall::new(program, header.start, &header.raw, false).named(name);
         self.state = State::Call(Box::new(running));
     }
 

@@ -6,7 +6,7 @@ use rolecall_conversation::json::escape_into;
 
 use super::marked::StringMarker;
 use super::nest::MAX_DEPTH;
-use super::quoted::Quoted;
+use super::quoted::QuotedString;
 use super::{ReaderState, ValueStep};
 use crate::{JsonPolicy, Why};
 
@@ -30,7 +30,7 @@ pub(crate) struct LiteralReader {
     /// The unfinished word, number or name.
     token: String,
     between: Between,
-    held: Held,
+    held: HeldBytes,
 }
 
 /// The kind of value and its spelling.
@@ -79,7 +79,7 @@ enum LiteralState {
     },
     BareKey,
     Quoted {
-        quoted: Quoted,
+        quoted: QuotedString,
         key: bool,
     },
     /// After a string. Another string may follow and is joined to it.
@@ -133,7 +133,7 @@ struct Between {
 
 /// Output that is held back until the meaning of the enclosing parentheses is known.
 #[derive(Clone, Debug, Default)]
-struct Held {
+struct HeldBytes {
     text: String,
     /// The same text as read.
     raw: String,
@@ -254,9 +254,9 @@ impl LiteralReader {
 }
 
 /// Whether a character was used, or on error, the number of valid bytes in the piece.
-type Taken<T> = Result<T, (usize, Why)>;
+type TakeResult<T> = Result<T, (usize, Why)>;
 
-fn expected<T>(what: &str, found: char) -> Taken<T> {
+fn expected<T>(what: &str, found: char) -> TakeResult<T> {
     let found = if found.is_control() { format!("{found:?}") } else { format!("`{found}`") };
     Err((0, Why::BadValue(format!("expected {what}, found {found}"))))
 }
@@ -271,7 +271,7 @@ fn opens_string(character: char) -> bool {
 
 impl LiteralReader {
     /// Reads a character. Returns `false` if the character was not used.
-    fn next(&mut self, character: char, out: &mut String) -> Taken<bool> {
+    fn next(&mut self, character: char, out: &mut String) -> TakeResult<bool> {
         match self.at {
             LiteralState::Value | LiteralState::Item | LiteralState::Key | LiteralState::Colon | LiteralState::Next
                 if is_space(character) =>
@@ -405,7 +405,7 @@ impl LiteralReader {
     }
 
     /// Continues a string.
-    fn string(&mut self, text: &str, out: &mut String) -> Taken<usize> {
+    fn string(&mut self, text: &str, out: &mut String) -> TakeResult<usize> {
         let LiteralReader { syntax, at, held, .. } = self;
         let sink = if held.open > 0 { &mut held.text } else { &mut *out };
         match (at, syntax) {
@@ -490,7 +490,7 @@ impl LiteralReader {
     }
 }
 
-impl Held {
+impl HeldBytes {
     /// Outputs the held text if the meaning of all its parentheses is known.
     fn flush(&mut self, out: &mut String) {
         if self.open == 0 {

@@ -25,7 +25,7 @@ pub(crate) use literal::LiteralReader;
 pub(crate) use repeated::RepeatedKey;
 pub(crate) use schema::Schema;
 pub(crate) use text::{TextValue, uncdata};
-pub(crate) use typed::{Typed, typed, types_of};
+pub(crate) use typed::{TypedValue, typed, types_of};
 pub(crate) use types::Types;
 
 /// The progress of a reader through a piece.

@@ -7,7 +7,7 @@ use crate::JsonPolicy;
 
 /// Converts a quoted Python string, a superset of JSON's, to the contents of a JSON string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Quoted {
+pub(super) struct QuotedString {
     spelling: Spelling,
     is_triple: bool,
     at: QuotedState,
@@ -53,10 +53,10 @@ enum QuotedState {
     Done,
 }
 
-impl Quoted {
+impl QuotedString {
     /// Creates a reader that starts after the first quote.
-    pub(super) fn new(spelling: Spelling) -> Quoted {
-        Quoted { spelling, is_triple: false, at: QuotedState::Opened }
+    pub(super) fn new(spelling: Spelling) -> QuotedString {
+        QuotedString { spelling, is_triple: false, at: QuotedState::Opened }
     }
 
     /// Reads the next piece.

@@ -307,7 +307,7 @@ fn a_raw_text_is_typed_by_its_schema() {
     ];
     for (key, raw, value) in cases {
         let schema = Schema::new(&document).property(key);
-        let Typed { json, is_misfit } = typed(raw, types_of(raw, schema));
+        let TypedValue { json, is_misfit } = typed(raw, types_of(raw, schema));
         assert_eq!(json, value, "{key}: {raw}");
         let takes_strings = schema.is_none_or(|schema| schema.types() & Types::STRING == Types::STRING);
         assert!(

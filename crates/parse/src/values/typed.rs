@@ -7,7 +7,7 @@ use crate::JsonPolicy;
 
 /// A raw text as a JSON value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Typed {
+pub(crate) struct TypedValue {
     pub json: String,
     /// Whether the text is of none of the allowed types, and a string all the same.
     pub is_misfit: bool,
@@ -28,7 +28,7 @@ pub(crate) fn types_of(raw: &str, schema: Option<Schema<'_>>) -> Types {
 /// If only strings are allowed, the value is a string. Otherwise, JSON and Python literals become the values they spell
 /// if their types are allowed, and any other text becomes a string. Quoted text becomes a string that includes the
 /// quotes.
-pub(crate) fn typed(raw: &str, types: Types) -> Typed {
+pub(crate) fn typed(raw: &str, types: Types) -> TypedValue {
     let value = match types.is_within(Types::STRING) {
         true => None,
         false => {
@@ -47,7 +47,7 @@ pub(crate) fn typed(raw: &str, types: Types) -> Typed {
         write_string(&mut string, raw, false);
         string
     };
-    Typed { json: value.unwrap_or_else(as_string), is_misfit }
+    TypedValue { json: value.unwrap_or_else(as_string), is_misfit }
 }
 
 /// Returns the JSON of a value that spans the whole text.

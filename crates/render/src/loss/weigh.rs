@@ -35,7 +35,7 @@ pub(super) fn weigh(
         }
     }
     notes.extend(tag_differences(prompt, &replies));
-    let mut weighed = Weighed { prompt, conversation, policy, spans: Vec::new() };
+    let mut weighed = Weighing { prompt, conversation, policy, spans: Vec::new() };
     match (policy.turns, policy.tagged) {
         (LossTurns::All, _) => weighed.add_all(),
         (_, true) => weighed.add_tagged(last_message),
@@ -52,14 +52,14 @@ pub(super) fn weigh(
     }
 }
 
-struct Weighed<'a> {
+struct Weighing<'a> {
     prompt: &'a Prompt,
     conversation: &'a Conversation,
     policy: &'a LossPolicy,
     spans: Vec<LossSpan>,
 }
 
-impl Weighed<'_> {
+impl Weighing<'_> {
     fn add(&mut self, range: Range<usize>, weight: f32) {
         if !range.is_empty() && weight > 0.0 {
             self.spans.push(LossSpan { range, weight });

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use rolecall_format::Field;
 
 use super::calls::{Calls, CallsState};
-use super::{Planner, Printed};
+use super::{Planner, PrintedTools};
 
 /// From where a longer conversation can be planned.
 #[derive(Clone, Debug)]
@@ -74,6 +74,6 @@ impl Planner<'_, '_> {
 
     /// Reports whether a turn prints tools.
     pub(super) fn prints_tools(&self) -> bool {
-        self.progress.printed || self.plan.turns.iter().any(|turn| turn.tools != Printed::Nothing)
+        self.progress.printed || self.plan.turns.iter().any(|turn| turn.tools != PrintedTools::Nothing)
     }
 }

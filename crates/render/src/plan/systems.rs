@@ -4,13 +4,13 @@ use rolecall_conversation::{Message, Place, Role};
 use rolecall_format::{Field, Slot, SystemRule, SystemWhen, SystemWithTools, ToolsPlace};
 
 use super::{Extent, Planner, Replacement, SystemText, What};
-use crate::options::Chosen;
+use crate::options::OptionValues;
 use crate::role::is_blank;
 use crate::{Dropped, Error};
 
 /// What the format adds where the conversation has no system message.
 #[derive(PartialEq)]
-struct Added<'a> {
+struct SystemAddition<'a> {
     /// The option with this index, and the length of its value.
     option: Option<(usize, usize)>,
     /// The format's system template with this index.
@@ -23,7 +23,7 @@ struct Added<'a> {
 impl<'a> Planner<'_, 'a> {
     /// Adds the system messages that open the conversation, which are those before the first
     /// message of the extent, and those that the format adds.
-    pub(super) fn add_systems(&mut self, extent: &Extent, chosen: &Chosen<'_>) -> Result<(), Error> {
+    pub(super) fn add_systems(&mut self, extent: &Extent, chosen: &OptionValues<'_>) -> Result<(), Error> {
         let first = extent.first;
         let messages = self.task.messages;
         let (format, roles) = (self.format, self.speakers.roles);
@@ -89,7 +89,7 @@ impl<'a> Planner<'_, 'a> {
 
     /// Returns what the format adds to a conversation that is opened by a system message or not,
     /// and that has none at all or some.
-    fn added(&self, opened: bool, none: bool, chosen: &Chosen<'_>) -> Added<'a> {
+    fn added(&self, opened: bool, none: bool, chosen: &OptionValues<'_>) -> SystemAddition<'a> {
         let format = self.format;
         let (defaults, empty) = (&format.defaults, self.task.messages.end() == 0);
         let own = defaults.system_option.and_then(|at| Some((at, chosen.values.get(at)?.0.as_str())));
@@ -110,7 +110,7 @@ impl<'a> Planner<'_, 'a> {
         let option =
             own.filter(|(_, text)| wanted && self.progress.replaced == Replacement::Nothing && !text.is_empty());
         let template = chosen.value(format, "system_template").filter(|_| none && text.is_none());
-        Added {
+        SystemAddition {
             option: option.map(|(at, text)| (at, text.len())),
             template: defaults.system_templates.iter().position(|(name, _)| Some(name.as_str()) == template),
             text,
@@ -118,7 +118,7 @@ impl<'a> Planner<'_, 'a> {
         }
     }
 
-    pub(super) fn replaces_system(&self, chosen: &Chosen<'_>) -> bool {
+    pub(super) fn replaces_system(&self, chosen: &OptionValues<'_>) -> bool {
         match chosen.value(self.format, "system-with-tools") {
             Some(value) => value == SystemWithTools::Replace.key(),
             None => self.format.rules.system_with_tools == SystemWithTools::Replace,

@@ -6,12 +6,12 @@ use rolecall_format::{Field, Slot};
 
 use super::{Planner, What};
 use crate::Error;
-use crate::options::Chosen;
+use crate::options::OptionValues;
 
 impl<'a> Planner<'_, 'a> {
     /// Plans a prompt that is one user message's text, if the option `capability` asks for it.
     /// Returns whether it did.
-    pub(super) fn add_text_alone(&mut self, chosen: &Chosen<'_>) -> Result<bool, Error> {
+    pub(super) fn add_text_alone(&mut self, chosen: &OptionValues<'_>) -> Result<bool, Error> {
         let Some((capability, given)) = chosen.entry(self.format, "capability") else { return Ok(false) };
         let slot = match capability {
             "completion" => Slot::Completion,

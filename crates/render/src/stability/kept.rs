@@ -5,7 +5,7 @@ use crate::Prompt;
 
 /// How much of an earlier prompt a later one keeps.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct KeptLength {
     /// The length of the earlier prompt in bytes.
     pub bytes: usize,
     /// The length of the earlier prompt in code points.
@@ -47,7 +47,7 @@ pub struct KeptIds {
 /// assert_eq!((change.byte, change.earlier.message, kept.lost_bytes()), (1, Some(0), 4));
 /// # Ok::<(), rolecall_render::Error>(())
 /// ```
-pub fn compare(earlier: &Prompt, later: &Prompt) -> Kept {
+pub fn compare(earlier: &Prompt, later: &Prompt) -> KeptLength {
     let (text, byte) = (earlier.text(), common_prefix(earlier.text(), later.text()));
     let character = text[..byte].chars().count();
     let change = ByteSource::at(earlier, byte).map(|written| Change {
@@ -56,10 +56,10 @@ pub fn compare(earlier: &Prompt, later: &Prompt) -> Kept {
         earlier: written,
         later: ByteSource::at(later, byte),
     });
-    Kept { bytes: text.len(), characters: character + text[byte..].chars().count(), change, ids: None }
+    KeptLength { bytes: text.len(), characters: character + text[byte..].chars().count(), change, ids: None }
 }
 
-impl Kept {
+impl KeptLength {
     /// Reports whether the later prompt begins with the earlier one.
     pub fn is_stable(&self) -> bool {
         self.change.is_none()

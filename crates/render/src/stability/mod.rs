@@ -16,9 +16,9 @@ mod step;
 mod walk;
 
 pub use change::{ByteSource, Change};
-pub use kept::{Kept, KeptIds, compare};
+pub use kept::{KeptIds, KeptLength, compare};
 pub use pace::Pace;
 pub use report::{Stability, StepChange};
 pub use speaker::Speaker;
-pub use step::{Added, Step};
+pub use step::{AddedMessage, Step};
 pub use walk::{stability, stability_with};

@@ -1,4 +1,4 @@
-use super::{Change, Kept, Step};
+use super::{Change, KeptLength, Step};
 use crate::Error;
 
 /// The comparison of all prompts of a growing conversation.
@@ -16,7 +16,7 @@ pub struct StepChange<'a> {
     /// Whether the earlier prompt ends with a generation prompt.
     pub in_generation: bool,
     /// The comparison.
-    pub kept: &'a Kept,
+    pub kept: &'a KeptLength,
     /// The first place that differs.
     pub change: &'a Change,
 }
@@ -59,6 +59,6 @@ impl Stability {
     /// history, over all steps, if the prompts were encoded.
     pub fn lost_ids(&self) -> Option<usize> {
         let kept = self.steps.iter().filter_map(|step| step.history.as_ref().ok());
-        kept.map(Kept::lost_ids).sum()
+        kept.map(KeptLength::lost_ids).sum()
     }
 }

@@ -1,6 +1,6 @@
 use rolecall_conversation::{Conversation, Message, Role};
 
-use super::{Added, Kept, KeptIds, Pace, Speaker, Stability, Step, compare};
+use super::{AddedMessage, KeptIds, KeptLength, Pace, Speaker, Stability, Step, compare};
 use crate::{DateTime, Error, Prompt, TemplateOptions};
 
 /// Compares the prompts of a growing conversation, without their ids.
@@ -72,7 +72,7 @@ pub fn stability_with(
         let later = walk.rendered(&seen);
         let history = walk.kept(&earlier, &later, &mut seen, false);
         let generation = opened.map(|opened| walk.kept(&opened, &later, &mut seen, true));
-        steps.push(Step { messages: at + 1, added: Added::of(message), history, generation });
+        steps.push(Step { messages: at + 1, added: AddedMessage::of(message), history, generation });
         earlier = later;
     }
     Stability { steps }
@@ -86,7 +86,7 @@ struct Walk<'a> {
 }
 
 /// A prompt of the conversation.
-struct Rendered {
+struct StepPrompt {
     prompt: Prompt,
     ids: Option<Vec<u32>>,
     /// The time at which it was rendered, if time passes.
@@ -111,20 +111,20 @@ impl Walk<'_> {
         }
     }
 
-    fn rendered(&mut self, conversation: &Conversation) -> Result<Rendered, Error> {
+    fn rendered(&mut self, conversation: &Conversation) -> Result<StepPrompt, Error> {
         let prompt = self.speaker().render(conversation)?;
         let ids = (self.ids)(&prompt);
-        Ok(Rendered { prompt, ids, now: self.options.as_ref().and_then(|options| options.now) })
+        Ok(StepPrompt { prompt, ids, now: self.options.as_ref().and_then(|options| options.now) })
     }
 
     /// Compares two prompts. `seen` is the conversation of the later one.
     fn kept(
         &mut self,
-        earlier: &Result<Rendered, Error>,
-        later: &Result<Rendered, Error>,
+        earlier: &Result<StepPrompt, Error>,
+        later: &Result<StepPrompt, Error>,
         seen: &mut Conversation,
         opened: bool,
-    ) -> Result<Kept, Error> {
+    ) -> Result<KeptLength, Error> {
         let earlier = earlier.as_ref().map_err(Error::clone)?;
         let later = later.as_ref().map_err(Error::clone)?;
         let mut kept = compare(&earlier.prompt, &later.prompt);

@@ -8,7 +8,7 @@ use rolecall_conversation::{Conversation, Json};
 use rolecall_format::codec::is_python_space;
 use rolecall_jinja as jinja;
 
-use super::adapt::Adapted;
+use super::adapt::ReplacementValues;
 use super::prepare::Inputs;
 use crate::{Error, Origin};
 
@@ -18,14 +18,17 @@ use crate::{Error, Origin};
 pub(super) const MARK: &str = "CONTINUE_FINAL_MESSAGE_TAG ";
 
 /// A message whose content has a marker after its text.
-pub(super) struct Continued {
+pub(super) struct ContinuedMessage {
     message: usize,
     /// The length in bytes of the text before the marker.
     length: usize,
 }
 
 /// Appends the marker to the last message's content, if the model is to continue it.
-pub(super) fn mark(conversation: &Conversation, adapted: &mut Adapted) -> Result<Option<Continued>, Error> {
+pub(super) fn mark(
+    conversation: &Conversation,
+    adapted: &mut ReplacementValues,
+) -> Result<Option<ContinuedMessage>, Error> {
     if !conversation.continue_final_message {
         return Ok(None);
     }
@@ -51,10 +54,10 @@ pub(super) fn mark(conversation: &Conversation, adapted: &mut Adapted) -> Result
     let length = text.len();
     text.push_str(MARK);
     adapted.replace(message, "content", content);
-    Ok(Some(Continued { message, length }))
+    Ok(Some(ContinuedMessage { message, length }))
 }
 
-impl Continued {
+impl ContinuedMessage {
     /// Reports whether a tag belongs to the text to continue.
     fn is_its(&self, inputs: &Inputs<'_>, tag: jinja::Tag) -> bool {
         matches!(inputs.origin(tag), Some(Origin::Message { message, field })

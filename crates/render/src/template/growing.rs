@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rolecall_conversation::Conversation;
 use rolecall_jinja as jinja;
 
-use super::adapt::Adapted;
+use super::adapt::ReplacementValues;
 use super::messages::Messages;
 use super::prepare::Inputs;
 use super::{
@@ -31,7 +31,7 @@ pub(crate) struct TemplateGrowth {
     /// Whether a message has tool calls.
     has_calls: bool,
     /// The last calls, in the form that the template expects.
-    adapted: Adapted,
+    adapted: ReplacementValues,
     /// The number of messages.
     count: usize,
 }
@@ -46,7 +46,7 @@ pub(crate) fn render(
     if conversation.continue_final_message || (has_calls && renames(template, options)?) {
         return Ok((render_template(conversation, template, options)?, None));
     }
-    let adapted = adapt(messages, has_calls, template, options, &Adapted::default())?;
+    let adapted = adapt(messages, has_calls, template, options, &ReplacementValues::default())?;
     let inputs = Inputs::with_messages(messages, conversation, template, options, &adapted);
     let ran = template.program.render_growing(&inputs.context(), &inputs, &environment(options));
     let (output, growing) = ran.map_err(|error| super::at_message(&inputs, error))?;
@@ -174,9 +174,9 @@ fn adapt(
     has_calls: bool,
     template: &ChatTemplate,
     options: &TemplateOptions,
-    earlier: &Adapted,
-) -> Result<Adapted, Error> {
-    let mut adapted = Adapted::default();
+    earlier: &ReplacementValues,
+) -> Result<ReplacementValues, Error> {
+    let mut adapted = ReplacementValues::default();
     if options.calls == CallForm::AsWanted && has_calls {
         adapt_calls(messages, template.wanted_calls()?, earlier, &mut adapted);
     }

@@ -23,8 +23,8 @@ use rolecall_jinja as jinja;
 
 use crate::{Account, Bos, Error, Prompt};
 
-use adapt::{Adapted, adapt_calls};
-use continuing::Continued;
+use adapt::{ReplacementValues, adapt_calls};
+use continuing::ContinuedMessage;
 use messages::Messages;
 use prepare::{Inputs, Trace};
 
@@ -279,12 +279,12 @@ fn adapt(
     conversation: &Conversation,
     template: &ChatTemplate,
     options: &TemplateOptions,
-) -> Result<(Adapted, Option<Continued>), Error> {
-    let mut adapted = Adapted::default();
+) -> Result<(ReplacementValues, Option<ContinuedMessage>), Error> {
+    let mut adapted = ReplacementValues::default();
     let has_calls = || conversation.messages.iter().any(|message| message.as_object().get("tool_calls").is_some());
     if options.calls == CallForm::AsWanted && has_calls() {
         let messages = Messages::all(&conversation.messages);
-        adapt_calls(messages, template.wanted_calls()?, &Adapted::default(), &mut adapted);
+        adapt_calls(messages, template.wanted_calls()?, &ReplacementValues::default(), &mut adapted);
     }
     let continued = continuing::mark(conversation, &mut adapted)?;
     Ok((adapted, continued))
@@ -294,7 +294,7 @@ fn run<'a>(
     conversation: &'a Conversation,
     template: &'a ChatTemplate,
     options: &'a TemplateOptions,
-    adapted: &'a Adapted,
+    adapted: &'a ReplacementValues,
     budget: Option<&ProbeBudget>,
 ) -> Result<(Inputs<'a>, jinja::Output), Error> {
     let inputs = Inputs::new(conversation, template, options, adapted);

@@ -14,7 +14,7 @@ use rolecall_conversation::json::Object;
 use rolecall_conversation::{Conversation, Json, REASONING, Tool, object};
 use rolecall_jinja::{Context, InputEntry, InputNode, InputValue, Tag};
 
-use super::adapt::Adapted;
+use super::adapt::ReplacementValues;
 use super::messages::Messages;
 use super::{ChatTemplate, TemplateOptions};
 use crate::Origin;
@@ -115,7 +115,7 @@ struct Children {
 
 /// The tags for the values inside another value.
 #[derive(Clone, Copy)]
-enum Tagged {
+enum TagRule {
     Each,
     AsTheirParent,
 }
@@ -130,7 +130,7 @@ impl<'a> Inputs<'a> {
         conversation: &'a Conversation,
         template: &'a ChatTemplate,
         options: &'a TemplateOptions,
-        adapted: &'a Adapted,
+        adapted: &'a ReplacementValues,
     ) -> Inputs<'a> {
         Inputs::with_messages(Messages::all(&conversation.messages), conversation, template, options, adapted)
     }
@@ -141,7 +141,7 @@ impl<'a> Inputs<'a> {
         conversation: &'a Conversation,
         template: &'a ChatTemplate,
         options: &'a TemplateOptions,
-        adapted: &'a Adapted,
+        adapted: &'a ReplacementValues,
     ) -> Inputs<'a> {
         let count = said_by.at_hand();
         let keeps_nulls = template.keeps_nulls(options.nulls, said_by);
@@ -164,7 +164,7 @@ impl<'a> Inputs<'a> {
         for (number, (index, message)) in said_by.iter().enumerate() {
             inputs.open_message(number, index, message.as_object(), adapted, keeps_nulls);
         }
-        inputs.open(messages.end, Tagged::Each);
+        inputs.open(messages.end, TagRule::Each);
         inputs.said = inputs.next();
         for spelled in adapted.spelled() {
             let message = said_by.number(spelled.message);
@@ -201,7 +201,7 @@ impl<'a> Inputs<'a> {
             inputs.push(at, OWN, name, Shape::of(value));
             inputs.variables.push((name, at));
         }
-        inputs.open(rest, Tagged::AsTheirParent);
+        inputs.open(rest, TagRule::AsTheirParent);
         inputs
     }
 
@@ -327,7 +327,7 @@ impl<'a> Inputs<'a> {
         number: usize,
         index: usize,
         object: &'a Object,
-        adapted: &'a Adapted,
+        adapted: &'a ReplacementValues,
         keeps_nulls: bool,
     ) {
         let message = number as u32;
@@ -367,14 +367,14 @@ impl<'a> Inputs<'a> {
     }
 
     /// Converts the contents of lists and dicts to values, recursively, from this index on.
-    fn open(&mut self, from: u32, tagged: Tagged) {
+    fn open(&mut self, from: u32, tagged: TagRule) {
         let mut at = from as usize;
         while at < self.values.len() {
             let Value { handle, tag, shape, .. } = self.values[at];
             let first = self.next();
             let tag_of = |number: u32| match tagged {
-                Tagged::Each => number,
-                Tagged::AsTheirParent => tag,
+                TagRule::Each => number,
+                TagRule::AsTheirParent => tag,
             };
             match shape {
                 Shape::ClosedList(items) => {

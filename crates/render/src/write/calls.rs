@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use rolecall_conversation::json::Object;
 use rolecall_conversation::{Arguments, Call, Json};
 use rolecall_format::codec::kinds::{Kind, Words};
-use rolecall_format::codec::{Printed, Spelling, literal};
+use rolecall_format::codec::{PrintedValue, Spelling, literal};
 use rolecall_format::{Codec, ControlId, Slot, sources};
 use rolecall_text::{Source, Text};
 
@@ -123,11 +123,11 @@ impl PromptWriter<'_> {
 
     /// Writes a piece of a printed value. A marker is written as a control token if the format has
     /// one with that text.
-    fn printed(&self, piece: Printed<'_>, source: Source, out: &mut Text) {
+    fn printed(&self, piece: PrintedValue<'_>, source: Source, out: &mut Text) {
         match piece {
-            Printed::Value(text) => out.push(text, source),
-            Printed::Format(text) => out.push(text, sources::FORMAT),
-            Printed::Marker(text) => {
+            PrintedValue::Value(text) => out.push(text, source),
+            PrintedValue::Format(text) => out.push(text, sources::FORMAT),
+            PrintedValue::Marker(text) => {
                 match self.format.controls.iter().position(|control| control.text == text).map(ControlId) {
                     Some(id) => self.control(id, out),
                     None => out.push(text, sources::FORMAT),

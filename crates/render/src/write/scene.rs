@@ -1,7 +1,7 @@
 use rolecall_conversation::{Call, Json, Message, Part, Place, Tool};
 use rolecall_format::Field;
 
-use crate::plan::{Offer, Plan, Printed, SystemText, Turn, What};
+use crate::plan::{Offer, Plan, PrintedTools, SystemText, Turn, What};
 
 /// The values that are available to the holes of a layout.
 #[derive(Clone, Copy)]
@@ -73,9 +73,9 @@ impl<'a> Scene<'a> {
 
     pub fn offer(&self) -> Option<Offer<'a>> {
         match self.turn.tools {
-            Printed::Nothing => None,
-            Printed::OfConversation => Some(Offer { tools: self.plan.tools, message: None }),
-            Printed::OfMessage => {
+            PrintedTools::Nothing => None,
+            PrintedTools::OfConversation => Some(Offer { tools: self.plan.tools, message: None }),
+            PrintedTools::OfMessage => {
                 let (index, message) = self.message()?;
                 Some(Offer { tools: message.tools()?, message: Some(index) })
             }

@@ -71,12 +71,12 @@ pub struct Chunks {
     has_begun: bool,
     has_calls: bool,
     holds_calls: bool,
-    held: Option<Held>,
+    held: Option<HeldCall>,
 }
 
 /// A call whose id may still change.
 #[derive(Clone, Debug)]
-struct Held {
+struct HeldCall {
     index: usize,
     id: String,
     name: String,
@@ -143,7 +143,7 @@ impl Chunks {
                 return chunks;
             }
             (held @ Some(_), Event::CallFinished { id, .. }) => {
-                if let Some(Held { index, id: generated, name, arguments }) = held.take() {
+                if let Some(HeldCall { index, id: generated, name, arguments }) = held.take() {
                     chunks.push(self.chunk(started(index, id.unwrap_or(&generated), &name), Json::Null));
                     if !arguments.is_empty() {
                         let function = object! { "arguments" => arguments };
@@ -161,7 +161,7 @@ impl Chunks {
                 self.has_calls = true;
                 if self.holds_calls {
                     let (id, name) = (id.to_owned(), name.to_owned());
-                    self.held = Some(Held { index, id, name, arguments: String::new() });
+                    self.held = Some(HeldCall { index, id, name, arguments: String::new() });
                     return chunks;
                 }
                 started(index, id, name)

@@ -12,11 +12,11 @@ use rolecall_render::{Origin, Prompt};
 use super::fields::of_origin;
 use super::visit::{AnswerParts, KeySink, visit};
 use crate::loss::TokenLoss;
-use crate::training::Truncated;
+use crate::training::Truncation;
 
 /// The parts of an answer, with tokens that can be iterated several times.
 #[derive(Clone, Copy)]
-pub struct Streamed<'a> {
+pub struct StreamedAnswer<'a> {
     /// The id of the request, if it has one.
     pub id: Option<&'a Json>,
     /// The rendered conversation.
@@ -28,7 +28,7 @@ pub struct Streamed<'a> {
     /// The byte ranges that carry loss, if they were requested.
     pub loss: Option<TokenLoss<'a>>,
     /// What truncation removed from the ids.
-    pub truncated: Option<&'a Truncated>,
+    pub truncated: Option<&'a Truncation>,
 }
 
 /// The number of bytes that are collected before they are written.
@@ -60,7 +60,7 @@ struct Spaces {
 ///
 /// ```
 /// use rolecall::answer;
-/// use rolecall::answer::Streamed;
+/// use rolecall::answer::StreamedAnswer;
 /// use rolecall::conversation::{Conversation, Message, json};
 /// use rolecall::format::registry;
 /// use rolecall::render::{Options, render};
@@ -68,17 +68,17 @@ struct Spaces {
 /// let conversation = Conversation::new(vec![Message::user("Hi")]);
 /// let prompt = render(&conversation, registry.get("chatml").expect("built in"), &Options::default())?;
 /// let mut written = Vec::new();
-/// let streamed = Streamed { id: None, prompt: &prompt, tokens: None, notes: &[], loss: None, truncated: None };
+/// let streamed = StreamedAnswer { id: None, prompt: &prompt, tokens: None, notes: &[], loss: None, truncated: None };
 /// answer::stream(&mut written, &streamed, |_| Ok(())).expect("memory takes all");
 /// assert_eq!(written, json::write(&answer::of_prompt(None, &prompt), &json::Layout::default()).into_bytes());
 /// # Ok::<(), rolecall::Error>(())
 /// ```
 pub fn stream(
     out: &mut dyn io::Write,
-    answer: &Streamed<'_>,
+    answer: &StreamedAnswer<'_>,
     more: impl FnOnce(&mut Stream<'_>) -> io::Result<()>,
 ) -> io::Result<()> {
-    let Streamed { id, prompt, tokens, notes, loss, truncated } = *answer;
+    let StreamedAnswer { id, prompt, tokens, notes, loss, truncated } = *answer;
     let parts = AnswerParts { id, side: None, prompt, notes, loss, truncated, part: None };
     let spaces =
         Spaces { comma: ", ", colon: ": ", segment: ["{\"text\": ", ", \"origin\": "], layout: Layout::default() };

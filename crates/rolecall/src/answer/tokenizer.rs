@@ -1,14 +1,14 @@
 //! The audit of a tokenizer as JSON.
 
 use rolecall_conversation::{Json, object};
-use rolecall_encode::Protected;
+use rolecall_encode::ProtectedTokens;
 use rolecall_tokenizer::{AddedToken, Tokenizer};
 
 use crate::tokenizer::{Audit, ControlFit, Finding, Fit, Level, TokenizerFile};
 
 /// A tokenizer with its audit, and what else is known about it.
 #[derive(Clone, Copy)]
-pub struct Audited<'a> {
+pub struct AuditAnswer<'a> {
     /// The file that it was loaded from.
     pub file: Option<&'a TokenizerFile>,
     /// The tokenizer.
@@ -18,12 +18,12 @@ pub struct Audited<'a> {
     /// The audit.
     pub audit: &'a Audit,
     /// The tokens that text is never encoded to, if a template is given.
-    pub protected: Option<&'a Protected>,
+    pub protected: Option<&'a ProtectedTokens>,
 }
 
 /// Returns
 /// `{"file", "kind", "algorithm", "engine", "size", "adds_bos", "adds_eos", "added_tokens", "text_tokens", "format"?, "controls"?, "protected"?, "findings"}`.
-pub fn of_audited(audited: Audited<'_>) -> Json {
+pub fn of_audited(audited: AuditAnswer<'_>) -> Json {
     let tokenizer = audited.tokenizer;
     let added = |tokens: &[AddedToken]| {
         let each = tokens.iter().map(|token| {

@@ -16,7 +16,7 @@ use rolecall_conversation::{Json, Place, Problem, REASONING, object};
 use rolecall_openai::Error;
 
 use self::content::{Content, read_content};
-use self::gathered::{Call, Gathered, MessageKind};
+use self::gathered::{Call, GatheredMessages, MessageKind};
 use super::{Draft, FieldOrigin, missing, wrong_type};
 
 /// The keys of a message.
@@ -87,7 +87,7 @@ pub(super) fn read(mut object: Object) -> Result<Draft, Error> {
         Some(other) => return Err(wrong_type("messages", "a list of messages", &other)),
         None => return Err(missing("messages")),
     };
-    let mut gathered = Gathered::default();
+    let mut gathered = GatheredMessages::default();
     for (at, message) in messages.into_iter().enumerate() {
         read_message(message, at, &mut gathered)?;
     }
@@ -107,7 +107,7 @@ struct Header {
     others: Object,
 }
 
-fn read_message(message: Json, at: usize, gathered: &mut Gathered) -> Result<(), Error> {
+fn read_message(message: Json, at: usize, gathered: &mut GatheredMessages) -> Result<(), Error> {
     let path = format!("messages[{at}]");
     let mut message = match message {
         Json::Object(message) => message,
@@ -146,7 +146,7 @@ fn is_instruction(role: &str) -> bool {
     matches!(role, "system" | "developer")
 }
 
-fn read_header(mut message: Object, at: usize, path: String, gathered: &mut Gathered) -> Result<Header, Error> {
+fn read_header(mut message: Object, at: usize, path: String, gathered: &mut GatheredMessages) -> Result<Header, Error> {
     check_keys(&message, &OWN_KEYS, at)?;
     // pydantic's own output has the role and the name in an object.
     let (mut named, by) = match message.remove("author") {
@@ -194,7 +194,7 @@ fn check_keys(object: &Object, known: &[&'static str], message: usize) -> Result
 }
 
 /// Reads a message of the application or the user.
-fn read_others(header: Header, content: Content, gathered: &mut Gathered) {
+fn read_others(header: Header, content: Content, gathered: &mut GatheredMessages) {
     for (key, value) in
         [("channel", &header.channel), ("recipient", &header.recipient), ("content_type", &header.content_type)]
     {
@@ -221,7 +221,7 @@ fn read_others(header: Header, content: Content, gathered: &mut Gathered) {
 }
 
 /// Reads the result of a call.
-fn read_result(header: Header, content: Content, gathered: &mut Gathered) -> Result<(), Error> {
+fn read_result(header: Header, content: Content, gathered: &mut GatheredMessages) -> Result<(), Error> {
     let path = &header.path;
     let Some(sender) = header.name else { return Err(missing(format!("{path}.name"))) };
     // These are what a result has in harmony, so nothing is lost without them.
@@ -246,7 +246,7 @@ fn read_result(header: Header, content: Content, gathered: &mut Gathered) -> Res
 }
 
 /// Reads a message of the model: reasoning, text, or a call.
-fn read_assistant(mut header: Header, content: Content, gathered: &mut Gathered) -> Result<(), Error> {
+fn read_assistant(mut header: Header, content: Content, gathered: &mut GatheredMessages) -> Result<(), Error> {
     let path = header.path.clone();
     if let Some(name) = header.name.take() {
         header.others.insert("name", Json::String(name));

@@ -3,7 +3,7 @@
 use rolecall_conversation::json::Object;
 use rolecall_conversation::{Json, object};
 
-use super::{Cell, Comparison, Difference, Learned, Matrix, Opening, Outcome, Refusal, SameIds, Spot, Stand};
+use super::{Cell, Comparison, Difference, LearnedComparison, Matrix, Opening, Outcome, Refusal, SameIds, Spot, Stand};
 use crate::{Error, answer};
 
 impl Comparison {
@@ -110,7 +110,7 @@ fn of_cell(cell: &Cell) -> Object {
 fn insert_difference(object: &mut Object, difference: &Difference) {
     insert_opening(object, difference.opening.as_ref());
     object.insert("at", Json::Array(difference.spots.iter().map(of_spot).collect()));
-    if let Some(Learned::Differs { number, texts }) = &difference.learned {
+    if let Some(LearnedComparison::Differs { number, texts }) = &difference.learned {
         let texts = texts.iter().map(|text| text.as_deref().map_or(Json::Null, Json::from));
         let learned = object! { "number" => count(*number), "texts" => Json::Array(texts.collect()) };
         object.insert("learned", Json::Object(learned));

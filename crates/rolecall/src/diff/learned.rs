@@ -5,7 +5,7 @@ use super::{Lesson, Opening, Outcome, Side, texts};
 
 /// How the learned parts of two differing texts compare.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Learned {
+pub enum LearnedComparison {
     /// The learned parts are the same.
     Same,
     /// The first learned part that differs. One of the texts may not have it.
@@ -30,11 +30,13 @@ pub struct LossDifference {
     pub text: String,
 }
 
-impl Learned {
-    pub(super) fn swapped(self) -> Learned {
+impl LearnedComparison {
+    pub(super) fn swapped(self) -> LearnedComparison {
         match self {
-            Learned::Same => Learned::Same,
-            Learned::Differs { number, texts: [a, b] } => Learned::Differs { number, texts: [b, a] },
+            LearnedComparison::Same => LearnedComparison::Same,
+            LearnedComparison::Differs { number, texts: [a, b] } => {
+                LearnedComparison::Differs { number, texts: [b, a] }
+            }
         }
     }
 }
@@ -85,14 +87,14 @@ fn first_span(a: &Lesson, b: &Lesson, [from_a, from_b]: [usize; 2]) -> Option<(S
 }
 
 /// Returns the first learned part that differs.
-fn compare_texts(a: &Lesson, b: &Lesson) -> Learned {
+fn compare_texts(a: &Lesson, b: &Lesson) -> LearnedComparison {
     let text = |lesson: &Lesson, number: usize| {
         lesson.loss.get(number).map(|span| lesson.prompt.text()[span.clone()].to_owned())
     };
     let numbers = 0..a.loss.len().max(b.loss.len());
     let mut pairs = numbers.map(|number| (number, [text(a, number), text(b, number)]));
     match pairs.find(|(_, [a, b])| a != b) {
-        Some((number, texts)) => Learned::Differs { number, texts },
-        None => Learned::Same,
+        Some((number, texts)) => LearnedComparison::Differs { number, texts },
+        None => LearnedComparison::Same,
     }
 }

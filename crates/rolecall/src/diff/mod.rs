@@ -23,7 +23,7 @@ use rolecall_format::Format;
 pub use rolecall_render::Error as Refusal;
 use rolecall_render::Options;
 
-pub use learned::{Learned, LossDifference};
+pub use learned::{LearnedComparison, LossDifference};
 pub use matrix::{Cell, Matrix};
 pub use models::{SameIds, compare_models};
 pub use opening::Opening;

@@ -86,7 +86,7 @@ fn white_space_alone_is_a_difference() {
     );
     assert!(chat.spots[0].before.ends_with("<|im|>assistant\nb</s>"), "{}", chat.spots[0].before);
     // The learned texts are still the same, because they end with the token.
-    assert_eq!(difference(&found[1]).learned, Some(Learned::Same));
+    assert_eq!(difference(&found[1]).learned, Some(LearnedComparison::Same));
     // The prompt for the last answer differs from what was trained on.
     assert!(matches!(found[2], Outcome::Text(_)), "{:?}", found[2]);
 }

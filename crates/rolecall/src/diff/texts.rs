@@ -2,7 +2,7 @@ use rolecall_render::{Origin, Prompt};
 use rolecall_text::common_prefix;
 
 use super::opening::Pair;
-use super::{Learned, Opening, Outcome, Spot};
+use super::{LearnedComparison, Opening, Outcome, Spot};
 
 /// The first place where two texts differ, after their opening tokens.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,7 +12,7 @@ pub struct Difference {
     /// The place in each text.
     pub spots: [Spot; 2],
     /// How their learned parts compare, if both are training texts.
-    pub learned: Option<Learned>,
+    pub learned: Option<LearnedComparison>,
 }
 
 impl Difference {
@@ -21,7 +21,7 @@ impl Difference {
         Difference {
             opening: self.opening.map(Opening::swapped),
             spots: [b, a],
-            learned: self.learned.map(Learned::swapped),
+            learned: self.learned.map(LearnedComparison::swapped),
         }
     }
 }

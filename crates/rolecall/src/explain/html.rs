@@ -8,7 +8,7 @@ use crate::conversation::Role;
 
 use super::legend;
 use super::piece::{DrawnPiece, PieceKind};
-use super::seen::Seen;
+use super::seen::SeenParts;
 use super::turns::Owner;
 use super::view::{Row, Stroke, View};
 use crate::visible;
@@ -91,7 +91,7 @@ fn title(piece: &DrawnPiece<'_, '_>, view: &View<'_>) -> String {
 }
 
 /// Appends the legend: a line for the colors and a line for the marks.
-fn push_legend(out: &mut String, view: &View<'_>, seen: &Seen) {
+fn push_legend(out: &mut String, view: &View<'_>, seen: &SeenParts) {
     out.push_str("<dl>\n");
     let kinds = seen.kinds().map(|(kind, name)| format!("<span class=\"{}\">{name}</span>", class(&kind)));
     let _ = writeln!(out, "<dt>colors</dt><dd>{}</dd>", kinds.collect::<Vec<_>>().join(" "));

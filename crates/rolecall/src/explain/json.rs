@@ -1,7 +1,7 @@
 use std::io;
 
 use crate::answer;
-use crate::answer::Streamed;
+use crate::answer::StreamedAnswer;
 use crate::conversation::Json;
 use crate::encode::EncodedToken;
 use crate::model::explain::{ControlSpelling, of_spelled, of_token};
@@ -16,7 +16,7 @@ pub fn write(id: Option<&Json>, view: &View<'_>, out: &mut dyn io::Write) -> io:
     let prompt = explained.prompt;
     let each;
     let mut streamed =
-        Streamed { id, prompt, tokens: None, notes: explained.notes, loss: explained.loss, truncated: None };
+        StreamedAnswer { id, prompt, tokens: None, notes: explained.notes, loss: explained.loss, truncated: None };
     if let Some(tokens) = explained.tokens {
         each = move || Box::new(tokens.iter()) as Box<dyn Iterator<Item = EncodedToken>>;
         streamed.tokens = Some(&each);

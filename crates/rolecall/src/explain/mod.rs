@@ -40,7 +40,7 @@ pub use view::View;
 
 /// A prompt with everything that is known about it.
 #[derive(Clone, Copy)]
-pub struct Explained<'a> {
+pub struct ExplainedPrompt<'a> {
     /// The conversation that it was rendered from.
     pub conversation: &'a Conversation,
     /// The format that wrote it, or one that only has the name and title to show.

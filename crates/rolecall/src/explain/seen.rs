@@ -6,7 +6,7 @@ use super::piece::{DrawnPiece, PieceKind};
 
 /// The kinds of pieces and the marks that occurred while a prompt was drawn.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct SeenParts {
     kinds: [bool; KINDS],
     marks: [bool; MARKS.len()],
     edge: bool,
@@ -32,7 +32,7 @@ fn named_kinds() -> [(PieceKind, &'static str); KINDS] {
 
 const MARKS: [(&str, &str); 4] = [("⏎", "line break"), ("·", "space"), ("→", "tab"), ("␍", "carriage return")];
 
-impl Seen {
+impl SeenParts {
     pub fn see(&mut self, piece: &DrawnPiece<'_, '_>) {
         let kind = match &piece.kind {
             PieceKind::Control => Some(0),

@@ -7,7 +7,7 @@ use unicode_width::UnicodeWidthChar;
 use super::legend::{self, Line};
 use super::paint::{Paint, Style};
 use super::piece::{DrawnPiece, PieceKind};
-use super::seen::Seen;
+use super::seen::SeenParts;
 use super::turns::Owner;
 use super::view::{Row, Stroke, View};
 use crate::visible;
@@ -228,7 +228,7 @@ impl Lines<'_> {
     }
 }
 
-fn push_legend(out: &mut String, view: &View<'_>, seen: &Seen, paint: Paint) {
+fn push_legend(out: &mut String, view: &View<'_>, seen: &SeenParts, paint: Paint) {
     out.push('\n');
     if paint.colored {
         let kinds = seen.kinds().map(|(kind, name)| paint.text(style(&kind), name));

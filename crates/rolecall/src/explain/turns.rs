@@ -3,7 +3,7 @@
 use crate::conversation::Role;
 use crate::format::Slot;
 
-use super::Explained;
+use super::ExplainedPrompt;
 
 /// The owner of a stretch of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub struct TurnView {
 }
 
 /// Returns the turns of a prompt in order, none of them empty.
-pub fn find_turns<'a>(explained: Explained<'a>) -> impl Iterator<Item = TurnView> + use<'a> {
+pub fn find_turns<'a>(explained: ExplainedPrompt<'a>) -> impl Iterator<Item = TurnView> + use<'a> {
     explained.prompt.turns().iter().map(move |turn| {
         let message = turn.message.and_then(|index| Some((index, explained.conversation.messages.get(index)?)));
         let owner = match (message, turn.slot) {

@@ -6,16 +6,16 @@ use crate::conversation::Role;
 use crate::model::explain::Marks;
 use crate::{Origin, Segment};
 
-use super::Explained;
+use super::ExplainedPrompt;
 use super::forgery::{self, Forgery};
 use super::piece::{DrawnPiece, PieceKind};
-use super::seen::Seen;
+use super::seen::SeenParts;
 use super::turns::{Owner, find_turns};
 
 /// A prompt cut into rows of one turn each, and rows cut into pieces of one origin and one token
 /// each. Rows and pieces are not stored but passed to the drawing code one by one.
 pub struct View<'a> {
-    pub(super) explained: Explained<'a>,
+    pub(super) explained: ExplainedPrompt<'a>,
     marks: Marks<'a>,
 }
 
@@ -40,7 +40,7 @@ pub(super) enum Stroke<'a, 's> {
 
 impl<'a> View<'a> {
     /// Creates a view.
-    pub fn new(explained: Explained<'a>) -> View<'a> {
+    pub fn new(explained: ExplainedPrompt<'a>) -> View<'a> {
         View { explained, marks: Marks::new(explained.prompt, explained.added) }
     }
 
@@ -75,8 +75,8 @@ impl<'a> View<'a> {
     }
 
     /// Draws the prompt from start to end, and returns what occurred in it.
-    pub(super) fn draw(&self, mut draw: impl FnMut(Stroke<'a, '_>) -> io::Result<()>) -> io::Result<Seen> {
-        let mut seen = Seen::default();
+    pub(super) fn draw(&self, mut draw: impl FnMut(Stroke<'a, '_>) -> io::Result<()>) -> io::Result<SeenParts> {
+        let mut seen = SeenParts::default();
         let mut pieces = Pieces::new(self.explained, self.forgeries());
         for row in self.rows() {
             draw(Stroke::Row(&row))?;
@@ -92,7 +92,7 @@ impl<'a> View<'a> {
 
 /// Returns the message that a row's values belong to, if it is only one. It may differ from the
 /// turn's message, as for a system text that is folded into the user's turn.
-fn speaker(explained: Explained<'_>, row: Range<usize>) -> Option<Owner> {
+fn speaker(explained: ExplainedPrompt<'_>, row: Range<usize>) -> Option<Owner> {
     let mut speaking = explained.prompt.segments_in(row).filter_map(|segment| segment.origin.message());
     let index = speaking.next()?;
     let role = explained.conversation.messages.get(index)?.role().clone();
@@ -101,7 +101,7 @@ fn speaker(explained: Explained<'_>, row: Range<usize>) -> Option<Owner> {
 
 /// A walk over a prompt from start to end that cuts it into pieces.
 struct Pieces<'a, S: Iterator<Item = Segment<'a>>, F: Iterator<Item = Forgery<'a>>> {
-    explained: Explained<'a>,
+    explained: ExplainedPrompt<'a>,
     /// The remaining segments and forgeries.
     segments: Peekable<S>,
     forgeries: Peekable<F>,
@@ -113,7 +113,7 @@ struct Pieces<'a, S: Iterator<Item = Segment<'a>>, F: Iterator<Item = Forgery<'a
 }
 
 impl<'a, F: Iterator<Item = Forgery<'a>>> Pieces<'a, Box<dyn Iterator<Item = Segment<'a>> + 'a>, F> {
-    fn new(explained: Explained<'a>, forgeries: F) -> Self {
+    fn new(explained: ExplainedPrompt<'a>, forgeries: F) -> Self {
         let segments: Box<dyn Iterator<Item = Segment<'a>> + 'a> = Box::new(explained.prompt.segments());
         let (segments, forgeries) = (segments.peekable(), forgeries.peekable());
         Pieces { explained, segments, forgeries, token: 0, loss: 0, behind_control: true }

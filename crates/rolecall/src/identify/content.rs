@@ -8,7 +8,7 @@ use super::{Evidence, ModelFolder};
 
 /// The formats that match a folder.
 #[derive(Default)]
-pub(super) struct Recognised<'a> {
+pub(super) struct FolderFormats<'a> {
     /// The formats that match best, all equally well.
     pub best: Vec<Likeness<'a>>,
     /// Formats with some supporting evidence, but stronger evidence against them.
@@ -41,15 +41,15 @@ pub(super) enum Facet {
 ///
 /// Formats without mismatches rank first. Ties are broken by the length of the matching texts of
 /// the chat template, then of the tokens, then of the architecture.
-pub(super) fn recognise<'a>(folder: &ModelFolder, registry: &'a Registry) -> Recognised<'a> {
+pub(super) fn recognise<'a>(folder: &ModelFolder, registry: &'a Registry) -> FolderFormats<'a> {
     let all = registry.iter().map(|format| compare(folder, format));
     let told: Vec<Likeness<'a>> = all.filter(Likeness::is_supported).collect();
     let (mut best, mut others): (Vec<_>, Vec<_>) = told.into_iter().partition(|one| one.is_possible(folder));
-    let Some(strength) = best.iter().map(Likeness::strength).max() else { return Recognised { best, others } };
+    let Some(strength) = best.iter().map(Likeness::strength).max() else { return FolderFormats { best, others } };
     let (equal, weaker): (Vec<_>, Vec<_>) = best.into_iter().partition(|one| one.strength() == strength);
     best = equal;
     others.extend(weaker);
-    Recognised { best, others }
+    FolderFormats { best, others }
 }
 
 fn compare<'a>(folder: &ModelFolder, format: &'a Format) -> Likeness<'a> {

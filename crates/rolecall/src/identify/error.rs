@@ -2,7 +2,7 @@ use std::fmt;
 
 use rolecall_format::Registry;
 
-use super::content::Recognised;
+use super::content::FolderFormats;
 use super::{Candidate, Clues};
 
 /// An error for a model whose format cannot be determined without guessing.
@@ -83,7 +83,7 @@ impl fmt::Display for Unidentified {
 impl std::error::Error for Unidentified {}
 
 /// Returns the error for a model without any match.
-pub(super) fn unknown(model: &Clues, recognised: &Recognised<'_>, registry: &Registry) -> Unidentified {
+pub(super) fn unknown(model: &Clues, recognised: &FolderFormats<'_>, registry: &Registry) -> Unidentified {
     let seen = recognised.others.iter().map(|one| Candidate::of(one.format, one.evidence()));
     let mut candidates: Vec<Candidate> = seen.collect();
     for name in registry.nearest_to(&model.name) {

@@ -2,7 +2,7 @@ use std::fmt;
 
 use rolecall_format::Format;
 
-use super::content::{Facet, Recognised};
+use super::content::{Facet, FolderFormats};
 use super::evidence::listed;
 use super::names::ModelName;
 use super::{Clues, Evidence};
@@ -107,7 +107,7 @@ impl fmt::Display for ModelWarning {
 pub(super) fn find(
     model: &Clues,
     format: &Format,
-    recognised: &Recognised<'_>,
+    recognised: &FolderFormats<'_>,
     named: Option<&ModelName<'_>>,
 ) -> Vec<ModelWarning> {
     let mut warnings = Vec::new();
@@ -160,7 +160,7 @@ fn has_template(model: &Clues) -> bool {
 
 /// Returns warnings about other formats that are the only ones matching the folder's tokens or
 /// architecture.
-fn contradictions(format: &Format, recognised: &Recognised<'_>) -> Vec<ModelWarning> {
+fn contradictions(format: &Format, recognised: &FolderFormats<'_>) -> Vec<ModelWarning> {
     let others: Vec<_> = recognised.others.iter().filter(|one| one.format.name != format.name).collect();
     let all = || recognised.best.iter().chain(&recognised.others);
     let mut warnings = Vec::new();

@@ -9,7 +9,7 @@ use rolecall_tokenizer::Tokenizer;
 
 use super::encoders::Encoders;
 use super::ends::Ends;
-use super::templates::{Compiled, Templates};
+use super::templates::{CompiledTemplates, Templates};
 use super::{BosBy, Choice, Model, ModelCore, OpenError, Settings, Voice};
 use crate::files::Files;
 use crate::format::{read as read_format, registry};
@@ -35,7 +35,7 @@ pub struct ModelBuilder {
     pub(super) format: Option<String>,
     pub(super) template: Option<TemplateFrom>,
     pub(super) tokenizer: Option<PathBuf>,
-    pub(super) loaded: Option<Loaded>,
+    pub(super) loaded: Option<GivenTokenizer>,
     pub(super) bos_token: Option<Vec<String>>,
     pub(super) eos_token: Option<String>,
     pub(super) settings: Settings,
@@ -43,9 +43,9 @@ pub struct ModelBuilder {
 
 /// A tokenizer that the caller passes.
 #[derive(Clone)]
-pub(super) struct Loaded(Arc<dyn Tokenizer>);
+pub(super) struct GivenTokenizer(Arc<dyn Tokenizer>);
 
-impl fmt::Debug for Loaded {
+impl fmt::Debug for GivenTokenizer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Loaded")
     }
@@ -146,7 +146,7 @@ impl ModelBuilder {
     /// ```
     #[must_use]
     pub fn loaded_tokenizer(mut self, tokenizer: Arc<dyn Tokenizer>) -> ModelBuilder {
-        self.loaded = Some(Loaded(tokenizer));
+        self.loaded = Some(GivenTokenizer(tokenizer));
         self
     }
 
@@ -267,7 +267,7 @@ impl ModelBuilder {
         }
         self.take_own_tokens(&mut found, &mut registry);
         let name = self.model.as_ref().map(|model| model.display().to_string());
-        let compiled = Compiled::default();
+        let compiled = CompiledTemplates::default();
         let voice = match (found.templates, found.format) {
             (Some((templates, path)), recognised) => {
                 let templates = Arc::new(Templates::new(templates));
@@ -292,7 +292,7 @@ impl ModelBuilder {
         let controls = known.and_then(|name| registry.find(name)).map(|format| Arc::clone(&format.controls));
         let controls = controls.unwrap_or_default();
         let encoders = match self.loaded.take() {
-            Some(Loaded(tokenizer)) => Encoders::of(tokenizer, &controls),
+            Some(GivenTokenizer(tokenizer)) => Encoders::of(tokenizer, &controls),
             None => Encoders::new(found.tokenizer, self.files.clone(), controls),
         };
         Ok(Model {
@@ -537,7 +537,7 @@ impl ModelBuilder {
 
     /// Checks the template that all requests use, so that its errors are reported when the model is
     /// opened.
-    fn check(&self, templates: &Arc<Templates>, path: &Path, compiled: &Compiled) -> Result<(), OpenError> {
+    fn check(&self, templates: &Arc<Templates>, path: &Path, compiled: &CompiledTemplates) -> Result<(), OpenError> {
         if self.settings.template_name.is_none() && templates.model.templates.len() != 1 {
             return Ok(());
         }

@@ -15,7 +15,7 @@ use rolecall_render::{CallForm, Limits, RuleMode};
 
 use super::builder::TemplateFrom;
 use super::{BosBy, Model, ModelBuilder, OpenError, Settings, clock};
-use crate::files::{Files, Held};
+use crate::files::{Files, HeldFile};
 
 /// The first line, which names the form and its version.
 const START: &[u8] = b"rolecall model 1\n";
@@ -48,11 +48,11 @@ impl Model {
         for (path, held) in self.shared.made.files.content()? {
             let mut row = object! { "path" => portable(&path) };
             match held {
-                Held::File(bytes) => {
+                HeldFile::File(bytes) => {
                     row.insert("size", number(bytes.len() as u64));
                     content.push(bytes);
                 }
-                Held::Folder(absolute) => {
+                HeldFile::Folder(absolute) => {
                     row.insert("absolute", absolute.map_or(Json::Null, |path| portable(&path).into()));
                 }
             }
@@ -86,12 +86,12 @@ impl Model {
             let row = ContentFields(row.as_object().ok_or_else(|| expected("files", "a list of objects"))?);
             let path = row.path("path")?.ok_or_else(|| expected("path", "text"))?;
             let found = match row.0.get("size") {
-                None => Held::Folder(row.path("absolute")?),
+                None => HeldFile::Folder(row.path("absolute")?),
                 Some(_) => {
                     let size = usize::try_from(row.number("size")?).map_err(|_| ends())?;
                     let (content, after) = rest.split_at_checked(size).ok_or_else(ends)?;
                     rest = after;
-                    Held::File(content.into())
+                    HeldFile::File(content.into())
                 }
             };
             if held.insert(path, found).is_some() {

@@ -11,7 +11,7 @@ use rolecall_tokenizer::Tokenizer;
 use super::templates::Templates;
 use crate::Error;
 use crate::files::Files;
-use crate::kept::Kept;
+use crate::kept::SmallCache;
 use crate::template::ModelTemplates;
 use crate::tokenizer;
 use crate::tokenizer::TokenizerFile;
@@ -24,11 +24,11 @@ pub(super) struct Encoders {
     /// The control tokens of the model's format, of which the maker's code may append some.
     controls: Arc<[Control]>,
     loading: Mutex<()>,
-    loaded: OnceLock<Loaded>,
+    loaded: OnceLock<LoadedTokenizer>,
 }
 
 /// A tokenizer with the files that it was loaded from.
-pub(super) struct Loaded {
+pub(super) struct LoadedTokenizer {
     /// The file, unless the caller passed a tokenizer.
     pub file: Option<TokenizerFile>,
     /// The tokenizer as its file has it.
@@ -41,12 +41,12 @@ pub(super) struct Loaded {
     pub beside: ModelTemplates,
     /// The digest of the tokenizer's content, once determined.
     pub digest: OnceLock<String>,
-    bound: Kept<(Bound, EncoderOptions), Arc<Encoder>>,
+    bound: SmallCache<(EncoderBinding, EncoderOptions), Arc<Encoder>>,
 }
 
 /// What an encoder is bound to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Bound {
+enum EncoderBinding {
     Format(String),
     /// Templates, by the hash of their texts and tokens.
     Templates(u64),
@@ -73,7 +73,7 @@ impl Encoders {
 
     /// Uses a tokenizer that is already loaded.
     pub fn of(tokenizer: Arc<dyn Tokenizer>, controls: &[Control]) -> Encoders {
-        let loaded = Loaded::of(None, tokenizer, controls, ModelTemplates::default());
+        let loaded = LoadedTokenizer::of(None, tokenizer, controls, ModelTemplates::default());
         Encoders { loaded: OnceLock::from(loaded), ..Encoders::default() }
     }
 
@@ -87,7 +87,7 @@ impl Encoders {
     }
 
     /// Returns the tokenizer. If the file cannot be read, the next call tries again.
-    pub fn loaded(&self) -> Result<&Loaded, Error> {
+    pub fn loaded(&self) -> Result<&LoadedTokenizer, Error> {
         if let Some(loaded) = self.loaded.get() {
             return Ok(loaded);
         }
@@ -96,15 +96,15 @@ impl Encoders {
         if let Some(loaded) = self.loaded.get() {
             return Ok(loaded);
         }
-        let loaded = Loaded::load(&self.files, path, &self.controls)?;
+        let loaded = LoadedTokenizer::load(&self.files, path, &self.controls)?;
         Ok(self.loaded.get_or_init(|| loaded))
     }
 
     pub fn encoder(&self, writer: &Writer<'_>, options: EncoderOptions) -> Result<Arc<Encoder>, Error> {
         let loaded = self.loaded()?;
         let bound = match writer {
-            Writer::Format(format) => Bound::Format(format.name.clone()),
-            Writer::Templates(templates) => Bound::Templates(templates.number()),
+            Writer::Format(format) => EncoderBinding::Format(format.name.clone()),
+            Writer::Templates(templates) => EncoderBinding::Templates(templates.number()),
         };
         let key = (bound, options);
         loaded.bound.find_or_make(
@@ -121,7 +121,7 @@ impl Encoders {
     }
 }
 
-impl Loaded {
+impl LoadedTokenizer {
     /// Returns the protection for what a format or templates write, and for the templates in the
     /// tokenizer's folder.
     pub fn protection(&self, writer: Option<&Writer<'_>>) -> Protection {
@@ -132,11 +132,11 @@ impl Loaded {
         }
     }
 
-    fn load(files: &Files, path: &Path, controls: &[Control]) -> Result<Loaded, Error> {
+    fn load(files: &Files, path: &Path, controls: &[Control]) -> Result<LoadedTokenizer, Error> {
         let at = |error| Error::Tokenizer { path: path.to_path_buf(), error };
         let (file, tokenizer) = tokenizer::load_from(files, path).map_err(at)?;
         let beside = crate::template_files::beside_from(files, &file).map_err(Error::File)?;
-        Ok(Loaded::of(Some(file), Arc::from(tokenizer), controls, beside))
+        Ok(LoadedTokenizer::of(Some(file), Arc::from(tokenizer), controls, beside))
     }
 
     fn of(
@@ -144,9 +144,9 @@ impl Loaded {
         own: Arc<dyn Tokenizer>,
         controls: &[Control],
         beside: ModelTemplates,
-    ) -> Loaded {
+    ) -> LoadedTokenizer {
         let tokenizer = extended(Arc::clone(&own), controls);
         let decoder = Arc::new(Decoder::new(Arc::clone(&tokenizer)));
-        Loaded { file, own, tokenizer, decoder, beside, digest: OnceLock::new(), bound: Kept::default() }
+        LoadedTokenizer { file, own, tokenizer, decoder, beside, digest: OnceLock::new(), bound: SmallCache::default() }
     }
 }

@@ -13,7 +13,7 @@ use rolecall_render::{Loss, Origin, Prompt};
 
 use super::ModelPrompt;
 use crate::answer;
-use crate::explain::{self, Explained, Paint, Tokens, View};
+use crate::explain::{self, ExplainedPrompt, Paint, Tokens, View};
 use crate::loss::TokenLoss;
 use crate::tokenizer::AddedToken;
 
@@ -153,7 +153,7 @@ impl Explanation {
         }
         let has_tokens = tokens.is_some();
         let added = has_tokens.then(|| self.prompt.model.tokenizer().ok()).flatten();
-        let view = View::new(Explained {
+        let view = View::new(ExplainedPrompt {
             conversation: &self.prompt.request().conversation,
             format: &format,
             prompt: &self.prompt,

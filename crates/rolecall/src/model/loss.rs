@@ -8,7 +8,7 @@ use rolecall_render::{Change, FinalStop, LeafKind, Loss, LossPolicy, ModelText, 
 use super::Model;
 use super::prompt::{ModelPrompt, Speaker};
 use super::stops::CLOSER;
-use super::templates::Chosen;
+use super::templates::ChosenTemplate;
 use crate::Error;
 use crate::loss::{GREATEST_WEIGHT, mask, overlapping};
 use crate::session;
@@ -63,7 +63,7 @@ impl ModelPrompt {
                 loss_by_format(&self.prompt, conversation, format, policy)
             }
             Speaker::Template(chosen) => {
-                let options = Chosen::options(&self.settings()?);
+                let options = ChosenTemplate::options(&self.settings()?);
                 let stops = &self.model.stops_of_template(chosen)?.texts;
                 loss_by_template(&self.prompt, conversation, &chosen.template, &options, stops, policy)
             }

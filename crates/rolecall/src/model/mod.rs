@@ -38,7 +38,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rolecall_conversation::Conversation;
-use rolecall_encode::{Decoder, Encoded, Protected};
+use rolecall_encode::{Decoder, Encoded, ProtectedTokens};
 use rolecall_format::{Format, FormatPart, Generation, Registry};
 use rolecall_grammar::Token;
 use rolecall_infer::LayoutWarning;
@@ -58,7 +58,7 @@ pub use settings::{BosBy, Settings};
 
 use crate::Error;
 use crate::identify::ModelWarning;
-use crate::kept::Kept;
+use crate::kept::SmallCache;
 use crate::session::new_turn;
 use crate::template::ModelTemplates;
 use crate::tokenizer::{Audit, TokenizerFile};
@@ -68,7 +68,7 @@ use explain::Explanation;
 use prompt::Speaker;
 use replies::Replies;
 use setups::Setups;
-use templates::{Compiled, Templates};
+use templates::{CompiledTemplates, Templates};
 
 /// An opened model: its format or chat templates, its tokenizer, and everything else known about
 /// it.
@@ -102,15 +102,15 @@ struct ModelCore {
     made: ModelBuilder,
     registry: Registry,
     voice: Voice,
-    compiled: Compiled,
+    compiled: CompiledTemplates,
     encoders: Encoders,
     replies: Replies,
     ends: Ends,
     /// Sampling defaults and stop tokens, by the name of the format; the empty name stands for the
     /// chat templates.
-    generations: Kept<String, Arc<Generation>>,
+    generations: SmallCache<String, Arc<Generation>>,
     /// Digests of formats, by name.
-    digests: Kept<String, String>,
+    digests: SmallCache<String, String>,
     choices: Vec<Choice>,
     warnings: Vec<ModelWarning>,
 }
@@ -510,14 +510,14 @@ impl Model {
     }
 
     /// Returns the tokens that text in the model's prompts is never encoded to, each with the reasons.
-    pub fn protected(&self) -> Result<Protected, Error> {
+    pub fn protected(&self) -> Result<ProtectedTokens, Error> {
         let loaded = self.shared.encoders.loaded()?;
         let writer = match &self.shared.voice {
             Voice::Templates { templates, .. } => Some(Writer::Templates(templates)),
             Voice::Format(_) | Voice::Nothing => self.format().map(Writer::Format),
         };
         let protection = loaded.protection(writer.as_ref()).protecting(self.settings.protect);
-        Ok(Protected::new(&protection, &*loaded.tokenizer)?)
+        Ok(ProtectedTokens::new(&protection, &*loaded.tokenizer)?)
     }
 }
 

@@ -9,7 +9,7 @@ use rolecall_render::{Account, ChatTemplate, DateTime, LossPolicy, Prompt};
 
 use super::encoders::EncoderOptions;
 use super::explain::Explanation;
-use super::templates::Chosen;
+use super::templates::ChosenTemplate;
 use super::{BosBy, Model, Purpose, Settings};
 use crate::Error;
 
@@ -44,7 +44,7 @@ pub(super) enum Speaker {
         name: String,
         is_training: bool,
     },
-    Template(Chosen),
+    Template(ChosenTemplate),
 }
 
 impl Deref for ModelPrompt {

@@ -11,16 +11,16 @@ use rolecall_render::{ChatTemplate, ProbeBudget, TemplateOptions, template_switc
 use super::encoders::Encoders;
 use super::templates::TemplateText;
 use crate::Error;
-use crate::kept::Kept;
+use crate::kept::SmallCache;
 use crate::layouts::infer_layouts;
 
 #[derive(Default)]
 pub(super) struct Replies {
-    layouts: Kept<TemplateText, Arc<Layouts>>,
-    switches: Kept<TemplateText, Arc<Vec<String>>>,
+    layouts: SmallCache<TemplateText, Arc<Layouts>>,
+    switches: SmallCache<TemplateText, Arc<Vec<String>>>,
     /// By the name of the format, the spelling of its control tokens, and whether ids are parsed.
-    by_format: Kept<(String, Option<String>, bool), Arc<Reply>>,
-    by_template: Kept<TemplateReplyKey, Arc<Reply>>,
+    by_format: SmallCache<(String, Option<String>, bool), Arc<Reply>>,
+    by_template: SmallCache<TemplateReplyKey, Arc<Reply>>,
 }
 
 /// A template, the texts that end its model's replies, and whether ids are parsed.

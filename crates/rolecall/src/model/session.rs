@@ -18,7 +18,7 @@ use rolecall_render::{
 
 use super::fingerprint::Fingerprint;
 use super::prompt::{Speaker, offered_tools};
-use super::templates::{Chosen, Templates, refused};
+use super::templates::{ChosenTemplate, Templates, refused};
 use super::{Model, ModelPrompt, Purpose};
 use crate::Error;
 use crate::parse::IdParser;
@@ -93,7 +93,7 @@ impl Setup {
         let options = match &speaker {
             Speaker::Format { .. } => SetupOptions::Format(settings.of_format()),
             Speaker::Template(_) => {
-                SetupOptions::Template(TemplateOptions { now: settings.now, ..Chosen::options(&settings) })
+                SetupOptions::Template(TemplateOptions { now: settings.now, ..ChosenTemplate::options(&settings) })
             }
         };
         let policies = settings.policies(ParseOptions::default());
@@ -166,7 +166,7 @@ impl Setup {
     }
 
     /// Returns the chat template that renders the session.
-    pub(super) fn chosen(&self) -> Option<&Chosen> {
+    pub(super) fn chosen(&self) -> Option<&ChosenTemplate> {
         match &self.speaker {
             Speaker::Template(chosen) => Some(chosen),
             Speaker::Format { .. } => None,

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use rolecall_encode::Growing;
 use rolecall_openai::Request;
-use rolecall_render::stability::{Kept, KeptIds, Pace, Speaker as Renders, Stability, compare, stability_with};
+use rolecall_render::stability::{KeptIds, KeptLength, Pace, Speaker as Renders, Stability, compare, stability_with};
 use rolecall_render::{ProbeBudget, Prompt, TemplateOptions, template_switches};
 
 use super::encoders::Writer;
 use super::prompt::Speaker;
-use super::templates::{Chosen, Templates};
+use super::templates::{ChosenTemplate, Templates};
 use super::{Model, ModelPrompt, Purpose, Voice};
 use crate::Error;
 
@@ -66,7 +66,7 @@ impl Model {
         let conversation = &request.conversation;
         let found = match &speaker {
             Speaker::Template(chosen) => {
-                let options = Chosen::options(&settings);
+                let options = ChosenTemplate::options(&settings);
                 stability_with(conversation, Renders::Template(&chosen.template, &options), pace, &mut ids)
             }
             Speaker::Format { .. } => {
@@ -89,7 +89,7 @@ impl Model {
     pub(crate) fn template_flags(&self) -> Vec<(String, bool)> {
         let Voice::Templates { templates, .. } = &self.shared.voice else { return Vec::new() };
         let Ok(chosen) = templates.choose(&self.settings, false, &self.shared.compiled) else { return Vec::new() };
-        let options = TemplateOptions { kwargs: Default::default(), ..Chosen::options(&self.settings) };
+        let options = TemplateOptions { kwargs: Default::default(), ..ChosenTemplate::options(&self.settings) };
         let Ok((_, switches)) = template_switches(&chosen.template, &options, &ProbeBudget::default()) else {
             return Vec::new();
         };
@@ -114,7 +114,7 @@ impl ModelPrompt {
     /// assert!(model.prompt(asked)?.kept_in(&model.prompt(more)?)?.is_stable());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn kept_in(&self, later: &ModelPrompt) -> Result<Kept, Error> {
+    pub fn kept_in(&self, later: &ModelPrompt) -> Result<KeptLength, Error> {
         let mut kept = compare(self, later);
         if self.model.has_tokenizer() {
             kept.ids = Some(KeptIds::compare(&self.encode()?.ids(), &later.encode()?.ids()));
@@ -131,7 +131,7 @@ impl ModelPrompt {
     /// Returns the place in the chat template that wrote a byte of the prompt. A format has none.
     fn spot_at(&self, byte: usize) -> Result<Option<rolecall_render::jinja::Spot>, Error> {
         let Speaker::Template(chosen) = &self.speaker else { return Ok(None) };
-        let options = Chosen::options(&self.settings()?);
+        let options = ChosenTemplate::options(&self.settings()?);
         Ok(rolecall_render::written_at(&self.request.conversation, &chosen.template, &options, byte)?)
     }
 }

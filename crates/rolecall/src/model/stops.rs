@@ -9,7 +9,7 @@ use rolecall_tokenizer::Tokenizer;
 
 use super::ends::StopToken;
 use super::prompt::Speaker;
-use super::templates::Chosen;
+use super::templates::ChosenTemplate;
 use super::{Model, Voice};
 use crate::Error;
 use crate::loss::closers;
@@ -66,24 +66,29 @@ impl Model {
         }
     }
 
-    pub(super) fn stops_of_template(&self, chosen: &Chosen) -> Result<Arc<Stops>, Error> {
+    pub(super) fn stops_of_template(&self, chosen: &ChosenTemplate) -> Result<Arc<Stops>, Error> {
         chosen.templates.stops(chosen.named, &self.settings, || {
             // A template that a request carries may belong to another model. The tokens of a model
             // with templates of its own end its replies all the same.
             let is_own = !chosen.templates.is_carried;
             let default = self.default_template().filter(|default| is_own && default.named != chosen.named);
-            let templates: Vec<&Chosen> = std::iter::once(chosen).chain(&default).collect();
+            let templates: Vec<&ChosenTemplate> = std::iter::once(chosen).chain(&default).collect();
             let format = self.format().filter(|_| is_own);
             self.find_stops(format, &templates, is_own || self.templates().is_some())
         })
     }
 
-    fn default_template(&self) -> Option<Chosen> {
+    fn default_template(&self) -> Option<ChosenTemplate> {
         let Voice::Templates { templates, .. } = &self.shared.voice else { return None };
         templates.choose(&self.settings, false, &self.shared.compiled).ok()
     }
 
-    fn find_stops(&self, format: Option<&Format>, templates: &[&Chosen], by_files: bool) -> Result<Stops, Error> {
+    fn find_stops(
+        &self,
+        format: Option<&Format>,
+        templates: &[&ChosenTemplate],
+        by_files: bool,
+    ) -> Result<Stops, Error> {
         let tokenizer = self.has_tokenizer().then(|| self.tokenizer()).transpose()?;
         let mut found = StopSet { tokenizer: tokenizer.map(|tokenizer| &**tokenizer), stops: Vec::new() };
         let mut texts: Vec<String> = Vec::new();

@@ -17,12 +17,12 @@ use super::fingerprint::digest;
 use super::settings::{text_of, wrong_type};
 use super::stops::Stops;
 use crate::Error;
-use crate::kept::Kept;
+use crate::kept::SmallCache;
 use crate::template::{ModelTemplates, NamedTemplate};
 
 /// Compiled templates by their text, and their limits on its size and nesting. Shared by threads and by all requests of a model.
 #[derive(Debug, Default)]
-pub(super) struct Compiled(Kept<(TemplateText, [usize; 2]), CompileResult>);
+pub(super) struct CompiledTemplates(SmallCache<(TemplateText, [usize; 2]), CompileResult>);
 
 /// A template's source, and the special tokens that it may name.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ impl TemplateText {
 
 type CompileResult = Result<Arc<ChatTemplate>, rolecall_render::Error>;
 
-impl Compiled {
+impl CompiledTemplates {
     fn compile(&self, source: &str, tokens: &[(String, String)], limits: &Limits) -> CompileResult {
         let most = [limits.source_bytes, limits.nesting];
         let is_it = |(text, known): &(TemplateText, [usize; 2])| *known == most && text.is(source, tokens);
@@ -74,7 +74,7 @@ pub(super) struct Templates {
     /// The digest of each template, once determined.
     digests: Box<[OnceLock<String>]>,
     /// What stops replies, once determined.
-    stops: Kept<StopsOf, Arc<Stops>>,
+    stops: SmallCache<StopsOf, Arc<Stops>>,
 }
 
 /// What the tokens that stop replies depend on: the template by its position, and the settings that
@@ -83,7 +83,7 @@ type StopsOf = (usize, Option<String>, Limits);
 
 /// One of the templates, compiled.
 #[derive(Clone, Debug)]
-pub(super) struct Chosen {
+pub(super) struct ChosenTemplate {
     pub templates: Arc<Templates>,
     pub named: usize,
     pub template: Arc<ChatTemplate>,
@@ -92,7 +92,7 @@ pub(super) struct Chosen {
 impl Templates {
     pub fn new(model: ModelTemplates) -> Templates {
         let digests = model.templates.iter().map(|_| OnceLock::new()).collect();
-        Templates { model, is_carried: false, number: OnceLock::new(), digests, stops: Kept::default() }
+        Templates { model, is_carried: false, number: OnceLock::new(), digests, stops: SmallCache::default() }
     }
 
     /// Returns the templates that a request carries as `chat_template`, with its `bos_token` and
@@ -118,13 +118,13 @@ impl Templates {
         self: &Arc<Self>,
         settings: &Settings,
         has_tools: bool,
-        compiled: &Compiled,
-    ) -> Result<Chosen, Error> {
+        compiled: &CompiledTemplates,
+    ) -> Result<ChosenTemplate, Error> {
         let named = self.model.choose(settings.template_name.as_deref(), has_tools).map_err(Error::NoTemplate)?;
         let at = self.model.templates.iter().position(|template| std::ptr::eq(template, named)).unwrap_or_default();
         let template = compiled.compile(&named.source, &self.model.tokens, &settings.limits);
         let template = template.map_err(|error| refused(named, error))?;
-        Ok(Chosen { templates: Arc::clone(self), named: at, template })
+        Ok(ChosenTemplate { templates: Arc::clone(self), named: at, template })
     }
 
     /// Returns the protection for what these templates write, and those in the tokenizer's folder.
@@ -169,7 +169,7 @@ impl Templates {
     }
 }
 
-impl Chosen {
+impl ChosenTemplate {
     /// Returns a digest of the text and of the tokens that it may name.
     pub fn digest(&self) -> &str {
         let found = || digest(&format!("{:?}{:?}", self.template.source(), self.template.tokens()));
@@ -229,7 +229,7 @@ impl Chosen {
     }
 
     fn run(&self, conversation: &Conversation, settings: &Settings) -> Result<(Prompt, Account), Error> {
-        let options = Chosen::options(settings);
+        let options = ChosenTemplate::options(settings);
         account_by_template(conversation, &self.template, &options).map_err(|error| refused(self.named(), error))
     }
 }

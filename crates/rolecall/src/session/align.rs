@@ -32,7 +32,7 @@ struct Spoken {
 
 /// How much of a stock prompt corresponds to what is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sent {
+pub(super) enum SentPart {
     /// All of it.
     Whole,
     /// The text before this byte, if the prompt is the one that was sent.
@@ -43,7 +43,7 @@ pub(super) enum Sent {
 
 /// Aligns a session with a whole stock prompt. The replies are found by their messages, not by
 /// their text. The pieces cover the session, and the stock prompt as far as it is sent.
-pub(super) fn pieces(nodes: &[&Arc<Node>], stock: &Stock, rule: ReplyRule<'_>, sent: Sent) -> Vec<AlignPiece> {
+pub(super) fn pieces(nodes: &[&Arc<Node>], stock: &Stock, rule: ReplyRule<'_>, sent: SentPart) -> Vec<AlignPiece> {
     let spoken = spoken(nodes);
     let session = spoken.iter().flat_map(|part| &part.text).copied().collect::<Vec<u8>>();
     let length = stock.prompt.text().len();
@@ -59,10 +59,10 @@ pub(super) fn pieces(nodes: &[&Arc<Node>], stock: &Stock, rule: ReplyRule<'_>, s
             let length = common_items(&session[at..], rest);
             same = (Some(ahead), at + length);
         }
-        let is_equal = same.1 == session.len() && (sent != Sent::Whole || rest.len() == session.len() - at);
+        let is_equal = same.1 == session.len() && (sent != SentPart::Whole || rest.len() == session.len() - at);
         let end = if is_equal {
             byte + part.text.len()
-        } else if index + 1 == spoken.len() && sent == Sent::Whole {
+        } else if index + 1 == spoken.len() && sent == SentPart::Whole {
             length
         } else if let Some(message) = part.reply {
             reply_end(part, message, stock, byte, rule)
@@ -71,7 +71,7 @@ pub(super) fn pieces(nodes: &[&Arc<Node>], stock: &Stock, rule: ReplyRule<'_>, s
                 _ if rest.starts_with(&part.text) => byte + part.text.len(),
                 Some(next) => opening_end(part, next, stock, byte, rule),
                 None => {
-                    if let Sent::Until(end) = sent {
+                    if let SentPart::Until(end) = sent {
                         end
                     } else {
                         byte

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rolecall_text::common_items;
 
 use super::Session;
-use super::align::{AlignPiece, Sent, pieces};
+use super::align::{AlignPiece, SentPart, pieces};
 use super::line::Node;
 use super::stock::Stock;
 use crate::Error;
@@ -103,9 +103,9 @@ impl Session {
         let nodes = self.line.nodes();
         let sides = Sides { session: self.line.bytes(), stock: stock.prompt.text().as_bytes() };
         let sent = match (self.is_open, &self.reply) {
-            (true, _) => Sent::Whole,
-            (false, None) => self.sent.as_ref().map_or(Sent::Unknown, |sent| Sent::Until(sent.end())),
-            (false, Some(_)) => Sent::Unknown,
+            (true, _) => SentPart::Whole,
+            (false, None) => self.sent.as_ref().map_or(SentPart::Unknown, |sent| SentPart::Until(sent.end())),
+            (false, Some(_)) => SentPart::Unknown,
         };
         let pieces = pieces(&nodes, &stock, self.setup.reply_rule(), sent);
         let same = pieces.iter().flat_map(|piece| sides.same(piece)).collect::<Vec<_>>();

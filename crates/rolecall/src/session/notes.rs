@@ -7,11 +7,11 @@ use super::{Session, SessionNote};
 /// Notes, each with the index of the id that it is about. A clone shares all of them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Notes {
-    last: Option<Arc<Noted>>,
+    last: Option<Arc<NoteChain>>,
 }
 
 #[derive(Debug)]
-struct Noted {
+struct NoteChain {
     before: Notes,
     at: usize,
     note: SessionNote,
@@ -21,7 +21,7 @@ impl Notes {
     /// Adds a note about the id with this index.
     pub fn push(&mut self, at: usize, note: SessionNote) {
         let before = std::mem::take(self);
-        self.last = Some(Arc::new(Noted { before, at, note }));
+        self.last = Some(Arc::new(NoteChain { before, at, note }));
     }
 
     /// Returns the notes in the order in which they were added.

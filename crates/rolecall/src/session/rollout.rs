@@ -95,7 +95,7 @@ impl Session {
         check_weights(policy, messages.iter().map(Arc::as_ref))?;
         let ids = self.ids();
         let nodes = self.line.nodes();
-        let mut weighed = Weighed {
+        let mut weighed = RunWeights {
             policy,
             messages: &messages,
             last: last_reply(&nodes, &messages),
@@ -157,7 +157,7 @@ impl Session {
     }
 }
 
-struct Weighed<'a> {
+struct RunWeights<'a> {
     policy: &'a LossPolicy,
     messages: &'a [Arc<Message>],
     /// The message of the last reply.
@@ -166,7 +166,7 @@ struct Weighed<'a> {
     weights: Vec<f32>,
 }
 
-impl Weighed<'_> {
+impl RunWeights<'_> {
     fn add(&mut self, ids: Range<usize>, weight: f32) {
         for known in &mut self.weights[ids] {
             *known = known.max(weight);

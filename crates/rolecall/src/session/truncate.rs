@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rolecall_conversation::{Message, Role};
 use rolecall_text::common_items;
 
-use super::align::{Sent, pieces};
+use super::align::{SentPart, pieces};
 use super::line::Node;
 use super::{Author, Delta, Finish, OnRewrite, Proof, Segment, Session, SessionError, SessionNote};
 use crate::Error;
@@ -200,7 +200,7 @@ impl Session {
         let Ok(stock) = self.stock() else { return Vec::new() };
         let nodes = self.line.nodes();
         let (ours, theirs) = (self.line.bytes(), stock.prompt.text().as_bytes());
-        let pieces = pieces(&nodes, &stock, self.setup.reply_rule(), Sent::Unknown);
+        let pieces = pieces(&nodes, &stock, self.setup.reply_rule(), SentPart::Unknown);
         let differing = pieces.into_iter().filter(|piece| ours[piece.session.clone()] != theirs[piece.stock.clone()]);
         differing.filter_map(|piece| piece.reply).collect()
     }

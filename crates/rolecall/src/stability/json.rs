@@ -4,7 +4,7 @@ use rolecall_conversation::json::Object;
 use rolecall_conversation::{Json, object};
 use rolecall_render::Error as Refusal;
 
-use super::{ByteSource, Kept, Report, Stability, Step};
+use super::{ByteSource, KeptLength, Report, Stability, Step};
 use crate::{Error, answer};
 
 impl Report {
@@ -51,7 +51,7 @@ fn of_step(step: &Step) -> Json {
     Json::Object(object)
 }
 
-fn of_kept(kept: &Result<Kept, Refusal>) -> Json {
+fn of_kept(kept: &Result<KeptLength, Refusal>) -> Json {
     let kept = match kept {
         Ok(kept) => kept,
         Err(refusal) => return answer::of_error(None, &Error::Render(refusal.clone())),

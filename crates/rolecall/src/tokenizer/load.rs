@@ -8,7 +8,7 @@ use rolecall_render::ChatTemplate;
 use rolecall_tokenizer::{Beside, Error, HuggingFace, NamedToken, SentencePiece, Tokenizer, is_tekken, is_tiktoken};
 
 use super::{FileKind, TELLING_TOKENS, TokenizerFile, find_file, unreadable};
-use crate::files::{Files, Unread};
+use crate::files::{FileReadError, Files};
 use crate::gguf::{self, Gguf, Problem};
 use crate::template::ModelTemplates;
 
@@ -97,8 +97,8 @@ fn from_gguf<R: Read + Seek>(mut gguf: Gguf<R>) -> Result<Box<dyn Tokenizer>, Er
 
 fn read(files: &Files, path: &Path) -> Result<Vec<u8>, Error> {
     files.read(path).map_err(|error| match error {
-        Unread::System(source) => unreadable(path, source),
-        Unread::TooLarge(limit) => {
+        FileReadError::System(source) => unreadable(path, source),
+        FileReadError::TooLarge(limit) => {
             let found = format!("the file has more than {limit} bytes, the limit");
             Error::Unsupported { place: path.display().to_string(), found }
         }

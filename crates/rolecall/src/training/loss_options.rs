@@ -23,7 +23,7 @@ pub struct LossOptions {
     /// What to do if the template writes no stop token after the last reply.
     pub final_stop: MissingStop,
     /// What to accept that is otherwise an error.
-    pub allow: Vec<Allowed>,
+    pub allow: Vec<AllowedLoss>,
 }
 
 /// Whose text carries loss.
@@ -55,7 +55,7 @@ pub enum MissingStop {
 
 /// What is accepted that is otherwise an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Allowed {
+pub enum AllowedLoss {
     /// A stop token without loss after a reply that carries loss.
     MaskedStop,
     /// A conversation in which nothing carries loss.
@@ -81,10 +81,13 @@ impl MissingStop {
         [("append", MissingStop::Append), ("warn", MissingStop::Warn), ("refuse", MissingStop::Refuse)];
 }
 
-impl Allowed {
+impl AllowedLoss {
     /// The values by their words.
-    pub const ALL: [(&'static str, Allowed); 3] =
-        [("masked-stop", Allowed::MaskedStop), ("no-loss", Allowed::NoLoss), ("null-word", Allowed::NullWord)];
+    pub const ALL: [(&'static str, AllowedLoss); 3] = [
+        ("masked-stop", AllowedLoss::MaskedStop),
+        ("no-loss", AllowedLoss::NoLoss),
+        ("null-word", AllowedLoss::NullWord),
+    ];
 }
 
 impl LossOptions {
@@ -112,9 +115,9 @@ impl LossOptions {
             // If nothing can be appended, that is worth a warning.
             MissingStop::Append | MissingStop::Warn => FinalStop::Warn,
         };
-        policy.allow_masked_stop = self.allow.contains(&Allowed::MaskedStop);
-        policy.allow_null_word = self.allow.contains(&Allowed::NullWord);
-        policy.allow_empty = self.allow.contains(&Allowed::NoLoss);
+        policy.allow_masked_stop = self.allow.contains(&AllowedLoss::MaskedStop);
+        policy.allow_null_word = self.allow.contains(&AllowedLoss::NullWord);
+        policy.allow_empty = self.allow.contains(&AllowedLoss::NoLoss);
         policy
     }
 }

@@ -5,7 +5,8 @@ use std::num::NonZeroUsize;
 use std::str::FromStr;
 
 use super::{
-    Allowed, Limit, LossOptions, MissingStop, RowEncoding, RowRecipe, Samples, Truncate, Whose, read_part, read_role,
+    AllowedLoss, Limit, LossOptions, MissingStop, RowEncoding, RowRecipe, Samples, Truncate, Whose, read_part,
+    read_role,
 };
 use crate::dataset::Shape;
 use crate::loss::{Edges, LossPolicy};
@@ -116,7 +117,7 @@ impl RowOptions {
             ..LossOptions::of(whose)
         };
         for word in &self.allow {
-            options.allow.extend(chosen("allow", Some(word), &Allowed::ALL)?);
+            options.allow.extend(chosen("allow", Some(word), &AllowedLoss::ALL)?);
         }
         Ok(Some(options.policy()))
     }

@@ -24,7 +24,7 @@ pub struct Slot<T> {
 
 /// A sequence of several samples.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Packed<T> {
+pub struct PackedSamples<T> {
     /// The sources of the samples, in order.
     pub sources: Vec<T>,
     /// The ids of all samples.
@@ -84,7 +84,7 @@ impl<T> Packer<T> {
     }
 
     /// Adds a sample, and returns the sequences that are complete.
-    pub fn push(&mut self, slot: Slot<T>) -> Result<Vec<Packed<T>>, TooLong> {
+    pub fn push(&mut self, slot: Slot<T>) -> Result<Vec<PackedSamples<T>>, TooLong> {
         let ids = slot.ids.len();
         if ids == 0 || ids > self.length {
             return Err(TooLong { ids, most: self.length });
@@ -99,7 +99,7 @@ impl<T> Packer<T> {
     }
 
     /// Returns the sequences of all samples that are left.
-    pub fn finish(&mut self) -> Vec<Packed<T>> {
+    pub fn finish(&mut self) -> Vec<PackedSamples<T>> {
         self.pack(true)
     }
 
@@ -116,7 +116,7 @@ impl<T> Packer<T> {
         }
     }
 
-    fn pack(&mut self, all: bool) -> Vec<Packed<T>> {
+    fn pack(&mut self, all: bool) -> Vec<PackedSamples<T>> {
         let bins = self.best_fit();
         let fill = |bin: &Vec<usize>| bin.iter().map(|at| self.waiting[*at].1.ids.len()).sum::<usize>();
         let mut order: Vec<(usize, usize)> = bins.iter().map(fill).zip(0..).collect();
@@ -127,9 +127,9 @@ impl<T> Packer<T> {
         let mut taken: Vec<&Vec<usize>> = order.iter().map(|(_, at)| &bins[*at]).collect();
         taken.sort_by_key(|bin| bin.first().copied());
         let mut samples: Vec<Option<(u64, Slot<T>)>> = self.waiting.drain(..).map(Some).collect();
-        let packed: Vec<Packed<T>> = taken
+        let packed: Vec<PackedSamples<T>> = taken
             .into_iter()
-            .map(|bin| Packed::of(bin.iter().filter_map(|at| samples[*at].take().map(|(_, slot)| slot))))
+            .map(|bin| PackedSamples::of(bin.iter().filter_map(|at| samples[*at].take().map(|(_, slot)| slot))))
             .collect();
         self.waiting.extend(samples.into_iter().flatten());
         self.waiting_ids = self.waiting.iter().map(|(_, slot)| slot.ids.len()).sum();
@@ -170,9 +170,10 @@ impl<T> Packer<T> {
     }
 }
 
-impl<T> Packed<T> {
-    fn of(slots: impl Iterator<Item = Slot<T>>) -> Packed<T> {
-        let mut packed = Packed { sources: Vec::new(), ids: Vec::new(), weights: Vec::new(), lengths: Vec::new() };
+impl<T> PackedSamples<T> {
+    fn of(slots: impl Iterator<Item = Slot<T>>) -> PackedSamples<T> {
+        let mut packed =
+            PackedSamples { sources: Vec::new(), ids: Vec::new(), weights: Vec::new(), lengths: Vec::new() };
         for slot in slots {
             packed.lengths.push(slot.ids.len());
             packed.sources.push(slot.source);

@@ -9,7 +9,9 @@ use rolecall_openai::Request;
 use rolecall_render::{LeafKind, Remedy};
 
 use super::note::empty_replies;
-use super::{Limit, Prepared, SampleNumber, Samples, Served, Slot, TooLong, Truncate, Truncated, as_served, prepare};
+use super::{
+    Limit, PreparedSample, SampleNumber, Samples, ServedSample, Slot, TooLong, Truncate, Truncation, as_served, prepare,
+};
 use crate::Error;
 use crate::dataset::{self, Shape, Side};
 use crate::loss::{Edges, Loss, LossPolicy, LossTurns, TokenLoss, weights};
@@ -73,7 +75,7 @@ pub struct Ready {
     /// The text that carries loss, if that was requested.
     pub loss: Option<Loss>,
     /// What truncation removed.
-    pub truncated: Option<Truncated>,
+    pub truncated: Option<Truncation>,
     /// Which of several samples of the conversation it is.
     pub part: Option<SampleNumber>,
 }
@@ -157,7 +159,7 @@ impl RowRecipe {
             }
         }
         if samples.is_empty() {
-            let whole = Served { prompt: whole, from: 0, rewritten: None };
+            let whole = ServedSample { prompt: whole, from: 0, rewritten: None };
             return Ok(vec![self.prepare_served(model, whole, policy)?]);
         }
         let of = samples.len();
@@ -170,10 +172,10 @@ impl RowRecipe {
 
     /// Prepares a prompt that was rendered.
     pub fn prepare_prompt(&self, model: &Model, prompt: ModelPrompt) -> Result<Ready, RowError> {
-        self.prepare_with(model, Served { prompt, from: 0, rewritten: None }, self.policy.as_ref())
+        self.prepare_with(model, ServedSample { prompt, from: 0, rewritten: None }, self.policy.as_ref())
     }
 
-    fn prepare_served(&self, model: &Model, mut served: Served, policy: &LossPolicy) -> Result<Ready, RowError> {
+    fn prepare_served(&self, model: &Model, mut served: ServedSample, policy: &LossPolicy) -> Result<Ready, RowError> {
         self.append_stop(&mut served.prompt)?;
         self.prepare_with(model, served, Some(policy))
     }
@@ -181,7 +183,7 @@ impl RowRecipe {
     fn prepare_with(
         &self,
         model: &Model,
-        Served { prompt, from, .. }: Served,
+        ServedSample { prompt, from, .. }: ServedSample,
         policy: Option<&LossPolicy>,
     ) -> Result<Ready, RowError> {
         let Some(encoding) = self.encoding else {
@@ -196,7 +198,7 @@ impl RowRecipe {
             Ok((prompt, encoded))
         };
         let prepared = prepare(prompt, encoded, policy, from, encoding.limit, render)?;
-        let Prepared { prompt, encoded, loss, truncated } = prepared;
+        let PreparedSample { prompt, encoded, loss, truncated } = prepared;
         Ok(Ready { prompt, encoded: Some(encoded), loss, truncated, part: None })
     }
 
@@ -278,8 +280,8 @@ impl Ready {
 }
 
 /// Returns what truncation did, each with a stable code.
-pub fn truncation_notes(truncated: &Truncated) -> Vec<(&'static str, String)> {
-    let Truncated { by, ids, kept, cut, messages, no_loss } = truncated;
+pub fn truncation_notes(truncated: &Truncation) -> Vec<(&'static str, String)> {
+    let Truncation { by, ids, kept, cut, messages, no_loss } = truncated;
     let how = match (by, messages.len()) {
         (Truncate::Right, _) => "from the right".to_owned(),
         (Truncate::Left, _) if *cut > 0 => "by whole turns from the left, and the last turn from the right".into(),

@@ -5,7 +5,7 @@ use rolecall_encode::Encoded;
 use rolecall_openai::Request;
 use rolecall_render::{Loss, LossNote, LossPolicy};
 
-use super::{Limit, Truncated, restrict, truncate};
+use super::{Limit, Truncation, restrict, truncate};
 use crate::Error;
 use crate::loss::{Edges, TokenLoss, weights};
 use crate::model::{Model, ModelPrompt, Purpose};
@@ -47,14 +47,14 @@ pub struct Sample {
     /// straddles a border belongs to the turn in which it starts.
     pub turns: Vec<(Option<usize>, Range<usize>)>,
     /// What truncation removed.
-    pub truncated: Option<Truncated>,
+    pub truncated: Option<Truncation>,
     /// Notes about the loss.
     pub notes: Vec<LossNote>,
 }
 
 /// A prompt that is ready to become a sample or another kind of result.
 #[derive(Clone, Debug)]
-pub struct Prepared {
+pub struct PreparedSample {
     /// The prompt. If the oldest turns were removed, it is that of the shorter conversation.
     pub prompt: ModelPrompt,
     /// The ids that are left.
@@ -62,7 +62,7 @@ pub struct Prepared {
     /// The text that carries loss.
     pub loss: Option<Loss>,
     /// What truncation removed.
-    pub truncated: Option<Truncated>,
+    pub truncated: Option<Truncation>,
 }
 
 impl Sample {
@@ -82,8 +82,8 @@ impl Sample {
     }
 
     /// Returns the sample of a prepared prompt.
-    pub fn of(prepared: &Prepared, edges: Edges) -> Sample {
-        let Prepared { prompt, encoded, loss, truncated } = prepared;
+    pub fn of(prepared: &PreparedSample, edges: Edges) -> Sample {
+        let PreparedSample { prompt, encoded, loss, truncated } = prepared;
         let tokens = &encoded.tokens;
         let first = |byte: usize| tokens.partition_point(|token| token.start < byte);
         let turns = prompt.turns().iter().enumerate().map(|(at, turn)| {
@@ -116,14 +116,14 @@ pub fn prepare<E: From<Error>>(
     from: usize,
     limit: Option<Limit>,
     render: impl FnMut(Arc<Request>) -> Result<(ModelPrompt, Encoded), E>,
-) -> Result<Prepared, E> {
+) -> Result<PreparedSample, E> {
     let loss_of = |prompt: &ModelPrompt, from: usize, policy: &LossPolicy| -> Result<Loss, Error> {
         let mut loss = prompt.loss(policy)?;
         restrict(&mut loss, prompt, from);
         Ok(loss)
     };
     let mut loss = policy.map(|(policy, _)| loss_of(&prompt, from, policy)).transpose()?;
-    let Some(limit) = limit else { return Ok(Prepared { prompt, encoded, loss, truncated: None }) };
+    let Some(limit) = limit else { return Ok(PreparedSample { prompt, encoded, loss, truncated: None }) };
     let (prompt, encoded, mut truncated) = truncate(prompt, encoded, limit, render)?;
     if let (Some(truncated), Some(whole), Some((policy, edges))) = (&mut truncated, &mut loss, policy) {
         let had_loss = !whole.spans.is_empty();
@@ -136,5 +136,5 @@ pub fn prepare<E: From<Error>>(
         let mut weigher = TokenLoss { loss: whole, edges }.weigher();
         truncated.no_loss = had_loss && encoded.tokens.iter().all(|token| weigher.weight(token) <= 0.0);
     }
-    Ok(Prepared { prompt, encoded, loss, truncated })
+    Ok(PreparedSample { prompt, encoded, loss, truncated })
 }

@@ -33,7 +33,7 @@ impl Samples {
 
 /// One of the samples of a conversation.
 #[derive(Clone, Debug)]
-pub struct Served {
+pub struct ServedSample {
     /// The conversation up to the last reply of the sample.
     pub prompt: ModelPrompt,
     /// The index of the first message that carries loss in this sample. Earlier messages carry loss
@@ -77,13 +77,13 @@ pub fn as_served<E: From<Error>>(
     whole: ModelPrompt,
     samples: Samples,
     mut render: impl FnMut(Arc<Request>) -> Result<ModelPrompt, E>,
-) -> Result<Vec<Served>, E> {
+) -> Result<Vec<ServedSample>, E> {
     let request = whole.request().clone();
     let messages = &request.conversation.messages;
     let is_reply = |index: &usize| *messages[*index].role() == Role::Assistant;
     let mut ends: Vec<usize> = (0..messages.len()).filter(is_reply).collect();
     if samples == Samples::Whole || ends.is_empty() {
-        return Ok(vec![Served { prompt: whole, from: 0, rewritten: None }]);
+        return Ok(vec![ServedSample { prompt: whole, from: 0, rewritten: None }]);
     }
     if ends.last() != Some(&(messages.len() - 1)) {
         ends.push(messages.len() - 1);
@@ -107,10 +107,10 @@ pub fn as_served<E: From<Error>>(
         }
         add_stop(&mut prompt, &next, pair[0])?;
         let rewritten = kept.map(|kept| Rewritten { message: message_at(&prompt, kept), by: pair[1], kept });
-        served.push(Served { prompt: std::mem::replace(&mut prompt, next), from, rewritten });
+        served.push(ServedSample { prompt: std::mem::replace(&mut prompt, next), from, rewritten });
         from = pair[0] + 1;
     }
-    served.push(Served { prompt, from, rewritten: None });
+    served.push(ServedSample { prompt, from, rewritten: None });
     Ok(served)
 }
 

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use fastrand::Rng;
-use rolecall::encode::{Protected, Protection};
+use rolecall::encode::{ProtectedTokens, Protection};
 use rolecall::tokenizer::Tokenizer;
 
 /// Everything that a text could spell to be mistaken for more than text: the control tokens of a
@@ -40,7 +40,7 @@ impl Marks {
             let of_mark = |mark: &String| mark.contains(text);
             !text.trim().is_empty() && !self.literals.iter().chain(self.gates.iter()).any(of_mark)
         };
-        let Ok(protected) = Protected::new(protection, tokenizer) else { return self };
+        let Ok(protected) = ProtectedTokens::new(protection, tokenizer) else { return self };
         let plain = tokenizer.added_tokens().iter().filter(|token| !token.special && !protected.contains(token.id));
         let plain: Vec<String> = plain.filter(|token| is_clear(&token.text)).map(|token| token.text.clone()).collect();
         Marks { plain: plain.into(), ..self }

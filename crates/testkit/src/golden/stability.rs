@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rolecall::conversation::json::{Layout, Object};
 use rolecall::conversation::{Json, json, object};
-use rolecall::stability::{Kept, Speaker, Step, stability};
+use rolecall::stability::{KeptLength, Speaker, Step, stability};
 use rolecall::template::TemplateOptions;
 
 use super::hf_jinja::Shared;
@@ -47,7 +47,7 @@ fn of_step(step: &Step) -> Json {
 }
 
 /// Adds a comparison, in code points.
-fn insert(object: &mut Object, keys: [&'static str; 3], kept: &Kept) {
+fn insert(object: &mut Object, keys: [&'static str; 3], kept: &KeptLength) {
     let common = kept.change.as_ref().map_or(kept.characters, |change| change.character);
     let values = [Json::from(kept.is_stable()), Json::from(kept.characters as i64), Json::from(common as i64)];
     for (key, value) in keys.into_iter().zip(values) {

@@ -5,7 +5,7 @@ use rolecall::conversation::json::{self, Object};
 use rolecall::conversation::{Conversation, Json, Tool, object};
 use rolecall::grammar::{Options, grammar};
 use rolecall::guard::guard;
-use rolecall::infer::{Inferred, Limits, Outcome, TurnPart, infer};
+use rolecall::infer::{InferredFormat, Limits, Outcome, TurnPart, infer};
 use rolecall::parse::{ParseOptions, ParsedCall, Reply, read};
 use rolecall::template::{CallForm, ChatTemplate, TemplateOptions, analyze_template, render_template};
 use rolecall::{Reading, Stop};
@@ -91,7 +91,7 @@ const ARGUMENTS: [(&str, &str); 2] = [("sort", "Bramley"), ("hue", "light green"
 
 /// Checks that a part which is called verified parses what the template writes. Returns whether it could be
 /// compared: a template may refuse the message, drop it, or write it elsewhere than after its prompt.
-fn is_parsed(template: &ChatTemplate, inferred: &Inferred, part: TurnPart) -> Result<bool, Violation> {
+fn is_parsed(template: &ChatTemplate, inferred: &InferredFormat, part: TurnPart) -> Result<bool, Violation> {
     let is_sure = |part| matches!(inferred.report.outcome(part), Some(Outcome::Verified { .. }));
     if !is_sure(part) || part == TurnPart::Calls && !is_sure(TurnPart::Arguments) {
         return Ok(false);

@@ -10,16 +10,16 @@ use tokenizers::pre_tokenizers::split::SplitPattern;
 use tokenizers::{NormalizerWrapper, PreTokenizerWrapper, SplitDelimiterBehavior};
 
 use super::super::AddedToken;
-use super::super::native::added::Added;
+use super::super::native::added::AddedSearch;
 use super::super::native::alphabet::{Alphabet, Characters, Otherwise};
 use super::super::native::automaton::Automaton;
 use super::super::native::bpe::{Bpe, Tables};
-use super::super::native::forged::{Forged, MergeSpelling};
+use super::super::native::forged::{ForgedTokens, MergeSpelling};
 use super::super::native::joints::Joints;
 use super::super::native::merges::{self, Merges};
 use super::super::native::pattern::RegexPattern;
 use super::super::native::words::{Split, Words};
-use super::super::native::{CacheOwner, Core, Cuts, Native, Normalized, Prefix};
+use super::super::native::{CacheOwner, Core, Cuts, Native, NormalizedText, Prefix};
 use super::bpe_model::BpeModel;
 
 /// The pattern of the `ByteLevel` pre-tokenizer, a constant of the reference crate.
@@ -227,18 +227,18 @@ fn added_texts<'a>(
     composes: bool,
     normalizer_replaces: bool,
     tokens: impl Iterator<Item = &'a AddedToken>,
-) -> Option<Result<[Added; 2], String>> {
+) -> Option<Result<[AddedSearch; 2], String>> {
     let (normalized, raw): (Vec<_>, Vec<_>) = tokens.partition(|token| token.normalized);
     if !normalized.is_empty() && normalizer_replaces {
         return None;
     }
     let raw = raw.into_iter().map(|token| (token.text.clone(), token.id)).collect();
     let composed = |text: &str| match composes {
-        true => Normalized::composed(text).text.into_owned(),
+        true => NormalizedText::composed(text).text.into_owned(),
         false => text.to_owned(),
     };
     let normalized = normalized.into_iter().map(|token| (composed(&token.text), token.id)).collect();
-    Some(Added::new(raw).and_then(|raw| Ok([raw, Added::new(normalized)?])))
+    Some(AddedSearch::new(raw).and_then(|raw| Ok([raw, AddedSearch::new(normalized)?])))
 }
 
 /// Reports whether a token matches exactly its own text, in any context.
@@ -247,7 +247,7 @@ fn is_simple(token: &AddedToken) -> bool {
 }
 
 /// Returns all added tokens if each matches exactly its own text.
-fn all_added(plan: &Coverage, added: &[AddedToken]) -> Result<Option<[Added; 2]>, String> {
+fn all_added(plan: &Coverage, added: &[AddedToken]) -> Result<Option<[AddedSearch; 2]>, String> {
     let (mut ids, mut texts) = (HashSet::new(), HashSet::new());
     if !added.iter().all(|token| is_simple(token) && ids.insert(token.id) && texts.insert(&token.text)) {
         return Ok(None);
@@ -288,7 +288,7 @@ fn words_by_bytes(model: &BpeModel, alphabet: &Alphabet) -> HashMap<Vec<u8>, u32
 }
 
 /// Returns the forged tokens. `forgery` does the same for the reference crate.
-fn forged_tokens(model: &BpeModel, out: &BTreeSet<u32>, alphabet: &Alphabet) -> Forged {
+fn forged_tokens(model: &BpeModel, out: &BTreeSet<u32>, alphabet: &Alphabet) -> ForgedTokens {
     let mut tokens = HashMap::new();
     let mut watch = |id: u32, stands_in: bool| {
         if let Some(name) = model.text(id) {
@@ -302,7 +302,7 @@ fn forged_tokens(model: &BpeModel, out: &BTreeSet<u32>, alphabet: &Alphabet) -> 
         let names = (0..=u8::MAX).filter_map(|byte| model.id(&crate::byte_alphabet::byte_name(byte)));
         names.for_each(|id| watch(id, true));
     }
-    Forged::new(tokens)
+    ForgedTokens::new(tokens)
 }
 
 /// Returns the bytes of text that a token of the vocabulary spells.

@@ -75,7 +75,7 @@ impl TokenizerJson {
 #[derive(Deserialize)]
 struct Raw<'a> {
     #[serde(default)]
-    added_tokens: Vec<RawAdded>,
+    added_tokens: Vec<RawToken>,
     #[serde(default)]
     normalizer: Value,
     #[serde(default)]
@@ -87,7 +87,7 @@ struct Raw<'a> {
 }
 
 #[derive(Deserialize)]
-struct RawAdded {
+struct RawToken {
     id: u32,
     content: String,
     single_word: bool,
@@ -97,8 +97,8 @@ struct RawAdded {
     special: bool,
 }
 
-impl From<RawAdded> for AddedToken {
-    fn from(raw: RawAdded) -> Self {
+impl From<RawToken> for AddedToken {
+    fn from(raw: RawToken) -> Self {
         Self {
             text: raw.content,
             id: raw.id,

@@ -1,11 +1,11 @@
 use aho_corasick::{AhoCorasick, MatchKind};
 
 /// Added tokens at which a text is split: the leftmost, preferring the longest at each position.
-pub(crate) struct Added {
+pub(crate) struct AddedSearch {
     search: Option<(AhoCorasick, Vec<u32>)>,
 }
 
-impl Added {
+impl AddedSearch {
     pub fn new(tokens: Vec<(String, u32)>) -> Result<Self, String> {
         let tokens: Vec<_> = tokens.into_iter().filter(|(text, _)| !text.is_empty()).collect();
         if tokens.is_empty() {

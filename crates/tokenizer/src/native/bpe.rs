@@ -3,14 +3,14 @@ use std::sync::Arc;
 
 use super::super::{Error, Token};
 use super::alphabet::Alphabet;
-use super::forged::Forged;
+use super::forged::ForgedTokens;
 use super::merges::{Merges, Symbols};
 use super::word_cache::{Memory, WordKey};
 
 /// Byte-pair encoding of words, with the same ids as the reference crate.
 pub(crate) struct Bpe {
     pub tables: Arc<Tables>,
-    pub forged: Forged,
+    pub forged: ForgedTokens,
 }
 
 /// The merge tables of a vocabulary.

@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 
 /// The tokens that ordinary text must not encode to, although merging could produce them.
-pub(crate) struct Forged {
+pub(crate) struct ForgedTokens {
     /// The ids as a bit set.
     watched: Vec<u64>,
     tokens: HashMap<u32, MergeSpelling>,
@@ -18,7 +18,7 @@ pub(crate) struct MergeSpelling {
     pub stands_in: bool,
 }
 
-impl Forged {
+impl ForgedTokens {
     pub fn new(tokens: HashMap<u32, MergeSpelling>) -> Self {
         let mut watched = Vec::new();
         for &id in tokens.keys() {

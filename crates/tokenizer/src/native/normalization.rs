@@ -5,7 +5,7 @@ use unicode_normalization_alignments::char::canonical_combining_class;
 use unicode_normalization_alignments::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
 /// A text in the form that is split into words, with a mapping to the original bytes.
-pub(crate) struct Normalized<'a> {
+pub(crate) struct NormalizedText<'a> {
     pub text: Cow<'a, str>,
     /// The runs from left to right, without gaps; empty if the text is unchanged.
     runs: Vec<NormalizedRun>,
@@ -32,7 +32,7 @@ impl NormalizedRun {
 
 const NONE: u32 = u32::MAX;
 
-impl<'a> Normalized<'a> {
+impl<'a> NormalizedText<'a> {
     /// Returns the text unchanged.
     pub fn unchanged(text: &'a str) -> Self {
         Self { text: Cow::Borrowed(text), runs: Vec::new() }

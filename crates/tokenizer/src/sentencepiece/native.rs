@@ -3,10 +3,10 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::super::native::CacheOwner;
-use super::super::native::added::Added;
+use super::super::native::added::AddedSearch;
 use super::super::native::alphabet::{Alphabet, Characters, Otherwise};
 use super::super::native::bpe::{Bpe, LONG_WORD, Reading as Guard, Tables};
-use super::super::native::forged::Forged;
+use super::super::native::forged::ForgedTokens;
 use super::super::native::joints::Joints;
 use super::super::native::merges::Merges;
 use super::super::native::word_cache::Memory;
@@ -96,7 +96,7 @@ impl Words {
         let characters = Characters::new(symbols.into_iter(), Otherwise::Bytes(bytes.clone()), Some(SPACE));
         let alphabet = Alphabet::Characters(characters);
         let tables = Tables { alphabet, merges: Merges::with_ranks(&merges).ok()?, whole: None };
-        let bpe = Bpe { tables: Arc::new(tables), forged: Forged::new(HashMap::new()) };
+        let bpe = Bpe { tables: Arc::new(tables), forged: ForgedTokens::new(HashMap::new()) };
         Some(Self { joints, bpe, owner: CacheOwner::new() })
     }
 
@@ -105,7 +105,7 @@ impl Words {
     pub fn encode(
         &self,
         text: &str,
-        matched: &Added,
+        matched: &AddedSearch,
         prefix: bool,
         take: &mut dyn FnMut(&[Token]) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, Error> {

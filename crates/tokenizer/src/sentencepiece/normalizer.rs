@@ -14,7 +14,7 @@ pub(super) struct Normalizer {
     whitespace_as_suffix: bool,
 }
 
-pub(super) struct Normalized {
+pub(super) struct NormalizedInput {
     pub text: String,
     /// For each byte of `text`, and for its end, the corresponding byte of the original.
     pub origin: Vec<usize>,
@@ -49,9 +49,9 @@ impl Normalizer {
 
     /// Normalizes a text like sentencepiece's `Normalizer::Normalize`. Text in `matched` stays
     /// unchanged.
-    pub fn normalize(&self, text: &str, matched: &Trie, prefix: Prefix) -> Normalized {
+    pub fn normalize(&self, text: &str, matched: &Trie, prefix: Prefix) -> NormalizedInput {
         let mut out =
-            Normalized { text: String::with_capacity(text.len() + 8), origin: Vec::with_capacity(text.len() + 8) };
+            NormalizedInput { text: String::with_capacity(text.len() + 8), origin: Vec::with_capacity(text.len() + 8) };
         let space = if self.escape_whitespaces { ESCAPED_SPACE } else { " " };
         let mut consumed = 0;
         if self.remove_extra_whitespaces {
@@ -110,7 +110,7 @@ impl Normalizer {
     }
 }
 
-impl Normalized {
+impl NormalizedInput {
     fn push(&mut self, text: &str, origin: usize) {
         self.text.push_str(text);
         self.origin.extend(std::iter::repeat_n(origin, text.len()));

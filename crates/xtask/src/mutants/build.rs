@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::Options;
-use super::instrument::{Instrumented, instrument};
-use super::plan::{Drawn, MutationPlan, Random, draw, rust_files, write_file};
+use super::instrument::{InstrumentedSource, instrument};
+use super::plan::{MutationDraw, MutationPlan, Random, draw, rust_files, write_file};
 use super::site::Site;
 use super::trial::trace;
 use super::workspace::{Test, Workspace};
@@ -148,7 +148,7 @@ fn remove_others(folder: &Path, files: &BTreeSet<PathBuf>) -> Result<(), String>
 
 /// Draws until every mutation compiles. A mutation that does not compile is replaced with the next
 /// one of the same crate.
-fn those_that_compile(options: &Options, tree: &Path, drawn: &Drawn) -> Result<Vec<Site>, String> {
+fn those_that_compile(options: &Options, tree: &Path, drawn: &MutationDraw) -> Result<Vec<Site>, String> {
     let mut refused: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); drawn.by_crate.len()];
     for round in 1..=40 {
         let mut chosen: Vec<(usize, usize)> = Vec::new();
@@ -191,7 +191,7 @@ fn write_sources(
     options: &Options,
     sources: &BTreeMap<String, String>,
     numbered: &[(u32, &Site)],
-) -> Result<BTreeMap<String, Instrumented>, String> {
+) -> Result<BTreeMap<String, InstrumentedSource>, String> {
     let switch = SWITCH.replace("MOST", &options.count.to_string());
     let libraries: BTreeSet<String> = options.crates.iter().map(|name| format!("crates/{name}/src/lib.rs")).collect();
     let mut written = BTreeMap::new();

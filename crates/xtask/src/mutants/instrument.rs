@@ -3,25 +3,25 @@ use std::ops::Range;
 use super::site::{Change, Site};
 
 /// A file with its mutations, all switched off, and where each was written.
-pub struct Instrumented {
+pub struct InstrumentedSource {
     pub text: String,
     /// The mutations with their byte ranges in the new text. A mutation may occur more than once.
     pub written: Vec<(u32, Range<usize>)>,
 }
 
 /// Writes a source file in which each site checks whether its mutation is on.
-pub fn instrument(source: &str, mut sites: Vec<(u32, &Site)>) -> Instrumented {
+pub fn instrument(source: &str, mut sites: Vec<(u32, &Site)>) -> InstrumentedSource {
     sites.sort_by_key(|(id, site)| (site.range.start, usize::MAX - site.range.end, *id));
     // Insertions come before sites that begin at the same position.
     sites.sort_by_key(|(_, site)| (site.range.start, !site.range.is_empty()));
-    let mut writer = Instrumenter { source, out: Instrumented { text: String::new(), written: Vec::new() } };
+    let mut writer = Instrumenter { source, out: InstrumentedSource { text: String::new(), written: Vec::new() } };
     writer.copy(0..source.len(), &sites);
     writer.out
 }
 
 struct Instrumenter<'a> {
     source: &'a str,
-    out: Instrumented,
+    out: InstrumentedSource,
 }
 
 impl Instrumenter<'_> {

@@ -67,14 +67,14 @@ impl MutationPlan {
 }
 
 /// All mutations of the crates in random order, with the number wanted from each crate.
-pub struct Drawn {
+pub struct MutationDraw {
     pub by_crate: Vec<(usize, Vec<Site>)>,
     pub sources: BTreeMap<String, String>,
 }
 
 /// Finds every site and shuffles them with the seed. The share of each crate is proportional to its
 /// lines.
-pub fn draw(root: &Path, options: &Options) -> Result<Drawn, String> {
+pub fn draw(root: &Path, options: &Options) -> Result<MutationDraw, String> {
     let (mut by_crate, mut sources) = (Vec::new(), BTreeMap::new());
     let mut lines = Vec::new();
     for (number, name) in options.crates.iter().enumerate() {
@@ -103,7 +103,7 @@ pub fn draw(root: &Path, options: &Options) -> Result<Drawn, String> {
         wanted.push(until - given);
         given = until;
     }
-    Ok(Drawn { by_crate: wanted.into_iter().zip(by_crate).collect(), sources })
+    Ok(MutationDraw { by_crate: wanted.into_iter().zip(by_crate).collect(), sources })
 }
 
 /// Collects all Rust files below a folder.

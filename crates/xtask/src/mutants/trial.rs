@@ -143,14 +143,14 @@ pub fn trace(folder: &Path, tree: &Path, binaries: &[PathBuf], jobs: usize) -> R
                         ended
                     };
                     let ended = match run() {
-                        Ended::Passed => Ended::Passed,
+                        TrialEnd::Passed => TrialEnd::Passed,
                         _ => run(),
                     };
                     let text = fs::read_to_string(&record).unwrap_or_default();
                     test.reached = text.lines().filter_map(|id| id.parse().ok()).collect();
                     let Ok(mut done) = done.lock() else { return };
                     match ended {
-                        Ended::Passed => done.0.push(test),
+                        TrialEnd::Passed => done.0.push(test),
                         _ => done.1.push(test.told()),
                     }
                 }
@@ -180,13 +180,13 @@ impl Workspace {
                 run_for(command, Duration::from_secs(20) + 8 * test.took)
             };
             match run() {
-                Ended::Passed => {}
-                Ended::TooLong => return Ok(Verdict::TimedOut(test.told())),
+                TrialEnd::Passed => {}
+                TrialEnd::TooLong => return Ok(Verdict::TimedOut(test.told())),
                 // A test with a time or memory limit may fail on a busy machine: a failure that
                 // does not repeat proves nothing.
-                Ended::Failed if matches!(run(), Ended::Passed) => {}
-                Ended::Failed => return Ok(Verdict::Killed(test.told())),
-                Ended::NotRun(why) => return Err(format!("{}: {why}", test.told())),
+                TrialEnd::Failed if matches!(run(), TrialEnd::Passed) => {}
+                TrialEnd::Failed => return Ok(Verdict::Killed(test.told())),
+                TrialEnd::NotRun(why) => return Err(format!("{}: {why}", test.told())),
             }
         }
         if let Some(then) = then {
@@ -194,16 +194,16 @@ impl Workspace {
             command.args(["-c", &format!("ulimit -v 8000000; {then}")]);
             command.current_dir(&self.tree).env("ROLECALL_MUTANT", id.to_string());
             match run_for(command, Duration::from_secs(3600)) {
-                Ended::Passed => {}
-                Ended::Failed | Ended::TooLong => return Ok(Verdict::ByCommand),
-                Ended::NotRun(why) => return Err(format!("`{then}`: {why}")),
+                TrialEnd::Passed => {}
+                TrialEnd::Failed | TrialEnd::TooLong => return Ok(Verdict::ByCommand),
+                TrialEnd::NotRun(why) => return Err(format!("`{then}`: {why}")),
             }
         }
         Ok(if is_reached { Verdict::Survived } else { Verdict::Unreached })
     }
 }
 
-enum Ended {
+enum TrialEnd {
     Passed,
     Failed,
     TooLong,
@@ -215,28 +215,28 @@ enum Ended {
 const NOT_RUN: [i32; 2] = [126, 127];
 
 /// Runs a command in its own process group and kills the whole group when the time is over.
-fn run_for(mut command: Command, most: Duration) -> Ended {
+fn run_for(mut command: Command, most: Duration) -> TrialEnd {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
     let mut child = match command.spawn() {
         Ok(child) => child,
-        Err(error) => return Ended::NotRun(error.to_string()),
+        Err(error) => return TrialEnd::NotRun(error.to_string()),
     };
     let start = Instant::now();
     let mut pause = Duration::from_millis(1);
     loop {
         match child.try_wait() {
-            Ok(Some(status)) if status.success() => return Ended::Passed,
+            Ok(Some(status)) if status.success() => return TrialEnd::Passed,
             Ok(Some(status)) if status.code().is_some_and(|code| NOT_RUN.contains(&code)) => {
-                return Ended::NotRun(format!("cannot be run ({status})"));
+                return TrialEnd::NotRun(format!("cannot be run ({status})"));
             }
-            Ok(Some(_)) => return Ended::Failed,
-            Err(error) => return Ended::NotRun(error.to_string()),
+            Ok(Some(_)) => return TrialEnd::Failed,
+            Err(error) => return TrialEnd::NotRun(error.to_string()),
             Ok(None) if start.elapsed() > most => {
                 let group = format!("-{}", child.id());
                 let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
                 let _ = child.kill();
                 let _ = child.wait();
-                return Ended::TooLong;
+                return TrialEnd::TooLong;
             }
             Ok(None) => {
                 thread::sleep(pause);
@@ -250,7 +250,7 @@ fn run_for(mut command: Command, most: Duration) -> Ended {
 mod tests {
     use super::*;
 
-    fn ended(script: &str, most: Duration) -> Ended {
+    fn ended(script: &str, most: Duration) -> TrialEnd {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
         run_for(command, most)
@@ -259,11 +259,11 @@ mod tests {
     #[test]
     fn what_cannot_be_run_has_caught_nothing() {
         let most = Duration::from_secs(60);
-        assert!(matches!(ended("true", most), Ended::Passed));
-        assert!(matches!(ended("exit 101", most), Ended::Failed));
-        assert!(matches!(ended("kill -SEGV $$", most), Ended::Failed));
-        assert!(matches!(ended("sleep 100", Duration::from_millis(20)), Ended::TooLong));
-        assert!(matches!(ended("exec /no/such/test", most), Ended::NotRun(_)));
-        assert!(matches!(run_for(Command::new("/no/such/test"), most), Ended::NotRun(_)));
+        assert!(matches!(ended("true", most), TrialEnd::Passed));
+        assert!(matches!(ended("exit 101", most), TrialEnd::Failed));
+        assert!(matches!(ended("kill -SEGV $$", most), TrialEnd::Failed));
+        assert!(matches!(ended("sleep 100", Duration::from_millis(20)), TrialEnd::TooLong));
+        assert!(matches!(ended("exec /no/such/test", most), TrialEnd::NotRun(_)));
+        assert!(matches!(run_for(Command::new("/no/such/test"), most), TrialEnd::NotRun(_)));
     }
 }

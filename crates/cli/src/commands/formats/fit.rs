@@ -1,14 +1,14 @@
 //! Draws which format a model needs: its name, the reasons, warnings, and the dialects of other
 //! frameworks.
 
-use rolecall::identify::Identified;
+use rolecall::identify::Identification;
 
 use crate::paint::{Paint, Style};
 use crate::visible;
 
 /// Draws the name and title, the reasons, the warnings, and a table of dialects.
-pub fn draw(identified: &Identified<'_>, paint: Paint) -> String {
-    let Identified { format, evidence, warnings, dialects } = identified;
+pub fn draw(identified: &Identification<'_>, paint: Paint) -> String {
+    let Identification { format, evidence, warnings, dialects } = identified;
     let mut out = format!("{}  {}\n", paint.text(Style::Strong, &format.name), visible::escape(&format.title));
     for reason in evidence {
         out.push_str(&format!("  {}\n", visible::escape(&reason.to_string())));

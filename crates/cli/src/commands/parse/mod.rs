@@ -12,7 +12,7 @@ use rolecall::parse::{Ids, ParseOptions};
 use rolecall::{Event, Reading, answer, dataset};
 
 use crate::args::{ApiArg, FinishArg, Parse};
-use crate::batch::{BatchPlan, Journal, Rows, Told, Wanted, answer_lines};
+use crate::batch::{BatchPlan, Journal, LineCounts, OptionalColumns, Rows, answer_lines};
 use crate::diagnostic::{DRAWN, Diagnostic, DiagnosticPlace, Severity};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -101,7 +101,7 @@ fn run_batch(args: &Parse, reader: ParseRun, policies: ParseOptions, output: &Ou
         inputs: args.input.as_slice(),
         options: &args.batch,
         target: None,
-        wanted: Wanted::default(),
+        wanted: OptionalColumns::default(),
         journal: Journal::default(),
         shapes: None,
     };
@@ -116,7 +116,7 @@ fn run_batch(args: &Parse, reader: ParseRun, policies: ParseOptions, output: &Ou
         if let Rows::Lines(text) = rows {
             write_into(text, &answer, &Layout::compact());
         }
-        Ok(Told::default())
+        Ok(LineCounts::default())
     })
 }
 

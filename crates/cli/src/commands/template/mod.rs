@@ -26,7 +26,7 @@ use crate::source::Source;
 use crate::template::refused;
 
 /// A template and its analysis.
-struct Analyzed {
+struct TemplateReport {
     name: String,
     source: Source,
     analysis: TemplateAnalysis,
@@ -45,7 +45,7 @@ pub fn run(args: &TemplateArgs, output: &Output) -> Result<Exit, Failure> {
     }
     let adds_bos = adds_bos(args, &model)?;
     let asked = |named: &&NamedTemplate| args.template_name.as_ref().is_none_or(|name| *name == named.name);
-    let analyzed: Vec<(&NamedTemplate, Result<Analyzed, Refusal>)> =
+    let analyzed: Vec<(&NamedTemplate, Result<TemplateReport, Refusal>)> =
         model.templates.iter().filter(asked).map(|named| (named, analyze(named, &model, adds_bos))).collect();
     if analyzed.is_empty() {
         // The error lists the available templates.
@@ -78,14 +78,14 @@ pub fn run(args: &TemplateArgs, output: &Output) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-fn analyze(named: &NamedTemplate, model: &ModelTemplates, adds_bos: Option<bool>) -> Result<Analyzed, Refusal> {
+fn analyze(named: &NamedTemplate, model: &ModelTemplates, adds_bos: Option<bool>) -> Result<TemplateReport, Refusal> {
     let analysis = ChatTemplate::compile(&named.source, model.tokens.clone())
         .and_then(|template| analyze_template(&template, &TemplateOptions::default()));
     let mut analysis = analysis.map_err(|error| refused(named, error))?;
     if let Some(adds_bos) = adds_bos {
         analysis.note_tokenizer(adds_bos);
     }
-    Ok(Analyzed { name: named.name.clone(), source: Source::of_template(named), analysis })
+    Ok(TemplateReport { name: named.name.clone(), source: Source::of_template(named), analysis })
 }
 
 /// Returns the texts of the control tokens of the model's tokenizer, or of the one on the command line.

@@ -4,7 +4,7 @@ use rolecall::answer::name_of_use;
 use rolecall::template::jinja::{Read, Spot};
 use rolecall::template::{BosUse, Support, Switch};
 
-use super::Analyzed;
+use super::TemplateReport;
 use super::shown;
 use crate::diagnostic::{Diagnostic, DiagnosticPlace, Severity};
 use crate::explain::counted;
@@ -20,7 +20,7 @@ const DEEPEST: usize = 5;
 const MOST_FINDINGS: usize = 50;
 
 /// Draws what the template supports, its switches, what it reads and refuses, and the findings.
-pub fn draw(analyzed: &Analyzed, paint: Paint) -> String {
+pub fn draw(analyzed: &TemplateReport, paint: Paint) -> String {
     let analysis = &analyzed.analysis;
     let name = paint.text(Style::Strong, &visible::escape(&analyzed.name));
     let lines = counted(analyzed.source.text.lines().count(), "line");
@@ -64,7 +64,7 @@ pub fn draw(analyzed: &Analyzed, paint: Paint) -> String {
     out
 }
 
-fn takes(analyzed: &Analyzed) -> Vec<Vec<Cell>> {
+fn takes(analyzed: &TemplateReport) -> Vec<Vec<Cell>> {
     let analysis = &analyzed.analysis;
     let mut rows: Vec<Vec<Cell>> = Vec::new();
     for (capability, support) in &analysis.support {

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rolecall::Model;
 use rolecall::answer;
-use rolecall::encode::Protected;
+use rolecall::encode::ProtectedTokens;
 use rolecall::format::{Control, Format};
 use rolecall::template::ModelTemplates;
 use rolecall::tokenizer::Tokenizer;
@@ -20,13 +20,13 @@ use crate::files;
 use crate::output::Output;
 
 /// A tokenizer and its audit.
-struct Audited {
+struct AuditReport {
     file: TokenizerFile,
     tokenizer: Box<dyn Tokenizer>,
     format: Option<String>,
     audit: Audit,
     /// The tokens that text is never encoded to, if a template is given.
-    protected: Option<Protected>,
+    protected: Option<ProtectedTokens>,
 }
 
 pub fn run(args: &args::Tokenizer, output: &Output) -> Result<Exit, Failure> {
@@ -42,14 +42,14 @@ pub fn run(args: &args::Tokenizer, output: &Output) -> Result<Exit, Failure> {
             let protection = own.beside(&beside).protection(None).protecting(args.protect);
             let path = args.path().display().to_string();
             let misfit = |error: rolecall_encode::Error| Failure::Misfit { tokenizer: path, error: error.into() };
-            Some(Protected::new(&protection, &*tokenizer).map_err(misfit)?)
+            Some(ProtectedTokens::new(&protection, &*tokenizer).map_err(misfit)?)
         }
         None => None,
     };
     let is_wrong = audit.findings.iter().any(|finding| finding.kind.level() == Level::Error);
-    let audited = Audited { file, tokenizer, format: format.map(|format| format.name), audit, protected };
+    let audited = AuditReport { file, tokenizer, format: format.map(|format| format.name), audit, protected };
     match args.json {
-        true => output.write_json(&answer::of_audited(answer::Audited {
+        true => output.write_json(&answer::of_audited(answer::AuditAnswer {
             file: Some(&audited.file),
             tokenizer: &*audited.tokenizer,
             format: audited.format.as_deref(),

@@ -3,7 +3,7 @@
 use rolecall::encode::Reason;
 use rolecall::tokenizer::{AddedToken, ControlFit, Finding, Fit, Level};
 
-use super::Audited;
+use super::AuditReport;
 use crate::diagnostic::{Diagnostic, DiagnosticPlace, Severity};
 use crate::explain::counted;
 use crate::paint::{Paint, Style};
@@ -13,7 +13,7 @@ use crate::visible;
 /// The number of tokens shown per finding without `--all`.
 const SHOWN: usize = 8;
 
-pub fn draw(audited: &Audited, all: bool, paint: Paint) -> String {
+pub fn draw(audited: &AuditReport, all: bool, paint: Paint) -> String {
     let file = &audited.file;
     let name = paint.text(Style::Strong, &visible::escape(&file.path.display().to_string()));
     let mut out = format!("{name}  {}\n", file.kind.name());
@@ -64,7 +64,7 @@ pub fn draw(audited: &Audited, all: bool, paint: Paint) -> String {
     out
 }
 
-fn facts(audited: &Audited) -> Vec<Vec<Cell>> {
+fn facts(audited: &AuditReport) -> Vec<Vec<Cell>> {
     let tokenizer = &*audited.tokenizer;
     let token = |id: Option<u32>| match id {
         None => "nothing".to_owned(),

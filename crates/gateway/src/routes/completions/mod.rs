@@ -24,7 +24,7 @@ use rolecall::conversation::json::{self, Object};
 
 use crate::by_text;
 use crate::chat_request::{check_usage, choices, usage};
-use crate::completing::Completing;
+use crate::completing::CompletionRequest;
 use crate::context::Bound;
 use crate::gateway::Gateway;
 use crate::labels::{LABELS, check_label};
@@ -43,7 +43,7 @@ const MOST_REPLIES: usize = 128;
 const MOST_LOGPROBS: u32 = 5;
 
 /// Reads a request.
-pub fn read(gateway: &Gateway, body: &str) -> Result<(Completing, Box<dyn ReplyWriter>), Fault> {
+pub fn read(gateway: &Gateway, body: &str) -> Result<(CompletionRequest, Box<dyn ReplyWriter>), Fault> {
     let value = json::parse_unique(body).map_err(rolecall::request::Error::from)?;
     let Json::Object(body) = value else {
         return Err(Fault::new(400, "wrong_type", "expected a JSON object"));
@@ -93,7 +93,7 @@ pub fn read(gateway: &Gateway, body: &str) -> Result<(Completing, Box<dyn ReplyW
     // An engine by text encodes the text itself.
     let is_text = !wishes.is_reference && !served.engine.kind().is_by_text();
     let as_text = if is_text { prompts.spelled(&served)? } else { Vec::new() };
-    let completing = Completing {
+    let completing = CompletionRequest {
         served,
         prompts: prompts.ids,
         texts,

@@ -4,7 +4,7 @@ use super::super::Compiler;
 use super::super::program::Op;
 use crate::builtins;
 use crate::builtins::methods::MethodSite;
-use crate::parser::Parsed;
+use crate::parser::ParseResult;
 use crate::parser::ast::{Args, Expr, ExprKind, NameId};
 
 impl Compiler {
@@ -15,7 +15,7 @@ impl Compiler {
         args: &Args,
         caller: Option<u32>,
         is_printed: bool,
-    ) -> Parsed<()> {
+    ) -> ParseResult<()> {
         if !args.is_plain() {
             self.expr(callee)?;
             self.spread(args)?;
@@ -69,7 +69,7 @@ impl Compiler {
     }
 
     /// Pushes the arguments and returns their shape.
-    pub(super) fn arguments(&mut self, args: &Args, caller: Option<u32>) -> Parsed<u32> {
+    pub(super) fn arguments(&mut self, args: &Args, caller: Option<u32>) -> ParseResult<u32> {
         self.all(&args.positional)?;
         let mut names: Vec<NameId> = Vec::with_capacity(args.keywords.len());
         for (name, value) in &args.keywords {
@@ -84,7 +84,7 @@ impl Compiler {
     }
 
     /// Pushes the arguments as a list and a dict.
-    pub(super) fn spread(&mut self, args: &Args) -> Parsed<()> {
+    pub(super) fn spread(&mut self, args: &Args) -> ParseResult<()> {
         self.all(&args.positional)?;
         self.emit(Op::List(args.positional.len() as u32));
         if let Some(spread) = &args.spread {
@@ -110,7 +110,7 @@ impl Compiler {
     }
 
     /// Applies a filter to the top value.
-    pub(in crate::compile) fn filter(&mut self, name: NameId, args: &Args) -> Parsed<()> {
+    pub(in crate::compile) fn filter(&mut self, name: NameId, args: &Args) -> ParseResult<()> {
         let found = builtins::filter(self.program.name(name.0));
         if found.is_none() && !self.is_soft {
             return self.fail(format!("no filter named `{}`", self.program.name(name.0)));
@@ -138,7 +138,7 @@ impl Compiler {
         self.apply(args, |shape| Op::Filter(filter, shape), Op::FilterSpread(filter))
     }
 
-    pub(super) fn test(&mut self, name: NameId, args: &Args) -> Parsed<()> {
+    pub(super) fn test(&mut self, name: NameId, args: &Args) -> ParseResult<()> {
         let spelling = self.program.name(name.0);
         let found = builtins::test(spelling);
         if found.is_none() && !self.is_soft {
@@ -156,7 +156,7 @@ impl Compiler {
 
     /// Pushes the arguments and applies a filter or test to them: `plain` takes their shape, and
     /// `spread` takes a list and a dict.
-    fn apply(&mut self, args: &Args, plain: impl FnOnce(u32) -> Op, spread: Op) -> Parsed<()> {
+    fn apply(&mut self, args: &Args, plain: impl FnOnce(u32) -> Op, spread: Op) -> ParseResult<()> {
         if args.is_plain() {
             let shape = self.arguments(args, None)?;
             self.emit(plain(shape));

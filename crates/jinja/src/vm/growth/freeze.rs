@@ -7,11 +7,11 @@ use super::super::Vm;
 use super::super::loops::LoopSource;
 use crate::growth::{
     Checkpoint, FrozenAbsence, FrozenLoop, FrozenMark, FrozenOrigin, FrozenRun, FrozenState, FrozenText, FrozenValue,
-    InputPlace, Items, Tracked, Wrote,
+    InputPlace, Items, TrackedList, Wrote,
 };
 use crate::input::{InputValue, Tag};
 use crate::output::{Generation, MarkId, Offset, Origin, Run};
-use crate::value::text::{Joined, Slice, Str};
+use crate::value::text::{JoinedText, Slice, Str};
 use crate::value::{Absence, List, Value};
 use crate::vm::Volatile;
 
@@ -30,7 +30,7 @@ const COPIED_BYTES: usize = 256;
 /// Copies values. `None` means that the state cannot be kept.
 struct Freezer<'f, 'w, 'a> {
     vm: &'f Vm<'w, 'a>,
-    tracked: &'f Tracked<'a>,
+    tracked: &'f TrackedList<'a>,
     /// The bytes that may still be kept.
     left: usize,
     /// Whether the running loop is over.
@@ -58,7 +58,7 @@ impl<'a> Vm<'_, 'a> {
     /// the namespaces have in the machine.
     pub(super) fn freeze(
         &self,
-        tracked: &Tracked<'a>,
+        tracked: &TrackedList<'a>,
         at: LoopPoint,
         written: usize,
         has_switched: bool,
@@ -117,7 +117,7 @@ impl<'a> Vm<'_, 'a> {
 
 impl<'a> Vm<'_, 'a> {
     /// Copies the output from a byte on.
-    pub(super) fn wrote(&self, tracked: &Tracked<'a>, start: usize) -> Option<Wrote> {
+    pub(super) fn wrote(&self, tracked: &TrackedList<'a>, start: usize) -> Option<Wrote> {
         let (text, runs) = self.sink.since(start)?;
         let mut freezer = Freezer::new(self, tracked, MOST_TEXT);
         let (text, runs) = (freezer.copied(text)?, freezer.runs(&runs)?);
@@ -128,7 +128,7 @@ impl<'a> Vm<'_, 'a> {
 }
 
 impl<'f, 'w, 'a> Freezer<'f, 'w, 'a> {
-    fn new(vm: &'f Vm<'w, 'a>, tracked: &'f Tracked<'a>, left: usize) -> Freezer<'f, 'w, 'a> {
+    fn new(vm: &'f Vm<'w, 'a>, tracked: &'f TrackedList<'a>, left: usize) -> Freezer<'f, 'w, 'a> {
         Freezer {
             vm,
             tracked,
@@ -285,7 +285,7 @@ impl<'f, 'w, 'a> Freezer<'f, 'w, 'a> {
         })
     }
 
-    fn joined(&mut self, joined: &Joined) -> Option<FrozenText> {
+    fn joined(&mut self, joined: &JoinedText) -> Option<FrozenText> {
         let (plain, runs, is_markup) = joined.parts();
         Some(FrozenText::Joined { text: self.copied(plain)?, runs: self.runs(runs)?, is_markup })
     }

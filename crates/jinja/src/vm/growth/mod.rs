@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::{Usual, Vm, World};
 use crate::compile::program::Program;
 use crate::error::Error;
-use crate::growth::{Checkpoint, Growing, GrowingInputs, Grown, Stretch, Tracked};
+use crate::growth::{Checkpoint, Growing, GrowingInputs, Grown, Stretch, TrackedList};
 use crate::input::Context;
 use crate::output::Output;
 use crate::template::Environment;
@@ -27,7 +27,7 @@ pub(crate) fn render(
     environment: &Environment<'_>,
     usual: &Usual,
 ) -> Result<(Output, Growing), Error> {
-    let (context, tracked) = (context.clone(), Tracked::new(inputs));
+    let (context, tracked) = (context.clone(), TrackedList::new(inputs));
     let ran = run(program, &context, &tracked, GrowthPart::default(), environment, usual)?;
     Ok((ran.output, ran.growing))
 }
@@ -44,7 +44,7 @@ pub(crate) fn grow(
     usual: &Usual,
 ) -> Result<Option<Grown>, Error> {
     let render = |part: GrowthPart<'_>| {
-        let (context, tracked) = (context.clone(), Tracked::new(inputs));
+        let (context, tracked) = (context.clone(), TrackedList::new(inputs));
         run(program, &context, &tracked, part, environment, usual)
     };
     let is_free = |state: &Checkpoint| !(is_switched && state.has_switched);
@@ -134,7 +134,7 @@ struct Ran {
 fn run<'a>(
     program: &'a Program,
     context: &'a Context<'a>,
-    tracked: &'a Tracked<'a>,
+    tracked: &'a TrackedList<'a>,
     part: GrowthPart<'a>,
     environment: &'a Environment<'a>,
     usual: &Usual,

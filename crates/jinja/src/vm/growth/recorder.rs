@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::super::Vm;
 use super::super::loops::LoopSource;
 use super::freeze::LoopPoint;
-use crate::growth::{Checkpoint, Growing, Kept, Stretch, Tracked};
+use crate::growth::{Checkpoint, Growing, KeptStates, Stretch, TrackedList};
 use crate::value::iter::Iter;
 use crate::vm::Volatile;
 
@@ -18,7 +18,7 @@ const MOST_KEPT: usize = 3;
 
 /// What a rendering keeps of its states.
 pub(crate) struct Recorder<'a> {
-    tracked: &'a Tracked<'a>,
+    tracked: &'a TrackedList<'a>,
     /// The output before that of this machine, in bytes.
     before: usize,
     /// The parts of the template that must be rendered again, up to now.
@@ -44,7 +44,7 @@ pub(crate) struct Recorder<'a> {
 
 impl<'a> Recorder<'a> {
     pub(super) fn new(
-        tracked: &'a Tracked<'a>,
+        tracked: &'a TrackedList<'a>,
         from: Option<&Arc<Checkpoint>>,
         is_boundary: bool,
         kept: &[Arc<Checkpoint>],
@@ -80,7 +80,7 @@ impl<'a> Recorder<'a> {
 
     /// Returns whether the wanted stretch had the same result, the stretches, and the states.
     pub(super) fn finish(self) -> (bool, Growing) {
-        let kept = Kept { stretches: self.kept_after, checkpoints: self.kept };
+        let kept = KeptStates { stretches: self.kept_after, checkpoints: self.kept };
         let count = self.tracked.inputs.count();
         let is_enough = |last: &&Arc<Checkpoint>| !last.has_switched && last.volatiles.is_empty();
         let latest = kept.checkpoints.last().filter(is_enough);

@@ -8,13 +8,13 @@ use super::super::loops::{LoopRun, LoopSource, LoopState};
 use super::super::{SharedLoop, Vm, World};
 use crate::error::{Fault, LimitKind, Res};
 use crate::growth::{
-    Checkpoint, FrozenAbsence, FrozenOrigin, FrozenText, FrozenValue, GrowingInputs, InputPlace, Items, Tracked,
+    Checkpoint, FrozenAbsence, FrozenOrigin, FrozenText, FrozenValue, GrowingInputs, InputPlace, Items, TrackedList,
 };
 use crate::input::{InputValue, Tag};
 use crate::output::{Mark, MarkId, Origin, Run};
 use crate::value::dict::Dict;
 use crate::value::iter::Iter;
-use crate::value::text::{Joined, Slice, Str};
+use crate::value::text::{JoinedText, Slice, Str};
 use crate::value::{Absence, InputItems, List, Macro, Range, Selection, Value};
 
 struct Thawer<'t, 'a> {
@@ -37,7 +37,7 @@ impl<'a> Vm<'_, 'a> {
         &mut self,
         kept: &'a Checkpoint,
         after: Option<&Checkpoint>,
-        tracked: &'a Tracked<'a>,
+        tracked: &'a TrackedList<'a>,
     ) -> Res<()> {
         let world = self.world;
         let inputs = tracked.inputs;
@@ -190,7 +190,7 @@ impl<'a> Thawer<'_, 'a> {
                 for run in runs {
                     thawed.push(Run { origin: self.origin(&run.origin)?, end: run.end, mark: MarkId(run.mark) });
                 }
-                Str::Joined(Rc::new(Joined::restored(self.world, text.clone(), thawed.into(), *is_markup)?))
+                Str::Joined(Rc::new(JoinedText::restored(self.world, text.clone(), thawed.into(), *is_markup)?))
             }
         })
     }

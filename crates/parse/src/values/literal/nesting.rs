@@ -1,11 +1,11 @@
 //! Lists, dicts, parentheses and arguments: what begins in them, and what separates and closes them.
 
-use super::{Frame, LiteralReader, LiteralState, MAX_DEPTH, Syntax, Taken, UNKNOWN, expected, opens_string};
+use super::{Frame, LiteralReader, LiteralState, MAX_DEPTH, Syntax, TakeResult, UNKNOWN, expected, opens_string};
 use crate::Why;
 
 impl LiteralReader {
     /// Begins a key of a dict.
-    pub(super) fn key(&mut self, character: char, out: &mut String) -> Taken<bool> {
+    pub(super) fn key(&mut self, character: char, out: &mut String) -> TakeResult<bool> {
         match character {
             '[' | '{' | '(' => expected("a string or a number as a key", character),
             _ => self.begin(character, true, out),
@@ -13,7 +13,7 @@ impl LiteralReader {
     }
 
     /// Begins a value or a key.
-    pub(super) fn begin(&mut self, character: char, key: bool, out: &mut String) -> Taken<bool> {
+    pub(super) fn begin(&mut self, character: char, key: bool, out: &mut String) -> TakeResult<bool> {
         let mark = match &self.syntax {
             Syntax::Marked(mark) => mark.character(0),
             _ => None,
@@ -44,7 +44,7 @@ impl LiteralReader {
     }
 
     /// Opens a list, a dict or parentheses.
-    pub(super) fn open(&mut self, bracket: char, out: &mut String) -> Taken<bool> {
+    pub(super) fn open(&mut self, bracket: char, out: &mut String) -> TakeResult<bool> {
         if self.frames.len() == MAX_DEPTH {
             return Err((0, Why::TooDeep));
         }
@@ -70,7 +70,7 @@ impl LiteralReader {
     }
 
     /// Reads the text after a value.
-    pub(super) fn separator(&mut self, character: char, out: &mut String) -> Taken<bool> {
+    pub(super) fn separator(&mut self, character: char, out: &mut String) -> TakeResult<bool> {
         match (self.frames.last(), character) {
             (None, ',') => {
                 self.between.comma = matches!(self.syntax, Syntax::Arguments { any: true });
@@ -106,7 +106,7 @@ impl LiteralReader {
     }
 
     /// Closes the innermost list, dict or parentheses.
-    pub(super) fn close(&mut self, bracket: char, out: &mut String) -> Taken<bool> {
+    pub(super) fn close(&mut self, bracket: char, out: &mut String) -> TakeResult<bool> {
         let Some(frame) = self.frames.last().copied() else { return Ok(false) };
         match (frame, bracket) {
             (Frame::List, ']')

@@ -1,9 +1,9 @@
 //! Names, words, numbers and strings of a literal.
 
 use super::super::nest::MAX_DEPTH;
-use super::super::quoted::{Quoted, Spelling};
+use super::super::quoted::{QuotedString, Spelling};
 use super::sum::evaluate;
-use super::{Frame, LiteralReader, LiteralState, SHOWN, Syntax, Taken, expected, is_space, opens_string};
+use super::{Frame, LiteralReader, LiteralState, SHOWN, Syntax, TakeResult, expected, is_space, opens_string};
 use crate::{JsonPolicy, Why};
 use rolecall_conversation::json::write_string;
 use rolecall_format::codec::python;
@@ -12,7 +12,7 @@ use rolecall_format::codec::python;
 const DICT: &str = "dict(";
 
 impl LiteralReader {
-    pub(super) fn argument(&mut self, character: char, out: &mut String) -> Taken<bool> {
+    pub(super) fn argument(&mut self, character: char, out: &mut String) -> TakeResult<bool> {
         match character {
             ')' if !self.frames.is_empty() => self.close(character, out),
             ')' => {
@@ -46,7 +46,7 @@ impl LiteralReader {
         }
     }
 
-    pub(super) fn name(&mut self, character: char, out: &mut String) -> Taken<bool> {
+    pub(super) fn name(&mut self, character: char, out: &mut String) -> TakeResult<bool> {
         match character {
             '=' => self.give_name(out),
             _ if is_space(character) => self.at = LiteralState::Equals,
@@ -73,7 +73,7 @@ impl LiteralReader {
     }
 
     /// Continues a word, which ends as soon as it is complete.
-    pub(super) fn word(&mut self, character: char, key: bool, out: &mut String) -> Taken<bool> {
+    pub(super) fn word(&mut self, character: char, key: bool, out: &mut String) -> TakeResult<bool> {
         const WORDS: [(&str, &str); 6] = [
             ("None", "null"),
             ("True", "true"),
@@ -111,7 +111,7 @@ impl LiteralReader {
     }
 
     /// Opens a dict that is written as a call with keyword arguments.
-    fn keywords(&mut self, out: &mut String) -> Taken<bool> {
+    fn keywords(&mut self, out: &mut String) -> TakeResult<bool> {
         if self.frames.len() == MAX_DEPTH {
             return Err((0, Why::TooDeep));
         }
@@ -123,7 +123,7 @@ impl LiteralReader {
     }
 
     /// Ends arithmetic.
-    pub(super) fn sum(&mut self, out: &mut String) -> Taken<()> {
+    pub(super) fn sum(&mut self, out: &mut String) -> TakeResult<()> {
         let token = std::mem::take(&mut self.token);
         let number = python::number(token.trim()).map(|number| number.spelling().to_owned());
         let Some(number) = number.or_else(|| evaluate(&token)) else {
@@ -136,7 +136,7 @@ impl LiteralReader {
     }
 
     /// Ends a number.
-    pub(super) fn number(&mut self, key: bool, out: &mut String) -> Taken<()> {
+    pub(super) fn number(&mut self, key: bool, out: &mut String) -> TakeResult<()> {
         let token = std::mem::take(&mut self.token);
         let Some(number) = python::number(&token) else {
             let start: String = token.chars().take(SHOWN).collect();
@@ -163,7 +163,7 @@ impl LiteralReader {
 
     pub(super) fn quote(&mut self, quote: char, is_raw: bool, key: bool) {
         let is_json = !matches!(self.syntax, Syntax::Arguments { .. });
-        let quoted = Quoted::new(Spelling { quote, is_raw, is_json, policy: self.policy });
+        let quoted = QuotedString::new(Spelling { quote, is_raw, is_json, policy: self.policy });
         self.at = LiteralState::Quoted { quoted, key };
     }
 

@@ -16,7 +16,7 @@ use crate::call_ids::NewIds;
 
 /// Replacement values by message and key.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Adapted {
+pub(super) struct ReplacementValues {
     /// In the order of the messages.
     values: Vec<(usize, &'static str, Arc<Json>)>,
     spelled: Vec<ArgumentSpellings>,
@@ -33,7 +33,7 @@ pub(super) struct ArgumentSpellings {
     pub spellings: Arc<[String]>,
 }
 
-impl Adapted {
+impl ReplacementValues {
     pub fn replace(&mut self, message: usize, key: &'static str, value: impl Into<Arc<Json>>) {
         let value = value.into();
         let at = self.values.partition_point(|(known, ..)| *known <= message);
@@ -63,7 +63,7 @@ impl Adapted {
     }
 
     /// Takes over the calls of a message, if they are there.
-    fn take_calls(&mut self, message: usize, earlier: &Adapted) -> bool {
+    fn take_calls(&mut self, message: usize, earlier: &ReplacementValues) -> bool {
         let Some((.., calls)) = earlier.values.iter().find(|(known, key, _)| (*known, *key) == (message, CALLS)) else {
             return false;
         };
@@ -74,7 +74,7 @@ impl Adapted {
     }
 
     /// Keeps the calls of the last few messages only.
-    pub fn of_last(mut self) -> Adapted {
+    pub fn of_last(mut self) -> ReplacementValues {
         self.values.drain(..self.values.len().saturating_sub(KEPT));
         let first = self.values.first().map_or(0, |(message, ..)| *message);
         self.spelled.retain(|spelled| spelled.message >= first);
@@ -93,7 +93,12 @@ const KEPT: usize = 4;
 ///
 /// New ids depend on all messages, so all must be at hand if the template expects them in a form.
 /// `earlier` has calls of the same conversation that were converted before, without new ids.
-pub(super) fn adapt_calls(messages: Messages<'_>, wanted: WantedCalls, earlier: &Adapted, adapted: &mut Adapted) {
+pub(super) fn adapt_calls(
+    messages: Messages<'_>,
+    wanted: WantedCalls,
+    earlier: &ReplacementValues,
+    adapted: &mut ReplacementValues,
+) {
     let rule = wanted.ids.map(IdForm::rule);
     let mut ids = rule.as_ref().map(|rule| NewIds::new(messages.iter().map(|(_, message)| message), rule));
     for (index, message) in messages.iter() {

@@ -1,4 +1,4 @@
-use super::probe::{Probe, Probed};
+use super::probe::{Probe, ProbedPrompt};
 use super::sample::{TOOLS, USER};
 use super::support::{ARGUMENTS, CONTENTS, RESULTS, calling};
 use crate::Origin;
@@ -37,7 +37,7 @@ pub(super) fn form_of(probe: &Probe<'_>) -> Option<ArgumentForm> {
     };
     let [mapping, string] = ARGUMENTS.map(tries);
     // Text beside an argument that is marked as safe is escaped, and so is an argument beside it.
-    let escapes = |probed: &Probed| probe.escapes(&probed.text);
+    let escapes = |probed: &ProbedPrompt| probe.escapes(&probed.text);
     let mapping = mapping.filter(|probed| !is_python(probed) && !escapes(probed));
     // A string is written unchanged, in one piece.
     let string = string.filter(|probed| argument(probed) == r#"{"place": "Oslo"}"# && !escapes(probed));
@@ -51,7 +51,7 @@ pub(super) fn form_of(probe: &Probe<'_>) -> Option<ArgumentForm> {
 }
 
 /// Returns the text from the first byte of the arguments to the last.
-fn argument(probed: &Probed) -> &str {
+fn argument(probed: &ProbedPrompt) -> &str {
     let mut pieces = probed.pieces.iter().filter(|piece| piece.origin.as_ref().is_some_and(is_argument));
     let Some(first) = pieces.next() else { return "" };
     let end = pieces.next_back().map_or(first.end, |last| last.end);
@@ -63,7 +63,7 @@ fn is_argument(origin: &Origin) -> bool {
 }
 
 /// Reports whether a key of the arguments is in single quotes, as in a printed Python dict.
-fn is_python(probed: &Probed) -> bool {
+fn is_python(probed: &ProbedPrompt) -> bool {
     let keys = probed.pieces.iter().filter(|piece| piece.origin.as_ref().is_some_and(is_argument));
     let mut keys = keys.filter(|piece| probed.text[piece.start..piece.end].contains("place"));
     keys.any(|piece| {

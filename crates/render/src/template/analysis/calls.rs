@@ -1,7 +1,7 @@
 use std::rc::Rc;
 
 use super::arguments::{self, ArgumentForm};
-use super::probe::{Probe, Probed};
+use super::probe::{Probe, ProbedPrompt};
 use super::sample::{TOOLS, USER};
 use super::support::{RESULTS, callings};
 use crate::Origin;
@@ -58,7 +58,7 @@ fn id_form(probe: &Probe<'_>) -> Option<IdForm> {
 }
 
 /// Renders a call with this id and its result.
-fn called(probe: &Probe<'_>, id: &str) -> Option<Rc<Probed>> {
+fn called(probe: &Probe<'_>, id: &str) -> Option<Rc<ProbedPrompt>> {
     let with_id = |message: &str| message.replace("lookup001", id);
     let result = with_id(RESULTS[0]);
     let mut ran = callings(1).into_iter().filter_map(|calling| {

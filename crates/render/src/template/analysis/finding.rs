@@ -6,7 +6,7 @@ use rolecall_jinja::{Path, PathStep};
 use rolecall_text::common_prefix;
 
 use super::BosUse;
-use super::probe::{Probe, Probed};
+use super::probe::{Probe, ProbedPrompt};
 use super::sample::{TOOLS, USER};
 use super::support::{ANSWER, Capability, RESULTS, Support, THOUGHT, callings};
 
@@ -207,7 +207,7 @@ fn history(probe: &Probe<'_>, findings: &mut Vec<Finding>) {
         let Some((messages, rest)) = case else { continue };
         let comma = if rest.is_empty() { "" } else { ", " };
         let complete = format!(r#"{rest}{comma}"add_generation_prompt": false"#);
-        let mut before: Option<(usize, Rc<Probed>)> = None;
+        let mut before: Option<(usize, Rc<ProbedPrompt>)> = None;
         for count in 2..=messages.len() {
             let Ok(now) = probe.run(&messages[..count], &complete) else { continue };
             if let Some((first, before)) = before.take()

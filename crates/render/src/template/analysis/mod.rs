@@ -23,7 +23,7 @@ pub use finding::{Finding, FindingKind};
 pub use support::{Capability, Support};
 pub use switch::Switch;
 
-use probe::{Probe, Probed};
+use probe::{Probe, ProbedPrompt};
 
 /// Determines the form in which a template expects tool calls. Also returns the number of steps
 /// that this took.
@@ -48,7 +48,7 @@ pub(super) fn needs_nulls(template: &ChatTemplate) -> bool {
 }
 
 /// Reports whether the second message's calls are written.
-fn has_calls(probed: &Probed) -> bool {
+fn has_calls(probed: &ProbedPrompt) -> bool {
     probed.pieces.iter().any(
         |piece| matches!(&piece.origin, Some(Origin::Message { message: 1, field }) if field.starts_with("tool_calls")),
     )

@@ -6,7 +6,7 @@ use rolecall_conversation::json::{self, Layout, Object};
 use rolecall_conversation::{Conversation, Json};
 use rolecall_jinja as jinja;
 
-use super::super::adapt::Adapted;
+use super::super::adapt::ReplacementValues;
 use super::super::prepare::Inputs;
 use super::super::written::source_of;
 use super::super::{ChatTemplate, TemplateOptions};
@@ -23,11 +23,11 @@ pub(super) struct Probe<'t> {
 }
 
 /// The outcome of rendering a conversation.
-pub(super) type Outcome = Result<Rc<Probed>, Refused>;
+pub(super) type Outcome = Result<Rc<ProbedPrompt>, ProbeRefusal>;
 
 /// The reason why a conversation could not be rendered.
 #[derive(Clone, Debug)]
-pub(super) struct Refused {
+pub(super) struct ProbeRefusal {
     /// Whether the template itself refused the conversation.
     pub is_own: bool,
     pub words: String,
@@ -40,7 +40,7 @@ const MOST_STEPS: u64 = 100_000;
 const MOST_BYTES: usize = 1 << 20;
 
 /// A rendered conversation.
-pub(super) struct Probed {
+pub(super) struct ProbedPrompt {
     pub text: String,
     pub pieces: Vec<ProbedPiece>,
 }
@@ -86,19 +86,19 @@ impl<'t> Probe<'t> {
         outcome
     }
 
-    fn render(&self, request: &str) -> Result<Probed, Refused> {
-        let other = |words: String| Refused { is_own: false, words };
+    fn render(&self, request: &str) -> Result<ProbedPrompt, ProbeRefusal> {
+        let other = |words: String| ProbeRefusal { is_own: false, words };
         let request = json::parse(request).map_err(|error| other(error.to_string()))?;
         let conversation = Conversation::from_json(request).map_err(|error| other(error.to_string()))?;
-        let adapted = Adapted::default();
+        let adapted = ReplacementValues::default();
         let ran = super::super::run(&conversation, self.template, &self.options, &adapted, Some(self.budget));
         let (inputs, output) = ran.map_err(|error| match error {
             Error::Template { error, .. } => {
-                Refused { is_own: error.kind() == jinja::ErrorKind::Rejected, words: error.message().to_owned() }
+                ProbeRefusal { is_own: error.kind() == jinja::ErrorKind::Rejected, words: error.message().to_owned() }
             }
             error => other(error.to_string()),
         })?;
-        Ok(Probed::new(&inputs, &output, &self.template.program))
+        Ok(ProbedPrompt::new(&inputs, &output, &self.template.program))
     }
 
     /// Reports whether a prompt has an HTML entity that the template does not spell itself.
@@ -124,8 +124,8 @@ impl<'t> Probe<'t> {
     }
 }
 
-impl Probed {
-    fn new(inputs: &Inputs<'_>, output: &jinja::Output, program: &jinja::Template) -> Probed {
+impl ProbedPrompt {
+    fn new(inputs: &Inputs<'_>, output: &jinja::Output, program: &jinja::Template) -> ProbedPrompt {
         let pieces = output.pieces().map(|piece| {
             let origin = match piece.origin {
                 jinja::Origin::Input { tag, .. } => inputs.origin(tag),
@@ -134,7 +134,7 @@ impl Probed {
             let at = source_of(program, piece.origin);
             ProbedPiece { start: piece.start, end: piece.start + piece.text.len(), origin, at }
         });
-        Probed { pieces: pieces.collect(), text: output.text().to_owned() }
+        ProbedPrompt { pieces: pieces.collect(), text: output.text().to_owned() }
     }
 
     /// Reports whether the prompt contains text from a matching origin.

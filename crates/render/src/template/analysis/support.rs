@@ -1,7 +1,7 @@
 use rolecall_conversation::json::{self, Layout, Object};
 use rolecall_conversation::{Json, REASONING, object};
 
-use super::probe::{Outcome, Probe, Probed};
+use super::probe::{Outcome, Probe, ProbedPrompt};
 use super::sample::{DOCUMENTS, PARTS, PLAIN, TOOLS, USER};
 use crate::Origin;
 
@@ -148,7 +148,7 @@ fn test(capability: Capability, probe: &Probe<'_>) -> Support {
 
 /// Returns the best result of several conversations, each also tried with its contents as lists of
 /// parts.
-fn taken(probe: &Probe<'_>, tries: &[&[&str]], rest: &str, is_there: impl Fn(&Probed) -> bool) -> Support {
+fn taken(probe: &Probe<'_>, tries: &[&[&str]], rest: &str, is_there: impl Fn(&ProbedPrompt) -> bool) -> Support {
     let plain = tries.iter().map(|messages| judge(probe.run(messages, rest), &is_there));
     let parts = tries.iter().map(|messages| {
         let messages: Vec<String> = messages.iter().map(|message| in_parts(message)).collect();
@@ -159,7 +159,7 @@ fn taken(probe: &Probe<'_>, tries: &[&[&str]], rest: &str, is_there: impl Fn(&Pr
 }
 
 /// Returns the best result of all forms of a message with `count` calls, followed by their results.
-fn called(probe: &Probe<'_>, count: usize, is_there: impl Fn(&Probed) -> bool) -> Support {
+fn called(probe: &Probe<'_>, count: usize, is_there: impl Fn(&ProbedPrompt) -> bool) -> Support {
     let callings = callings(count);
     let conversations = callings.iter().map(|calling| {
         let mut messages = vec![USER, calling.as_str()];
@@ -174,7 +174,7 @@ fn called(probe: &Probe<'_>, count: usize, is_there: impl Fn(&Probed) -> bool) -
 /// Tests reasoning in the last answer and in a message with a call, with and without the switches
 /// that usually enable it.
 fn reasoning(probe: &Probe<'_>) -> Support {
-    let is_there = |probed: &Probed| REASONING.iter().any(|field| prints(probed, 1, field));
+    let is_there = |probed: &ProbedPrompt| REASONING.iter().any(|field| prints(probed, 1, field));
     let thinking = calling(1, "\"\"", ARGUMENTS[0])
         .replace("\"tool_calls\"", "\"reasoning_content\": \"The map says so.\", \"tool_calls\"");
     let switches = object! { "enable_thinking" => true, "thinking" => true, "preserve_thinking" => true };
@@ -219,7 +219,7 @@ fn best(tries: impl IntoIterator<Item = Support>) -> Support {
     first.unwrap_or(Support::Unknown)
 }
 
-fn judge(outcome: Outcome, is_there: impl Fn(&Probed) -> bool) -> Support {
+fn judge(outcome: Outcome, is_there: impl Fn(&ProbedPrompt) -> bool) -> Support {
     match outcome {
         Ok(probed) if is_there(&probed) => Support::Yes,
         Ok(_) => Support::No,
@@ -228,22 +228,22 @@ fn judge(outcome: Outcome, is_there: impl Fn(&Probed) -> bool) -> Support {
     }
 }
 
-fn prints(probed: &Probed, message: usize, start: &str) -> bool {
+fn prints(probed: &ProbedPrompt, message: usize, start: &str) -> bool {
     probed.prints(
         |origin| matches!(origin, Origin::Message { message: of, field } if *of == message && field.starts_with(start)),
     )
 }
 
-fn prints_tool(probed: &Probed) -> bool {
+fn prints_tool(probed: &ProbedPrompt) -> bool {
     probed.text_of(|origin| matches!(origin, Origin::Tool { .. })).contains("look_up")
 }
 
-fn prints_document(probed: &Probed) -> bool {
+fn prints_document(probed: &ProbedPrompt) -> bool {
     probed.text_of(|origin| matches!(origin, Origin::Document { .. })).contains("Left is north.")
 }
 
 /// Reports whether the prompt contains the text of the parts, without their JSON structure.
-fn prints_parts(probed: &Probed) -> bool {
+fn prints_parts(probed: &ProbedPrompt) -> bool {
     let content =
         |origin: &Origin| matches!(origin, Origin::Message { message: 0, field } if field.starts_with("content"));
     probed.text_of(content).trim() == "Which way?"

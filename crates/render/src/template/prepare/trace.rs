@@ -9,7 +9,7 @@ use rolecall_jinja::{Piece, Tag};
 use super::{Inputs, JSON, KEYED, PART, PYTHON, QUOTED, READ, Shape, Value, WHOLE};
 use crate::account::{Account, Change, ENTITIES, Evidence, Fragment, Owner, Sign, Walk, compare};
 use crate::template::TemplateOptions;
-use crate::template::adapt::Adapted;
+use crate::template::adapt::ReplacementValues;
 use crate::template::continuing::MARK;
 
 /// What an output has of the inputs, as far as the values themselves do not record it.
@@ -113,7 +113,7 @@ impl<'a> Inputs<'a> {
         &self,
         conversation: &Conversation,
         options: &TemplateOptions,
-        adapted: &Adapted,
+        adapted: &ReplacementValues,
         mut trace: Trace,
         text: &str,
     ) -> Account {

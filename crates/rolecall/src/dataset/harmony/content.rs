@@ -6,7 +6,7 @@ use rolecall_conversation::{Json, object};
 use rolecall_openai::Error;
 use rolecall_render::DateTime;
 
-use super::gathered::Gathered;
+use super::gathered::GatheredMessages;
 use super::{FUNCTIONS, check_keys, missing, take_text, unknown, wrong_type};
 
 /// What harmony itself writes if nothing else is given. Templates have it as literal text.
@@ -65,7 +65,7 @@ pub(super) fn read_content(
     content: Json,
     message: usize,
     is_instruction: bool,
-    gathered: &mut Gathered,
+    gathered: &mut GatheredMessages,
 ) -> Result<Content, Error> {
     let whole = format!("messages[{message}].content");
     let parts = match content {
@@ -114,7 +114,7 @@ pub(super) fn read_content(
 }
 
 /// Reads the settings of a system message: switches of the template, and the date.
-fn read_settings(mut part: Object, path: &str, gathered: &mut Gathered) -> Result<(), Error> {
+fn read_settings(mut part: Object, path: &str, gathered: &mut GatheredMessages) -> Result<(), Error> {
     if let Some(identity) = take_text(&mut part, "model_identity", path)? {
         gathered.set_switch("model_identity", Json::String(identity), format!("{path}.model_identity"))?;
     }
@@ -182,7 +182,7 @@ fn take_namespaces(part: &mut Object, path: &str) -> Result<Vec<(String, Object,
 
 /// Reads the tools of a namespace. Those of another namespace than `functions` have it in their
 /// name, as their calls do.
-fn read_tools(space: &str, mut config: Object, path: &str, gathered: &mut Gathered) -> Result<(), Error> {
+fn read_tools(space: &str, mut config: Object, path: &str, gathered: &mut GatheredMessages) -> Result<(), Error> {
     let functions = FUNCTIONS.trim_end_matches('.');
     let tools = match config.remove("tools") {
         None | Some(Json::Null) => Vec::new(),

@@ -10,7 +10,7 @@ use super::super::{Draft, FieldOrigin, Origins};
 
 /// A request as far as it was read.
 #[derive(Default)]
-pub(super) struct Gathered {
+pub(super) struct GatheredMessages {
     messages: Vec<Json>,
     origins: Vec<Vec<FieldOrigin>>,
     /// The assistant's message that further messages of harmony's add to.
@@ -54,7 +54,7 @@ pub(super) struct Call {
     pub is_code: bool,
 }
 
-impl Gathered {
+impl GatheredMessages {
     /// Adds a message that is complete.
     pub(super) fn push(&mut self, message: Object, origins: Vec<FieldOrigin>) {
         self.close_turn();
