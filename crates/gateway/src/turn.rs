@@ -293,9 +293,8 @@ impl Turn {
                 left_out::judge(wanted, &messages, left_out)?
             }
         };
-        let layouts = session.reply_layouts();
-        let (shape, notes) =
-            shape_of(wanted, layouts.around_reasoning().is_some(), |options| session.grammar(options))?;
+        let reply = session.reply_context()?;
+        let (shape, notes) = shape_of(wanted, reply.around_reasoning().is_some(), |options| reply.grammar(options))?;
         let saved = if past.is_none() { Some(base.save()?) } else { None };
         let chain = match wanted.past {
             Past::Recognised => chain,
@@ -319,9 +318,9 @@ impl Turn {
             kept: kept.max(same),
             history,
             left_out,
-            stops: session.reply_stops(),
-            reader: ReplyReader::Turn(Box::new(session.reader()?)),
-            holds_calls: layouts.has_late_ids(),
+            stops: reply.stops()?,
+            reader: ReplyReader::Turn(Box::new(reply.id_parser()?)),
+            holds_calls: reply.has_late_ids(),
             shape,
             notes,
             awaited: Some(OpenTurn {
@@ -363,7 +362,7 @@ impl Turn {
             kept: 0,
             history: History::New,
             left_out,
-            stops: prompt.reply_stops()?,
+            stops: context.stops()?,
             reader: ReplyReader::Turn(Box::new(context.id_parser()?)),
             holds_calls: context.has_late_ids(),
             shape,

@@ -1,11 +1,11 @@
 //! Processing tasks on several threads, with results in order and at most a fixed window of them in
 //! memory.
 //!
-//! [`start`] starts the threads, and [`Ordered::next`] waits for the next result.
+//! [`start`] starts the threads, and [`OrderedResults::next`] waits for the next result.
 //!
 //! ```text
 //!            ┌─tasks──► worker ─┐
-//! source ────┤          ..      ├─one answer each──► `Ordered::next`
+//! source ────┤          ..      ├─one answer each──► `OrderedResults::next`
 //!            └─order: who owes the next answer──────►
 //! ```
 //!

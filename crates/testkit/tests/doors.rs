@@ -2,6 +2,7 @@
 
 use rolecall::conversation::Json;
 use rolecall::format::write_reply;
+use rolecall::model::ReplyContext;
 use rolecall::parse::{CallsInReasoning, ParseOptions, UnclosedReasoning};
 use rolecall::session::Finish;
 use rolecall::template::{ChatTemplate, NamedTemplate, TemplateOptions, analyze_template};
@@ -40,10 +41,11 @@ fn stops(case: &DoorCase, model: &Model, request: &Request) -> String {
         assert!(model.stop_ids().unwrap().contains(&id), "{}: `{text}` is missing in {stops}", case.name());
     }
     let prompt = model.prompt(request.clone()).unwrap();
-    assert_eq!(sorted(prompt.reply_stops().unwrap().into_iter().map(|(id, _)| id)), stops, "{}: a prompt", case.name());
+    let stops_of = |context: ReplyContext| sorted(context.stops().unwrap().into_iter().map(|(id, _)| id));
+    assert_eq!(stops_of(prompt.reply().unwrap()), stops, "{}: a prompt", case.name());
     let mut session = model.session(request.clone()).unwrap();
     session.open().unwrap();
-    assert_eq!(sorted(session.reply_stops().into_iter().map(|(id, _)| id)), stops, "{}: a session", case.name());
+    assert_eq!(stops_of(session.reply_context().unwrap()), stops, "{}: a session", case.name());
     stops
 }
 

@@ -8,6 +8,7 @@ use rolecall_openai::Request;
 use rolecall_parse::{OutputParser, ParseOptions, ReasoningSplit, Reply};
 
 use super::prompt::Speaker;
+use super::session::{layout_texts, reads};
 use super::templates::Templates;
 use super::{Model, ModelPrompt, Purpose, offered_tools};
 use crate::Error;
@@ -104,6 +105,25 @@ impl ReplyContext {
         Ok(IdParser::new(OutputParser::new(&reply, self.options.clone()), decoder))
     }
 
+    /// Returns the ids that may end the reply, each with whether the layouts of a reply read it. Those that
+    /// they read must be passed to the parser, because they mean something to it. The others end the reply
+    /// and are no part of it. This loads the tokenizer.
+    ///
+    /// ```no_run
+    /// use rolecall::{Model, Request};
+    /// let model = Model::open("path/to/model")?;
+    /// let prompt = model.prompt(Request::from_text(r#"[{"role": "user", "content": "Hi"}]"#)?)?;
+    /// for (id, is_read) in prompt.reply()?.stops()? {
+    ///     println!("{id} {is_read}");
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn stops(&self) -> Result<Vec<(u32, bool)>, Error> {
+        let (read, tokenizer) = (layout_texts(&*self.layouts()?), self.model.tokenizer()?);
+        let stops = self.model.stops_of(&self.speaker)?;
+        Ok(stops.ids().map(|id| (id, reads(&read, tokenizer.token_text(id)))).collect())
+    }
+
     /// Returns a grammar of what an engine may sample as the reply.
     ///
     /// The tools and the prompt's tail are those of the context. The tokens come from the tokenizer,
@@ -166,7 +186,7 @@ impl Model {
         self.context_of(speaker, spelling, options)
     }
 
-    fn context_of(
+    pub(super) fn context_of(
         &self,
         speaker: Speaker,
         spelling: Option<String>,

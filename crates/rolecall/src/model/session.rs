@@ -19,7 +19,7 @@ use rolecall_render::{
 use super::fingerprint::Fingerprint;
 use super::prompt::{Speaker, offered_tools};
 use super::templates::{ChosenTemplate, Templates, refused};
-use super::{Model, ModelPrompt, Purpose};
+use super::{Model, Purpose, ReplyContext};
 use crate::Error;
 use crate::parse::IdParser;
 
@@ -53,6 +53,8 @@ pub(crate) struct Setup {
     last_parser: Mutex<Option<(String, OutputParser)>>,
     speaker: Speaker,
     options: SetupOptions,
+    /// How the format spells its control tokens, if that was chosen.
+    spelling: Option<String>,
     reply: Arc<Reply>,
     /// How replies are parsed, without the tools and the end of the prompt.
     policies: ParseOptions,
@@ -83,7 +85,8 @@ impl Setup {
         let writer = model.writer(&speaker)?;
         let encoder = model.shared.encoders.encoder(&writer, settings.of_encoder())?;
         let decoder = model.decoder()?;
-        let reply = model.reply_by(&speaker, settings.spelling(&request.conversation), Some(&decoder))?;
+        let spelling = settings.spelling(&request.conversation).map(str::to_owned);
+        let reply = model.reply_by(&speaker, spelling.as_deref(), Some(&decoder))?;
         let layouts = model.layouts_by(&speaker)?;
         let found = model.stops_of(&speaker)?;
         let mut stop_ids: Vec<u32> = found.ids().collect();
@@ -123,6 +126,7 @@ impl Setup {
             last_parser: Mutex::default(),
             speaker,
             options,
+            spelling,
             reply,
             policies,
             tools,
@@ -246,19 +250,11 @@ impl Setup {
         }
     }
 
-    /// Returns how replies are parsed.
-    pub fn reply_layouts(&self) -> &Arc<Reply> {
-        &self.reply
-    }
-
-    /// Returns the layouts of the format, or those inferred from the chat template.
-    pub fn layouts(&self) -> Result<Arc<Format>, Error> {
-        self.model.layouts_by(&self.speaker)
-    }
-
-    /// Returns the offered tools.
-    pub fn tools(&self) -> &[rolecall_conversation::Tool] {
-        &self.tools
+    /// Returns what is known about a reply. `tail` is the end of the prompt, and calls get ids that are derived from the
+    /// seed.
+    pub fn reply_context(&self, tail: &str, seed: u64) -> Result<ReplyContext, Error> {
+        let options = self.parse_options(tail, Ids::Seeded(seed));
+        self.model.context_of(self.speaker.clone(), self.spelling.clone(), options)
     }
 
     /// Reports whether a prompt's end has the opening of the assistant's turn.
@@ -268,50 +264,27 @@ impl Setup {
 
     /// Returns a parser for the ids of a reply. `tail` is the end of the prompt. Calls get ids that are derived
     /// from the seed.
-    pub fn reader(&self, tail: &str, seed: u64) -> IdParser {
+    pub fn id_parser(&self, tail: &str, seed: u64) -> IdParser {
         let ids = Ids::Seeded(seed);
         let last = || self.last_parser.lock().unwrap_or_else(PoisonError::into_inner);
         let known = last().as_ref().filter(|(known, _)| known == tail).and_then(|(_, parser)| parser.with_ids(ids));
         let parser = known.unwrap_or_else(|| {
-            let parser = self.parser(tail, ids);
+            let parser = OutputParser::new(&self.reply, self.parse_options(tail, ids));
             *last() = Some((tail.to_owned(), parser.clone()));
             parser
         });
         IdParser::new(parser, Arc::clone(&self.decoder))
     }
 
-    fn parser(&self, tail: &str, ids: Ids) -> OutputParser {
+    fn parse_options(&self, tail: &str, ids: Ids) -> ParseOptions {
         let (tools, prompt_tail) = (self.tools.clone(), tail.to_owned());
-        let options = ParseOptions { tools, prompt_tail, ids, ..self.policies.clone() };
-        OutputParser::new(&self.reply, options)
+        ParseOptions { tools, prompt_tail, ids, ..self.policies.clone() }
     }
 }
 
 /// Reports whether one of these literal texts has a token's text.
-fn reads(literals: &[String], token: Option<String>) -> bool {
+pub(super) fn reads(literals: &[String], token: Option<String>) -> bool {
     token.is_some_and(|text| literals.iter().any(|literal| literal.contains(&text)))
-}
-
-impl ModelPrompt {
-    /// Returns the ids that may end the reply, each with whether the layouts of a reply read it. Those that
-    /// they read must be passed to the parser, because they mean something to it. The others end the reply
-    /// and are no part of it.
-    ///
-    /// ```no_run
-    /// use rolecall::{Model, Request};
-    /// let model = Model::open("path/to/model")?;
-    /// let prompt = model.prompt(Request::from_text(r#"[{"role": "user", "content": "Hi"}]"#)?)?;
-    /// for (id, is_read) in prompt.reply_stops()? {
-    ///     println!("{id} {is_read}");
-    /// }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn reply_stops(&self) -> Result<Vec<(u32, bool)>, Error> {
-        let (layouts, tokenizer) = (self.model.layouts_by(&self.speaker)?, self.model.tokenizer()?);
-        let stops = self.model.stops_of(&self.speaker)?;
-        let read = layout_texts(&layouts);
-        Ok(stops.ids().map(|id| (id, reads(&read, tokenizer.token_text(id)))).collect())
-    }
 }
 
 impl Model {
@@ -322,7 +295,7 @@ impl Model {
 }
 
 /// Returns the literal texts of a reply's layouts.
-fn layout_texts(layouts: &Format) -> Vec<String> {
+pub(super) fn layout_texts(layouts: &Format) -> Vec<String> {
     let slots = [Slot::Assistant, Slot::AssistantLast, Slot::AssistantWithCalls, Slot::Call];
     let mut texts = Vec::new();
     for layout in slots.into_iter().filter_map(|slot| layouts.layout(slot)) {
