@@ -173,7 +173,7 @@ fn write(line: &mut String, row: &Ready) {
     let loss = row.token_loss(Edges::default());
     answer::write(
         line,
-        &Answer { id: None, side: None, prompt: &row.prompt, encoded, loss, truncated, part: row.part },
+        &Answer { id: None, side: None, prompt: row.prompt.prompt(), encoded, loss, truncated, part: row.part },
     );
     black_box(line);
 }

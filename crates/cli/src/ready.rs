@@ -54,12 +54,24 @@ impl Job {
         match (&mut *rows, encoded) {
             (Rows::Lines(text), _) => {
                 let id = request.id.as_ref();
-                answer::write(text, &Answer { id, side, prompt, encoded, loss, truncated, part: *part });
+                answer::write(
+                    text,
+                    &Answer { id, side, prompt: prompt.prompt(), encoded, loss, truncated, part: *part },
+                );
                 Ok(())
             }
             (Rows::Columns { .. }, Some(encoded)) => {
                 let weights = loss.map(|_| ready.weights(edges)).unwrap_or_default();
-                rows.push(&BatchRow { number, request, side, prompt, encoded, weights, truncated, notes })
+                rows.push(&BatchRow {
+                    number,
+                    request,
+                    side,
+                    prompt: prompt.prompt(),
+                    encoded,
+                    weights,
+                    truncated,
+                    notes,
+                })
             }
             (Rows::Samples { length, items, .. }, Some(_)) => {
                 items.push(PackedItem::Sample(ready.slot(number, side, edges, *length)?));
@@ -82,7 +94,7 @@ impl Job {
         let id = prompt.request().id.as_ref();
         let loss = loss.map(|loss| TokenLoss { loss, edges: self.rows.edges });
         let each;
-        let mut streamed = StreamedAnswer { id, prompt, tokens: None, notes, loss, truncated };
+        let mut streamed = StreamedAnswer { id, prompt: prompt.prompt(), tokens: None, notes, loss, truncated };
         if let Some((tokens, _)) = encoded {
             each = move || Box::new(tokens.iter()) as Box<dyn Iterator<Item = EncodedToken>>;
             streamed.tokens = Some(&each);

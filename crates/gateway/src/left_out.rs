@@ -31,7 +31,7 @@ impl Whole {
         let mut request = wanted.request.clone();
         request.conversation.messages = messages.to_vec();
         let prompt = wanted.served.model.prompt(request.clone())?;
-        if !refuse(wanted, &request, &prompt)? {
+        if !refuse(wanted, &request, prompt.prompt())? {
             return Ok(());
         }
         self.remember(kind);
@@ -54,7 +54,7 @@ impl Whole {
         // The session says better what is wrong with it.
         let Ok(prompt) = wanted.served.model.prompt(request) else { return Ok(()) };
         let is_of_tools = |place: &&Place| place.message.is_none() && is_of(&place.field, "tools");
-        if let Some(place) = prompt.dropped.iter().map(|dropped| &dropped.place).find(is_of_tools) {
+        if let Some(place) = prompt.prompt().dropped.iter().map(|dropped| &dropped.place).find(is_of_tools) {
             return Err(unused(wanted, place));
         }
         self.remember(kind);
@@ -133,7 +133,7 @@ pub fn of_notes(notes: &[SessionNote]) -> Vec<MissingField> {
 pub fn of_all(wanted: &ChatRequest, session: &Session) -> Result<Vec<MissingField>, Fault> {
     let mut request = wanted.request.clone();
     request.conversation.messages = session.messages().iter().map(|message| Message::clone(message)).collect();
-    Ok(of_prompt(&wanted.served.model.prompt(request)?.dropped))
+    Ok(of_prompt(&wanted.served.model.prompt(request)?.prompt().dropped))
 }
 
 /// Returns the parts of messages that a prompt lacks, except those that the template's maker leaves out on
@@ -231,7 +231,7 @@ fn lacks(wanted: &ChatRequest, messages: &[&Message]) -> Option<Vec<MissingField
     let mut request = wanted.request.clone();
     request.conversation.messages = messages.iter().copied().cloned().collect();
     request.conversation.continue_final_message = false;
-    Some(of_prompt(&wanted.served.model.prompt(request).ok()?.dropped))
+    Some(of_prompt(&wanted.served.model.prompt(request).ok()?.prompt().dropped))
 }
 
 /// Returns the kinds of the tools that the model may call.

@@ -35,7 +35,7 @@ impl FrameworkPrompt {
 
     fn prompt(&self) -> &Prompt {
         match &self.rendered {
-            Rendered::Request(prompt) => prompt,
+            Rendered::Request(prompt) => prompt.prompt(),
             Rendered::Input(prompt) => prompt,
         }
     }

@@ -53,7 +53,7 @@ impl Prompt {
             dict.set_item("origin", output::object(py, &answer::of_origin(&segment.origin))?)?;
             Ok(dict)
         };
-        self.inner.segments().map(dict).collect()
+        self.inner.prompt().segments().map(dict).collect()
     }
 
     /// What became of each part of the request, as the command's `account`: `counts` by kind ("written",

@@ -9,7 +9,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let model = Model::open(std::env::args().nth(1).unwrap_or_else(|| "internlm2".into()))?;
     let prompt = model.prompt(Request::from_text(&read_to_string(std::io::stdin())?)?)?;
     print!("{}", prompt.text());
-    for left_out in prompt.left_out() {
+    for left_out in prompt.prompt().left_out() {
         eprintln!("{} ({}): {}", left_out.first, left_out.count, left_out.why);
     }
     Ok(())

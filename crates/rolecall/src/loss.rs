@@ -46,7 +46,7 @@ pub fn spans(
 /// let messages = r#"{"messages": [{"role": "user", "content": "2+2?"}, {"role": "assistant", "content": "4"}]}"#;
 /// let prompt = Model::open("chatml")?.prompt_for(Request::from_text(messages)?, Purpose::Training)?;
 /// let loss = prompt.loss(&LossPolicy::assistant())?;
-/// let learned = segments(&prompt, 0..prompt.text().len(), &loss).into_iter().filter(|(_, learned)| *learned);
+/// let learned = segments(prompt.prompt(), 0..prompt.text().len(), &loss).into_iter().filter(|(_, learned)| *learned);
 /// assert_eq!(learned.map(|(segment, _)| segment.text).collect::<String>(), "4<|im_end|>");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

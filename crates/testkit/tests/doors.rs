@@ -57,7 +57,7 @@ fn prompt(model: &Model, request: &Request) -> Json {
     session.open().unwrap();
     assert_eq!(String::from_utf8_lossy(&session.bytes()), prompt.text(), "a session");
     assert_eq!(session.ids(), encoded.ids(), "a session");
-    part(&answer::of_encoded(None, &prompt, &encoded), &["prompt", "ids", "control_ids"])
+    part(&answer::of_encoded(None, prompt.prompt(), &encoded), &["prompt", "ids", "control_ids"])
 }
 
 fn account(model: &Model, request: &Request) -> Json {

@@ -93,7 +93,7 @@ fn a_folder_has_every_part() {
     let greedy = folder("greedy", &[("chat_template.jinja", TEMPLATE), ("generation_config.json", &greedy)]);
     let greedy = Model::open(greedy);
     assert_eq!(greedy.unwrap().sampling().temperature, Some(0.0));
-    assert_eq!((prompt.stops(), prompt.stop_ids()), (vec!["<|im_end|>"], vec![12, 13]));
+    assert_eq!((prompt.prompt().stops(), prompt.prompt().stop_ids()), (vec!["<|im_end|>"], vec![12, 13]));
     let parts: Vec<&str> = model.evidence().iter().map(|choice| choice.part).collect();
     assert!(parts.contains(&"chat template") && parts.contains(&"tokenizer"), "{parts:?}");
     assert!(model.audit().unwrap().findings.len() < 100);

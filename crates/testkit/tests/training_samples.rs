@@ -107,7 +107,10 @@ fn truncation_keeps_the_limit_and_reports_what_it_removed() {
                         let end = all.len() - cut.cut;
                         assert_eq!(kept, all[end - kept.len()..end], "{roles} {ids}");
                         let start = prepared.encoded.tokens[0].start;
-                        assert!(prepared.prompt.turns().iter().any(|turn| turn.start == start), "{roles} {ids}");
+                        assert!(
+                            prepared.prompt.prompt().turns().iter().any(|turn| turn.start == start),
+                            "{roles} {ids}"
+                        );
                     }
                     Truncate::Oldest => {
                         let (_, shorter) = render(&model, Arc::new(prepared.prompt.request().clone())).unwrap();
@@ -172,7 +175,7 @@ fn every_reply_is_trained_once_in_the_context_that_the_server_saw() {
                     let mut policy = LossPolicy::assistant();
                     policy.allow_empty = true;
                     let mut loss = prompt.loss(&policy).unwrap();
-                    restrict(&mut loss, prompt, served.from);
+                    restrict(&mut loss, prompt.prompt(), served.from);
                     for reply in &loss.replies {
                         let message = reply.message.unwrap();
                         trained[message] += 1;

@@ -39,7 +39,7 @@ pub fn run(args: &Encode, output: &Output) -> Result<Exit, Failure> {
     }
     let loss = job.loss_of(&prompt).map_err(|refusal| refused(refusal, &source))?;
     if args.batch.json {
-        let mut tokens = Tokens::of(&prompt).map_err(|error| refused(error.into(), &source))?;
+        let mut tokens = Tokens::of(prompt.prompt()).map_err(|error| refused(error.into(), &source))?;
         let notes = encode_each(encoding, &job.model, &prompt, &mut |token| tokens.push(token))?;
         job.stream(&prompt, Some((&tokens, &notes)), (loss.as_ref(), None), output)?;
         return Ok(Exit::Good);
@@ -66,7 +66,7 @@ fn print_truncated(
     })?;
     let encoded = ready.encoded.unwrap_or_default();
     if args.batch.json {
-        let mut tokens = Tokens::of(&ready.prompt).map_err(|error| refused(error.into(), source))?;
+        let mut tokens = Tokens::of(ready.prompt.prompt()).map_err(|error| refused(error.into(), source))?;
         encoded.tokens.iter().for_each(|token| tokens.push(*token));
         let training = (ready.loss.as_ref(), ready.truncated.as_ref());
         job.stream(&ready.prompt, Some((&tokens, &encoded.notes)), training, output)?;

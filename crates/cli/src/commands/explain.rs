@@ -20,7 +20,7 @@ pub fn run(args: &Explain, output: &Output) -> Result<Exit, Failure> {
     let source = read_input(&args.chat)?;
     let prompt = render_one(&job, &source)?;
     job.seen().tell(output);
-    let mut tokens = Tokens::of(&prompt).map_err(|error| refused(error.into(), &source))?;
+    let mut tokens = Tokens::of(prompt.prompt()).map_err(|error| refused(error.into(), &source))?;
     let notes = match added {
         Some(_) => encode_each(encoding, &job.model, &prompt, &mut |token| tokens.push(token))?,
         None => Vec::new(),
@@ -29,7 +29,7 @@ pub fn run(args: &Explain, output: &Output) -> Result<Exit, Failure> {
     let view = View::new(ExplainedPrompt {
         conversation: &prompt.request().conversation,
         format: job.format_of(&prompt),
-        prompt: &prompt,
+        prompt: prompt.prompt(),
         tokens: added.map(|_| &tokens),
         notes: &notes,
         added: added.unwrap_or_default(),

@@ -75,7 +75,7 @@ fn read_input(chat: &Chat) -> Result<Source, Failure> {
 /// Warns about options with unusual values and about parts of the conversation that are not in the
 /// prompt. Of each kind, it shows the first and the count.
 fn warn_of_dropped(prompt: &ModelPrompt, source: &Source, output: &Output) {
-    for unusual in &prompt.unusual {
+    for unusual in &prompt.prompt().unusual {
         let usual: Vec<String> = unusual.usual.iter().map(|value| format!("`{value}`")).collect();
         output.show(&Diagnostic {
             severity: Severity::Warning,

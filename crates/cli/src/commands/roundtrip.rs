@@ -100,7 +100,7 @@ fn trip(reader: &ParseRun, request: &Request, at: usize) -> Result<Trip, Refusal
     parser.push_text(written, &mut |event| reading.add(&event));
     parser.finish(Stop::End, &mut |event| reading.add(&event));
     let message = &request.conversation.messages[at];
-    let fields = fields_written(&whole, at);
+    let fields = fields_written(whole.prompt(), at);
     let differences = differences(message, &reading, |field| is_written(&fields, field));
     Ok(Trip { message: at, output: written.to_owned(), reading, differences })
 }

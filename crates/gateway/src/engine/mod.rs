@@ -2,7 +2,7 @@
 //!
 //! Each engine has a file with functions without side effects: the body of a request, and what a frame
 //! of the answer says. [`Engine::generate`] does the rest for all of them: it connects, waits no longer
-//! than the limits allow, and checks the frames. Dropping a [`Generating`] closes the connection, which
+//! than the limits allow, and checks the frames. Dropping a [`EngineAnswer`] closes the connection, which
 //! every one of these engines takes as the order to stop.
 //!
 //! An [`Ask`] is what an engine gets, and a [`EnginePiece`] is what it returns. Start reading at [`Engine`].

@@ -48,7 +48,7 @@ pub fn compare_models(models: [&Model; 2], tellings: &[Telling]) -> Result<Compa
         }
         let opens = |model: &Model| model.bos().map(str::to_owned).into_iter().collect();
         let written = [(a, &models[0]), (b, &models[1])].map(|(prompt, model)| DiffSide {
-            chat: prompt.map(|prompt| Prompt::clone(&prompt)),
+            chat: prompt.map(|prompt| Prompt::clone(prompt.prompt())),
             lesson: None,
             question: None,
             stops: Vec::new(),

@@ -98,8 +98,8 @@ impl Explanation {
             let from = tokens.partition_point(|token| token.end <= span.start);
             tokens[from..].iter().take_while(|token| token.start < span.end).any(|token| token.control)
         };
-        let marks = Marks::new(&prompt, added);
-        let spelled = marks.find(&prompt).map(|(span, token, origin)| ControlSpelling {
+        let marks = Marks::new(&prompt.prompt, added);
+        let spelled = marks.find(&prompt.prompt).map(|(span, token, origin)| ControlSpelling {
             token: token.to_owned(),
             is_control: becomes_control(&span),
             span,
@@ -146,7 +146,7 @@ impl Explanation {
         let format = self.prompt.format().cloned().unwrap_or_else(named);
         let mut tokens = None;
         if let Some(encoded) = &self.encoded
-            && let Ok(mut compact) = Tokens::of(&self.prompt)
+            && let Ok(mut compact) = Tokens::of(&self.prompt.prompt)
         {
             encoded.tokens.iter().for_each(|token| compact.push(*token));
             tokens = Some(compact);
@@ -156,7 +156,7 @@ impl Explanation {
         let view = View::new(ExplainedPrompt {
             conversation: &self.prompt.request().conversation,
             format: &format,
-            prompt: &self.prompt,
+            prompt: &self.prompt.prompt,
             tokens: tokens.as_ref(),
             notes: self.encoded.as_ref().map_or(&[][..], |encoded| &encoded.notes),
             added: added.map_or(&[][..], |tokenizer| tokenizer.added_tokens()),
@@ -175,12 +175,12 @@ impl Explanation {
     pub fn to_json(&self) -> Json {
         let id = self.prompt.request().id.as_ref();
         let answer = match &self.encoded {
-            Some(encoded) => answer::of_encoded(id, &self.prompt, encoded),
-            None => answer::of_prompt(id, &self.prompt),
+            Some(encoded) => answer::of_encoded(id, &self.prompt.prompt, encoded),
+            None => answer::of_prompt(id, &self.prompt.prompt),
         };
         let Json::Object(mut answer) = answer else { return answer };
         if let Some(encoded) = &self.encoded {
-            let tokens = encoded.tokens.iter().map(|token| Json::Object(of_token(&self.prompt, token)));
+            let tokens = encoded.tokens.iter().map(|token| Json::Object(of_token(&self.prompt.prompt, token)));
             answer.insert("tokens", Json::Array(tokens.collect()));
         }
         if !self.spelled.is_empty() {

@@ -1,11 +1,10 @@
-use std::ops::Deref;
 use std::sync::Arc;
 
 use rolecall_conversation::{Message, Tool};
 use rolecall_encode::{Encoded, EncodedToken, Encoder, Note};
 use rolecall_format::Format;
 use rolecall_openai::Request;
-use rolecall_render::{Account, ChatTemplate, DateTime, LossPolicy, Prompt};
+use rolecall_render::{Account, ChatTemplate, DateTime, LossPolicy, Prompt, Segment};
 
 use super::encoders::EncoderOptions;
 use super::explain::Explanation;
@@ -15,8 +14,8 @@ use crate::Error;
 
 /// The prompt of a request, bound to its model.
 ///
-/// It dereferences to a [`Prompt`] and adds the token ids and the parser of the reply. Both use the
-/// prompt's own model, so they never mix in the tokenizer or the layouts of another one.
+/// It adds the token ids and the parser of the reply to a [`Prompt`]. Both use the prompt's own model, so they
+/// never mix in the tokenizer or the layouts of another one.
 #[derive(Clone, Debug)]
 pub struct ModelPrompt {
     pub(super) model: Model,
@@ -45,14 +44,6 @@ pub(super) enum Speaker {
         is_training: bool,
     },
     Template(ChosenTemplate),
-}
-
-impl Deref for ModelPrompt {
-    type Target = Prompt;
-
-    fn deref(&self) -> &Prompt {
-        &self.prompt
-    }
 }
 
 impl ModelPrompt {
@@ -89,6 +80,21 @@ impl ModelPrompt {
     /// ```
     pub fn account(&self) -> &Account {
         self.prompt.account().unwrap_or(&NO_ACCOUNT)
+    }
+
+    /// Returns the rendered text with its origins.
+    pub fn prompt(&self) -> &Prompt {
+        &self.prompt
+    }
+
+    /// Returns the text of the prompt.
+    pub fn text(&self) -> &str {
+        self.prompt.text()
+    }
+
+    /// Returns the pieces of the text, each with its origin.
+    pub fn segments(&self) -> impl Iterator<Item = Segment<'_>> {
+        self.prompt.segments()
     }
 
     /// Returns the prompt without its model.

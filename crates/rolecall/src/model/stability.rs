@@ -115,7 +115,7 @@ impl ModelPrompt {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn kept_in(&self, later: &ModelPrompt) -> Result<KeptLength, Error> {
-        let mut kept = compare(self, later);
+        let mut kept = compare(&self.prompt, &later.prompt);
         if self.model.has_tokenizer() {
             kept.ids = Some(KeptIds::compare(&self.encode()?.ids(), &later.encode()?.ids()));
         }

@@ -86,10 +86,10 @@ impl Sample {
         let PreparedSample { prompt, encoded, loss, truncated } = prepared;
         let tokens = &encoded.tokens;
         let first = |byte: usize| tokens.partition_point(|token| token.start < byte);
-        let turns = prompt.turns().iter().enumerate().map(|(at, turn)| {
-            let span = prompt.turn_span(at);
+        let turns = prompt.prompt().turns().iter().enumerate().map(|(at, turn)| {
+            let span = prompt.prompt().turn_span(at);
             // A token without bytes, such as one that the tokenizer adds, belongs to the turn next to it.
-            let end = if at + 1 == prompt.turns().len() { tokens.len() } else { first(span.end) };
+            let end = if at + 1 == prompt.prompt().turns().len() { tokens.len() } else { first(span.end) };
             (turn.message, if at == 0 { 0 } else { first(span.start) }..end)
         });
         Sample {
@@ -119,7 +119,7 @@ pub fn prepare<E: From<Error>>(
 ) -> Result<PreparedSample, E> {
     let loss_of = |prompt: &ModelPrompt, from: usize, policy: &LossPolicy| -> Result<Loss, Error> {
         let mut loss = prompt.loss(policy)?;
-        restrict(&mut loss, prompt, from);
+        restrict(&mut loss, prompt.prompt(), from);
         Ok(loss)
     };
     let mut loss = policy.map(|(policy, _)| loss_of(&prompt, from, policy)).transpose()?;

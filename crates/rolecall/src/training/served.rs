@@ -106,7 +106,7 @@ pub fn as_served<E: From<Error>>(
             continue;
         }
         add_stop(&mut prompt, &next, pair[0])?;
-        let rewritten = kept.map(|kept| Rewritten { message: message_at(&prompt, kept), by: pair[1], kept });
+        let rewritten = kept.map(|kept| Rewritten { message: message_at(prompt.prompt(), kept), by: pair[1], kept });
         served.push(ServedSample { prompt: std::mem::replace(&mut prompt, next), from, rewritten });
         from = pair[0] + 1;
     }

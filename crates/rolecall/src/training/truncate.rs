@@ -93,7 +93,7 @@ pub fn truncate<E>(
     let (prompt, mut encoded, messages) = match limit.by {
         Truncate::Right => (prompt, encoded, Vec::new()),
         Truncate::Left => {
-            let encoded = without_first_turns(&prompt, encoded, limit.ids);
+            let encoded = without_first_turns(prompt.prompt(), encoded, limit.ids);
             (prompt, encoded, Vec::new())
         }
         Truncate::Oldest => oldest::without_oldest(prompt, encoded, limit.ids, render)?,

@@ -104,7 +104,7 @@ fn appended(model: &Model, row: &Object, stop: Option<&Object>, tokenizer: &Arc<
 /// Compares the mask of the template's `{% generation %}` blocks with that of transformers.
 fn tagged(model: &Model, row: &Object, runs: &Json, tokenizer: &Arc<dyn Tokenizer>) -> Verdict {
     match Masked::of(model, row, "default", tokenizer) {
-        Ok(masked) => generation::compare(Some(runs), &masked.tokens, &masked.prompt),
+        Ok(masked) => generation::compare(Some(runs), &masked.tokens, masked.prompt.prompt()),
         Err(error) => Verdict::Failed { expected: "a mask".into(), found: error.to_string() },
     }
 }
@@ -157,7 +157,7 @@ impl Masked {
         let loss = prompt.loss(&chosen)?;
         let template = Arc::clone(prompt.template().ok_or(Error::NoFormat)?);
         let encoder = Encoder::new(&Protection::of_template("template", &template), Arc::clone(tokenizer))?;
-        let encoded = encoder.encode_reference(&prompt)?;
+        let encoded = encoder.encode_reference(prompt.prompt())?;
         let mask = weights(&encoded, &loss, Edges::Any).map(|weight| weight > 0.0).collect();
         Ok(Masked { prompt, tokens: encoded.tokens, mask, loss })
     }
@@ -217,7 +217,7 @@ impl Masked {
     /// Reports whether the template itself wrote a token in the turn of a message that is not the
     /// assistant's.
     fn is_around_content(&self, token: &EncodedToken) -> bool {
-        let is_own = self.prompt.segments_in(token.start..token.end).all(|segment| segment.origin.is_format());
+        let is_own = self.prompt.prompt().segments_in(token.start..token.end).all(|segment| segment.origin.is_format());
         let is_of_reply = self.loss.replies.iter().any(|reply| reply.range.contains(&token.start));
         is_own && !is_of_reply
     }

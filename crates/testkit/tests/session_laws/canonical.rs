@@ -133,7 +133,7 @@ impl Play<'_> {
         let reply = replies.iter().find(|reply| reply.message == Some(message) && reply.range.end >= from)?;
         // The template may write the text of an empty reply before the end of its generation prompt.
         let range = from..reply.range.end;
-        let encoded = self.subject.encoder.encode_part(stock, range);
+        let encoded = self.subject.encoder.encode_part(stock.prompt(), range);
         Some(encoded.unwrap_or_else(|error| panic!("{}: {error}", self.what(message))).ids())
     }
 
