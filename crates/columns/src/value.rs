@@ -106,17 +106,7 @@ impl Column {
                 let range = move |at: usize| (offsets[at].as_usize(), offsets[at + 1].as_usize());
                 Column::Map(Box::new(range), nulls, Box::new(keys), Box::new(values))
             }
-            DataType::Dictionary(key, _) => match key.as_ref() {
-                DataType::Int8 => dictionary::<Int8Type>(array, level),
-                DataType::Int16 => dictionary::<Int16Type>(array, level),
-                DataType::Int32 => dictionary::<Int32Type>(array, level),
-                DataType::Int64 => dictionary::<Int64Type>(array, level),
-                DataType::UInt8 => dictionary::<UInt8Type>(array, level),
-                DataType::UInt16 => dictionary::<UInt16Type>(array, level),
-                DataType::UInt32 => dictionary::<UInt32Type>(array, level),
-                DataType::UInt64 => dictionary::<UInt64Type>(array, level),
-                _ => Column::Other("a dictionary", nulls),
-            },
+            DataType::Dictionary(key, _) => Column::of_dictionary(key, array, level, nulls),
             DataType::RunEndEncoded(ends, values) => match ends.data_type() {
                 DataType::Int16 => runs::<Int16Type>(values, array, level),
                 DataType::Int32 => runs::<Int32Type>(values, array, level),
@@ -141,6 +131,20 @@ impl Column {
                 Column::Other("a time", nulls)
             }
             _ => Column::Other("a decimal number", nulls),
+        }
+    }
+
+    fn of_dictionary(key: &DataType, array: &ArrayRef, level: usize, nulls: Option<NullBuffer>) -> Column {
+        match key {
+            DataType::Int8 => dictionary::<Int8Type>(array, level),
+            DataType::Int16 => dictionary::<Int16Type>(array, level),
+            DataType::Int32 => dictionary::<Int32Type>(array, level),
+            DataType::Int64 => dictionary::<Int64Type>(array, level),
+            DataType::UInt8 => dictionary::<UInt8Type>(array, level),
+            DataType::UInt16 => dictionary::<UInt16Type>(array, level),
+            DataType::UInt32 => dictionary::<UInt32Type>(array, level),
+            DataType::UInt64 => dictionary::<UInt64Type>(array, level),
+            _ => Column::Other("a dictionary", nulls),
         }
     }
 

@@ -123,21 +123,7 @@ impl ChatRequest {
             let message = format!("{count} messages, and at most {most} are allowed");
             return Err(Fault::at("messages", "too_many_messages", message));
         }
-        if request.id.is_some() || request.format.is_some() {
-            return Err(Fault::unsupported(if request.id.is_some() { "id" } else { "format" }));
-        }
-        if request.conversation.add_generation_prompt == Some(false) && !request.conversation.continue_final_message {
-            return Err(Fault::unsupported("add_generation_prompt"));
-        }
-        if request.conversation.add_generation_prompt == Some(true) && request.conversation.continue_final_message {
-            let message = "continue_final_message: the last message goes on, or a new one begins, but not both";
-            let help = Some("leave `add_generation_prompt` out".into());
-            return Err(Fault { help, ..Fault::at("continue_final_message", "conflict", message) });
-        }
-        let is_own = |name: &&&str| request.conversation.template_kwargs.get(name).is_some();
-        if let Some(name) = OF_TEMPLATES.iter().find(is_own) {
-            return Err(Fault::unsupported(&format!("chat_template_kwargs.{name}")));
-        }
+        refuse_of_templates(&request)?;
         let served = Arc::clone(gateway.model(request.other.get("model"))?);
         let (sampling, applied) = Sampling::read(&request.other, &served.model)?;
         let tools = offered_tools(&request);
@@ -284,6 +270,26 @@ impl ChatRequest {
         }
         Ok(())
     }
+}
+
+/// Refuses what a request to a template may have, and one to the gateway may not.
+fn refuse_of_templates(request: &Request) -> Result<(), Fault> {
+    if request.id.is_some() || request.format.is_some() {
+        return Err(Fault::unsupported(if request.id.is_some() { "id" } else { "format" }));
+    }
+    if request.conversation.add_generation_prompt == Some(false) && !request.conversation.continue_final_message {
+        return Err(Fault::unsupported("add_generation_prompt"));
+    }
+    if request.conversation.add_generation_prompt == Some(true) && request.conversation.continue_final_message {
+        let message = "continue_final_message: the last message goes on, or a new one begins, but not both";
+        let help = Some("leave `add_generation_prompt` out".into());
+        return Err(Fault { help, ..Fault::at("continue_final_message", "conflict", message) });
+    }
+    let is_own = |name: &&&str| request.conversation.template_kwargs.get(name).is_some();
+    if let Some(name) = OF_TEMPLATES.iter().find(is_own) {
+        return Err(Fault::unsupported(&format!("chat_template_kwargs.{name}")));
+    }
+    Ok(())
 }
 
 /// Reports whether a message has no content, which only one of an assistant with calls or reasoning can be without.

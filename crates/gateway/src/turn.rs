@@ -155,6 +155,35 @@ pub fn beginnings(wanted: &ChatRequest) -> (Vec<(usize, Chain)>, Chain) {
     (found, chain)
 }
 
+/// Returns what the prompt of a session lacks of a request, unless it refuses it.
+fn left_out_of(
+    wanted: &ChatRequest,
+    session: &Session,
+    history: History,
+    notes: &[SessionNote],
+) -> Result<Vec<left_out::MissingField>, Fault> {
+    let left_out = match history {
+        // What was written anew may lack more, and what is new may be written before the rest.
+        History::Rewritten => left_out::of_all(wanted, session)?,
+        _ => left_out::of_notes(notes),
+    };
+    if left_out.is_empty() {
+        return Ok(left_out);
+    }
+    let messages = session.messages();
+    let messages: Vec<&Message> = messages.iter().map(|message| &**message).collect();
+    left_out::judge(wanted, &messages, left_out)
+}
+
+/// Returns the digests of the messages before a turn.
+fn chain_before(wanted: &ChatRequest, past: Option<&SessionTurn>) -> Chain {
+    past.and_then(|found| found.past.chain).unwrap_or_else(|| {
+        let messages = past.iter().flat_map(|found| &found.past.messages);
+        let start = Chain::new(&wanted.served.name, &wanted.request);
+        messages.fold(start, |chain, message| chain.push(message))
+    })
+}
+
 /// Refuses the result of a call that was cut off where the conversation is written anew, because the call cannot be.
 fn refuse_result_of_cut_call(found: &SessionTurn, first: Option<&Message>, index: usize) -> Result<(), Fault> {
     let was_cut = matches!(found.past.last.reply, record::RecordReply::Ids(_, Finish::Length | Finish::Abort));
@@ -280,33 +309,13 @@ impl Turn {
             (true, true, OnRewrite::Rewrite) => History::Rewritten,
             (true, true, _) => History::Kept,
         };
-        let left_out = match history {
-            // What was written anew may lack more, and what is new may be written before the rest.
-            History::Rewritten => left_out::of_all(wanted, &session)?,
-            _ => left_out::of_notes(&opened.notes),
-        };
-        let left_out = match left_out.is_empty() {
-            true => left_out,
-            false => {
-                let messages = session.messages();
-                let messages: Vec<&Message> = messages.iter().map(|message| &**message).collect();
-                left_out::judge(wanted, &messages, left_out)?
-            }
-        };
+        let left_out = left_out_of(wanted, &session, history, &opened.notes)?;
         let reply = session.reply_context()?;
         let (shape, notes) = shape_of(wanted, reply.around_reasoning().is_some(), |options| reply.grammar(options))?;
         let saved = if past.is_none() { Some(base.save()?) } else { None };
         let chain = match wanted.past {
             Past::Recognised => chain,
-            _ => {
-                let before = past.as_ref().and_then(|found| found.past.chain);
-                let before = before.unwrap_or_else(|| {
-                    let messages = past.iter().flat_map(|found| &found.past.messages);
-                    let start = Chain::new(&wanted.served.name, &wanted.request);
-                    messages.fold(start, |chain, message| chain.push(message))
-                });
-                new.iter().fold(before, Chain::push)
-            }
+            _ => new.iter().fold(chain_before(wanted, past.as_deref()), Chain::push),
         };
         let sent = past.as_ref().map_or_else(PromptIds::default, |found| found.past.sent.clone());
         let ids = PromptIds::of_session(&sent, &session);

@@ -210,10 +210,6 @@ impl DateTime {
         use std::fmt::Write;
         let mut out = String::with_capacity(format.len() + 16);
         let mut rest = format.chars();
-        let hour12 = match self.hour % 12 {
-            0 => 12,
-            hour => hour,
-        };
         while let Some(c) = rest.next() {
             if c != '%' {
                 out.push(c);
@@ -230,58 +226,9 @@ impl DateTime {
                 out.extend(flag);
                 break;
             };
-            let month = MONTHS[(self.month.clamp(1, 12) - 1) as usize];
-            let weekday = WEEKDAYS[self.weekday() as usize];
-            let padded = |value: i64, width: usize, pad: char| match flag {
-                Some('-') => value.to_string(),
-                Some('_') => format!("{value:width$}"),
-                Some('0') => format!("{value:0width$}"),
-                _ if pad == ' ' => format!("{value:width$}"),
-                _ => format!("{value:0width$}"),
-            };
-            let day_of_year = self.day_of_year();
-            let text = match directive {
-                'a' => weekday[..3].to_owned(),
-                'A' => weekday.to_owned(),
-                'b' | 'h' => month[..3].to_owned(),
-                'B' => month.to_owned(),
-                'c' => self.format("%a %b %e %H:%M:%S %Y"),
-                'C' => padded(i64::from(self.year).div_euclid(100), 2, '0'),
-                'd' => padded(self.day.into(), 2, '0'),
-                'D' | 'x' => self.format("%m/%d/%y"),
-                'e' => padded(self.day.into(), 2, ' '),
-                'f' => format!("{:06}", self.microsecond),
-                'F' => self.format("%Y-%m-%d"),
-                'g' => padded(self.iso_week().0.rem_euclid(100), 2, '0'),
-                'G' => self.iso_week().0.to_string(),
-                'H' => padded(self.hour.into(), 2, '0'),
-                'I' => padded(hour12.into(), 2, '0'),
-                'j' => padded(day_of_year, 3, '0'),
-                'k' => padded(self.hour.into(), 2, ' '),
-                'l' => padded(hour12.into(), 2, ' '),
-                'm' => padded(self.month.into(), 2, '0'),
-                'M' => padded(self.minute.into(), 2, '0'),
-                'n' => "\n".to_owned(),
-                'p' => if self.hour < 12 { "AM" } else { "PM" }.to_owned(),
-                'P' => if self.hour < 12 { "am" } else { "pm" }.to_owned(),
-                'r' => self.format("%I:%M:%S %p"),
-                'R' => self.format("%H:%M"),
-                'S' => padded(self.second.into(), 2, '0'),
-                't' => "\t".to_owned(),
-                'T' | 'X' => self.format("%H:%M:%S"),
-                'u' => (((self.weekday() + 6) % 7) + 1).to_string(),
-                'U' => padded((day_of_year + 6 - self.weekday()) / 7, 2, '0'),
-                'V' => padded(self.iso_week().1, 2, '0'),
-                'w' => self.weekday().to_string(),
-                'W' => padded((day_of_year + 6 - (self.weekday() + 6) % 7) / 7, 2, '0'),
-                'y' => padded(i64::from(self.year).rem_euclid(100), 2, '0'),
-                'Y' => self.year.to_string(),
-                'z' | 'Z' => String::new(),
-                '%' => "%".to_owned(),
-                other => {
-                    let _ = write!(out, "%{}{other}", flag.map(String::from).unwrap_or_default());
-                    continue;
-                }
+            let Some(text) = self.directive(directive, flag) else {
+                let _ = write!(out, "%{}{directive}", flag.map(String::from).unwrap_or_default());
+                continue;
             };
             match flag {
                 Some('^') => out.push_str(&text.to_uppercase()),
@@ -291,6 +238,64 @@ impl DateTime {
             }
         }
         out
+    }
+
+    /// Returns the text of a directive, or `None` if there is none of this letter.
+    fn directive(self, directive: char, flag: Option<char>) -> Option<String> {
+        let hour12 = match self.hour % 12 {
+            0 => 12,
+            hour => hour,
+        };
+        let month = MONTHS[(self.month.clamp(1, 12) - 1) as usize];
+        let weekday = WEEKDAYS[self.weekday() as usize];
+        let padded = |value: i64, width: usize, pad: char| match flag {
+            Some('-') => value.to_string(),
+            Some('_') => format!("{value:width$}"),
+            Some('0') => format!("{value:0width$}"),
+            _ if pad == ' ' => format!("{value:width$}"),
+            _ => format!("{value:0width$}"),
+        };
+        let day_of_year = self.day_of_year();
+        Some(match directive {
+            'a' => weekday[..3].to_owned(),
+            'A' => weekday.to_owned(),
+            'b' | 'h' => month[..3].to_owned(),
+            'B' => month.to_owned(),
+            'c' => self.format("%a %b %e %H:%M:%S %Y"),
+            'C' => padded(i64::from(self.year).div_euclid(100), 2, '0'),
+            'd' => padded(self.day.into(), 2, '0'),
+            'D' | 'x' => self.format("%m/%d/%y"),
+            'e' => padded(self.day.into(), 2, ' '),
+            'f' => format!("{:06}", self.microsecond),
+            'F' => self.format("%Y-%m-%d"),
+            'g' => padded(self.iso_week().0.rem_euclid(100), 2, '0'),
+            'G' => self.iso_week().0.to_string(),
+            'H' => padded(self.hour.into(), 2, '0'),
+            'I' => padded(hour12.into(), 2, '0'),
+            'j' => padded(day_of_year, 3, '0'),
+            'k' => padded(self.hour.into(), 2, ' '),
+            'l' => padded(hour12.into(), 2, ' '),
+            'm' => padded(self.month.into(), 2, '0'),
+            'M' => padded(self.minute.into(), 2, '0'),
+            'n' => "\n".to_owned(),
+            'p' => if self.hour < 12 { "AM" } else { "PM" }.to_owned(),
+            'P' => if self.hour < 12 { "am" } else { "pm" }.to_owned(),
+            'r' => self.format("%I:%M:%S %p"),
+            'R' => self.format("%H:%M"),
+            'S' => padded(self.second.into(), 2, '0'),
+            't' => "\t".to_owned(),
+            'T' | 'X' => self.format("%H:%M:%S"),
+            'u' => (((self.weekday() + 6) % 7) + 1).to_string(),
+            'U' => padded((day_of_year + 6 - self.weekday()) / 7, 2, '0'),
+            'V' => padded(self.iso_week().1, 2, '0'),
+            'w' => self.weekday().to_string(),
+            'W' => padded((day_of_year + 6 - (self.weekday() + 6) % 7) / 7, 2, '0'),
+            'y' => padded(i64::from(self.year).rem_euclid(100), 2, '0'),
+            'Y' => self.year.to_string(),
+            'z' | 'Z' => String::new(),
+            '%' => "%".to_owned(),
+            _ => return None,
+        })
     }
 }
 

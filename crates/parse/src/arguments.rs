@@ -10,7 +10,7 @@ use crate::cursor::Cursor;
 use crate::elements::{ElementPlace, Elements};
 use crate::marks::{Here, Marks};
 use crate::progress::Falling;
-use crate::reply::{Between, List, ValueLayout};
+use crate::reply::{Between, ElementLayout, List, ValueLayout};
 use crate::shared::Shared;
 use crate::tail::Tail;
 use crate::values::{ReaderState, Schema, TextValue, Types, ValueReader};
@@ -439,28 +439,8 @@ impl Arguments {
             self.at = ArgumentState::Value(reading);
             return Some(step.state);
         }
-        if let How::Elements(elements) = &mut reading.how
-            && let Some(layout) = &kind.elements
-        {
-            let place = ElementPlace { layout, schema: schema_of(callee, &reading.key.name), cap: callee.shared.cap() };
-            let (view, broken) = (cursor.view(), find_break(callee, cursor, cursor.text().len()));
-            let bound = broken.map_or(view, |(start, _)| view.up_to(start));
-            let mut state = cursor.within(bound, |cursor| elements.read(&place, cursor));
-            if state == ReaderState::More && broken.is_some_and(|(_, is_over)| is_over) {
-                state = ReaderState::Bad(unclosed(kind, &reading.key));
-            }
-            if state == ReaderState::Done {
-                let value = elements.json().to_owned();
-                let misfit = elements.misfit().map(|(place, types)| (place.to_owned(), types));
-                if let Some((place, types)) = misfit {
-                    self.report_misfit(&reading, &place, types, callee, cursor.offset());
-                }
-                reading.open(&mut self.count, out);
-                out.push_str(&value);
-                return self.value_over();
-            }
-            self.at = ArgumentState::Value(reading);
-            return Some(state);
+        if let (How::Elements(_), Some(layout)) = (&reading.how, &kind.elements) {
+            return self.elements(reading, layout, callee, cursor, out);
         }
         let End { text: end, after, is_broken } = find_end(&reading, callee, kind, cursor);
         let text = &cursor.text()[cursor.at..end];
@@ -497,6 +477,38 @@ impl Arguments {
         }
         self.at = ArgumentState::Value(reading);
         Some(ReaderState::More)
+    }
+
+    /// Reads a value whose parts are written as elements.
+    fn elements(
+        &mut self,
+        mut reading: ArgumentReading,
+        layout: &ElementLayout,
+        callee: &Callee<'_>,
+        cursor: &mut Cursor<'_, '_>,
+        out: &mut String,
+    ) -> Option<ReaderState> {
+        let How::Elements(elements) = &mut reading.how else { return None };
+        let kind = &callee.list.kinds[reading.kind];
+        let place = ElementPlace { layout, schema: schema_of(callee, &reading.key.name), cap: callee.shared.cap() };
+        let (view, broken) = (cursor.view(), find_break(callee, cursor, cursor.text().len()));
+        let bound = broken.map_or(view, |(start, _)| view.up_to(start));
+        let mut state = cursor.within(bound, |cursor| elements.read(&place, cursor));
+        if state == ReaderState::More && broken.is_some_and(|(_, is_over)| is_over) {
+            state = ReaderState::Bad(unclosed(kind, &reading.key));
+        }
+        if state == ReaderState::Done {
+            let value = elements.json().to_owned();
+            let misfit = elements.misfit().map(|(place, types)| (place.to_owned(), types));
+            if let Some((place, types)) = misfit {
+                self.report_misfit(&reading, &place, types, callee, cursor.offset());
+            }
+            reading.open(&mut self.count, out);
+            out.push_str(&value);
+            return self.value_over();
+        }
+        self.at = ArgumentState::Value(reading);
+        Some(state)
     }
 
     /// Reports a text that becomes a string, although a value of these types belongs at a place within the argument. It

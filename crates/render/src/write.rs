@@ -375,20 +375,7 @@ impl<'a> PromptWriter<'a> {
                     out.push(&calls::code_by(code, codec), source);
                 }
             }
-            Field::Id => match scene.call {
-                Some((at, call)) => {
-                    let source = self.call_source(scene, at, "id");
-                    out.push(self.call_id(scene, at, call).unwrap_or_default(), source);
-                }
-                None => match scene.message().and_then(|(index, _)| Some((index, self.renamed.answer(index)?))) {
-                    Some((index, id)) => {
-                        let id = id.to_owned();
-                        let source = self.message_source(index, Cow::Borrowed("tool_call_id"));
-                        out.push(&id, source);
-                    }
-                    None => self.message_text(scene, "tool_call_id", Message::tool_call_id, codec, out),
-                },
-            },
+            Field::Id => self.id(codec, scene, out),
             Field::Index => {
                 let index = scene.call.map(|(at, _)| at).or(scene.tool.map(|(at, _)| at)).unwrap_or(0);
                 out.push(&(index + self.first_index(codec, scene)).to_string(), sources::FORMAT);
@@ -429,6 +416,24 @@ impl<'a> PromptWriter<'a> {
                     out.push(text_by(text, codec), source);
                 }
             }
+        }
+    }
+
+    /// Writes the id of a call, or that of the call to which a message answers.
+    fn id(&mut self, codec: &Codec, scene: &Scene<'_>, out: &mut Text) {
+        match scene.call {
+            Some((at, call)) => {
+                let source = self.call_source(scene, at, "id");
+                out.push(self.call_id(scene, at, call).unwrap_or_default(), source);
+            }
+            None => match scene.message().and_then(|(index, _)| Some((index, self.renamed.answer(index)?))) {
+                Some((index, id)) => {
+                    let id = id.to_owned();
+                    let source = self.message_source(index, Cow::Borrowed("tool_call_id"));
+                    out.push(&id, source);
+                }
+                None => self.message_text(scene, "tool_call_id", Message::tool_call_id, codec, out),
+            },
         }
     }
 

@@ -98,27 +98,7 @@ impl HuggingFace {
     /// comes from.
     fn from_file(mut file: TokenizerJson, config: Config) -> Result<Self, Error> {
         let around = post_processor::tokens_around(&file.post_processor);
-        let mut added = file.added_tokens;
-        for token in config.added {
-            // transformers: the config's flags take precedence over those in tokenizer.json.
-            match added.iter_mut().find(|known| known.text == token.text) {
-                Some(known) => *known = token,
-                None => added.push(token),
-            }
-        }
-        let is_byte_level = file.kind == TokenizerKind::ByteLevelBpe;
-        match &file.model {
-            FileModel::Bpe(model) => {
-                let has_bytes = model.byte_fallback && model.byte_ids().is_some();
-                let text = |id| model.text(id).map(str::to_owned);
-                add_named(&mut added, &config.named, !has_bytes, |text| model.id(text), text);
-            }
-            FileModel::Other(model) => {
-                let needs_characters = !file.byte_fallback;
-                let id = |text: &str| model.token_to_id(text);
-                add_named(&mut added, &config.named, needs_characters, id, |id| model.id_to_token(id));
-            }
-        }
+        let added = added_tokens(&file, config.added, &config.named);
         if let Some(legacy) = config.legacy {
             prefix_space::modernize(&mut file.normalizer, &mut file.pre_tokenizer, legacy, config.add_prefix_space);
         }
@@ -137,7 +117,7 @@ impl HuggingFace {
                 let vocabulary = AddedVocabulary::new(&parts.added, |text| model.id(text), model.vocab.len())?;
                 let (normalizer, pre_tokenizer) = (parts.normalizer.as_ref(), parts.pre_tokenizer.as_ref());
                 let core = covered::build_core(&model, normalizer, pre_tokenizer, &parts.added);
-                let has_all = match is_byte_level {
+                let has_all = match file.kind == TokenizerKind::ByteLevelBpe {
                     true => covered::has_all_bytes(&model),
                     false => model.byte_fallback && model.byte_ids().is_some(),
                 };
@@ -227,6 +207,31 @@ impl HuggingFace {
         });
         built.as_ref().map_err(|why| Error::malformed("tokenizer.json", why.as_str()))
     }
+}
+
+/// Returns the added tokens of a file, with those of the config and those that other files name.
+fn added_tokens(file: &TokenizerJson, of_config: Vec<AddedToken>, named: &[NamedToken]) -> Vec<AddedToken> {
+    let mut added = file.added_tokens.clone();
+    for token in of_config {
+        // transformers: the config's flags take precedence over those in tokenizer.json.
+        match added.iter_mut().find(|known| known.text == token.text) {
+            Some(known) => *known = token,
+            None => added.push(token),
+        }
+    }
+    match &file.model {
+        FileModel::Bpe(model) => {
+            let has_bytes = model.byte_fallback && model.byte_ids().is_some();
+            let text = |id| model.text(id).map(str::to_owned);
+            add_named(&mut added, named, !has_bytes, |text| model.id(text), text);
+        }
+        FileModel::Other(model) => {
+            let needs_characters = !file.byte_fallback;
+            let id = |text: &str| model.token_to_id(text);
+            add_named(&mut added, named, needs_characters, id, |id| model.id_to_token(id));
+        }
+    }
+    added
 }
 
 impl Shared {

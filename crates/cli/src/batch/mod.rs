@@ -145,11 +145,7 @@ pub fn answer_lines(
         [] => vec![PathBuf::from("-")],
         named => files::expand(named)?,
     };
-    let name = match inputs.as_slice() {
-        [one] if files::is_stdin(one) => "<stdin>".to_owned(),
-        [one] => one.display().to_string(),
-        several => format!("{} files", several.len()),
-    };
+    let name = name_of(&inputs);
     // The error from `Input` already names the file.
     let unreadable = |error: io::Error| Failure::BrokenInput { why: error.to_string() };
     let (input, begun) = Input::open(&inputs)?;
@@ -157,10 +153,8 @@ pub fn answer_lines(
         let target = plan.target.as_ref().map(|target| target.path.as_path());
         Errors::check(errors, plan.options.force, inputs.iter().map(PathBuf::as_path).chain(target))?;
     }
-    let (kind, wanted) = match &plan.target {
-        Some(target) => (target.kind, target.wanted),
-        None => (RowKind::Jsonl, plan.wanted),
-    };
+    let jsonl = (RowKind::Jsonl, plan.wanted);
+    let (kind, wanted) = plan.target.as_ref().map_or(jsonl, |target| (target.kind, target.wanted));
     let mut packing = wanted.pack.map(|length| Packing::new(length, kind, wanted));
     let size = Size { prompt: plan.target.is_none(), ..if kind == RowKind::Jsonl { LINES } else { COLUMNS } };
     let mut lines = Lines::new(Box::new(input), size);
@@ -174,17 +168,9 @@ pub fn answer_lines(
         return Err(sink.failed(OutputProblem::OtherInput));
     }
     let mut progress = progress_of(plan.options, &inputs, plan.target.is_some(), (from.bytes, tally.clone()));
-    let mut source = Some(lines);
-    let next_block = move || match source.as_mut()?.next_block() {
-        Ok(block) => block.map(Ok),
-        Err(error) => {
-            source = None;
-            Some(Err(BlockError::Unreadable(error)))
-        }
-    };
     let files = errors.is_some().then(|| begun.clone());
     let work = move |block: Result<LineBlock, BlockError>| answer_block(&block?, kind, wanted, files.as_ref(), &answer);
-    let mut answers = pipeline::start(threads(plan.options), next_block, work).map_err(Failure::Unwritable)?;
+    let mut answers = pipeline::start(threads(plan.options), blocks_of(lines), work).map_err(Failure::Unwritable)?;
     let patience = progress.as_ref().map_or(Duration::from_secs(3600), Progress::patience);
     let mut at = from;
     let ended = loop {
@@ -217,9 +203,7 @@ pub fn answer_lines(
     };
     let packed = ended.and_then(|()| finish_packing(packing.as_mut(), &mut sink, at, &tally));
     if let Err(failure) = packed {
-        if let Some(progress) = &progress {
-            progress.clear();
-        }
+        progress.iter().for_each(Progress::clear);
         sink.keep();
         return Err(failure);
     }
@@ -231,6 +215,27 @@ pub fn answer_lines(
         output.show(&packing.report());
     }
     Ok(close(&tally, &name, &begun, output))
+}
+
+/// Returns the name of a run's input for people.
+fn name_of(inputs: &[PathBuf]) -> String {
+    match inputs {
+        [one] if files::is_stdin(one) => "<stdin>".to_owned(),
+        [one] => one.display().to_string(),
+        several => format!("{} files", several.len()),
+    }
+}
+
+/// Returns the blocks of the input up to the first error.
+fn blocks_of(lines: Lines) -> impl FnMut() -> Option<Result<LineBlock, BlockError>> {
+    let mut source = Some(lines);
+    move || match source.as_mut()?.next_block() {
+        Ok(block) => block.map(Ok),
+        Err(error) => {
+            source = None;
+            Some(Err(BlockError::Unreadable(error)))
+        }
+    }
 }
 
 /// Writes the sequences that are left.

@@ -316,21 +316,7 @@ impl<'t> Builder<'t> {
                 let values = self.values_of(right);
                 self.filled_all(left, '%', &values)
             }
-            ExprKind::Filter(Some(subject), name, args) => match (self.name(*name), &subject.kind) {
-                ("join", _) => self.joined(subject, args.positional.first().or_else(|| self.keyword(args, "d"))),
-                ("format", _) => {
-                    let values: Vec<&Expr> = args.expressions().collect();
-                    self.filled_all(subject, '%', &values)
-                }
-                ("default" | "d", _) => {
-                    let mut parts = vec![self.value(subject)];
-                    parts.extend(args.expressions().map(|other| self.value(other)));
-                    self.either(parts)
-                }
-                ("first" | "last" | "random" | "min" | "max", _) => self.items(subject),
-                (name, _) if READING_FILTERS.contains(&name) => self.value(subject),
-                _ => self.mixed(Some(subject), args),
-            },
+            ExprKind::Filter(Some(subject), name, args) => self.filter(subject, *name, args),
             ExprKind::Filter(None, name, args) if !READING_FILTERS.contains(&self.name(*name)) => {
                 self.mixed(None, args)
             }
@@ -350,6 +336,24 @@ impl<'t> Builder<'t> {
             | ExprKind::Negative(_)
             | ExprKind::Positive(_)
             | ExprKind::Compare(..) => self.nothing(),
+        }
+    }
+
+    fn filter(&mut self, subject: &'t Expr, name: NameId, args: &'t Args) -> Subgraph {
+        match self.name(name) {
+            "join" => self.joined(subject, args.positional.first().or_else(|| self.keyword(args, "d"))),
+            "format" => {
+                let values: Vec<&Expr> = args.expressions().collect();
+                self.filled_all(subject, '%', &values)
+            }
+            "default" | "d" => {
+                let mut parts = vec![self.value(subject)];
+                parts.extend(args.expressions().map(|other| self.value(other)));
+                self.either(parts)
+            }
+            "first" | "last" | "random" | "min" | "max" => self.items(subject),
+            name if READING_FILTERS.contains(&name) => self.value(subject),
+            _ => self.mixed(Some(subject), args),
         }
     }
 

@@ -55,39 +55,7 @@ pub(crate) fn format<'a>(world: &World<'a>, format: &Str<'a>, values: &Value<'a>
             })?);
             at = end;
         }
-        let mut spec = Spec::default();
-        while let Some(flag) = bytes.get(at) {
-            match flag {
-                b'-' => spec.is_left = true,
-                b'+' => spec.has_plus = true,
-                b' ' => spec.has_space = true,
-                b'0' => spec.has_zeros = true,
-                b'#' => spec.is_alternate = true,
-                _ => break,
-            }
-            at += 1;
-        }
-        if bytes.get(at) == Some(&b'*') {
-            at += 1;
-            let width = index(&arguments.take()?).map_err(|_| Fault::type_error("* wants int"))?;
-            spec.is_left |= width < 0;
-            spec.width = usize::try_from(width.unsigned_abs()).unwrap_or(usize::MAX);
-        } else {
-            spec.width = digits(bytes, &mut at)?;
-        }
-        if bytes.get(at) == Some(&b'.') {
-            at += 1;
-            spec.precision = Some(if bytes.get(at) == Some(&b'*') {
-                at += 1;
-                let precision = index(&arguments.take()?).map_err(|_| Fault::type_error("* wants int"))?;
-                usize::try_from(precision).unwrap_or(0)
-            } else {
-                digits(bytes, &mut at)?
-            });
-        }
-        while matches!(bytes.get(at), Some(b'h' | b'l' | b'L')) {
-            at += 1;
-        }
+        let spec = read_spec(bytes, &mut at, &mut arguments)?;
         let Some(conversion) = plain[at..].chars().next() else { return Err(Fault::value("incomplete format")) };
         // CPython: only a bare `%%` takes no value.
         if conversion == '%' && key.is_none() && plain.as_bytes()[at - 1] == b'%' {
@@ -109,6 +77,44 @@ pub(crate) fn format<'a>(world: &World<'a>, format: &Str<'a>, values: &Value<'a>
     out.push_range(format, from..plain.len())?;
     arguments.check_all_used()?;
     out.finish_as(is_markup)
+}
+
+/// Reads the flags, the width and the precision before a conversion.
+fn read_spec(bytes: &[u8], at: &mut usize, arguments: &mut PercentArguments<'_, '_>) -> Res<Spec> {
+    let mut spec = Spec::default();
+    while let Some(flag) = bytes.get(*at) {
+        match flag {
+            b'-' => spec.is_left = true,
+            b'+' => spec.has_plus = true,
+            b' ' => spec.has_space = true,
+            b'0' => spec.has_zeros = true,
+            b'#' => spec.is_alternate = true,
+            _ => break,
+        }
+        *at += 1;
+    }
+    if bytes.get(*at) == Some(&b'*') {
+        *at += 1;
+        let width = index(&arguments.take()?).map_err(|_| Fault::type_error("* wants int"))?;
+        spec.is_left |= width < 0;
+        spec.width = usize::try_from(width.unsigned_abs()).unwrap_or(usize::MAX);
+    } else {
+        spec.width = digits(bytes, at)?;
+    }
+    if bytes.get(*at) == Some(&b'.') {
+        *at += 1;
+        spec.precision = Some(if bytes.get(*at) == Some(&b'*') {
+            *at += 1;
+            let precision = index(&arguments.take()?).map_err(|_| Fault::type_error("* wants int"))?;
+            usize::try_from(precision).unwrap_or(0)
+        } else {
+            digits(bytes, at)?
+        });
+    }
+    while matches!(bytes.get(*at), Some(b'h' | b'l' | b'L')) {
+        *at += 1;
+    }
+    Ok(spec)
 }
 
 struct PercentArguments<'v, 'a> {
@@ -185,26 +191,7 @@ fn convert<'a>(
         }
     }
     match conversion {
-        's' | 'r' | 'a' => {
-            let mut text = match conversion {
-                's' => value.to_soft_str(world)?,
-                _ => value.to_repr(world)?,
-            };
-            if conversion == 'a' && !text.plain().is_ascii() {
-                text = text.map(world, ascii_escapes)?;
-            }
-            if is_markup {
-                text = super::html::escape(world, &text)?;
-            } else {
-                text = text.with_markup(world, false)?;
-            }
-            if let Some(precision) = precision
-                && let Some((at, _)) = text.plain().char_indices().nth(precision)
-            {
-                text = text.slice(world, 0..at)?;
-            }
-            pad(world, out, spec, &text)
-        }
+        's' | 'r' | 'a' => convert_text(world, out, conversion, spec, value, is_markup),
         'd' | 'i' | 'u' | 'o' | 'x' | 'X' => {
             let number = whole(value, conversion)?;
             let digits = match conversion {
@@ -257,6 +244,34 @@ fn convert<'a>(
         }
         other => Err(Fault::value(format!("unsupported format character '{other}'"))),
     }
+}
+
+fn convert_text<'a>(
+    world: &World<'a>,
+    out: &mut Builder<'a>,
+    conversion: char,
+    spec: Spec,
+    value: &Value<'a>,
+    is_markup: bool,
+) -> Res<()> {
+    let mut text = match conversion {
+        's' => value.to_soft_str(world)?,
+        _ => value.to_repr(world)?,
+    };
+    if conversion == 'a' && !text.plain().is_ascii() {
+        text = text.map(world, ascii_escapes)?;
+    }
+    if is_markup {
+        text = super::html::escape(world, &text)?;
+    } else {
+        text = text.with_markup(world, false)?;
+    }
+    if let Some(precision) = spec.precision
+        && let Some((at, _)) = text.plain().char_indices().nth(precision)
+    {
+        text = text.slice(world, 0..at)?;
+    }
+    pad(world, out, spec, &text)
 }
 
 fn whole(value: &Value<'_>, conversion: char) -> Res<BigInt> {

@@ -99,20 +99,7 @@ pub(crate) fn write_repr<'a>(world: &World<'a>, out: &mut Builder<'a>, value: &V
             let step = if range.step == 1 { String::new() } else { format!(", {}", range.step) };
             out.push(&format!("range({}, {}{step})", range.start, range.stop), ENGINE)
         }
-        Value::Namespace(id) => {
-            out.push("<Namespace ", ENGINE)?;
-            let attributes = world.namespace_entries(*id);
-            out.push("{", ENGINE)?;
-            for (index, (key, item)) in attributes.iter().enumerate() {
-                if index > 0 {
-                    out.push(", ", ENGINE)?;
-                }
-                write_repr(world, out, key, depth + 1)?;
-                out.push(": ", ENGINE)?;
-                write_repr(world, out, item, depth + 1)?;
-            }
-            out.push("}>", ENGINE)
-        }
+        Value::Namespace(id) => write_namespace(world, out, *id, depth),
         Value::Macro(found) => match world.macro_name(found.routine) {
             Some(name) => out.push(&format!("<Macro '{name}'>"), ENGINE),
             None => out.push("<Macro anonymous>", ENGINE),
@@ -131,6 +118,21 @@ pub(crate) fn write_repr<'a>(world: &World<'a>, out: &mut Builder<'a>, value: &V
         Value::Cycler(_) => out.push("<jinja2.utils.Cycler object>", ENGINE),
         Value::Joiner(_) => out.push("<jinja2.utils.Joiner object>", ENGINE),
     }
+}
+
+fn write_namespace<'a>(world: &World<'a>, out: &mut Builder<'a>, id: u32, depth: u32) -> Res<()> {
+    out.push("<Namespace ", ENGINE)?;
+    let attributes = world.namespace_entries(id);
+    out.push("{", ENGINE)?;
+    for (index, (key, item)) in attributes.iter().enumerate() {
+        if index > 0 {
+            out.push(", ", ENGINE)?;
+        }
+        write_repr(world, out, key, depth + 1)?;
+        out.push(": ", ENGINE)?;
+        write_repr(world, out, item, depth + 1)?;
+    }
+    out.push("}>", ENGINE)
 }
 
 fn write_items<'a>(world: &World<'a>, out: &mut Builder<'a>, list: &Value<'a>, depth: u32) -> Res<()> {

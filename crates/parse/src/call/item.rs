@@ -268,11 +268,7 @@ impl OpenCall {
             cursor.at += used;
             match part {
                 ObjectPart::Wait | ObjectPart::More => {
-                    if self.index.is_some() {
-                        self.give_some(shared, &out, cursor.on);
-                    } else {
-                        object.early.push_str(&out);
-                    }
+                    self.give_or_keep(shared, &out, cursor.on);
                     if !cursor.is_at_end() {
                         continue;
                     }
@@ -285,11 +281,7 @@ impl OpenCall {
                 ObjectPart::Unread(bytes) => self.unread(bytes, cursor.offset()),
                 ObjectPart::ArgumentsOver => {
                     self.is_whole = true;
-                    if self.index.is_some() {
-                        self.give_some(shared, &out, cursor.on);
-                    } else {
-                        object.early.push_str(&out);
-                    }
+                    self.give_or_keep(shared, &out, cursor.on);
                 }
                 ObjectPart::Done => {
                     shared.scratch = out;
@@ -331,6 +323,14 @@ impl OpenCall {
                 }
                 self.give_some(shared, &early, cursor.on);
             }
+        }
+    }
+
+    /// Emits text of the arguments, or keeps it until the call is announced.
+    fn give_or_keep(&mut self, shared: &Shared, text: &str, on: &mut dyn FnMut(Event<'_>)) {
+        match &mut self.inside {
+            Inside::Object(object) if self.index.is_none() => object.early.push_str(text),
+            _ => self.give_some(shared, text, on),
         }
     }
 

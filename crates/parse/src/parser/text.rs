@@ -19,14 +19,8 @@ impl OutputParser {
         loop {
             let (start, end, action) = match cursor.find_marker(marks, from) {
                 MarkSearch::Mark(start, end, action) => (start, end, action),
-                MarkSearch::Open(start) => {
-                    self.say_up_to(start, cursor);
-                    return Flow::Wait;
-                }
-                MarkSearch::Nothing => {
-                    self.say_up_to(cursor.text().len(), cursor);
-                    return Flow::Wait;
-                }
+                MarkSearch::Open(start) => return self.wait_at(start, cursor),
+                MarkSearch::Nothing => return self.wait_at(cursor.text().len(), cursor),
             };
             let mark = marks.action(action);
             match runs_on(cursor, start..end) {
@@ -34,24 +28,10 @@ impl OutputParser {
                     from = start + 1;
                     continue;
                 }
-                None => {
-                    self.say_up_to(start, cursor);
-                    return Flow::Wait;
-                }
+                None => return self.wait_at(start, cursor),
                 Some(false) => {}
             }
-            let draft = match (part, mark.meaning, policy) {
-                (Destination::Reasoning, Meaning::Call(program), CallsInReasoning::Unclosed) => Some(program),
-                // An object in a line of the answer is a call only if the answer ends with it.
-                (Destination::Content, Meaning::Call(program), _)
-                    if reply.program(program).is_bare_object()
-                        && self.call_at != Some(cursor.view().offset(start))
-                        && self.is_in_line(cursor.text()[cursor.at..end].trim_end_matches('{')) =>
-                {
-                    Some(program)
-                }
-                _ => None,
-            };
+            let draft = self.draft_of(part, mark, policy, cursor, start..end);
             // There is nothing for this marker to close, or the call was already tried and is
             // unparseable.
             let says_nothing = cursor.text()[cursor.at..start].trim().is_empty()
@@ -73,9 +53,7 @@ impl OutputParser {
             // Reasoning is not nested. The marker is text.
             if part == Destination::Reasoning && mark.meaning == Meaning::Reasoning && !is_repeated {
                 self.say_up_to(start, cursor);
-                let span = cursor.view().offset(start)..cursor.view().offset(end);
-                let why = Why::Expected("reasoning text, found its opening marker again".into());
-                cursor.emit(Event::Malformed(Malformed { span, why }));
+                report(cursor, start..end, Why::Expected("reasoning text, found its opening marker again".into()));
                 from = end;
                 continue;
             }
@@ -84,31 +62,53 @@ impl OutputParser {
                     from = end;
                     continue;
                 }
-                None => {
-                    self.say_up_to(start, cursor);
-                    return Flow::Wait;
-                }
+                None => return self.wait_at(start, cursor),
                 Some(false) => {}
             }
             self.say_up_to(start, cursor);
             // The answer is open already.
             if part == Destination::Content && mark.meaning == Meaning::Content && !says_nothing {
-                let span = cursor.view().offset(start)..cursor.view().offset(end);
-                let why = Why::StrayMarker(cursor.text()[start..end].trim().to_owned());
-                cursor.emit(Event::Malformed(Malformed { span, why }));
+                let stray = cursor.text()[start..end].trim().to_owned();
+                report(cursor, start..end, Why::StrayMarker(stray));
             }
-            match draft {
-                Some(program) => {
-                    let in_reasoning = part == Destination::Reasoning;
-                    self.state = State::Draft(Draft::new(program, end - start, in_reasoning, &self.shared));
-                }
-                None => {
-                    cursor.at = end;
-                    self.apply(mark, start..end, cursor);
-                }
+            if let Some(program) = draft {
+                let in_reasoning = part == Destination::Reasoning;
+                self.state = State::Draft(Draft::new(program, end - start, in_reasoning, &self.shared));
+                return Flow::Again;
             }
+            cursor.at = end;
+            self.apply(mark, start..end, cursor);
             return Flow::Again;
         }
+    }
+
+    /// Says the text before a place, where more input is needed.
+    fn wait_at(&mut self, end: usize, cursor: &mut Cursor<'_, '_>) -> Flow {
+        self.say_up_to(end, cursor);
+        Flow::Wait
+    }
+
+    /// Returns the program of a call that is tried before it counts: one in reasoning that may end with it, or an object
+    /// in a line of the answer, which is a call only if the answer ends with it.
+    fn draft_of(
+        &self,
+        part: Destination,
+        mark: &Mark,
+        policy: CallsInReasoning,
+        cursor: &Cursor<'_, '_>,
+        span: Range<usize>,
+    ) -> Option<usize> {
+        let Meaning::Call(program) = mark.meaning else { return None };
+        let is_in_line = || {
+            self.shared.reply.program(program).is_bare_object()
+                && self.call_at != Some(cursor.view().offset(span.start))
+                && self.is_in_line(cursor.text()[cursor.at..span.end].trim_end_matches('{'))
+        };
+        let is_draft = match part {
+            Destination::Reasoning => policy == CallsInReasoning::Unclosed,
+            Destination::Content => is_in_line(),
+        };
+        is_draft.then_some(program)
     }
 
     /// Reports whether text of the answer stands in the line that ends with `text`.
@@ -168,4 +168,10 @@ fn runs_on(cursor: &Cursor<'_, '_>, span: Range<usize>) -> Option<bool> {
         Some(next) => Some(*next == sign),
         None => cursor.is_last().then_some(false),
     }
+}
+
+/// Reports text that has a meaning elsewhere.
+fn report(cursor: &mut Cursor<'_, '_>, span: Range<usize>, why: Why) {
+    let span = cursor.view().offset(span.start)..cursor.view().offset(span.end);
+    cursor.emit(Event::Malformed(Malformed { span, why }));
 }

@@ -305,14 +305,11 @@ fn argument(
         Some(LayoutPiece::Literal(literal)) => literal.clone(),
         _ => Literal::default(),
     };
-    let word = kind.map(|at| {
-        let LayoutPiece::Hole(_, codec) = &pieces[at] else { return None };
-        KindWord::new(codec, &literal(Some(at + 1)))
-    });
-    let word = match word {
-        Some(word) => Some(word?),
-        None => None,
+    let word_at = |at: usize| match &pieces[at] {
+        LayoutPiece::Hole(_, codec) => KindWord::new(codec, &literal(Some(at + 1))),
+        _ => None,
     };
+    let word = if let Some(at) = kind { Some(word_at(at)?) } else { None };
     let is_first = kind.is_some_and(|kind| kind < key);
     let open = literal(key.min(kind.unwrap_or(key)).checked_sub(1)).core();
     let middle = if value > key + 1 { literal(Some(key + 1)) } else { Literal::default() };

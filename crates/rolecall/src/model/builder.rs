@@ -243,28 +243,7 @@ impl ModelBuilder {
             (found.format, found.templates) = (Some(name), None);
             found.warnings.clear();
         }
-        if let Some(from) = self.template.take() {
-            let (templates, path) = match from {
-                TemplateFrom::Path(path) => (load_templates(&self.files, &path)?, path),
-                TemplateFrom::Templates(templates) => {
-                    let path = templates.templates.first().map(|first| first.file.clone()).unwrap_or_default();
-                    (templates, path)
-                }
-            };
-            found.choices.retain(|choice| choice.part != "chat template");
-            found.choices.push(Choice::asked("chat template", &path.display().to_string()));
-            found.templates = Some((templates, path));
-        }
-        if let Some(path) = self.tokenizer.take() {
-            found.choices.retain(|choice| choice.part != "tokenizer");
-            found.choices.push(Choice::asked("tokenizer", &path.display().to_string()));
-            found.tokenizer = Some(path);
-        }
-        if self.loaded.is_some() {
-            found.choices.retain(|choice| choice.part != "tokenizer");
-            found.choices.push(Choice::asked("tokenizer", "one that is already loaded"));
-            found.tokenizer = None;
-        }
+        self.take_given(&mut found)?;
         self.take_own_tokens(&mut found, &mut registry);
         let name = self.model.as_ref().map(|model| model.display().to_string());
         let compiled = CompiledTemplates::default();
@@ -313,6 +292,33 @@ impl ModelBuilder {
             settings: Arc::new(self.settings),
             setups: Arc::default(),
         })
+    }
+
+    /// Takes the templates and the tokenizer that the caller names or passes.
+    fn take_given(&mut self, found: &mut ModelParts) -> Result<(), OpenError> {
+        if let Some(from) = self.template.take() {
+            let (templates, path) = match from {
+                TemplateFrom::Path(path) => (load_templates(&self.files, &path)?, path),
+                TemplateFrom::Templates(templates) => {
+                    let path = templates.templates.first().map(|first| first.file.clone()).unwrap_or_default();
+                    (templates, path)
+                }
+            };
+            found.choices.retain(|choice| choice.part != "chat template");
+            found.choices.push(Choice::asked("chat template", &path.display().to_string()));
+            found.templates = Some((templates, path));
+        }
+        if let Some(path) = self.tokenizer.take() {
+            found.choices.retain(|choice| choice.part != "tokenizer");
+            found.choices.push(Choice::asked("tokenizer", &path.display().to_string()));
+            found.tokenizer = Some(path);
+        }
+        if self.loaded.is_some() {
+            found.choices.retain(|choice| choice.part != "tokenizer");
+            found.choices.push(Choice::asked("tokenizer", "one that is already loaded"));
+            found.tokenizer = None;
+        }
+        Ok(())
     }
 
     /// Finds the parts of a model from a path or name.

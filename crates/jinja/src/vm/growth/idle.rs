@@ -159,39 +159,36 @@ impl<'a> Pass<'_, '_, 'a> {
                 self.push(Value::Bool(!holds));
             }
             Op::Jump(target) => self.pc = target as usize,
-            Op::TruthStack => {
-                let holds = self.known_truth()?;
-                self.decide(holds)?;
-            }
+            Op::TruthStack => self.decide_on_top()?,
             Op::TruthSlot(slot) => {
                 let guess = self.slot(slot)?;
                 self.stack.push(guess);
-                let holds = self.known_truth()?;
-                self.decide(holds)?;
+                self.decide_on_top()?;
             }
             Op::TruthField(field) => {
                 let guess = self.field(field)?;
                 self.stack.push(guess);
-                let holds = self.known_truth()?;
-                self.decide(holds)?;
+                self.decide_on_top()?;
             }
-            Op::And(target) => {
-                if self.top_truth()? {
-                    self.stack.pop();
-                } else {
-                    self.pc = target as usize;
-                }
-            }
-            Op::Or(target) => {
-                if self.top_truth()? {
-                    self.pc = target as usize;
-                } else {
-                    self.stack.pop();
-                }
-            }
+            Op::And(target) => self.jump_if(false, target as usize)?,
+            Op::Or(target) => self.jump_if(true, target as usize)?,
             // The pass before this one was completed.
             Op::LoopPassed => self.vm.loops.last()?.has_passed.then_some(())?,
             _ => return None,
+        }
+        Some(())
+    }
+
+    fn decide_on_top(&mut self) -> Option<()> {
+        let holds = self.known_truth()?;
+        self.decide(holds)
+    }
+
+    /// Jumps if the top of the stack holds or not, and removes it otherwise.
+    fn jump_if(&mut self, holds: bool, target: usize) -> Option<()> {
+        match self.top_truth()? == holds {
+            true => self.pc = target,
+            false => _ = self.stack.pop(),
         }
         Some(())
     }
