@@ -5,9 +5,9 @@ use std::path::Path;
 
 use rolecall::conversation::Json;
 
-use super::Wanted;
+use super::OptionalColumns;
 use super::packed_row::PackedRow;
-use super::row::Row;
+use super::row::BatchRow;
 use super::unwritten::Unwritten;
 use crate::refusal::Refusal;
 use crate::row_kind::RowKind;
@@ -17,11 +17,11 @@ pub const ARE_BUILT: bool = false;
 pub struct Columns;
 
 impl Columns {
-    pub fn new(_: Wanted) -> Columns {
+    pub fn new(_: OptionalColumns) -> Columns {
         Columns
     }
 
-    pub fn push(&mut self, _: &Row<'_>) -> Result<(), Refusal> {
+    pub fn push(&mut self, _: &BatchRow<'_>) -> Result<(), Refusal> {
         Ok(())
     }
 
@@ -36,7 +36,7 @@ impl Columns {
     }
 }
 
-pub fn head(_: RowKind, _: Wanted) -> Result<Vec<u8>, Unwritten> {
+pub fn head(_: RowKind, _: OptionalColumns) -> Result<Vec<u8>, Unwritten> {
     Ok(Vec::new())
 }
 
@@ -44,14 +44,14 @@ pub fn end(_: RowKind) -> &'static [u8] {
     &[]
 }
 
-pub fn write(_: RowKind, _: Columns, _: Wanted, _: &mut Vec<u8>) -> Result<(), Unwritten> {
+pub fn write(_: RowKind, _: Columns, _: OptionalColumns, _: &mut Vec<u8>) -> Result<(), Unwritten> {
     Ok(())
 }
 
-pub fn write_packed(_: RowKind, _: &[PackedRow], _: Wanted, _: &mut Vec<u8>) -> Result<(), Unwritten> {
+pub fn write_packed(_: RowKind, _: &[PackedRow], _: OptionalColumns, _: &mut Vec<u8>) -> Result<(), Unwritten> {
     Ok(())
 }
 
-pub fn join(_: &Path, _: &Path, _: Wanted) -> io::Result<()> {
+pub fn join(_: &Path, _: &Path, _: OptionalColumns) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
