@@ -5,7 +5,7 @@ use rolecall::dataset::Side;
 use rolecall::encode::{EncodedToken, Note};
 use rolecall::loss::{Loss, TokenLoss};
 use rolecall::model::ModelPrompt;
-use rolecall::training::{Ready, RowNote, Truncation};
+use rolecall::training::{Ready, RowNote, TruncationReport};
 
 use crate::batch::{BatchRow, Line, LineCounts, PackedItem, Rows};
 use crate::explain::Tokens;
@@ -87,7 +87,7 @@ impl Job {
         &self,
         prompt: &ModelPrompt,
         encoded: Option<(&Tokens, &[Note])>,
-        (loss, truncated): (Option<&Loss>, Option<&Truncation>),
+        (loss, truncated): (Option<&Loss>, Option<&TruncationReport>),
         output: &Output,
     ) -> Result<(), Failure> {
         let notes = encoded.map_or(&[][..], |(_, notes)| notes);

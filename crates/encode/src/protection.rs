@@ -24,7 +24,7 @@ use rolecall_render::jinja::{NodeContent, Writes, WritesNode};
 #[derive(Clone, Debug, Default)]
 pub struct Protection {
     pub(crate) controls: Arc<[Control]>,
-    pub(crate) writers: Vec<TokenSource>,
+    pub(crate) writers: Vec<TextWriter>,
     /// The texts of the templates.
     pub(crate) templates: Vec<Arc<str>>,
     /// The special tokens that the templates receive: name and text.
@@ -60,7 +60,7 @@ pub enum PlainMarkers {
 
 /// Something that writes or reads text, such as a template.
 #[derive(Clone, Debug)]
-pub(crate) struct TokenSource {
+pub(crate) struct TextWriter {
     pub by: By,
     pub writes: Arc<Writes>,
 }
@@ -93,7 +93,7 @@ impl Protection {
         let mut protection = Protection { controls: Arc::clone(&format.controls), ..Protection::default() };
         protection
             .writers
-            .push(TokenSource { by: By::Format(format.name.clone()), writes: Arc::new(writes_of(format)) });
+            .push(TextWriter { by: By::Format(format.name.clone()), writes: Arc::new(writes_of(format)) });
         protection
     }
 
@@ -105,9 +105,9 @@ impl Protection {
     /// Adds another template of the model.
     #[must_use]
     pub fn with_template(mut self, name: &str, template: &ChatTemplate) -> Protection {
-        // If a template is too large to analyze, `Protected` protects all added tokens.
+        // If a template is too large to analyze, `ProtectedTokens` protects all added tokens.
         let writes = template.writes().unwrap_or_default();
-        self.writers.push(TokenSource { by: By::Template(name.to_owned()), writes });
+        self.writers.push(TextWriter { by: By::Template(name.to_owned()), writes });
         self.templates.push(Arc::clone(template.identity()));
         for token in template.tokens() {
             if !self.tokens.contains(token) {
@@ -122,7 +122,7 @@ impl Protection {
     pub fn with_source(mut self, name: &str, source: &str) -> Protection {
         let nodes = vec![node(NodeContent::Text(source.into()))];
         let writes = Arc::new(Writes { nodes, is_complete: true });
-        self.writers.push(TokenSource { by: By::Template(name.to_owned()), writes });
+        self.writers.push(TextWriter { by: By::Template(name.to_owned()), writes });
         self.with_corrections(source)
     }
 
@@ -139,7 +139,7 @@ impl Protection {
         let mut writes = writes_of(format);
         let controls = format.controls.iter().flat_map(Control::texts);
         writes.nodes.extend(controls.map(|text| node(NodeContent::Text(text.into()))));
-        self.writers.push(TokenSource { by: By::Reply(format.name.clone()), writes: Arc::new(writes) });
+        self.writers.push(TextWriter { by: By::Reply(format.name.clone()), writes: Arc::new(writes) });
         self
     }
 

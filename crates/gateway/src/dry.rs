@@ -5,7 +5,7 @@ use crate::context::Bound;
 use crate::exchange::ReadRequest;
 use crate::observe::RequestLog;
 use crate::routes::{Work, find, interactive, responses};
-use crate::turn::{KnownTurns, Overlap, Turn, beginnings};
+use crate::turn::{KnownPast, Overlap, Turn, beginnings};
 use crate::{Fault, Gateway};
 
 impl Gateway {
@@ -31,7 +31,7 @@ impl Gateway {
         let seen = RequestLog::alone(&self.observer);
         Ok(Turn::make(
             &wanted,
-            KnownTurns { found: None, covered: Overlap::default(), chain },
+            KnownPast { found: None, covered: Overlap::default(), chain },
             Bound::new(&self.limits),
             &seen,
         )?

@@ -31,7 +31,7 @@ use crate::sampling::Sampling;
 use crate::sessions::SessionTurn;
 use crate::sessions::chain::Chain;
 use crate::store::Owner;
-use crate::turn::{AT_ONCE, History, KnownTurns, Overlap, Turn, beginnings, sized};
+use crate::turn::{AT_ONCE, History, KnownPast, Overlap, Turn, beginnings, sized};
 use crate::usage::Usage;
 use crate::writer::{Done, Frames, Opening, ReplyWriter, WholeReply};
 
@@ -63,7 +63,7 @@ struct Exchange {
 }
 
 /// A request whose prompt was made.
-pub struct PreparedTurn {
+pub struct PreparedRequest {
     pub wanted: ChatRequest,
     writer: Box<dyn ReplyWriter>,
     pub turn: Turn,
@@ -79,7 +79,7 @@ pub async fn prepare(
     read: ReadRequest,
     body: String,
     permit: Permit,
-) -> Result<PreparedTurn, Fault> {
+) -> Result<PreparedRequest, Fault> {
     // A client that leaves keeps its place as long as its work goes on.
     let reader = Arc::clone(gateway);
     let length = body.len();
@@ -99,12 +99,12 @@ pub async fn prepare(
     // A grammar takes longer than its schema looks.
     let size = if wanted.is_free() { size } else { AT_ONCE + 1 };
     let (wanted, turn, permit) = sized(size, move || {
-        let turn = Turn::make(&wanted, KnownTurns { found, covered, chain }, bound, &permit.seen)?;
+        let turn = Turn::make(&wanted, KnownPast { found, covered, chain }, bound, &permit.seen)?;
         Ok((wanted, turn, permit))
     })
     .await
     .map_err(|fault| writer.placed(fault))?;
-    Ok(PreparedTurn { wanted, writer, turn, permit, is_known })
+    Ok(PreparedRequest { wanted, writer, turn, permit, is_known })
 }
 
 /// Answers a request of one API.
@@ -115,7 +115,7 @@ pub async fn exchange(
     body: String,
     permit: Permit,
 ) -> Result<Response, Fault> {
-    let PreparedTurn { mut wanted, writer, mut turn, permit, is_known } =
+    let PreparedRequest { mut wanted, writer, mut turn, permit, is_known } =
         prepare(&gateway, owner, read, body, permit).await?;
     let (served, count) = (Arc::clone(&wanted.served), turn.ids.len());
     let fits = context::fit(&served.model, &served.engine, count, "messages", &mut wanted.sampling).await;
@@ -316,7 +316,7 @@ const LONGEST_NAME: usize = 200;
 /// Returns the header that names the parts of messages that the model does not see, by the names that they have
 /// in the request.
 fn left_out_header(turn: &Turn, writer: &dyn ReplyWriter) -> Option<HeaderValue> {
-    let name = |(index, field): &left_out::MissingField| {
+    let name = |(index, field): &left_out::LeftOutField| {
         let place = Fault { message_index: u32::try_from(*index).ok(), ..Fault::at(field, "left_out", "") };
         let Fault { message_index, param, .. } = writer.placed(place);
         let field = param.as_deref().unwrap_or_default();

@@ -118,10 +118,10 @@ fn has_effect(wanted: &ChatRequest, request: &Request, prompt: &Prompt, switch: 
 }
 
 /// A part of a message that is not in the prompt: the index of the message, and the field.
-pub type MissingField = (usize, String);
+pub type LeftOutField = (usize, String);
 
 /// Returns the parts that a session left out of its last turn.
-pub fn of_notes(notes: &[SessionNote]) -> Vec<MissingField> {
+pub fn of_notes(notes: &[SessionNote]) -> Vec<LeftOutField> {
     let part = |note: &SessionNote| match note {
         SessionNote::LeftOut { message, field, .. } => Some((*message, field.clone())),
         _ => None,
@@ -130,7 +130,7 @@ pub fn of_notes(notes: &[SessionNote]) -> Vec<MissingField> {
 }
 
 /// Returns the parts of all messages of a session that a prompt of them lacks.
-pub fn of_all(wanted: &ChatRequest, session: &Session) -> Result<Vec<MissingField>, Fault> {
+pub fn of_all(wanted: &ChatRequest, session: &Session) -> Result<Vec<LeftOutField>, Fault> {
     let mut request = wanted.request.clone();
     request.conversation.messages = session.messages().iter().map(|message| Message::clone(message)).collect();
     Ok(of_prompt(&wanted.served.model.prompt(request)?.prompt().dropped))
@@ -138,7 +138,7 @@ pub fn of_all(wanted: &ChatRequest, session: &Session) -> Result<Vec<MissingFiel
 
 /// Returns the parts of messages that a prompt lacks, except those that the template's maker leaves out on
 /// purpose.
-pub fn of_prompt(missing: &[Dropped]) -> Vec<MissingField> {
+pub fn of_prompt(missing: &[Dropped]) -> Vec<LeftOutField> {
     let missing = missing.iter().filter(|dropped| !dropped.by_design);
     missing.filter_map(|Dropped { place, .. }| Some((place.message?, place.field.to_string()))).collect()
 }
@@ -149,8 +149,8 @@ pub fn of_prompt(missing: &[Dropped]) -> Vec<MissingField> {
 pub fn judge(
     wanted: &ChatRequest,
     messages: &[&Message],
-    missing: Vec<MissingField>,
-) -> Result<Vec<MissingField>, Fault> {
+    missing: Vec<LeftOutField>,
+) -> Result<Vec<LeftOutField>, Fault> {
     let mut lacks_now = None;
     let mut later = Later::default();
     for (index, field) in &missing {
@@ -184,7 +184,7 @@ pub fn judge(
 #[derive(Default)]
 struct Later<'a> {
     /// What it lacks without those after the last message of the user.
-    of_last: Option<Option<Vec<MissingField>>>,
+    of_last: Option<Option<Vec<LeftOutField>>>,
     /// The kinds of parts of which one was there without those from the user's next message on: the role, and
     /// whether it is a call.
     hidden: HashSet<(&'a str, bool)>,
@@ -210,7 +210,7 @@ impl<'a> Later<'a> {
 }
 
 /// Reports whether a part is among those that a prompt lacks. Where there is no prompt, everything is.
-fn is_among(lacking: &Option<Vec<MissingField>>, index: usize, field: &str) -> bool {
+fn is_among(lacking: &Option<Vec<LeftOutField>>, index: usize, field: &str) -> bool {
     lacking
         .as_ref()
         .is_none_or(|all| all.iter().any(|(at, other)| *at == index && (other.is_empty() || other == field)))
@@ -227,7 +227,7 @@ fn lost(index: usize, field: &str, text: String, help: &str) -> Fault {
 }
 
 /// Returns the parts that the prompt of some messages lacks, or `None` if there is no prompt.
-fn lacks(wanted: &ChatRequest, messages: &[&Message]) -> Option<Vec<MissingField>> {
+fn lacks(wanted: &ChatRequest, messages: &[&Message]) -> Option<Vec<LeftOutField>> {
     let mut request = wanted.request.clone();
     request.conversation.messages = messages.iter().copied().cloned().collect();
     request.conversation.continue_final_message = false;

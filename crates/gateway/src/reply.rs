@@ -8,7 +8,7 @@ use rolecall::{Event, Reading, Stop, answer};
 
 use crate::Fault;
 use crate::chat_request::ChatRequest;
-use crate::engine::{End, EngineAnswer, EnginePiece, Odds, broken};
+use crate::engine::{End, EnginePiece, EngineStream, Odds, broken};
 use crate::gateway::Gateway;
 use crate::pending_logprobs::PendingLogprobs;
 use crate::reader::ReplyReader;
@@ -35,7 +35,7 @@ pub enum ReplyStep<'a> {
 
 /// A reply while the engine samples it.
 pub struct LiveReply {
-    pub generating: EngineAnswer,
+    pub generating: EngineStream,
     /// `None` once the reply is over.
     reader: Option<ReplyReader>,
     /// The last id, with its odds, if it is a marker that was not read yet.
@@ -61,7 +61,7 @@ pub struct LiveReply {
 impl LiveReply {
     pub fn new(
         turn: &Turn,
-        generating: EngineAnswer,
+        generating: EngineStream,
         sampling: &Sampling,
         stop_texts: &[String],
         decoder: Arc<Decoder>,

@@ -16,10 +16,10 @@ type Name = (Owner, String);
 
 /// A turn that is being answered. It runs until this is dropped.
 #[derive(Debug, Default)]
-pub struct RunningTurn(Option<RunName>);
+pub struct RunningTurn(Option<RunEntry>);
 
 #[derive(Debug)]
-struct RunName {
+struct RunEntry {
     running: Running,
     name: Name,
     /// Whether it is cancelled. `None` only while this is dropped.
@@ -33,7 +33,7 @@ impl Running {
         let name = (owner, name.to_owned());
         let (cancel, cancelled) = watch::channel(false);
         self.turns().entry(name.clone()).or_default().push(cancel);
-        RunningTurn(Some(RunName { running: self.clone(), name, cancelled: Some(cancelled) }))
+        RunningTurn(Some(RunEntry { running: self.clone(), name, cancelled: Some(cancelled) }))
     }
 
     /// Cancels the turns of a conversation, and waits until the last of them has ended.
@@ -64,7 +64,7 @@ impl RunningTurn {
     }
 }
 
-impl Drop for RunName {
+impl Drop for RunEntry {
     fn drop(&mut self) {
         self.cancelled = None;
         if let Entry::Occupied(mut turns) = self.running.turns().entry(self.name.clone()) {

@@ -31,7 +31,7 @@ pub struct Turn {
     pub kept: usize,
     pub history: History,
     /// The parts of the client's messages that the model does not see.
-    pub left_out: Vec<left_out::MissingField>,
+    pub left_out: Vec<left_out::LeftOutField>,
     /// The ids that end the reply, each with whether the parser must get it.
     pub stops: Vec<(u32, bool)>,
     /// What reads the ids of the reply.
@@ -97,7 +97,7 @@ pub struct OpenTurn {
 }
 
 /// What is known of the conversation of a request.
-pub struct KnownTurns {
+pub struct KnownPast {
     pub found: Option<SessionTurn>,
     /// The request's messages that it has.
     pub covered: Overlap,
@@ -161,7 +161,7 @@ fn left_out_of(
     session: &Session,
     history: History,
     notes: &[SessionNote],
-) -> Result<Vec<left_out::MissingField>, Fault> {
+) -> Result<Vec<left_out::LeftOutField>, Fault> {
     let left_out = match history {
         // What was written anew may lack more, and what is new may be written before the rest.
         History::Rewritten => left_out::of_all(wanted, session)?,
@@ -199,7 +199,7 @@ fn refuse_result_of_cut_call(found: &SessionTurn, first: Option<&Message>, index
 
 impl Turn {
     /// Renders and encodes a request.
-    pub fn make(wanted: &ChatRequest, known: KnownTurns, bound: Bound, seen: &RequestLog) -> Result<Turn, Fault> {
+    pub fn make(wanted: &ChatRequest, known: KnownPast, bound: Bound, seen: &RequestLog) -> Result<Turn, Fault> {
         let turn = match wanted.request.conversation.continue_final_message {
             true => Turn::continuing(wanted, bound, seen),
             false => Turn::in_session(wanted, known, bound, seen),
@@ -214,8 +214,8 @@ impl Turn {
     }
 
     /// Makes the turn of a session: one that goes on, or a new one.
-    fn in_session(wanted: &ChatRequest, known: KnownTurns, bound: Bound, seen: &RequestLog) -> Result<Turn, Fault> {
-        let KnownTurns { found: past, covered, chain } = known;
+    fn in_session(wanted: &ChatRequest, known: KnownPast, bound: Bound, seen: &RequestLog) -> Result<Turn, Fault> {
+        let KnownPast { found: past, covered, chain } = known;
         let setup = setup_of(&wanted.served.name, &wanted.request, &wanted.instructions);
         let is_named = wanted.past != Past::Recognised;
         let new: Vec<Message> = match &wanted.past {
@@ -271,7 +271,7 @@ impl Turn {
 
     /// Returns the turn for a client that counts its own messages.
     fn counted_from(self, first: First) -> Turn {
-        let own = |(index, field): left_out::MissingField| Some((first.own_index(index)?, field));
+        let own = |(index, field): left_out::LeftOutField| Some((first.own_index(index)?, field));
         Turn { left_out: self.left_out.into_iter().filter_map(own).collect(), ..self }
     }
 

@@ -14,7 +14,7 @@ const MOST_FOUND: usize = 500;
 ///
 /// A list of nodes is a number: that of its first item, before another list. Equal lists have the same number, so that
 /// each is tried only once at each byte.
-pub(crate) struct Continuation<'n, 't> {
+pub(crate) struct ContinuationSearch<'n, 't> {
     text: &'t str,
     lists: Vec<(StackItem<'n>, List)>,
     numbers: HashMap<(ItemKey, List), List>,
@@ -48,9 +48,9 @@ struct NodesState {
     cost: usize,
 }
 
-impl<'n, 't> Continuation<'n, 't> {
-    pub fn new(text: &'t str) -> Continuation<'n, 't> {
-        Continuation {
+impl<'n, 't> ContinuationSearch<'n, 't> {
+    pub fn new(text: &'t str) -> ContinuationSearch<'n, 't> {
+        ContinuationSearch {
             text,
             lists: Vec::new(),
             numbers: HashMap::new(),
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn a_search_ends_and_finds_the_ways_with_the_least_free_text() {
         let found = |node: &Node, text: &str| {
-            let mut continuing = Continuation::new(text);
+            let mut continuing = ContinuationSearch::new(text);
             continuing.add(node);
             continuing.found().map(Node::choice)
         };
@@ -306,7 +306,7 @@ mod tests {
             let least = ways.iter().map(|(cost, _)| *cost).min();
             let ways: Vec<Node> = ways.into_iter().filter(|way| Some(way.0) == least).map(|(_, node)| node).collect();
             several += usize::from(ways.len() > 1);
-            let mut continuing = Continuation::new(&text);
+            let mut continuing = ContinuationSearch::new(&text);
             continuing.add(&node);
             let expected = (!ways.is_empty()).then(|| Node::choice(ways));
             assert_eq!(continuing.found().map(Node::choice), expected, "{text:?} by {node:?}");

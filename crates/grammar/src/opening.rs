@@ -3,7 +3,7 @@
 use rolecall_format::{Format, Layout, Op};
 
 use crate::Node;
-use crate::continuing::Continuation;
+use crate::continuing::ContinuationSearch;
 
 /// The maximum number of bytes of the prompt's end to compare.
 const LONGEST: usize = 4000;
@@ -14,7 +14,7 @@ pub(crate) fn behind<'a>(ways: impl Iterator<Item = &'a Node>, text: &str) -> Op
     if text.len() > LONGEST {
         return None;
     }
-    let mut continuing = Continuation::new(text);
+    let mut continuing = ContinuationSearch::new(text);
     ways.for_each(|way| continuing.add(way));
     continuing.found().map(Node::choice)
 }
@@ -27,7 +27,7 @@ pub(crate) fn behind_other_space<'a>(ways: impl Iterator<Item = &'a Node>, text:
         return None;
     }
     let ways: Vec<Node> = ways.cloned().map(without_space).collect();
-    let mut continuing = Continuation::new(text);
+    let mut continuing = ContinuationSearch::new(text);
     ways.iter().for_each(|way| continuing.add(way));
     let found = continuing.found_fixed()?;
     Some(Node::choice(found.into_iter().map(without_space)))

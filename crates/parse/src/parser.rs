@@ -73,7 +73,7 @@ enum State {
     /// In the header of a message.
     Header(HeaderText),
     /// In text. White space at its start is held back until something else follows.
-    Text { part: Destination, blank: Option<String> },
+    Text { part: TextPart, blank: Option<String> },
     /// In a call.
     Call(Box<OpenCall>),
     /// At a call in reasoning, which counts only if the reasoning is never closed, or in a line of the answer. The
@@ -105,7 +105,7 @@ pub enum Within {
 
 /// The part of the turn that text belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Destination {
+enum TextPart {
     Content,
     Reasoning,
 }
@@ -161,7 +161,7 @@ impl OutputParser {
         }
         parser.is_stopped = false;
         // Some models repeat the marker that the prompt ends with.
-        parser.is_opened = matches!(parser.state, State::Text { part: Destination::Reasoning, blank: Some(_) });
+        parser.is_opened = matches!(parser.state, State::Text { part: TextPart::Reasoning, blank: Some(_) });
         parser.shared.reasoning_at = parser.in_reasoning().then_some(0);
         parser.pending.hide();
         parser.shared.trim.hide();
@@ -229,7 +229,7 @@ impl OutputParser {
     /// Reports whether reasoning is open or the next text may open it.
     pub fn may_reason(&self) -> bool {
         match &self.state {
-            State::Text { part: Destination::Reasoning, .. } | State::Header(_) => true,
+            State::Text { part: TextPart::Reasoning, .. } | State::Header(_) => true,
             State::Draft(draft) => draft.in_reasoning,
             State::Head { is_fresh } => {
                 let opens = |mark: &Mark| matches!(mark.meaning, Meaning::Reasoning | Meaning::Header);
@@ -314,9 +314,9 @@ impl OutputParser {
     pub fn within(&self) -> Within {
         match &self.state {
             State::Head { .. } | State::Header(_) => Within::Opening,
-            State::Text { part: Destination::Reasoning, .. } => Within::Reasoning,
+            State::Text { part: TextPart::Reasoning, .. } => Within::Reasoning,
             State::Draft(draft) if draft.in_reasoning => Within::Reasoning,
-            State::Text { part: Destination::Content, .. } | State::Draft(_) => Within::Content,
+            State::Text { part: TextPart::Content, .. } | State::Draft(_) => Within::Content,
             State::Call(_) => Within::Call,
             State::AfterCall { .. } => Within::AfterCall,
             State::Ended => Within::Ended,
@@ -334,7 +334,7 @@ impl OutputParser {
         self.run(true, on);
         match std::mem::replace(&mut self.state, State::Ended) {
             State::Text { part, blank } => {
-                self.shared.say(self.length(), part == Destination::Reasoning, &blank.unwrap_or_default(), on);
+                self.shared.say(self.length(), part == TextPart::Reasoning, &blank.unwrap_or_default(), on);
                 self.state = State::Text { part, blank: None };
                 if stop == Stop::End {
                     self.shared.report_begun(on);
@@ -400,11 +400,11 @@ impl OutputParser {
         let is_plain = match &mut self.state {
             State::Call(running) => running.continues(text, &mut self.shared, on),
             State::Text { part, blank: None } => {
-                let is_plain = self.shared.is_plain(*part == Destination::Reasoning, text);
+                let is_plain = self.shared.is_plain(*part == TextPart::Reasoning, text);
                 if is_plain {
                     self.shared.last = text.chars().next_back();
                     let end = self.pending.offset(0) + text.len() as u64;
-                    self.shared.emit(end, *part == Destination::Reasoning, text, on);
+                    self.shared.emit(end, *part == TextPart::Reasoning, text, on);
                 }
                 is_plain
             }
@@ -452,8 +452,8 @@ impl OutputParser {
             State::AfterCall { is_group: true, .. } => 6,
             State::Call(_) => 5,
             State::AfterCall { is_group: false, .. } => 4,
-            State::Text { part: Destination::Reasoning, .. } if !is_unclosed => 1,
-            State::Text { part: Destination::Content, .. } if self.call_at == Some(cursor.offset()) => 1,
+            State::Text { part: TextPart::Reasoning, .. } if !is_unclosed => 1,
+            State::Text { part: TextPart::Content, .. } if self.call_at == Some(cursor.offset()) => 1,
             State::Text { .. } if !cursor.view().is_tried(cursor.at) => 3,
             State::Draft(_) => 2,
             State::Text { .. } => 1,
@@ -505,11 +505,11 @@ impl OutputParser {
                     Progress::Text { in_reasoning } => {
                         self.shared.has_spoken = true;
                         self.shared.report_behind_calls("", cursor.on);
-                        let part = if in_reasoning { Destination::Reasoning } else { Destination::Content };
+                        let part = if in_reasoning { TextPart::Reasoning } else { TextPart::Content };
                         self.state = State::Text { part, blank: None };
                     }
                     Progress::Nothing => {
-                        self.state = State::Text { part: Destination::Content, blank: Some(String::new()) };
+                        self.state = State::Text { part: TextPart::Content, blank: Some(String::new()) };
                     }
                 }
                 Flow::Again
@@ -537,7 +537,7 @@ impl OutputParser {
             }
             _ => match reply.head_call.filter(|_| is_fresh) {
                 Some(program) => self.start_call(program, start..start, cursor),
-                None => self.state = State::Text { part: Destination::Content, blank: Some(String::new()) },
+                None => self.state = State::Text { part: TextPart::Content, blank: Some(String::new()) },
             },
         }
         Flow::Again

@@ -21,7 +21,7 @@ use crate::once::Once;
 /// [0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1]
 /// >>> attributed.ids[attributed.sampled].tolist() == [*model.session().encode_sampled("Hello"), *model.stop_ids()]
 /// True
-#[pyclass(frozen, module = "rolecall")]
+#[pyclass(frozen, name = "Attributed", module = "rolecall")]
 pub struct AttributedIds {
     ids: Vec<u32>,
     /// The index of the message, or -1.

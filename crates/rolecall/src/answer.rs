@@ -36,7 +36,7 @@ use crate::Error;
 use crate::dataset::Side;
 use crate::identify::{Clues, Evidence, Identification};
 use crate::loss::TokenLoss;
-use crate::training::{SampleNumber, Truncation};
+use crate::training::{SampleNumber, TruncationReport};
 
 /// The parts of an answer.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +52,7 @@ pub struct Answer<'a> {
     /// The byte ranges that carry loss, if they were requested.
     pub loss: Option<TokenLoss<'a>>,
     /// What truncation removed from the ids.
-    pub truncated: Option<&'a Truncation>,
+    pub truncated: Option<&'a TruncationReport>,
     /// Which of several samples of the conversation it is.
     pub part: Option<SampleNumber>,
 }

@@ -98,7 +98,7 @@ impl HuggingFace {
     /// comes from.
     fn from_file(mut file: TokenizerJson, config: Config) -> Result<Self, Error> {
         let around = post_processor::tokens_around(&file.post_processor);
-        let added = added_tokens(&file, config.added, &config.named);
+        let added = added_tokens(&mut file, config.added, &config.named);
         if let Some(legacy) = config.legacy {
             prefix_space::modernize(&mut file.normalizer, &mut file.pre_tokenizer, legacy, config.add_prefix_space);
         }
@@ -210,8 +210,8 @@ impl HuggingFace {
 }
 
 /// Returns the added tokens of a file, with those of the config and those that other files name.
-fn added_tokens(file: &TokenizerJson, of_config: Vec<AddedToken>, named: &[NamedToken]) -> Vec<AddedToken> {
-    let mut added = file.added_tokens.clone();
+fn added_tokens(file: &mut TokenizerJson, of_config: Vec<AddedToken>, named: &[NamedToken]) -> Vec<AddedToken> {
+    let mut added = std::mem::take(&mut file.added_tokens);
     for token in of_config {
         // transformers: the config's flags take precedence over those in tokenizer.json.
         match added.iter_mut().find(|known| known.text == token.text) {

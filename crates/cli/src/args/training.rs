@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 
 use rolecall::loss::{Edges, LossPolicy, RoleLoss};
 use rolecall::training::{
-    AllowedLoss, Limit, LossOptions, LossPart, MissingStop, Samples, Truncate, Whose, limit, read_part, read_role,
+    Limit, LossExemption, LossOptions, LossPart, MissingStop, Samples, Truncate, Whose, limit, read_part, read_role,
 };
 
 use super::words;
@@ -40,7 +40,7 @@ pub struct Training {
     pub final_stop: Option<MissingStop>,
     /// Accept what is otherwise an error; may be repeated
     #[arg(long, value_parser = words::allowed(), value_name = "WHAT", value_delimiter = ',', requires = "for_training")]
-    pub allow: Vec<AllowedLoss>,
+    pub allow: Vec<LossExemption>,
 }
 
 /// Which ids of a rollout carry loss.
@@ -60,7 +60,7 @@ pub struct RolloutLoss {
     pub roles: Vec<RoleLoss>,
     /// Accept what is otherwise an error; may be repeated
     #[arg(long, value_parser = words::allowed(), value_name = "WHAT", value_delimiter = ',')]
-    pub allow: Vec<AllowedLoss>,
+    pub allow: Vec<LossExemption>,
 }
 
 impl RolloutLoss {

@@ -9,7 +9,7 @@ use rolecall::model::BosBy;
 use rolecall::parse::{CallsInReasoning, TextAfterCalls, UnclosedReasoning, UnknownNames};
 use rolecall::render::RuleMode;
 use rolecall::template::CallForm;
-use rolecall::training::{AllowedLoss, MissingStop, Samples, Truncate, Whose};
+use rolecall::training::{LossExemption, MissingStop, Samples, Truncate, Whose};
 
 /// Returns a parser for the values with these words.
 fn words<T: Copy + Send + Sync + 'static, const N: usize>(
@@ -72,11 +72,11 @@ pub fn missing_stop() -> impl TypedValueParser<Value = MissingStop> {
     })
 }
 
-pub fn allowed() -> impl TypedValueParser<Value = AllowedLoss> {
-    words(AllowedLoss::ALL, |allowed| match allowed {
-        AllowedLoss::MaskedStop => "A stop token without loss after a reply that carries loss",
-        AllowedLoss::NoLoss => "A conversation in which nothing carries loss",
-        AllowedLoss::NullWord => "A null content that the template writes as the word `None`, with loss",
+pub fn allowed() -> impl TypedValueParser<Value = LossExemption> {
+    words(LossExemption::ALL, |allowed| match allowed {
+        LossExemption::MaskedStop => "A stop token without loss after a reply that carries loss",
+        LossExemption::NoLoss => "A conversation in which nothing carries loss",
+        LossExemption::NullWord => "A null content that the template writes as the word `None`, with loss",
     })
 }
 

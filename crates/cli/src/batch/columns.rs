@@ -19,7 +19,7 @@ use rolecall_columns::{Accounts, list, list_of, under};
 
 use self::origins::{OriginRun, origin_runs};
 pub use self::packed::write as write_packed;
-use super::OptionalColumns;
+use super::RowContents;
 use super::row::{BatchRow, LONGEST};
 use super::unwritten::Unwritten;
 use crate::refusal::Refusal;
@@ -33,7 +33,7 @@ pub const ARE_BUILT: bool = true;
 
 /// Rows stored by column. A row without ids has an error instead.
 pub struct Columns {
-    wanted: OptionalColumns,
+    wanted: RowContents,
     rows: Vec<u64>,
     names: StringBuilder,
     sides: StringBuilder,
@@ -64,7 +64,7 @@ struct Origins {
 }
 
 /// Returns the beginning of a file of this kind.
-pub fn head(kind: RowKind, wanted: OptionalColumns) -> Result<Vec<u8>, Unwritten> {
+pub fn head(kind: RowKind, wanted: RowContents) -> Result<Vec<u8>, Unwritten> {
     match kind {
         RowKind::Arrow => arrow::head(wanted),
         RowKind::Parquet | RowKind::Jsonl => Ok(Vec::new()),
@@ -80,16 +80,11 @@ pub fn end(kind: RowKind) -> &'static [u8] {
 }
 
 /// Adds rows to the bytes of a file of this kind.
-pub fn write(kind: RowKind, columns: Columns, wanted: OptionalColumns, out: &mut Vec<u8>) -> Result<(), Unwritten> {
+pub fn write(kind: RowKind, columns: Columns, wanted: RowContents, out: &mut Vec<u8>) -> Result<(), Unwritten> {
     write_batch(kind, &columns.into_batch()?, wanted, out)
 }
 
-fn write_batch(
-    kind: RowKind,
-    batch: &RecordBatch,
-    wanted: OptionalColumns,
-    out: &mut Vec<u8>,
-) -> Result<(), Unwritten> {
+fn write_batch(kind: RowKind, batch: &RecordBatch, wanted: RowContents, out: &mut Vec<u8>) -> Result<(), Unwritten> {
     match kind {
         RowKind::Parquet => parquet::write(batch, wanted, out),
         RowKind::Arrow | RowKind::Jsonl => arrow::write(batch, wanted, out),
@@ -97,12 +92,12 @@ fn write_batch(
 }
 
 /// Joins the written blocks into one Parquet file.
-pub fn join(parts: &Path, joined: &Path, wanted: OptionalColumns) -> io::Result<()> {
+pub fn join(parts: &Path, joined: &Path, wanted: RowContents) -> io::Result<()> {
     parquet::join(parts, joined, wanted)
 }
 
 /// Returns the schema of the columns, which docs/batches.md describes.
-pub fn schema(wanted: OptionalColumns) -> SchemaRef {
+pub fn schema(wanted: RowContents) -> SchemaRef {
     if wanted.pack.is_some() {
         return packed::schema(wanted);
     }
@@ -151,7 +146,7 @@ fn error_fields() -> Fields {
 }
 
 impl Columns {
-    pub fn new(wanted: OptionalColumns) -> Columns {
+    pub fn new(wanted: RowContents) -> Columns {
         Columns {
             wanted,
             rows: Vec::new(),

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rolecall::conversation::Json;
 
-use super::OptionalColumns;
+use super::RowContents;
 use super::packed_row::PackedRow;
 use super::row::BatchRow;
 use super::unwritten::Unwritten;
@@ -17,7 +17,7 @@ pub const ARE_BUILT: bool = false;
 pub struct Columns;
 
 impl Columns {
-    pub fn new(_: OptionalColumns) -> Columns {
+    pub fn new(_: RowContents) -> Columns {
         Columns
     }
 
@@ -36,7 +36,7 @@ impl Columns {
     }
 }
 
-pub fn head(_: RowKind, _: OptionalColumns) -> Result<Vec<u8>, Unwritten> {
+pub fn head(_: RowKind, _: RowContents) -> Result<Vec<u8>, Unwritten> {
     Ok(Vec::new())
 }
 
@@ -44,14 +44,14 @@ pub fn end(_: RowKind) -> &'static [u8] {
     &[]
 }
 
-pub fn write(_: RowKind, _: Columns, _: OptionalColumns, _: &mut Vec<u8>) -> Result<(), Unwritten> {
+pub fn write(_: RowKind, _: Columns, _: RowContents, _: &mut Vec<u8>) -> Result<(), Unwritten> {
     Ok(())
 }
 
-pub fn write_packed(_: RowKind, _: &[PackedRow], _: OptionalColumns, _: &mut Vec<u8>) -> Result<(), Unwritten> {
+pub fn write_packed(_: RowKind, _: &[PackedRow], _: RowContents, _: &mut Vec<u8>) -> Result<(), Unwritten> {
     Ok(())
 }
 
-pub fn join(_: &Path, _: &Path, _: OptionalColumns) -> io::Result<()> {
+pub fn join(_: &Path, _: &Path, _: RowContents) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }

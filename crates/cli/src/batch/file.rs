@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::journal::{Journal, beside};
 use super::lines::LineMark;
 use super::tally::Tally;
-use super::{OptionalColumns, columns};
+use super::{RowContents, columns};
 use crate::output_problem::OutputProblem;
 use crate::row_kind::RowKind;
 
@@ -18,7 +18,7 @@ use crate::row_kind::RowKind;
 pub struct Target {
     pub path: PathBuf,
     pub kind: RowKind,
-    pub wanted: OptionalColumns,
+    pub wanted: RowContents,
     pub begin: Begin,
     /// How often the journal is written. An interrupted run repeats at most this much work.
     pub often: Duration,

@@ -68,7 +68,7 @@ const COLUMNS: Size = Size { lines: 1000, bytes: 1 << 20, prompt: false };
 
 /// The optional columns that are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct OptionalColumns {
+pub struct RowContents {
     pub mask: bool,
     /// The loss weights as numbers.
     pub weights: bool,
@@ -87,7 +87,7 @@ pub struct BatchPlan<'a> {
     /// The output file; `None` for standard output.
     pub target: Option<Target>,
     /// The optional parts of the results on standard output.
-    pub wanted: OptionalColumns,
+    pub wanted: RowContents,
     /// The dependencies of the results.
     pub journal: Journal,
     /// The shapes that the data was read in.
@@ -305,7 +305,7 @@ fn close(tally: &Tally, name: &str, begun: &InputFiles, output: &Output) -> Exit
 fn answer_block(
     block: &LineBlock,
     kind: RowKind,
-    wanted: OptionalColumns,
+    wanted: RowContents,
     files: Option<&InputFiles>,
     answer: &impl Fn(Line<'_>, &mut Rows) -> Result<LineCounts, Refusal>,
 ) -> Result<BlockResults, BlockError> {
@@ -516,7 +516,7 @@ mod tests {
             Ok(LineCounts::default())
         };
         let files = InputFiles::default();
-        answer_block(&block, kind, OptionalColumns::default(), Some(&files), &answer)
+        answer_block(&block, kind, RowContents::default(), Some(&files), &answer)
             .unwrap_or_else(|_| unreachable!("it is written"))
     }
 

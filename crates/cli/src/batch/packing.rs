@@ -7,7 +7,7 @@ use rolecall::training::Packer;
 
 use super::packed_row::{PackedItem, PackedRow};
 use super::unwritten::Unwritten;
-use super::{OptionalColumns, columns};
+use super::{RowContents, columns};
 use crate::diagnostic::{Diagnostic, DiagnosticPlace, Severity};
 use crate::explain::counted;
 use crate::row_kind::RowKind;
@@ -20,13 +20,13 @@ pub struct Packing {
     packer: Packer<u64>,
     length: u32,
     kind: RowKind,
-    wanted: OptionalColumns,
+    wanted: RowContents,
     rows: Vec<PackedRow>,
     samples: u64,
 }
 
 impl Packing {
-    pub fn new(length: u32, kind: RowKind, wanted: OptionalColumns) -> Packing {
+    pub fn new(length: u32, kind: RowKind, wanted: RowContents) -> Packing {
         Packing { packer: Packer::new(length), length, kind, wanted, rows: Vec::new(), samples: 0 }
     }
 
@@ -93,7 +93,7 @@ impl Packing {
 }
 
 /// Writes a row as a line of JSON.
-fn write_line(text: &mut String, row: &PackedRow, wanted: OptionalColumns) {
+fn write_line(text: &mut String, row: &PackedRow, wanted: RowContents) {
     match row {
         PackedRow::Refused(refused) => json::write_into(text, &refused.json, &Layout::compact()),
         PackedRow::Sequence(packed) => {

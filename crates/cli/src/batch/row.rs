@@ -1,7 +1,7 @@
 //! A conversation that is written as a row of columns.
 
 use rolecall::dataset::Side;
-use rolecall::training::{RowNote, Truncation};
+use rolecall::training::{RowNote, TruncationReport};
 use rolecall::{Encoded, Prompt, Request};
 
 /// The maximum size of a line or a prompt in bytes. It keeps a block far below the 2 GiB limit of a
@@ -19,7 +19,7 @@ pub struct BatchRow<'a> {
     pub encoded: &'a Encoded,
     /// The loss weight of each token, or empty if no mask was requested.
     pub weights: Vec<f32>,
-    pub truncated: Option<&'a Truncation>,
+    pub truncated: Option<&'a TruncationReport>,
     /// What is to be told about it; the account is a column.
     pub notes: &'a [RowNote],
 }

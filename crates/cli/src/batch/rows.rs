@@ -7,7 +7,7 @@ use super::columns::{Columns, write};
 use super::packed_row::{LineError, PackedItem};
 use super::row::{BatchRow, LONGEST};
 use super::unwritten::Unwritten;
-use super::{AnsweredRows, OptionalColumns};
+use super::{AnsweredRows, RowContents};
 use crate::refusal::Refusal;
 use crate::row_kind::RowKind;
 
@@ -17,23 +17,23 @@ pub enum Rows {
     Lines(String),
     /// Samples that are packed later.
     Samples {
-        wanted: OptionalColumns,
+        wanted: RowContents,
         length: u32,
         items: Vec<PackedItem>,
     },
     Columns {
         kind: RowKind,
-        wanted: OptionalColumns,
+        wanted: RowContents,
         open: Box<Columns>,
         written: Vec<u8>,
     },
 }
 
 impl Rows {
-    pub fn new(kind: RowKind, wanted: OptionalColumns) -> Rows {
+    pub fn new(kind: RowKind, wanted: RowContents) -> Rows {
         if let Some(length) = wanted.pack {
             // JSON has weights wherever there are any.
-            let wanted = OptionalColumns { weights: wanted.weights || kind == RowKind::Jsonl, ..wanted };
+            let wanted = RowContents { weights: wanted.weights || kind == RowKind::Jsonl, ..wanted };
             return Rows::Samples { wanted, length, items: Vec::new() };
         }
         match kind {

@@ -7,7 +7,7 @@ use rolecall::training::RowEncoding;
 
 use super::{read_input, warn_of_dropped, warn_of_ends, warn_of_loss, warn_of_reference, warn_of_truncation};
 use crate::args::Encode;
-use crate::batch::{ARE_BUILT, BatchPlan, Begin, Journal, OptionalColumns, Target, answer_lines, beside, digest_of};
+use crate::batch::{ARE_BUILT, BatchPlan, Begin, Journal, RowContents, Target, answer_lines, beside, digest_of};
 use crate::exit::Exit;
 use crate::explain::Tokens;
 use crate::failure::Failure;
@@ -108,8 +108,8 @@ fn run_batch(args: &Encode, mut job: Job, output: &Output) -> Result<Exit, Failu
 }
 
 /// Returns the optional parts of the rows.
-fn wanted(args: &Encode) -> OptionalColumns {
-    OptionalColumns {
+fn wanted(args: &Encode) -> RowContents {
+    RowContents {
         mask: args.chat.training.for_training.is_some(),
         weights: args.samples.loss_weights || args.chat.training.has_weights(),
         truncated: args.samples.max_tokens.is_some(),

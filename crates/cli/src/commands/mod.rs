@@ -29,7 +29,7 @@ use rolecall::conversation::Place as Field;
 use rolecall::encode::Note;
 use rolecall::loss::{Loss, note_code, note_message, note_text};
 use rolecall::model::ModelPrompt;
-use rolecall::training::{Truncation, truncation_notes};
+use rolecall::training::{TruncationReport, truncation_notes};
 
 use crate::args::{Chat, Verb};
 use crate::diagnostic::{Diagnostic, Severity};
@@ -137,7 +137,7 @@ fn warn_of_loss(loss: Option<&Loss>, source: &Source, output: &Output) {
 }
 
 /// Warns about what truncation removed.
-fn warn_of_truncation(truncated: Option<&Truncation>, source: &Source, output: &Output) {
+fn warn_of_truncation(truncated: Option<&TruncationReport>, source: &Source, output: &Output) {
     for (code, message) in truncated.iter().flat_map(|truncated| truncation_notes(truncated)) {
         output.show(&Diagnostic {
             severity: Severity::Warning,

@@ -2,7 +2,7 @@ use rolecall::encode::Protect;
 
 use super::{read_input, warn_of_dropped, warn_of_loss};
 use crate::args::Render;
-use crate::batch::{BatchPlan, Journal, OptionalColumns, answer_lines};
+use crate::batch::{BatchPlan, Journal, RowContents, answer_lines};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::job::{Job, refused, render_one};
@@ -16,7 +16,7 @@ pub fn run(args: &Render, output: &Output) -> Result<Exit, Failure> {
             inputs: &args.chat.inputs,
             options: &args.batch,
             target: None,
-            wanted: OptionalColumns::default(),
+            wanted: RowContents::default(),
             journal: Journal::default(),
             shapes: Some(job.seen()),
         };

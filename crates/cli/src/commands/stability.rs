@@ -11,7 +11,7 @@ use rolecall::template::CallForm;
 use rolecall::{Error, Request};
 
 use crate::args::Stability;
-use crate::batch::{BatchPlan, Journal, Line, LineCounts, OptionalColumns, Rows, answer_lines};
+use crate::batch::{BatchPlan, Journal, Line, LineCounts, RowContents, Rows, answer_lines};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::files;
@@ -78,7 +78,7 @@ fn run_lines(job: Job, args: &Stability, output: &Output) -> Result<Exit, Failur
         inputs: &args.inputs,
         options: &args.batch,
         target: None,
-        wanted: OptionalColumns::default(),
+        wanted: RowContents::default(),
         journal: Journal::default(),
         shapes: Some(job.seen()),
     };

@@ -13,7 +13,7 @@ use super::generating::{Frames, Phase, Sofar};
 use super::hidden::Hidden;
 use super::local::Local;
 use super::trouble::{broken, cause, died, down, refused, slow};
-use super::{About, Ask, EngineAnswer, EngineKind, EngineShape, LocalOptions, Loss};
+use super::{About, Ask, EngineKind, EngineShape, EngineStream, LocalOptions, Loss};
 use crate::{Fault, Limits};
 
 /// An engine.
@@ -202,7 +202,7 @@ impl Engine {
     }
 
     /// Begins a reply.
-    pub async fn generate(&self, ask: &Ask) -> Result<EngineAnswer, Fault> {
+    pub async fn generate(&self, ask: &Ask) -> Result<EngineStream, Fault> {
         let deadline = Instant::now() + self.first_id;
         let frames = Box::pin(self.frames(ask, deadline).await?);
         Ok(self.generating(frames, ask.logprobs, deadline))
@@ -210,15 +210,15 @@ impl Engine {
 
     /// Returns a reply that begins when it is read. An engine that samples one reply after the other finishes
     /// each of several only if the ones before it are read.
-    pub fn generate_when_read(&self, ask: Ask) -> EngineAnswer {
+    pub fn generate_when_read(&self, ask: Ask) -> EngineStream {
         let deadline = Instant::now() + self.first_id;
         let (engine, logprobs) = (self.clone(), ask.logprobs);
         let frames = stream::once(async move { engine.frames(&ask, deadline).await }).try_flatten();
         self.generating(Box::pin(frames), logprobs, deadline)
     }
 
-    fn generating(&self, frames: Frames, logprobs: Option<u32>, deadline: Instant) -> EngineAnswer {
-        EngineAnswer {
+    fn generating(&self, frames: Frames, logprobs: Option<u32>, deadline: Instant) -> EngineStream {
+        EngineStream {
             kind: self.kind,
             frames,
             sofar: Sofar { count: 0, logprobs },

@@ -17,7 +17,7 @@ use crate::Fault;
 pub(super) type Frames = Pin<Box<dyn Stream<Item = Result<String, Fault>> + Send>>;
 
 /// A reply in the making.
-pub struct EngineAnswer {
+pub struct EngineStream {
     pub(super) kind: EngineKind,
     pub(super) frames: Frames,
     pub(super) sofar: Sofar,
@@ -49,7 +49,7 @@ pub(super) struct Sofar {
     pub logprobs: Option<u32>,
 }
 
-impl EngineAnswer {
+impl EngineStream {
     /// Returns what the engine still says of the numbers of ids after the reply ended.
     pub async fn last_word(&mut self) -> EnginePiece {
         let patience = if self.kind.is_by_text() { LAST_COUNT } else { LAST_WORD };
@@ -117,7 +117,7 @@ impl EngineAnswer {
     }
 }
 
-impl EngineAnswer {
+impl EngineStream {
     /// Finds the ids that an engine does not tell. Nothing is known of their odds, except of the last.
     fn reveal(&self, piece: &mut EnginePiece) {
         let Some(spoken) = &piece.spoken else { return };

@@ -2,7 +2,7 @@
 //! the tests run.
 //!
 //! - It has no ids that end a reply. It ends by itself at the tokens that the model file names as ends,
-//!   and [`Generating`](super::Generating) is dropped at all others. Its texts that end a reply (`stop`)
+//!   and [`EngineStream`](super::EngineStream) is dropped at all others. Its texts that end a reply (`stop`)
 //!   are not used: they would also match where a model spells a control token with ordinary tokens.
 //! - It keeps the ids back that leave a character incomplete, and no option makes it tell them while it
 //!   streams: neither `n_probs` nor the last frame has them. [`Hidden`](super::hidden::Hidden) finds them.

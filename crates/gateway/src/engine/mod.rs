@@ -2,10 +2,10 @@
 //!
 //! Each engine has a file with functions without side effects: the body of a request, and what a frame
 //! of the answer says. [`Engine::generate`] does the rest for all of them: it connects, waits no longer
-//! than the limits allow, and checks the frames. Dropping a [`EngineAnswer`] closes the connection, which
+//! than the limits allow, and checks the frames. Dropping an [`EngineStream`] closes the connection, which
 //! every one of these engines takes as the order to stop.
 //!
-//! An [`Ask`] is what an engine gets, and a [`EnginePiece`] is what it returns. Start reading at [`Engine`].
+//! An [`Ask`] is what an engine gets, and an [`EnginePiece`] is what it returns. Start reading at [`Engine`].
 
 mod about;
 mod ask;
@@ -31,7 +31,7 @@ mod wire;
 pub use about::About;
 pub use ask::Ask;
 pub use engine::Engine;
-pub use generating::EngineAnswer;
+pub use generating::EngineStream;
 pub use kind::EngineKind;
 pub use local::{LocalOptions, Loss};
 pub use odds::{Odds, Word};

@@ -7,7 +7,7 @@ use rolecall::conversation::{Json, Message, object};
 
 use super::chat;
 use crate::Fault;
-use crate::exchange::{PreparedTurn, prepare};
+use crate::exchange::{PreparedRequest, prepare};
 use crate::gateway::{Gateway, Permit};
 use crate::store::Owner;
 use crate::turn::apart;
@@ -22,7 +22,7 @@ pub async fn render(gateway: Arc<Gateway>, owner: Owner, body: String, permit: P
     apart(size, move || explain(prepared)).await
 }
 
-fn explain(PreparedTurn { wanted, turn, .. }: PreparedTurn) -> Result<Json, Fault> {
+fn explain(PreparedRequest { wanted, turn, .. }: PreparedRequest) -> Result<Json, Fault> {
     let mut request = wanted.request;
     request.conversation.messages = match &turn.awaited {
         Some(awaited) => awaited.session.messages().iter().map(|message| Message::clone(message)).collect(),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::record::ReplayedTurn;
+use super::record::ReplayedConversation;
 use crate::spread::Spread;
 use crate::store::{Owner, TurnId, before, moment};
 
@@ -19,7 +19,7 @@ pub struct Live {
     most_age: Duration,
     /// By their first turns.
     conversations: Spread<TurnId, LiveConversation>,
-    turns: Spread<TurnId, Arc<ReplayedTurn>>,
+    turns: Spread<TurnId, Arc<ReplayedConversation>>,
     /// By digests of names, each with when it was given.
     names: Spread<[u8; 32], (TurnId, u64)>,
     /// When names were taken away lately.
@@ -70,14 +70,14 @@ impl Live {
     }
 
     /// Finds the turn with a name.
-    pub fn find(&mut self, owner: Owner, name: &str) -> Option<(TurnId, Arc<ReplayedTurn>)> {
+    pub fn find(&mut self, owner: Owner, name: &str) -> Option<(TurnId, Arc<ReplayedConversation>)> {
         let (turn, _) = self.names.get(&owner.digest(name))?.clone();
         let past = self.get(&turn)?;
         Some((turn, past))
     }
 
     /// Returns a turn.
-    pub fn get(&mut self, turn: &TurnId) -> Option<Arc<ReplayedTurn>> {
+    pub fn get(&mut self, turn: &TurnId) -> Option<Arc<ReplayedConversation>> {
         let root = turn.root();
         if self.conversations.get(&root).is_some_and(|conversation| self.is_old(conversation)) {
             self.remove(&root, &mut Vec::new());
@@ -94,9 +94,9 @@ impl Live {
         &mut self,
         owner: Owner,
         turn: TurnId,
-        past: Arc<ReplayedTurn>,
+        past: Arc<ReplayedConversation>,
         (names, when): (&[String], u64),
-    ) -> Vec<Arc<ReplayedTurn>> {
+    ) -> Vec<Arc<ReplayedConversation>> {
         let root = turn.root();
         let new = || LiveConversation { turns: Vec::new(), names: Vec::new(), size: 0, used: 0, used_at: 0 };
         let conversation = self.conversations.get_or_insert_with(root.clone(), new);
@@ -130,7 +130,7 @@ impl Live {
 
     /// Removes up to `count` of the conversations that were not used for the longest time, and adds their
     /// turns to `removed`. To drop them takes a while. Reports whether there is enough room now.
-    pub fn thin(&mut self, count: usize, removed: &mut Vec<Arc<ReplayedTurn>>) -> bool {
+    pub fn thin(&mut self, count: usize, removed: &mut Vec<Arc<ReplayedConversation>>) -> bool {
         let is_over = |live: &Live| live.size > live.most - live.most / ENOUGH && live.by_use.len() > 1;
         for _ in 0..count {
             if !is_over(self) {
@@ -174,13 +174,13 @@ impl Live {
     }
 
     /// Removes a conversation, and reports whether there was one.
-    fn remove_oldest(&mut self, removed: &mut Vec<Arc<ReplayedTurn>>) -> bool {
+    fn remove_oldest(&mut self, removed: &mut Vec<Arc<ReplayedConversation>>) -> bool {
         let Some((_, oldest)) = self.by_use.pop_first() else { return false };
         self.remove(&oldest, removed);
         true
     }
 
-    fn remove(&mut self, root: &TurnId, removed: &mut Vec<Arc<ReplayedTurn>>) {
+    fn remove(&mut self, root: &TurnId, removed: &mut Vec<Arc<ReplayedConversation>>) {
         let Some(conversation) = self.conversations.remove(root) else { return };
         self.by_use.remove(&conversation.used);
         self.size = self.size.saturating_sub(conversation.size);
@@ -194,7 +194,7 @@ impl Live {
     }
 }
 
-impl std::fmt::Debug for ReplayedTurn {
+impl std::fmt::Debug for ReplayedConversation {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // What was said is nobody else's to read.
         formatter.debug_struct("Replayed").field("messages", &self.messages.len()).finish_non_exhaustive()
@@ -209,15 +209,15 @@ pub mod tests {
     use crate::store::StoredTurn;
 
     /// A turn that takes as much as ten ids.
-    pub fn past() -> Arc<ReplayedTurn> {
+    pub fn past() -> Arc<ReplayedConversation> {
         of_size(10)
     }
 
-    fn of_size(ids: usize) -> Arc<ReplayedTurn> {
+    fn of_size(ids: usize) -> Arc<ReplayedConversation> {
         let text = br#"{"version":1,"model":"m","setup":"s","instructions":0,"new":[],"on":"keep",
             "said":{"role":"assistant","content":"a"},"kept":0,"sum":"s"}"#;
         let last = Arc::new(Record::read(text).unwrap());
-        Arc::new(ReplayedTurn {
+        Arc::new(ReplayedConversation {
             session: None,
             messages: Vec::new(),
             chain: None,
@@ -275,7 +275,7 @@ pub mod tests {
         let (owner, mut live) = (Owner::of_key("key"), Live::new(MOST, AGE));
         let first = StoredTurn::first(Vec::new()).id;
         let turn = |whole, last| {
-            let past = ReplayedTurn { size: Size { whole, last }, ..ReplayedTurn::clone(&past()) };
+            let past = ReplayedConversation { size: Size { whole, last }, ..ReplayedConversation::clone(&past()) };
             (StoredTurn::after(&first, Vec::new()).id, Arc::new(past))
         };
         live.add(owner, first.clone(), of_size(5_000), (&[], 0));

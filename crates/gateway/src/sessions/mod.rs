@@ -27,7 +27,7 @@ use crate::store::{Owner, Store, StoreFault, StoredTurn, TurnId, moment};
 use crate::turn::{apart, unbroken};
 use chain::Chain;
 use live::Live;
-use record::{Record, ReplayedTurn, replay, response_of};
+use record::{Record, ReplayedConversation, replay, response_of};
 use size::Size;
 use sweeper::Sweeper;
 
@@ -44,7 +44,7 @@ pub struct SessionTurn {
     pub turn: TurnId,
     /// Which of the names it has.
     pub name: usize,
-    pub past: Arc<ReplayedTurn>,
+    pub past: Arc<ReplayedConversation>,
 }
 
 /// What a look for names found.
@@ -217,12 +217,20 @@ impl Sessions {
         // The answer stays in the store.
         let last = Arc::new(Record { response: None, before: Vec::new(), new: Vec::new(), saved: None, ..record });
         let is_stored = stored.is_some();
-        let past =
-            ReplayedTurn { session: Some(session), messages, chain: Some(chain), last, sent, is_stored, beside, size };
+        let past = ReplayedConversation {
+            session: Some(session),
+            messages,
+            chain: Some(chain),
+            last,
+            sent,
+            is_stored,
+            beside,
+            size,
+        };
         self.hold(owner, turn, Arc::new(past), (&names, stored.unwrap_or_else(moment)));
     }
 
-    fn hold(&self, owner: Owner, turn: TurnId, past: Arc<ReplayedTurn>, named: (&[String], u64)) {
+    fn hold(&self, owner: Owner, turn: TurnId, past: Arc<ReplayedConversation>, named: (&[String], u64)) {
         let (removed, is_nearly_full) = {
             let mut live = self.live();
             (live.add(owner, turn, past, named), live.is_nearly_full())

@@ -220,7 +220,7 @@ fn message(value: Json) -> Option<Message> {
 
 /// A conversation that was taken up again from its records.
 #[derive(Clone)]
-pub struct ReplayedTurn {
+pub struct ReplayedConversation {
     /// The session, unless the model is another one now.
     pub session: Option<Session>,
     /// The messages, as clients know them.
@@ -238,7 +238,7 @@ pub struct ReplayedTurn {
 }
 
 /// Takes a conversation up again, from its first turn on. Returns `None` if the records are damaged.
-pub fn replay<'a>(model: &Model, records: impl Iterator<Item = &'a [u8]>) -> Option<ReplayedTurn> {
+pub fn replay<'a>(model: &Model, records: impl Iterator<Item = &'a [u8]>) -> Option<ReplayedConversation> {
     let records = records.map(Record::read).collect::<Option<Vec<Record>>>()?;
     let first = records.first()?;
     let mut session = model.restore_session(first.saved.as_deref()?).ok();
@@ -252,7 +252,7 @@ pub fn replay<'a>(model: &Model, records: impl Iterator<Item = &'a [u8]>) -> Opt
     let messages: Vec<Arc<Message>> = messages.cloned().map(Arc::new).collect();
     let ids = session.as_ref().map_or(0, Session::len);
     let size = Size::default().after(ids, messages.iter().map(|message| &**message));
-    Some(ReplayedTurn {
+    Some(ReplayedConversation {
         session,
         messages,
         chain: None,

@@ -1,7 +1,7 @@
 //! Renderings that can be taken up where they stopped, when a list gets more items.
 //!
 //! One list of the inputs, the growing one, may only be extended between renderings. The engine
-//! reads it through [`Tracked`], which notices every read that depends on the list's end: its
+//! reads it through [`TrackedList`], which notices every read that depends on the list's end: its
 //! length, or a request for an item that does not exist. There is no other way to the list, so
 //! nothing that depends on its end can be overlooked. At the top of a loop over the list, while
 //! nothing has depended on its end yet, the state of the machine is kept as a [`Checkpoint`]. It is

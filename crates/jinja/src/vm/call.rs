@@ -15,7 +15,7 @@ use crate::value::{Macro, Value, float, subscript};
 
 /// The destination of a call's output.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum CallTarget {
+pub(super) enum CallOutput {
     /// It becomes a value.
     Value,
     /// It is written to the caller's output.
@@ -26,7 +26,7 @@ pub(super) enum CallTarget {
 
 impl<'w, 'a> Vm<'w, 'a> {
     /// Enters a routine with a new frame below `parent`.
-    pub(super) fn begin(&mut self, routine: u32, parent: u32, depth: u32, result: CallTarget, end: CallEnd) -> Res<()> {
+    pub(super) fn begin(&mut self, routine: u32, parent: u32, depth: u32, result: CallOutput, end: CallEnd) -> Res<()> {
         if self.calls.len() > self.world.limits.recursion {
             return Err(Fault::limit(LimitKind::Recursion, self.world.limits.recursion));
         }
@@ -47,7 +47,7 @@ impl<'w, 'a> Vm<'w, 'a> {
         let caller_frame = self.frame;
         self.frames[caller_frame as usize].slots = std::mem::replace(&mut self.slots, slots);
         self.frame = id;
-        let is_captured = result == CallTarget::Value;
+        let is_captured = result == CallOutput::Value;
         let mut end = end;
         if is_captured {
             let sink = Sink::capture(self.world);
@@ -122,7 +122,7 @@ impl<'w, 'a> Vm<'w, 'a> {
     }
 
     /// Calls the value below its arguments.
-    pub(super) fn call(&mut self, shape: CallShape, result: CallTarget) -> Res<()> {
+    pub(super) fn call(&mut self, shape: CallShape, result: CallOutput) -> Res<()> {
         let base = self.stack.len() - shape.values();
         let world = self.world;
         match &self.stack[base - 1] {
@@ -158,14 +158,14 @@ impl<'w, 'a> Vm<'w, 'a> {
         }
     }
 
-    pub(super) fn give(&mut self, value: Value<'a>, result: CallTarget) -> Res<()> {
+    pub(super) fn give(&mut self, value: Value<'a>, result: CallOutput) -> Res<()> {
         match result {
-            CallTarget::Value => {
+            CallOutput::Value => {
                 self.stack.push(value);
                 Ok(())
             }
-            CallTarget::Written => self.write(&value),
-            CallTarget::Text => match value {
+            CallOutput::Written => self.write(&value),
+            CallOutput::Text => match value {
                 Value::Str(_) => self.write(&value),
                 other => Err(Fault::type_error(format!("expected a str to write, found '{}'", other.kind()))),
             },
@@ -182,13 +182,13 @@ impl<'w, 'a> Vm<'w, 'a> {
         if let Value::Macro(found) = &callee {
             let start = self.keyword_names.len();
             self.keyword_names.extend_from_slice(&names);
-            let result = self.call_macro(found, base, start..start + names.len(), CallTarget::Value);
+            let result = self.call_macro(found, base, start..start + names.len(), CallOutput::Value);
             self.keyword_names.truncate(start);
             return result;
         }
         if let Value::Loop(_) = &callee {
             let shape = CallShape { positional: (self.stack.len() - base) as u32, names: 0, keywords: 0 };
-            return self.call(shape, CallTarget::Value);
+            return self.call(shape, CallOutput::Value);
         }
         let value = callee.call_builtin(world, Args { values: &self.stack[base..], names: &names })?;
         self.stack.truncate(base - 1);
@@ -229,7 +229,7 @@ impl<'w, 'a> Vm<'w, 'a> {
 
     /// Calls a macro with the arguments from `base` on; the last ones are keyword arguments with
     /// these names.
-    fn call_macro(&mut self, found: &Macro, base: usize, names: std::ops::Range<usize>, result: CallTarget) -> Res<()> {
+    fn call_macro(&mut self, found: &Macro, base: usize, names: std::ops::Range<usize>, result: CallOutput) -> Res<()> {
         let world = self.world;
         let program = self.program;
         let routine = &program.routines[found.routine as usize];
@@ -341,7 +341,7 @@ impl<'w, 'a> Vm<'w, 'a> {
         }
         let callee = subscript::attribute(world, &self.stack[base], self.program.name(name))?;
         self.stack[base] = callee;
-        self.call(shape, CallTarget::Value)
+        self.call(shape, CallOutput::Value)
     }
 
     /// Writes `str()` of a value.

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use super::call::CallTarget;
+use super::call::CallOutput;
 use super::{CallEnd, SharedLoop, Vm};
 use crate::error::{Fault, LimitKind, Res};
 use crate::value::Value;
@@ -67,7 +67,7 @@ impl<'a> Vm<'_, 'a> {
             if self.looks >= MOST_LOOKS {
                 return Err(Fault::limit(LimitKind::Recursion, MOST_LOOKS));
             }
-            self.begin(routine, frame, 0, CallTarget::Written, CallEnd::Test)?;
+            self.begin(routine, frame, 0, CallOutput::Written, CallEnd::Test)?;
             self.stack.push(item);
             self.looks += 1;
             self.run()?;

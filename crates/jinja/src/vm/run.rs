@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::call::CallTarget;
+use super::call::CallOutput;
 use super::chains::refuse_addend;
 use super::fields::{FieldAnswer, ask};
 use super::kinds::{is_input_kind, is_input_true, is_kind};
@@ -303,9 +303,9 @@ impl<'w, 'a> Vm<'w, 'a> {
                     let value = self.stack.last().cloned();
                     self.stack.extend(value);
                 }
-                Op::Call(shape) => self.call(self.program.shapes[shape as usize], CallTarget::Value)?,
-                Op::CallEmit(shape) => self.call(self.program.shapes[shape as usize], CallTarget::Written)?,
-                Op::CallEmitText(shape) => self.call(self.program.shapes[shape as usize], CallTarget::Text)?,
+                Op::Call(shape) => self.call(self.program.shapes[shape as usize], CallOutput::Value)?,
+                Op::CallEmit(shape) => self.call(self.program.shapes[shape as usize], CallOutput::Written)?,
+                Op::CallEmitText(shape) => self.call(self.program.shapes[shape as usize], CallOutput::Text)?,
                 Op::CallSpread => self.call_spread()?,
                 Op::CallMethod(site, shape) => self.call_method(site, self.program.shapes[shape as usize])?,
                 Op::CheckReceiver(name) => {
@@ -445,7 +445,7 @@ impl<'w, 'a> Vm<'w, 'a> {
                 }
                 Op::EmitText => {
                     let value = self.pop();
-                    self.give(value, CallTarget::Text)?;
+                    self.give(value, CallOutput::Text)?;
                 }
                 Op::Emit => {
                     if let Some(Value::Str(Str::Slice(slice))) = self.stack.last() {
@@ -528,15 +528,15 @@ impl<'w, 'a> Vm<'w, 'a> {
                 }
                 Op::CallLoop(routine) => {
                     let iterable = self.pop();
-                    self.begin(routine, self.frame, 0, CallTarget::Written, CallEnd::Nothing)?;
+                    self.begin(routine, self.frame, 0, CallOutput::Written, CallEnd::Nothing)?;
                     self.stack.push(iterable);
                 }
                 Op::CallGeneration(routine) => {
                     let end = CallEnd::Generation { shown: self.shown(), start: self.sink.len() };
-                    self.begin(routine, self.frame, 0, CallTarget::Written, end)?;
+                    self.begin(routine, self.frame, 0, CallOutput::Written, end)?;
                     self.pass_nothing(routine)?;
                 }
-                Op::CallBlock(routine) => self.begin(routine, self.frame, 0, CallTarget::Written, CallEnd::Nothing)?,
+                Op::CallBlock(routine) => self.begin(routine, self.frame, 0, CallOutput::Written, CallEnd::Nothing)?,
                 Op::SetAttribute(name) => {
                     let namespace = self.pop();
                     let value = self.pop();

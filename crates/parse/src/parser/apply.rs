@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{BLANK, Destination, Flow, OutputParser, State};
+use super::{BLANK, Flow, OutputParser, State, TextPart};
 use crate::call::OpenCall;
 use crate::cursor::Cursor;
 use crate::marks::Here;
@@ -23,7 +23,7 @@ impl OutputParser {
             cursor.at += taken;
             if blank.len() > BLANK {
                 let blank = std::mem::take(blank);
-                self.state = State::Text { part: Destination::Content, blank: None };
+                self.state = State::Text { part: TextPart::Content, blank: None };
                 self.shared.say(cursor.offset(), false, &blank, cursor.on);
             }
             return Flow::Again;
@@ -76,7 +76,7 @@ impl OutputParser {
                 }
                 self.shared.closed_at = at;
                 self.shared.report_behind_calls(cursor.rest(), cursor.on);
-                self.state = State::Text { part: Destination::Content, blank: None };
+                self.state = State::Text { part: TextPart::Content, blank: None };
                 self.shared.say(cursor.offset(), false, &blank, cursor.on);
                 Flow::Again
             }
@@ -109,7 +109,7 @@ impl OutputParser {
                 let start = cursor.offset();
                 self.shared.late.get_or_insert(start..start);
                 self.shared.is_over = true;
-                self.state = State::Text { part: Destination::Content, blank: None };
+                self.state = State::Text { part: TextPart::Content, blank: None };
                 Flow::Again
             }
         }
@@ -157,9 +157,9 @@ impl OutputParser {
         }
         self.state = match mark.meaning {
             Meaning::Opening => State::Head { is_fresh: true },
-            Meaning::Reasoning => text(Destination::Reasoning),
+            Meaning::Reasoning => text(TextPart::Reasoning),
             Meaning::ReasoningClosed => State::Head { is_fresh: false },
-            Meaning::Content | Meaning::ContentClosed | Meaning::CallsClosed => text(Destination::Content),
+            Meaning::Content | Meaning::ContentClosed | Meaning::CallsClosed => text(TextPart::Content),
             Meaning::Call(program) => return self.start_call(program, span, cursor),
             Meaning::Header => self.header_at(span, cursor),
             Meaning::HeaderWithoutStart(attribute) => return self.header_without_start(attribute, span, cursor),
@@ -167,7 +167,7 @@ impl OutputParser {
             Meaning::Stray => return self.stray(span, cursor),
             Meaning::End => {
                 // White space is the answer if there is nothing else.
-                if let State::Text { part: Destination::Content, blank: Some(blank) } = &mut self.state
+                if let State::Text { part: TextPart::Content, blank: Some(blank) } = &mut self.state
                     && !self.shared.has_spoken
                     && self.shared.calls == 0
                 {
@@ -189,19 +189,19 @@ impl OutputParser {
         if is_over || is_answer {
             let blank = match &mut self.state {
                 // The text stays reasoning, which ends at its own marker.
-                State::Text { part: Destination::Reasoning, .. } => return self.say_mark(mark, cursor),
+                State::Text { part: TextPart::Reasoning, .. } => return self.say_mark(mark, cursor),
                 State::Text { blank, .. } => blank.take(),
                 State::AfterCall { blank, .. } => Some(std::mem::take(blank)),
                 _ => None,
             };
-            self.state = State::Text { part: Destination::Content, blank: Some(blank.unwrap_or_default()) };
+            self.state = State::Text { part: TextPart::Content, blank: Some(blank.unwrap_or_default()) };
             return self.say_mark(mark, cursor);
         }
         shared.closed_at = None;
         shared.report_late(cursor.on);
         shared.is_list_open |= shared.reply.program(program).opens_list;
         let start = cursor.view().offset(mark.start);
-        let in_reasoning = matches!(self.state, State::Text { part: Destination::Reasoning, .. });
+        let in_reasoning = matches!(self.state, State::Text { part: TextPart::Reasoning, .. });
         if in_reasoning {
             shared.report_unclosed(start, cursor.on);
         }

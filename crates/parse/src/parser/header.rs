@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rolecall_format::Header;
 
-use super::{Destination, Flow, OutputParser, State};
+use super::{Flow, OutputParser, State, TextPart};
 use crate::call::OpenCall;
 use crate::cursor::Cursor;
 use crate::marks::MarkSearch;
@@ -233,7 +233,7 @@ impl OutputParser {
         if is_text {
             let (from, text) = (header.start, std::mem::take(&mut header.raw));
             self.report(from..start, expected(&headers.words.body), cursor.on);
-            self.state = State::Text { part: Destination::Content, blank: None };
+            self.state = State::Text { part: TextPart::Content, blank: None };
             self.shared.say_reported(start, false, &text, cursor.on);
             self.state = State::Header(HeaderText::new(start, shown, mark, false));
             return;
@@ -301,7 +301,7 @@ impl OutputParser {
     }
 
     fn is_reasoning(&self) -> bool {
-        matches!(self.state, State::Text { part: Destination::Reasoning, .. })
+        matches!(self.state, State::Text { part: TextPart::Reasoning, .. })
     }
 
     /// Begins the text of a message, whose header ends here.
@@ -336,7 +336,7 @@ impl OutputParser {
         };
         let shared = &self.shared;
         if shared.has_all_calls() {
-            self.state = State::Text { part: Destination::Content, blank: None };
+            self.state = State::Text { part: TextPart::Content, blank: None };
             return self.say(&header.raw, cursor.offset(), false, cursor.on);
         }
         let is_code = words.code.iter().any(|code| code == callee);
@@ -362,9 +362,9 @@ impl OutputParser {
             self.state = State::Text { part, blank: None };
             self.shared.reasoning_at = Some(header.start);
             let end = header.start + header.raw.len() as u64;
-            return self.shared.say_up_to(end, part == Destination::Reasoning, text, cursor.on);
+            return self.shared.say_up_to(end, part == TextPart::Reasoning, text, cursor.on);
         }
-        let part = if header.in_reasoning { Destination::Reasoning } else { Destination::Content };
+        let part = if header.in_reasoning { TextPart::Reasoning } else { TextPart::Content };
         self.state = State::Text { part, blank: None };
         // The marker that ends the header was read, but it is not part of the text.
         let end = header.start + header.raw.len() as u64;
@@ -377,7 +377,7 @@ impl OutputParser {
         let Some(headers) = &reply.headers else { return };
         self.report(header.start..end, expected(&headers.words.body), on);
         if let Some((channel, text)) = header.glued(&headers.words) {
-            let is_reasoning = part_of(Some(channel), &headers.words) == Destination::Reasoning;
+            let is_reasoning = part_of(Some(channel), &headers.words) == TextPart::Reasoning;
             return self.shared.say_up_to(end, is_reasoning, text, on);
         }
         if !header.is_cut_off(&headers.words) {
@@ -402,10 +402,10 @@ impl OutputParser {
 }
 
 /// Returns the part of a reply that a message of a channel is.
-fn part_of(channel: Option<&str>, layout: &Header) -> Destination {
+fn part_of(channel: Option<&str>, layout: &Header) -> TextPart {
     match channel.is_some_and(|channel| layout.reasoning.iter().any(|known| known == channel)) {
-        true => Destination::Reasoning,
-        false => Destination::Content,
+        true => TextPart::Reasoning,
+        false => TextPart::Content,
     }
 }
 

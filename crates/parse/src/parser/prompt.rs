@@ -1,6 +1,6 @@
 //! The state in which the end of the prompt leaves the parser.
 
-use super::{Destination, OutputParser, State};
+use super::{OutputParser, State, TextPart};
 use crate::{Ids, Reading};
 
 impl OutputParser {
@@ -29,7 +29,7 @@ impl OutputParser {
         self.shared.calls = 0;
         self.shared.closed = 0;
         self.shared.has_spoken = false;
-        if matches!(self.state, State::Text { part: Destination::Content, .. }) {
+        if matches!(self.state, State::Text { part: TextPart::Content, .. }) {
             self.state = OutputParser::start(&self.shared.reply);
         }
     }

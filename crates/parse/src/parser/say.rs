@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{BLANK, Destination, OutputParser, State};
+use super::{BLANK, OutputParser, State, TextPart};
 use crate::cursor::Cursor;
 use crate::{Event, Malformed, Stop, Why};
 
@@ -28,10 +28,10 @@ impl OutputParser {
         }
         self.is_opened &= text.trim().is_empty();
         self.shared.last = text.chars().next_back();
-        if *part == Destination::Content && !text.trim().is_empty() {
+        if *part == TextPart::Content && !text.trim().is_empty() {
             self.shared.report_behind_calls(text, on);
         }
-        let is_reasoning = *part == Destination::Reasoning;
+        let is_reasoning = *part == TextPart::Reasoning;
         if let Some(held) = blank {
             if text.trim().is_empty() && held.len() + text.len() <= BLANK {
                 held.push_str(text);
@@ -49,7 +49,7 @@ impl OutputParser {
 
     /// Reports whether the current text is reasoning.
     pub(super) fn in_reasoning(&self) -> bool {
-        matches!(self.state, State::Text { part: Destination::Reasoning, .. })
+        matches!(self.state, State::Text { part: TextPart::Reasoning, .. })
     }
 
     /// Reports reasoning that is open when the model ends its turn.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Destination, Flow, OutputParser, State};
+use super::{Flow, OutputParser, State, TextPart};
 use crate::cursor::Cursor;
 use crate::draft::{Draft, Verdict};
 use crate::marks::MarkSearch;
@@ -11,10 +11,10 @@ use crate::reply::{Mark, Meaning};
 use crate::{CallsInReasoning, Event, Malformed, Why};
 
 impl OutputParser {
-    pub(super) fn text(&mut self, part: Destination, cursor: &mut Cursor<'_, '_>) -> Flow {
+    pub(super) fn text(&mut self, part: TextPart, cursor: &mut Cursor<'_, '_>) -> Flow {
         let reply = Arc::clone(&self.shared.reply);
         let policy = self.shared.calls_in_reasoning();
-        let marks = reply.marks(part == Destination::Reasoning, policy);
+        let marks = reply.marks(part == TextPart::Reasoning, policy);
         let mut from = cursor.at;
         loop {
             let (start, end, action) = match cursor.find_marker(marks, from) {
@@ -51,7 +51,7 @@ impl OutputParser {
                 continue;
             }
             // Reasoning is not nested. The marker is text.
-            if part == Destination::Reasoning && mark.meaning == Meaning::Reasoning && !is_repeated {
+            if part == TextPart::Reasoning && mark.meaning == Meaning::Reasoning && !is_repeated {
                 self.say_up_to(start, cursor);
                 report(cursor, start..end, Why::Expected("reasoning text, found its opening marker again".into()));
                 from = end;
@@ -67,12 +67,12 @@ impl OutputParser {
             }
             self.say_up_to(start, cursor);
             // The answer is open already.
-            if part == Destination::Content && mark.meaning == Meaning::Content && !says_nothing {
+            if part == TextPart::Content && mark.meaning == Meaning::Content && !says_nothing {
                 let stray = cursor.text()[start..end].trim().to_owned();
                 report(cursor, start..end, Why::StrayMarker(stray));
             }
             if let Some(program) = draft {
-                let in_reasoning = part == Destination::Reasoning;
+                let in_reasoning = part == TextPart::Reasoning;
                 self.state = State::Draft(Draft::new(program, end - start, in_reasoning, &self.shared));
                 return Flow::Again;
             }
@@ -92,21 +92,21 @@ impl OutputParser {
     /// in a line of the answer, which is a call only if the answer ends with it.
     fn draft_of(
         &self,
-        part: Destination,
+        part: TextPart,
         mark: &Mark,
         policy: CallsInReasoning,
         cursor: &Cursor<'_, '_>,
         span: Range<usize>,
     ) -> Option<usize> {
         let Meaning::Call(program) = mark.meaning else { return None };
-        let is_in_line = || {
+        let is_object_in_line = || {
             self.shared.reply.program(program).is_bare_object()
                 && self.call_at != Some(cursor.view().offset(span.start))
                 && self.is_in_line(cursor.text()[cursor.at..span.end].trim_end_matches('{'))
         };
         let is_draft = match part {
-            Destination::Reasoning => policy == CallsInReasoning::Unclosed,
-            Destination::Content => is_in_line(),
+            TextPart::Reasoning => policy == CallsInReasoning::Unclosed,
+            TextPart::Content => is_object_in_line(),
         };
         is_draft.then_some(program)
     }
@@ -126,7 +126,7 @@ impl OutputParser {
         let State::Draft(draft) = &mut self.state else { return Flow::Again };
         let Some(verdict) = draft.read(&mut self.shared, cursor) else { return Flow::Wait };
         let in_reasoning = draft.in_reasoning;
-        let part = if in_reasoning { Destination::Reasoning } else { Destination::Content };
+        let part = if in_reasoning { TextPart::Reasoning } else { TextPart::Content };
         self.state = State::Text { part, blank: None };
         match verdict {
             Verdict::Call if !in_reasoning => self.call_at = Some(cursor.offset()),

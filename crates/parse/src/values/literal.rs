@@ -30,7 +30,7 @@ pub(crate) struct LiteralReader {
     /// The unfinished word, number or name.
     token: String,
     between: Between,
-    held: HeldBytes,
+    held: HeldOutput,
 }
 
 /// The kind of value and its spelling.
@@ -133,7 +133,7 @@ struct Between {
 
 /// Output that is held back until the meaning of the enclosing parentheses is known.
 #[derive(Clone, Debug, Default)]
-struct HeldBytes {
+struct HeldOutput {
     text: String,
     /// The same text as read.
     raw: String,
@@ -490,7 +490,7 @@ impl LiteralReader {
     }
 }
 
-impl HeldBytes {
+impl HeldOutput {
     /// Outputs the held text if the meaning of all its parentheses is known.
     fn flush(&mut self, out: &mut String) {
         if self.open == 0 {

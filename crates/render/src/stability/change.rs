@@ -35,7 +35,7 @@ pub struct ByteSource {
     pub text: String,
 }
 
-/// The length of [`Written::text`] in characters.
+/// The length of [`ByteSource::text`] in characters.
 const SHOWN: usize = 40;
 
 impl ByteSource {

@@ -12,7 +12,7 @@ use rolecall_render::{Origin, Prompt};
 use super::fields::of_origin;
 use super::visit::{AnswerParts, KeySink, visit};
 use crate::loss::TokenLoss;
-use crate::training::Truncation;
+use crate::training::TruncationReport;
 
 /// The parts of an answer, with tokens that can be iterated several times.
 #[derive(Clone, Copy)]
@@ -28,7 +28,7 @@ pub struct StreamedAnswer<'a> {
     /// The byte ranges that carry loss, if they were requested.
     pub loss: Option<TokenLoss<'a>>,
     /// What truncation removed from the ids.
-    pub truncated: Option<&'a Truncation>,
+    pub truncated: Option<&'a TruncationReport>,
 }
 
 /// The number of bytes that are collected before they are written.

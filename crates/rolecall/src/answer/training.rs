@@ -7,12 +7,12 @@ use rolecall_conversation::{Json, object};
 use rolecall_render::LossNote;
 
 use crate::loss::{LossSpan, TokenLoss, first_behind, note_code, note_message, note_text};
-use crate::training::{Rewritten, SampleNumber, Truncation};
+use crate::training::{Rewritten, SampleNumber, TruncationReport};
 
 /// Returns `"loss_notes"`, `"truncated"` and `"sample"`, each if there is something to report.
 pub(super) fn training_notes(
     loss: Option<TokenLoss<'_>>,
-    truncated: Option<&Truncation>,
+    truncated: Option<&TruncationReport>,
     part: Option<SampleNumber>,
 ) -> impl Iterator<Item = (&'static str, Json)> {
     let notes = loss.map(|loss| loss.loss.notes.as_slice()).filter(|notes| !notes.is_empty());
@@ -46,8 +46,8 @@ pub(super) fn of_loss_note(note: &LossNote) -> Json {
 }
 
 /// Returns `{"by", "ids", "kept", "cut"?, "messages"?, "no_loss"?}`.
-fn of_truncated(truncated: &Truncation) -> Json {
-    let Truncation { by, ids, kept, cut, messages, no_loss } = truncated;
+fn of_truncated(truncated: &TruncationReport) -> Json {
+    let TruncationReport { by, ids, kept, cut, messages, no_loss } = truncated;
     let mut object = object! { "by" => by.name(), "ids" => *ids as i64, "kept" => *kept as i64 };
     if *cut > 0 {
         object.insert("cut", Json::from(*cut as i64));

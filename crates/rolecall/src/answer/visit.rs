@@ -12,7 +12,7 @@ use super::fields::{insert_end, of_note};
 use super::training::{cut, of_weight, training_notes};
 use crate::dataset::Side;
 use crate::loss::TokenLoss;
-use crate::training::{SampleNumber, Truncation};
+use crate::training::{SampleNumber, TruncationReport};
 
 /// Takes the keys of an answer with their values.
 pub(super) trait KeySink {
@@ -41,7 +41,7 @@ pub(super) struct AnswerParts<'a> {
     pub prompt: &'a Prompt,
     pub notes: &'a [Note],
     pub loss: Option<TokenLoss<'a>>,
-    pub truncated: Option<&'a Truncation>,
+    pub truncated: Option<&'a TruncationReport>,
     pub part: Option<SampleNumber>,
 }
 

@@ -8,7 +8,7 @@ use rolecall_openai::Request;
 use rolecall_parse::{OutputParser, ParseOptions, ReasoningSplit, Reply};
 
 use super::prompt::Speaker;
-use super::session::{layout_texts, reads};
+use super::session::{Setup, layout_texts, reads};
 use super::templates::Templates;
 use super::{Model, ModelPrompt, Purpose, offered_tools};
 use crate::Error;
@@ -38,6 +38,8 @@ pub struct ReplyContext {
     reply: Arc<Reply>,
     options: ParseOptions,
     warnings: Arc<[LayoutWarning]>,
+    /// The setup of the session that awaits the reply, which has the stops, and the last parser for ids.
+    setup: Option<Arc<Setup>>,
 }
 
 impl ReplyContext {
@@ -75,7 +77,12 @@ impl ReplyContext {
     /// Returns the context of the same reply after another prompt, of which the end is given.
     #[must_use]
     pub fn after_prompt(self, prompt_tail: impl Into<String>) -> ReplyContext {
-        ReplyContext { options: ParseOptions { prompt_tail: prompt_tail.into(), ..self.options }, ..self }
+        ReplyContext { options: ParseOptions { prompt_tail: prompt_tail.into(), ..self.options }, setup: None, ..self }
+    }
+
+    /// Adds the setup of a session.
+    pub(super) fn with_setup(self, setup: Arc<Setup>) -> ReplyContext {
+        ReplyContext { setup: Some(setup), ..self }
     }
 
     /// Returns how the reply's text is parsed. Several parsers can share it.
@@ -100,6 +107,9 @@ impl ReplyContext {
 
     /// Returns a parser for the reply's token ids. This loads the tokenizer.
     pub fn id_parser(&self) -> Result<IdParser, Error> {
+        if let Some(setup) = &self.setup {
+            return Ok(setup.id_parser(&self.options.prompt_tail, self.options.ids));
+        }
         let decoder = self.model.decoder()?;
         let reply = self.model.reply_by(&self.speaker, self.spelling.as_deref(), Some(&decoder))?;
         Ok(IdParser::new(OutputParser::new(&reply, self.options.clone()), decoder))
@@ -119,6 +129,9 @@ impl ReplyContext {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn stops(&self) -> Result<Vec<(u32, bool)>, Error> {
+        if let Some(setup) = &self.setup {
+            return Ok(setup.stops().collect());
+        }
         let (read, tokenizer) = (layout_texts(&*self.layouts()?), self.model.tokenizer()?);
         let stops = self.model.stops_of(&self.speaker)?;
         Ok(stops.ids().map(|id| (id, reads(&read, tokenizer.token_text(id)))).collect())
@@ -199,6 +212,7 @@ impl Model {
             speaker,
             spelling,
             options,
+            setup: None,
         })
     }
 

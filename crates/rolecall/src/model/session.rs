@@ -1,5 +1,6 @@
 //! What a session needs of its model.
 
+use std::fmt;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -61,6 +62,12 @@ pub(crate) struct Setup {
     tools: Vec<rolecall_conversation::Tool>,
     /// The conversation without messages, with and without a generation prompt.
     frames: [Conversation; 2],
+}
+
+impl fmt::Debug for Setup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Setup").field("request", &self.request).finish_non_exhaustive()
+    }
 }
 
 enum SetupOptions {
@@ -250,11 +257,16 @@ impl Setup {
         }
     }
 
-    /// Returns what is known about a reply. `tail` is the end of the prompt, and calls get ids that are derived from the
-    /// seed.
-    pub fn reply_context(&self, tail: &str, seed: u64) -> Result<ReplyContext, Error> {
-        let options = self.parse_options(tail, Ids::Seeded(seed));
-        self.model.context_of(self.speaker.clone(), self.spelling.clone(), options)
+    /// Returns what is known about a reply. `tail` is the end of the prompt, `ids` are those of its calls.
+    pub fn reply_context(self: &Arc<Self>, tail: &str, ids: Ids) -> Result<ReplyContext, Error> {
+        let options = self.parse_options(tail, ids);
+        let context = self.model.context_of(self.speaker.clone(), self.spelling.clone(), options)?;
+        Ok(context.with_setup(Arc::clone(self)))
+    }
+
+    /// Returns the ids that may stop the model, each with whether the layouts of a reply read it.
+    pub fn stops(&self) -> impl Iterator<Item = (u32, bool)> {
+        self.stop_ids.iter().map(|id| (*id, self.read_stop_ids.contains(id)))
     }
 
     /// Reports whether a prompt's end has the opening of the assistant's turn.
@@ -262,10 +274,8 @@ impl Setup {
         self.reply.has_opening(tail)
     }
 
-    /// Returns a parser for the ids of a reply. `tail` is the end of the prompt. Calls get ids that are derived
-    /// from the seed.
-    pub fn id_parser(&self, tail: &str, seed: u64) -> IdParser {
-        let ids = Ids::Seeded(seed);
+    /// Returns a parser for the ids of a reply. `tail` is the end of the prompt. `ids` are those of its calls.
+    pub fn id_parser(&self, tail: &str, ids: Ids) -> IdParser {
         let last = || self.last_parser.lock().unwrap_or_else(PoisonError::into_inner);
         let known = last().as_ref().filter(|(known, _)| known == tail).and_then(|(_, parser)| parser.with_ids(ids));
         let parser = known.unwrap_or_else(|| {

@@ -6,7 +6,8 @@ use crate::model::ReplyContext;
 
 impl Session {
     /// Returns what is known about the awaited reply: parsers for its ids, to read them while they are
-    /// sampled, the ids that may end it, and grammars of what an engine may sample.
+    /// sampled, the ids that may end it, and grammars of what an engine may sample. A session that is not open
+    /// awaits none.
     ///
     /// A parser emits what [`accept`](Self::accept) finds in the same ids, with the same ids of calls.
     /// `accept` also considers how the reply ends: it decides what stop tokens mean that the layouts do not
@@ -30,6 +31,6 @@ impl Session {
     /// ```
     pub fn reply_context(&self) -> Result<ReplyContext, Error> {
         let Some(sent) = self.sent.as_ref().filter(|_| self.is_open) else { return Err(SessionError::NotOpen.into()) };
-        self.setup.reply_context(&self.tail(sent), self.seed())
+        self.setup.reply_context(&self.tail(sent), self.call_ids())
     }
 }

@@ -226,13 +226,12 @@ impl Session {
 
     /// Returns a parser for the ids of the next reply. `tail` is the end of the prompt.
     fn parser(&self, tail: &str) -> IdParser {
-        self.setup.id_parser(tail, self.seed())
+        self.setup.id_parser(tail, self.call_ids())
     }
 
-    /// Returns the seed for the ids of the next reply's calls. Messages next to each other get seeds that have little
-    /// in common.
-    fn seed(&self) -> u64 {
-        self.call_seed.rotate_left(32) ^ self.line.messages() as u64
+    /// Returns the ids of the next reply's calls. Messages next to each other get seeds that have little in common.
+    fn call_ids(&self) -> rolecall_parse::Ids {
+        rolecall_parse::Ids::Seeded(self.call_seed.rotate_left(32) ^ self.line.messages() as u64)
     }
 
     /// Reports whether the next turn is likely rendered from where the last one ended. Otherwise its time

@@ -23,7 +23,7 @@ pub struct LossOptions {
     /// What to do if the template writes no stop token after the last reply.
     pub final_stop: MissingStop,
     /// What to accept that is otherwise an error.
-    pub allow: Vec<AllowedLoss>,
+    pub allow: Vec<LossExemption>,
 }
 
 /// Whose text carries loss.
@@ -55,7 +55,7 @@ pub enum MissingStop {
 
 /// What is accepted that is otherwise an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AllowedLoss {
+pub enum LossExemption {
     /// A stop token without loss after a reply that carries loss.
     MaskedStop,
     /// A conversation in which nothing carries loss.
@@ -81,12 +81,12 @@ impl MissingStop {
         [("append", MissingStop::Append), ("warn", MissingStop::Warn), ("refuse", MissingStop::Refuse)];
 }
 
-impl AllowedLoss {
+impl LossExemption {
     /// The values by their words.
-    pub const ALL: [(&'static str, AllowedLoss); 3] = [
-        ("masked-stop", AllowedLoss::MaskedStop),
-        ("no-loss", AllowedLoss::NoLoss),
-        ("null-word", AllowedLoss::NullWord),
+    pub const ALL: [(&'static str, LossExemption); 3] = [
+        ("masked-stop", LossExemption::MaskedStop),
+        ("no-loss", LossExemption::NoLoss),
+        ("null-word", LossExemption::NullWord),
     ];
 }
 
@@ -115,9 +115,9 @@ impl LossOptions {
             // If nothing can be appended, that is worth a warning.
             MissingStop::Append | MissingStop::Warn => FinalStop::Warn,
         };
-        policy.allow_masked_stop = self.allow.contains(&AllowedLoss::MaskedStop);
-        policy.allow_null_word = self.allow.contains(&AllowedLoss::NullWord);
-        policy.allow_empty = self.allow.contains(&AllowedLoss::NoLoss);
+        policy.allow_masked_stop = self.allow.contains(&LossExemption::MaskedStop);
+        policy.allow_null_word = self.allow.contains(&LossExemption::NullWord);
+        policy.allow_empty = self.allow.contains(&LossExemption::NoLoss);
         policy
     }
 }

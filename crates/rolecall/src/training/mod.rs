@@ -16,11 +16,11 @@ mod sample;
 mod served;
 mod truncate;
 
-pub use loss_options::{AllowedLoss, LossOptions, LossPart, MissingStop, Whose, read_part, read_role};
+pub use loss_options::{LossExemption, LossOptions, LossPart, MissingStop, Whose, read_part, read_role};
 pub use note::RowNote;
 pub use options::{OptionError, RowOptions, limit};
 pub use pack::{PackedSamples, Packer, Slot, TooLong};
 pub use row::{Ready, ReadyRow, RowEncoding, RowError, RowRecipe, check_replies, truncation_notes};
 pub use sample::{PreparedSample, Recipe, Sample, prepare};
 pub use served::{Rewritten, SampleNumber, Samples, ServedSample, as_served, restrict};
-pub use truncate::{Limit, Truncate, Truncation, truncate};
+pub use truncate::{Limit, Truncate, TruncationReport, truncate};

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::str::FromStr;
 
 use super::{
-    AllowedLoss, Limit, LossOptions, MissingStop, RowEncoding, RowRecipe, Samples, Truncate, Whose, read_part,
+    Limit, LossExemption, LossOptions, MissingStop, RowEncoding, RowRecipe, Samples, Truncate, Whose, read_part,
     read_role,
 };
 use crate::dataset::Shape;
@@ -117,7 +117,7 @@ impl RowOptions {
             ..LossOptions::of(whose)
         };
         for word in &self.allow {
-            options.allow.extend(chosen("allow", Some(word), &AllowedLoss::ALL)?);
+            options.allow.extend(chosen("allow", Some(word), &LossExemption::ALL)?);
         }
         Ok(Some(options.policy()))
     }

@@ -10,7 +10,8 @@ use rolecall_render::{LeafKind, Remedy};
 
 use super::note::empty_replies;
 use super::{
-    Limit, PreparedSample, SampleNumber, Samples, ServedSample, Slot, TooLong, Truncate, Truncation, as_served, prepare,
+    Limit, PreparedSample, SampleNumber, Samples, ServedSample, Slot, TooLong, Truncate, TruncationReport, as_served,
+    prepare,
 };
 use crate::Error;
 use crate::dataset::{self, Shape, Side};
@@ -75,7 +76,7 @@ pub struct Ready {
     /// The text that carries loss, if that was requested.
     pub loss: Option<Loss>,
     /// What truncation removed.
-    pub truncated: Option<Truncation>,
+    pub truncated: Option<TruncationReport>,
     /// Which of several samples of the conversation it is.
     pub part: Option<SampleNumber>,
 }
@@ -280,8 +281,8 @@ impl Ready {
 }
 
 /// Returns what truncation did, each with a stable code.
-pub fn truncation_notes(truncated: &Truncation) -> Vec<(&'static str, String)> {
-    let Truncation { by, ids, kept, cut, messages, no_loss } = truncated;
+pub fn truncation_notes(truncated: &TruncationReport) -> Vec<(&'static str, String)> {
+    let TruncationReport { by, ids, kept, cut, messages, no_loss } = truncated;
     let how = match (by, messages.len()) {
         (Truncate::Right, _) => "from the right".to_owned(),
         (Truncate::Left, _) if *cut > 0 => "by whole turns from the left, and the last turn from the right".into(),

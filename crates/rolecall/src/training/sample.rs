@@ -5,7 +5,7 @@ use rolecall_encode::Encoded;
 use rolecall_openai::Request;
 use rolecall_render::{Loss, LossNote, LossPolicy};
 
-use super::{Limit, Truncation, restrict, truncate};
+use super::{Limit, TruncationReport, restrict, truncate};
 use crate::Error;
 use crate::loss::{Edges, TokenLoss, weights};
 use crate::model::{Model, ModelPrompt, Purpose};
@@ -47,7 +47,7 @@ pub struct Sample {
     /// straddles a border belongs to the turn in which it starts.
     pub turns: Vec<(Option<usize>, Range<usize>)>,
     /// What truncation removed.
-    pub truncated: Option<Truncation>,
+    pub truncated: Option<TruncationReport>,
     /// Notes about the loss.
     pub notes: Vec<LossNote>,
 }
@@ -62,7 +62,7 @@ pub struct PreparedSample {
     /// The text that carries loss.
     pub loss: Option<Loss>,
     /// What truncation removed.
-    pub truncated: Option<Truncation>,
+    pub truncated: Option<TruncationReport>,
 }
 
 impl Sample {

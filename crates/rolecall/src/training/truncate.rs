@@ -46,7 +46,7 @@ pub struct Limit {
 
 /// What truncation removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Truncation {
+pub struct TruncationReport {
     /// How the conversation was truncated.
     pub by: Truncate,
     /// The number of ids without truncation.
@@ -85,7 +85,7 @@ pub fn truncate<E>(
     encoded: Encoded,
     limit: Limit,
     render: impl FnMut(Arc<Request>) -> Result<(ModelPrompt, Encoded), E>,
-) -> Result<(ModelPrompt, Encoded, Option<Truncation>), E> {
+) -> Result<(ModelPrompt, Encoded, Option<TruncationReport>), E> {
     let ids = encoded.tokens.len();
     if ids <= limit.ids {
         return Ok((prompt, encoded, None));
@@ -101,7 +101,7 @@ pub fn truncate<E>(
     let cut = encoded.tokens.len().saturating_sub(limit.ids);
     encoded.cut(limit.ids);
     let kept = encoded.tokens.len();
-    Ok((prompt, encoded, Some(Truncation { by: limit.by, ids, kept, cut, messages, no_loss: false })))
+    Ok((prompt, encoded, Some(TruncationReport { by: limit.by, ids, kept, cut, messages, no_loss: false })))
 }
 
 /// Removes as few turns as possible from the start. The last turn stays.

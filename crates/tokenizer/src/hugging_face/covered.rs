@@ -61,7 +61,7 @@ pub(super) fn build_core(
     if model.largest_id() > merges::LARGEST_ID {
         return Err("ids above two million".to_owned());
     }
-    let mut plan = Coverage::default();
+    let mut plan = Preprocessing::default();
     plan.read_normalizer(normalizer)?;
     plan.read_pre_tokenizer(pre_tokenizer)?;
     let alphabet = if plan.bytes { byte_alphabet(model)? } else { character_alphabet(model, plan.space)? };
@@ -86,7 +86,7 @@ pub(super) fn build_core(
 }
 
 /// The combined effect of normalizer and pre-tokenizer.
-struct Coverage {
+struct Preprocessing {
     composes: bool,
     prefix: Prefix,
     /// The character that replaces a space in the vocabulary, while the text still contains spaces.
@@ -100,7 +100,7 @@ struct Coverage {
     bytes: bool,
 }
 
-impl Default for Coverage {
+impl Default for Preprocessing {
     fn default() -> Self {
         Self {
             composes: false,
@@ -114,7 +114,7 @@ impl Default for Coverage {
     }
 }
 
-impl Coverage {
+impl Preprocessing {
     fn read_normalizer(&mut self, normalizer: Option<&NormalizerWrapper>) -> Result<(), String> {
         let parts = normalizer.map_or(Vec::new(), flattened);
         match parts.as_slice() {
@@ -247,7 +247,7 @@ fn is_simple(token: &AddedToken) -> bool {
 }
 
 /// Returns all added tokens if each matches exactly its own text.
-fn all_added(plan: &Coverage, added: &[AddedToken]) -> Result<Option<[AddedSearch; 2]>, String> {
+fn all_added(plan: &Preprocessing, added: &[AddedToken]) -> Result<Option<[AddedSearch; 2]>, String> {
     let (mut ids, mut texts) = (HashSet::new(), HashSet::new());
     if !added.iter().all(|token| is_simple(token) && ids.insert(token.id) && texts.insert(&token.text)) {
         return Ok(None);

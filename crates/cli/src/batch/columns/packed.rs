@@ -8,21 +8,21 @@ use arrow_buffer::NullBuffer;
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use rolecall_columns::packed;
 
-use super::super::OptionalColumns;
+use super::super::RowContents;
 use super::super::packed_row::PackedRow;
 use super::super::unwritten::Unwritten;
 use super::{error_fields, under, write_batch};
 use crate::row_kind::RowKind;
 
 /// Returns the schema of packed rows, which docs/batches.md describes.
-pub fn schema(wanted: OptionalColumns) -> SchemaRef {
+pub fn schema(wanted: RowContents) -> SchemaRef {
     let mut fields = packed::fields(wanted.weights);
     fields.push(Field::new("error", DataType::Struct(error_fields()), true));
     Arc::new(Schema::new(fields))
 }
 
 /// Adds packed rows to the bytes of a file.
-pub fn write(kind: RowKind, rows: &[PackedRow], wanted: OptionalColumns, out: &mut Vec<u8>) -> Result<(), Unwritten> {
+pub fn write(kind: RowKind, rows: &[PackedRow], wanted: RowContents, out: &mut Vec<u8>) -> Result<(), Unwritten> {
     let ids = |row: &PackedRow| match row {
         PackedRow::Sequence(packed) => packed.ids.len(),
         PackedRow::Refused(_) => 0,
@@ -41,7 +41,7 @@ pub fn write(kind: RowKind, rows: &[PackedRow], wanted: OptionalColumns, out: &m
     }
 }
 
-fn batch(rows: &[PackedRow], wanted: OptionalColumns) -> Result<RecordBatch, ArrowError> {
+fn batch(rows: &[PackedRow], wanted: RowContents) -> Result<RecordBatch, ArrowError> {
     let sequences = rows.iter().map(|row| match row {
         PackedRow::Sequence(packed) => Ok(packed),
         PackedRow::Refused(refused) => Err(refused.number),

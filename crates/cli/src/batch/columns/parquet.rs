@@ -16,12 +16,12 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPrope
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnPath;
 
-use super::super::OptionalColumns;
+use super::super::RowContents;
 use super::super::unwritten::Unwritten;
 use super::schema;
 
 /// A Parquet file of its own, with its length before it: [`join`] puts them together.
-pub fn write(batch: &RecordBatch, wanted: OptionalColumns, out: &mut Vec<u8>) -> Result<(), Unwritten> {
+pub fn write(batch: &RecordBatch, wanted: RowContents, out: &mut Vec<u8>) -> Result<(), Unwritten> {
     let mut writer = ArrowWriter::try_new(Vec::new(), schema(wanted), Some(properties().build()))?;
     writer.write(batch)?;
     let file = writer.into_inner()?;
@@ -51,7 +51,7 @@ fn properties() -> WriterPropertiesBuilder {
 
 /// Joins the Parquet files that are concatenated in `parts` into one file, copying their row groups
 /// unchanged.
-pub fn join(parts: &Path, joined: &Path, wanted: OptionalColumns) -> io::Result<()> {
+pub fn join(parts: &Path, joined: &Path, wanted: RowContents) -> io::Result<()> {
     let mut parts = BufReader::new(File::open(parts)?);
     let Some(first) = next_part(&mut parts)? else { return write_empty(joined, wanted) };
     let metadata = read_metadata(&first)?;
@@ -88,7 +88,7 @@ pub fn join(parts: &Path, joined: &Path, wanted: OptionalColumns) -> io::Result<
     out.get_ref().sync_data()
 }
 
-fn write_empty(path: &Path, wanted: OptionalColumns) -> io::Result<()> {
+fn write_empty(path: &Path, wanted: RowContents) -> io::Result<()> {
     let file = File::create(path)?;
     let writer = ArrowWriter::try_new(file, schema(wanted), Some(properties().build())).map_err(failed)?;
     writer.into_inner().map_err(failed)?.sync_data()

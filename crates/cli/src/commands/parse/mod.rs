@@ -12,7 +12,7 @@ use rolecall::parse::{Ids, ParseOptions};
 use rolecall::{Event, Reading, answer, dataset};
 
 use crate::args::{ApiArg, FinishArg, Parse};
-use crate::batch::{BatchPlan, Journal, LineCounts, OptionalColumns, Rows, answer_lines};
+use crate::batch::{BatchPlan, Journal, LineCounts, RowContents, Rows, answer_lines};
 use crate::diagnostic::{DRAWN, Diagnostic, DiagnosticPlace, Severity};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -101,7 +101,7 @@ fn run_batch(args: &Parse, reader: ParseRun, policies: ParseOptions, output: &Ou
         inputs: args.input.as_slice(),
         options: &args.batch,
         target: None,
-        wanted: OptionalColumns::default(),
+        wanted: RowContents::default(),
         journal: Journal::default(),
         shapes: None,
     };

@@ -179,12 +179,13 @@ impl<'a> Pass<'_, '_, 'a> {
         Some(())
     }
 
+    /// Decides on the value at the top of the stack.
     fn decide_on_top(&mut self) -> Option<()> {
         let holds = self.known_truth()?;
         self.decide(holds)
     }
 
-    /// Jumps if the top of the stack holds or not, and removes it otherwise.
+    /// Jumps if the truth of the top of the stack is `holds`, and removes the top otherwise.
     fn jump_if(&mut self, holds: bool, target: usize) -> Option<()> {
         match self.top_truth()? == holds {
             true => self.pc = target,

@@ -249,7 +249,7 @@ impl<'a> Inputs<'a> {
         let traces = value.traces.get();
         // Most values are written as they are.
         let is_written = match value.shape {
-            Shape::Text(_) => traces & (WHOLE | PART | QUOTED) == WHOLE,
+            Shape::Text(text) => traces & (WHOLE | PART | QUOTED) == WHOLE && !says_nothing(value, text),
             Shape::Number(_) | Shape::Bool(_) => traces & READ != 0 && keys & (KEYED | PYTHON) == KEYED,
             _ => return self.is_each_settled(value, owner, keys, walk),
         };
@@ -275,7 +275,7 @@ impl<'a> Inputs<'a> {
         owner: Owner,
         walk: &mut Walk<'_, E>,
     ) -> bool {
-        if is_blank(text) {
+        if says_nothing(value, text) {
             return true;
         }
         // Arguments in JSON text may be quoted twice, and what is to be continued ends with a mark.
@@ -357,6 +357,11 @@ impl<'a> Inputs<'a> {
         value.traces.get() & JSON != 0
             && list().is_some_and(|list| list.parent < self.messages && list.key == "content")
     }
+}
+
+/// Reports whether a text is blank, or arguments without a value.
+fn says_nothing(value: &Value<'_>, text: &str) -> bool {
+    is_blank(text) || value.key == "arguments" && matches!(text.trim(), "{}" | "null")
 }
 
 /// Reports whether two texts are equal. Most that have the same length are one text.
