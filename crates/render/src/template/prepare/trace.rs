@@ -135,6 +135,9 @@ impl<'a> Inputs<'a> {
                 walk.add_key_twice(Place::message(index, format!("tool_calls[{call}].{key}")));
             }
             let is_escaped = trace.escaped.binary_search(&index).is_ok();
+            if !is_escaped && trace.nulls.is_empty() && self.is_plain(number, &mut walk) {
+                continue;
+            }
             let is_earlier = last_user.is_some_and(|last| index < last);
             let (is_result, is_assistant) = (*message.role() == Role::Tool, *message.role() == Role::Assistant);
             let owner = Owner::Message { index, is_result, is_assistant, is_earlier };
@@ -183,6 +186,29 @@ impl<'a> Inputs<'a> {
             walk.value(Owner::Switch, &format!("{of}.{name}"), value, Some(*at));
         }
         walk.finish()
+    }
+
+    /// Adds a message of two texts that are written as they are, or of which one is a role that was only read. Most are
+    /// of this kind.
+    fn is_plain<E: Evidence>(&self, message: usize, walk: &mut Walk<'_, E>) -> bool {
+        let Shape::Dict(children) = self.values[message].shape else { return false };
+        let [first, second] = self.children(children) else { return false };
+        let (mut written, mut is_role_read) = (0, false);
+        for value in [first, second] {
+            let traces = value.traces.get();
+            match value.shape {
+                Shape::Text(text) if traces & (WHOLE | PART | QUOTED) == WHOLE => {
+                    written += usize::from(!is_blank(text))
+                }
+                Shape::Text(_) if traces == READ && value.key == "role" => is_role_read = true,
+                _ => return false,
+            }
+        }
+        walk.add_written(written);
+        if is_role_read {
+            walk.add_of_envelope(true);
+        }
+        true
     }
 
     /// Adds a message to the account if all in it is written, or missing by design. Reports whether that is so;
