@@ -11,7 +11,7 @@ use rolecall::loss::{LossPolicy, RoleLoss};
 use rolecall::session::{Author, Delta, Finish, Keep, OnRewrite, Reply, SegmentPart, Session, SessionNote};
 use rolecall::template::ModelTemplates;
 use rolecall::tokenizer::{HuggingFace, Tokenizer as _};
-use rolecall::{Model, Request};
+use rolecall::{Model, Reading, Request, Stop};
 use rolecall_testkit::Toy;
 
 /// A template with calls.
@@ -229,6 +229,22 @@ fn the_ids_of_calls_follow_the_seed_also_in_saved_sessions() {
     assert_eq!((one.len(), &one), (2, &ids_of(u64::MAX, true)));
     let other = ids_of(0, false);
     assert!(one[0] != one[1] && one.iter().all(|id| !other.contains(id)), "{one:?} {other:?}");
+}
+
+#[test]
+fn the_context_of_the_awaited_reply_reads_what_is_accepted() {
+    let mut session = model(CALLS).session(request(r#"[{"role": "user", "content": "a"}]"#)).unwrap().with_call_seed(7);
+    assert_eq!(session.reply_context().unwrap_err().code(), "not_open");
+    session.open().unwrap();
+    let sampled = ids(&format!("b{CALL}<|im_end|>"));
+    let context = session.reply_context().unwrap();
+    let (stops, mut parser, mut reading) = (context.stops().unwrap(), context.id_parser().unwrap(), Reading::default());
+    for id in sampled.iter().filter(|id| !stops.contains(&(**id, false))) {
+        parser.push(*id, &mut |event| reading.add(&event)).unwrap();
+    }
+    parser.finish(Stop::End, &mut |event| reading.add(&event));
+    let reply = session.accept(&sampled, Finish::Stop).unwrap();
+    assert_eq!((reading.calls.len(), &reading), (1, &reply.reading));
 }
 
 #[test]
