@@ -17,7 +17,7 @@ use rolecall::format::{Format, registry};
 use rolecall::loss::Edges;
 use rolecall::model::ModelPrompt;
 use rolecall::render::{Options, render};
-use rolecall::template::{ChatTemplate, TemplateOptions, account_by_template, render_template};
+use rolecall::template::{ChatTemplate, TemplateOptions, account_by_template, record_template, render_template};
 use rolecall::training::{Ready, RowOptions};
 use rolecall::{Model, Request};
 use rolecall_benches::{Runner, folder, in_turns, race, tokenizer_in};
@@ -57,7 +57,8 @@ fn main() {
     let plain = conversation(&in_turns(200, |turn| format!("{turn}: {WORDS}")));
     // A turn of a conversation with tools takes up to four messages.
     let calls = conversation(&conversations::groups([200], 2)[0][1]);
-    println!("{:<48} {:<6} {:>9} {:>9} {:>9}", "200 messages by", "with", "render", "account", "share");
+    let heads = ["render", "kept", "share", "asked", "share"].map(|head| format!("{head:>9}")).join(" ");
+    println!("{:<48} {:<6} {heads}", "200 messages by", "with");
     let registry = registry();
     for name in FORMATS {
         let format = registry.get(name).expect("a built-in format");
@@ -72,8 +73,10 @@ fn main() {
             measure_template(name, "calls", &template, &calls);
         }
     }
-    println!("\ntimes in µs, medians; account: rendering with the account; share: what the account adds, in %;");
-    println!("a format's account is determined when somebody asks for it, and a model's prompt does not");
+    println!(
+        "\ntimes in µs, medians; kept: rendering, with what the account follows from, as a model's prompt has it;"
+    );
+    println!("asked: the same, and the account at once, because somebody asks for it; share: what that adds, in %");
 
     let Some(tokenizer) = tokenizer_in(&folder) else { return };
     println!("\n{:<48} {:<9} {:>9} {:>9} {:>9}", "rows by", "for", "row", "account", "share");
@@ -111,15 +114,17 @@ fn measure_format(name: &str, with: &str, format: &Format, conversation: &Conver
         return;
     }
     let prompt = || render(conversation, format, &options).expect("it rendered before");
+    // The origins that every prompt has are all that is kept.
     let times = race(vec![
         Runner::new("render", prompt),
-        Runner::new("account", || {
+        Runner::new("kept", prompt),
+        Runner::new("asked", || {
             let prompt = prompt();
             let account = account_by_format(conversation, &prompt);
             (prompt, account)
         }),
     ]);
-    tell(&format!("{name}, if asked for"), with, [times[0].1, times[1].1]);
+    tell(name, with, [times[0].1, times[1].1, times[2].1]);
 }
 
 fn measure_template(name: &str, with: &str, template: &ChatTemplate, conversation: &Conversation) {
@@ -129,9 +134,10 @@ fn measure_template(name: &str, with: &str, template: &ChatTemplate, conversatio
     }
     let times = race(vec![
         Runner::new("render", || render_template(conversation, template, &options).expect("it rendered before")),
-        Runner::new("account", || account_by_template(conversation, template, &options).expect("it rendered before")),
+        Runner::new("kept", || record_template(conversation, template, &options).expect("it rendered before")),
+        Runner::new("asked", || account_by_template(conversation, template, &options).expect("it rendered before")),
     ]);
-    tell(name, with, [times[0].1, times[1].1]);
+    tell(name, with, [times[0].1, times[1].1, times[2].1]);
 }
 
 /// Measures all rows, from JSON to the line that is written, and the account of each: what it adds to the rendering by a
@@ -195,9 +201,10 @@ fn time_of(work: impl FnOnce()) -> Duration {
     begun.elapsed()
 }
 
-fn tell(name: &str, with: &str, [render, account]: [Duration; 2]) {
-    let [render, account] = [render, account].map(micros);
-    println!("{name:<48} {with:<6} {render:>9.2} {account:>9.2} {:>9.1}", 100.0 * (account / render - 1.0));
+fn tell(name: &str, with: &str, times: [Duration; 3]) {
+    let [render, kept, asked] = times.map(micros);
+    let share = |with: f64| 100.0 * (with / render - 1.0);
+    println!("{name:<48} {with:<6} {render:>9.2} {kept:>9.2} {:>9.1} {asked:>9.2} {:>9.1}", share(kept), share(asked));
 }
 
 fn micros(time: Duration) -> f64 {

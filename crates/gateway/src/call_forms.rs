@@ -79,7 +79,7 @@ fn find_out(trial: &Trial<'_>) -> EmptyForm {
         let prompt = results(true)
             .into_iter()
             .find_map(|result| trial.prompt(vec![trial.user.clone(), calling(content.clone()), result]))?;
-        let lacks_call = prompt.dropped.iter().any(|dropped| dropped.place.message == Some(1));
+        let lacks_call = prompt.dropped().iter().any(|dropped| dropped.place.message == Some(1));
         (!lacks_call).then(|| prompt.text().matches("None").count())
     };
     match (nones(Json::Null), nones("".into())) {

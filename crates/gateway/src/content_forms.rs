@@ -132,7 +132,7 @@ enum WrittenForm {
 fn written(trial: &Trial<'_>, role: &str, content: Json, count: usize) -> WrittenForm {
     let asked = object! { "role" => role, "content" => content };
     let Some((at, prompt)) = prompt(trial, role, &asked) else { return WrittenForm::No };
-    let is_missing = prompt.dropped.iter().any(|dropped| {
+    let is_missing = prompt.dropped().iter().any(|dropped| {
         let place = &dropped.place;
         place.message == Some(at) && (place.field.is_empty() || place.field.starts_with("content"))
     });

@@ -179,7 +179,7 @@ fn is_developer(message: &Message) -> bool {
 fn must_rename(model: &Model) -> bool {
     let messages =
         |role: &str| vec![object! { "role" => role, "content" => "a" }, object! { "role" => "user", "content" => "b" }];
-    let leaves_out = |prompt: &Prompt| prompt.dropped.iter().any(|dropped| dropped.place.message == Some(0));
+    let leaves_out = |prompt: &Prompt| prompt.dropped().iter().any(|dropped| dropped.place.message == Some(0));
     prompt_of(model, messages("developer")).is_none_or(|prompt| leaves_out(&prompt))
 }
 

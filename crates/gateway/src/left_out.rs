@@ -54,7 +54,7 @@ impl Whole {
         // The session says better what is wrong with it.
         let Ok(prompt) = wanted.served.model.prompt(request) else { return Ok(()) };
         let is_of_tools = |place: &&Place| place.message.is_none() && is_of(&place.field, "tools");
-        if let Some(place) = prompt.prompt().dropped.iter().map(|dropped| &dropped.place).find(is_of_tools) {
+        if let Some(place) = prompt.prompt().dropped().iter().map(|dropped| &dropped.place).find(is_of_tools) {
             return Err(unused(wanted, place));
         }
         self.remember(kind);
@@ -79,7 +79,7 @@ impl Whole {
 pub fn refuse(wanted: &ChatRequest, request: &Request, prompt: &Prompt) -> Result<bool, Fault> {
     let has_tools = wanted.calls.choice != ToolChoice::None;
     let mut is_whole = true;
-    for place in prompt.dropped.iter().map(|dropped| &dropped.place) {
+    for place in prompt.dropped().iter().map(|dropped| &dropped.place) {
         let is_refused = match (place.message, place.field.split(['[', '.']).next().unwrap_or_default()) {
             (None, "tools") => has_tools,
             (None, "documents") => true,
@@ -133,7 +133,7 @@ pub fn of_notes(notes: &[SessionNote]) -> Vec<LeftOutField> {
 pub fn of_all(wanted: &ChatRequest, session: &Session) -> Result<Vec<LeftOutField>, Fault> {
     let mut request = wanted.request.clone();
     request.conversation.messages = session.messages().iter().map(|message| Message::clone(message)).collect();
-    Ok(of_prompt(&wanted.served.model.prompt(request)?.prompt().dropped))
+    Ok(of_prompt(wanted.served.model.prompt(request)?.prompt().dropped()))
 }
 
 /// Returns the parts of messages that a prompt lacks, except those that the template's maker leaves out on
@@ -231,7 +231,7 @@ fn lacks(wanted: &ChatRequest, messages: &[&Message]) -> Option<Vec<LeftOutField
     let mut request = wanted.request.clone();
     request.conversation.messages = messages.iter().copied().cloned().collect();
     request.conversation.continue_final_message = false;
-    Some(of_prompt(&wanted.served.model.prompt(request).ok()?.prompt().dropped))
+    Some(of_prompt(wanted.served.model.prompt(request).ok()?.prompt().dropped()))
 }
 
 /// Returns the kinds of the tools that the model may call.

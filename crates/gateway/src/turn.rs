@@ -358,7 +358,7 @@ impl Turn {
         drop(rendering);
         left_out::refuse(wanted, &request, prompt.prompt())?;
         let messages: Vec<&Message> = messages.iter().collect();
-        let left_out = left_out::judge(wanted, &messages, left_out::of_prompt(&prompt.prompt().dropped))?;
+        let left_out = left_out::judge(wanted, &messages, left_out::of_prompt(prompt.prompt().dropped()))?;
         let context = prompt.reply_context(ParseOptions { ids: Ids::Seeded(random()), ..ParseOptions::default() })?;
         let can_reason = context.around_reasoning().is_some();
         let (shape, notes) = shape_of(wanted, can_reason, |options| context.grammar(options))?;

@@ -27,7 +27,7 @@ fn are_written(wanted: &ChatRequest) -> bool {
     request.conversation.messages.clone_from(&wanted.messages);
     let is_of_tools = |place: &Place| place.message.is_none() && place.field.starts_with("tools");
     let prompt = wanted.served.model.prompt(request);
-    prompt.map_or(true, |prompt| !prompt.prompt().dropped.iter().any(|dropped| is_of_tools(&dropped.place)))
+    prompt.map_or(true, |prompt| !prompt.prompt().dropped().iter().any(|dropped| is_of_tools(&dropped.place)))
 }
 
 /// Refuses other keys of tools that say something and do not change the prompt, and tools of a kind with which the

@@ -36,13 +36,10 @@ pub struct Prompt {
     pub(crate) turns: Vec<Turn>,
     /// The maker's generation settings, including the stop texts.
     pub generation: Arc<Generation>,
-    /// Content that the format has no place for and that was left out, as the maker's code does.
-    pub dropped: Vec<Dropped>,
+    /// What the writer is known to have left out. A template's account may know more.
+    pub(crate) dropped: Vec<Dropped>,
     /// What became of each leaf of the request.
     pub(crate) account: LazyAccount,
-    /// Whether the template writes the calls that were left out if it is given them in the form it
-    /// expects ([`CallForm::AsWanted`](crate::CallForm)).
-    pub calls_as_wanted: bool,
     /// Options whose value is not one of the intended values.
     pub unusual: Vec<Unusual>,
     /// Whether the model is to continue the prompt, which then ends with a generation prompt or
@@ -168,14 +165,24 @@ impl Prompt {
         self.account.get(self)
     }
 
-    /// Sets the account.
-    pub fn set_account(&mut self, account: Account) {
-        self.account = account.into();
+    /// Sets how the account is determined from the prompt, once it is asked for.
+    pub fn set_account_by_origins(&mut self, determine: impl Fn(&Prompt) -> Account + Send + Sync + 'static) {
+        self.account = LazyAccount::by_origins(determine);
     }
 
-    /// Sets how the account is determined from the prompt, once it is asked for.
-    pub fn set_account_later(&mut self, determine: impl Fn(&Prompt) -> Account + Send + Sync + 'static) {
-        self.account = LazyAccount::new(determine);
+    /// Sets how the account of all that was rendered is determined, once it is asked for, with what is left out.
+    pub fn set_account(&mut self, determine: impl FnOnce() -> (Account, Vec<Dropped>) + Send + 'static) {
+        self.account = LazyAccount::of_run(determine);
+    }
+
+    /// Returns the parts of the conversation that are left out, such as content for which the format has no place.
+    pub fn dropped(&self) -> &[Dropped] {
+        self.account.dropped().unwrap_or(&self.dropped)
+    }
+
+    /// Adds parts of the request that are left out, unless an account knows what is.
+    pub fn add_dropped(&mut self, dropped: impl IntoIterator<Item = Dropped>) {
+        self.dropped.extend(dropped);
     }
 
     /// Returns the control tokens that the format may emit.
@@ -288,7 +295,7 @@ impl Prompt {
     /// Returns what is missing from the prompt, grouped by reason, in order of first occurrence.
     pub fn left_out(&self) -> Vec<LeftOut<'_>> {
         let mut reasons: Vec<LeftOut<'_>> = Vec::new();
-        for Dropped { place, why, by_design } in &self.dropped {
+        for Dropped { place, why, by_design } in self.dropped() {
             match reasons.iter_mut().find(|known| known.why == *why) {
                 Some(known) => known.count += 1,
                 None => reasons.push(LeftOut { why, count: 1, first: place, by_design: *by_design }),

@@ -115,7 +115,6 @@ pub(crate) fn write_prompt(
         generation,
         dropped,
         account: LazyAccount::default(),
-        calls_as_wanted: false,
         unusual: chosen.unusual(format),
         open: plan.open,
         generated: Vec::new(),

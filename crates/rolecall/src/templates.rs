@@ -21,8 +21,9 @@ pub use choice::NoChoice;
 pub use rolecall_render::jinja;
 pub use rolecall_render::{
     ArgumentForm, BosUse, CallForm, Capability, ChatTemplate, DateTime, Finding, FindingKind, IdForm, Limits, Nulls,
-    ProbeBudget, Support, Switch, TemplateAnalysis, TemplateError, TemplateOptions, WantedCalls, account_by_template,
-    analyze_template, analyze_template_within, left_out, render_template, written_at,
+    ProbeBudget, RunRecord, Support, Switch, TemplateAnalysis, TemplateError, TemplateOptions, WantedCalls,
+    account_by_template, analyze_template, analyze_template_within, left_out, record_template, render_template,
+    written_at,
 };
 
 use crate::damage::Damage;

@@ -15,7 +15,7 @@ use rolecall::account::{Account, Leaf, LeafKind};
 use rolecall::conversation::json::{self, Layout, Object};
 use rolecall::conversation::{Conversation, Json, Place, object};
 use rolecall::render::{RuleMode, render};
-use rolecall::template::{CallForm, ChatTemplate, TemplateOptions, account_by_template};
+use rolecall::template::{CallForm, ChatTemplate, TemplateOptions, account_by_template, record_template};
 use rolecall::{Origin, Prompt};
 use rolecall_testkit::FolderTemplates;
 use rolecall_testkit::generate::{self, Spot};
@@ -295,6 +295,22 @@ fn check(request: &Json, prompt: &Prompt, account: &Account) -> Result<(usize, u
     Ok((count, lost))
 }
 
+/// Renders a conversation with its account, which is the same at once and once it is asked for. Calls are as they were
+/// given.
+fn account_of(conversation: &Conversation, template: &ChatTemplate) -> Option<(Prompt, Account)> {
+    for calls in [CallForm::AsWanted, CallForm::AsGiven] {
+        let options = options(calls);
+        let at_once = account_by_template(conversation, template, &options).ok();
+        let later = record_template(conversation, template, &options).ok();
+        let later = later.map(|(prompt, record)| (prompt, record.account(conversation, template, &options)));
+        assert_eq!(later, at_once, "{}", template.source());
+        if calls == CallForm::AsGiven {
+            return at_once;
+        }
+    }
+    None
+}
+
 fn options(calls: CallForm) -> TemplateOptions {
     TemplateOptions { now: Some("2026-11-21".parse().unwrap()), calls, ..TemplateOptions::default() }
 }
@@ -310,10 +326,7 @@ fn every_word_of_a_request_is_written_by_a_real_template_or_in_its_account() {
         for seed in seeds(12) {
             let request = Maker { rng: Rng::with_seed(seed), words: 0 }.request();
             let conversation = Conversation::from_json(request.clone()).unwrap();
-            let Ok((prompt, account)) = account_by_template(&conversation, template, &options(CallForm::AsGiven))
-            else {
-                continue;
-            };
+            let Some((prompt, account)) = account_of(&conversation, template) else { continue };
             prompts += 1;
             match check(&request, &prompt, &account) {
                 Ok((count, missing)) => (all, lost) = (all + count, lost + missing),
@@ -426,10 +439,7 @@ fn every_builtin_keeps_what_the_account_needs() {
                 let other = object! { "role" => "assistant", "content" => maker.text() };
                 let request: Json = object! { "messages" => Json::Array(vec![message.into(), other.into()]) }.into();
                 let conversation = Conversation::from_json(request.clone()).unwrap();
-                let Ok((prompt, account)) = account_by_template(&conversation, &template, &options(CallForm::AsGiven))
-                else {
-                    continue;
-                };
+                let Some((prompt, account)) = account_of(&conversation, &template) else { continue };
                 prompts += 1;
                 match check(&request, &prompt, &account) {
                     Ok((_, missing)) => lost += missing,

@@ -304,7 +304,7 @@ fn compare(
             // conversation.
             let new = |prompt: &Prompt| {
                 let is_new = |dropped: &&Dropped| dropped.place.message.is_none_or(|at| at >= count);
-                prompt.dropped.iter().filter(is_new).cloned().collect::<Vec<_>>()
+                prompt.dropped().iter().filter(is_new).cloned().collect::<Vec<_>>()
             };
             assert_eq!(new(&grown.prompt), new(whole), "{what}");
             found.grown += 1;

@@ -243,7 +243,7 @@ fn is_noted(sample: &Sample<'_>, origin: &Origin) -> bool {
     let (message, field) = match origin {
         Origin::Message { message, field } => (message, field),
         Origin::Tool { .. } => {
-            return sample.prompt.dropped.iter().any(|dropped| dropped.place == Place::field("tools"));
+            return sample.prompt.dropped().iter().any(|dropped| dropped.place == Place::field("tools"));
         }
         _ => return false,
     };
@@ -252,7 +252,7 @@ fn is_noted(sample: &Sample<'_>, origin: &Origin) -> bool {
         let within = place.field.is_empty() || field.starts_with(&format!("{}[", place.field));
         place.message == Some(*message) && (field.as_ref() == place.field || within)
     };
-    sample.prompt.dropped.iter().any(|dropped| noted(&dropped.place))
+    sample.prompt.dropped().iter().any(|dropped| noted(&dropped.place))
 }
 
 #[test]

@@ -54,7 +54,7 @@ fn model(source: &str) -> Model {
 
 /// Reports whether a place, or its message, is left out.
 fn is_left_out(prompt: &ModelPrompt, message: Option<usize>, field: &str) -> bool {
-    prompt.prompt().dropped.iter().any(|dropped| {
+    prompt.prompt().dropped().iter().any(|dropped| {
         let Place { message: whose, field: which } = &dropped.place;
         *whose == message && (field == &**which || message.is_some() && field.starts_with(&**which))
     })
@@ -120,7 +120,7 @@ fn earlier_reasoning_is_left_out_by_design() {
         {"role": "user", "content": "d"}, {"role": "assistant", "reasoning_content": "e", "content": "f"}]}"#;
     let prompt = model(source).prompt(Request::from_text(text).unwrap()).unwrap();
     let told: Vec<(Option<usize>, bool)> =
-        prompt.prompt().dropped.iter().map(|dropped| (dropped.place.message, dropped.by_design)).collect();
+        prompt.prompt().dropped().iter().map(|dropped| (dropped.place.message, dropped.by_design)).collect();
     assert_eq!(told, [(Some(1), true), (Some(3), false)]);
 }
 
@@ -128,7 +128,7 @@ fn earlier_reasoning_is_left_out_by_design() {
 fn a_picture_that_changes_nothing_is_left_out() {
     let text = r#"{"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}, {"type": "text", "text": "a"}]}]}"#;
     let left_out =
-        |source: &str| model(source).prompt(Request::from_text(text).unwrap()).unwrap().prompt().dropped.len();
+        |source: &str| model(source).prompt(Request::from_text(text).unwrap()).unwrap().prompt().dropped().len();
     let texts = "{% for p in messages[0].content %}{% if p.type == 'text' %}{{ p.text }}{% endif %}{% endfor %}";
     assert_eq!(left_out(texts), 1);
     let both = "{% for p in messages[0].content %}{% if p.type == 'text' %}{{ p.text }}{% else %}<image>{% endif %}{% endfor %}";
@@ -154,12 +154,12 @@ fn calls_in_the_other_form_are_offered_where_the_template_writes_them() {
         "{% if c.function.arguments is mapping %}{% for k, v in c.function.arguments.items() %}{{ k }}={{ v }}{% endfor %}{% endif %}",
     ));
     let prompt = items.prompt(call(r#""{\"x\": \"y\"}""#)).unwrap();
-    assert_eq!((prompt.prompt().dropped.len(), prompt.prompt().calls_as_wanted), (1, true));
-    assert!(items.prompt(call(r#"{"x": "y"}"#)).unwrap().prompt().dropped.is_empty());
+    assert_eq!((prompt.prompt().dropped().len(), prompt.account().offers_calls_as_wanted()), (1, true));
+    assert!(items.prompt(call(r#"{"x": "y"}"#)).unwrap().prompt().dropped().is_empty());
     // It refuses a text.
     let refuses = model(&turn("{% for k, v in c.function.arguments.items() %}{{ k }}={{ v }}{% endfor %}"));
     let error = refuses.prompt(call(r#""{\"x\": \"y\"}""#)).unwrap_err();
     assert!(matches!(error, Error::Template { as_wanted: true, .. }), "{error:?}");
     let as_wanted = Model::builder().templates(items.templates().unwrap().clone()).tool_calls(CallForm::AsWanted);
-    assert!(as_wanted.open().unwrap().prompt(call(r#""{\"x\": \"y\"}""#)).unwrap().prompt().dropped.is_empty());
+    assert!(as_wanted.open().unwrap().prompt(call(r#""{\"x\": \"y\"}""#)).unwrap().prompt().dropped().is_empty());
 }

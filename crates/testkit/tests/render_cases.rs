@@ -211,7 +211,7 @@ fn segments(prompt: &Prompt) -> String {
 }
 
 fn dropped(prompt: &Prompt) -> String {
-    let lines = prompt.dropped.iter().map(|dropped| format!("{}\t{}", dropped.place, dropped.why));
+    let lines = prompt.dropped().iter().map(|dropped| format!("{}\t{}", dropped.place, dropped.why));
     lines.collect::<Vec<_>>().join("\n")
 }
 

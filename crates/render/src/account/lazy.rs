@@ -1,41 +1,58 @@
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use super::Account;
-use crate::Prompt;
+use crate::{Dropped, Prompt};
 
-/// Determines the account of a prompt.
-type Determine = dyn Fn(&Prompt) -> Account + Send + Sync;
+/// Determines the account of a prompt by its origins.
+type ByOrigins = dyn Fn(&Prompt) -> Account + Send + Sync;
+
+/// The account of a run and what was left out, determined by what the run recorded.
+type OfRun = LazyLock<(Account, Vec<Dropped>), Box<dyn FnOnce() -> (Account, Vec<Dropped>) + Send>>;
 
 /// The account of a prompt, which is determined once it is asked for.
 #[derive(Clone, Default)]
-pub(crate) struct LazyAccount {
-    determined: OnceLock<Arc<Account>>,
-    determine: Option<Arc<Determine>>,
+pub(crate) enum LazyAccount {
+    /// Nobody knows the request of the prompt.
+    #[default]
+    Unknown,
+    /// The origins of the prompt tell it.
+    ByOrigins { determined: OnceLock<Arc<Account>>, determine: Arc<ByOrigins> },
+    /// A run tells it, whatever becomes of the prompt.
+    OfRun(Arc<OfRun>),
 }
 
 impl LazyAccount {
-    pub fn new(determine: impl Fn(&Prompt) -> Account + Send + Sync + 'static) -> LazyAccount {
-        LazyAccount { determined: OnceLock::new(), determine: Some(Arc::new(determine)) }
+    pub fn by_origins(determine: impl Fn(&Prompt) -> Account + Send + Sync + 'static) -> LazyAccount {
+        LazyAccount::ByOrigins { determined: OnceLock::new(), determine: Arc::new(determine) }
     }
 
-    /// Returns the account of the prompt that this belongs to, or `None` if nobody knows its request.
+    pub fn of_run(determine: impl FnOnce() -> (Account, Vec<Dropped>) + Send + 'static) -> LazyAccount {
+        LazyAccount::OfRun(Arc::new(LazyLock::new(Box::new(determine))))
+    }
+
+    /// Returns the account of the prompt that this belongs to.
     pub fn get(&self, prompt: &Prompt) -> Option<&Account> {
-        match &self.determine {
-            Some(determine) => Some(self.determined.get_or_init(|| Arc::new(determine(prompt)))),
-            None => self.determined.get().map(Arc::as_ref),
+        match self {
+            LazyAccount::Unknown => None,
+            LazyAccount::ByOrigins { determined, determine } => {
+                Some(determined.get_or_init(|| Arc::new(determine(prompt))))
+            }
+            LazyAccount::OfRun(run) => Some(&run.0),
         }
     }
 
-    /// Returns the account of a part of the prompt. What is determined later would take the rest for left out.
-    pub fn of_part(self) -> LazyAccount {
-        if self.determine.is_some() { LazyAccount::default() } else { self }
+    /// Returns what the run left out, if a run tells the account.
+    pub fn dropped(&self) -> Option<&[Dropped]> {
+        match self {
+            LazyAccount::Unknown | LazyAccount::ByOrigins { .. } => None,
+            LazyAccount::OfRun(run) => Some(&run.1),
+        }
     }
-}
 
-impl From<Account> for LazyAccount {
-    fn from(account: Account) -> LazyAccount {
-        LazyAccount { determined: OnceLock::from(Arc::new(account)), determine: None }
+    /// Returns the account of a part of the prompt. By its origins, the rest would be left out.
+    pub fn of_part(self) -> LazyAccount {
+        if matches!(self, LazyAccount::ByOrigins { .. }) { LazyAccount::Unknown } else { self }
     }
 }
 
@@ -48,7 +65,11 @@ impl PartialEq for LazyAccount {
 
 impl fmt::Debug for LazyAccount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.determined.get().fmt(f)
+        f.write_str(match self {
+            LazyAccount::Unknown => "Unknown",
+            LazyAccount::ByOrigins { .. } => "ByOrigins",
+            LazyAccount::OfRun(_) => "OfRun",
+        })
     }
 }
 
@@ -65,7 +86,7 @@ mod tests {
         let formats = builtin();
         let format = formats.get("chatml").expect("built in");
         let mut prompt = render(&conversation, format, &Options::default()).expect("it renders");
-        prompt.set_account_later(move |prompt| account_by_format(&conversation, prompt));
+        prompt.set_account_by_origins(move |prompt| account_by_format(&conversation, prompt));
         let (first, rest) = (prompt.up_to(3).expect("a part"), prompt.after(3).expect("a part"));
         assert!(first.account().is_none() && rest.account().is_none());
         let account = prompt.account().expect("the whole prompt has one");

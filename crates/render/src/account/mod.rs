@@ -188,6 +188,12 @@ impl Account {
         lost.for_each(|leaf| leaf.remedy = Some(Remedy::CallsAsWanted));
     }
 
+    /// Reports whether the template writes all calls if it is given them in the form that it expects
+    /// ([`CallForm::AsWanted`](crate::CallForm)).
+    pub fn offers_calls_as_wanted(&self) -> bool {
+        self.leaves.iter().any(|leaf| leaf.remedy == Some(Remedy::CallsAsWanted))
+    }
+
     /// Turns leaves that were left out into ones that are dropped by a rule.
     pub fn excuse(&mut self, rule: DesignRule, is_it: impl Fn(&Place) -> bool) {
         for leaf in self.leaves.iter_mut().filter(|leaf| leaf.kind == LeafKind::LeftOut && is_it(&leaf.place)) {

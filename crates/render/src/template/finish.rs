@@ -113,7 +113,6 @@ pub(super) fn prompt(
         generation: Arc::new(Generation::default()),
         dropped: Vec::new(),
         account: LazyAccount::default(),
-        calls_as_wanted: false,
         unusual: Vec::new(),
         open: inputs.generates,
         generated,

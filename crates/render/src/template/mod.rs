@@ -14,6 +14,7 @@ pub(crate) mod growing;
 mod left_out;
 mod messages;
 mod prepare;
+mod record;
 mod written;
 
 use std::sync::{Arc, OnceLock};
@@ -35,6 +36,7 @@ pub use analysis::{
 pub use around::AroundTurns;
 pub use jinja::{DateTime, Error as TemplateError, Limits};
 pub use left_out::{left_out, left_out_of, without_media};
+pub use record::RunRecord;
 pub use written::written_at;
 
 /// A model's compiled chat template, with the special tokens that it may name.
@@ -220,7 +222,7 @@ pub fn render_template(
     template: &ChatTemplate,
     options: &TemplateOptions,
 ) -> Result<Prompt, Error> {
-    Ok(rendered(conversation, template, options, None, None)?.0)
+    rendered(conversation, template, options, None)
 }
 
 /// Renders a conversation as [`render_template`] does, with the account of what became of each of
@@ -230,7 +232,18 @@ pub fn account_by_template(
     template: &ChatTemplate,
     options: &TemplateOptions,
 ) -> Result<(Prompt, Account), Error> {
-    rendered(conversation, template, options, None, Some(Trace::default()))
+    traced(conversation, template, options, |inputs, adapted, trace, text| {
+        inputs.account(conversation, options, adapted, trace, text)
+    })
+}
+
+/// Renders a conversation as [`render_template`] does, and keeps what its account follows from.
+pub fn record_template(
+    conversation: &Conversation,
+    template: &ChatTemplate,
+    options: &TemplateOptions,
+) -> Result<(Prompt, RunRecord), Error> {
+    traced(conversation, template, options, |inputs, adapted, trace, text| RunRecord::new(inputs, trace, adapted, text))
 }
 
 /// Renders a conversation as a probe, with steps from a budget that it shares with other probes.
@@ -240,7 +253,7 @@ pub fn probe_template(
     options: &TemplateOptions,
     budget: &ProbeBudget,
 ) -> Result<Prompt, Error> {
-    Ok(rendered(conversation, template, options, Some(budget), None)?.0)
+    rendered(conversation, template, options, Some(budget))
 }
 
 fn rendered(
@@ -248,23 +261,47 @@ fn rendered(
     template: &ChatTemplate,
     options: &TemplateOptions,
     budget: Option<&ProbeBudget>,
-    mut trace: Option<Trace>,
-) -> Result<(Prompt, Account), Error> {
+) -> Result<Prompt, Error> {
     let (adapted, continued) = adapt(conversation, template, options)?;
     let (inputs, output) = run(conversation, template, options, &adapted, budget)?;
-    let end = match &continued {
-        Some(continued) => continued.cut(&inputs, &output)?,
-        None => output.text().len(),
-    };
-    let mut prompt = finish::prompt(&inputs, output, end, &[], trace.as_mut());
-    let account = trace.map(|trace| inputs.account(conversation, options, &adapted, trace, prompt.text()));
+    let end = end_of(continued.as_ref(), &inputs, &output)?;
+    Ok(finished(finish::prompt(&inputs, output, end, &[], None), conversation, template, options))
+}
+
+/// Renders a conversation, and passes what the run did with its inputs to `conclude`, with the text that it wrote.
+fn traced<T>(
+    conversation: &Conversation,
+    template: &ChatTemplate,
+    options: &TemplateOptions,
+    conclude: impl FnOnce(&Inputs<'_>, &ReplacementValues, Trace, &str) -> T,
+) -> Result<(Prompt, T), Error> {
+    let (adapted, continued) = adapt(conversation, template, options)?;
+    let (inputs, output) = run(conversation, template, options, &adapted, None)?;
+    let end = end_of(continued.as_ref(), &inputs, &output)?;
+    let mut trace = Trace::default();
+    let prompt = finish::prompt(&inputs, output, end, &[], Some(&mut trace));
+    let concluded = conclude(&inputs, &adapted, trace, prompt.text());
+    Ok((finished(prompt, conversation, template, options), concluded))
+}
+
+/// Returns where the prompt ends in the output of a run.
+fn end_of(continued: Option<&ContinuedMessage>, inputs: &Inputs<'_>, output: &jinja::Output) -> Result<usize, Error> {
+    continued.map_or(Ok(output.text().len()), |continued| continued.cut(inputs, output))
+}
+
+/// Adds to a prompt what is known of it beside its text.
+fn finished(
+    mut prompt: Prompt,
+    conversation: &Conversation,
+    template: &ChatTemplate,
+    options: &TemplateOptions,
+) -> Prompt {
     prompt.open |= conversation.continue_final_message;
     prompt.template = Some(Arc::clone(&template.identity));
-    let prompt = match left_to_tokenizer(template, options) {
+    match left_to_tokenizer(template, options) {
         Some(bos) => prompt.without_bos(bos),
         None => prompt,
-    };
-    Ok((prompt, account.unwrap_or_default()))
+    }
 }
 
 /// Returns the token that the tokenizer adds, so that it is removed from the template's output.

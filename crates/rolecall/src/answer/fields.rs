@@ -4,7 +4,7 @@ use rolecall_conversation::json::{Number, Object};
 use rolecall_conversation::{Json, object};
 use rolecall_encode::Note;
 use rolecall_format::Generation;
-use rolecall_render::{Leaf, LeftOut, Origin, Prompt, Unusual};
+use rolecall_render::{Account, Leaf, LeftOut, Origin, Prompt, Unusual};
 
 use super::account::of_account;
 
@@ -13,7 +13,7 @@ pub(super) fn insert_end(answer: &mut Object, prompt: &Prompt) {
     answer.insert("stop", Json::Array(prompt.stops().into_iter().map(Json::from).collect()));
     answer.insert("stop_ids", numbers(prompt.stop_ids()));
     answer.insert("generation", of_generation(&prompt.generation));
-    if !prompt.dropped.is_empty() {
+    if !prompt.dropped().is_empty() {
         answer.insert(
             "left_out",
             Json::Array(prompt.left_out().iter().map(|left_out| of_left_out(left_out, prompt)).collect()),
@@ -49,7 +49,7 @@ fn of_left_out(left_out: &LeftOut<'_>, prompt: &Prompt) -> Json {
     if left_out.by_design {
         object.insert("by_design", Json::from(true));
     }
-    if prompt.calls_as_wanted && left_out.first.field.starts_with("tool_calls") {
+    if left_out.first.field.starts_with("tool_calls") && prompt.account().is_some_and(Account::offers_calls_as_wanted) {
         object.insert("as_wanted", Json::from(true));
     }
     Json::Object(object)

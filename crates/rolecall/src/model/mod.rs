@@ -4,7 +4,7 @@
 //! [`Model::open`] turns a path or a name into a [`Model`]; [`Model::prompt`] turns a request into
 //! a [`ModelPrompt`].
 //!
-//! The submodules: `builder` finds the parts of a model, `content` writes and reads everything
+//! The submodules: `account` renders a request with the account of it, `builder` finds the parts of a model, `content` writes and reads everything
 //! that it was opened from, `saved_prompt` the same of a prompt, `clock` writes and reads the time
 //! that templates see, `settings` merges the caller's settings with those of a request, `templates`
 //! chooses and renders chat templates, `encoders` loads the tokenizer and binds it to formats and
@@ -12,6 +12,7 @@
 //! before it arrives, `ends` and `stops` where they end, and `stability` compares the prompts of a growing
 //! conversation. Start reading at [`Model::open`].
 
+mod account;
 mod builder;
 pub(crate) mod clock;
 mod content;
@@ -45,10 +46,11 @@ use rolecall_infer::LayoutWarning;
 use rolecall_openai::Request;
 use rolecall_parse::Reply;
 use rolecall_render::growth::ReplyRule;
-use rolecall_render::{Prompt, account_by_format, render};
+use rolecall_render::{Prompt, render};
 use rolecall_tokenizer::Tokenizer;
 
 pub use crate::files::Files;
+pub(crate) use account::AccountTime;
 pub use builder::ModelBuilder;
 pub use ends::StopToken;
 pub use error::OpenError;
@@ -274,38 +276,28 @@ impl Model {
 
     /// Renders a request to a prompt for the given purpose.
     pub fn prompt_for(&self, request: impl Into<Arc<Request>>, purpose: Purpose) -> Result<ModelPrompt, Error> {
-        let request = request.into();
+        // A loss mask looks at the account.
+        let time = if purpose == Purpose::Training { AccountTime::AtOnce } else { AccountTime::OnceAsked };
+        self.accounted_prompt(request.into(), purpose, time)
+    }
+
+    /// Renders a request to a prompt, whose account is determined at the given time.
+    pub(crate) fn accounted_prompt(
+        &self,
+        request: Arc<Request>,
+        purpose: Purpose,
+        time: AccountTime,
+    ) -> Result<ModelPrompt, Error> {
         let mut settings = self.settings.of(&request)?;
         // One clock for everything that is done with the prompt.
         settings.now = settings.time();
         let carried = Templates::of_request(&request)?.map(Arc::new);
         let is_own = carried.is_none();
         let speaker = self.speaker(&request, carried, &settings, purpose)?;
-        let (mut prompt, mut account) = match &speaker {
-            Speaker::Template(chosen) => {
-                let (prompt, account) = chosen.render(&request.conversation, &settings)?;
-                (prompt, Some(account))
-            }
-            Speaker::Format { .. } => {
-                let format = self.format_of(&speaker).ok_or(Error::NoFormat)?;
-                let prompt = render(&request.conversation, format, &settings.of_format())?;
-                // The origins of a whole prompt tell it as well later.
-                let is_now = purpose == Purpose::NewTurn || request.unread_of_messages().next().is_some();
-                let account = is_now.then(|| account_by_format(&request.conversation, &prompt));
-                (prompt, account)
-            }
-        };
+        let mut prompt = self.accounted(&request, &settings, &speaker, purpose, time)?;
         if purpose == Purpose::NewTurn {
             let rule = ReplyRule { format: self.format_of(&speaker), stops: &self.stops_of(&speaker)?.texts };
             prompt = new_turn(prompt, &request.conversation.messages, rule)?;
-        }
-        prompt.dropped.extend(self.unread(&request, &settings, &speaker, account.as_mut())?);
-        match account {
-            Some(account) => prompt.set_account(account),
-            None => {
-                let request = Arc::clone(&request);
-                prompt.set_account_later(move |prompt| account_by_format(&request.conversation, prompt));
-            }
         }
         // A template that the request carries belongs to another model.
         if is_own {

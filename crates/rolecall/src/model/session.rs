@@ -88,7 +88,7 @@ impl Setup {
             Speaker::Template(chosen) if chosen.template.may_read_clock() => now.or_else(|| settings.time()),
             _ => None,
         };
-        model.check_switches(&request, &settings, &speaker, &mut Vec::new())?;
+        model.unread_switches(&request, &settings, &speaker)?;
         let writer = model.writer(&speaker)?;
         let encoder = model.shared.encoders.encoder(&writer, settings.of_encoder())?;
         let decoder = model.decoder()?;

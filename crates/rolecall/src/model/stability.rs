@@ -48,7 +48,7 @@ impl Model {
         let settings = self.settings.of(request)?;
         let carried = Templates::of_request(request)?.map(Arc::new);
         let speaker = self.speaker(request, carried, &settings, Purpose::Answer)?;
-        self.check_switches(request, &settings, &speaker, &mut Vec::new())?;
+        self.unread_switches(request, &settings, &speaker)?;
         let mut growing = None;
         if self.has_tokenizer() {
             let writer = self.writer(&speaker)?;

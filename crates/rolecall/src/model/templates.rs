@@ -8,7 +8,8 @@ use rolecall_conversation::{Conversation, Json};
 use rolecall_encode::{Protection, foreign_markers};
 use rolecall_openai::Request;
 use rolecall_render::{
-    Account, CallForm, ChatTemplate, Limits, Prompt, TemplateOptions, account_by_template, without_media,
+    Account, CallForm, ChatTemplate, Limits, Prompt, RunRecord, TemplateOptions, account_by_template, record_template,
+    render_template,
 };
 use rolecall_tokenizer::Tokenizer;
 
@@ -180,37 +181,15 @@ impl ChosenTemplate {
         &self.templates.model.templates[self.named]
     }
 
-    /// Renders a conversation, with the account of it.
-    pub fn render(&self, conversation: &Conversation, settings: &Settings) -> Result<(Prompt, Account), Error> {
-        let (mut prompt, mut account) = match self.run(conversation, settings) {
-            Err(Error::Template { template, error, message, .. }) => {
-                let as_wanted = self.wants_other_calls(conversation, settings);
-                return Err(Error::Template { template, error, message, as_wanted });
-            }
-            other => other?,
-        };
-        if account.harms_calls() && self.wants_other_calls(conversation, settings) {
-            prompt.calls_as_wanted = true;
-            account.offer_calls_as_wanted();
-        }
-        if let Some((rest, media)) = without_media(conversation)
-            && self.run(&rest, settings).is_ok_and(|(without, _)| without.text() == prompt.text())
-        {
-            account.leave_out_all(media);
-        }
-        prompt.dropped = account.dropped();
-        Ok((prompt, account))
-    }
-
     /// Reports whether the template writes all tool calls if they are passed in another form. Only
     /// checked if they were passed as given.
-    fn wants_other_calls(&self, conversation: &Conversation, settings: &Settings) -> bool {
+    pub fn wants_other_calls(&self, conversation: &Conversation, options: &TemplateOptions) -> bool {
         let has_calls = conversation.messages.iter().any(|message| message.calls().len() > 0);
-        let other = Settings { tool_calls: CallForm::AsWanted, ..settings.clone() };
+        let other = TemplateOptions { calls: CallForm::AsWanted, ..options.clone() };
         has_calls
             && !self.templates.is_carried
-            && settings.tool_calls == CallForm::AsGiven
-            && self.run(conversation, &other).is_ok_and(|(_, account)| !account.harms_calls())
+            && options.calls == CallForm::AsGiven
+            && self.account(conversation, &other).is_ok_and(|(_, account)| !account.harms_calls())
     }
 
     /// Returns the options with which a conversation is rendered.
@@ -228,9 +207,19 @@ impl ChosenTemplate {
         }
     }
 
-    fn run(&self, conversation: &Conversation, settings: &Settings) -> Result<(Prompt, Account), Error> {
-        let options = ChosenTemplate::options(settings);
-        account_by_template(conversation, &self.template, &options).map_err(|error| refused(self.named(), error))
+    /// Renders a conversation.
+    pub fn run(&self, conversation: &Conversation, options: &TemplateOptions) -> Result<Prompt, Error> {
+        render_template(conversation, &self.template, options).map_err(|error| refused(self.named(), error))
+    }
+
+    /// Renders a conversation, with the account of it.
+    pub fn account(&self, conversation: &Conversation, options: &TemplateOptions) -> Result<(Prompt, Account), Error> {
+        account_by_template(conversation, &self.template, options).map_err(|error| refused(self.named(), error))
+    }
+
+    /// Renders a conversation, and keeps what its account follows from.
+    pub fn record(&self, conversation: &Conversation, options: &TemplateOptions) -> Result<(Prompt, RunRecord), Error> {
+        record_template(conversation, &self.template, options).map_err(|error| refused(self.named(), error))
     }
 }
 

@@ -33,64 +33,14 @@ impl Model {
         })
     }
 
-    /// Returns the keys and switches of a request that nothing reads, and completes the account with them. A
-    /// misspelt switch is an error. Without an account, no message may have a key that is not a chat format's, and a
-    /// format must have written the prompt.
-    pub(super) fn unread(
+    /// Returns the switches that the template never reads. A misspelt one is an error.
+    pub(super) fn unread_switches(
         &self,
         request: &Request,
         settings: &Settings,
         speaker: &Speaker,
-        account: Option<&mut Account>,
     ) -> Result<Vec<Dropped>, Error> {
-        let mut unread: Vec<Dropped> = request
-            .unread()
-            .map(|key| Dropped { place: Place::field(key.to_owned()), why: "nothing reads this key", by_design: false })
-            .collect();
-        let Some(account) = account else {
-            self.check_switches(request, settings, speaker, &mut unread)?;
-            return Ok(unread);
-        };
-        account.leave_out_all(unread.clone());
-        let lacking = account.lacking();
-        let lost = request.unread_of_messages().filter(|(message, key)| lacking.contains(&(*message, *key)));
-        unread.extend(lost.map(|(message, key)| Dropped {
-            place: Place::message(message, key.to_owned()),
-            why: "nothing reads this key of a message",
-            by_design: false,
-        }));
-        let keys = unread.len();
-        self.check_switches(request, settings, speaker, &mut unread)?;
-        // The run may have read a switch that no probe did.
-        let switches = unread.split_off(keys);
-        let lost: HashSet<&str> = account
-            .of_kind(LeafKind::LeftOut)
-            .filter(|leaf| leaf.place.message.is_none())
-            .map(|leaf| &*leaf.place.field)
-            .collect();
-        unread.extend(switches.into_iter().filter(|switch| lost.contains(&*switch.place.field)));
-        // No run reads these.
-        account.leave_out_all(unread[keys..].to_vec());
-        // A switch that the template reads for other conversations.
-        if matches!(speaker, Speaker::Template(chosen) if !chosen.templates.is_carried) {
-            let never: HashSet<&str> = unread[keys..].iter().map(|switch| &*switch.place.field).collect();
-            account.excuse(DesignRule::UnusedSwitch, |place| {
-                place.message.is_none()
-                    && SWITCHES.iter().any(|of| place.field.strip_prefix(of).is_some_and(|rest| rest.starts_with('.')))
-                    && !never.contains(&*place.field)
-            });
-        }
-        Ok(unread)
-    }
-
-    /// Refuses misspelt switches, and adds those that the template never reads.
-    pub(super) fn check_switches(
-        &self,
-        request: &Request,
-        settings: &Settings,
-        speaker: &Speaker,
-        unread: &mut Vec<Dropped>,
-    ) -> Result<(), Error> {
+        let mut unread = Vec::new();
         let is_template = matches!(speaker, Speaker::Template(_));
         // A format checks its own options and rejects unknown ones.
         let [own, of_options] = SWITCHES;
@@ -98,15 +48,15 @@ impl Model {
         let switches = request.conversation.template_kwargs.iter().map(|(name, _)| (own, name));
         let given: Vec<(&str, &str)> = options.chain(switches).collect();
         if given.is_empty() {
-            return Ok(());
+            return Ok(unread);
         }
         let known = match speaker {
             // A template that a request carries is not probed for its switches. If probing takes
             // too much, nothing is reported.
-            Speaker::Template(chosen) if chosen.templates.is_carried => return Ok(()),
+            Speaker::Template(chosen) if chosen.templates.is_carried => return Ok(unread),
             Speaker::Template(chosen) => match self.shared.replies.switches(&chosen.template) {
                 Ok(known) => known,
-                Err(_) => return Ok(()),
+                Err(_) => return Ok(unread),
             },
             Speaker::Format { .. } => self.format_of(speaker).map(Format::option_names).unwrap_or_default().into(),
         };
@@ -122,8 +72,58 @@ impl Model {
                 unread.push(Dropped { place, why: "the template does not read this switch", by_design: false });
             }
         }
-        Ok(())
+        Ok(unread)
     }
+}
+
+/// Returns the keys of a request that nothing reads.
+pub(super) fn unread_keys(request: &Request) -> impl Iterator<Item = Dropped> {
+    request.unread().map(|key| Dropped {
+        place: Place::field(key.to_owned()),
+        why: "nothing reads this key",
+        by_design: false,
+    })
+}
+
+/// Returns the keys and switches of a request that nothing reads, and completes the account with them.
+///
+/// `switches` are those that no run reads as far as is known, and `is_probed` tells whether a template of the model was
+/// asked for them.
+pub(super) fn unread(
+    request: &Request,
+    switches: Vec<Dropped>,
+    is_probed: bool,
+    account: &mut Account,
+) -> Vec<Dropped> {
+    let mut unread: Vec<Dropped> = unread_keys(request).collect();
+    account.leave_out_all(unread.clone());
+    let lacking = account.lacking();
+    let lost = request.unread_of_messages().filter(|(message, key)| lacking.contains(&(*message, *key)));
+    unread.extend(lost.map(|(message, key)| Dropped {
+        place: Place::message(message, key.to_owned()),
+        why: "nothing reads this key of a message",
+        by_design: false,
+    }));
+    let keys = unread.len();
+    // The run may have read a switch that no probe did.
+    let lost: HashSet<&str> = account
+        .of_kind(LeafKind::LeftOut)
+        .filter(|leaf| leaf.place.message.is_none())
+        .map(|leaf| &*leaf.place.field)
+        .collect();
+    unread.extend(switches.into_iter().filter(|switch| lost.contains(&*switch.place.field)));
+    // No run reads these.
+    account.leave_out_all(unread[keys..].to_vec());
+    // A switch that the template reads for other conversations.
+    if is_probed {
+        let never: HashSet<&str> = unread[keys..].iter().map(|switch| &*switch.place.field).collect();
+        account.excuse(DesignRule::UnusedSwitch, |place| {
+            place.message.is_none()
+                && SWITCHES.iter().any(|of| place.field.strip_prefix(of).is_some_and(|rest| rest.starts_with('.')))
+                && !never.contains(&*place.field)
+        });
+    }
+    unread
 }
 
 /// The keys of a request that have switches.

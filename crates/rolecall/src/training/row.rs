@@ -16,7 +16,7 @@ use super::{
 use crate::Error;
 use crate::dataset::{self, Shape, Side};
 use crate::loss::{Edges, Loss, LossPolicy, LossTurns, TokenLoss, weights};
-use crate::model::{Model, ModelPrompt, Purpose};
+use crate::model::{AccountTime, Model, ModelPrompt, Purpose};
 
 /// How the rows of a dataset become prompts and samples. The command and the Python package use it.
 ///
@@ -225,7 +225,8 @@ impl RowRecipe {
             request.conversation.continue_final_message = false;
         }
         request.conversation.continue_final_message |= self.continue_final_message;
-        let mut prompt = model.prompt_for(request, self.purpose)?;
+        // Each row is told what became of its parts.
+        let mut prompt = model.accounted_prompt(Arc::new(request), self.purpose, AccountTime::AtOnce)?;
         if self.stops {
             prompt.find_stops()?;
         }

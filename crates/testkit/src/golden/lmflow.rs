@@ -69,7 +69,7 @@ fn says_everything(row: &Object, op: &str, options: &Object, format: &Format) ->
     conversation.messages.iter().enumerate().all(|(index, message)| {
         let own = prompt.segments().filter(|segment| segment.origin.message() == Some(index));
         let own: String = own.map(|segment| segment.text).collect();
-        let left_out = prompt.dropped.iter().any(|dropped| dropped.place.message == Some(index));
+        let left_out = prompt.dropped().iter().any(|dropped| dropped.place.message == Some(index));
         left_out || own.contains(&*message.text().unwrap_or_default())
     })
 }

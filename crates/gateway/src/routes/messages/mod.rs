@@ -55,7 +55,7 @@ pub fn count_tokens(gateway: &Gateway, body: &str) -> Result<Json, Fault> {
         request.conversation.messages.clone_from(&wanted.messages);
         let prompt = wanted.served.model.prompt(request)?;
         let messages: Vec<&Message> = wanted.messages.iter().collect();
-        left_out::judge(&wanted, &messages, left_out::of_prompt(&prompt.prompt().dropped))?;
+        left_out::judge(&wanted, &messages, left_out::of_prompt(prompt.prompt().dropped()))?;
         Ok(prompt.encode()?.tokens.len())
     };
     let count = count().map_err(|fault: Fault| asked.sources.placed(fault))?;

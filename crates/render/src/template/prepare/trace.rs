@@ -48,6 +48,11 @@ impl Trace {
         }
     }
 
+    /// Reports whether a text is not known to be written as a whole, so that its account looks at the output.
+    pub fn has_pieces(&self) -> bool {
+        !self.pieces.is_empty()
+    }
+
     /// Reports whether the word `None` was made in the text of a result or of its call, where a template may write both.
     fn has_null_of_result(&self, conversation: &Conversation, result: usize) -> bool {
         let calls = conversation.messages[..result].iter().rposition(|message| *message.role() == Role::Assistant);
@@ -106,6 +111,16 @@ impl<'a> Inputs<'a> {
             }
             whole => value.trace(whole),
         }
+    }
+
+    /// Returns what the run did with each value.
+    pub fn traces(&self) -> Box<[u8]> {
+        self.values.iter().map(|value| value.traces.get()).collect()
+    }
+
+    /// Sets what a run with the same inputs did with each value.
+    pub fn set_traces(&self, traces: &[u8]) {
+        self.values.iter().zip(traces).for_each(|(value, traces)| value.traces.set(*traces));
     }
 
     /// Returns the account of a conversation whose rendering wrote `text`.
