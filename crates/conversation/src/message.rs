@@ -172,6 +172,16 @@ impl Message {
         }
     }
 
+    /// Returns the texts of the content's parts with a line break between them, as engines join them, or `None` if a
+    /// part is not text.
+    pub fn joined_text(&self) -> Option<String> {
+        let text_of = |part: Part<'_>| match part {
+            Part::Text(text) => Some(text.to_owned()),
+            _ => None,
+        };
+        self.parts().map(text_of).collect::<Option<Vec<String>>>().map(|texts| texts.join("\n"))
+    }
+
     /// Returns the field `name`.
     pub fn name(&self) -> Option<&str> {
         self.further("name")

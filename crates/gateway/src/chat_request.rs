@@ -10,7 +10,8 @@ use rolecall::session::OnRewrite;
 use crate::answer_form::AnswerForm;
 use crate::by_text;
 use crate::gateway::{Gateway, ServedModel};
-use crate::labels::{LABELS, check_cache_marks, check_label};
+use crate::labels::{LABELS, check_cache_marks, check_label, unlabelled};
+use crate::media::refuse_media;
 use crate::sampling::{SETTINGS, Sampling};
 use crate::schema_limits::{self, MOST_TOOLS};
 use crate::sessions::chain::says_nothing;
@@ -99,11 +100,6 @@ impl ChatRequest {
         self.calls.is_free() && self.answer.is_free()
     }
 
-    /// Reports whether the request has tools.
-    pub fn has_tools(&self) -> bool {
-        self.request.conversation.tools.as_ref().is_some_and(|tools| !tools.is_empty())
-    }
-
     /// Returns what the grammar of the reply must express, or `None` if the model needs none.
     pub fn grammar(&self, can_reason: bool) -> Option<Options> {
         if self.is_free() {
@@ -134,10 +130,9 @@ impl ChatRequest {
                 Fault::at("content", "missing_field", format!("messages[{index}].content: this field is needed"));
             return Err(Fault { message_index: u32::try_from(index).ok(), ..fault });
         }
-        let has_tools = !tools.is_empty();
         check_cache_marks(&messages, conversation.tools.as_deref().unwrap_or_default())?;
-        let messages = served.forms.written(&served.model, has_tools, std::iter::empty(), messages)?;
-        conversation.tools = conversation.tools.map(|tools| served.forms.written_tools(&served.model, tools));
+        refuse_media(&messages, served.model.templates().is_some())?;
+        conversation.tools = conversation.tools.map(unlabelled);
         let mut wanted = ChatRequest {
             on_rewrite: served.on_rewrite,
             served,

@@ -12,7 +12,6 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::closing::Closing;
 use crate::engine::{Engine, EngineKind, LocalOptions};
-use crate::forms::Forms;
 use crate::left_out::Whole;
 use crate::observe::{Observer, RequestLog};
 use crate::ready::Ready;
@@ -57,7 +56,6 @@ pub(crate) struct ServedModel {
     /// The texts that end a reply and are no tokens of the tokenizer.
     pub stop_texts: Vec<String>,
     pub texts: Texts,
-    pub forms: Forms,
     pub whole: Whole,
 }
 
@@ -233,7 +231,6 @@ impl ServedModel {
             created: now(),
             stop_texts: stops.map(|stop| stop.text).collect(),
             texts: Texts::default(),
-            forms: Forms::default(),
             whole: Whole::default(),
         })
     }

@@ -77,3 +77,40 @@ pub fn check_cache_mark(object: &Object, field: &str) -> Result<(), Fault> {
         }
     }
 }
+
+/// Returns tools without what is not for the model: `strict`, on which none was trained, and `cache_control`.
+pub fn unlabelled(tools: Vec<Tool>) -> Vec<Tool> {
+    tools.into_iter().map(unlabelled_tool).collect()
+}
+
+/// Returns a tool without what is not for the model.
+fn unlabelled_tool(tool: Tool) -> Tool {
+    let tool = changed(tool, |function| {
+        function.remove("strict");
+        function.remove("cache_control");
+    });
+    match tool {
+        Tool::Function { mut object, wrapped } => {
+            object.remove("cache_control");
+            Tool::Function { object, wrapped }
+        }
+        tool @ Tool::CodeInterpreter => tool,
+    }
+}
+
+/// Changes the function of a tool.
+fn changed(tool: Tool, change: impl FnOnce(&mut Object)) -> Tool {
+    match tool {
+        Tool::Function { mut object, wrapped: false } => {
+            change(&mut object);
+            Tool::Function { object, wrapped: false }
+        }
+        Tool::Function { mut object, wrapped: true } => {
+            if let Some(Json::Object(function)) = object.get_mut("function") {
+                change(function);
+            }
+            Tool::Function { object, wrapped: true }
+        }
+        Tool::CodeInterpreter => Tool::CodeInterpreter,
+    }
+}

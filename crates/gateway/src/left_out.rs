@@ -11,7 +11,6 @@ use rolecall::{Prompt, Request};
 
 use crate::Fault;
 use crate::chat_request::ChatRequest;
-use crate::forms::role_of;
 
 /// The kinds of requests of which a model's template writes everything.
 #[derive(Debug, Default)]
@@ -173,7 +172,7 @@ pub fn judge(
             let help = "leave the call and its result out, or serve the model with a format that has calls";
             return Err(lost(*index, field, text, help));
         }
-        let role = role_of(message);
+        let role = message.role_as_spelled();
         let text = format!("message {index}: the model's template writes nothing of this message of `{role}` here");
         return Err(lost(*index, field, text, "give it another role or place, or serve the model with a format"));
     }
@@ -200,7 +199,7 @@ impl<'a> Later<'a> {
             return true;
         }
         // Each is a prompt, so one of a kind speaks for all.
-        let kind = (messages.get(index).map_or("", |message| role_of(message)), is_of(field, "tool_calls"));
+        let kind = (messages.get(index).map_or("", |message| message.role_as_spelled()), is_of(field, "tool_calls"));
         if self.hidden.contains(&kind) {
             return true;
         }

@@ -22,26 +22,24 @@
 
 mod answer_form;
 mod by_text;
-mod call_forms;
 mod characters;
 mod chat_request;
 mod check;
 mod closing;
 mod completing;
 mod config;
-mod content_forms;
 mod context;
 mod dry;
 pub mod engine;
 mod exchange;
 mod fault;
-mod forms;
 mod gateway;
 mod http;
 mod ignored_grammar;
 mod keys;
 mod labels;
 mod left_out;
+mod media;
 mod number;
 mod observe;
 mod pending_logprobs;

@@ -222,24 +222,14 @@ impl Turn {
             Past::Known(_) => wanted.messages.clone(),
             _ => wanted.instructions.iter().chain(&wanted.messages).skip(covered.count).cloned().collect(),
         };
-        let has_tools = wanted.has_tools();
-        // With the forms that depend on what was said before.
-        let written = |before: &mut dyn Iterator<Item = &Message>, messages: Vec<Message>| {
-            wanted.served.forms.written(&wanted.served.model, has_tools, before, messages)
-        };
         let history = if past.is_some() { History::Changed } else { History::New };
         // The conversation from its beginning, up to the new messages and with them, and which are the client's.
         let (mut said, mut rest) = (wanted.instructions.clone(), wanted.messages.clone());
         let mut first = First::default();
         if let Some(found) = past {
-            let fits = (found.past.last.setup == setup || !is_named)
-                && wanted.served.forms.writes_replies(&wanted.served.model, has_tools);
+            let fits = found.past.last.setup == setup || !is_named;
             first = covered.first(found.past.messages.len());
             if let (true, Some(session)) = (fits, &found.past.session) {
-                let new = match is_named {
-                    true => written(&mut found.past.messages.iter().map(|message| &**message), new)?,
-                    false => new,
-                };
                 let session = session.clone().with_most_ids(bound.counted);
                 match Turn::growing(wanted, session, Some(Arc::new(found)), new, (setup.clone(), chain), seen) {
                     Ok(turn) => return Ok(turn.counted_from(first)),
@@ -252,8 +242,7 @@ impl Turn {
             } else if is_named {
                 refuse_result_of_cut_call(&found, new.first(), covered.count)?;
                 let skipped = found.past.last.instructions;
-                let before = found.past.messages.iter().skip(skipped).map(|message| Message::clone(message));
-                said.extend(written(&mut std::iter::empty(), before.collect())?);
+                said.extend(found.past.messages.iter().skip(skipped).map(|message| Message::clone(message)));
                 first.here = (first.here + wanted.instructions.len()).saturating_sub(skipped);
                 rest = new;
             } else {
@@ -261,7 +250,6 @@ impl Turn {
             }
         }
         let session = wanted.served.model.session(wanted.request.clone())?.with_most_ids(bound.counted);
-        let rest = written(&mut said.iter(), rest)?;
         said.extend(rest);
         let turn = wanted.served.whole.check(wanted, &said);
         let turn = turn.and_then(|()| Turn::growing(wanted, session, None, said, (setup, chain), seen));

@@ -87,17 +87,6 @@ fn check_types(message: &Message) -> Result<(), Fault> {
     }
 }
 
-/// Refuses other keys of a message's parts, of which a template gets only the text.
-pub fn refuse_unread_of_parts(index: usize, message: &Message) -> Result<(), Fault> {
-    let others = others(std::slice::from_ref(message));
-    match others.iter().find(|other| other.kind == ObjectKind::Part) {
-        None => Ok(()),
-        Some(Other { field, .. }) => {
-            Err(Fault { message_index: u32::try_from(index).ok(), ..Fault::unsupported(field) })
-        }
-    }
-}
-
 /// Returns a key of reasoning of which a message has another value under another key. Templates read one of
 /// them.
 fn twofold(message: &Message) -> Option<&'static str> {

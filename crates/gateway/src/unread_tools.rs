@@ -1,7 +1,7 @@
 //! Keys of tools that the model's template does not read: a key with a typing error would leave a tool without its
 //! parameters.
 
-use rolecall::conversation::{Json, Place, Tool};
+use rolecall::conversation::{Json, Message, Place, Tool};
 use rolecall::grammar::ToolChoice;
 use rolecall::parse::ParseOptions;
 
@@ -136,6 +136,6 @@ fn without(tool: &Tool, other: &Other<'_>) -> Tool {
 fn prompt(wanted: &ChatRequest, tools: Vec<Tool>) -> Option<String> {
     let mut request = wanted.request.clone();
     request.conversation.tools = Some(tools);
-    request.conversation.messages = wanted.served.forms.short(&wanted.served.model);
+    request.conversation.messages = vec![Message::user("a")];
     Some(wanted.served.model.prompt(request).ok()?.text().to_owned())
 }

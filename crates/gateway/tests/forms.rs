@@ -329,7 +329,7 @@ async fn contents_are_tried_in_the_places_where_they_are_written() {
         format!(r#"{{"role": "user", "content": [{}]}}"#, parts.join(", "))
     };
     // Only the first part, also of the session's own replies.
-    let first = r"{%- for message in messages %}{{- message.role + ':' + message.content[0].text + '\n' }}{% endfor %}";
+    let first = r"{%- for message in messages %}{{- message.role + ':' + message.content[0].text + '\n' }}{% endfor %}{%- if add_generation_prompt %}{{- 'assistant:' }}{% endif %}";
     let server_of_first = server(first).await;
     // What becomes a text must say no more than that.
     let moody = |content: &str| parts(&["a", "b"]).replace(r#""a""#, content);
@@ -341,11 +341,11 @@ async fn contents_are_tried_in_the_places_where_they_are_written() {
         );
     }
     for (message, text) in [(HI.to_owned(), "Hi"), (parts(&["a"]), "a"), (parts(&["a", "b"]), "a\nb")] {
-        assert_eq!(prompt(&server_of_first, &message, "").await, Ok(format!("user:{text}\n")));
+        assert_eq!(prompt(&server_of_first, &message, "").await, Ok(format!("user:{text}\nassistant:")));
     }
     let session = r#", "session_id": "s""#;
     assert!(prompt(&server_of_first, HI, session).await.is_ok());
-    let wanted = "user:Hi\nassistant:\nuser:Hi\n";
+    let wanted = "user:Hi\nassistant:\nuser:Hi\nassistant:";
     assert_eq!(prompt(&server_of_first, HI, session).await.as_deref(), Ok(wanted));
 
     let each = "{%- for part in message.content %}{{- part.text }}{% endfor %}";

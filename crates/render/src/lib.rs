@@ -47,8 +47,8 @@ pub use origin::Origin;
 pub use prompt::{Dropped, LeftOut, Prompt, Run, Runs, Segment, Turn, Unusual};
 pub use rolecall_jinja as jinja;
 pub use template::{
-    ArgumentForm, AroundTurns, BosUse, CallForm, Capability, ChatTemplate, DateTime, Finding, FindingKind, IdForm,
-    Limits, Nulls, ProbeBudget, RunRecord, Support, Switch, TemplateAnalysis, TemplateError, TemplateOptions,
+    ArgumentForm, AroundTurns, BosUse, CallForm, Capability, ChatTemplate, ContentForm, DateTime, Finding, FindingKind,
+    IdForm, Limits, Nulls, ProbeBudget, RunRecord, Support, Switch, TemplateAnalysis, TemplateError, TemplateOptions,
     WantedCalls, account_by_template, analyze_template, analyze_template_within, left_out, left_out_of, probe_template,
     record_template, render_template, template_switches, without_media, written_at,
 };

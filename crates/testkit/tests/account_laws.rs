@@ -295,20 +295,14 @@ fn check(request: &Json, prompt: &Prompt, account: &Account) -> Result<(usize, u
     Ok((count, lost))
 }
 
-/// Renders a conversation with its account, which is the same at once and once it is asked for. Calls are as they were
-/// given.
-fn account_of(conversation: &Conversation, template: &ChatTemplate) -> Option<(Prompt, Account)> {
-    for calls in [CallForm::AsWanted, CallForm::AsGiven] {
-        let options = options(calls);
-        let at_once = account_by_template(conversation, template, &options).ok();
-        let later = record_template(conversation, template, &options).ok();
-        let later = later.map(|(prompt, record)| (prompt, record.account(conversation, template, &options)));
-        assert_eq!(later, at_once, "{}", template.source());
-        if calls == CallForm::AsGiven {
-            return at_once;
-        }
-    }
-    None
+/// Renders a conversation with its account, which is the same at once and once it is asked for.
+fn account_of(conversation: &Conversation, template: &ChatTemplate, calls: CallForm) -> Option<(Prompt, Account)> {
+    let options = options(calls);
+    let at_once = account_by_template(conversation, template, &options).ok();
+    let later = record_template(conversation, template, &options).ok();
+    let later = later.map(|(prompt, record)| (prompt, record.account(conversation, template, &options)));
+    assert_eq!(later, at_once, "{}", template.source());
+    at_once
 }
 
 fn options(calls: CallForm) -> TemplateOptions {
@@ -326,11 +320,13 @@ fn every_word_of_a_request_is_written_by_a_real_template_or_in_its_account() {
         for seed in seeds(12) {
             let request = Maker { rng: Rng::with_seed(seed), words: 0 }.request();
             let conversation = Conversation::from_json(request.clone()).unwrap();
-            let Some((prompt, account)) = account_of(&conversation, template) else { continue };
-            prompts += 1;
-            match check(&request, &prompt, &account) {
-                Ok((count, missing)) => (all, lost) = (all + count, lost + missing),
-                Err(why) => wrong.push(format!("{name}, seed {seed}: {why}")),
+            for calls in [CallForm::AsGiven, CallForm::AsWanted] {
+                let Some((prompt, account)) = account_of(&conversation, template, calls) else { continue };
+                prompts += 1;
+                match check(&request, &prompt, &account) {
+                    Ok((count, missing)) => (all, lost) = (all + count, lost + missing),
+                    Err(why) => wrong.push(format!("{name}, {calls:?}, seed {seed}: {why}")),
+                }
             }
         }
     }
@@ -439,7 +435,7 @@ fn every_builtin_keeps_what_the_account_needs() {
                 let other = object! { "role" => "assistant", "content" => maker.text() };
                 let request: Json = object! { "messages" => Json::Array(vec![message.into(), other.into()]) }.into();
                 let conversation = Conversation::from_json(request.clone()).unwrap();
-                let Some((prompt, account)) = account_of(&conversation, &template) else { continue };
+                let Some((prompt, account)) = account_of(&conversation, &template, CallForm::AsGiven) else { continue };
                 prompts += 1;
                 match check(&request, &prompt, &account) {
                     Ok((_, missing)) => lost += missing,

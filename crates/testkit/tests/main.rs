@@ -19,6 +19,7 @@ mod engines;
 mod foreign_templates;
 mod forge;
 mod formats;
+mod forms;
 mod gguf;
 mod grammar_cases;
 mod grammar_laws;

@@ -3,7 +3,6 @@
 use rolecall::conversation::{Content, Json, Message, REASONING, Role, json};
 
 use super::chain::{digest, is_text, says_nothing, write_call, write_sorted};
-use crate::forms::joined_text;
 
 /// The likeness of a message. Two are equal if one may be the other as a client sends it again: clients change the
 /// spelling of calls, drop reasoning, names, the text beside a call and the white space around a reply, and add
@@ -94,7 +93,7 @@ fn content_of(message: &Message, is_of_same_model: bool) -> String {
         Content::Parts(parts) => {
             let is_plain = parts.iter().all(|part| part.as_object().is_some_and(is_text))
                 && (parts.len() == 1 || !is_of_same_model);
-            joined_text(message).filter(|_| is_plain).unwrap_or_else(|| {
+            message.joined_text().filter(|_| is_plain).unwrap_or_else(|| {
                 let mut text = String::new();
                 write_sorted(&mut text, message.as_object().get("content").unwrap_or(&Json::Null));
                 text

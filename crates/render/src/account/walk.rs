@@ -1,7 +1,7 @@
 use std::ops::Range;
 
 use rolecall_conversation::json::{Object, Step};
-use rolecall_conversation::{Json, Place};
+use rolecall_conversation::{Content, Json, Message, Place};
 
 use super::rules::{Owner, Verdict, is_earlier_reasoning, judge, of_reasoning};
 use super::{Account, Change, DesignRule, Leaf, LeafKind, Sign};
@@ -120,6 +120,21 @@ impl<'e, E: Evidence> Walk<'e, E> {
         if !is_written && leaves.iter().any(is_content) && !leaves.iter().any(is_slot) {
             // Its reasoning is not told apart.
             self.join(first, "the template writes nothing for this kind of message", Leaf::is_notable);
+        }
+    }
+
+    /// Adds what the parts of a message have beside their texts, which became one.
+    pub fn rest_of_parts(&mut self, message: usize, given: &Message) {
+        let Content::Parts(parts) = given.content() else { return };
+        for (at, part) in parts.iter().enumerate() {
+            let entries = part.as_object().into_iter().flat_map(Object::iter);
+            let is_lost =
+                |(key, json): &(&str, &Json)| !matches!(*key, "type" | "text" | "cache_control") && !json.is_null();
+            for (key, _) in entries.filter(is_lost) {
+                let place = Place::message(message, format!("content[{at}].{key}"));
+                let why = "the template gets the parts as one text, which has no place for it";
+                self.account.leaves.push(Leaf::new(place, LeafKind::LeftOut, why));
+            }
         }
     }
 

@@ -37,7 +37,7 @@ pub(super) fn mark(
     let Some(last) = conversation.messages.last() else { return nothing("there is no message") };
     let mut content = match last.as_object().get("content") {
         None | Some(Json::Null) => return nothing("it has no text"),
-        Some(content) => content.clone(),
+        Some(content) => adapted.value_of(message, "content").unwrap_or(content).clone(),
     };
     let text = match &mut content {
         Json::String(text) => Some(text),

@@ -9,7 +9,8 @@ use super::adapt::ReplacementValues;
 use super::messages::Messages;
 use super::prepare::Inputs;
 use super::{
-    CallForm, ChatTemplate, DateTime, TemplateOptions, adapt_calls, finish, left_to_tokenizer, render_template,
+    CallForm, ChatTemplate, DateTime, TemplateOptions, adapt_calls, adapt_forms, finish, left_to_tokenizer,
+    render_template,
 };
 use crate::growth::{Longer, NotGrown};
 use crate::{Bos, Error, Prompt, Turn};
@@ -46,7 +47,7 @@ pub(crate) fn render(
     if conversation.continue_final_message || (has_calls && renames(template, options)?) {
         return Ok((render_template(conversation, template, options)?, None));
     }
-    let adapted = adapt(messages, has_calls, template, options, &ReplacementValues::default())?;
+    let (adapted, _) = adapt(messages, conversation, has_calls, template, options, &ReplacementValues::default())?;
     let inputs = Inputs::with_messages(messages, conversation, template, options, &adapted);
     let ran = template.program.render_growing(&inputs.context(), &inputs, &environment(options));
     let (output, growing) = ran.map_err(|error| super::at_message(&inputs, error))?;
@@ -101,7 +102,11 @@ pub(crate) fn grow(
     if has_calls && renames(template, options).map_err(failed)? {
         return Err(NotGrown::Unsupported("call ids that are numbered over the conversation"));
     }
-    let adapted = adapt(messages, has_calls, template, options, &growth.adapted).map_err(failed)?;
+    let (adapted, nameless) =
+        adapt(messages, longer.frame, has_calls, template, options, &growth.adapted).map_err(failed)?;
+    if let (Some(_), Some(message)) = (nameless, messages.last_missing()) {
+        return Err(NotGrown::Needs { message });
+    }
     let inputs = Inputs::with_messages(messages, longer.frame, template, options, &adapted);
     let is_switched = inputs.generates != growth.generates;
     let context = inputs.context();
@@ -169,18 +174,24 @@ fn renames(template: &ChatTemplate, options: &TemplateOptions) -> Result<bool, E
     Ok(options.calls == CallForm::AsWanted && template.wanted_calls()?.ids.is_some())
 }
 
+/// Returns the replacements, and the first result whose call is not at hand, if the template needs its name.
 fn adapt(
     messages: Messages<'_>,
+    frame: &Conversation,
     has_calls: bool,
     template: &ChatTemplate,
     options: &TemplateOptions,
     earlier: &ReplacementValues,
-) -> Result<ReplacementValues, Error> {
+) -> Result<(ReplacementValues, Option<usize>), Error> {
     let mut adapted = ReplacementValues::default();
-    if options.calls == CallForm::AsWanted && has_calls {
+    if options.calls == CallForm::AsGiven {
+        return Ok((adapted, None));
+    }
+    if has_calls {
         adapt_calls(messages, template.wanted_calls()?, earlier, &mut adapted);
     }
-    Ok(adapted)
+    let nameless = adapt_forms(messages, frame.tools.as_deref(), template, &mut adapted);
+    Ok((adapted, nameless))
 }
 
 fn environment(options: &TemplateOptions) -> jinja::Environment<'_> {

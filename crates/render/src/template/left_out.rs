@@ -13,6 +13,8 @@ use crate::{Dropped, Origin, Prompt};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum MessageField {
     Content,
+    /// The content as one text, which its parts may have become.
+    WholeContent,
     /// The text of the part with this index.
     Part(usize),
     Reasoning,
@@ -125,7 +127,10 @@ fn told_by(field: &str) -> [Option<MessageField>; 2] {
         Some((number.parse::<usize>().ok()?, rest))
     };
     match name {
-        "content" => [Some(MessageField::Content), number().map(|(at, _)| MessageField::Part(at))],
+        "content" => {
+            let part = number().map_or(MessageField::WholeContent, |(at, _)| MessageField::Part(at));
+            [Some(MessageField::Content), Some(part)]
+        }
         "tool_calls" => match number() {
             Some((at, rest)) => {
                 let is_arguments = ["arguments", "input"].iter().any(|key| rest.contains(key));
@@ -154,9 +159,10 @@ fn of_message(
         Content::Text(text) if is_blank(text) || is_said(MessageField::Content) => is_there = true,
         Content::Text(_) => leave("content".into(), "the template does not write the content of this kind of message"),
         Content::Parts(_) => {
+            let is_whole = is_said(MessageField::WholeContent);
             for (at, part) in message.parts().enumerate() {
                 match part {
-                    Part::Text(text) if !is_blank(text) && !is_said(MessageField::Part(at)) => {
+                    Part::Text(text) if !is_blank(text) && !is_whole && !is_said(MessageField::Part(at)) => {
                         leave(format!("content[{at}]"), "the template does not write this kind of part");
                     }
                     _ => is_there = true,

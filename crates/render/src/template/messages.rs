@@ -36,6 +36,11 @@ impl<'a> Messages<'a> {
         self.at_hand() == self.count
     }
 
+    /// Returns the index of the last message that is not at hand.
+    pub fn last_missing(&self) -> Option<usize> {
+        if self.is_complete() { None } else { (self.count - self.tail.len()).checked_sub(1) }
+    }
+
     /// Returns the messages at hand with their indexes.
     pub fn iter(self) -> impl Iterator<Item = (usize, &'a Message)> {
         (0..self.at_hand()).filter_map(move |number| Some((self.index(number), self.get(number)?)))

@@ -10,6 +10,7 @@ mod analysis;
 mod around;
 mod continuing;
 mod finish;
+mod forms;
 pub(crate) mod growing;
 mod left_out;
 mod messages;
@@ -24,14 +25,14 @@ use rolecall_jinja as jinja;
 
 use crate::{Account, Bos, Error, Prompt};
 
-use adapt::{ReplacementValues, adapt_calls};
+use adapt::{ReplacementValues, adapt_calls, adapt_forms};
 use continuing::ContinuedMessage;
 use messages::Messages;
 use prepare::{Inputs, Trace};
 
 pub use analysis::{
-    ArgumentForm, BosUse, Capability, Finding, FindingKind, IdForm, ProbeBudget, Support, Switch, TemplateAnalysis,
-    WantedCalls, analyze_template, analyze_template_within, template_switches,
+    ArgumentForm, BosUse, Capability, ContentForm, Finding, FindingKind, IdForm, ProbeBudget, Support, Switch,
+    TemplateAnalysis, WantedCalls, analyze_template, analyze_template_within, template_switches,
 };
 pub use around::AroundTurns;
 pub use jinja::{DateTime, Error as TemplateError, Limits};
@@ -63,6 +64,8 @@ pub struct ChatTemplate {
     calls: Arc<OnceLock<(Result<WantedCalls, Error>, u64)>>,
     /// Whether a message with calls needs a null content, once determined.
     nulls: Arc<OnceLock<bool>>,
+    /// The forms of messages and tools that it writes, as far as they are determined.
+    forms: Arc<forms::KnownForms>,
     /// The template's literals and which of them may be adjacent, once determined.
     writes: Arc<OnceLock<Result<Arc<jinja::Writes>, Error>>>,
     /// The template's source, which identifies the prompts that it wrote.
@@ -145,6 +148,7 @@ impl ChatTemplate {
             tokens,
             calls: Arc::default(),
             nulls: Arc::default(),
+            forms: Arc::default(),
             writes: Arc::default(),
             identity,
         })
@@ -177,9 +181,11 @@ impl ChatTemplate {
     }
 
     /// Reports whether the template receives a message's keys whose value is null.
-    fn keeps_nulls(&self, nulls: Nulls, messages: Messages<'_>) -> bool {
-        let has_null =
-            || messages.iter().any(|(_, message)| message.as_object().iter().any(|(_, json)| json.is_null()));
+    fn keeps_nulls(&self, nulls: Nulls, messages: Messages<'_>, adapted: &ReplacementValues) -> bool {
+        let has_null = || {
+            adapted.has_null()
+                || messages.iter().any(|(_, message)| message.as_object().iter().any(|(_, json)| json.is_null()))
+        };
         match nulls {
             Nulls::Kept => true,
             Nulls::Missing => has_null() && *self.nulls.get_or_init(|| analysis::needs_nulls(self)),
@@ -318,10 +324,13 @@ fn adapt(
     options: &TemplateOptions,
 ) -> Result<(ReplacementValues, Option<ContinuedMessage>), Error> {
     let mut adapted = ReplacementValues::default();
-    let has_calls = || conversation.messages.iter().any(|message| message.as_object().get("tool_calls").is_some());
-    if options.calls == CallForm::AsWanted && has_calls() {
+    if options.calls == CallForm::AsWanted {
         let messages = Messages::all(&conversation.messages);
-        adapt_calls(messages, template.wanted_calls()?, &ReplacementValues::default(), &mut adapted);
+        if messages.iter().any(|(_, message)| message.as_object().get("tool_calls").is_some()) {
+            adapt_calls(messages, template.wanted_calls()?, &ReplacementValues::default(), &mut adapted);
+        }
+        // Without its name, the template refuses the result.
+        _ = adapt_forms(messages, conversation.tools.as_deref(), template, &mut adapted);
     }
     let continued = continuing::mark(conversation, &mut adapted)?;
     Ok((adapted, continued))

@@ -16,7 +16,7 @@ use rolecall_jinja::{Context, InputEntry, InputNode, InputValue, Tag};
 
 use super::adapt::ReplacementValues;
 use super::messages::Messages;
-use super::{ChatTemplate, TemplateOptions};
+use super::{CallForm, ChatTemplate, TemplateOptions};
 use crate::Origin;
 use crate::origin::Origins;
 
@@ -48,6 +48,8 @@ pub(super) struct Inputs<'a> {
     aliases: Vec<(u32, &'static str)>,
     /// The spellings inside values that were parsed from JSON text, in ascending order.
     spelled: Vec<(u32, &'a [String])>,
+    /// The contents whose text became a part, in ascending order. The place of all in them is that of the content.
+    wrapped: Vec<u32>,
     /// Whether the template should end with a generation prompt.
     pub generates: bool,
 }
@@ -144,7 +146,7 @@ impl<'a> Inputs<'a> {
         adapted: &'a ReplacementValues,
     ) -> Inputs<'a> {
         let count = said_by.at_hand();
-        let keeps_nulls = template.keeps_nulls(options.nulls, said_by);
+        let nulls = (template.keeps_nulls(options.nulls, said_by, adapted), options.calls == CallForm::AsWanted);
         let mut inputs = Inputs {
             variables: Vec::with_capacity(8),
             values: Vec::with_capacity(count * 6 + 40),
@@ -158,11 +160,12 @@ impl<'a> Inputs<'a> {
             documents: 0..0,
             aliases: Vec::new(),
             spelled: Vec::new(),
+            wrapped: Vec::new(),
             generates: false,
         };
         let messages = inputs.push_all(said_by.iter().map(|(_, message)| Shape::ClosedDict(message.as_object())));
         for (number, (index, message)) in said_by.iter().enumerate() {
-            inputs.open_message(number, index, message.as_object(), adapted, keeps_nulls);
+            inputs.open_message(number, index, message.as_object(), adapted, nulls);
         }
         inputs.open(messages.end, TagRule::Each);
         inputs.said = inputs.next();
@@ -170,6 +173,11 @@ impl<'a> Inputs<'a> {
             let message = said_by.number(spelled.message);
             let arguments = message.and_then(|message| inputs.arguments(message, spelled.call));
             inputs.spelled.extend(arguments.map(|at| (at, &*spelled.spellings)));
+        }
+        for index in adapted.wrapped() {
+            let message = said_by.number(*index);
+            let content = message.and_then(|message| inputs.entry_of(inputs.values.get(message)?, "content"));
+            inputs.wrapped.extend(content.map(|content| content.handle.0));
         }
         let rest = inputs.next();
         inputs.spelled.sort_by_key(|(at, _)| *at);
@@ -179,8 +187,8 @@ impl<'a> Inputs<'a> {
             false => inputs.set("messages", Shape::Messages),
         }
         let tools = conversation.tools.as_ref();
-        inputs.tools = inputs.push_all(tools.into_iter().flatten().map(|tool| match tool {
-            Tool::Function { object, .. } => Shape::ClosedDict(object),
+        inputs.tools = inputs.push_all(tools.into_iter().flatten().enumerate().map(|(index, tool)| match tool {
+            Tool::Function { object, .. } => Shape::ClosedDict(adapted.tool(index).unwrap_or(object)),
             Tool::CodeInterpreter => Shape::ClosedDict(&CODE_INTERPRETER),
         }));
         inputs.set_list("tools", tools.map(|_| inputs.tools.clone()));
@@ -267,32 +275,6 @@ impl<'a> Inputs<'a> {
         (tag.0 < u64::from(self.messages)).then(|| self.said_by.index(tag.0 as usize))
     }
 
-    /// Appends the path to a value inside a message and returns the index of the message.
-    fn write_path(&self, at: u32, path: &mut String) -> usize {
-        let value = &self.values[at as usize];
-        if value.parent < self.messages {
-            let alias = self.aliases.binary_search_by_key(&at, |(value, _)| *value);
-            path.push_str(alias.map_or(value.key, |alias| self.aliases[alias].1));
-            return self.said_by.index(value.parent as usize);
-        }
-        let message = self.write_path(value.parent, path);
-        match self.values[value.parent as usize].shape {
-            Shape::List(items) => {
-                path.push('[');
-                match char::from_digit(at - items.first, 10) {
-                    Some(digit) => path.push(digit),
-                    None => path.push_str(&(at - items.first).to_string()),
-                }
-                path.push(']');
-            }
-            _ => {
-                path.push('.');
-                path.push_str(value.key);
-            }
-        }
-        message
-    }
-
     /// Returns the index of the next value.
     fn next(&self) -> u32 {
         self.values.len() as u32
@@ -328,28 +310,38 @@ impl<'a> Inputs<'a> {
         index: usize,
         object: &'a Object,
         adapted: &'a ReplacementValues,
-        keeps_nulls: bool,
+        (keeps_nulls, is_adapted): (bool, bool),
     ) {
         let message = number as u32;
         let first = self.next();
-        let is_passed = |json: &Json| keeps_nulls || !json.is_null();
+        // Some templates ask only whether a key is there, and need a null content.
+        let passes = |key: &str, json: &Json| !json.is_null() || keeps_nulls && (key == "content" || !is_adapted);
         let reasoning = Reasoning::of(object, keeps_nulls);
         if let Some(reasoning) = &reasoning {
             self.push_reasoning(message, "thinking", reasoning.thinking());
         }
         let mut has_reasoning_content = false;
-        for (key, json) in object.iter().filter(|(_, json)| is_passed(json)) {
+        for (key, mut json) in object.iter() {
+            match adapted.of_message(index).find(|(name, _)| *name == key) {
+                None => {}
+                Some((_, Some(replacement))) => json = replacement,
+                Some((_, None)) => continue,
+            }
+            if !passes(key, json) {
+                continue;
+            }
             match &reasoning {
                 Some(_) if key == "thinking" => {}
                 Some(reasoning) if key == "reasoning_content" => {
                     has_reasoning_content = true;
                     self.push_reasoning(message, "reasoning_content", (reasoning.name, reasoning.said));
                 }
-                _ => {
-                    let json = adapted.value_of(index, key).unwrap_or(json);
-                    self.push(self.next(), message, key, Shape::of(json));
-                }
+                _ => self.push(self.next(), message, key, Shape::of(json)),
             }
+        }
+        let new = adapted.of_message(index).filter(|(key, _)| object.get(key).is_none());
+        for (key, json) in new.filter_map(|(key, json)| Some((key, json?))).filter(|(key, json)| passes(key, json)) {
+            self.push(self.next(), message, key, Shape::of(json));
         }
         if let Some(reasoning) = reasoning.filter(|_| !has_reasoning_content) {
             self.push_reasoning(message, "reasoning_content", (reasoning.name, reasoning.said));

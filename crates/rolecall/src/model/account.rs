@@ -74,7 +74,7 @@ struct TemplateAccount {
 /// The account of a run.
 enum RunAccount {
     Determined(Account),
-    Recorded(RunRecord),
+    Recorded(Box<RunRecord>),
 }
 
 impl TemplateAccount {
@@ -90,9 +90,9 @@ impl TemplateAccount {
             AccountTime::AtOnce => chosen
                 .account(conversation, &options)
                 .map(|(prompt, account)| (prompt, RunAccount::Determined(account))),
-            AccountTime::OnceAsked => {
-                chosen.record(conversation, &options).map(|(prompt, record)| (prompt, RunAccount::Recorded(record)))
-            }
+            AccountTime::OnceAsked => chosen
+                .record(conversation, &options)
+                .map(|(prompt, record)| (prompt, RunAccount::Recorded(Box::new(record)))),
         };
         let (prompt, run) = match rendered {
             Err(Error::Template { template, error, message, .. }) => {

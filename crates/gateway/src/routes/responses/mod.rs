@@ -36,7 +36,7 @@ use self::events::ResponseWriter;
 use crate::Fault;
 use crate::chat_request::{ChatRequest, Past};
 use crate::exchange::exchange;
-use crate::gateway::{Gateway, Permit, ServedModel};
+use crate::gateway::{Gateway, Permit};
 use crate::store::Owner;
 use crate::writer::ReplyWriter;
 
@@ -72,9 +72,7 @@ pub fn read(gateway: &Gateway, body: &str) -> Result<(ChatRequest, Box<dyn Reply
 fn want(gateway: &Gateway, body: &mut Body) -> Result<ChatRequest, Fault> {
     let chat = std::mem::take(&mut body.chat);
     let mut wanted = ChatRequest::read(gateway, Request::from_json(chat.into())?)?;
-    let instructions = body.instructions.iter().map(|text| Message::system(text.as_str())).collect();
-    let ServedModel { forms, model, .. } = &*wanted.served;
-    wanted.instructions = forms.written(model, wanted.has_tools(), std::iter::empty(), instructions)?;
+    wanted.instructions = body.instructions.iter().map(|text| Message::system(text.as_str())).collect();
     if let Some(id) = &body.previous {
         wanted.past = Past::Known(stored::name_of(id));
     }

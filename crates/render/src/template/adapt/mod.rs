@@ -1,27 +1,37 @@
-//! Replacements for the conversation's own values: tool calls in the form that the template
-//! expects, and the marker after a message that the model is to continue.
+//! Replacements for the conversation's own values: messages, calls and tools in the forms that the
+//! template writes, and the marker after a message that the model is to continue.
 
 mod arguments;
+mod forms;
 mod ids;
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use rolecall_conversation::Json;
+use rolecall_conversation::json::Object;
+use rolecall_conversation::{Json, object};
 
 use self::arguments::Source;
 use super::analysis::{IdForm, WantedCalls};
 use super::messages::Messages;
 use crate::call_ids::NewIds;
 
+pub(super) use forms::adapt_forms;
+
 /// Replacement values by message and key.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReplacementValues {
-    /// In the order of the messages.
-    values: Vec<(usize, &'static str, Arc<Json>)>,
+    /// In the order of the messages. A value that is removed has no replacement.
+    values: Vec<(usize, &'static str, Option<Arc<Json>>)>,
     spelled: Vec<ArgumentSpellings>,
     /// The calls whose arguments lost a value, because their text has a key twice.
     lossy: Vec<(usize, usize)>,
+    /// The messages whose parts became one text, in ascending order.
+    joined: Vec<usize>,
+    /// The messages whose text became the only part, in ascending order.
+    wrapped: Vec<usize>,
+    /// In the order of the tools.
+    tools: Vec<(usize, Object)>,
 }
 
 /// The JSON spellings of the values in a call's arguments, which were converted from text to an
@@ -35,7 +45,57 @@ pub(super) struct ArgumentSpellings {
 
 impl ReplacementValues {
     pub fn replace(&mut self, message: usize, key: &'static str, value: impl Into<Arc<Json>>) {
-        let value = value.into();
+        self.set(message, key, Some(value.into()));
+    }
+
+    /// Removes a value.
+    fn remove(&mut self, message: usize, key: &'static str) {
+        self.set(message, key, None);
+    }
+
+    /// Notes that the parts of a content become one text.
+    fn join(&mut self, message: usize) {
+        self.joined.push(message);
+    }
+
+    /// Makes a text the only part of a content.
+    fn wrap(&mut self, message: usize, text: &str) {
+        self.wrapped.push(message);
+        let part = Json::from(object! { "type" => "text", "text" => text });
+        self.replace(message, "content", Json::Array(vec![part]));
+    }
+
+    fn replace_tool(&mut self, tool: usize, value: Object) {
+        self.tools.push((tool, value));
+    }
+
+    /// Returns the replacement for a tool, if there is one.
+    pub fn tool(&self, tool: usize) -> Option<&Object> {
+        let at = self.tools.binary_search_by_key(&tool, |(known, _)| *known).ok()?;
+        Some(&self.tools[at].1)
+    }
+
+    /// Reports whether the parts of a message's content became one text.
+    pub fn is_joined(&self, message: usize) -> bool {
+        self.joined.binary_search(&message).is_ok()
+    }
+
+    /// Returns the messages whose text became a part.
+    pub fn wrapped(&self) -> &[usize] {
+        &self.wrapped
+    }
+
+    /// Reports whether a message has replacements beside its calls.
+    pub fn changes_more_than_calls(&self, message: usize) -> bool {
+        self.of_message(message).any(|(key, _)| key != CALLS)
+    }
+
+    /// Reports whether a value became null.
+    pub fn has_null(&self) -> bool {
+        self.values.iter().any(|(.., value)| value.as_ref().is_some_and(|value| value.is_null()))
+    }
+
+    fn set(&mut self, message: usize, key: &'static str, value: Option<Arc<Json>>) {
         let at = self.values.partition_point(|(known, ..)| *known <= message);
         let mut of_message = self.values[..at].iter_mut().rev().take_while(|(known, ..)| *known == message);
         match of_message.find(|(_, name, _)| *name == key) {
@@ -57,14 +117,20 @@ impl ReplacementValues {
 
     /// Returns the replacement for a message's value, if there is one.
     pub fn value_of(&self, message: usize, key: &str) -> Option<&Json> {
+        self.of_message(message).find(|(name, _)| *name == key)?.1
+    }
+
+    /// Returns the replacements for the values of a message. Those without a value are removed.
+    pub fn of_message(&self, message: usize) -> impl Iterator<Item = (&'static str, Option<&Json>)> {
         let first = self.values.partition_point(|(known, ..)| *known < message);
-        let mut of_message = self.values[first..].iter().take_while(|(known, ..)| *known == message);
-        of_message.find(|(_, name, _)| *name == key).map(|(.., value)| &**value)
+        let of_message = self.values[first..].iter().take_while(move |(known, ..)| *known == message);
+        of_message.map(|(_, key, value)| (*key, value.as_deref()))
     }
 
     /// Takes over the calls of a message, if they are there.
     fn take_calls(&mut self, message: usize, earlier: &ReplacementValues) -> bool {
-        let Some((.., calls)) = earlier.values.iter().find(|(known, key, _)| (*known, *key) == (message, CALLS)) else {
+        let Some((.., Some(calls))) = earlier.values.iter().find(|(known, key, _)| (*known, *key) == (message, CALLS))
+        else {
             return false;
         };
         self.replace(message, CALLS, Arc::clone(calls));
@@ -75,11 +141,12 @@ impl ReplacementValues {
 
     /// Keeps the calls of the last few messages only.
     pub fn of_last(mut self) -> ReplacementValues {
+        self.values.retain(|(_, key, value)| *key == CALLS && value.is_some());
         self.values.drain(..self.values.len().saturating_sub(KEPT));
         let first = self.values.first().map_or(0, |(message, ..)| *message);
         self.spelled.retain(|spelled| spelled.message >= first);
         self.lossy.retain(|(message, _)| *message >= first);
-        self
+        ReplacementValues { joined: Vec::new(), wrapped: Vec::new(), tools: Vec::new(), ..self }
     }
 }
 

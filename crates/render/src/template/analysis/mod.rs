@@ -6,6 +6,7 @@ mod arguments;
 mod budget;
 mod calls;
 mod finding;
+mod forms;
 mod probe;
 mod sample;
 mod support;
@@ -20,6 +21,8 @@ pub use arguments::ArgumentForm;
 pub use budget::ProbeBudget;
 pub use calls::{IdForm, WantedCalls};
 pub use finding::{Finding, FindingKind};
+pub use forms::ContentForm;
+pub(super) use forms::{EmptyContent, FormProbe};
 pub use support::{Capability, Support};
 pub use switch::Switch;
 
@@ -31,6 +34,18 @@ pub(super) fn wanted_calls(template: &ChatTemplate) -> (Result<WantedCalls, Erro
     let budget = ProbeBudget::default();
     let wanted = calls::wanted(&Probe::new(template, &TemplateOptions::default(), &budget));
     (budget.check().map(|()| wanted), budget.spent())
+}
+
+/// Finds out a form that a template writes in conversations with tools or without. If that takes too much, it is not
+/// known.
+pub(super) fn form_of<T>(
+    template: &ChatTemplate,
+    has_tools: bool,
+    budget: &ProbeBudget,
+    find: impl FnOnce(&FormProbe<'_, '_>) -> T,
+) -> Option<T> {
+    let form = find(&FormProbe::new(&Probe::new(template, &TemplateOptions::default(), budget), has_tools));
+    budget.check().is_ok().then_some(form)
 }
 
 /// Reports whether a template writes the calls of a message only if its content is null.

@@ -148,6 +148,26 @@ impl ProbedPrompt {
         pieces.map(|piece| &self.text[piece.start..piece.end]).collect()
     }
 
+    /// Returns the text between the last byte of a message and the first byte of the next one, of whatever field.
+    pub fn between_turns(&self, message: usize) -> &str {
+        let is_of = |piece: &ProbedPiece, message: usize| {
+            piece.end > piece.start && piece.origin.as_ref().is_some_and(|origin| origin.message() == Some(message))
+        };
+        let last = self.pieces.iter().rposition(|piece| is_of(piece, message));
+        let next = last.and_then(|last| self.pieces[last..].iter().find(|piece| is_of(piece, message + 1)));
+        match (last, next) {
+            (Some(last), Some(next)) => &self.text[self.pieces[last].end..next.start],
+            (Some(last), None) => &self.text[self.pieces[last].end..],
+            _ => "",
+        }
+    }
+
+    /// Returns how often the engine wrote the word `None`.
+    pub fn nones(&self) -> usize {
+        let made = self.pieces.iter().filter(|piece| piece.origin.is_none() && piece.at.is_none());
+        made.map(|piece| self.text[piece.start..piece.end].matches("None").count()).sum()
+    }
+
     /// Returns all text that the template itself wrote.
     pub fn own_text(&self) -> String {
         let pieces = self.pieces.iter().filter(|piece| piece.origin.is_none());

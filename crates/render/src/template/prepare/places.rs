@@ -15,6 +15,55 @@ const REST: u64 = u64::MAX;
 const TEMPLATE: u64 = u64::MAX - 1;
 
 impl Inputs<'_> {
+    /// Appends the path to a value inside a message and returns the index of the message.
+    pub(super) fn write_path(&self, at: u32, path: &mut String) -> usize {
+        if !self.wrapped.is_empty()
+            && let Some(message) = self.message_of_wrapped(at)
+        {
+            path.push_str("content");
+            return message;
+        }
+        let value = &self.values[at as usize];
+        if value.parent < self.messages {
+            let alias = self.aliases.binary_search_by_key(&at, |(value, _)| *value);
+            path.push_str(alias.map_or(value.key, |alias| self.aliases[alias].1));
+            return self.said_by.index(value.parent as usize);
+        }
+        let message = self.write_path(value.parent, path);
+        match self.values[value.parent as usize].shape {
+            Shape::List(items) => {
+                path.push('[');
+                match char::from_digit(at - items.first, 10) {
+                    Some(digit) => path.push(digit),
+                    None => path.push_str(&(at - items.first).to_string()),
+                }
+                path.push(']');
+            }
+            _ => {
+                path.push('.');
+                path.push_str(value.key);
+            }
+        }
+        message
+    }
+
+    /// Returns the index of the message whose content a value is in, if a text became that content's part.
+    fn message_of_wrapped(&self, mut at: u32) -> Option<usize> {
+        while self.values[at as usize].parent >= self.messages {
+            at = self.values[at as usize].parent;
+        }
+        let message = self.values[at as usize].parent;
+        self.wrapped.binary_search(&at).is_ok().then(|| self.said_by.index(message as usize))
+    }
+
+    /// Returns the text of the first part of a message's content.
+    pub(super) fn text_of_part(&self, message: usize) -> Option<u32> {
+        let content = self.entry_of(self.values.get(message)?, "content")?;
+        let Shape::List(parts) = content.shape else { return None };
+        let text = self.entry_of(self.children(parts).first()?, "text")?;
+        Some(text.handle.0)
+    }
+
     /// Returns the index of the first message that was read but is not at hand.
     pub fn needs(&self) -> Option<usize> {
         self.needs.get()

@@ -149,14 +149,19 @@ impl<'a> Inputs<'a> {
                 let key = if is_wrapped { "function.arguments" } else { "arguments" };
                 walk.add_key_twice(Place::message(index, format!("tool_calls[{call}].{key}")));
             }
-            let is_escaped = trace.escaped.binary_search(&index).is_ok();
-            if !is_escaped && trace.nulls.is_empty() && self.is_plain(number, &mut walk) {
-                continue;
-            }
             let is_earlier = last_user.is_some_and(|last| index < last);
             let (is_result, is_assistant) = (*message.role() == Role::Tool, *message.role() == Role::Assistant);
             let owner = Owner::Message { index, is_result, is_assistant, is_earlier };
-            if !is_escaped && trace.nulls.is_empty() {
+            if adapted.is_joined(index) {
+                walk.rest_of_parts(index, message);
+            }
+            let is_escaped = trace.escaped.binary_search(&index).is_ok();
+            // The values of a message are its own.
+            let is_settleable = !is_escaped && trace.nulls.is_empty() && !adapted.changes_more_than_calls(index);
+            if is_settleable && self.is_plain(number, &mut walk) {
+                continue;
+            }
+            if is_settleable {
                 let mark = walk.mark();
                 if self.is_message_settled(number, owner, &mut aliases, &mut walk) {
                     continue;
@@ -164,9 +169,15 @@ impl<'a> Inputs<'a> {
                 walk.go_back(mark);
             }
             let object = message.as_object();
+            let is_wrapped = adapted.wrapped().binary_search(&index).is_ok();
             let entries = object.iter().map(|(key, json)| {
                 let json = adapted.value_of(index, key).unwrap_or(json);
-                (key, json, self.field(&self.values[number], key))
+                // Of a text that became a part, the place is that of the content.
+                let of_part = (key == "content" && is_wrapped).then(|| text_of_part(json)).flatten();
+                match of_part {
+                    Some(text) => (key, text, self.text_of_part(number)),
+                    None => (key, json, self.field(&self.values[number], key)),
+                }
             });
             walk.message(owner, false, entries);
             if is_escaped {
@@ -182,7 +193,8 @@ impl<'a> Inputs<'a> {
             if let Tool::Function { object, .. } = tool {
                 let at = self.tools.start + index as u32;
                 let (mark, value) = (walk.mark(), &self.values[at as usize]);
-                if trace.nulls.is_empty() && self.is_settled(value, Owner::Tool, 0, &mut walk) {
+                let is_own = adapted.tool(index).is_none();
+                if is_own && trace.nulls.is_empty() && self.is_settled(value, Owner::Tool, 0, &mut walk) {
                     continue;
                 }
                 walk.go_back(mark);
@@ -443,6 +455,11 @@ fn is_quoted(piece: &str, text: &str) -> bool {
     inner == text
 }
 
+/// Returns the text of the first part of a content.
+fn text_of_part(content: &Json) -> Option<&Json> {
+    content.as_array()?.first()?.as_object()?.get("text")
+}
+
 /// The evidence of a run.
 struct RunEvidence<'t, 'a> {
     inputs: &'t Inputs<'a>,
@@ -470,6 +487,18 @@ impl RunEvidence<'_, '_> {
         part.is_some_and(|part| matches!(part.shape, Shape::Dict(_)) && self.inputs.is_printed_part(part))
     }
 
+    /// Reports whether the name of a function is in the id of its call, which is written.
+    fn is_in_id(&self, name: &Value<'_>, text: &str) -> bool {
+        let around = |value: &Value<'_>| self.inputs.values.get(value.parent as usize);
+        let Some(function) = around(name) else { return false };
+        let is_id = |call: &Value<'_>| {
+            self.inputs.entry_of(call, "id").is_some_and(|id| {
+                id.traces.get() & WHOLE != 0 && matches!(id.shape, Shape::Text(id) if id.contains(text))
+            })
+        };
+        is_id(function) || around(function).is_some_and(is_id)
+    }
+
     fn of_text(&self, value: &Value<'_>, path: &str, text: &str) -> Sign {
         // What the model is to continue has a marker after it.
         let text = text.strip_suffix(MARK).unwrap_or(text);
@@ -486,6 +515,9 @@ impl RunEvidence<'_, '_> {
         match fragments.as_slice() {
             _ if is_arguments && is_quoted() => Sign::Changed(Change::QuotedTwice),
             _ if traces & WHOLE != 0 => Sign::Written,
+            [] if path.starts_with("tool_calls[") && path.ends_with(".name") && self.is_in_id(value, text) => {
+                Sign::Written
+            }
             [] if traces & READ != 0 => Sign::Seen,
             [] => Sign::Unseen,
             fragments => compare(text, fragments, self.text),

@@ -1,0 +1,159 @@
+//! Contents, empty calls, results, roles and tools in the forms that a template writes, with the same meaning.
+
+use std::collections::HashMap;
+
+use rolecall_conversation::json::Object;
+use rolecall_conversation::{Content, Json, Message, Role, Tool, object};
+
+use super::super::ChatTemplate;
+use super::super::analysis::{ContentForm, EmptyContent};
+use super::super::messages::Messages;
+use super::ReplacementValues;
+
+/// Converts messages and tools. Returns the first result whose call is not at hand, if the template needs its name.
+pub(in crate::template) fn adapt_forms(
+    messages: Messages<'_>,
+    tools: Option<&[Tool]>,
+    template: &ChatTemplate,
+    adapted: &mut ReplacementValues,
+) -> Option<usize> {
+    let has_tools = tools.is_some_and(|tools| !tools.is_empty());
+    let mut forms: Vec<(&str, ContentForm)> = Vec::new();
+    for (index, message) in messages.iter() {
+        let mut role = message.role_as_spelled();
+        if role == "developer" && template.renames_developers() {
+            role = Role::System.name();
+            adapted.replace(index, "role", Json::from(role));
+        }
+        let known = forms.iter().find(|(known, _)| *known == role).map(|(_, form)| *form);
+        let form = known.unwrap_or_else(|| template.content_form(role, has_tools));
+        if known.is_none() && forms.len() < FEW {
+            forms.push((role, form));
+        }
+        match empty_content(message).map(|given| (given, template.empty_content(given, has_tools))) {
+            None => adapt_content(index, message, form, adapted),
+            Some((given, wanted)) if wanted == given => {}
+            Some((EmptyContent::Part, wanted)) => {
+                adapted.join(index);
+                replace_empty(index, wanted, adapted);
+            }
+            Some((_, wanted)) => replace_empty(index, wanted, adapted),
+        }
+        // Some templates ask only whether the key is there.
+        let calls = message.as_object().get("tool_calls").and_then(Json::as_array);
+        if calls.is_some_and(<[Json]>::is_empty) {
+            adapted.remove(index, "tool_calls");
+        }
+    }
+    adapt_tools(tools, template, adapted);
+    let has_nameless = messages.iter().any(|(_, message)| is_nameless_result(message));
+    if has_nameless && template.names_results(has_tools) { name_results(messages, adapted) } else { None }
+}
+
+/// The number of roles whose forms are at hand.
+const FEW: usize = 8;
+
+/// Converts a content that is only text.
+fn adapt_content(index: usize, message: &Message, form: ContentForm, adapted: &mut ReplacementValues) {
+    match (form, message.content()) {
+        (ContentForm::Text, Content::Parts(_)) => {
+            if let Some(text) = message.joined_text() {
+                adapted.join(index);
+                adapted.replace(index, "content", Json::from(text));
+            }
+        }
+        (ContentForm::OnePart, Content::Parts(parts)) if parts.len() != 1 => {
+            if let Some(text) = message.joined_text() {
+                adapted.join(index);
+                adapted.wrap(index, &text);
+            }
+        }
+        (ContentForm::Parts | ContentForm::OnePart, Content::Text(text)) => adapted.wrap(index, text),
+        _ => {}
+    }
+}
+
+/// Returns the content of a message with calls and no text. OpenAI's clients and servers write null then.
+fn empty_content(message: &Message) -> Option<EmptyContent> {
+    let content = match message.content() {
+        Content::None if message.as_object().get("content").is_some() => EmptyContent::Null,
+        Content::None => EmptyContent::Missing,
+        Content::Text("") => EmptyContent::Text,
+        Content::Parts(_) if message.joined_text().is_some_and(|text| text.is_empty()) => EmptyContent::Part,
+        Content::Text(_) | Content::Parts(_) => return None,
+    };
+    (message.calls().len() > 0).then_some(content)
+}
+
+fn replace_empty(index: usize, wanted: EmptyContent, adapted: &mut ReplacementValues) {
+    match wanted {
+        EmptyContent::Missing => adapted.remove(index, "content"),
+        EmptyContent::Null => adapted.replace(index, "content", Json::Null),
+        EmptyContent::Text => adapted.replace(index, "content", Json::from("")),
+        EmptyContent::Part => adapted.wrap(index, ""),
+    }
+}
+
+/// Reports whether a message is the result of a call, and only the call has its name. OpenAI's API has no
+/// field for it.
+fn is_nameless_result(message: &Message) -> bool {
+    let object = message.as_object();
+    *message.role() == Role::Tool && text_of(object, "tool_call_id").is_some() && text_of(object, "name").is_none()
+}
+
+/// Gives results the names of their calls. Returns the first one whose call is not at hand.
+fn name_results(messages: Messages<'_>, adapted: &mut ReplacementValues) -> Option<usize> {
+    let mut names: HashMap<&str, &str> = HashMap::new();
+    let (mut unknown, mut next) = (None, 0);
+    for (index, message) in messages.iter() {
+        // An id may come again in the messages that are not at hand.
+        if index != next {
+            names.clear();
+        }
+        next = index + 1;
+        let calls = message.as_object().get("tool_calls").and_then(Json::as_array).unwrap_or_default();
+        names.extend(calls.iter().filter_map(|call| {
+            let call = call.as_object()?;
+            let function = call.get("function").and_then(Json::as_object).unwrap_or(call);
+            Some((text_of(call, "id")?, text_of(function, "name")?))
+        }));
+        if is_nameless_result(message) {
+            let name = text_of(message.as_object(), "tool_call_id").and_then(|id| names.get(id));
+            match name {
+                Some(name) => adapted.replace(index, "name", Json::from(*name)),
+                None => unknown = unknown.or(Some(index)),
+            }
+        }
+    }
+    unknown
+}
+
+fn text_of<'o>(object: &'o Object, key: &str) -> Option<&'o str> {
+    object.get(key).and_then(Json::as_str)
+}
+
+/// Adds the descriptions and parameters that tools lack, if the template cannot write a tool without. Source of the
+/// parameters: OpenAI's API reference, "Omitting `parameters` defines a function with an empty parameter list".
+fn adapt_tools(tools: Option<&[Tool]>, template: &ChatTemplate, adapted: &mut ReplacementValues) {
+    let has = |function: &Object, key: &str| function.get(key).is_some_and(|value| !value.is_null());
+    for (index, tool) in tools.into_iter().flatten().enumerate() {
+        let (Tool::Function { object, wrapped }, Some(function)) = (tool, tool.function()) else { continue };
+        let lacks = ["description", "parameters"].map(|key| !has(function, key));
+        if lacks == [false; 2] || !template.fills_tools() {
+            continue;
+        }
+        let mut function = function.clone();
+        if lacks[0] {
+            function.insert("description", Json::from(""));
+        }
+        if lacks[1] {
+            function.insert("parameters", object! { "type" => "object", "properties" => Object::new() }.into());
+        }
+        let mut whole = object.clone();
+        match wrapped {
+            true => whole.insert("function", Json::Object(function)),
+            false => whole = function,
+        }
+        adapted.replace_tool(index, whole);
+    }
+}

@@ -1,0 +1,73 @@
+//! Which forms of messages and tools a template writes, each found out when it is first needed.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use super::analysis::{self, ContentForm, EmptyContent, FormProbe};
+use super::{ChatTemplate, ProbeBudget};
+
+/// What is known of the forms that a template writes, in conversations without tools and with them.
+#[derive(Debug, Default)]
+pub(super) struct KnownForms {
+    contents: Mutex<HashMap<(String, bool), ContentForm>>,
+    empty_calls: [[OnceLock<EmptyContent>; 4]; 2],
+    names_results: [OnceLock<bool>; 2],
+    renames_developers: OnceLock<bool>,
+    fills_tools: OnceLock<bool>,
+    /// The number of steps that finding them out took.
+    steps: AtomicU64,
+}
+
+/// The most roles, without tools and with them, whose contents are tried. Clients choose roles.
+const MOST_ROLES: usize = 64;
+
+impl ChatTemplate {
+    /// Returns the form in which the template writes the contents of a role. If that is not known, it is text.
+    pub fn content_form(&self, role: &str, has_tools: bool) -> ContentForm {
+        let contents = || self.forms.contents.lock().unwrap_or_else(PoisonError::into_inner);
+        let kind = (role.to_owned(), has_tools);
+        if let Some(form) = contents().get(&kind) {
+            return *form;
+        }
+        if contents().len() >= MOST_ROLES {
+            return ContentForm::Text;
+        }
+        let form = self.form_of(has_tools, |probe| probe.content_form(role)).unwrap_or(ContentForm::Text);
+        contents().insert(kind, form);
+        form
+    }
+
+    /// Returns what a message with calls and without a text needs instead of this content.
+    pub(super) fn empty_content(&self, given: EmptyContent, has_tools: bool) -> EmptyContent {
+        let found = || self.form_of(has_tools, |probe| probe.empty_content(given)).unwrap_or(given);
+        *self.forms.empty_calls[usize::from(has_tools)][given as usize].get_or_init(found)
+    }
+
+    /// Reports whether the template fails with a result that has no name.
+    pub(super) fn names_results(&self, has_tools: bool) -> bool {
+        let found = || self.form_of(has_tools, |probe| probe.must_name_results()).unwrap_or(false);
+        *self.forms.names_results[usize::from(has_tools)].get_or_init(found)
+    }
+
+    /// Reports whether the template leaves out messages of the role `developer`, or refuses them.
+    pub(super) fn renames_developers(&self) -> bool {
+        let found = || self.form_of(false, |probe| probe.must_rename_developers()).unwrap_or(false);
+        *self.forms.renames_developers.get_or_init(found)
+    }
+
+    /// Reports whether the template fails with a tool that has only a name.
+    pub(super) fn fills_tools(&self) -> bool {
+        let found = || self.form_of(false, |probe| probe.must_fill_tools()).unwrap_or(false);
+        *self.forms.fills_tools.get_or_init(found)
+    }
+
+    /// Finds out a form. All that is found out of a template shares one budget.
+    fn form_of<T>(&self, has_tools: bool, find: impl FnOnce(&FormProbe<'_, '_>) -> T) -> Option<T> {
+        let spent = self.forms.steps.load(Ordering::Relaxed);
+        let budget = ProbeBudget::new(ProbeBudget::USUAL.saturating_sub(spent));
+        let form = analysis::form_of(self, has_tools, &budget, find);
+        self.forms.steps.fetch_add(budget.spent(), Ordering::Relaxed);
+        form
+    }
+}
