@@ -12,7 +12,7 @@ use std::time::Duration;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use rolecall::conversation::Conversation;
-use rolecall::template::{ChatTemplate, TemplateOptions, render_template};
+use rolecall::template::{ChatTemplate, Forms, TemplateOptions, render_template};
 use rolecall_benches::{Python, Runner, race};
 use rolecall_conversation::json::{self, Json};
 use rolecall_jinja::{Context, DateTime, Environment, Limits, Template};
@@ -231,7 +231,7 @@ fn prompt_parts(source: &str, variables: &str) -> (ChatTemplate, Conversation, T
     let tokens = ["bos_token", "eos_token"].map(|name| token(name, variables.remove(name)));
     let template = ChatTemplate::compile(source, tokens.into()).expect("a valid template");
     let conversation = Conversation::from_json(Json::Object(variables)).expect("a conversation");
-    (template, conversation, TemplateOptions { now: Some(NOW), ..TemplateOptions::default() })
+    (template, conversation, TemplateOptions { now: Some(NOW), forms: Forms::AsGiven, ..TemplateOptions::default() })
 }
 
 /// The reference engine, which renders and compiles one template on request and reports the time

@@ -106,7 +106,7 @@ def load(model=None, **parts):
 
     They also set how requests are rendered, with the names and values of the command: ``template_name``; ``options``,
     a dict; ``bos``: ``"template"``, ``"auto"``, ``"tokenizer"`` or ``"none"``; ``rules``: ``"enforce"`` or
-    ``"reference"``; ``tool_calls``: ``"as-given"`` or ``"as-wanted"``; ``protect``: ``"control"`` or ``"all-added"``;
+    ``"reference"``; ``forms``: ``"as-wanted"`` or ``"as-given"``; ``protect``: ``"control"`` or ``"all-added"``;
     ``plain_markers``: whether markers that a template writes around turns may be text instead of tokens;
     ``now``, the time that templates see: a datetime or a str; ``limits``, a dict of a template's limits by name.
 

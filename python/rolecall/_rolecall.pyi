@@ -260,7 +260,7 @@ class Model:
         options: Mapping[str, str | int | float | bool] | None = None,
         bos: Literal["auto", "template", "tokenizer", "none"] | None = None,
         rules: Literal["enforce", "reference"] | None = None,
-        tool_calls: Literal["as-given", "as-wanted"] | None = None,
+        forms: Literal["as-given", "as-wanted"] | None = None,
         protect: Literal["control", "all-added"] | None = None,
         plain_markers: bool | None = None,
         now: str | datetime | None = None,

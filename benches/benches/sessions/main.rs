@@ -15,7 +15,7 @@ use std::path::Path;
 
 use rolecall::conversation::{Message, json};
 use rolecall::session::{Finish, OnRewrite, Session};
-use rolecall::template::{CallForm, ModelTemplates};
+use rolecall::template::{Forms, ModelTemplates};
 use rolecall::{Model, Request};
 use rolecall_benches::{Python, Runner, race};
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ fn main() {
     let templates = ModelTemplates::from_json(&OWN.into()).expect("a template");
     let model = Model::builder().templates(templates).tokenizer(&tokenizer).eos_token("<|im_end|>");
     // The peer receives arguments as objects too.
-    let model = model.tool_calls(CallForm::AsWanted).open().expect("a model");
+    let model = model.forms(Forms::AsWanted).open().expect("a model");
     let cases: Vec<Case> = MESSAGES.iter().map(|messages| Case::new(&model, *messages)).collect();
     let mut python = start(&tokenizer, &cases);
     match &python {

@@ -14,7 +14,7 @@ use rolecall::encode::Protect;
 use rolecall::grammar::Reasoning;
 use rolecall::model::BosBy;
 use rolecall::render::RuleMode;
-use rolecall::template::CallForm;
+use rolecall::template::Forms;
 
 use crate::paint::Color;
 
@@ -190,10 +190,9 @@ pub struct Stability {
     pub inputs: Vec<PathBuf>,
     #[command(flatten)]
     pub layouts: Layouts,
-    /// How to pass tool calls to the template [default: as-given for a conversation of the user's,
-    /// as-wanted for the built-in ones]
-    #[arg(long, value_parser = words::call_form(), value_name = "HOW", requires = "templated")]
-    pub tool_calls: Option<CallForm>,
+    /// How to pass messages, calls and tools to the template [default: as-wanted]
+    #[arg(long, value_parser = words::forms(), value_name = "HOW", requires = "templated")]
+    pub forms: Option<Forms>,
     /// The model's tokenizer, to count the ids that are no longer valid: a tokenizer.json, a
     /// sentencepiece .model, tiktoken ranks, a tekken.json, a GGUF file, or a folder that contains
     /// one

@@ -74,7 +74,7 @@ impl Job {
             bos: chat.bos.unwrap_or_default(),
             rules: chat.rules.unwrap_or_default(),
             options: chat.options.clone(),
-            tool_calls: own.tool_calls.unwrap_or_default(),
+            forms: own.forms.unwrap_or_default(),
             template_name: own.running.template_name.clone(),
             now: own.running.now.or_else(|| DateTime::from_unix(clock)),
             limits: flags::limits(&own.running.limits),

@@ -31,8 +31,7 @@ impl ParseRun {
             eos_token: layouts.eos_token.clone(),
             ..Chat::default()
         };
-        let own =
-            OwnTemplate { template: layouts.template.clone(), running: layouts.running.clone(), tool_calls: None };
+        let own = OwnTemplate { template: layouts.template.clone(), running: layouts.running.clone(), forms: None };
         Ok(ParseRun { job: Job::open(&chat, &own, tokenizer, Protect::default(), output)? })
     }
 

@@ -12,7 +12,7 @@ use crate::session::BadStep;
 use crate::source::Source;
 
 /// Help for tool calls that a template does not write correctly in their given form.
-pub const AS_WANTED: &str = "use `--tool-calls as-wanted` to pass calls in the form that the template writes";
+pub const AS_WANTED: &str = "use `--forms as-wanted` to pass the conversation in the forms that the template writes";
 
 /// Help for conversations that a template writes otherwise as a whole than reply by reply.
 pub const DIVIDED: &str = "use `--samples auto` for samples in which each reply follows what the server saw";

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use rolecall::diff::{Comparison, Telling, compare_models};
 use rolecall::model::Settings;
-use rolecall::template::CallForm;
 use rolecall::{Error, Model};
 
 use crate::failure::Failure;
@@ -30,10 +29,9 @@ pub fn has_template(asked: &str) -> bool {
         || TEMPLATES.iter().any(|name| path.file_name().is_some_and(|file| file == *name))
 }
 
-/// Opens one side. Templates get tool calls in the form that they write correctly.
+/// Opens one side.
 pub fn open(asked: &str, formats: &mut Formats, tokens: &OwnTokens<'_>, settings: &Settings) -> Result<Model, Failure> {
-    let settings = Settings { tool_calls: CallForm::AsWanted, ..settings.clone() };
-    let mut builder = Model::builder().settings(settings);
+    let mut builder = Model::builder().settings(settings.clone());
     match has_template(asked) {
         true => {
             builder = builder.model(asked);

@@ -77,13 +77,14 @@ const SHAPES: [Shape; 33] = [
 
 /// The command lines. `REQUEST`, `TEMPLATE`, `TOKENIZER` and `OUTPUT` are replaced by paths of
 /// files.
-const VERBS: [&str; 13] = [
+const VERBS: [&str; 14] = [
     "render --format chatml REQUEST",
     "render --format chatml --jsonl --threads 1 REQUEST",
     "render --format internlm2 --rules reference REQUEST",
     "render --format llama2 --rules reference REQUEST",
     "render --format mistral --rules reference REQUEST",
-    "render --template TEMPLATE --tool-calls as-wanted REQUEST",
+    "render --template TEMPLATE REQUEST",
+    "render --template TEMPLATE --forms as-given REQUEST",
     "render --format chatml --for-training assistant --json REQUEST",
     "encode --format chatml --rules reference --tokenizer TOKENIZER REQUEST",
     "explain --format chatml --rules reference --tokenizer TOKENIZER REQUEST",

@@ -4,9 +4,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rolecall::conversation::{Json, object};
-use rolecall::model::Settings;
 use rolecall::session::OnRewrite;
-use rolecall::template::CallForm;
 use rolecall::{Model, Request};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -198,10 +196,7 @@ impl ServedModel {
     fn open(wanted: &ModelConfig, local: &LocalOptions, limits: &Limits) -> Result<ServedModel, OpenFault> {
         let name = &wanted.name;
         let wrong = |why: String| OpenFault::Model { name: name.clone(), why };
-        // Clients send arguments as text. Engines pass them on in the form that the template writes correctly,
-        // and so do sessions.
-        let settings = Settings { tool_calls: CallForm::AsWanted, ..wanted.model.settings().clone() };
-        let model = wanted.model.with_settings(settings);
+        let model = wanted.model.clone();
         model.decoder().map_err(|error| wrong(error.to_string()))?;
         // A prompt tells whether the format is that of the tokenizer.
         let trial = Request::from_text(r#"{"messages": [{"role": "user", "content": "a"}]}"#);

@@ -14,7 +14,7 @@ use rolecall::conversation::json::{self, Layout, Object};
 use rolecall::conversation::{Json, object};
 use rolecall::format::registry;
 use rolecall::session::OnRewrite;
-use rolecall::template::{CallForm, ModelTemplates};
+use rolecall::template::{Forms, ModelTemplates};
 use rolecall::{Model, Request};
 use rolecall_gateway::engine::EngineKind;
 use rolecall_gateway::{Bounds, Config, Gateway, Keys, Limits, ModelConfig, OpenFault, StoreConfig, StoreFault};
@@ -40,7 +40,7 @@ fn model(when: &str) -> Model {
 {%- if add_generation_prompt -%}{{ "<|im_start|>assistant\n" }}{%- endif -%}"#;
     let templates = ModelTemplates::from_json(&source.replace("WHEN", when).into()).unwrap();
     let toy = Toy::of(registry().get("qwen2.5").unwrap());
-    Model::builder().templates(templates).loaded_tokenizer(Arc::new(toy)).tool_calls(CallForm::AsWanted).open().unwrap()
+    Model::builder().templates(templates).loaded_tokenizer(Arc::new(toy)).forms(Forms::AsWanted).open().unwrap()
 }
 
 /// A server whose model always replies with the same text.

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use rolecall_conversation::json::{self, Object};
 use rolecall_conversation::{Conversation, Json, Message, Tool, object};
 use rolecall_render::{
-    CallForm, ChatTemplate, DateTime, Error, IdForm, Origin, ProbeBudget, Prompt, TemplateOptions, WantedCalls,
+    ChatTemplate, DateTime, Error, Forms, IdForm, Origin, ProbeBudget, Prompt, TemplateOptions, WantedCalls,
     probe_template,
 };
 use rolecall_text::common_prefix;
@@ -114,7 +114,7 @@ pub(crate) struct Refusal {
 
 impl<'t> Probe<'t> {
     pub fn new(template: &'t ChatTemplate, limits: Limits) -> Probe<'t> {
-        let mut options = TemplateOptions { now: Some(NOON), calls: CallForm::AsWanted, ..TemplateOptions::default() };
+        let mut options = TemplateOptions { now: Some(NOON), forms: Forms::AsWanted, ..TemplateOptions::default() };
         options.limits.instructions = options.limits.instructions.min(limits.instructions);
         options.limits.output_bytes = options.limits.output_bytes.min(limits.output_bytes);
         let budget = ProbeBudget::new(limits.steps);

@@ -8,7 +8,7 @@ use rolecall::format::{Format, LoadError, Registry};
 use rolecall::interop::{framework_files, lmdeploy, lmflow, xtuner};
 use rolecall::model::{BosBy, Purpose, Settings};
 use rolecall::render::{Bos, Options, RuleMode};
-use rolecall::template::ModelTemplates;
+use rolecall::template::{Forms, ModelTemplates};
 use rolecall::{Error, Model, Prompt, Request};
 
 use crate::framework_prompt::FrameworkPrompt;
@@ -121,7 +121,8 @@ impl FrameworkTemplate {
         };
         let bos = if bos { BosBy::Template } else { BosBy::Tokenizer };
         let prompt = py.detach(|| {
-            let settings = Settings { bos, options, ..self.model.settings().clone() };
+            // As transformers passes them.
+            let settings = Settings { bos, options, forms: Forms::AsGiven, ..self.model.settings().clone() };
             self.model.with_settings(settings).prompt_for(request, purpose)
         });
         prompt.map(FrameworkPrompt::of_request).map_err(|error| error::of(py, &error))

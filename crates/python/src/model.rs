@@ -55,7 +55,7 @@ impl Model {
         signature = (model=None, **parts),
         text_signature = "(model=None, *, format=None, template=None, chat_template=None, tokenizer=None, \
                           tokenizer_config=None, bos_token=None, eos_token=None, template_name=None, options=None, \
-                          bos=None, rules=None, tool_calls=None, protect=None, plain_markers=None, now=None, limits=None)"
+                          bos=None, rules=None, forms=None, protect=None, plain_markers=None, now=None, limits=None)"
     )]
     fn new(py: Python<'_>, model: Option<&Bound<'_, PyAny>>, parts: Option<&Bound<'_, PyDict>>) -> PyResult<Model> {
         let opening = Opening::read(model, parts)?;

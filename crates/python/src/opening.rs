@@ -10,7 +10,7 @@ use rolecall::conversation::{Json, Place};
 use rolecall::encode::{PlainMarkers, Protect};
 use rolecall::model::{BosBy, Files, ModelBuilder, Settings};
 use rolecall::render::RuleMode;
-use rolecall::template::CallForm;
+use rolecall::template::Forms;
 use rolecall::template::jinja::LimitKind;
 
 use crate::error::Fault;
@@ -89,7 +89,7 @@ impl Opening {
                 self.settings.bos = word.parse::<BosBy>().map_err(|()| unknown(value, name, known))?;
             }
             "rules" => self.settings.rules = one_of(name, value, RuleMode::ALL)?,
-            "tool_calls" => self.settings.tool_calls = one_of(name, value, CallForm::ALL)?,
+            "forms" => self.settings.forms = one_of(name, value, Forms::ALL)?,
             "protect" => self.settings.protect = one_of(name, value, Protect::ALL)?,
             "plain_markers" => {
                 let allow = value.cast::<PyBool>().map_err(|_| wrong(name, value, "a bool"))?.is_true();

@@ -36,7 +36,9 @@ use task::Task;
 use window::Window;
 use write::WriteState;
 
-pub use account::{Account, Change, DesignRule, Leaf, LeafGroup, LeafKind, Remedy, account_by_format};
+pub use account::{
+    Account, Change, DesignRule, FormChange, FormKind, Leaf, LeafGroup, LeafKind, Remedy, account_by_format,
+};
 pub use error::Error;
 pub use loss::{
     FinalStop, Loss, LossNote, LossPolicy, LossSpan, LossTurns, ModelText, PartWeights, ReplyPart, RoleLoss,
@@ -47,7 +49,7 @@ pub use origin::Origin;
 pub use prompt::{Dropped, LeftOut, Prompt, Run, Runs, Segment, Turn, Unusual};
 pub use rolecall_jinja as jinja;
 pub use template::{
-    ArgumentForm, AroundTurns, BosUse, CallForm, Capability, ChatTemplate, ContentForm, DateTime, Finding, FindingKind,
+    ArgumentForm, AroundTurns, BosUse, Capability, ChatTemplate, ContentForm, DateTime, Finding, FindingKind, Forms,
     IdForm, Limits, Nulls, ProbeBudget, RunRecord, Support, Switch, TemplateAnalysis, TemplateError, TemplateOptions,
     WantedCalls, account_by_template, analyze_template, analyze_template_within, left_out, left_out_of, probe_template,
     record_template, render_template, template_switches, without_media, written_at,

@@ -39,7 +39,7 @@ pub enum Error {
         /// The index of the message that the template was processing.
         message: Option<usize>,
         /// Whether the template accepts the conversation if its tool calls are given as
-        /// [`CallForm::AsWanted`](crate::template::CallForm::AsWanted).
+        /// [`Forms::AsWanted`](crate::template::Forms::AsWanted).
         as_wanted: bool,
     },
     /// No chat template of the model can be chosen.
@@ -145,7 +145,7 @@ impl Error {
             Error::Encode(error) => Some(error.help()),
             Error::NoFormat => Some("add `\"format\": \"NAME\"` to the request, or open the model with one".into()),
             Error::Template { as_wanted: true, .. } => {
-                Some("the template expects tool calls in another form: use `CallForm::AsWanted`".into())
+                Some("the template expects the conversation in another form: use `Forms::AsWanted`".into())
             }
             Error::Template { error, message, .. } => {
                 Some(rolecall_render::Error::Template { error: error.clone(), message: *message }.help())

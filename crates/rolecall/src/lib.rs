@@ -179,7 +179,9 @@ pub mod request {
 
 /// The account of a request: what became of each of its leaves.
 pub mod account {
-    pub use rolecall_render::{Account, Change, DesignRule, Leaf, LeafGroup, LeafKind, Remedy, account_by_format};
+    pub use rolecall_render::{
+        Account, Change, DesignRule, FormChange, FormKind, Leaf, LeafGroup, LeafKind, Remedy, account_by_format,
+    };
 }
 
 /// Rendering a conversation to a prompt by a format.

@@ -20,8 +20,8 @@ use rolecall_format::Format;
 pub use choice::NoChoice;
 pub use rolecall_render::jinja;
 pub use rolecall_render::{
-    ArgumentForm, BosUse, CallForm, Capability, ChatTemplate, DateTime, Finding, FindingKind, IdForm, Limits, Nulls,
-    ProbeBudget, RunRecord, Support, Switch, TemplateAnalysis, TemplateError, TemplateOptions, WantedCalls,
+    ArgumentForm, BosUse, Capability, ChatTemplate, ContentForm, DateTime, Finding, FindingKind, Forms, IdForm, Limits,
+    Nulls, ProbeBudget, RunRecord, Support, Switch, TemplateAnalysis, TemplateError, TemplateOptions, WantedCalls,
     account_by_template, analyze_template, analyze_template_within, left_out, record_template, render_template,
     written_at,
 };

@@ -15,7 +15,7 @@ use rolecall::account::{Account, Leaf, LeafKind};
 use rolecall::conversation::json::{self, Layout, Object};
 use rolecall::conversation::{Conversation, Json, Place, object};
 use rolecall::render::{RuleMode, render};
-use rolecall::template::{CallForm, ChatTemplate, TemplateOptions, account_by_template, record_template};
+use rolecall::template::{ChatTemplate, Forms, TemplateOptions, account_by_template, record_template};
 use rolecall::{Origin, Prompt};
 use rolecall_testkit::FolderTemplates;
 use rolecall_testkit::generate::{self, Spot};
@@ -296,8 +296,8 @@ fn check(request: &Json, prompt: &Prompt, account: &Account) -> Result<(usize, u
 }
 
 /// Renders a conversation with its account, which is the same at once and once it is asked for.
-fn account_of(conversation: &Conversation, template: &ChatTemplate, calls: CallForm) -> Option<(Prompt, Account)> {
-    let options = options(calls);
+fn account_of(conversation: &Conversation, template: &ChatTemplate, forms: Forms) -> Option<(Prompt, Account)> {
+    let options = options(forms);
     let at_once = account_by_template(conversation, template, &options).ok();
     let later = record_template(conversation, template, &options).ok();
     let later = later.map(|(prompt, record)| (prompt, record.account(conversation, template, &options)));
@@ -305,8 +305,8 @@ fn account_of(conversation: &Conversation, template: &ChatTemplate, calls: CallF
     at_once
 }
 
-fn options(calls: CallForm) -> TemplateOptions {
-    TemplateOptions { now: Some("2026-11-21".parse().unwrap()), calls, ..TemplateOptions::default() }
+fn options(forms: Forms) -> TemplateOptions {
+    TemplateOptions { now: Some("2026-11-21".parse().unwrap()), forms, ..TemplateOptions::default() }
 }
 
 #[test]
@@ -320,12 +320,12 @@ fn every_word_of_a_request_is_written_by_a_real_template_or_in_its_account() {
         for seed in seeds(12) {
             let request = Maker { rng: Rng::with_seed(seed), words: 0 }.request();
             let conversation = Conversation::from_json(request.clone()).unwrap();
-            for calls in [CallForm::AsGiven, CallForm::AsWanted] {
-                let Some((prompt, account)) = account_of(&conversation, template, calls) else { continue };
+            for forms in [Forms::AsGiven, Forms::AsWanted] {
+                let Some((prompt, account)) = account_of(&conversation, template, forms) else { continue };
                 prompts += 1;
                 match check(&request, &prompt, &account) {
                     Ok((count, missing)) => (all, lost) = (all + count, lost + missing),
-                    Err(why) => wrong.push(format!("{name}, {calls:?}, seed {seed}: {why}")),
+                    Err(why) => wrong.push(format!("{name}, {forms:?}, seed {seed}: {why}")),
                 }
             }
         }
@@ -435,7 +435,7 @@ fn every_builtin_keeps_what_the_account_needs() {
                 let other = object! { "role" => "assistant", "content" => maker.text() };
                 let request: Json = object! { "messages" => Json::Array(vec![message.into(), other.into()]) }.into();
                 let conversation = Conversation::from_json(request.clone()).unwrap();
-                let Some((prompt, account)) = account_of(&conversation, &template, CallForm::AsGiven) else { continue };
+                let Some((prompt, account)) = account_of(&conversation, &template, Forms::AsGiven) else { continue };
                 prompts += 1;
                 match check(&request, &prompt, &account) {
                     Ok((_, missing)) => lost += missing,

@@ -4,12 +4,12 @@
 
 use rolecall::conversation::{Conversation, json};
 use rolecall::stability::Speaker;
-use rolecall::template::{CallForm, ChatTemplate, TemplateOptions, account_by_template, render_template};
+use rolecall::template::{ChatTemplate, Forms, TemplateOptions, account_by_template, render_template};
 use rolecall_testkit::FolderTemplates;
 use rolecall_testkit::growth::{Tally, check_growth};
 
 /// A conversation in forms of the same meaning.
-struct Forms {
+struct SameMeaning {
     what: &'static str,
     /// Requests, each in another form.
     requests: Vec<String>,
@@ -43,12 +43,12 @@ fn called(content: &str, arguments: &str, result: &str) -> String {
     )
 }
 
-fn forms() -> [Forms; 3] {
+fn groups() -> [SameMeaning; 3] {
     let text: fn(&str) -> String = |text| format!("\"{text}\"");
     let (object, string, north) = (r#"{"place": "Oslo"}"#, r#""{\"place\": \"Oslo\"}""#, text("north"));
     let requests = vec![spoken("system", [text; 3]), spoken("system", [part; 3]), spoken("system", [text, part, text])];
-    let contents = Forms { what: "contents as texts and in parts", requests, words: &[] };
-    let calls = Forms {
+    let contents = SameMeaning { what: "contents as texts and in parts", requests, words: &[] };
+    let calls = SameMeaning {
         what: "calls without a text, with arguments as an object and as text",
         requests: vec![
             called(r#", "content": null"#, string, &north),
@@ -59,7 +59,7 @@ fn forms() -> [Forms; 3] {
         ],
         words: &["look_up", "Oslo", "north", "None"],
     };
-    let developer = Forms {
+    let developer = SameMeaning {
         what: "instructions of the system and of the developer",
         requests: vec![spoken("system", [text; 3]), spoken("developer", [text; 3])],
         words: &["Be brief."],
@@ -68,9 +68,9 @@ fn forms() -> [Forms; 3] {
 }
 
 /// Returns the prompt, or how often each of the words is in it.
-fn said(template: &ChatTemplate, request: &str, calls: CallForm, words: &[&str]) -> Option<String> {
+fn said(template: &ChatTemplate, request: &str, forms: Forms, words: &[&str]) -> Option<String> {
     let conversation = Conversation::from_json(json::parse(request).unwrap()).unwrap();
-    let options = TemplateOptions { now: Some("2026-11-29".parse().unwrap()), calls, ..TemplateOptions::default() };
+    let options = TemplateOptions { now: Some("2026-11-29".parse().unwrap()), forms, ..TemplateOptions::default() };
     let prompt = render_template(&conversation, template, &options).ok()?;
     let text = prompt.text();
     let counts = words.iter().map(|word| format!("{word}: {}, ", text.matches(word).count()));
@@ -84,15 +84,15 @@ fn a_real_template_writes_the_same_of_every_form() {
     };
     let templates = FolderTemplates::read(&shared.join("templates")).unwrap().compiled;
     let mut wrong = Vec::new();
-    for Forms { what, requests, words } in forms() {
+    for SameMeaning { what, requests, words } in groups() {
         let (mut given, mut wanted, mut refused) = (0, 0, 0);
         for (name, template) in &templates {
-            let of = |calls: CallForm| -> Vec<Option<String>> {
-                requests.iter().map(|request| said(template, request, calls, words)).collect()
+            let of = |forms: Forms| -> Vec<Option<String>> {
+                requests.iter().map(|request| said(template, request, forms, words)).collect()
             };
             let is_one = |all: &[Option<String>]| all.iter().all(|one| *one == all[0]);
-            let as_given = of(CallForm::AsGiven);
-            let as_wanted = of(CallForm::AsWanted);
+            let as_given = of(Forms::AsGiven);
+            let as_wanted = of(Forms::AsWanted);
             given += usize::from(is_one(&as_given) && as_given[0].is_some());
             match is_one(&as_wanted) {
                 true if as_wanted[0].is_some() => wanted += 1,
@@ -121,7 +121,7 @@ fn template(source: &str) -> ChatTemplate {
 }
 
 fn wanted() -> TemplateOptions {
-    TemplateOptions { calls: CallForm::AsWanted, ..TemplateOptions::default() }
+    TemplateOptions { forms: Forms::AsWanted, ..TemplateOptions::default() }
 }
 
 /// Renders messages as the template wants them. Returns the prompt, and what is left out of it.
@@ -209,6 +209,18 @@ fn what_is_lost_has_the_place_that_it_has_in_the_request() {
         let expected = vec!["message 0, content[0].mood".to_owned()];
         assert_eq!(rendered(source, parts), ("user:a\nb;".to_owned(), expected), "{source}");
     }
+}
+
+#[test]
+fn a_picture_beside_a_text_is_left_out_alone() {
+    let picture = r#"{"type": "image_url", "image_url": {"url": "https://x.y/z.png"}}"#;
+    let messages = format!(
+        r#"{{"role": "user", "content": [{{"type": "text", "text": "a"}}, {picture}, {{"type": "text", "text": "b"}}]}}"#
+    );
+    let texts =
+        "{% for m in messages %}{{ m.role }}:{% if m.content is string %}{{ m.content }}{% endif %};{% endfor %}";
+    let expected = vec!["message 0, content[1]".to_owned()];
+    assert_eq!(rendered(texts, &messages), ("user:a\nb;".to_owned(), expected));
 }
 
 #[test]

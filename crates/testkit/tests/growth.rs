@@ -8,14 +8,14 @@ use std::collections::BTreeMap;
 use rolecall::Request;
 use rolecall::conversation::{Conversation, Message};
 use rolecall::stability::{Case, Speaker};
-use rolecall::template::{CallForm, ChatTemplate, DateTime, TemplateOptions};
+use rolecall::template::{ChatTemplate, DateTime, Forms, TemplateOptions};
 use rolecall_testkit::FolderTemplates;
 use rolecall_testkit::growth::{Tally, Window, check_growth, first, grow};
 
 const NOON: DateTime = DateTime { year: 2026, month: 11, day: 30, hour: 12, minute: 0, second: 0, microsecond: 0 };
 
 fn options() -> TemplateOptions {
-    TemplateOptions { now: Some(NOON), calls: CallForm::AsWanted, ..TemplateOptions::default() }
+    TemplateOptions { now: Some(NOON), forms: Forms::AsWanted, ..TemplateOptions::default() }
 }
 
 #[test]

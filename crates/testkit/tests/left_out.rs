@@ -5,9 +5,8 @@
 
 use rolecall::conversation::json;
 use rolecall::conversation::{Json, Place};
-use rolecall::model::ModelPrompt;
-use rolecall::template::ModelTemplates;
-use rolecall::template::{CallForm, ChatTemplate};
+use rolecall::model::{ModelPrompt, Settings};
+use rolecall::template::{ChatTemplate, Forms, ModelTemplates};
 use rolecall::{Error, Model, Request};
 use rolecall_testkit::FolderTemplates;
 
@@ -50,6 +49,13 @@ fn request(without: &[&str]) -> Request {
 fn model(source: &str) -> Model {
     let templates = ModelTemplates::from_json(&Json::from(source)).unwrap();
     Model::builder().templates(templates).now("2026-11-21".parse().unwrap()).open().unwrap()
+}
+
+/// Returns a model whose template gets conversations as they are given.
+fn as_given(source: &str) -> Model {
+    let model = model(source);
+    let settings = Settings { forms: Forms::AsGiven, ..model.settings().clone() };
+    model.with_settings(settings)
 }
 
 /// Reports whether a place, or its message, is left out.
@@ -150,16 +156,25 @@ fn calls_in_the_other_form_are_offered_where_the_template_writes_them() {
         )
     };
     // It iterates over an object and ignores a text.
-    let items = model(&turn(
+    let items = as_given(&turn(
         "{% if c.function.arguments is mapping %}{% for k, v in c.function.arguments.items() %}{{ k }}={{ v }}{% endfor %}{% endif %}",
     ));
     let prompt = items.prompt(call(r#""{\"x\": \"y\"}""#)).unwrap();
-    assert_eq!((prompt.prompt().dropped().len(), prompt.account().offers_calls_as_wanted()), (1, true));
+    assert_eq!((prompt.prompt().dropped().len(), prompt.account().offers_forms()), (1, true));
     assert!(items.prompt(call(r#"{"x": "y"}"#)).unwrap().prompt().dropped().is_empty());
     // It refuses a text.
-    let refuses = model(&turn("{% for k, v in c.function.arguments.items() %}{{ k }}={{ v }}{% endfor %}"));
+    let refuses = as_given(&turn("{% for k, v in c.function.arguments.items() %}{{ k }}={{ v }}{% endfor %}"));
     let error = refuses.prompt(call(r#""{\"x\": \"y\"}""#)).unwrap_err();
     assert!(matches!(error, Error::Template { as_wanted: true, .. }), "{error:?}");
-    let as_wanted = Model::builder().templates(items.templates().unwrap().clone()).tool_calls(CallForm::AsWanted);
-    assert!(as_wanted.open().unwrap().prompt(call(r#""{\"x\": \"y\"}""#)).unwrap().prompt().dropped().is_empty());
+    let wanted = |model: &Model| model.with_settings(Settings::default());
+    assert!(wanted(&items).prompt(call(r#""{\"x\": \"y\"}""#)).unwrap().prompt().dropped().is_empty());
+    // It prints parts as a list.
+    let lists = as_given("{% for m in messages %}{{ m.content }}{% endfor %}");
+    let parts = r#"[{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}]"#;
+    let request = || Request::from_text(parts).unwrap();
+    assert!(lists.prompt(request()).unwrap().account().offers_forms());
+    let prompt = wanted(&lists).prompt(request()).unwrap();
+    assert_eq!((prompt.text(), prompt.account().leaves()), ("a\nb", &[][..]));
+    let forms: Vec<_> = prompt.account().forms().iter().map(|change| (change.kind.name(), change.count)).collect();
+    assert_eq!(forms, [("joined_parts", 1)]);
 }

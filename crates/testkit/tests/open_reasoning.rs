@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use rolecall::conversation::json;
 use rolecall::model::{ReplyContext, Settings};
 use rolecall::parse::{OutputParser, ParseOptions, ParsedCall, UnclosedReasoning, Within};
-use rolecall::template::{CallForm, ModelTemplates};
+use rolecall::template::{Forms, ModelTemplates};
 use rolecall::{Model, Reading, Request, Stop};
 
 const TOOLS: &str = r#"[{"type": "function", "function": {"name": "get_weather", "description": "It.", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}}]"#;
@@ -82,7 +82,7 @@ fn subjects_of(label: &str, source: &str) -> Vec<Subject> {
     let templates = ModelTemplates::from_json(&source.into()).unwrap();
     let builder = Model::builder().templates(templates).bos_tokens(["<s>".to_owned()]).eos_token("</s>");
     let Ok(model) = builder.open() else { return Vec::new() };
-    let model = model.with_settings(Settings { tool_calls: CallForm::AsWanted, ..model.settings().clone() });
+    let model = model.with_settings(Settings { forms: Forms::AsWanted, ..model.settings().clone() });
     let reads = |switches: &str| match switches {
         "{}" => true,
         switches => switches.split('"').nth(1).is_some_and(|name| source.contains(name)),

@@ -15,7 +15,7 @@ use rolecall::render::{Bos, Error as RenderError, Options};
 use rolecall::stability::{
     ByteSource, Case, KeptIds, KeptLength, Pace, Report, Speaker, Stability, report, stability_with,
 };
-use rolecall::template::{CallForm, ChatTemplate, DateTime, ModelTemplates, TemplateOptions, written_at};
+use rolecall::template::{ChatTemplate, DateTime, Forms, ModelTemplates, TemplateOptions, written_at};
 use rolecall::{Model, Origin, Prompt, Request};
 use rolecall_testkit::growth::{Window, grow};
 use rolecall_testkit::{Fixture, FolderTemplates};
@@ -72,7 +72,7 @@ fn every_answer_is_that_of_comparing_all_prefixes() {
         check(&format.name, Speaker::Format(format, &options), &mut compared);
     }
     assert!(compared.steps > 5_000 && compared.changes > 50, "{compared:?}");
-    let options = TemplateOptions { now: Some(NOON), calls: CallForm::AsWanted, ..TemplateOptions::default() };
+    let options = TemplateOptions { now: Some(NOON), forms: Forms::AsWanted, ..TemplateOptions::default() };
     for case in Fixture::of_folder("stability") {
         let template = ChatTemplate::compile(case.needed("template"), Vec::new()).unwrap();
         check(&case.path.display().to_string(), Speaker::Template(&template, &options), &mut compared);
@@ -261,7 +261,7 @@ fn next_turn(template: &ChatTemplate) -> Result<String, String> {
 
 fn grown_turn(template: &ChatTemplate, without: usize) -> Result<String, String> {
     const WINDOW: Window = Window { head: 4, tail: 6 };
-    let options = TemplateOptions { calls: CallForm::AsWanted, now: Some(NOON), ..TemplateOptions::default() };
+    let options = TemplateOptions { forms: Forms::AsWanted, now: Some(NOON), ..TemplateOptions::default() };
     let speaker = Speaker::Template(template, &options);
     let message = |at: usize| match at {
         0 => Message::system("You are kind."),
@@ -286,7 +286,7 @@ fn grown_turn(template: &ChatTemplate, without: usize) -> Result<String, String>
 
 /// Compares the prompts of a template over the built-in conversations, as the command does.
 fn report_on(file: &str, template: &ChatTemplate) -> Report {
-    let settings = Settings { tool_calls: CallForm::AsWanted, now: Some(NOON), ..Settings::default() };
+    let settings = Settings { forms: Forms::AsWanted, now: Some(NOON), ..Settings::default() };
     let model = Model::builder().templates(templates_of(template)).settings(settings).open().unwrap();
     report(&model, &Case::all()).unwrap_or_else(|error| panic!("{file}: {error}"))
 }
@@ -365,7 +365,7 @@ fn a_line_is_found_without_the_opening_token() {
 fn literal_text_is_found_where_it_stands_in_the_template() {
     let mut checked = 0;
     let mut check = |name: &str, template: &ChatTemplate| {
-        let options = TemplateOptions { now: Some(NOON), calls: CallForm::AsWanted, ..TemplateOptions::default() };
+        let options = TemplateOptions { now: Some(NOON), forms: Forms::AsWanted, ..TemplateOptions::default() };
         for case in Case::all() {
             let found = rolecall::stability::stability(&case.conversation, Speaker::Template(template, &options));
             for change in found.changes() {
@@ -411,8 +411,7 @@ fn the_ids_are_those_of_the_prompts() {
         }
         // Most of the templates belong to other tokenizers.
         let plain_markers = PlainMarkers::Allow;
-        let settings =
-            Settings { tool_calls: CallForm::AsWanted, now: Some(NOON), plain_markers, ..Settings::default() };
+        let settings = Settings { forms: Forms::AsWanted, now: Some(NOON), plain_markers, ..Settings::default() };
         let builder = Model::builder().templates(templates_of(&template)).settings(settings);
         let model = builder.tokenizer(shared.join("tokenizers/qwen3")).open().unwrap();
         for case in Case::all().into_iter().filter(|case| case.pace == Pace::AtOnce).step_by(3) {

@@ -5,8 +5,8 @@ use std::fs;
 
 use rolecall::conversation::{Conversation, Json, json};
 use rolecall::template::{
-    ArgumentForm, CallForm, Capability, ChatTemplate, DateTime, FindingKind, Support, TemplateOptions,
-    analyze_template, render_template,
+    ArgumentForm, Capability, ChatTemplate, DateTime, FindingKind, Forms, Support, TemplateOptions, analyze_template,
+    render_template,
 };
 
 /// The golden cases that show a capability, each with words that the output then contains.
@@ -104,17 +104,17 @@ fn arguments_in_the_wanted_form_come_out_alike() {
         let calls = template.wanted_calls().expect("a real template is within the budget");
         let Some(form) = calls.arguments else { continue };
         for content in ["\"\"", "null", "\"I look.\""] {
-            let render = |arguments: &str, calls| {
+            let render = |arguments: &str, forms| {
                 let now = DateTime { year: 2026, month: 11, day: 21, hour: 12, minute: 34, second: 56, microsecond: 0 };
-                let options = TemplateOptions { now: Some(now), calls, ..TemplateOptions::default() };
+                let options = TemplateOptions { now: Some(now), forms, ..TemplateOptions::default() };
                 let prompt = render_template(&conversation(arguments, content), &template, &options);
                 prompt.map(|prompt| prompt.text().to_owned()).ok()
             };
             let [object, text] = [r#"{"city": "Rome"}"#, r#""{\"city\": \"Rome\"}""#];
-            assert_eq!(render(object, CallForm::AsWanted), render(text, CallForm::AsWanted), "{file}, {form:?}");
+            assert_eq!(render(object, Forms::AsWanted), render(text, Forms::AsWanted), "{file}, {form:?}");
             wanted += 1;
             if form == ArgumentForm::Either {
-                assert_eq!(render(object, CallForm::AsGiven), render(text, CallForm::AsGiven), "{file}");
+                assert_eq!(render(object, Forms::AsGiven), render(text, Forms::AsGiven), "{file}");
                 either += 1;
             }
         }

@@ -5,7 +5,7 @@
 use rolecall::Prompt;
 use rolecall::conversation::{Conversation, Json, json};
 use rolecall::render::Error as RenderError;
-use rolecall::template::{CallForm, ChatTemplate, TemplateOptions, render_template};
+use rolecall::template::{ChatTemplate, Forms, TemplateOptions, render_template};
 use rolecall_testkit::Fixture;
 
 #[test]
@@ -33,12 +33,12 @@ fn run(template: &str, request: &str, options: &Json) -> Result<Prompt, String> 
     let template = ChatTemplate::compile(template, tokens.unwrap_or_default()).map_err(|error| told(&error))?;
     let request = json::parse(request).expect("the request is JSON");
     let conversation = Conversation::from_json(request).map_err(|error| format!("{}: {error}", error.code()))?;
-    let calls = match option("calls").and_then(Json::as_str) {
-        Some("as-wanted") => CallForm::AsWanted,
-        _ => CallForm::AsGiven,
+    let forms = match option("forms").and_then(Json::as_str) {
+        Some("as-wanted") => Forms::AsWanted,
+        _ => Forms::AsGiven,
     };
     let now = option("now").and_then(Json::as_str).map(|text| text.parse().expect("`now` is a time"));
-    let options = TemplateOptions { now, calls, ..TemplateOptions::default() };
+    let options = TemplateOptions { now, forms, ..TemplateOptions::default() };
     render_template(&conversation, &template, &options).map_err(|error| told(&error))
 }
 

@@ -15,8 +15,8 @@ use rolecall::parse::TextAfterCalls;
 use rolecall::parse::UnclosedReasoning;
 use rolecall::parse::UnknownNames;
 use rolecall::render::RuleMode;
-use rolecall::template::CallForm;
 use rolecall::template::DateTime;
+use rolecall::template::Forms;
 use rolecall::template::jinja::LimitKind;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -207,9 +207,9 @@ pub struct OwnTemplate {
     pub template: Option<PathBuf>,
     #[command(flatten)]
     pub running: Running,
-    /// How to pass tool calls to the template [default: as-given, as transformers does]
-    #[arg(long, value_parser = words::call_form(), value_name = "HOW", requires = "templated")]
-    pub tool_calls: Option<CallForm>,
+    /// How to pass messages, calls and tools to the template [default: as-wanted]
+    #[arg(long, value_parser = words::forms(), value_name = "HOW", requires = "templated")]
+    pub forms: Option<Forms>,
 }
 
 /// How text is encoded where it could become control tokens.

@@ -8,7 +8,7 @@ use rolecall::loss::Edges;
 use rolecall::model::BosBy;
 use rolecall::parse::{CallsInReasoning, TextAfterCalls, UnclosedReasoning, UnknownNames};
 use rolecall::render::RuleMode;
-use rolecall::template::CallForm;
+use rolecall::template::Forms;
 use rolecall::training::{LossExemption, MissingStop, Samples, Truncate, Whose};
 
 /// Returns a parser for the values with these words.
@@ -118,12 +118,12 @@ pub fn rules() -> impl TypedValueParser<Value = RuleMode> {
     })
 }
 
-pub fn call_form() -> impl TypedValueParser<Value = CallForm> {
-    words(CallForm::ALL, |form| match form {
-        CallForm::AsGiven => "As they appear in the conversation",
-        CallForm::AsWanted => {
-            "In the form that the template writes correctly: arguments as an object or as JSON text, ids \
-             that it does not refuse"
+pub fn forms() -> impl TypedValueParser<Value = Forms> {
+    words(Forms::ALL, |forms| match forms {
+        Forms::AsGiven => "As they are in the conversation, as transformers does",
+        Forms::AsWanted => {
+            "In the forms that the template writes: arguments as an object or as JSON text, contents as a text or \
+             in parts, ids that it does not refuse"
         }
     })
 }

@@ -58,7 +58,7 @@ impl LineCounts {
     /// Adds what the library says about a line.
     pub fn add(&mut self, note: RowNote) {
         let help = match note.remedy {
-            Some(Remedy::CallsAsWanted) => Some(AS_WANTED.to_owned()),
+            Some(Remedy::FormsAsWanted) => Some(AS_WANTED.to_owned()),
             Some(Remedy::DividedSamples) => Some(DIVIDED.to_owned()),
             _ => flags::in_flags(Vec::new(), note.code).pop(),
         };

@@ -92,7 +92,7 @@ fn warn_of_dropped(prompt: &ModelPrompt, source: &Source, output: &Output) {
             code: if is_loss { group.kind.name() } else { LeafKind::LeftOut.name() },
             message: group.to_string(),
             place: place_in_input(source, &group.first.place),
-            help: (group.remedy == Some(Remedy::CallsAsWanted)).then(|| AS_WANTED.to_owned()).into_iter().collect(),
+            help: (group.remedy == Some(Remedy::FormsAsWanted)).then(|| AS_WANTED.to_owned()).into_iter().collect(),
         });
     }
 }

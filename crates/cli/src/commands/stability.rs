@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rolecall::dataset;
 use rolecall::model::Settings;
 use rolecall::stability::{self, Case, Report, report};
-use rolecall::template::CallForm;
 use rolecall::{Error, Request};
 
 use crate::args::Stability;
@@ -24,10 +23,8 @@ use crate::stability::{Sources, draw};
 
 pub fn run(args: &Stability, output: &Output) -> Result<Exit, Failure> {
     let mut job = ParseRun::new(&args.layouts, args.tokenizer.as_deref(), output)?.job;
-    let is_own = args.batch.jsonl || !args.inputs.is_empty();
-    let usual = if is_own { CallForm::AsGiven } else { CallForm::AsWanted };
-    let tool_calls = args.tool_calls.unwrap_or(usual);
-    job.model = job.model.with_settings(Settings { tool_calls, ..job.model.settings().clone() });
+    let forms = args.forms.unwrap_or_default();
+    job.model = job.model.with_settings(Settings { forms, ..job.model.settings().clone() });
     if job.model.tokenizer_path().is_some() {
         load_tokenizer(&job.model)?;
     }

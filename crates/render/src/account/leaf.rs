@@ -143,9 +143,9 @@ impl DesignRule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Remedy {
-    /// Pass calls in the form that the template expects
-    /// ([`CallForm::AsWanted`](crate::CallForm::AsWanted)).
-    CallsAsWanted,
+    /// Pass messages, calls and tools in the forms that the template writes
+    /// ([`Forms::AsWanted`](crate::Forms::AsWanted)).
+    FormsAsWanted,
     /// Divide the conversation into samples, each as a server would send it.
     DividedSamples,
 }
@@ -154,7 +154,7 @@ impl Remedy {
     /// Returns a machine-readable name.
     pub fn name(self) -> &'static str {
         match self {
-            Remedy::CallsAsWanted => "calls_as_wanted",
+            Remedy::FormsAsWanted => "forms_as_wanted",
             Remedy::DividedSamples => "divided_samples",
         }
     }
@@ -208,6 +208,14 @@ impl Leaf {
 
     pub(crate) fn is_name_of_call(&self) -> bool {
         self.is_of_call() && self.place.field.ends_with(".name")
+    }
+
+    /// Reports whether it is lost or changed, and the template may write it in another form: a message, a content, or
+    /// what a call has beside its name.
+    pub(crate) fn may_be_saved(&self) -> bool {
+        let field = &*self.place.field;
+        let is_content = || self.place.message.is_some() && (field.is_empty() || field.starts_with("content"));
+        self.kind.is_loss() && (self.is_of_call() && !self.is_name_of_call() || is_content())
     }
 
     pub(crate) fn is_of_call(&self) -> bool {

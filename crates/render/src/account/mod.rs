@@ -7,6 +7,7 @@
 
 mod by_format;
 mod compare;
+mod form_change;
 mod lazy;
 mod leaf;
 mod printed_json;
@@ -22,6 +23,7 @@ use crate::Dropped;
 
 pub use by_format::account_by_format;
 pub(crate) use compare::{ENTITIES, Fragment, Sign, compare};
+pub use form_change::{FormChange, FormKind};
 pub(crate) use lazy::LazyAccount;
 pub use leaf::{Change, DesignRule, Leaf, LeafGroup, LeafKind, Remedy};
 pub(crate) use rules::Owner;
@@ -52,17 +54,31 @@ pub struct Account {
     envelope_read: usize,
     /// The number of roles and types that nothing reads.
     envelope_dropped: usize,
+    /// What the template received in another form.
+    forms: Vec<FormChange>,
 }
 
 impl Account {
     /// The account of a request without leaves.
-    pub const EMPTY: Account = Account { leaves: Vec::new(), written: 0, envelope_read: 0, envelope_dropped: 0 };
+    pub const EMPTY: Account =
+        Account { leaves: Vec::new(), written: 0, envelope_read: 0, envelope_dropped: 0, forms: Vec::new() };
 
     /// Returns the leaves that the prompt does not have as they were given, in the order of the
     /// request. All others are written, but for roles and types, whose place in the prompt says the
     /// same.
     pub fn leaves(&self) -> &[Leaf] {
         &self.leaves
+    }
+
+    /// Returns what the template received in another form with the same meaning, one entry for each kind in order of
+    /// first occurrence.
+    pub fn forms(&self) -> &[FormChange] {
+        &self.forms
+    }
+
+    /// Sets what the template received in another form.
+    pub(crate) fn set_forms(&mut self, forms: Vec<FormChange>) {
+        self.forms = forms;
     }
 
     /// Returns the leaves of a kind other than [`LeafKind::Written`].
@@ -138,9 +154,9 @@ impl Account {
         all
     }
 
-    /// Reports whether anything of a call is lost or changed.
-    pub fn harms_calls(&self) -> bool {
-        self.leaves.iter().any(|leaf| leaf.kind.is_loss() && leaf.is_of_call() && !leaf.is_name_of_call())
+    /// Reports whether anything is lost or changed that another form might save.
+    pub fn is_harmed_by_forms(&self) -> bool {
+        self.leaves.iter().any(Leaf::may_be_saved)
     }
 
     /// Adds parts of the request that another check found to be left out, in one pass.
@@ -182,16 +198,17 @@ impl Account {
         self.leaves = leaves;
     }
 
-    /// Adds what a remedy is for the leaves of calls that are lost or changed.
-    pub fn offer_calls_as_wanted(&mut self) {
-        let lost = self.leaves.iter_mut().filter(|leaf| leaf.kind.is_loss() && leaf.is_of_call());
-        lost.for_each(|leaf| leaf.remedy = Some(Remedy::CallsAsWanted));
+    /// Adds the remedy for the leaves that another form saves.
+    pub fn offer_forms(&mut self) {
+        let lost =
+            self.leaves.iter_mut().filter(|leaf| leaf.kind.is_loss() && (leaf.may_be_saved() || leaf.is_of_call()));
+        lost.for_each(|leaf| leaf.remedy = Some(Remedy::FormsAsWanted));
     }
 
-    /// Reports whether the template writes all calls if it is given them in the form that it expects
-    /// ([`CallForm::AsWanted`](crate::CallForm)).
-    pub fn offers_calls_as_wanted(&self) -> bool {
-        self.leaves.iter().any(|leaf| leaf.remedy == Some(Remedy::CallsAsWanted))
+    /// Reports whether the template writes all contents and calls if it is given the forms that it writes
+    /// ([`Forms::AsWanted`](crate::Forms)).
+    pub fn offers_forms(&self) -> bool {
+        self.leaves.iter().any(|leaf| leaf.remedy == Some(Remedy::FormsAsWanted))
     }
 
     /// Turns leaves that were left out into ones that are dropped by a rule.

@@ -1,7 +1,7 @@
 use std::ops::Range;
 
 use rolecall_conversation::json::{Object, Step};
-use rolecall_conversation::{Content, Json, Message, Place};
+use rolecall_conversation::{Content, Json, Message, Part, Place};
 
 use super::rules::{Owner, Verdict, is_earlier_reasoning, judge, of_reasoning};
 use super::{Account, Change, DesignRule, Leaf, LeafKind, Sign};
@@ -127,6 +127,12 @@ impl<'e, E: Evidence> Walk<'e, E> {
     pub fn rest_of_parts(&mut self, message: usize, given: &Message) {
         let Content::Parts(parts) = given.content() else { return };
         for (at, part) in parts.iter().enumerate() {
+            if !matches!(Part::from_json(part), Ok(Part::Text(_))) {
+                let why = "the template does not write this kind of part";
+                let place = Place::message(message, format!("content[{at}]"));
+                self.account.leaves.push(Leaf::new(place, LeafKind::LeftOut, why));
+                continue;
+            }
             let entries = part.as_object().into_iter().flat_map(Object::iter);
             let is_lost =
                 |(key, json): &(&str, &Json)| !matches!(*key, "type" | "text" | "cache_control") && !json.is_null();
@@ -297,7 +303,7 @@ impl<'e, E: Evidence> Walk<'e, E> {
 
     /// Returns what the account has so far, for [`go_back`](Self::go_back).
     pub fn mark(&self) -> WalkMark {
-        let Account { leaves, written, envelope_read, envelope_dropped } = &self.account;
+        let Account { leaves, written, envelope_read, envelope_dropped, .. } = &self.account;
         WalkMark { leaves: leaves.len(), counts: [*written, *envelope_read, *envelope_dropped] }
     }
 

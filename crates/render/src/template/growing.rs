@@ -9,7 +9,7 @@ use super::adapt::ReplacementValues;
 use super::messages::Messages;
 use super::prepare::Inputs;
 use super::{
-    CallForm, ChatTemplate, DateTime, TemplateOptions, adapt_calls, adapt_forms, finish, left_to_tokenizer,
+    ChatTemplate, DateTime, Forms, TemplateOptions, adapt_calls, adapt_forms, finish, left_to_tokenizer,
     render_template,
 };
 use crate::growth::{Longer, NotGrown};
@@ -20,7 +20,7 @@ use crate::{Bos, Error, Prompt, Turn};
 pub(crate) struct TemplateGrowth {
     template: Arc<jinja::Template>,
     now: Option<DateTime>,
-    calls: CallForm,
+    forms: Forms,
     bos: Bos,
     growing: jinja::Growing,
     /// The last two turns before each byte of the output at which it can be taken up.
@@ -66,7 +66,7 @@ pub(crate) fn render(
     let growth = TemplateGrowth {
         template: Arc::clone(&template.program),
         now: options.now,
-        calls: options.calls,
+        forms: options.forms,
         bos: options.bos,
         growing,
         turns,
@@ -86,7 +86,7 @@ pub(crate) fn grow(
     options: &TemplateOptions,
 ) -> Result<(usize, Prompt, Option<TemplateGrowth>), NotGrown> {
     let is_same = Arc::ptr_eq(&growth.template, &template.program)
-        && (growth.now, growth.calls, growth.bos) == (options.now, options.calls, options.bos);
+        && (growth.now, growth.forms, growth.bos) == (options.now, options.forms, options.bos);
     if !is_same {
         return Err(NotGrown::OtherSpeaker);
     }
@@ -171,7 +171,7 @@ fn has_calls(messages: Messages<'_>) -> bool {
 
 /// Reports whether calls get new ids, which depend on all messages.
 fn renames(template: &ChatTemplate, options: &TemplateOptions) -> Result<bool, Error> {
-    Ok(options.calls == CallForm::AsWanted && template.wanted_calls()?.ids.is_some())
+    Ok(options.forms == Forms::AsWanted && template.wanted_calls()?.ids.is_some())
 }
 
 /// Returns the replacements, and the first result whose call is not at hand, if the template needs its name.
@@ -184,7 +184,7 @@ fn adapt(
     earlier: &ReplacementValues,
 ) -> Result<(ReplacementValues, Option<usize>), Error> {
     let mut adapted = ReplacementValues::default();
-    if options.calls == CallForm::AsGiven {
+    if options.forms == Forms::AsGiven {
         return Ok((adapted, None));
     }
     if has_calls {

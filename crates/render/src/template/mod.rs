@@ -83,8 +83,8 @@ pub struct TemplateOptions {
     /// Template arguments by name (such as `enable_thinking`), in addition to those in the
     /// conversation.
     pub kwargs: rolecall_conversation::json::Object,
-    /// The form in which the template receives tool calls.
-    pub calls: CallForm,
+    /// The forms in which the template receives messages, calls and tools.
+    pub forms: Forms,
     /// What becomes of the keys of a message whose value is null.
     pub nulls: Nulls,
     /// Whether the prompt includes the token that opens it. If the tokenizer adds the token, it is
@@ -104,21 +104,29 @@ pub enum Nulls {
     Kept,
 }
 
-/// The form in which a template receives tool calls.
+/// The forms in which a template receives messages, calls and tools.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CallForm {
-    /// The form in the conversation. This is what transformers does.
-    #[default]
+pub enum Forms {
+    /// Those of the conversation. This is what transformers does.
     AsGiven,
-    /// The form that the template writes correctly (see [`WantedCalls`]). Arguments in JSON text
-    /// become an object, or an object becomes JSON text. Missing arguments become an empty object.
-    /// Ids that the template would refuse are replaced.
+    /// Those that the template writes, with the same meaning: requests have OpenAI's forms, and many templates
+    /// fail at them, or write something else.
+    ///
+    /// - Arguments in JSON text become an object, or an object becomes JSON text (see [`WantedCalls`]). Missing
+    ///   arguments become an empty object. Ids that the template would refuse are replaced.
+    /// - A content of text parts becomes one text, with a line break between them, or a text becomes a part (see
+    ///   [`ContentForm`]).
+    /// - A content without text beside calls is missing, null, an empty text or a part, whichever does no harm.
+    /// - Messages of the role `developer` become the system's, results get the names of their calls, and tools an
+    ///   empty description or schema, if the template fails without, or leaves the message out.
+    /// - Keys of messages that are null, and empty lists of calls, are missing.
+    #[default]
     AsWanted,
 }
 
-impl CallForm {
+impl Forms {
     /// The values by their words.
-    pub const ALL: [(&'static str, CallForm); 2] = [("as-given", CallForm::AsGiven), ("as-wanted", CallForm::AsWanted)];
+    pub const ALL: [(&'static str, Forms); 2] = [("as-given", Forms::AsGiven), ("as-wanted", Forms::AsWanted)];
 }
 
 impl ChatTemplate {
@@ -221,8 +229,8 @@ impl ChatTemplate {
     }
 }
 
-/// Renders a conversation as transformers does with the same template, with an origin for every
-/// byte.
+/// Renders a conversation with an origin for every byte. With [`Forms::AsGiven`], the prompt is that of transformers
+/// with the same template.
 pub fn render_template(
     conversation: &Conversation,
     template: &ChatTemplate,
@@ -324,7 +332,7 @@ fn adapt(
     options: &TemplateOptions,
 ) -> Result<(ReplacementValues, Option<ContinuedMessage>), Error> {
     let mut adapted = ReplacementValues::default();
-    if options.calls == CallForm::AsWanted {
+    if options.forms == Forms::AsWanted {
         let messages = Messages::all(&conversation.messages);
         if messages.iter().any(|(_, message)| message.as_object().get("tool_calls").is_some()) {
             adapt_calls(messages, template.wanted_calls()?, &ReplacementValues::default(), &mut adapted);

@@ -16,7 +16,7 @@ use rolecall_jinja::{Context, InputEntry, InputNode, InputValue, Tag};
 
 use super::adapt::ReplacementValues;
 use super::messages::Messages;
-use super::{CallForm, ChatTemplate, TemplateOptions};
+use super::{ChatTemplate, Forms, TemplateOptions};
 use crate::Origin;
 use crate::origin::Origins;
 
@@ -146,7 +146,7 @@ impl<'a> Inputs<'a> {
         adapted: &'a ReplacementValues,
     ) -> Inputs<'a> {
         let count = said_by.at_hand();
-        let nulls = (template.keeps_nulls(options.nulls, said_by, adapted), options.calls == CallForm::AsWanted);
+        let nulls = (template.keeps_nulls(options.nulls, said_by, adapted), options.forms == Forms::AsWanted);
         let mut inputs = Inputs {
             variables: Vec::with_capacity(8),
             values: Vec::with_capacity(count * 6 + 40),

@@ -2,12 +2,14 @@
 
 use rolecall_conversation::json::Object;
 use rolecall_conversation::{Json, object};
-use rolecall_render::{Account, Leaf, LeafGroup, LeafKind};
+use rolecall_render::{Account, FormChange, Leaf, LeafGroup, LeafKind};
 
-/// Returns an account as `{"counts": {"written", "left_out"?, ..}, "leaves": [..]}`.
+/// Returns an account as `{"counts": {"written", "left_out"?, ..}, "leaves": [..], "forms"?: [..]}`.
 ///
 /// `"counts"` has the number of leaves of each kind that occurs. `"leaves"` has those that are not
-/// written as they were given, each as [`of_leaf`] returns it, without roles, types and ids.
+/// written as they were given, each as [`of_leaf`] returns it, without roles, types and ids. `"forms"`
+/// has what the template received in another form, each as `{"how", "count", "message"?, "field"}` with
+/// the place of the first one.
 ///
 /// ```
 /// use rolecall::{Model, Request, answer};
@@ -29,7 +31,20 @@ pub fn of_account(account: &Account) -> Json {
         }
     }
     let leaves = account.leaves().iter().filter(|leaf| leaf.is_telling()).map(of_leaf);
-    Json::Object(object! { "counts" => Json::Object(counts), "leaves" => Json::Array(leaves.collect()) })
+    let mut all = object! { "counts" => Json::Object(counts), "leaves" => Json::Array(leaves.collect()) };
+    if !account.forms().is_empty() {
+        all.insert("forms", Json::Array(account.forms().iter().map(of_form_change).collect()));
+    }
+    Json::Object(all)
+}
+
+fn of_form_change(change: &FormChange) -> Json {
+    let mut object = object! { "how" => change.kind.name(), "count" => change.count as i64 };
+    if let Some(index) = change.first.message {
+        object.insert("message", Json::from(index as i64));
+    }
+    object.insert("field", Json::from(&*change.first.field));
+    Json::Object(object)
 }
 
 /// Returns a leaf as

@@ -39,7 +39,7 @@ fn of_unusual(unusual: &Unusual) -> Json {
 /// `{"why", "count", "message"?, "field", "by_design"?, "as_wanted"?}`.
 ///
 /// `"message"` and `"field"` are the place of the first omission. `"as_wanted"` is set if the
-/// template writes the calls in the form of [`CallForm::AsWanted`](crate::template::CallForm).
+/// template writes the calls in the form of [`Forms::AsWanted`](crate::template::Forms).
 fn of_left_out(left_out: &LeftOut<'_>, prompt: &Prompt) -> Json {
     let mut object = object! { "why" => left_out.why, "count" => left_out.count as i64 };
     if let Some(index) = left_out.first.message {
@@ -49,7 +49,7 @@ fn of_left_out(left_out: &LeftOut<'_>, prompt: &Prompt) -> Json {
     if left_out.by_design {
         object.insert("by_design", Json::from(true));
     }
-    if left_out.first.field.starts_with("tool_calls") && prompt.account().is_some_and(Account::offers_calls_as_wanted) {
+    if left_out.first.field.starts_with("tool_calls") && prompt.account().is_some_and(Account::offers_forms) {
         object.insert("as_wanted", Json::from(true));
     }
     Json::Object(object)

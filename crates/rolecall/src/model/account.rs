@@ -96,7 +96,7 @@ impl TemplateAccount {
         };
         let (prompt, run) = match rendered {
             Err(Error::Template { template, error, message, .. }) => {
-                let as_wanted = chosen.wants_other_calls(conversation, &options);
+                let as_wanted = chosen.wants_other_forms(conversation, &options);
                 return Err(Error::Template { template, error, message, as_wanted });
             }
             other => other?,
@@ -116,8 +116,8 @@ impl TemplateAccount {
             RunAccount::Determined(account) => account,
             RunAccount::Recorded(record) => record.account(conversation, &chosen.template, &options),
         };
-        if account.harms_calls() && chosen.wants_other_calls(conversation, &options) {
-            account.offer_calls_as_wanted();
+        if account.is_harmed_by_forms() && chosen.wants_other_forms(conversation, &options) {
+            account.offer_forms();
         }
         account.leave_out_all(media);
         let mut dropped = account.dropped();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rolecall_encode::{PlainMarkers, Protect};
 use rolecall_format::{Format, Registry};
-use rolecall_render::{CallForm, DateTime, RuleMode};
+use rolecall_render::{DateTime, Forms, RuleMode};
 use rolecall_tokenizer::Tokenizer;
 
 use super::encoders::Encoders;
@@ -194,8 +194,8 @@ impl ModelBuilder {
 
     /// Sets the form in which tool calls are passed to a chat template.
     #[must_use]
-    pub fn tool_calls(mut self, form: CallForm) -> ModelBuilder {
-        self.settings.tool_calls = form;
+    pub fn forms(mut self, forms: Forms) -> ModelBuilder {
+        self.settings.forms = forms;
         self
     }
 

@@ -11,7 +11,7 @@ use rolecall_conversation::json::{self, Layout, Object};
 use rolecall_conversation::{Json, object};
 use rolecall_encode::{PlainMarkers, Protect};
 use rolecall_parse::{CallsInReasoning, UnclosedReasoning};
-use rolecall_render::{CallForm, Limits, RuleMode};
+use rolecall_render::{Forms, Limits, RuleMode};
 
 use super::builder::TemplateFrom;
 use super::{BosBy, Model, ModelBuilder, OpenError, Settings, clock};
@@ -173,7 +173,7 @@ fn settings(settings: &Settings) -> Object {
         bos,
         rules,
         options,
-        tool_calls,
+        forms,
         template_name,
         now,
         limits,
@@ -188,7 +188,7 @@ fn settings(settings: &Settings) -> Object {
         "bos" => bos.word(),
         "is_reference" => *rules == RuleMode::Reference,
         "options" => options.iter().map(pair).collect::<Vec<Json>>(),
-        "calls_as_wanted" => *tool_calls == CallForm::AsWanted,
+        "forms_as_wanted" => *forms == Forms::AsWanted,
         "template_name" => template_name.as_deref().map_or(Json::Null, Json::from),
         "now" => now.map_or(Json::Null, clock::write),
         "limits" => LIMITS.map(|limit| number(limit(&mut limits.clone()).get())).to_vec(),
@@ -226,7 +226,7 @@ fn read_settings(fields: ContentFields<'_>) -> Result<Settings, OpenError> {
         bos: bos.ok_or_else(|| expected("bos", "one of the known words"))?,
         rules: if fields.flag("is_reference")? { RuleMode::Reference } else { RuleMode::Enforce },
         options: options.ok_or_else(|| expected("options", "pairs of texts"))?,
-        tool_calls: if fields.flag("calls_as_wanted")? { CallForm::AsWanted } else { CallForm::AsGiven },
+        forms: if fields.flag("forms_as_wanted")? { Forms::AsWanted } else { Forms::AsGiven },
         template_name: fields.text("template_name")?.map(str::to_owned),
         now,
         limits,

@@ -13,7 +13,7 @@ use rolecall_render::growth::{Grown, Growth, Longer, NotGrown, ReplyRule};
 use rolecall_render::jinja::Spot;
 use rolecall_render::stability::Speaker as Renders;
 use rolecall_render::{
-    CallForm, DateTime, FinalStop, LossPolicy, ModelText, Options, Prompt, TemplateOptions, loss_by_format,
+    DateTime, FinalStop, Forms, LossPolicy, ModelText, Options, Prompt, TemplateOptions, loss_by_format,
     loss_by_template,
 };
 
@@ -80,7 +80,7 @@ impl Setup {
     pub(super) fn at(model: &Model, request: Request, now: Option<DateTime>) -> Result<Setup, Error> {
         let mut settings = model.settings.of(&request)?;
         // What the parser returns is passed in the form that the template writes correctly.
-        settings.tool_calls = CallForm::AsWanted;
+        settings.forms = Forms::AsWanted;
         let carried = Templates::of_request(&request)?.map(Arc::new);
         let speaker = model.speaker(&request, carried, &settings, Purpose::Answer)?;
         // One clock for the whole session.

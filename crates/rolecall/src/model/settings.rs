@@ -6,7 +6,7 @@ use rolecall_conversation::{Conversation, Json, Place, Problem};
 use rolecall_encode::{AddSpecial, PlainMarkers, Protect};
 use rolecall_openai::Request;
 use rolecall_parse::{CallsInReasoning, ParseOptions, UnclosedReasoning};
-use rolecall_render::{Bos, CallForm, DateTime, Limits, Options, RuleMode, chosen_spelling};
+use rolecall_render::{Bos, DateTime, Forms, Limits, Options, RuleMode, chosen_spelling};
 
 use super::encoders::EncoderOptions;
 use crate::Error;
@@ -24,8 +24,8 @@ pub struct Settings {
     /// Options of a format, or switches of a chat template, by name. If a name occurs twice, the
     /// last value counts.
     pub options: Vec<(String, String)>,
-    /// The form in which tool calls are passed to a chat template.
-    pub tool_calls: CallForm,
+    /// The forms in which messages, calls and tools are passed to a chat template.
+    pub forms: Forms,
     /// The name of the chat template to use. By default, the template for conversations with tools
     /// or the default one is chosen.
     pub template_name: Option<String>,

@@ -8,7 +8,7 @@ use rolecall_conversation::{Conversation, Json};
 use rolecall_encode::{Protection, foreign_markers};
 use rolecall_openai::Request;
 use rolecall_render::{
-    Account, CallForm, ChatTemplate, Limits, Prompt, RunRecord, TemplateOptions, account_by_template, record_template,
+    Account, ChatTemplate, Forms, Limits, Prompt, RunRecord, TemplateOptions, account_by_template, record_template,
     render_template,
 };
 use rolecall_tokenizer::Tokenizer;
@@ -181,15 +181,13 @@ impl ChosenTemplate {
         &self.templates.model.templates[self.named]
     }
 
-    /// Reports whether the template writes all tool calls if they are passed in another form. Only
+    /// Reports whether the template writes all contents and calls if they are passed in another form. Only
     /// checked if they were passed as given.
-    pub fn wants_other_calls(&self, conversation: &Conversation, options: &TemplateOptions) -> bool {
-        let has_calls = conversation.messages.iter().any(|message| message.calls().len() > 0);
-        let other = TemplateOptions { calls: CallForm::AsWanted, ..options.clone() };
-        has_calls
-            && !self.templates.is_carried
-            && options.calls == CallForm::AsGiven
-            && self.account(conversation, &other).is_ok_and(|(_, account)| !account.harms_calls())
+    pub fn wants_other_forms(&self, conversation: &Conversation, options: &TemplateOptions) -> bool {
+        let other = TemplateOptions { forms: Forms::AsWanted, ..options.clone() };
+        !self.templates.is_carried
+            && options.forms == Forms::AsGiven
+            && self.account(conversation, &other).is_ok_and(|(_, account)| !account.is_harmed_by_forms())
     }
 
     /// Returns the options with which a conversation is rendered.
@@ -201,7 +199,7 @@ impl ChosenTemplate {
             now: settings.time(),
             limits: settings.limits.clone(),
             kwargs,
-            calls: settings.tool_calls,
+            forms: settings.forms,
             bos: settings.bos.bos(),
             ..TemplateOptions::default()
         }

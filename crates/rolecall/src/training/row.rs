@@ -233,7 +233,7 @@ impl RowRecipe {
         if self.strict
             && let Some(lost) = prompt.account().refused()
         {
-            let as_wanted = lost.remedy == Some(Remedy::CallsAsWanted);
+            let as_wanted = lost.remedy == Some(Remedy::FormsAsWanted);
             let (place, message) = (lost.first.place.clone(), lost.to_string());
             return Err(RowError::LeftOut { place, kind: lost.kind, message, as_wanted });
         }
@@ -346,7 +346,9 @@ impl RowError {
     pub fn help(&self) -> Option<String> {
         Some(match self {
             RowError::Library(error) => return error.help(),
-            RowError::LeftOut { as_wanted: true, .. } => "pass calls in the form that the template writes".into(),
+            RowError::LeftOut { as_wanted: true, .. } => {
+                "pass the conversation in the forms that the template writes".into()
+            }
             RowError::LeftOut { .. } => "remove it, or do not be strict".into(),
             RowError::EmptyReply { .. } => "write the reply, or do not be strict".into(),
             RowError::TooManyReplies { .. } => "split the conversation".into(),

@@ -6,7 +6,7 @@ use rolecall::conversation::{Conversation, Json};
 use rolecall::encode::{Encoder, Protection};
 use rolecall::format::Format;
 use rolecall::render::{Options, RuleMode, render};
-use rolecall::template::{CallForm, ChatTemplate, DateTime, TemplateOptions, render_template};
+use rolecall::template::{ChatTemplate, DateTime, Forms, TemplateOptions, render_template};
 use rolecall::tokenizer::Tokenizer;
 use rolecall::tokenizer::{TextPlace, TokenRef};
 use rolecall::{Encoded, Prompt};
@@ -93,8 +93,8 @@ impl Subject {
             Voice::Template { template, .. } => {
                 // Choose by a property of the draft itself, so that a conversation is always
                 // rendered the same way.
-                let calls = if draft.words.len().is_multiple_of(4) { CallForm::AsGiven } else { CallForm::AsWanted };
-                let options = TemplateOptions { now: Some(DAY), calls, ..TemplateOptions::default() };
+                let forms = if draft.words.len().is_multiple_of(4) { Forms::AsGiven } else { Forms::AsWanted };
+                let options = TemplateOptions { now: Some(DAY), forms, ..TemplateOptions::default() };
                 render_template(&conversation, template, &options)
             }
         };

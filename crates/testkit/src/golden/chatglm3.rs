@@ -8,7 +8,7 @@ use rolecall::encode::Split;
 use rolecall::format::{Control, Format};
 use rolecall::loss::{LossPolicy, spans as loss_spans};
 use rolecall::render::{Bos, Error as RenderError, Options, RuleMode, render};
-use rolecall::template::{ChatTemplate, TemplateOptions, render_template};
+use rolecall::template::{ChatTemplate, Forms, TemplateOptions, render_template};
 use rolecall::{Error, Origin, Prompt};
 
 use super::{Context, chatglm3_reading, conversation, labels, parts_of, refusal, runs, text, xtuner};
@@ -81,7 +81,11 @@ fn chat_template(row: &Object, expected: &Object, options: &Object, facts: Optio
     let opens = options.get("add_generation_prompt").and_then(Json::as_bool).unwrap_or(false);
     let conversation = conversation(row, object! { "add_generation_prompt" => opens })?;
     let template = ChatTemplate::compile(source, Vec::new())?;
-    let prompt = render_template(&conversation, &template, &TemplateOptions::default())?;
+    let prompt = render_template(
+        &conversation,
+        &template,
+        &TemplateOptions { forms: Forms::AsGiven, ..TemplateOptions::default() },
+    )?;
     Ok(Verdict::compare(text(expected, "text"), prompt.text()))
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rolecall::conversation::json::Object;
 use rolecall::conversation::{Conversation, Json, json, object};
-use rolecall::template::{ChatTemplate, DateTime, Nulls, TemplateOptions, render_template};
+use rolecall::template::{ChatTemplate, DateTime, Forms, Nulls, TemplateOptions, render_template};
 use rolecall::{Error, Prompt};
 
 use super::{refusal, text};
@@ -159,7 +159,7 @@ impl Shared {
             }
         };
         let write = |case: &Object| -> Result<Prompt, Error> {
-            let options = TemplateOptions { now, nulls, ..TemplateOptions::default() };
+            let options = TemplateOptions { now, nulls, forms: Forms::AsGiven, ..TemplateOptions::default() };
             Ok(render_template(&conversation(case)?, template, &options)?)
         };
         Ok(write(&case).and_then(|prompt| {

@@ -10,7 +10,7 @@ use rolecall::conversation::json::{Layout, Object};
 use rolecall::encode::{Encoder, Protection};
 use rolecall::format::{Control, ControlId};
 use rolecall::render::Run;
-use rolecall::template::{ChatTemplate, DateTime, TemplateOptions, render_template};
+use rolecall::template::{ChatTemplate, DateTime, Forms, TemplateOptions, render_template};
 use rolecall::tokenizer::Tokenizer;
 
 use super::{Context, text};
@@ -110,7 +110,7 @@ fn render_through(row: &Object, folder: &Path) -> Result<(ChatTemplate, Prompt),
     let mut request = row.get("options").and_then(Json::as_object).cloned().unwrap_or_default();
     request.insert("messages", row.get("conversation").cloned().unwrap_or(Json::Null));
     let conversation = super::read(request).map_err(|error| error.to_string())?;
-    let options = TemplateOptions { now: Some(MADE), ..TemplateOptions::default() };
+    let options = TemplateOptions { now: Some(MADE), forms: Forms::AsGiven, ..TemplateOptions::default() };
     let prompt = render_template(&conversation, &template, &options).map_err(|error| error.to_string())?;
     Ok((template, prompt))
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use rolecall::Error;
 use rolecall::conversation::json::Object;
 use rolecall::conversation::{Json, json, object};
-use rolecall::template::{ChatTemplate, Nulls, TemplateOptions, render_template};
+use rolecall::template::{ChatTemplate, Forms, Nulls, TemplateOptions, render_template};
 
 use super::{hf_jinja, refusal, text};
 use crate::Verdict;
@@ -70,7 +70,7 @@ fn prompt(row: &Object, options: &Object, source: &str) -> Result<rolecall::Prom
     let tokens = ["bos_token", "eos_token"].map(|name| (name.to_owned(), text(options, name).to_owned()));
     let template = ChatTemplate::compile(source, tokens.to_vec())?;
     // The vectors were made by a transformers that passes nulls to templates.
-    let options = TemplateOptions { nulls: Nulls::Kept, ..TemplateOptions::default() };
+    let options = TemplateOptions { nulls: Nulls::Kept, forms: Forms::AsGiven, ..TemplateOptions::default() };
     Ok(render_template(&conversation, &template, &options)?)
 }
 

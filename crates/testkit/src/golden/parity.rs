@@ -8,7 +8,7 @@ use rolecall::Prompt;
 use rolecall::conversation::json::{Layout, Object};
 use rolecall::conversation::{Json, json, object};
 use rolecall::encode::{Encoder, Protection};
-use rolecall::template::{ChatTemplate, TemplateOptions, render_template};
+use rolecall::template::{ChatTemplate, Forms, TemplateOptions, render_template};
 use rolecall::tokenizer::Tokenizer;
 
 use super::{Context, text};
@@ -68,7 +68,7 @@ fn render(
     let now = context.jinja.now();
     let template = context.jinja.template_with(&folder, template, tokens)?;
     let conversation = super::read(conversation.clone()).map_err(|error| error.to_string())?;
-    let options = TemplateOptions { now, ..TemplateOptions::default() };
+    let options = TemplateOptions { now, forms: Forms::AsGiven, ..TemplateOptions::default() };
     let prompt = render_template(&conversation, &template, &options).map_err(|error| error.to_string())?;
     Ok((template, prompt))
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use rolecall::conversation::json::{Layout, Object};
 use rolecall::conversation::{Json, json, object};
 use rolecall::stability::{KeptLength, Speaker, Step, stability};
-use rolecall::template::TemplateOptions;
+use rolecall::template::{Forms, TemplateOptions};
 
 use super::hf_jinja::Shared;
 use super::parity::request;
@@ -23,7 +23,8 @@ pub(super) fn run(row: &Object, shared: &mut Shared, folder: Option<&Path>) -> V
         Ok(conversation) => conversation,
         Err(error) => return Verdict::cannot_run(error.to_string()),
     };
-    let options = TemplateOptions { now: Some(shared.usual_now()), ..TemplateOptions::default() };
+    let options =
+        TemplateOptions { now: Some(shared.usual_now()), forms: Forms::AsGiven, ..TemplateOptions::default() };
     let found = stability(&conversation, Speaker::Template(&template, &options));
     let found = found.steps.iter().map(of_step).collect();
     Verdict::compare(&written(expected.to_vec()), &written(found))

@@ -7,7 +7,7 @@ use rolecall::conversation::Json;
 use rolecall::conversation::json::Object;
 use rolecall::encode::{EncodedToken, Encoder, Protection};
 use rolecall::loss::{Edges, Loss, LossPolicy, closers, loss_by_template, overlapping, weights};
-use rolecall::template::{Nulls, TemplateOptions};
+use rolecall::template::{Forms, Nulls, TemplateOptions};
 use rolecall::{Error, Prompt};
 
 use super::hf_jinja::Rendered;
@@ -84,7 +84,7 @@ fn loss(rendered: &Rendered, policy: &LossPolicy) -> Result<Loss, Error> {
     let mut stops: Vec<String> =
         template.tokens().iter().filter(|(name, _)| name == "eos_token").map(|(_, token)| token.clone()).collect();
     stops.extend(closers(&rolecall::infer::infer(template).format));
-    let options = TemplateOptions { now: *now, ..TemplateOptions::default() };
+    let options = TemplateOptions { now: *now, forms: Forms::AsGiven, ..TemplateOptions::default() };
     Ok(loss_by_template(prompt, conversation, template, &options, &stops, policy)?)
 }
 

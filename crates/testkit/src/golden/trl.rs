@@ -11,7 +11,7 @@ use rolecall::encode::{Decoder, Encoded, Encoder, Protection};
 use rolecall::loss::overlapping;
 use rolecall::render::{Dropped, Error as RenderError};
 use rolecall::stability::{KeptIds, compare};
-use rolecall::template::{ChatTemplate, TemplateOptions, jinja, left_out, render_template};
+use rolecall::template::{ChatTemplate, Forms, TemplateOptions, jinja, left_out, render_template};
 use rolecall::tokenizer::Tokenizer;
 use rolecall::{Error, Prompt};
 
@@ -95,7 +95,8 @@ fn open(row: &Object, context: &mut Context) -> Result<Result<Checked, String>, 
     };
     let protection = Protection::of_template("template", &template);
     let encoder = Encoder::new(&protection, Arc::clone(&tokenizer)).map_err(|error| error.to_string())?;
-    let options = TemplateOptions { now: Some(context.jinja.usual_now()), ..TemplateOptions::default() };
+    let options =
+        TemplateOptions { now: Some(context.jinja.usual_now()), forms: Forms::AsGiven, ..TemplateOptions::default() };
     Ok(Ok(Checked { template, tokenizer, encoder, options }))
 }
 

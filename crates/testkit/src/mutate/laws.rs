@@ -7,7 +7,7 @@ use rolecall::grammar::{Options, grammar};
 use rolecall::guard::guard;
 use rolecall::infer::{InferredFormat, Limits, Outcome, TurnPart, infer};
 use rolecall::parse::{ParseOptions, ParsedCall, Reply, read};
-use rolecall::template::{CallForm, ChatTemplate, TemplateOptions, analyze_template, render_template};
+use rolecall::template::{ChatTemplate, Forms, TemplateOptions, analyze_template, render_template};
 use rolecall::{Reading, Stop};
 
 use crate::outputs::{Effort, Promise, Subject};
@@ -181,7 +181,7 @@ fn rendered(template: &ChatTemplate, messages: &[&Object], part: TurnPart, opene
     if part == TurnPart::Calls {
         conversation.tools = Some(tool().into_iter().collect());
     }
-    // As inference has the calls, and `render --tool-calls as-wanted`.
-    let options = TemplateOptions { calls: CallForm::AsWanted, ..TemplateOptions::default() };
+    // As inference and `render` pass the calls.
+    let options = TemplateOptions { forms: Forms::AsWanted, ..TemplateOptions::default() };
     render_template(&conversation, template, &options).ok().map(|prompt| prompt.into_text())
 }

@@ -5,7 +5,7 @@ use rolecall::conversation::Json;
 use rolecall::encode::{Encoder, PlainMarkers, Protection};
 use rolecall::format::Format;
 use rolecall::model::Settings;
-use rolecall::template::{CallForm, DateTime, ModelTemplates};
+use rolecall::template::{DateTime, Forms, ModelTemplates};
 use rolecall::tokenizer::{HuggingFace, Tokenizer};
 use rolecall::{Error, Model};
 
@@ -121,8 +121,7 @@ impl Subject {
         // A session passes calls in this form.
         // The vocabularies of the subjects belong to no model.
         let plain_markers = PlainMarkers::Allow;
-        let settings =
-            Settings { now: Some(NOON), tool_calls: CallForm::AsWanted, plain_markers, ..Settings::default() };
+        let settings = Settings { now: Some(NOON), forms: Forms::AsWanted, plain_markers, ..Settings::default() };
         let model = model.loaded_tokenizer(Arc::clone(&tokenizer)).settings(settings).open();
         let model = model.unwrap_or_else(|error| panic!("{name}: {error}"));
         let encoder = Arc::new(Encoder::new(protection, Arc::clone(&tokenizer))?);

@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 
 use rolecall_conversation::json::Object;
-use rolecall_conversation::{Content, Json, Message, Role, Tool, object};
+use rolecall_conversation::{Content, Json, Message, Part, Role, Tool, object};
 
 use super::super::ChatTemplate;
 use super::super::analysis::{ContentForm, EmptyContent};
 use super::super::messages::Messages;
 use super::ReplacementValues;
+use crate::account::FormKind;
 
 /// Converts messages and tools. Returns the first result whose call is not at hand, if the template needs its name.
 pub(in crate::template) fn adapt_forms(
@@ -23,6 +24,7 @@ pub(in crate::template) fn adapt_forms(
         let mut role = message.role_as_spelled();
         if role == "developer" && template.renames_developers() {
             role = Role::System.name();
+            adapted.count(FormKind::Role, index, "role");
             adapted.replace(index, "role", Json::from(role));
         }
         let known = forms.iter().find(|(known, _)| *known == role).map(|(_, form)| *form);
@@ -57,20 +59,28 @@ const FEW: usize = 8;
 fn adapt_content(index: usize, message: &Message, form: ContentForm, adapted: &mut ReplacementValues) {
     match (form, message.content()) {
         (ContentForm::Text, Content::Parts(_)) => {
-            if let Some(text) = message.joined_text() {
-                adapted.join(index);
-                adapted.replace(index, "content", Json::from(text));
-            }
+            adapted.join(index);
+            adapted.replace(index, "content", Json::from(texts_of(message)));
         }
         (ContentForm::OnePart, Content::Parts(parts)) if parts.len() != 1 => {
-            if let Some(text) = message.joined_text() {
-                adapted.join(index);
-                adapted.wrap(index, &text);
-            }
+            adapted.join(index);
+            adapted.wrap(index, &texts_of(message));
         }
-        (ContentForm::Parts | ContentForm::OnePart, Content::Text(text)) => adapted.wrap(index, text),
+        (ContentForm::Parts | ContentForm::OnePart, Content::Text(text)) => {
+            adapted.count(FormKind::TextAsPart, index, "content");
+            adapted.wrap(index, text);
+        }
         _ => {}
     }
+}
+
+/// Returns the texts among the parts of a content. A template that writes no parts of text writes no others.
+fn texts_of(message: &Message) -> String {
+    let texts = message.parts().filter_map(|part| match part {
+        Part::Text(text) => Some(text),
+        _ => None,
+    });
+    texts.collect::<Vec<&str>>().join("\n")
 }
 
 /// Returns the content of a message with calls and no text. OpenAI's clients and servers write null then.
@@ -86,6 +96,7 @@ fn empty_content(message: &Message) -> Option<EmptyContent> {
 }
 
 fn replace_empty(index: usize, wanted: EmptyContent, adapted: &mut ReplacementValues) {
+    adapted.count(FormKind::EmptyContent, index, "content");
     match wanted {
         EmptyContent::Missing => adapted.remove(index, "content"),
         EmptyContent::Null => adapted.replace(index, "content", Json::Null),
@@ -120,7 +131,10 @@ fn name_results(messages: Messages<'_>, adapted: &mut ReplacementValues) -> Opti
         if is_nameless_result(message) {
             let name = text_of(message.as_object(), "tool_call_id").and_then(|id| names.get(id));
             match name {
-                Some(name) => adapted.replace(index, "name", Json::from(*name)),
+                Some(name) => {
+                    adapted.count(FormKind::ResultName, index, "name");
+                    adapted.replace(index, "name", Json::from(*name));
+                }
                 None => unknown = unknown.or(Some(index)),
             }
         }

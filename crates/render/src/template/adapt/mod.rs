@@ -9,11 +9,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use rolecall_conversation::json::Object;
-use rolecall_conversation::{Json, object};
+use rolecall_conversation::{Json, Place, object};
 
 use self::arguments::Source;
 use super::analysis::{IdForm, WantedCalls};
 use super::messages::Messages;
+use crate::account::{FormChange, FormKind};
 use crate::call_ids::NewIds;
 
 pub(super) use forms::adapt_forms;
@@ -32,6 +33,8 @@ pub(super) struct ReplacementValues {
     wrapped: Vec<usize>,
     /// In the order of the tools.
     tools: Vec<(usize, Object)>,
+    /// What got another form.
+    changes: Vec<FormChange>,
 }
 
 /// The JSON spellings of the values in a call's arguments, which were converted from text to an
@@ -53,8 +56,19 @@ impl ReplacementValues {
         self.set(message, key, None);
     }
 
+    /// Counts a value that gets another form.
+    fn count(&mut self, kind: FormKind, message: usize, field: &'static str) {
+        FormChange::count(&mut self.changes, kind, || Place::message(message, field));
+    }
+
+    /// Returns what got another form.
+    pub fn changes(&self) -> &[FormChange] {
+        &self.changes
+    }
+
     /// Notes that the parts of a content become one text.
     fn join(&mut self, message: usize) {
+        self.count(FormKind::JoinedParts, message, "content");
         self.joined.push(message);
     }
 
@@ -66,6 +80,7 @@ impl ReplacementValues {
     }
 
     fn replace_tool(&mut self, tool: usize, value: Object) {
+        FormChange::count(&mut self.changes, FormKind::Tool, || Place::field(format!("tools[{tool}]")));
         self.tools.push((tool, value));
     }
 
@@ -133,6 +148,7 @@ impl ReplacementValues {
         else {
             return false;
         };
+        self.count(FormKind::Calls, message, CALLS);
         self.replace(message, CALLS, Arc::clone(calls));
         self.spelled.extend(earlier.spelled.iter().filter(|spelled| spelled.message == message).cloned());
         self.lossy.extend(earlier.lossy.iter().filter(|(known, _)| *known == message));
@@ -146,7 +162,12 @@ impl ReplacementValues {
         let first = self.values.first().map_or(0, |(message, ..)| *message);
         self.spelled.retain(|spelled| spelled.message >= first);
         self.lossy.retain(|(message, _)| *message >= first);
-        ReplacementValues { joined: Vec::new(), wrapped: Vec::new(), tools: Vec::new(), ..self }
+        ReplacementValues {
+            values: self.values,
+            spelled: self.spelled,
+            lossy: self.lossy,
+            ..ReplacementValues::default()
+        }
     }
 }
 
@@ -199,12 +220,14 @@ pub(super) fn adapt_calls(
                 changed.push(call);
             }
             if is_changed {
+                adapted.count(FormKind::Calls, index, CALLS);
                 adapted.replace(index, CALLS, Json::Array(changed.into_iter().map(Cow::into_owned).collect()));
             }
         }
         if let (Some(ids), Some(Json::String(id))) = (&mut ids, object.get("tool_call_id"))
             && let Some(id) = ids.answer(id)
         {
+            adapted.count(FormKind::CallId, index, "tool_call_id");
             adapted.replace(index, "tool_call_id", Json::from(id));
         }
     }

@@ -212,7 +212,9 @@ impl<'a> Inputs<'a> {
         for ((of, (name, value)), (_, at)) in switches.zip(variables) {
             walk.value(Owner::Switch, &format!("{of}.{name}"), value, Some(*at));
         }
-        walk.finish()
+        let mut account = walk.finish();
+        account.set_forms(adapted.changes().to_vec());
+        account
     }
 
     /// Adds a message of two texts that are written as they are, or of which one is a role that was only read. Most are
