@@ -98,7 +98,7 @@ def test_settings_have_the_names_and_values_of_the_command():
         ({"bos": "both"}, "unknown_value", "bos"),
         ({"rules": 3}, "wrong_type", "rules"),
         ({"protect": "none"}, "unknown_value", "protect"),
-        ({"tool_calls": "x"}, "unknown_value", "tool_calls"),
+        ({"forms": "x"}, "unknown_value", "forms"),
         ({"now": "yesterday"}, "unknown_value", "now"),
         ({"now": 3}, "wrong_type", "now"),
         ({"limits": {"speed": 1}}, "unknown_value", "limits"),

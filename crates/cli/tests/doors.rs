@@ -75,7 +75,8 @@ fn every_verb_accounts_for_the_request_alike() {
         let (rendered, encoded) = (jsonl("render"), jsonl("encode"));
         for (at, library) in library.iter().enumerate() {
             // An account of which nothing is to be told is not printed.
-            let told = Some(library).filter(|library| !items(library, "leaves").is_empty());
+            let has_forms = |library: &Json| field(library, "forms").is_some();
+            let told = Some(library).filter(|library| !items(library, "leaves").is_empty() || has_forms(library));
             let place = |door: &str| format!("{}: {door} of request {at}", case.name());
             for verb in OF_PROMPTS {
                 let answer = ask(folder, verb, &[&format!("request-{at}.json")]);

@@ -2,6 +2,7 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
+use rolecall::Origin;
 use rolecall::conversation::{Conversation, json};
 use rolecall::stability::Speaker;
 use rolecall::template::{ChatTemplate, Forms, TemplateOptions, account_by_template, render_template};
@@ -56,6 +57,7 @@ fn groups() -> [SameMeaning; 3] {
             called("", string, &north),
             called(r#", "content": null"#, object, &north),
             called(r#", "content": """#, object, &part("north")),
+            called(r#", "content": []"#, object, &north),
         ],
         words: &["look_up", "Oslo", "north", "None"],
     };
@@ -208,6 +210,111 @@ fn what_is_lost_has_the_place_that_it_has_in_the_request() {
     for source in [texts, first] {
         let expected = vec!["message 0, content[0].mood".to_owned()];
         assert_eq!(rendered(source, parts), ("user:a\nb;".to_owned(), expected), "{source}");
+    }
+}
+
+#[test]
+fn what_parts_became_keeps_their_origins() {
+    let request = r#"{"messages": [{"role": "user", "content": [{"type": "text", "text": " a"}, {"type": "text", "text": ""}, {"type": "text", "text": "bc "}]}]}"#;
+    let conversation = Conversation::from_json(json::parse(request).unwrap()).unwrap();
+    let of = |inner: &str| {
+        let source = format!("{{% for m in messages %}}{{{{ {inner} }}}};{{% endfor %}}");
+        let prompt = render_template(&conversation, &template(&source), &wanted()).unwrap();
+        let pieces = prompt.segments().map(|segment| {
+            let field = match &segment.origin {
+                Origin::Message { field, .. } => field.as_ref().to_owned(),
+                _ => {
+                    if segment.is_made {
+                        "made".to_owned()
+                    } else {
+                        "format".to_owned()
+                    }
+                }
+            };
+            (segment.text.to_owned(), field)
+        });
+        pieces.collect::<Vec<(String, String)>>()
+    };
+    let piece = |text: &str, field: &str| (text.to_owned(), field.to_owned());
+    let (first, last, made) = ("content[0].text", "content[2].text", "made");
+    let end = piece(";", "format");
+    assert_eq!(of("m.content"), [piece(" a", first), piece("\n\n", made), piece("bc ", last), end.clone()]);
+    assert_eq!(of("m.content | trim"), [piece("a", first), piece("\n\n", made), piece("bc", last), end.clone()]);
+    assert_eq!(of("m.content[4:5]"), [piece("b", last), end.clone()]);
+    assert_eq!(of("m.content | upper"), [piece(" A\n\nBC ", "content"), end]);
+}
+
+#[test]
+fn the_roles_of_one_conversation_do_not_change_the_forms_of_the_next() {
+    let parts =
+        template("{% for m in messages %}{{ m.role }}:{% for p in m.content %}{{ p.text }}{% endfor %};{% endfor %}");
+    let text = |messages: &str| {
+        let conversation =
+            Conversation::from_json(json::parse(&format!(r#"{{"messages": [{messages}]}}"#)).unwrap()).unwrap();
+        render_template(&conversation, &parts, &wanted()).unwrap().text().to_owned()
+    };
+    let roles: Vec<String> = (0..200).map(|at| format!(r#"{{"role": "r{at}", "content": "a"}}"#)).collect();
+    assert!(text(&roles.join(",")).starts_with("r0:a;r1:a;"));
+    assert_eq!(text(r#"{"role": "user", "content": "Hi"}"#), "user:Hi;");
+}
+
+#[test]
+fn what_is_not_known_stays_as_it_is_given() {
+    let source = "{% if mode is not defined %}{{ raise_exception('no mode') }}{% endif %}{% for p in messages[0].content %}\
+        {% if p.type == 'text' %}{{ p.text }}{% else %}<image>{% endif %}{% endfor %}";
+    let request = r#"{"messages": [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "a"}]}],
+        "chat_template_kwargs": {"mode": "x"}}"#;
+    let conversation = Conversation::from_json(json::parse(request).unwrap()).unwrap();
+    let prompt = render_template(&conversation, &template(source), &wanted()).unwrap();
+    assert_eq!(prompt.text(), "<image>a");
+}
+
+#[test]
+fn a_picture_stays_where_parts_are_written_in_another_way() {
+    let source = "{% for m in messages %}{% if m.content is string %}{{ m.content }}{% else %}{% for p in m.content %}\
+        {% if p.type == 'text' %}{{ p.text + ' ' }}{% else %}<image>{% endif %}{% endfor %}{% endif %};{% endfor %}";
+    let part = r#"{"type": "text", "text": "a"}"#;
+    let picture = r#"{"type": "image_url", "image_url": {"url": "https://x.y/z.png"}}"#;
+    let user = |parts: &str| format!(r#"{{"role": "user", "content": [{parts}]}}"#);
+    assert_eq!(rendered(source, &user(part)).0, "a;");
+    assert_eq!(rendered(source, &user(&format!("{picture}, {part}"))).0, "<image>a ;");
+}
+
+#[test]
+fn a_call_without_a_text_ends_its_turn() {
+    // Without a content, the turn stays open. A content follows the calls.
+    let source = "{% for m in messages %}<s>{{ m.role }}:{% for c in m.tool_calls or [] %}{{ c.function.name }}{% endfor %}\
+        {% if m.content is defined and m.content is not none %}{{ m.content }}</s>{% endif %}{% endfor %}";
+    for content in ["", r#""content": null, "#, r#""content": "", "#, r#""content": [], "#] {
+        let messages = format!(
+            r#"{{"role": "user", "content": "a"}}, {{"role": "assistant", {content}{CALL}}},
+               {{"role": "tool", "tool_call_id": "lookup001", "content": "b"}}"#
+        );
+        let text = "<s>user:a</s><s>assistant:look_up</s><s>tool:b</s>";
+        assert_eq!(rendered(source, &messages).0, text, "{content}");
+    }
+}
+
+#[test]
+fn a_developer_does_not_take_the_place_of_the_system() {
+    // The last message of the system is written.
+    let source = "{% set ns = namespace(system='') %}{% for m in messages %}{% if m.role == 'system' %}{% set ns.system = m.content %}\
+        {% endif %}{% endfor %}{{ ns.system }};{% for m in messages %}{% if m.role in ['user', 'assistant'] %}{{ m.content }};{% endif %}{% endfor %}";
+    let message = |role: &str, text: &str| format!(r#"{{"role": "{role}", "content": "{text}"}}"#);
+    let [system, developer, user] = [message("system", "S"), message("developer", "D"), message("user", "a")];
+    assert_eq!(rendered(source, &format!("{developer}, {user}")), ("D;a;".to_owned(), Vec::new()));
+    let (text, lost) = rendered(source, &format!("{system}, {developer}, {user}"));
+    assert_eq!((&*text, lost.as_slice()), ("S;a;", &["message 1".to_owned()][..]));
+}
+
+#[test]
+fn a_reply_that_says_nothing_is_an_empty_text() {
+    let source = "{% for m in messages %}{{ m.role + ':' }}{% if m.tool_calls is defined %}{{ m.tool_calls | length }}\
+        {% else %}{{ m.content + '' }}{% endif %};{% endfor %}";
+    for content in ["", r#""content": null, "#] {
+        let messages =
+            format!(r#"{{"role": "user", "content": "a"}}, {{"role": "assistant", {content}"tool_calls": []}}"#);
+        assert_eq!(rendered(source, &messages), ("user:a;assistant:;".to_owned(), Vec::new()), "{content}");
     }
 }
 

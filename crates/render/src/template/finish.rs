@@ -8,7 +8,7 @@ use rolecall_jinja as jinja;
 use rolecall_text::{Source, Text};
 
 use super::messages::Messages;
-use super::prepare::{Inputs, Trace};
+use super::prepare::{Inputs, PieceOfJoined, Trace};
 use crate::account::LazyAccount;
 use crate::origin::Origins;
 use crate::{Prompt, Turn};
@@ -39,6 +39,7 @@ pub(super) fn prompt(
             pass = (piece.mark, output.marks(piece.mark).find_map(|mark| inputs.message_of(mark.item)));
         }
         let mut message = pass.1;
+        let mut divided = None;
         let source = match piece.origin {
             jinja::Origin::Input { tag, offset } => {
                 let root = inputs.root(tag);
@@ -60,6 +61,7 @@ pub(super) fn prompt(
                 if let Some(trace) = &mut trace {
                     inputs.trace(tag, &piece, offset.get(), message, trace);
                 }
+                divided = offset.get().and_then(|offset| inputs.divide(root, offset..offset + piece.text.len()));
                 source
             }
             jinja::Origin::Literal { offset, .. } if offset.get().is_some() => sources::FORMAT,
@@ -86,6 +88,11 @@ pub(super) fn prompt(
                 let slot = slot(messages, message, turns.is_empty());
                 turns.push(Turn { start: piece.start, slot, message });
             }
+        }
+        // What was joined has the origins of its parts.
+        if let Some(pieces) = divided {
+            push_parts(piece.start, pieces, end, &mut origins, &mut ends);
+            continue;
         }
         let piece_end = (piece.start + piece.text.len()).min(end);
         match ends.last_mut() {
@@ -116,6 +123,34 @@ pub(super) fn prompt(
         unusual: Vec::new(),
         open: inputs.generates,
         generated,
+    }
+}
+
+/// Adds the pieces of a text from a byte on, each with the origin of its part. A line break between them was made.
+fn push_parts(
+    start: usize,
+    pieces: Vec<PieceOfJoined>,
+    end: usize,
+    origins: &mut Origins,
+    ends: &mut Vec<(usize, Source)>,
+) {
+    let first = pieces.first().map_or(0, |(bytes, _)| bytes.start);
+    for (bytes, place) in pieces {
+        let piece_end = (start + bytes.end - first).min(end);
+        if ends.last().is_some_and(|last| last.0 >= piece_end) {
+            continue;
+        }
+        let source = match place {
+            None => sources::MADE,
+            Some((message, field)) => {
+                let (number, _) = origins.add_field(|path| {
+                    path.push_str(&field);
+                    message
+                });
+                sources::beyond(0, number)
+            }
+        };
+        ends.push((piece_end, source));
     }
 }
 

@@ -14,26 +14,33 @@ pub(super) struct KnownForms {
     empty_calls: [[OnceLock<EmptyContent>; 4]; 2],
     names_results: [OnceLock<bool>; 2],
     renames_developers: OnceLock<bool>,
+    writes_two_systems: OnceLock<bool>,
     fills_tools: OnceLock<bool>,
     /// The number of steps that finding them out took.
     steps: AtomicU64,
+    /// The same for the contents of unusual roles, which clients choose.
+    steps_of_roles: AtomicU64,
 }
 
 /// The most roles, without tools and with them, whose contents are tried. Clients choose roles.
 const MOST_ROLES: usize = 64;
 
+/// The roles whose contents are tried in any case.
+const USUAL_ROLES: [&str; 6] = ["system", "developer", "user", "assistant", "tool", "function"];
+
 impl ChatTemplate {
-    /// Returns the form in which the template writes the contents of a role. If that is not known, it is text.
+    /// Returns the form in which the template writes the contents of a role. If that is not known, it is either.
     pub fn content_form(&self, role: &str, has_tools: bool) -> ContentForm {
         let contents = || self.forms.contents.lock().unwrap_or_else(PoisonError::into_inner);
         let kind = (role.to_owned(), has_tools);
         if let Some(form) = contents().get(&kind) {
             return *form;
         }
-        if contents().len() >= MOST_ROLES {
-            return ContentForm::Text;
+        if contents().len() >= MOST_ROLES && !USUAL_ROLES.contains(&role) {
+            return ContentForm::Either;
         }
-        let form = self.form_of(has_tools, |probe| probe.content_form(role)).unwrap_or(ContentForm::Text);
+        let spent = if USUAL_ROLES.contains(&role) { &self.forms.steps } else { &self.forms.steps_of_roles };
+        let form = self.form_within(spent, has_tools, |probe| probe.content_form(role)).unwrap_or(ContentForm::Either);
         contents().insert(kind, form);
         form
     }
@@ -56,18 +63,32 @@ impl ChatTemplate {
         *self.forms.renames_developers.get_or_init(found)
     }
 
+    /// Reports whether the template writes two messages of the system.
+    pub(super) fn writes_two_systems(&self) -> bool {
+        let found = || self.form_of(false, |probe| probe.writes_two_systems()).unwrap_or(false);
+        *self.forms.writes_two_systems.get_or_init(found)
+    }
+
     /// Reports whether the template fails with a tool that has only a name.
     pub(super) fn fills_tools(&self) -> bool {
         let found = || self.form_of(false, |probe| probe.must_fill_tools()).unwrap_or(false);
         *self.forms.fills_tools.get_or_init(found)
     }
 
-    /// Finds out a form. All that is found out of a template shares one budget.
     fn form_of<T>(&self, has_tools: bool, find: impl FnOnce(&FormProbe<'_, '_>) -> T) -> Option<T> {
-        let spent = self.forms.steps.load(Ordering::Relaxed);
-        let budget = ProbeBudget::new(ProbeBudget::USUAL.saturating_sub(spent));
+        self.form_within(&self.forms.steps, has_tools, find)
+    }
+
+    /// Finds out a form. What was spent before counts.
+    fn form_within<T>(
+        &self,
+        spent: &AtomicU64,
+        has_tools: bool,
+        find: impl FnOnce(&FormProbe<'_, '_>) -> T,
+    ) -> Option<T> {
+        let budget = ProbeBudget::new(ProbeBudget::USUAL.saturating_sub(spent.load(Ordering::Relaxed)));
         let form = analysis::form_of(self, has_tools, &budget, find);
-        self.forms.steps.fetch_add(budget.spent(), Ordering::Relaxed);
+        spent.fetch_add(budget.spent(), Ordering::Relaxed);
         form
     }
 }

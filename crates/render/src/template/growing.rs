@@ -102,9 +102,9 @@ pub(crate) fn grow(
     if has_calls && renames(template, options).map_err(failed)? {
         return Err(NotGrown::Unsupported("call ids that are numbered over the conversation"));
     }
-    let (adapted, nameless) =
+    let (adapted, unknown) =
         adapt(messages, longer.frame, has_calls, template, options, &growth.adapted).map_err(failed)?;
-    if let (Some(_), Some(message)) = (nameless, messages.last_missing()) {
+    if let (Some(_), Some(message)) = (unknown, messages.last_missing()) {
         return Err(NotGrown::Needs { message });
     }
     let inputs = Inputs::with_messages(messages, longer.frame, template, options, &adapted);
@@ -174,7 +174,7 @@ fn renames(template: &ChatTemplate, options: &TemplateOptions) -> Result<bool, E
     Ok(options.forms == Forms::AsWanted && template.wanted_calls()?.ids.is_some())
 }
 
-/// Returns the replacements, and the first result whose call is not at hand, if the template needs its name.
+/// Returns the replacements, and the first message whose form depends on one that is not at hand.
 fn adapt(
     messages: Messages<'_>,
     frame: &Conversation,
@@ -190,8 +190,8 @@ fn adapt(
     if has_calls {
         adapt_calls(messages, template.wanted_calls()?, earlier, &mut adapted);
     }
-    let nameless = adapt_forms(messages, frame.tools.as_deref(), template, &mut adapted);
-    Ok((adapted, nameless))
+    let unknown = adapt_forms(messages, frame, template, &mut adapted);
+    Ok((adapted, unknown))
 }
 
 fn environment(options: &TemplateOptions) -> jinja::Environment<'_> {

@@ -338,7 +338,7 @@ fn adapt(
             adapt_calls(messages, template.wanted_calls()?, &ReplacementValues::default(), &mut adapted);
         }
         // Without its name, the template refuses the result.
-        _ = adapt_forms(messages, conversation.tools.as_deref(), template, &mut adapted);
+        _ = adapt_forms(messages, conversation, template, &mut adapted);
     }
     let continued = continuing::mark(conversation, &mut adapted)?;
     Ok((adapted, continued))

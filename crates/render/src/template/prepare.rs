@@ -1,6 +1,7 @@
 //! The variables that transformers passes to a template: plain JSON, reasoning under all its names,
 //! and `None` for missing values.
 
+mod joined;
 mod places;
 mod trace;
 
@@ -20,7 +21,10 @@ use super::{ChatTemplate, Forms, TemplateOptions};
 use crate::Origin;
 use crate::origin::Origins;
 
+pub(super) use joined::PieceOfJoined;
 pub(super) use trace::Trace;
+
+use joined::JoinedText;
 
 /// The variables of a template and the origins of their tags. Texts are borrowed from the
 /// conversation.
@@ -50,6 +54,7 @@ pub(super) struct Inputs<'a> {
     spelled: Vec<(u32, &'a [String])>,
     /// The contents whose text became a part, in ascending order. The place of all in them is that of the content.
     wrapped: Vec<u32>,
+    joined: Vec<JoinedText>,
     /// Whether the template should end with a generation prompt.
     pub generates: bool,
 }
@@ -161,6 +166,7 @@ impl<'a> Inputs<'a> {
             aliases: Vec::new(),
             spelled: Vec::new(),
             wrapped: Vec::new(),
+            joined: Vec::new(),
             generates: false,
         };
         let messages = inputs.push_all(said_by.iter().map(|(_, message)| Shape::ClosedDict(message.as_object())));
@@ -179,6 +185,7 @@ impl<'a> Inputs<'a> {
             let content = message.and_then(|message| inputs.entry_of(inputs.values.get(message)?, "content"));
             inputs.wrapped.extend(content.map(|content| content.handle.0));
         }
+        adapted.joined().iter().for_each(|index| inputs.add_joined(*index));
         let rest = inputs.next();
         inputs.spelled.sort_by_key(|(at, _)| *at);
         inputs.list = rest;

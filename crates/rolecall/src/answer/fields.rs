@@ -20,7 +20,7 @@ pub(super) fn insert_end(answer: &mut Object, prompt: &Prompt) {
         );
     }
     if let Some(account) = prompt.account()
-        && account.leaves().iter().any(Leaf::is_telling)
+        && (account.leaves().iter().any(Leaf::is_telling) || !account.forms().is_empty())
     {
         answer.insert("account", of_account(account));
     }

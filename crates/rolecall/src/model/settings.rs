@@ -24,7 +24,8 @@ pub struct Settings {
     /// Options of a format, or switches of a chat template, by name. If a name occurs twice, the
     /// last value counts.
     pub options: Vec<(String, String)>,
-    /// The forms in which messages, calls and tools are passed to a chat template.
+    /// The forms in which messages, calls and tools are passed to a chat template. Sessions pass them in those that the
+    /// template writes, whatever this says, because the model's own replies come back in OpenAI's forms.
     pub forms: Forms,
     /// The name of the chat template to use. By default, the template for conversations with tools
     /// or the default one is chosen.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use rolecall_conversation::json::Object;
-use rolecall_conversation::{Content, Json, Message, Part, Role, Tool, object};
+use rolecall_conversation::{Content, Conversation, Json, Message, Part, Role, Tool, object};
 
 use super::super::ChatTemplate;
 use super::super::analysis::{ContentForm, EmptyContent};
@@ -11,18 +11,26 @@ use super::super::messages::Messages;
 use super::ReplacementValues;
 use crate::account::FormKind;
 
-/// Converts messages and tools. Returns the first result whose call is not at hand, if the template needs its name.
+/// Converts messages and tools. Returns the first message whose form depends on one that is not at hand.
 pub(in crate::template) fn adapt_forms(
     messages: Messages<'_>,
-    tools: Option<&[Tool]>,
+    frame: &Conversation,
     template: &ChatTemplate,
     adapted: &mut ReplacementValues,
 ) -> Option<usize> {
+    let tools = frame.tools.as_deref();
+    // The text of a message that is continued stays.
+    let continued = frame.continue_final_message.then(|| messages.count.saturating_sub(1));
     let has_tools = tools.is_some_and(|tools| !tools.is_empty());
     let mut forms: Vec<(&str, ContentForm)> = Vec::new();
+    let (mut systems, mut unknown) = (SystemMessages::default(), None);
     for (index, message) in messages.iter() {
         let mut role = message.role_as_spelled();
-        if role == "developer" && template.renames_developers() {
+        let renames = systems.renames(index, message, template);
+        if renames.is_none() {
+            unknown = unknown.or(Some(index));
+        }
+        if renames == Some(true) {
             role = Role::System.name();
             adapted.count(FormKind::Role, index, "role");
             adapted.replace(index, "role", Json::from(role));
@@ -32,8 +40,16 @@ pub(in crate::template) fn adapt_forms(
         if known.is_none() && forms.len() < FEW {
             forms.push((role, form));
         }
-        match empty_content(message).map(|given| (given, template.empty_content(given, has_tools))) {
+        let empty = empty_content(message).filter(|_| continued != Some(index));
+        match empty.map(|given| (given, template.empty_content(given, has_tools))) {
             None => adapt_content(index, message, form, adapted),
+            // An empty list is not the list of one empty text.
+            Some((EmptyContent::Part, EmptyContent::Part)) if !has_no_parts(message) => {
+                adapt_content(index, message, form, adapted);
+            }
+            Some((EmptyContent::Part, EmptyContent::Part)) => {
+                replace_empty(index, template.empty_content(EmptyContent::Text, has_tools), adapted);
+            }
             Some((given, wanted)) if wanted == given => {}
             Some((EmptyContent::Part, wanted)) => {
                 adapted.join(index);
@@ -45,11 +61,17 @@ pub(in crate::template) fn adapt_forms(
         let calls = message.as_object().get("tool_calls").and_then(Json::as_array);
         if calls.is_some_and(<[Json]>::is_empty) {
             adapted.remove(index, "tool_calls");
+            // Without calls, it is a reply that says nothing.
+            if matches!(message.content(), Content::None) {
+                let is_text = !matches!(form, ContentForm::Parts | ContentForm::OnePart);
+                replace_empty(index, if is_text { EmptyContent::Text } else { EmptyContent::Part }, adapted);
+            }
         }
     }
     adapt_tools(tools, template, adapted);
     let has_nameless = messages.iter().any(|(_, message)| is_nameless_result(message));
-    if has_nameless && template.names_results(has_tools) { name_results(messages, adapted) } else { None }
+    let names = has_nameless && template.names_results(has_tools);
+    unknown.or(names.then(|| name_results(messages, adapted)).flatten())
 }
 
 /// The number of roles whose forms are at hand.
@@ -58,7 +80,8 @@ const FEW: usize = 8;
 /// Converts a content that is only text.
 fn adapt_content(index: usize, message: &Message, form: ContentForm, adapted: &mut ReplacementValues) {
     match (form, message.content()) {
-        (ContentForm::Text, Content::Parts(_)) => {
+        (ContentForm::TextRather, Content::Parts(_)) if message.joined_text().is_none() => {}
+        (ContentForm::Text | ContentForm::TextRather, Content::Parts(_)) => {
             adapted.join(index);
             adapted.replace(index, "content", Json::from(texts_of(message)));
         }
@@ -72,6 +95,38 @@ fn adapt_content(index: usize, message: &Message, form: ContentForm, adapted: &m
         }
         _ => {}
     }
+}
+
+/// The messages of the system and the developer so far.
+#[derive(Default)]
+struct SystemMessages {
+    has_any: bool,
+    /// Whether messages before the next one are not at hand.
+    has_gap: bool,
+    next: usize,
+}
+
+impl SystemMessages {
+    /// Reports whether a message is the developer's and becomes the system's, or `None` if that depends on messages that
+    /// are not at hand. Of two messages of the system, many templates write one.
+    fn renames(&mut self, index: usize, message: &Message, template: &ChatTemplate) -> Option<bool> {
+        self.has_gap |= index != self.next;
+        self.next = index + 1;
+        let has_another = self.has_any;
+        self.has_any |= *message.role() == Role::System;
+        if message.role_as_spelled() != "developer" || message.text().is_none() || !template.renames_developers() {
+            return Some(false);
+        }
+        match (has_another, self.has_gap) {
+            (false, false) => Some(true),
+            (false, true) => template.writes_two_systems().then_some(true),
+            (true, _) => Some(template.writes_two_systems()),
+        }
+    }
+}
+
+fn has_no_parts(message: &Message) -> bool {
+    matches!(message.content(), Content::Parts([]))
 }
 
 /// Returns the texts among the parts of a content. A template that writes no parts of text writes no others.
@@ -152,7 +207,8 @@ fn adapt_tools(tools: Option<&[Tool]>, template: &ChatTemplate, adapted: &mut Re
     let has = |function: &Object, key: &str| function.get(key).is_some_and(|value| !value.is_null());
     for (index, tool) in tools.into_iter().flatten().enumerate() {
         let (Tool::Function { object, wrapped }, Some(function)) = (tool, tool.function()) else { continue };
-        let lacks = ["description", "parameters"].map(|key| !has(function, key));
+        let has_properties = |schema: &Json| schema.as_object().is_some_and(|schema| has(schema, "properties"));
+        let lacks = [!has(function, "description"), !function.get("parameters").is_some_and(has_properties)];
         if lacks == [false; 2] || !template.fills_tools() {
             continue;
         }
@@ -161,7 +217,10 @@ fn adapt_tools(tools: Option<&[Tool]>, template: &ChatTemplate, adapted: &mut Re
             function.insert("description", Json::from(""));
         }
         if lacks[1] {
-            function.insert("parameters", object! { "type" => "object", "properties" => Object::new() }.into());
+            let mut schema = object! { "type" => "object", "properties" => Object::new() };
+            let given = function.get("parameters").and_then(Json::as_object);
+            given.into_iter().flat_map(Object::iter).for_each(|(key, value)| schema.insert(key, value.clone()));
+            function.insert("parameters", schema.into());
         }
         let mut whole = object.clone();
         match wrapped {

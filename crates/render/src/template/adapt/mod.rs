@@ -90,6 +90,11 @@ impl ReplacementValues {
         Some(&self.tools[at].1)
     }
 
+    /// Returns the messages whose parts became one text.
+    pub fn joined(&self) -> &[usize] {
+        &self.joined
+    }
+
     /// Reports whether the parts of a message's content became one text.
     pub fn is_joined(&self, message: usize) -> bool {
         self.joined.binary_search(&message).is_ok()

@@ -16,10 +16,12 @@ use crate::Origin;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ContentForm {
-    /// A text or a list of parts.
+    /// A text or a list of parts, or it is not known.
     Either,
     /// A text. Parts are refused, left out, or printed as a list.
     Text,
+    /// A text. Parts are written, but otherwise than a text.
+    TextRather,
     /// A list of parts. A text is refused, left out, or written character by character.
     Parts,
     /// A list of one part. Others are left out.
@@ -89,7 +91,7 @@ impl<'p, 't> FormProbe<'p, 't> {
     pub(in crate::template::analysis) fn new(probe: &'p Probe<'t>, has_tools: bool) -> FormProbe<'p, 't> {
         let tools = if has_tools { TOOLS } else { "" };
         let user = FormProbe { probe, tools, user: USER.to_owned() }.content_form("user");
-        let is_text = matches!(user, ContentForm::Either | ContentForm::Text);
+        let is_text = matches!(user, ContentForm::Either | ContentForm::Text | ContentForm::TextRather);
         let user = if is_text { USER.to_owned() } else { message("user", &parts(&["Which way?"]), "") };
         FormProbe { probe, tools, user }
     }
@@ -103,6 +105,7 @@ impl<'p, 't> FormProbe<'p, 't> {
             (ContentUse::Times(text), ContentUse::Times(both)) if text == both && self.writes_part_as_text(role) => {
                 ContentForm::Either
             }
+            (ContentUse::Times(_), ContentUse::Times(_)) => ContentForm::TextRather,
             (ContentUse::Times(_), _) => ContentForm::Text,
             // A list is better than a text of which each character is an item.
             (_, ContentUse::Times(_) | ContentUse::AsList) => ContentForm::Parts,
@@ -110,10 +113,22 @@ impl<'p, 't> FormProbe<'p, 't> {
                 ContentUse::Times(_) => ContentForm::OnePart,
                 // What writes no tools is tried without.
                 _ if !self.tools.is_empty() => FormProbe::new(self.probe, false).content_form(role),
+                _ if self.writes_some(role, &quoted(TEXTS[0])) && !self.writes_some(role, &parts(&TEXTS)) => {
+                    ContentForm::Text
+                }
                 // It refuses all forms, or leaves them out.
-                _ => ContentForm::Text,
+                _ => ContentForm::Either,
             },
         }
+    }
+
+    /// Reports whether the template writes anything of a content.
+    fn writes_some(&self, role: &str, content: &str) -> bool {
+        self.with_content(role, content).is_some_and(|(at, probed)| {
+            probed.prints(|origin| {
+                matches!(origin, Origin::Message { message, field } if *message == at && field.starts_with("content"))
+            })
+        })
     }
 
     /// Reports whether the template writes one part as it writes a text.
@@ -129,11 +144,12 @@ impl<'p, 't> FormProbe<'p, 't> {
             Origin::Message { message, field } => *message == at && field.strip_prefix("content").is_some_and(is_it),
             _ => false,
         };
+        // A filter may change the case of the letters.
         let times = |text: &str| {
             let own = probed.pieces.iter().filter(|piece| {
                 piece.origin.as_ref().is_some_and(|origin| of_content(origin, &|rest| !rest.ends_with(".type")))
             });
-            own.filter(|piece| probed.text[piece.start..piece.end].contains(text)).count()
+            own.filter(|piece| probed.text[piece.start..piece.end].to_lowercase().contains(text)).count()
         };
         let first = times(TEXTS[0]);
         if first == 0 || TEXTS[..count].iter().any(|text| times(text) != first) {
@@ -160,10 +176,13 @@ impl<'p, 't> FormProbe<'p, 't> {
     /// Returns what a message with calls needs instead of this content: the same, if the template writes that as well
     /// as any other.
     pub fn empty_content(&self, given: EmptyContent) -> EmptyContent {
-        let beside = self.called(&[BESIDE], &results(true));
+        let beside = self.called(&[BESIDE], &results(true)).or_else(|| self.called(&[BESIDE], &[]));
         let score = |content: EmptyContent| -> Option<CallScore> {
-            let probed = self.called(&[content.key()], &results(true))?;
-            let is_closed = beside.as_ref().is_none_or(|beside| probed.between_turns(1) == beside.between_turns(1));
+            let probed =
+                self.called(&[content.key()], &results(true)).or_else(|| self.called(&[content.key()], &[]))?;
+            // A text may stand behind the calls.
+            let is_closed = |beside: &Rc<ProbedPrompt>| probed.between_turns(1).ends_with(beside.between_turns(1));
+            let is_closed = beside.as_ref().is_none_or(is_closed);
             Some((probed.prints(is_call), Reverse(probed.nones()), is_closed))
         };
         let best = EmptyContent::ALL.into_iter().filter_map(score).max();
@@ -186,6 +205,18 @@ impl<'p, 't> FormProbe<'p, 't> {
         !is_written(&quoted(TEXTS[0])) && !is_written(&parts(&TEXTS[..1]))
     }
 
+    /// Reports whether the template writes two messages of the system.
+    pub fn writes_two_systems(&self) -> bool {
+        let [first, second] = TEXTS.map(|text| message("system", &quoted(text), ""));
+        let probed = self.run(&[&first, &second, &self.user]);
+        probed.is_some_and(|probed| {
+            [0, 1]
+                .into_iter()
+                .zip(TEXTS)
+                .all(|(message, text)| probed.text_of(|origin| origin.message() == Some(message)).contains(text))
+        })
+    }
+
     /// Reports whether the template fails with a tool that has only a name.
     pub fn must_fill_tools(&self) -> bool {
         let is_written = |more: &str| {
@@ -195,13 +226,18 @@ impl<'p, 't> FormProbe<'p, 't> {
         !is_written("") && is_written(r#", "description": "", "parameters": {"type": "object", "properties": {}}"#)
     }
 
-    /// Renders a call and its result, in the first form of both that the template writes, with the call if it can.
+    /// Renders a call and its result, or the call alone if there are no results, in the first form of both that the
+    /// template writes, with the call if it can.
     fn called(&self, contents: &[&str], results: &[String]) -> Option<Rc<ProbedPrompt>> {
         let forms = contents.iter().flat_map(|content| ARGUMENTS.map(|arguments| calling(content, arguments)));
-        let forms = forms.flat_map(|call| results.iter().map(move |result| (call.clone(), result)));
+        let forms = forms.flat_map(|call| {
+            let alone = results.is_empty().then(|| (call.clone(), None));
+            results.iter().map(move |result| (call.clone(), Some(result.as_str()))).chain(alone)
+        });
         let mut first = None;
         for (call, result) in forms {
-            match self.run(&[&self.user, &call, result]) {
+            let messages: Vec<&str> = [self.user.as_str(), &call].into_iter().chain(result).collect();
+            match self.run(&messages) {
                 Some(probed) if probed.prints(is_call) => return Some(probed),
                 probed => first = first.or(probed),
             }

@@ -3,7 +3,7 @@
 use std::iter::Peekable;
 
 use rolecall_conversation::json::Step;
-use rolecall_conversation::{Conversation, Json, Place, REASONING, Role, Tool};
+use rolecall_conversation::{Conversation, Json, Message, Place, REASONING, Role, Tool};
 use rolecall_jinja::{Piece, Tag};
 
 use super::{Inputs, JSON, KEYED, PART, PYTHON, QUOTED, READ, Shape, Value, WHOLE};
@@ -141,13 +141,7 @@ impl<'a> Inputs<'a> {
         let last_user = conversation.messages.iter().rposition(|message| *message.role() == Role::User);
         for (number, (index, message)) in self.said_by.iter().enumerate() {
             for (_, call) in adapted.lossy().iter().filter(|(message, _)| *message == index) {
-                let is_wrapped = message
-                    .as_object()
-                    .get("tool_calls")
-                    .and_then(|calls| calls.as_array()?.get(*call)?.as_object()?.get("function"))
-                    .is_some();
-                let key = if is_wrapped { "function.arguments" } else { "arguments" };
-                walk.add_key_twice(Place::message(index, format!("tool_calls[{call}].{key}")));
+                walk.add_key_twice(Place::message(index, path_of_arguments(message, *call)));
             }
             let is_earlier = last_user.is_some_and(|last| index < last);
             let (is_result, is_assistant) = (*message.role() == Role::Tool, *message.role() == Role::Assistant);
@@ -170,15 +164,9 @@ impl<'a> Inputs<'a> {
             }
             let object = message.as_object();
             let is_wrapped = adapted.wrapped().binary_search(&index).is_ok();
-            let entries = object.iter().map(|(key, json)| {
-                let json = adapted.value_of(index, key).unwrap_or(json);
-                // Of a text that became a part, the place is that of the content.
-                let of_part = (key == "content" && is_wrapped).then(|| text_of_part(json)).flatten();
-                match of_part {
-                    Some(text) => (key, text, self.text_of_part(number)),
-                    None => (key, json, self.field(&self.values[number], key)),
-                }
-            });
+            let entries = object
+                .iter()
+                .map(|(key, json)| self.entry(number, key, adapted.value_of(index, key).unwrap_or(json), is_wrapped));
             walk.message(owner, false, entries);
             if is_escaped {
                 let field = if message.calls().len() > 0 { "tool_calls" } else { "content" };
@@ -215,6 +203,21 @@ impl<'a> Inputs<'a> {
         let mut account = walk.finish();
         account.set_forms(adapted.changes().to_vec());
         account
+    }
+
+    /// Returns what the account visits of an entry of a message, and its value.
+    fn entry<'j>(
+        &self,
+        message: usize,
+        key: &'j str,
+        json: &'j Json,
+        is_wrapped: bool,
+    ) -> (&'j str, &'j Json, Option<u32>) {
+        // Of a text that became a part, the place is that of the content.
+        match (key == "content" && is_wrapped).then(|| text_of_part(json)).flatten() {
+            Some(text) => (key, text, self.text_of_part(message)),
+            None => (key, json, self.field(&self.values[message], key)),
+        }
     }
 
     /// Adds a message of two texts that are written as they are, or of which one is a role that was only read. Most are
@@ -455,6 +458,17 @@ fn is_quoted(piece: &str, text: &str) -> bool {
         (inner, text) = (&escape[2..], letters.as_str());
     }
     inner == text
+}
+
+/// Returns the path of the arguments of a call.
+fn path_of_arguments(message: &Message, call: usize) -> String {
+    let calls = message.as_object().get("tool_calls").and_then(Json::as_array);
+    let call_object = calls.and_then(|calls| calls.get(call)?.as_object());
+    let key = match call_object.and_then(|call| call.get("function")) {
+        Some(_) => "function.arguments",
+        None => "arguments",
+    };
+    format!("tool_calls[{call}].{key}")
 }
 
 /// Returns the text of the first part of a content.
