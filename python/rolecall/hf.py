@@ -202,7 +202,9 @@ def _model(tokenizer: Any, source: str) -> Model:
         model = models.get(source)
         if model is None:
             try:
-                model = models[source] = Model(tokenizer, chat_template=source, plain_markers=True)
+                # As transformers passes conversations.
+                opened = Model(tokenizer, chat_template=source, plain_markers=True, forms="as-given")
+                model = models[source] = opened
             except errors.OpenError as error:
                 if error.code in ("syntax", "unsupported") or str(error.code).startswith("limit-"):
                     raise _template_error(error) from None

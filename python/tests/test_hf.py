@@ -101,6 +101,23 @@ def assert_same(tokenizer, conversation, **arguments):
         assert found == wanted, arguments
 
 
+def test_conversations_are_passed_as_they_are_given():
+    tokenizer = bytes_tokenizer(
+        "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}{% for c in m.tool_calls or [] %}"
+        "{{ c.function.arguments | tojson }}{% endfor %}<|im_end|>\n{% endfor %}"
+    )
+    call = {"type": "function", "function": {"name": "f", "arguments": '{"x": 1}'}}
+    chat = [
+        {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+    ]
+    assert_same(tokenizer, chat, tokenize=False)
+    assert '"{\\"x\\": 1}"' in hf.apply_chat_template(tokenizer, chat, tokenize=False)
+    # Elsewhere, the template gets the forms that it writes.
+    text = rolecall.load(chat_template=tokenizer.chat_template).prompt(chat).text
+    assert "user\na\nb<" in text and '{"x": 1}' in text
+
+
 @pytest.mark.parametrize("batch", [False, True])
 @pytest.mark.parametrize("mask", [False, True])
 @pytest.mark.parametrize("padding", [False, True, "longest", "max_length", "do_not_pad", "sideways"])

@@ -191,7 +191,7 @@ pub struct Stability {
     #[command(flatten)]
     pub layouts: Layouts,
     /// How to pass messages, calls and tools to the template [default: as-wanted]
-    #[arg(long, value_parser = words::forms(), value_name = "HOW", requires = "templated")]
+    #[arg(long, alias = "tool-calls", value_parser = words::forms(), value_name = "HOW", requires = "templated")]
     pub forms: Option<Forms>,
     /// The model's tokenizer, to count the ids that are no longer valid: a tokenizer.json, a
     /// sentencepiece .model, tiktoken ranks, a tekken.json, a GGUF file, or a folder that contains

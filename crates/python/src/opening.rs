@@ -218,7 +218,7 @@ const NAMES: [&str; 16] = [
     "options",
     "bos",
     "rules",
-    "tool_calls",
+    "forms",
     "protect",
     "plain_markers",
     "now",

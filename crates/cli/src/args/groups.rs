@@ -208,7 +208,7 @@ pub struct OwnTemplate {
     #[command(flatten)]
     pub running: Running,
     /// How to pass messages, calls and tools to the template [default: as-wanted]
-    #[arg(long, value_parser = words::forms(), value_name = "HOW", requires = "templated")]
+    #[arg(long, alias = "tool-calls", value_parser = words::forms(), value_name = "HOW", requires = "templated")]
     pub forms: Option<Forms>,
 }
 
