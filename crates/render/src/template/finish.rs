@@ -39,7 +39,6 @@ pub(super) fn prompt(
             pass = (piece.mark, output.marks(piece.mark).find_map(|mark| inputs.message_of(mark.item)));
         }
         let mut message = pass.1;
-        let mut divided = None;
         let source = match piece.origin {
             jinja::Origin::Input { tag, offset } => {
                 let root = inputs.root(tag);
@@ -61,7 +60,6 @@ pub(super) fn prompt(
                 if let Some(trace) = &mut trace {
                     inputs.trace(tag, &piece, offset.get(), message, trace);
                 }
-                divided = offset.get().and_then(|offset| inputs.divide(root, offset..offset + piece.text.len()));
                 source
             }
             jinja::Origin::Literal { offset, .. } if offset.get().is_some() => sources::FORMAT,
@@ -90,7 +88,9 @@ pub(super) fn prompt(
             }
         }
         // What was joined has the origins of its parts.
-        if let Some(pieces) = divided {
+        if inputs.has_joined()
+            && let Some(pieces) = parts_of(inputs, &piece)
+        {
             push_parts(piece.start, pieces, end, &mut origins, &mut ends);
             continue;
         }
@@ -124,6 +124,14 @@ pub(super) fn prompt(
         open: inputs.generates,
         generated,
     }
+}
+
+/// Returns the parts of a piece of an input that was joined.
+#[cold]
+fn parts_of(inputs: &Inputs<'_>, piece: &jinja::Piece<'_>) -> Option<Vec<PieceOfJoined>> {
+    let jinja::Origin::Input { tag, offset } = piece.origin else { return None };
+    let offset = offset.get()?;
+    inputs.divide(inputs.root(tag), offset..offset + piece.text.len())
 }
 
 /// Adds the pieces of a text from a byte on, each with the origin of its part. A line break between them was made.

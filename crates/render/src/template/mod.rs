@@ -334,7 +334,7 @@ fn adapt(
     let mut adapted = ReplacementValues::default();
     if options.forms == Forms::AsWanted {
         let messages = Messages::all(&conversation.messages);
-        if messages.iter().any(|(_, message)| message.as_object().get("tool_calls").is_some()) {
+        if messages.iter().any(|(_, message)| !message.is_plain() && message.as_object().get("tool_calls").is_some()) {
             adapt_calls(messages, template.wanted_calls()?, &ReplacementValues::default(), &mut adapted);
         }
         // Without its name, the template refuses the result.

@@ -328,11 +328,14 @@ impl<'a> Inputs<'a> {
             self.push_reasoning(message, "thinking", reasoning.thinking());
         }
         let mut has_reasoning_content = false;
+        let is_changed = adapted.of_message(index).next().is_some();
         for (key, mut json) in object.iter() {
-            match adapted.of_message(index).find(|(name, _)| *name == key) {
-                None => {}
-                Some((_, Some(replacement))) => json = replacement,
-                Some((_, None)) => continue,
+            if is_changed {
+                match adapted.of_message(index).find(|(name, _)| *name == key) {
+                    None => {}
+                    Some((_, Some(replacement))) => json = replacement,
+                    Some((_, None)) => continue,
+                }
             }
             if !passes(key, json) {
                 continue;

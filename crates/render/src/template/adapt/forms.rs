@@ -40,6 +40,11 @@ pub(in crate::template) fn adapt_forms(
         if known.is_none() && forms.len() < FEW {
             forms.push((role, form));
         }
+        // Most messages are a role and a text.
+        let takes_text = !matches!(form, ContentForm::Parts | ContentForm::OnePart);
+        if takes_text && message.is_plain() {
+            continue;
+        }
         let empty = empty_content(message).filter(|_| continued != Some(index));
         match empty.map(|given| (given, template.empty_content(given, has_tools))) {
             None => adapt_content(index, message, form, adapted),
@@ -63,8 +68,7 @@ pub(in crate::template) fn adapt_forms(
             adapted.remove(index, "tool_calls");
             // Without calls, it is a reply that says nothing.
             if matches!(message.content(), Content::None) {
-                let is_text = !matches!(form, ContentForm::Parts | ContentForm::OnePart);
-                replace_empty(index, if is_text { EmptyContent::Text } else { EmptyContent::Part }, adapted);
+                replace_empty(index, if takes_text { EmptyContent::Text } else { EmptyContent::Part }, adapted);
             }
         }
     }
@@ -140,6 +144,9 @@ fn texts_of(message: &Message) -> String {
 
 /// Returns the content of a message with calls and no text. OpenAI's clients and servers write null then.
 fn empty_content(message: &Message) -> Option<EmptyContent> {
+    if message.calls().len() == 0 {
+        return None;
+    }
     let content = match message.content() {
         Content::None if message.as_object().get("content").is_some() => EmptyContent::Null,
         Content::None => EmptyContent::Missing,
@@ -147,7 +154,7 @@ fn empty_content(message: &Message) -> Option<EmptyContent> {
         Content::Parts(_) if message.joined_text().is_some_and(|text| text.is_empty()) => EmptyContent::Part,
         Content::Text(_) | Content::Parts(_) => return None,
     };
-    (message.calls().len() > 0).then_some(content)
+    Some(content)
 }
 
 fn replace_empty(index: usize, wanted: EmptyContent, adapted: &mut ReplacementValues) {

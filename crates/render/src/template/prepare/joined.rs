@@ -63,11 +63,15 @@ impl Inputs<'_> {
         }
     }
 
+    /// Reports whether any text was joined of parts.
+    #[inline]
+    pub fn has_joined(&self) -> bool {
+        !self.joined.is_empty()
+    }
+
     /// Divides bytes of an input into those of the parts that it was joined of, if it was.
+    #[cold]
     pub fn divide(&self, tag: Tag, bytes: Range<usize>) -> Option<Vec<PieceOfJoined>> {
-        if self.joined.is_empty() {
-            return None;
-        }
         let joined = self.joined.iter().find(|joined| u64::from(joined.value) == tag.0)?;
         Some(joined.pieces(bytes))
     }
