@@ -10,14 +10,14 @@ use std::hint::black_box;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rolecall::account::account_by_format;
+use rolecall::account::Account;
 use rolecall::answer::{self, Answer};
 use rolecall::conversation::{Conversation, json};
 use rolecall::format::{Format, registry};
 use rolecall::loss::Edges;
 use rolecall::model::ModelPrompt;
-use rolecall::render::{Options, render};
-use rolecall::template::{ChatTemplate, TemplateOptions, account_by_template, record_template, render_template};
+use rolecall::render::{Options, Writer};
+use rolecall::template::{ChatTemplate, TemplateOptions};
 use rolecall::training::{Ready, RowOptions};
 use rolecall::{Model, Request};
 use rolecall_benches::{Runner, folder, in_turns, race, tokenizer_in};
@@ -109,18 +109,18 @@ fn model(folder: &Path, tokenizer: &Path, name: &str) -> Result<Model, rolecall:
 }
 
 fn measure_format(name: &str, with: &str, format: &Format, conversation: &Conversation) {
-    let options = Options::default();
-    if render(conversation, format, &options).is_err() {
+    let writer = Writer::format(format.clone(), Options::default());
+    if writer.render(conversation).is_err() {
         return;
     }
-    let prompt = || render(conversation, format, &options).expect("it rendered before");
+    let prompt = || writer.render(conversation).expect("it rendered before");
     // The origins that every prompt has are all that is kept.
     let times = race(vec![
         Runner::new("render", prompt),
         Runner::new("kept", prompt),
         Runner::new("asked", || {
             let prompt = prompt();
-            let account = account_by_format(conversation, &prompt);
+            let account = Account::by_origins(conversation, &prompt);
             (prompt, account)
         }),
     ]);
@@ -128,14 +128,14 @@ fn measure_format(name: &str, with: &str, format: &Format, conversation: &Conver
 }
 
 fn measure_template(name: &str, with: &str, template: &ChatTemplate, conversation: &Conversation) {
-    let options = TemplateOptions::default();
-    if render_template(conversation, template, &options).is_err() {
+    let writer = &Writer::template(template.clone(), TemplateOptions::default());
+    if writer.render(conversation).is_err() {
         return;
     }
     let times = race(vec![
-        Runner::new("render", || render_template(conversation, template, &options).expect("it rendered before")),
-        Runner::new("kept", || record_template(conversation, template, &options).expect("it rendered before")),
-        Runner::new("asked", || account_by_template(conversation, template, &options).expect("it rendered before")),
+        Runner::new("render", || writer.render(conversation).expect("it rendered before")),
+        Runner::new("kept", || writer.record(conversation).expect("it rendered before")),
+        Runner::new("asked", || writer.account(conversation).expect("it rendered before")),
     ]);
     tell(name, with, [times[0].1, times[1].1, times[2].1]);
 }
@@ -188,10 +188,11 @@ fn write(line: &mut String, row: &Ready) {
 fn again(prompt: &ModelPrompt, has_account: bool) {
     let Some(template) = prompt.template() else { return };
     let options = TemplateOptions { now: prompt.now(), ..TemplateOptions::default() };
+    let writer = Writer::template(template.clone(), options);
     let conversation = &prompt.request().conversation;
     match has_account {
-        true => drop(black_box(account_by_template(conversation, template, &options))),
-        false => drop(black_box(render_template(conversation, template, &options))),
+        true => drop(black_box(writer.account(conversation))),
+        false => drop(black_box(writer.render(conversation))),
     }
 }
 

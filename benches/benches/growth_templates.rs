@@ -9,8 +9,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use rolecall::conversation::{Conversation, Message};
+use rolecall::render::Writer;
 use rolecall::render::growth::{Growth, Longer};
-use rolecall::stability::Speaker;
 use rolecall::template::{ChatTemplate, DateTime, TemplateOptions};
 
 const CHATML: &str = "{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}{% endfor %}\
@@ -44,33 +44,33 @@ fn main() {
 fn measure(name: &str, template: &ChatTemplate) {
     let noon = DateTime { year: 2026, month: 11, day: 30, hour: 12, minute: 0, second: 0, microsecond: 0 };
     let options = TemplateOptions { now: Some(noon), ..TemplateOptions::default() };
-    let speaker = Speaker::Template(template, &options);
+    let writer = Writer::template(template.clone(), options.clone());
     let mut times = Vec::new();
     for count in COUNTS {
         // A user speaks first and last.
         let mut conversation = conversation(count + 1);
         let longer: Vec<Message> = conversation.messages.clone();
         conversation.messages.truncate(count - 1);
-        let Ok((_, Some(growth))) = speaker.render_growing(&conversation) else { return };
-        let Some(time) = time_of(|| turn(speaker, &growth, &conversation, &longer)) else {
+        let Ok((_, Some(growth))) = writer.render_growing(&conversation) else { return };
+        let Some(time) = time_of(|| turn(&writer, &growth, &conversation, &longer)) else {
             println!("{name:<50} is not grown");
             return;
         };
         times.push(time);
     }
     let conversation = conversation(199);
-    let whole = time_of(|| speaker.render(&conversation).ok().map(|prompt| prompt.text().len()));
+    let whole = time_of(|| writer.render(&conversation).ok().map(|prompt| prompt.text().len()));
     print!("{name:<50}");
     times.iter().for_each(|time| print!(" {time:>8.2}"));
     println!(" {:>6.2}   {:>10.1}", times[3] / times[0], whole.unwrap_or_default());
 }
 
 /// Renders a reply and the next question.
-fn turn(speaker: Speaker<'_>, growth: &Growth, frame: &Conversation, messages: &[Message]) -> Option<usize> {
+fn turn(writer: &Writer, growth: &Growth, frame: &Conversation, messages: &[Message]) -> Option<usize> {
     let head: Vec<&Message> = messages[..messages.len().min(4)].iter().collect();
     let tail: Vec<&Message> = messages[messages.len().saturating_sub(6)..].iter().collect();
     let longer = Longer { frame, count: messages.len(), head: &head, tail: &tail };
-    speaker.grow(growth, &longer).ok().map(|grown| grown.prompt.text().len())
+    writer.grow(growth, &longer).ok().map(|grown| grown.prompt.text().len())
 }
 
 /// Returns the least time of a call in µs, if it returns something. Other processes cannot make it

@@ -12,7 +12,8 @@ use std::time::Duration;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use rolecall::conversation::Conversation;
-use rolecall::template::{ChatTemplate, Forms, TemplateOptions, render_template};
+use rolecall::render::Writer;
+use rolecall::template::{ChatTemplate, Forms, TemplateOptions};
 use rolecall_benches::{Python, Runner, race};
 use rolecall_conversation::json::{self, Json};
 use rolecall_jinja::{Context, DateTime, Environment, Limits, Template};
@@ -128,7 +129,8 @@ fn measure_rendering(case: &Case, source: &str, messages: usize) {
     let is_equal =
         |name: &str, found: &str| assert_eq!(found, output.text(), "{}: {name} renders a different text", case.name);
     is_equal("minijinja", &peer_template.render(&converted).expect("it renders"));
-    is_equal("a prompt", render_template(&conversation, &template, &options).expect("it renders").text());
+    let writer = Writer::template(template.clone(), options.clone());
+    is_equal("a prompt", writer.render(&conversation).expect("it renders").text());
     if let Some(python) = &python {
         is_equal("jinja2", &python.text);
     }
@@ -136,7 +138,7 @@ fn measure_rendering(case: &Case, source: &str, messages: usize) {
         Runner::new("minijinja", || peer_template.render(minijinja::Value::from(Serde(&theirs)))),
         Runner::new("its value", || peer_template.render(&converted)),
         Runner::new("rolecall", || ours.render()),
-        Runner::new("prompt", || render_template(&conversation, &template, &options)),
+        Runner::new("prompt", || writer.render(&conversation)),
     ];
     runners.extend(python.as_mut().map(|python| Runner::elsewhere("jinja2", |times| python.run("render", times))));
     let micros = in_micros(race(runners));

@@ -16,7 +16,8 @@ use minijinja::value::Serde;
 use rolecall::Prompt;
 use rolecall::conversation::{Conversation, Json, json};
 use rolecall::encode::{Encoder, Growing, Protection};
-use rolecall::template::{ChatTemplate, TemplateOptions, render_template};
+use rolecall::render::Writer;
+use rolecall::template::{ChatTemplate, TemplateOptions};
 use rolecall::tokenizer;
 use rolecall::tokenizer::CachedTokenizer;
 use rolecall_benches::{Runner, in_turns, race};
@@ -78,16 +79,17 @@ fn measure(folder: &std::path::Path, peer: &tokenizers::Tokenizer, messages: usi
 
     let template = ChatTemplate::compile(TEMPLATE, Vec::new()).expect("a valid template");
     let tokenizer: Arc<dyn tokenizer::Tokenizer> = Arc::from(tokenizer::load(folder).expect("it loads"));
-    let protection = Protection::of_template("default", &template);
+    let protection = Protection::default().with_template("default", &template);
     let encoder = Arc::new(Encoder::new(&protection, Arc::clone(&tokenizer)).expect("it fits"));
+    let writer = Writer::template(template, TemplateOptions::default());
     let render = |text: &str| -> Prompt {
         let conversation = Conversation::from_json(json::parse(text).expect("valid JSON")).expect("a conversation");
-        render_template(&conversation, &template, &TemplateOptions::default()).expect("it renders")
+        writer.render(&conversation).expect("it renders")
     };
     let parsed: Json = json::parse(&text).expect("valid JSON");
     let by_us = |value: Json| {
         let conversation = Conversation::from_json(value).expect("a conversation");
-        let prompt = render_template(&conversation, &template, &TemplateOptions::default()).expect("it renders");
+        let prompt = writer.render(&conversation).expect("it renders");
         encoder.encode(&prompt).expect("it encodes")
     };
     let prompt = render(&text);

@@ -4,7 +4,7 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, Value, context};
 use rolecall::conversation::{Conversation, Json, json};
 use rolecall::format::Registry;
-use rolecall::render::{Options, render};
+use rolecall::render::{Options, Writer};
 use rolecall_benches::{Runner, in_turns, race};
 
 /// The peer's templates of the same three families, written for this benchmark.
@@ -77,10 +77,11 @@ fn measure(registry: &Registry, name: &str, template: &str, messages: usize) {
 
     let parsed: Json = json::parse(&text).expect("valid JSON");
     let ready = Conversation::from_json(parsed.clone()).expect("a conversation");
-    let by_us = || render(&ready, format, &options).expect("it renders");
+    let writer = Writer::format(format.clone(), options);
+    let by_us = || writer.render(&ready).expect("it renders");
     let from_json = |value: Json| {
         let conversation = Conversation::from_json(value).expect("a conversation");
-        let prompt = render(&conversation, format, &options).expect("it renders");
+        let prompt = writer.render(&conversation).expect("it renders");
         (conversation, prompt)
     };
 

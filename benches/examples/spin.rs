@@ -1,7 +1,7 @@
 //! Renders one conversation for a few seconds, for use with a profiler: `spin [FORMAT [MESSAGES]]`.
 use rolecall::conversation::{Conversation, Message};
 use rolecall::format::registry;
-use rolecall::render::{Options, render};
+use rolecall::render::{Options, Writer};
 
 fn main() {
     let registry = registry();
@@ -13,10 +13,10 @@ fn main() {
     let messages = (0..count)
         .map(|turn| if turn % 2 == 0 { Message::user(text.clone()) } else { Message::assistant(text.clone()) });
     let conversation = Conversation::new(messages.collect());
-    let options = Options::default();
+    let writer = Writer::format(format.clone(), Options::default());
     let mut bytes = 0;
     for _ in 0..20_000_000 / count.max(1) {
-        bytes += render(&conversation, format, &options).map_or(0, |prompt| prompt.text().len());
+        bytes += writer.render(&conversation).map_or(0, |prompt| prompt.text().len());
     }
     println!("{bytes}");
 }

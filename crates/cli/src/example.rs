@@ -1,12 +1,14 @@
 //! Drawing a short example conversation that shows what the turns of a format look like.
 
+use std::sync::Arc;
+
 use rolecall::format::{Format, example};
 
 use crate::explain::{ExplainedPrompt, View, draw_terminal};
 use crate::paint::Paint;
 
 /// Draws an example of a format's turns, or returns why even the plainest conversation is refused.
-pub fn draw_example(format: &Format, paint: Paint, width: Option<usize>) -> Result<String, rolecall::Error> {
+pub fn draw_example(format: &Arc<Format>, paint: Paint, width: Option<usize>) -> Result<String, rolecall::Error> {
     let (conversation, prompt) = example(format)?;
     let explained = ExplainedPrompt {
         conversation: &conversation,

@@ -146,7 +146,7 @@ impl Job {
 
     /// Returns the format of a prompt, or a placeholder with the template's name.
     pub fn format_of<'a>(&'a self, prompt: &'a ModelPrompt) -> &'a Format {
-        prompt.format().unwrap_or(&self.nameless)
+        prompt.format().map_or(&self.nameless, |format| format)
     }
 
     /// Returns the text that carries loss, if that was requested.

@@ -82,14 +82,14 @@ impl Encoder {
     /// use rolecall_conversation::{Conversation, Message};
     /// use rolecall_encode::{Encoder, Protection};
     /// use rolecall_tokenizer::HuggingFace;
-    /// use rolecall_render::{ChatTemplate, TemplateOptions, render_template};
+    /// use rolecall_render::{ChatTemplate, TemplateOptions, Writer};
     ///
     /// let tokenizer = br#"{"added_tokens": [], "model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}}"#;
     /// let template = ChatTemplate::compile("{{ messages[0].content }}", Vec::new())?;
     /// let tokenizer = Arc::new(HuggingFace::from_bytes(tokenizer, None)?);
-    /// let encoder = Encoder::new(&Protection::of_template("default", &template), tokenizer)?;
+    /// let encoder = Encoder::new(&Protection::default().with_template("default", &template), tokenizer)?;
     /// let conversation = Conversation::new(vec![Message::user("abba")]);
-    /// let prompt = render_template(&conversation, &template, &TemplateOptions::default())?;
+    /// let prompt = Writer::template(template, TemplateOptions::default()).render(&conversation)?;
     /// let mut ids = Vec::new();
     /// encoder.encode_each(&prompt, &mut |token| ids.push(token.id))?;
     /// assert_eq!(ids, [0, 1, 1, 0]);

@@ -34,15 +34,15 @@ impl EncodedToken {
     /// use rolecall_conversation::{Conversation, Message};
     /// use rolecall_encode::{Encoder, Protection};
     /// use rolecall_tokenizer::HuggingFace;
-    /// use rolecall_render::{ChatTemplate, Origin, TemplateOptions, render_template};
+    /// use rolecall_render::{ChatTemplate, Origin, TemplateOptions, Writer};
     ///
     /// let tokenizer = br#"{"added_tokens": [],
     ///     "model": {"type": "BPE", "vocab": {"a": 0, "\n": 1, "\n\n": 2}, "merges": [["\n", "\n"]]}}"#;
     /// let template = ChatTemplate::compile("{{ '\\n' + messages[0].content }}", Vec::new())?;
-    /// let protection = Protection::of_template("default", &template);
+    /// let protection = Protection::default().with_template("default", &template);
     /// let encoder = Encoder::new(&protection, Arc::new(HuggingFace::from_bytes(tokenizer, None)?))?;
     /// let conversation = Conversation::new(vec![Message::user("\na")]);
-    /// let prompt = render_template(&conversation, &template, &TemplateOptions::default())?;
+    /// let prompt = Writer::template(template, TemplateOptions::default()).render(&conversation)?;
     /// let encoded = encoder.encode(&prompt)?;
     /// assert_eq!(encoded.ids(), [2, 0]);
     /// // The template's line break and the message's are one token.

@@ -23,7 +23,7 @@ use rolecall_tokenizer::{TextPlace, Token, Tokenizer};
 /// use rolecall_encode::{Encoder, Protection};
 /// use rolecall_tokenizer::HuggingFace;
 /// use rolecall_format::load;
-/// use rolecall_render::{Options, render};
+/// use rolecall_render::{Options, Writer};
 ///
 /// let format = load(r#"
 ///     name = "tiny"
@@ -43,8 +43,9 @@ use rolecall_tokenizer::{TextPlace, Token, Tokenizer};
 ///     "pre_tokenizer": {"type": "Split", "pattern": {"Regex": "[a-z]+"}, "behavior": "Isolated", "invert": false},
 ///     "model": {"type": "WordLevel", "vocab": {"[UNK]": 0, "user": 1, "model": 2, "end": 3}, "unk_token": "[UNK]"}
 /// }"#;
-/// let encoder = Encoder::new(&Protection::of_format(&format), Arc::new(HuggingFace::from_bytes(tokenizer, None)?))?;
-/// let prompt = render(&Conversation::new(vec![Message::user("<|end|>")]), &format, &Options::default())?;
+/// let encoder = Encoder::new(&Protection::default().with_format(&format), Arc::new(HuggingFace::from_bytes(tokenizer, None)?))?;
+/// let writer = Writer::format(format, Options::default());
+/// let prompt = writer.render(&Conversation::new(vec![Message::user("<|end|>")]))?;
 /// // The `<|end|>` in the message does not encode to token 5; the format's does.
 /// assert_eq!(encoder.encode(&prompt)?.control_ids(), [4, 5, 4]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())

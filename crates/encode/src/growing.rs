@@ -19,20 +19,19 @@ use crate::{Encoded, Encoder, Error};
 /// use rolecall_conversation::{Conversation, Message};
 /// use rolecall_tokenizer::HuggingFace;
 /// use rolecall_encode::{Encoder, Growing, Protection};
-/// use rolecall_render::{ChatTemplate, TemplateOptions, render_template};
+/// use rolecall_render::{ChatTemplate, TemplateOptions, Writer};
 ///
 /// let tokenizer = br#"{"added_tokens": [], "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "|": 2}, "merges": []}}"#;
 /// let template = ChatTemplate::compile("{% for m in messages %}{{ m.content }}|{% endfor %}", Vec::new())?;
-/// let protection = Protection::of_template("default", &template);
+/// let protection = Protection::default().with_template("default", &template);
 /// let encoder = Encoder::new(&protection, Arc::new(HuggingFace::from_bytes(tokenizer, None)?))?;
 /// let mut growing = Growing::new(Arc::new(encoder));
 ///
 /// let mut conversation = Conversation::new(vec![Message::user("a")]);
-/// let prompt = render_template(&conversation, &template, &TemplateOptions::default())?;
-/// assert_eq!(growing.encode(prompt)?.ids(), [0, 2]);
+/// let writer = Writer::template(template, TemplateOptions::default());
+/// assert_eq!(growing.encode(writer.render(&conversation)?)?.ids(), [0, 2]);
 /// conversation.messages.push(Message::user("b"));
-/// let prompt = render_template(&conversation, &template, &TemplateOptions::default())?;
-/// assert_eq!(growing.encode(prompt)?.ids(), [0, 2, 1, 2]);
+/// assert_eq!(growing.encode(writer.render(&conversation)?)?.ids(), [0, 2, 1, 2]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Growing {

@@ -83,7 +83,7 @@ impl ProtectedTokens {
     /// ], "model": {"type": "BPE", "vocab": {"<": 0, "a": 1, ">": 2}, "merges": []}}"#;
     /// let template = ChatTemplate::compile("<a>{{ messages[0].content }}", Vec::new())?;
     /// let tokenizer = HuggingFace::from_bytes(json, None)?;
-    /// let protected = ProtectedTokens::new(&Protection::of_template("default", &template), &tokenizer)?;
+    /// let protected = ProtectedTokens::new(&Protection::default().with_template("default", &template), &tokenizer)?;
     /// assert!(protected.contains(3) && !protected.contains(4));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

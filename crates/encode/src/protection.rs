@@ -17,7 +17,7 @@ use rolecall_render::jinja::{NodeContent, Writes, WritesNode};
 /// let chat = ChatTemplate::compile("{{ '<|user|>' + messages[0].content }}", Vec::new())?;
 /// let tools = ChatTemplate::compile("{{ '<tool>' + messages[0].content }}", Vec::new())?;
 /// // The model has both templates: the tokens of both are protected, whichever renders the conversation.
-/// let protection = Protection::of_template("default", &chat).with_template("tool_use", &tools);
+/// let protection = Protection::default().with_template("default", &chat).with_template("tool_use", &tools);
 /// # let _ = protection;
 /// # Ok::<(), rolecall_render::Error>(())
 /// ```
@@ -88,21 +88,15 @@ impl fmt::Display for By {
 }
 
 impl Protection {
-    /// Returns a protection for what a format writes and parses.
-    pub fn of_format(format: &Format) -> Protection {
-        let mut protection = Protection { controls: Arc::clone(&format.controls), ..Protection::default() };
-        protection
-            .writers
-            .push(TextWriter { by: By::Format(format.name.clone()), writes: Arc::new(writes_of(format)) });
-        protection
+    /// Adds what the model's format writes and parses.
+    #[must_use]
+    pub fn with_format(mut self, format: &Format) -> Protection {
+        self.controls = Arc::clone(&format.controls);
+        self.writers.push(TextWriter { by: By::Format(format.name.clone()), writes: Arc::new(writes_of(format)) });
+        self
     }
 
-    /// Returns a protection for what a chat template writes and compares.
-    pub fn of_template(name: &str, template: &ChatTemplate) -> Protection {
-        Protection::default().with_template(name, template)
-    }
-
-    /// Adds another template of the model.
+    /// Adds what a chat template of the model writes and compares.
     #[must_use]
     pub fn with_template(mut self, name: &str, template: &ChatTemplate) -> Protection {
         // If a template is too large to analyze, `ProtectedTokens` protects all added tokens.

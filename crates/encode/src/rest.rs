@@ -18,15 +18,15 @@ impl Encoder {
     /// use std::sync::Arc;
     /// use rolecall_conversation::{Conversation, Message};
     /// use rolecall_encode::{Encoder, Protection};
-    /// use rolecall_render::{ChatTemplate, TemplateOptions, render_template};
+    /// use rolecall_render::{ChatTemplate, TemplateOptions, Writer};
     /// use rolecall_tokenizer::HuggingFace;
     ///
     /// let tokenizer = br#"{"added_tokens": [], "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "|": 2}, "merges": []}}"#;
     /// let template = ChatTemplate::compile("{% for m in messages %}{{ m.content }}|{% endfor %}", Vec::new())?;
-    /// let protection = Protection::of_template("default", &template);
+    /// let protection = Protection::default().with_template("default", &template);
     /// let encoder = Encoder::new(&protection, Arc::new(HuggingFace::from_bytes(tokenizer, None)?))?;
     /// let conversation = Conversation::new(vec![Message::user("a"), Message::user("b")]);
-    /// let prompt = render_template(&conversation, &template, &TemplateOptions::default())?;
+    /// let prompt = Writer::template(template, TemplateOptions::default()).render(&conversation)?;
     /// assert_eq!(encoder.encode_part(&prompt, 2..4)?.ids(), [1, 2]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

@@ -103,8 +103,8 @@ impl Format {
     }
 
     /// Returns the format that training uses.
-    pub fn for_training(&self) -> &Format {
-        self.training.as_deref().unwrap_or(self)
+    pub fn for_training(self: &Arc<Self>) -> &Arc<Format> {
+        self.training.as_ref().unwrap_or(self)
     }
 
     /// Records for each control token whether a layout or a name emits it.

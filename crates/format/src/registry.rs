@@ -111,20 +111,22 @@ impl Registry {
     /// assert_eq!(clash.to_string(), "`my-own` is already a name of the format `mine`");
     /// # Ok::<(), rolecall_format::NameClash>(())
     /// ```
-    pub fn add(&mut self, format: Format) -> Result<&Format, NameClash> {
+    pub fn add(&mut self, format: impl Into<Arc<Format>>) -> Result<&Arc<Format>, NameClash> {
+        let format = format.into();
         for name in format.names() {
             if let Some(other) = self.get(name) {
                 return Err(NameClash { name: name.to_owned(), of: other.name.clone() });
             }
         }
-        self.formats.push(Arc::new(format));
+        self.formats.push(format);
         Ok(&self.formats[self.formats.len() - 1])
     }
 
     /// Adds a format, replacing one of the same name. Other formats lose aliases that equal one of
     /// its names.
-    pub fn replace(&mut self, format: Format) -> &Format {
-        let loses = |other: &Format| {
+    pub fn replace(&mut self, format: impl Into<Arc<Format>>) -> &Arc<Format> {
+        let format = format.into();
+        let loses = |other: &Arc<Format>| {
             other.name != format.name && other.aliases.iter().any(|alias| format.names().any(|name| name == alias))
         };
         for other in self.formats.iter_mut().filter(|other| loses(other)) {
@@ -133,11 +135,11 @@ impl Registry {
         let at = self.formats.iter().position(|known| known.name == format.name);
         let at = match at {
             Some(at) => {
-                self.formats[at] = Arc::new(format);
+                self.formats[at] = format;
                 at
             }
             None => {
-                self.formats.push(Arc::new(format));
+                self.formats.push(format);
                 self.formats.len() - 1
             }
         };
@@ -145,7 +147,7 @@ impl Registry {
     }
 
     /// Returns the format with a name.
-    pub fn get(&self, name: &str) -> Option<&Format> {
+    pub fn get(&self, name: &str) -> Option<&Arc<Format>> {
         self.iter().find(|format| format.names().any(|known| known == name))
     }
 
@@ -157,13 +159,13 @@ impl Registry {
     /// let registry = builtin();
     /// assert!(registry.find("json-in-tags").is_some() && registry.get("json-in-tags").is_none());
     /// ```
-    pub fn find(&self, name: &str) -> Option<&Format> {
+    pub fn find(&self, name: &str) -> Option<&Arc<Format>> {
         self.get(name).or_else(|| reply_format(name))
     }
 
     /// Returns all formats.
-    pub fn iter(&self) -> impl Iterator<Item = &Format> {
-        self.formats.iter().map(Arc::as_ref)
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Format>> {
+        self.formats.iter()
     }
 
     /// Suggests an existing name for an unknown one.
@@ -171,13 +173,13 @@ impl Registry {
         // The part after a framework's name is compared only with other names of that framework.
         let near = || match name.split_once(':') {
             Some((framework, own)) => self.nearest_of(framework, own),
-            None => nearest(name, self.iter().flat_map(Format::names)),
+            None => nearest(name, self.iter().flat_map(|format| format.names())),
         };
         // Otherwise suggest the format of another framework, or the format of a model.
         let rest_of = |name: &'_ str| name.split_once(':').map_or(name.len(), |(_, rest)| rest.len());
         let of_others = || {
             let own = &name[name.len() - rest_of(name)..];
-            let others = || self.iter().flat_map(Format::names);
+            let others = || self.iter().flat_map(|format| format.names());
             let near = nearest(own, others().map(|known| &known[known.len() - rest_of(known)..]))?;
             others().find(|known| known.ends_with(near) && known.len() - rest_of(known) == known.len() - near.len())
         };
@@ -189,7 +191,7 @@ impl Registry {
     /// with it.
     fn nearest_of(&self, framework: &str, own: &str) -> Option<&str> {
         let names = || {
-            let names = self.iter().flat_map(Format::names);
+            let names = self.iter().flat_map(|format| format.names());
             names.filter_map(|known| Some((known, known.strip_prefix(framework)?.strip_prefix(':')?)))
         };
         let begins = |known: &str| own.chars().count() > 2 && known.starts_with(own);
@@ -221,6 +223,7 @@ impl Registry {
             |format| move |(pattern, base)| Some(Fit { format, pattern, letters: Pattern::fit(pattern, model)?, base });
         let mut fits: Vec<Fit<'_>> = self
             .iter()
+            .map(|format| &**format)
             .flat_map(|format| {
                 let chats = format.models.iter().map(|pattern| (pattern, false));
                 let bases = format.base_models.iter().map(|pattern| (pattern, true));

@@ -1,6 +1,6 @@
 //! Formats that describe only how a model writes its reply: `formats/replies/`.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use crate::{Format, load, shared_calls};
 
@@ -29,11 +29,11 @@ pub fn reply_files() -> impl ExactSizeIterator<Item = (&'static str, &'static st
 /// assert!(reply_format("json-in-tags").is_some());
 /// assert!(reply_format("unheard-of").is_none());
 /// ```
-pub fn reply_format(name: &str) -> Option<&'static Format> {
-    static FORMATS: OnceLock<Vec<Format>> = OnceLock::new();
+pub fn reply_format(name: &str) -> Option<&'static Arc<Format>> {
+    static FORMATS: OnceLock<Vec<Arc<Format>>> = OnceLock::new();
     let formats = FORMATS.get_or_init(|| {
         // A test loads every file, so all of them are valid.
-        reply_files().chain(shared_calls()).filter_map(|(_, source)| load(source).ok()).collect()
+        reply_files().chain(shared_calls()).filter_map(|(_, source)| load(source).ok().map(Arc::new)).collect()
     });
     formats.iter().find(|format| format.names().any(|known| known == name))
 }

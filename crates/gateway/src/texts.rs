@@ -54,7 +54,7 @@ impl Texts {
         }
         let protection = match (model.templates(), model.format()) {
             (Some(templates), format) => templates.protection(format),
-            (None, Some(format)) => Protection::of_format(format),
+            (None, Some(format)) => Protection::default().with_format(format),
             (None, None) => Protection::default(),
         };
         let encoder = Encoder::new(&protection, model.tokenizer()?.clone()).map_err(Error::Encode)?;

@@ -10,7 +10,7 @@ use rolecall_conversation::{Conversation, Json, Message, Tool, json, object};
 use rolecall_format::Format;
 use rolecall_infer::infer;
 use rolecall_parse::{ParseOptions, ParsedCall, Reading, Reply, Stop, read};
-use rolecall_render::{ChatTemplate, Options, RuleMode, render};
+use rolecall_render::{ChatTemplate, Options, RuleMode, Writer};
 
 fn main() {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -78,7 +78,7 @@ fn rewrite(format: &Format, expected: &Object) -> Option<String> {
     let mut conversation = Conversation::new(vec![Message::from_object(message).ok()?]);
     conversation.add_generation_prompt = Some(false);
     let options = Options { rules: RuleMode::Reference, ..Options::default() };
-    render(&conversation, format, &options).ok().map(|prompt| prompt.into_text())
+    Writer::format(format.clone(), options.clone()).render(&conversation).ok().map(|prompt| prompt.into_text())
 }
 
 fn misread(reading: &Reading, expected: &Object) -> Option<String> {

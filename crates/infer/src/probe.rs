@@ -8,8 +8,7 @@ use std::rc::Rc;
 use rolecall_conversation::json::{self, Object};
 use rolecall_conversation::{Conversation, Json, Message, Tool, object};
 use rolecall_render::{
-    ChatTemplate, DateTime, Error, Forms, IdForm, Origin, ProbeBudget, Prompt, TemplateOptions, WantedCalls,
-    probe_template,
+    ChatTemplate, DateTime, Error, Forms, IdForm, Origin, ProbeBudget, Prompt, TemplateOptions, WantedCalls, Writer,
 };
 use rolecall_text::common_prefix;
 
@@ -78,7 +77,7 @@ const REASONING_KEY: &str = "reasoning_content";
 
 pub(crate) struct Probe<'t> {
     template: &'t ChatTemplate,
-    options: TemplateOptions,
+    writer: Writer,
     limits: Limits,
     budget: ProbeBudget,
     rendered: Cell<usize>,
@@ -122,7 +121,7 @@ impl<'t> Probe<'t> {
         let wanted = template.wanted_calls_within(&budget).unwrap_or_default();
         Probe {
             template,
-            options,
+            writer: Writer::template(template.clone(), options),
             limits,
             budget,
             rendered: Cell::new(0),
@@ -339,7 +338,7 @@ impl<'t> Probe<'t> {
         if !offered.is_empty() {
             conversation.tools = Some(offered.iter().filter_map(|name| tool(name, &[])).collect());
         }
-        let prompt = probe_template(&conversation, self.template, &self.options, &self.budget);
+        let prompt = self.writer.probe(&conversation, &self.budget);
         prompt.map_err(|error| {
             let (words, line) = match &error {
                 Error::Template { error, .. } => (error.message().to_owned(), Some(error.place().line)),

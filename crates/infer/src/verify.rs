@@ -7,7 +7,7 @@ use rolecall_conversation::json::{self, Object};
 use rolecall_conversation::{Conversation, Json, Message, Tool, object};
 use rolecall_format::{Field, Format, Op, Slot};
 use rolecall_parse::{ParseOptions, ParsedCall, Reading, Reply, Stop, read};
-use rolecall_render::{Options, RuleMode, render};
+use rolecall_render::{Options, RuleMode, Writer};
 use rolecall_text::common_prefix;
 
 use crate::arguments::{HARD_STRINGS, kinds};
@@ -35,11 +35,11 @@ struct Tally {
     line: Option<u32>,
 }
 
-/// The format to check against the template.
+/// What is checked against the template.
 struct Check<'a> {
     probe: &'a Probe<'a>,
     opening: &'a str,
-    format: &'a Format,
+    writer: Writer,
     reply: Arc<Reply>,
 }
 
@@ -47,7 +47,8 @@ struct Check<'a> {
 /// parsed correctly.
 pub(crate) fn settle(probe: &Probe<'_>, mut found: FormatParts, stages: &Stages, report: &mut Report) -> Format {
     let format = found.format();
-    let check = Check { probe, opening: &found.opening, format: &format, reply: Arc::new(Reply::new(&format)) };
+    let reply = Arc::new(Reply::new(&format));
+    let check = Check { probe, opening: &found.opening, writer: writer_of(&format), reply };
     check.answers(&found, stages, report);
     let Some((stage, base)) = &stages.call else { return format };
     let Some(calls) = &found.calls else { return format };
@@ -65,10 +66,11 @@ pub(crate) fn settle(probe: &Probe<'_>, mut found: FormatParts, stages: &Stages,
 pub(crate) fn reads_answers(format: &Format, added: &Format) -> bool {
     let opening: String =
         format.layout(Slot::Generate).into_iter().flat_map(|layout| layout.ops()).map(text_of).collect();
+    let writer = writer_of(format);
     CONTENTS.iter().all(|content| {
         let said = ProbeMessage::content(content);
         let message = object! { "role" => "assistant", "content" => *content };
-        let Some(text) = written(format, vec![message]) else { return true };
+        let Some(text) = written(&writer, vec![message]) else { return true };
         let is_read = |format: &Format| {
             let reading = read_back(&Arc::new(Reply::new(format)), &opening, &text, any_tool());
             misread(&reading, &said, &text).is_none()
@@ -192,7 +194,7 @@ impl Check<'_> {
         // A template may refuse such a conversation, or several calls.
         let Ok(turn) = self.probe.later(&earlier, &said, stage) else { return };
         let messages = [&earlier, &said].map(|said| self.probe.message(said, &plain(stage)));
-        let written = |count: usize| written(self.format, messages[..count].to_vec());
+        let written = |count: usize| written(&self.writer, messages[..count].to_vec());
         let own = written(2).zip(written(1)).and_then(|(both, first)| both.strip_prefix(&first).map(str::to_owned));
         let own = own.unwrap_or_default();
         if own != turn.text
@@ -213,7 +215,7 @@ impl Check<'_> {
         // A probe that the template refuses says nothing about the layouts.
         let Ok((turn, output)) = self.probe.turn_and_output(said, stage) else { return };
         tally.tried += 1;
-        let written = write(self.probe, self.format, said, stage);
+        let written = written(&self.writer, vec![self.probe.message(said, &plain(stage))]);
         if written.as_deref() == Some(turn.text.as_str()) {
             tally.same += 1;
         } else if tally.first.is_none() {
@@ -295,21 +297,20 @@ fn tools_of(said: &ProbeMessage) -> Vec<Tool> {
     tools.collect()
 }
 
-/// Writes the turn with the layouts.
-fn write(probe: &Probe<'_>, format: &Format, said: &ProbeMessage, stage: &Stage) -> Option<String> {
-    written(format, vec![probe.message(said, &plain(stage))])
-}
-
 fn plain(stage: &Stage) -> Stage {
     Stage { parts: false, ..stage.clone() }
 }
 
-fn written(format: &Format, messages: Vec<Object>) -> Option<String> {
+fn writer_of(format: &Format) -> Writer {
+    Writer::format(format.clone(), Options { rules: RuleMode::Reference, ..Options::default() })
+}
+
+/// Writes turns with the layouts.
+fn written(writer: &Writer, messages: Vec<Object>) -> Option<String> {
     let messages = messages.into_iter().map(Message::from_object).collect::<Result<Vec<_>, _>>().ok()?;
     let mut conversation = Conversation::new(messages);
     conversation.add_generation_prompt = Some(false);
-    let options = Options { rules: RuleMode::Reference, ..Options::default() };
-    render(&conversation, format, &options).ok().map(|prompt| prompt.into_text())
+    writer.render(&conversation).ok().map(|prompt| prompt.into_text())
 }
 
 /// Describes where two texts differ.

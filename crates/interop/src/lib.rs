@@ -37,11 +37,12 @@ use fields::FrameworkFile;
 ///
 /// ```
 /// use rolecall_conversation::{Conversation, Message};
-/// use rolecall_render::{Options, render};
+/// use rolecall_render::{Options, Writer};
 ///
 /// let text = r#"{"INSTRUCTION": "Q: {input}\nA:", "SEP": "\n"}"#;
 /// let format = rolecall_interop::import(text, "mine")?;
-/// let prompt = render(&Conversation::new(vec![Message::user("{input}?")]), &format, &Options::default()).unwrap();
+/// let writer = Writer::format(format, Options::default());
+/// let prompt = writer.render(&Conversation::new(vec![Message::user("{input}?")])).unwrap();
 /// assert_eq!(prompt.text(), "<s>Q: {input}?\nA:");
 /// # Ok::<(), rolecall_format::LoadError>(())
 /// ```

@@ -9,7 +9,7 @@ use rolecall_format::{
     Rules, Slot, SystemRule, TurnsRule,
 };
 
-use rolecall_render::{Error, Options, Origin, Prompt, render};
+use rolecall_render::{Error, Origin, Prompt, Writer};
 
 use crate::about::About;
 use crate::braces::{self, hole, literal};
@@ -197,19 +197,19 @@ impl Template {
 ///
 /// ```
 /// use rolecall_conversation::{Conversation, Message};
-/// use rolecall_render::Options;
+/// use rolecall_render::{Options, Writer};
 ///
 /// let format = rolecall_interop::import(r#"{"INSTRUCTION": "{round}: {input}\n"}"#, "mine")?;
 /// let conversation = Conversation::new(vec![Message::user("a"), Message::assistant("b"), Message::user("c")]);
-/// let inputs = rolecall_interop::xtuner::chat_inputs(&conversation, &format, &Options::default(), |_| true).unwrap();
+/// let writer = Writer::format(format, Options::default());
+/// let inputs = rolecall_interop::xtuner::chat_inputs(&conversation, &writer, |_| true).unwrap();
 /// let texts: Vec<&str> = inputs.iter().map(|input| input.text()).collect();
 /// assert_eq!(texts, ["<s>1: a\n", "<s>1: a\nb</s>2: c\n"]);
 /// # Ok::<(), rolecall_format::LoadError>(())
 /// ```
 pub fn chat_inputs(
     conversation: &Conversation,
-    format: &Format,
-    options: &Options,
+    writer: &Writer,
     remembers: impl Fn(&Prompt) -> bool,
 ) -> Result<Vec<Prompt>, Error> {
     let messages = &conversation.messages;
@@ -218,7 +218,7 @@ pub fn chat_inputs(
         let mut part = conversation.clone();
         part.messages = messages[..leading].iter().chain(&messages[from..to]).cloned().collect();
         part.add_generation_prompt = Some(opens);
-        render(&part, format, options)
+        writer.render(&part)
     };
     let mut inputs = Vec::new();
     let mut start = leading;

@@ -14,7 +14,7 @@ fn spelled() -> Vec<(Format, Vec<Format>)> {
     let formats = registry.iter().filter(|format| !format.spellings().is_empty());
     let each = formats.map(|format| {
         let others = format.spellings().into_iter().map(|name| format.spelled(name));
-        (format.clone(), std::iter::once(format.clone()).chain(others).collect::<Vec<_>>())
+        (Format::clone(format), std::iter::once(Format::clone(format)).chain(others).collect::<Vec<_>>())
     });
     let each: Vec<_> = each.collect();
     assert!(!each.is_empty());

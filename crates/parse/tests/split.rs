@@ -44,7 +44,7 @@ fn read(mut parser: OutputParser, text: &str) -> (String, String) {
 /// Returns the replies whose reasoning stands between two markers.
 fn replies() -> Vec<(String, Arc<Reply>, String, String)> {
     let registry = builtin();
-    let formats = registry.iter().map(|format| (format.name.clone(), format.clone()));
+    let formats = registry.iter().map(|format| (format.name.clone(), Format::clone(format)));
     let shared = reply_files().chain(shared_calls());
     let shared = shared.filter_map(|(name, source)| Some((name.to_owned(), load(source).ok()?)));
     let replies = formats.chain(shared).filter_map(|(name, format): (String, Format)| {

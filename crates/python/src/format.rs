@@ -34,8 +34,8 @@ pub enum Origin {
 }
 
 impl Format {
-    pub fn new(inner: format::Format, origin: Origin) -> Format {
-        Format { inner: Arc::new(inner), origin }
+    pub fn new(inner: impl Into<Arc<format::Format>>, origin: Origin) -> Format {
+        Format { inner: inner.into(), origin }
     }
 
     /// Reads the text of a format file.
@@ -52,7 +52,7 @@ impl Format {
         Format::read(py, shown, text.trim_start_matches('\u{feff}').to_owned())
     }
 
-    pub fn inner(&self) -> &format::Format {
+    pub fn inner(&self) -> &Arc<format::Format> {
         &self.inner
     }
 

@@ -1,5 +1,5 @@
 use std::cell::RefCell;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use pyo3::prelude::*;
 use rolecall::conversation::json::{self, Layout, Object};
@@ -7,7 +7,7 @@ use rolecall::conversation::{Conversation, Json, object};
 use rolecall::format::{Format, LoadError, Registry};
 use rolecall::interop::{framework_files, lmdeploy, lmflow, xtuner};
 use rolecall::model::{BosBy, Purpose, Settings};
-use rolecall::render::{Bos, Options, RuleMode};
+use rolecall::render::{Bos, Options, RuleMode, Writer};
 use rolecall::template::{Forms, ModelTemplates};
 use rolecall::{Error, Model, Prompt, Request};
 
@@ -141,8 +141,9 @@ impl FrameworkTemplate {
         let conversation = conversation(messages, None)?;
         let options = Options { bos: Bos::Write, rules: RuleMode::Reference, choices: options };
         let format = self.model.format().ok_or(Error::NoFormat).map_err(|error| error::of(py, &error))?;
+        let writer = Writer::Format(Arc::clone(format), options);
         let inputs = match remembers {
-            None => py.detach(|| xtuner::chat_inputs(&conversation, format, &options, |_| true)),
+            None => py.detach(|| xtuner::chat_inputs(&conversation, &writer, |_| true)),
             Some(remembers) => {
                 let raised = RefCell::new(None);
                 let ask = |prompt: &Prompt| {
@@ -153,7 +154,7 @@ impl FrameworkTemplate {
                         true
                     })
                 };
-                let inputs = xtuner::chat_inputs(&conversation, format, &options, ask);
+                let inputs = xtuner::chat_inputs(&conversation, &writer, ask);
                 if let Some(error) = raised.into_inner() {
                     return Err(error);
                 }

@@ -7,12 +7,12 @@ use rolecall_conversation::Place;
 /// ```
 /// use rolecall_conversation::{Conversation, Message};
 /// use rolecall_format::builtin;
-/// use rolecall_render::{Options, render};
+/// use rolecall_render::{Options, Writer};
 ///
 /// let registry = builtin();
 /// let format = registry.get("llama2").expect("built in");
 /// let conversation = Conversation::new(vec![Message::user("a"), Message::user("b")]);
-/// let error = render(&conversation, format, &Options::default()).unwrap_err();
+/// let error = Writer::format(format.clone(), Options::default()).render(&conversation).unwrap_err();
 /// assert_eq!(error.code(), "rule_broken");
 /// assert_eq!(error.to_string(), "message 1: expected an assistant message, found a user message (rule `turns`)");
 /// ```

@@ -14,11 +14,12 @@ use crate::{Account, Origin, Trust};
 /// ```
 /// use rolecall_conversation::{Conversation, Message};
 /// use rolecall_format::builtin;
-/// use rolecall_render::{Options, Run, render};
+/// use rolecall_render::{Options, Run, Writer};
 ///
 /// let registry = builtin();
 /// let format = registry.get("chatml").expect("built in");
-/// let prompt = render(&Conversation::new(vec![Message::user("\nHi")]), format, &Options::default())?;
+/// let conversation = Conversation::new(vec![Message::user("\nHi")]);
+/// let prompt = Writer::format(format.clone(), Options::default()).render(&conversation)?;
 /// // The tokenizer sees the format's newline and the content's newline as one run. They are two segments.
 /// let Some(Run::Text { text, .. }) = prompt.runs().nth(1) else { panic!("a text") };
 /// assert_eq!(text, "user\n\nHi");
@@ -231,10 +232,10 @@ impl Prompt {
     ///
     /// ```
     /// use rolecall_conversation::{Conversation, Message};
-    /// use rolecall_render::{ChatTemplate, Origin, TemplateOptions, render_template};
+    /// use rolecall_render::{ChatTemplate, Origin, TemplateOptions, Writer};
     /// let template = ChatTemplate::compile("{{ messages[0].content }}", Vec::new())?;
     /// let conversation = Conversation::new(vec![Message::assistant("Hi")]);
-    /// let mut prompt = render_template(&conversation, &template, &TemplateOptions::default())?;
+    /// let mut prompt = Writer::template(template, TemplateOptions::default()).render(&conversation)?;
     /// prompt.append_stop("</s>");
     /// assert_eq!((prompt.text(), prompt.origin_at(2)), ("Hi</s>", Some(Origin::Format)));
     /// # Ok::<(), rolecall_render::Error>(())

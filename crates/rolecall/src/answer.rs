@@ -68,10 +68,10 @@ pub struct Answer<'a> {
 /// use rolecall::answer::Answer;
 /// use rolecall::conversation::{Conversation, Json, Message, json};
 /// use rolecall::format::registry;
-/// use rolecall::render::{Options, render};
+/// use rolecall::render::{Options, Writer};
 /// let registry = registry();
 /// let conversation = Conversation::new(vec![Message::user("Hi")]);
-/// let prompt = render(&conversation, registry.get("chatml").expect("built in"), &Options::default())?;
+/// let prompt = Writer::format(registry.get("chatml").expect("built in").clone(), Options::default()).render(&conversation)?;
 /// let id = Json::from(7);
 /// let mut text = String::new();
 /// answer::write(&mut text, &Answer {
@@ -94,10 +94,10 @@ pub fn write(text: &mut String, answer: &Answer<'_>) {
 /// use rolecall::answer;
 /// use rolecall::conversation::{Conversation, Message, json};
 /// use rolecall::format::registry;
-/// use rolecall::render::{Options, render};
+/// use rolecall::render::{Options, Writer};
 /// let registry = registry();
 /// let conversation = Conversation::new(vec![Message::user("Hi")]);
-/// let prompt = render(&conversation, registry.get("chatml").expect("built in"), &Options::default())?;
+/// let prompt = Writer::format(registry.get("chatml").expect("built in").clone(), Options::default()).render(&conversation)?;
 /// let text = json::write(&answer::of_prompt(None, &prompt), &json::Layout::compact());
 /// assert!(text.contains(r#"{"text":"Hi","origin":{"message":0,"field":"content"}}"#));
 /// # Ok::<(), rolecall::Error>(())

@@ -179,16 +179,14 @@ pub mod request {
 
 /// The account of a request: what became of each of its leaves.
 pub mod account {
-    pub use rolecall_render::{
-        Account, Change, DesignRule, FormChange, FormKind, Leaf, LeafGroup, LeafKind, Remedy, account_by_format,
-    };
+    pub use rolecall_render::{Account, Change, DesignRule, FormChange, FormKind, Leaf, LeafGroup, LeafKind, Remedy};
 }
 
 /// Rendering a conversation to a prompt by a format.
 pub mod render {
     pub use rolecall_render::{
         Bos, Dropped, Error, LeftOut, Options, Origin, Prompt, ROLES, RuleMode, Run, Runs, Segment, Trust, Turn,
-        Unusual, growth, render,
+        Unusual, Writer, growth,
     };
 }
 

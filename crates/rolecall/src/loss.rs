@@ -2,14 +2,12 @@
 
 use std::ops::Range;
 
-use rolecall_conversation::Conversation;
 use rolecall_encode::{Encoded, EncodedToken};
 use rolecall_format::{Format, Op, Slot};
-use rolecall_render::{Error, Prompt, Segment};
 pub use rolecall_render::{
     FinalStop, Loss, LossNote, LossPolicy, LossSpan, LossTurns, ModelText, PartWeights, ReplyPart, RoleLoss,
-    loss_by_format, loss_by_template,
 };
+use rolecall_render::{Prompt, Segment};
 
 /// What to do with a token that straddles the border of the text that carries loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,16 +22,6 @@ pub enum Edges {
 impl Edges {
     /// The values by their words.
     pub const ALL: [(&'static str, Edges); 2] = [("any", Edges::Any), ("strict", Edges::Strict)];
-}
-
-/// Returns the byte ranges of a format's prompt that carry loss, whatever their weights.
-pub fn spans(
-    prompt: &Prompt,
-    conversation: &Conversation,
-    format: &Format,
-    policy: &LossPolicy,
-) -> Result<Vec<Range<usize>>, Error> {
-    Ok(loss_by_format(prompt, conversation, format, policy)?.ranges())
 }
 
 /// Splits the text of a part of a prompt where its origin changes and at the borders of loss. Each

@@ -11,6 +11,7 @@ mod tokens;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use rolecall_conversation::Json;
 use rolecall_conversation::json::Object;
@@ -22,8 +23,7 @@ pub use rolecall_render::jinja;
 pub use rolecall_render::{
     ArgumentForm, BosUse, Capability, ChatTemplate, ContentForm, DateTime, Finding, FindingKind, Forms, IdForm, Limits,
     Nulls, ProbeBudget, RunRecord, Support, Switch, TemplateAnalysis, TemplateError, TemplateOptions, WantedCalls,
-    account_by_template, analyze_template, analyze_template_within, left_out, record_template, render_template,
-    written_at,
+    analyze_template, analyze_template_within, left_out,
 };
 
 use crate::damage::Damage;
@@ -104,8 +104,8 @@ impl ModelTemplates {
     /// [`Encoder`](crate::encode::Encoder). If a format is given, includes what it writes.
     ///
     /// This covers more than `templates` if those were loaded from one file of several.
-    pub fn protection(&self, format: Option<&Format>) -> Protection {
-        let protection = format.map(Protection::of_format).unwrap_or_default();
+    pub fn protection(&self, format: Option<&Arc<Format>>) -> Protection {
+        let protection = format.map_or_else(Protection::default, |format| Protection::default().with_format(format));
         self.templates.iter().chain(&self.others).fold(protection, |protection, named| {
             match ChatTemplate::compile(&named.source, self.tokens.clone()) {
                 Ok(template) => protection.with_template(&named.name, &template),

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use rolecall::Prompt;
 use rolecall::conversation::{Conversation, Message};
+use rolecall::render::Writer;
 use rolecall::render::growth::{Grown, Growth, Longer, NotGrown};
-use rolecall::stability::Speaker;
 
 /// What became of the attempts to grow.
 #[derive(Debug, Default)]
@@ -39,12 +39,12 @@ pub fn first(conversation: &Conversation, count: usize, opened: bool) -> Convers
 }
 
 /// Grows with the messages of a window.
-pub fn grow(speaker: Speaker<'_>, growth: &Growth, longer: &Conversation, window: Window) -> Result<Grown, NotGrown> {
+pub fn grow(writer: &Writer, growth: &Growth, longer: &Conversation, window: Window) -> Result<Grown, NotGrown> {
     let messages: Vec<&Message> = longer.messages.iter().collect();
     let head = &messages[..window.head.min(messages.len())];
     let tail = &messages[messages.len().saturating_sub(window.tail)..];
     let frame = Conversation { messages: Vec::new(), ..longer.clone() };
-    speaker.grow(growth, &Longer { frame: &frame, count: messages.len(), head, tail })
+    writer.grow(growth, &Longer { frame: &frame, count: messages.len(), head, tail })
 }
 
 /// Checks that a grown prompt is the end of the whole one, and that the text before it is that of
@@ -82,17 +82,17 @@ pub fn check_grown(what: &str, earlier: &str, whole: &Prompt, grown: &Grown) {
 ///
 /// # Panics
 /// If a grown prompt is not the end of the whole one.
-pub fn check_growth(name: &str, speaker: Speaker<'_>, conversation: &Conversation, tally: &mut Tally) {
+pub fn check_growth(name: &str, writer: &Writer, conversation: &Conversation, tally: &mut Tally) {
     let length = conversation.messages.len();
     let mut wholes = Vec::new();
     for count in 1..=length {
-        wholes.push([false, true].map(|opened| speaker.render(&first(conversation, count, opened)).ok()));
+        wholes.push([false, true].map(|opened| writer.render(&first(conversation, count, opened)).ok()));
     }
     let whole = |count: usize, opened: bool| wholes[count - 1][usize::from(opened)].as_ref();
     for count in 1..length {
         for opened in [false, true] {
             let what = format!("{name}, {count} messages, opened {opened}");
-            let found = speaker.render_growing(&first(conversation, count, opened));
+            let found = writer.render_growing(&first(conversation, count, opened));
             assert_eq!(found.as_ref().ok().map(|(prompt, _)| prompt), whole(count, opened), "{what}");
             let Ok((prompt, Some(growth))) = found else { continue };
             let few = |step: usize| Window { head: count % 3, tail: step + 1 + count % 2 };
@@ -109,7 +109,7 @@ pub fn check_growth(name: &str, speaker: Speaker<'_>, conversation: &Conversatio
                 let (mut text, mut growth) = (prompt.text().to_owned(), growth.clone());
                 let mut end = count + step;
                 while end <= length {
-                    let grown = match grow(speaker, &growth, &first(conversation, end, more), window) {
+                    let grown = match grow(writer, &growth, &first(conversation, end, more), window) {
                         Ok(grown) => grown,
                         Err(reason) => {
                             *tally.reasons.entry(reason.code().to_owned()).or_default() += 1;

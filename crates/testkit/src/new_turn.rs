@@ -1,9 +1,9 @@
 use rolecall::conversation::json::Object;
 use rolecall::conversation::{Conversation, Message};
 use rolecall::format::{Format, Registry};
-use rolecall::loss::{LossPolicy, spans};
+use rolecall::loss::LossPolicy;
 use rolecall::model::{BosBy, Purpose};
-use rolecall::render::{Bos, Options};
+use rolecall::render::{Bos, Options, Writer};
 use rolecall::{Error, Model, Prompt, Request};
 
 /// Returns the new turn of a conversation, as a model of a single format renders it.
@@ -25,7 +25,9 @@ pub fn new_turn(format: &Format, conversation: Conversation, options: &Options) 
 /// space that the format trims.
 pub fn last_answer(before: &Prompt, now: &Prompt, messages: &[Message], format: &Format) -> String {
     let conversation = Conversation::new(messages.to_vec());
-    let learned = spans(now, &conversation, format, &LossPolicy::assistant());
+    let learned = Writer::format(format.clone(), Options::default())
+        .loss(now, &conversation, &[], &LossPolicy::assistant())
+        .map(|loss| loss.ranges());
     let learned = learned.unwrap_or_else(|error| panic!("{}: {error}", format.name));
     let learned = learned.last().map_or("", |span| &now.text()[span.clone()]);
     let last = before.turns().last().filter(|turn| turn.message.is_none());

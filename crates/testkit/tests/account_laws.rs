@@ -14,8 +14,8 @@ use fastrand::Rng;
 use rolecall::account::{Account, Leaf, LeafKind};
 use rolecall::conversation::json::{self, Layout, Object};
 use rolecall::conversation::{Conversation, Json, Place, object};
-use rolecall::render::{RuleMode, render};
-use rolecall::template::{ChatTemplate, Forms, TemplateOptions, account_by_template, record_template};
+use rolecall::render::{RuleMode, Writer};
+use rolecall::template::{ChatTemplate, Forms, TemplateOptions};
 use rolecall::{Origin, Prompt};
 use rolecall_testkit::FolderTemplates;
 use rolecall_testkit::generate::{self, Spot};
@@ -66,8 +66,10 @@ fn every_text_of_a_request_is_written_by_a_format_or_in_its_account() {
                 text
             });
             let conversation = Conversation::from_json(generated.request.clone()).unwrap();
-            let Ok(prompt) = render(&conversation, format, &generated.options) else { continue };
-            let account = rolecall::account::account_by_format(&conversation, &prompt);
+            let Ok(prompt) = Writer::format(format.clone(), generated.options.clone()).render(&conversation) else {
+                continue;
+            };
+            let account = Account::by_origins(&conversation, &prompt);
             let request = json::write(&generated.request, &Layout::compact());
             // The generator drops some of its texts.
             for (text, spot) in spots.iter().filter(|(text, _)| request.contains(text.as_str())) {
@@ -298,9 +300,10 @@ fn check(request: &Json, prompt: &Prompt, account: &Account) -> Result<(usize, u
 /// Renders a conversation with its account, which is the same at once and once it is asked for.
 fn account_of(conversation: &Conversation, template: &ChatTemplate, forms: Forms) -> Option<(Prompt, Account)> {
     let options = options(forms);
-    let at_once = account_by_template(conversation, template, &options).ok();
-    let later = record_template(conversation, template, &options).ok();
-    let later = later.map(|(prompt, record)| (prompt, record.account(conversation, template, &options)));
+    let writer = Writer::template(template.clone(), options);
+    let at_once = writer.account(conversation).ok();
+    let later = writer.record(conversation).ok();
+    let later = later.map(|(prompt, record)| (prompt, record.expect("a template's run").account(conversation)));
     assert_eq!(later, at_once, "{}", template.source());
     at_once
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use rolecall::conversation::{Conversation, Message};
 use rolecall::encode::{Encoder, Protection};
-use rolecall::template::{ChatTemplate, TemplateOptions, render_template};
+use rolecall::render::Writer;
+use rolecall::template::{ChatTemplate, TemplateOptions};
 use rolecall::tokenizer::{HuggingFace, Tokenizer};
 
 /// Normalizers that change a text and the tokens in it.
@@ -51,12 +52,12 @@ fn flags_and_normalizers_do_as_in_the_reference() {
             for source in TEMPLATES {
                 let source = format!("{{% for m in messages %}}{source}{{% endfor %}}");
                 let template = ChatTemplate::compile(&source, Vec::new()).expect("it is Jinja");
-                let protection = Protection::of_template("t", &template);
+                let protection = Protection::default().with_template("t", &template);
                 let tokenizer = Arc::clone(&tokenizer) as Arc<dyn Tokenizer>;
                 let encoder = Encoder::new(&protection, tokenizer).unwrap_or_else(|error| panic!("{error}"));
                 for content in CONTENTS {
                     let conversation = Conversation::new(vec![Message::user(content), Message::user("z")]);
-                    let prompt = render_template(&conversation, &template, &TemplateOptions::default());
+                    let prompt = Writer::template(template.clone(), TemplateOptions::default()).render(&conversation);
                     let prompt = prompt.unwrap_or_else(|error| panic!("{error}"));
                     let safe = encoder.encode(&prompt).unwrap_or_else(|error| panic!("{error}"));
                     let reference = encoder.encode_reference(&prompt).unwrap_or_else(|error| panic!("{error}"));

@@ -11,7 +11,7 @@ use rolecall::conversation::{Conversation, Json, Message, json};
 use rolecall::format::{Registry, builtin_sources};
 use rolecall::interop;
 use rolecall::interop::dialects;
-use rolecall::render::{Options, render};
+use rolecall::render::{Options, Writer};
 
 #[test]
 fn no_two_formats_share_a_name() {
@@ -206,7 +206,8 @@ fn a_program_adds_its_own_template_to_the_registry_and_a_clash_is_an_error() {
     assert_eq!(registry.add(mine()).unwrap().name, "mine");
     let conversation =
         Conversation::new(vec![Message::user("2+2?"), Message::assistant("4"), Message::user("{input}")]);
-    let prompt = render(&conversation, registry.get("mine").unwrap(), &Options::default()).unwrap();
+    let prompt =
+        Writer::format(registry.get("mine").unwrap().clone(), Options::default()).render(&conversation).unwrap();
     assert_eq!(prompt.text(), "<s>Q: 2+2?\nA:4</s>\nQ: {input}\nA:");
 
     let clash = registry.add(mine()).unwrap_err();

@@ -9,8 +9,8 @@ use rolecall::Origin;
 use rolecall::conversation::{Conversation, Json, Message, json};
 use rolecall::encode::{AddSpecial, Encoder, Growing, Protection};
 use rolecall::format::{Format, load, write_reply};
-use rolecall::render::{Error as RenderError, Options, render};
-use rolecall::template::{Capability, ChatTemplate, Support, TemplateOptions, analyze_template, render_template};
+use rolecall::render::{Error as RenderError, Options, Writer};
+use rolecall::template::{Capability, ChatTemplate, Support, TemplateOptions, analyze_template};
 use rolecall::tokenizer::HuggingFace;
 use rolecall_testkit::Toy;
 
@@ -48,7 +48,7 @@ fn a_part_is_that_of_its_own_message_wherever_it_is_written() {
         Conversation::from_json(json::parse(&text).unwrap()).unwrap()
     };
     let messages = |format: &Format, conversation: &Conversation| {
-        let prompt = render(conversation, format, &Options::default()).unwrap();
+        let prompt = Writer::format(format.clone(), Options::default()).render(conversation).unwrap();
         let written =
             prompt.segments().filter_map(|segment| Some((segment.text.to_owned(), segment.origin.message()?)));
         written.collect::<Vec<_>>()
@@ -79,7 +79,7 @@ fn a_tools_result_follows_a_call_or_a_field_that_stands_for_one() {
     let refusal = |assistant: &str| {
         let messages = [r#"{"role": "user", "content": "Hi"}"#, assistant, r#"{"role": "tool", "content": "1"}"#];
         let conversation = Conversation::new(messages.into_iter().map(message).collect());
-        match render(&conversation, &format, &Options::default()) {
+        match Writer::format(format.clone(), Options::default()).render(&conversation) {
             Ok(_) => None,
             Err(RenderError::Rule { message, rule, .. }) => Some((message, rule)),
             Err(other) => Some((usize::MAX, other.code())),
@@ -123,11 +123,11 @@ fn the_tokens_around_a_text_cover_none_of_it() {
       "model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}}"#;
     let tokenizer = Arc::new(HuggingFace::from_bytes(file.as_bytes(), None).unwrap());
     let template = ChatTemplate::compile("{{ messages[0].content }}", Vec::new()).unwrap();
-    let protection = Protection::of_template("default", &template);
+    let protection = Protection::default().with_template("default", &template);
     let encoder = Encoder::new(&protection, tokenizer).unwrap().adding(AddSpecial::Missing);
     let mut conversation = Conversation::new(vec![Message::user("aa")]);
     conversation.add_generation_prompt = Some(false);
-    let prompt = render_template(&conversation, &template, &TemplateOptions::default()).unwrap();
+    let prompt = Writer::template(template.clone(), TemplateOptions::default()).render(&conversation).unwrap();
     let encoded = encoder.encode(&prompt).unwrap();
     let spans: Vec<(u32, usize, usize)> =
         encoded.tokens.iter().map(|token| (token.id, token.start, token.end)).collect();
@@ -140,7 +140,7 @@ fn reasoning_that_a_template_reads_by_another_name_keeps_its_own() {
     let message = message(r#"{"role": "assistant", "content": "a", "reasoning": "why"}"#);
     let mut conversation = Conversation::new(vec![message]);
     conversation.add_generation_prompt = Some(false);
-    let prompt = render_template(&conversation, &template, &TemplateOptions::default()).unwrap();
+    let prompt = Writer::template(template.clone(), TemplateOptions::default()).render(&conversation).unwrap();
     assert_eq!(prompt.text(), "why|");
     assert_eq!(prompt.origin_at(0), Some(Origin::Message { message: 0, field: "reasoning".into() }));
 }
@@ -163,7 +163,8 @@ fn indentation_has_an_end() {
     let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
     let deep = nested(180);
     let render_json = |text: &str| {
-        render(&Conversation::from_json(json::parse(text).unwrap()).unwrap(), &format, &Options::default())
+        Writer::format(format.clone(), Options::default())
+            .render(&Conversation::from_json(json::parse(text).unwrap()).unwrap())
     };
     let with_tools = |count: usize| {
         let tool = format!(r#"{{"type":"function","function":{{"name":"f","parameters":{{"x":{deep}}}}}}}"#);
@@ -195,7 +196,7 @@ fn what_is_cut_off_was_not_generated() {
     let source = "u{% generation %}abcdef{% endgeneration %}z{% generation %}gh{% endgeneration %}";
     let template = ChatTemplate::compile(source, Vec::new()).unwrap();
     let conversation = Conversation::new(vec![Message::user("x")]);
-    let prompt = render_template(&conversation, &template, &TemplateOptions::default()).unwrap();
+    let prompt = Writer::template(template.clone(), TemplateOptions::default()).render(&conversation).unwrap();
     assert_eq!(prompt.generated, [1..7, 8..10]);
     for (end, left) in [(10, vec![(1, 7), (8, 10)]), (8, vec![(1, 7)]), (4, vec![(1, 4)]), (1, vec![])] {
         let cut = prompt.up_to(end).unwrap();
@@ -223,7 +224,8 @@ fn what_has_no_place_is_refused_wherever_it_stands() {
             r#"{"role": "assistant", "content": "", "tool_calls": [{"type": "function", "function": {"name": "f", "arguments": {}}}]}"#,
         );
         let conversation = Conversation::new(vec![user, call, message(last)]);
-        render(&conversation, &format, &Options::default())
+        Writer::format(format.clone(), Options::default())
+            .render(&conversation)
             .map_err(|error| (error.code(), error.place().unwrap().field))
     };
     assert!(asked(r#"{"role": "tool", "content": "y"}"#).is_ok());
@@ -231,7 +233,7 @@ fn what_has_no_place_is_refused_wherever_it_stands() {
     assert_eq!(asked(image).unwrap_err(), ("no_place", "content[0]".into()));
     let code = r#"{"role": "assistant", "content": "", "tool_calls": [{"type": "code_interpreter", "code_interpreter": {"input": "1"}}]}"#;
     let conversation = Conversation::new(vec![message(r#"{"role": "user", "content": "x"}"#), message(code)]);
-    let error = render(&conversation, &format, &Options::default()).unwrap_err();
+    let error = Writer::format(format.clone(), Options::default()).render(&conversation).unwrap_err();
     assert_eq!((error.code(), error.place().unwrap().field), ("no_place", "tool_calls[0]".into()));
 }
 
@@ -287,8 +289,10 @@ fn a_switch_that_is_assigned_its_own_value_is_the_caller_s() {
 fn runs_that_are_put_together_have_the_spans_of_their_texts() {
     let format = tiny("", "");
     let tokenizer = Arc::new(Toy::of(&format));
-    let encoder = Encoder::new(&Protection::of_format(&format), tokenizer).unwrap();
-    let prompt = render(&Conversation::new(vec![Message::user("é")]), &format, &Options::default()).unwrap();
+    let encoder = Encoder::new(&Protection::default().with_format(&format), tokenizer).unwrap();
+    let prompt = Writer::format(format.clone(), Options::default())
+        .render(&Conversation::new(vec![Message::user("é")]))
+        .unwrap();
     let (encoded, again) = (encoder.encode(&prompt).unwrap(), encoder.encode_runs(prompt.runs()).unwrap());
     assert_eq!(again.tokens, encoded.tokens);
     let first = &encoded.tokens[0];
@@ -302,7 +306,7 @@ fn the_first_user_message_alone_is_written_as_the_first() {
     let source = source.replace("user      =", "user-first = \"<|im|>first\\n{content}</s>\\n\"\nuser      =");
     let format = load(&source).unwrap_or_else(|error| panic!("{source}\n{error}"));
     let turns = [Message::user("a"), Message::assistant("b"), Message::user("c"), Message::assistant("d")];
-    let prompt = render(&Conversation::new(turns.to_vec()), &format, &Options::default()).unwrap();
+    let prompt = Writer::format(format.clone(), Options::default()).render(&Conversation::new(turns.to_vec())).unwrap();
     assert!(
         prompt.text().starts_with("<|im|>first\na</s>\n<|im|>assistant\nb</s>\n<|im|>user\nc</s>\n"),
         "{}",

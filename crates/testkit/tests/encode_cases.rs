@@ -11,8 +11,8 @@ use rolecall::conversation::json::{Layout, Object};
 use rolecall::conversation::{Conversation, Json, Message};
 use rolecall::encode::{Encoder, Protection};
 use rolecall::format::{Format, Registry};
-use rolecall::render::{Bos, Options, RuleMode, render};
-use rolecall::template::{ChatTemplate, TemplateOptions, render_template};
+use rolecall::render::{Bos, Options, RuleMode, Writer};
+use rolecall::template::{ChatTemplate, TemplateOptions};
 use rolecall::{Encoded, Error, Prompt, Request, tokenizer};
 use rolecall_testkit::{Fixture, Toy};
 
@@ -36,13 +36,13 @@ fn check(case: &mut Fixture, registry: &Registry) {
     let options = case.section("options").map(options).unwrap_or_default();
     let toy = case.section("tokenizer").map_or_else(|| Toy::of(format), |changes| toy(format, changes)).marking_calls();
     let prompt = match &template {
-        Some(template) => render_template(&request.conversation, template, &TemplateOptions::default()),
-        None => render(&request.conversation, format, &options),
+        Some(template) => Writer::template(template.clone(), TemplateOptions::default()).render(&request.conversation),
+        None => Writer::format(format.clone(), options.clone()).render(&request.conversation),
     };
     let prompt = prompt.unwrap_or_else(|error| panic!("{place}: {error}"));
     let protection = match &template {
-        Some(template) => Protection::of_template("template", template),
-        None => Protection::of_format(format),
+        Some(template) => Protection::default().with_template("template", template),
+        None => Protection::default().with_format(format),
     };
     let encoder = match Encoder::new(&protection, Arc::new(toy.clone())).map_err(Error::from) {
         Ok(encoder) => encoder,
@@ -163,14 +163,16 @@ impl Real {
         };
         let tokenizer = tokenizer::load(&shared.join("tokenizers/qwen3")).unwrap_or_else(|error| panic!("{error}"));
         let registry = rolecall::format::registry();
-        let protection = Protection::of_format(registry.get(MODEL).expect("built in"));
+        let protection = Protection::default().with_format(registry.get(MODEL).expect("built in"));
         let encoder = Encoder::new(&protection, Arc::from(tokenizer)).unwrap_or_else(|error| panic!("{error}"));
         Some(Real { registry, encoder })
     }
 
     fn encode(&self, conversation: &Conversation) -> (Prompt, Encoded) {
         let format = self.registry.get(MODEL).expect("built in");
-        let prompt = render(conversation, format, &Options::default()).unwrap_or_else(|error| panic!("{error}"));
+        let prompt = Writer::format(format.clone(), Options::default())
+            .render(conversation)
+            .unwrap_or_else(|error| panic!("{error}"));
         let encoded = self.encoder.encode(&prompt).unwrap_or_else(|error| panic!("{error}"));
         (prompt, encoded)
     }

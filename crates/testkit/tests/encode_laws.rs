@@ -12,8 +12,8 @@ use rolecall::Prompt;
 use rolecall::conversation::{Conversation, Message};
 use rolecall::encode::{AddSpecial, Decoder, Encoder, Growing, Note, Protection};
 use rolecall::format::Format;
-use rolecall::render::{RuleMode, render};
-use rolecall::template::{ChatTemplate, TemplateOptions, render_template};
+use rolecall::render::{RuleMode, Writer};
+use rolecall::template::{ChatTemplate, TemplateOptions};
 use rolecall::tokenizer;
 use rolecall::tokenizer::Tokenizer;
 use rolecall::tokenizer::{CachedTokenizer, HuggingFace, TextPlace};
@@ -66,7 +66,7 @@ fn real(path: &Path) -> Real {
 
 fn prompt_of(template: &ChatTemplate, texts: &[&str]) -> Prompt {
     let messages = texts.iter().map(|text| Message::user(*text)).collect();
-    render_template(&Conversation::new(messages), template, &TemplateOptions::default()).unwrap()
+    Writer::template(template.clone(), TemplateOptions::default()).render(&Conversation::new(messages)).unwrap()
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn ids_give_the_prompt_back_or_it_is_said_where_they_do_not() {
     for format in generate::variants(&registry) {
         let toy: Arc<dyn Tokenizer> = Arc::new(Toy::of(format));
         let decoder = Decoder::new(Arc::clone(&toy));
-        let encoder = Encoder::new(&Protection::of_format(format), toy).unwrap();
+        let encoder = Encoder::new(&Protection::default().with_format(format), toy).unwrap();
         for seed in 0..20 {
             let prompt = generated(format, seed);
             let encoded = encoder.encode(&prompt).unwrap();
@@ -84,7 +84,9 @@ fn ids_give_the_prompt_back_or_it_is_said_where_they_do_not() {
     }
     for real in reals() {
         let decoder = Decoder::new(Arc::clone(&real.tokenizer));
-        let encoder = Encoder::new(&Protection::of_template("t", &real.template), Arc::clone(&real.tokenizer)).unwrap();
+        let encoder =
+            Encoder::new(&Protection::default().with_template("t", &real.template), Arc::clone(&real.tokenizer))
+                .unwrap();
         for text in TEXTS {
             let prompt = prompt_of(&real.template, &[text, "z", text]);
             let encoded = encoder.encode(&prompt).unwrap();
@@ -150,7 +152,9 @@ fn a_conversation_that_grows_has_the_ids_of_one_that_is_whole() {
     let mut kept = 0;
     for format in generate::variants(&registry) {
         let toy: Arc<dyn Tokenizer> = Arc::new(Toy::of(format));
-        let encoder = Arc::new(Encoder::new(&Protection::of_format(format), toy).unwrap().adding(AddSpecial::Missing));
+        let encoder = Arc::new(
+            Encoder::new(&Protection::default().with_format(format), toy).unwrap().adding(AddSpecial::Missing),
+        );
         let mut growing = Growing::new(Arc::clone(&encoder));
         for seed in 0..4 {
             let prompt = generated(format, seed);
@@ -164,8 +168,10 @@ fn a_conversation_that_grows_has_the_ids_of_one_that_is_whole() {
     }
     assert!(kept > 50_000, "only {kept} tokens were kept");
     for real in reals() {
-        let encoder =
-            Arc::new(Encoder::new(&Protection::of_template("t", &real.template), Arc::clone(&real.tokenizer)).unwrap());
+        let encoder = Arc::new(
+            Encoder::new(&Protection::default().with_template("t", &real.template), Arc::clone(&real.tokenizer))
+                .unwrap(),
+        );
         let mut growing = Growing::new(Arc::clone(&encoder));
         let mut rng = Rng::with_seed(5);
         let mut texts: Vec<&str> = Vec::new();
@@ -188,11 +194,13 @@ fn a_conversation_that_grows_has_the_ids_of_one_that_is_whole() {
 #[test]
 fn a_cache_changes_no_id_and_keeps_its_limit() {
     for real in reals() {
-        let plain = Encoder::new(&Protection::of_template("t", &real.template), Arc::clone(&real.tokenizer)).unwrap();
+        let plain =
+            Encoder::new(&Protection::default().with_template("t", &real.template), Arc::clone(&real.tokenizer))
+                .unwrap();
         // Little space, so that runs are evicted all the time.
         for bytes in [0, 20_000, 1 << 20] {
             let cached = Arc::new(CachedTokenizer::new(Arc::clone(&real.tokenizer), bytes));
-            let protection = Protection::of_template("t", &real.template);
+            let protection = Protection::default().with_template("t", &real.template);
             let encoder = Encoder::new(&protection, Arc::clone(&cached) as Arc<dyn Tokenizer>).unwrap();
             std::thread::scope(|scope| {
                 for thread in 0..3 {
@@ -319,10 +327,11 @@ fn the_opening_token_is_there_once() {
     let ids = |source: &str, adds: bool, add: AddSpecial, open: bool| {
         let tokenizer = Arc::new(HuggingFace::from_bytes(json(adds).as_bytes(), None).unwrap());
         let template = ChatTemplate::compile(source, Vec::new()).unwrap();
-        let encoder = Encoder::new(&Protection::of_template("t", &template), tokenizer).unwrap().adding(add);
+        let encoder =
+            Encoder::new(&Protection::default().with_template("t", &template), tokenizer).unwrap().adding(add);
         let mut conversation = Conversation::new(vec![Message::user("a")]);
         conversation.add_generation_prompt = Some(open);
-        let prompt = render_template(&conversation, &template, &TemplateOptions::default()).unwrap();
+        let prompt = Writer::template(template.clone(), TemplateOptions::default()).render(&conversation).unwrap();
         let encoded = encoder.encode(&prompt).unwrap();
         let notes: Vec<&str> = encoded.notes.iter().map(Note::code).collect();
         let reference = encoder.encode_reference(&prompt).unwrap();
@@ -349,7 +358,8 @@ fn the_opening_token_is_there_once() {
     // A message that spells the token does not open the prompt.
     let tokenizer = Arc::new(HuggingFace::from_bytes(json(true).as_bytes(), None).unwrap());
     let template = ChatTemplate::compile(body, vec![("bos_token".to_owned(), "<s>".to_owned())]).unwrap();
-    let said = render_template(&Conversation::new(vec![Message::user("<s>a")]), &template, &TemplateOptions::default());
+    let said = Writer::template(template.clone(), TemplateOptions::default())
+        .render(&Conversation::new(vec![Message::user("<s>a")]));
     assert_eq!(said.unwrap().without_bos("<s>").text(), "<s>a");
     drop(tokenizer);
 }
@@ -360,5 +370,5 @@ fn generated(format: &Format, seed: u64) -> Prompt {
         rng.choice(TEXTS).unwrap().to_owned() + rng.choice(TEXTS).unwrap()
     });
     let conversation = Conversation::from_json(generated.request).unwrap();
-    render(&conversation, format, &generated.options).unwrap()
+    Writer::format(format.clone(), generated.options.clone()).render(&conversation).unwrap()
 }

@@ -13,7 +13,7 @@ use rolecall::conversation::json::Object;
 use rolecall::conversation::{Conversation, Json};
 use rolecall::encode::{Encoder, Protection};
 use rolecall::format::{Format, Slot};
-use rolecall::render::{Options, RuleMode, render};
+use rolecall::render::{Options, RuleMode, Writer};
 use rolecall::template::ChatTemplate;
 use rolecall::tokenizer;
 use rolecall::tokenizer::{AddedToken, TextPlace, Token, Tokenizer, TokenizerKind};
@@ -208,7 +208,7 @@ fn an_unknown_role_is_refused_by_name() {
                 let request = rolecall::conversation::object! { "messages" => messages.to_vec() };
                 let conversation = Conversation::from_json(request.into()).unwrap();
                 let options = Options { rules, ..Options::default() };
-                match render(&conversation, format, &options).map_err(Error::from) {
+                match Writer::format(format.clone(), options.clone()).render(&conversation).map_err(Error::from) {
                     Err(Error::Render(error)) => {
                         let label = generate::label(format);
                         assert_eq!(error.code(), "unknown_role", "{label}: {role:?}");
@@ -252,7 +252,7 @@ fn braces_and_marks_in_a_text_stay_that_text() {
         for text in NOT_OURS.into_iter().chain(marks.iter().map(String::as_str)) {
             let (request, twin) = (said_by_all(format, text), said_by_all(format, &generate::harmless(text)));
             let conversation = Conversation::from_json(request.clone()).unwrap();
-            let prompt = render(&conversation, format, &Options::default()).unwrap();
+            let prompt = Writer::format(format.clone(), Options::default()).render(&conversation).unwrap();
             for (message, said) in conversation.messages.iter().enumerate() {
                 let own = prompt.segments().filter(|segment| segment.origin.message() == Some(message));
                 let (origins, texts): (Vec<Origin>, Vec<&str>) =
@@ -282,7 +282,8 @@ fn said_by_all(format: &Format, text: &str) -> Json {
 /// appended tokens, and one in which every piece of the format's literal text is a token.
 fn encoders(format: &Format) -> Vec<Encoder> {
     let [plain, appended, marked] = Toy::family(format);
-    let encoder = |toy: Toy| Encoder::new(&Protection::of_format(format), Arc::new(toy)).expect("the toy fits");
+    let encoder =
+        |toy: Toy| Encoder::new(&Protection::default().with_format(format), Arc::new(toy)).expect("the toy fits");
     [plain, appended, marked].into_iter().map(encoder).collect()
 }
 
@@ -295,7 +296,8 @@ fn control_tokens(
     encoders: &[Encoder],
 ) -> Result<Vec<(String, Vec<u32>)>, String> {
     let conversation = Conversation::from_json(request.clone()).map_err(|error| error.to_string())?;
-    let prompt = render(&conversation, format, options).map_err(|error| error.to_string())?;
+    let prompt =
+        Writer::format(format.clone(), options.clone()).render(&conversation).map_err(|error| error.to_string())?;
     let mut found = vec![(format_text(&prompt), Vec::new())];
     for encoder in encoders {
         let encoded = encoder.encode(&prompt).map_err(|error| error.to_string())?;

@@ -6,7 +6,7 @@ use std::fs;
 
 use rolecall::conversation::{Conversation, Message};
 use rolecall::format::{Slot, builtin_sources, load};
-use rolecall::render::{Options, render};
+use rolecall::render::{Options, Writer};
 
 #[test]
 fn every_built_in_format_file_is_right() {
@@ -36,7 +36,7 @@ fn a_new_family_needs_no_rust() {
     let fit = registry.resolve("acme/tiny-chat-7b").unwrap();
     assert_eq!(fit.format.name, "tiny-chat");
     let conversation = Conversation::new(vec![Message::system("Be brief."), Message::user("Hi</s>")]);
-    let prompt = render(&conversation, fit.format, &Options::default()).unwrap();
+    let prompt = Writer::format(fit.format.clone(), Options::default()).render(&conversation).unwrap();
     assert_eq!(prompt.text(), "<s><|im|>system\nBe brief.</s>\n<|im|>user\nHi</s></s>\n<|im|>assistant\n");
     assert_eq!(prompt.stop_ids(), [2]);
 }
@@ -49,7 +49,8 @@ fn every_format_renders_its_plainest_conversation_and_joins_to_its_text() {
             messages.insert(0, Message::system("s"));
         }
         let conversation = Conversation::new(messages);
-        let prompt = render(&conversation, format, &Options::default())
+        let prompt = Writer::format(format.clone(), Options::default())
+            .render(&conversation)
             .unwrap_or_else(|error| panic!("{}: {error}", format.name));
         let joined: String = prompt.segments().map(|segment| segment.text).collect();
         assert_eq!(joined, prompt.text(), "{}", format.name);

@@ -4,8 +4,8 @@
 
 use rolecall::Origin;
 use rolecall::conversation::{Conversation, json};
-use rolecall::stability::Speaker;
-use rolecall::template::{ChatTemplate, Forms, TemplateOptions, account_by_template, render_template};
+use rolecall::render::Writer;
+use rolecall::template::{ChatTemplate, Forms, TemplateOptions};
 use rolecall_testkit::FolderTemplates;
 use rolecall_testkit::growth::{Tally, check_growth};
 
@@ -73,7 +73,7 @@ fn groups() -> [SameMeaning; 3] {
 fn said(template: &ChatTemplate, request: &str, forms: Forms, words: &[&str]) -> Option<String> {
     let conversation = Conversation::from_json(json::parse(request).unwrap()).unwrap();
     let options = TemplateOptions { now: Some("2026-11-29".parse().unwrap()), forms, ..TemplateOptions::default() };
-    let prompt = render_template(&conversation, template, &options).ok()?;
+    let prompt = Writer::template(template.clone(), options.clone()).render(&conversation).ok()?;
     let text = prompt.text();
     let counts = words.iter().map(|word| format!("{word}: {}, ", text.matches(word).count()));
     Some(if words.is_empty() { text.to_owned() } else { counts.collect() })
@@ -130,7 +130,8 @@ fn wanted() -> TemplateOptions {
 fn rendered(source: &str, messages: &str) -> (String, Vec<String>) {
     let conversation =
         Conversation::from_json(json::parse(&format!(r#"{{"messages": [{messages}]}}"#)).unwrap()).unwrap();
-    let (prompt, account) = account_by_template(&conversation, &template(source), &wanted()).unwrap();
+    let (prompt, account) =
+        Writer::template(template(source).clone(), wanted().clone()).account(&conversation).unwrap();
     let lost = account.leaves().iter().filter(|leaf| leaf.kind.is_loss());
     (prompt.text().to_owned(), lost.map(|leaf| leaf.place.to_string()).collect())
 }
@@ -154,8 +155,8 @@ fn a_result_has_the_name_of_the_call_before_it_also_in_a_grown_prompt() {
     let conversation =
         Conversation::from_json(json::parse(&format!(r#"{{"messages": [{}]}}"#, messages.join(","))).unwrap()).unwrap();
     let (template, options, mut tally) = (template(NAMING), wanted(), Tally::default());
-    check_growth("names", Speaker::Template(&template, &options), &conversation, &mut tally);
-    let prompt = render_template(&conversation, &template, &options).unwrap();
+    check_growth("names", &Writer::template(template.clone(), options.clone()), &conversation, &mut tally);
+    let prompt = Writer::template(template.clone(), options.clone()).render(&conversation).unwrap();
     assert!(
         prompt.text().contains("tool old;")
             && prompt.text().ends_with("tool new;north<|im_end|>;<|im_start|>assistant;")
@@ -219,7 +220,7 @@ fn what_parts_became_keeps_their_origins() {
     let conversation = Conversation::from_json(json::parse(request).unwrap()).unwrap();
     let of = |inner: &str| {
         let source = format!("{{% for m in messages %}}{{{{ {inner} }}}};{{% endfor %}}");
-        let prompt = render_template(&conversation, &template(&source), &wanted()).unwrap();
+        let prompt = Writer::template(template(&source).clone(), wanted().clone()).render(&conversation).unwrap();
         let pieces = prompt.segments().map(|segment| {
             let field = match &segment.origin {
                 Origin::Message { field, .. } => field.as_ref().to_owned(),
@@ -251,7 +252,7 @@ fn the_roles_of_one_conversation_do_not_change_the_forms_of_the_next() {
     let text = |messages: &str| {
         let conversation =
             Conversation::from_json(json::parse(&format!(r#"{{"messages": [{messages}]}}"#)).unwrap()).unwrap();
-        render_template(&conversation, &parts, &wanted()).unwrap().text().to_owned()
+        Writer::template(parts.clone(), wanted().clone()).render(&conversation).unwrap().text().to_owned()
     };
     let roles: Vec<String> = (0..200).map(|at| format!(r#"{{"role": "r{at}", "content": "a"}}"#)).collect();
     assert!(text(&roles.join(",")).starts_with("r0:a;r1:a;"));
@@ -265,7 +266,7 @@ fn what_is_not_known_stays_as_it_is_given() {
     let request = r#"{"messages": [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "a"}]}],
         "chat_template_kwargs": {"mode": "x"}}"#;
     let conversation = Conversation::from_json(json::parse(request).unwrap()).unwrap();
-    let prompt = render_template(&conversation, &template(source), &wanted()).unwrap();
+    let prompt = Writer::template(template(source).clone(), wanted().clone()).render(&conversation).unwrap();
     assert_eq!(prompt.text(), "<image>a");
 }
 
@@ -345,6 +346,6 @@ fn a_message_without_a_text_is_not_continued() {
             "continue_final_message": true}}"#
     );
     let conversation = Conversation::from_json(json::parse(&request).unwrap()).unwrap();
-    let error = render_template(&conversation, &template(text), &wanted()).unwrap_err();
+    let error = Writer::template(template(text).clone(), wanted().clone()).render(&conversation).unwrap_err();
     assert_eq!(error.code(), "nothing_to_continue");
 }

@@ -52,7 +52,7 @@ fn check(case: &mut Fixture) {
 /// Returns a format by its name, or parses one.
 fn format_of(section: &str) -> Format {
     if let Some(format) = rolecall::format::registry().get(section) {
-        return format.clone();
+        return Format::clone(format);
     }
     let shared = rolecall::format::shared_calls().find(|(name, _)| *name == section);
     let file = shared.map_or(section, |(_, file)| file);

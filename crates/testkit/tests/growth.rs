@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 use rolecall::Request;
 use rolecall::conversation::{Conversation, Message};
-use rolecall::stability::{Case, Speaker};
+use rolecall::render::Writer;
+use rolecall::stability::Case;
 use rolecall::template::{ChatTemplate, DateTime, Forms, TemplateOptions};
 use rolecall_testkit::FolderTemplates;
 use rolecall_testkit::growth::{Tally, Window, check_growth, first, grow};
@@ -33,7 +34,7 @@ fn a_grown_prompt_is_the_end_of_the_whole_one() {
     {
         for (_, case) in Case::all().into_iter().enumerate().filter(|(at, _)| all || (at + number) % 3 == 0) {
             let what = format!("{name}, {}", case.name);
-            check_growth(&what, Speaker::Template(&template, &options), &case.conversation, &mut tally);
+            check_growth(&what, &Writer::template(template.clone(), options.clone()), &case.conversation, &mut tally);
         }
     }
     println!("{tally:#?}");
@@ -59,8 +60,8 @@ fn most_templates_grow_flat() {
     let options = options();
     let (mut flat, mut rest) = (0, BTreeMap::<String, Vec<String>>::new());
     for (name, template) in FolderTemplates::read(&shared.join("templates")).unwrap().compiled {
-        let speaker = Speaker::Template(&template, &options);
-        match flat_turns(speaker, 0).or_else(|_| flat_turns(speaker, 1)) {
+        let writer = Writer::template(template.clone(), options.clone());
+        match flat_turns(&writer, 0).or_else(|_| flat_turns(&writer, 1)) {
             Ok(()) => flat += 1,
             Err(reason) => rest.entry(reason).or_default().push(name),
         }
@@ -74,19 +75,19 @@ fn most_templates_grow_flat() {
 
 /// Grows a plain conversation by several turns, with few messages at hand. Without its first
 /// message, it has no system message.
-fn flat_turns(speaker: Speaker<'_>, without: usize) -> Result<(), String> {
+fn flat_turns(writer: &Writer, without: usize) -> Result<(), String> {
     let conversation = |count: usize| {
         let mut conversation = plain(count + without);
         conversation.messages.drain(..without);
         first(&conversation, count, true)
     };
     let start = 22 - without;
-    let rendered = speaker.render_growing(&conversation(start));
+    let rendered = writer.render_growing(&conversation(start));
     let (_, growth) = rendered.map_err(|error| format!("refused: {}", error.code()))?;
     let mut growth = growth.ok_or("no state")?;
     for turn in 1..5 {
         let longer = conversation(start + turn * 2);
-        let grown = grow(speaker, &growth, &longer, Window { head: 4, tail: 6 });
+        let grown = grow(writer, &growth, &longer, Window { head: 4, tail: 6 });
         growth = grown.map_err(|reason| reason.to_string())?.growth.ok_or("no next state")?;
     }
     Ok(())
@@ -146,7 +147,12 @@ fn loops_over_tools_before_and_between_searches_grow() {
     for source in &sources {
         let template = ChatTemplate::compile(source, Vec::new()).unwrap();
         for tools in [0, 2] {
-            check_growth(source, Speaker::Template(&template, &options), &with_tools(7, tools), &mut tally);
+            check_growth(
+                source,
+                &Writer::template(template.clone(), options.clone()),
+                &with_tools(7, tools),
+                &mut tally,
+            );
         }
     }
     println!("{tally:#?}");
@@ -157,13 +163,13 @@ fn loops_over_tools_before_and_between_searches_grow() {
 fn tools_before_a_search_are_not_rendered_again() {
     let template = ChatTemplate::compile(&format!("{TOOLS}{SEARCH}{MAIN}"), Vec::new()).unwrap();
     let whole = options();
-    let (_, growth) = Speaker::Template(&template, &whole).render_growing(&with_tools(6, 1_000)).unwrap();
+    let (_, growth) = Writer::template(template.clone(), whole.clone()).render_growing(&with_tools(6, 1_000)).unwrap();
     // This is too little for a thousand tools.
     let mut little = options();
     little.limits.instructions = 2_000;
-    let speaker = Speaker::Template(&template, &little);
-    assert!(speaker.render(&with_tools(8, 1_000)).is_err());
-    let grown = grow(speaker, &growth.unwrap(), &with_tools(8, 1_000), Window { head: 0, tail: 8 }).unwrap();
+    let writer = Writer::template(template.clone(), little.clone());
+    assert!(writer.render(&with_tools(8, 1_000)).is_err());
+    let grown = grow(&writer, &growth.unwrap(), &with_tools(8, 1_000), Window { head: 0, tail: 8 }).unwrap();
     assert!(
         grown.prompt.text().ends_with("[assistant]Answer 6\n[user]Question 7\n[assistant new]"),
         "{}",

@@ -7,7 +7,7 @@
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
 use rolecall::conversation::{Conversation, json};
-use rolecall::stability::Speaker;
+use rolecall::render::Writer;
 use rolecall::template::{ChatTemplate, DateTime, TemplateOptions};
 use rolecall_testkit::growth::{Tally, check_growth};
 
@@ -67,8 +67,8 @@ fn a_template_that_deceives_is_grown_correctly_or_not_at_all() {
         let template = ChatTemplate::compile(source, Vec::new()).unwrap_or_else(|error| panic!("{name}: {error}"));
         let mut tally = Tally::default();
         for (at, conversation) in conversations.iter().enumerate() {
-            let speaker = Speaker::Template(&template, &options);
-            check_growth(&format!("{name}, conversation {at}"), speaker, conversation, &mut tally);
+            let writer = Writer::template(template.clone(), options.clone());
+            check_growth(&format!("{name}, conversation {at}"), &writer, conversation, &mut tally);
         }
         if *must_grow && tally.shorter == 0 {
             stiff.push(name);

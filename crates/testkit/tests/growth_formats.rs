@@ -8,13 +8,13 @@ mod conversations;
 mod random;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use fastrand::Rng;
 use rolecall::conversation::{Conversation, Message, json};
 use rolecall::format::{Format, load, registry};
 use rolecall::render::growth::{Grown, Growth, Longer, NotGrown};
-use rolecall::render::{Bos, Dropped, Error, Options, Prompt, RuleMode, Run, Turn};
-use rolecall::stability::Speaker;
+use rolecall::render::{Bos, Dropped, Error, Options, Prompt, RuleMode, Run, Turn, Writer};
 use rolecall_testkit::generate;
 
 /// What the runs of a test found.
@@ -106,9 +106,9 @@ fn a_turn_of_every_format_is_rendered_alone() {
     let mut refusals = Vec::new();
     let mut flat = [0; 3];
     let variants = generate::variants(&registry);
-    for format in &variants {
+    for format in variants.iter().copied() {
         let options = Options::default();
-        let speaker = Speaker::Format(format, &options);
+        let writer = Writer::format(format.clone(), options.clone());
         for (kind, turn) in turns().into_iter().enumerate() {
             let mut messages = Vec::new();
             let mut growth: Option<Growth> = None;
@@ -119,7 +119,7 @@ fn a_turn_of_every_format_is_rendered_alone() {
                 }
                 let mut whole = Conversation::new(messages.clone());
                 whole.tools = tools(kind == 1);
-                let Ok((prompt, next)) = speaker.render_growing(&whole) else {
+                let Ok((prompt, next)) = writer.render_growing(&whole) else {
                     refusal = Some("the whole conversation is refused".to_owned());
                     break;
                 };
@@ -129,7 +129,7 @@ fn a_turn_of_every_format_is_rendered_alone() {
                 };
                 let tail: Vec<&Message> = messages[messages.len() - 2 * turn.len()..].iter().collect();
                 let longer = Longer { frame: &whole, count: messages.len(), head: &[], tail: &tail };
-                match speaker.grow(&known, &longer) {
+                match writer.grow(&known, &longer) {
                     Ok(grown) => {
                         assert_is_end(&grown, &prompt, &format!("{} round {round}", generate::label(format)));
                         growth = grown.growth;
@@ -181,18 +181,19 @@ fn a_state_belongs_to_its_format_its_options_and_its_messages() {
     let usual = Options::default();
     let messages = vec![Message::user("2+2?"), Message::assistant("4"), Message::user("times 3?")];
     let frame = Conversation::new(messages.clone());
-    let (_, growth) = Speaker::Format(chatml, &usual).render_growing(&frame).unwrap();
+    let (_, growth) = Writer::format(chatml.clone(), usual.clone()).render_growing(&frame).unwrap();
     let growth = growth.unwrap();
     assert_eq!(growth.first_message(), Some(3));
     let lent: Vec<&Message> = messages.iter().collect();
     let longer = |count: usize| Longer { frame: &frame, count, head: &lent[..count], tail: &lent[..count] };
-    let grown = Speaker::Format(chatml, &usual).grow(&growth, &longer(3)).unwrap();
+    let grown = Writer::format(chatml.clone(), usual.clone()).grow(&growth, &longer(3)).unwrap();
     assert_eq!(grown.prompt.text(), "<|im_start|>assistant\n");
-    let refused =
-        |format, options: &Options, count| Speaker::Format(format, options).grow(&growth, &longer(count)).err();
-    assert_eq!(refused(internlm2, &usual, 3), Some(NotGrown::OtherSpeaker));
+    let refused = |format: &Arc<Format>, options: &Options, count| {
+        Writer::format(format.clone(), options.clone()).grow(&growth, &longer(count)).err()
+    };
+    assert_eq!(refused(internlm2, &usual, 3), Some(NotGrown::OtherWriter));
     let without_bos = Options { bos: Bos::LeaveToTokenizer, ..Options::default() };
-    assert_eq!(refused(chatml, &without_bos, 3), Some(NotGrown::OtherSpeaker));
+    assert_eq!(refused(chatml, &without_bos, 3), Some(NotGrown::OtherWriter));
     assert_eq!(refused(chatml, &usual, 2), Some(NotGrown::Depends("a message that was removed")));
 }
 
@@ -232,7 +233,7 @@ const GENERATION: [Option<bool>; 3] = [Some(true), Some(false), None];
 
 /// Grows a conversation from each prefix by up to three messages, and on from there.
 fn check(name: &str, format: &Format, options: &Options, conversation: &Conversation, found: &mut Found) {
-    let speaker = Speaker::Format(format, options);
+    let writer = Writer::format(format.clone(), options.clone());
     let messages = &conversation.messages;
     let mut frame = conversation.clone();
     frame.messages.clear();
@@ -244,7 +245,7 @@ fn check(name: &str, format: &Format, options: &Options, conversation: &Conversa
     };
     type Rendered = Result<(Prompt, Option<Growth>), Error>;
     let wholes: Vec<[Rendered; 3]> = (0..=messages.len())
-        .map(|count| GENERATION.map(|generation| speaker.render_growing(&with(count, generation))))
+        .map(|count| GENERATION.map(|generation| writer.render_growing(&with(count, generation))))
         .collect();
     let lent: Vec<&Message> = messages.iter().collect();
     let mut rng = Rng::with_seed(7);
@@ -266,7 +267,7 @@ fn check(name: &str, format: &Format, options: &Options, conversation: &Conversa
                             Longer { frame: &frame, count: end, head: &lent[..head], tail: &lent[end - tail..end] };
                         let what = format!("{name}: {count} to {end}, {earlier} to {later}, {head} and {tail}");
                         let from = if step > 1 && later == earlier { chain.as_ref().unwrap_or(growth) } else { growth };
-                        let result = speaker.grow(from, &longer);
+                        let result = writer.grow(from, &longer);
                         if let Ok(grown) = &result {
                             let text = before.text().get(..grown.start);
                             if std::ptr::eq(from, growth) {

@@ -6,12 +6,12 @@
 
 use fastrand::Rng;
 use rolecall::conversation::{Conversation, json};
-use rolecall::stability::Speaker;
+use rolecall::render::Writer;
 use rolecall::template::{ChatTemplate, TemplateOptions};
 use rolecall_testkit::growth::{Tally, check_growth};
 
 /// A template under construction.
-struct Writer {
+struct TemplateText {
     rng: Rng,
     text: String,
     /// The variables of the loops that are open.
@@ -22,9 +22,9 @@ struct Writer {
     is_macro: bool,
 }
 
-impl Writer {
-    fn template(seed: u64) -> String {
-        let mut writer = Writer {
+impl TemplateText {
+    fn random(seed: u64) -> String {
+        let mut writer = TemplateText {
             rng: Rng::with_seed(seed),
             text: String::from("{% set ns = namespace(a=0, b='x', c=none, on=true) %}{% set x = 1 %}"),
             items: Vec::new(),
@@ -235,12 +235,12 @@ fn a_random_template_is_grown_correctly_or_not_at_all() {
     let (options, conversations) = (TemplateOptions::default(), conversations());
     let (mut tally, mut compiled) = (Tally::default(), 0);
     for seed in first..first + count {
-        let source = Writer::template(seed);
+        let source = TemplateText::random(seed);
         let Ok(template) = ChatTemplate::compile(&source, Vec::new()) else { continue };
         compiled += 1;
         for (at, conversation) in conversations.iter().enumerate() {
             let what = format!("seed {seed}, conversation {at}: {source}\n");
-            check_growth(&what, Speaker::Template(&template, &options), conversation, &mut tally);
+            check_growth(&what, &Writer::template(template.clone(), options.clone()), conversation, &mut tally);
         }
     }
     println!("{compiled} templates, {tally:?}");

@@ -17,7 +17,8 @@ use rolecall::conversation::json;
 use rolecall::conversation::json::{Layout, Object};
 use rolecall::conversation::{Conversation, Json};
 use rolecall::encode::{AddSpecial, EncodedToken, Encoder, Protection};
-use rolecall::template::{ChatTemplate, TemplateOptions, render_template};
+use rolecall::render::Writer;
+use rolecall::template::{ChatTemplate, TemplateOptions};
 use rolecall::tokenizer;
 use rolecall::tokenizer::Tokenizer;
 use rolecall::{Encoded, Error, Prompt};
@@ -81,7 +82,7 @@ fn check(case: &mut Fixture, known: &mut Tokenizers) {
     };
     for name in [&ids, &references, &counts, &errors].into_iter().flatten().collect::<BTreeSet<_>>() {
         let Some(tokenizer) = known.get(name) else { continue };
-        let encoder = Encoder::new(&Protection::of_template("t", &template), Arc::clone(&tokenizer))
+        let encoder = Encoder::new(&Protection::default().with_template("t", &template), Arc::clone(&tokenizer))
             .unwrap_or_else(|error| panic!("{place}: {error}"));
         let encoder = encoder.adding(add);
         let safe = match encoder.encode(&prompt) {
@@ -126,7 +127,7 @@ fn prompt(case: &Fixture) -> Result<(ChatTemplate, Prompt), String> {
     let request = json::parse(case.needed("request")).map_err(|error| error.to_string())?;
     let template = ChatTemplate::compile(case.needed("template"), tokens).map_err(|error| told(error.into()))?;
     let conversation = Conversation::from_json(request).map_err(|error| told(error.into()))?;
-    let prompt = render_template(&conversation, &template, &TemplateOptions::default());
+    let prompt = Writer::template(template.clone(), TemplateOptions::default()).render(&conversation);
     prompt.map(|prompt| (template, prompt)).map_err(|error| told(error.into()))
 }
 

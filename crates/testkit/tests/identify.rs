@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use rolecall::conversation::{Conversation, Json, json, object};
 use rolecall::format::Registry;
 use rolecall::identify::{Clues, Identification, ModelWarning, Unidentified, identify, read_folder};
-use rolecall::render::{Bos, Options, render};
+use rolecall::render::{Bos, Options, Writer};
 use rolecall_testkit::{Makers, Pair};
 use toml::de::{DeTable, DeValue};
 
@@ -298,7 +298,7 @@ impl Goldens {
             let Some(golden) = self.texts.get(&(template.to_owned(), (*case).to_owned())) else { continue };
             let texts = [Bos::Write, Bos::LeaveToTokenizer].map(|bos| {
                 let options = Options { bos, choices: choices.to_vec(), ..Options::default() };
-                let prompt = render(conversation, found.format, &options).ok()?;
+                let prompt = Writer::format(found.format.clone(), options.clone()).render(conversation).ok()?;
                 Some(opening.unwrap_or_default().to_owned() + prompt.text())
             });
             let mut given = texts.iter().flatten().peekable();

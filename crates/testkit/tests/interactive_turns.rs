@@ -10,7 +10,7 @@ use std::{env, fs};
 use rolecall::Prompt;
 use rolecall::conversation::{Conversation, Message, Role};
 use rolecall::format::{Format, Slot};
-use rolecall::render::{Options, render};
+use rolecall::render::{Options, Writer};
 use rolecall_testkit::{last_answer, new_turn};
 use rolecall_text::common_prefix;
 
@@ -57,7 +57,7 @@ fn a_prompt_and_what_follows_it_join_to_the_whole() {
 #[test]
 fn the_page_says_which_formats_cannot_join_and_why() {
     let registry = rolecall::format::registry();
-    let formats: Vec<&Format> = registry.iter().collect();
+    let formats: Vec<_> = registry.iter().collect();
     let extended: Vec<Parting> = formats.iter().filter_map(|format| first_of(format, extends)).collect();
     let new: Vec<Parting> = formats.iter().filter_map(|format| first_of(format, new_turns)).collect();
     let parted: BTreeSet<&str> = extended.iter().chain(&new).map(|parting| parting.format.name.as_str()).collect();
@@ -184,7 +184,7 @@ fn why(parting: &Parting) -> String {
 fn joins_closed(parting: &Parting) -> bool {
     let mut conversation = Conversation::new(parting.seen.clone());
     conversation.add_generation_prompt = Some(false);
-    let closed = render(&conversation, parting.format, &Options::default()).unwrap();
+    let closed = Writer::format(parting.format.clone(), Options::default()).render(&conversation).unwrap();
     parting.now.text().starts_with(closed.text())
 }
 
@@ -213,7 +213,8 @@ fn rounds(space: &str) -> Vec<Message> {
 }
 
 fn rendered(messages: &[Message], format: &Format) -> Prompt {
-    render(&Conversation::new(messages.to_vec()), format, &Options::default())
+    Writer::format(format.clone(), Options::default())
+        .render(&Conversation::new(messages.to_vec()))
         .unwrap_or_else(|error| panic!("{}: {error}", format.name))
 }
 

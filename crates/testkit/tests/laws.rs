@@ -14,7 +14,7 @@ use rolecall::conversation::{Conversation, Json, Message, Place, Role};
 use rolecall::encode::{Encoded, Encoder, Protection};
 use rolecall::format::{BoundaryToken, Codec, Field, Format, Op, Slot, codec};
 use rolecall::loss::{Loss, LossSpan, TokenLoss};
-use rolecall::render::{Bos, Options, RuleMode, Run, render};
+use rolecall::render::{Bos, Options, RuleMode, Run, Writer};
 use rolecall::{Origin, Prompt};
 use rolecall_testkit::Toy;
 use rolecall_testkit::generate::{self, Generated, Spot};
@@ -47,7 +47,9 @@ impl Sample<'_> {
     }
 
     fn render(&self, conversation: &Conversation, options: &Options) -> Prompt {
-        render(conversation, self.format, options).unwrap_or_else(|error| panic!("{error}: {}", self.shown()))
+        Writer::format(self.format.clone(), options.clone())
+            .render(conversation)
+            .unwrap_or_else(|error| panic!("{error}: {}", self.shown()))
     }
 }
 
@@ -68,13 +70,14 @@ fn sample(format: &Format, seed: u64, rules: RuleMode) -> Sample<'_> {
         text
     });
     let conversation = Conversation::from_json(generated.request.clone()).unwrap();
-    let prompt = render(&conversation, format, &generated.options).unwrap_or_else(|error| {
-        panic!(
-            "{}, seed {seed}: {error}\n{}",
-            generate::label(format),
-            json::write(&generated.request, &Layout::default())
-        )
-    });
+    let prompt =
+        Writer::format(format.clone(), generated.options.clone()).render(&conversation).unwrap_or_else(|error| {
+            panic!(
+                "{}, seed {seed}: {error}\n{}",
+                generate::label(format),
+                json::write(&generated.request, &Layout::default())
+            )
+        });
     Sample { format, seed, generated, conversation, prompt, spots }
 }
 
@@ -82,7 +85,7 @@ fn sample(format: &Format, seed: u64, rules: RuleMode) -> Sample<'_> {
 fn an_answer_written_at_once_is_the_answer_as_a_value() {
     for_each(RuleMode::Enforce, |sample| {
         let (prompt, id) = (&sample.prompt, Json::from("\u{1}\"7\\é"));
-        let encoder = Encoder::new(&Protection::of_format(sample.format), Arc::new(Toy::of(sample.format)));
+        let encoder = Encoder::new(&Protection::default().with_format(sample.format), Arc::new(Toy::of(sample.format)));
         let encoded = encoder.and_then(|encoder| encoder.encode(prompt)).unwrap_or_else(|error| panic!("{error}"));
         let spans = prompt.segments().map(|segment| segment.start..segment.start + segment.text.len());
         // Every third segment, with two weights.
@@ -313,7 +316,8 @@ fn another_tokenizers_own_tokens_change_nothing_else() {
         for (bos, eos) in [(["⟨a⟩", "⟨b⟩"].as_slice(), Some("⟨z⟩")), (&["⟨a⟩"], None), (&[], Some("⟨z⟩"))]
         {
             let other = sample.format.with_own_tokens(bos, eos);
-            let prompt = render(&sample.conversation, &other, &sample.generated.options).unwrap();
+            let prompt =
+                Writer::format(other.clone(), sample.generated.options.clone()).render(&sample.conversation).unwrap();
             assert_eq!(without_own(&prompt), rest, "{:?}: {}", prompt.text(), sample.shown());
             // There are as many for each usual token as this tokenizer has.
             for (kind, count) in [(BoundaryToken::Bos, bos.len()), (BoundaryToken::Eos, usize::from(eos.is_some()))] {
@@ -422,7 +426,7 @@ fn a_generation_prompt_is_put_behind_what_is_there_without_it() {
                 let mut conversation = sample.conversation.clone();
                 conversation.continue_final_message = false;
                 conversation.add_generation_prompt = Some(generate);
-                render(&conversation, format, &sample.generated.options)
+                Writer::format(format.clone(), sample.generated.options.clone()).render(&conversation)
             };
             let (Ok(without), Ok(with)) = (with(false), with(true)) else { continue };
             seen += 1;

@@ -7,13 +7,15 @@
 
 #![allow(clippy::panic, reason = "a test that panics has failed, which is what it is for")]
 
+use std::sync::Arc;
+
 use rolecall::Prompt;
 use rolecall::conversation::json::Object;
 use rolecall::conversation::{Conversation, Json, Role, json};
 use rolecall::infer::infer;
-use rolecall::loss::{FinalStop, Loss, LossNote, LossPolicy, RoleLoss, closers, loss_by_format, loss_by_template};
-use rolecall::render::{Error, Options, render};
-use rolecall::template::{ChatTemplate, TemplateOptions, render_template};
+use rolecall::loss::{FinalStop, Loss, LossNote, LossPolicy, RoleLoss, closers};
+use rolecall::render::{Error, Options, Writer};
+use rolecall::template::{ChatTemplate, TemplateOptions};
 use rolecall_testkit::Fixture;
 
 #[test]
@@ -49,10 +51,11 @@ fn object(text: &str) -> Object {
 /// Renders by a built-in format, or by the file of one.
 fn by_format(named: &str, conversation: &Conversation, policy: &LossPolicy) -> Result<(Prompt, Loss), Error> {
     let registry = rolecall::format::registry();
-    let own = named.contains('\n').then(|| rolecall::format::load(named).expect("a format"));
+    let own = named.contains('\n').then(|| Arc::new(rolecall::format::load(named).expect("a format")));
     let format = own.as_ref().or_else(|| registry.get(named)).expect("a built-in format").for_training();
-    let prompt = render(conversation, format, &Options::default())?;
-    let loss = loss_by_format(&prompt, conversation, format, policy)?;
+    let writer = Writer::format(format.clone(), Options::default());
+    let prompt = writer.render(conversation)?;
+    let loss = writer.loss(&prompt, conversation, &[], policy)?;
     Ok((prompt, loss))
 }
 
@@ -65,8 +68,8 @@ fn by_template(case: &Fixture, conversation: &Conversation, policy: &LossPolicy)
     let template = ChatTemplate::compile(case.needed("template"), tokens)?;
     stops.extend(closers(&infer(&template).format));
     let options = TemplateOptions::default();
-    let prompt = render_template(conversation, &template, &options)?;
-    let loss = loss_by_template(&prompt, conversation, &template, &options, &stops, policy)?;
+    let prompt = Writer::template(template.clone(), options.clone()).render(conversation)?;
+    let loss = Writer::template(template.clone(), options.clone()).loss(&prompt, conversation, &stops, policy)?;
     Ok((prompt, loss))
 }
 

@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 use rolecall::conversation::{Conversation, Role, json};
 use rolecall::encode::{Encoder, Protection};
 use rolecall::infer::infer;
-use rolecall::loss::{Edges, Loss, LossNote, LossPolicy, closers, loss_by_template, weights};
-use rolecall::template::{ChatTemplate, DateTime, TemplateOptions, render_template};
+use rolecall::loss::{Edges, Loss, LossNote, LossPolicy, closers, weights};
+use rolecall::render::Writer;
+use rolecall::template::{ChatTemplate, DateTime, TemplateOptions};
 use rolecall::tokenizer::{self, Tokenizer};
 use rolecall::{Origin, Prompt};
 use rolecall_testkit::FolderTemplates;
@@ -143,10 +144,14 @@ fn for_each(mut check: impl FnMut(&Subject, &Conversation, &Prompt, &Loss, &str)
             let conversation = conversation(messages);
             let Subject { template, options, stops, .. } = &subject;
             // Many templates refuse tools, a system message or an order of roles.
-            let Ok(prompt) = render_template(&conversation, template, options) else { continue };
+            let Ok(prompt) = Writer::template(template.clone(), options.clone()).render(&conversation) else {
+                continue;
+            };
             let mut policy = LossPolicy::assistant();
             policy.allow_empty = true;
-            let loss = loss_by_template(&prompt, &conversation, template, options, stops, &policy).unwrap();
+            let loss = Writer::template(template.clone(), options.clone())
+                .loss(&prompt, &conversation, stops, &policy)
+                .unwrap();
             count += 1;
             let label = format!("{}, {case}: {:?} {:?}", subject.name, prompt.text(), loss);
             check(&subject, &conversation, &prompt, &loss, &label);
@@ -204,7 +209,7 @@ fn no_reply_starts_inside_its_generation_prompt() {
                 let mut before = conversation.clone();
                 before.messages.truncate(message);
                 before.add_generation_prompt = Some(generates);
-                render_template(&before, &subject.template, &subject.options).ok()
+                Writer::template(subject.template.clone(), subject.options.clone()).render(&before).ok()
             };
             let (Some(with), Some(without)) = (before(true), before(false)) else { continue };
             let same = with.text().bytes().zip(without.text().bytes()).take_while(|(one, other)| one == other).count();
@@ -272,7 +277,11 @@ fn counted_ids_are_those_of_the_replies() {
     for_each(|subject, _, prompt, loss, label| {
         let new = || {
             Arc::new(
-                Encoder::new(&Protection::of_template("template", &subject.template), Arc::clone(&tokenizer)).unwrap(),
+                Encoder::new(
+                    &Protection::default().with_template("template", &subject.template),
+                    Arc::clone(&tokenizer),
+                )
+                .unwrap(),
             )
         };
         if warm.as_ref().is_none_or(|(name, _)| *name != subject.name) {
@@ -348,10 +357,12 @@ fn thousands_of_places_cost_no_more_than_each_one() {
     for (source, messages) in sources {
         let template = ChatTemplate::compile(source, Vec::new()).unwrap();
         let (conversation, options) = (conversation(messages), TemplateOptions::default());
-        let prompt = render_template(&conversation, &template, &options).unwrap();
+        let prompt = Writer::template(template.clone(), options.clone()).render(&conversation).unwrap();
         let stops = ["</s>".to_owned()];
         let start = Instant::now();
-        loss_by_template(&prompt, &conversation, &template, &options, &stops, &LossPolicy::assistant()).unwrap();
+        Writer::template(template.clone(), options.clone())
+            .loss(&prompt, &conversation, &stops, &LossPolicy::assistant())
+            .unwrap();
         // A cost that is not linear takes at least five times as long.
         let took = start.elapsed();
         assert!(took < Duration::from_secs(4), "{took:?}: {source}");

@@ -9,7 +9,7 @@ use std::fs;
 use rolecall::conversation::json::Object;
 use rolecall::conversation::{Conversation, Json, json, object};
 use rolecall::format::registry;
-use rolecall::render::{Bos, Options, render};
+use rolecall::render::{Bos, Options, Writer};
 use rolecall_testkit::{Makers, Pair};
 
 #[test]
@@ -31,9 +31,11 @@ fn formats_give_the_text_of_their_makers_templates() {
             let bos = if pair.bos { Bos::Write } else { Bos::LeaveToTokenizer };
             let options = Options { bos, choices: pair.options.clone(), ..Options::default() };
             let conversation = Conversation::from_json(request.clone()).map_err(|error| error.to_string());
-            let found = conversation.and_then(|conversation| match render(&conversation, format, &options) {
-                Ok(prompt) => Ok(prompt.into_text()),
-                Err(error) => Err(error.to_string()),
+            let found = conversation.and_then(|conversation| {
+                match Writer::format(format.clone(), options.clone()).render(&conversation) {
+                    Ok(prompt) => Ok(prompt.into_text()),
+                    Err(error) => Err(error.to_string()),
+                }
             });
             compared += 1;
             let same = match (&found, golden.as_object().and_then(|golden| golden.get("output"))) {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rolecall::conversation::{Conversation, Message};
 use rolecall::format::{Format, FormatPart};
 use rolecall::model::Purpose;
-use rolecall::render::{Options, render};
+use rolecall::render::{Options, Writer};
 use rolecall::session::{Finish, OnRewrite, Seams};
 use rolecall::template::ModelTemplates;
 use rolecall::{Model, Prompt, Request};
@@ -113,6 +113,7 @@ fn request(messages: &[Message]) -> Request {
 }
 
 fn rendered(messages: &[Message], format: &Format) -> Prompt {
-    render(&Conversation::new(messages.to_vec()), format, &Options::default())
+    Writer::format(format.clone(), Options::default())
+        .render(&Conversation::new(messages.to_vec()))
         .unwrap_or_else(|error| panic!("{}: {error}", format.name))
 }

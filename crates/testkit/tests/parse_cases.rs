@@ -20,8 +20,8 @@ use rolecall::infer::infer;
 use rolecall::parse::{
     CallsInReasoning, Ids, JsonPolicy, ParseOptions, Reply, TextAfterCalls, UnclosedReasoning, UnknownNames,
 };
-use rolecall::render::{Options, render};
-use rolecall::template::{ChatTemplate, TemplateOptions, render_template};
+use rolecall::render::{Options, Writer};
+use rolecall::template::{ChatTemplate, TemplateOptions};
 use rolecall::{Stop, answer};
 use rolecall_testkit::Fixture;
 use rolecall_testkit::outputs::characters;
@@ -96,7 +96,7 @@ fn reply_of(case: &Fixture, registry: &Registry) -> (Arc<Reply>, String) {
     let hello = Conversation::new(vec![Message::user("Hi")]);
     if let Some(source) = case.section("template") {
         let template = ChatTemplate::compile(source, Vec::new()).unwrap_or_else(|error| panic!("{path}: {error}"));
-        let prompt = render_template(&hello, &template, &TemplateOptions::default());
+        let prompt = Writer::template(template.clone(), TemplateOptions::default()).render(&hello);
         let tail = prompt.unwrap_or_else(|error| panic!("{path}: {error}")).text().to_owned();
         return (reply(case, &infer(&template).format), tail);
     }
@@ -107,7 +107,7 @@ fn reply_of(case: &Fixture, registry: &Registry) -> (Arc<Reply>, String) {
             let source = fs::read_to_string(rolecall_testkit::root().join("formats").join(format!("{name}.toml")));
             read(&source.unwrap_or_else(|error| panic!("{path}: {name}: {error}")))
         }
-        (None, name) => registry.get(name).unwrap_or_else(|| panic!("{path}: no format {name}")).clone(),
+        (None, name) => Format::clone(registry.get(name).unwrap_or_else(|| panic!("{path}: no format {name}"))),
     };
     let format = match case.section("spelling") {
         Some(spelling) => format.spelled(spelling),
@@ -115,7 +115,9 @@ fn reply_of(case: &Fixture, registry: &Registry) -> (Arc<Reply>, String) {
     };
     // A file that describes only the reply renders no prompt, only the layout `generate`.
     let asked = if format.part == FormatPart::Reply { generating() } else { hello };
-    let tail = render(&asked, &format, &Options::default()).map_or(String::new(), |prompt| prompt.text().to_owned());
+    let tail = Writer::format(format.clone(), Options::default())
+        .render(&asked)
+        .map_or(String::new(), |prompt| prompt.text().to_owned());
     (reply(case, &format), tail)
 }
 

@@ -8,7 +8,7 @@ use rolecall::conversation::{Conversation, Message};
 use rolecall::encode::Decoder;
 use rolecall::format::Format;
 use rolecall::parse::{CallsInReasoning, IdParser, OutputParser, ParseOptions, Reply, Why};
-use rolecall::render::{Options, render};
+use rolecall::render::{Options, Writer};
 use rolecall::tokenizer::Tokenizer;
 use rolecall::tokenizer::{TextPlace, load_file};
 use rolecall::{Reading, Stop};
@@ -17,7 +17,9 @@ use rolecall_testkit::Toy;
 /// Parses ids after a prompt of a format, with control tokens in this format's spelling.
 fn read(format: &Format, tokenizer: &Arc<dyn Tokenizer>, ids: &[u32], options: ParseOptions) -> Reading {
     let decoder = Arc::new(Decoder::new(Arc::clone(tokenizer)));
-    let prompt = render(&Conversation::new(vec![Message::user("Hi")]), format, &Options::default()).unwrap();
+    let prompt = Writer::format(format.clone(), Options::default())
+        .render(&Conversation::new(vec![Message::user("Hi")]))
+        .unwrap();
     let options = ParseOptions { prompt_tail: prompt.text().to_owned(), ..options };
     let reply = Arc::new(Reply::with_tokens(format, &decoder.markers()));
     let mut parser = IdParser::new(OutputParser::new(&reply, options), decoder);
@@ -48,7 +50,7 @@ fn a_control_tokens_id_is_read_whatever_its_spelling() {
     let mut count = 0;
     for usual in registry.iter().filter(|format| !format.spellings().is_empty()) {
         let others = usual.spellings().into_iter().map(|name| usual.spelled(name));
-        let spellings: Vec<Format> = std::iter::once(usual.clone()).chain(others).collect();
+        let spellings: Vec<Format> = std::iter::once(Format::clone(usual)).chain(others).collect();
         let toys = spellings.iter().map(|known| (Arc::new(Toy::of(known)) as Arc<dyn Tokenizer>, known));
         let mut tokenizers: Vec<_> = toys.collect();
         match rolecall_testkit::shared().map(|shared| shared.join("tokenizers").join(&usual.name)) {

@@ -6,7 +6,7 @@
 use fastrand::Rng;
 use rolecall::conversation::{Conversation, Json, Message, object};
 use rolecall::format::registry;
-use rolecall::render::{Options, RuleMode, render};
+use rolecall::render::{Options, RuleMode, Writer};
 use rolecall_testkit::generate;
 
 /// A key that no format reads.
@@ -51,7 +51,8 @@ fn a_plain_message_is_rendered_like_any_other() {
             };
             for rules in [RuleMode::Enforce, RuleMode::Reference] {
                 let options = Options { rules, ..Options::default() };
-                let [plain, general] = [true, false].map(|is_plain| render(&conversation(is_plain), format, &options));
+                let [plain, general] = [true, false]
+                    .map(|is_plain| Writer::format(format.clone(), options.clone()).render(&conversation(is_plain)));
                 let name = format!("{} {round} {messages:?}", generate::label(format));
                 match (plain, general) {
                     (Ok(plain), Ok(general)) => {

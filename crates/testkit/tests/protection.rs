@@ -10,8 +10,8 @@ use rolecall::conversation::json::{Layout, Object};
 use rolecall::conversation::{Conversation, Json, Message, object};
 use rolecall::encode::{Encoder, Growing, Protect, Protection};
 use rolecall::format::Format;
-use rolecall::render::{Options, Run, render};
-use rolecall::template::{ChatTemplate, TemplateOptions, render_template};
+use rolecall::render::{Options, Run, Writer};
+use rolecall::template::{ChatTemplate, TemplateOptions};
 use rolecall::tokenizer::{EmbeddedVocabulary, HuggingFace, TokenType, Tokenizer};
 use rolecall_testkit::Toy;
 
@@ -57,8 +57,8 @@ fn load(file: &[u8], config: Option<&str>) -> Arc<dyn Tokenizer> {
 fn said(source: &str, text: &str) -> (Protection, Prompt) {
     let template = ChatTemplate::compile(source, Vec::new()).unwrap();
     let conversation = Conversation::new(vec![Message::user(text)]);
-    let prompt = render_template(&conversation, &template, &TemplateOptions::default()).unwrap();
-    (Protection::of_template("default", &template), prompt)
+    let prompt = Writer::template(template.clone(), TemplateOptions::default()).render(&conversation).unwrap();
+    (Protection::default().with_template("default", &template), prompt)
 }
 
 const PLAIN: &str = "{{ messages[0].content }}";
@@ -174,7 +174,7 @@ fn what_a_normalizer_makes_of_a_text_is_no_control_token() {
     for added in [&[][..], &[("<end>", true)]] {
         let tokenizer =
             load(&file(&["<end>"], added, |file, _| file.insert("normalizer", normalizer.clone().into())), None);
-        let encoder = Encoder::new(&Protection::of_format(&format), Arc::clone(&tokenizer)).unwrap();
+        let encoder = Encoder::new(&Protection::default().with_format(&format), Arc::clone(&tokenizer)).unwrap();
         for text in ["\u{a7}", "<end>", "a\u{a7}<end>"] {
             let encoded = encoder.encode_runs([Run::Text { text, start: 0 }]).unwrap();
             let end = tokenizer.token_id("<end>").unwrap();
@@ -188,9 +188,10 @@ fn an_encoder_takes_no_prompt_of_another_format_or_template() {
     let registry = rolecall::format::registry();
     let [chatml, gemma] = ["chatml", "lmflow:gemma"].map(|name| registry.get(name).unwrap());
     let conversation = Conversation::new(vec![Message::user("hi")]);
-    let prompt = |format: &Format| render(&conversation, format, &Options::default()).unwrap();
-    let encoder = |format: &Format| Encoder::new(&Protection::of_format(format), Arc::new(Toy::of(format))).unwrap();
-    let none = Format::new("none");
+    let prompt = |format: &Format| Writer::format(format.clone(), Options::default()).render(&conversation).unwrap();
+    let encoder =
+        |format: &Format| Encoder::new(&Protection::default().with_format(format), Arc::new(Toy::of(format))).unwrap();
+    let none = Arc::new(Format::new("none"));
     for (ours, theirs) in [(chatml, gemma), (gemma, chatml), (&none, gemma)] {
         let (encoder, prompt) = (encoder(ours), prompt(theirs));
         assert_eq!(encoder.encode(&prompt).unwrap_err().code(), "other_format");
@@ -271,8 +272,10 @@ fn a_token_that_a_template_puts_together_is_no_vocabulary() {
         let template = ChatTemplate::compile(source, Vec::new()).unwrap();
         let message = Message::from_object(object! { "role" => role, "content" => "<e>--12" }).unwrap();
         let options = TemplateOptions::default();
-        let prompt = render_template(&Conversation::new(vec![message]), &template, &options).unwrap();
-        let encoder = Encoder::new(&Protection::of_template("default", &template), Arc::clone(&tokenizer)).unwrap();
+        let prompt =
+            Writer::template(template.clone(), options.clone()).render(&Conversation::new(vec![message])).unwrap();
+        let encoder =
+            Encoder::new(&Protection::default().with_template("default", &template), Arc::clone(&tokenizer)).unwrap();
         encoder.encode(&prompt).map(|_| ()).map_err(|error| error.code())
     };
     // No literal shows the token, so a message may contain it; the template's own text with it is

@@ -3,13 +3,14 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in its helpers too")]
 
 use std::panic::catch_unwind;
+use std::sync::Arc;
 
 use fastrand::Rng;
 use rolecall::conversation::json;
 use rolecall::conversation::json::Layout;
 use rolecall::conversation::{Conversation, Json};
 use rolecall::format::{Format, builtin_sources, codec};
-use rolecall::render::{RuleMode, render};
+use rolecall::render::{RuleMode, Writer};
 use rolecall_testkit::generate;
 
 #[test]
@@ -98,7 +99,7 @@ fn a_damaged_format_file_never_panics_and_every_mistake_has_its_place() {
         match result {
             Ok(format) => {
                 loaded += 1;
-                let rendered = catch_unwind(|| render_something(&format));
+                let rendered = catch_unwind(|| render_something(&Arc::new(format)));
                 assert!(rendered.is_ok(), "{file}, round {round}: a panic while rendering with\n{damaged}");
             }
             Err(error) => {
@@ -131,13 +132,13 @@ fn all_format_files() -> Vec<(String, String)> {
     files
 }
 
-fn render_something(format: &Format) {
+fn render_something(format: &Arc<Format>) {
     let training = format.for_training();
     for (seed, format) in (0..3).flat_map(|seed| [(seed, format), (seed, training)]) {
         for rules in [RuleMode::Enforce, RuleMode::Reference] {
             let generated = generate::conversation(format, seed, rules, &mut |_| "x".to_owned());
             if let Ok(conversation) = Conversation::from_json(generated.request)
-                && let Ok(prompt) = render(&conversation, format, &generated.options)
+                && let Ok(prompt) = Writer::format(format.clone(), generated.options.clone()).render(&conversation)
             {
                 let joined: String = prompt.segments().map(|segment| segment.text).collect();
                 assert_eq!(joined, prompt.text());

@@ -8,13 +8,14 @@
 #![expect(clippy::panic, reason = "a test fails by a panic, in its helpers too")]
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 use rolecall::conversation::json;
 use rolecall::conversation::json::Layout;
 use rolecall::conversation::{Conversation, Json, Role};
 use rolecall::format::{Format, Registry};
-use rolecall::loss::{LossPolicy, spans as loss_spans};
-use rolecall::render::{Bos, Options, RuleMode, render};
+use rolecall::loss::LossPolicy;
+use rolecall::render::{Bos, Options, RuleMode, Writer};
 use rolecall::{Error, Origin, Prompt, Request, interop};
 use rolecall_testkit::{Fixture, new_turn};
 
@@ -59,7 +60,7 @@ fn check(case: &mut Fixture, registry: &Registry) {
     let format = format_of(case, &request, registry);
     let format = if asked.training { format.for_training() } else { &format };
     let rendered = request.and_then(|request| {
-        let prompt = render(&request.conversation, format, &asked.options)?;
+        let prompt = Writer::format(format.clone(), asked.options.clone()).render(&request.conversation)?;
         Ok((request.conversation, prompt))
     });
     let (other, found) = match &rendered {
@@ -90,9 +91,10 @@ fn check(case: &mut Fixture, registry: &Registry) {
 }
 
 /// Returns the format of the user's own template, of the request, or of the folder.
-fn format_of(case: &Fixture, request: &Result<Request, Error>, registry: &Registry) -> Format {
+fn format_of(case: &Fixture, request: &Result<Request, Error>, registry: &Registry) -> Arc<Format> {
     if let Some(text) = case.section("template") {
-        return interop::import(text, "mine").unwrap_or_else(|error| panic!("{}: {error}", case.path.display()));
+        let own = interop::import(text, "mine");
+        return own.unwrap_or_else(|error| panic!("{}: {error}", case.path.display())).into();
     }
     let folder = folder(case);
     let named = request.as_ref().ok().and_then(|request| request.format.as_deref());
@@ -103,7 +105,8 @@ fn format_of(case: &Fixture, request: &Result<Request, Error>, registry: &Regist
         case.path.display()
     );
     if let Some(calls) = name.strip_prefix("calls:") {
-        return shared(calls).unwrap_or_else(|| panic!("{}: no shared calls {calls}", case.path.display()));
+        let shared = shared(calls);
+        return shared.unwrap_or_else(|| panic!("{}: no shared calls {calls}", case.path.display())).into();
     }
     registry.get(name).unwrap_or_else(|| panic!("{}: no format {name}", case.path.display())).clone()
 }
@@ -115,7 +118,10 @@ fn shared(name: &str) -> Option<Format> {
 
 /// Writes one line for each run of the prompt that carries loss or does not.
 fn learned(prompt: &Prompt, conversation: &Conversation, format: &Format, policy: &LossPolicy) -> Vec<String> {
-    let spans = loss_spans(prompt, conversation, format, policy).unwrap_or_default();
+    let spans = Writer::format(format.clone(), Options::default())
+        .loss(prompt, conversation, &[], policy)
+        .map(|loss| loss.ranges())
+        .unwrap_or_default();
     let mut lines = Vec::new();
     let (mut at, end) = (0, prompt.text().len());
     for span in spans.into_iter().chain(std::iter::once(end..end)) {
@@ -135,7 +141,7 @@ fn inputs(conversation: &Conversation, format: &Format, options: &Options, new_a
         let so_far = Conversation { messages: messages[..=at].to_vec(), ..conversation.clone() };
         let prompt = match new_alone {
             true => new_turn(format, so_far, options),
-            false => render(&so_far, format, options).map_err(Error::from),
+            false => Writer::format(format.clone(), options.clone()).render(&so_far).map_err(Error::from),
         };
         quoted(prompt.unwrap_or_else(|error| panic!("{error}")).text())
     });

@@ -3,7 +3,7 @@
 
 use rolecall::conversation::{Conversation, Json, Message, json};
 use rolecall::format::{Format, load};
-use rolecall::render::{Options, render};
+use rolecall::render::{Options, Writer};
 use rolecall::{Origin, Prompt};
 
 /// Makes a format of these layouts and an assistant layout of only content and calls.
@@ -17,7 +17,9 @@ fn format(layouts: &str) -> Format {
 fn prompt(format: &Format, message: &str) -> Prompt {
     let Ok(Json::Object(message)) = json::parse(message) else { panic!("{message}") };
     let message = Message::from_object(message).expect("a message");
-    render(&Conversation::new(vec![message]), format, &Options::default()).unwrap_or_else(|error| panic!("{error}"))
+    Writer::format(format.clone(), Options::default())
+        .render(&Conversation::new(vec![message]))
+        .unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Returns the text that a format with these layouts prints for calls of `f` with these arguments.
@@ -176,7 +178,9 @@ fn foreign_ids_become_the_familys_own_with_their_results() {
             "part = 'reply'\nname = 'test'\n[rules]\ncall-ids = '{rule}'\n[layout]\nassistant = '{{content}}[[#{{calls}}|]]'\ncall = '[[{{id}}]],'\ntool = '{{id}}={{content}}|'\ngenerate = ''"
         );
         let format = load(&file).unwrap_or_else(|error| panic!("{error}"));
-        let prompt = render(&conversation, &format, &Options::default()).unwrap_or_else(|error| panic!("{error}"));
+        let prompt = Writer::format(format.clone(), Options::default())
+            .render(&conversation)
+            .unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(prompt.text(), text, "{rule}");
     }
 }

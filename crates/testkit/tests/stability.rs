@@ -11,11 +11,9 @@ use rolecall::conversation::json::Object;
 use rolecall::conversation::{Conversation, Json, Message, Role, json};
 use rolecall::encode::PlainMarkers;
 use rolecall::model::Settings;
-use rolecall::render::{Bos, Error as RenderError, Options};
-use rolecall::stability::{
-    ByteSource, Case, KeptIds, KeptLength, Pace, Report, Speaker, Stability, report, stability_with,
-};
-use rolecall::template::{ChatTemplate, DateTime, Forms, ModelTemplates, TemplateOptions, written_at};
+use rolecall::render::{Bos, Error as RenderError, Options, Writer};
+use rolecall::stability::{ByteSource, Case, KeptIds, KeptLength, Pace, Report, Stability, report, stability_with};
+use rolecall::template::{ChatTemplate, DateTime, Forms, ModelTemplates, TemplateOptions};
 use rolecall::{Model, Origin, Prompt, Request};
 use rolecall_testkit::growth::{Window, grow};
 use rolecall_testkit::{Fixture, FolderTemplates};
@@ -31,7 +29,8 @@ fn every_case_comes_out_as_it_is_written() {
         let pace = options.as_object().and_then(|options| options.get("pace")).and_then(Json::as_str);
         let pace = if pace == Some("daily") { Pace::Daily } else { Pace::AtOnce };
         let options = TemplateOptions { now: Some(NOON), ..TemplateOptions::default() };
-        let found = stability_with(&conversation, Speaker::Template(&template, &options), pace, &mut |_| None);
+        let found =
+            stability_with(&conversation, &Writer::template(template.clone(), options.clone()), pace, &mut |_| None);
         case.expect("steps", &told(&found));
     });
 }
@@ -69,20 +68,20 @@ fn every_answer_is_that_of_comparing_all_prefixes() {
     let mut compared = Compared::default();
     let options = Options::default();
     for format in rolecall::format::registry().iter() {
-        check(&format.name, Speaker::Format(format, &options), &mut compared);
+        check(&format.name, &Writer::format(format.clone(), options.clone()), &mut compared);
     }
     assert!(compared.steps > 5_000 && compared.changes > 50, "{compared:?}");
     let options = TemplateOptions { now: Some(NOON), forms: Forms::AsWanted, ..TemplateOptions::default() };
     for case in Fixture::of_folder("stability") {
         let template = ChatTemplate::compile(case.needed("template"), Vec::new()).unwrap();
-        check(&case.path.display().to_string(), Speaker::Template(&template, &options), &mut compared);
+        check(&case.path.display().to_string(), &Writer::template(template.clone(), options.clone()), &mut compared);
     }
     let Some(shared) = rolecall_testkit::shared() else {
         rolecall_testkit::say_skipped("only formats and templates of our own are compared");
         return;
     };
     for (name, template) in FolderTemplates::read(&shared.join("templates")).unwrap().compiled {
-        check(&name, Speaker::Template(&template, &options), &mut compared);
+        check(&name, &Writer::template(template.clone(), options.clone()), &mut compared);
     }
     assert!(compared.changes > 2_000, "{compared:?}");
 }
@@ -94,7 +93,7 @@ struct Compared {
 }
 
 /// Compares each conversation with renderings of all its prefixes.
-fn check(name: &str, speaker: Speaker<'_>, compared: &mut Compared) {
+fn check(name: &str, writer: &Writer, compared: &mut Compared) {
     for case in Case::all().into_iter().filter(|case| case.pace == Pace::AtOnce) {
         let messages = &case.conversation.messages;
         let mut asked = 0;
@@ -102,14 +101,14 @@ fn check(name: &str, speaker: Speaker<'_>, compared: &mut Compared) {
             asked += 1;
             Some(ids_of(prompt))
         };
-        let found = stability_with(&case.conversation, speaker, Pace::AtOnce, &mut ids);
+        let found = stability_with(&case.conversation, writer, Pace::AtOnce, &mut ids);
         let replies = messages[1..].iter().filter(|message| *message.role() == Role::Assistant).count();
         assert!(asked <= messages.len() + replies, "{name}, {}: {asked} renderings", case.name);
         assert_eq!(found.steps.len(), messages.len() - 1);
         for (at, step) in found.steps.iter().enumerate() {
             let what = format!("{name}, {}, step {at}", case.name);
             assert_eq!(step.messages, at + 1, "{what}");
-            let prefix = |end: usize, opened| rendered(&case.conversation, &messages[..end], opened, speaker);
+            let prefix = |end: usize, opened| rendered(&case.conversation, &messages[..end], opened, writer);
             let later = prefix(at + 2, false);
             assert_kept(&step.history, prefix(at + 1, false), &later, &what, compared);
             let is_reply = *messages[at + 1].role() == Role::Assistant;
@@ -125,12 +124,12 @@ fn rendered(
     conversation: &Conversation,
     messages: &[Message],
     opened: bool,
-    speaker: Speaker<'_>,
+    writer: &Writer,
 ) -> Result<Prompt, RenderError> {
     let mut conversation = conversation.clone();
     conversation.messages = messages.to_vec();
     conversation.add_generation_prompt = Some(opened);
-    speaker.render(&conversation)
+    writer.render(&conversation)
 }
 
 fn assert_kept(
@@ -262,7 +261,7 @@ fn next_turn(template: &ChatTemplate) -> Result<String, String> {
 fn grown_turn(template: &ChatTemplate, without: usize) -> Result<String, String> {
     const WINDOW: Window = Window { head: 4, tail: 6 };
     let options = TemplateOptions { forms: Forms::AsWanted, now: Some(NOON), ..TemplateOptions::default() };
-    let speaker = Speaker::Template(template, &options);
+    let writer = Writer::template(template.clone(), options.clone());
     let message = |at: usize| match at {
         0 => Message::system("You are kind."),
         at if at % 2 == 1 => Message::user(format!("Question {at}")),
@@ -273,11 +272,11 @@ fn grown_turn(template: &ChatTemplate, without: usize) -> Result<String, String>
         conversation.add_generation_prompt = Some(true);
         conversation
     };
-    let rendered = speaker.render_growing(&conversation(22));
+    let rendered = writer.render_growing(&conversation(22));
     let (_, growth) = rendered.map_err(|error| error.code().to_owned())?;
     let mut growth = growth.ok_or("no loop over the messages can be taken up")?;
     for count in (24..=40).step_by(2) {
-        let grown = grow(speaker, &growth, &conversation(count), WINDOW).map_err(|why| why.to_string())?;
+        let grown = grow(&writer, &growth, &conversation(count), WINDOW).map_err(|why| why.to_string())?;
         growth = grown.growth.ok_or("no loop over the messages can be taken up")?;
     }
     let place = growth.taken_up().ok_or("no loop over the messages can be taken up")?;
@@ -347,9 +346,14 @@ fn a_line_is_found_without_the_opening_token() {
     let conversation = Conversation::new(vec![Message::user("<s>Hello")]);
     for (bos, text) in [(Bos::Write, "<s><user>\n<s>Hello"), (Bos::LeaveToTokenizer, "<user>\n<s>Hello")] {
         let options = TemplateOptions { bos, ..TemplateOptions::default() };
-        let prompt = Speaker::Template(&template, &options).render(&conversation).unwrap();
+        let prompt = Writer::template(template.clone(), options.clone()).render(&conversation).unwrap();
         assert_eq!(prompt.text(), text);
-        let line = |byte| written_at(&conversation, &template, &options, byte).unwrap().map(|spot| spot.line);
+        let line = |byte| {
+            Writer::template(template.clone(), options.clone())
+                .spot_at(&conversation, byte)
+                .unwrap()
+                .map(|spot| spot.line)
+        };
         let start = text.len() - "<user>\n<s>Hello".len();
         if start > 0 {
             assert_eq!(line(0), Some(1));
@@ -367,7 +371,10 @@ fn literal_text_is_found_where_it_stands_in_the_template() {
     let mut check = |name: &str, template: &ChatTemplate| {
         let options = TemplateOptions { now: Some(NOON), forms: Forms::AsWanted, ..TemplateOptions::default() };
         for case in Case::all() {
-            let found = rolecall::stability::stability(&case.conversation, Speaker::Template(template, &options));
+            let found = rolecall::stability::stability(
+                &case.conversation,
+                &Writer::template(template.clone(), options.clone()),
+            );
             for change in found.changes() {
                 for written in [Some(&change.change.earlier), change.change.later.as_ref()].into_iter().flatten() {
                     let Some(spot) = written.spot.filter(|_| written.origin == Origin::Format) else { continue };

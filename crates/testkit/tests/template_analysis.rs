@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::fs;
 
 use rolecall::conversation::{Conversation, Json, json};
+use rolecall::render::Writer;
 use rolecall::template::{
     ArgumentForm, Capability, ChatTemplate, DateTime, FindingKind, Forms, Support, TemplateOptions, analyze_template,
-    render_template,
 };
 
 /// The golden cases that show a capability, each with words that the output then contains.
@@ -107,7 +107,8 @@ fn arguments_in_the_wanted_form_come_out_alike() {
             let render = |arguments: &str, forms| {
                 let now = DateTime { year: 2026, month: 11, day: 21, hour: 12, minute: 34, second: 56, microsecond: 0 };
                 let options = TemplateOptions { now: Some(now), forms, ..TemplateOptions::default() };
-                let prompt = render_template(&conversation(arguments, content), &template, &options);
+                let prompt =
+                    Writer::template(template.clone(), options.clone()).render(&conversation(arguments, content));
                 prompt.map(|prompt| prompt.text().to_owned()).ok()
             };
             let [object, text] = [r#"{"city": "Rome"}"#, r#""{\"city\": \"Rome\"}""#];

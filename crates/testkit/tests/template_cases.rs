@@ -5,7 +5,8 @@
 use rolecall::Prompt;
 use rolecall::conversation::{Conversation, Json, json};
 use rolecall::render::Error as RenderError;
-use rolecall::template::{ChatTemplate, Forms, TemplateOptions, render_template};
+use rolecall::render::Writer;
+use rolecall::template::{ChatTemplate, Forms, TemplateOptions};
 use rolecall_testkit::Fixture;
 
 #[test]
@@ -39,7 +40,7 @@ fn run(template: &str, request: &str, options: &Json) -> Result<Prompt, String> 
     };
     let now = option("now").and_then(Json::as_str).map(|text| text.parse().expect("`now` is a time"));
     let options = TemplateOptions { now, forms, ..TemplateOptions::default() };
-    render_template(&conversation, &template, &options).map_err(|error| told(&error))
+    Writer::template(template.clone(), options.clone()).render(&conversation).map_err(|error| told(&error))
 }
 
 /// Writes the error, its line in the template, and its place in the conversation.

@@ -6,7 +6,8 @@
 use std::fs;
 
 use rolecall::conversation::{Conversation, Json, json};
-use rolecall::template::{ChatTemplate, DateTime, TemplateOptions, render_template};
+use rolecall::render::Writer;
+use rolecall::template::{ChatTemplate, DateTime, TemplateOptions};
 use rolecall::{Origin, Prompt};
 
 /// Each text occurs only once, so each of its bytes can only come from one place.
@@ -45,7 +46,9 @@ fn each_text_is_tagged_with_the_message_or_tool_that_said_it() {
         for text in CONVERSATIONS {
             let conversation = Conversation::from_json(json::parse(text).unwrap()).unwrap();
             // Many templates refuse a system message, tools or an order of roles.
-            let Ok(prompt) = render_template(&conversation, &template, &options) else { continue };
+            let Ok(prompt) = Writer::template(template.clone(), options.clone()).render(&conversation) else {
+                continue;
+            };
             prompts += 1;
             let joined: String = prompt.segments().map(|segment| segment.text).collect();
             assert_eq!(joined, prompt.text(), "{}", path.display());

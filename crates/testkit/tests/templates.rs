@@ -3,9 +3,10 @@
 
 use rolecall::conversation::json::Object;
 use rolecall::conversation::{Conversation, Json, json, object};
-use rolecall::loss::{Loss, LossPolicy, loss_by_template};
+use rolecall::loss::{Loss, LossPolicy};
 use rolecall::render::Error as RenderError;
-use rolecall::template::{ChatTemplate, TemplateOptions, render_template};
+use rolecall::render::Writer;
+use rolecall::template::{ChatTemplate, TemplateOptions};
 use rolecall::{Error, Prompt};
 
 const TEMPLATE: &str = "{{ bos_token }}{% for m in messages %}<|{{ m.role }}|>\
@@ -22,14 +23,14 @@ fn conversation(messages: &str, switches: Object) -> Conversation {
 
 fn rendered(conversation: &Conversation) -> Result<Prompt, Error> {
     let template = ChatTemplate::compile(TEMPLATE, vec![("bos_token".into(), "<s>".into())])?;
-    Ok(render_template(conversation, &template, &TemplateOptions::default())?)
+    Ok(Writer::template(template.clone(), TemplateOptions::default()).render(conversation)?)
 }
 
 fn loss(prompt: &Prompt, conversation: &Conversation, mut policy: LossPolicy) -> Result<Loss, RenderError> {
     policy.tagged = true;
     let template = ChatTemplate::compile(TEMPLATE, vec![("bos_token".into(), "<s>".into())])?;
     let stops = ["</s>".to_owned()];
-    loss_by_template(prompt, conversation, &template, &TemplateOptions::default(), &stops, &policy)
+    Writer::template(template.clone(), TemplateOptions::default()).loss(prompt, conversation, &stops, &policy)
 }
 
 fn learned<'a>(prompt: &'a Prompt, conversation: &Conversation, policy: LossPolicy) -> Vec<&'a str> {
@@ -82,7 +83,8 @@ fn of_the_last_reply_alone_no_other_mark_is_learned() {
 fn a_text_that_comes_in_two_pieces_is_one_messages() {
     let template = ChatTemplate::compile("<{{ messages[0].content }}|{{ messages[0].content }}>", Vec::new());
     let conversation = conversation(r#"[{"role": "user", "content": "a"}]"#, object! {});
-    let prompt = render_template(&conversation, &template.expect("it is Jinja"), &TemplateOptions::default());
+    let prompt =
+        Writer::template(template.expect("it is Jinja").clone(), TemplateOptions::default()).render(&conversation);
     let turns = prompt.expect("it renders").turns().iter().map(|turn| (turn.start, turn.message)).collect::<Vec<_>>();
     assert_eq!(turns, [(0, None), (1, Some(0)), (4, None)]);
 }
@@ -126,7 +128,8 @@ fn a_mark_in_another_text_is_text() {
         .into(),
     );
     let conversation = conversation.expect("it is a conversation");
-    let prompt = render_template(&conversation, &template, &TemplateOptions::default()).expect("it renders");
+    let prompt =
+        Writer::template(template.clone(), TemplateOptions::default()).render(&conversation).expect("it renders");
     assert_eq!(prompt.text(), format!("<a{mark}><b{mark}b"));
 }
 
@@ -135,7 +138,7 @@ fn a_refusal_names_kind_line_and_words() {
     let source = "{% if messages[0].role == 'user' %}\n{{ raise_exception('no ' ~ messages[0].role) }}{% endif %}";
     let template = ChatTemplate::compile(source, Vec::new()).expect("it is Jinja");
     let conversation = conversation(r#"[{"role": "user", "content": "a"}]"#, object! {});
-    let refusal = render_template(&conversation, &template, &TemplateOptions::default());
+    let refusal = Writer::template(template.clone(), TemplateOptions::default()).render(&conversation);
     let Err(RenderError::Template { error, .. }) = refusal else { panic!("{refusal:?}") };
     assert_eq!((error.kind().code(), error.message(), error.place().line), ("rejected", "no user", 2));
 }
@@ -148,7 +151,10 @@ fn switches_of_the_caller_win_over_the_conversations() {
         object! { "chat_template_kwargs" => object! { "a" => 1, "b" => 2 } },
     );
     let options = TemplateOptions { kwargs: object! { "b" => Json::from(3) }, ..TemplateOptions::default() };
-    assert_eq!(render_template(&conversation, &template, &options).expect("it renders").text(), "13");
+    assert_eq!(
+        Writer::template(template.clone(), options.clone()).render(&conversation).expect("it renders").text(),
+        "13"
+    );
 }
 
 /// Checks that a cut prompt keeps the part of each generation span before the cut, and nothing

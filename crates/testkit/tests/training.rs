@@ -7,9 +7,8 @@ use rolecall::conversation::object;
 use rolecall::conversation::{Conversation, Json, Message};
 use rolecall::format::{Format, Slot};
 use rolecall::loss::LossPolicy;
-use rolecall::loss::spans as loss_spans;
 use rolecall::render::Options;
-use rolecall::render::render;
+use rolecall::render::Writer;
 use rolecall_testkit::generate;
 
 fn turns(format: &Format, count: usize) -> Vec<Message> {
@@ -25,7 +24,10 @@ fn turns(format: &Format, count: usize) -> Vec<Message> {
 }
 
 fn learned(prompt: &Prompt, conversation: &Conversation, format: &Format, policy: &LossPolicy) -> Vec<String> {
-    let spans = loss_spans(prompt, conversation, format, policy).unwrap();
+    let spans = Writer::format(format.clone(), Options::default())
+        .loss(prompt, conversation, &[], policy)
+        .map(|loss| loss.ranges())
+        .unwrap();
     spans.into_iter().map(|span| prompt.text()[span].to_owned()).collect()
 }
 
@@ -34,7 +36,7 @@ fn the_loss_covers_what_the_model_writes_and_nothing_else() {
     for format in generate::variants(&rolecall::format::registry()) {
         let label = generate::label(format);
         let conversation = Conversation::new(turns(format, 3));
-        let prompt = render(&conversation, format, &Options::default()).unwrap();
+        let prompt = Writer::format(format.clone(), Options::default()).render(&conversation).unwrap();
         let spans = learned(&prompt, &conversation, format, &LossPolicy::assistant());
         assert_eq!(spans.len(), 3, "{label}: {spans:?}");
         for (number, span) in spans.iter().enumerate() {
@@ -55,10 +57,13 @@ fn the_generation_prompt_and_the_loss_meet() {
     for format in rolecall::format::registry().iter() {
         let messages = turns(format, 1);
         let asked = Conversation::new(messages[..messages.len() - 1].to_vec());
-        let given = render(&asked, format, &Options::default()).unwrap();
+        let given = Writer::format(format.clone(), Options::default()).render(&asked).unwrap();
         let conversation = Conversation::new(messages);
-        let prompt = render(&conversation, format, &Options::default()).unwrap();
-        let spans = loss_spans(&prompt, &conversation, format, &LossPolicy::assistant()).unwrap();
+        let prompt = Writer::format(format.clone(), Options::default()).render(&conversation).unwrap();
+        let spans = Writer::format(format.clone(), Options::default())
+            .loss(&prompt, &conversation, &[], &LossPolicy::assistant())
+            .map(|loss| loss.ranges())
+            .unwrap();
         let opening = given.turns().last().filter(|turn| turn.slot == Slot::Generate).map(|turn| turn.start);
         let start = match format.rules.loss.key() {
             "turn" => opening.unwrap_or(given.text().len()),
@@ -76,8 +81,11 @@ fn what_stands_behind_an_answer_is_not_learned() {
     for format in generate::variants(&rolecall::format::registry()) {
         let label = generate::label(format);
         let conversation = Conversation::new(turns(format, 2));
-        let prompt = render(&conversation, format, &Options::default()).unwrap();
-        let spans = loss_spans(&prompt, &conversation, format, &LossPolicy::assistant()).unwrap();
+        let prompt = Writer::format(format.clone(), Options::default()).render(&conversation).unwrap();
+        let spans = Writer::format(format.clone(), Options::default())
+            .loss(&prompt, &conversation, &[], &LossPolicy::assistant())
+            .map(|loss| loss.ranges())
+            .unwrap();
         for (at, _) in prompt.turns().iter().enumerate().filter(|(_, turn)| turn.slot == Slot::AssistantAfter) {
             let after = prompt.turn_span(at);
             assert!(spans.iter().all(|span| span.end <= after.start || span.start >= after.end), "{label}: {spans:?}");
@@ -101,7 +109,7 @@ fn a_message_may_carry_no_loss() {
             Message::assistant("loud"),
         ];
         let conversation = Conversation::new(messages);
-        let prompt = render(&conversation, format, &Options::default()).unwrap();
+        let prompt = Writer::format(format.clone(), Options::default()).render(&conversation).unwrap();
         assert_eq!(learned(&prompt, &conversation, format, &LossPolicy::assistant()), ["loud<|im_end|>"], "{key}");
         let all = learned(&prompt, &conversation, format, &LossPolicy::all()).concat();
         assert!(!all.contains("quiet") && all.contains("loud"), "{key}: {all}");
@@ -113,8 +121,11 @@ fn no_loss_at_all_is_an_error() {
     let registry = rolecall::format::registry();
     let format = registry.get("chatml").unwrap();
     let conversation = Conversation::new(vec![Message::user("a")]);
-    let prompt = render(&conversation, format, &Options::default()).unwrap();
-    let error = loss_spans(&prompt, &conversation, format, &LossPolicy::assistant()).unwrap_err();
+    let prompt = Writer::format(format.clone(), Options::default()).render(&conversation).unwrap();
+    let error = Writer::format(format.clone(), Options::default())
+        .loss(&prompt, &conversation, &[], &LossPolicy::assistant())
+        .map(|loss| loss.ranges())
+        .unwrap_err();
     assert_eq!(error.code(), "no_loss");
 }
 
@@ -124,7 +135,7 @@ fn a_family_whose_turns_end_with_the_next_role_learns_that_token() {
     let format = registry.get("chatglm3").unwrap();
     let messages = vec![Message::user("q"), Message::assistant("a"), Message::user("r"), Message::assistant("b")];
     let conversation = Conversation::new(messages);
-    let prompt = render(&conversation, format, &Options::default()).unwrap();
+    let prompt = Writer::format(format.clone(), Options::default()).render(&conversation).unwrap();
     assert_eq!(learned(&prompt, &conversation, format, &LossPolicy::assistant()), ["\na<|user|>", "\nb"]);
 }
 
@@ -134,6 +145,6 @@ fn the_spelling_of_control_tokens_does_not_move_the_loss() {
     let format = registry.get("internlm2").unwrap();
     let options = Options { choices: vec![("spelling".into(), "unused_token".into())], ..Options::default() };
     let conversation = Conversation::new(vec![Message::user("q"), Message::assistant("a")]);
-    let prompt = render(&conversation, format, &options).unwrap();
+    let prompt = Writer::format(format.clone(), options.clone()).render(&conversation).unwrap();
     assert_eq!(learned(&prompt, &conversation, format, &LossPolicy::assistant()), ["a[UNUSED_TOKEN_145]"]);
 }

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use rolecall::conversation::{Json, object};
 use rolecall::diff::{Telling, View};
 use rolecall::format::{Format, Slot};
@@ -22,7 +24,7 @@ pub fn run(args: &Check, output: &Output) -> Result<Exit, Failure> {
         return Err(Failure::NotAFormat { path: args.file.display().to_string() });
     }
     let source = files::read_text(&args.file)?;
-    let loaded = rolecall::format::read(&source.name, &source.text);
+    let loaded = rolecall::format::read(&source.name, &source.text).map(Arc::new);
     if let (Ok(format), Some(against)) = (&loaded, &args.against) {
         return compare_with(format, against, args, output);
     }
@@ -53,7 +55,7 @@ pub fn run(args: &Check, output: &Output) -> Result<Exit, Failure> {
 
 /// Compares the format's prompts with those of a chat template, and shows the first difference in
 /// each conversation.
-fn compare_with(format: &Format, against: &str, args: &Check, output: &Output) -> Result<Exit, Failure> {
+fn compare_with(format: &Arc<Format>, against: &str, args: &Check, output: &Output) -> Result<Exit, Failure> {
     let mut formats = files::load_formats(&MoreFormats::default())?;
     formats.registry.replace(format.clone());
     let tokens = OwnTokens { bos: &args.bos_tokens, eos: args.eos_token.as_deref() };
@@ -70,7 +72,7 @@ fn compare_with(format: &Format, against: &str, args: &Check, output: &Output) -
     Ok(exit_of(&comparison))
 }
 
-fn show_right(format: &Format, source: &Source, output: &Output) -> Result<(), Failure> {
+fn show_right(format: &Arc<Format>, source: &Source, output: &Output) -> Result<(), Failure> {
     let paint = output.paint;
     let name = paint.text(Style::Strong, &crate::visible::escape(&source.name));
     let layouts = Slot::ALL.into_iter().filter(|slot| format.layout(*slot).is_some()).count();

@@ -1,4 +1,5 @@
 use std::path::Path;
+use std::sync::Arc;
 
 use rolecall::Model;
 use rolecall::conversation::{Json, object};
@@ -121,7 +122,7 @@ fn compare_for_model(
     output: &Output,
 ) -> Result<Exit, Failure> {
     let listed = list_formats(registry, &files::load_model(model)?).map_err(Failure::NoFormatFor)?;
-    let formats: Vec<&Format> = listed.iter().map(|listed| &listed.format).collect();
+    let formats: Vec<&Arc<Format>> = listed.iter().map(|listed| &listed.format).collect();
     let matrix = Matrix::new(&formats, &Telling::all(), options);
     if json {
         let why = listed.iter().map(|listed| {
@@ -148,7 +149,7 @@ fn write_document(registry: &Registry, path: &Path, options: &Options, output: &
     let (groups, without) = group_models(registry, &read_models(path)?);
     let tellings = Telling::all();
     let compared = |group: Group| {
-        let formats: Vec<&Format> = group.listed.iter().map(|listed| &listed.format).collect();
+        let formats: Vec<&Arc<Format>> = group.listed.iter().map(|listed| &listed.format).collect();
         let matrix = Matrix::new(&formats, &tellings, options);
         (group, matrix)
     };

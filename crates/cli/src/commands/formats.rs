@@ -29,7 +29,7 @@ pub fn run(args: &Formats, output: &Output) -> Result<Exit, Failure> {
         return Ok(Exit::Good);
     }
     let replies = reply_files().filter_map(|(name, _)| reply_format(name));
-    let mut formats: Vec<&Format> = formats.registry.iter().chain(replies).collect();
+    let mut formats: Vec<&Format> = formats.registry.iter().chain(replies).map(|format| &**format).collect();
     formats.sort_by(|a, b| a.name.cmp(&b.name));
     match args.json {
         true => output.write_json(&Json::Array(formats.into_iter().map(answer::of_format_in_short).collect()))?,

@@ -1,6 +1,7 @@
 //! Finds the formats that are available for each model.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use rolecall::conversation::{Json, json};
 use rolecall::format::{BoundaryToken, Control, Format, Registry};
@@ -14,7 +15,7 @@ use crate::files;
 #[derive(Clone, Debug)]
 pub struct ListedModel {
     /// The format, with the BOS token of the model.
-    pub format: Format,
+    pub format: Arc<Format>,
     /// Why the format fits the model.
     pub why: String,
     /// A warning about using the format.
@@ -44,7 +45,7 @@ pub fn list_formats(registry: &Registry, model: &Clues) -> Result<Vec<ListedMode
         let why = fit.evidence.first().map_or_else(String::new, |evidence| format!("the maker's own: {evidence}"));
         let warnings: Vec<String> = fit.warnings.iter().map(ToString::to_string).collect();
         let warning = (!warnings.is_empty()).then(|| warnings.join("; "));
-        listed.push(ListedModel { format: fit.format.clone(), why, warning });
+        listed.push(ListedModel { format: Arc::new(fit.format.clone()), why, warning });
     }
     for Dialect { format, why, warning } in dialects(&model.name) {
         if listed.iter().any(|other| other.format.name == format) {
@@ -104,16 +105,16 @@ pub fn read_models(path: &Path) -> Result<Vec<String>, Failure> {
 }
 
 /// Returns the format with the BOS token of the model's maker, if it uses the tokenizer's own.
-fn opened_as(format: &Format, maker: &Format) -> Format {
+fn opened_as(format: &Arc<Format>, maker: &Format) -> Arc<Format> {
     let texts = |format: &Format, wanted: fn(&Control) -> bool| -> Vec<String> {
         format.controls.iter().filter(|control| wanted(control)).map(|control| control.text.clone()).collect()
     };
     let own = texts(format, |control| control.own == Some(BoundaryToken::Bos));
     let makers = texts(maker, |control| control.bos);
     if own.len() != 1 || own == makers {
-        return format.clone();
+        return Arc::clone(format);
     }
     let bos: Vec<&str> = makers.iter().map(String::as_str).collect();
     let eos = texts(format, |control| control.own == Some(BoundaryToken::Eos)).into_iter().next();
-    format.with_own_tokens(&bos, eos.as_deref())
+    Arc::new(format.with_own_tokens(&bos, eos.as_deref()))
 }

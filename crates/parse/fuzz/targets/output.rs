@@ -28,7 +28,7 @@ const THINKERS: [&str; 2] = [
 
 static REPLIES: LazyLock<Vec<Arc<Reply>>> = LazyLock::new(|| {
     let registry = builtin();
-    let built_in = registry.iter().filter(|format| format.layout(Slot::Call).is_some()).map(Reply::new);
+    let built_in = registry.iter().filter(|format| format.layout(Slot::Call).is_some()).map(|format| Reply::new(format));
     let shared = shared_calls().map(|(_, source)| Reply::new(&load(source).expect("a shared layout loads")));
     let thinkers = THINKERS.iter().map(|source| Reply::new(&load(source).expect("a test layout loads")));
     built_in.chain(shared).chain(thinkers).map(Arc::new).collect()

@@ -14,86 +14,75 @@ use super::{Account, Evidence, Fragment, Leaf, LeafKind, Sign, Walk, compare};
 use crate::origin::OriginRef;
 use crate::{Dropped, Origin, Prompt};
 
-/// Returns the account of a conversation and the prompt that a format wrote for it.
-///
-/// ```
-/// use rolecall_conversation::{Conversation, Message, json};
-/// use rolecall_format::builtin;
-/// use rolecall_render::{LeafKind, Options, account_by_format, render};
-/// let text = r#"{"messages": [{"role": "user", "content": "Hello", "label": "greeting"}]}"#;
-/// let conversation = Conversation::from_json(json::parse(text)?)?;
-/// let prompt = render(&conversation, builtin().get("chatml").expect("built in"), &Options::default())?;
-/// let account = account_by_format(&conversation, &prompt);
-/// let lost = account.of_kind(LeafKind::LeftOut).next().expect("the label");
-/// assert_eq!(lost.place.field, "label");
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub fn account_by_format(conversation: &Conversation, prompt: &Prompt) -> Account {
-    let messages = &conversation.messages;
-    let (evidence, contents) = FormatEvidence::of(conversation, prompt);
-    let mut walk = Walk::new(&evidence);
-    let last_user = messages.iter().rposition(|message| *message.role() == Role::User);
-    // Of a text with a gap to fill, the mark of the gap only says where it is.
-    let is_gap = prompt.turns().first().is_some_and(|turn| turn.slot.is_text_alone());
-    // The reasoning that the format dropped beside a content, and everything else that it dropped.
-    let (reasoning, mut others): (Vec<&Dropped>, Vec<&Dropped>) =
-        prompt.dropped.iter().partition(|dropped| is_reasoning_alone(dropped, messages, &contents, &evidence));
-    let mut reasoning = reasoning.into_iter().peekable();
-    for (index, message) in messages.iter().enumerate() {
-        let object = message.as_object();
-        let has_content = matches!(contents[index], ContentEvidence::Whole(_));
-        let reasoning = reasoning.next_if(|dropped| dropped.place.message == Some(index));
-        if let Some(reasoning) = reasoning {
-            walk.add_dropped(reasoning);
+impl Account {
+    /// Returns the account of a conversation and the prompt that a format wrote for it, which the prompt's origins tell.
+    pub fn by_origins(conversation: &Conversation, prompt: &Prompt) -> Account {
+        let messages = &conversation.messages;
+        let (evidence, contents) = FormatEvidence::of(conversation, prompt);
+        let mut walk = Walk::new(&evidence);
+        let last_user = messages.iter().rposition(|message| *message.role() == Role::User);
+        // Of a text with a gap to fill, the mark of the gap only says where it is.
+        let is_gap = prompt.turns().first().is_some_and(|turn| turn.slot.is_text_alone());
+        // The reasoning that the format dropped beside a content, and everything else that it dropped.
+        let (reasoning, mut others): (Vec<&Dropped>, Vec<&Dropped>) =
+            prompt.dropped.iter().partition(|dropped| is_reasoning_alone(dropped, messages, &contents, &evidence));
+        let mut reasoning = reasoning.into_iter().peekable();
+        for (index, message) in messages.iter().enumerate() {
+            let object = message.as_object();
+            let has_content = matches!(contents[index], ContentEvidence::Whole(_));
+            let reasoning = reasoning.next_if(|dropped| dropped.place.message == Some(index));
+            if let Some(reasoning) = reasoning {
+                walk.add_dropped(reasoning);
+            }
+            if has_content || is_gap && object.len() == 2 {
+                walk.add_written(1);
+                walk.add_of_envelope(true);
+                // Most messages have nothing else.
+                if object.len() == 2 + usize::from(reasoning.is_some()) {
+                    continue;
+                }
+            }
+            let owner = Owner::Message {
+                index,
+                is_result: *message.role() == Role::Tool,
+                is_assistant: *message.role() == Role::Assistant,
+                is_earlier: last_user.is_some_and(|last| index < last),
+            };
+            let is_done = |key: &str| {
+                has_content && matches!(key, "role" | "content") || reasoning.is_some_and(|own| own.place.field == key)
+            };
+            let left = object.iter().filter(|(key, _)| !is_done(key)).map(|(key, json)| (key, json, index));
+            walk.message(owner, has_content, left);
         }
-        if has_content || is_gap && object.len() == 2 {
-            walk.add_written(1);
-            walk.add_of_envelope(true);
-            // Most messages have nothing else.
-            if object.len() == 2 + usize::from(reasoning.is_some()) {
-                continue;
+        for (index, tool) in conversation.tools.iter().flatten().enumerate() {
+            if let Tool::Function { object, .. } = tool {
+                walk.object(Owner::Tool, &format!("tools[{index}]"), object, index);
             }
         }
-        let owner = Owner::Message {
-            index,
-            is_result: *message.role() == Role::Tool,
-            is_assistant: *message.role() == Role::Assistant,
-            is_earlier: last_user.is_some_and(|last| index < last),
-        };
-        let is_done = |key: &str| {
-            has_content && matches!(key, "role" | "content") || reasoning.is_some_and(|own| own.place.field == key)
-        };
-        let left = object.iter().filter(|(key, _)| !is_done(key)).map(|(key, json)| (key, json, index));
-        walk.message(owner, has_content, left);
-    }
-    for (index, tool) in conversation.tools.iter().flatten().enumerate() {
-        if let Tool::Function { object, .. } = tool {
-            walk.object(Owner::Tool, &format!("tools[{index}]"), object, index);
+        for (index, document) in conversation.documents.iter().flatten().enumerate() {
+            walk.value(Owner::Document, &format!("documents[{index}]"), document, index);
         }
-    }
-    for (index, document) in conversation.documents.iter().flatten().enumerate() {
-        walk.value(Owner::Document, &format!("documents[{index}]"), document, index);
-    }
-    others.extend(reasoning);
-    let mut account = walk.finish();
-    if account.leaves.is_empty() && others.is_empty() {
-        return account;
-    }
-    for leaf in account.leaves.iter_mut().filter(|leaf| leaf.kind == LeafKind::LeftOut) {
-        if leaf.why != UNREAD_KEY {
-            leaf.why = "the format has no place for it";
+        others.extend(reasoning);
+        let mut account = walk.finish();
+        if account.leaves.is_empty() && others.is_empty() {
+            return account;
         }
+        for leaf in account.leaves.iter_mut().filter(|leaf| leaf.kind == LeafKind::LeftOut) {
+            if leaf.why != UNREAD_KEY {
+                leaf.why = "the format has no place for it";
+            }
+        }
+        if others.is_empty() {
+            return account;
+        }
+        // The format knows better why.
+        let is_present = |leaf: &&Leaf| !matches!(leaf.kind, LeafKind::LeftOut | LeafKind::DroppedByDesign);
+        let present: HashSet<(Option<usize>, &str)> =
+            account.leaves.iter().filter(is_present).map(|leaf| (leaf.place.message, &*leaf.place.field)).collect();
+        let is_absent = |dropped: &&Dropped| !present.contains(&(dropped.place.message, &*dropped.place.field));
+        account.leave_out_all(others.into_iter().filter(is_absent).cloned().collect());
+        account
     }
-    if others.is_empty() {
-        return account;
-    }
-    // The format knows better why.
-    let is_present = |leaf: &&Leaf| !matches!(leaf.kind, LeafKind::LeftOut | LeafKind::DroppedByDesign);
-    let present: HashSet<(Option<usize>, &str)> =
-        account.leaves.iter().filter(is_present).map(|leaf| (leaf.place.message, &*leaf.place.field)).collect();
-    let is_absent = |dropped: &&Dropped| !present.contains(&(dropped.place.message, &*dropped.place.field));
-    account.leave_out_all(others.into_iter().filter(is_absent).cloned().collect());
-    account
 }
 
 /// Reports whether a format dropped the reasoning of a message by design, and wrote its content and no reasoning.

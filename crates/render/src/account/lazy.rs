@@ -78,15 +78,16 @@ mod tests {
     use rolecall_conversation::{Conversation, Message};
     use rolecall_format::builtin;
 
-    use crate::{LeafKind, Options, account_by_format, render};
+    use crate::{Account, LeafKind, Options, Writer};
 
     #[test]
     fn a_part_of_a_prompt_does_not_take_the_rest_for_left_out() {
         let conversation = Conversation::new(vec![Message::user("Hello")]);
         let formats = builtin();
         let format = formats.get("chatml").expect("built in");
-        let mut prompt = render(&conversation, format, &Options::default()).expect("it renders");
-        prompt.set_account_by_origins(move |prompt| account_by_format(&conversation, prompt));
+        let writer = Writer::format(format.clone(), Options::default());
+        let mut prompt = writer.render(&conversation).expect("it renders");
+        prompt.set_account_by_origins(move |prompt| Account::by_origins(&conversation, prompt));
         let (first, rest) = (prompt.up_to(3).expect("a part"), prompt.after(3).expect("a part"));
         assert!(first.account().is_none() && rest.account().is_none());
         let account = prompt.account().expect("the whole prompt has one");

@@ -21,7 +21,6 @@ use rolecall_conversation::{Place, REASONING};
 
 use crate::Dropped;
 
-pub use by_format::account_by_format;
 pub(crate) use compare::{ENTITIES, Fragment, Sign, compare};
 pub use form_change::{FormChange, FormKind};
 pub(crate) use lazy::LazyAccount;
@@ -34,10 +33,10 @@ pub(crate) use walk::{Evidence, Walk};
 ///
 /// ```
 /// use rolecall_conversation::{Conversation, Message};
-/// use rolecall_render::{ChatTemplate, LeafKind, TemplateOptions, account_by_template};
+/// use rolecall_render::{ChatTemplate, LeafKind, TemplateOptions, Writer};
 /// let template = ChatTemplate::compile("{{ messages[0].content[:5] }}", Vec::new())?;
 /// let conversation = Conversation::new(vec![Message::user("Hello, world")]);
-/// let (prompt, account) = account_by_template(&conversation, &template, &TemplateOptions::default())?;
+/// let (prompt, account) = Writer::template(template, TemplateOptions::default()).account(&conversation)?;
 /// assert_eq!(prompt.text(), "Hello");
 /// let leaf = account.of_kind(LeafKind::WrittenInPart).next().expect("the content");
 /// assert_eq!((&*leaf.place.field, leaf.missing.as_slice()), ("content", &[5..12][..]));

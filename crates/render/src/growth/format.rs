@@ -7,11 +7,12 @@ use rolecall_conversation::{Conversation, Message, Role};
 use rolecall_format::{Codec, Control, Field, Format, Op, Slot};
 
 use super::{Grown, Growth, GrowthKind, Longer, NotGrown};
+use crate::format::{State, render_messages};
 use crate::plan::{Extent, Replacement};
 use crate::role::{Speakers, SpeakersState, is_blank};
 use crate::task::Task;
 use crate::window::Window;
-use crate::{Error, Options, Prompt, State, render_messages};
+use crate::{Error, Options, Prompt};
 
 /// The state of a format's rendering.
 #[derive(Debug)]
@@ -43,7 +44,7 @@ pub(super) fn grow(
     options: &Options,
 ) -> Result<Grown, NotGrown> {
     if !growth.is_of(format, options) {
-        return Err(NotGrown::OtherSpeaker);
+        return Err(NotGrown::OtherWriter);
     }
     let messages = growth.rest_of(longer)?;
     let task = &Task { frame: longer.frame, messages, format, options };

@@ -1,12 +1,12 @@
 //! Rendering of only the end of a growing conversation.
 //!
-//! [`Speaker::render_growing`] renders a conversation and returns a [`Growth`]: the state of the
-//! rendering, which does not depend on the conversation's length. [`Speaker::grow`] takes it up and
+//! [`Writer::render_growing`] renders a conversation and returns a [`Growth`]: the state of the
+//! rendering, which does not depend on the conversation's length. [`Writer::grow`] takes it up and
 //! renders what follows, if everything that was read, compared and written before is shown to be
 //! the same for the longer conversation. Otherwise it returns the reason, and the caller renders
 //! the whole conversation.
 //!
-//! Start reading at [`Speaker::grow`].
+//! Start reading at [`Writer::grow`].
 
 mod format;
 mod longer;
@@ -18,8 +18,7 @@ use std::sync::Arc;
 
 use rolecall_conversation::Conversation;
 
-use crate::stability::Speaker;
-use crate::{Error, Prompt};
+use crate::{Error, Prompt, Writer};
 
 pub use longer::Longer;
 pub use not_grown::NotGrown;
@@ -84,34 +83,34 @@ pub struct Grown {
     pub growth: Option<Growth>,
 }
 
-impl Speaker<'_> {
-    /// Renders a conversation as [`render`](Speaker::render) does, and returns the state from which
+impl Writer {
+    /// Renders a conversation as [`render`](Writer::render) does, and returns the state from which
     /// a longer one can be rendered, if there is one.
-    pub fn render_growing(self, conversation: &Conversation) -> Result<(Prompt, Option<Growth>), Error> {
+    pub fn render_growing(&self, conversation: &Conversation) -> Result<(Prompt, Option<Growth>), Error> {
         Ok(match self {
-            Speaker::Format(format, options) => {
+            Writer::Format(format, options) => {
                 let (prompt, growth) = format::render(conversation, format, options)?;
                 (prompt, growth.map(|growth| Growth(GrowthKind::Format(Arc::new(growth)))))
             }
-            Speaker::Template(template, options) => {
+            Writer::Template(template, options) => {
                 let (prompt, growth) = template::render(conversation, template, options)?;
                 (prompt, growth.map(|growth| Growth(GrowthKind::Template(Arc::new(growth)))))
             }
         })
     }
 
-    /// Renders the end of a longer conversation. The speaker, its options and everything in the
+    /// Renders the end of a longer conversation. The writer's kind, its options and everything in the
     /// conversation except its messages and `add_generation_prompt` must be those of the rendering
     /// that the state comes from, and its messages must begin with that rendering's.
-    pub fn grow(self, growth: &Growth, longer: &Longer<'_>) -> Result<Grown, NotGrown> {
+    pub fn grow(&self, growth: &Growth, longer: &Longer<'_>) -> Result<Grown, NotGrown> {
         match (self, &growth.0) {
-            (Speaker::Format(format, options), GrowthKind::Format(growth)) => {
+            (Writer::Format(format, options), GrowthKind::Format(growth)) => {
                 format::grow(growth, longer, format, options)
             }
-            (Speaker::Template(template, options), GrowthKind::Template(growth)) => {
+            (Writer::Template(template, options), GrowthKind::Template(growth)) => {
                 template::grow(growth, longer, template, options)
             }
-            _ => Err(NotGrown::OtherSpeaker),
+            _ => Err(NotGrown::OtherWriter),
         }
     }
 }

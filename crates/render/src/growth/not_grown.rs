@@ -5,7 +5,7 @@ use std::fmt;
 #[non_exhaustive]
 pub enum NotGrown {
     /// The state belongs to another format or template.
-    OtherSpeaker,
+    OtherWriter,
     /// The format or template cannot be taken up after its messages.
     Unsupported(&'static str),
     /// Something that was read before depends on the messages that follow.
@@ -23,7 +23,7 @@ impl NotGrown {
     /// Returns a stable code for the reason.
     pub fn code(&self) -> &'static str {
         match self {
-            NotGrown::OtherSpeaker => "other_speaker",
+            NotGrown::OtherWriter => "other_writer",
             NotGrown::Unsupported(_) => "unsupported",
             NotGrown::Depends(_) => "depends",
             NotGrown::Needs { .. } => "needs_message",
@@ -35,7 +35,7 @@ impl NotGrown {
 impl fmt::Display for NotGrown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NotGrown::OtherSpeaker => f.write_str("the state belongs to another format or template"),
+            NotGrown::OtherWriter => f.write_str("the state belongs to another format or template"),
             NotGrown::Unsupported(what) => write!(f, "rendering cannot continue after {what}"),
             NotGrown::Depends(what) => write!(f, "{what} depends on the messages that follow"),
             NotGrown::Needs { message } => write!(f, "message {message} is needed again"),

@@ -15,9 +15,9 @@ mod weigh;
 use std::ops::Range;
 
 use rolecall_conversation::Conversation;
-use rolecall_format::{Format, LossRule};
+use rolecall_format::LossRule;
 
-use crate::{ChatTemplate, Error, Prompt, TemplateOptions};
+use crate::{Error, Prompt, Writer};
 
 pub use policy::{FinalStop, LossPolicy, LossTurns, PartWeights, ReplyPart, RoleLoss};
 
@@ -107,77 +107,56 @@ impl Loss {
     }
 }
 
-/// Determines which text carries loss in a prompt that a format wrote.
-///
-/// In an assistant's turn, these are the bytes that the model writes: everything after the
-/// generation prompt up to and including the token that ends the turn. Some families write that
-/// token only as the first token of the next turn. A message with `"weight": 0`, `"loss": false` or
-/// `"train": false` carries no loss under any policy. If no bytes carry loss, this is an error,
-/// because a trainer would otherwise silently learn nothing.
-///
-/// ```
-/// use rolecall_conversation::{Conversation, Message};
-/// use rolecall_format::builtin;
-/// use rolecall_render::{LossPolicy, Options, loss_by_format, render};
-///
-/// let registry = builtin();
-/// let format = registry.get("chatml").expect("built in");
-/// let conversation = Conversation::new(vec![Message::user("2+2?"), Message::assistant("4")]);
-/// let prompt = render(&conversation, format, &Options::default())?;
-/// let loss = loss_by_format(&prompt, &conversation, format, &LossPolicy::assistant())?;
-/// assert_eq!(loss.ranges().into_iter().map(|range| &prompt.text()[range]).collect::<Vec<_>>(), ["4<|im_end|>"]);
-/// # Ok::<(), rolecall_render::Error>(())
-/// ```
-pub fn loss_by_format(
-    prompt: &Prompt,
-    conversation: &Conversation,
-    format: &Format,
-    policy: &LossPolicy,
-) -> Result<Loss, Error> {
-    if policy.tagged {
-        return Err(Error::NoTags);
+impl Writer {
+    /// Determines which text of a prompt carries loss. The writer and the conversation must be those of the prompt.
+    ///
+    /// In an assistant's turn, these are the bytes that the model writes: everything after the
+    /// generation prompt up to and including the token that ends the turn. Some families write that
+    /// token only as the first token of the next turn. A message with `"weight": 0`, `"loss": false` or
+    /// `"train": false` carries no loss under any policy. If no bytes carry loss, this is an error,
+    /// because a trainer would otherwise silently learn nothing.
+    ///
+    /// `stops` are the texts of the tokens that may stop the model. A format needs none, because its layouts say which
+    /// end a turn. To find where a template's reply begins, the beginning of the conversation is rendered once for each
+    /// kind of message that a reply follows.
+    ///
+    /// ```
+    /// use rolecall_conversation::{Conversation, Message};
+    /// use rolecall_render::{ChatTemplate, LossPolicy, TemplateOptions, Writer};
+    ///
+    /// let source = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>\n{% endfor %}\
+    ///               {% if add_generation_prompt %}<|assistant|>{% endif %}";
+    /// let writer = Writer::template(ChatTemplate::compile(source, Vec::new())?, TemplateOptions::default());
+    /// let conversation = Conversation::new(vec![Message::user("2+2?"), Message::assistant("4")]);
+    /// let prompt = writer.render(&conversation)?;
+    /// let loss = writer.loss(&prompt, &conversation, &["<|end|>".to_owned()], &LossPolicy::assistant())?;
+    /// assert_eq!(loss.ranges().into_iter().map(|range| &prompt.text()[range]).collect::<Vec<_>>(), ["4<|end|>"]);
+    /// # Ok::<(), rolecall_render::Error>(())
+    /// ```
+    pub fn loss(
+        &self,
+        prompt: &Prompt,
+        conversation: &Conversation,
+        stops: &[String],
+        policy: &LossPolicy,
+    ) -> Result<Loss, Error> {
+        let has_tags = self.as_template().is_some_and(|template| template.has_generation_blocks());
+        if policy.tagged && !has_tags {
+            return Err(Error::NoTags);
+        }
+        let ((replies, notes), final_stop) = match self {
+            Writer::Format(format, _) => {
+                // A dialect's own rule says what is learned, even if its turns end without a stop token.
+                let final_stop = match format.rules.loss {
+                    LossRule::Reply => policy.final_stop,
+                    LossRule::Turn | LossRule::Shifted => FinalStop::Ignore,
+                };
+                (by_format::replies(prompt, format), final_stop)
+            }
+            Writer::Template(template, options) => {
+                (by_template::replies(prompt, conversation, template, options, stops), policy.final_stop)
+            }
+        };
+        weigh::weigh(prompt, conversation, replies, notes, policy, final_stop)
     }
-    let (replies, notes) = by_format::replies(prompt, format);
-    // A dialect's own rule says what is learned, even if its turns end without a stop token.
-    let final_stop = match format.rules.loss {
-        LossRule::Reply => policy.final_stop,
-        LossRule::Turn | LossRule::Shifted => FinalStop::Ignore,
-    };
-    weigh::weigh(prompt, conversation, replies, notes, policy, final_stop)
-}
-
-/// Determines which text carries loss in a prompt that a chat template wrote.
-///
-/// `options` must be those of the prompt. `stops` are the texts of the tokens that may stop the
-/// model. To find where a reply begins, the beginning of the conversation is rendered once for each
-/// kind of message that a reply follows.
-///
-/// ```
-/// use rolecall_conversation::{Conversation, Message};
-/// use rolecall_render::{ChatTemplate, LossPolicy, TemplateOptions, loss_by_template, render_template};
-///
-/// let source = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>\n{% endfor %}\
-///               {% if add_generation_prompt %}<|assistant|>{% endif %}";
-/// let template = ChatTemplate::compile(source, Vec::new())?;
-/// let options = TemplateOptions::default();
-/// let conversation = Conversation::new(vec![Message::user("2+2?"), Message::assistant("4")]);
-/// let prompt = render_template(&conversation, &template, &options)?;
-/// let stops = ["<|end|>".to_owned()];
-/// let loss = loss_by_template(&prompt, &conversation, &template, &options, &stops, &LossPolicy::assistant())?;
-/// assert_eq!(loss.ranges().into_iter().map(|range| &prompt.text()[range]).collect::<Vec<_>>(), ["4<|end|>"]);
-/// # Ok::<(), rolecall_render::Error>(())
-/// ```
-pub fn loss_by_template(
-    prompt: &Prompt,
-    conversation: &Conversation,
-    template: &ChatTemplate,
-    options: &TemplateOptions,
-    stops: &[String],
-    policy: &LossPolicy,
-) -> Result<Loss, Error> {
-    if policy.tagged && !template.has_generation_blocks() {
-        return Err(Error::NoTags);
-    }
-    let (replies, notes) = by_template::replies(prompt, conversation, template, options, stops);
-    weigh::weigh(prompt, conversation, replies, notes, policy, policy.final_stop)
 }

@@ -7,7 +7,7 @@ use rolecall_conversation::{Conversation, Message};
 use rolecall_text::common_prefix;
 
 use super::speech::{QuestionKind, speeches};
-use crate::{ChatTemplate, Prompt, TemplateOptions, render_template};
+use crate::{ChatTemplate, Prompt, TemplateOptions, template};
 
 /// The generation prompts of a conversation, each determined once for a kind of message.
 pub(super) struct Openings<'a> {
@@ -73,6 +73,6 @@ impl<'a> Openings<'a> {
             continue_final_message: false,
             template_kwargs: self.conversation.template_kwargs.clone(),
         };
-        render_template(&conversation, self.template, self.options).ok()
+        template::render(&conversation, self.template, self.options).ok()
     }
 }

@@ -1,8 +1,6 @@
-use rolecall_conversation::Conversation;
 use rolecall_format::Slot;
 use rolecall_jinja::Spot;
 
-use super::Speaker;
 use crate::{Origin, Prompt};
 
 /// The first place where a later prompt differs from an earlier one that should be its beginning.
@@ -29,7 +27,7 @@ pub struct ByteSource {
     /// The layout of the turn that contains the byte.
     pub slot: Option<Slot>,
     /// The place in the chat template that wrote the byte, if a template did and the place was
-    /// determined (see [`Change::locate`]).
+    /// determined (see [`Writer::spot_at`](crate::Writer::spot_at)).
     pub spot: Option<Spot>,
     /// The text from the byte on, up to 40 characters.
     pub text: String,
@@ -50,16 +48,5 @@ impl ByteSource {
             spot: None,
             text: prompt.text()[byte..].chars().take(SHOWN).collect(),
         })
-    }
-}
-
-impl Change {
-    /// Determines the places in the chat template that wrote the byte. Each conversation is
-    /// rendered again.
-    pub fn locate(&mut self, earlier: (&Conversation, Speaker<'_>), later: (&Conversation, Speaker<'_>)) {
-        self.earlier.spot = earlier.1.spot_at(earlier.0, self.byte);
-        if let Some(written) = &mut self.later {
-            written.spot = later.1.spot_at(later.0, self.byte);
-        }
     }
 }

@@ -26,20 +26,20 @@ pub struct KeptIds {
     pub kept: usize,
 }
 
-/// Compares two prompts of one speaker, where the later one should begin with the earlier one.
+/// Compares two prompts of one writer, where the later one should begin with the earlier one.
 ///
 /// ```
 /// use rolecall_conversation::{Conversation, Message};
 /// use rolecall_render::stability::compare;
-/// use rolecall_render::{ChatTemplate, TemplateOptions, render_template};
+/// use rolecall_render::{ChatTemplate, TemplateOptions, Writer};
 ///
 /// // The template marks the last message.
 /// let source = "{% for m in messages %}[{{ '>' if loop.last }}{{ m.content }}]{% endfor %}";
-/// let template = ChatTemplate::compile(source, Vec::new())?;
+/// let writer = Writer::template(ChatTemplate::compile(source, Vec::new())?, TemplateOptions::default());
 /// let mut conversation = Conversation::new(vec![Message::user("Hi")]);
-/// let earlier = render_template(&conversation, &template, &TemplateOptions::default())?;
+/// let earlier = writer.render(&conversation)?;
 /// conversation.messages.push(Message::assistant("Hello"));
-/// let later = render_template(&conversation, &template, &TemplateOptions::default())?;
+/// let later = writer.render(&conversation)?;
 /// assert_eq!((earlier.text(), later.text()), ("[>Hi]", "[Hi][>Hello]"));
 ///
 /// let kept = compare(&earlier, &later);

@@ -1,25 +1,26 @@
 use rolecall_conversation::{Conversation, Message, Role};
 
-use super::{AddedMessage, KeptIds, KeptLength, Pace, Speaker, Stability, Step, compare};
-use crate::{DateTime, Error, Prompt, TemplateOptions};
+use super::{AddedMessage, KeptIds, KeptLength, Pace, Stability, Step, compare};
+use crate::{DateTime, Error, Prompt, Writer};
 
 /// Compares the prompts of a growing conversation, without their ids.
 ///
 /// The conversation is rendered up to each of its messages, without a generation prompt. Before
 /// each of the assistant's messages, it is also rendered with one. A conversation that continues
-/// its last message does so in the last prompt. A message that the speaker refuses is an error of
+/// its last message does so in the last prompt. A message that the writer refuses is an error of
 /// its steps, and the comparison goes on.
 ///
 /// ```
 /// use rolecall_conversation::{Conversation, Message};
-/// use rolecall_render::stability::{Speaker, stability};
-/// use rolecall_render::{ChatTemplate, TemplateOptions};
+/// use rolecall_render::stability::stability;
+/// use rolecall_render::{ChatTemplate, TemplateOptions, Writer};
 ///
 /// // A template that drops earlier answers.
 /// let source = "{% for m in messages %}\n{% if m.role == 'user' or loop.last %}\n<{{ m.content }}>\n{% endif %}\n{% endfor %}";
 /// let template = ChatTemplate::compile(source, Vec::new())?;
 /// let messages = vec![Message::user("a"), Message::assistant("b"), Message::user("c")];
-/// let found = stability(&Conversation::new(messages), Speaker::Template(&template, &TemplateOptions::default()));
+/// let writer = Writer::template(template, TemplateOptions::default());
+/// let found = stability(&Conversation::new(messages), &writer);
 ///
 /// let changes: Vec<_> = found.changes().collect();
 /// assert_eq!(changes.len(), 1);
@@ -29,22 +30,19 @@ use crate::{DateTime, Error, Prompt, TemplateOptions};
 /// assert_eq!(changes[0].change.earlier.spot.map(|spot| spot.line), Some(3));
 /// # Ok::<(), rolecall_render::Error>(())
 /// ```
-pub fn stability(conversation: &Conversation, speaker: Speaker<'_>) -> Stability {
-    stability_with(conversation, speaker, Pace::default(), &mut |_| None)
+pub fn stability(conversation: &Conversation, writer: &Writer) -> Stability {
+    stability_with(conversation, writer, Pace::default(), &mut |_| None)
 }
 
 /// Compares the prompts of a growing conversation and their ids. `ids` is called once for each
 /// prompt, in order, and may return `None` if there is no tokenizer.
 pub fn stability_with(
     conversation: &Conversation,
-    speaker: Speaker<'_>,
+    writer: &Writer,
     pace: Pace,
     ids: &mut dyn FnMut(&Prompt) -> Option<Vec<u32>>,
 ) -> Stability {
-    let mut walk = Walk { speaker, ids, options: None };
-    if let (Speaker::Template(_, options), Pace::Daily) = (speaker, pace) {
-        walk.options = Some(options.clone());
-    }
+    let mut walk = Walk { writer: writer.clone(), ids, pace };
     let Some((first, rest)) = conversation.messages.split_first() else { return Stability::default() };
     // One conversation grows, so that each message is copied once.
     let mut seen = Conversation {
@@ -79,10 +77,10 @@ pub fn stability_with(
 }
 
 struct Walk<'a> {
-    speaker: Speaker<'a>,
+    /// The writer at the current time.
+    writer: Writer,
     ids: &'a mut dyn FnMut(&Prompt) -> Option<Vec<u32>>,
-    /// The template's options at the current time, if time passes.
-    options: Option<TemplateOptions>,
+    pace: Pace,
 }
 
 /// A prompt of the conversation.
@@ -94,27 +92,27 @@ struct StepPrompt {
 }
 
 impl Walk<'_> {
-    /// Returns the speaker at the current time.
-    fn speaker(&self) -> Speaker<'_> {
-        match (self.speaker, &self.options) {
-            (Speaker::Template(template, _), Some(options)) => Speaker::Template(template, options),
-            (speaker, _) => speaker,
+    /// Returns the clock of the template, if time passes.
+    fn clock(&mut self) -> Option<&mut Option<DateTime>> {
+        match (&mut self.writer, self.pace) {
+            (Writer::Template(_, options), Pace::Daily) => Some(&mut options.now),
+            _ => None,
         }
     }
 
     /// Lets the time pass before a message.
     fn pass_time(&mut self, message: &Message) {
-        if let Some(options) = &mut self.options
+        if let Some(now) = self.clock()
             && !matches!(message.role(), Role::Assistant | Role::Tool)
         {
-            options.now = options.now.map(DateTime::next_day);
+            *now = now.map(DateTime::next_day);
         }
     }
 
     fn rendered(&mut self, conversation: &Conversation) -> Result<StepPrompt, Error> {
-        let prompt = self.speaker().render(conversation)?;
+        let prompt = self.writer.render(conversation)?;
         let ids = (self.ids)(&prompt);
-        Ok(StepPrompt { prompt, ids, now: self.options.as_ref().and_then(|options| options.now) })
+        Ok(StepPrompt { prompt, ids, now: self.clock().and_then(|now| *now) })
     }
 
     /// Compares two prompts. `seen` is the conversation of the later one.
@@ -131,13 +129,13 @@ impl Walk<'_> {
         kept.ids = earlier.ids.as_deref().zip(later.ids.as_deref()).map(|(a, b)| KeptIds::compare(a, b));
         if let Some(change) = &mut kept.change {
             if let Some(written) = &mut change.later {
-                written.spot = self.speaker().spot_at(seen, change.byte);
+                written.spot = self.writer.spot_at(seen, change.byte).ok().flatten();
             }
             // The earlier conversation is the later one without its last message.
             let continues = std::mem::take(&mut seen.continue_final_message);
             let last = seen.messages.pop();
             seen.add_generation_prompt = Some(opened);
-            change.earlier.spot = self.at(earlier.now, |speaker| speaker.spot_at(seen, change.byte));
+            change.earlier.spot = self.at(earlier.now, |writer| writer.spot_at(seen, change.byte).ok().flatten());
             seen.add_generation_prompt = Some(false);
             seen.messages.extend(last);
             seen.continue_final_message = continues;
@@ -145,12 +143,12 @@ impl Walk<'_> {
         Ok(kept)
     }
 
-    /// Calls a function with the speaker at a time.
-    fn at<T>(&mut self, now: Option<DateTime>, call: impl FnOnce(Speaker<'_>) -> T) -> T {
-        let present = self.options.as_mut().map(|options| std::mem::replace(&mut options.now, now));
-        let result = call(self.speaker());
-        if let (Some(options), Some(present)) = (&mut self.options, present) {
-            options.now = present;
+    /// Calls a function with the writer at a time.
+    fn at<T>(&mut self, now: Option<DateTime>, call: impl FnOnce(&Writer) -> T) -> T {
+        let present = self.clock().map(|clock| std::mem::replace(clock, now));
+        let result = call(&self.writer);
+        if let (Some(clock), Some(present)) = (self.clock(), present) {
+            *clock = present;
         }
         result
     }

@@ -2,7 +2,7 @@
 
 use rolecall_conversation::{Conversation, Message};
 
-use super::{ChatTemplate, TemplateOptions, render_template};
+use super::{ChatTemplate, TemplateOptions};
 use crate::{DateTime, Origin};
 
 /// The texts of the conversation. They spell no marker.
@@ -53,7 +53,7 @@ impl AroundTurns {
         let mut conversation = Conversation::new(messages.into_iter().skip(first).collect());
         conversation.add_generation_prompt = Some(true);
         let options = TemplateOptions { now: DateTime::from_unix(0), ..TemplateOptions::default() };
-        let prompt = render_template(&conversation, template, &options).ok()?;
+        let prompt = super::render(&conversation, template, &options).ok()?;
         let (mut texts, mut closing, mut around) = (Vec::new(), None, String::new());
         for segment in prompt.segments() {
             match &segment.origin {

@@ -8,10 +8,7 @@ use rolecall_jinja as jinja;
 use super::adapt::ReplacementValues;
 use super::messages::Messages;
 use super::prepare::Inputs;
-use super::{
-    ChatTemplate, DateTime, Forms, TemplateOptions, adapt_calls, adapt_forms, finish, left_to_tokenizer,
-    render_template,
-};
+use super::{ChatTemplate, DateTime, Forms, TemplateOptions, adapt_calls, adapt_forms, finish, left_to_tokenizer};
 use crate::growth::{Longer, NotGrown};
 use crate::{Bos, Error, Prompt, Turn};
 
@@ -45,7 +42,7 @@ pub(crate) fn render(
     let messages = Messages::all(&conversation.messages);
     let has_calls = has_calls(messages);
     if conversation.continue_final_message || (has_calls && renames(template, options)?) {
-        return Ok((render_template(conversation, template, options)?, None));
+        return Ok((super::render(conversation, template, options)?, None));
     }
     let (adapted, _) = adapt(messages, conversation, has_calls, template, options, &ReplacementValues::default())?;
     let inputs = Inputs::with_messages(messages, conversation, template, options, &adapted);
@@ -88,7 +85,7 @@ pub(crate) fn grow(
     let is_same = Arc::ptr_eq(&growth.template, &template.program)
         && (growth.now, growth.forms, growth.bos) == (options.now, options.forms, options.bos);
     if !is_same {
-        return Err(NotGrown::OtherSpeaker);
+        return Err(NotGrown::OtherWriter);
     }
     if longer.frame.continue_final_message {
         return Err(NotGrown::Unsupported("a message that the model is to continue"));

@@ -38,18 +38,18 @@ pub use around::AroundTurns;
 pub use jinja::{DateTime, Error as TemplateError, Limits};
 pub use left_out::{left_out, left_out_of, without_media};
 pub use record::RunRecord;
-pub use written::written_at;
+pub(crate) use written::spot_at;
 
 /// A model's compiled chat template, with the special tokens that it may name.
 ///
 /// ```
 /// use rolecall_conversation::{Conversation, Message};
-/// use rolecall_render::{ChatTemplate, TemplateOptions, render_template};
+/// use rolecall_render::{ChatTemplate, TemplateOptions, Writer};
 ///
 /// let source = "{{ bos_token }}{% for m in messages %}<|{{ m.role }}|>{{ m.content }}\n{% endfor %}";
 /// let template = ChatTemplate::compile(source, vec![("bos_token".into(), "<s>".into())])?;
 /// let conversation = Conversation::new(vec![Message::user("Hello <s>")]);
-/// let prompt = render_template(&conversation, &template, &TemplateOptions::default())?;
+/// let prompt = Writer::template(template, TemplateOptions::default()).render(&conversation)?;
 /// assert_eq!(prompt.text(), "<s><|user|>Hello <s>\n");
 /// assert_eq!(prompt.origin_at(11).and_then(|origin| origin.message()), Some(0));
 /// # Ok::<(), rolecall_render::Error>(())
@@ -229,9 +229,8 @@ impl ChatTemplate {
     }
 }
 
-/// Renders a conversation with an origin for every byte. With [`Forms::AsGiven`], the prompt is that of transformers
-/// with the same template.
-pub fn render_template(
+/// Renders a conversation.
+pub(crate) fn render(
     conversation: &Conversation,
     template: &ChatTemplate,
     options: &TemplateOptions,
@@ -239,9 +238,9 @@ pub fn render_template(
     rendered(conversation, template, options, None)
 }
 
-/// Renders a conversation as [`render_template`] does, with the account of what became of each of
+/// Renders a conversation as [`render`] does, with the account of what became of each of
 /// its leaves.
-pub fn account_by_template(
+pub(crate) fn account(
     conversation: &Conversation,
     template: &ChatTemplate,
     options: &TemplateOptions,
@@ -251,17 +250,19 @@ pub fn account_by_template(
     })
 }
 
-/// Renders a conversation as [`render_template`] does, and keeps what its account follows from.
-pub fn record_template(
+/// Renders a conversation as [`render`] does, and keeps what its account follows from.
+pub(crate) fn record(
     conversation: &Conversation,
-    template: &ChatTemplate,
+    template: &Arc<ChatTemplate>,
     options: &TemplateOptions,
 ) -> Result<(Prompt, RunRecord), Error> {
-    traced(conversation, template, options, |inputs, adapted, trace, text| RunRecord::new(inputs, trace, adapted, text))
+    traced(conversation, template, options, |inputs, adapted, trace, text| {
+        RunRecord::new(inputs, trace, adapted, text, template, options)
+    })
 }
 
 /// Renders a conversation as a probe, with steps from a budget that it shares with other probes.
-pub fn probe_template(
+pub(crate) fn probe(
     conversation: &Conversation,
     template: &ChatTemplate,
     options: &TemplateOptions,

@@ -1,5 +1,7 @@
 //! What a run of a template did with its inputs, kept until somebody asks for the account.
 
+use std::sync::Arc;
+
 use rolecall_conversation::Conversation;
 
 use super::adapt::ReplacementValues;
@@ -17,19 +19,29 @@ pub struct RunRecord {
     adapted: ReplacementValues,
     /// The output, if the account has to look at pieces of it.
     text: String,
+    template: Arc<ChatTemplate>,
+    options: TemplateOptions,
 }
 
 impl RunRecord {
-    pub(super) fn new(inputs: &Inputs<'_>, trace: Trace, adapted: &ReplacementValues, text: &str) -> RunRecord {
+    pub(super) fn new(
+        inputs: &Inputs<'_>,
+        trace: Trace,
+        adapted: &ReplacementValues,
+        text: &str,
+        template: &Arc<ChatTemplate>,
+        options: &TemplateOptions,
+    ) -> RunRecord {
         let text = if trace.has_pieces() { text.to_owned() } else { String::new() };
-        RunRecord { values: inputs.traces(), trace, adapted: adapted.clone(), text }
+        let (template, options) = (Arc::clone(template), options.clone());
+        RunRecord { values: inputs.traces(), trace, adapted: adapted.clone(), text, template, options }
     }
 
-    /// Returns the account. Conversation, template and options must be those of the run.
-    pub fn account(self, conversation: &Conversation, template: &ChatTemplate, options: &TemplateOptions) -> Account {
-        let RunRecord { values, trace, adapted, text } = self;
-        let inputs = Inputs::new(conversation, template, options, &adapted);
+    /// Returns the account of the conversation that was rendered.
+    pub fn account(self, conversation: &Conversation) -> Account {
+        let RunRecord { values, trace, adapted, text, template, options } = self;
+        let inputs = Inputs::new(conversation, &template, &options, &adapted);
         inputs.set_traces(&values);
-        inputs.account(conversation, options, &adapted, trace, &text)
+        inputs.account(conversation, &options, &adapted, trace, &text)
     }
 }

@@ -15,24 +15,8 @@ pub(super) fn source_of(program: &jinja::Template, origin: jinja::Origin) -> Opt
     })
 }
 
-/// Returns the place in a template that wrote a byte of a prompt.
-///
-/// For the template's own text, this is where the text stands in the template. For text of the
-/// conversation and for text that was built while rendering, it is the expression that wrote it to
-/// the output. The conversation is rendered again, so call this only for places that are shown.
-///
-/// ```
-/// use rolecall_conversation::{Conversation, Message};
-/// use rolecall_render::{ChatTemplate, TemplateOptions, written_at};
-///
-/// let template = ChatTemplate::compile("{% for m in messages %}\n<turn>\n{{ m.content }}\n{% endfor %}", Vec::new())?;
-/// let conversation = Conversation::new(vec![Message::user("Hello")]);
-/// let line = |byte| written_at(&conversation, &template, &TemplateOptions::default(), byte).map(|spot| Some(spot?.line));
-/// // The prompt is `<turn>`, a line break, `Hello`.
-/// assert_eq!((line(0)?, line(7)?, line(1000)?), (Some(2), Some(3), None));
-/// # Ok::<(), rolecall_render::Error>(())
-/// ```
-pub fn written_at(
+/// Returns the place in a template that wrote a byte of a prompt ([`Writer::spot_at`](crate::Writer::spot_at)).
+pub(crate) fn spot_at(
     conversation: &Conversation,
     template: &ChatTemplate,
     options: &TemplateOptions,

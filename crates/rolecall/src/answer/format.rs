@@ -1,5 +1,7 @@
 //! The facts about a format as JSON.
 
+use std::sync::Arc;
+
 use rolecall_conversation::{Json, Tool, object};
 use rolecall_format::Format;
 
@@ -28,7 +30,7 @@ pub fn of_format_in_short(format: &Format) -> Json {
 }
 
 /// Returns all facts about a format, with an example.
-pub fn of_format(format: &Format) -> Json {
+pub fn of_format(format: &Arc<Format>) -> Json {
     let Json::Object(mut object) = of_format_in_short(format) else { return Json::Null };
     let controls = format.controls.iter().map(|control| {
         let mut inner = object! { "text" => control.text.as_str() };

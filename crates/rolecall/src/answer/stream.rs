@@ -63,10 +63,10 @@ struct Spaces {
 /// use rolecall::answer::StreamedAnswer;
 /// use rolecall::conversation::{Conversation, Message, json};
 /// use rolecall::format::registry;
-/// use rolecall::render::{Options, render};
+/// use rolecall::render::{Options, Writer};
 /// let registry = registry();
 /// let conversation = Conversation::new(vec![Message::user("Hi")]);
-/// let prompt = render(&conversation, registry.get("chatml").expect("built in"), &Options::default())?;
+/// let prompt = Writer::format(registry.get("chatml").expect("built in").clone(), Options::default()).render(&conversation)?;
 /// let mut written = Vec::new();
 /// let streamed = StreamedAnswer { id: None, prompt: &prompt, tokens: None, notes: &[], loss: None, truncated: None };
 /// answer::stream(&mut written, &streamed, |_| Ok(())).expect("memory takes all");

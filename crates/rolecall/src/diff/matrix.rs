@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use rolecall_format::Format;
 use rolecall_render::Options;
 
@@ -70,8 +72,9 @@ impl Matrix {
     /// let chat = matrix.cell(View::Chat, 1, 0).expect("two formats");
     /// assert_eq!((chat.same, chat.opening > 8), (0, true));
     /// ```
-    pub fn new(formats: &[&Format], tellings: &[Telling], options: &Options) -> Matrix {
-        let write = |format: &&Format| tellings.iter().map(|telling| DiffSide::new(telling, format, options)).collect();
+    pub fn new(formats: &[&Arc<Format>], tellings: &[Telling], options: &Options) -> Matrix {
+        let write =
+            |format: &&Arc<Format>| tellings.iter().map(|telling| DiffSide::new(telling, format, options)).collect();
         let written: Vec<Vec<DiffSide>> = formats.iter().map(write).collect();
         let mut cells = Vec::new();
         for view in [View::Chat, View::Training, View::Serving] {

@@ -19,6 +19,8 @@ mod texts;
 mod view;
 mod written;
 
+use std::sync::Arc;
+
 use rolecall_format::Format;
 pub use rolecall_render::Error as Refusal;
 use rolecall_render::Options;
@@ -73,7 +75,7 @@ pub struct Case {
 /// assert!(matches!(outcome, Outcome::Opening(opening) if opening.texts == ["", "<s>"]));
 /// assert!(!comparison.is_same());
 /// ```
-pub fn compare(formats: [&Format; 2], tellings: &[Telling], views: &[View], options: &Options) -> Comparison {
+pub fn compare(formats: [&Arc<Format>; 2], tellings: &[Telling], views: &[View], options: &Options) -> Comparison {
     let cases = tellings.iter().map(|telling| {
         let written = formats.map(|format| DiffSide::new(telling, format, options));
         let findings = views.iter().filter_map(|view| Some((*view, view.compare(&written[0], &written[1])?)));
@@ -81,7 +83,7 @@ pub fn compare(formats: [&Format; 2], tellings: &[Telling], views: &[View], opti
     });
     Comparison {
         formats: formats.map(|format| format.name.clone()),
-        stops: formats.map(written::stops),
+        stops: formats.map(|format| written::stops(format)),
         cases: cases.collect(),
         ids: None,
     }

@@ -1,11 +1,11 @@
 use rolecall_conversation::{Conversation, Message};
 use rolecall_format::{Format, load};
-use rolecall_render::{Options, render};
+use rolecall_render::{Options, Writer};
 
 use super::*;
 
 /// Returns a small format, with some changes to its source.
-fn format(changes: &[(&str, &str)]) -> Format {
+fn format(changes: &[(&str, &str)]) -> Arc<Format> {
     let mut source = r#"
 name = "tiny"
 title = "Tiny"
@@ -29,7 +29,7 @@ stop = ["</s>"]
         assert!(source.contains(old), "{old}");
         source = source.replace(old, new);
     }
-    load(&source).unwrap_or_else(|error| panic!("{error}\n{source}"))
+    load(&source).unwrap_or_else(|error| panic!("{error}\n{source}")).into()
 }
 
 fn question() -> Telling {
@@ -37,7 +37,7 @@ fn question() -> Telling {
     Telling { answer: Some("d".into()), ..Telling::of("question", Conversation::new(messages)) }
 }
 
-fn outcomes(a: &Format, b: &Format, telling: Telling) -> Vec<Outcome> {
+fn outcomes(a: &Arc<Format>, b: &Arc<Format>, telling: Telling) -> Vec<Outcome> {
     let comparison = compare([a, b], &[telling], &View::ALL, &Options::default());
     comparison.cases[0].findings.iter().map(|(_, outcome)| outcome.clone()).collect()
 }
@@ -155,7 +155,8 @@ fn a_mark_of_literal_text_is_shown_whole() {
     assert_eq!(texts, ["[INST] u", "[INTRO] "]);
     // A user's text that looks like a marker is only text.
     let asked = |text: &str| Conversation::new(vec![Message::user(text)]);
-    let prompts = ["x [INST", "x [INTRO"].map(|text| render(&asked(text), &format(&[]), &Options::default()).unwrap());
+    let prompts = ["x [INST", "x [INTRO"]
+        .map(|text| Writer::format(format(&[]), Options::default()).render(&asked(text)).unwrap());
     let Outcome::Text(parted) = texts::compare(super::opening::Pair::new(&prompts[0], &prompts[1], &[])) else {
         panic!("they differ")
     };

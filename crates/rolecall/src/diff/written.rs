@@ -1,7 +1,8 @@
 use std::ops::Range;
+use std::sync::Arc;
 
 use rolecall_format::Format;
-use rolecall_render::{LossPolicy, Options, Prompt, loss_by_format, render};
+use rolecall_render::{LossPolicy, Options, Prompt, Writer};
 
 use super::{Refusal, Telling};
 
@@ -31,17 +32,18 @@ pub struct Lesson {
 }
 
 impl DiffSide {
-    pub(super) fn new(telling: &Telling, format: &Format, options: &Options) -> DiffSide {
+    pub(super) fn new(telling: &Telling, format: &Arc<Format>, options: &Options) -> DiffSide {
+        let writer = Writer::format(Arc::clone(format), options.clone());
         let lesson = telling.lesson().map(|conversation| {
-            let format = format.for_training();
-            let prompt = render(&conversation, format, options)?;
-            let loss = loss_by_format(&prompt, &conversation, format, &LossPolicy::assistant())?.ranges();
+            let writer = Writer::format(Arc::clone(format.for_training()), options.clone());
+            let prompt = writer.render(&conversation)?;
+            let loss = writer.loss(&prompt, &conversation, &[], &LossPolicy::assistant())?.ranges();
             Ok(Lesson { prompt, loss })
         });
         DiffSide {
-            chat: render(&telling.conversation, format, options),
+            chat: writer.render(&telling.conversation),
             lesson,
-            question: telling.question().map(|conversation| render(&conversation, format, options)),
+            question: telling.question().map(|conversation| writer.render(&conversation)),
             stops: stops(format),
             opens: Vec::new(),
         }

@@ -1,14 +1,17 @@
 //! A short example conversation that shows what the turns of a format look like.
 
+use std::sync::Arc;
+
 use rolecall_conversation::{Conversation, Role, json};
 use rolecall_format::{Format, FormatPart};
-use rolecall_render::{Options, Prompt, render};
+use rolecall_render::{Options, Prompt, Writer};
 
 use crate::Error;
 
 /// Returns the richest of a few conversations that the format accepts, with its prompt, or why even
 /// the plainest is refused.
-pub fn example(format: &Format) -> Result<(Conversation, Prompt), Error> {
+pub fn example(format: &Arc<Format>) -> Result<(Conversation, Prompt), Error> {
+    let writer = Writer::format(Arc::clone(format), Options::default());
     let mut last = None;
     for text in [WITH_TOOLS, WITH_SYSTEM] {
         let mut whole = read(text)?;
@@ -19,7 +22,7 @@ pub fn example(format: &Format) -> Result<(Conversation, Prompt), Error> {
         let mut without_system = whole.clone();
         without_system.messages.retain(|message| *message.role() != Role::System);
         for conversation in [whole, without_system] {
-            match render(&conversation, format, &Options::default()) {
+            match writer.render(&conversation) {
                 Ok(prompt) => return Ok((conversation, prompt)),
                 Err(error) => last = Some(error),
             }

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use rolecall_conversation::Conversation;
 use rolecall_openai::Request;
-use rolecall_render::{Account, Dropped, Prompt, RunRecord, TemplateOptions, account_by_format, render, without_media};
+use rolecall_render::{Account, Dropped, Forms, Prompt, RunRecord, TemplateOptions, Writer, without_media};
 
-use super::prompt::Speaker;
-use super::templates::ChosenTemplate;
 use super::unread::{unread, unread_keys};
+use super::writer::ModelWriter;
 use super::{Model, Purpose, Settings};
 use crate::Error;
 
@@ -26,30 +26,29 @@ impl Model {
         &self,
         request: &Arc<Request>,
         settings: &Settings,
-        speaker: &Speaker,
+        writer: &ModelWriter,
         purpose: Purpose,
         time: AccountTime,
     ) -> Result<Prompt, Error> {
-        let Speaker::Template(chosen) = speaker else {
-            let format = self.format_of(speaker).ok_or(Error::NoFormat)?;
-            let mut prompt = render(&request.conversation, format, &settings.of_format())?;
-            let switches = self.unread_switches(request, settings, speaker)?;
+        let conversation = &request.conversation;
+        let Some(chosen) = &writer.chosen else {
+            let mut prompt = writer.writer.render(conversation)?;
+            let switches = self.unread_switches(request, settings, writer)?;
             let request = Arc::clone(request);
             // The origins of a whole prompt tell it as well later.
             if purpose == Purpose::NewTurn || request.unread_of_messages().next().is_some() {
-                let mut account = account_by_format(&request.conversation, &prompt);
+                let mut account = Account::by_origins(&request.conversation, &prompt);
                 let unread = unread(&request, switches, false, &mut account);
                 let dropped = [prompt.dropped(), &unread].concat();
                 prompt.set_account(move || (account, dropped));
             } else {
                 prompt.add_dropped(unread_keys(&request).chain(switches));
-                prompt.set_account_by_origins(move |prompt| account_by_format(&request.conversation, prompt));
+                prompt.set_account_by_origins(move |prompt| Account::by_origins(&request.conversation, prompt));
             }
             return Ok(prompt);
         };
-        let options = ChosenTemplate::options(settings);
-        let (mut prompt, account) = TemplateAccount::render(chosen, Arc::clone(request), options, time)?;
-        let switches = self.unread_switches(request, settings, speaker)?;
+        let (mut prompt, account) = TemplateAccount::render(writer, chosen.templates.is_carried, request, time)?;
+        let switches = self.unread_switches(request, settings, writer)?;
         match time {
             AccountTime::AtOnce => {
                 let account = account.determine(switches);
@@ -63,10 +62,11 @@ impl Model {
 
 /// What the account of a template's prompt follows from.
 struct TemplateAccount {
-    chosen: ChosenTemplate,
     request: Arc<Request>,
-    options: TemplateOptions,
     run: RunAccount,
+    /// The same template with other forms, if they may help.
+    other: Option<Writer>,
+    is_carried: bool,
     /// Media of which the template writes nothing.
     media: Vec<Dropped>,
 }
@@ -80,48 +80,65 @@ enum RunAccount {
 impl TemplateAccount {
     /// Renders a request, with the account of it.
     fn render(
-        chosen: &ChosenTemplate,
-        request: Arc<Request>,
-        options: TemplateOptions,
+        writer: &ModelWriter,
+        is_carried: bool,
+        request: &Arc<Request>,
         time: AccountTime,
     ) -> Result<(Prompt, TemplateAccount), Error> {
         let conversation = &request.conversation;
+        let other = with_other_forms(&writer.writer).filter(|_| !is_carried);
         let rendered = match time {
-            AccountTime::AtOnce => chosen
-                .account(conversation, &options)
-                .map(|(prompt, account)| (prompt, RunAccount::Determined(account))),
-            AccountTime::OnceAsked => chosen
-                .record(conversation, &options)
-                .map(|(prompt, record)| (prompt, RunAccount::Recorded(Box::new(record)))),
+            AccountTime::AtOnce => {
+                writer.writer.account(conversation).map(|(prompt, account)| (prompt, RunAccount::Determined(account)))
+            }
+            AccountTime::OnceAsked => writer.writer.record(conversation).map(|(prompt, record)| {
+                let run = record.map(|record| RunAccount::Recorded(Box::new(record)));
+                (prompt, run.unwrap_or(RunAccount::Determined(Account::EMPTY)))
+            }),
         };
-        let (prompt, run) = match rendered {
+        let (prompt, run) = match rendered.map_err(|error| writer.refused(error)) {
             Err(Error::Template { template, error, message, .. }) => {
-                let as_wanted = chosen.wants_other_forms(conversation, &options);
+                let as_wanted = other.is_some_and(|other| is_better(&other, conversation));
                 return Err(Error::Template { template, error, message, as_wanted });
             }
             other => other?,
         };
-        let is_same = |rest: &_| chosen.run(rest, &options).is_ok_and(|without| without.text() == prompt.text());
+        let is_same = |rest: &_| writer.writer.render(rest).is_ok_and(|without| without.text() == prompt.text());
         let media = without_media(conversation).filter(|(rest, _)| is_same(rest));
         let media = media.map(|(_, media)| media).unwrap_or_default();
-        Ok((prompt, TemplateAccount { chosen: chosen.clone(), request, options, run, media }))
+        Ok((prompt, TemplateAccount { request: Arc::clone(request), run, other, is_carried, media }))
     }
 
     /// Returns the account of the request and the parts of it that are left out. `switches` are those that no run
     /// reads, as far as is known.
     fn determine(self, switches: Vec<Dropped>) -> (Account, Vec<Dropped>) {
-        let TemplateAccount { chosen, request, options, run, media } = self;
+        let TemplateAccount { request, run, other, is_carried, media } = self;
         let conversation = &request.conversation;
         let mut account = match run {
             RunAccount::Determined(account) => account,
-            RunAccount::Recorded(record) => record.account(conversation, &chosen.template, &options),
+            RunAccount::Recorded(record) => record.account(conversation),
         };
-        if account.is_harmed_by_forms() && chosen.wants_other_forms(conversation, &options) {
+        if account.is_harmed_by_forms() && other.is_some_and(|other| is_better(&other, conversation)) {
             account.offer_forms();
         }
         account.leave_out_all(media);
         let mut dropped = account.dropped();
-        dropped.extend(unread(&request, switches, !chosen.templates.is_carried, &mut account));
+        dropped.extend(unread(&request, switches, !is_carried, &mut account));
         (account, dropped)
     }
+}
+
+/// Returns the same writer with the forms that the template writes, if it passes them as given.
+fn with_other_forms(writer: &Writer) -> Option<Writer> {
+    match writer {
+        Writer::Template(template, options) if options.forms == Forms::AsGiven => {
+            Some(Writer::template(Arc::clone(template), TemplateOptions { forms: Forms::AsWanted, ..options.clone() }))
+        }
+        Writer::Template(..) | Writer::Format(..) => None,
+    }
+}
+
+/// Reports whether a writer writes all contents and calls.
+fn is_better(writer: &Writer, conversation: &Conversation) -> bool {
+    writer.account(conversation).is_ok_and(|(_, account)| !account.is_harmed_by_forms())
 }

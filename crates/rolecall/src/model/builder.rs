@@ -535,7 +535,7 @@ impl ModelBuilder {
         if bos.is_none() && eos.is_none() {
             return;
         }
-        let formats: Vec<Format> = registry.iter().filter(|format| format.has_own_tokens()).cloned().collect();
+        let formats: Vec<Arc<Format>> = registry.iter().filter(|format| format.has_own_tokens()).cloned().collect();
         for format in formats {
             registry.replace(format.with_tokens_of(bos.as_deref(), eos.as_deref()));
         }

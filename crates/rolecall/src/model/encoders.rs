@@ -9,6 +9,7 @@ use rolecall_format::{Control, Format};
 use rolecall_tokenizer::Tokenizer;
 
 use super::templates::Templates;
+use super::writer::ModelWriter;
 use crate::Error;
 use crate::files::Files;
 use crate::kept::SmallCache;
@@ -44,13 +45,8 @@ pub(super) struct LoadedTokenizer {
     bound: SmallCache<(EncoderBinding, EncoderOptions), Arc<Encoder>>,
 }
 
-/// What an encoder is bound to.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum EncoderBinding {
-    Format(String),
-    /// Templates, by the hash of their texts and tokens.
-    Templates(u64),
-}
+/// What an encoder is bound to: a format by its name, or templates by the hash of their texts and tokens.
+type EncoderBinding = (String, u64);
 
 /// How prompts are encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -58,12 +54,6 @@ pub(super) struct EncoderOptions {
     pub add: AddSpecial,
     pub protect: Protect,
     pub plain_markers: PlainMarkers,
-}
-
-/// What wrote the prompts that are encoded.
-pub(super) enum Writer<'a> {
-    Format(&'a Format),
-    Templates(&'a Templates),
 }
 
 impl Encoders {
@@ -100,20 +90,18 @@ impl Encoders {
         Ok(self.loaded.get_or_init(|| loaded))
     }
 
-    pub fn encoder(&self, writer: &Writer<'_>, options: EncoderOptions) -> Result<Arc<Encoder>, Error> {
+    pub fn encoder(&self, writer: &ModelWriter, options: EncoderOptions) -> Result<Arc<Encoder>, Error> {
         let loaded = self.loaded()?;
-        let bound = match writer {
-            Writer::Format(format) => EncoderBinding::Format(format.name.clone()),
-            Writer::Templates(templates) => EncoderBinding::Templates(templates.number()),
-        };
-        let key = (bound, options);
+        let (templates, format) = (writer.templates(), writer.format());
+        let name = format.map(|format| format.name.clone()).unwrap_or_default();
+        let key = ((name, templates.map(Templates::number).unwrap_or_default()), options);
         loaded.bound.find_or_make(
             |known| *known == key,
             || {
-                if let (Writer::Templates(templates), PlainMarkers::Refuse) = (writer, options.plain_markers) {
+                if let (Some(templates), PlainMarkers::Refuse) = (templates, options.plain_markers) {
                     templates.check_markers(&*loaded.tokenizer)?;
                 }
-                let protection = loaded.protection(Some(writer)).protecting(options.protect);
+                let protection = loaded.protection(templates, format).protecting(options.protect);
                 let encoder = Encoder::new(&protection, Arc::clone(&loaded.tokenizer))?;
                 Ok((key.clone(), Arc::new(encoder.adding(options.add))))
             },
@@ -122,13 +110,12 @@ impl Encoders {
 }
 
 impl LoadedTokenizer {
-    /// Returns the protection for what a format or templates write, and for the templates in the
+    /// Returns the protection for what templates write, or else a format, and for the templates in the
     /// tokenizer's folder.
-    pub fn protection(&self, writer: Option<&Writer<'_>>) -> Protection {
-        match writer {
-            None => self.beside.protection(None),
-            Some(Writer::Format(format)) => self.beside.protection(Some(format)),
-            Some(Writer::Templates(templates)) => templates.protection(&self.beside),
+    pub fn protection(&self, templates: Option<&Templates>, format: Option<&Arc<Format>>) -> Protection {
+        match templates {
+            Some(templates) => templates.protection(&self.beside),
+            None => self.beside.protection(format),
         }
     }
 

@@ -3,6 +3,7 @@
 
 use std::io;
 use std::ops::Range;
+use std::sync::Arc;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use rolecall_conversation::json::Object;
@@ -141,7 +142,7 @@ impl Explanation {
         let named = || {
             let mut nameless = Format::new(self.prompt.model.name());
             nameless.title = "chat template".into();
-            nameless
+            Arc::new(nameless)
         };
         let format = self.prompt.format().cloned().unwrap_or_else(named);
         let mut tokens = None;

@@ -3,12 +3,12 @@
 use rolecall_conversation::json::{self, Layout};
 use rolecall_conversation::{Conversation, Json, Message, Role};
 use rolecall_encode::{Encoded, EncodedToken};
-use rolecall_render::{Change, FinalStop, LeafKind, Loss, LossPolicy, ModelText, loss_by_format, loss_by_template};
+use rolecall_render::{Change, FinalStop, LeafKind, Loss, LossPolicy, ModelText, Writer};
 
 use super::Model;
-use super::prompt::{ModelPrompt, Speaker};
+use super::prompt::ModelPrompt;
 use super::stops::CLOSER;
-use super::templates::ChosenTemplate;
+use super::writer::ModelWriter;
 use crate::Error;
 use crate::loss::{GREATEST_WEIGHT, mask, overlapping};
 use crate::session;
@@ -57,18 +57,10 @@ impl ModelPrompt {
     }
 
     fn loss_unchecked(&self, conversation: &Conversation, policy: &LossPolicy) -> Result<Loss, Error> {
-        let loss = match &self.speaker {
-            Speaker::Format { .. } => {
-                let format = self.format().ok_or(Error::NoFormat)?;
-                loss_by_format(&self.prompt, conversation, format, policy)
-            }
-            Speaker::Template(chosen) => {
-                let options = ChosenTemplate::options(&self.settings()?);
-                let stops = &self.model.stops_of_template(chosen)?.texts;
-                loss_by_template(&self.prompt, conversation, &chosen.template, &options, stops, policy)
-            }
-        };
-        Ok(loss?)
+        // The layouts of a format know what ends a reply.
+        let stops = self.template().map(|_| self.model.stops_of(&self.writer)).transpose()?;
+        let stops = stops.as_ref().map_or(&[][..], |stops| &stops.texts);
+        Ok(self.writer.writer.loss(&self.prompt, conversation, stops, policy)?)
     }
 
     /// Appends the model's stop token if the conversation ends with a reply after which the format
@@ -107,7 +99,7 @@ impl ModelPrompt {
         if reply.stop.is_some() || !after.into_iter().all(|segment| segment.origin.is_format()) {
             return Ok(None);
         }
-        let stop = self.model.final_stop(&self.speaker)?;
+        let stop = self.model.final_stop(&self.writer)?;
         if let Some(stop) = &stop {
             self.append_stop(stop);
         }
@@ -170,20 +162,22 @@ impl ModelPrompt {
 
 impl Model {
     /// Returns the token that stops the model at the end of a conversation.
-    pub(super) fn final_stop(&self, speaker: &Speaker) -> Result<Option<String>, Error> {
-        let Speaker::Template(chosen) = speaker else {
-            let format = self.format_of(speaker).ok_or(Error::NoFormat)?;
-            let mut ends = format.controls.iter().filter(|control| control.ends_turn);
-            return Ok(ends.next().map(|control| control.text.clone()));
+    pub(super) fn final_stop(&self, writer: &ModelWriter) -> Result<Option<String>, Error> {
+        let template = match &writer.writer {
+            Writer::Template(template, _) => template,
+            Writer::Format(format, _) => {
+                let mut ends = format.controls.iter().filter(|control| control.ends_turn);
+                return Ok(ends.next().map(|control| control.text.clone()));
+            }
         };
-        let tokens = chosen.template.tokens().iter();
+        let tokens = template.tokens().iter();
         let eos = tokens.filter(|(name, token)| name == "eos_token" && !token.is_empty()).map(|(_, token)| token);
         match eos.into_iter().next() {
             Some(eos) => Ok(Some(eos.clone())),
-            None if chosen.templates.is_carried => Ok(None),
+            None if writer.is_carried() => Ok(None),
             None => {
                 // A token of the next turn stops the model, and ends no conversation.
-                let layouts = self.shared.replies.layouts(&chosen.template, &self.shared.encoders).ok();
+                let layouts = self.shared.replies.layouts(template, &self.shared.encoders).ok();
                 let is_next = |text: &String| layouts.as_ref().is_some_and(|own| own.generation.stop.contains(text));
                 let mut stops = self.stops()?.into_iter().filter(|stop| !stop.text.is_empty());
                 let own = stops.find(|stop| !is_next(&stop.text) || stop.sources.iter().any(|source| source != CLOSER));

@@ -7,7 +7,7 @@
 //! The submodules: `account` renders a request with the account of it, `builder` finds the parts of a model, `content` writes and reads everything
 //! that it was opened from, `saved_prompt` the same of a prompt, `clock` writes and reads the time
 //! that templates see, `settings` merges the caller's settings with those of a request, `templates`
-//! chooses and renders chat templates, `encoders` loads the tokenizer and binds it to formats and
+//! chooses and renders chat templates, `writer` determines what writes a request's prompts, `encoders` loads the tokenizer and binds it to formats and
 //! templates, `replies` holds how replies are parsed, `reply_context` what is known about one reply
 //! before it arrives, `ends` and `stops` where they end, and `stability` compares the prompts of a growing
 //! conversation. Start reading at [`Model::open`].
@@ -33,6 +33,7 @@ mod stability;
 mod stops;
 mod templates;
 mod unread;
+mod writer;
 
 use std::fmt;
 use std::path::Path;
@@ -46,7 +47,7 @@ use rolecall_infer::LayoutWarning;
 use rolecall_openai::Request;
 use rolecall_parse::Reply;
 use rolecall_render::growth::ReplyRule;
-use rolecall_render::{Prompt, render};
+use rolecall_render::{Prompt, Writer};
 use rolecall_tokenizer::Tokenizer;
 
 pub use crate::files::Files;
@@ -64,13 +65,13 @@ use crate::kept::SmallCache;
 use crate::session::new_turn;
 use crate::template::ModelTemplates;
 use crate::tokenizer::{Audit, TokenizerFile};
-use encoders::{Encoders, Writer};
+use encoders::Encoders;
 use ends::Ends;
 use explain::Explanation;
-use prompt::Speaker;
 use replies::Replies;
 use setups::Setups;
 use templates::{CompiledTemplates, Templates};
+use writer::{ModelWriter, Resolved};
 
 /// An opened model: its format or chat templates, its tokenizer, and everything else known about
 /// it.
@@ -189,7 +190,7 @@ impl Model {
     }
 
     /// Returns the format that renders the model's prompts, or that its files were recognized as.
-    pub fn format(&self) -> Option<&Format> {
+    pub fn format(&self) -> Option<&Arc<Format>> {
         let name = match &self.shared.voice {
             Voice::Format(name) => Some(name),
             Voice::Templates { recognised, .. } => recognised.as_ref(),
@@ -288,27 +289,30 @@ impl Model {
         purpose: Purpose,
         time: AccountTime,
     ) -> Result<ModelPrompt, Error> {
-        let mut settings = self.settings.of(&request)?;
-        // One clock for everything that is done with the prompt.
-        settings.now = settings.time();
-        let carried = Templates::of_request(&request)?.map(Arc::new);
-        let is_own = carried.is_none();
-        let speaker = self.speaker(&request, carried, &settings, purpose)?;
-        let mut prompt = self.accounted(&request, &settings, &speaker, purpose, time)?;
+        let Resolved { settings, writer } = self.resolve(&request, purpose)?;
+        let mut prompt = self.accounted(&request, &settings, &writer, purpose, time)?;
         if purpose == Purpose::NewTurn {
-            let rule = ReplyRule { format: self.format_of(&speaker), stops: &self.stops_of(&speaker)?.texts };
+            let rule =
+                ReplyRule { format: writer.format().map(|format| &**format), stops: &self.stops_of(&writer)?.texts };
             prompt = new_turn(prompt, &request.conversation.messages, rule)?;
         }
         // A template that the request carries belongs to another model.
-        if is_own {
-            prompt.generation = self.generation_of(&speaker, &prompt);
+        if !writer.is_carried() {
+            prompt.generation = self.generation_of(&writer, &prompt);
         }
         let spelling = settings.spelling(&request.conversation).map(str::to_owned);
         // A new turn continues an existing text, so no opening token is missing before it.
         let bos = if purpose == Purpose::NewTurn { BosBy::Nobody } else { settings.bos };
-        let now = settings.now.filter(|_| matches!(speaker, Speaker::Template(_)));
-        let model = self.clone();
-        Ok(ModelPrompt { model, request, purpose, now, prompt, appended: None, speaker, bos, spelling })
+        Ok(ModelPrompt {
+            model: self.clone(),
+            request,
+            purpose,
+            prompt,
+            appended: None,
+            writer: writer.into(),
+            bos,
+            spelling,
+        })
     }
 
     /// Returns the text before the reply to a request, which is needed to parse that reply.
@@ -317,50 +321,44 @@ impl Model {
     /// is what its layout `generate` writes.
     fn prompt_tail(&self, request: impl Into<Arc<Request>>) -> Result<String, Error> {
         let request = request.into();
-        let carried = Templates::of_request(&request)?.map(Arc::new);
-        let settings = self.settings.of(&request)?;
-        let speaker = self.speaker(&request, carried, &settings, Purpose::Answer)?;
-        match self.format_of(&speaker).filter(|format| format.part == FormatPart::Reply) {
-            Some(format) => {
+        let Resolved { writer, .. } = self.resolve(&request, Purpose::Answer)?;
+        match writer.format().filter(|format| format.part == FormatPart::Reply) {
+            Some(_) => {
                 let mut alone = Conversation::new(Vec::new());
                 alone.add_generation_prompt = Some(true);
-                Ok(render(&alone, format, &settings.of_format())?.text().to_owned())
+                Ok(writer.writer.render(&alone)?.text().to_owned())
             }
             None => Ok(self.prompt(request)?.text().to_owned()),
         }
     }
 
-    fn reply_by(&self, speaker: &Speaker, spelling: Option<&str>, ids: Option<&Decoder>) -> Result<Arc<Reply>, Error> {
-        match speaker {
-            Speaker::Template(chosen) => {
-                let stops = &self.stops_of_template(chosen)?.texts;
-                self.shared.replies.of_template(&chosen.template, stops, &self.shared.encoders, ids)
+    fn reply_by(
+        &self,
+        writer: &ModelWriter,
+        spelling: Option<&str>,
+        ids: Option<&Decoder>,
+    ) -> Result<Arc<Reply>, Error> {
+        let replies = &self.shared.replies;
+        match &writer.writer {
+            Writer::Template(template, _) => {
+                replies.of_template(template, &self.stops_of(writer)?.texts, &self.shared.encoders, ids)
             }
-            Speaker::Format { .. } => {
-                self.shared.replies.of_format(self.format_of(speaker).ok_or(Error::NoFormat)?, spelling, ids)
-            }
+            Writer::Format(format, _) => replies.of_format(format, spelling, ids),
         }
     }
 
-    fn layout_warnings_by(&self, speaker: &Speaker) -> Result<Arc<[LayoutWarning]>, Error> {
-        match speaker {
-            Speaker::Template(chosen) => self.shared.replies.warnings(&chosen.template, &self.shared.encoders),
-            Speaker::Format { .. } => Ok(Vec::new().into()),
+    fn layout_warnings_by(&self, writer: &ModelWriter) -> Result<Arc<[LayoutWarning]>, Error> {
+        match &writer.writer {
+            Writer::Template(template, _) => self.shared.replies.warnings(template, &self.shared.encoders),
+            Writer::Format(..) => Ok(Vec::new().into()),
         }
     }
 
-    fn layouts_by(&self, speaker: &Speaker) -> Result<Arc<Format>, Error> {
-        match speaker {
-            Speaker::Template(chosen) => self.shared.replies.layouts(&chosen.template, &self.shared.encoders),
-            Speaker::Format { .. } => Ok(Arc::new(self.format_of(speaker).ok_or(Error::NoFormat)?.clone())),
+    fn layouts_by(&self, writer: &ModelWriter) -> Result<Arc<Format>, Error> {
+        match &writer.writer {
+            Writer::Template(template, _) => self.shared.replies.layouts(template, &self.shared.encoders),
+            Writer::Format(format, _) => Ok(Arc::clone(format)),
         }
-    }
-
-    /// Returns the format of a prompt, or `None` if a chat template wrote it.
-    fn format_of(&self, speaker: &Speaker) -> Option<&Format> {
-        let Speaker::Format { name, is_training } = speaker else { return None };
-        let format = self.shared.registry.find(name)?;
-        Some(if *is_training { format.for_training() } else { format })
     }
 
     /// Returns the decoder, which turns ids into text and tells control tokens from ordinary tokens
@@ -369,60 +367,26 @@ impl Model {
         Ok(Arc::clone(&self.shared.encoders.loaded()?.decoder))
     }
 
-    /// Returns what renders a request: the format or template that the request names, else that of
-    /// the model.
-    fn speaker(
-        &self,
-        request: &Request,
-        carried: Option<Arc<Templates>>,
-        settings: &Settings,
-        purpose: Purpose,
-    ) -> Result<Speaker, Error> {
-        let shared = &*self.shared;
-        let templates = match (carried, &request.format, &shared.voice) {
-            (Some(carried), ..) => Some(carried),
-            (None, None, Voice::Templates { templates, .. }) => Some(Arc::clone(templates)),
-            _ => None,
-        };
-        if let Some(templates) = templates {
-            let has_tools = request.conversation.tools.is_some();
-            let chosen = templates.choose(settings, has_tools, &shared.compiled)?;
-            return Ok(Speaker::Template(chosen));
-        }
-        // A request can only name a format of the registry. It must not choose which files are
-        // read.
-        let name = match (&request.format, &shared.voice) {
-            (Some(name), _) | (None, Voice::Format(name)) => name,
-            (None, Voice::Templates { .. } | Voice::Nothing) => return Err(Error::NoFormat),
-        };
-        let format = shared.registry.find(name).ok_or_else(|| Error::UnknownFormat {
-            name: name.clone(),
-            near: shared.registry.suggest(name).map(str::to_owned),
-        })?;
-        Ok(Speaker::Format { name: format.name.clone(), is_training: purpose == Purpose::Training })
-    }
-
-    fn generation_of(&self, speaker: &Speaker, prompt: &Prompt) -> Arc<Generation> {
-        match speaker {
-            Speaker::Template(_) => self.generation(self.format()),
-            Speaker::Format { name, .. } => match (&self.shared.voice, self.shared.registry.find(name)) {
-                (Voice::Format(own), Some(format)) if own == name => {
-                    // If a gap is filled, the prompt has other stop tokens than the format's
-                    // replies.
-                    match prompt.generation == format.generation {
-                        true => self.generation(Some(format)),
-                        false => Arc::new(self.shared.ends.over(&prompt.generation)),
-                    }
-                }
-                // The request asked for another format than the model's own.
-                _ => Arc::clone(&prompt.generation),
-            },
+    fn generation_of(&self, writer: &ModelWriter, prompt: &Prompt) -> Arc<Generation> {
+        let Some(format) = writer.format() else { return self.generation(self.format()) };
+        match &self.shared.voice {
+            Voice::Format(own) if *own == format.name => {
+                // If a gap is filled, the prompt has other stop tokens than the format's
+                // replies.
+                let own = self.format().filter(|own| prompt.generation == own.generation);
+                own.map_or_else(
+                    || Arc::new(self.shared.ends.over(&prompt.generation)),
+                    |own| self.generation(Some(own)),
+                )
+            }
+            // The request asked for another format than the model's own.
+            _ => Arc::clone(&prompt.generation),
         }
     }
 
     /// Returns the format's sampling defaults, overridden by the model's files. Each result is
     /// computed once.
-    fn generation(&self, format: Option<&Format>) -> Arc<Generation> {
+    fn generation(&self, format: Option<&Arc<Format>>) -> Arc<Generation> {
         let name = format.map_or("", |format| format.name.as_str());
         self.shared.generations.get_or_make(
             |known| known == name,
@@ -504,11 +468,11 @@ impl Model {
     /// Returns the tokens that text in the model's prompts is never encoded to, each with the reasons.
     pub fn protected(&self) -> Result<ProtectedTokens, Error> {
         let loaded = self.shared.encoders.loaded()?;
-        let writer = match &self.shared.voice {
-            Voice::Templates { templates, .. } => Some(Writer::Templates(templates)),
-            Voice::Format(_) | Voice::Nothing => self.format().map(Writer::Format),
+        let templates = match &self.shared.voice {
+            Voice::Templates { templates, .. } => Some(&**templates),
+            Voice::Format(_) | Voice::Nothing => None,
         };
-        let protection = loaded.protection(writer.as_ref()).protecting(self.settings.protect);
+        let protection = loaded.protection(templates, self.format()).protecting(self.settings.protect);
         Ok(ProtectedTokens::new(&protection, &*loaded.tokenizer)?)
     }
 }

@@ -8,8 +8,8 @@ use rolecall_render::{Account, ChatTemplate, DateTime, LossPolicy, Prompt, Segme
 
 use super::encoders::EncoderOptions;
 use super::explain::Explanation;
-use super::templates::ChosenTemplate;
-use super::{BosBy, Model, Purpose, Settings};
+use super::writer::ModelWriter;
+use super::{BosBy, Model, Purpose};
 use crate::Error;
 
 /// The prompt of a request, bound to its model.
@@ -21,12 +21,10 @@ pub struct ModelPrompt {
     pub(super) model: Model,
     pub(super) request: Arc<Request>,
     pub(super) purpose: Purpose,
-    /// The time that the chat template saw.
-    pub(super) now: Option<DateTime>,
     pub(super) prompt: Prompt,
     /// The stop token that was appended to the rendered text.
     pub(super) appended: Option<String>,
-    pub(super) speaker: Speaker,
+    pub(super) writer: Arc<ModelWriter>,
     pub(super) bos: BosBy,
     /// How the format spells its control tokens, if that was chosen.
     pub(super) spelling: Option<String>,
@@ -34,17 +32,6 @@ pub struct ModelPrompt {
 
 /// The account of a request without leaves.
 static NO_ACCOUNT: Account = Account::EMPTY;
-
-/// What wrote a prompt.
-#[derive(Clone, Debug)]
-pub(super) enum Speaker {
-    /// A format of the model's registry.
-    Format {
-        name: String,
-        is_training: bool,
-    },
-    Template(ChosenTemplate),
-}
 
 impl ModelPrompt {
     /// Returns the request that the prompt was rendered from.
@@ -54,15 +41,9 @@ impl ModelPrompt {
 
     /// Returns the time that the chat template saw, or `None` if a format wrote the prompt.
     ///
-    /// A model with this time in its [`Settings`] renders the request to the same text again.
+    /// A model with this time in its [`Settings`](super::Settings) renders the request to the same text again.
     pub fn now(&self) -> Option<DateTime> {
-        self.now
-    }
-
-    /// Returns the settings with which the prompt was rendered.
-    pub(super) fn settings(&self) -> Result<Settings, Error> {
-        let own = self.model.settings.of(&self.request)?;
-        Ok(Settings { now: self.now.or(own.now), ..own })
+        self.writer.clock()
     }
 
     /// Returns what became of each leaf of the request.
@@ -103,16 +84,13 @@ impl ModelPrompt {
     }
 
     /// Returns the format that wrote the prompt, or `None` if a chat template did.
-    pub fn format(&self) -> Option<&Format> {
-        self.model.format_of(&self.speaker)
+    pub fn format(&self) -> Option<&Arc<Format>> {
+        self.writer.format()
     }
 
     /// Returns the chat template that wrote the prompt, or `None` if a format did.
     pub fn template(&self) -> Option<&Arc<ChatTemplate>> {
-        match &self.speaker {
-            Speaker::Format { .. } => None,
-            Speaker::Template(chosen) => Some(&chosen.template),
-        }
+        self.writer.template()
     }
 
     /// Adds the tokens that end the model's replies to [`Prompt::stops`] and [`Prompt::stop_ids`].
@@ -120,7 +98,7 @@ impl ModelPrompt {
     /// By itself, a prompt has only those that the format or the model's files name. This infers the
     /// layouts of a chat template, and loads the tokenizer if the model has one.
     pub fn find_stops(&mut self) -> Result<(), Error> {
-        let stops = self.model.stops_of(&self.speaker)?;
+        let stops = self.model.stops_of(&self.writer)?;
         let (texts, ids) = (self.prompt.stops(), self.prompt.stop_ids());
         let is_new = |text: &&str| !text.is_empty() && !texts.contains(text);
         let more: Vec<String> =
@@ -177,9 +155,8 @@ impl ModelPrompt {
     }
 
     fn encoder(&self) -> Result<Arc<Encoder>, Error> {
-        let writer = self.model.writer(&self.speaker)?;
         let options = EncoderOptions { add: self.bos.add(), ..self.model.settings.of_encoder() };
-        self.model.shared.encoders.encoder(&writer, options)
+        self.model.shared.encoders.encoder(&self.writer, options)
     }
 
     /// Drops the notes about the opening token if the engine adds it, because its absence is then

@@ -7,9 +7,8 @@ use rolecall_infer::LayoutWarning;
 use rolecall_openai::Request;
 use rolecall_parse::{OutputParser, ParseOptions, ReasoningSplit, Reply};
 
-use super::prompt::Speaker;
 use super::session::{Setup, layout_texts, reads};
-use super::templates::Templates;
+use super::writer::{ModelWriter, Resolved};
 use super::{Model, ModelPrompt, Purpose, offered_tools};
 use crate::Error;
 use crate::parse::IdParser;
@@ -32,7 +31,7 @@ use crate::parse::IdParser;
 #[derive(Clone, Debug)]
 pub struct ReplyContext {
     model: Model,
-    speaker: Speaker,
+    writer: Arc<ModelWriter>,
     /// How the format spells its control tokens, if that was chosen.
     spelling: Option<String>,
     reply: Arc<Reply>,
@@ -102,7 +101,7 @@ impl ReplyContext {
 
     /// Returns the layouts of the reply: those of the format, or those inferred from the chat template.
     pub fn layouts(&self) -> Result<Arc<Format>, Error> {
-        self.model.layouts_by(&self.speaker)
+        self.model.layouts_by(&self.writer)
     }
 
     /// Returns a parser for the reply's token ids. This loads the tokenizer.
@@ -111,7 +110,7 @@ impl ReplyContext {
             return Ok(setup.id_parser(&self.options.prompt_tail, self.options.ids));
         }
         let decoder = self.model.decoder()?;
-        let reply = self.model.reply_by(&self.speaker, self.spelling.as_deref(), Some(&decoder))?;
+        let reply = self.model.reply_by(&self.writer, self.spelling.as_deref(), Some(&decoder))?;
         Ok(IdParser::new(OutputParser::new(&reply, self.options.clone()), decoder))
     }
 
@@ -133,7 +132,7 @@ impl ReplyContext {
             return Ok(setup.stops().collect());
         }
         let (read, tokenizer) = (layout_texts(&*self.layouts()?), self.model.tokenizer()?);
-        let stops = self.model.stops_of(&self.speaker)?;
+        let stops = self.model.stops_of(&self.writer)?;
         Ok(stops.ids().map(|id| (id, reads(&read, tokenizer.token_text(id)))).collect())
     }
 
@@ -190,26 +189,24 @@ impl Model {
         prompt_tail: impl Into<String>,
         options: ParseOptions,
     ) -> Result<ReplyContext, Error> {
-        let settings = self.settings.of(request)?;
-        let carried = Templates::of_request(request)?.map(Arc::new);
+        let Resolved { settings, writer } = self.resolve(request, Purpose::Answer)?;
         let spelling = settings.spelling(&request.conversation).map(str::to_owned);
-        let speaker = self.speaker(request, carried, &settings, Purpose::Answer)?;
         let (tools, prompt_tail) = (offered_tools(request), prompt_tail.into());
         let options = ParseOptions { tools, prompt_tail, ..settings.policies(options) };
-        self.context_of(speaker, spelling, options)
+        self.context_of(writer.into(), spelling, options)
     }
 
     pub(super) fn context_of(
         &self,
-        speaker: Speaker,
+        writer: Arc<ModelWriter>,
         spelling: Option<String>,
         options: ParseOptions,
     ) -> Result<ReplyContext, Error> {
         Ok(ReplyContext {
-            reply: self.reply_by(&speaker, spelling.as_deref(), None)?,
-            warnings: self.layout_warnings_by(&speaker)?,
+            reply: self.reply_by(&writer, spelling.as_deref(), None)?,
+            warnings: self.layout_warnings_by(&writer)?,
             model: self.clone(),
-            speaker,
+            writer,
             spelling,
             options,
             setup: None,
@@ -245,7 +242,7 @@ impl ModelPrompt {
     pub fn reply_context(&self, options: ParseOptions) -> Result<ReplyContext, Error> {
         let policies = self.model.settings.of(&self.request)?.policies(options);
         let options = ParseOptions { tools: self.tools(), prompt_tail: self.prompt.text().to_owned(), ..policies };
-        self.model.context_of(self.speaker.clone(), self.spelling.clone(), options)
+        self.model.context_of(Arc::clone(&self.writer), self.spelling.clone(), options)
     }
 }
 

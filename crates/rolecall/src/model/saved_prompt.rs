@@ -34,7 +34,7 @@ impl ModelPrompt {
             "version" => VERSION,
             "request" => self.request.to_json(),
             "purpose" => purpose.map_or(Json::Null, |(word, _)| Json::from(*word)),
-            "now" => self.now.map_or(Json::Null, clock::write),
+            "now" => self.now().map_or(Json::Null, clock::write),
             "appended" => self.appended.as_deref().map_or(Json::Null, Json::from),
             "digest" => digest(self.text()),
         };

@@ -11,15 +11,12 @@ use rolecall_openai::Request;
 use rolecall_parse::{Ids, OutputParser, ParseOptions, Reply};
 use rolecall_render::growth::{Grown, Growth, Longer, NotGrown, ReplyRule};
 use rolecall_render::jinja::Spot;
-use rolecall_render::stability::Speaker as Renders;
-use rolecall_render::{
-    DateTime, FinalStop, Forms, LossPolicy, ModelText, Options, Prompt, TemplateOptions, loss_by_format,
-    loss_by_template,
-};
+use rolecall_render::{DateTime, FinalStop, Forms, LossPolicy, ModelText, Prompt, Writer};
 
 use super::fingerprint::Fingerprint;
-use super::prompt::{Speaker, offered_tools};
-use super::templates::{ChosenTemplate, Templates, refused};
+use super::prompt::offered_tools;
+use super::templates::ChosenTemplate;
+use super::writer::{ModelWriter, Resolved};
 use super::{Model, Purpose, ReplyContext};
 use crate::Error;
 use crate::parse::IdParser;
@@ -52,8 +49,7 @@ pub(crate) struct Setup {
     pub needs_head: AtomicBool,
     /// The parser after the last generation prompt, with that text. The next one is mostly the same.
     last_parser: Mutex<Option<(String, OutputParser)>>,
-    speaker: Speaker,
-    options: SetupOptions,
+    writer: Arc<ModelWriter>,
     /// How the format spells its control tokens, if that was chosen.
     spelling: Option<String>,
     reply: Arc<Reply>,
@@ -70,42 +66,31 @@ impl fmt::Debug for Setup {
     }
 }
 
-enum SetupOptions {
-    Format(Options),
-    Template(TemplateOptions),
-}
-
 impl Setup {
     /// Resolves a request that has no messages, for a session that began at some time.
     pub(super) fn at(model: &Model, request: Request, now: Option<DateTime>) -> Result<Setup, Error> {
         let mut settings = model.settings.of(&request)?;
         // What the parser returns is passed in the form that the template writes correctly.
         settings.forms = Forms::AsWanted;
-        let carried = Templates::of_request(&request)?.map(Arc::new);
-        let speaker = model.speaker(&request, carried, &settings, Purpose::Answer)?;
-        // One clock for the whole session.
-        settings.now = match &speaker {
-            Speaker::Template(chosen) if chosen.template.may_read_clock() => now.or_else(|| settings.time()),
-            _ => None,
-        };
-        model.unread_switches(&request, &settings, &speaker)?;
-        let writer = model.writer(&speaker)?;
+        settings.now = now.or(settings.now);
+        let Resolved { settings, mut writer } = model.resolve_with(settings, &request, Purpose::Answer)?;
+        // Sessions of a template that does not read the clock share a setup.
+        if let Writer::Template(template, options) = &mut writer.writer
+            && !template.may_read_clock()
+        {
+            options.now = None;
+        }
+        model.unread_switches(&request, &settings, &writer)?;
         let encoder = model.shared.encoders.encoder(&writer, settings.of_encoder())?;
         let decoder = model.decoder()?;
         let spelling = settings.spelling(&request.conversation).map(str::to_owned);
-        let reply = model.reply_by(&speaker, spelling.as_deref(), Some(&decoder))?;
-        let layouts = model.layouts_by(&speaker)?;
-        let found = model.stops_of(&speaker)?;
+        let reply = model.reply_by(&writer, spelling.as_deref(), Some(&decoder))?;
+        let layouts = model.layouts_by(&writer)?;
+        let found = model.stops_of(&writer)?;
         let mut stop_ids: Vec<u32> = found.ids().collect();
         stop_ids.sort_unstable();
         let stops = Arc::clone(&found.texts);
-        let final_stop = model.final_stop(&speaker)?;
-        let options = match &speaker {
-            Speaker::Format { .. } => SetupOptions::Format(settings.of_format()),
-            Speaker::Template(_) => {
-                SetupOptions::Template(TemplateOptions { now: settings.now, ..ChosenTemplate::options(&settings) })
-            }
-        };
+        let final_stop = model.final_stop(&writer)?;
         let policies = settings.policies(ParseOptions::default());
         let tools = offered_tools(&request);
         let frame = |generates| Conversation { add_generation_prompt: Some(generates), ..request.conversation.clone() };
@@ -114,7 +99,7 @@ impl Setup {
         let read = layout_texts(&layouts);
         let is_read = |id: &u32| reads(&read, encoder.tokenizer().token_text(*id));
         let read_stop_ids = stop_ids.iter().copied().filter(is_read).collect();
-        let turn_space = model.format_of(&speaker).map(turn_space).unwrap_or_default();
+        let turn_space = writer.format().map(|format| turn_space(format)).unwrap_or_default();
         Ok(Setup {
             model: model.clone(),
             request,
@@ -131,8 +116,7 @@ impl Setup {
             fingerprint: OnceLock::new(),
             needs_head: AtomicBool::new(false),
             last_parser: Mutex::default(),
-            speaker,
-            options,
+            writer: writer.into(),
             spelling,
             reply,
             policies,
@@ -146,47 +130,29 @@ impl Setup {
         &self.frames[usize::from(generates)]
     }
 
-    fn renders(&self) -> Result<Renders<'_>, Error> {
-        Ok(match (&self.speaker, &self.options) {
-            (Speaker::Template(chosen), SetupOptions::Template(options)) => {
-                Renders::Template(&chosen.template, options)
-            }
-            (speaker, SetupOptions::Format(options)) => {
-                Renders::Format(self.model.format_of(speaker).ok_or(Error::NoFormat)?, options)
-            }
-            (_, SetupOptions::Template(_)) => return Err(Error::NoFormat),
-        })
-    }
-
     /// Renders a whole conversation.
     pub fn render(&self, conversation: &Conversation) -> Result<(Prompt, Option<Growth>), Error> {
-        self.renders()?.render_growing(conversation).map_err(|error| self.refused(error))
+        self.writer.writer.render_growing(conversation).map_err(|error| self.writer.refused(error))
     }
 
     /// Renders the end of a longer conversation.
     pub fn grow(&self, growth: &Growth, longer: &Longer<'_>) -> Result<Grown, NotGrown> {
-        match self.renders() {
-            Ok(renders) => renders.grow(growth, longer),
-            Err(_) => Err(NotGrown::Failed),
-        }
+        self.writer.writer.grow(growth, longer)
     }
 
     /// Returns the place in the template that writes a byte of a conversation's prompt.
     pub fn spot_at(&self, conversation: &Conversation, byte: usize) -> Option<Spot> {
-        self.renders().ok()?.spot_at(conversation, byte)
+        self.writer.writer.spot_at(conversation, byte).ok().flatten()
     }
 
     /// Returns the chat template that renders the session.
     pub(super) fn chosen(&self) -> Option<&ChosenTemplate> {
-        match &self.speaker {
-            Speaker::Template(chosen) => Some(chosen),
-            Speaker::Format { .. } => None,
-        }
+        self.writer.chosen.as_ref()
     }
 
     /// Returns the format that renders the session.
     pub fn format(&self) -> Option<&Format> {
-        self.model.format_of(&self.speaker)
+        self.writer.format().map(|format| &**format)
     }
 
     /// Returns what determines where replies end.
@@ -196,50 +162,29 @@ impl Setup {
 
     /// Returns the time that the chat template sees, if it may read it.
     pub(super) fn clock(&self) -> Option<DateTime> {
-        match &self.options {
-            SetupOptions::Template(options) => options.now,
-            SetupOptions::Format(_) => None,
-        }
+        self.writer.clock()
     }
 
     /// Returns the time at which a session that begins now has its clock. A format has none.
     pub fn time(&self) -> Option<DateTime> {
-        match &self.options {
-            SetupOptions::Template(options) => {
-                options.now.or_else(|| self.model.settings.of(&self.request).ok().and_then(|settings| settings.time()))
-            }
-            SetupOptions::Format(_) => None,
-        }
+        self.chosen()?;
+        self.clock().or_else(|| self.model.settings.of(&self.request).ok().and_then(|settings| settings.time()))
     }
 
     /// Returns the text of a prompt that the model itself would write.
     pub fn replies(&self, prompt: &Prompt, conversation: &Conversation) -> Result<Vec<ModelText>, Error> {
         let mut policy = LossPolicy::assistant();
         (policy.final_stop, policy.allow_masked_stop, policy.allow_empty) = (FinalStop::Ignore, true, true);
-        let loss = match self.renders()? {
-            Renders::Format(format, _) => loss_by_format(prompt, conversation, format, &policy)?,
-            Renders::Template(template, options) => {
-                loss_by_template(prompt, conversation, template, options, &self.stops, &policy)?
-            }
-        };
-        Ok(loss.replies)
-    }
-
-    fn refused(&self, error: rolecall_render::Error) -> Error {
-        match &self.speaker {
-            Speaker::Template(chosen) => refused(chosen.named(), error),
-            Speaker::Format { .. } => error.into(),
-        }
+        Ok(self.writer.writer.loss(prompt, conversation, &self.stops, &policy)?.replies)
     }
 
     /// Reports whether the format or template itself may write a text.
     pub fn writes(&self, text: &str) -> bool {
-        match &self.speaker {
-            Speaker::Template(chosen) => chosen.template.source().contains(text),
-            speaker => self
-                .model
-                .format_of(speaker)
-                .is_some_and(|format| format.controls.iter().any(|control| control.texts().any(|known| known == text))),
+        match &self.writer.writer {
+            Writer::Template(template, _) => template.source().contains(text),
+            Writer::Format(format, _) => {
+                format.controls.iter().any(|control| control.texts().any(|known| known == text))
+            }
         }
     }
 
@@ -260,7 +205,7 @@ impl Setup {
     /// Returns what is known about a reply. `tail` is the end of the prompt, `ids` are those of its calls.
     pub fn reply_context(self: &Arc<Self>, tail: &str, ids: Ids) -> Result<ReplyContext, Error> {
         let options = self.parse_options(tail, ids);
-        let context = self.model.context_of(self.speaker.clone(), self.spelling.clone(), options)?;
+        let context = self.model.context_of(Arc::clone(&self.writer), self.spelling.clone(), options)?;
         Ok(context.with_setup(Arc::clone(self)))
     }
 

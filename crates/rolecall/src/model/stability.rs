@@ -1,16 +1,12 @@
 //! How much of a prompt stays valid when the conversation grows.
 
-use std::sync::Arc;
-
 use rolecall_encode::Growing;
 use rolecall_openai::Request;
-use rolecall_render::stability::{KeptIds, KeptLength, Pace, Speaker as Renders, Stability, compare, stability_with};
-use rolecall_render::{ProbeBudget, Prompt, TemplateOptions, template_switches};
+use rolecall_render::stability::{KeptIds, KeptLength, Pace, Stability, compare, stability_with};
+use rolecall_render::{ProbeBudget, Prompt, Writer, template_switches};
 
-use super::encoders::Writer;
-use super::prompt::Speaker;
-use super::templates::{ChosenTemplate, Templates};
-use super::{Model, ModelPrompt, Purpose, Voice};
+use super::writer::Resolved;
+use super::{Model, ModelPrompt, Purpose};
 use crate::Error;
 
 impl Model {
@@ -45,13 +41,10 @@ impl Model {
 
     /// Like [`stability`](Model::stability), with time that passes between the turns.
     pub fn stability_at(&self, request: &Request, pace: Pace) -> Result<Stability, Error> {
-        let settings = self.settings.of(request)?;
-        let carried = Templates::of_request(request)?.map(Arc::new);
-        let speaker = self.speaker(request, carried, &settings, Purpose::Answer)?;
-        self.unread_switches(request, &settings, &speaker)?;
+        let Resolved { settings, writer } = self.resolve(request, Purpose::Answer)?;
+        self.unread_switches(request, &settings, &writer)?;
         let mut growing = None;
         if self.has_tokenizer() {
-            let writer = self.writer(&speaker)?;
             let encoder = self.shared.encoders.encoder(&writer, settings.of_encoder())?;
             growing = Some(Growing::new(encoder));
         }
@@ -63,34 +56,18 @@ impl Model {
                 None
             }
         };
-        let conversation = &request.conversation;
-        let found = match &speaker {
-            Speaker::Template(chosen) => {
-                let options = ChosenTemplate::options(&settings);
-                stability_with(conversation, Renders::Template(&chosen.template, &options), pace, &mut ids)
-            }
-            Speaker::Format { .. } => {
-                let format = self.format_of(&speaker).ok_or(Error::NoFormat)?;
-                stability_with(conversation, Renders::Format(format, &settings.of_format()), pace, &mut ids)
-            }
-        };
+        let found = stability_with(&request.conversation, &writer.writer, pace, &mut ids);
         failed.map_or(Ok(found), |error| Err(error.into()))
-    }
-
-    pub(super) fn writer<'a>(&'a self, speaker: &'a Speaker) -> Result<Writer<'a>, Error> {
-        Ok(match speaker {
-            Speaker::Format { .. } => Writer::Format(self.format_of(speaker).ok_or(Error::NoFormat)?),
-            Speaker::Template(chosen) => Writer::Templates(&chosen.templates),
-        })
     }
 
     /// Returns the flags of the default chat template whose two values differ in effect, each with
     /// the value that leaving it unset stands for. Flags that the settings set are not included.
     pub(crate) fn template_flags(&self) -> Vec<(String, bool)> {
-        let Voice::Templates { templates, .. } = &self.shared.voice else { return Vec::new() };
-        let Ok(chosen) = templates.choose(&self.settings, false, &self.shared.compiled) else { return Vec::new() };
-        let options = TemplateOptions { kwargs: Default::default(), ..ChosenTemplate::options(&self.settings) };
-        let Ok((_, switches)) = template_switches(&chosen.template, &options, &ProbeBudget::default()) else {
+        let Some(Writer::Template(template, mut options)) = self.own_writer().map(|own| own.writer) else {
+            return Vec::new();
+        };
+        options.kwargs = Default::default();
+        let Ok((_, switches)) = template_switches(&template, &options, &ProbeBudget::default()) else {
             return Vec::new();
         };
         let is_set = |name: &str| self.settings.options.iter().any(|(set, _)| set == name);
@@ -130,8 +107,6 @@ impl ModelPrompt {
 
     /// Returns the place in the chat template that wrote a byte of the prompt. A format has none.
     fn spot_at(&self, byte: usize) -> Result<Option<rolecall_render::jinja::Spot>, Error> {
-        let Speaker::Template(chosen) = &self.speaker else { return Ok(None) };
-        let options = ChosenTemplate::options(&self.settings()?);
-        Ok(rolecall_render::written_at(&self.request.conversation, &chosen.template, &options, byte)?)
+        Ok(self.writer.writer.spot_at(&self.request.conversation, byte)?)
     }
 }

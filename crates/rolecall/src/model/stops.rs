@@ -7,17 +7,17 @@ use rolecall_encode::control_id;
 use rolecall_format::{Control, Format};
 use rolecall_tokenizer::Tokenizer;
 
+use super::Model;
 use super::ends::StopToken;
-use super::prompt::Speaker;
 use super::templates::ChosenTemplate;
-use super::{Model, Voice};
+use super::writer::ModelWriter;
 use crate::Error;
 use crate::loss::closers;
 
 /// The source of a stop that only the layouts of a chat template name.
 pub(super) const CLOSER: &str = "the end of a reply in its chat template";
 
-/// The tokens that end a speaker's replies.
+/// The tokens that end a writer's replies.
 #[derive(Debug)]
 pub(super) struct Stops {
     pub tokens: Vec<StopToken>,
@@ -38,14 +38,9 @@ impl Model {
     ///
     /// The ids are those of the tokenizer, if the model has one.
     pub fn stops(&self) -> Result<Vec<StopToken>, Error> {
-        let speaker = match &self.shared.voice {
-            Voice::Format(name) => Some(Speaker::Format { name: name.clone(), is_training: false }),
+        match self.own_writer() {
+            Some(writer) => Ok(self.stops_of(&writer)?.tokens.clone()),
             // If there is no default template, only the files name stop tokens.
-            Voice::Templates { .. } => self.default_template().map(Speaker::Template),
-            Voice::Nothing => None,
-        };
-        match speaker {
-            Some(speaker) => Ok(self.stops_of(&speaker)?.tokens.clone()),
             None => Ok(self.find_stops(self.format(), &[], true)?.tokens),
         }
     }
@@ -55,37 +50,26 @@ impl Model {
         Ok(self.stops()?.into_iter().filter_map(|stop| stop.id).collect())
     }
 
-    /// Returns the tokens that end the replies of a speaker.
-    pub(super) fn stops_of(&self, speaker: &Speaker) -> Result<Arc<Stops>, Error> {
-        match speaker {
-            Speaker::Format { .. } => {
-                let format = self.format_of(speaker).ok_or(Error::NoFormat)?;
-                Ok(Arc::new(self.find_stops(Some(format), &[], true)?))
-            }
-            Speaker::Template(chosen) => self.stops_of_template(chosen),
-        }
-    }
-
-    pub(super) fn stops_of_template(&self, chosen: &ChosenTemplate) -> Result<Arc<Stops>, Error> {
+    /// Returns the tokens that end the replies to a writer's prompts.
+    pub(super) fn stops_of(&self, writer: &ModelWriter) -> Result<Arc<Stops>, Error> {
+        let Some(chosen) = &writer.chosen else {
+            return Ok(Arc::new(self.find_stops(writer.format(), &[], true)?));
+        };
         chosen.templates.stops(chosen.named, &self.settings, || {
             // A template that a request carries may belong to another model. The tokens of a model
             // with templates of its own end its replies all the same.
             let is_own = !chosen.templates.is_carried;
-            let default = self.default_template().filter(|default| is_own && default.named != chosen.named);
+            let default = self.own_writer().and_then(|own| own.chosen);
+            let default = default.filter(|default| is_own && default.named != chosen.named);
             let templates: Vec<&ChosenTemplate> = std::iter::once(chosen).chain(&default).collect();
             let format = self.format().filter(|_| is_own);
             self.find_stops(format, &templates, is_own || self.templates().is_some())
         })
     }
 
-    fn default_template(&self) -> Option<ChosenTemplate> {
-        let Voice::Templates { templates, .. } = &self.shared.voice else { return None };
-        templates.choose(&self.settings, false, &self.shared.compiled).ok()
-    }
-
     fn find_stops(
         &self,
-        format: Option<&Format>,
+        format: Option<&Arc<Format>>,
         templates: &[&ChosenTemplate],
         by_files: bool,
     ) -> Result<Stops, Error> {

@@ -3,14 +3,11 @@
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, LazyLock, OnceLock};
 
+use rolecall_conversation::Json;
 use rolecall_conversation::json::{self, Object};
-use rolecall_conversation::{Conversation, Json};
 use rolecall_encode::{Protection, foreign_markers};
 use rolecall_openai::Request;
-use rolecall_render::{
-    Account, ChatTemplate, Forms, Limits, Prompt, RunRecord, TemplateOptions, account_by_template, record_template,
-    render_template,
-};
+use rolecall_render::{ChatTemplate, Limits, TemplateOptions, Writer};
 use rolecall_tokenizer::Tokenizer;
 
 use super::Settings;
@@ -181,43 +178,20 @@ impl ChosenTemplate {
         &self.templates.model.templates[self.named]
     }
 
-    /// Reports whether the template writes all contents and calls if they are passed in another form. Only
-    /// checked if they were passed as given.
-    pub fn wants_other_forms(&self, conversation: &Conversation, options: &TemplateOptions) -> bool {
-        let other = TemplateOptions { forms: Forms::AsWanted, ..options.clone() };
-        !self.templates.is_carried
-            && options.forms == Forms::AsGiven
-            && self.account(conversation, &other).is_ok_and(|(_, account)| !account.is_harmed_by_forms())
-    }
-
-    /// Returns the options with which a conversation is rendered.
-    pub fn options(settings: &Settings) -> TemplateOptions {
+    /// Returns the writer of the template with these settings.
+    pub fn writer(&self, settings: &Settings) -> Writer {
         // `enable_thinking=false` is a boolean, `date=today` a string.
         let value = |text: &str| json::parse(text).unwrap_or_else(|_| Json::from(text));
         let kwargs: Object = settings.options.iter().map(|(name, text)| (name.clone(), value(text))).collect();
-        TemplateOptions {
+        let options = TemplateOptions {
             now: settings.time(),
             limits: settings.limits.clone(),
             kwargs,
             forms: settings.forms,
             bos: settings.bos.bos(),
             ..TemplateOptions::default()
-        }
-    }
-
-    /// Renders a conversation.
-    pub fn run(&self, conversation: &Conversation, options: &TemplateOptions) -> Result<Prompt, Error> {
-        render_template(conversation, &self.template, options).map_err(|error| refused(self.named(), error))
-    }
-
-    /// Renders a conversation, with the account of it.
-    pub fn account(&self, conversation: &Conversation, options: &TemplateOptions) -> Result<(Prompt, Account), Error> {
-        account_by_template(conversation, &self.template, options).map_err(|error| refused(self.named(), error))
-    }
-
-    /// Renders a conversation, and keeps what its account follows from.
-    pub fn record(&self, conversation: &Conversation, options: &TemplateOptions) -> Result<(Prompt, RunRecord), Error> {
-        record_template(conversation, &self.template, options).map_err(|error| refused(self.named(), error))
+        };
+        Writer::Template(Arc::clone(&self.template), options)
     }
 }
 

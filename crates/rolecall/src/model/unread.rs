@@ -1,14 +1,15 @@
 //! Unknown keys and switches of a request, and those that look like a misspelling of a known one.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use rolecall_conversation::Place;
 use rolecall_conversation::spelling::near_miss;
 use rolecall_format::Format;
 use rolecall_openai::Request;
-use rolecall_render::{Account, DesignRule, Dropped, LeafKind};
+use rolecall_render::{Account, DesignRule, Dropped, LeafKind, Writer};
 
-use super::prompt::Speaker;
+use super::writer::ModelWriter;
 use super::{Model, Settings, Voice};
 use crate::Error;
 
@@ -16,7 +17,7 @@ impl Model {
     /// Reports whether the model's format has an option of this name, or one of its chat templates reads
     /// a variable of this name.
     pub fn reads_switch(&self, name: &str) -> bool {
-        let is_option = |format: &Format| format.option_names().iter().any(|option| option == name);
+        let is_option = |format: &Arc<Format>| format.option_names().iter().any(|option| option == name);
         let Voice::Templates { templates, .. } = &self.shared.voice else {
             return self.format().is_some_and(is_option);
         };
@@ -38,10 +39,10 @@ impl Model {
         &self,
         request: &Request,
         settings: &Settings,
-        speaker: &Speaker,
+        writer: &ModelWriter,
     ) -> Result<Vec<Dropped>, Error> {
         let mut unread = Vec::new();
-        let is_template = matches!(speaker, Speaker::Template(_));
+        let is_template = writer.template().is_some();
         // A format checks its own options and rejects unknown ones.
         let [own, of_options] = SWITCHES;
         let options = settings.options.iter().filter(|_| is_template).map(|(name, _)| (of_options, name.as_str()));
@@ -50,15 +51,15 @@ impl Model {
         if given.is_empty() {
             return Ok(unread);
         }
-        let known = match speaker {
+        let known = match &writer.writer {
             // A template that a request carries is not probed for its switches. If probing takes
             // too much, nothing is reported.
-            Speaker::Template(chosen) if chosen.templates.is_carried => return Ok(unread),
-            Speaker::Template(chosen) => match self.shared.replies.switches(&chosen.template) {
+            Writer::Template(..) if writer.is_carried() => return Ok(unread),
+            Writer::Template(template, _) => match self.shared.replies.switches(template) {
                 Ok(known) => known,
                 Err(_) => return Ok(unread),
             },
-            Speaker::Format { .. } => self.format_of(speaker).map(Format::option_names).unwrap_or_default().into(),
+            Writer::Format(format, _) => format.option_names().into(),
         };
         let missing: Vec<&str> =
             known.iter().map(String::as_str).filter(|known| given.iter().all(|(_, name)| name != known)).collect();

@@ -12,8 +12,8 @@ pub use case::Case;
 pub use json::to_json;
 pub use report::{Report, is_prefix_stable, report};
 pub use rolecall_render::stability::{
-    AddedMessage, ByteSource, Change, KeptIds, KeptLength, Pace, Speaker, Stability, Step, StepChange, compare,
-    stability, stability_with,
+    AddedMessage, ByteSource, Change, KeptIds, KeptLength, Pace, Stability, Step, StepChange, compare, stability,
+    stability_with,
 };
 
 #[cfg(doc)]

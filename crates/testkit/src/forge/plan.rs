@@ -108,8 +108,8 @@ impl Plan {
     }
 
     /// Adds a format with a tokenizer that has its control tokens.
-    fn add_format(&mut self, format: &Format, name: &str, tokenizer: &Arc<dyn Tokenizer>) {
-        let protection = Arc::new(Protection::of_format(format));
+    fn add_format(&mut self, format: &Arc<Format>, name: &str, tokenizer: &Arc<dyn Tokenizer>) {
+        let protection = Arc::new(Protection::default().with_format(format));
         if Encoder::new(&protection, Arc::clone(tokenizer)).is_err() {
             return;
         }
@@ -122,7 +122,7 @@ impl Plan {
         let marks = Marks::new(tokens.into(), Arc::clone(&words), Arc::from([]), words);
         self.subjects.push(Subject {
             label: format!("{} × {name}", generate::label(format)),
-            voice: Voice::Format(Arc::new(format.clone())),
+            voice: Voice::Format(Arc::clone(format)),
             marks: marks.honest_with(tokenizer.as_ref(), &protection),
             tokenizer: Arc::clone(tokenizer),
             protection,
@@ -193,7 +193,7 @@ impl Program {
             list.sort();
             list.dedup();
         }
-        let protection = Arc::new(Protection::of_template(name, template));
+        let protection = Arc::new(Protection::default().with_template(name, template));
         // The whole source contains every literal, unless the template joins one from parts.
         let mut literals = vec![without_comments(source)];
         literals.extend(tokens.iter().map(|(_, text)| text.clone()));

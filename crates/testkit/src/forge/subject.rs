@@ -5,8 +5,8 @@ use fastrand::Rng;
 use rolecall::conversation::{Conversation, Json};
 use rolecall::encode::{Encoder, Protection};
 use rolecall::format::Format;
-use rolecall::render::{Options, RuleMode, render};
-use rolecall::template::{ChatTemplate, DateTime, Forms, TemplateOptions, render_template};
+use rolecall::render::{Options, RuleMode, Writer};
+use rolecall::template::{ChatTemplate, DateTime, Forms, TemplateOptions};
 use rolecall::tokenizer::Tokenizer;
 use rolecall::tokenizer::{TextPlace, TokenRef};
 use rolecall::{Encoded, Prompt};
@@ -89,13 +89,13 @@ impl Subject {
     pub fn render(&self, draft: &Draft, side: Side) -> Result<Prompt, String> {
         let conversation = conversation(draft.filled(side))?;
         let prompt = match &self.voice {
-            Voice::Format(format) => render(&conversation, format, &draft.options(side)),
+            Voice::Format(format) => Writer::format(format.clone(), draft.options(side).clone()).render(&conversation),
             Voice::Template { template, .. } => {
                 // Choose by a property of the draft itself, so that a conversation is always
                 // rendered the same way.
                 let forms = if draft.words.len().is_multiple_of(4) { Forms::AsGiven } else { Forms::AsWanted };
                 let options = TemplateOptions { now: Some(DAY), forms, ..TemplateOptions::default() };
-                render_template(&conversation, template, &options)
+                Writer::template(template.clone(), options.clone()).render(&conversation)
             }
         };
         prompt.map_err(|error| match &error {

@@ -23,6 +23,8 @@ mod tool;
 mod turns;
 mod value;
 
+use std::sync::Arc;
+
 use fastrand::Rng;
 use rolecall::Origin;
 use rolecall::conversation::Json;
@@ -88,8 +90,8 @@ pub fn conversation(format: &Format, seed: u64, rules: RuleMode, text: &mut dyn 
 }
 
 /// Returns every format, and its training variant where it has one.
-pub fn variants(registry: &Registry) -> Vec<&Format> {
-    registry.iter().flat_map(|format| std::iter::once(format).chain(format.training.as_deref())).collect()
+pub fn variants(registry: &Registry) -> Vec<&Arc<Format>> {
+    registry.iter().flat_map(|format| std::iter::once(format).chain(format.training.as_ref())).collect()
 }
 
 /// Returns the label of a format in failures.

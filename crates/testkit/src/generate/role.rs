@@ -2,7 +2,7 @@
 
 use rolecall::conversation::{Conversation, Message, object};
 use rolecall::format::Format;
-use rolecall::render::{Options, RuleMode, render};
+use rolecall::render::{Options, RuleMode, Writer};
 
 use super::maker::Maker;
 
@@ -18,7 +18,7 @@ pub(super) fn own_roles(format: &Format, usual: &str) -> Vec<String> {
     let options = Options { rules: RuleMode::Reference, ..Options::default() };
     let accepted = |name: &&str| {
         let message = Message::from_object(object! { "role" => *name, "content" => "" }).expect("a role and a content");
-        !matches!(render(&Conversation::new(vec![message]), format, &options), Err(error) if error.code() == "unknown_role")
+        !matches!(Writer::format(format.clone(), options.clone()).render(&Conversation::new(vec![message])), Err(error) if error.code() == "unknown_role")
     };
     format.role_names(usual).into_iter().filter(accepted).map(str::to_owned).collect()
 }

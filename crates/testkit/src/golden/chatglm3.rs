@@ -6,9 +6,9 @@ use rolecall::conversation::json::{Layout, Object};
 use rolecall::conversation::{Conversation, Json, object};
 use rolecall::encode::Split;
 use rolecall::format::{Control, Format};
-use rolecall::loss::{LossPolicy, spans as loss_spans};
-use rolecall::render::{Bos, Error as RenderError, Options, RuleMode, render};
-use rolecall::template::{ChatTemplate, Forms, TemplateOptions, render_template};
+use rolecall::loss::LossPolicy;
+use rolecall::render::{Bos, Error as RenderError, Options, RuleMode, Writer};
+use rolecall::template::{ChatTemplate, Forms, TemplateOptions};
 use rolecall::{Error, Origin, Prompt};
 
 use super::{Context, chatglm3_reading, conversation, labels, parts_of, refusal, runs, text, xtuner};
@@ -81,11 +81,9 @@ fn chat_template(row: &Object, expected: &Object, options: &Object, facts: Optio
     let opens = options.get("add_generation_prompt").and_then(Json::as_bool).unwrap_or(false);
     let conversation = conversation(row, object! { "add_generation_prompt" => opens })?;
     let template = ChatTemplate::compile(source, Vec::new())?;
-    let prompt = render_template(
-        &conversation,
-        &template,
-        &TemplateOptions { forms: Forms::AsGiven, ..TemplateOptions::default() },
-    )?;
+    let prompt =
+        Writer::template(template.clone(), TemplateOptions { forms: Forms::AsGiven, ..TemplateOptions::default() })
+            .render(&conversation)?;
     Ok(Verdict::compare(text(expected, "text"), prompt.text()))
 }
 
@@ -99,7 +97,10 @@ fn finetune(row: &Object, expected: &Object, format: &Format) -> Verdict {
         }
         let conversation = conversation(row, more)?;
         let prompt = render_native(&conversation, format, Bos::Write, Vec::new())?;
-        let loss = match loss_spans(&prompt, &conversation, format, &LossPolicy::assistant()) {
+        let loss = match Writer::format(format.clone(), Options::default())
+            .loss(&prompt, &conversation, &[], &LossPolicy::assistant())
+            .map(|loss| loss.ranges())
+        {
             Err(RenderError::NoLoss) => Vec::new(),
             loss => loss?,
         };
@@ -244,5 +245,5 @@ fn render_native(
     bos: Bos,
     choices: Vec<(String, String)>,
 ) -> Result<Prompt, Error> {
-    Ok(render(conversation, format, &Options { bos, rules: RuleMode::Reference, choices })?)
+    Ok(Writer::format(format.clone(), Options { bos, rules: RuleMode::Reference, choices }).render(conversation)?)
 }

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use rolecall::conversation::json::Object;
 use rolecall::conversation::{Conversation, Json, json, object};
-use rolecall::template::{ChatTemplate, DateTime, Forms, Nulls, TemplateOptions, render_template};
+use rolecall::render::Writer;
+use rolecall::template::{ChatTemplate, DateTime, Forms, Nulls, TemplateOptions};
 use rolecall::{Error, Prompt};
 
 use super::{refusal, text};
@@ -160,7 +161,7 @@ impl Shared {
         };
         let write = |case: &Object| -> Result<Prompt, Error> {
             let options = TemplateOptions { now, nulls, forms: Forms::AsGiven, ..TemplateOptions::default() };
-            Ok(render_template(&conversation(case)?, template, &options)?)
+            Ok(Writer::template(template.clone(), options.clone()).render(&conversation(case)?)?)
         };
         Ok(write(&case).and_then(|prompt| {
             let uncut = tagged(&case).map(|tagged| write(&tagged)).transpose()?;

@@ -9,8 +9,8 @@ use rolecall::conversation::json;
 use rolecall::conversation::json::{Layout, Object};
 use rolecall::encode::{Encoder, Protection};
 use rolecall::format::{Control, ControlId};
-use rolecall::render::Run;
-use rolecall::template::{ChatTemplate, DateTime, Forms, TemplateOptions, render_template};
+use rolecall::render::{Run, Writer};
+use rolecall::template::{ChatTemplate, DateTime, Forms, TemplateOptions};
 use rolecall::tokenizer::Tokenizer;
 
 use super::{Context, text};
@@ -32,7 +32,7 @@ pub(super) fn run(row: &Object, context: &mut Context) -> Verdict {
     let Some(expected) = row.get("expected").and_then(Json::as_object) else {
         return Verdict::cannot_run("the row has no `expected` object");
     };
-    let encoder = match Encoder::new(&Protection::of_format(format), tokenizer) {
+    let encoder = match Encoder::new(&Protection::default().with_format(format), tokenizer) {
         Ok(encoder) => encoder,
         Err(error) => return Verdict::Failed { expected: "an encoder".into(), found: error.to_string() },
     };
@@ -77,7 +77,7 @@ fn through_template(row: &Object, context: &mut Context, tokenizer: Arc<dyn Toke
     // flagged special nor written by it.
     let added: HashSet<u32> =
         tokenizer.added_tokens().iter().chain(&tokenizer.text_tokens()).map(|token| token.id).collect();
-    let encoder = match Encoder::new(&Protection::of_template("template", &template), tokenizer) {
+    let encoder = match Encoder::new(&Protection::default().with_template("template", &template), tokenizer) {
         Ok(encoder) => encoder,
         Err(error) => return Verdict::Failed { expected: "an encoder".into(), found: error.to_string() },
     };
@@ -111,7 +111,8 @@ fn render_through(row: &Object, folder: &Path) -> Result<(ChatTemplate, Prompt),
     request.insert("messages", row.get("conversation").cloned().unwrap_or(Json::Null));
     let conversation = super::read(request).map_err(|error| error.to_string())?;
     let options = TemplateOptions { now: Some(MADE), forms: Forms::AsGiven, ..TemplateOptions::default() };
-    let prompt = render_template(&conversation, &template, &options).map_err(|error| error.to_string())?;
+    let prompt =
+        Writer::template(template.clone(), options.clone()).render(&conversation).map_err(|error| error.to_string())?;
     Ok((template, prompt))
 }
 

@@ -2,7 +2,7 @@ use rolecall::conversation::json::Object;
 use rolecall::conversation::{Json, object};
 use rolecall::encode::Split;
 use rolecall::format::Format;
-use rolecall::render::{Bos, Options, RuleMode, render};
+use rolecall::render::{Bos, Options, RuleMode, Writer};
 use rolecall::{Error, Prompt};
 
 use super::{Context, conversation, lagent, lagent_reading, parts_of, refusal, runs, text};
@@ -120,7 +120,7 @@ fn compare_reference(expected: &Object, key: &str, text: &str, format: &Format, 
 fn render_with(row: &Object, more: Object, format: &Format, bos: Bos, spelling: Option<&str>) -> Result<Prompt, Error> {
     let choices = spelling.map(|spelling| ("spelling".to_owned(), spelling.to_owned())).into_iter().collect();
     let options = Options { bos, rules: RuleMode::Reference, choices };
-    Ok(render(&conversation(row, more)?, format, &options)?)
+    Ok(Writer::format(format.clone(), options.clone()).render(&conversation(row, more)?)?)
 }
 
 /// Checks LMDeploy's InternLM2 with tools.
@@ -134,7 +134,9 @@ fn with_tools(row: &Object, expected: &Object, context: &Context) -> Verdict {
     let choices = no_meta.then(|| ("meta_instruction".to_owned(), String::new())).into_iter().collect();
     let options = Options { bos: Bos::LeaveToTokenizer, rules: RuleMode::Reference, choices };
     let more = row.get("tools").map(|tools| object! { "tools" => tools.clone() }).unwrap_or_default();
-    let rendered = |row: &Object| Ok::<Prompt, Error>(render(&conversation(row, more.clone())?, format, &options)?);
+    let rendered = |row: &Object| {
+        Ok::<Prompt, Error>(Writer::format(format.clone(), options.clone()).render(&conversation(row, more.clone())?)?)
+    };
     let prompt = rendered(row);
     // Without a message, there is no first message to put the tools after.
     if text(expected, "error") == "IndexError" {

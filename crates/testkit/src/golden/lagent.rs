@@ -5,7 +5,7 @@ use rolecall::conversation::json::{Layout, Object};
 use rolecall::conversation::{Conversation, Json, json, object};
 use rolecall::encode::Split;
 use rolecall::format::Slot;
-use rolecall::render::{Bos, Options, RuleMode, render};
+use rolecall::render::{Bos, Options, RuleMode, Writer};
 use rolecall::{Error, Origin, Prompt, Segment};
 
 use super::{Context, refusal, runs, text};
@@ -41,7 +41,7 @@ pub(super) fn run(row: &Object, expected: &Object, context: &Context) -> Verdict
     }
     let prompt = Conversation::from_json(request.into())
         .map_err(Error::from)
-        .and_then(|conversation| Ok(render(&conversation, format, &asked)?));
+        .and_then(|conversation| Ok(Writer::format(format.clone(), asked.clone()).render(&conversation)?));
     refusal(
         expected,
         prompt.map(|prompt| {

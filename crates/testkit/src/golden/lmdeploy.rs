@@ -1,9 +1,11 @@
+use std::sync::Arc;
+
 use rolecall::conversation::json::{Layout, Object};
 use rolecall::conversation::{Conversation, Json, Message, json, object};
 use rolecall::format::Format;
 use rolecall::interop::lmdeploy;
 use rolecall::interop::lmdeploy::{Config, Template};
-use rolecall::render::{Bos, Options, RuleMode, render};
+use rolecall::render::{Bos, Options, RuleMode, Writer};
 use rolecall::{Error, Prompt};
 
 use super::{Context, conversation, keys, refusal, text};
@@ -120,7 +122,7 @@ fn reference(choices: Vec<(String, String)>) -> Options {
 fn messages2prompt(row: &Object, format: &Format) -> Result<Prompt, Error> {
     // A list of messages is always a conversation, whatever the template's capability.
     let chat = vec![("capability".to_owned(), "chat".to_owned())];
-    Ok(render(&conversation(row, Object::new())?, format, &reference(chat))?)
+    Ok(Writer::format(format.clone(), reference(chat).clone()).render(&conversation(row, Object::new())?)?)
 }
 
 /// Returns the prompt of each user message as it arrives; earlier turns are in the engine's cache.
@@ -279,7 +281,7 @@ fn from_json(row: &Object, expected: &Object, options: &Object) -> Result<Verdic
         verdict = compare(expected.get("attributes"), &Json::Object(found.collect()));
     }
     let infills = template.capability() == "infilling" && template.builtin.infill.is_some();
-    let format = template.into_format("lmdeploy:own");
+    let format = Arc::new(template.into_format("lmdeploy:own"));
     if let Some(Json::Object(wanted)) = expected.get("messages2prompt") {
         for key in ["start", "cont"] {
             verdict = match (verdict, wanted.get(key)) {
@@ -307,7 +309,8 @@ fn from_json(row: &Object, expected: &Object, options: &Object) -> Result<Verdic
 fn gap(row: &Object, format: &Format) -> Result<Verdict, Error> {
     let first = row.get("conversation").and_then(Json::as_array).unwrap_or_default().iter().filter_map(Json::as_object);
     let first = first.filter(|message| text(message, "role") == "user").map(|message| text(message, "content")).next();
-    render(&Conversation::new(first.map(Message::user).into_iter().collect()), format, &reference(Vec::new()))?;
+    Writer::format(format.clone(), reference(Vec::new()).clone())
+        .render(&Conversation::new(first.map(Message::user).into_iter().collect()))?;
     Ok(Verdict::Passed)
 }
 

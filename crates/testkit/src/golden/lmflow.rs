@@ -1,8 +1,10 @@
+use std::sync::Arc;
+
 use rolecall::conversation::json::{Layout, Object};
 use rolecall::conversation::{Conversation, Json, json, object};
 use rolecall::format::{BoundaryToken, Control, Format, Slot};
-use rolecall::loss::{LossPolicy, spans as loss_spans};
-use rolecall::render::{Bos, Options, RuleMode, Turn, render};
+use rolecall::loss::LossPolicy;
+use rolecall::render::{Bos, Options, RuleMode, Turn, Writer};
 use rolecall::{Error, Prompt};
 
 use super::{Context, keys, labels, refusal, text};
@@ -62,10 +64,10 @@ pub(super) fn run(row: &Object, op: &str, context: &Context) -> Verdict {
 
 /// Reports whether each message's text is in the prompt as its own, or the message is noted as left
 /// out.
-fn says_everything(row: &Object, op: &str, options: &Object, format: &Format) -> bool {
+fn says_everything(row: &Object, op: &str, options: &Object, format: &Arc<Format>) -> bool {
     let format = if op == "conversation_tokenize_function" { format.for_training() } else { format };
     let Ok(conversation) = read(row, options, false) else { return false };
-    let Ok(prompt) = render(&conversation, format, &reference()) else { return false };
+    let Ok(prompt) = Writer::format(format.clone(), reference()).render(&conversation) else { return false };
     conversation.messages.iter().enumerate().all(|(index, message)| {
         let own = prompt.segments().filter(|segment| segment.origin.message() == Some(index));
         let own: String = own.map(|segment| segment.text).collect();
@@ -102,7 +104,7 @@ fn encode(row: &Object, expected: &Object, options: &Object, format: &Format) ->
     let conversation = read(row, options, false)?;
     let wanted = written(expected.get("turns").unwrap_or(&Json::Null));
     let tools = cuts_roles(format);
-    let rendered = render(&conversation, format, &reference());
+    let rendered = Writer::format(format.clone(), reference()).render(&conversation);
     if let Ok(prompt) = &rendered
         && written(&as_json(&grouped(&conversation, parts(prompt, |_| true), tools))) == wanted
     {
@@ -129,7 +131,7 @@ fn heard(conversation: &Conversation, format: &Format) -> Result<Vec<Vec<Vec<Pie
         index += 1;
         index <= leading || known.contains(&message.role_as_spelled())
     });
-    let prompt = render(&conversation, format, &reference())?;
+    let prompt = Writer::format(format.clone(), reference()).render(&conversation)?;
     let parts = parts(&prompt, |turn| opens || turn.slot != Slot::System);
     Ok(lossy(grouped(&conversation, parts, true), format))
 }
@@ -240,14 +242,18 @@ fn label(row: &Object, expected: &Object, options: &Object, format: &Format) -> 
     let all = options.get("train_on_prompt").and_then(Json::as_bool) == Some(true);
     let policy = if all { LossPolicy::all() } else { LossPolicy::assistant() };
     let wanted = written(expected.get("segments").unwrap_or(&Json::Null));
-    let found = render(&conversation, format, &reference()).map_err(Error::from).and_then(|prompt| {
-        match loss_spans(&prompt, &conversation, format, &policy) {
-            Ok(loss) => Ok(written(&Json::Array(labels::of_prompt(&prompt, &loss, name)))),
-            // The reference drops a conversation in which nothing carries loss.
-            Err(rolecall::render::Error::NoLoss) => Ok("[]".to_owned()),
-            Err(error) => Err(error.into()),
-        }
-    });
+    let found =
+        Writer::format(format.clone(), reference()).render(&conversation).map_err(Error::from).and_then(|prompt| {
+            match Writer::format(format.clone(), Options::default())
+                .loss(&prompt, &conversation, &[], &policy)
+                .map(|loss| loss.ranges())
+            {
+                Ok(loss) => Ok(written(&Json::Array(labels::of_prompt(&prompt, &loss, name)))),
+                // The reference drops a conversation in which nothing carries loss.
+                Err(rolecall::render::Error::NoLoss) => Ok("[]".to_owned()),
+                Err(error) => Err(error.into()),
+            }
+        });
     if found.as_ref().is_ok_and(|found| *found == wanted) {
         return Ok(Verdict::Passed);
     }
@@ -264,10 +270,10 @@ fn label(row: &Object, expected: &Object, options: &Object, format: &Format) -> 
 }
 
 /// Returns the preset without the omissions of training.
-fn format_of_chat(format: &Format) -> Format {
+fn format_of_chat(format: &Format) -> Arc<Format> {
     let mut format = format.clone();
     format.rules.turns = rolecall::format::TurnsRule::Any;
-    format
+    format.into()
 }
 
 /// Labels the turns: the first part of each carries no loss, the others do; everything does if the
@@ -301,8 +307,8 @@ fn printed(row: &Object, expected: &Object, options: &Object, context: &Context)
     };
     let bos = Some(text(options, "bos_token")).filter(|bos| !bos.is_empty());
     let format = format.with_own_tokens(bos.as_slice(), Some(text(options, "eos_token")));
-    let found =
-        read(row, options, false).and_then(|conversation| Ok(render(&conversation, &format, &Options::default())?));
+    let found = read(row, options, false)
+        .and_then(|conversation| Ok(Writer::format(format.clone(), Options::default()).render(&conversation)?));
     let agreement = expected.get("agreement").and_then(Json::as_object);
     let code = agreement.and_then(|agreement| agreement.get("preset_text")).and_then(Json::as_str);
     let wanted = code.filter(|_| !format.name.ends_with("_document")).unwrap_or(text(expected, "text"));

@@ -7,7 +7,8 @@ use std::path::Path;
 use rolecall::Error;
 use rolecall::conversation::json::Object;
 use rolecall::conversation::{Json, json, object};
-use rolecall::template::{ChatTemplate, Forms, Nulls, TemplateOptions, render_template};
+use rolecall::render::Writer;
+use rolecall::template::{ChatTemplate, Forms, Nulls, TemplateOptions};
 
 use super::{hf_jinja, refusal, text};
 use crate::Verdict;
@@ -71,7 +72,7 @@ fn prompt(row: &Object, options: &Object, source: &str) -> Result<rolecall::Prom
     let template = ChatTemplate::compile(source, tokens.to_vec())?;
     // The vectors were made by a transformers that passes nulls to templates.
     let options = TemplateOptions { nulls: Nulls::Kept, forms: Forms::AsGiven, ..TemplateOptions::default() };
-    Ok(render_template(&conversation, &template, &options)?)
+    Ok(Writer::template(template.clone(), options.clone()).render(&conversation)?)
 }
 
 fn read(folder: &Path) -> HashMap<String, String> {

@@ -338,7 +338,7 @@ fn parts_of<'a>(
     name: &str,
     read: &[&str],
     context: &'a Context,
-) -> Result<(&'a Format, &'a Object, Object), Verdict> {
+) -> Result<(&'a Arc<Format>, &'a Object, Object), Verdict> {
     let format = context.registry.get(name).ok_or_else(|| Verdict::cannot_run(format!("no format `{name}`")))?;
     let expected = row.get("expected").and_then(Json::as_object);
     let expected = expected.ok_or_else(|| Verdict::cannot_run("the row has no `expected` object"))?;

@@ -11,8 +11,9 @@ use rolecall::conversation::json::{Layout, Object};
 use rolecall::conversation::{Conversation, Json, REASONING, Tool, json, object};
 use rolecall::infer::infer;
 use rolecall::parse::{ParseOptions, ParsedCall, Reply};
+use rolecall::render::Writer;
 use rolecall::roundtrip::same_json;
-use rolecall::template::{ChatTemplate, DateTime, TemplateOptions, render_template};
+use rolecall::template::{ChatTemplate, DateTime, TemplateOptions};
 
 use super::reading::read_by;
 use super::text;
@@ -112,7 +113,7 @@ fn are_written_alike(template: &ChatTemplate, row: &Object, one: &Object, other:
         let request = object! { "messages" => messages, "tools" => tools, "add_generation_prompt" => false };
         let conversation = Conversation::from_json(request.into()).ok()?;
         let options = TemplateOptions { now: DateTime::from_unix(0), ..TemplateOptions::default() };
-        Some(render_template(&conversation, template, &options).ok()?.text().to_owned())
+        Some(Writer::template(template.clone(), options.clone()).render(&conversation).ok()?.text().to_owned())
     };
     let one = written(one);
     one.is_some() && one == written(other)

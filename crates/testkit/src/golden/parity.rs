@@ -8,7 +8,8 @@ use rolecall::Prompt;
 use rolecall::conversation::json::{Layout, Object};
 use rolecall::conversation::{Json, json, object};
 use rolecall::encode::{Encoder, Protection};
-use rolecall::template::{ChatTemplate, Forms, TemplateOptions, render_template};
+use rolecall::render::Writer;
+use rolecall::template::{ChatTemplate, Forms, TemplateOptions};
 use rolecall::tokenizer::Tokenizer;
 
 use super::{Context, text};
@@ -69,13 +70,14 @@ fn render(
     let template = context.jinja.template_with(&folder, template, tokens)?;
     let conversation = super::read(conversation.clone()).map_err(|error| error.to_string())?;
     let options = TemplateOptions { now, forms: Forms::AsGiven, ..TemplateOptions::default() };
-    let prompt = render_template(&conversation, &template, &options).map_err(|error| error.to_string())?;
+    let prompt =
+        Writer::template(template.clone(), options.clone()).render(&conversation).map_err(|error| error.to_string())?;
     Ok((template, prompt))
 }
 
 /// Returns the ids of a prompt as the reference encodes it.
 fn ids_of(prompt: &Prompt, template: &ChatTemplate, tokenizer: &Arc<dyn Tokenizer>) -> Result<Vec<Json>, String> {
-    let protection = Protection::of_template("template", template);
+    let protection = Protection::default().with_template("template", template);
     let encoder = Encoder::new(&protection, Arc::clone(tokenizer)).map_err(|error| error.to_string())?;
     let reference = encoder.encode_reference(prompt).map_err(|error| error.to_string())?;
     Ok(reference.ids().into_iter().map(|id| Json::from(i64::from(id))).collect())

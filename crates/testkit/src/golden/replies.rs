@@ -9,7 +9,7 @@ use rolecall::conversation::json::{Layout, Object};
 use rolecall::conversation::{Conversation, Json, json};
 use rolecall::format::{Field, Format, Op, Slot, reply_format};
 use rolecall::parse::{JsonPolicy, ParseOptions, ParsedCall, TextAfterCalls};
-use rolecall::render::{Options, render};
+use rolecall::render::{Options, Writer};
 use rolecall::roundtrip::same_json;
 
 use super::reading::read_on;
@@ -22,7 +22,7 @@ pub(super) struct ReplyFormats(HashMap<String, Option<Arc<Format>>>);
 impl ReplyFormats {
     /// Returns the reply format with this name or alias.
     pub fn get(&mut self, name: &str) -> Result<Arc<Format>, String> {
-        let load = || reply_format(name).cloned().map(Arc::new);
+        let load = || reply_format(name).cloned();
         let format = self.0.entry(name.to_owned()).or_insert_with(load).clone();
         format.ok_or_else(|| format!("no reply format `{name}`"))
     }
@@ -53,7 +53,10 @@ pub(super) fn tail(format: &Format, thinks: bool) -> Result<String, String> {
     }
     let mut alone = Conversation::new(Vec::new());
     alone.add_generation_prompt = Some(true);
-    render(&alone, format, &options).map(|prompt| prompt.text().to_owned()).map_err(|error| error.to_string())
+    Writer::format(format.clone(), options.clone())
+        .render(&alone)
+        .map(|prompt| prompt.text().to_owned())
+        .map_err(|error| error.to_string())
 }
 
 /// Returns the literal text before the reasoning.

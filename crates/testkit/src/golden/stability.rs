@@ -4,7 +4,8 @@ use std::path::Path;
 
 use rolecall::conversation::json::{Layout, Object};
 use rolecall::conversation::{Json, json, object};
-use rolecall::stability::{KeptLength, Speaker, Step, stability};
+use rolecall::render::Writer;
+use rolecall::stability::{KeptLength, Step, stability};
 use rolecall::template::{Forms, TemplateOptions};
 
 use super::hf_jinja::Shared;
@@ -25,7 +26,7 @@ pub(super) fn run(row: &Object, shared: &mut Shared, folder: Option<&Path>) -> V
     };
     let options =
         TemplateOptions { now: Some(shared.usual_now()), forms: Forms::AsGiven, ..TemplateOptions::default() };
-    let found = stability(&conversation, Speaker::Template(&template, &options));
+    let found = stability(&conversation, &Writer::template(template, options));
     let found = found.steps.iter().map(of_step).collect();
     Verdict::compare(&written(expected.to_vec()), &written(found))
 }

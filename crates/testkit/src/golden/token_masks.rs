@@ -6,7 +6,8 @@ use std::ops::Range;
 use rolecall::conversation::Json;
 use rolecall::conversation::json::Object;
 use rolecall::encode::{EncodedToken, Encoder, Protection};
-use rolecall::loss::{Edges, Loss, LossPolicy, closers, loss_by_template, overlapping, weights};
+use rolecall::loss::{Edges, Loss, LossPolicy, closers, overlapping, weights};
+use rolecall::render::Writer;
 use rolecall::template::{Forms, Nulls, TemplateOptions};
 use rolecall::{Error, Prompt};
 
@@ -47,7 +48,7 @@ pub(super) fn run(row: &Object, context: &mut Context) -> Verdict {
         Ok(Err(error)) => return refused(&error.to_string()),
         Err(verdict) => return verdict,
     };
-    let encoder = Encoder::new(&Protection::of_template("template", &rendered.template), tokenizer);
+    let encoder = Encoder::new(&Protection::default().with_template("template", &rendered.template), tokenizer);
     let encoded = match encoder.and_then(|encoder| encoder.encode_reference(&rendered.prompt)) {
         Ok(encoded) => encoded,
         Err(error) => return Verdict::Failed { expected: "ids".into(), found: error.to_string() },
@@ -85,7 +86,7 @@ fn loss(rendered: &Rendered, policy: &LossPolicy) -> Result<Loss, Error> {
         template.tokens().iter().filter(|(name, _)| name == "eos_token").map(|(_, token)| token.clone()).collect();
     stops.extend(closers(&rolecall::infer::infer(template).format));
     let options = TemplateOptions { now: *now, forms: Forms::AsGiven, ..TemplateOptions::default() };
-    Ok(loss_by_template(prompt, conversation, template, &options, &stops, policy)?)
+    Ok(Writer::template(template.clone(), options.clone()).loss(prompt, conversation, &stops, policy)?)
 }
 
 /// Compares the mask of the template's blocks with the loss of a policy that honours them. Loss is

@@ -156,7 +156,7 @@ impl Masked {
             bodies.iter().map(|role| RoleLoss { role: role.clone(), whole_turn: false, weight: 1.0 }).collect();
         let loss = prompt.loss(&chosen)?;
         let template = Arc::clone(prompt.template().ok_or(Error::NoFormat)?);
-        let encoder = Encoder::new(&Protection::of_template("template", &template), Arc::clone(tokenizer))?;
+        let encoder = Encoder::new(&Protection::default().with_template("template", &template), Arc::clone(tokenizer))?;
         let encoded = encoder.encode_reference(prompt.prompt())?;
         let mask = weights(&encoded, &loss, Edges::Any).map(|weight| weight > 0.0).collect();
         Ok(Masked { prompt, tokens: encoded.tokens, mask, loss })

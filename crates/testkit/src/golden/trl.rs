@@ -9,9 +9,9 @@ use rolecall::conversation::json::{Layout, Object};
 use rolecall::conversation::{Conversation, Json, json, object};
 use rolecall::encode::{Decoder, Encoded, Encoder, Protection};
 use rolecall::loss::overlapping;
-use rolecall::render::{Dropped, Error as RenderError};
+use rolecall::render::{Dropped, Error as RenderError, Writer};
 use rolecall::stability::{KeptIds, compare};
-use rolecall::template::{ChatTemplate, Forms, TemplateOptions, jinja, left_out, render_template};
+use rolecall::template::{ChatTemplate, Forms, TemplateOptions, jinja, left_out};
 use rolecall::tokenizer::Tokenizer;
 use rolecall::{Error, Prompt};
 
@@ -93,7 +93,7 @@ fn open(row: &Object, context: &mut Context) -> Result<Result<Checked, String>, 
         Ok(template) => template,
         Err(why) => return Ok(Err(why)),
     };
-    let protection = Protection::of_template("template", &template);
+    let protection = Protection::default().with_template("template", &template);
     let encoder = Encoder::new(&protection, Arc::clone(&tokenizer)).map_err(|error| error.to_string())?;
     let options =
         TemplateOptions { now: Some(context.jinja.usual_now()), forms: Forms::AsGiven, ..TemplateOptions::default() };
@@ -150,7 +150,7 @@ impl Checked {
         );
         let request = json::parse(&request).expect("the conversations above are JSON");
         let conversation = Conversation::from_json(request).expect("the conversations above are valid");
-        let prompt = render_template(&conversation, &self.template, &self.options)?;
+        let prompt = Writer::template(self.template.clone(), self.options.clone()).render(&conversation)?;
         Ok((conversation, prompt))
     }
 

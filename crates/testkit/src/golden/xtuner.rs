@@ -1,12 +1,13 @@
 use std::ops::Range;
+use std::sync::Arc;
 
 use rolecall::conversation::json::Object;
 use rolecall::conversation::{Conversation, Json, json, object};
 use rolecall::format::{Control, Format};
 use rolecall::interop::xtuner;
 use rolecall::interop::xtuner::Pair;
-use rolecall::loss::{LossPolicy, spans as loss_spans};
-use rolecall::render::{Bos, Options, RuleMode, render};
+use rolecall::loss::LossPolicy;
+use rolecall::render::{Bos, Options, RuleMode, Writer};
 use rolecall::{Error, Prompt};
 
 use super::{Context, conversation, labels, refusal, text};
@@ -34,14 +35,14 @@ pub(super) fn run(row: &Object, op: &str, context: &Context) -> Verdict {
     }
 }
 
-fn with_tokens(format: &Format, options: &Object) -> Format {
+fn with_tokens(format: &Format, options: &Object) -> Arc<Format> {
     let bos = text(options, "bos");
     let bos: Vec<&str> = match text(options, "tokenizer_class") {
         "ChatGLMTokenizer" => PAIR.to_vec(),
         class if class.to_lowercase().starts_with("qwen") => Vec::new(),
         _ => vec![bos],
     };
-    format.with_own_tokens(&bos, Some(text(options, "eos")))
+    format.with_own_tokens(&bos, Some(text(options, "eos"))).into()
 }
 
 fn chat(row: &Object, expected: &Object, options: &Object, format: &Format) -> Result<Verdict, Error> {
@@ -55,7 +56,7 @@ fn chat(row: &Object, expected: &Object, options: &Object, format: &Format) -> R
         _ => None,
     });
     let remembers = |prompt: &Prompt| limit.is_none_or(|limit| (units(prompt) as i64) < limit);
-    let inputs = xtuner::chat_inputs(&conversation, format, &asked, remembers)?;
+    let inputs = xtuner::chat_inputs(&conversation, &Writer::format(format.clone(), asked), remembers)?;
     // The tokenizer adds the opening token to the first input; later inputs contain it in the
     // decoded text.
     let opening: String =
@@ -92,8 +93,11 @@ fn units(prompt: &Prompt) -> usize {
 fn train(row: &Object, expected: &Object, options: &Object, format: &Format) -> Result<Verdict, Error> {
     let conversation = learned(row, options)?;
     let asked = Options { rules: RuleMode::Reference, ..Options::default() };
-    let mut prompt = render(&conversation, format, &asked)?;
-    let mut loss = match loss_spans(&prompt, &conversation, format, &LossPolicy::assistant()) {
+    let mut prompt = Writer::format(format.clone(), asked.clone()).render(&conversation)?;
+    let mut loss = match Writer::format(format.clone(), Options::default())
+        .loss(&prompt, &conversation, &[], &LossPolicy::assistant())
+        .map(|loss| loss.ranges())
+    {
         Ok(spans) => spans,
         Err(rolecall::render::Error::NoLoss) => Vec::new(),
         Err(error) => return Err(error.into()),
@@ -128,7 +132,7 @@ fn asked_alone(
     format: &Format,
     options: &Options,
 ) -> Result<(Prompt, Vec<Range<usize>>), Error> {
-    let whole = render(conversation, format, options)?;
+    let whole = Writer::format(format.clone(), options.clone()).render(conversation)?;
     let answer =
         whole.turns().iter().find(|turn| turn.slot == rolecall::format::Slot::Assistant).map(|turn| turn.start);
     let asked = answer.and_then(|end| whole.up_to(end)).unwrap_or(whole);

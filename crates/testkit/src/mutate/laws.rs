@@ -7,7 +7,8 @@ use rolecall::grammar::{Options, grammar};
 use rolecall::guard::guard;
 use rolecall::infer::{InferredFormat, Limits, Outcome, TurnPart, infer};
 use rolecall::parse::{ParseOptions, ParsedCall, Reply, read};
-use rolecall::template::{ChatTemplate, Forms, TemplateOptions, analyze_template, render_template};
+use rolecall::render::Writer;
+use rolecall::template::{ChatTemplate, Forms, TemplateOptions, analyze_template};
 use rolecall::{Reading, Stop};
 
 use crate::outputs::{Effort, Promise, Subject};
@@ -183,5 +184,5 @@ fn rendered(template: &ChatTemplate, messages: &[&Object], part: TurnPart, opene
     }
     // As inference and `render` pass the calls.
     let options = TemplateOptions { forms: Forms::AsWanted, ..TemplateOptions::default() };
-    render_template(&conversation, template, &options).ok().map(|prompt| prompt.into_text())
+    Writer::template(template.clone(), options.clone()).render(&conversation).ok().map(|prompt| prompt.into_text())
 }

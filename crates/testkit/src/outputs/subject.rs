@@ -6,9 +6,9 @@ use rolecall::conversation::{Conversation, Json, json, object};
 use rolecall::format::{Codec, Format, Op, Slot, is_clear_tag, load, reply_files, shared_calls};
 use rolecall::infer::infer;
 use rolecall::infer::{Outcome, TurnPart};
-use rolecall::loss::{LossPolicy, spans as loss_spans};
+use rolecall::loss::LossPolicy;
 use rolecall::parse::{ParseOptions, Reply};
-use rolecall::render::{Options, RuleMode, render};
+use rolecall::render::{Options, RuleMode, Writer};
 
 use super::markers::own_markers;
 use super::message::{Places, Said};
@@ -139,11 +139,16 @@ impl Subject {
         request.insert("messages", Json::Array(messages));
         let conversation = Conversation::from_json(Json::Object(request)).map_err(|error| error.to_string())?;
         let options = |rules| Options { rules, ..Options::default() };
-        let prompt = render(&conversation, &self.format, &options(RuleMode::Enforce))
-            .or_else(|_| render(&conversation, &self.format, &options(RuleMode::Reference)))
+        let prompt = Writer::format(self.format.clone(), options(RuleMode::Enforce).clone())
+            .render(&conversation)
+            .or_else(|_| {
+                Writer::format(self.format.clone(), options(RuleMode::Reference).clone()).render(&conversation)
+            })
             .map_err(|error| error.to_string())?;
-        let spans =
-            loss_spans(&prompt, &conversation, &self.format, &LossPolicy::last()).map_err(|error| error.to_string())?;
+        let spans = Writer::format(self.format.clone(), Options::default())
+            .loss(&prompt, &conversation, &[], &LossPolicy::last())
+            .map(|loss| loss.ranges())
+            .map_err(|error| error.to_string())?;
         let (Some(first), Some(last)) = (spans.first(), spans.last()) else {
             return Err("the format writes nothing for this message".to_owned());
         };
@@ -211,7 +216,7 @@ fn parts(mark: &str) -> impl Iterator<Item = &str> {
 /// Returns every built-in format that has calls or reasoning, and every shared call layout.
 pub fn built_in() -> Vec<Subject> {
     let registry = rolecall::format::registry();
-    let formats = registry.iter().map(|format| (format.name.clone(), format.clone()));
+    let formats = registry.iter().map(|format| (format.name.clone(), Format::clone(format)));
     let calls = shared_calls().map(|(name, source)| (format!("calls/{name}"), source));
     let replies = reply_files().map(|(name, source)| (format!("replies/{name}"), source));
     let shared = calls.chain(replies).filter_map(|(name, source)| Some((name, load(source).ok()?)));

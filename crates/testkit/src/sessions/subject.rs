@@ -108,7 +108,7 @@ impl Subject {
             }
         };
         let model = Model::builder().format(&format.name);
-        Subject::open(&format.name, model, &Protection::of_format(format), tokenizer, None)
+        Subject::open(&format.name, model, &Protection::default().with_format(format), tokenizer, None)
     }
 
     fn open(

@@ -1,5 +1,7 @@
 //! Draws a page about one format.
 
+use std::sync::Arc;
+
 use rolecall::answer;
 use rolecall::conversation::json;
 use rolecall::format::{Format, Setting, rules_of, settings_of};
@@ -12,7 +14,7 @@ use crate::visible;
 type CardRow = Vec<String>;
 
 /// Draws the page: the contents of the format file by heading, and an example.
-pub fn draw(format: &Format, paint: Paint, width: Option<usize>) -> String {
+pub fn draw(format: &Arc<Format>, paint: Paint, width: Option<usize>) -> String {
     let mut out = format!("{}  {}\n", paint.text(Style::Strong, &format.name), visible::escape(&format.title));
     let sections = [
         ("aliases", format.aliases.iter().map(|alias| vec![alias.clone()]).collect()),

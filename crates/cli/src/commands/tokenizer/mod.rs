@@ -4,6 +4,7 @@
 mod page;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use rolecall::Model;
 use rolecall::answer;
@@ -47,7 +48,7 @@ pub fn run(args: &args::Tokenizer, output: &Output) -> Result<Exit, Failure> {
         None => None,
     };
     let is_wrong = audit.findings.iter().any(|finding| finding.kind.level() == Level::Error);
-    let audited = AuditReport { file, tokenizer, format: format.map(|format| format.name), audit, protected };
+    let audited = AuditReport { file, tokenizer, format: format.map(|format| format.name.clone()), audit, protected };
     match args.json {
         true => output.write_json(&answer::of_audited(answer::AuditAnswer {
             file: Some(&audited.file),
@@ -73,7 +74,7 @@ fn own_templates(path: &Path, beside: &ModelTemplates) -> Result<ModelTemplates,
     Ok(templates)
 }
 
-fn load_format(args: &args::Tokenizer, output: &Output) -> Result<Option<Format>, Failure> {
+fn load_format(args: &args::Tokenizer, output: &Output) -> Result<Option<Arc<Format>>, Failure> {
     let Some(asked) = &args.format else {
         // A folder that cannot be opened as a model may still have a tokenizer.
         let model = args.model.as_ref().and_then(|path| Model::open(path).ok());
