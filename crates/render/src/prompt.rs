@@ -207,6 +207,12 @@ impl Prompt {
         &self.turns
     }
 
+    /// Returns the byte at which the text of a message begins, or else its turn.
+    pub fn message_start(&self, message: usize) -> Option<usize> {
+        let own = self.segments().find(|segment| segment.origin.message() == Some(message)).map(|own| own.start);
+        own.or_else(|| self.turns.iter().find(|turn| turn.message == Some(message)).map(|turn| turn.start))
+    }
+
     /// Returns the byte range of the turn with this index.
     pub fn turn_span(&self, at: usize) -> Range<usize> {
         let start = |at: usize| self.turns.get(at).map_or(self.text.len(), |turn| turn.start);

@@ -22,7 +22,7 @@ use crate::{Error, Prompt, Writer};
 
 pub use longer::Longer;
 pub use not_grown::NotGrown;
-pub use reply_end::{ReplyEnd, ReplyRule, reply_end};
+pub use reply_end::{ReplyEnd, ReplyRule, reply_end, reply_end_of};
 pub(crate) use reply_end::{first_stop, stop_after};
 
 /// The state of a rendering, from which a longer conversation can be rendered.

@@ -51,6 +51,12 @@ pub fn reply_end(prompt: &Prompt, message: usize, from: usize, rule: ReplyRule<'
     ReplyEnd { stop, is_own, end: written.range.end, ..end }
 }
 
+/// Finds where the reply of a message ends, if the prompt contains it.
+pub fn reply_end_of(prompt: &Prompt, message: usize, rule: ReplyRule<'_>) -> Option<ReplyEnd> {
+    let turn = prompt.turns().iter().rfind(|turn| turn.message == Some(message)).map(|turn| turn.start);
+    Some(reply_end(prompt, message, turn.or_else(|| prompt.message_start(message))?, rule))
+}
+
 /// Finds where a reply ends by the texts of the tokens that may stop the model.
 fn end_by_stops(prompt: &Prompt, message: usize, from: usize, stops: &[String]) -> ReplyEnd {
     let length = prompt.text().len();

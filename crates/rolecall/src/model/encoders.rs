@@ -4,10 +4,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use rolecall_encode::{AddSpecial, Decoder, Encoder, PlainMarkers, Protect, Protection, extended};
+use rolecall_encode::{Decoder, Encoder, PlainMarkers, Protection, extended};
 use rolecall_format::{Control, Format};
 use rolecall_tokenizer::Tokenizer;
 
+use super::settings::EncoderOptions;
 use super::templates::Templates;
 use super::writer::ModelWriter;
 use crate::Error;
@@ -47,14 +48,6 @@ pub(super) struct LoadedTokenizer {
 
 /// What an encoder is bound to: a format by its name, or templates by the hash of their texts and tokens.
 type EncoderBinding = (String, u64);
-
-/// How prompts are encoded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct EncoderOptions {
-    pub add: AddSpecial,
-    pub protect: Protect,
-    pub plain_markers: PlainMarkers,
-}
 
 impl Encoders {
     pub fn new(path: Option<PathBuf>, files: Files, controls: Arc<[Control]>) -> Encoders {

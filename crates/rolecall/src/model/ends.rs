@@ -1,6 +1,7 @@
 //! Where a model's replies end and how they are sampled, according to the model's files.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use rolecall_conversation::Json;
 use rolecall_conversation::json::{self, Object};
@@ -21,6 +22,21 @@ pub struct StopToken {
     pub id: Option<u32>,
     /// What names the token: the format, or files of the model.
     pub sources: Vec<String>,
+}
+
+/// The tokens that end a writer's replies.
+#[derive(Debug)]
+pub(super) struct Stops {
+    pub tokens: Vec<StopToken>,
+    /// The texts that end a reply, with every spelling of a control token, sorted.
+    pub texts: Arc<[String]>,
+}
+
+impl Stops {
+    /// Returns the ids, without duplicates.
+    pub fn ids(&self) -> impl Iterator<Item = u32> {
+        self.tokens.iter().filter_map(|stop| stop.id)
+    }
 }
 
 /// The stop tokens and sampling defaults that the files of a model name.

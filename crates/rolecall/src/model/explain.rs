@@ -10,9 +10,10 @@ use rolecall_conversation::json::Object;
 use rolecall_conversation::{Json, object};
 use rolecall_encode::{Encoded, EncodedToken};
 use rolecall_format::Format;
-use rolecall_render::{Loss, Origin, Prompt};
+use rolecall_render::{Loss, LossPolicy, Origin, Prompt};
 
 use super::ModelPrompt;
+use crate::Error;
 use crate::answer;
 use crate::explain::{self, ExplainedPrompt, Paint, Tokens, View};
 use crate::loss::TokenLoss;
@@ -84,6 +85,20 @@ impl<'a> Marks<'a> {
                 })
             })
         })
+    }
+}
+
+impl ModelPrompt {
+    /// Explains the prompt, and which text carries loss if a policy is given. The explanation has all
+    /// tokens that end the model's replies, as [`find_stops`](Self::find_stops) adds them.
+    pub fn explain(mut self, policy: Option<&LossPolicy>) -> Result<Explanation, Error> {
+        self.find_stops()?;
+        let loss = policy.map(|policy| self.loss(policy)).transpose()?;
+        let has_tokenizer = self.model.has_tokenizer();
+        let encoded = has_tokenizer.then(|| self.encode()).transpose()?;
+        let model = self.model.clone();
+        let added = if has_tokenizer { model.tokenizer()?.added_tokens() } else { &[] };
+        Ok(Explanation::new(self, encoded, added, loss))
     }
 }
 

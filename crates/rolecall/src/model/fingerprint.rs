@@ -6,8 +6,8 @@ use rolecall_conversation::Json;
 use rolecall_conversation::json::Object;
 use rolecall_format::Format;
 use rolecall_tokenizer::{TextPlace, Tokenizer};
-use twox_hash::XxHash3_128;
 
+use super::digest::digest;
 use super::session::Setup;
 use crate::Error;
 
@@ -58,11 +58,6 @@ impl Setup {
         let make = || (format.name.clone(), digest(&content_of(format)));
         self.model.shared.digests.get_or_make(|known| *known == format.name, make)
     }
-}
-
-/// Returns the digest of a text, as hexadecimal digits.
-pub(crate) fn digest(text: &str) -> String {
-    format!("{:032x}", XxHash3_128::oneshot(text.as_bytes()))
 }
 
 /// Returns what a format writes and reads, without what only describes it.

@@ -4,10 +4,9 @@ use rolecall_conversation::{Message, Tool};
 use rolecall_encode::{Encoded, EncodedToken, Encoder, Note};
 use rolecall_format::Format;
 use rolecall_openai::Request;
-use rolecall_render::{Account, ChatTemplate, DateTime, LossPolicy, Prompt, Segment};
+use rolecall_render::{Account, ChatTemplate, DateTime, Prompt, Segment};
 
-use super::encoders::EncoderOptions;
-use super::explain::Explanation;
+use super::settings::EncoderOptions;
 use super::writer::ModelWriter;
 use super::{BosBy, Model, Purpose};
 use crate::Error;
@@ -140,18 +139,6 @@ impl ModelPrompt {
         let mut encoded = self.encoder()?.encode_reference(&self.prompt)?;
         self.drop_notes(&mut encoded.notes);
         Ok(encoded)
-    }
-
-    /// Explains the prompt, and which text carries loss if a policy is given. The explanation has all
-    /// tokens that end the model's replies, as [`find_stops`](Self::find_stops) adds them.
-    pub fn explain(mut self, policy: Option<&LossPolicy>) -> Result<Explanation, Error> {
-        self.find_stops()?;
-        let loss = policy.map(|policy| self.loss(policy)).transpose()?;
-        let has_tokenizer = self.model.has_tokenizer();
-        let encoded = has_tokenizer.then(|| self.encode()).transpose()?;
-        let model = self.model.clone();
-        let added = if has_tokenizer { model.tokenizer()?.added_tokens() } else { &[] };
-        Ok(Explanation::new(self, encoded, added, loss))
     }
 
     fn encoder(&self) -> Result<Arc<Encoder>, Error> {

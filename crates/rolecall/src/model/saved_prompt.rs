@@ -4,7 +4,7 @@ use rolecall_conversation::json::{self, Layout, Object};
 use rolecall_conversation::{Json, object};
 use rolecall_openai::Request;
 
-use super::fingerprint::digest;
+use super::digest::digest;
 use super::{Model, ModelPrompt, Purpose, Settings, clock};
 use crate::Error;
 

@@ -8,7 +8,6 @@ use rolecall_openai::Request;
 use rolecall_parse::{CallsInReasoning, ParseOptions, UnclosedReasoning};
 use rolecall_render::{Bos, DateTime, Forms, Limits, Options, RuleMode, chosen_spelling};
 
-use super::encoders::EncoderOptions;
 use crate::Error;
 
 /// Settings for the requests to a model. A request can override most of them.
@@ -43,6 +42,14 @@ pub struct Settings {
     pub unclosed_reasoning: Option<UnclosedReasoning>,
     /// What to do if a chat template marks turns with texts that are not tokens of the tokenizer.
     /// Requests cannot change this.
+    pub plain_markers: PlainMarkers,
+}
+
+/// How prompts are encoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct EncoderOptions {
+    pub add: AddSpecial,
+    pub protect: Protect,
     pub plain_markers: PlainMarkers,
 }
 

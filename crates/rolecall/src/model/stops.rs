@@ -8,7 +8,7 @@ use rolecall_format::{Control, Format};
 use rolecall_tokenizer::Tokenizer;
 
 use super::Model;
-use super::ends::StopToken;
+use super::ends::{StopToken, Stops};
 use super::templates::ChosenTemplate;
 use super::writer::ModelWriter;
 use crate::Error;
@@ -16,21 +16,6 @@ use crate::loss::closers;
 
 /// The source of a stop that only the layouts of a chat template name.
 pub(super) const CLOSER: &str = "the end of a reply in its chat template";
-
-/// The tokens that end a writer's replies.
-#[derive(Debug)]
-pub(super) struct Stops {
-    pub tokens: Vec<StopToken>,
-    /// The texts that end a reply, with every spelling of a control token, sorted.
-    pub texts: Arc<[String]>,
-}
-
-impl Stops {
-    /// Returns the ids, without duplicates.
-    pub fn ids(&self) -> impl Iterator<Item = u32> {
-        self.tokens.iter().filter_map(|stop| stop.id)
-    }
-}
 
 impl Model {
     /// Returns the tokens that end a reply: the tokens that close a turn of the format or chat

@@ -10,10 +10,9 @@ use rolecall_openai::Request;
 use rolecall_render::{ChatTemplate, Limits, TemplateOptions, Writer};
 use rolecall_tokenizer::Tokenizer;
 
-use super::Settings;
-use super::fingerprint::digest;
-use super::settings::{text_of, wrong_type};
-use super::stops::Stops;
+use super::digest::digest;
+use super::ends::Stops;
+use super::settings::{Settings, text_of, wrong_type};
 use crate::Error;
 use crate::kept::SmallCache;
 use crate::template::{ModelTemplates, NamedTemplate};

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicUsize;
 use rolecall_conversation::{Message, Role};
 use rolecall_encode::EncodedToken;
 use rolecall_openai::Request;
-use rolecall_render::growth::{ReplyEnd, ReplyRule};
+use rolecall_render::growth::{ReplyRule, reply_end_of};
 use rolecall_render::{ModelText, Prompt};
 
 use super::label::push_tokens;
@@ -147,28 +147,6 @@ impl Session {
     }
 }
 
-/// Returns the part of a conversation's prompt that a session sends next if it has taken over
-/// everything up to the last reply. Without a reply, this is the whole prompt.
-///
-/// For a chat template that ends the reply with no stop token, it is not known what the model wrote
-/// last, which is an error.
-pub(crate) fn new_turn(prompt: Prompt, messages: &[Message], rule: ReplyRule<'_>) -> Result<Prompt, Error> {
-    let Some(message) = messages.iter().rposition(|message| *message.role() == Role::Assistant) else {
-        return Ok(prompt);
-    };
-    let stock = Stock { start: 0, prompt, growth: None, count: messages.len(), whole: None };
-    let end = end_of(&stock, message, rule).filter(|end| rule.format.is_some() || end.stop.is_some());
-    let end = end.ok_or(Error::NoNewTurn { message })?;
-    stock.prompt.after(end.end).ok_or(Error::NoNewTurn { message })
-}
-
-/// Returns where a message's reply ends in a whole stock prompt, if the prompt contains it.
-fn end_of(stock: &Stock, message: usize, rule: ReplyRule<'_>) -> Option<ReplyEnd> {
-    let turn = stock.prompt.turns().iter().rfind(|turn| turn.message == Some(message)).map(|turn| turn.start);
-    let from = turn.or_else(|| stock.message_start(message))?;
-    Some(stock.reply_end(message, from, rule))
-}
-
 /// The parts of a conversation's prompt: replies and what stands between them.
 struct Parts<'a> {
     messages: &'a [Arc<Message>],
@@ -190,7 +168,7 @@ impl<'a> Parts<'a> {
     /// before it.
     fn end(&self, stock: &Stock, rule: ReplyRule<'_>) -> usize {
         let before = || self.replies.last().map_or(0, |reply| reply.range.end);
-        end_of(stock, self.last, rule).map_or_else(before, |end| end.end)
+        reply_end_of(&stock.prompt, self.last, rule).map_or_else(before, |end| end.end)
     }
 
     /// Returns the next part, and the reply if it is one.

@@ -53,7 +53,6 @@ pub use delta::{Delta, Proof, SessionNote};
 pub use difference::{Difference, Gap, GapPart};
 pub use error::SessionError;
 pub use import::Seams;
-pub(crate) use import::new_turn;
 pub(crate) use label::segments_of;
 pub use plan::{OnRewrite, Plan, Rewrite};
 pub use reply::{Finish, Reply};

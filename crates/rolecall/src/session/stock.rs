@@ -139,10 +139,7 @@ impl Stock {
 
     /// Returns the byte of the whole prompt at which a message's own text begins.
     pub fn message_start(&self, message: usize) -> Option<usize> {
-        let own = self.prompt.segments().find(|segment| segment.origin.message() == Some(message));
-        let own = own.map(|own| own.start);
-        let turn = || self.prompt.turns().iter().find(|turn| turn.message == Some(message)).map(|turn| turn.start);
-        own.or_else(turn).map(|at| at + self.start)
+        self.prompt.message_start(message).map(|at| at + self.start)
     }
 }
 

@@ -12,7 +12,7 @@ use rolecall_conversation::Json;
 use rolecall_conversation::json::{self, Layout, Object};
 
 use super::{Session, SessionError};
-use crate::model::fingerprint::digest;
+use crate::model::digest::digest;
 use crate::{Error, Model};
 
 /// The version of the saved form.

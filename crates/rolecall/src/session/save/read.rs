@@ -11,7 +11,7 @@ use rolecall_render::DateTime;
 use super::fields::{Fields, as_number};
 use super::{damaged, notes};
 use crate::model::clock;
-use crate::model::fingerprint::digest;
+use crate::model::digest::digest;
 use crate::model::session::Setup;
 use crate::session::line::{Line, Run};
 use crate::session::notes::Notes;

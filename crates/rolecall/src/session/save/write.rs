@@ -11,7 +11,7 @@ use rolecall_openai::Request;
 use super::{VERSION, notes};
 use crate::Error;
 use crate::model::clock;
-use crate::model::fingerprint::digest;
+use crate::model::digest::digest;
 use crate::session::line::{Line, Node, Run};
 use crate::session::{Seams, Segment, Session};
 
