@@ -1,27 +1,8 @@
 //! What is different if an engine gets text instead of ids.
 
 use crate::Fault;
-use crate::chat_request::ChatRequest;
-use crate::gateway::ServedModel;
 use crate::sampling::Sampling;
-
-/// Refuses what an engine by text cannot do, and leaves the model's defaults out that it does not take.
-pub fn restrict(wanted: &mut ChatRequest) -> Result<(), Fault> {
-    let ChatRequest { calls, answer, logprobs, sampling, applied, .. } = wanted;
-    let refused = if logprobs.is_some() {
-        Some("logprobs")
-    } else if !answer.is_free() {
-        Some("response_format")
-    } else if calls.at_most_one {
-        Some("parallel_tool_calls")
-    } else if !calls.is_free() {
-        Some("tool_choice")
-    } else {
-        None
-    };
-    refused.map_or(Ok(()), |name| Err(unsupported(name)))?;
-    restrict_sampling(sampling, applied)
-}
+use crate::served_model::ServedModel;
 
 /// Refuses settings that OpenAI's completions do not have. The ids of a bias may mean other tokens there.
 pub fn restrict_sampling(sampling: &mut Sampling, applied: &mut Vec<&'static str>) -> Result<(), Fault> {

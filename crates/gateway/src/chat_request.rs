@@ -9,11 +9,12 @@ use rolecall::session::OnRewrite;
 
 use crate::answer_form::AnswerForm;
 use crate::by_text;
-use crate::gateway::{Gateway, ServedModel};
+use crate::gateway::Gateway;
 use crate::labels::{LABELS, check_cache_marks, check_label, unlabelled};
 use crate::media::refuse_media;
 use crate::sampling::{SETTINGS, Sampling};
 use crate::schema_limits::{self, MOST_TOOLS};
+use crate::served_model::ServedModel;
 use crate::sessions::chain::says_nothing;
 use crate::sessions::record::policy_of;
 use crate::unread::refuse_unread;
@@ -177,12 +178,31 @@ impl ChatRequest {
             wanted.calls = AllowedCalls::default();
         }
         if wanted.served.engine.kind().is_by_text() {
-            by_text::restrict(&mut wanted)?;
+            wanted.restrict_to_text()?;
         }
         wanted.check_schemas(&tools)?;
-        refuse_unread(&wanted)?;
-        refuse_unread_of_tools(&wanted)?;
+        let model = &wanted.served.model;
+        refuse_unread(model, &wanted.request, &wanted.messages)?;
+        refuse_unread_of_tools(model, &wanted.request, &wanted.messages, &wanted.calls.choice)?;
         Ok(wanted)
+    }
+
+    /// Refuses what an engine by text cannot do, and leaves the model's defaults out that it does not take.
+    fn restrict_to_text(&mut self) -> Result<(), Fault> {
+        let ChatRequest { calls, answer, logprobs, sampling, applied, .. } = self;
+        let refused = if logprobs.is_some() {
+            Some("logprobs")
+        } else if !answer.is_free() {
+            Some("response_format")
+        } else if calls.at_most_one {
+            Some("parallel_tool_calls")
+        } else if !calls.is_free() {
+            Some("tool_choice")
+        } else {
+            None
+        };
+        refused.map_or(Ok(()), |name| Err(by_text::unsupported(name)))?;
+        by_text::restrict_sampling(sampling, applied)
     }
 
     /// Refuses schemas of which no grammar could be built in a short time.

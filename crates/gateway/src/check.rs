@@ -8,9 +8,10 @@ use tokio::net::lookup_host;
 
 use crate::Fault;
 use crate::engine::About;
-use crate::gateway::{Gateway, ServedModel};
+use crate::gateway::Gateway;
 use crate::observe::Traces;
 use crate::run::RunFault;
+use crate::served_model::ServedModel;
 use crate::settings::{Settings, word_of};
 use crate::store::{Bounds, Store, StoreConfig, StoreFault};
 

@@ -1,9 +1,9 @@
 use std::sync::Arc;
 
 use crate::Fault;
-use crate::gateway::ServedModel;
 use crate::reader::{ReplyReader, TextReader};
 use crate::sampling::Sampling;
+use crate::served_model::ServedModel;
 use crate::turn::{History, Turn};
 
 /// What a request asks for whose prompts are no conversations.

@@ -1,8 +1,8 @@
 use rolecall::Model;
 
 use crate::engine::Engine;
-use crate::gateway::ServedModel;
 use crate::sampling::Sampling;
+use crate::served_model::ServedModel;
 use crate::{Fault, Limits};
 
 /// A prompt that is too long.

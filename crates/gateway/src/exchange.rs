@@ -18,7 +18,7 @@ use crate::completing::CompletionRequest;
 use crate::context::{self, Bound};
 use crate::engine::{Ask, End, EnginePiece};
 use crate::fault::answer;
-use crate::gateway::{Gateway, Permit, ServedModel};
+use crate::gateway::{Gateway, Permit};
 use crate::ignored_grammar;
 use crate::left_out;
 use crate::observe::Stage;
@@ -28,11 +28,13 @@ use crate::reply::{LiveReply, ReplyStep};
 use crate::resend::Resend;
 use crate::running::RunningTurn;
 use crate::sampling::Sampling;
+use crate::served_model::ServedModel;
 use crate::sessions::SessionTurn;
 use crate::sessions::chain::Chain;
 use crate::store::Owner;
-use crate::turn::{AT_ONCE, History, KnownPast, Overlap, Turn, beginnings, sized};
+use crate::turn::{History, KnownPast, Overlap, Turn, beginnings};
 use crate::usage::Usage;
+use crate::work::{AT_ONCE, sized};
 use crate::writer::{Done, Frames, Opening, ReplyWriter, WholeReply};
 
 /// Reads a request of one API whose prompts are no conversations.

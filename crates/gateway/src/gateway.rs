@@ -1,24 +1,17 @@
-use std::fmt;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use rolecall::conversation::{Json, object};
-use rolecall::session::OnRewrite;
-use rolecall::{Model, Request};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::closing::Closing;
-use crate::engine::{Engine, EngineKind, LocalOptions};
-use crate::left_out::Whole;
 use crate::observe::{Observer, RequestLog};
 use crate::ready::Ready;
 use crate::running::Running;
+use crate::served_model::ServedModel;
 use crate::sessions::Sessions;
 use crate::sites::Sites;
-use crate::store::{Store, StoreFault};
-use crate::texts::Texts;
-use crate::{Config, Fault, Keys, Limits, ModelConfig};
+use crate::store::Store;
+use crate::{Config, Fault, Keys, Limits, OpenFault};
 
 /// The place of a request among those at the same time, and what is seen of it.
 #[derive(Debug)]
@@ -40,81 +33,6 @@ pub struct Gateway {
     pub(crate) closing: Closing,
     pub(crate) running: Running,
     slots: Arc<Semaphore>,
-}
-
-/// A model that is served.
-#[derive(Debug)]
-pub(crate) struct ServedModel {
-    pub name: String,
-    pub model: Model,
-    pub engine: Engine,
-    pub engine_model: Option<String>,
-    pub on_rewrite: OnRewrite,
-    pub created: i64,
-    /// The texts that end a reply and are no tokens of the tokenizer.
-    pub stop_texts: Vec<String>,
-    pub texts: Texts,
-    pub whole: Whole,
-}
-
-/// Why a gateway cannot be opened.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum OpenFault {
-    /// No model is configured.
-    NoModels,
-    /// Two models have the same name.
-    SameName(String),
-    /// A model cannot be served, for example without a tokenizer.
-    Model {
-        /// Its name.
-        name: String,
-        /// What is wrong.
-        why: String,
-    },
-    /// The store of conversations cannot be used.
-    Store(StoreFault),
-    /// An engine's address cannot be used.
-    Engine {
-        /// The name of its model.
-        name: String,
-        /// What is wrong.
-        why: String,
-    },
-}
-
-impl fmt::Display for OpenFault {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            OpenFault::NoModels => write!(formatter, "no model is configured"),
-            OpenFault::SameName(name) => write!(formatter, "two models have the name `{name}`"),
-            OpenFault::Model { name, why } => write!(formatter, "the model `{name}` cannot be served: {why}"),
-            OpenFault::Store(fault) => fault.fmt(formatter),
-            OpenFault::Engine { name, why } => write!(formatter, "the engine of `{name}` cannot be used: {why}"),
-        }
-    }
-}
-
-impl std::error::Error for OpenFault {}
-
-impl OpenFault {
-    /// Returns a stable name for what is wrong.
-    pub fn code(&self) -> &'static str {
-        match self {
-            OpenFault::NoModels => "no_models",
-            OpenFault::SameName(_) | OpenFault::Model { .. } => "unusable_model",
-            OpenFault::Store(fault) => fault.code(),
-            OpenFault::Engine { .. } => "unusable_engine",
-        }
-    }
-
-    /// Returns what to do about it.
-    pub fn help(&self) -> Option<&'static str> {
-        match self {
-            OpenFault::Store(fault) => Some(fault.help()),
-            _ => None,
-        }
-    }
 }
 
 impl Gateway {
@@ -190,54 +108,4 @@ impl Gateway {
         })?;
         Ok(Permit { seen: seen.clone(), _place: place })
     }
-}
-
-impl ServedModel {
-    fn open(wanted: &ModelConfig, local: &LocalOptions, limits: &Limits) -> Result<ServedModel, OpenFault> {
-        let name = &wanted.name;
-        let wrong = |why: String| OpenFault::Model { name: name.clone(), why };
-        let model = wanted.model.clone();
-        model.decoder().map_err(|error| wrong(error.to_string()))?;
-        // A prompt tells whether the format is that of the tokenizer.
-        let trial = Request::from_text(r#"{"messages": [{"role": "user", "content": "a"}]}"#);
-        if let Some(Err(error)) = trial.ok().and_then(|trial| Some(model.prompt(trial).ok()?.encode())) {
-            return Err(wrong(error.to_string()));
-        }
-        let engine = match (wanted.engine.strip_prefix("local:"), wanted.kind) {
-            (Some(_), EngineKind::LlamaCpp) if wanted.engine_model.is_some() => Err(format!(
-                "{}: an engine that is started has one model, so `engine_model` must be left out",
-                wanted.engine
-            )),
-            (Some(file), EngineKind::LlamaCpp) => Engine::local(file.as_ref(), local, limits),
-            (Some(_), _) => Err(format!("{}: only llama.cpp's server can be started", wanted.engine)),
-            (None, kind) => Engine::new(kind, &wanted.engine, limits),
-        };
-        let engine = engine.map_err(|why| OpenFault::Engine { name: name.clone(), why })?;
-        let engine = engine.knowing(model.tokenizer().map_err(|error| wrong(error.to_string()))?);
-        let engine_model = wanted.engine_model.clone();
-        let stops = model.stops().map_err(|error| wrong(error.to_string()))?;
-        let stops = stops.into_iter().filter(|stop| stop.id.is_none() && !stop.text.is_empty());
-        Ok(ServedModel {
-            name: name.clone(),
-            model,
-            engine,
-            engine_model,
-            on_rewrite: wanted.on_rewrite,
-            created: now(),
-            stop_texts: stops.map(|stop| stop.text).collect(),
-            texts: Texts::default(),
-            whole: Whole::default(),
-        })
-    }
-}
-
-/// Returns the seconds since 1970.
-pub(crate) fn now() -> i64 {
-    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(elapsed.as_secs()).unwrap_or(i64::MAX)
-}
-
-/// Returns a random number.
-pub(crate) fn random() -> u64 {
-    RandomState::new().build_hasher().finish()
 }

@@ -16,7 +16,7 @@ use crate::places::OWNER;
 use crate::routes::{Access, PathRequest, Route, Work, find, interactive, render, responses};
 use crate::sites::Reach;
 use crate::store::Owner;
-use crate::turn::sized;
+use crate::work::sized;
 use crate::{Fault, Gateway};
 
 /// Answers a request.

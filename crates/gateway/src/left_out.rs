@@ -1,7 +1,6 @@
 //! What a model's template does not write of a request: nothing that a client says is ignored.
 
 use std::collections::{BTreeSet, HashSet};
-use std::sync::{Mutex, PoisonError};
 
 use rolecall::conversation::{self, Json, Message, Place, REASONING, Role, Tool};
 use rolecall::grammar::ToolChoice;
@@ -12,65 +11,44 @@ use rolecall::{Prompt, Request};
 use crate::Fault;
 use crate::chat_request::ChatRequest;
 
-/// The kinds of requests of which a model's template writes everything.
-#[derive(Debug, Default)]
-pub struct Whole(Mutex<HashSet<String>>);
-
-/// The most kinds that are remembered.
-const MOST_KINDS: usize = 64;
-
-impl Whole {
-    /// Refuses tools, documents, switches and files that the template does not write or read. `messages` are
-    /// those of the whole conversation.
-    pub fn check(&self, wanted: &ChatRequest, messages: &[Message]) -> Result<(), Fault> {
-        let Some(kind) = kind_of(wanted, messages) else { return Ok(()) };
-        if self.kinds().contains(&kind) {
-            return Ok(());
-        }
-        let mut request = wanted.request.clone();
-        request.conversation.messages = messages.to_vec();
-        let prompt = wanted.served.model.prompt(request.clone())?;
-        if !refuse(wanted, &request, prompt.prompt())? {
-            return Ok(());
-        }
-        self.remember(kind);
-        Ok(())
+/// Refuses tools, documents, switches and files that the template does not write or read. `messages` are
+/// those of the whole conversation.
+pub fn check(wanted: &ChatRequest, messages: &[Message]) -> Result<(), Fault> {
+    let Some(kind) = kind_of(wanted, messages) else { return Ok(()) };
+    if wanted.served.support.has(&kind) {
+        return Ok(());
     }
-
-    /// Refuses tools that the template does not write, in a conversation that goes on: in the turns before, the model
-    /// may have been told not to call any. `messages` returns those of the whole conversation.
-    pub fn check_tools(&self, wanted: &ChatRequest, messages: impl FnOnce() -> Vec<Message>) -> Result<(), Fault> {
-        let kinds = kinds_of_tools(wanted);
-        if kinds.is_empty() {
-            return Ok(());
-        }
-        let kind = format!("tools {kinds:?}");
-        if self.kinds().contains(&kind) {
-            return Ok(());
-        }
-        let mut request = wanted.request.clone();
-        request.conversation.messages = messages();
-        // The session says better what is wrong with it.
-        let Ok(prompt) = wanted.served.model.prompt(request) else { return Ok(()) };
-        let is_of_tools = |place: &&Place| place.message.is_none() && is_of(&place.field, "tools");
-        if let Some(place) = prompt.prompt().dropped().iter().map(|dropped| &dropped.place).find(is_of_tools) {
-            return Err(unused(wanted, place));
-        }
-        self.remember(kind);
-        Ok(())
+    let mut request = wanted.request.clone();
+    request.conversation.messages = messages.to_vec();
+    let prompt = wanted.served.model.prompt(request.clone())?;
+    if !refuse(wanted, &request, prompt.prompt())? {
+        return Ok(());
     }
+    wanted.served.support.add(kind);
+    Ok(())
+}
 
-    fn remember(&self, kind: String) {
-        let mut kinds = self.kinds();
-        if kinds.len() >= MOST_KINDS {
-            kinds.clear();
-        }
-        kinds.insert(kind);
+/// Refuses tools that the template does not write, in a conversation that goes on: in the turns before, the model
+/// may have been told not to call any. `messages` returns those of the whole conversation.
+pub fn check_tools(wanted: &ChatRequest, messages: impl FnOnce() -> Vec<Message>) -> Result<(), Fault> {
+    let kinds = kinds_of_tools(wanted);
+    if kinds.is_empty() {
+        return Ok(());
     }
-
-    fn kinds(&self) -> std::sync::MutexGuard<'_, HashSet<String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    let kind = format!("tools {kinds:?}");
+    if wanted.served.support.has(&kind) {
+        return Ok(());
     }
+    let mut request = wanted.request.clone();
+    request.conversation.messages = messages();
+    // The session says better what is wrong with it.
+    let Ok(prompt) = wanted.served.model.prompt(request) else { return Ok(()) };
+    let is_of_tools = |place: &&Place| place.message.is_none() && is_of(&place.field, "tools");
+    if let Some(place) = prompt.prompt().dropped().iter().map(|dropped| &dropped.place).find(is_of_tools) {
+        return Err(unused(wanted, place));
+    }
+    wanted.served.support.add(kind);
+    Ok(())
 }
 
 /// Refuses what is missing from a prompt, except text of messages. Reports whether nothing is: with other

@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
-use crate::store::Owner;
+use crate::store::owner::Owner;
 
 tokio::task_local! {
     /// Whose request a task answers.
@@ -134,7 +134,7 @@ mod tests {
     use futures_util::future::join_all;
 
     use super::{LARGE, OWNER, Places, TakenPlace};
-    use crate::store::Owner;
+    use crate::store::owner::Owner;
 
     /// Takes a place for each work, all at once and after one that is held, and returns the order in which they began.
     async fn order(places: &Places, held: Option<TakenPlace>, works: &[(&'static str, usize)]) -> Vec<String> {

@@ -5,7 +5,7 @@ use tokio::sync::Mutex;
 
 use crate::Fault;
 use crate::engine::About;
-use crate::gateway::ServedModel;
+use crate::served_model::ServedModel;
 
 /// Whether the engines answer, as of a moment ago.
 #[derive(Debug, Default)]

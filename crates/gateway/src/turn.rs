@@ -3,19 +3,17 @@ use std::sync::Arc;
 use rolecall::Error;
 use rolecall::conversation::{Message, Role};
 use rolecall::grammar::{Grammar, Note, Options};
-use rolecall::guard::{guard, guard_future};
 use rolecall::parse::{Ids, ParseOptions};
 use rolecall::session::{Finish, OnRewrite, Session, SessionNote};
 
 use crate::Fault;
 use crate::by_text;
 use crate::chat_request::{ChatRequest, Past};
+use crate::clock::random;
 use crate::context::Bound;
 use crate::engine::{EngineShape, PromptIds};
-use crate::gateway::random;
 use crate::left_out;
 use crate::observe::{RequestLog, Stage};
-use crate::places::PLACES;
 use crate::reader::ReplyReader;
 use crate::sessions::SessionTurn;
 use crate::sessions::chain::Chain;
@@ -251,7 +249,7 @@ impl Turn {
         }
         let session = wanted.served.model.session(wanted.request.clone())?.with_most_ids(bound.counted);
         said.extend(rest);
-        let turn = wanted.served.whole.check(wanted, &said);
+        let turn = left_out::check(wanted, &said);
         let turn = turn.and_then(|()| Turn::growing(wanted, session, None, said, (setup, chain), seen));
         let turn = turn.map_err(|fault| fault.counted_from(first))?;
         Ok(Turn { history, ..turn.counted_from(first) })
@@ -273,7 +271,7 @@ impl Turn {
         seen: &RequestLog,
     ) -> Result<Turn, Fault> {
         if past.is_some() {
-            wanted.served.whole.check_tools(wanted, || {
+            left_out::check_tools(wanted, || {
                 base.messages().iter().map(|message| Message::clone(message)).chain(new.iter().cloned()).collect()
             })?;
         }
@@ -380,60 +378,4 @@ fn shape_of(
     let (shape, notes) = wanted.served.engine.shape_of(&grammar_of(options)?)?;
     wanted.answer.check(&notes)?;
     Ok((Some(shape), notes))
-}
-
-/// Does work that takes time in proportion to a size: a little at once, because the way to another thread
-/// and back takes longer, and the rest as long work.
-pub async fn sized<T: Send + 'static>(
-    size: usize,
-    work: impl FnOnce() -> Result<T, Fault> + Send + 'static,
-) -> Result<T, Fault> {
-    match size <= AT_ONCE {
-        true => guard(work)?,
-        false => apart(size, work).await,
-    }
-}
-
-/// The most bytes of text, or ids, with which work is short: it takes about 0.2 ms.
-pub const AT_ONCE: usize = 16 << 10;
-
-/// Does long work on a thread for it. Only a little is done at the same time, and owners take turns: if all of it
-/// shared the processors, all of it would end late.
-pub async fn apart<T: Send + 'static>(
-    size: usize,
-    work: impl FnOnce() -> Result<T, Fault> + Send + 'static,
-) -> Result<T, Fault> {
-    let place = PLACES.take(size).await.ok_or_else(interrupted)?;
-    let done = tokio::task::spawn_blocking(move || {
-        // A client that leaves does not end the work.
-        let _place = place;
-        guard(work)?
-    });
-    done.await.unwrap_or_else(|_| Err(interrupted()))
-}
-
-/// Does work that must not end halfway because a client leaves.
-pub async fn unbroken<T: Send + 'static>(
-    work: impl Future<Output = Result<T, Fault>> + Send + 'static,
-) -> Result<T, Fault> {
-    let work = async { guard_future(work).await? };
-    tokio::spawn(work).await.unwrap_or_else(|_| Err(interrupted()))
-}
-
-/// Returns the error for work that was dropped, because the gateway ends.
-fn interrupted() -> Fault {
-    Fault::new(500, "internal", "the work for the request was dropped")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::apart;
-
-    #[tokio::test]
-    async fn work_that_panics_is_an_error_and_gives_its_place_back() {
-        for _ in 0..100 {
-            assert!(apart::<()>(1, || std::panic::panic_any("on purpose")).await.is_err());
-        }
-        assert_eq!(apart(1, || Ok(7)).await, Ok(7));
-    }
 }

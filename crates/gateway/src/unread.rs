@@ -1,11 +1,10 @@
 //! Keys of messages that the model's template does not read: nothing that a client says is ignored.
 
-use rolecall::Request;
 use rolecall::conversation::json::Object;
 use rolecall::conversation::{Json, Message, REASONING, Role};
+use rolecall::{Model, Request};
 
 use crate::Fault;
-use crate::chat_request::ChatRequest;
 use crate::sessions::chain::says_nothing;
 
 /// The most other keys that are tried for a request.
@@ -34,19 +33,17 @@ struct Other<'a> {
     field: String,
 }
 
-/// Refuses other keys of messages that say something and do not change the prompt.
-pub fn refuse_unread(wanted: &ChatRequest) -> Result<(), Fault> {
+/// Refuses other keys of messages that say something and do not change the prompt. `request` has no messages.
+pub fn refuse_unread(model: &Model, request: &Request, messages: &[Message]) -> Result<(), Fault> {
     let at = |index: usize, fault: Fault| Fault { message_index: u32::try_from(index).ok(), ..fault };
-    if let Some((index, key)) =
-        wanted.messages.iter().enumerate().find_map(|(at, message)| Some((at, twofold(message)?)))
-    {
+    if let Some((index, key)) = messages.iter().enumerate().find_map(|(at, message)| Some((at, twofold(message)?))) {
         let message = format!("messages[{index}]: it has other reasoning under another key than `{key}`");
         return Err(at(index, Fault::at(key, "conflict", message)));
     }
-    for (index, message) in wanted.messages.iter().enumerate() {
+    for (index, message) in messages.iter().enumerate() {
         check_types(message).map_err(|fault| at(index, fault))?;
     }
-    let others = others(&wanted.messages);
+    let others = others(messages);
     if others.is_empty() {
         return Ok(());
     }
@@ -54,11 +51,11 @@ pub fn refuse_unread(wanted: &ChatRequest) -> Result<(), Fault> {
     if let Some(other) = others.get(MOST_TRIED) {
         return refuse(other);
     }
-    let whole = prompt(wanted, wanted.messages.clone());
+    let whole = prompt(model, request, messages.to_vec());
     for other in &others {
         // A template that fails without the key reads it.
-        let is_read = match (&whole, without(&wanted.messages, other)) {
-            (Some(whole), Some(messages)) => prompt(wanted, messages).is_none_or(|other| other != *whole),
+        let is_read = match (&whole, without(messages, other)) {
+            (Some(whole), Some(messages)) => prompt(model, request, messages).is_none_or(|other| other != *whole),
             _ => false,
         };
         if !is_read {
@@ -162,10 +159,10 @@ fn objects(message: &Object, kind: ObjectKind) -> impl Iterator<Item = (usize, &
 }
 
 /// Returns the prompt of messages, or `None` if the template refuses them.
-fn prompt(wanted: &ChatRequest, messages: Vec<Message>) -> Option<String> {
-    let mut request: Request = wanted.request.clone();
+fn prompt(model: &Model, request: &Request, messages: Vec<Message>) -> Option<String> {
+    let mut request = request.clone();
     request.conversation.messages = messages;
-    Some(wanted.served.model.prompt(request).ok()?.text().to_owned())
+    Some(model.prompt(request).ok()?.text().to_owned())
 }
 
 /// Returns messages without a key, or `None` if they are none without it.

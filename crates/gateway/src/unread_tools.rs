@@ -4,9 +4,9 @@
 use rolecall::conversation::{Json, Message, Place, Tool};
 use rolecall::grammar::ToolChoice;
 use rolecall::parse::ParseOptions;
+use rolecall::{Model, Request};
 
 use crate::Fault;
-use crate::chat_request::ChatRequest;
 use crate::sessions::chain::says_nothing;
 
 /// The most other keys that are tried for a request.
@@ -22,32 +22,37 @@ struct Other<'a> {
 }
 
 /// Reports whether the prompt has the tools, as far as that is known.
-fn are_written(wanted: &ChatRequest) -> bool {
-    let mut request = wanted.request.clone();
-    request.conversation.messages.clone_from(&wanted.messages);
+fn are_written(model: &Model, request: &Request, messages: &[Message]) -> bool {
+    let mut request = request.clone();
+    request.conversation.messages = messages.to_vec();
     let is_of_tools = |place: &Place| place.message.is_none() && place.field.starts_with("tools");
-    let prompt = wanted.served.model.prompt(request);
+    let prompt = model.prompt(request);
     prompt.map_or(true, |prompt| !prompt.prompt().dropped().iter().any(|dropped| is_of_tools(&dropped.place)))
 }
 
 /// Refuses other keys of tools that say something and do not change the prompt, and tools of a kind with which the
-/// template fails.
-pub fn refuse_unread_of_tools(wanted: &ChatRequest) -> Result<(), Fault> {
-    let Some(tools) = &wanted.request.conversation.tools else { return Ok(()) };
+/// template fails. `request` has no messages, and `choice` says which tools the model may call.
+pub fn refuse_unread_of_tools(
+    model: &Model,
+    request: &Request,
+    messages: &[Message],
+    choice: &ToolChoice,
+) -> Result<(), Fault> {
+    let Some(tools) = &request.conversation.tools else { return Ok(()) };
     if let (Some(index), true) =
-        (tools.iter().position(|tool| matches!(tool, Tool::CodeInterpreter)), wanted.served.model.templates().is_some())
+        (tools.iter().position(|tool| matches!(tool, Tool::CodeInterpreter)), model.templates().is_some())
     {
         let functions = tools.iter().filter(|tool| !matches!(tool, Tool::CodeInterpreter)).cloned().collect();
-        if prompt(wanted, tools.clone()).is_none() && prompt(wanted, functions).is_some() {
+        if prompt(model, request, tools.clone()).is_none() && prompt(model, request, functions).is_some() {
             let help = Some("leave it out, or serve the model with a format that has it".into());
             return Err(Fault { help, ..Fault::unsupported(&format!("tools[{index}].type")) });
         }
     }
     tools.iter().enumerate().try_for_each(|(index, tool)| check_types(index, tool))?;
-    let may_call = !tools.is_empty() && wanted.calls.choice != ToolChoice::None;
+    let may_call = !tools.is_empty() && *choice != ToolChoice::None;
     // Tools that the template does not write are refused as such.
-    let context = || wanted.served.model.reply_context_after(&wanted.request, "", ParseOptions::default());
-    if may_call && !context()?.reads_calls() && are_written(wanted) {
+    let context = || model.reply_context_after(request, "", ParseOptions::default());
+    if may_call && !context()?.reads_calls() && are_written(model, request, messages) {
         let message = "tools: it is not known how the model writes calls, so its calls would be plain text";
         let help = Some("serve the model with a format that has calls, or set `tool_choice` to \"none\"".into());
         return Err(Fault { help, ..Fault::at("tools", "unsupported_parameter", message) });
@@ -61,11 +66,11 @@ pub fn refuse_unread_of_tools(wanted: &ChatRequest) -> Result<(), Fault> {
             format!("{}: the tools have more than {MOST_TRIED} keys that OpenAI's API does not have", other.field);
         return Err(Fault::at(&other.field, "too_many_keys", message));
     }
-    let whole = prompt(wanted, tools.clone());
+    let whole = prompt(model, request, tools.clone());
     for other in &others {
         let without = tools.iter().map(|tool| without(tool, other)).collect();
         // A template that fails without the key reads it.
-        let is_read = whole.is_some() && prompt(wanted, without) != whole;
+        let is_read = whole.is_some() && prompt(model, request, without) != whole;
         if !is_read {
             return Err(Fault::unsupported(&other.field));
         }
@@ -133,9 +138,9 @@ fn without(tool: &Tool, other: &Other<'_>) -> Tool {
 }
 
 /// Returns the prompt of tools and a short conversation, or `None` if the template refuses them.
-fn prompt(wanted: &ChatRequest, tools: Vec<Tool>) -> Option<String> {
-    let mut request = wanted.request.clone();
+fn prompt(model: &Model, request: &Request, tools: Vec<Tool>) -> Option<String> {
+    let mut request = request.clone();
     request.conversation.tools = Some(tools);
     request.conversation.messages = vec![Message::user("a")];
-    Some(wanted.served.model.prompt(request).ok()?.text().to_owned())
+    Some(model.prompt(request).ok()?.text().to_owned())
 }

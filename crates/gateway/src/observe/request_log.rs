@@ -10,7 +10,7 @@ use super::log::Level;
 use super::route::route;
 use super::stage::{Stage, Stages};
 use super::trace_context::TraceContext;
-use crate::gateway::random;
+use crate::clock::random;
 
 /// What is seen of a request. Clones write to the same place.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use axum::http::HeaderMap;
 
-use crate::gateway::random;
+use crate::clock::random;
 
 /// The place of a request in a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]

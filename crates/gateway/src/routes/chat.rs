@@ -8,7 +8,8 @@ use rolecall::{Event, Request};
 use super::effort::Effort;
 use crate::Fault;
 use crate::chat_request::ChatRequest;
-use crate::gateway::{Gateway, now, random};
+use crate::clock::{now, random};
+use crate::gateway::Gateway;
 use crate::token_odds::TokenOdds;
 use crate::writer::{Done, Frames, Opening, ReplyWriter, WholeReply};
 

@@ -6,8 +6,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use rolecall::conversation::{Json, object};
 
-use crate::gateway::ServedModel;
 use crate::observe::rfc_3339;
+use crate::served_model::ServedModel;
 use crate::{Fault, Gateway};
 
 /// Answers `/v1/models`.

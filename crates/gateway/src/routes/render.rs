@@ -10,7 +10,7 @@ use crate::Fault;
 use crate::exchange::{PreparedRequest, prepare};
 use crate::gateway::{Gateway, Permit};
 use crate::store::Owner;
-use crate::turn::apart;
+use crate::work::apart;
 
 /// Answers `/v1/render`: explains the prompt of a chat completion.
 ///

@@ -24,7 +24,7 @@ use rolecall::session::Session;
 use crate::Fault;
 use crate::engine::PromptIds;
 use crate::store::{Owner, Store, StoreFault, StoredTurn, TurnId, moment};
-use crate::turn::{apart, unbroken};
+use crate::work::{apart, unbroken};
 use chain::Chain;
 use live::Live;
 use record::{Record, ReplayedConversation, replay, response_of};

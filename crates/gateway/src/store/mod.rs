@@ -17,6 +17,7 @@ mod file;
 mod filter;
 mod memory;
 mod moment;
+pub(crate) mod owner;
 mod shared;
 #[expect(clippy::result_large_err, reason = "an error of the database is rare, and ends the work on a turn")]
 mod tables;
@@ -28,7 +29,8 @@ use std::time::Duration;
 
 pub use self::fault::StoreFault;
 pub(crate) use self::moment::{before, moment};
-pub use self::turn::{Owner, StoredTurn, TurnId};
+pub use self::owner::Owner;
+pub use self::turn::{StoredTurn, TurnId};
 
 /// Where turns are kept, and for how long.
 #[derive(Clone)]

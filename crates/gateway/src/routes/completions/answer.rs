@@ -2,7 +2,7 @@ use rolecall::conversation::{Json, object};
 use rolecall::{Event, Stop};
 
 use super::likely::Likely;
-use crate::gateway::{now, random};
+use crate::clock::{now, random};
 use crate::token_odds::TokenOdds;
 use crate::writer::{Done, Frames, Opening, ReplyWriter};
 

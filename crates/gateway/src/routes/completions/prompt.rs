@@ -5,7 +5,7 @@ use rolecall::conversation::json::Object;
 use super::{needed, wrong};
 use crate::by_text;
 use crate::context::Bound;
-use crate::gateway::ServedModel;
+use crate::served_model::ServedModel;
 use crate::texts::TextEncoding;
 use crate::{Fault, number};
 

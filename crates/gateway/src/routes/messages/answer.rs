@@ -6,7 +6,7 @@ use super::blocks::{Blocks, Mode};
 use super::fault::shape;
 use super::history::Sources;
 use crate::Fault;
-use crate::gateway::random;
+use crate::clock::random;
 use crate::usage::{Usage, whole};
 use crate::writer::{Done, Frames, Opening, ReplyWriter};
 

@@ -49,7 +49,7 @@ pub fn read(gateway: &Gateway, body: &str) -> Result<(ChatRequest, Box<dyn Reply
 pub fn count_tokens(gateway: &Gateway, body: &str) -> Result<Json, Fault> {
     let asked = request::read(gateway, body)?;
     let wanted = wanted(gateway, asked.chat, &asked.sources)?;
-    wanted.served.whole.check(&wanted, &wanted.messages).map_err(|fault| asked.sources.placed(fault))?;
+    left_out::check(&wanted, &wanted.messages).map_err(|fault| asked.sources.placed(fault))?;
     let count = || {
         let mut request = wanted.request.clone();
         request.conversation.messages.clone_from(&wanted.messages);

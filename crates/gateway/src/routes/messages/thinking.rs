@@ -4,7 +4,7 @@ use rolecall::parse::ParseOptions;
 use rolecall::{Model, Request};
 
 use super::block::RequestSpot;
-use crate::gateway::ServedModel;
+use crate::served_model::ServedModel;
 use crate::{Fault, number};
 
 /// Whether the model thinks before it answers.

@@ -6,7 +6,7 @@ use super::id::answer_id;
 use super::output::Status;
 use crate::Fault;
 use crate::chat_request::ChatRequest;
-use crate::gateway::now;
+use crate::clock::now;
 use crate::number::of_double;
 use crate::usage::{Usage, whole};
 

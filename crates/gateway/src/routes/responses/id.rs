@@ -1,4 +1,4 @@
-use crate::gateway::random;
+use crate::clock::random;
 
 /// Returns what the ids of an answer and of its items have in common.
 pub fn new() -> String {

@@ -8,7 +8,7 @@ use super::field::{needed_text, refuse_others};
 use super::id::{answer_id, answer_of};
 use super::stored::name_of;
 use crate::store::Owner;
-use crate::turn::sized;
+use crate::work::sized;
 use crate::{Fault, Gateway};
 
 /// The type of an item that stands for one of a stored answer.

@@ -1,0 +1,63 @@
+use std::fmt;
+
+use crate::store::StoreFault;
+
+/// Why a gateway cannot be opened.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum OpenFault {
+    /// No model is configured.
+    NoModels,
+    /// Two models have the same name.
+    SameName(String),
+    /// A model cannot be served, for example without a tokenizer.
+    Model {
+        /// Its name.
+        name: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// The store of conversations cannot be used.
+    Store(StoreFault),
+    /// An engine's address cannot be used.
+    Engine {
+        /// The name of its model.
+        name: String,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+impl fmt::Display for OpenFault {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenFault::NoModels => write!(formatter, "no model is configured"),
+            OpenFault::SameName(name) => write!(formatter, "two models have the name `{name}`"),
+            OpenFault::Model { name, why } => write!(formatter, "the model `{name}` cannot be served: {why}"),
+            OpenFault::Store(fault) => fault.fmt(formatter),
+            OpenFault::Engine { name, why } => write!(formatter, "the engine of `{name}` cannot be used: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for OpenFault {}
+
+impl OpenFault {
+    /// Returns a stable name for what is wrong.
+    pub fn code(&self) -> &'static str {
+        match self {
+            OpenFault::NoModels => "no_models",
+            OpenFault::SameName(_) | OpenFault::Model { .. } => "unusable_model",
+            OpenFault::Store(fault) => fault.code(),
+            OpenFault::Engine { .. } => "unusable_engine",
+        }
+    }
+
+    /// Returns what to do about it.
+    pub fn help(&self) -> Option<&'static str> {
+        match self {
+            OpenFault::Store(fault) => Some(fault.help()),
+            _ => None,
+        }
+    }
+}
