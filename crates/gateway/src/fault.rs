@@ -4,9 +4,9 @@ use axum::response::{IntoResponse, Response};
 use rolecall::conversation::json::{self, Layout, Object};
 use rolecall::conversation::{Json, object};
 
-use crate::context::Excess;
 use crate::observe::FaultCode;
 use crate::turn::First;
+use crate::turn::context::Excess;
 
 /// An error as a client gets it, in the shape of OpenAI's API.
 #[derive(Clone, Debug, PartialEq, Eq)]

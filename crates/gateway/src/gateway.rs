@@ -3,14 +3,14 @@ use std::sync::Arc;
 use rolecall::conversation::{Json, object};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::closing::Closing;
+use crate::http::closing::Closing;
+use crate::http::ready::Ready;
+use crate::http::sites::Sites;
 use crate::observe::{Observer, RequestLog};
-use crate::ready::Ready;
-use crate::running::Running;
 use crate::served_model::ServedModel;
-use crate::sessions::Sessions;
-use crate::sites::Sites;
 use crate::store::Store;
+use crate::turn::running::Running;
+use crate::turn::sessions::Sessions;
 use crate::{Config, Fault, Keys, Limits, OpenFault};
 
 /// The place of a request among those at the same time, and what is seen of it.

@@ -3,8 +3,8 @@ use rolecall::{Model, Request};
 
 use crate::clock::now;
 use crate::engine::{Engine, EngineKind, LocalOptions};
-use crate::support_cache::SupportCache;
-use crate::texts::Texts;
+use crate::request::texts::Texts;
+use crate::turn::support_cache::SupportCache;
 use crate::{Limits, ModelConfig, OpenFault};
 
 /// A model that is served.

@@ -1,5 +1,5 @@
 use super::{EngineShape, PromptIds};
-use crate::sampling::Sampling;
+use crate::request::sampling::Sampling;
 
 /// What an engine is to generate.
 #[derive(Clone, Debug, Default)]

@@ -18,7 +18,7 @@ use super::generating::Sofar;
 use super::trouble::Trouble;
 use super::wire::{count, given, ids, inner, set, set_shared, text, whole};
 use super::{Ask, End, EnginePiece, EngineShape, Odds, Spoken, Word};
-use crate::number::{self, of_double};
+use crate::request::number::{self, of_double};
 
 pub(super) fn body(ask: &Ask) -> Object {
     let sampling = &ask.sampling;

@@ -19,7 +19,7 @@ use rolecall::conversation::object;
 use super::trouble::Trouble;
 use super::wire::{count, given, inner, set, text, whole};
 use super::{Ask, End, EnginePiece};
-use crate::number::of_double;
+use crate::request::number::of_double;
 
 pub(super) fn body(ask: &Ask, room: Option<u64>) -> Object {
     let sampling = &ask.sampling;

@@ -16,7 +16,7 @@ use super::generating::Sofar;
 use super::trouble::Trouble;
 use super::wire::{biases_by_id, count, given, ids, json_ids, set, set_shared, text, whole};
 use super::{Ask, End, EnginePiece, EngineShape, Odds, Word};
-use crate::number::{self, of_double};
+use crate::request::number::{self, of_double};
 
 pub(super) fn body(ask: &Ask) -> Object {
     let sampling = &ask.sampling;

@@ -3,8 +3,8 @@
 use rolecall::conversation::Json;
 use rolecall::conversation::json::Object;
 
-use crate::number::{self, of_double};
-use crate::sampling::Sampling;
+use crate::request::number::{self, of_double};
+use crate::request::sampling::Sampling;
 
 /// Reads ids. Returns `None` if an item is no id.
 pub(super) fn ids(value: &Json) -> Option<Vec<u32>> {

@@ -7,8 +7,8 @@ use super::fault::{SettingFault, SettingPlace};
 use super::value::{self, RawValue};
 use super::{ModelSettings, PREFIX, Settings};
 use crate::engine::EngineKind;
-use crate::sessions::record::{POLICIES, name_of, policy_of};
-use crate::sites::{is_host, is_origin};
+use crate::http::sites::{is_host, is_origin};
+use crate::turn::sessions::record::{POLICIES, name_of, policy_of};
 
 /// A setting of a gateway (`T` is [`Settings`]) or of one of its models ([`ModelSettings`]).
 #[derive(Debug)]

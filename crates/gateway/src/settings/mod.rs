@@ -3,6 +3,8 @@
 //! [`KEYS`] and [`MODEL_KEYS`] name every setting once. The file's keys, the environment variables, the
 //! flags and the manual come from these tables.
 
+pub(crate) mod check;
+pub(crate) mod config;
 mod fault;
 mod file;
 mod key;
@@ -17,7 +19,7 @@ use rolecall::session::OnRewrite;
 
 use crate::Limits;
 use crate::engine::{EngineKind, LocalOptions};
-use crate::sites::Sites;
+use crate::http::sites::Sites;
 use crate::store::Bounds;
 
 pub use fault::{SettingFault, SettingPlace};

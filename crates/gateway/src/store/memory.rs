@@ -9,7 +9,7 @@ use super::costs::{CONVERSATION_BYTES, NAME_BYTES, turn_bytes};
 use super::moment::{Moment, before, moment};
 use super::turn::RECORD_HEAD;
 use super::{Bounds, Owner, StoreFault, StoredTurn, TurnId};
-use crate::spread::Spread;
+use crate::store::spread::Spread;
 
 /// A store in memory, which ends with the process.
 #[derive(Clone)]

@@ -19,6 +19,7 @@ mod memory;
 mod moment;
 pub(crate) mod owner;
 mod shared;
+pub(crate) mod spread;
 #[expect(clippy::result_large_err, reason = "an error of the database is rare, and ends the work on a turn")]
 mod tables;
 mod turn;

@@ -1,0 +1,83 @@
+use rolecall::conversation::json::Object;
+use rolecall::conversation::{Json, object};
+
+use super::block::RequestSpot;
+use crate::Fault;
+use crate::request::labels::check_cache_mark;
+
+/// Translates the tools that a request offers.
+pub fn read(tools: &Json) -> Result<Vec<Json>, Fault> {
+    let spot = RequestSpot { field: "tools".to_owned(), message: None };
+    match tools {
+        Json::Null => Ok(Vec::new()),
+        Json::Array(tools) => {
+            tools.iter().enumerate().map(|(index, tool)| tool_of(tool, &spot.within(&format!("[{index}]")))).collect()
+        }
+        _ => Err(spot.fault("wrong_type", "expected a list of tools")),
+    }
+}
+
+fn tool_of(tool: &Json, spot: &RequestSpot) -> Result<Json, Fault> {
+    let tool = tool.as_object().ok_or_else(|| spot.fault("wrong_type", "expected a tool"))?;
+    match tool.get("type") {
+        None | Some(Json::Null) => {}
+        Some(kind) if kind.as_str() == Some("custom") => {}
+        // The tools that Anthropic itself runs, or that its models were trained on.
+        Some(kind) => return Err(spot.within(".type").unsupported(kind.as_str().unwrap_or("type"))),
+    }
+    check_cache_mark(tool, &spot.field)?;
+    let mut function = Object::new();
+    for (key, value) in tool.iter().filter(|(_, value)| !value.is_null()) {
+        let spot = spot.within(&format!(".{key}"));
+        match (key, value) {
+            ("type" | "cache_control", _) | ("strict" | "defer_loading", Json::Bool(false)) => {}
+            // Inputs are always streamed.
+            ("eager_input_streaming", Json::Bool(_)) => {}
+            ("input_examples", Json::Array(examples)) if examples.is_empty() => {}
+            ("allowed_callers", Json::Array(callers)) if callers.iter().all(|by| by.as_str() == Some("direct")) => {}
+            ("name" | "description", Json::String(_)) | ("strict", Json::Bool(true)) => {
+                function.insert(key, value.clone());
+            }
+            ("input_schema", Json::Object(_)) => function.insert("parameters", value.clone()),
+            ("name" | "description", _) => return Err(spot.fault("wrong_type", "expected a text")),
+            ("input_schema", _) => return Err(spot.fault("wrong_type", "expected an object")),
+            (key, _) => return Err(spot.unsupported(key)),
+        }
+    }
+    for (own, key) in [("name", "name"), ("parameters", "input_schema")] {
+        if function.get(own).is_none() {
+            return Err(spot.within(&format!(".{key}")).fault("missing_field", "this field is needed"));
+        }
+    }
+    Ok(object! { "type" => "function", "function" => function }.into())
+}
+
+/// Returns the name of a translated tool.
+pub fn name_of(tool: &Json) -> Option<&str> {
+    tool.as_object()?.get("function")?.as_object()?.get("name")?.as_str()
+}
+
+/// Translates which tools the model must use.
+pub fn choose(choice: &Json, chat: &mut Object) -> Result<(), Fault> {
+    let spot = RequestSpot { field: "tool_choice".to_owned(), message: None };
+    let wrong = || spot.fault("wrong_value", "expected the type \"auto\", \"any\", \"none\", or \"tool\" with a name");
+    let choice = choice.as_object().ok_or_else(wrong)?;
+    let own: Json = match (choice.get("type").and_then(Json::as_str), choice.get("name").and_then(Json::as_str)) {
+        (Some("auto"), None) => "auto".into(),
+        (Some("any"), None) => "required".into(),
+        (Some("none"), None) => "none".into(),
+        (Some("tool"), Some(name)) => object! { "type" => "function", "function" => object! { "name" => name } }.into(),
+        _ => return Err(wrong()),
+    };
+    chat.insert("tool_choice", own);
+    for (key, value) in choice.iter().filter(|(_, value)| !value.is_null()) {
+        match (key, value) {
+            ("type" | "name", _) => {}
+            ("disable_parallel_tool_use", Json::Bool(is_single)) => {
+                chat.insert("parallel_tool_calls", (!is_single).into());
+            }
+            (key, _) => return Err(spot.within(&format!(".{key}")).unsupported(key)),
+        }
+    }
+    Ok(())
+}

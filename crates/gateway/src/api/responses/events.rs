@@ -1,0 +1,275 @@
+//! The events of a stream, from which the whole answer is put together, too.
+
+use rolecall::conversation::json::Object;
+use rolecall::conversation::{Json, object};
+use rolecall::{Event, Stop};
+
+use super::answer::{ResponseObject, Stage};
+use super::id::item_id;
+use super::output::{Item, ItemContent, Status};
+use super::places::Places;
+use crate::Fault;
+use crate::reply::token_odds::TokenOdds;
+use crate::reply::writer::{Done, Frames, Opening, ReplyWriter};
+
+/// Writes answers.
+pub struct ResponseWriter {
+    answer: ResponseObject,
+    items: Vec<Item>,
+    places: Places,
+    /// The input items, if the answer is stored.
+    input: Option<Vec<Json>>,
+    sequence: i64,
+    /// Whether a call may be sent only when it ends.
+    holds_calls: bool,
+    /// How likely the tokens of the next text were.
+    odds: Vec<TokenOdds>,
+}
+
+impl ResponseWriter {
+    /// Returns a writer. `input` has the input items, if the answer is stored.
+    pub fn new(answer: ResponseObject, places: Places, input: Option<Vec<Json>>) -> ResponseWriter {
+        let (items, odds) = (Vec::new(), Vec::new());
+        ResponseWriter { answer, items, places, input, sequence: 0, holds_calls: false, odds }
+    }
+
+    /// Writes an event.
+    fn write(&mut self, kind: &str, fields: Object, out: &mut Frames) {
+        let mut event = object! { "type" => kind, "sequence_number" => self.sequence };
+        fields.iter().for_each(|(key, value)| event.insert(key, value.clone()));
+        self.sequence += 1;
+        out.named(kind, &event.into());
+    }
+
+    /// Writes an event of the last item, or of the part of its content.
+    fn write_last(&mut self, kind: &str, key: &str, value: Json, out: &mut Frames) {
+        self.write_with(kind, object! { key => value }, out);
+    }
+
+    /// Writes an event of the text of the last item, with how likely its tokens were.
+    fn write_text(&mut self, kind: &str, key: &str, text: &str, odds: &[TokenOdds], out: &mut Frames) {
+        let logprobs: Vec<Json> = odds.iter().map(TokenOdds::without_bytes).collect();
+        self.write_with(kind, object! { "logprobs" => logprobs, key => text }, out);
+    }
+
+    fn write_with(&mut self, kind: &str, own: Object, out: &mut Frames) {
+        let Some(last) = self.items.last() else { return };
+        let index = self.items.len() as i64 - 1;
+        let mut fields = object! { "output_index" => index };
+        if own.get("item").is_none() {
+            fields.insert("item_id", last.id.as_str().into());
+            if last.has_content() {
+                fields.insert("content_index", 0.into());
+            }
+        }
+        own.iter().for_each(|(key, value)| fields.insert(key, value.clone()));
+        self.write(kind, fields, out);
+    }
+
+    fn write_answer(&mut self, kind: &str, stage: &Stage<'_>, out: &mut Frames) {
+        let answer = self.of_stage(stage);
+        self.write(kind, object! { "response" => answer }, out);
+    }
+
+    /// Begins an item, and ends the one before it.
+    fn open_item(&mut self, kind: &str, said: ItemContent, out: &mut Frames) {
+        self.close(Status::Completed, out);
+        let id = item_id(kind, &self.answer.own, self.items.len());
+        self.items.push(Item { id, said, status: Status::InProgress });
+        if !self.is_held() {
+            self.announce(out);
+        }
+    }
+
+    /// Reports whether the last item is a call that is not sent yet.
+    fn is_held(&self) -> bool {
+        let is_call = |item: &Item| matches!(item.said, ItemContent::Call { .. }) && item.status == Status::InProgress;
+        self.holds_calls && self.items.last().is_some_and(is_call)
+    }
+
+    fn announce(&mut self, out: &mut Frames) {
+        let Some(last) = self.items.last() else { return };
+        let mut item = Item { status: Status::InProgress, ..last.clone() };
+        if let ItemContent::Call { arguments, .. } = &mut item.said {
+            arguments.clear();
+        }
+        let part = item.empty_part();
+        self.write_last("response.output_item.added", "item", item.to_json(), out);
+        if let Some(part) = part {
+            self.write_last("response.content_part.added", "part", part, out);
+        }
+    }
+
+    /// Ends the last item.
+    fn close(&mut self, status: Status, out: &mut Frames) {
+        let is_held = self.is_held();
+        let Some(last) = self.items.last_mut().filter(|last| last.status == Status::InProgress) else { return };
+        last.close(status);
+        let last = last.clone();
+        if is_held {
+            self.announce(out);
+        }
+        match &last.said {
+            ItemContent::Reasoning(text) => {
+                self.write_last("response.reasoning_text.done", "text", text.as_str().into(), out);
+            }
+            ItemContent::Message(text, odds) => self.write_text("response.output_text.done", "text", text, odds, out),
+            ItemContent::Call { arguments, .. } => {
+                let arguments: Json = arguments.as_str().into();
+                if is_held {
+                    self.write_last("response.function_call_arguments.delta", "delta", arguments.clone(), out);
+                }
+                self.write_last("response.function_call_arguments.done", "arguments", arguments, out);
+            }
+            ItemContent::Code { code, .. } => {
+                self.write_last("response.code_interpreter_call_code.done", "code", code.as_str().into(), out);
+            }
+        }
+        if let Some(part) = last.part() {
+            self.write_last("response.content_part.done", "part", part, out);
+        }
+        self.write_last("response.output_item.done", "item", last.to_json(), out);
+    }
+
+    /// Adds text to an item of its kind, which begins with it if need be.
+    fn add(&mut self, text: &str, is_reasoning: bool, out: &mut Frames) {
+        if text.is_empty() {
+            return;
+        }
+        let fits = self.items.last().is_some_and(|last| match last.said {
+            ItemContent::Reasoning(_) => is_reasoning && last.status == Status::InProgress,
+            ItemContent::Message(..) => !is_reasoning && last.status == Status::InProgress,
+            ItemContent::Call { .. } | ItemContent::Code { .. } => false,
+        });
+        if !fits {
+            match is_reasoning {
+                true => self.open_item("rs", ItemContent::Reasoning(String::new()), out),
+                false => self.open_item("msg", ItemContent::Message(String::new(), Vec::new()), out),
+            }
+        }
+        let new = std::mem::take(&mut self.odds);
+        match self.items.last_mut().map(|last| &mut last.said) {
+            Some(ItemContent::Reasoning(so_far)) => {
+                so_far.push_str(text);
+                self.write_last("response.reasoning_text.delta", "delta", text.into(), out);
+            }
+            Some(ItemContent::Message(so_far, odds)) => {
+                so_far.push_str(text);
+                odds.extend_from_slice(&new);
+                self.write_text("response.output_text.delta", "delta", text, &new, out);
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns the answer at a stage.
+    fn of_stage(&mut self, stage: &Stage<'_>) -> Json {
+        let status = match stage {
+            Stage::Begun => Status::InProgress,
+            Stage::Ended(status, _) => *status,
+            Stage::Failed(_) => Status::Incomplete,
+        };
+        let output = self.items.iter().map(|item| item.at_end(status)).collect();
+        self.answer.at_stage(stage, output)
+    }
+
+    fn ended(&mut self, done: &Done<'_>) -> Json {
+        self.of_stage(&Stage::Ended(Status::of_stop(stop_of(done)), done.usage))
+    }
+}
+
+fn stop_of(done: &Done<'_>) -> Option<Stop> {
+    done.said.first().and_then(|said| said.reading.stop)
+}
+
+impl ReplyWriter for ResponseWriter {
+    fn open(&mut self, opening: &Opening<'_>) {
+        self.holds_calls = opening.holds_calls;
+        self.answer.begin(opening.history.name(), opening.usage.kept);
+    }
+
+    fn begin(&mut self, _: &Opening<'_>, out: &mut Frames) {
+        self.write_answer("response.created", &Stage::Begun, out);
+        self.write_answer("response.in_progress", &Stage::Begun, out);
+    }
+
+    fn event(&mut self, _: usize, event: &Event<'_>, out: &mut Frames) {
+        match *event {
+            Event::Content(text) => self.add(text, false, out),
+            Event::Reasoning(text) => self.add(text, true, out),
+            Event::CallStarted { id, name, .. } => {
+                let (call_id, name) = (id.to_owned(), name.to_owned());
+                self.open_item(
+                    "fc",
+                    ItemContent::Call { call_id, name, arguments: String::new(), is_whole: false },
+                    out,
+                );
+            }
+            Event::CodeStarted { .. } => {
+                self.open_item("ci", ItemContent::Code { code: String::new(), is_whole: false }, out)
+            }
+            Event::Arguments { text, .. } => {
+                if let Some(Item { said: ItemContent::Call { arguments, .. }, .. }) = self.items.last_mut() {
+                    arguments.push_str(text);
+                    if !self.is_held() {
+                        self.write_last("response.function_call_arguments.delta", "delta", text.into(), out);
+                    }
+                }
+            }
+            Event::Code { text, .. } => {
+                if let Some(Item { said: ItemContent::Code { code, .. }, .. }) = self.items.last_mut() {
+                    code.push_str(text);
+                    self.write_last("response.code_interpreter_call_code.delta", "delta", text.into(), out);
+                }
+            }
+            Event::CallFinished { whole, id, .. } => {
+                match self.items.last_mut().map(|item| &mut item.said) {
+                    Some(ItemContent::Call { is_whole, call_id, .. }) => {
+                        *is_whole = whole;
+                        if let Some(id) = id {
+                            id.clone_into(call_id);
+                        }
+                    }
+                    Some(ItemContent::Code { is_whole, .. }) => *is_whole = whole,
+                    _ => {}
+                }
+                self.close(Status::Completed, out);
+            }
+            Event::Stop(stop) => self.close(Status::of_stop(Some(stop)), out),
+            // Its text is content.
+            Event::Malformed(_) => {}
+            _ => debug_assert!(false, "{event:?}"),
+        }
+    }
+
+    fn text_odds(&mut self, _: usize, odds: Vec<(usize, TokenOdds)>) {
+        self.odds = odds.into_iter().map(|(_, odds)| odds).collect();
+    }
+
+    fn stored(&mut self, done: &Done<'_>) -> Option<Json> {
+        let input = self.input.clone()?;
+        Some(object! { "response" => self.ended(done), "input" => input }.into())
+    }
+
+    fn end(&mut self, done: &Done<'_>, out: &mut Frames) {
+        let status = Status::of_stop(stop_of(done));
+        self.close(status, out);
+        let kind = if status == Status::Completed { "response.completed" } else { "response.incomplete" };
+        self.write_answer(kind, &Stage::Ended(status, done.usage), out);
+    }
+
+    fn fault(&mut self, fault: &Fault, out: &mut Frames) {
+        let param = fault.param.as_deref().map_or(Json::Null, Json::from);
+        let fields = object! { "code" => &*fault.code, "message" => &*fault.message, "param" => param };
+        self.write("error", fields, out);
+        self.write_answer("response.failed", &Stage::Failed(fault), out);
+    }
+
+    fn whole(&mut self, done: &Done<'_>) -> Json {
+        self.ended(done)
+    }
+
+    fn placed(&self, fault: Fault) -> Fault {
+        self.places.name(fault)
+    }
+}

@@ -1,0 +1,81 @@
+//! OpenAI's responses. Source: its API reference, and the types of its Python package.
+//!
+//! A request is translated into a chat completion: `body` reads it with the help of `input` (items to
+//! messages) and `tools`. `reference` finds items of stored answers that it refers to. `places` names
+//! errors by the client's own items. `events` writes the answer from the items in `output`, and `answer`
+//! has the rest of it. `stored` returns it later.
+//!
+//! Log probabilities are asked for by `include`, and are those of the tokens of the message's text. Events
+//! have them without the bytes of the tokens, as the types say.
+
+mod answer;
+mod body;
+mod events;
+mod field;
+mod id;
+mod input;
+mod output;
+mod places;
+mod reference;
+mod stored;
+mod tools;
+
+use std::sync::Arc;
+
+use axum::response::Response;
+use rolecall::Request;
+use rolecall::conversation::Message;
+use rolecall::conversation::json;
+use rolecall::request::Error;
+
+pub use self::stored::{delete, input_items, response};
+
+use self::answer::ResponseObject;
+use self::body::Body;
+use self::events::ResponseWriter;
+use crate::Fault;
+use crate::gateway::{Gateway, Permit};
+use crate::reply::writer::ReplyWriter;
+use crate::request::chat_request::{ChatRequest, Past};
+use crate::store::Owner;
+use crate::turn::exchange::exchange;
+
+/// Answers a request.
+pub async fn respond(gateway: Arc<Gateway>, owner: Owner, body: String, permit: Permit) -> Result<Response, Fault> {
+    let body = reference::resolve(&gateway, owner, body).await?;
+    exchange(gateway, owner, read, body, permit).await
+}
+
+/// Reads a request.
+pub fn read(gateway: &Gateway, body: &str) -> Result<(ChatRequest, Box<dyn ReplyWriter>), Fault> {
+    let value = json::parse_unique(body).map_err(Error::from)?;
+    let object = field::object(&value, "the request")?;
+    let mut body = Body::read(object)?;
+    if let Some(effort) = &body.effort {
+        effort.set(&gateway.model(body.chat.get("model"))?.model, body::EFFORT, &mut body.chat)?;
+    }
+    let mut places = std::mem::take(&mut body.input.places);
+    let mut wanted = want(gateway, &mut body).map_err(|fault| places.name(fault))?;
+    // A conversation that goes on by a name counts the new messages alone.
+    places.instructions = if body.previous.is_some() { 0 } else { wanted.instructions.len() };
+    let own = id::new();
+    let input = body.is_stored.then(|| std::mem::take(&mut body.input.items));
+    if body.is_stored {
+        wanted.names.push(stored::name_of(&id::answer_id(&own)));
+    }
+    let are_parallel = field::flag(object, "", "parallel_tool_calls")?.unwrap_or(true);
+    let answer = ResponseObject::new(own, &body, &wanted, are_parallel);
+    Ok((wanted, Box::new(ResponseWriter::new(answer, places, input))))
+}
+
+/// Reads what is wanted from the translated request.
+fn want(gateway: &Gateway, body: &mut Body) -> Result<ChatRequest, Fault> {
+    let chat = std::mem::take(&mut body.chat);
+    let mut wanted = ChatRequest::read(gateway, Request::from_json(chat.into())?)?;
+    wanted.instructions = body.instructions.iter().map(|text| Message::system(text.as_str())).collect();
+    if let Some(id) = &body.previous {
+        wanted.past = Past::Known(stored::name_of(id));
+    }
+    wanted.is_stored = body.is_stored;
+    Ok(wanted)
+}
