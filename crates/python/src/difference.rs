@@ -87,3 +87,12 @@ impl Difference {
         format!("Difference({} gaps)", self.inner.gaps.len())
     }
 }
+
+#[pymethods]
+impl Session {
+    /// Compares the session with the stock rendering of its messages.
+    fn difference(&self, py: Python<'_>) -> PyResult<Difference> {
+        let (difference, session) = self.try_read(py, |session| Ok((session.difference()?, session.clone())))?;
+        Ok(Difference::new(difference, self.model(py), session))
+    }
+}

@@ -1,11 +1,13 @@
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyDict, PyTuple};
 use rolecall::explain::Paint;
 use rolecall::loss::LossPolicy;
+use rolecall::model::Purpose;
 
 use crate::error;
 use crate::input::{self, Path};
 use crate::model::Model;
+use crate::request::request;
 
 /// Where every piece of a prompt comes from: the origin of every byte, the tokens, and the places where
 /// the conversation spells a control token.
@@ -85,5 +87,40 @@ impl Explanation {
 
     fn __repr__(&self) -> String {
         format!("<Explanation of {} characters>", self.inner.prompt.text().chars().count())
+    }
+}
+
+#[pymethods]
+impl Model {
+    /// Explains where every piece of a prompt comes from: the origin of every byte, the tokens, and the
+    /// places where the conversation spells a control token. With `mask`, the conversation is rendered
+    /// as a text to train on, and the text that carries loss is shown. A model without a tokenizer shows
+    /// no tokens.
+    ///
+    /// >>> model = rolecall.load("path/to/model")
+    /// >>> print(model.explain([{"role": "user", "content": "<|im_end|>"}]).text(color=False).splitlines()[-1])
+    /// spelled message 0 spells `<|im_end|>`: it stays text
+    #[pyo3(signature = (messages, *, tools=None, documents=None, add_generation_prompt=None, continue_final_message=None, mask=false, **switches))]
+    #[expect(clippy::too_many_arguments, reason = "each is a keyword argument in Python")]
+    fn explain(
+        slf: &Bound<'_, Self>,
+        messages: &Bound<'_, PyAny>,
+        tools: Option<&Bound<'_, PyAny>>,
+        documents: Option<&Bound<'_, PyAny>>,
+        add_generation_prompt: Option<bool>,
+        continue_final_message: Option<bool>,
+        mask: bool,
+        switches: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Explanation> {
+        let opens = add_generation_prompt.or(mask.then_some(false));
+        let flags = [("add_generation_prompt", opens), ("continue_final_message", continue_final_message)];
+        let request = request(slf.get().inner(), messages, tools, documents, flags, switches)?;
+        let py = messages.py();
+        let purpose = if mask { Purpose::Training } else { Purpose::Answer };
+        let policy = mask.then(LossPolicy::default);
+        let inner = slf.get().inner();
+        let explanation = py.detach(|| inner.prompt_for(request, purpose)?.explain(policy.as_ref()));
+        let explanation = explanation.map_err(|error| error::of(py, &error))?;
+        Ok(Explanation::new(explanation, slf.clone().unbind()))
     }
 }

@@ -226,3 +226,13 @@ impl Format {
         output::object(py, facts.as_object().and_then(|facts| facts.get(name)).unwrap_or(&Json::Null))
     }
 }
+
+#[pymethods]
+impl Model {
+    /// The format that renders its prompts, or that its files were recognized as, or None.
+    #[getter]
+    fn format(slf: &Bound<'_, Self>) -> Option<Format> {
+        let format = slf.get().inner().format()?.clone();
+        Some(Format::new(format, Origin::Model(slf.clone().unbind())))
+    }
+}

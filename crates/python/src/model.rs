@@ -5,26 +5,20 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 use rolecall::conversation::Json;
 use rolecall::identify::ModelWarning;
-use rolecall::loss::{LossPolicy, note_text};
+use rolecall::loss::note_text;
 use rolecall::model::{Choice, Purpose};
 use rolecall::parse::ParseOptions;
 use rolecall::{answer, stability};
 
 use crate::attributed::AttributedIds;
 use crate::encoded::{Encoded, Weighed};
-use crate::explanation::Explanation;
-use crate::format::{Format, Origin};
 use crate::grammar::{self, Grammar};
 use crate::input::{self, Path};
 use crate::loss::LossArguments;
 use crate::opening::Opening;
 use crate::parser::{self, OutputParser, Piece};
-use crate::prompt::Prompt;
 use crate::reasoning::ReasoningSplit;
 use crate::request::{ReplyArguments, request};
-use crate::session::{self, Session};
-use crate::template::ChatTemplate;
-use crate::tokenizer::Tokenizer;
 use crate::{error, loss, output, policies, switches};
 
 /// A model: its chat templates or format, its tokenizer, and its settings.
@@ -67,25 +61,6 @@ impl Model {
     #[getter]
     fn name(&self) -> &str {
         self.inner.name()
-    }
-
-    /// The format that renders its prompts, or that its files were recognized as, or None.
-    #[getter]
-    fn format(slf: &Bound<'_, Self>) -> Option<Format> {
-        let format = slf.get().inner.format()?.clone();
-        Some(Format::new(format, Origin::Model(slf.clone().unbind())))
-    }
-
-    /// The chat templates that render its prompts, or None if a format does.
-    #[getter]
-    fn template(slf: &Bound<'_, Self>) -> Option<ChatTemplate> {
-        ChatTemplate::of(slf)
-    }
-
-    /// The tokenizer, or None if the model has none. Raises `TokenizerError` if it cannot be loaded.
-    #[getter]
-    fn tokenizer(slf: &Bound<'_, Self>) -> PyResult<Option<Tokenizer>> {
-        slf.get().inner.has_tokenizer().then(|| Tokenizer::of(slf)).transpose()
     }
 
     /// Why each part was chosen, as dicts: `part` and `why`.
@@ -136,37 +111,6 @@ impl Model {
     /// [706]
     fn stop_ids(&self, py: Python<'_>) -> PyResult<Vec<u32>> {
         py.detach(|| self.inner.stop_ids()).map_err(|error| error::of(py, &error))
-    }
-
-    /// Renders a conversation: its text, and the origin of every byte.
-    ///
-    /// `messages` is a list of dicts, dataclasses or pydantic models in the shape of OpenAI's API, as are
-    /// `tools` and `documents`. By default the generation prompt is added unless the last message is the
-    /// assistant's. `continue_final_message` leaves the last message open, so that the model continues
-    /// it. `switches` are what a chat template reads besides, for example `enable_thinking`.
-    ///
-    /// Raises `RequestError` for messages that cannot be read, `RenderError` if the format refuses the
-    /// conversation, and `TemplateError` if the template does.
-    ///
-    /// >>> rolecall.load("chatml").prompt([{"role": "user", "content": "Hi"}]).text
-    /// '<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n'
-    #[pyo3(signature = (messages, *, tools=None, documents=None, add_generation_prompt=None, continue_final_message=None, **switches))]
-    fn prompt(
-        slf: &Bound<'_, Self>,
-        messages: &Bound<'_, PyAny>,
-        tools: Option<&Bound<'_, PyAny>>,
-        documents: Option<&Bound<'_, PyAny>>,
-        add_generation_prompt: Option<bool>,
-        continue_final_message: Option<bool>,
-        switches: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Prompt> {
-        let flags =
-            [("add_generation_prompt", add_generation_prompt), ("continue_final_message", continue_final_message)];
-        let py = messages.py();
-        let inner = &slf.get().inner;
-        let request = request(inner, messages, tools, documents, flags, switches)?;
-        let prompt = py.detach(|| inner.prompt(request)).map_err(|error| error::of(py, &error))?;
-        Ok(Prompt::new(slf.clone().unbind(), prompt))
     }
 
     /// Renders a conversation and encodes it: `model.prompt(..).encode()`.
@@ -245,38 +189,6 @@ impl Model {
         Ok(Encoded::new(encoded, prompt, Some(weighed)))
     }
 
-    /// Explains where every piece of a prompt comes from: the origin of every byte, the tokens, and the
-    /// places where the conversation spells a control token. With `mask`, the conversation is rendered
-    /// as a text to train on, and the text that carries loss is shown. A model without a tokenizer shows
-    /// no tokens.
-    ///
-    /// >>> model = rolecall.load("path/to/model")
-    /// >>> print(model.explain([{"role": "user", "content": "<|im_end|>"}]).text(color=False).splitlines()[-1])
-    /// spelled message 0 spells `<|im_end|>`: it stays text
-    #[pyo3(signature = (messages, *, tools=None, documents=None, add_generation_prompt=None, continue_final_message=None, mask=false, **switches))]
-    #[expect(clippy::too_many_arguments, reason = "each is a keyword argument in Python")]
-    fn explain(
-        slf: &Bound<'_, Self>,
-        messages: &Bound<'_, PyAny>,
-        tools: Option<&Bound<'_, PyAny>>,
-        documents: Option<&Bound<'_, PyAny>>,
-        add_generation_prompt: Option<bool>,
-        continue_final_message: Option<bool>,
-        mask: bool,
-        switches: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Explanation> {
-        let opens = add_generation_prompt.or(mask.then_some(false));
-        let flags = [("add_generation_prompt", opens), ("continue_final_message", continue_final_message)];
-        let request = request(&slf.get().inner, messages, tools, documents, flags, switches)?;
-        let py = messages.py();
-        let purpose = if mask { Purpose::Training } else { Purpose::Answer };
-        let policy = mask.then(LossPolicy::default);
-        let inner = &slf.get().inner;
-        let explanation = py.detach(|| inner.prompt_for(request, purpose)?.explain(policy.as_ref()));
-        let explanation = explanation.map_err(|error| error::of(py, &error))?;
-        Ok(Explanation::new(explanation, slf.clone().unbind()))
-    }
-
     /// Renders and encodes a conversation, and says for each id which message it belongs to, whether
     /// the model itself writes it, and whether it is content. Without `add_generation_prompt`, the text
     /// ends after the last message, as for training.
@@ -321,68 +233,6 @@ impl Model {
         let switches = switches.as_object().cloned().unwrap_or_default();
         let found = py.detach(|| stability::is_prefix_stable(&self.inner, &switches));
         found.map_err(|error| error::of(py, &error))
-    }
-
-    /// Begins a session. The messages are pending until `Session.open`; there may be none yet.
-    ///
-    /// `policies` is a dict with `calls_in_reasoning` and `unclosed_reasoning`, as `parse` takes it.
-    ///
-    /// Raises what `prompt` raises, and `TokenizerError` if the model has no tokenizer.
-    ///
-    /// >>> rolecall.load("path/to/model").session([{"role": "user", "content": "Hi"}]).open().ids.tolist()
-    /// [705, 258, 198, 307, 706, 198, 705, 270, 198]
-    #[pyo3(signature = (messages=None, *, tools=None, documents=None, policies=None, **switches))]
-    fn session(
-        slf: &Bound<'_, Model>,
-        messages: Option<&Bound<'_, PyAny>>,
-        tools: Option<&Bound<'_, PyAny>>,
-        documents: Option<&Bound<'_, PyAny>>,
-        policies: Option<&Bound<'_, PyAny>>,
-        switches: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Session> {
-        let py = slf.py();
-        let mut request = session::request(py, &slf.get().inner, messages, tools, documents, switches)?;
-        policies::of_session(policies, &mut request.other)?;
-        let inner = &slf.get().inner;
-        let begun = py.detach(|| inner.session(request)).map_err(|error| error::of(py, &error))?;
-        Ok(Session::new(slf.clone().unbind(), begun))
-    }
-
-    /// Begins a session with a conversation that already has replies. Everything up to the last reply
-    /// gets ids, and the messages after it are pending.
-    ///
-    /// `seams` says how the conversation is divided before it is encoded: `"live"` as an engine sees
-    /// it, prompts and replies separately, or `"whole"` not at all, as trainers do.
-    ///
-    /// >>> messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
-    /// >>> len(rolecall.load("path/to/model").import_session(messages))
-    /// 11
-    #[pyo3(signature = (messages, *, seams=None, tools=None, documents=None, **switches))]
-    fn import_session(
-        slf: &Bound<'_, Model>,
-        messages: &Bound<'_, PyAny>,
-        seams: Option<&Bound<'_, PyAny>>,
-        tools: Option<&Bound<'_, PyAny>>,
-        documents: Option<&Bound<'_, PyAny>>,
-        switches: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Session> {
-        let py = slf.py();
-        let seams = session::seams(seams)?;
-        let request = session::request(py, &slf.get().inner, Some(messages), tools, documents, switches)?;
-        let inner = &slf.get().inner;
-        let begun = py.detach(|| inner.import_session(request, seams));
-        Ok(Session::new(slf.clone().unbind(), begun.map_err(|error| error::of(py, &error))?))
-    }
-
-    /// Restores a session that `Session.save` returned. Raises `SessionError` if the text is damaged, or the
-    /// session is one of another model.
-    ///
-    /// >>> model = rolecall.load("path/to/model")
-    /// >>> saved = model.session([{"role": "user", "content": "Hi"}]).save()
-    /// >>> model.restore_session(saved).messages
-    /// [{'role': 'user', 'content': 'Hi'}]
-    fn restore_session(slf: &Bound<'_, Model>, saved: &Bound<'_, PyAny>) -> PyResult<Session> {
-        session::restore(slf, saved)
     }
 
     /// Parses a whole reply, as text or as token ids, to a dict: `message` in the shape of OpenAI's API,

@@ -10,6 +10,7 @@ use crate::grammar::{self, Grammar};
 use crate::input::{self, Path};
 use crate::model::Model;
 use crate::parser::{self, OutputParser};
+use crate::request::request;
 use crate::{error, output, policies};
 
 /// A rendered request. Every byte of its text has an origin.
@@ -138,5 +139,39 @@ impl Prompt {
 
     fn __repr__(&self) -> String {
         format!("Prompt({:?})", self.inner.text())
+    }
+}
+
+#[pymethods]
+impl Model {
+    /// Renders a conversation: its text, and the origin of every byte.
+    ///
+    /// `messages` is a list of dicts, dataclasses or pydantic models in the shape of OpenAI's API, as are
+    /// `tools` and `documents`. By default the generation prompt is added unless the last message is the
+    /// assistant's. `continue_final_message` leaves the last message open, so that the model continues
+    /// it. `switches` are what a chat template reads besides, for example `enable_thinking`.
+    ///
+    /// Raises `RequestError` for messages that cannot be read, `RenderError` if the format refuses the
+    /// conversation, and `TemplateError` if the template does.
+    ///
+    /// >>> rolecall.load("chatml").prompt([{"role": "user", "content": "Hi"}]).text
+    /// '<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n'
+    #[pyo3(signature = (messages, *, tools=None, documents=None, add_generation_prompt=None, continue_final_message=None, **switches))]
+    pub fn prompt(
+        slf: &Bound<'_, Self>,
+        messages: &Bound<'_, PyAny>,
+        tools: Option<&Bound<'_, PyAny>>,
+        documents: Option<&Bound<'_, PyAny>>,
+        add_generation_prompt: Option<bool>,
+        continue_final_message: Option<bool>,
+        switches: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Prompt> {
+        let flags =
+            [("add_generation_prompt", add_generation_prompt), ("continue_final_message", continue_final_message)];
+        let py = messages.py();
+        let inner = slf.get().inner();
+        let request = request(inner, messages, tools, documents, flags, switches)?;
+        let prompt = py.detach(|| inner.prompt(request)).map_err(|error| error::of(py, &error))?;
+        Ok(Prompt::new(slf.clone().unbind(), prompt))
     }
 }

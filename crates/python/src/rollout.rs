@@ -1,9 +1,10 @@
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyString, PyTuple};
 use rolecall::conversation::Json;
 use rolecall::training::RowOptions;
 use rolecall::{answer, session};
 
+use crate::loss::{self, LossArguments};
 use crate::model::Model;
 use crate::once::Once;
 use crate::output;
@@ -123,5 +124,33 @@ impl Rollout {
     fn __repr__(&self) -> String {
         let trained = self.inner.weights.iter().filter(|weight| **weight > 0.0).count();
         format!("Rollout({} ids, {trained} with loss)", self.inner.ids.len())
+    }
+}
+
+#[pymethods]
+impl Session {
+    /// Returns the ids with loss weights, who wrote them, and where the session left the stock
+    /// rendering.
+    ///
+    /// `for_training` says whose ids carry loss: `"assistant"`, `"last"`, `"chosen"` or `"all"`.
+    /// `loss_weight` has the weights of the parts of a reply (`reasoning`, `content`, `calls`, `stop`),
+    /// and `loss_role` those of other roles; `"tool:turn"` includes the template's text around the
+    /// message. `allow` accepts what is otherwise an error: `"masked-stop"`, `"no-loss"` and `"null-word"`.
+    #[pyo3(signature = (*, for_training=None, loss_weight=None, loss_role=None, allow=None))]
+    pub fn rollout(
+        &self,
+        py: Python<'_>,
+        for_training: Option<&Bound<'_, PyAny>>,
+        loss_weight: Option<&Bound<'_, PyAny>>,
+        loss_role: Option<&Bound<'_, PyAny>>,
+        allow: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Rollout> {
+        let assistant = PyString::new(py, "assistant").into_any();
+        let for_training = Some(for_training.unwrap_or(&assistant));
+        let asked = LossArguments { for_training, loss_weight, loss_role, allow, ..LossArguments::default() };
+        let options = asked.options()?;
+        let policy = loss::recipe(py, &options)?.policy.unwrap_or_default();
+        let (rollout, session) = self.try_read(py, |session| Ok((session.rollout(&policy)?, session.clone())))?;
+        Ok(Rollout::new(rollout, self.model(py), session, options))
     }
 }

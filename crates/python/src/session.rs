@@ -2,7 +2,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use rolecall::conversation::json::Object;
 use rolecall::conversation::{Json, Message};
 use rolecall::guard::guard;
@@ -11,16 +11,13 @@ use rolecall::{Request, answer, session};
 
 use crate::cut::Cut;
 use crate::delta::Delta;
-use crate::difference::Difference;
 use crate::input::{self, Path};
-use crate::loss::{self, LossArguments};
 use crate::model::Model;
 use crate::once::read_only;
 use crate::plan::Plan;
 use crate::reply::Reply;
 use crate::request::keywords;
-use crate::rollout::Rollout;
-use crate::{error, output};
+use crate::{error, output, policies};
 
 /// A conversation with a model as the ids that an engine has processed.
 ///
@@ -62,7 +59,7 @@ impl Session {
     }
 
     /// Does something that may fail, in the same way.
-    fn try_read<T: Send>(
+    pub fn try_read<T: Send>(
         &self,
         py: Python<'_>,
         work: impl FnOnce(&session::Session) -> Result<T, rolecall::Error> + Send,
@@ -96,7 +93,7 @@ impl Session {
 
     /// The model that the session belongs to.
     #[getter]
-    fn model(&self, py: Python<'_>) -> Py<Model> {
+    pub fn model(&self, py: Python<'_>) -> Py<Model> {
         self.model.clone_ref(py)
     }
 
@@ -339,37 +336,6 @@ impl Session {
         Cut::new(py, self.change(py, |session| session.truncate(keep))?)
     }
 
-    /// Compares the session with the stock rendering of its messages.
-    fn difference(&self, py: Python<'_>) -> PyResult<Difference> {
-        let (difference, session) = self.try_read(py, |session| Ok((session.difference()?, session.clone())))?;
-        Ok(Difference::new(difference, self.model.clone_ref(py), session))
-    }
-
-    /// Returns the ids with loss weights, who wrote them, and where the session left the stock
-    /// rendering.
-    ///
-    /// `for_training` says whose ids carry loss: `"assistant"`, `"last"`, `"chosen"` or `"all"`.
-    /// `loss_weight` has the weights of the parts of a reply (`reasoning`, `content`, `calls`, `stop`),
-    /// and `loss_role` those of other roles; `"tool:turn"` includes the template's text around the
-    /// message. `allow` accepts what is otherwise an error: `"masked-stop"`, `"no-loss"` and `"null-word"`.
-    #[pyo3(signature = (*, for_training=None, loss_weight=None, loss_role=None, allow=None))]
-    pub fn rollout(
-        &self,
-        py: Python<'_>,
-        for_training: Option<&Bound<'_, PyAny>>,
-        loss_weight: Option<&Bound<'_, PyAny>>,
-        loss_role: Option<&Bound<'_, PyAny>>,
-        allow: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Rollout> {
-        let assistant = PyString::new(py, "assistant").into_any();
-        let for_training = Some(for_training.unwrap_or(&assistant));
-        let asked = LossArguments { for_training, loss_weight, loss_role, allow, ..LossArguments::default() };
-        let options = asked.options()?;
-        let policy = loss::recipe(py, &options)?.policy.unwrap_or_default();
-        let (rollout, session) = self.try_read(py, |session| Ok((session.rollout(&policy)?, session.clone())))?;
-        Ok(Rollout::new(rollout, self.model.clone_ref(py), session, options))
-    }
-
     /// Returns a session that goes on from here independently. It shares all ids, so its cost does not
     /// depend on their number.
     fn fork(&self, py: Python<'_>) -> Session {
@@ -475,4 +441,69 @@ fn messages_of(messages: &Bound<'_, PyAny>) -> PyResult<Vec<Message>> {
     let request = Request::from_json(Json::Object(object));
     let request = request.map_err(|error| error::of(messages.py(), &rolecall::Error::Request(error)))?;
     Ok(request.conversation.messages)
+}
+
+#[pymethods]
+impl Model {
+    /// Begins a session. The messages are pending until `Session.open`; there may be none yet.
+    ///
+    /// `policies` is a dict with `calls_in_reasoning` and `unclosed_reasoning`, as `parse` takes it.
+    ///
+    /// Raises what `prompt` raises, and `TokenizerError` if the model has no tokenizer.
+    ///
+    /// >>> rolecall.load("path/to/model").session([{"role": "user", "content": "Hi"}]).open().ids.tolist()
+    /// [705, 258, 198, 307, 706, 198, 705, 270, 198]
+    #[pyo3(signature = (messages=None, *, tools=None, documents=None, policies=None, **switches))]
+    fn session(
+        slf: &Bound<'_, Model>,
+        messages: Option<&Bound<'_, PyAny>>,
+        tools: Option<&Bound<'_, PyAny>>,
+        documents: Option<&Bound<'_, PyAny>>,
+        policies: Option<&Bound<'_, PyAny>>,
+        switches: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Session> {
+        let py = slf.py();
+        let mut request = self::request(py, slf.get().inner(), messages, tools, documents, switches)?;
+        policies::of_session(policies, &mut request.other)?;
+        let inner = slf.get().inner();
+        let begun = py.detach(|| inner.session(request)).map_err(|error| error::of(py, &error))?;
+        Ok(Session::new(slf.clone().unbind(), begun))
+    }
+
+    /// Begins a session with a conversation that already has replies. Everything up to the last reply
+    /// gets ids, and the messages after it are pending.
+    ///
+    /// `seams` says how the conversation is divided before it is encoded: `"live"` as an engine sees
+    /// it, prompts and replies separately, or `"whole"` not at all, as trainers do.
+    ///
+    /// >>> messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
+    /// >>> len(rolecall.load("path/to/model").import_session(messages))
+    /// 11
+    #[pyo3(signature = (messages, *, seams=None, tools=None, documents=None, **switches))]
+    fn import_session(
+        slf: &Bound<'_, Model>,
+        messages: &Bound<'_, PyAny>,
+        seams: Option<&Bound<'_, PyAny>>,
+        tools: Option<&Bound<'_, PyAny>>,
+        documents: Option<&Bound<'_, PyAny>>,
+        switches: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Session> {
+        let py = slf.py();
+        let seams = self::seams(seams)?;
+        let request = self::request(py, slf.get().inner(), Some(messages), tools, documents, switches)?;
+        let inner = slf.get().inner();
+        let begun = py.detach(|| inner.import_session(request, seams));
+        Ok(Session::new(slf.clone().unbind(), begun.map_err(|error| error::of(py, &error))?))
+    }
+
+    /// Restores a session that `Session.save` returned. Raises `SessionError` if the text is damaged, or the
+    /// session is one of another model.
+    ///
+    /// >>> model = rolecall.load("path/to/model")
+    /// >>> saved = model.session([{"role": "user", "content": "Hi"}]).save()
+    /// >>> model.restore_session(saved).messages
+    /// [{'role': 'user', 'content': 'Hi'}]
+    fn restore_session(slf: &Bound<'_, Model>, saved: &Bound<'_, PyAny>) -> PyResult<Session> {
+        restore(slf, saved)
+    }
 }

@@ -175,3 +175,12 @@ impl ChatTemplate {
         Ok(format!("ChatTemplate({})", names.join(", ")))
     }
 }
+
+#[pymethods]
+impl Model {
+    /// The chat templates that render its prompts, or None if a format does.
+    #[getter]
+    fn template(slf: &Bound<'_, Self>) -> Option<ChatTemplate> {
+        ChatTemplate::of(slf)
+    }
+}

@@ -228,3 +228,12 @@ impl Tokenizer {
         decoded.map_err(|error| error::of(py, &error.into()))
     }
 }
+
+#[pymethods]
+impl Model {
+    /// The tokenizer, or None if the model has none. Raises `TokenizerError` if it cannot be loaded.
+    #[getter]
+    fn tokenizer(slf: &Bound<'_, Self>) -> PyResult<Option<Tokenizer>> {
+        slf.get().inner().has_tokenizer().then(|| Tokenizer::of(slf)).transpose()
+    }
+}
