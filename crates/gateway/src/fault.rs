@@ -4,7 +4,7 @@ use axum::response::{IntoResponse, Response};
 use rolecall::conversation::json::{self, Layout, Object};
 use rolecall::conversation::{Json, object};
 
-use crate::observe::FaultCode;
+use crate::fault_code::FaultCode;
 use crate::turn::First;
 use crate::turn::context::Excess;
 
@@ -14,7 +14,7 @@ pub struct Fault {
     /// The status of the answer.
     pub status: u16,
     /// A stable name for what is wrong.
-    pub code: Box<str>,
+    pub code: FaultCode,
     /// What is wrong, and where.
     pub message: Box<str>,
     /// The field of the request.
@@ -30,22 +30,22 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// Returns an error with a status from 400 to 599.
-    pub fn new(status: u16, code: &str, message: impl Into<Box<str>>) -> Fault {
-        let (message, code) = (message.into(), code.into());
+    /// Returns an error with the status of its code.
+    pub fn new(code: FaultCode, message: impl Into<Box<str>>) -> Fault {
+        let (status, message) = (code.status(), message.into());
         let (param, message_index, help, excess, retry_after) = (None, None, None, None, None);
         Fault { status, code, message, param, message_index, help, excess, retry_after }
     }
 
     /// Returns an error of a field of the request.
-    pub fn at(field: &str, code: &str, message: impl Into<Box<str>>) -> Fault {
-        Fault { param: Some(field.into()), ..Fault::new(400, code, message) }
+    pub fn at(field: &str, code: FaultCode, message: impl Into<Box<str>>) -> Fault {
+        Fault { param: Some(field.into()), ..Fault::new(code, message) }
     }
 
     /// Returns the error for a setting that the gateway does not have.
     pub fn unsupported(field: &str) -> Fault {
         let message = format!("the gateway does not support `{field}`");
-        Fault { help: Some("leave it out".into()), ..Fault::at(field, "unsupported_parameter", message) }
+        Fault { help: Some("leave it out".into()), ..Fault::at(field, FaultCode::UnsupportedParameter, message) }
     }
 
     /// Returns the error for a client that counts its own messages.
@@ -71,7 +71,7 @@ impl Fault {
         };
         let text = |text: &Option<Box<str>>| text.as_deref().map_or(Json::Null, Json::from);
         let mut error: Object = object! {
-            "message" => &*self.message, "type" => kind, "param" => text(&self.param), "code" => &*self.code,
+            "message" => &*self.message, "type" => kind, "param" => text(&self.param), "code" => self.code.name(),
         };
         if let Some(index) = self.message_index {
             error.insert("message_index", i64::from(index).into());
@@ -101,7 +101,7 @@ impl From<rolecall::Error> for Fault {
             None => (None, None),
         };
         let help = error.help().map(Into::into);
-        Fault { param, message_index, help, ..Fault::new(status, error.code(), error.to_string()) }
+        Fault { status, param, message_index, help, ..Fault::new(FaultCode::Other(error.code()), error.to_string()) }
     }
 }
 
@@ -122,7 +122,7 @@ impl Fault {
     pub(crate) fn into_response_as(self, shape: FaultShape, id: Option<&str>) -> Response {
         let mut response = answer(&shape(&self, id));
         *response.status_mut() = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        response.extensions_mut().insert(FaultCode(self.code));
+        response.extensions_mut().insert(self.code);
         if self.status == 401 {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }

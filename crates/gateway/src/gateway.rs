@@ -11,7 +11,7 @@ use crate::served_model::ServedModel;
 use crate::store::Store;
 use crate::turn::running::Running;
 use crate::turn::sessions::Sessions;
-use crate::{Config, Fault, Keys, Limits, OpenFault};
+use crate::{Config, Fault, FaultCode, Keys, Limits, OpenFault};
 
 /// The place of a request among those at the same time, and what is seen of it.
 #[derive(Debug)]
@@ -68,16 +68,16 @@ impl Gateway {
         let name = match name {
             None | Some(Json::Null) => None,
             Some(Json::String(name)) => Some(name),
-            Some(_) => return Err(Fault::at("model", "wrong_type", "model: expected a text")),
+            Some(_) => return Err(Fault::at("model", FaultCode::WrongType, "model: expected a text")),
         };
         let Some(name) = name else {
-            return self.models.first().ok_or_else(|| Fault::new(500, "no_models", "no model is configured"));
+            return self.models.first().ok_or_else(|| Fault::new(FaultCode::NoModels, "no model is configured"));
         };
         let found = self.models.iter().find(|model| model.name == *name);
         found.ok_or_else(|| {
             let names: Vec<&str> = self.models.iter().map(|model| model.name.as_str()).collect();
             let help = Some(format!("use one of: {}", names.join(", ")).into());
-            Fault { status: 404, help, ..Fault::at("model", "model_not_found", format!("there is no model `{name}`")) }
+            Fault { help, ..Fault::at("model", FaultCode::ModelNotFound, format!("there is no model `{name}`")) }
         })
     }
 
@@ -89,7 +89,7 @@ impl Gateway {
             Some(served) => {
                 let message = format!("the engine of `{}` has ended, and is not started again", served.name);
                 let help = Some("restart the gateway; its log has the engine's last output".into());
-                Err(Fault { help, ..Fault::new(503, "engine_died", message) })
+                Err(Fault { status: 503, help, ..Fault::new(FaultCode::EngineDied, message) })
             }
         }
     }
@@ -103,7 +103,7 @@ impl Gateway {
     /// Takes the place of one request.
     pub(crate) fn enter(&self, seen: &RequestLog) -> Result<Permit, Fault> {
         let place = Arc::clone(&self.slots).try_acquire_owned().map_err(|_| {
-            let busy = Fault::new(429, "too_many_requests", "the gateway is at its limit of requests");
+            let busy = Fault::new(FaultCode::TooManyRequests, "the gateway is at its limit of requests");
             Fault { retry_after: Some(1), ..busy }
         })?;
         Ok(Permit { seen: seen.clone(), _place: place })

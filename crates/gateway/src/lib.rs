@@ -24,6 +24,7 @@ mod api;
 mod clock;
 pub mod engine;
 mod fault;
+mod fault_code;
 mod gateway;
 mod http;
 mod observe;
@@ -37,6 +38,7 @@ mod turn;
 mod work;
 
 pub use fault::Fault;
+pub use fault_code::FaultCode;
 pub use gateway::Gateway;
 pub use http::keys::{KeyFault, Keys};
 pub use http::run::{RunFault, run};

@@ -6,12 +6,12 @@ use rolecall::conversation::{Json, object};
 use rolecall::{Event, Request};
 
 use super::effort::Effort;
-use crate::Fault;
 use crate::clock::{now, random};
 use crate::gateway::Gateway;
 use crate::reply::token_odds::TokenOdds;
 use crate::reply::writer::{Done, Frames, Opening, ReplyWriter, WholeReply};
 use crate::request::chat_request::ChatRequest;
+use crate::{Fault, FaultCode};
 
 /// The name of the level of reasoning.
 const EFFORT: &str = "reasoning_effort";
@@ -22,7 +22,8 @@ pub fn read(gateway: &Gateway, body: &str) -> Result<(ChatRequest, Box<dyn Reply
     let mut request = Request::from_text(body)?;
     if let Some(level) = request.other.remove(EFFORT).filter(|level| !level.is_null()) {
         let level = level.as_str();
-        let level = level.ok_or_else(|| Fault::at(EFFORT, "wrong_type", format!("{EFFORT}: expected a text")))?;
+        let level =
+            level.ok_or_else(|| Fault::at(EFFORT, FaultCode::WrongType, format!("{EFFORT}: expected a text")))?;
         let model = &gateway.model(request.other.get("model"))?.model;
         Effort::read(level, EFFORT)?.add_to(model, EFFORT, &mut request.conversation.template_kwargs)?;
     }

@@ -2,7 +2,7 @@ use rolecall::conversation::json::Object;
 use rolecall::conversation::{Json, object};
 use rolecall::{Model, Request};
 
-use crate::Fault;
+use crate::{Fault, FaultCode};
 
 /// How much the model is to reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ impl Effort {
         if LEVELS.contains(&level) {
             return Ok(Effort(level.to_owned()));
         }
-        Err(Fault::at(field, "wrong_value", format!("{field}: expected one of {}", LEVELS.join(", "))))
+        Err(Fault::at(field, FaultCode::WrongValue, format!("{field}: expected one of {}", LEVELS.join(", "))))
     }
 
     /// Sets the switches of the model's template that it means in a chat completion.
@@ -41,7 +41,9 @@ impl Effort {
         let mut switches = match chat.remove(SWITCHES) {
             None => Object::new(),
             Some(Json::Object(switches)) => switches,
-            Some(_) => return Err(Fault::at(SWITCHES, "wrong_type", format!("{SWITCHES}: expected an object"))),
+            Some(_) => {
+                return Err(Fault::at(SWITCHES, FaultCode::WrongType, format!("{SWITCHES}: expected an object")));
+            }
         };
         self.add_to(model, field, &mut switches)?;
         chat.insert(SWITCHES, switches.into());
@@ -56,7 +58,7 @@ impl Effort {
         let differs = |(name, value): &&Switch| switches.get(name).is_some_and(|given| given != value);
         if let Some((name, _)) = meant.iter().chain([&level]).find(differs) {
             let message = format!("`{field}` and `chat_template_kwargs.{name}` differ");
-            return Err(Fault::at(field, "conflict", message));
+            return Err(Fault::at(field, FaultCode::Conflict, message));
         }
         meant.into_iter().for_each(|(name, value)| switches.insert(name, value));
         Ok(())

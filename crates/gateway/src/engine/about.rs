@@ -8,7 +8,7 @@ use tokio::time::{Instant, timeout_at};
 use super::trouble::{broken, cause, down, refused};
 use super::wire::{count, inner, text};
 use super::{Engine, EngineKind};
-use crate::Fault;
+use crate::{Fault, FaultCode};
 
 /// What an engine says of itself.
 ///
@@ -43,7 +43,7 @@ impl Engine {
             let answer = timeout_at(deadline, self.page(path)).await;
             answer.unwrap_or_else(|_| {
                 let message = format!("the engine did not answer {path} within {} s", patience.as_secs_f64());
-                Err(Fault::new(504, "engine_slow", message))
+                Err(Fault::new(FaultCode::EngineSlow, message))
             })
         };
         let (health, models) = (asked("/health").await?, asked(MODELS).await?);
@@ -123,7 +123,7 @@ impl Engine {
             404 | 405 | 501 => Ok(None),
             503 => {
                 let help = Some("wait until the engine has loaded its model".into());
-                Err(Fault { help, ..Fault::new(503, "engine_loading", "the engine is not ready yet") })
+                Err(Fault { help, ..Fault::new(FaultCode::EngineLoading, "the engine is not ready yet") })
             }
             status => Err(refused(status, &text)),
         }

@@ -14,7 +14,7 @@ use rolecall::conversation::object;
 
 use super::wire::{count, given, text};
 use super::{Engine, EngineKind};
-use crate::Fault;
+use crate::{Fault, FaultCode};
 
 /// What a request says to use one of an engine's models.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -100,7 +100,7 @@ impl Engine {
             true => "leave `engine_model` out of the gateway's settings".to_owned(),
             false => format!("set the gateway's `engine_model` to one of: {}", known.join(", ")),
         };
-        Err(Fault { help: Some(help.into()), ..Fault::new(502, "unknown_engine_model", message) })
+        Err(Fault { help: Some(help.into()), ..Fault::new(FaultCode::UnknownEngineModel, message) })
     }
 
     pub(super) fn forget_choice(&self) {

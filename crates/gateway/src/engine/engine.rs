@@ -14,7 +14,7 @@ use super::hidden::Hidden;
 use super::local::Local;
 use super::trouble::{broken, cause, died, down, refused, slow};
 use super::{About, Ask, EngineKind, EngineShape, EngineStream, LocalOptions, Loss};
-use crate::{Fault, Limits};
+use crate::{Fault, FaultCode, Limits};
 
 /// An engine.
 #[derive(Clone, Debug)]
@@ -77,7 +77,7 @@ impl Engine {
         let end = Instant::now() + patience;
         loop {
             match self.probe(PROBE.min(patience)).await {
-                Err(fault) if &*fault.code != "engine_died" && Instant::now() < end => {
+                Err(fault) if fault.code != FaultCode::EngineDied && Instant::now() < end => {
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
                 answer => return answer,
@@ -152,7 +152,7 @@ impl Engine {
             None if self.kind.is_by_text() => Ok(None),
             None => {
                 let message = "the engine does not say how long a reply may be, so the request must";
-                Err(Fault::at("max_tokens", "missing_field", message))
+                Err(Fault::at("max_tokens", FaultCode::MissingField, message))
             }
         }
     }

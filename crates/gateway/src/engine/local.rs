@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{env, fmt, thread};
 
-use crate::Fault;
+use crate::{Fault, FaultCode};
 
 /// How to start llama.cpp's server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,7 +111,7 @@ impl Local {
         let status = self.life().ended()?;
         let message = format!("llama.cpp's server has ended: {status}");
         let help = Some("try again later; the log of the gateway has the server's last output".into());
-        Some(Fault { help, ..Fault::new(502, "engine_died", message) })
+        Some(Fault { help, ..Fault::new(FaultCode::EngineDied, message) })
     }
 
     /// Returns how the server ended, with its last output, if it has.

@@ -1,7 +1,7 @@
 use rolecall::grammar::{Grammar, Note};
 
 use super::EngineKind;
-use crate::Fault;
+use crate::{Fault, FaultCode};
 
 /// What a reply must follow, in the language of an engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ impl EngineShape {
             }
             EngineKind::OpenAi => {
                 let message = "the engine takes no grammar, so calls cannot be required, chosen or limited";
-                Err(Fault::at("tool_choice", "unsupported_parameter", message))
+                Err(Fault::at("tool_choice", FaultCode::UnsupportedParameter, message))
             }
             EngineKind::Vllm | EngineKind::Sglang => {
                 Ok((EngineShape::StructuralTag(grammar.to_structural_tag().text), grammar.to_gbnf().notes))

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::Fault;
+use crate::{Fault, FaultCode};
 
 /// Why a frame does not give a piece of a reply.
 #[derive(Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ impl Trouble {
             Trouble::Aborted { why, status } => {
                 let why = why.map_or(String::new(), |why| format!(": {}", start(&why)));
                 let status = status.map_or(502, own_status);
-                Fault::new(status, "engine_aborted", format!("the engine aborted the reply{why}"))
+                Fault { status, ..Fault::new(FaultCode::EngineAborted, format!("the engine aborted the reply{why}")) }
             }
         }
     }
@@ -37,7 +37,10 @@ impl Trouble {
 
 pub(super) fn down(url: &str, error: &reqwest::Error) -> Fault {
     let help = Some("check that the engine runs at this address".into());
-    Fault { help, ..Fault::new(502, "engine_down", format!("the engine at {url} does not answer: {}", cause(error))) }
+    Fault {
+        help,
+        ..Fault::new(FaultCode::EngineDown, format!("the engine at {url} does not answer: {}", cause(error)))
+    }
 }
 
 /// Returns the innermost reason of an error.
@@ -50,22 +53,22 @@ pub(super) fn cause(error: &dyn std::error::Error) -> String {
 }
 
 pub(super) fn slow(patience: Duration) -> Fault {
-    Fault::new(504, "engine_slow", format!("the engine sent no ids for {} s", patience.as_secs_f64()))
+    Fault::new(FaultCode::EngineSlow, format!("the engine sent no ids for {} s", patience.as_secs_f64()))
 }
 
 /// The connection ended in the midst of a reply.
 pub(super) fn died(why: &str) -> Fault {
-    Fault::new(502, "engine_died", format!("the connection to the engine ended before the reply did: {why}"))
+    Fault::new(FaultCode::EngineDied, format!("the connection to the engine ended before the reply did: {why}"))
 }
 
 pub(crate) fn broken(what: &str) -> Fault {
-    Fault::new(502, "engine_broken", format!("the engine's answer is damaged: {what}"))
+    Fault::new(FaultCode::EngineBroken, format!("the engine's answer is damaged: {what}"))
 }
 
 pub(super) fn refused(status: u16, text: &str) -> Fault {
     let text = start(text);
     let message = format!("the engine refused the request with status {status}: {text}");
-    Fault::new(own_status(status), "engine_refused", message)
+    Fault { status: own_status(status), ..Fault::new(FaultCode::EngineRefused, message) }
 }
 
 /// Returns the status of our answer for an engine's status.

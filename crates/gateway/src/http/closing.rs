@@ -2,7 +2,7 @@ use std::future::Future;
 
 use tokio::sync::watch;
 
-use crate::Fault;
+use crate::{Fault, FaultCode};
 
 /// Whether the gateway ends now, although requests are being answered.
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ impl Closing {
             done = work => Ok(done),
             () = self.begun() => {
                 let help = Some("send the request again".into());
-                let fault = Fault::new(503, "shutting_down", "the gateway ended before the reply did");
+                let fault = Fault::new(FaultCode::ShuttingDown, "the gateway ended before the reply did");
                 Err(Fault { help, retry_after: Some(1), ..fault })
             }
         }

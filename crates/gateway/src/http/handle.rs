@@ -17,7 +17,7 @@ use crate::store::Owner;
 use crate::turn::exchange::{complete, exchange};
 use crate::work::places::OWNER;
 use crate::work::sized;
-use crate::{Fault, Gateway};
+use crate::{Fault, FaultCode, Gateway};
 
 /// Answers a request.
 pub async fn handle(State((gateway, reach)): State<(Arc<Gateway>, Reach)>, request: Request) -> Response {
@@ -39,7 +39,7 @@ async fn observed(gateway: &Arc<Gateway>, reach: Reach, request: Request) -> Res
             let answered = guard_future(respond(Arc::clone(gateway), reach, route, request, seen.clone())).await;
             answered.map_err(Fault::from).and_then(|answered| answered)
         }
-        None => Err(Fault::new(404, "not_found", format!("there is no {}", request.uri().path()))),
+        None => Err(Fault::new(FaultCode::NotFound, format!("there is no {}", request.uri().path()))),
     };
     watch.answer(found.unwrap_or_else(|fault| fault.into_response_as(shape, Some(seen.id()))))
 }
@@ -76,7 +76,7 @@ async fn respond(
     // Hyper leaves the body of the answer out.
     let is_head = head.method == Method::HEAD && route.method == Method::GET;
     if head.method != route.method && !is_head {
-        let fault = Fault::new(405, "method_not_allowed", format!("{path} takes {}", route.method));
+        let fault = Fault::new(FaultCode::MethodNotAllowed, format!("{path} takes {}", route.method));
         let mut response = fault.into_response_as(route.fault, Some(seen.id()));
         if let Ok(allowed) = HeaderValue::from_str(route.method.as_str()) {
             response.headers_mut().insert(header::ALLOW, allowed);
@@ -85,12 +85,12 @@ async fn respond(
     }
     if head.headers.get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
         let help = Some("send the body as it is, without `Content-Encoding`".into());
-        let fault = Fault::new(415, "unsupported_encoding", "the body of the request is encoded");
+        let fault = Fault::new(FaultCode::UnsupportedEncoding, "the body of the request is encoded");
         return Err(Fault { help, ..fault });
     }
     if head.method == Method::POST && !has_json(&head.headers) {
         let help = Some("send the header `Content-Type: application/json`, as `curl --json` does".into());
-        let fault = Fault::new(415, "unsupported_content_type", "the request does not say that its body is JSON");
+        let fault = Fault::new(FaultCode::UnsupportedContentType, "the request does not say that its body is JSON");
         return Err(Fault { help, ..fault });
     }
     if head.method == Method::POST
@@ -169,7 +169,7 @@ fn check(gateway: &Gateway, headers: &HeaderMap) -> Result<(), Fault> {
         return Ok(());
     }
     let help = Some("send the header `Authorization: Bearer KEY`".into());
-    Err(Fault { help, ..Fault::new(401, "invalid_api_key", "the API key is missing or wrong") })
+    Err(Fault { help, ..Fault::new(FaultCode::InvalidApiKey, "the API key is missing or wrong") })
 }
 
 /// Reports whether a request says that its body is JSON. Without asking, browsers send only other types, or none, for
@@ -196,17 +196,17 @@ async fn admit(gateway: &Gateway, seen: &RequestLog, body: Body) -> Result<(Perm
 
 async fn body_of(gateway: &Gateway, body: Body) -> Result<String, Fault> {
     let most = gateway.limits.body_bytes;
-    let too_large = || Fault::new(413, "too_large", format!("the request has more than {most} bytes"));
+    let too_large = || Fault::new(FaultCode::TooLarge, format!("the request has more than {most} bytes"));
     if body.size_hint().lower() > most as u64 {
         return Err(too_large());
     }
     let body = tokio::time::timeout(gateway.limits.body, to_bytes(body, most)).await;
-    let body = body.map_err(|_| Fault::new(408, "slow_request", "the request took too long to arrive"))?;
+    let body = body.map_err(|_| Fault::new(FaultCode::SlowRequest, "the request took too long to arrive"))?;
     let body = body.map_err(|error| match has_limit(&error) {
         true => too_large(),
-        false => Fault::new(400, "broken_request", "the request did not arrive whole"),
+        false => Fault::new(FaultCode::BrokenRequest, "the request did not arrive whole"),
     })?;
-    String::from_utf8(body.into()).map_err(|_| Fault::new(400, "not_utf_8", "the request is not UTF-8"))
+    String::from_utf8(body.into()).map_err(|_| Fault::new(FaultCode::NotUtf8, "the request is not UTF-8"))
 }
 
 /// Reports whether a body is too large.

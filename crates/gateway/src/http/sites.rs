@@ -10,7 +10,7 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::Response;
 
-use crate::Fault;
+use crate::{Fault, FaultCode};
 
 /// Which pages in browsers may use a gateway, beside its own page.
 ///
@@ -61,7 +61,7 @@ impl Sites {
         if let Some(host) = own.iter().find(|host| !self.has_host(host.host(), reach)) {
             let host = shortened(host.host());
             let help = format!("allow the name with `--allowed-hosts {host}`, or use API keys (`--keys`)");
-            let fault = Fault::new(403, "foreign_host", format!("`{host}` is no name of this gateway"));
+            let fault = Fault::new(FaultCode::ForeignHost, format!("`{host}` is no name of this gateway"));
             return Err(Fault { help: Some(help.into()), ..fault });
         }
         if self.origin(&head.headers).is_some() {
@@ -158,7 +158,7 @@ pub fn is_host(text: &str) -> bool {
 fn hosts(head: &Parts) -> Result<Vec<Authority>, Fault> {
     let given = head.headers.get_all(HOST).iter().filter(|host| !host.is_empty());
     let given = given.map(|host| {
-        let wrong = || Fault::new(400, "wrong_host", "the header `Host` is no name of a host");
+        let wrong = || Fault::new(FaultCode::WrongHost, "the header `Host` is no name of a host");
         let host = Authority::try_from(host.as_bytes()).map_err(|_| wrong())?;
         if host.as_str().contains('@') { Err(wrong()) } else { Ok(host) }
     });
@@ -179,7 +179,7 @@ fn foreign(origin: Option<&str>) -> Fault {
         }
         None => ("another origin".to_owned(), "open the gateway's own page".to_owned()),
     };
-    let fault = Fault::new(403, "foreign_origin", format!("a page of {of} may not use this gateway"));
+    let fault = Fault::new(FaultCode::ForeignOrigin, format!("a page of {of} may not use this gateway"));
     Fault { help: Some(help.into()), ..fault }
 }
 
@@ -196,7 +196,7 @@ mod tests {
     fn code(sites: &Sites, reach: Reach, headers: &[(&str, &str)]) -> Option<String> {
         let request = headers.iter().fold(Request::builder(), |request, (name, value)| request.header(*name, *value));
         let (head, ()) = request.body(()).expect("it is a request").into_parts();
-        sites.check(&head, reach).err().map(|fault| fault.code.into())
+        sites.check(&head, reach).err().map(|fault| fault.code.name().into())
     }
 
     #[test]

@@ -83,7 +83,7 @@ impl Metrics {
         self.requests.get_or_create(&labels).inc();
         self.seconds.get_or_create(&[("route", done.route.into())]).observe(done.elapsed.as_secs_f64());
         if let Some(code) = &done.facts.code {
-            self.faults.get_or_create(&[("code", Cow::Owned(code.to_string()))]).inc();
+            self.faults.get_or_create(&[("code", Cow::Borrowed(code.name()))]).inc();
         }
         for (stage, spent) in done.facts.stages.iter() {
             if let Some(histogram) = self.stages.get(stage as usize) {

@@ -19,7 +19,7 @@ pub(crate) use metrics::{MEDIA_TYPE, Metrics};
 pub(crate) use request_log::RequestLog;
 pub(crate) use stage::Stage;
 pub use traces::Traces;
-pub(crate) use watch::{FaultCode, Watch};
+pub(crate) use watch::Watch;
 
 /// Where everything about requests is told.
 #[derive(Debug)]

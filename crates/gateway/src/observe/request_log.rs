@@ -10,6 +10,7 @@ use super::log::Level;
 use super::route::route;
 use super::stage::{Stage, Stages};
 use super::trace_context::TraceContext;
+use crate::FaultCode;
 use crate::clock::random;
 
 /// What is seen of a request. Clones write to the same place.
@@ -33,7 +34,7 @@ pub struct Facts {
     /// The name of the model, which is one of those that are served.
     pub model: Option<Box<str>>,
     /// The code of the error.
-    pub code: Option<Box<str>>,
+    pub code: Option<FaultCode>,
     pub ids: IdCounts,
     pub stages: Stages,
     /// The request and the reply, if the log is to have them.
@@ -125,8 +126,8 @@ impl RequestLog {
     }
 
     /// Notes an error.
-    pub fn fault(&self, code: &str) {
-        self.facts().code = Some(code.into());
+    pub fn fault(&self, code: FaultCode) {
+        self.facts().code = Some(code);
     }
 
     /// Reports whether what is said is to be noted.
@@ -193,7 +194,7 @@ impl Done<'_> {
         }
         line.insert("status", count(u64::from(self.status)));
         if let Some(code) = &self.facts.code {
-            line.insert("code", text(code));
+            line.insert("code", text(code.name()));
         }
         line.insert("whole", Json::Bool(self.is_whole));
         let ids = &self.facts.ids;

@@ -155,7 +155,7 @@ fn spans(done: &Done<'_>) -> Vec<Json> {
         attributes.push(attribute("gen_ai.request.model", text(model)));
     }
     if let Some(code) = &done.facts.code {
-        attributes.push(attribute("error.type", text(code)));
+        attributes.push(attribute("error.type", text(code.name())));
     }
     let ids = &done.facts.ids;
     attributes.push(attribute("gen_ai.usage.input_tokens", whole(ids.prompt)));

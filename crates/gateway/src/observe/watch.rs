@@ -6,12 +6,10 @@ use axum::http::HeaderValue;
 use axum::response::Response;
 use http_body::{Frame, SizeHint};
 
+use crate::FaultCode;
+
 use super::RequestLog;
 use super::request_log::REQUEST_ID;
-
-/// The code of an error, as a response carries it to the log.
-#[derive(Clone, Debug)]
-pub struct FaultCode(pub Box<str>);
 
 /// Watches a request until its answer has been sent, or the client has left.
 #[derive(Debug)]
@@ -31,8 +29,9 @@ impl Watch {
     pub fn answer(mut self, response: Response) -> Response {
         let (mut head, body) = response.into_parts();
         self.status = head.status.as_u16();
-        if let Some(FaultCode(code)) = head.extensions.get() {
-            self.seen.fault(code);
+        // A response carries the code of its error to the log.
+        if let Some(code) = head.extensions.get::<FaultCode>() {
+            self.seen.fault(*code);
         }
         if let Ok(id) = HeaderValue::from_str(self.seen.id()) {
             // The SDKs of OpenAI and of Anthropic look for it in different places.

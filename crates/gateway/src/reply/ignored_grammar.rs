@@ -4,9 +4,9 @@ use rolecall::conversation::json;
 use rolecall::grammar::{Answer, Note, Purpose, ToolChoice};
 use rolecall::parse::{ParsedCall, check_schema};
 
-use crate::Fault;
 use crate::reply::writer::WholeReply;
 use crate::request::chat_request::ChatRequest;
+use crate::{Fault, FaultCode};
 
 /// Refuses a whole reply that no engine could have sampled with the grammar of the request. `notes` say what the
 /// grammar does not enforce. A reply that was cut off is no proof.
@@ -18,7 +18,7 @@ pub fn check(wanted: &ChatRequest, notes: &[Note], said: &WholeReply, is_cut: bo
         None => Ok(()),
         Some(difference) => {
             let help = Some("check that the engine supports grammars and that nothing turns them off".into());
-            let fault = Fault::new(502, "grammar_ignored", format!("the engine ignored the grammar: {difference}"));
+            let fault = Fault::new(FaultCode::GrammarIgnored, format!("the engine ignored the grammar: {difference}"));
             Err(Fault { help, ..fault })
         }
     }

@@ -1,7 +1,7 @@
 use rolecall::conversation::Json;
 use rolecall::grammar::{Answer, Note};
 
-use crate::Fault;
+use crate::{Fault, FaultCode};
 
 /// What the answer of a reply must be.
 #[derive(Clone, Debug, Default)]
@@ -23,7 +23,7 @@ impl AnswerForm {
     pub fn read(value: &Json) -> Result<AnswerForm, Fault> {
         let wrong = |field: &str, wanted: &str| {
             let field = format!("response_format{field}");
-            Err(Fault::at(&field, "wrong_value", format!("{field}: expected {wanted}")))
+            Err(Fault::at(&field, FaultCode::WrongValue, format!("{field}: expected {wanted}")))
         };
         let Some(format) = value.as_object() else { return wrong("", "an object with a `type`") };
         let kind = format.get("type").and_then(Json::as_str);
@@ -66,7 +66,7 @@ impl AnswerForm {
             None => Ok(()),
             Some(note) => {
                 let help = Some("leave the keyword or `strict` out".into());
-                Err(Fault { help, ..Fault::at("response_format", "unsupported_schema", note.to_string()) })
+                Err(Fault { help, ..Fault::at("response_format", FaultCode::UnsupportedSchema, note.to_string()) })
             }
         }
     }

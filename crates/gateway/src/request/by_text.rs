@@ -1,8 +1,8 @@
 //! What is different if an engine gets text instead of ids.
 
-use crate::Fault;
 use crate::request::sampling::Sampling;
 use crate::served_model::ServedModel;
+use crate::{Fault, FaultCode};
 
 /// Refuses settings that OpenAI's completions do not have. The ids of a bias may mean other tokens there.
 pub fn restrict_sampling(sampling: &mut Sampling, applied: &mut Vec<&'static str>) -> Result<(), Fault> {
@@ -24,7 +24,7 @@ pub fn restrict_sampling(sampling: &mut Sampling, applied: &mut Vec<&'static str
 /// Returns the error for a setting that the engine does not take.
 pub fn unsupported(name: &str) -> Fault {
     let message = format!("the engine of this model is used by text, and does not support `{name}`");
-    Fault { help: Some("leave it out".into()), ..Fault::at(name, "unsupported_parameter", message) }
+    Fault { help: Some("leave it out".into()), ..Fault::at(name, FaultCode::UnsupportedParameter, message) }
 }
 
 /// Returns the text of a prompt for an engine by text, and `None` for others.
@@ -38,7 +38,7 @@ pub fn prompt(served: &ServedModel, bytes: impl FnOnce() -> Result<Vec<u8>, Faul
     let text = String::from_utf8(bytes()?).map_err(|_| {
         let help = Some("begin another conversation".into());
         let message = "the prompt has ids that are no text, and the engine takes only text";
-        Fault { help, ..Fault::new(400, "not_text", message) }
+        Fault { help, ..Fault::new(FaultCode::NotText, message) }
     })?;
     let tokenizer = served.model.tokenizer()?;
     let bos = tokenizer.adds_bos().and_then(|bos| tokenizer.token_text(bos));

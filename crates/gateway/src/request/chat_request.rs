@@ -7,7 +7,6 @@ use rolecall::grammar::{Answer, Options, Reasoning, ToolChoice};
 use rolecall::model::offered_tools;
 use rolecall::session::OnRewrite;
 
-use crate::Fault;
 use crate::gateway::Gateway;
 use crate::request::answer_form::AnswerForm;
 use crate::request::by_text;
@@ -21,6 +20,7 @@ use crate::request::unread_tools::refuse_unread_of_tools;
 use crate::served_model::ServedModel;
 use crate::turn::sessions::chain::says_nothing;
 use crate::turn::sessions::record::policy_of;
+use crate::{Fault, FaultCode};
 
 /// What a request asks for, whichever API it came by.
 #[derive(Clone, Debug)]
@@ -119,7 +119,7 @@ impl ChatRequest {
         let most = gateway.limits.messages;
         if count > most {
             let message = format!("{count} messages, and at most {most} are allowed");
-            return Err(Fault::at("messages", "too_many_messages", message));
+            return Err(Fault::at("messages", FaultCode::TooManyMessages, message));
         }
         refuse_of_templates(&request)?;
         let served = Arc::clone(gateway.model(request.other.get("model"))?);
@@ -128,8 +128,11 @@ impl ChatRequest {
         let Request { mut conversation, other, .. } = request;
         let messages = std::mem::take(&mut conversation.messages);
         if let Some(index) = messages.iter().position(lacks_content) {
-            let fault =
-                Fault::at("content", "missing_field", format!("messages[{index}].content: this field is needed"));
+            let fault = Fault::at(
+                "content",
+                FaultCode::MissingField,
+                format!("messages[{index}].content: this field is needed"),
+            );
             return Err(Fault { message_index: u32::try_from(index).ok(), ..fault });
         }
         check_cache_marks(&messages, conversation.tools.as_deref().unwrap_or_default())?;
@@ -161,19 +164,23 @@ impl ChatRequest {
         check_usage(wanted.has_usage, wanted.is_streamed)?;
         let has_odds = other.get("logprobs").and_then(Json::as_bool) == Some(true);
         if wanted.logprobs.is_some() && !has_odds {
-            return Err(Fault::at("top_logprobs", "conflict", "top_logprobs: expected `logprobs` to be true"));
+            return Err(Fault::at("top_logprobs", FaultCode::Conflict, "top_logprobs: expected `logprobs` to be true"));
         }
         if wanted.choices > 1 && wanted.past != Past::Recognised {
-            return Err(Fault::at("n", "conflict", "n: a session goes on with one reply"));
+            return Err(Fault::at("n", FaultCode::Conflict, "n: a session goes on with one reply"));
         }
         if wanted.request.conversation.continue_final_message && wanted.past != Past::Recognised {
             let message = "continue_final_message: a message that goes on is no turn of a session";
             let help = Some("leave the name of the session out, and send all messages".into());
-            return Err(Fault { help, ..Fault::at("continue_final_message", "conflict", message) });
+            return Err(Fault { help, ..Fault::at("continue_final_message", FaultCode::Conflict, message) });
         }
         if tools.is_empty() {
             if let ToolChoice::Required | ToolChoice::Named(_) = wanted.calls.choice {
-                return Err(Fault::at("tool_choice", "wrong_value", "tool_choice: the request offers no tools"));
+                return Err(Fault::at(
+                    "tool_choice",
+                    FaultCode::WrongValue,
+                    "tool_choice: the request offers no tools",
+                ));
             }
             // There is nothing to call.
             wanted.calls = AllowedCalls::default();
@@ -216,7 +223,7 @@ impl ChatRequest {
         }
         if tools.len() > MOST_TOOLS {
             let message = format!("{} tools, of which a grammar can have at most {MOST_TOOLS}", tools.len());
-            return Err(Fault::at("tools", "too_many_tools", message));
+            return Err(Fault::at("tools", FaultCode::TooManyTools, message));
         }
         let schemas = tools.iter().filter_map(|tool| tool.function()?.get("parameters"));
         schemas.into_iter().try_for_each(|schema| schema_limits::check("tools", schema))
@@ -224,7 +231,9 @@ impl ChatRequest {
 
     fn set(&mut self, key: &str, value: &Json) -> Result<(), Fault> {
         let flag = |value: &Json| {
-            value.as_bool().ok_or_else(|| Fault::at(key, "wrong_type", format!("{key}: expected true or false")))
+            value
+                .as_bool()
+                .ok_or_else(|| Fault::at(key, FaultCode::WrongType, format!("{key}: expected true or false")))
         };
         match key {
             "model" => {}
@@ -235,8 +244,9 @@ impl ChatRequest {
             "n" => self.choices = choices(value)?,
             "on_rewrite" => {
                 let policy = value.as_str().and_then(policy_of);
-                let wrong =
-                    || Fault::at(key, "wrong_value", "on_rewrite: expected \"keep\", \"rewrite\" or \"refuse\"");
+                let wrong = || {
+                    Fault::at(key, FaultCode::WrongValue, "on_rewrite: expected \"keep\", \"rewrite\" or \"refuse\"")
+                };
                 self.on_rewrite = policy.ok_or_else(wrong)?;
             }
             // The model's settings read them.
@@ -256,7 +266,7 @@ impl ChatRequest {
                     value => number::count(value).map(|number| number.to_string()),
                 };
                 let id = id.ok_or_else(|| {
-                    Fault::at(key, "wrong_value", "session_id: expected a text of 1 to 256 bytes, or a number")
+                    Fault::at(key, FaultCode::WrongValue, "session_id: expected a text of 1 to 256 bytes, or a number")
                 })?;
                 let name = format!("session:{id}");
                 self.names.push(name.clone());
@@ -276,7 +286,11 @@ impl ChatRequest {
             "top_logprobs" => {
                 let most = number::count(value).and_then(|most| u32::try_from(most).ok());
                 let most = most.filter(|most| *most <= MOST_LOGPROBS).ok_or_else(|| {
-                    Fault::at(key, "wrong_value", format!("{key}: expected a whole number from 0 to {MOST_LOGPROBS}"))
+                    Fault::at(
+                        key,
+                        FaultCode::WrongValue,
+                        format!("{key}: expected a whole number from 0 to {MOST_LOGPROBS}"),
+                    )
                 })?;
                 self.logprobs = Some(most);
             }
@@ -299,7 +313,7 @@ fn refuse_of_templates(request: &Request) -> Result<(), Fault> {
     if request.conversation.add_generation_prompt == Some(true) && request.conversation.continue_final_message {
         let message = "continue_final_message: the last message goes on, or a new one begins, but not both";
         let help = Some("leave `add_generation_prompt` out".into());
-        return Err(Fault { help, ..Fault::at("continue_final_message", "conflict", message) });
+        return Err(Fault { help, ..Fault::at("continue_final_message", FaultCode::Conflict, message) });
     }
     let is_own = |name: &&&str| request.conversation.template_kwargs.get(name).is_some();
     if let Some(name) = OF_TEMPLATES.iter().find(is_own) {
@@ -331,12 +345,15 @@ const OF_TEMPLATES: [&str; 6] = ["bos_token", "eos_token", "messages", "tools", 
 pub fn choices(value: &Json) -> Result<usize, Fault> {
     let count = number::integer(value).filter(|count| (1..=MOST_CHOICES).contains(count));
     let count = count.and_then(|count| usize::try_from(count).ok());
-    count.ok_or_else(|| Fault::at("n", "wrong_value", format!("n: expected a whole number from 1 to {MOST_CHOICES}")))
+    count.ok_or_else(|| {
+        Fault::at("n", FaultCode::WrongValue, format!("n: expected a whole number from 1 to {MOST_CHOICES}"))
+    })
 }
 
 pub fn usage(options: &Json) -> Result<bool, Fault> {
-    let wrong =
-        |field: &str| Fault::at(field, "wrong_value", format!("{field}: expected `include_usage`, true or false"));
+    let wrong = |field: &str| {
+        Fault::at(field, FaultCode::WrongValue, format!("{field}: expected `include_usage`, true or false"))
+    };
     let options = options.as_object().ok_or_else(|| wrong("stream_options"))?;
     let mut has_usage = false;
     for (key, value) in options.iter() {
@@ -353,7 +370,7 @@ pub fn usage(options: &Json) -> Result<bool, Fault> {
 /// Refuses the usage of a stream that is none.
 pub fn check_usage(has_usage: bool, is_streamed: bool) -> Result<(), Fault> {
     if has_usage && !is_streamed {
-        return Err(Fault::at("stream_options", "conflict", "stream_options: expected `stream` to be true"));
+        return Err(Fault::at("stream_options", FaultCode::Conflict, "stream_options: expected `stream` to be true"));
     }
     Ok(())
 }
@@ -382,7 +399,7 @@ fn choice(value: &Json) -> Result<ToolChoice, Fault> {
         Some("required") => Ok(ToolChoice::Required),
         _ => named(value).map(ToolChoice::Named).ok_or_else(|| {
             let wrong = "tool_choice: expected \"auto\", \"none\", \"required\", or a function by its name";
-            Fault::at("tool_choice", "wrong_value", wrong)
+            Fault::at("tool_choice", FaultCode::WrongValue, wrong)
         }),
     }
 }

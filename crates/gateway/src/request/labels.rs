@@ -3,14 +3,14 @@
 use rolecall::conversation::json::Object;
 use rolecall::conversation::{Json, Message, Tool};
 
-use crate::Fault;
+use crate::{Fault, FaultCode};
 
 /// The keys of a request that only label it.
 pub const LABELS: [&str; 4] = ["metadata", "prompt_cache_key", "safety_identifier", "user"];
 
 /// Checks the type of a label.
 pub fn check_label(key: &str, value: &Json) -> Result<(), Fault> {
-    let wrong = |code: &str, wanted: &str| Err(Fault::at(key, code, format!("{key}: expected {wanted}")));
+    let wrong = |code: FaultCode, wanted: &str| Err(Fault::at(key, code, format!("{key}: expected {wanted}")));
     match (key, value) {
         ("metadata", Json::Object(entries)) => {
             let (most, of_key, of_value) = MOST_METADATA;
@@ -23,11 +23,11 @@ pub fn check_label(key: &str, value: &Json) -> Result<(), Fault> {
             let wanted = format!(
                 "at most {most} texts of at most {of_value} characters, with keys of at most {of_key} characters"
             );
-            wrong("wrong_value", &wanted)
+            wrong(FaultCode::WrongValue, &wanted)
         }
-        ("metadata", _) => wrong("wrong_type", "an object"),
+        ("metadata", _) => wrong(FaultCode::WrongType, "an object"),
         (_, Json::String(_)) => Ok(()),
-        _ => wrong("wrong_type", "a text"),
+        _ => wrong(FaultCode::WrongType, "a text"),
     }
 }
 
@@ -73,7 +73,7 @@ pub fn check_cache_mark(object: &Object, field: &str) -> Result<(), Fault> {
         Some(_) => {
             let field = if field.is_empty() { "cache_control".to_owned() } else { format!("{field}.cache_control") };
             let wanted = "the `type` \"ephemeral\", and perhaps a `ttl` of \"5m\" or \"1h\"";
-            Err(Fault::at(&field, "wrong_value", format!("{field}: expected {wanted}")))
+            Err(Fault::at(&field, FaultCode::WrongValue, format!("{field}: expected {wanted}")))
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use rolecall::conversation::{Message, Part};
 
-use crate::Fault;
+use crate::{Fault, FaultCode};
 
 /// Refuses parts that an engine that gets ids cannot see.
 pub fn refuse_media(messages: &[Message], has_template: bool) -> Result<(), Fault> {
@@ -21,7 +21,7 @@ fn refuse_media_of(index: usize, message: &Message, has_template: bool) -> Resul
     let kind = part.kind();
     let message = format!("messages[{index}]: the gateway does not support {kind} parts");
     let help = Some("send text only".into());
-    let fault = Fault::at(&format!("content[{at}]"), "unsupported_parameter", message);
+    let fault = Fault::at(&format!("content[{at}]"), FaultCode::UnsupportedParameter, message);
     Err(Fault { message_index: u32::try_from(index).ok(), help, ..fault })
 }
 

@@ -2,8 +2,8 @@ use rolecall::conversation::Json;
 use rolecall::conversation::json::Object;
 use rolecall::{Model, encode};
 
-use crate::Fault;
 use crate::request::number;
+use crate::{Fault, FaultCode};
 
 /// How an engine samples. What is `None` is the engine's own default.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -81,12 +81,16 @@ impl Sampling {
         if let (Some(long), Some(short)) = (long, short)
             && long != short
         {
-            return Err(Fault::at("max_tokens", "conflict", "`max_tokens` and `max_completion_tokens` differ"));
+            return Err(Fault::at(
+                "max_tokens",
+                FaultCode::Conflict,
+                "`max_tokens` and `max_completion_tokens` differ",
+            ));
         }
         let given = long.or(short);
         if given == Some(0) {
             let name = if long.is_some() { "max_completion_tokens" } else { "max_tokens" };
-            return Err(Fault::at(name, "wrong_value", format!("{name}: expected a whole number from 1")));
+            return Err(Fault::at(name, FaultCode::WrongValue, format!("{name}: expected a whole number from 1")));
         }
         if given.is_none() && usual.max_new_tokens.is_some() {
             applied.push("max_tokens");
@@ -118,13 +122,13 @@ fn double(request: &Object, name: &str, low: f64, high: f64) -> Result<Option<f6
     let least = if low == f64::MIN_POSITIVE { "above 0".to_owned() } else { format!("from {low}") };
     number
         .map(Some)
-        .ok_or_else(|| Fault::at(name, "wrong_value", format!("{name}: expected a number {least} to {high}")))
+        .ok_or_else(|| Fault::at(name, FaultCode::WrongValue, format!("{name}: expected a number {least} to {high}")))
 }
 
 fn count(request: &Object, name: &str) -> Result<Option<u64>, Fault> {
     let Some(value) = given(request, name) else { return Ok(None) };
     let count = number::count(value);
-    let wrong = || Fault::at(name, "wrong_value", format!("{name}: expected a whole number from 0"));
+    let wrong = || Fault::at(name, FaultCode::WrongValue, format!("{name}: expected a whole number from 0"));
     count.map(Some).ok_or_else(wrong)
 }
 
@@ -132,7 +136,11 @@ fn count(request: &Object, name: &str) -> Result<Option<u64>, Fault> {
 fn small(request: &Object, name: &str) -> Result<Option<u64>, Fault> {
     let count = count(request, name)?;
     if count.is_some_and(|count| count > MOST) {
-        return Err(Fault::at(name, "wrong_value", format!("{name}: expected a whole number from 0 to {MOST}")));
+        return Err(Fault::at(
+            name,
+            FaultCode::WrongValue,
+            format!("{name}: expected a whole number from 0 to {MOST}"),
+        ));
     }
     Ok(count)
 }
@@ -147,7 +155,7 @@ fn stops(request: &Object) -> Result<Vec<String>, Fault> {
     let wrong = || {
         Fault::at(
             "stop",
-            "wrong_value",
+            FaultCode::WrongValue,
             format!("stop: expected a text of 1 to {LONGEST_STOP} bytes, or up to {MOST_STOPS} of them"),
         )
     };
@@ -163,11 +171,12 @@ fn stops(request: &Object) -> Result<Vec<String>, Fault> {
 
 fn biases(request: &Object, model: &Model) -> Result<Vec<(u32, f64)>, Fault> {
     let Some(value) = given(request, "logit_bias") else { return Ok(Vec::new()) };
-    let wrong = || Fault::at("logit_bias", "wrong_value", "logit_bias: expected numbers from -100 to 100 by token id");
+    let wrong =
+        || Fault::at("logit_bias", FaultCode::WrongValue, "logit_bias: expected numbers from -100 to 100 by token id");
     let biases = value.as_object().ok_or_else(wrong)?;
     if biases.len() > MOST_BIASES {
         let message = format!("logit_bias: {} ids, and at most {MOST_BIASES} are allowed", biases.len());
-        return Err(Fault::at("logit_bias", "wrong_value", message));
+        return Err(Fault::at("logit_bias", FaultCode::WrongValue, message));
     }
     let bias = |(id, bias): (&str, &Json)| {
         let bias = number::double(bias).filter(|bias| (-100.0..=100.0).contains(bias));
@@ -180,7 +189,7 @@ fn biases(request: &Object, model: &Model) -> Result<Vec<(u32, f64)>, Fault> {
         let is_unknown = |id| matches!(decoder.append(id, &mut Vec::new()), Err(encode::Error::UnknownId { .. }));
         if let Some((id, _)) = biases.iter().find(|(id, _)| is_unknown(*id)) {
             let message = format!("logit_bias: no token has the id {id}");
-            return Err(Fault::at("logit_bias", "wrong_value", message));
+            return Err(Fault::at("logit_bias", FaultCode::WrongValue, message));
         }
     }
     Ok(biases)

@@ -3,7 +3,7 @@
 
 use rolecall::conversation::Json;
 
-use crate::Fault;
+use crate::{Fault, FaultCode};
 
 /// The most values in a schema.
 const MOST_VALUES: usize = 1000;
@@ -27,7 +27,7 @@ pub fn check(field: &str, schema: &Json) -> Result<(), Fault> {
         return Ok(());
     };
     let help = Some("make the schema smaller, or let the model choose whether it follows it".into());
-    Err(Fault { help, ..Fault::at(field, "schema_too_large", why) })
+    Err(Fault { help, ..Fault::at(field, FaultCode::SchemaTooLarge, why) })
 }
 
 /// Counts the values, and returns how many lists are within each other.
@@ -52,8 +52,9 @@ mod tests {
     use rolecall::conversation::object;
 
     use super::check;
+    use crate::FaultCode;
 
-    fn code(schema: &Json) -> Option<Box<str>> {
+    fn code(schema: &Json) -> Option<FaultCode> {
         check("response_format", schema).err().map(|fault| fault.code)
     }
 
@@ -64,11 +65,11 @@ mod tests {
             object! { "anyOf" => properties }.into()
         };
         assert_eq!(code(&of(400)), None);
-        assert_eq!(code(&of(600)).as_deref(), Some("schema_too_large"));
+        assert_eq!(code(&of(600)), Some(FaultCode::SchemaTooLarge));
         let nested = |levels: usize| {
             (0..levels).fold(Json::from(object! {}), |inner, _| object! { "type" => "array", "items" => inner }.into())
         };
         assert_eq!(code(&nested(8)), None);
-        assert_eq!(code(&nested(9)).as_deref(), Some("schema_too_large"));
+        assert_eq!(code(&nested(9)), Some(FaultCode::SchemaTooLarge));
     }
 }

@@ -4,8 +4,8 @@ use rolecall::conversation::json::Object;
 use rolecall::conversation::{Json, Message, REASONING, Role};
 use rolecall::{Model, Request};
 
-use crate::Fault;
 use crate::turn::sessions::chain::says_nothing;
+use crate::{Fault, FaultCode};
 
 /// The most other keys that are tried for a request.
 const MOST_TRIED: usize = 8;
@@ -38,7 +38,7 @@ pub fn refuse_unread(model: &Model, request: &Request, messages: &[Message]) -> 
     let at = |index: usize, fault: Fault| Fault { message_index: u32::try_from(index).ok(), ..fault };
     if let Some((index, key)) = messages.iter().enumerate().find_map(|(at, message)| Some((at, twofold(message)?))) {
         let message = format!("messages[{index}]: it has other reasoning under another key than `{key}`");
-        return Err(at(index, Fault::at(key, "conflict", message)));
+        return Err(at(index, Fault::at(key, FaultCode::Conflict, message)));
     }
     for (index, message) in messages.iter().enumerate() {
         check_types(message).map_err(|fault| at(index, fault))?;
@@ -73,12 +73,12 @@ fn check_types(message: &Message) -> Result<(), Fault> {
     }
     let is_text = |key: &&str| object.get(key).is_none_or(|value| value.is_null() || value.as_str().is_some());
     if let Some(key) = REASONING.iter().find(|key| !is_text(key)) {
-        return Err(Fault::at(key, "wrong_type", format!("{key}: expected a text")));
+        return Err(Fault::at(key, FaultCode::WrongType, format!("{key}: expected a text")));
     }
     match object.get("function_call") {
         Some(call) if !call.is_null() && message.calls().len() > 0 => {
             let message = "function_call: the message has `tool_calls`, too";
-            Err(Fault::at("function_call", "conflict", message))
+            Err(Fault::at("function_call", FaultCode::Conflict, message))
         }
         _ => Ok(()),
     }

@@ -6,8 +6,8 @@ use rolecall::grammar::ToolChoice;
 use rolecall::parse::ParseOptions;
 use rolecall::{Model, Request};
 
-use crate::Fault;
 use crate::turn::sessions::chain::says_nothing;
+use crate::{Fault, FaultCode};
 
 /// The most other keys that are tried for a request.
 const MOST_TRIED: usize = 32;
@@ -55,7 +55,7 @@ pub fn refuse_unread_of_tools(
     if may_call && !context()?.reads_calls() && are_written(model, request, messages) {
         let message = "tools: it is not known how the model writes calls, so its calls would be plain text";
         let help = Some("serve the model with a format that has calls, or set `tool_choice` to \"none\"".into());
-        return Err(Fault { help, ..Fault::at("tools", "unsupported_parameter", message) });
+        return Err(Fault { help, ..Fault::at("tools", FaultCode::UnsupportedParameter, message) });
     }
     let others = others(tools);
     if others.is_empty() {
@@ -64,7 +64,7 @@ pub fn refuse_unread_of_tools(
     if let Some(other) = others.get(MOST_TRIED) {
         let message =
             format!("{}: the tools have more than {MOST_TRIED} keys that OpenAI's API does not have", other.field);
-        return Err(Fault::at(&other.field, "too_many_keys", message));
+        return Err(Fault::at(&other.field, FaultCode::TooManyKeys, message));
     }
     let whole = prompt(model, request, tools.clone());
     for other in &others {
@@ -86,7 +86,7 @@ fn check_types(index: usize, tool: &Tool) -> Result<(), Fault> {
     };
     let wrong = |key: &str, wanted: &str| {
         let field = if *wrapped { format!("tools[{index}].function.{key}") } else { format!("tools[{index}].{key}") };
-        Err(Fault::at(&field, "wrong_type", format!("{field}: expected {wanted}")))
+        Err(Fault::at(&field, FaultCode::WrongType, format!("{field}: expected {wanted}")))
     };
     if is_wrong("parameters", |value| value.as_object().is_some()) {
         return wrong("parameters", "a schema, which is an object");

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::Fault;
+use crate::{Fault, FaultCode};
 
 /// Why the store cannot do its work. The texts have no content of turns.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,6 +91,7 @@ impl From<StoreFault> for Fault {
             StoreFault::Gone => 409,
         };
         let retry_after = (status == 503).then_some(1);
-        Fault { help: Some(fault.help().into()), retry_after, ..Fault::new(status, fault.code(), fault.to_string()) }
+        let (help, code) = (Some(fault.help().into()), FaultCode::Other(fault.code()));
+        Fault { status, help, retry_after, ..Fault::new(code, fault.to_string()) }
     }
 }

@@ -3,7 +3,7 @@ use rolecall::Model;
 use crate::engine::Engine;
 use crate::request::sampling::Sampling;
 use crate::served_model::ServedModel;
-use crate::{Fault, Limits};
+use crate::{Fault, FaultCode, Limits};
 
 /// A prompt that is too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl Excess {
             }
         };
         let message = format!("This model's maximum context length is {most} tokens. However, {message}");
-        Fault { excess: Some(self), ..Fault::at(field, "context_length_exceeded", message) }
+        Fault { excess: Some(self), ..Fault::at(field, FaultCode::ContextLengthExceeded, message) }
     }
 
     /// Returns Anthropic's words for it.
@@ -91,7 +91,7 @@ impl Bound {
 
     /// Returns the fault of work that stopped at the bound in its own words, and other faults as they are.
     pub fn placed(self, fault: Fault, field: &str) -> Fault {
-        match &*fault.code {
+        match fault.code.name() {
             "too_many_tokens" => {
                 Excess { tokens: self.counted as u64 + 1, has_more: true, most: self.most }.fault(field)
             }

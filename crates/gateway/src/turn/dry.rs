@@ -6,7 +6,7 @@ use crate::request::chat_request::Past;
 use crate::turn::context::Bound;
 use crate::turn::exchange::ReadRequest;
 use crate::turn::{KnownPast, Overlap, Turn, beginnings};
-use crate::{Fault, Gateway};
+use crate::{Fault, FaultCode, Gateway};
 
 impl Gateway {
     /// Returns the ids that a request would send to its engine, if its conversation were not known. No
@@ -20,7 +20,7 @@ impl Gateway {
             Some(Work::Interact) => self.ids_by(interactive::read, body),
             // The prompts after each other.
             Some(Work::Complete(read)) => Ok(read(self, body)?.0.prompts.concat()),
-            _ => Err(Fault::new(404, "not_found", format!("there is no {path} that generates"))),
+            _ => Err(Fault::new(FaultCode::NotFound, format!("there is no {path} that generates"))),
         }
     }
 

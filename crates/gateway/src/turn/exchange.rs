@@ -11,7 +11,6 @@ use rolecall::session::Session;
 use tokio::sync::mpsc;
 use tokio::task::{consume_budget, yield_now};
 
-use crate::Fault;
 use crate::engine::{Ask, End, EnginePiece};
 use crate::fault::answer;
 use crate::gateway::{Gateway, Permit};
@@ -36,6 +35,7 @@ use crate::turn::sessions::SessionTurn;
 use crate::turn::sessions::chain::Chain;
 use crate::turn::{History, KnownPast, Overlap, Turn, beginnings};
 use crate::work::{AT_ONCE, sized};
+use crate::{Fault, FaultCode};
 
 /// Reads a request of one API whose prompts are no conversations.
 pub type ReadTexts = fn(&Gateway, &str) -> Result<(CompletionRequest, Box<dyn ReplyWriter>), Fault>;
@@ -243,7 +243,7 @@ async fn find(
             let missing = || {
                 let name = name.split_once(':').map_or(name.as_str(), |(_, name)| name);
                 let message = format!("there is no response `{name}`");
-                Fault::at("previous_response_id", "previous_response_not_found", message)
+                Fault::at("previous_response_id", FaultCode::PreviousResponseNotFound, message)
             };
             return Ok((Some(of_name(name).await?.ok_or_else(missing)?), Overlap::default()));
         }
@@ -306,7 +306,7 @@ async fn begin(order: &Order<'_>, mut turn: Turn) -> Result<Vec<LiveReply>, Faul
 
 /// Returns the error for a turn that a client cancelled before the reply began.
 fn cancelled() -> Fault {
-    Fault::new(409, "cancelled", "a client cancelled the turn before its reply began")
+    Fault::new(FaultCode::Cancelled, "a client cancelled the turn before its reply began")
 }
 
 /// The most parts of messages that a header names.
@@ -319,7 +319,7 @@ const LONGEST_NAME: usize = 200;
 /// in the request.
 fn left_out_header(turn: &Turn, writer: &dyn ReplyWriter) -> Option<HeaderValue> {
     let name = |(index, field): &left_out::LeftOutField| {
-        let place = Fault { message_index: u32::try_from(*index).ok(), ..Fault::at(field, "left_out", "") };
+        let place = Fault { message_index: u32::try_from(*index).ok(), ..Fault::at(field, FaultCode::LeftOut, "") };
         let Fault { message_index, param, .. } = writer.placed(place);
         let field = param.as_deref().unwrap_or_default();
         match message_index.filter(|_| !field.starts_with("input")) {
@@ -548,7 +548,7 @@ impl Exchange {
                 // The client left.
                 Ok(false) => return,
                 Err(fault) => {
-                    self.permit.seen.fault(&fault.code);
+                    self.permit.seen.fault(fault.code);
                     self.writer.fault(&fault, &mut out);
                     let _ = sender.send_timeout(out.take(), patience).await;
                     return;
@@ -564,7 +564,7 @@ impl Exchange {
                     writer.end(&Done { said: &said, usage }, &mut out);
                 }
                 Err(fault) => {
-                    self.permit.seen.fault(&fault.code);
+                    self.permit.seen.fault(fault.code);
                     self.writer.fault(&fault, &mut out);
                 }
             }

@@ -8,8 +8,8 @@ use rolecall::render::Dropped;
 use rolecall::session::{Session, SessionNote};
 use rolecall::{Prompt, Request};
 
-use crate::Fault;
 use crate::request::chat_request::ChatRequest;
+use crate::{Fault, FaultCode};
 
 /// Refuses tools, documents, switches and files that the template does not write or read. `messages` are
 /// those of the whole conversation.
@@ -83,7 +83,7 @@ fn unused(wanted: &ChatRequest, place: &Place) -> Fault {
     let message = format!("{place}: the template of `{}` does not use it", wanted.served.name);
     let message_index = place.message.and_then(|index| u32::try_from(index).ok());
     let help = Some("leave it out, or serve the model with a format that has it".into());
-    Fault { message_index, help, ..Fault::at(&place.field, "unsupported_parameter", message) }
+    Fault { message_index, help, ..Fault::at(&place.field, FaultCode::UnsupportedParameter, message) }
 }
 
 /// Reports whether a switch changes the prompt. Templates use a name for a switch and for a value of their own.
@@ -200,7 +200,11 @@ fn is_of(field: &str, other: &str) -> bool {
 
 fn lost(index: usize, field: &str, text: String, help: &str) -> Fault {
     let field = if field.is_empty() { "content" } else { field };
-    Fault { message_index: u32::try_from(index).ok(), help: Some(help.into()), ..Fault::at(field, "left_out", text) }
+    Fault {
+        message_index: u32::try_from(index).ok(),
+        help: Some(help.into()),
+        ..Fault::at(field, FaultCode::LeftOut, text)
+    }
 }
 
 /// Returns the parts that the prompt of some messages lacks, or `None` if there is no prompt.

@@ -4,8 +4,8 @@ use std::ops::Range;
 use rolecall::conversation::{Message, Role};
 use rolecall_text::common_items;
 
-use crate::Fault;
 use crate::turn::sessions::likeness::Likeness;
+use crate::{Fault, FaultCode};
 
 /// What the messages of a request with the name of a session are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,7 +116,7 @@ fn answered<'a>(sent: impl Iterator<Item = &'a Message>, session: &[impl AsRef<M
 fn conflict(index: usize, why: &str) -> Fault {
     let help = "send only the new messages, or all of the conversation as it was; use another session for another one";
     let help = Some(help.into());
-    let fault = Fault::at("content", "conflict", format!("message {index}: {why}"));
+    let fault = Fault::at("content", FaultCode::Conflict, format!("message {index}: {why}"));
     Fault { message_index: u32::try_from(index).ok(), help, ..fault }
 }
 

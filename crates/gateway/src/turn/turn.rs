@@ -6,7 +6,6 @@ use rolecall::grammar::{Grammar, Note, Options};
 use rolecall::parse::{Ids, ParseOptions};
 use rolecall::session::{Finish, OnRewrite, Session, SessionNote};
 
-use crate::Fault;
 use crate::clock::random;
 use crate::engine::{EngineShape, PromptIds};
 use crate::observe::{RequestLog, Stage};
@@ -18,6 +17,7 @@ use crate::turn::left_out;
 use crate::turn::sessions::SessionTurn;
 use crate::turn::sessions::chain::Chain;
 use crate::turn::sessions::record::{self, setup_of};
+use crate::{Fault, FaultCode};
 
 /// A turn of the model that is ready to be generated.
 pub struct Turn {
@@ -191,7 +191,7 @@ fn refuse_result_of_cut_call(found: &SessionTurn, first: Option<&Message>, index
     }
     let message = format!("message {index}: its call was cut off, and cannot be written again");
     let help = Some("ask for the call again, or leave tools and settings as they were".into());
-    let fault = Fault::at("tool_call_id", "cut_call", message);
+    let fault = Fault::at("tool_call_id", FaultCode::CutCall, message);
     Err(Fault { message_index: u32::try_from(index).ok(), help, ..fault })
 }
 
@@ -234,7 +234,7 @@ impl Turn {
                     // The client counts its own messages.
                     Err(fault) if is_named => return Err(fault.counted_from(first)),
                     // A whole conversation tells better what is wrong with it.
-                    Err(fault) if &*fault.code == "rewrites" => return Err(fault),
+                    Err(fault) if fault.code.name() == "rewrites" => return Err(fault),
                     Err(_) => first = First::default(),
                 }
             } else if is_named {

@@ -6,8 +6,8 @@ use std::future::Future;
 
 use rolecall::guard::{guard, guard_future};
 
-use crate::Fault;
 use crate::work::places::PLACES;
+use crate::{Fault, FaultCode};
 
 /// Does work that takes time in proportion to a size: a little at once, because the way to another thread
 /// and back takes longer, and the rest as long work.
@@ -49,7 +49,7 @@ pub async fn unbroken<T: Send + 'static>(
 
 /// Returns the error for work that was dropped, because the gateway ends.
 fn interrupted() -> Fault {
-    Fault::new(500, "internal", "the work for the request was dropped")
+    Fault::new(FaultCode::Internal, "the work for the request was dropped")
 }
 
 #[cfg(test)]

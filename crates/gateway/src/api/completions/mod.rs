@@ -22,7 +22,6 @@ use std::sync::Arc;
 use rolecall::conversation::Json;
 use rolecall::conversation::json::{self, Object};
 
-use crate::Fault;
 use crate::gateway::Gateway;
 use crate::reply::writer::ReplyWriter;
 use crate::request::by_text;
@@ -33,6 +32,7 @@ use crate::request::number;
 use crate::request::sampling::{SETTINGS, Sampling};
 use crate::request::texts::TextEncoding;
 use crate::turn::context::Bound;
+use crate::{Fault, FaultCode};
 use answer::CompletionWriter;
 use likely::Likely;
 use prompt::Prompts;
@@ -47,7 +47,7 @@ const MOST_LOGPROBS: u32 = 5;
 pub fn read(gateway: &Gateway, body: &str) -> Result<(CompletionRequest, Box<dyn ReplyWriter>), Fault> {
     let value = json::parse_unique(body).map_err(rolecall::request::Error::from)?;
     let Json::Object(body) = value else {
-        return Err(Fault::new(400, "wrong_type", "expected a JSON object"));
+        return Err(Fault::new(FaultCode::WrongType, "expected a JSON object"));
     };
     let served = Arc::clone(gateway.model(body.get("model"))?);
     let (mut sampling, mut applied) = Sampling::read(&body, &served.model)?;
@@ -58,7 +58,7 @@ pub fn read(gateway: &Gateway, body: &str) -> Result<(CompletionRequest, Box<dyn
     if wishes.is_echoed && wishes.logprobs.is_some() {
         let message = "logprobs: not supported together with `echo`: the engine is not asked about the prompt";
         let help = Some("leave one of the two out".into());
-        return Err(Fault { help, ..Fault::at("logprobs", "conflict", message) });
+        return Err(Fault { help, ..Fault::at("logprobs", FaultCode::Conflict, message) });
     }
     if served.engine.kind().is_by_text() {
         by_text::restrict_sampling(&mut sampling, &mut applied)?;
@@ -85,7 +85,7 @@ pub fn read(gateway: &Gateway, body: &str) -> Result<(CompletionRequest, Box<dyn
             prompts.ids.len(),
             wishes.choices
         );
-        return Err(Fault::at("prompt", "too_many_prompts", message));
+        return Err(Fault::at("prompt", FaultCode::TooManyPrompts, message));
     }
     let echoes = if wishes.is_echoed { prompts.texts(&served)? } else { vec![String::new(); prompts.ids.len()] };
     let likely = wishes.logprobs.map(|most| vec![Likely::new(most); prompts.ids.len() * wishes.choices]);
@@ -125,8 +125,11 @@ struct Wishes {
 
 impl Wishes {
     fn set(&mut self, key: &str, value: &Json) -> Result<(), Fault> {
-        let flag =
-            || value.as_bool().ok_or_else(|| Fault::at(key, "wrong_type", format!("{key}: expected true or false")));
+        let flag = || {
+            value
+                .as_bool()
+                .ok_or_else(|| Fault::at(key, FaultCode::WrongType, format!("{key}: expected true or false")))
+        };
         match key {
             "model" | "prompt" | "best_of" => {}
             "n" => self.choices = choices(value)?,
@@ -136,7 +139,11 @@ impl Wishes {
             "logprobs" => {
                 let most = number::count(value).and_then(|most| u32::try_from(most).ok());
                 let most = most.filter(|most| *most <= MOST_LOGPROBS).ok_or_else(|| {
-                    Fault::at(key, "wrong_value", format!("{key}: expected a whole number from 0 to {MOST_LOGPROBS}"))
+                    Fault::at(
+                        key,
+                        FaultCode::WrongValue,
+                        format!("{key}: expected a whole number from 0 to {MOST_LOGPROBS}"),
+                    )
                 })?;
                 self.logprobs = Some(most);
             }
@@ -156,11 +163,11 @@ impl Wishes {
 
 /// Returns the error for a prompt.
 fn wrong(why: &str) -> Fault {
-    Fault::at("prompt", "wrong_value", format!("prompt: {why}"))
+    Fault::at("prompt", FaultCode::WrongValue, format!("prompt: {why}"))
 }
 
 /// Returns the value of a field that must be there.
 fn needed<'a>(body: &'a Object, key: &str) -> Result<&'a Json, Fault> {
     let value = body.get(key).filter(|value| !value.is_null());
-    value.ok_or_else(|| Fault::at(key, "missing_field", format!("{key}: this field is needed")))
+    value.ok_or_else(|| Fault::at(key, FaultCode::MissingField, format!("{key}: this field is needed")))
 }

@@ -20,13 +20,13 @@ use axum::response::Response;
 use rolecall::Request;
 use rolecall::conversation::Json;
 
-use crate::Fault;
 use crate::fault::answer;
 use crate::gateway::{Gateway, Permit};
 use crate::reply::writer::ReplyWriter;
 use crate::request::chat_request::{ChatRequest, Past};
 use crate::store::Owner;
 use crate::turn::exchange::exchange;
+use crate::{Fault, FaultCode};
 use answer::{LineWriter, nothing};
 use request::InteractiveRequest;
 
@@ -48,7 +48,7 @@ pub async fn respond(gateway: Arc<Gateway>, owner: Owner, body: String, permit: 
 /// Reads a request for a reply.
 pub fn read(gateway: &Gateway, body: &str) -> Result<(ChatRequest, Box<dyn ReplyWriter>), Fault> {
     let InteractiveRequest::Reply { chat, session, goes_on } = InteractiveRequest::read(body)? else {
-        return Err(Fault::at("prompt", "wrong_value", "prompt: expected a text or messages"));
+        return Err(Fault::at("prompt", FaultCode::WrongValue, "prompt: expected a text or messages"));
     };
     let mut wanted = ChatRequest::read(gateway, Request::from_json(chat.into())?).map_err(request::renamed)?;
     if let Some(name) = session {

@@ -1,8 +1,8 @@
 use rolecall::conversation::json::{self, Object};
 use rolecall::conversation::{Json, object};
 
-use crate::Fault;
 use crate::request::number;
+use crate::{Fault, FaultCode};
 
 /// What a request asks for.
 pub enum InteractiveRequest {
@@ -43,7 +43,7 @@ impl InteractiveRequest {
     pub fn read(body: &str) -> Result<InteractiveRequest, Fault> {
         let value = json::parse_unique(body).map_err(rolecall::request::Error::from)?;
         let Json::Object(body) = value else {
-            return Err(Fault::new(400, "wrong_type", "expected a JSON object"));
+            return Err(Fault::new(FaultCode::WrongType, "expected a JSON object"));
         };
         let session = session(&body)?;
         let goes_on = flag(&body, "interactive_mode", false)?;
@@ -54,7 +54,7 @@ impl InteractiveRequest {
         let messages = match prompt {
             Json::String(text) => vec![Json::from(object! { "role" => "user", "content" => text.as_str() })],
             Json::Array(messages) => messages.clone(),
-            _ => return Err(Fault::at("prompt", "wrong_type", "prompt: expected a text or messages")),
+            _ => return Err(Fault::at("prompt", FaultCode::WrongType, "prompt: expected a text or messages")),
         };
         let mut chat = object! { "messages" => messages };
         if let Some(most) = most {
@@ -74,9 +74,11 @@ impl InteractiveRequest {
         }
         match session {
             Some(session) if is_cancel => Ok(InteractiveRequest::Cancel(session)),
-            None if is_cancel => {
-                Err(Fault::at("session_id", "missing_field", "session_id: `cancel` needs the number of a conversation"))
-            }
+            None if is_cancel => Err(Fault::at(
+                "session_id",
+                FaultCode::MissingField,
+                "session_id: `cancel` needs the number of a conversation",
+            )),
             Some(session) if is_end => Ok(InteractiveRequest::End(session)),
             session => Ok(InteractiveRequest::Reply { chat, session, goes_on }),
         }
@@ -89,7 +91,7 @@ fn session(body: &Object) -> Result<Option<String>, Fault> {
     if number::integer(value) == Some(-1) {
         return Ok(None);
     }
-    let wrong = || Fault::at("session_id", "wrong_value", "session_id: expected a whole number from -1");
+    let wrong = || Fault::at("session_id", FaultCode::WrongValue, "session_id: expected a whole number from -1");
     number::count(value).map(|id| Some(format!("session:{id}"))).ok_or_else(wrong)
 }
 
@@ -97,7 +99,7 @@ fn flag(body: &Object, key: &str, usual: bool) -> Result<bool, Fault> {
     match body.get(key) {
         None | Some(Json::Null) => Ok(usual),
         Some(Json::Bool(value)) => Ok(*value),
-        Some(_) => Err(Fault::at(key, "wrong_type", format!("{key}: expected true or false"))),
+        Some(_) => Err(Fault::at(key, FaultCode::WrongType, format!("{key}: expected true or false"))),
     }
 }
 

@@ -1,8 +1,8 @@
 use rolecall::conversation::Json;
 use rolecall::conversation::json::Object;
 
-use crate::Fault;
 use crate::request::labels::check_cache_mark;
+use crate::{Fault, FaultCode};
 
 /// A block of a message's content.
 pub enum Block<'a> {
@@ -34,14 +34,14 @@ impl RequestSpot {
         RequestSpot { field, message: self.message }
     }
 
-    pub fn fault(&self, code: &str, why: &str) -> Fault {
+    pub fn fault(&self, code: FaultCode, why: &str) -> Fault {
         let fault = Fault::at(&self.field, code, format!("{}: {why}", self.field));
         Fault { message_index: self.message.and_then(|index| u32::try_from(index).ok()), ..fault }
     }
 
     /// Returns the error for a kind of block, or a key, that the gateway does not have.
     pub fn unsupported(&self, what: &str) -> Fault {
-        let fault = self.fault("unsupported_parameter", &format!("the gateway does not support `{what}`"));
+        let fault = self.fault(FaultCode::UnsupportedParameter, &format!("the gateway does not support `{what}`"));
         Fault { help: Some("leave it out".into()), ..fault }
     }
 }
@@ -54,7 +54,7 @@ pub fn read<'a>(content: &'a Json, spot: &RequestSpot) -> Result<Vec<Block<'a>>,
             let each = blocks.iter().enumerate();
             each.map(|(index, block)| block_of(block, &spot.within(&format!("[{index}]")))).collect()
         }
-        _ => Err(spot.fault("wrong_type", "expected a text or a list of blocks")),
+        _ => Err(spot.fault(FaultCode::WrongType, "expected a text or a list of blocks")),
     }
 }
 
@@ -63,7 +63,9 @@ pub fn text_of(content: &Json, spot: &RequestSpot) -> Result<String, Fault> {
     let mut all = String::new();
     for (index, block) in read(content, spot)?.iter().enumerate() {
         let Block::Text(text) = block else {
-            return Err(spot.within(&format!("[{index}].type")).fault("wrong_value", "expected a block of text"));
+            return Err(spot
+                .within(&format!("[{index}].type"))
+                .fault(FaultCode::WrongValue, "expected a block of text"));
         };
         all.push_str(text);
     }
@@ -71,7 +73,7 @@ pub fn text_of(content: &Json, spot: &RequestSpot) -> Result<String, Fault> {
 }
 
 fn block_of<'a>(block: &'a Json, spot: &RequestSpot) -> Result<Block<'a>, Fault> {
-    let object = block.as_object().ok_or_else(|| spot.fault("wrong_type", "expected a block"))?;
+    let object = block.as_object().ok_or_else(|| spot.fault(FaultCode::WrongType, "expected a block"))?;
     let fields = BlockFields { object, spot };
     match fields.text("type")? {
         "text" => {
@@ -85,13 +87,13 @@ fn block_of<'a>(block: &'a Json, spot: &RequestSpot) -> Result<Block<'a>, Fault>
         }
         "tool_use" => {
             if object.get("partial_json").is_some_and(|text| !text.is_null()) {
-                let fault = spot.within(".partial_json").fault("cut_call", "the call was cut off");
+                let fault = spot.within(".partial_json").fault(FaultCode::CutCall, "the call was cut off");
                 return Err(Fault { help: Some("leave the block out".into()), ..fault });
             }
             fields.check(&["id", "name", "input", "cache_control", "caller"])?;
             fields.is_called_directly()?;
             let input = object.get("input").and_then(Json::as_object);
-            let input = input.ok_or_else(|| spot.within(".input").fault("wrong_type", "expected an object"))?;
+            let input = input.ok_or_else(|| spot.within(".input").fault(FaultCode::WrongType, "expected an object"))?;
             Ok(Block::Use { id: fields.text("id")?, name: fields.text("name")?, input })
         }
         "tool_result" => {
@@ -103,7 +105,7 @@ fn block_of<'a>(block: &'a Json, spot: &RequestSpot) -> Result<Block<'a>, Fault>
             match object.get("is_error") {
                 None | Some(Json::Null | Json::Bool(false)) => {}
                 Some(Json::Bool(true)) => text.insert_str(0, "Error: "),
-                Some(_) => return Err(spot.within(".is_error").fault("wrong_type", "expected true or false")),
+                Some(_) => return Err(spot.within(".is_error").fault(FaultCode::WrongType, "expected true or false")),
             }
             Ok(Block::Result { id: fields.text("tool_use_id")?, text })
         }
@@ -120,7 +122,7 @@ struct BlockFields<'a, 's> {
 impl<'a> BlockFields<'a, '_> {
     fn text(&self, key: &str) -> Result<&'a str, Fault> {
         let text = self.object.get(key).and_then(Json::as_str);
-        text.ok_or_else(|| self.spot.within(&format!(".{key}")).fault("wrong_type", "expected a text"))
+        text.ok_or_else(|| self.spot.within(&format!(".{key}")).fault(FaultCode::WrongType, "expected a text"))
     }
 
     /// Refuses keys other than the type and those that are known. Some clients send all keys of the

@@ -2,7 +2,7 @@ use rolecall::conversation::json::Object;
 use rolecall::conversation::{Json, object};
 
 use super::block::{self, Block, RequestSpot};
-use crate::Fault;
+use crate::{Fault, FaultCode};
 
 /// The messages of a request in the shape of chat completions.
 #[derive(Default)]
@@ -54,7 +54,7 @@ impl History {
     pub fn add(&mut self, messages: &[Json], offered: &[Json]) -> Result<(), Fault> {
         for (index, message) in messages.iter().enumerate() {
             let spot = |field: &str| RequestSpot { field: field.to_owned(), message: Some(index) };
-            let wrong = || spot("messages").fault("wrong_type", "expected a message with `role` and `content`");
+            let wrong = || spot("messages").fault(FaultCode::WrongType, "expected a message with `role` and `content`");
             let message = message.as_object().ok_or_else(wrong)?;
             if let Some((key, _)) = message.iter().find(|(key, _)| !matches!(*key, "role" | "content")) {
                 return Err(spot(key).unsupported(key));
@@ -74,7 +74,7 @@ impl History {
                 }
                 _ => {
                     let why = "expected \"user\", \"assistant\" or \"system\"";
-                    return Err(spot("role").fault("wrong_value", why));
+                    return Err(spot("role").fault(FaultCode::WrongValue, why));
                 }
             }
         }
@@ -95,7 +95,7 @@ impl History {
                 }
                 Block::Thinking(_) | Block::Use { .. } => {
                     let spot = spot.within(&format!("[{index}].type"));
-                    return Err(spot.fault("wrong_value", "a user's message has no such block"));
+                    return Err(spot.fault(FaultCode::WrongValue, "a user's message has no such block"));
                 }
             }
         }
@@ -125,7 +125,7 @@ fn said(blocks: &[Block<'_>], spot: &RequestSpot, offered: &[Json]) -> Result<Ob
             Block::Use { id, name, input } => calls.push(call(id, name, input, offered).into()),
             Block::Result { .. } => {
                 let spot = spot.within(&format!("[{index}].type"));
-                return Err(spot.fault("wrong_value", "an assistant's message has no such block"));
+                return Err(spot.fault(FaultCode::WrongValue, "an assistant's message has no such block"));
             }
         }
     }

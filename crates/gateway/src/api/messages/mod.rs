@@ -24,11 +24,11 @@ mod tools;
 use rolecall::Request;
 use rolecall::conversation::{Json, Message, object};
 
-use crate::Fault;
 use crate::gateway::Gateway;
 use crate::reply::writer::ReplyWriter;
 use crate::request::chat_request::ChatRequest;
 use crate::turn::left_out;
+use crate::{Fault, FaultCode};
 use answer::MessageWriter;
 use history::Sources;
 
@@ -38,7 +38,7 @@ pub use fault::shape;
 pub fn read(gateway: &Gateway, body: &str) -> Result<(ChatRequest, Box<dyn ReplyWriter>), Fault> {
     let asked = request::read(gateway, body)?;
     if asked.chat.get("max_tokens").is_none() {
-        return Err(Fault::at("max_tokens", "missing_field", "max_tokens: expected a whole number from 1"));
+        return Err(Fault::at("max_tokens", FaultCode::MissingField, "max_tokens: expected a whole number from 1"));
     }
     let wanted = ChatRequest { wishes: asked.wishes, ..wanted(gateway, asked.chat, &asked.sources)? };
     let writer = MessageWriter::new(&wanted.served.name, asked.sources, asked.shows_thinking);

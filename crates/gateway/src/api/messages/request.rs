@@ -4,10 +4,10 @@ use rolecall::conversation::{Json, object};
 use super::history::{History, Sources};
 use super::thinking::Thinking;
 use super::tools;
-use crate::Fault;
 use crate::api::effort::Effort;
 use crate::gateway::Gateway;
 use crate::request::labels::check_cache_mark;
+use crate::{Fault, FaultCode};
 
 /// A request in the shape of chat completions.
 pub struct ConvertedRequest {
@@ -43,7 +43,7 @@ const SAME: [&str; 15] = [
 pub fn read(gateway: &Gateway, body: &str) -> Result<ConvertedRequest, Fault> {
     let value = json::parse_unique(body).map_err(rolecall::request::Error::from)?;
     let Json::Object(mut body) = value else {
-        return Err(Fault::new(400, "wrong_type", "expected a JSON object"));
+        return Err(Fault::new(FaultCode::WrongType, "expected a JSON object"));
     };
     let mut history = History::default();
     if let Some(system) = body.remove("system").filter(|system| !system.is_null()) {
@@ -51,9 +51,9 @@ pub fn read(gateway: &Gateway, body: &str) -> Result<ConvertedRequest, Fault> {
     }
     let messages = body.remove("messages");
     let messages = messages.as_ref().and_then(Json::as_array);
-    let messages = messages
-        .filter(|messages| !messages.is_empty())
-        .ok_or_else(|| Fault::at("messages", "wrong_type", "messages: expected a list of at least one message"))?;
+    let messages = messages.filter(|messages| !messages.is_empty()).ok_or_else(|| {
+        Fault::at("messages", FaultCode::WrongType, "messages: expected a list of at least one message")
+    })?;
     let offered = body.remove("tools").unwrap_or(Json::Null);
     let offered = tools::read(&offered)?;
     history.add(messages, &offered)?;
@@ -90,10 +90,10 @@ pub fn read(gateway: &Gateway, body: &str) -> Result<ConvertedRequest, Fault> {
         match effort.set(&served.model, EFFORT, &mut chat) {
             Ok(()) => {}
             // It is a wish, which Anthropic's clients send to any model.
-            Err(fault) if &*fault.code == "unsupported_parameter" => wishes.push(EFFORT),
-            Err(fault) if &*fault.code == "conflict" && !has_switches => {
+            Err(fault) if fault.code == FaultCode::UnsupportedParameter => wishes.push(EFFORT),
+            Err(fault) if fault.code == FaultCode::Conflict && !has_switches => {
                 let message = format!("`{EFFORT}` and `thinking` say different things");
-                return Err(Fault::at(EFFORT, "conflict", message));
+                return Err(Fault::at(EFFORT, FaultCode::Conflict, message));
             }
             Err(fault) => return Err(fault),
         }
@@ -103,14 +103,14 @@ pub fn read(gateway: &Gateway, body: &str) -> Result<ConvertedRequest, Fault> {
 
 fn stops(value: &Json) -> Result<Json, Fault> {
     let is_list = value.as_array().is_some_and(|texts| texts.iter().all(|text| text.as_str().is_some()));
-    let wrong = || Fault::at("stop_sequences", "wrong_type", "stop_sequences: expected a list of texts");
+    let wrong = || Fault::at("stop_sequences", FaultCode::WrongType, "stop_sequences: expected a list of texts");
     is_list.then(|| value.clone()).ok_or_else(wrong)
 }
 
 /// Checks what the server is to leave out of the conversation, which can only be nothing: the gateway keeps all of it.
 fn check_edits(value: &Json) -> Result<(), Fault> {
     const FIELD: &str = "context_management";
-    let wrong = || Fault::at(FIELD, "wrong_type", format!("{FIELD}: expected an object"));
+    let wrong = || Fault::at(FIELD, FaultCode::WrongType, format!("{FIELD}: expected an object"));
     for (key, value) in value.as_object().ok_or_else(wrong)?.iter().filter(|(_, value)| !value.is_null()) {
         let edits = value.as_array().filter(|_| key == "edits");
         let edits = edits.ok_or_else(|| Fault::unsupported(&format!("{FIELD}.{key}")))?;
@@ -128,12 +128,12 @@ fn check_edits(value: &Json) -> Result<(), Fault> {
 /// Checks the labels, of which Anthropic's API has one.
 fn check_labels(value: &Json) -> Result<(), Fault> {
     let labels = value.as_object();
-    let labels = labels.ok_or_else(|| Fault::at("metadata", "wrong_type", "metadata: expected an object"))?;
+    let labels = labels.ok_or_else(|| Fault::at("metadata", FaultCode::WrongType, "metadata: expected an object"))?;
     for (key, value) in labels.iter() {
         match (key, value) {
             ("user_id", Json::Null | Json::String(_)) => {}
             ("user_id", _) => {
-                return Err(Fault::at("metadata.user_id", "wrong_type", "metadata.user_id: expected a text"));
+                return Err(Fault::at("metadata.user_id", FaultCode::WrongType, "metadata.user_id: expected a text"));
             }
             (key, _) => return Err(Fault::unsupported(&format!("metadata.{key}"))),
         }
@@ -146,7 +146,7 @@ const EFFORT: &str = "output_config.effort";
 
 /// Reads what the answer must look like, and returns how much the model is to reason.
 fn configure(config: &Json, chat: &mut Object) -> Result<Option<Effort>, Fault> {
-    let wrong = || Fault::at("output_config", "wrong_type", "output_config: expected an object");
+    let wrong = || Fault::at("output_config", FaultCode::WrongType, "output_config: expected an object");
     let mut effort = None;
     for (key, value) in config.as_object().ok_or_else(wrong)?.iter().filter(|(_, value)| !value.is_null()) {
         let field = format!("output_config.{key}");

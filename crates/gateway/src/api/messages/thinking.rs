@@ -4,9 +4,9 @@ use rolecall::parse::ParseOptions;
 use rolecall::{Model, Request};
 
 use super::block::RequestSpot;
-use crate::Fault;
 use crate::request::number;
 use crate::served_model::ServedModel;
+use crate::{Fault, FaultCode};
 
 /// Whether the model thinks before it answers.
 pub struct Thinking {
@@ -35,13 +35,13 @@ impl Default for Thinking {
 impl Thinking {
     pub fn read(value: &Json) -> Result<Thinking, Fault> {
         let spot = RequestSpot { field: "thinking".to_owned(), message: None };
-        let object = value.as_object().ok_or_else(|| spot.fault("wrong_type", "expected an object"))?;
+        let object = value.as_object().ok_or_else(|| spot.fault(FaultCode::WrongType, "expected an object"))?;
         let mode = match object.get("type").and_then(Json::as_str) {
             Some("enabled") => Mode::Enabled,
             Some("adaptive") => Mode::Adaptive,
             Some("disabled") => Mode::Disabled,
             Some(other) => return Err(spot.within(".type").unsupported(other)),
-            None => return Err(spot.within(".type").fault("missing_field", "this field is needed")),
+            None => return Err(spot.within(".type").fault(FaultCode::MissingField, "this field is needed")),
         };
         let (mut is_shown, mut has_budget) = (true, false);
         for (key, value) in object.iter().filter(|(_, value)| !value.is_null()) {
@@ -50,9 +50,11 @@ impl Thinking {
                 ("type", _) => {}
                 ("display", Some("summarized")) => {}
                 ("display", Some("omitted")) => is_shown = false,
-                ("display", _) => return Err(spot.fault("wrong_value", "expected \"summarized\" or \"omitted\"")),
+                ("display", _) => {
+                    return Err(spot.fault(FaultCode::WrongValue, "expected \"summarized\" or \"omitted\""));
+                }
                 ("budget_tokens", _) => {
-                    number::count(value).ok_or_else(|| spot.fault("wrong_type", "expected a whole number"))?;
+                    number::count(value).ok_or_else(|| spot.fault(FaultCode::WrongType, "expected a whole number"))?;
                     has_budget = true;
                 }
                 (key, _) => return Err(spot.unsupported(key)),
@@ -69,7 +71,7 @@ impl Thinking {
             Mode::Disabled => false,
         };
         let refuse = |why: &str| {
-            let fault = Fault::at("thinking.type", "unsupported_parameter", format!("thinking.type: {why}"));
+            let fault = Fault::at("thinking.type", FaultCode::UnsupportedParameter, format!("thinking.type: {why}"));
             Err(Fault { help: Some("leave `thinking` out".into()), ..fault })
         };
         if let Some(name) = switch_of(&served.model) {
@@ -78,12 +80,12 @@ impl Thinking {
                 Some(Json::Object(switches)) => switches,
                 Some(_) => {
                     let field = "chat_template_kwargs";
-                    return Err(Fault::at(field, "wrong_type", format!("{field}: expected an object")));
+                    return Err(Fault::at(field, FaultCode::WrongType, format!("{field}: expected an object")));
                 }
             };
             if switches.get(name).is_some_and(|set| set.as_bool() != Some(wanted)) {
                 let message = format!("`thinking` and `chat_template_kwargs.{name}` differ");
-                return Err(Fault::at("thinking", "conflict", message));
+                return Err(Fault::at("thinking", FaultCode::Conflict, message));
             }
             switches.insert(name, wanted.into());
             chat.insert("chat_template_kwargs", switches.into());

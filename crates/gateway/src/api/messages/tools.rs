@@ -2,8 +2,8 @@ use rolecall::conversation::json::Object;
 use rolecall::conversation::{Json, object};
 
 use super::block::RequestSpot;
-use crate::Fault;
 use crate::request::labels::check_cache_mark;
+use crate::{Fault, FaultCode};
 
 /// Translates the tools that a request offers.
 pub fn read(tools: &Json) -> Result<Vec<Json>, Fault> {
@@ -13,12 +13,12 @@ pub fn read(tools: &Json) -> Result<Vec<Json>, Fault> {
         Json::Array(tools) => {
             tools.iter().enumerate().map(|(index, tool)| tool_of(tool, &spot.within(&format!("[{index}]")))).collect()
         }
-        _ => Err(spot.fault("wrong_type", "expected a list of tools")),
+        _ => Err(spot.fault(FaultCode::WrongType, "expected a list of tools")),
     }
 }
 
 fn tool_of(tool: &Json, spot: &RequestSpot) -> Result<Json, Fault> {
-    let tool = tool.as_object().ok_or_else(|| spot.fault("wrong_type", "expected a tool"))?;
+    let tool = tool.as_object().ok_or_else(|| spot.fault(FaultCode::WrongType, "expected a tool"))?;
     match tool.get("type") {
         None | Some(Json::Null) => {}
         Some(kind) if kind.as_str() == Some("custom") => {}
@@ -39,14 +39,14 @@ fn tool_of(tool: &Json, spot: &RequestSpot) -> Result<Json, Fault> {
                 function.insert(key, value.clone());
             }
             ("input_schema", Json::Object(_)) => function.insert("parameters", value.clone()),
-            ("name" | "description", _) => return Err(spot.fault("wrong_type", "expected a text")),
-            ("input_schema", _) => return Err(spot.fault("wrong_type", "expected an object")),
+            ("name" | "description", _) => return Err(spot.fault(FaultCode::WrongType, "expected a text")),
+            ("input_schema", _) => return Err(spot.fault(FaultCode::WrongType, "expected an object")),
             (key, _) => return Err(spot.unsupported(key)),
         }
     }
     for (own, key) in [("name", "name"), ("parameters", "input_schema")] {
         if function.get(own).is_none() {
-            return Err(spot.within(&format!(".{key}")).fault("missing_field", "this field is needed"));
+            return Err(spot.within(&format!(".{key}")).fault(FaultCode::MissingField, "this field is needed"));
         }
     }
     Ok(object! { "type" => "function", "function" => function }.into())
@@ -60,7 +60,8 @@ pub fn name_of(tool: &Json) -> Option<&str> {
 /// Translates which tools the model must use.
 pub fn choose(choice: &Json, chat: &mut Object) -> Result<(), Fault> {
     let spot = RequestSpot { field: "tool_choice".to_owned(), message: None };
-    let wrong = || spot.fault("wrong_value", "expected the type \"auto\", \"any\", \"none\", or \"tool\" with a name");
+    let wrong =
+        || spot.fault(FaultCode::WrongValue, "expected the type \"auto\", \"any\", \"none\", or \"tool\" with a name");
     let choice = choice.as_object().ok_or_else(wrong)?;
     let own: Json = match (choice.get("type").and_then(Json::as_str), choice.get("name").and_then(Json::as_str)) {
         (Some("auto"), None) => "auto".into(),

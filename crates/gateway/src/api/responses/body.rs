@@ -6,11 +6,11 @@ use rolecall::conversation::{Json, object};
 use super::field::{flag, get, list, missing, needed_text, object, refuse_others, text, unsupported, wrong};
 use super::input::{self, Input};
 use super::tools::{self, Tools};
-use crate::Fault;
 use crate::api::effort::Effort;
 use crate::request::labels::check_label;
 use crate::request::number;
 use crate::request::sampling::SETTINGS;
+use crate::{Fault, FaultCode};
 
 /// A request as it was sent.
 #[derive(Debug)]
@@ -160,7 +160,7 @@ fn set_logprobs(body: &Object, chat: &mut Object) -> Result<(), Fault> {
     }
     if most.is_some_and(|most| number::integer(most) != Some(0)) {
         let message = format!("top_logprobs: expected `include` to have \"{LOGPROBS}\"");
-        return Err(Fault::at("top_logprobs", "conflict", message));
+        return Err(Fault::at("top_logprobs", FaultCode::Conflict, message));
     }
     Ok(())
 }
@@ -188,7 +188,7 @@ fn most_ids(body: &Object) -> Result<Option<u64>, Fault> {
     let Some(value) = get(body, "max_output_tokens") else { return Ok(None) };
     let wrong = || {
         let message = "max_output_tokens: expected a whole number from 1";
-        Fault::at("max_output_tokens", "wrong_value", message)
+        Fault::at("max_output_tokens", FaultCode::WrongValue, message)
     };
     number::count(value).filter(|count| *count > 0).map(Some).ok_or_else(wrong)
 }
@@ -225,7 +225,7 @@ fn format(body: &Object) -> Result<(Json, Option<Json>), Fault> {
         _ => {
             let path = "text.format.type";
             let message = format!("{path}: expected \"text\", \"json_schema\" or \"json_object\"");
-            return Err(Fault::at(path, "wrong_value", message));
+            return Err(Fault::at(path, FaultCode::WrongValue, message));
         }
     };
     Ok((given.clone(), Some(chat.into())))

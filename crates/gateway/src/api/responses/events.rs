@@ -260,7 +260,7 @@ impl ReplyWriter for ResponseWriter {
 
     fn fault(&mut self, fault: &Fault, out: &mut Frames) {
         let param = fault.param.as_deref().map_or(Json::Null, Json::from);
-        let fields = object! { "code" => &*fault.code, "message" => &*fault.message, "param" => param };
+        let fields = object! { "code" => fault.code.name(), "message" => &*fault.message, "param" => param };
         self.write("error", fields, out);
         self.write_answer("response.failed", &Stage::Failed(fault), out);
     }

@@ -1,16 +1,16 @@
 use rolecall::conversation::Json;
 use rolecall::conversation::json::Object;
 
-use crate::Fault;
+use crate::{Fault, FaultCode};
 
 /// Returns the error for a value of the wrong type.
 pub fn wrong(path: &str, expected: &str, found: &Json) -> Fault {
-    Fault::at(path, "wrong_type", format!("{path}: expected {expected}, found {}", found.kind()))
+    Fault::at(path, FaultCode::WrongType, format!("{path}: expected {expected}, found {}", found.kind()))
 }
 
 /// Returns the error for a field that is not there.
 pub fn missing(path: &str) -> Fault {
-    Fault::at(path, "missing_field", format!("{path}: expected a value, found nothing"))
+    Fault::at(path, FaultCode::MissingField, format!("{path}: expected a value, found nothing"))
 }
 
 /// Returns the error for something that the gateway does not have, with what to do instead.

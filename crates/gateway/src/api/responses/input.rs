@@ -6,7 +6,7 @@ use rolecall::conversation::{Call, Json, object};
 use super::field::{get, list, missing, needed_text, object, refuse_others, text, unsupported, wrong};
 use super::id::{answer_of, item_id};
 use super::places::{MessageItems, Places};
-use crate::Fault;
+use crate::{Fault, FaultCode};
 
 /// The input of a request.
 #[derive(Debug, Default)]
@@ -38,7 +38,7 @@ pub fn read(input: &Json) -> Result<Input, Fault> {
     }
     reader.close();
     if reader.messages.is_empty() {
-        return Err(Fault::at("input", "missing_field", "input: the items say nothing"));
+        return Err(Fault::at("input", FaultCode::MissingField, "input: the items say nothing"));
     }
     Ok(Input { messages: reader.messages, places: Places::of_items(reader.places), items: reader.items })
 }
@@ -85,7 +85,7 @@ impl InputReader {
                 let path = format!("{path}.type");
                 let message = format!("{path}: the gateway does not support items of the type `{kind}`");
                 let help = "use message, reasoning, function_call and function_call_output".into();
-                Err(Fault { help: Some(help), ..Fault::at(&path, "unsupported_item", message) })
+                Err(Fault { help: Some(help), ..Fault::at(&path, FaultCode::UnsupportedItem, message) })
             }
         }
     }
@@ -128,7 +128,7 @@ impl InputReader {
             }
             _ => {
                 let wrong = format!("{path}.role: expected \"user\", \"assistant\", \"system\" or \"developer\"");
-                return Err(Fault::at(&format!("{path}.role"), "wrong_value", wrong));
+                return Err(Fault::at(&format!("{path}.role"), FaultCode::WrongValue, wrong));
             }
         }
         Ok(())
@@ -177,7 +177,8 @@ impl InputReader {
         if let Err(error) = Call::from_json(&call) {
             let field = format!("{path}.{}", error.place.field.trim_start_matches("function."));
             let message = error.to_string().replacen(&*error.place.field, &field, 1);
-            return Err(Fault { help: Some(error.help().into()), ..Fault::at(&field, error.code(), message) });
+            let code = FaultCode::Other(error.code());
+            return Err(Fault { help: Some(error.help().into()), ..Fault::at(&field, code, message) });
         }
         let id = self.id_of("fc", index, id);
         let answer = answer_of(&id).map(str::to_owned);
@@ -274,7 +275,7 @@ fn typed_texts(parts: &Json, path: &str, types: &[&str]) -> Result<Vec<String>, 
             let path = format!("{path}.type");
             let message = format!("{path}: the gateway does not support parts of the type `{kind}`");
             let help = format!("use parts of the type {}", types.join(", ")).into();
-            return Err(Fault { help: Some(help), ..Fault::at(&path, "unsupported_part", message) });
+            return Err(Fault { help: Some(help), ..Fault::at(&path, FaultCode::UnsupportedPart, message) });
         }
         // The last two describe a text that the model wrote.
         refuse_others(part, &path, &["type", "text", "annotations", "logprobs"])?;

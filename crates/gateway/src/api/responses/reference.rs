@@ -9,7 +9,7 @@ use super::id::{answer_id, answer_of};
 use super::stored::name_of;
 use crate::store::Owner;
 use crate::work::sized;
-use crate::{Fault, Gateway};
+use crate::{Fault, FaultCode, Gateway};
 
 /// The type of an item that stands for one of a stored answer.
 const REFERENCE: &str = "item_reference";
@@ -52,7 +52,7 @@ pub async fn resolve(gateway: &Gateway, owner: Owner, body: String) -> Result<St
             if size > most {
                 let message =
                     format!("{path}: with the items that it refers to, the request has more than {most} bytes");
-                return Err(Fault { status: 413, ..Fault::at(&path, "too_large", message) });
+                return Err(Fault::at(&path, FaultCode::TooLarge, message));
             }
         }
     }
@@ -73,6 +73,6 @@ fn find(answer: Option<&Json>, id: &str) -> Option<Json> {
 fn unknown(path: &str, id: &str) -> Fault {
     let help = Some("send the item itself".into());
     let fault =
-        Fault::at(&format!("{path}.id"), "item_not_found", format!("{path}.id: there is no stored item `{id}`"));
+        Fault::at(&format!("{path}.id"), FaultCode::ItemNotFound, format!("{path}.id: there is no stored item `{id}`"));
     Fault { status: 404, help, ..fault }
 }

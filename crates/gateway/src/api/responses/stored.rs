@@ -4,7 +4,7 @@ use futures_util::future::BoxFuture;
 use rolecall::conversation::{Json, object};
 
 use crate::api::PathRequest;
-use crate::{Fault, Gateway};
+use crate::{Fault, FaultCode, Gateway};
 
 /// Answers `GET /v1/responses/ID`.
 pub fn response<'a>(gateway: &'a Gateway, asked: &'a PathRequest) -> BoxFuture<'a, Result<Json, Fault>> {
@@ -49,11 +49,11 @@ async fn find(gateway: &Gateway, asked: &PathRequest, key: &str) -> Result<Json,
 
 fn unknown(id: &str) -> Fault {
     let message = format!("there is no response `{id}`");
-    Fault { param: Some("response_id".into()), ..Fault::new(404, "response_not_found", message) }
+    Fault { param: Some("response_id".into()), ..Fault::new(FaultCode::ResponseNotFound, message) }
 }
 
 fn damaged() -> Fault {
-    Fault::new(500, "damaged_session", "the stored response is damaged")
+    Fault::new(FaultCode::DamagedSession, "the stored response is damaged")
 }
 
 /// A part of a list.
@@ -75,12 +75,12 @@ impl Page {
                 ("order", "asc") => page.is_ascending = true,
                 ("order", "desc") => page.is_ascending = false,
                 ("order", _) => {
-                    return Err(Fault::at("order", "wrong_value", "order: expected \"asc\" or \"desc\""));
+                    return Err(Fault::at("order", FaultCode::WrongValue, "order: expected \"asc\" or \"desc\""));
                 }
                 ("limit", count) => {
                     let count = count.parse().ok().filter(|count| (1..=MOST).contains(count));
                     let message = format!("limit: expected a whole number from 1 to {MOST}");
-                    page.limit = count.ok_or_else(|| Fault::at("limit", "wrong_value", message))?;
+                    page.limit = count.ok_or_else(|| Fault::at("limit", FaultCode::WrongValue, message))?;
                 }
                 (name, _) => return Err(Fault::unsupported(name)),
             }
@@ -98,7 +98,7 @@ impl Page {
             Some(after) => {
                 let at = items.iter().position(|item| id_of(item).as_str() == Some(after));
                 let message = format!("after: there is no item `{after}`");
-                1 + at.ok_or_else(|| Fault::at("after", "wrong_value", message))?
+                1 + at.ok_or_else(|| Fault::at("after", FaultCode::WrongValue, message))?
             }
         };
         let has_more = items.len() - start > self.limit;

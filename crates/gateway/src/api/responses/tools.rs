@@ -2,7 +2,7 @@ use rolecall::conversation::json::Object;
 use rolecall::conversation::{Json, object};
 
 use super::field::{flag, get, list, needed_text, object, refuse_others, text, wrong};
-use crate::Fault;
+use crate::{Fault, FaultCode};
 
 /// The tools of a request, and which of them may be called.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ impl<'a> Function<'a> {
             let path = format!("{path}.type");
             let message = format!("{path}: the gateway does not support tools of the type `{kind}`");
             let help = Some("use functions".into());
-            return Err(Fault { help, ..Fault::at(&path, "unsupported_tool", message) });
+            return Err(Fault { help, ..Fault::at(&path, FaultCode::UnsupportedTool, message) });
         }
         refuse_others(tool, path, &["type", "name", "description", "parameters", "strict"])?;
         flag(tool, path, "strict")?;
@@ -111,7 +111,7 @@ impl Choice {
             true => Ok(name.to_owned()),
             false => {
                 let message = format!("{path}: the request offers no tool `{name}`");
-                Err(Fault::at(path, "wrong_value", message))
+                Err(Fault::at(path, FaultCode::WrongValue, message))
             }
         };
         if let Some(mode @ ("none" | "auto" | "required")) = choice.as_str() {
@@ -119,7 +119,9 @@ impl Choice {
         }
         let expected = "\"none\", \"auto\", \"required\", a function, or allowed tools";
         let object_of_choice = choice.as_object().ok_or_else(|| match choice {
-            Json::String(_) => Fault::at("tool_choice", "wrong_value", format!("tool_choice: expected {expected}")),
+            Json::String(_) => {
+                Fault::at("tool_choice", FaultCode::WrongValue, format!("tool_choice: expected {expected}"))
+            }
             other => wrong("tool_choice", expected, other),
         })?;
         match needed_text(object_of_choice, "tool_choice", "type")? {
@@ -133,7 +135,7 @@ impl Choice {
                 let mode = needed_text(object_of_choice, "tool_choice", "mode")?;
                 if !matches!(mode, "auto" | "required") {
                     let message = "tool_choice.mode: expected \"auto\" or \"required\"";
-                    return Err(Fault::at("tool_choice.mode", "wrong_value", message));
+                    return Err(Fault::at("tool_choice.mode", FaultCode::WrongValue, message));
                 }
                 let tools = get(object_of_choice, "tools").unwrap_or(&Json::Null);
                 let read = |(index, tool): (usize, &Json)| {
@@ -148,7 +150,7 @@ impl Choice {
             }
             kind => {
                 let message = format!("tool_choice.type: the gateway does not support `{kind}`");
-                Err(Fault::at("tool_choice.type", "unsupported_tool", message))
+                Err(Fault::at("tool_choice.type", FaultCode::UnsupportedTool, message))
             }
         }
     }

@@ -21,10 +21,10 @@ use rolecall::Model;
 use rolecall::conversation::{Json, Message};
 use rolecall::session::Session;
 
-use crate::Fault;
 use crate::engine::PromptIds;
 use crate::store::{Owner, Store, StoreFault, StoredTurn, TurnId, moment};
 use crate::work::{apart, unbroken};
+use crate::{Fault, FaultCode};
 use chain::Chain;
 use live::Live;
 use record::{Record, ReplayedConversation, replay, response_of};
@@ -138,7 +138,7 @@ impl Sessions {
                 let model = model.clone();
                 let size = chain.iter().map(|turn| turn.body.len()).sum();
                 let replayed = apart(size, move || Ok(replay(&model, chain.iter().map(|turn| &turn.body[..])))).await?;
-                let damaged = || Fault::new(500, "damaged_session", "the stored conversation is damaged");
+                let damaged = || Fault::new(FaultCode::DamagedSession, "the stored conversation is damaged");
                 let past = Arc::new(replayed.ok_or_else(damaged)?);
                 // With another model there is no session, but there is one with the conversation's own.
                 if past.session.is_some() {
