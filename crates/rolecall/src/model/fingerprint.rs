@@ -8,7 +8,7 @@ use rolecall_format::Format;
 use rolecall_tokenizer::{TextPlace, Tokenizer};
 
 use super::digest::digest;
-use super::session::Setup;
+use super::setup::Setup;
 use crate::Error;
 
 /// Digests of everything of a model on which the ids of a session depend, by part.

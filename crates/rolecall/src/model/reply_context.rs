@@ -7,7 +7,7 @@ use rolecall_infer::LayoutWarning;
 use rolecall_openai::Request;
 use rolecall_parse::{OutputParser, ParseOptions, ReasoningSplit, Reply};
 
-use super::session::{Setup, layout_texts, reads};
+use super::setup::{Setup, layout_texts, reads};
 use super::writer::{ModelWriter, Resolved};
 use super::{Model, ModelPrompt, Purpose, offered_tools};
 use crate::Error;

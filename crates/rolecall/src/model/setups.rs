@@ -4,7 +4,7 @@ use rolecall_openai::Request;
 use rolecall_render::DateTime;
 
 use super::Model;
-use super::session::Setup;
+use super::setup::Setup;
 use crate::Error;
 
 /// The setups of the latest sessions. Most requests to a server differ only in their messages, and share one.

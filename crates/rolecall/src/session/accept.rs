@@ -10,8 +10,9 @@ use rolecall_parse::{Malformed, Reading, Why, Within};
 
 use super::line::Run;
 use super::reply::messages_of;
+use super::state::State;
 use super::stock::Stock;
-use super::{Author, Finish, Reply, Segment, SegmentPart, Session, SessionError, SessionNote};
+use super::{Author, Finish, Reply, Segment, SegmentPart, Session, SessionNote};
 use crate::Error;
 use crate::parse::IdParser;
 
@@ -20,12 +21,11 @@ impl Session {
     ///
     /// Ids outside the vocabulary are refused.
     pub fn accept(&mut self, ids: &[u32], finish: Finish) -> Result<Arc<Reply>, Error> {
-        let Some(sent) = self.sent.as_ref().filter(|_| self.is_open) else { return Err(SessionError::NotOpen.into()) };
-        let (run, reply) = self.read_sampled(ids, finish, &self.tail(sent), sent.end())?;
+        let sent = self.state.awaited()?.clone();
+        let (run, reply) = self.read_sampled(ids, finish, &self.tail(&sent.stock), sent.stock.end())?;
         let reply = Arc::new(reply);
         self.line.push(run);
-        self.is_open = false;
-        self.reply = Some(Arc::clone(&reply));
+        self.state = State::replied(sent, Arc::clone(&reply));
         self.record(self.len(), &reply.notes);
         Ok(reply)
     }

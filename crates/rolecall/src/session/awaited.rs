@@ -1,6 +1,6 @@
 //! What is known about the reply that a session awaits.
 
-use super::{Session, SessionError};
+use super::Session;
 use crate::Error;
 use crate::model::ReplyContext;
 
@@ -30,7 +30,7 @@ impl Session {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn reply_context(&self) -> Result<ReplyContext, Error> {
-        let Some(sent) = self.sent.as_ref().filter(|_| self.is_open) else { return Err(SessionError::NotOpen.into()) };
-        self.setup.reply_context(&self.tail(sent), self.call_ids())
+        let sent = self.state.awaited()?;
+        self.setup.reply_context(&self.tail(&sent.stock), self.call_ids())
     }
 }

@@ -20,7 +20,7 @@ impl Session {
         if !self.needs_closing() {
             return Ok(self.delta_since(self.len(), Proof::Closing, Vec::new()));
         }
-        let next = match &self.next {
+        let next = match self.state.next() {
             Some(next) => Arc::clone(next),
             None => Arc::new(self.alone()?),
         };
@@ -28,15 +28,15 @@ impl Session {
     }
 
     fn needs_closing(&self) -> bool {
-        self.reply.as_ref().is_some_and(|reply| reply.is_unfinished && !reply.is_closed)
+        self.reply().is_some_and(|reply| reply.is_unfinished && !reply.is_closed)
     }
 
     /// Renders the conversation up to the last reply, or opened again where a template refuses to
     /// end with a reply.
     fn alone(&self) -> Result<Next, Error> {
-        let reply = self.reply.as_ref().map_or(0, |reply| reply.message);
+        let reply = self.reply().map_or(0, |reply| reply.message);
         let stock = self.render(&[], false).or_else(|_| self.render(&[], true))?;
-        let opened = self.sent.as_ref().map_or(0, |sent| sent.end()).max(stock.start);
+        let opened = self.state.stock().map_or(0, |stock| stock.end()).max(stock.start);
         let end = stock.reply_end(reply, opened, self.setup.reply_rule());
         let reply = Some((Some(opened), end));
         Ok(Next { stock: Arc::new(stock), base: opened, reply, rewrite: None, kept: None, proof: Proof::Closing })
@@ -46,13 +46,9 @@ impl Session {
     pub(super) fn close_in(&mut self, next: &Next) -> Result<Delta, Error> {
         let keep = self.len();
         let (closing, notes) = self.closing(next)?;
-        if let Some(closing) = closing
-            && let Some(reply) = &mut self.reply
-        {
+        if let Some(closing) = closing {
             self.line.push(closing);
-            let mut closed = Reply::clone(reply);
-            closed.is_closed = true;
-            *reply = Arc::new(closed);
+            self.state.change_reply(|reply| reply.is_closed = true);
             self.record(keep, &notes);
         }
         Ok(self.delta_since(keep, Proof::Closing, notes))
@@ -63,7 +59,7 @@ impl Session {
         if !self.needs_closing() {
             return Ok((None, Vec::new()));
         }
-        let Some(reply) = &self.reply else { return Ok((None, Vec::new())) };
+        let Some(reply) = self.reply() else { return Ok((None, Vec::new())) };
         let message = Some(reply.message);
         let stop = next.reply.as_ref().filter(|(_, end)| end.is_own).and_then(|(_, end)| end.stop.clone());
         let ends_later = match next.proof {
@@ -106,10 +102,10 @@ impl Session {
 
     /// Reports whether what a prompt writes between the last reply and a question ends the reply.
     fn ends_before_question(&self) -> bool {
-        let (Some(reply), Ok(stock)) = (&self.reply, self.render(&[Arc::new(Message::user(""))], true)) else {
+        let (Some(reply), Ok(stock)) = (self.reply(), self.render(&[Arc::new(Message::user(""))], true)) else {
             return false;
         };
-        let opened = self.sent.as_ref().map_or(0, |sent| sent.end()).max(stock.start);
+        let opened = self.state.stock().map_or(0, |stock| stock.end()).max(stock.start);
         self.ends_later(reply, &stock.reply_end(reply.message, opened, self.setup.reply_rule()), &stock)
     }
 

@@ -8,6 +8,7 @@ use rolecall_text::common_items;
 use super::Session;
 use super::align::{AlignPiece, SentPart, pieces};
 use super::line::Node;
+use super::state::State;
 use super::stock::Stock;
 use crate::Error;
 
@@ -102,10 +103,10 @@ impl Session {
         let stock = self.stock()?;
         let nodes = self.line.nodes();
         let sides = Sides { session: self.line.bytes(), stock: stock.prompt.text().as_bytes() };
-        let sent = match (self.is_open, &self.reply) {
-            (true, _) => SentPart::Whole,
-            (false, None) => self.sent.as_ref().map_or(SentPart::Unknown, |sent| SentPart::Until(sent.end())),
-            (false, Some(_)) => SentPart::Unknown,
+        let sent = match &self.state {
+            State::Open { .. } => SentPart::Whole,
+            State::Idle { sent: Some(sent), .. } => SentPart::Until(sent.stock.end()),
+            State::Idle { sent: None, .. } | State::Replied { .. } => SentPart::Unknown,
         };
         let pieces = pieces(&nodes, &stock, self.setup.reply_rule(), sent);
         let same = pieces.iter().flat_map(|piece| sides.same(piece)).collect::<Vec<_>>();
@@ -128,7 +129,7 @@ impl Session {
     /// Renders the session's messages as the next operation would.
     pub(super) fn stock(&self) -> Result<Stock, Error> {
         let messages = self.messages();
-        let generates = self.is_open || !self.pending.is_empty();
+        let generates = self.is_open() || !self.state.pending().is_empty();
         let render = |generates| self.setup.render(&self.conversation_of(&messages, generates));
         // A template may refuse a conversation that ends with a reply.
         let (prompt, growth) = match generates {

@@ -12,9 +12,10 @@ use rolecall_render::{ModelText, Prompt};
 
 use super::label::push_tokens;
 use super::line::{Line, Run};
+use super::state::State;
 use super::stock::Stock;
 use super::{Author, SegmentPart, Session, SessionError};
-use crate::model::session::Setup;
+use crate::model::setup::Setup;
 use crate::{Error, Model};
 
 /// Where a conversation that already has replies is divided before it is encoded.
@@ -77,13 +78,8 @@ impl Session {
             setup,
             line: Line::default(),
             head: Arc::from([]),
-            pending: Vec::new(),
-            sent: None,
-            sent_by: None,
-            reply: None,
-            next: None,
+            state: State::default(),
             needs_from: Arc::new(AtomicUsize::new(usize::MAX)),
-            is_open: false,
             branches: Vec::new(),
             notes: super::Notes::default(),
             seams: Seams::Live,
@@ -96,7 +92,7 @@ impl Session {
     pub(super) fn imported(mut self, messages: &[Arc<Message>], seams: Seams) -> Result<Session, Error> {
         self.seams = seams;
         let Some(last) = messages.iter().rposition(|message| *message.role() == Role::Assistant) else {
-            self.add(messages.iter().cloned());
+            self.add(messages.iter().cloned())?;
             return Ok(self);
         };
         let generates = last + 1 < messages.len();
@@ -127,10 +123,10 @@ impl Session {
         }
         let until = stock_end(&self.line, end, stock.end());
         let sent = stock.prompt.up_to(until).unwrap_or_else(|| stock.prompt.clone());
-        self.sent = Some(Arc::new(Stock { prompt: sent, count: last + 1, ..stock }));
+        self.state = State::sent(Arc::new(Stock { prompt: sent, count: last + 1, ..stock }));
         let (sent, pending) = messages.split_at(last + 1);
         self.head = sent.iter().take(super::HEAD).cloned().collect();
-        self.add(pending.iter().cloned());
+        self.add(pending.iter().cloned())?;
         Ok(self)
     }
 

@@ -6,7 +6,54 @@
 //! Each operation that adds ids returns a [`Delta`]: how many ids stay, which are new, who wrote
 //! them, and how the ids before were shown to be unchanged.
 //!
-//! The submodules: `line` holds the ids, shared by forks; `stock` renders the conversation and
+//! # A conversation, step by step
+//!
+//! The *stock text* is what the template writes for all messages at once. A session never sends it as a whole again: it
+//! renders the longer conversation, shows that the text that was sent is still its beginning, and encodes only what
+//! follows. Here the template writes `>`, the content and `|` for each message, and `>` to open a reply; each character
+//! is a token.
+//!
+//! | operation | stock text | new ids | state afterwards |
+//! | --- | --- | --- | --- |
+//! | a session with `a` | | | idle, `a` is pending |
+//! | `open` | `>a\|>` | `>` `a` `\|` `>` | open: a reply is awaited |
+//! | `accept` `b` `\|` | `>a\|>b\|` | `b` `\|`, sampled | replied |
+//! | `plan`, `append` `a` | `>a\|>b\|>a\|>` | | replied, `a` is pending |
+//! | `open` | `>a\|>b\|>a\|>` | `>` `a` `\|` `>` | open |
+//! | `accept` `b`, cut off | `>a\|>b\|>a\|>b` | `b`, sampled | replied, without an end |
+//! | `close` | `>a\|>b\|>a\|>b\|` | `\|`, which closes | replied |
+//!
+//! What the model sampled is never encoded again, even if the template would write it in another way; a note says so.
+//! Where the template rewrites what was sent, the plan says what that costs, and the caller chooses.
+//!
+//! ```
+//! use rolecall::conversation::Message;
+//! use rolecall::session::{Finish, OnRewrite};
+//! use rolecall::template::ModelTemplates;
+//! use rolecall::tokenizer::HuggingFace;
+//! use rolecall::{Model, Request};
+//! let json = br#"{"added_tokens": [], "model": {"type": "BPE",
+//!     "vocab": {"a": 0, "b": 1, "|": 2, ">": 3}, "merges": []}}"#;
+//! let source = "{% for m in messages %}>{{ m.content }}|{% endfor %}{% if add_generation_prompt %}>{% endif %}";
+//! let mut templates = ModelTemplates::from_json(&source.into())?;
+//! templates.set_token("eos_token", "|".into());
+//! let tokenizer = std::sync::Arc::new(HuggingFace::from_bytes(json, None)?);
+//! let model = Model::builder().templates(templates).loaded_tokenizer(tokenizer).open()?;
+//!
+//! let mut session = model.session(Request::from_text(r#"[{"role": "user", "content": "a"}]"#)?)?;
+//! assert_eq!(session.open()?.ids, [3, 0, 2, 3]);
+//! session.accept(&[1, 2], Finish::Stop)?;
+//! let plan = session.plan(&[Message::user("a")])?;
+//! assert!(session.append(plan, OnRewrite::Refuse)?.ids.is_empty());
+//! assert_eq!(session.open()?.ids, [3, 0, 2, 3]);
+//! session.accept(&[1], Finish::Length)?;
+//! assert_eq!(session.close()?.ids, [2]);
+//! assert_eq!(session.bytes(), b">a|>b|>a|>b|");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The submodules: `state` says where a session stands between the last prompt and the next one; `line` holds the ids,
+//! shared by forks; `stock` renders the conversation and
 //! compares it with what was sent; `turn` has the operations of a turn; `awaited` has what is known
 //! of a reply before it comes; `close` ends unfinished replies; `rewrite` replaces what a template
 //! rewrites; `label` says who wrote an id; `notes` keeps what the caller was told. `rollout` makes a
@@ -31,6 +78,7 @@ mod rewrite;
 mod rollout;
 mod save;
 mod segment;
+mod state;
 mod stock;
 mod truncate;
 mod turn;
@@ -42,11 +90,12 @@ use rolecall_conversation::Message;
 use rolecall_openai::Request;
 use rolecall_render::DateTime;
 
-use crate::model::session::Setup;
+use crate::model::setup::Setup;
 use crate::parse::IdParser;
 use crate::{Error, Model};
 use line::Line;
 use notes::Notes;
+use state::State;
 use stock::{Next, Stock};
 
 pub use delta::{Delta, Proof, SessionNote};
@@ -73,21 +122,10 @@ pub struct Session {
     line: Line,
     /// The first messages.
     head: Arc<[Arc<Message>]>,
-    /// Messages without ids yet.
-    pending: Vec<Arc<Message>>,
-    /// The rendering whose end was sent last.
-    sent: Option<Arc<Stock>>,
-    /// The setup with which that was rendered, if another one applies since.
-    sent_by: Option<Arc<Setup>>,
-    /// The reply since then.
-    reply: Option<Arc<Reply>>,
-    /// The rendering with the pending messages.
-    next: Option<Arc<Next>>,
+    state: State,
     /// The first message that the last rendering of a chain of calls had at hand, if it needed more than
     /// the latest ones. Forks share it.
     needs_from: Arc<AtomicUsize>,
-    /// Whether a reply is awaited.
-    is_open: bool,
     /// The ids that were replaced.
     branches: Vec<Line>,
     /// What the caller was told.
@@ -112,7 +150,7 @@ impl Model {
         let messages = std::mem::take(&mut request.conversation.messages);
         let setup = self.setup_of(request, None)?;
         let mut session = Session::empty(setup);
-        session.add(messages.into_iter().map(Arc::new));
+        session.add(messages.into_iter().map(Arc::new))?;
         Ok(session)
     }
 }
@@ -158,7 +196,7 @@ impl Session {
     /// Returns all messages, those without ids included.
     pub fn messages(&self) -> Vec<Arc<Message>> {
         let mut messages = self.line.all_messages();
-        messages.extend(self.pending.iter().cloned());
+        messages.extend(self.state.pending().iter().cloned());
         messages
     }
 
@@ -175,12 +213,12 @@ impl Session {
 
     /// Reports whether a reply is awaited.
     pub fn is_open(&self) -> bool {
-        self.is_open
+        matches!(self.state, State::Open { .. })
     }
 
     /// Returns the last reply, if no new turn was opened since.
     pub fn reply(&self) -> Option<&Reply> {
-        self.reply.as_deref()
+        self.state.reply().map(|reply| &**reply)
     }
 
     /// Returns the ids of each branch that was replaced, in order.
@@ -236,7 +274,7 @@ impl Session {
     /// Reports whether the next turn is likely rendered from where the last one ended. Otherwise its time
     /// grows with all messages.
     pub fn is_growing(&self) -> bool {
-        self.sent.as_ref().is_some_and(|sent| sent.growth.is_some())
+        self.state.stock().is_some_and(|stock| stock.growth.is_some())
     }
 
     /// Forgets how the last rendering can be continued, so that the next operation renders the whole
@@ -244,21 +282,28 @@ impl Session {
     #[doc(hidden)]
     pub fn forget_growth(&mut self) {
         let without = |stock: &Arc<Stock>| Arc::new(Stock { growth: None, ..Stock::clone(stock) });
-        self.sent = self.sent.as_ref().map(without);
-        let next = self.next.as_ref().map(|next| Next { stock: without(&next.stock), ..Next::clone(next) });
-        self.next = next.map(Arc::new);
-    }
-
-    fn add(&mut self, messages: impl IntoIterator<Item = Arc<Message>>) {
-        self.pending.extend(messages);
-        if self.head.len() < HEAD && self.line.messages() <= self.head.len() {
-            let missing = self.pending.iter().skip(self.head.len() - self.line.messages().min(self.head.len()));
-            let head = self.head.iter().chain(missing).take(HEAD).cloned();
-            self.head = head.collect();
+        if let Some(sent) = self.state.last_sent_mut() {
+            sent.stock = without(&sent.stock);
+        }
+        if let Ok(waiting) = self.state.waiting_mut() {
+            let next = waiting.next.take();
+            waiting.next = next.map(|next| Arc::new(Next { stock: without(&next.stock), ..Next::clone(&next) }));
         }
     }
 
+    /// Adds pending messages. A rendering that was planned without them no longer applies.
+    fn add(&mut self, messages: impl IntoIterator<Item = Arc<Message>>) -> Result<(), SessionError> {
+        let waiting = self.state.waiting_mut()?;
+        waiting.messages.extend(messages);
+        if self.head.len() < HEAD && self.line.messages() <= self.head.len() {
+            let missing = waiting.messages.iter().skip(self.head.len() - self.line.messages().min(self.head.len()));
+            let head = self.head.iter().chain(missing).take(HEAD).cloned();
+            self.head = head.collect();
+        }
+        Ok(())
+    }
+
     fn next_index(&self) -> usize {
-        self.line.messages() + self.pending.len()
+        self.line.messages() + self.state.pending().len()
     }
 }

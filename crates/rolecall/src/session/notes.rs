@@ -63,7 +63,7 @@ impl Drop for Notes {
 impl Session {
     /// Records what an operation reported. `keep` is the number of ids before it.
     pub(super) fn record(&mut self, keep: usize, notes: &[SessionNote]) {
-        let after = self.reply.as_ref().map_or(0, |reply| reply.after.len());
+        let after = self.reply().map_or(0, |reply| reply.after.len());
         for note in notes {
             let behind = match note {
                 SessionNote::LeftOut { .. } => continue,

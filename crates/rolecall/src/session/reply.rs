@@ -9,7 +9,7 @@ use rolecall_render::growth::ReplyEnd;
 use super::SessionNote;
 use super::stock::Stock;
 use crate::answer::to_message;
-use crate::model::session::Setup;
+use crate::model::setup::Setup;
 
 /// Why the engine ended a reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

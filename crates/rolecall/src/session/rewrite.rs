@@ -6,6 +6,7 @@ use rolecall_text::common_items;
 
 use super::label::push_tokens;
 use super::line::Run;
+use super::state::{SentPrompt, State, Waiting};
 use super::stock::{Next, Stock};
 use super::{Delta, Plan, Proof, Session, SessionNote};
 use crate::Error;
@@ -14,10 +15,10 @@ impl Session {
     /// Writes the conversation anew from the place that a template rewrites. The new messages stay
     /// pending.
     pub(super) fn rewrite_to(&mut self, plan: Plan) -> Result<Delta, Error> {
-        let mut pending = self.pending.clone();
+        let mut pending = self.state.pending().to_vec();
         pending.extend(plan.new.iter().cloned());
         let mut stock = Arc::clone(&plan.next.stock);
-        let mut until = plan.next.from(self.reply.as_deref());
+        let mut until = plan.next.from(self.reply());
         // What is sent then cannot be rendered again without the pending messages.
         if stock.start > 0 {
             let whole = self.whole(&pending)?;
@@ -53,10 +54,11 @@ impl Session {
         self.notes = self.notes.up_to(keep);
         self.notes.push(keep, note.clone());
         self.branches.push(std::mem::replace(&mut self.line, line));
-        self.reply = None;
-        (self.sent, self.sent_by) = (Some(Arc::new(sent)), None);
-        self.add(plan.new);
-        self.next = Some(Arc::new(next));
+        // The reply is the template's own text now.
+        let waiting = Waiting { messages: self.state.pending().to_vec(), next: None };
+        self.state = State::Idle { sent: Some(SentPrompt { stock: Arc::new(sent), by: None }), waiting };
+        self.add(plan.new)?;
+        self.state.waiting_mut()?.next = Some(Arc::new(next));
         Ok(self.delta_since(keep, proof, vec![note]))
     }
 

@@ -148,7 +148,7 @@ impl Session {
     pub(super) fn render(&self, pending: &[Arc<Message>], generates: bool) -> Result<Stock, Error> {
         let count = self.line.messages() + pending.len();
         let mut why = None;
-        if let Some(growth) = self.sent.as_ref().and_then(|sent| sent.growth.as_ref()) {
+        if let Some(growth) = self.state.stock().and_then(|sent| sent.growth.as_ref()) {
             let before = self.line.messages();
             // A chain of calls is often rendered again from its start.
             let is_chain = pending.iter().all(|message| *message.role() == Role::Tool);
@@ -216,16 +216,16 @@ impl Session {
         let stock = Arc::new(self.render(pending, true)?);
         let proof = match &stock.whole {
             None => Proof::Growth { start: stock.start },
-            Some(_) if self.sent.is_none() => Proof::First,
+            Some(_) if self.state.last_sent().is_none() => Proof::First,
             Some(why) => Proof::Whole { why: Some(why.clone()) },
         };
-        let Some(sent) = self.sent.clone() else {
+        let Some(sent) = self.state.stock().cloned() else {
             return Ok(Next { stock, base: 0, reply: None, rewrite: None, kept: None, proof });
         };
         let earlier = self.reaching_back(sent, stock.start)?;
         let base = earlier.start.max(stock.start);
         let same = base + common_prefix(earlier.text_from(base), stock.text_from(base));
-        let Some(reply) = &self.reply else {
+        let Some(reply) = self.state.reply() else {
             // Everything up to the end of the last rendering was sent.
             let rewrite = (same < earlier.end()).then(|| self.rewrite(&earlier, &stock, same));
             return Ok(Next { base: earlier.end().min(stock.end()), stock, reply: None, rewrite, kept: None, proof });

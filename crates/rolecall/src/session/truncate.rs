@@ -45,9 +45,7 @@ impl Session {
     /// write a reply in another way, a note says so. The replaced ids stay readable as a
     /// [branch](Self::branches).
     pub fn truncate(&mut self, rule: Keep) -> Result<Cut, Error> {
-        if self.is_open {
-            return Err(SessionError::AwaitsReply.into());
-        }
+        self.state.waiting()?;
         let messages = self.messages();
         let turns = Turns::of(&messages);
         let first = match rule {
@@ -123,15 +121,14 @@ impl Session {
                 (_, kept) => waiting.extend(kept.iter().map(|message| (***message).clone())),
             }
         }
-        if let (Some(own), Some(reply)) = (&self.reply, &session.reply) {
-            let mut same = super::Reply::clone(reply);
-            same.is_unfinished = own.is_unfinished;
-            session.reply = Some(Arc::new(same));
+        if let Some(own) = self.reply() {
+            session.state.change_reply(|reply| reply.is_unfinished = own.is_unfinished);
             if own.is_closed {
                 session.close()?;
             }
         }
-        let kept = self.pending.iter().zip(is_kept(self.pending.len()));
+        let pending = self.state.pending();
+        let kept = pending.iter().zip(is_kept(pending.len()));
         waiting.extend(kept.filter(|(_, kept)| *kept).map(|(message, _)| (**message).clone()));
         session.say(&waiting)?;
         Ok(session)
@@ -143,8 +140,7 @@ impl Session {
             return Ok(());
         }
         if self.is_empty() {
-            self.add(messages.iter().cloned().map(Arc::new));
-            return Ok(());
+            return Ok(self.add(messages.iter().cloned().map(Arc::new))?);
         }
         let plan = self.plan(messages)?;
         self.append(plan, OnRewrite::Keep)?;
@@ -154,11 +150,7 @@ impl Session {
     /// Gives the last reply the message that was read from it before.
     fn restate(&mut self, said: &Arc<Message>) {
         self.line.replace_last_message(Arc::clone(said));
-        if let Some(reply) = &self.reply {
-            let mut same = super::Reply::clone(reply);
-            same.said = Arc::clone(said);
-            self.reply = Some(Arc::new(same));
-        }
+        self.state.change_reply(|reply| reply.said = Arc::clone(said));
     }
 
     /// Replaces the session by a truncated one.

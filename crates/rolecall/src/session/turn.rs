@@ -8,6 +8,7 @@ use rolecall_render::{Dropped, Prompt, left_out_of};
 
 use super::label::push_tokens;
 use super::line::Run;
+use super::state::State;
 use super::stock::Stock;
 use super::{
     Author, Delta, Finish, Next, OnRewrite, Plan, Proof, Rewrite, SegmentPart, Session, SessionError, SessionNote,
@@ -27,21 +28,19 @@ impl Session {
     pub fn plan_with(&self, request: Request, new: &[Message]) -> Result<Plan, Error> {
         let mut base = self.clone();
         // What was sent is compared as it was rendered then.
-        if let Some(sent) = &self.sent {
-            let whole = self.reaching_back(Arc::clone(sent), 0)?;
-            base.sent = Some(Arc::new(Stock { growth: None, ..Stock::clone(&whole) }));
-            base.sent_by.get_or_insert_with(|| Arc::clone(&self.setup));
+        if let Some(sent) = base.state.last_sent_mut() {
+            let whole = self.reaching_back(Arc::clone(&sent.stock), 0)?;
+            sent.stock = Arc::new(Stock { growth: None, ..Stock::clone(&whole) });
+            sent.by.get_or_insert_with(|| Arc::clone(&self.setup));
         }
         base.setup = self.setup.model.setup_of(request, self.clock)?;
         self.plan_from(base, new)
     }
 
     fn plan_from(&self, mut base: Session, new: &[Message]) -> Result<Plan, Error> {
-        if self.is_open {
-            return Err(SessionError::AwaitsReply.into());
-        }
+        let waiting = self.state.waiting()?;
         let new: Vec<Arc<Message>> = new.iter().cloned().map(Arc::new).collect();
-        let mut pending = self.pending.clone();
+        let mut pending = waiting.messages.clone();
         pending.extend(new.iter().cloned());
         if self.line.messages() + pending.len() == 0 {
             return Err(SessionError::NoMessages.into());
@@ -52,19 +51,19 @@ impl Session {
         let mut next = base.next(&pending)?;
         // The caller has already chosen to keep this.
         let is_kept = |found: &Rewrite| {
-            let kept = self.next.as_ref().and_then(|next| next.kept.as_ref());
+            let kept = waiting.next.as_ref().and_then(|next| next.kept.as_ref());
             kept.is_some_and(|kept| (kept.byte, &kept.before, &kept.after) == (found.byte, &found.before, &found.after))
         };
         if next.rewrite.as_ref().is_some_and(is_kept) {
             next.kept = next.rewrite.take();
         }
         let next = Arc::new(next);
-        Ok(Plan { new, next, base, line: self.line.clone(), pending: self.pending.clone() })
+        Ok(Plan { new, next, base, line: self.line.clone(), pending: waiting.messages.clone() })
     }
 
     /// Returns the last message with the calls that were cut off, if their results follow.
     fn cut_calls_before(&self, pending: &[Arc<Message>]) -> Option<Arc<Message>> {
-        let reply = self.reply.as_ref().filter(|_| pending.first().is_some_and(|next| *next.role() == Role::Tool));
+        let reply = self.state.reply().filter(|_| pending.first().is_some_and(|next| *next.role() == Role::Tool));
         reply.and_then(|reply| reply.with_cut_calls.clone())
     }
 
@@ -73,10 +72,7 @@ impl Session {
     ///
     /// The ids of the result close an unfinished reply, or replace what the template rewrites.
     pub fn append(&mut self, plan: Plan, on: OnRewrite) -> Result<Delta, Error> {
-        if self.is_open {
-            return Err(SessionError::AwaitsReply.into());
-        }
-        if !self.is_planned(&plan) {
+        if !self.is_planned(&plan, &self.state.waiting()?.messages) {
             return Err(SessionError::StalePlan.into());
         }
         match (&plan.next.rewrite, on) {
@@ -99,8 +95,8 @@ impl Session {
             session.record(delta.keep, std::slice::from_ref(&kept));
             delta.notes.push(kept);
         }
-        session.add(plan.new);
-        session.next = Some(match (&plan.next.kept, &plan.next.rewrite) {
+        session.add(plan.new)?;
+        session.state.waiting_mut()?.next = Some(match (&plan.next.kept, &plan.next.rewrite) {
             (None, Some(rewrite)) => Arc::new(Next { kept: Some(rewrite.clone()), ..Next::clone(&plan.next) }),
             _ => plan.next,
         });
@@ -109,25 +105,21 @@ impl Session {
     }
 
     /// Reports whether a plan was made for the session as it is.
-    fn is_planned(&self, plan: &Plan) -> bool {
+    fn is_planned(&self, plan: &Plan, pending: &[Arc<Message>]) -> bool {
         let is_same = |(one, other): (&Arc<Message>, &Arc<Message>)| Arc::ptr_eq(one, other);
-        plan.line.is(&self.line)
-            && plan.pending.len() == self.pending.len()
-            && plan.pending.iter().zip(&self.pending).all(is_same)
+        plan.line.is(&self.line) && plan.pending.len() == pending.len() && plan.pending.iter().zip(pending).all(is_same)
     }
 
     /// Opens the model's turn: returns the ids of everything pending and of the generation prompt.
     pub fn open(&mut self) -> Result<Delta, Error> {
-        if self.is_open {
-            return Err(SessionError::AwaitsReply.into());
-        }
+        let waiting = self.state.waiting()?.clone();
         if self.next_index() == 0 {
             return Err(SessionError::NoMessages.into());
         }
-        let next = match &self.next {
-            Some(next) => Arc::clone(next),
+        let next = match waiting.next {
+            Some(next) => next,
             None => {
-                let next = Arc::new(self.next(&self.pending)?);
+                let next = Arc::new(self.next(&waiting.messages)?);
                 if let Some(rewrite) = &next.rewrite {
                     return Err(SessionError::Rewrites(Box::new(rewrite.clone())).into());
                 }
@@ -135,10 +127,10 @@ impl Session {
             }
         };
         let (closing, mut notes) = self.closing(&next)?;
-        let reply = self.reply.as_deref();
+        let reply = self.reply();
         let from = next.closed_from(reply, closing.is_some());
         let stock = &next.stock;
-        let mut encoded = match self.sent {
+        let mut encoded = match self.state.last_sent() {
             None => self.setup.encoder.encode_at_most(&stock.prompt, self.most_ids)?,
             Some(_) => {
                 let range = from.saturating_sub(stock.start)..stock.prompt.text().len();
@@ -157,11 +149,11 @@ impl Session {
             }
         }
         encoded.tokens.drain(..after);
-        notes.extend(self.left_out(&stock.prompt, from.saturating_sub(stock.start)));
+        notes.extend(self.left_out(&waiting.messages, &stock.prompt, from.saturating_sub(stock.start)));
         let keep = self.line.len();
         let stock_start = encoded.tokens.first().map_or(stock.end(), |token| token.start + stock.start);
         let new = Run::with_capacity(encoded.tokens.len());
-        let mut run = Run { stock: stock_start, messages: self.pending.clone(), ..new };
+        let mut run = Run { stock: stock_start, messages: waiting.messages, ..new };
         push_tokens(&mut run, &stock.prompt, &encoded.tokens);
         // Nothing can fail from here on.
         if after > 0 {
@@ -172,9 +164,7 @@ impl Session {
         }
         self.line.push(run);
         self.record(keep, &notes);
-        self.pending.clear();
-        (self.sent, self.sent_by, self.reply, self.next) = (Some(Arc::clone(stock)), None, None, None);
-        self.is_open = true;
+        self.state = State::opened(Arc::clone(stock));
         Ok(self.delta_since(keep, next.proof.clone(), notes))
     }
 
@@ -204,12 +194,12 @@ impl Session {
 
     /// Returns the parts of pending messages of which the template writes nothing, except those that its maker
     /// leaves out on purpose.
-    fn left_out(&self, prompt: &Prompt, from: usize) -> Vec<SessionNote> {
+    fn left_out(&self, pending: &[Arc<Message>], prompt: &Prompt, from: usize) -> Vec<SessionNote> {
         let (first, end) = (self.line.messages(), prompt.text().len());
-        let missing = left_out_of(&self.pending, first, prompt, from.min(end)..end);
+        let missing = left_out_of(pending, first, prompt, from.min(end)..end);
         let note = |Dropped { place, .. }: Dropped| {
             let message = place.message.unwrap_or_default();
-            let calls = message.checked_sub(first).and_then(|at| self.pending.get(at)).map_or(0, |at| at.calls().len());
+            let calls = message.checked_sub(first).and_then(|at| pending.get(at)).map_or(0, |at| at.calls().len());
             // The whole message.
             let whole = if calls > 0 { "tool_calls[0]" } else { "content" };
             let field = if place.field.is_empty() { whole.to_owned() } else { place.field.into_owned() };

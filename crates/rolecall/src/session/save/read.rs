@@ -12,9 +12,10 @@ use super::fields::{Fields, as_number};
 use super::{damaged, notes};
 use crate::model::clock;
 use crate::model::digest::digest;
-use crate::model::session::Setup;
+use crate::model::setup::Setup;
 use crate::session::line::{Line, Run};
 use crate::session::notes::Notes;
+use crate::session::state::{SentPrompt, State, Waiting};
 use crate::session::stock::Stock;
 use crate::session::{Author, Finish, Reply, Seams, Segment, SegmentPart, Session, SessionError};
 use crate::{Error, Model};
@@ -46,10 +47,10 @@ impl Session {
         for run in saved.objects("runs")? {
             runs.push(read_run(&run, &session.setup)?);
         }
-        session.pending = messages(&saved, "pending")?;
+        let pending = messages(&saved, "pending")?;
         let whole = line_of(Line::default(), runs);
         // What was rewritten may name messages that are still pending.
-        let known = session.pending.len() + whole.messages();
+        let known = pending.len() + whole.messages();
         check_runs(&whole, known)?;
         let mut lines = vec![whole.clone()];
         for branch in saved.objects("branches")? {
@@ -72,39 +73,58 @@ impl Session {
         let is_open = saved.flag("is_open")?;
         let reply = saved.optional_object("reply")?;
         let later = Arc::clone(&session.setup);
-        if let Some(sent) = saved.optional_object("sent")? {
-            if let Some(earlier) = sent.optional_object("request")? {
-                session.setup = model.setup_of(self::request(&earlier)?, session.clock)?;
-                session.sent_by = Some(Arc::clone(&session.setup));
+        let sent = match saved.optional_object("sent")? {
+            Some(sent) => {
+                let mut by = None;
+                if let Some(earlier) = sent.optional_object("request")? {
+                    session.setup = model.setup_of(self::request(&earlier)?, session.clock)?;
+                    by = Some(Arc::clone(&session.setup));
+                }
+                let stock = session.read_sent(&sent, &whole, &pending, by.is_none())?;
+                Some(SentPrompt { stock: Arc::new(stock), by })
             }
-            session.sent = Some(Arc::new(session.read_sent(&sent, &whole)?));
-        } else if is_open || reply.is_some() || whole.len() > 0 {
-            return Err(damaged("sent", "it is missing"));
-        }
-        match reply {
-            Some(_) if is_open => return Err(damaged("reply", "a reply is awaited")),
-            Some(reply) => session.read_reply(&reply, &whole)?,
-            None => session.is_open = is_open,
+            None => None,
+        };
+        session.state = match (sent, reply) {
+            (Some(_), Some(_)) if is_open => return Err(damaged("reply", "a reply is awaited")),
+            (Some(_), None) if is_open && !pending.is_empty() => {
+                return Err(damaged("pending", "a reply is awaited"));
+            }
+            (Some(sent), None) if is_open => State::Open { sent },
+            (Some(sent), Some(reply)) => session.read_reply(&reply, sent, &whole)?,
+            (sent @ Some(_), None) => State::Idle { sent, waiting: Waiting::default() },
+            (None, None) if !is_open && whole.len() == 0 => State::default(),
+            (None, _) => return Err(damaged("sent", "it is missing")),
+        };
+        if let Ok(waiting) = session.state.waiting_mut() {
+            waiting.messages = pending;
         }
         (session.line, session.setup) = (whole, later);
         let all = session.messages();
         let head = saved.number("head")?;
         session.head = all.get(..head).ok_or_else(|| damaged("head", "there are fewer messages"))?.into();
         if saved.flag("is_planned")? {
-            let pending = session.pending.clone();
+            let damage = |error: &dyn std::fmt::Display| damaged("pending", &error.to_string());
+            let pending = session.state.waiting().map_err(|error| damage(&error))?.messages.clone();
             let mut next = session.next(&pending).map_err(|error| damaged("pending", &error.to_string()))?;
             next.kept = saved.optional_object("kept")?.map(|kept| notes::read_rewrite(&kept)).transpose()?;
-            session.next = Some(Arc::new(next));
+            session.state.waiting_mut()?.next = Some(Arc::new(next));
         }
         Ok(session)
     }
 
-    /// Renders again what was sent last.
-    fn read_sent(&self, sent: &Fields<'_>, line: &Line) -> Result<Stock, Error> {
+    /// Renders again what was sent last, with the latest setup or an earlier one.
+    fn read_sent(
+        &self,
+        sent: &Fields<'_>,
+        line: &Line,
+        pending: &[Arc<Message>],
+        is_latest: bool,
+    ) -> Result<Stock, Error> {
         let (count, start, end) = (sent.number("messages")?, sent.number("start")?, sent.number("end")?);
         let wanted = sent.text("digest")?;
         let mut all = line.all_messages();
-        all.extend(self.pending.iter().cloned());
+        all.extend(pending.iter().cloned());
         // What was sent may be the beginning of a longer conversation.
         for known in count..=all.len() {
             for generates in [true, false] {
@@ -116,7 +136,7 @@ impl Session {
                 }
                 let is_all = text.len() == end;
                 let (prompt, growth) = match is_all {
-                    true => (prompt, growth.filter(|_| self.sent_by.is_none())),
+                    true => (prompt, growth.filter(|_| is_latest)),
                     false => (prompt.up_to(end).unwrap_or(prompt), None),
                 };
                 return Ok(Stock { start: 0, prompt, growth, count, whole: None });
@@ -126,7 +146,7 @@ impl Session {
     }
 
     /// Accepts the last reply of a line again.
-    fn read_reply(&mut self, reply: &Fields<'_>, line: &Line) -> Result<(), Error> {
+    fn read_reply(&mut self, reply: &Fields<'_>, sent: SentPrompt, line: &Line) -> Result<State, Error> {
         let run = line.back().find(|node| node.run.reply.is_some());
         let run = run.ok_or_else(|| damaged("reply", "there is no run of it"))?;
         self.line = run.before().clone();
@@ -141,14 +161,13 @@ impl Session {
             _ => return Err(damaged("reply.finish", "unknown word")),
         };
         let notes = self.notes.clone();
-        self.is_open = true;
+        self.state = State::Open { sent: sent.clone() };
         let accepted = self.accept(&run.ids, finish).map_err(|error| damaged("reply", &error.to_string()))?;
         self.notes = notes;
         let said = message(reply.object("said")?.object_of().clone())?;
         let (is_unfinished, is_closed) = (reply.flag("is_unfinished")?, reply.flag("is_closed")?);
-        self.reply =
-            Some(Arc::new(Reply { said: Arc::new(said), is_unfinished, is_closed, ..Reply::clone(&accepted) }));
-        Ok(())
+        let reply = Reply { said: Arc::new(said), is_unfinished, is_closed, ..Reply::clone(&accepted) };
+        Ok(State::replied(sent, Arc::new(reply)))
     }
 }
 

@@ -13,6 +13,7 @@ use crate::Error;
 use crate::model::clock;
 use crate::model::digest::digest;
 use crate::session::line::{Line, Node, Run};
+use crate::session::state::SentPrompt;
 use crate::session::{Seams, Segment, Session};
 
 impl Session {
@@ -25,16 +26,16 @@ impl Session {
             object! { "with" => number(with), "shared" => number(shared), "runs" => runs(&own, decoder) }.into()
         };
         let branches = self.branches.iter().map(branch).collect::<Vec<Json>>();
-        let sent = self.sent.as_ref().map(|sent| {
+        let sent = self.state.last_sent().map(|SentPrompt { stock, by }| {
             object! {
-                "messages" => number(sent.count),
-                "start" => number(sent.start),
-                "end" => number(sent.end()),
-                "digest" => digest(sent.prompt.text()),
-                "request" => self.sent_by.as_ref().map_or(Json::Null, |setup| request(&setup.request)),
+                "messages" => number(stock.count),
+                "start" => number(stock.start),
+                "end" => number(stock.end()),
+                "digest" => digest(stock.prompt.text()),
+                "request" => by.as_ref().map_or(Json::Null, |setup| request(&setup.request)),
             }
         });
-        let reply = self.reply.as_ref().map(|reply| {
+        let reply = self.reply().map(|reply| {
             object! {
                 "said" => message(&reply.said),
                 "is_unfinished" => reply.is_unfinished,
@@ -42,7 +43,7 @@ impl Session {
                 "finish" => reply.finish.name(),
             }
         });
-        let kept = self.next.as_ref().and_then(|next| next.kept.as_ref());
+        let kept = self.state.next().and_then(|next| next.kept.as_ref());
         let mut saved = object! {
             "version" => VERSION,
             "model" => self.setup.fingerprint()?.to_json(),
@@ -52,12 +53,12 @@ impl Session {
             "runs" => runs(&nodes, decoder),
             "branches" => branches,
             "head" => number(self.head.len()),
-            "pending" => self.pending.iter().map(|pending| message(pending)).collect::<Vec<Json>>(),
+            "pending" => self.state.pending().iter().map(|pending| message(pending)).collect::<Vec<Json>>(),
             "sent" => sent.map_or(Json::Null, Json::from),
             "reply" => reply.map_or(Json::Null, Json::from),
-            "is_planned" => self.next.is_some(),
+            "is_planned" => self.state.next().is_some(),
             "kept" => kept.map_or(Json::Null, notes::write_rewrite),
-            "is_open" => self.is_open,
+            "is_open" => self.is_open(),
             "notes" => self.notes.all().into_iter().map(|(at, note)| notes::write(at, note)).collect::<Vec<Json>>(),
         };
         if self.call_seed != 0 {

@@ -1,4 +1,4 @@
-//! What a session needs of its model.
+//! What a session needs of its model, resolved once for all its turns.
 
 use std::fmt;
 use std::sync::atomic::AtomicBool;
