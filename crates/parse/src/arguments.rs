@@ -10,7 +10,7 @@ use crate::cursor::Cursor;
 use crate::elements::{ElementPlace, Elements};
 use crate::marks::{Here, Marks};
 use crate::progress::Falling;
-use crate::reply::{Between, ElementLayout, List, ValueLayout};
+use crate::reply::{Between, ElementLayout, List, ValueEnd, ValueForm, ValueLayout};
 use crate::shared::Shared;
 use crate::tail::Tail;
 use crate::values::{ReaderState, Schema, TextValue, Types, ValueReader};
@@ -181,10 +181,13 @@ impl Arguments {
             {
                 let kind = &list.kinds[*kind];
                 // A value without quotes has no marker of its own.
-                let is_escaped = kind.quote.is_some() && text.contains('\\');
+                let is_escaped = kind.quote().is_some() && text.contains('\\');
                 let bytes = text.as_bytes();
-                let is_plain = !kind.bare && !is_escaped && kind.closes.is_plain(bytes) && list.breaks.is_plain(bytes);
-                if is_plain && kind.keeps_tail() {
+                let is_plain = !matches!(kind.form, ValueForm::Bare)
+                    && !is_escaped
+                    && kind.closes.is_plain(bytes)
+                    && list.breaks.is_plain(bytes);
+                if is_plain && list.keeps_tail(kind) {
                     tail.push(text);
                 }
                 is_plain
@@ -356,20 +359,15 @@ impl Arguments {
         let kind = &list.kinds[number];
         let word = kind.word.as_ref().or(list.word.as_ref());
         let types = word.and_then(|word| Types::of_word(&word.words, key.word.trim()));
-        let how = match kind {
-            kind if kind.bare => How::Unknown,
-            kind if kind.close.is_empty() && kind.closing.is_empty() && !kind.is_open_ended => {
-                How::Literal(Box::new(ValueReader::literal(shared.options.json, shared.cap())))
-            }
-            kind if kind.cdata => How::Unknown,
-            kind => how_of(callee, kind, &key.name, types),
+        let how = match (&kind.form, &kind.end) {
+            (ValueForm::Bare, _) => How::Unknown,
+            (_, ValueEnd::Literal) => How::Literal(Box::new(ValueReader::literal(shared.options.json, shared.cap()))),
+            (ValueForm::Cdata, _) => How::Unknown,
+            _ => how_of(callee, kind, &key.name, types),
         };
-        let text = match kind.closing.is_empty() {
-            true => None,
-            false => Some(kind.close_of(&key.name, &key.word)),
-        };
-        let how = match (how, &kind.elements) {
-            (How::Typed(_), Some(layout)) => {
+        let text = kind.close_of(&key.name, &key.word);
+        let how = match (how, &kind.form) {
+            (How::Typed(_), ValueForm::Elements(layout)) => {
                 let known = || schema_of(callee, &key.name).map_or(Types::ANY, Schema::types);
                 let close = text.as_ref().unwrap_or(&kind.whole_close);
                 How::Elements(Box::new(Elements::new(layout, types.unwrap_or_else(known), close)))
@@ -439,7 +437,7 @@ impl Arguments {
             self.at = ArgumentState::Value(reading);
             return Some(step.state);
         }
-        if let (How::Elements(_), Some(layout)) = (&reading.how, &kind.elements) {
+        if let (How::Elements(_), ValueForm::Elements(layout)) = (&reading.how, &kind.form) {
             return self.elements(reading, layout, callee, cursor, out);
         }
         let End { text: end, after, is_broken } = find_end(&reading, callee, kind, cursor);
@@ -460,7 +458,7 @@ impl Arguments {
             let at = cursor.view().offset(end);
             self.report = Some(Malformed { span: at..at, why });
         }
-        if kind.keeps_tail() {
+        if callee.list.keeps_tail(kind) {
             let damaged = reading.damage(kind, callee, text, after == Some(end));
             reading.damaged = reading.damaged.or(damaged.map(|at| cursor.view().offset(cursor.at + at)));
             // Behind the value, as what was emitted of it before depends on the chunks.
@@ -529,10 +527,7 @@ impl Arguments {
 
 /// Returns the fault that a value is not closed.
 fn unclosed(kind: &ValueLayout, key: &Key) -> Why {
-    let close = match kind.closing.is_empty() {
-        true => kind.close.clone(),
-        false => kind.close_of(&key.name, &key.word),
-    };
+    let close = kind.close_of(&key.name, &key.word).unwrap_or_else(|| kind.close.clone());
     Why::Expected(format!("`{}`", close.text().trim()))
 }
 

@@ -8,7 +8,7 @@ use crate::cursor::Cursor;
 use crate::marks::MarkSearch;
 use crate::object::Object;
 use crate::progress::Falling;
-use crate::reply::{Item, Program, Syntax};
+use crate::reply::{CallOpening, Item, Program, Syntax};
 use crate::shared::Shared;
 use crate::values::{RepeatedKey, Schema, ValueReader, check_schema};
 use crate::{Event, Malformed, Stop, UnknownNames, Why};
@@ -235,7 +235,7 @@ impl OpenCall {
         let rest = program.items.get(self.item..).unwrap_or_default();
         let is_marker = |item: &Item| matches!(item, Item::Literal(literal) | Item::Group(literal, _) if literal.core().is_strong());
         let is_open = self.index.is_some() && !self.is_whole;
-        is_open && !self.is_code && !program.bare && rest.iter().any(is_marker)
+        is_open && !self.is_code && !program.is_bare() && rest.iter().any(is_marker)
     }
 
     /// Reports arguments that cannot be parsed. All of their text stays in the call, as the model wrote
@@ -377,7 +377,9 @@ impl OpenCall {
         if !is_known && !tools.is_empty() {
             let program = shared.reply.program(self.program);
             let why = Why::UnknownName { name: name.clone(), offered: shared.options.names() };
-            if program.bare || program.in_text || shared.options.unknown_names == UnknownNames::Text {
+            if matches!(program.opening, CallOpening::Bare | CallOpening::InText)
+                || shared.options.unknown_names == UnknownNames::Text
+            {
                 return Err(why);
             }
             if !shared.is_silent {
@@ -422,7 +424,7 @@ impl OpenCall {
         let why = if why == Why::Unfinished { shared.cut_call() } else { why };
         let reply = std::sync::Arc::clone(&shared.reply);
         let program = reply.program(self.program);
-        let is_weak = program.weak && !program.is_told(self.item);
+        let is_weak = program.opening != CallOpening::Marker && !program.is_told(self.item);
         // Behind a call of an open list, nothing else belongs, and an object with a name and arguments calls some tool.
         let is_in_list = shared.is_list_open && shared.calls > shared.closed;
         let calls_other = matches!(why, Why::UnknownName { .. }) && program.has_object();

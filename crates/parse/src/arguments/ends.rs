@@ -5,7 +5,7 @@ use crate::Stop;
 use crate::cursor::Cursor;
 use crate::literal::Literal;
 use crate::marks::{MarkSearch, Marks, PendingInput};
-use crate::reply::{Between, List, ValueLayout};
+use crate::reply::{Between, List, ValueEnd, ValueForm, ValueLayout};
 
 /// The number of bytes to look at after a quote, to decide whether it closes the value.
 const AHEAD: usize = 256;
@@ -27,9 +27,9 @@ pub(super) fn find_end(
     kind: &ValueLayout,
     cursor: &Cursor<'_, '_>,
 ) -> End {
-    let (text, after) = match kind.bare {
-        true => bare_end(callee, cursor),
-        false => marked_end(reading, callee, kind, cursor),
+    let (text, after) = match kind.form {
+        ValueForm::Bare => bare_end(callee, cursor),
+        _ => marked_end(reading, callee, kind, cursor),
     };
     match find_break(callee, cursor, text) {
         Some((start, is_over)) => End { text: start, after: is_over.then_some(start), is_broken: is_over },
@@ -123,7 +123,7 @@ fn marked_end(
         (Some(close), true) => (&close.cdata_closes, true),
         (Some(close), false) => (&close.closes, close.is_strong),
         (None, true) => (&kind.cdata_closes, true),
-        (None, false) => (&kind.closes, kind.close.is_strong() || kind.is_open_ended),
+        (None, false) => (&kind.closes, kind.close.is_strong() || matches!(kind.end, ValueEnd::Next)),
     };
     let input = cursor.input();
     let mut from = cursor.at;
@@ -243,7 +243,7 @@ fn shows_end(callee: &Callee<'_>, input: PendingInput<'_>, end: usize, is_last: 
 /// Reports whether a call of an offered tool in Python begins here, where an argument should. Returns `None` if that
 /// is not known yet.
 pub(super) fn begins_call(callee: &Callee<'_>, text: &str, is_last: bool) -> Option<bool> {
-    match callee.list.is_python() {
+    match callee.list.is_python {
         true => begins_with_tool(callee, text, is_last, |rest| rest.starts_with('(')),
         false => Some(false),
     }
@@ -254,7 +254,7 @@ pub(super) fn begins_call(callee: &Callee<'_>, text: &str, is_last: bool) -> Opt
 fn ends_twice(callee: &Callee<'_>, input: PendingInput<'_>, at: usize, is_last: bool) -> Option<bool> {
     let rest = &input.text[at..];
     let behind = rest.trim_start_matches(|c: char| matches!(c, ')' | ']' | '}') || c.is_whitespace());
-    if !callee.list.is_python() || !rest.trim_start().starts_with([')', ']', '}']) {
+    if !callee.list.is_python || !rest.trim_start().starts_with([')', ']', '}']) {
         return Some(false);
     }
     if behind.is_empty() {

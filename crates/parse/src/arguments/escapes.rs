@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use crate::reply::ValueLayout;
+use crate::reply::List;
 
 /// The escapes that a string may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,8 +28,8 @@ enum Meaning {
 }
 
 impl Escapes {
-    pub(super) fn of(kind: &ValueLayout, quote: char) -> Escapes {
-        if kind.is_python { Escapes::Python } else { Escapes::Quote(quote) }
+    pub(super) fn of(list: &List, quote: char) -> Escapes {
+        if list.is_python { Escapes::Python } else { Escapes::Quote(quote) }
     }
 }
 

@@ -6,7 +6,7 @@ use super::ends::is_of_name;
 use super::escapes::{self, Escapes};
 use super::{ArgumentReading, Callee, How};
 use crate::cursor::Cursor;
-use crate::reply::{CDATA, ValueLayout};
+use crate::reply::{CDATA, ValueForm, ValueLayout};
 use crate::values::{Schema, TextValue, Types, ValueReader, typed, types_of, uncdata};
 
 impl ArgumentReading {
@@ -31,7 +31,7 @@ impl ArgumentReading {
         ends_without_marker: bool,
     ) -> Option<usize> {
         let (mut from, mut found) = (0, None);
-        if let Some(quote) = kind.quote.filter(|_| kind.is_python) {
+        if let Some(quote) = kind.quote().filter(|_| callee.list.is_python) {
             // The quotes that a value goes on after.
             for (at, _) in text.match_indices(quote) {
                 self.tail.push(&text[from..at]);
@@ -42,7 +42,7 @@ impl ArgumentReading {
             }
         }
         self.tail.push(&text[from..]);
-        let is_misspelled = || ends_without_marker && kind.may_omit_close && self.tail.almost_is(kind.close.text());
+        let is_misspelled = || ends_without_marker && kind.may_omit_close() && self.tail.almost_is(kind.close.text());
         found.or_else(|| is_misspelled().then_some(text.len()))
     }
 
@@ -57,8 +57,8 @@ impl ArgumentReading {
         out: &mut String,
     ) -> Option<Types> {
         let kind = &callee.list.kinds[self.kind];
-        let text = match kind.quote.filter(|_| matches!(self.how, How::Text(_))) {
-            Some(quote) => escapes::read(&mut self.escape, text, Escapes::of(kind, quote), is_over),
+        let text = match kind.quote().filter(|_| matches!(self.how, How::Text(_))) {
+            Some(quote) => escapes::read(&mut self.escape, text, Escapes::of(callee.list, quote), is_over),
             None => text.into(),
         };
         let text = &*text;
@@ -91,8 +91,8 @@ impl ArgumentReading {
                     };
                     let (mut value, mut types) = value_of(raw);
                     // Only text that is nothing else is a string with escapes.
-                    if let Some(quote) = kind.quote.filter(|_| value.json.starts_with('"') && raw.contains('\\')) {
-                        let text = escapes::read(&mut String::new(), raw, Escapes::of(kind, quote), true);
+                    if let Some(quote) = kind.quote().filter(|_| value.json.starts_with('"') && raw.contains('\\')) {
+                        let text = escapes::read(&mut String::new(), raw, Escapes::of(callee.list, quote), true);
                         (value, types) = value_of(&text);
                     }
                     self.open(count, out);
@@ -114,7 +114,7 @@ pub(super) fn begin(
     reading: &ArgumentReading,
     cursor: &mut Cursor<'_, '_>,
 ) -> Option<How> {
-    if kind.bare {
+    if matches!(kind.form, ValueForm::Bare) {
         return match cursor.peek() {
             Some('"' | '\'' | '[' | '{' | '(') => {
                 let reader = ValueReader::literal(callee.shared.options.json, callee.shared.cap());

@@ -9,7 +9,7 @@ use crate::literal::Literal;
 use crate::marks::{Here, MarkSearch, Marks, PendingInput};
 use crate::object::{Object, ObjectPart};
 use crate::progress::Falling;
-use crate::reply::{Item, List, Syntax};
+use crate::reply::{CallOpening, Item, List, Syntax};
 use crate::shared::Shared;
 use crate::values::{ReaderState, ValueReader};
 use crate::{Event, Why};
@@ -45,7 +45,7 @@ impl OpenCall {
             },
             Item::Object(keys) => {
                 if !matches!(self.inside, Inside::Object(_)) {
-                    let is_bare = shared.reply.program(self.program).bare;
+                    let is_bare = shared.reply.program(self.program).is_bare();
                     self.inside = Inside::Object(Box::new(Object::new(Arc::clone(keys), is_bare)));
                 }
                 self.object(shared, cursor)
@@ -108,7 +108,10 @@ impl OpenCall {
     /// Reads arguments that are a single value.
     fn syntax(&mut self, syntax: &Syntax, shared: &mut Shared, cursor: &mut Cursor<'_, '_>) -> CallStep {
         // Ordinary text may begin like a call without a marker, but not like its arguments.
-        if self.index.is_none() && shared.reply.program(self.program).in_text && matches!(syntax, Syntax::Json) {
+        if self.index.is_none()
+            && shared.reply.program(self.program).opening == CallOpening::InText
+            && matches!(syntax, Syntax::Json)
+        {
             cursor.skip_space();
             match cursor.peek() {
                 None => return CallStep::Wait,
@@ -286,7 +289,7 @@ impl OpenCall {
                 ObjectPart::Done => {
                     shared.scratch = out;
                     // Without tools and arguments, nothing shows that an object is a call.
-                    let is_bare = shared.reply.program(self.program).bare;
+                    let is_bare = shared.reply.program(self.program).is_bare();
                     if is_bare && !object.has_arguments() && shared.options.tools.is_empty() {
                         return CallStep::Bad(Why::Expected("the arguments of a call".into()));
                     }

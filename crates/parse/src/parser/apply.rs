@@ -182,7 +182,7 @@ impl OutputParser {
 
     pub(super) fn start_call(&mut self, program: usize, mark: Range<usize>, cursor: &mut Cursor<'_, '_>) {
         let shared = &mut self.shared;
-        let is_bare = shared.reply.program(program).bare;
+        let is_bare = shared.reply.program(program).is_bare();
         let is_over = shared.has_all_calls();
         // Only a tool's name distinguishes such a call from an answer in JSON.
         let is_answer = is_bare && shared.options.tools.is_empty() && shared.has_spoken;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rolecall_format::Format;
 
 use super::turns::{Around, TurnPart, Turns};
-use super::{CallTable, Mark, Meaning, Reply};
+use super::{CallEntry, CallPlace, CallTable, Mark, Meaning, Reply};
 use crate::literal::Literal;
 
 /// Fills a reply's markers from the layouts of its turns and calls.
@@ -95,28 +95,28 @@ impl Builder<'_> {
         use SearchPoint::{AfterCall, Content, Head, Reasoning};
         let (turns, calls) = (self.turns, self.calls);
         self.add(&[Content, Reasoning, AfterCall], &turns.opening, Meaning::Opening);
-        for (pad, mark, program) in &calls.entries {
-            let what = || Mark { meaning: Meaning::Call(*program), pad: "".into() };
-            self.reply.content.add(pad, mark, what());
-            self.reply.after_call.add("", mark, what());
-            if calls.ends.iter().any(|end| !end.is_empty() && mark.text().starts_with(end.as_str())) {
-                self.reply.head.add(pad, mark, what());
+        for place in [CallPlace::Anywhere, CallPlace::Head, CallPlace::AfterCall, CallPlace::Line] {
+            for CallEntry { pad, mark, program, .. } in calls.entries.iter().filter(|entry| entry.at == place) {
+                let meaning = Meaning::Call(*program);
+                let what = || Mark { meaning, pad: "".into() };
+                match place {
+                    CallPlace::Head => self.add(&[Head], mark, meaning),
+                    CallPlace::AfterCall => self.add(&[AfterCall], mark, meaning),
+                    CallPlace::Anywhere | CallPlace::Line => {
+                        self.reply.content.add(pad, mark, what());
+                        self.reply.reasoning_with_calls.add(pad, mark, what());
+                    }
+                }
+                if place == CallPlace::Anywhere {
+                    self.reply.after_call.add("", mark, what());
+                    if calls.ends.iter().any(|end| !end.is_empty() && mark.text().starts_with(end.as_str())) {
+                        self.reply.head.add(pad, mark, what());
+                    }
+                }
             }
-            self.reply.reasoning_with_calls.add(pad, mark, what());
-        }
-        for (mark, program) in &calls.weak {
-            self.add(&[Head], mark, Meaning::Call(*program));
-        }
-        for (mark, program) in &calls.afters {
-            self.add(&[AfterCall], mark, Meaning::Call(*program));
-        }
-        for (pad, mark, program) in &calls.lines {
-            let what = || Mark { meaning: Meaning::Call(*program), pad: "".into() };
-            self.reply.content.add(pad, mark, what());
-            self.reply.reasoning_with_calls.add(pad, mark, what());
         }
         self.reply.head_call = calls.head;
-        if calls.next.is_some_and(|next| calls.programs[next].bare) {
+        if calls.next.is_some_and(|next| calls.programs[next].is_bare()) {
             // Models that write bare objects separate them with commas or semicolons, or put them
             // into a list.
             for (text, to) in [(",", calls.next.map(Meaning::Call)), (";", calls.next.map(Meaning::Call))] {
@@ -152,7 +152,8 @@ impl Builder<'_> {
     fn add_ends(&mut self, format: &Format) {
         use SearchPoint::{AfterCall, Content, Head, Reasoning};
         let (turns, calls) = (self.turns, self.calls);
-        let entries = calls.entries.iter().map(|(_, mark, _)| mark).chain(&calls.call_close);
+        let anywhere = calls.entries.iter().filter(|entry| entry.at == CallPlace::Anywhere);
+        let entries = anywhere.map(|entry| &entry.mark).chain(&calls.call_close);
         let all: Vec<Literal> = calls.around.iter().chain(entries).chain([&calls.close]).map(Literal::core).collect();
         for end in &turns.ends {
             let lead = end.lead().len();

@@ -103,8 +103,7 @@ impl Headers {
             reply.after_call.add("", &literal, mark(meaning));
         }
         reply.opening = literal(&words.start);
-        let program =
-            |items| Program { items, weak: false, bare: false, in_text: false, opens_list: false, header: None };
+        let program = |items| Program { items, ..Program::default() };
         reply.programs = Arc::new([
             program(vec![Item::NoArguments(closes.clone()), Item::Arguments(Syntax::Json)]),
             program(vec![Item::Body(closes)]),

@@ -35,6 +35,8 @@ pub(crate) struct List {
     pub middles: Marks<usize>,
     /// Whether keys are escaped as in a quoted attribute.
     pub escapes_keys: bool,
+    /// Whether the arguments are those of a call in Python, where a string has Python's escapes.
+    pub is_python: bool,
 }
 
 /// A marker at a place where an argument may begin.
@@ -63,30 +65,46 @@ pub(crate) struct ValueLayout {
     pub close: Literal,
     /// The text after the value, with white space around it, if it does not repeat the key.
     pub whole_close: Literal,
-    /// The text after the value in which the key or the word for the kind occurs again.
-    pub closing: Vec<Closing>,
+    /// What tells where the value ends.
+    pub end: ValueEnd,
     /// Whether the value is a string.
     pub is_string: bool,
-    /// Whether the value may be a CDATA section.
-    pub cdata: bool,
-    /// Whether the value may be text without quotes, up to the next argument or the end of all.
-    pub bare: bool,
-    /// Whether the value has no closing marker, and ends where the next argument or the end of all
-    /// arguments begins.
-    pub is_open_ended: bool,
-    /// Whether the model may omit the closing marker.
-    pub may_omit_close: bool,
-    /// The layout of the elements in the value, if it has any.
-    pub elements: Option<ElementLayout>,
-    /// The quote around the value, in layouts that write strings unchanged between quotes.
-    pub quote: Option<char>,
-    /// Whether the value is an argument of a call in Python, where a string has Python's escapes.
-    pub is_python: bool,
+    pub form: ValueForm,
     /// Markers that close the value, with the white space that is not part of it, and whether they
     /// belong to it.
     pub closes: Marks<bool>,
     /// Markers that close a value in a CDATA section.
     pub cdata_closes: Marks<bool>,
+}
+
+/// How a value is written.
+#[derive(Clone, Debug)]
+pub(crate) enum ValueForm {
+    /// As it is.
+    Plain,
+    /// Maybe as a CDATA section.
+    Cdata,
+    /// Maybe without quotes, up to the next argument or the end of all.
+    Bare,
+    /// Unchanged between these quotes.
+    Quoted(char),
+    /// As nested elements.
+    Elements(Box<ElementLayout>),
+}
+
+/// What tells where a value ends.
+#[derive(Clone, Debug)]
+pub(crate) enum ValueEnd {
+    /// The value itself, which is a literal.
+    Literal,
+    /// The closing marker.
+    Marker,
+    /// The closing marker, which the model may leave out.
+    OptionalMarker,
+    /// A text in which the key or the word for the kind occurs again.
+    Repetition(Vec<Closing>),
+    /// The next argument, or the end of all.
+    Next,
 }
 
 /// The layout of nested elements.
@@ -144,9 +162,17 @@ impl KindWord {
 }
 
 impl ValueLayout {
-    /// Reports whether the end of a value tells that its closing marker is damaged or missing.
-    pub fn keeps_tail(&self) -> bool {
-        self.may_omit_close || self.is_python && self.quote.is_some()
+    /// Returns the quote around the value, if there is one.
+    pub fn quote(&self) -> Option<char> {
+        match self.form {
+            ValueForm::Quoted(quote) => Some(quote),
+            _ => None,
+        }
+    }
+
+    /// Reports whether the model may leave out the closing marker.
+    pub fn may_omit_close(&self) -> bool {
+        matches!(self.end, ValueEnd::OptionalMarker)
     }
 
     /// Returns the layout of a literal that needs no closing text.
@@ -158,31 +184,26 @@ impl ValueLayout {
             pad: String::new(),
             close: Literal::default(),
             whole_close: Literal::default(),
-            closing: Vec::new(),
+            end: ValueEnd::Literal,
             is_string: false,
-            cdata: false,
-            bare: false,
-            is_open_ended: false,
-            may_omit_close: false,
-            quote: None,
-            is_python: false,
-            elements: None,
+            form: ValueForm::Plain,
             closes: Marks::new(),
             cdata_closes: Marks::new(),
         }
     }
 
-    /// Returns the text that closes a value with this key and this word for its kind.
-    pub fn close_of(&self, key: &str, word: &str) -> Literal {
+    /// Returns the text that closes a value with this key and this word for its kind, if it repeats one of them.
+    pub fn close_of(&self, key: &str, word: &str) -> Option<Literal> {
+        let ValueEnd::Repetition(closing) = &self.end else { return None };
         let mut close = Literal::default();
-        for piece in &self.closing {
+        for piece in closing {
             match piece {
                 Closing::Text(literal) => close.append(literal),
                 Closing::Key => close.push(key, false),
                 Closing::Word => close.push(word, false),
             }
         }
-        close
+        Some(close)
     }
 
     /// Returns the markers that close a value, and those that close it in a CDATA section.
@@ -197,14 +218,18 @@ impl ValueLayout {
 }
 
 impl List {
-    /// Reports whether the arguments are those of a call in Python.
-    pub fn is_python(&self) -> bool {
-        self.kinds.iter().any(|kind| kind.is_python)
+    /// Reports whether the end of a value tells that its closing marker is damaged or missing.
+    pub fn keeps_tail(&self, kind: &ValueLayout) -> bool {
+        kind.may_omit_close() || self.is_python && kind.quote().is_some()
     }
 
     /// Reports whether the key is the name of a tag, which the text after the value repeats.
     pub fn has_keys_as_tags(&self) -> bool {
-        self.kinds.iter().any(|kind| kind.closing.iter().any(|piece| matches!(piece, Closing::Key)))
+        let repeats_key = |end: &ValueEnd| match end {
+            ValueEnd::Repetition(closing) => closing.iter().any(|piece| matches!(piece, Closing::Key)),
+            _ => false,
+        };
+        self.kinds.iter().any(|kind| repeats_key(&kind.end))
     }
 }
 
@@ -232,9 +257,12 @@ pub(super) fn list_of(layouts: Layouts<'_>, end: Literal) -> Option<List> {
     if let [string, other] = &kinds[..]
         && (&string.middle, &string.close) == (&other.middle, &other.close)
     {
-        let (cdata, bare) = (string.cdata || other.cdata, string.bare);
+        let form = match (&string.form, &other.form) {
+            (ValueForm::Bare | ValueForm::Cdata, _) => string.form.clone(),
+            _ => other.form.clone(),
+        };
         kinds.remove(0);
-        (kinds[0].cdata, kinds[0].bare) = (cdata, bare);
+        kinds[0].form = form;
     }
     if kinds.is_empty() {
         return None;
@@ -250,7 +278,7 @@ pub(super) fn list_of(layouts: Layouts<'_>, end: Literal) -> Option<List> {
         // The value ends by itself, so that the text after it separates it from the next one.
         separator = std::mem::take(&mut kinds[0].close);
         kinds[0].whole_close = Literal::default();
-        kinds[0].closes = Marks::new();
+        (kinds[0].end, kinds[0].closes) = (ValueEnd::Literal, Marks::new());
     }
     let mut between = Marks::new();
     between.add("", &end.up_to(end.mark_apart([&open, &separator].into_iter())), Between::End);
@@ -275,7 +303,7 @@ pub(super) fn list_of(layouts: Layouts<'_>, end: Literal) -> Option<List> {
         breaks.add_loosely("\n", &end.core(), Between::End);
     }
     // Elements in a value begin as an argument does.
-    if open.is_strong() && kinds.iter().all(|kind| kind.elements.is_none()) {
+    if open.is_strong() && !kinds.iter().any(|kind| matches!(kind.form, ValueForm::Elements(_))) {
         breaks.add_loosely("\n", &open, Between::Open);
         let call = layouts.literal(Slot::Call).unwrap_or_default().core();
         if call.is_strong() {
@@ -283,7 +311,22 @@ pub(super) fn list_of(layouts: Layouts<'_>, end: Literal) -> Option<List> {
             between.add("", &call, Between::Call);
         }
     }
-    Some(List { open, word, separator, end, may_end, kinds, is_single, between, breaks, middles, escapes_keys })
+    let is_keyword = |kind: &ValueLayout| kind.middle.text().starts_with('=');
+    let is_python = open.is_empty() && kinds.iter().any(is_keyword) && end.core().text().starts_with(')');
+    Some(List {
+        open,
+        word,
+        separator,
+        end,
+        may_end,
+        kinds,
+        is_single,
+        between,
+        breaks,
+        middles,
+        escapes_keys,
+        is_python,
+    })
 }
 
 /// The text before an argument, and the word for the kind of its value if that comes before the
@@ -331,7 +374,13 @@ fn argument(
         }
     }
     let others = instead_of(layouts, &close, &open, end);
-    let may_omit_close = !others.is_empty();
+    let value_end = match others.is_empty() {
+        _ if repeats => ValueEnd::Repetition(closing),
+        _ if is_open_ended => ValueEnd::Next,
+        _ if close.core().is_empty() => ValueEnd::Literal,
+        true => ValueEnd::Marker,
+        false => ValueEnd::OptionalMarker,
+    };
     for other in others {
         closes.add_loosely("", &other, false);
     }
@@ -345,6 +394,12 @@ fn argument(
         && close.is_empty()
         && !repeats
         && matches!(&pieces[value], LayoutPiece::Hole(_, Codec::Text));
+    let form = match (&pieces[value], quote_around(&middle.core(), &close.core())) {
+        _ if is_bare => ValueForm::Bare,
+        (LayoutPiece::Hole(_, codec), _) if is_cdata(codec) => ValueForm::Cdata,
+        (_, Some(quote)) => ValueForm::Quoted(quote),
+        (piece, None) => elements_of(layouts, piece).map_or(ValueForm::Plain, |own| ValueForm::Elements(Box::new(own))),
+    };
     let layout = ValueLayout {
         pad: before.trail().to_owned(),
         middle_lead: match middle.core().text().starts_with(char::is_alphanumeric) {
@@ -352,18 +407,12 @@ fn argument(
             false => String::new(),
         },
         middle: middle.core(),
-        quote: quote_around(&middle.core(), &close.core()),
-        is_python: open.is_empty() && middle.core().text().starts_with('=') && end.core().text().starts_with(')'),
         word,
         close: close.core(),
         whole_close: close.clone(),
-        closing: if repeats { closing } else { Vec::new() },
+        end: value_end,
         is_string,
-        cdata: matches!(&pieces[value], LayoutPiece::Hole(_, codec) if is_cdata(codec)),
-        bare: is_bare,
-        is_open_ended,
-        may_omit_close,
-        elements: elements_of(layouts, &pieces[value]),
+        form,
         closes,
         cdata_closes,
     };
@@ -379,8 +428,8 @@ fn is_delimited(layouts: Layouts<'_>, kind: &ValueLayout) -> bool {
         codec.value_syntax().is_some_and(|syntax| matches!(syntax.spelling(), Spelling::Json(_)))
     };
     layouts.pieces(Slot::ArgumentString).is_none()
-        && kind.closing.is_empty()
-        && kind.quote.is_none()
+        && !matches!(kind.end, ValueEnd::Repetition(_))
+        && kind.quote().is_none()
         && !kind.close.is_blank()
         && !kind.close.is_strong()
         && pieces.iter().any(is_json)

@@ -22,10 +22,10 @@ use crate::stray::StrayMarks;
 use builder::Builder;
 pub(crate) use constant::{INDEX, has_index};
 pub(crate) use headers::{Attribute, Headers, InHeader};
-pub(crate) use list::{Between, CDATA, ElementLayout, KindWord, List, ValueLayout};
+pub(crate) use list::{Between, CDATA, ElementLayout, KindWord, List, ValueEnd, ValueForm, ValueLayout};
 use messages::{header_ends, header_of};
 use optional::with_optional;
-pub(crate) use program::{Item, Keys, Program, Syntax};
+pub(crate) use program::{CallOpening, Item, Keys, Program, Syntax};
 use program::{LayoutPiece, Layouts, call_items, code_items};
 use syntax::syntaxes_of;
 use turns::{TurnPart, Turns, turns_of};
@@ -284,21 +284,13 @@ fn known_text<'c>(control: &'c Control, tokens: &[String]) -> &'c str {
 #[derive(Clone, Debug, Default)]
 struct CallTable {
     programs: Vec<Program>,
-    /// Markers that open a call: the white space before the marker, the marker, and the program for
-    /// the call.
-    entries: Vec<(String, Literal, usize)>,
-    /// Weak markers, which open a call only at the start of a turn, and their programs.
-    weak: Vec<(Literal, usize)>,
+    /// The markers that open a call.
+    entries: Vec<CallEntry>,
     /// The program to try at the start of a turn.
     head: Option<usize>,
     /// The same program for a call in the middle of text, after a marker that ends the text. What
     /// follows such a marker is often ordinary text, so only a tool's name shows that it is a call.
     text_head: Option<usize>,
-    /// Weak markers that open a call at the start of a line: the white space before the line, the
-    /// marker with its line break, and the program.
-    lines: Vec<(String, Literal, usize)>,
-    /// Weak markers that open another call after a call, and their programs.
-    afters: Vec<(Literal, usize)>,
     /// White space that a turn may begin with.
     heads: Vec<String>,
     /// The first markers of the texts that close a turn.
@@ -319,6 +311,29 @@ struct CallTable {
     may_omit: Vec<String>,
     /// The markers that end the header of an answer.
     header_ends: Vec<Literal>,
+}
+
+/// A marker that opens a call.
+#[derive(Clone, Debug)]
+struct CallEntry {
+    at: CallPlace,
+    /// The white space before the marker that is not part of the text.
+    pad: String,
+    mark: Literal,
+    /// The program for the call.
+    program: usize,
+}
+
+/// Where a marker opens a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CallPlace {
+    Anywhere,
+    /// At the start of a turn.
+    Head,
+    /// At the start of a line. The marker has the line break.
+    Line,
+    /// After a call.
+    AfterCall,
 }
 
 impl CallTable {
@@ -371,7 +386,7 @@ impl CallTable {
                 Some(Item::Literal(literal)) if items.len() > 1 => Some(literal.core()),
                 _ => None,
             });
-            let whole = calls.add(items.clone(), false);
+            let whole = calls.add(items.clone(), CallOpening::Marker);
             if !is_code {
                 calls.whole = Some(whole);
             }
@@ -380,7 +395,7 @@ impl CallTable {
                 for mark in &layouts.format.habits.call_marks {
                     let mut literal = Literal::of(mark);
                     literal.mark_tokens(layouts.tokens);
-                    calls.entries.push((pad.clone(), literal, whole));
+                    calls.enter_at(CallPlace::Anywhere, &pad, literal, whole);
                 }
             }
             let mut prefix = lead.clone();
@@ -405,11 +420,11 @@ impl CallTable {
                         let mut items = items;
                         items.remove(0);
                         let header = header_of(&mut items, &calls.header_ends);
-                        let program = calls.add(items, true);
+                        let program = calls.add(items, CallOpening::Weak);
                         calls.programs[program].header = header;
                         match rest.is_blank() {
                             true => calls.set_head(program),
-                            false => calls.weak.push((rest, program)),
+                            false => calls.enter_at(CallPlace::Head, "", rest, program),
                         }
                     }
                     None => {
@@ -436,10 +451,14 @@ impl CallTable {
         calls
     }
 
-    fn add(&mut self, items: Vec<Item>, weak: bool) -> usize {
+    fn add(&mut self, items: Vec<Item>, opening: CallOpening) -> usize {
         let items = items.into_iter().flat_map(|item| with_optional(item, &self.may_omit)).collect();
-        self.programs.push(Program { items, weak, bare: false, in_text: false, opens_list: false, header: None });
+        self.programs.push(Program { items, opening, ..Program::default() });
         self.programs.len() - 1
+    }
+
+    fn enter_at(&mut self, at: CallPlace, pad: &str, mark: Literal, program: usize) {
+        self.entries.push(CallEntry { at, pad: pad.to_owned(), mark, program });
     }
 
     /// Adds a marker that opens a call. Its first part is searched for, and the rest is parsed as
@@ -465,59 +484,63 @@ impl CallTable {
         let with_lead = literal.up_to(literal.lead().len() + cut);
         let strong = mark.is_strong();
         let header = if strong { None } else { header_of(&mut rest_items, &self.header_ends) };
-        let program = self.add(rest_items, !strong);
+        let opening = match strong {
+            true => CallOpening::Marker,
+            false if mark.text().contains(char::is_alphabetic) => CallOpening::Weak,
+            // `[get_weather(` looks like any list.
+            false => CallOpening::Bare,
+        };
+        let program = self.add(rest_items, opening);
         self.programs[program].header = header;
-        // `[get_weather(` looks like any list.
-        self.programs[program].bare = !strong && !mark.text().contains(char::is_alphabetic);
         // The last of several control tokens also opens the call on its own: models forget the
         // first.
         if strong
             && let Some(last) = mark.last_token().filter(|last| last.is_strong())
             && !others.iter().any(|other| other.text().contains(last.text()))
         {
-            self.entries.push((pads.clone(), last, program));
+            self.enter_at(CallPlace::Anywhere, &pads, last, program);
         }
         match strong {
-            true => self.entries.push((pads, mark, program)),
+            true => self.enter_at(CallPlace::Anywhere, &pads, mark, program),
             false => {
-                for head in self.heads.iter().filter(|head| *head != pad) {
+                for head in self.heads.clone().iter().filter(|head| *head != pad) {
                     let mut padded = Literal::of(head);
                     padded.append(&with_lead);
-                    self.weak.push((padded, program));
+                    self.enter_at(CallPlace::Head, "", padded, program);
                 }
                 // A call directly after an answer needs a marker that is not a word.
-                let is_apart = (self.programs[program].bare && pad.is_empty()) || is_distinct(mark.text());
+                let is_apart = (opening == CallOpening::Bare && pad.is_empty()) || is_distinct(mark.text());
                 let line = pad.rfind('\n').or(is_apart.then_some(pad.len()));
                 if let Some(line) = line {
                     let in_text = self.add_in_text(program);
                     let mut marked = Literal::of(&pad[line..]);
                     marked.append(&mark);
-                    self.lines.push((pad[..line].to_owned(), marked, in_text));
+                    self.enter_at(CallPlace::Line, &pad[..line], marked, in_text);
                 }
                 let after = self.add_in_text(program);
-                self.afters.push((mark, after));
+                self.enter_at(CallPlace::AfterCall, "", mark, after);
                 let mut padded = Literal::of(pad);
                 padded.append(&with_lead);
-                self.weak.push((padded, program));
+                self.enter_at(CallPlace::Head, "", padded, program);
             }
         }
     }
 
     /// Adds a call without a marker.
     fn enter_bare(&mut self, pad: &str, items: &[Item]) {
-        let program = self.add(items.to_vec(), true);
-        self.programs[program].bare = true;
+        let program = self.add(items.to_vec(), CallOpening::Bare);
         match items.first() {
             Some(Item::Object(keys)) => {
                 let mut open = items.to_vec();
                 open[0] = Item::Object(Arc::new(Keys { is_open: true, ..Keys::clone(keys) }));
-                let open = self.add(open, true);
-                self.programs[open].bare = true;
-                self.entries.push((pad.to_owned(), Literal::of("{"), open));
-                let listed = self.add(items.to_vec(), true);
-                (self.programs[listed].bare, self.programs[listed].opens_list) = (true, true);
-                self.weak.push((Literal::of("["), listed));
-                self.weak.extend(self.heads.iter().map(|head| (Literal::of(&format!("{head}[")), listed)));
+                let open = self.add(open, CallOpening::Bare);
+                self.enter_at(CallPlace::Anywhere, pad, Literal::of("{"), open);
+                let listed = self.add(items.to_vec(), CallOpening::Bare);
+                self.programs[listed].opens_list = true;
+                self.enter_at(CallPlace::Head, "", Literal::of("["), listed);
+                for head in self.heads.clone() {
+                    self.enter_at(CallPlace::Head, "", Literal::of(&format!("{head}[")), listed);
+                }
                 self.next = self.next.or(Some(program));
             }
             _ => self.set_head(program),
@@ -529,10 +552,7 @@ impl CallTable {
     fn add_in_text(&mut self, program: usize) -> usize {
         let items = self.programs[program].items.clone();
         let has_object = items.iter().any(|item| matches!(item, Item::Arguments(Syntax::Json)));
-        let program = self.add(items, true);
-        self.programs[program].bare = !has_object;
-        self.programs[program].in_text = has_object;
-        program
+        self.add(items, if has_object { CallOpening::InText } else { CallOpening::Bare })
     }
 
     fn set_head(&mut self, program: usize) {

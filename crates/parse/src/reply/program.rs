@@ -15,14 +15,7 @@ use crate::marks::Marks;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Program {
     pub items: Vec<Item>,
-    /// Whether text that begins like the call is often ordinary text. If so, unparseable text is
-    /// not reported.
-    pub weak: bool,
-    /// Whether the call has no marker, so that only a tool's name distinguishes it from an answer.
-    pub bare: bool,
-    /// Whether the call may begin in the middle of an answer, after a weak marker. It then needs an
-    /// object, and the name of a tool if there are tools.
-    pub in_text: bool,
+    pub opening: CallOpening,
     /// Whether the text before the call opens a list of calls, which has an end of its own.
     pub opens_list: bool,
     /// The number of items that form a header like an answer's. If no call follows the header, an
@@ -30,10 +23,29 @@ pub(crate) struct Program {
     pub header: Option<usize>,
 }
 
+/// What tells a call from ordinary text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum CallOpening {
+    /// A marker.
+    #[default]
+    Marker,
+    /// Text with which ordinary text often begins, too. If it is no call, nothing is reported.
+    Weak,
+    /// Nothing but a tool's name.
+    Bare,
+    /// A weak marker in the middle of an answer. The call needs an object, and the name of a tool if there are tools.
+    InText,
+}
+
 impl Program {
+    /// Reports whether the call has no marker, so that only a tool's name distinguishes it from an answer.
+    pub fn is_bare(&self) -> bool {
+        self.opening == CallOpening::Bare
+    }
+
     /// Reports whether the call is an object without a marker.
     pub fn is_bare_object(&self) -> bool {
-        self.bare && matches!(self.items.first(), Some(Item::Object(_)))
+        self.is_bare() && matches!(self.items.first(), Some(Item::Object(_)))
     }
 
     /// Reports whether the call's arguments are a JSON object.
