@@ -4,21 +4,11 @@
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
 use std::fmt::Write;
-use std::path::PathBuf;
 
-#[allow(dead_code, reason = "each test uses its own part")]
-#[path = "../../testkit/src/fixture.rs"]
-mod fixture;
-
-use fixture::Fixture;
+use rolecall_fixture::Fixture;
 use rolecall_format::write_reply;
 use rolecall_infer::{InferredFormat, Outcome, infer};
 use rolecall_render::ChatTemplate;
-
-/// Returns the project's root.
-fn root() -> PathBuf {
-    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
-}
 
 #[test]
 fn every_case_is_inferred_as_it_says() {

@@ -4,11 +4,9 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
-#[path = "../../testkit/src/shared.rs"]
-mod shared;
-
 use std::time::{Duration, Instant};
 
+use rolecall_fixture::{say_skipped, shared};
 use rolecall_infer::{Limits, infer};
 use rolecall_parse::Reply;
 use rolecall_render::{ChatTemplate, ProbeBudget, TemplateOptions, analyze_template_within};
@@ -162,8 +160,8 @@ fn a_turn_of_brackets_and_braces_is_inferred_and_read_in_time() {
 /// The reference templates, if present, each leave most of the budget unused.
 #[test]
 fn real_templates_take_a_part_of_the_budget() {
-    let Some(folder) = shared::shared() else {
-        return shared::say_skipped("no real template was checked against the budget");
+    let Some(folder) = shared() else {
+        return say_skipped("no real template was checked against the budget");
     };
     let entries = std::fs::read_dir(folder.join("templates")).expect("references have templates");
     let mut count = 0;

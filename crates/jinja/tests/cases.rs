@@ -6,9 +6,9 @@
 
 use std::collections::HashMap;
 
-use crate::common::fixture::Fixture;
 use crate::common::{JsonInputs, paths};
 use rolecall_conversation::json::{self, Json, Layout};
+use rolecall_fixture::Fixture;
 use rolecall_jinja::{
     Analysis, Constant, Context, DateTime, Environment, Error, Limits, Origin, Output, Spot, Tag, Template,
 };

@@ -1,7 +1,7 @@
 //! Test support: case files, golden files of reference systems, and generated conversations and
 //! replies.
 //!
-//! - `fixture` reads the cases in `fixtures/`.
+//! - `rolecall_fixture` reads the cases in `fixtures/`. Those of one crate run in its own tests.
 //! - `doors` has models of different kinds, of which every way to ask gives the same answers.
 //! - `golden` runs reference vectors through the public library; `report` counts the verdicts. The
 //!   binary `conform` runs golden files from any folder.
@@ -13,7 +13,7 @@
 //! - `sessions` plays sessions of which every operation is checked.
 //! - `new_turn` renders new turns, and what the model writes before them.
 //! - `matcher` reports whether a grammar accepts a text.
-//! - `toy` is a tokenizer that needs no files; `gguf` and `sentencepiece` write files of these kinds.
+//! - `toy` is a tokenizer that needs no files, which the tests of `encode` have; `gguf` and `sentencepiece` write files of these kinds.
 //!
 //! Start reading at [`Fixture`] and [`golden`].
 
@@ -21,7 +21,6 @@
 
 mod batches;
 pub mod doors;
-mod fixture;
 pub mod forge;
 pub mod generate;
 mod gguf;
@@ -29,6 +28,7 @@ pub mod golden;
 pub mod grammars;
 pub mod growth;
 mod makers;
+#[path = "../../grammar/tests/common/matcher.rs"]
 mod matcher;
 pub mod mutate;
 mod new_turn;
@@ -38,13 +38,12 @@ mod report;
 mod reviewed;
 mod sentencepiece;
 pub mod sessions;
-mod shared;
 mod templates;
 pub mod texts;
+#[path = "../../encode/tests/common/toy.rs"]
 mod toy;
 pub mod transcript;
 
-pub use fixture::{Fixture, Source};
 pub use gguf::{flaw_of, gguf_of, read_gguf, write_gguf};
 pub use makers::{Makers, Pair};
 pub use matcher::matches;
@@ -52,14 +51,7 @@ pub use new_turn::{last_answer, new_turn};
 pub use pins::Pins;
 pub use report::{Report, Verdict};
 pub use reviewed::Reviewed;
+pub use rolecall_fixture::{Fixture, Source, root, say_skipped, shared};
 pub use sentencepiece::write_sentencepiece;
-pub use shared::{say_skipped, shared};
 pub use templates::FolderTemplates;
 pub use toy::Toy;
-
-use std::path::PathBuf;
-
-/// The root folder of the workspace.
-pub fn root() -> PathBuf {
-    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
-}

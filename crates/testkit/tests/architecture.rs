@@ -54,7 +54,8 @@ const ARROWS: &[(&str, Kind, &[&str])] = &[
             "openai",
         ],
     ),
-    ("testkit", Workshop, &["rolecall", "text"]),
+    ("fixture", Workshop, &[]),
+    ("testkit", Workshop, &["rolecall", "text", "fixture", "format", "grammar", "tokenizer"]),
     (
         "cli",
         Edge,
@@ -222,11 +223,12 @@ fn whoever_looks_for_references_says_what_is_skipped_without_them() {
         let code: String =
             text.lines().map(|line| line.split("//").next().unwrap_or_default().to_owned() + "\n").collect();
         // These files report missing references themselves.
-        let tells = ["testkit/src/shared.rs", "xtask/src/suite.rs"];
+        let tells = ["fixture/src/shared.rs", "xtask/src/suite.rs"];
         if tells.iter().chain(&["testkit/tests/architecture.rs"]).any(|known| path.ends_with(known)) {
             continue;
         }
-        let looks = code.matches("testkit::shared()").count() + code.matches("shared::shared()").count();
+        let by_name = if code.contains("use rolecall_fixture::") { code.matches(" shared()").count() } else { 0 };
+        let looks = code.matches("::shared()").count() + by_name;
         let says = code.matches("say_skipped(").count();
         assert!(says >= looks, "{}: looks for references {looks} times but reports {says} skips", path.display());
         assert!(!code.contains("\"../shared") && !code.contains("/../shared"), "{}: use `shared()`", path.display());

@@ -281,7 +281,7 @@ fn said_by_all(format: &Format, text: &str) -> Json {
 /// Makes the encoders of three toys: one as the maker's file would be, one that also has the
 /// appended tokens, and one in which every piece of the format's literal text is a token.
 fn encoders(format: &Format) -> Vec<Encoder> {
-    let [plain, appended, marked] = Toy::family(format);
+    let [plain, appended, marked] = Toy::family(format, &generate::marks(format));
     let encoder =
         |toy: Toy| Encoder::new(&Protection::default().with_format(format), Arc::new(toy)).expect("the toy fits");
     [plain, appended, marked].into_iter().map(encoder).collect()

@@ -21,7 +21,7 @@ fn a_session_sends_the_new_turn_of_the_format() {
             [Message::user(format!("question {round}")), Message::assistant(format!("answer {round}"))]
         });
         let messages: Vec<Message> = rounds.collect();
-        let toy = Toy::family(format)[1].clone();
+        let toy = Toy::family(format, &rolecall_testkit::generate::marks(format))[1].clone();
         let model = Model::builder().format(format.name.clone()).loaded_tokenizer(Arc::new(toy)).open().unwrap();
         let mut session = model.session(request(&messages[..1])).unwrap();
         session.open().unwrap_or_else(|error| panic!("{}: {error}", format.name));

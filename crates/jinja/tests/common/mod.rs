@@ -11,28 +11,18 @@ use rolecall_conversation::json::Json;
 use rolecall_jinja::Tag;
 
 pub mod attacks;
-/// Case files, as in the rest of the workspace.
-#[path = "../../../testkit/src/fixture.rs"]
-pub mod fixture;
 mod json_inputs;
-/// Location of the reference files, and the message for when they are missing.
-#[path = "../../../testkit/src/shared.rs"]
-pub mod shared;
 pub mod usage;
 
 pub use json_inputs::JsonInputs;
-
-/// Returns the root of the project.
-pub fn root() -> PathBuf {
-    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
-}
+pub use rolecall_fixture::{root, say_skipped, shared};
 
 /// Returns a reference file or folder next to the repository, if it exists. Otherwise reports that
 /// `what` was skipped.
 pub fn reference(name: &str, what: &str) -> Option<PathBuf> {
-    let path = shared::shared().map(|folder| folder.join(name)).filter(|path| path.exists());
+    let path = shared().map(|folder| folder.join(name)).filter(|path| path.exists());
     if path.is_none() {
-        shared::say_skipped(what);
+        say_skipped(what);
     }
     path
 }

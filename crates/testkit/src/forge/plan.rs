@@ -91,7 +91,7 @@ impl Plan {
     fn add_formats_with_toys(&mut self) {
         let registry = rolecall::format::registry();
         for format in generate::variants(&registry) {
-            let [plain, appended, marked] = Toy::family(format);
+            let [plain, appended, marked] = Toy::family(format, &generate::marks(format));
             for (name, toy) in [("toy", plain), ("toy-appended", appended), (MARKED, marked)] {
                 self.add_format(format, name, &(Arc::new(toy) as Arc<dyn Tokenizer>));
             }

@@ -99,7 +99,7 @@ impl Subject {
         let tokenizer: Arc<dyn Tokenizer> = match vocabulary {
             Vocabulary::Bytes => {
                 // The tokens that the maker's code appends are sampled too.
-                let [_, appended, _] = Toy::family(format);
+                let [_, appended, _] = Toy::family(format, &crate::generate::marks(format));
                 Arc::new(appended)
             }
             Vocabulary::Of(tokenizer) => {

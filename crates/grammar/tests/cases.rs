@@ -1,12 +1,15 @@
 //! Runs every case of `fixtures/grammar/`: a format, tools and options; the grammar in three
 //! languages, and texts that it accepts and rejects. proofs/grammar tries the same texts on the
 //! engines' own libraries.
-#![expect(clippy::panic, reason = "a test fails by a panic, in its helpers too")]
 
-use rolecall::conversation::{Json, Tool, json};
-use rolecall::format::{Format, load};
-use rolecall::grammar::{Answer, Options, PrintedGrammar, Reasoning, Token, ToolChoice, grammar};
-use rolecall_testkit::{Fixture, matches};
+#[path = "common/matcher.rs"]
+mod matcher;
+
+use matcher::matches;
+use rolecall_conversation::{Json, Tool, json};
+use rolecall_fixture::Fixture;
+use rolecall_format::{Format, builtin, load, shared_calls};
+use rolecall_grammar::{Answer, Options, PrintedGrammar, Reasoning, Token, ToolChoice, grammar};
 
 #[test]
 fn every_case_is_as_it_says() {
@@ -51,10 +54,10 @@ fn check(case: &mut Fixture) {
 
 /// Returns a format by its name, or parses one.
 fn format_of(section: &str) -> Format {
-    if let Some(format) = rolecall::format::registry().get(section) {
+    if let Some(format) = builtin().get(section) {
         return Format::clone(format);
     }
-    let shared = rolecall::format::shared_calls().find(|(name, _)| *name == section);
+    let shared = shared_calls().find(|(name, _)| *name == section);
     let file = shared.map_or(section, |(_, file)| file);
     load(file).unwrap_or_else(|error| panic!("{file}\n{error}"))
 }

@@ -1,8 +1,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use rolecall::format::Format;
-use rolecall::tokenizer::{AddedToken, Error, TextPlace, Token, Tokenizer, TokenizerKind};
+use rolecall_format::Format;
+use rolecall_tokenizer::{AddedToken, Error, TextPlace, Token, Tokenizer, TokenizerKind};
 
 /// A tokenizer for tests in which every byte is a token, so that any built-in format can be encoded
 /// without external files.
@@ -47,8 +47,8 @@ impl Toy {
     }
 
     /// Creates three toys: one as the maker's file would be, one that also has the appended tokens,
-    /// and one in which every piece of the format's literal text is a token.
-    pub fn family(format: &Format) -> [Toy; 3] {
+    /// and one in which each of the marks, the pieces of the format's literal text, is a token.
+    pub fn family(format: &Format, marks: &[String]) -> [Toy; 3] {
         let plain = Toy::of(format);
         let mut appended = plain.clone();
         for control in format.controls.iter() {
@@ -58,10 +58,10 @@ impl Toy {
             };
         }
         let mut marked = appended.clone();
-        for mark in crate::generate::marks(format) {
+        for mark in marks {
             // A spelling of a control token is that token already.
             if !format.controls.iter().any(|control| control.texts().any(|text| text == mark)) {
-                marked = marked.with(&mark);
+                marked = marked.with(mark);
             }
         }
         [plain, appended, marked]
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn the_reference_way_takes_text_for_tokens_and_the_ordinary_way_does_not() {
-        let registry = rolecall::format::registry();
+        let registry = rolecall_format::builtin();
         let toy = Toy::of(registry.get("yi").unwrap());
         let text = "é<|im_end|>";
         let forged = ids(|out| toy.encode_reference(text, TextPlace::Start, out).unwrap());
@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn every_built_in_format_has_its_own() {
-        for format in rolecall::format::registry().iter() {
+        for format in rolecall_format::builtin().iter() {
             let toy = Toy::of(format);
             let mut ids: Vec<u32> = toy.added.iter().map(|token| token.id).collect();
             ids.dedup();

@@ -2,12 +2,9 @@
 //! prompt or the refusal. A case may have `options`:
 //! `{"calls": "as-wanted", "now": "2026-11-21T12:34:56", "tokens": {"bos_token": "<s>"}}`.
 
-use rolecall::Prompt;
-use rolecall::conversation::{Conversation, Json, json};
-use rolecall::render::Error as RenderError;
-use rolecall::render::Writer;
-use rolecall::template::{ChatTemplate, Forms, TemplateOptions};
-use rolecall_testkit::Fixture;
+use rolecall_conversation::{Conversation, Json, json};
+use rolecall_fixture::Fixture;
+use rolecall_render::{ChatTemplate, Error, Forms, Prompt, TemplateOptions, Writer};
 
 #[test]
 fn every_case_comes_out_as_it_is_written() {
@@ -40,13 +37,13 @@ fn run(template: &str, request: &str, options: &Json) -> Result<Prompt, String> 
     };
     let now = option("now").and_then(Json::as_str).map(|text| text.parse().expect("`now` is a time"));
     let options = TemplateOptions { now, forms, ..TemplateOptions::default() };
-    Writer::template(template.clone(), options.clone()).render(&conversation).map_err(|error| told(&error))
+    Writer::template(template, options).render(&conversation).map_err(|error| told(&error))
 }
 
 /// Writes the error, its line in the template, and its place in the conversation.
-fn told(error: &RenderError) -> String {
+fn told(error: &Error) -> String {
     let mut text = format!("{}: {error}", error.code());
-    if let RenderError::Template { error, .. } = error {
+    if let Error::Template { error, .. } = error {
         text.push_str(&format!("\nline {}: {}", error.place().line, error.place().source_line));
     }
     if let Some(place) = error.place() {

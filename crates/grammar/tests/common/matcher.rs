@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use rolecall::grammar::{Grammar, Node, Pattern};
+use rolecall_grammar::{Grammar, Node, Pattern};
 
 /// Reports whether a grammar accepts a whole text.
 pub fn matches(grammar: &Grammar, text: &str) -> bool {

@@ -1,66 +1,70 @@
-//! Runs every case of `fixtures/render/<format>/`: a request, and the exact prompt with its
-//! segments, or the refusal.
+//! A case of `fixtures/render/<format>/`: a request, and the exact prompt with its segments, or the refusal.
 //!
-//! In the folder `calls`, the request names a shared call layout. In a framework's folder, the
-//! request names a format of the framework, or the section `template` is a user's own file for it.
-//! Optional sections: `loss` (which parts of the prompt carry loss), `inputs` (the prompt of each
-//! question), `new-turns` (only the new part of each), `stop`.
-#![expect(clippy::panic, reason = "a test fails by a panic, in its helpers too")]
+//! In the folder `calls`, the request names a shared call layout. In a framework's folder, the request names a format of
+//! the framework, or the section `template` is a user's own file for it. Optional sections: `loss` (which parts of the
+//! prompt carry loss), `inputs` (the prompt of each question), `new-turns` (only the new part of each), `stop`.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::sync::Arc;
 
-use rolecall::conversation::json;
-use rolecall::conversation::json::Layout;
-use rolecall::conversation::{Conversation, Json, Role};
-use rolecall::format::{Format, Registry};
-use rolecall::loss::LossPolicy;
-use rolecall::render::{Bos, Options, RuleMode, Writer};
-use rolecall::{Error, Origin, Prompt, Request, interop};
-use rolecall_testkit::{Fixture, new_turn};
+use rolecall_conversation::json::{self, Layout};
+use rolecall_conversation::{Conversation, Json, Place, Role};
+use rolecall_fixture::Fixture;
+use rolecall_format::{Format, Registry};
+use rolecall_openai::Request;
+use rolecall_render::growth::{ReplyRule, reply_end_of};
+use rolecall_render::{Bos, LossPolicy, Options, Origin, Prompt, RuleMode, Writer};
 
-#[test]
-fn every_case_renders_as_it_says() {
-    let registry = rolecall::format::registry();
-    Fixture::check_all("render", |case| check(case, &registry));
+/// Reads a user's own file for a framework.
+pub type Import = fn(&str) -> Format;
+
+/// Why a case has no prompt.
+enum Refusal {
+    Request(rolecall_openai::Error),
+    Render(rolecall_render::Error),
 }
 
-#[test]
-fn every_built_in_format_has_cases() {
-    let cases = Fixture::of_folder("render");
-    // Formats of frameworks have their own cases.
-    for format in rolecall::format::registry().iter().filter(|format| !format.name.contains(':')) {
-        let own = cases.iter().filter(|case| folder(case) == format.name).count();
-        assert!(own >= 4, "fixtures/render/{} contains {own} cases", format.name);
+impl Refusal {
+    fn code(&self) -> &'static str {
+        match self {
+            Refusal::Request(error) => error.code(),
+            Refusal::Render(error) => error.code(),
+        }
+    }
+
+    fn place(&self) -> Option<Place> {
+        match self {
+            Refusal::Request(error) => error.place(),
+            Refusal::Render(error) => error.place(),
+        }
+    }
+
+    fn help(&self) -> String {
+        match self {
+            Refusal::Request(error) => error.help(),
+            Refusal::Render(error) => error.help(),
+        }
     }
 }
 
-#[test]
-fn every_shared_call_layout_has_cases() {
-    let cases = Fixture::of_folder("render");
-    let named = cases.iter().filter(|case| folder(case) == "calls");
-    let named: Vec<String> = named.filter_map(|case| Request::from_text(case.needed("request")).ok()?.format).collect();
-    for (name, _) in rolecall::format::shared_calls() {
-        assert!(named.contains(&format!("calls:{name}")), "fixtures/render/calls has no case for {name}");
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Request(error) => error.fmt(f),
+            Refusal::Render(error) => error.fmt(f),
+        }
     }
 }
 
-#[test]
-fn every_framework_has_cases() {
-    let cases = Fixture::of_folder("render");
-    for framework in interop::FRAMEWORKS.iter().map(|framework| framework.name) {
-        let own = cases.iter().filter(|case| folder(case) == framework).count();
-        assert!(own >= 4, "fixtures/render/{framework} contains {own} cases");
-    }
-}
-
-fn check(case: &mut Fixture, registry: &Registry) {
+/// Checks a case.
+pub fn check(case: &mut Fixture, registry: &Registry, import: Import) {
     let asked = case.section("options").map(asked).unwrap_or_default();
-    let request = Request::from_text(case.needed("request")).map_err(Error::from);
-    let format = format_of(case, &request, registry);
+    let request = Request::from_text(case.needed("request")).map_err(Refusal::Request);
+    let format = format_of(case, &request, registry, import);
     let format = if asked.training { format.for_training() } else { &format };
     let rendered = request.and_then(|request| {
-        let prompt = Writer::format(format.clone(), asked.options.clone()).render(&request.conversation)?;
+        let writer = Writer::format(Arc::clone(format), asked.options.clone());
+        let prompt = writer.render(&request.conversation).map_err(Refusal::Render)?;
         Ok((request.conversation, prompt))
     });
     let (other, found) = match &rendered {
@@ -91,10 +95,9 @@ fn check(case: &mut Fixture, registry: &Registry) {
 }
 
 /// Returns the format of the user's own template, of the request, or of the folder.
-fn format_of(case: &Fixture, request: &Result<Request, Error>, registry: &Registry) -> Arc<Format> {
+fn format_of(case: &Fixture, request: &Result<Request, Refusal>, registry: &Registry, import: Import) -> Arc<Format> {
     if let Some(text) = case.section("template") {
-        let own = interop::import(text, "mine");
-        return own.unwrap_or_else(|error| panic!("{}: {error}", case.path.display())).into();
+        return import(text).into();
     }
     let folder = folder(case);
     let named = request.as_ref().ok().and_then(|request| request.format.as_deref());
@@ -112,13 +115,13 @@ fn format_of(case: &Fixture, request: &Result<Request, Error>, registry: &Regist
 }
 
 fn shared(name: &str) -> Option<Format> {
-    let (_, source) = rolecall::format::shared_calls().find(|(known, _)| *known == name)?;
-    Some(rolecall::format::load(source).unwrap_or_else(|error| panic!("{name}: {error}")))
+    let (_, source) = rolecall_format::shared_calls().find(|(known, _)| *known == name)?;
+    Some(rolecall_format::load(source).unwrap_or_else(|error| panic!("{name}: {error}")))
 }
 
 /// Writes one line for each run of the prompt that carries loss or does not.
-fn learned(prompt: &Prompt, conversation: &Conversation, format: &Format, policy: &LossPolicy) -> Vec<String> {
-    let spans = Writer::format(format.clone(), Options::default())
+fn learned(prompt: &Prompt, conversation: &Conversation, format: &Arc<Format>, policy: &LossPolicy) -> Vec<String> {
+    let spans = Writer::format(Arc::clone(format), Options::default())
         .loss(prompt, conversation, &[], policy)
         .map(|loss| loss.ranges())
         .unwrap_or_default();
@@ -134,16 +137,16 @@ fn learned(prompt: &Prompt, conversation: &Conversation, format: &Format, policy
 }
 
 /// Writes one line for each question: the prompt up to it, or only its new part.
-fn inputs(conversation: &Conversation, format: &Format, options: &Options, new_alone: bool) -> Vec<String> {
+fn inputs(conversation: &Conversation, format: &Arc<Format>, options: &Options, new_alone: bool) -> Vec<String> {
     let messages = &conversation.messages;
     let users = (0..messages.len()).filter(|at| *messages[*at].role() == Role::User);
     let each = users.map(|at| {
         let so_far = Conversation { messages: messages[..=at].to_vec(), ..conversation.clone() };
-        let prompt = match new_alone {
-            true => new_turn(format, so_far, options),
-            false => Writer::format(format.clone(), options.clone()).render(&so_far).map_err(Error::from),
-        };
-        quoted(prompt.unwrap_or_else(|error| panic!("{error}")).text())
+        let prompt = Writer::format(Arc::clone(format), options.clone()).render(&so_far);
+        let prompt = prompt.unwrap_or_else(|error| panic!("{error}"));
+        let reply = messages[..at].iter().rposition(|message| *message.role() == Role::Assistant).filter(|_| new_alone);
+        let end = reply.and_then(|reply| reply_end_of(&prompt, reply, ReplyRule { format: Some(format), stops: &[] }));
+        quoted(&prompt.text()[end.map_or(0, |end| end.end)..])
     });
     each.collect()
 }
@@ -152,7 +155,8 @@ fn quoted(text: &str) -> String {
     json::write(&Json::from(text), &Layout::default())
 }
 
-fn folder(case: &Fixture) -> String {
+/// Returns the name of the folder that a case is in.
+pub fn folder(case: &Fixture) -> String {
     let folder = case.path.parent().and_then(|folder| folder.file_name());
     folder.expect("a case is in a folder").to_string_lossy().into_owned()
 }
@@ -221,13 +225,11 @@ fn dropped(prompt: &Prompt) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-fn refusal(error: &Error) -> String {
+fn refusal(error: &Refusal) -> String {
     let mut text = format!("code: {}\nmessage: {error}", error.code());
     if let Some(place) = error.place() {
         let _ = write!(text, "\nplace: {place}");
     }
-    if let Some(help) = error.help() {
-        let _ = write!(text, "\nhelp: {help}");
-    }
+    let _ = write!(text, "\nhelp: {}", error.help());
     text
 }

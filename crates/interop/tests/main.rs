@@ -1,0 +1,5 @@
+//! All tests of this crate in one binary, because each binary links every library again.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that panics has failed")]
+
+mod render_cases;
