@@ -1,10 +1,14 @@
 use std::sync::Arc;
 
 use rolecall_conversation::Conversation;
+use rolecall_conversation::json::Object;
 use rolecall_format::Format;
 use rolecall_jinja::Spot;
 
-use crate::{Account, ChatTemplate, Error, Options, ProbeBudget, Prompt, RunRecord, TemplateOptions, format, template};
+use crate::{
+    Account, ChatTemplate, EFFORT_SWITCH, Error, Options, ProbeBudget, Prompt, RunRecord, TemplateOptions, format,
+    template,
+};
 
 /// What writes the prompts of conversations: a format or a chat template, with its options.
 ///
@@ -121,6 +125,19 @@ impl Writer {
         match self {
             Writer::Format(..) => Ok(None),
             Writer::Template(template, options) => template::spot_at(conversation, template, options, byte),
+        }
+    }
+
+    /// Returns the switches that a level of reasoning ([`EFFORTS`](crate::EFFORTS)) means beside the given ones, or `None`
+    /// if the writer does not know the level. A format knows the values of its option `reasoning_effort`.
+    pub fn effort_switches(&self, level: &str, given: &Object) -> Option<Object> {
+        match self {
+            Writer::Template(template, options) => template.effort_switches(level, options, given),
+            Writer::Format(format, _) => {
+                let choice = format.choices.iter().find(|choice| choice.name == EFFORT_SWITCH)?;
+                let is_known = choice.values.iter().any(|value| value == level);
+                is_known.then(|| [(EFFORT_SWITCH.to_owned(), level.into())].into_iter().collect())
+            }
         }
     }
 

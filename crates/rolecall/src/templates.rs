@@ -21,9 +21,9 @@ use rolecall_format::Format;
 pub use choice::NoChoice;
 pub use rolecall_render::jinja;
 pub use rolecall_render::{
-    ArgumentForm, BosUse, Capability, ChatTemplate, ContentForm, DateTime, Finding, FindingKind, Forms, IdForm, Limits,
-    Nulls, ProbeBudget, RunRecord, Support, Switch, TemplateAnalysis, TemplateError, TemplateOptions, WantedCalls,
-    analyze_template, analyze_template_within, left_out,
+    ArgumentForm, BosUse, Capability, ChatTemplate, ContentForm, DateTime, EFFORT_SWITCH, EFFORTS, Finding,
+    FindingKind, Forms, IdForm, Limits, Nulls, ProbeBudget, RunRecord, Support, Switch, TemplateAnalysis,
+    TemplateError, TemplateOptions, WantedCalls, analyze_template, analyze_template_within, left_out,
 };
 
 use crate::damage::Damage;

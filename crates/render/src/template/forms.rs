@@ -4,8 +4,11 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use rolecall_conversation::Json;
+use rolecall_conversation::json::{self, Layout, Object};
+
 use super::analysis::{self, ContentForm, EmptyContent, FormProbe};
-use super::{ChatTemplate, ProbeBudget};
+use super::{ChatTemplate, ProbeBudget, TemplateOptions};
 
 /// What is known of the forms that a template writes, in conversations without tools and with them.
 #[derive(Debug, Default)]
@@ -16,6 +19,8 @@ pub(super) struct KnownForms {
     renames_developers: OnceLock<bool>,
     writes_two_systems: OnceLock<bool>,
     fills_tools: OnceLock<bool>,
+    /// The switches that a level of reasoning means, by the level and the switches beside it.
+    efforts: Mutex<HashMap<String, Option<Object>>>,
     /// The number of steps that finding them out took.
     steps: AtomicU64,
     /// The same for the contents of unusual roles, which clients choose.
@@ -24,6 +29,9 @@ pub(super) struct KnownForms {
 
 /// The most roles, without tools and with them, whose contents are tried. Clients choose roles.
 const MOST_ROLES: usize = 64;
+
+/// The most levels of reasoning that are remembered. Clients choose the switches beside them.
+const MOST_EFFORTS: usize = 64;
 
 /// The roles whose contents are tried in any case.
 const USUAL_ROLES: [&str; 6] = ["system", "developer", "user", "assistant", "tool", "function"];
@@ -73,6 +81,35 @@ impl ChatTemplate {
     pub(super) fn fills_tools(&self) -> bool {
         let found = || self.form_of(false, |probe| probe.must_fill_tools()).unwrap_or(false);
         *self.forms.fills_tools.get_or_init(found)
+    }
+
+    /// Returns the switches that a level of reasoning means beside the given ones, or `None` if the template does not know
+    /// the level. The options are those of its prompts.
+    ///
+    /// ```
+    /// use rolecall_conversation::json::Object;
+    /// use rolecall_render::{ChatTemplate, TemplateOptions};
+    /// let source = "{% if enable_thinking is defined and not enable_thinking %}[quiet]{% endif %}{{ messages[0].content }}";
+    /// let template = ChatTemplate::compile(source, Vec::new())?;
+    /// let switches = |level| template.effort_switches(level, &TemplateOptions::default(), &Object::new());
+    /// assert_eq!(switches("none").and_then(|found| found.get("enable_thinking")?.as_bool()), Some(false));
+    /// assert_eq!(switches("high"), None);
+    /// # Ok::<(), rolecall_render::Error>(())
+    /// ```
+    pub fn effort_switches(&self, level: &str, options: &TemplateOptions, given: &Object) -> Option<Object> {
+        let text = |object: &Object| json::write(&Json::Object(object.clone()), &Layout::compact());
+        let key = format!("{level}\n{}\n{}", text(&options.kwargs), text(given));
+        let efforts = || self.forms.efforts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = efforts().get(&key) {
+            return known.clone();
+        }
+        let found = analysis::effort_of(self, options, given, |probe| probe.switches(level)).flatten();
+        let mut efforts = efforts();
+        if efforts.len() >= MOST_EFFORTS {
+            efforts.clear();
+        }
+        efforts.insert(key, found.clone());
+        found
     }
 
     fn form_of<T>(&self, has_tools: bool, find: impl FnOnce(&FormProbe<'_, '_>) -> T) -> Option<T> {

@@ -31,8 +31,8 @@ use messages::Messages;
 use prepare::{Inputs, Trace};
 
 pub use analysis::{
-    ArgumentForm, BosUse, Capability, ContentForm, Finding, FindingKind, IdForm, ProbeBudget, Support, Switch,
-    TemplateAnalysis, WantedCalls, analyze_template, analyze_template_within, template_switches,
+    ArgumentForm, BosUse, Capability, ContentForm, EFFORT_SWITCH, EFFORTS, Finding, FindingKind, IdForm, ProbeBudget,
+    Support, Switch, TemplateAnalysis, WantedCalls, analyze_template, analyze_template_within, template_switches,
 };
 pub use around::AroundTurns;
 pub use jinja::{DateTime, Error as TemplateError, Limits};

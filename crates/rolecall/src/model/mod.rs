@@ -42,6 +42,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rolecall_conversation::Conversation;
+use rolecall_conversation::json::Object;
 use rolecall_encode::{Decoder, Encoded, ProtectedTokens};
 use rolecall_format::{Format, FormatPart, Generation, Registry};
 use rolecall_grammar::Token;
@@ -270,6 +271,13 @@ impl Model {
     /// Returns the sampling defaults of the model's maker. Values that are unknown are missing.
     pub fn sampling(&self) -> Arc<Generation> {
         self.generation(self.format())
+    }
+
+    /// Returns the switches of requests that a level of reasoning means beside the given ones, or `None` if the model's
+    /// format or default chat template does not know the level. The levels are those of
+    /// [`EFFORTS`](crate::template::EFFORTS).
+    pub fn effort_switches(&self, level: &str, given: &Object) -> Option<Object> {
+        self.own_writer()?.writer.effort_switches(level, given)
     }
 
     /// Renders a request to a prompt that the model answers.

@@ -96,6 +96,11 @@ impl<'p, 't> FormProbe<'p, 't> {
         FormProbe { probe, tools, user }
     }
 
+    /// Returns a message of the user in a form that the template writes.
+    pub(in crate::template::analysis) fn into_user(self) -> String {
+        self.user
+    }
+
     /// Returns the form of the contents of a role.
     pub fn content_form(&self, role: &str) -> ContentForm {
         let text = self.content_use(role, &quoted(TEXTS[0]), 1);

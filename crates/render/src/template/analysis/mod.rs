@@ -5,6 +5,7 @@
 mod arguments;
 mod budget;
 mod calls;
+mod effort;
 mod finding;
 mod forms;
 mod probe;
@@ -12,6 +13,7 @@ mod sample;
 mod support;
 mod switch;
 
+use rolecall_conversation::json::Object;
 use rolecall_jinja as jinja;
 
 use super::{ChatTemplate, Nulls, TemplateOptions};
@@ -20,6 +22,8 @@ use crate::{Error, Origin};
 pub use arguments::ArgumentForm;
 pub use budget::ProbeBudget;
 pub use calls::{IdForm, WantedCalls};
+pub(super) use effort::EffortProbe;
+pub use effort::{EFFORT_SWITCH, EFFORTS};
 pub use finding::{Finding, FindingKind};
 pub use forms::ContentForm;
 pub(super) use forms::{EmptyContent, FormProbe};
@@ -46,6 +50,18 @@ pub(super) fn form_of<T>(
 ) -> Option<T> {
     let form = find(&FormProbe::new(&Probe::new(template, &TemplateOptions::default(), budget), has_tools));
     budget.check().is_ok().then_some(form)
+}
+
+/// Finds out something of the levels of reasoning of a template beside these switches.
+pub(super) fn effort_of<T>(
+    template: &ChatTemplate,
+    options: &TemplateOptions,
+    given: &Object,
+    find: impl FnOnce(&EffortProbe<'_, '_>) -> T,
+) -> Option<T> {
+    let budget = ProbeBudget::default();
+    let found = find(&EffortProbe::new(&Probe::new(template, options, &budget), given));
+    budget.check().is_ok().then_some(found)
 }
 
 /// Reports whether a template writes the calls of a message only if its content is null.
