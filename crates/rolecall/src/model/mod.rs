@@ -4,13 +4,14 @@
 //! [`Model::open`] turns a path or a name into a [`Model`]; [`Model::prompt`] turns a request into
 //! a [`ModelPrompt`].
 //!
-//! The submodules: `account` renders a request with the account of it, `builder` finds the parts of a model, `content` writes and reads everything
-//! that it was opened from, `saved_prompt` the same of a prompt, `clock` writes and reads the time
-//! that templates see, `settings` merges the caller's settings with those of a request, `templates`
-//! chooses and renders chat templates, `writer` determines what writes a request's prompts, `encoders` loads the tokenizer and binds it to formats and
-//! templates, `replies` holds how replies are parsed, `reply_context` what is known about one reply
-//! before it arrives, `ends` and `stops` where they end, and `stability` compares the prompts of a growing
-//! conversation. Start reading at [`Model::open`].
+//! The submodules: `account` renders a request with the account of it, `builder` finds the parts of a model,
+//! `content` writes and reads everything that it was opened from, `saved_prompt` the same of a prompt, and `digest`
+//! tells contents apart. `settings` merges the caller's settings with those of a request, `writer` determines what
+//! writes a request's prompts, among the `templates` or the formats, `encoders` loads the tokenizer and binds it to
+//! writers, and `clock` writes and reads the time that templates see. `replies` holds how replies are parsed,
+//! `reply_context` what is known about one reply before it arrives, `ends` and `stops` where they end. `setup` is what
+//! a session needs, `new_turn` cuts a prompt, `loss` and `explain` look at one, and `stability` compares those of a
+//! growing conversation. Start reading at [`Model::open`].
 
 mod account;
 mod builder;

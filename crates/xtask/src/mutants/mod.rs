@@ -28,7 +28,7 @@ Plants bugs in a copy of the workspace and checks that a test catches each.
 
     --seed N        picks the bugs; the same seed and source give the same bugs  [20261122]
     --count N       the number of bugs, spread over the crates by their lines    [300]
-    --crates A,B    the crates that get bugs                [render,encode,parse,infer,format]
+    --crates A,B    the crates that get bugs  [render,tokenizer,encode,parse,infer,format,jinja,rolecall,gateway]
     --jobs N        the number of bugs tried at a time                           [2]
     --only A,B      tries only the bugs with these numbers, even if already tried
     --limit N       stops after this many bugs; a later run continues
@@ -65,7 +65,9 @@ impl Options {
         let mut options = Options {
             seed: 20_261_122,
             count: 300,
-            crates: ["render", "tokenizer", "encode", "parse", "infer", "format"].map(str::to_owned).into(),
+            crates: ["render", "tokenizer", "encode", "parse", "infer", "format", "jinja", "rolecall", "gateway"]
+                .map(str::to_owned)
+                .into(),
             jobs: 2,
             only: Vec::new(),
             limit: usize::MAX,
