@@ -245,7 +245,9 @@ fn check(options: &Options, tree: &Path) -> Result<Vec<(String, usize, usize)>, 
     let mut cargo = cargo(tree);
     cargo.args(["check", "--keep-going", "--message-format=short", "--color=never"]);
     for name in &options.crates {
-        cargo.arg("--package").arg(format!("rolecall-{name}"));
+        // The facade has the project's name alone.
+        let package = if name == "rolecall" { name.clone() } else { format!("rolecall-{name}") };
+        cargo.arg("--package").arg(package);
     }
     let output = cargo.output().map_err(|error| format!("cannot start cargo: {error}"))?;
     let text = String::from_utf8_lossy(&output.stderr);
