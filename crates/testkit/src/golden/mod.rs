@@ -247,7 +247,12 @@ fn run_row(row: &Object, context: &mut Context, report: &mut Report) {
     if context.only.as_ref().is_some_and(|only| !id.contains(only.as_str())) {
         return;
     }
-    let mut add = |op: &str, verdict| report.add(system, model, op, &id, verdict);
+    let model = match (model, forms_of(row, system, op)) {
+        (model, None) => model.to_owned(),
+        ("", Some(forms)) => format!("forms {forms}"),
+        (model, Some(forms)) => format!("{model}, forms {forms}"),
+    };
+    let mut add = |op: &str, verdict| report.add(system, &model, op, &id, verdict);
     if let Some(verdict) = shape::check(row, system, op) {
         return add(op, verdict);
     }
@@ -310,6 +315,19 @@ fn run_row(row: &Object, context: &mut Context, report: &mut Report) {
         _ => pending::run(row, system, op),
     };
     add(op, verdict);
+}
+
+/// Returns the forms in which a chat template got the messages of a vector, or `None` if a format wrote it. Those of
+/// transformers and of trainers pass them as they are given.
+fn forms_of(row: &Object, system: &str, op: &str) -> Option<&'static str> {
+    match system {
+        "hf_jinja" | "stability" | "trl" | "harmony" | "mistral" => Some("as-given"),
+        "ids" => row.get("segments").is_none().then_some("as-given"),
+        "lmflow" | "chatglm3" => op.contains("jinja").then_some("as-given"),
+        // Sessions.
+        "renderers" => Some("as-wanted"),
+        _ => None,
+    }
 }
 
 /// Returns the system and the operation of a row. Rows that continue a setup omit the system.
