@@ -237,15 +237,12 @@ impl List {
 pub(super) fn list_of(layouts: Layouts<'_>, end: Literal) -> Option<List> {
     let mut kinds = Vec::new();
     let mut untyped = None;
-    let mut escapes_keys = false;
     let mut first = (Literal::default(), None);
     for (slot, is_string) in [(Slot::ArgumentString, true), (Slot::Argument, false)] {
         let Some(pieces) = layouts.pieces(slot) else { continue };
         let kind;
         (first, kind) = argument(layouts, &pieces, is_string, &end)?;
         kinds.push(kind);
-        let is_escaped = |piece: &LayoutPiece| matches!(piece, LayoutPiece::Hole(Field::Key, Codec::Attribute));
-        escapes_keys |= pieces.iter().any(is_escaped);
         // Without the word for its kind, a value is a string.
         let without = layouts.pieces_without(slot, Field::Type)?;
         if without.len() < pieces.len() {
@@ -253,17 +250,7 @@ pub(super) fn list_of(layouts: Layouts<'_>, end: Literal) -> Option<List> {
         }
     }
     let (open, word) = first;
-    // If both layouts are equal, only the schema or the word tells which values are strings.
-    if let [string, other] = &kinds[..]
-        && (&string.middle, &string.close) == (&other.middle, &other.close)
-    {
-        let form = match (&string.form, &other.form) {
-            (ValueForm::Bare | ValueForm::Cdata, _) => string.form.clone(),
-            _ => other.form.clone(),
-        };
-        kinds.remove(0);
-        kinds[0].form = form;
-    }
+    join_equal(&mut kinds);
     if kinds.is_empty() {
         return None;
     }
@@ -293,11 +280,6 @@ pub(super) fn list_of(layouts: Layouts<'_>, end: Literal) -> Option<List> {
     let may_end = rest.is_empty();
     between.add_loosely("", &open, Between::Open);
     between.add_loosely("", &separator, Between::Separator);
-    let mut middles = Marks::new();
-    for (number, kind) in kinds.iter().enumerate() {
-        middles.add_loosely(&kind.middle_lead, &kind.middle, number);
-        middles.add(&kind.middle_lead, &kind.middle.without_space(), number);
-    }
     let mut breaks = Marks::new();
     if end.is_strong() {
         breaks.add_loosely("\n", &end.core(), Between::End);
@@ -319,14 +301,46 @@ pub(super) fn list_of(layouts: Layouts<'_>, end: Literal) -> Option<List> {
         separator,
         end,
         may_end,
-        kinds,
         is_single,
         between,
         breaks,
-        middles,
-        escapes_keys,
+        middles: middles_of(&kinds),
+        escapes_keys: escapes_keys(layouts),
         is_python,
+        kinds,
     })
+}
+
+/// Makes one layout of those of strings and of other values if they are equal. Only the schema or the word tells then
+/// which values are strings.
+fn join_equal(kinds: &mut Vec<ValueLayout>) {
+    if let [string, other] = &kinds[..]
+        && (&string.middle, &string.close) == (&other.middle, &other.close)
+    {
+        let form = match (&string.form, &other.form) {
+            (ValueForm::Bare | ValueForm::Cdata, _) => string.form.clone(),
+            _ => other.form.clone(),
+        };
+        kinds.remove(0);
+        kinds[0].form = form;
+    }
+}
+
+/// Returns the markers between key and value.
+fn middles_of(kinds: &[ValueLayout]) -> Marks<usize> {
+    let mut middles = Marks::new();
+    for (number, kind) in kinds.iter().enumerate() {
+        middles.add_loosely(&kind.middle_lead, &kind.middle, number);
+        middles.add(&kind.middle_lead, &kind.middle.without_space(), number);
+    }
+    middles
+}
+
+/// Reports whether keys are escaped as in a quoted attribute.
+fn escapes_keys(layouts: Layouts<'_>) -> bool {
+    let is_escaped = |piece: &LayoutPiece| matches!(piece, LayoutPiece::Hole(Field::Key, Codec::Attribute));
+    let slots = [Slot::ArgumentString, Slot::Argument].into_iter();
+    slots.filter_map(|slot| layouts.pieces(slot)).flatten().any(|piece| is_escaped(&piece))
 }
 
 /// The text before an argument, and the word for the kind of its value if that comes before the
@@ -374,13 +388,7 @@ fn argument(
         }
     }
     let others = instead_of(layouts, &close, &open, end);
-    let value_end = match others.is_empty() {
-        _ if repeats => ValueEnd::Repetition(closing),
-        _ if is_open_ended => ValueEnd::Next,
-        _ if close.core().is_empty() => ValueEnd::Literal,
-        true => ValueEnd::Marker,
-        false => ValueEnd::OptionalMarker,
-    };
+    let value_end = end_of(repeats.then_some(closing), is_open_ended, &close, !others.is_empty());
     for other in others {
         closes.add_loosely("", &other, false);
     }
@@ -394,11 +402,9 @@ fn argument(
         && close.is_empty()
         && !repeats
         && matches!(&pieces[value], LayoutPiece::Hole(_, Codec::Text));
-    let form = match (&pieces[value], quote_around(&middle.core(), &close.core())) {
-        _ if is_bare => ValueForm::Bare,
-        (LayoutPiece::Hole(_, codec), _) if is_cdata(codec) => ValueForm::Cdata,
-        (_, Some(quote)) => ValueForm::Quoted(quote),
-        (piece, None) => elements_of(layouts, piece).map_or(ValueForm::Plain, |own| ValueForm::Elements(Box::new(own))),
+    let form = match is_bare {
+        true => ValueForm::Bare,
+        false => form_of(layouts, &pieces[value], quote_around(&middle.core(), &close.core())),
     };
     let layout = ValueLayout {
         pad: before.trail().to_owned(),
@@ -417,6 +423,27 @@ fn argument(
         cdata_closes,
     };
     Some(((open, first_word), layout))
+}
+
+/// Returns what tells where a value ends: the text that repeats something, if there is one, the next argument, or else
+/// the text after it.
+fn end_of(closing: Option<Vec<Closing>>, is_open_ended: bool, close: &Literal, may_be_left_out: bool) -> ValueEnd {
+    match closing {
+        Some(closing) => ValueEnd::Repetition(closing),
+        None if is_open_ended => ValueEnd::Next,
+        None if close.core().is_empty() => ValueEnd::Literal,
+        None if may_be_left_out => ValueEnd::OptionalMarker,
+        None => ValueEnd::Marker,
+    }
+}
+
+/// Returns how a value is written that is not bare.
+fn form_of(layouts: Layouts<'_>, piece: &LayoutPiece, quote: Option<char>) -> ValueForm {
+    match (piece, quote) {
+        (LayoutPiece::Hole(_, codec), _) if is_cdata(codec) => ValueForm::Cdata,
+        (_, Some(quote)) => ValueForm::Quoted(quote),
+        (piece, None) => elements_of(layouts, piece).map_or(ValueForm::Plain, |own| ValueForm::Elements(Box::new(own))),
+    }
 }
 
 /// Reports whether every value is JSON and the text after it is a sign such as `;`, which JSON may

@@ -70,35 +70,8 @@ impl Session {
             list.push(at, note);
         }
         session.notes = list;
-        let is_open = saved.flag("is_open")?;
-        let reply = saved.optional_object("reply")?;
         let later = Arc::clone(&session.setup);
-        let sent = match saved.optional_object("sent")? {
-            Some(sent) => {
-                let mut by = None;
-                if let Some(earlier) = sent.optional_object("request")? {
-                    session.setup = model.setup_of(self::request(&earlier)?, session.clock)?;
-                    by = Some(Arc::clone(&session.setup));
-                }
-                let stock = session.read_sent(&sent, &whole, &pending, by.is_none())?;
-                Some(SentPrompt { stock: Arc::new(stock), by })
-            }
-            None => None,
-        };
-        session.state = match (sent, reply) {
-            (Some(_), Some(_)) if is_open => return Err(damaged("reply", "a reply is awaited")),
-            (Some(_), None) if is_open && !pending.is_empty() => {
-                return Err(damaged("pending", "a reply is awaited"));
-            }
-            (Some(sent), None) if is_open => State::Open { sent },
-            (Some(sent), Some(reply)) => session.read_reply(&reply, sent, &whole)?,
-            (sent @ Some(_), None) => State::Idle { sent, waiting: Waiting::default() },
-            (None, None) if !is_open && whole.len() == 0 => State::default(),
-            (None, _) => return Err(damaged("sent", "it is missing")),
-        };
-        if let Ok(waiting) = session.state.waiting_mut() {
-            waiting.messages = pending;
-        }
+        session.read_state(model, &saved, &whole, pending)?;
         (session.line, session.setup) = (whole, later);
         let all = session.messages();
         let head = saved.number("head")?;
@@ -111,6 +84,45 @@ impl Session {
             session.state.waiting_mut()?.next = Some(Arc::new(next));
         }
         Ok(session)
+    }
+
+    /// Reads where the session stands, with the setup of what was sent last.
+    fn read_state(
+        &mut self,
+        model: &Model,
+        saved: &Fields<'_>,
+        line: &Line,
+        pending: Vec<Arc<Message>>,
+    ) -> Result<(), Error> {
+        let is_open = saved.flag("is_open")?;
+        let reply = saved.optional_object("reply")?;
+        let sent = match saved.optional_object("sent")? {
+            Some(sent) => {
+                let mut by = None;
+                if let Some(earlier) = sent.optional_object("request")? {
+                    self.setup = model.setup_of(self::request(&earlier)?, self.clock)?;
+                    by = Some(Arc::clone(&self.setup));
+                }
+                let stock = self.read_sent(&sent, line, &pending, by.is_none())?;
+                Some(SentPrompt { stock: Arc::new(stock), by })
+            }
+            None => None,
+        };
+        self.state = match (sent, reply) {
+            (Some(_), Some(_)) if is_open => return Err(damaged("reply", "a reply is awaited")),
+            (Some(_), None) if is_open && !pending.is_empty() => {
+                return Err(damaged("pending", "a reply is awaited"));
+            }
+            (Some(sent), None) if is_open => State::Open { sent },
+            (Some(sent), Some(reply)) => self.read_reply(&reply, sent, line)?,
+            (sent @ Some(_), None) => State::Idle { sent, waiting: Waiting::default() },
+            (None, None) if !is_open && line.len() == 0 => State::default(),
+            (None, _) => return Err(damaged("sent", "it is missing")),
+        };
+        if let Ok(waiting) = self.state.waiting_mut() {
+            waiting.messages = pending;
+        }
+        Ok(())
     }
 
     /// Renders again what was sent last, with the latest setup or an earlier one.
