@@ -283,17 +283,7 @@ impl ChatRequest {
                     self.logprobs.get_or_insert(0);
                 }
             }
-            "top_logprobs" => {
-                let most = number::count(value).and_then(|most| u32::try_from(most).ok());
-                let most = most.filter(|most| *most <= MOST_LOGPROBS).ok_or_else(|| {
-                    Fault::at(
-                        key,
-                        FaultCode::WrongValue,
-                        format!("{key}: expected a whole number from 0 to {MOST_LOGPROBS}"),
-                    )
-                })?;
-                self.logprobs = Some(most);
-            }
+            "top_logprobs" => self.logprobs = Some(likely_tokens(key, value, MOST_LOGPROBS)?),
             key if SETTINGS.contains(&key) => {}
             key if LABELS.contains(&key) => check_label(key, value)?,
             key => return Err(Fault::unsupported(key)),
@@ -341,6 +331,14 @@ const OF_ANY: [&str; 5] = ["cache_control", "content", "id", "name", "role"];
 
 /// What a template reads that is not for a client to choose.
 const OF_TEMPLATES: [&str; 6] = ["bos_token", "eos_token", "messages", "tools", "documents", "add_generation_prompt"];
+
+/// Reads how many of the most likely tokens are reported for each token, at most `most`.
+pub fn likely_tokens(key: &str, value: &Json, most: u32) -> Result<u32, Fault> {
+    let count = number::count(value).and_then(|count| u32::try_from(count).ok());
+    count.filter(|count| *count <= most).ok_or_else(|| {
+        Fault::at(key, FaultCode::WrongValue, format!("{key}: expected a whole number from 0 to {most}"))
+    })
+}
 
 pub fn choices(value: &Json) -> Result<usize, Fault> {
     let count = number::integer(value).filter(|count| (1..=MOST_CHOICES).contains(count));

@@ -25,7 +25,7 @@ use rolecall::conversation::json::{self, Object};
 use crate::gateway::Gateway;
 use crate::reply::writer::ReplyWriter;
 use crate::request::by_text;
-use crate::request::chat_request::{check_usage, choices, usage};
+use crate::request::chat_request::{check_usage, choices, likely_tokens, usage};
 use crate::request::completing::CompletionRequest;
 use crate::request::labels::{LABELS, check_label};
 use crate::request::number;
@@ -136,17 +136,7 @@ impl Wishes {
             "stream" => self.is_streamed = flag()?,
             "stream_options" => self.has_usage = usage(value)?,
             "echo" => self.is_echoed = flag()?,
-            "logprobs" => {
-                let most = number::count(value).and_then(|most| u32::try_from(most).ok());
-                let most = most.filter(|most| *most <= MOST_LOGPROBS).ok_or_else(|| {
-                    Fault::at(
-                        key,
-                        FaultCode::WrongValue,
-                        format!("{key}: expected a whole number from 0 to {MOST_LOGPROBS}"),
-                    )
-                })?;
-                self.logprobs = Some(most);
-            }
+            "logprobs" => self.logprobs = Some(likely_tokens(key, value, MOST_LOGPROBS)?),
             "add_special_tokens" => self.has_bos = flag()?,
             "reference_encoding" => self.is_reference = flag()?,
             "skip_special_tokens" => self.skips_markers = flag()?,
