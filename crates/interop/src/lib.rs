@@ -12,22 +12,18 @@ mod fields;
 mod files;
 mod framework;
 mod frameworks;
-mod lagent;
-pub mod lmdeploy;
-pub mod lmflow;
 mod models;
 mod own;
 mod path_rules;
 mod python;
 mod tokens;
-pub mod xtuner;
 
 use std::sync::Arc;
 
 use rolecall_format::{Diagnostic, Format, LoadError};
 
 pub use framework::{Dialect, Framework};
-pub use frameworks::{FRAMEWORKS, dialects, formats, register};
+pub use frameworks::{FRAMEWORKS, dialects, formats, lmdeploy, lmflow, register, xtuner};
 pub use models::{ModelRow, ModelTable};
 
 use fields::FrameworkFile;

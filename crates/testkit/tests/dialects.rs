@@ -31,12 +31,8 @@ fn no_two_formats_share_a_name() {
 
 #[test]
 fn every_file_of_a_framework_is_a_format() {
-    for (framework, beside) in [
-        ("xtuner", ["about", "models"].as_slice()),
-        ("lmdeploy", &["registry"]),
-        ("lmflow", &["about"]),
-        ("lagent", &["about"]),
-    ] {
+    for framework in interop::FRAMEWORKS.iter().map(|framework| framework.name) {
+        let beside = ["about", "models", "registry"];
         let files = files(framework).into_iter().filter(|(stem, _)| !beside.contains(&stem.as_str()));
         let names = files.map(|(stem, text)| match json::parse(&text) {
             // LMDeploy's files contain their name.
@@ -48,6 +44,16 @@ fn every_file_of_a_framework_is_a_format() {
         assert_eq!(names_of(&registry, framework), expected);
         for format in registry.iter().filter(|format| expected.contains(&format.name)) {
             assert!(!format.title.is_empty() && !format.sources.is_empty(), "{}", format.name);
+        }
+    }
+}
+
+#[test]
+fn the_lists_of_frameworks_name_each() {
+    for page in ["README.md", "crates/interop/Cargo.toml"] {
+        let text = fs::read_to_string(rolecall_testkit::root().join(page)).unwrap().to_lowercase();
+        for framework in &interop::FRAMEWORKS {
+            assert!(text.contains(framework.name), "{page} does not name {}", framework.name);
         }
     }
 }

@@ -1,10 +1,13 @@
-//! The table of frameworks. To add one, write its module and add a row here. If two importers
-//! recognize a file, the later row wins.
+//! The frameworks, a module for each, and their table. If two importers recognize a file, the later row wins.
+
+mod lagent;
+pub mod lmdeploy;
+pub mod lmflow;
+pub mod xtuner;
 
 use rolecall_format::{Format, NameClash, Registry};
 
 use crate::framework::{Dialect, Framework};
-use crate::{lagent, lmdeploy, lmflow, xtuner};
 
 /// All frameworks.
 pub static FRAMEWORKS: [Framework; 4] = [xtuner::FRAMEWORK, lmdeploy::FRAMEWORK, lmflow::FRAMEWORK, lagent::FRAMEWORK];
