@@ -19,8 +19,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Err(format!("usage: serve {usage}").into());
     };
     let word = argument(2).unwrap_or("llama.cpp");
-    let kind =
-        EngineKind::ALL.iter().find(|(known, _)| *known == word).map(|(_, kind)| *kind).ok_or("an unknown engine")?;
+    let kind = EngineKind::of_word(word).ok_or("an unknown engine")?;
     let mut models = Vec::new();
     for path in path.split(',') {
         let mut builder = Model::builder().model(path);

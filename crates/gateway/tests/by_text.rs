@@ -2,7 +2,7 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
-use crate::common::{Server, StandIn, Step, at, integer, model, sampled};
+use crate::common::{Server, StandIn, Step, at, integer, kinds, model, sampled};
 use rolecall::Request;
 use rolecall::conversation::json::{self, Layout};
 use rolecall::conversation::{Json, object};
@@ -181,7 +181,7 @@ async fn the_danger_is_told() {
             ..Config::default()
         }
     };
-    for (_, kind) in EngineKind::ALL {
+    for kind in kinds() {
         let warnings = Gateway::open(config(kind)).await.unwrap().warnings();
         assert_eq!(warnings.len(), usize::from(kind.is_by_text()), "{warnings:?}");
         assert!(warnings.iter().all(|warning| warning.starts_with("m: the engine gets text")), "{warnings:?}");

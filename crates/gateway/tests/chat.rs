@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::common::{BY_IDS, Server, StandIn, Step, at, integer, model, model_with, sampled, wait_for};
+use crate::common::{Server, StandIn, Step, at, by_ids, engines, integer, kinds, model, model_with, sampled, wait_for};
 use rolecall::conversation::{Json, json};
 use rolecall::format::registry;
 use rolecall::template::ModelTemplates;
@@ -24,29 +24,24 @@ fn with(body: &str, more: &str) -> String {
     format!("{}, {more}}}", body.strip_suffix('}').unwrap())
 }
 
-/// The end of a reply in an engine's own words.
-fn end(kind: EngineKind, is_stop: bool) -> Step {
-    Step::End(match (kind, is_stop) {
-        (EngineKind::LlamaCpp, true) => "eos",
-        (EngineKind::LlamaCpp, false) => "limit",
-        (_, true) => "stop",
-        (_, false) => "length",
-    })
+/// The end of a reply.
+fn end(is_stop: bool) -> Step {
+    Step::End(if is_stop { "stop" } else { "length" })
 }
 
 /// Steps that send each id in a frame of its own.
-fn one_by_one(kind: EngineKind, ids: &[u32], is_stop: bool) -> Vec<Step> {
+fn one_by_one(ids: &[u32], is_stop: bool) -> Vec<Step> {
     let mut steps: Vec<Step> = ids.iter().map(|id| Step::Ids(vec![*id])).collect();
-    steps.push(end(kind, is_stop));
+    steps.push(end(is_stop));
     steps
 }
 
 #[tokio::test]
 async fn an_engine_gets_the_ids_of_the_library_and_no_forged_control_token() {
-    for kind in BY_IDS {
+    for kind in by_ids() {
         for is_cumulative in [true, false] {
             let ids = sampled("chatml", "Hello<|im_end|>");
-            let engine = StandIn { is_cumulative, ..StandIn::new(kind, one_by_one(kind, &ids, true)) };
+            let engine = StandIn { is_cumulative, ..StandIn::new(kind, one_by_one(&ids, true)) };
             let server = Server::new("chatml", engine).await;
             let (status, answer) = server.post("/v1/chat/completions", HI).await;
             assert_eq!(status, 200, "{answer:?}");
@@ -69,7 +64,7 @@ async fn an_engine_gets_the_ids_of_the_library_and_no_forged_control_token() {
 async fn a_marker_at_which_the_engine_stops_is_no_text() {
     let (hello, marker) = (sampled("chatml", "Hello"), sampled("chatml", "<|im_start|>")[0]);
     let ids = |parts: &[&[u32]]| parts.concat();
-    for kind in BY_IDS {
+    for kind in by_ids() {
         let cases: [(Vec<u32>, bool, &str, &str); 4] = [
             (ids(&[&hello, &[marker]]), true, "Hello", "stop"),
             (ids(&[&hello, &[marker, marker]]), true, "Hello<|im_start|>", "stop"),
@@ -78,7 +73,7 @@ async fn a_marker_at_which_the_engine_stops_is_no_text() {
             (ids(&[&hello, &[marker]]), false, "Hello<|im_start|>", "length"),
         ];
         for (ids, is_stop, text, reason) in cases {
-            for steps in [one_by_one(kind, &ids, is_stop), vec![Step::Ids(ids.clone()), end(kind, is_stop)]] {
+            for steps in [one_by_one(&ids, is_stop), vec![Step::Ids(ids.clone()), end(is_stop)]] {
                 let server = Server::new("chatml", StandIn::new(kind, steps)).await;
                 let more = r#""session_id": "s""#;
                 let (status, answer) = server.post("/v1/chat/completions", &with(HI, more)).await;
@@ -104,7 +99,7 @@ async fn a_marker_at_which_the_engine_stops_is_no_text() {
             }
         }
         let odds = [&hello[..], &[marker]].concat().into_iter().map(|id| Step::Odds(vec![(id, -0.5, Vec::new())]));
-        let server = Server::new("chatml", StandIn::new(kind, odds.chain([end(kind, true)]).collect())).await;
+        let server = Server::new("chatml", StandIn::new(kind, odds.chain([end(true)]).collect())).await;
         let (_, answer) = server.post("/v1/chat/completions", &with(HI, r#""logprobs": true"#)).await;
         let tokens = at(&answer, "choices.0.logprobs.content").as_array().unwrap();
         let text: String = tokens.iter().map(|token| at(token, "token").as_str().unwrap()).collect();
@@ -232,7 +227,7 @@ async fn a_stream_adds_up_to_the_whole_answer() {
         ("Hello \u{1f600}<|im_end|>", "Hello \u{1f600}", None, "stop"),
         (&*format!("{reply}<|im_end|>"), "Wait.", Some("{\"city\": \"Rom\u{e9}\"}"), "tool_calls"),
     ] {
-        let steps = one_by_one(EngineKind::LlamaCpp, &sampled("qwen2.5", text), true);
+        let steps = one_by_one(&sampled("qwen2.5", text), true);
         let server = Server::new("qwen2.5", StandIn::new(EngineKind::LlamaCpp, steps)).await;
         let body = with(HI, TOOLS);
         let (status, answer) = server.post("/v1/chat/completions", &body).await;
@@ -308,8 +303,8 @@ async fn what_an_engine_sends_at_once_is_written_at_once() {
 
 #[tokio::test]
 async fn the_connection_of_a_reply_that_ended_serves_the_next_request() {
-    for kind in BY_IDS {
-        let mut steps = one_by_one(kind, &sampled("chatml", "Hi"), false);
+    for kind in by_ids() {
+        let mut steps = one_by_one(&sampled("chatml", "Hi"), false);
         // The answer ends after the reply.
         steps.push(Step::Wait(Duration::from_millis(30)));
         let server = Server::new("chatml", StandIn::new(kind, steps)).await;
@@ -324,42 +319,32 @@ async fn the_connection_of_a_reply_that_ended_serves_the_next_request() {
 #[tokio::test]
 async fn settings_reach_each_engine_under_its_own_names() {
     let settings = r#""temperature": 0.5, "top_p": 0.25, "top_k": 3, "min_p": 0.125, "seed": 7, "max_tokens": 9, "presence_penalty": -1, "frequency_penalty": 1.5, "repetition_penalty": 1.25, "logit_bias": {"1000042": -100}"#;
-    for kind in BY_IDS {
-        let server = Server::new("chatml", StandIn::new(kind, one_by_one(kind, &sampled("chatml", "Hi"), false))).await;
+    for kind in by_ids() {
+        let server = Server::new("chatml", StandIn::new(kind, one_by_one(&sampled("chatml", "Hi"), false))).await;
         let (status, answer) = server.post("/v1/chat/completions", &with(HI, settings)).await;
         assert_eq!((status, at(&answer, "choices.0.finish_reason").as_str()), (200, Some("length")), "{answer:?}");
-        let body = server.engine.body();
-        let sent = body.get("sampling_params").and_then(Json::as_object).unwrap_or(&body);
-        let text = json::write(&sent.clone().into(), &json::Layout::compact());
-        let own = match kind {
-            EngineKind::LlamaCpp => {
-                [r#""n_predict":9"#, r#""repeat_penalty":1.25"#, r#""seed":7"#, r#""logit_bias":[[1000042,-100]]"#]
-            }
-            EngineKind::Vllm => {
-                [r#""max_tokens":9"#, r#""repetition_penalty":1.25"#, r#""seed":7"#, r#""logit_bias":{"1000042":-100}"#]
-            }
-            EngineKind::Sglang => [
-                r#""max_new_tokens":9"#,
-                r#""repetition_penalty":1.25"#,
-                r#""sampling_seed":7"#,
-                r#""logit_bias":{"1000042":-100}"#,
-            ],
-            EngineKind::OpenAi => panic!("it is not among them"),
-        };
-        let shared = [
-            r#""temperature":0.5"#,
-            r#""top_p":0.25"#,
-            r#""top_k":3"#,
-            r#""min_p":0.125"#,
-            r#""presence_penalty":-1"#,
-            r#""frequency_penalty":1.5"#,
+        let (body, frames) = (Json::Object(server.engine.body()), engines::of(kind));
+        let written = |value: &Json| json::write(value, &json::Layout::compact());
+        let biases = frames.biases(1_000_042, -100);
+        let wanted = [
+            ("temperature", "0.5"),
+            ("top_p", "0.25"),
+            ("top_k", "3"),
+            ("min_p", "0.125"),
+            ("seed", "7"),
+            ("max_tokens", "9"),
+            ("presence_penalty", "-1"),
+            ("frequency_penalty", "1.5"),
+            ("repetition_penalty", "1.25"),
+            ("logit_bias", &biases),
         ];
-        for part in own.iter().chain(&shared) {
-            assert!(text.contains(part), "{kind:?}: {part} in {text}");
+        for (setting, value) in wanted {
+            assert_eq!(written(at(&body, &frames.place_of(setting))), value, "{kind:?}: {setting}");
         }
         if kind != EngineKind::LlamaCpp {
             let stop = sampled("chatml", "<|im_end|>")[0];
-            assert!(text.contains(&format!(r#""stop_token_ids":[{stop}"#)), "{text}");
+            let ids = written(at(&body, &frames.place_of("stop_token_ids")));
+            assert!(ids.starts_with(&format!("[{stop}")), "{kind:?}: {ids}");
         }
     }
 }
@@ -408,15 +393,10 @@ async fn settings_of_the_model_apply_and_are_named_unless_the_request_has_them()
             ["0.25", "0.5", "30", "1.25", "9"],
         ),
     ];
-    for kind in BY_IDS {
-        let engine = StandIn::new(kind, one_by_one(kind, &sampled("chatml", "Hi"), true));
+    for kind in by_ids() {
+        let engine = StandIn::new(kind, one_by_one(&sampled("chatml", "Hi"), true));
         let address = engine.start().await;
         let server = Server::of(&address, tuned(), "tuned", engine, Limits::default(), Keys::default()).await;
-        let (penalty, limit) = match kind {
-            EngineKind::LlamaCpp => ("repeat_penalty", "n_predict"),
-            EngineKind::Sglang => ("repetition_penalty", "max_new_tokens"),
-            _ => ("repetition_penalty", "max_tokens"),
-        };
         for (api, more, named, wanted) in cases {
             let body = match api {
                 "completions" => r#"{"prompt": "Hi"}"#,
@@ -429,10 +409,9 @@ async fn settings_of_the_model_apply_and_are_named_unless_the_request_has_them()
             let named = format!("{named}{separator}stop_token_ids");
             assert_eq!((response.status().as_u16(), header), (200, &*named), "{kind:?} {api} {more}");
             response.text().await.unwrap();
-            let body = server.engine.body();
-            let sent = body.get("sampling_params").and_then(Json::as_object).unwrap_or(&body);
-            let found = ["temperature", "top_p", "top_k", penalty, limit]
-                .map(|key| json::write(sent.get(key).unwrap(), &json::Layout::compact()));
+            let body = Json::Object(server.engine.body());
+            let found = ["temperature", "top_p", "top_k", "repetition_penalty", "max_tokens"]
+                .map(|name| json::write(at(&body, &engines::of(kind).place_of(name)), &json::Layout::compact()));
             assert_eq!(found, wanted, "{kind:?} {api} {more}");
         }
     }
@@ -453,7 +432,7 @@ async fn a_required_call_is_a_grammar_in_the_language_of_the_engine() {
     let call = "<tool_call>\n{\"name\": \"weather\", \"arguments\": {}}\n</tool_call><|im_end|>";
     let named = r#"{"type": "function", "function": {"name": "weather"}}"#;
     for choice in [r#""required""#, named] {
-        let steps = one_by_one(EngineKind::LlamaCpp, &sampled("qwen2.5", call), true);
+        let steps = one_by_one(&sampled("qwen2.5", call), true);
         let server = Server::new("qwen2.5", StandIn::new(EngineKind::LlamaCpp, steps)).await;
         let body = with(&with(HI, TOOLS), &format!(r#""tool_choice": {choice}"#));
         let (status, answer) = server.post("/v1/chat/completions", &body).await;
@@ -461,17 +440,12 @@ async fn a_required_call_is_a_grammar_in_the_language_of_the_engine() {
         let grammar = server.engine.body().get("grammar").and_then(Json::as_str).unwrap().to_owned();
         assert!(grammar.contains("root ::=") && grammar.contains("weather"), "{grammar}");
     }
-    for kind in [EngineKind::Vllm, EngineKind::Sglang] {
-        let steps = one_by_one(kind, &sampled("qwen2.5", call), true);
+    for (kind, path) in kinds().filter_map(|kind| Some((kind, engines::of(kind).place_of_tag()?))) {
+        let steps = one_by_one(&sampled("qwen2.5", call), true);
         let server = Server::new("qwen2.5", StandIn::new(kind, steps)).await;
         let body = with(&with(HI, TOOLS), r#""tool_choice": "required""#);
         let (status, answer) = server.post("/v1/chat/completions", &body).await;
         assert_eq!((status, at(&answer, "choices.0.finish_reason").as_str()), (200, Some("tool_calls")), "{answer:?}");
-        let path = if kind == EngineKind::Vllm {
-            "structured_outputs.structural_tag"
-        } else {
-            "sampling_params.structural_tag"
-        };
         let body = Json::Object(server.engine.body());
         let tag = json::parse(at(&body, path).as_str().unwrap()).unwrap();
         assert_eq!(at(&tag, "type").as_str(), Some("structural_tag"), "{tag:?}");
@@ -536,7 +510,7 @@ async fn ids_that_an_engine_does_not_tell_are_read_as_text() {
     let (first, rest) = (sampled("chatml", "a"), sampled("chatml", "b<|im_end|>"));
     let emoji = sampled("chatml", "\u{1f984}");
     let mut steps = vec![Step::Ids(first), Step::Hidden(emoji, "\u{1f984}")];
-    steps.extend(one_by_one(EngineKind::LlamaCpp, &rest, true));
+    steps.extend(one_by_one(&rest, true));
     let server = Server::new("chatml", StandIn::new(EngineKind::LlamaCpp, steps)).await;
     let (status, answer) = server.post("/v1/chat/completions", HI).await;
     assert_eq!((status, at(&answer, "choices.0.message.content").as_str()), (200, Some("a\u{1f984}b")));
@@ -556,7 +530,7 @@ async fn a_reply_of_several_messages_is_whole() {
     let model = Model::builder().template(template).tokenizer(tokenizer).open().unwrap();
     let nothing = Request::without_messages(json::Object::new()).unwrap();
     let ids = model.session(nothing).unwrap().encode_sampled(text).unwrap();
-    let engine = StandIn::new(EngineKind::LlamaCpp, one_by_one(EngineKind::LlamaCpp, &ids, true));
+    let engine = StandIn::new(EngineKind::LlamaCpp, one_by_one(&ids, true));
     let address = engine.start().await;
     let server = Server::of(&address, model, "several", engine, Limits::default(), Keys::default()).await;
     let (status, answer) = server.post("/v1/chat/completions", HI).await;
@@ -637,7 +611,7 @@ async fn a_key_of_a_message_that_does_not_change_the_prompt_is_refused() {
 
 #[tokio::test]
 async fn a_message_that_goes_on_begins_no_new_one() {
-    let engine = StandIn::new(EngineKind::LlamaCpp, vec![end(EngineKind::LlamaCpp, true)]);
+    let engine = StandIn::new(EngineKind::LlamaCpp, vec![end(true)]);
     let server = Server::new("chatml", engine).await;
     for (switches, is_refused) in [
         (r#""continue_final_message": true"#, false),
@@ -659,11 +633,8 @@ async fn a_message_that_goes_on_begins_no_new_one() {
 
 #[tokio::test]
 async fn without_tools_there_is_nothing_to_choose() {
-    let server = Server::new(
-        "qwen2.5",
-        StandIn::new(EngineKind::Vllm, one_by_one(EngineKind::Vllm, &sampled("qwen2.5", "Hi"), true)),
-    )
-    .await;
+    let server =
+        Server::new("qwen2.5", StandIn::new(EngineKind::Vllm, one_by_one(&sampled("qwen2.5", "Hi"), true))).await;
     for more in [r#""parallel_tool_calls": false"#, r#""tool_choice": "none""#] {
         assert_eq!(server.post("/v1/chat/completions", &with(HI, more)).await.0, 200, "{more}");
     }
@@ -680,9 +651,9 @@ async fn a_structured_answer_is_a_grammar_for_every_engine() {
     let format = format!(
         r#""response_format": {{"type": "json_schema", "json_schema": {{"name": "a", "strict": true, "schema": {schema}}}}}"#
     );
-    for kind in BY_IDS {
+    for kind in by_ids() {
         let ids = sampled("qwen2.5", "{\"city\": \"Rome\"}<|im_end|>");
-        let server = Server::new("qwen2.5", StandIn::new(kind, one_by_one(kind, &ids, true))).await;
+        let server = Server::new("qwen2.5", StandIn::new(kind, one_by_one(&ids, true))).await;
         let (status, answer) = server.post("/v1/chat/completions", &with(HI, &format)).await;
         assert_eq!((status, at(&answer, "choices.0.message.content").as_str()), (200, Some("{\"city\": \"Rome\"}")));
         let body = json::write(&server.engine.body().into(), &json::Layout::compact());
@@ -698,7 +669,7 @@ async fn a_structured_answer_is_a_grammar_for_every_engine() {
         let tool = format!(r#"{{"type": "function", "function": {{"name": "f", "parameters": {schema}}}}}"#);
         let tools = format!(r#""tools": [{tool}], "tool_choice": "required""#);
         let call = "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call><|im_end|>";
-        let calls = one_by_one(kind, &sampled("qwen2.5", call), true);
+        let calls = one_by_one(&sampled("qwen2.5", call), true);
         let calling = Server::new("qwen2.5", StandIn::new(kind, calls)).await;
         for (server, more, name) in [
             (&server, loose, r"response_format/properties/\u{d6}/uniqueItems"),
@@ -721,7 +692,7 @@ async fn a_structured_answer_is_a_grammar_for_every_engine() {
 #[tokio::test]
 async fn a_keyword_that_means_nothing_is_not_enforced() {
     let ids = sampled("qwen2.5", "{}<|im_end|>");
-    let server = Server::new("qwen2.5", StandIn::new(EngineKind::Vllm, one_by_one(EngineKind::Vllm, &ids, true))).await;
+    let server = Server::new("qwen2.5", StandIn::new(EngineKind::Vllm, one_by_one(&ids, true))).await;
     for (keyword, name) in [
         (r#""required": "a""#, "required"),
         (r#""required": ["a", 5]"#, "required"),
@@ -750,9 +721,9 @@ async fn a_keyword_that_means_nothing_is_not_enforced() {
 
 #[tokio::test]
 async fn log_probabilities_of_a_stop_text_are_left_out() {
-    for kind in BY_IDS {
+    for kind in by_ids() {
         let one = |id: u32| Step::Odds(vec![(id, -0.5, Vec::new())]);
-        let steps = sampled("chatml", "<b<b</b>").into_iter().map(one).chain([end(kind, true)]).collect();
+        let steps = sampled("chatml", "<b<b</b>").into_iter().map(one).chain([end(true)]).collect();
         let server = Server::new("chatml", StandIn::new(kind, steps)).await;
         for (stop, wanted) in [("<b</b", "<b"), ("x", "<b<b</b>"), ("<", ""), ("</b>>", "<b<b</b>")] {
             let body = with(HI, &format!(r#""logprobs": true, "stop": "{stop}""#));
@@ -772,14 +743,11 @@ async fn log_probabilities_of_a_stop_text_are_left_out() {
 
 #[tokio::test]
 async fn log_probabilities_are_reported_by_token() {
-    for kind in BY_IDS {
+    for kind in by_ids() {
         let (hi, stop) = (sampled("chatml", "Hi"), sampled("chatml", "<|im_end|>"));
         let of = |id: u32, logprob: f64| (id, logprob, vec![(id, logprob), (hi[0], -3.5)]);
-        let steps = vec![
-            Step::Odds(vec![of(hi[0], -0.5)]),
-            Step::Odds(vec![of(hi[1], -1.5), of(stop[0], -0.25)]),
-            end(kind, true),
-        ];
+        let steps =
+            vec![Step::Odds(vec![of(hi[0], -0.5)]), Step::Odds(vec![of(hi[1], -1.5), of(stop[0], -0.25)]), end(true)];
         let server = Server::new("chatml", StandIn::new(kind, steps)).await;
         let body = with(HI, r#""logprobs": true, "top_logprobs": 1"#);
         let (status, answer) = server.post("/v1/chat/completions", &body).await;
@@ -807,10 +775,9 @@ async fn log_probabilities_are_reported_by_token() {
 #[tokio::test]
 async fn a_stop_text_of_the_model_ends_a_reply_however_many_tokens_it_has() {
     let pieces = ["Hi ST", "OPHE", "RE and more", "<|im_end|>"];
-    for kind in BY_IDS.into_iter().chain([EngineKind::OpenAi]) {
+    for kind in kinds() {
         let steps = pieces.iter().map(|piece| Step::Ids(sampled("chatml", piece)));
-        let end = if kind == EngineKind::LlamaCpp { "eos" } else { "stop" };
-        let engine = StandIn::new(kind, steps.chain([Step::End(end)]).collect());
+        let engine = StandIn::new(kind, steps.chain([Step::End("stop")]).collect());
         let model = model_with(r#"stop = ["<|im_end|>", "STOPHERE"]"#);
         let address = engine.start().await;
         let server = Server::of(&address, model, "own", engine, Limits::default(), Keys::default()).await;

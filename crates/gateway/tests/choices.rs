@@ -10,8 +10,7 @@ use rolecall_gateway::engine::EngineKind;
 use crate::common::{Server, StandIn, Step, WITH_ADAPTER, at, config, sampled};
 
 async fn server(kind: EngineKind, model: &str) -> Server {
-    let end = if kind == EngineKind::LlamaCpp { "eos" } else { "stop" };
-    let steps = vec![Step::Ids(sampled("chatml", "Hi")), Step::End(end)];
+    let steps = vec![Step::Ids(sampled("chatml", "Hi")), Step::End("stop")];
     let engine = StandIn { context: WITH_ADAPTER, ..StandIn::new(kind, steps) };
     let mut config = config("chatml", &engine).await;
     config.models[0].engine_model = Some(model.to_owned());

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::common::{BY_IDS, Sampled, Server, StandIn, Step, at, integer, model, sampled};
+use crate::common::{Sampled, Server, StandIn, Step, at, by_ids, integer, model, sampled};
 use rolecall::Model;
 use rolecall::conversation::Json;
 use rolecall::conversation::json::{self, Layout};
@@ -212,9 +212,9 @@ fn add_up(chunks: &[Json], choices: usize) -> Vec<Json> {
 async fn log_probabilities_are_those_of_the_tokens_of_the_text() {
     let (ids, marks) = (bytes("H\u{e9}i"), sampled("qwen2.5", "<tool_call><|im_end|>"));
     let (text, part) = (|text: &str, at: u32| (text.to_owned(), at), "\u{fffd}");
-    for kind in BY_IDS {
+    for kind in by_ids() {
         let mut steps = odds(&[&ids[..1], &[ids[1]], &[ids[2], marks[0], ids[3]], &[ids[3], marks[1]]]);
-        steps.push(Step::End(if kind == EngineKind::LlamaCpp { "eos" } else { "stop" }));
+        steps.push(Step::End("stop"));
         let server = Server::new("qwen2.5", StandIn::new(kind, steps)).await;
         for (more, wanted) in [
             // A control token that is left out of the text is left out here.

@@ -8,11 +8,10 @@ use rolecall::conversation::json;
 use rolecall_gateway::Limits;
 use rolecall_gateway::engine::EngineKind;
 
-use crate::common::{BY_IDS, SILENT, Server, StandIn, Step, at, integer, model_with, sampled};
+use crate::common::{SILENT, Server, StandIn, Step, at, integer, kinds, model_with, sampled};
 
 async fn server(format: &str, kind: EngineKind) -> Server {
-    let end = if kind == EngineKind::LlamaCpp { "eos" } else { "stop" };
-    let steps = vec![Step::Ids(sampled(format, "Hi")), Step::End(end)];
+    let steps = vec![Step::Ids(sampled(format, "Hi")), Step::End("stop")];
     Server::new(format, StandIn { context: 2048, ..StandIn::new(kind, steps) }).await
 }
 
@@ -22,7 +21,7 @@ fn body(length: usize, more: &str) -> String {
 
 #[tokio::test]
 async fn a_prompt_that_the_engine_has_no_room_for_is_refused_with_both_numbers() {
-    for kind in BY_IDS.into_iter().chain([EngineKind::OpenAi]) {
+    for kind in kinds() {
         let server = server("chatml", kind).await;
         let (status, answer) = server.post("/v1/chat/completions", &body(3000, "")).await;
         assert_eq!((status, at(&answer, "error.code").as_str()), (400, Some("context_length_exceeded")), "{answer:?}");

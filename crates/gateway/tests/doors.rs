@@ -10,19 +10,17 @@ use rolecall_gateway::engine::EngineKind;
 use rolecall_gateway::{Settings, Sources};
 use rolecall_testkit::doors::{DoorCase, DoorReply, part, reading, sorted};
 
-use crate::common::{BY_IDS, Server, StandIn, Step, at, integer};
+use crate::common::{Server, StandIn, Step, at, by_ids, engines, integer};
 
 #[tokio::test]
 async fn engines_get_the_same_stops_as_the_command_names() {
     for case in DoorCase::all() {
-        for kind in [EngineKind::Vllm, EngineKind::Sglang] {
+        // llama.cpp's server gets none.
+        for kind in by_ids().filter(|kind| *kind != EngineKind::LlamaCpp) {
             let door = Door::open(&case, kind, Vec::new(), &[]).await;
             door.chat(case.requests()[0]).await;
             let body = Json::Object(door.server.engine.body());
-            let stops = match kind {
-                EngineKind::Vllm => at(&body, "stop_token_ids"),
-                _ => at(&body, "sampling_params.stop_token_ids"),
-            };
+            let stops = at(&body, &engines::of(kind).place_of("stop_token_ids"));
             case.same(&format!("{kind:?}"), "stops", &sorted(stops.as_array().unwrap().iter().map(integer)));
         }
         let door = Door::open(&case, EngineKind::Vllm, Vec::new(), &[]).await;
@@ -50,7 +48,7 @@ async fn text_is_never_encoded_to_a_protected_token() {
 async fn engines_get_the_ids_of_the_library() {
     for case in DoorCase::all() {
         let library: Vec<Json> = parsed(case.fixture.needed("prompts"));
-        for kind in BY_IDS {
+        for kind in by_ids() {
             let door = Door::open(&case, kind, Vec::new(), &[]).await;
             for (request, library) in case.requests().into_iter().zip(&library) {
                 let shown = door.server.post("/v1/render", request).await;
@@ -134,11 +132,11 @@ impl Door {
     async fn open(case: &DoorCase, kind: EngineKind, steps: Vec<Step>, settings: &[(&str, &str)]) -> Door {
         let folder = tempfile::tempdir().unwrap();
         case.write_model(folder.path());
-        let steps = if steps.is_empty() { vec![end(kind, true)] } else { steps };
+        let steps = if steps.is_empty() { vec![Step::End("stop")] } else { steps };
         let engine = StandIn::new(kind, steps);
         let address = engine.start().await;
         let model = folder.path().display().to_string();
-        let word = kind_word(kind);
+        let word = kind.word();
         let own = [("model", &*model), ("engine", &address), ("engine_kind", word), ("store.at", "memory")];
         let flags = own.iter().chain(settings).map(|(name, word)| ((*name).to_owned(), (*word).to_owned())).collect();
         let config = Settings::read(&Sources { flags, ..Sources::default() }).unwrap().open().unwrap();
@@ -160,20 +158,7 @@ fn steps_of(case: &DoorCase, reply: &DoorReply) -> Vec<Step> {
     let model = Model::open(folder.path()).unwrap();
     let session = model.session(Request::without_messages(Object::new()).unwrap()).unwrap();
     let ids = session.encode_sampled(&reply.output).unwrap();
-    vec![Step::Ids(ids), end(EngineKind::Vllm, reply.finish_reason.is_none())]
-}
-
-fn end(kind: EngineKind, is_stop: bool) -> Step {
-    Step::End(match (kind, is_stop) {
-        (EngineKind::LlamaCpp, true) => "eos",
-        (EngineKind::LlamaCpp, false) => "limit",
-        (_, true) => "stop",
-        (_, false) => "length",
-    })
-}
-
-fn kind_word(kind: EngineKind) -> &'static str {
-    EngineKind::ALL.into_iter().find(|(_, known)| *known == kind).unwrap().0
+    vec![Step::Ids(ids), Step::End(if reply.finish_reason.is_none() { "stop" } else { "length" })]
 }
 
 /// Returns the place of a leaf as the header names it.

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::common::{BY_IDS, StandIn, Step, at};
+use crate::common::{StandIn, Step, at, by_ids, engines, integer, kinds};
 use rolecall::conversation::Json;
 use rolecall::tokenizer::{HuggingFace, Tokenizer};
 use rolecall_gateway::engine::{Ask, End, Engine, EngineKind, EnginePiece, Odds, Word};
@@ -22,11 +22,6 @@ async fn pieces(engine: &StandIn, ask: &Ask) -> Result<Vec<EnginePiece>, Fault> 
     Ok(pieces)
 }
 
-/// The end of a reply in an engine's own words.
-fn stop(kind: EngineKind) -> Step {
-    Step::End(if kind == EngineKind::LlamaCpp { "eos" } else { "stop" })
-}
-
 #[tokio::test]
 async fn log_probabilities_come_with_the_ids_and_the_most_likely_first() {
     let tokens = [
@@ -34,14 +29,14 @@ async fn log_probabilities_come_with_the_ids_and_the_most_likely_first() {
         // The sampled token is not among the most likely ones.
         (9, -4.0, vec![(5, -1.0), (4, -0.5)]),
     ];
-    for kind in BY_IDS {
+    for kind in by_ids() {
         for is_cumulative in [true, false] {
             for most in [0, 1, 2] {
                 let steps = vec![
                     Step::Ids(vec![]),
                     Step::Odds(tokens[..1].to_vec()),
                     Step::Odds(tokens[1..].to_vec()),
-                    stop(kind),
+                    Step::End("stop"),
                 ];
                 let engine = StandIn { is_cumulative, ..StandIn::new(kind, steps) };
                 let ask = Ask { ids: vec![1].into(), logprobs: Some(most), ..Ask::default() };
@@ -57,14 +52,9 @@ async fn log_probabilities_come_with_the_ids_and_the_most_likely_first() {
                 ];
                 assert_eq!((ids, odds), (vec![7, 9], wanted.to_vec()), "{kind:?} {is_cumulative} {most}");
                 let body = Json::Object(engine.body());
-                let (path, number) = match kind {
-                    // It reports nothing at all for 0.
-                    EngineKind::LlamaCpp => ("n_probs", most.max(1)),
-                    EngineKind::Vllm => ("logprobs", most),
-                    EngineKind::Sglang => ("top_logprobs_num", most),
-                    EngineKind::OpenAi => panic!("it is not among them"),
-                };
-                assert_eq!(crate::common::integer(at(&body, path)), number, "{kind:?}");
+                let frames = engines::of(kind);
+                let (path, number) = (frames.place_of("top_logprobs"), most.max(frames.least_logprobs()));
+                assert_eq!(integer(at(&body, &path)), number, "{kind:?}");
             }
         }
     }
@@ -72,16 +62,10 @@ async fn log_probabilities_come_with_the_ids_and_the_most_likely_first() {
 
 #[tokio::test]
 async fn no_engine_limits_a_reply_for_which_no_limit_is_given() {
-    for (kind, path, unlimited) in [
-        (EngineKind::LlamaCpp, "n_predict", None),
-        // It takes null for 16, so it is told what fits into its context.
-        (EngineKind::Vllm, "max_tokens", Some(2045)),
-        // vLLM may be used by text, too, where it may put a token before the prompt.
-        (EngineKind::OpenAi, "max_tokens", Some(2044)),
-        // It takes null for what fits.
-        (EngineKind::Sglang, "sampling_params.max_new_tokens", None),
-    ] {
-        let steps = vec![Step::Ids(vec![7]), stop(kind)];
+    for kind in kinds() {
+        let frames = engines::of(kind);
+        let (path, unlimited) = (frames.place_of("max_tokens"), frames.limit_of_all(2045));
+        let steps = vec![Step::Ids(vec![7]), Step::End("stop")];
         let engine = StandIn { context: 2048, ..StandIn::new(kind, steps) };
         let address = engine.start().await;
         let asked = Engine::new(kind, &address, &Limits::default()).unwrap();
@@ -90,16 +74,16 @@ async fn no_engine_limits_a_reply_for_which_no_limit_is_given() {
             ask.sampling.max_tokens = given;
             asked.generate(&ask).await.unwrap();
             let body = Json::Object(engine.body());
-            let sent = Some(at(&body, path)).filter(|sent| !sent.is_null());
-            assert_eq!(sent.map(crate::common::integer), wanted, "{kind:?}");
+            let sent = Some(at(&body, &path)).filter(|sent| !sent.is_null());
+            assert_eq!(sent.map(integer), wanted, "{kind:?}");
         }
     }
 }
 
 #[tokio::test]
 async fn an_engine_that_leaves_out_log_probabilities_is_broken() {
-    for kind in BY_IDS {
-        let engine = StandIn::new(kind, vec![Step::Ids(vec![7]), stop(kind)]);
+    for kind in by_ids() {
+        let engine = StandIn::new(kind, vec![Step::Ids(vec![7]), Step::End("stop")]);
         let ask = Ask { ids: vec![1].into(), logprobs: Some(1), ..Ask::default() };
         let fault = pieces(&engine, &ask).await.unwrap_err();
         assert_eq!(fault.code.name(), "engine_broken", "{kind:?}");
@@ -133,8 +117,7 @@ async fn ids_that_llama_cpp_keeps_back_are_found_with_the_tokenizer() {
         ("\u{e9}\u{6f22}", vec![5, 6, 7, 8, 9], false),
         ("\u{fffd}", vec![0, 9], false),
     ] {
-        let engine =
-            StandIn::new(EngineKind::LlamaCpp, vec![Step::Hidden(ids.clone(), text), stop(EngineKind::LlamaCpp)]);
+        let engine = StandIn::new(EngineKind::LlamaCpp, vec![Step::Hidden(ids.clone(), text), Step::End("stop")]);
         let address = engine.start().await;
         let knowing = Engine::new(engine.kind, &address, &Limits::default()).unwrap().knowing(&tokenizer);
         let mut generating = knowing.generate(&Ask::default()).await.unwrap();
@@ -147,9 +130,18 @@ async fn ids_that_llama_cpp_keeps_back_are_found_with_the_tokenizer() {
     }
 }
 
+#[test]
+fn the_page_has_a_row_for_each_engine() {
+    for (word, kind) in EngineKind::ALL {
+        let passes = if kind.is_by_text() { "text | text" } else { "ids | ids" };
+        let row = |line: &&str| line.starts_with(&format!("| `{word}` | ")) && line.ends_with(&format!("| {passes} |"));
+        assert!(include_str!("../../../docs/gateway.md").lines().any(|line| row(&line)), "{word} has no row");
+    }
+}
+
 #[tokio::test]
 async fn engines_say_what_they_are() {
-    for (_, kind) in EngineKind::ALL {
+    for kind in kinds() {
         let address = StandIn { context: 2048, ..StandIn::new(kind, Vec::new()) }.start().await;
         let about = Engine::new(kind, &address, &Limits::default()).unwrap().probe(PATIENCE).await.unwrap();
         // Not all engines by text have a page for it.

@@ -14,7 +14,7 @@ use rolecall_gateway::engine::EngineKind;
 use rolecall_gateway::{Config, Keys, Limits, ModelConfig};
 use rolecall_testkit::Toy;
 
-use crate::common::{Server, StandIn, Step, at, integer, sampled};
+use crate::common::{Server, StandIn, Step, at, by_ids, engines, integer, kinds, sampled};
 
 const HI: &str = r#"{"messages": [{"role": "user", "content": "Hi"}]}"#;
 const STREAM: &str = r#"{"messages": [{"role": "user", "content": "Hi"}], "stream": true}"#;
@@ -203,87 +203,18 @@ fn common_faults() -> Vec<Failing> {
     ]
 }
 
-/// Values that are no ids of the model.
-const NO_IDS: [&str; 7] = [r#""a""#, r#"["a"]"#, "[null]", "[-1]", "[1.5]", "[4294967295]", "[4294967296]"];
-
-/// Frames of one engine that do not have what they should have, after a number of ids.
-fn damaged_frames(kind: EngineKind, before: usize) -> Vec<String> {
-    let of_ids = |write: &dyn Fn(&str) -> String| NO_IDS.map(write).to_vec();
-    let (ids, others): (_, &[&str]) = match kind {
-        EngineKind::LlamaCpp => (
-            of_ids(&|ids| format!(r#"{{"tokens": {ids}, "stop": false}}"#)),
-            &[
-                r#"{"tokens": {}}"#,
-                r#"{"tokens": [], "stop": true}"#,
-                r#"{"tokens": [], "stop": true, "stop_type": 5}"#,
-                r#"{"tokens": [], "tokens_predicted": 1000, "content": 5}"#,
-            ],
-        ),
-        EngineKind::Vllm => (
-            of_ids(&|ids| format!(r#"{{"choices": [{{"token_ids": {ids}, "finish_reason": null}}]}}"#)),
-            &[
-                "{}",
-                r#"{"choices": {}}"#,
-                r#"{"choices": [7]}"#,
-                r#"{"choices": [{"token_ids": {}}]}"#,
-                r#"{"choices": [{"token_ids": [], "finish_reason": 5}]}"#,
-            ],
-        ),
-        EngineKind::Sglang => {
-            let one_more = before + 1;
-            let info = format!(r#""meta_info": {{"completion_tokens": {one_more}, "finish_reason": null}}"#);
-            (
-                of_ids(&|ids| format!(r#"{{"output_ids": {ids}, {info}}}"#)),
-                &[
-                    "{}",
-                    r#"{"output_ids": []}"#,
-                    r#"{"output_ids": [], "meta_info": 5}"#,
-                    r#"{"output_ids": [], "meta_info": {}}"#,
-                    r#"{"output_ids": [], "meta_info": {"completion_tokens": "a"}}"#,
-                    r#"{"output_ids": [], "meta_info": {"completion_tokens": -1}}"#,
-                    r#"{"output_ids": [], "meta_info": {"completion_tokens": 1000}}"#,
-                    r#"{"output_ids": [], "meta_info": {"completion_tokens": 0, "finish_reason": "stop"}}"#,
-                    r#"{"output_ids": [], "meta_info": {"completion_tokens": 0, "finish_reason": {"type": 5}}}"#,
-                ],
-            )
-        }
-        EngineKind::OpenAi => (
-            Vec::new(),
-            &[
-                "{}",
-                r#"{"choices": {}}"#,
-                r#"{"choices": [7]}"#,
-                r#"{"choices": [{"text": 5}]}"#,
-                r#"{"choices": [{"text": "", "finish_reason": 5}]}"#,
-            ],
-        ),
-    };
-    ids.into_iter().chain(others.iter().map(|frame| (*frame).to_owned())).collect()
-}
-
 /// What goes wrong with one engine.
 fn own_faults(kind: EngineKind, before: usize) -> Vec<Failing> {
-    let empty = match kind {
-        EngineKind::LlamaCpp => r#"{"tokens": [], "stop": false}"#.to_owned(),
-        EngineKind::Vllm => r#"{"choices": [{"text": "", "token_ids": [], "finish_reason": null}]}"#.to_owned(),
-        EngineKind::Sglang => format!(r#"{{"output_ids": [], "meta_info": {{"completion_tokens": {before}}}}}"#),
-        EngineKind::OpenAi => r#"{"choices": [{"text": "", "finish_reason": null}]}"#.to_owned(),
-    };
-    let aborted = match kind {
-        EngineKind::Sglang => {
-            let reason = r#"{"type": "abort", "message": "no room", "status_code": 503}"#;
-            vec![(vec![raw(&format!(r#"{{"meta_info": {{"finish_reason": {reason}}}}}"#))], 503, "engine_aborted")]
-        }
-        _ => Vec::new(),
-    };
-    let damaged = damaged_frames(kind, before).into_iter().map(|frame| (vec![raw(&frame)], 502, "engine_broken"));
-    damaged.chain(aborted).chain([(without_ids(raw(&empty)), 504, "engine_slow")]).collect()
+    let frames = engines::of(kind);
+    let damaged = frames.damaged(before).into_iter().map(|frame| (vec![raw(&frame)], 502, "engine_broken"));
+    let given_up = frames.given_up().into_iter().map(|(frame, status)| (vec![raw(frame)], status, "engine_aborted"));
+    damaged.chain(given_up).chain([(without_ids(raw(&frames.empty(before))), 504, "engine_slow")]).collect()
 }
 
 #[tokio::test]
 async fn every_fault_of_an_engine_is_a_typed_error() {
     let hi = sampled("chatml", "Hello");
-    for (_, kind) in EngineKind::ALL {
+    for kind in kinds() {
         // Once at the start, and once in mid-stream.
         for before in [vec![], vec![Step::Ids(hi.clone())]] {
             let count = before.len() * hi.len();
@@ -321,25 +252,9 @@ async fn every_fault_of_an_engine_is_a_typed_error() {
 async fn log_probabilities_that_are_missing_or_damaged_are_a_typed_error() {
     let id = sampled("chatml", "a")[0];
     let body = HI.replacen('{', r#"{"logprobs": true, "top_logprobs": 1, "#, 1);
-    let llama = |odds: &str| format!(r#"{{"tokens": [{id}], "stop": false{odds}}}"#);
-    let vllm = |odds: &str| format!(r#"{{"choices": [{{"token_ids": [{id}], "finish_reason": null{odds}}}]}}"#);
-    let sglang = |odds: &str| format!(r#"{{"output_ids": [{id}], "meta_info": {{"completion_tokens": 1{odds}}}}}"#);
-    let cases = [
-        (EngineKind::LlamaCpp, llama("")),
-        (EngineKind::LlamaCpp, llama(r#", "completion_probabilities": {}"#)),
-        (EngineKind::LlamaCpp, llama(r#", "completion_probabilities": [5]"#)),
-        (EngineKind::LlamaCpp, llama(r#", "completion_probabilities": [{"id": -1, "top_logprobs": []}]"#)),
-        (EngineKind::Vllm, vllm("")),
-        (EngineKind::Vllm, vllm(r#", "logprobs": 5"#)),
-        (EngineKind::Vllm, vllm(r#", "logprobs": {"token_logprobs": [], "top_logprobs": []}"#)),
-        (EngineKind::Vllm, vllm(r#", "logprobs": {"token_logprobs": [-1], "top_logprobs": [{"a": -1}]}"#)),
-        (EngineKind::Vllm, vllm(r#", "logprobs": {"token_logprobs": [-1], "top_logprobs": [{"token_id:-1": -1}]}"#)),
-        (EngineKind::Sglang, sglang("")),
-        (EngineKind::Sglang, sglang(r#", "output_token_logprobs": [], "output_top_logprobs": []"#)),
-        (EngineKind::Sglang, sglang(r#", "output_token_logprobs": [5], "output_top_logprobs": [[]]"#)),
-        (EngineKind::Sglang, sglang(r#", "output_token_logprobs": [[-1, 1]], "output_top_logprobs": [[[-1, -1]]]"#)),
-    ];
-    for (kind, frame) in cases {
+    let damaged =
+        kinds().flat_map(|kind| engines::of(kind).damaged_odds(id).into_iter().map(move |frame| (kind, frame)));
+    for (kind, frame) in damaged {
         let server = Server::new("chatml", StandIn::new(kind, vec![raw(&frame), Step::End("stop")])).await;
         let (status, answer) = server.post("/v1/chat/completions", &body).await;
         assert_eq!((status, at(&answer, "error.code").as_str()), (502, Some("engine_broken")), "{kind:?} {frame}");
@@ -376,7 +291,7 @@ async fn a_stream_of_every_api_ends_with_its_own_error() {
         (vec![Step::End("none")], "engine_aborted", "api_error"),
         (vec![], "engine_broken", "api_error"),
     ];
-    for (_, kind) in EngineKind::ALL {
+    for kind in kinds() {
         for (steps, code, of_messages) in &faults {
             let all = [Step::Ids(sampled("chatml", "Hello"))].into_iter().chain(steps.iter().cloned()).collect();
             let server = Server::with("chatml", StandIn::new(kind, all), impatient(), Keys::default()).await;
@@ -416,7 +331,7 @@ async fn a_stream_of_every_api_ends_with_its_own_error() {
 #[tokio::test]
 async fn an_engine_that_ignores_the_limit_is_held_to_it() {
     let id = sampled("chatml", "a")[0];
-    for (kind, of_piece) in [(EngineKind::LlamaCpp, 1), (EngineKind::Vllm, 3), (EngineKind::Sglang, 100)] {
+    for (kind, of_piece) in by_ids().zip([1, 3, 100].into_iter().cycle()) {
         let engine = StandIn::new(kind, vec![Step::Ids(vec![id; of_piece]); 100_000]);
         let server = Server::new("chatml", engine).await;
         let body = r#"{"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 4}"#;

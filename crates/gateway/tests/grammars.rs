@@ -4,7 +4,7 @@
 
 use rolecall_gateway::engine::EngineKind;
 
-use crate::common::{BY_IDS, Server, StandIn, Step, at, sampled};
+use crate::common::{Server, StandIn, Step, at, by_ids, sampled};
 
 const TOOLS: &str = r#""tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object",
     "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": false}}},
@@ -17,8 +17,7 @@ fn call(name: &str, arguments: &str) -> String {
 }
 
 async fn server(kind: EngineKind, text: &str) -> Server {
-    let end = if kind == EngineKind::LlamaCpp { "eos" } else { "stop" };
-    let steps = vec![Step::Ids(sampled("qwen2.5", &format!("{text}<|im_end|>"))), Step::End(end)];
+    let steps = vec![Step::Ids(sampled("qwen2.5", &format!("{text}<|im_end|>"))), Step::End("stop")];
     Server::new("qwen2.5", StandIn::new(kind, steps)).await
 }
 
@@ -70,7 +69,7 @@ async fn a_reply_that_the_grammar_forbids_is_an_error() {
 
 #[tokio::test]
 async fn every_api_and_engine_says_so() {
-    for kind in BY_IDS {
+    for kind in by_ids() {
         let server = server(kind, "I cannot do that.").await;
         let (status, answer) =
             server.post("/v1/chat/completions", &body(&format!(r#"{TOOLS}, "tool_choice": "required""#))).await;

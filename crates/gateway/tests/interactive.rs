@@ -5,7 +5,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::common::{BY_IDS, Server, StandIn, Step, at, integer, sampled, wait_for};
+use crate::common::{Server, StandIn, Step, at, by_ids, integer, sampled, wait_for};
 use rolecall::conversation::{Json, json};
 use rolecall_gateway::engine::EngineKind;
 use rolecall_gateway::{Keys, Limits};
@@ -161,7 +161,7 @@ async fn cancelled(server: &Server, path: &str, body: &str) -> [(u16, String); 2
 
 #[tokio::test]
 async fn a_cancelled_reply_ends_where_it_is_and_the_session_goes_on_with_it() {
-    for kind in BY_IDS {
+    for kind in by_ids() {
         let server = endless(kind, "Hello").await;
         let whole = body(r#""Hi""#, 7, true);
         let streamed = whole.replace(r#""stream": false"#, r#""stream": true"#);

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::common::{BY_IDS, Server, StandIn, Step, at, integer};
+use crate::common::{Server, StandIn, Step, at, by_ids, integer};
 use rolecall::conversation::json::{self, Layout, Object};
 use rolecall::conversation::{Json, object};
 use rolecall::format::registry;
@@ -741,7 +741,7 @@ async fn unlikely(kind: EngineKind, format: &str, text: &str) -> Server {
     let ids = sampled(format, text);
     let odds = |(index, id): (usize, u32)| (id, likelihood(index), vec![(id, likelihood(index)), (ids[0], -99.0)]);
     let steps = ids.iter().copied().enumerate().map(|sampled| Step::Odds(vec![odds(sampled)]));
-    let end = Step::End(if kind == EngineKind::LlamaCpp { "eos" } else { "stop" });
+    let end = Step::End("stop");
     let engine = StandIn::new(kind, steps.chain([end]).collect());
     let address = engine.start().await;
     Server::of(&address, model(format), format, engine, Limits::default(), Keys::default()).await
@@ -766,7 +766,7 @@ fn without_bytes(list: &Json) -> String {
 #[tokio::test]
 async fn log_probabilities_are_those_of_the_tokens_of_the_message() {
     let thought = "<think>\nHello\n</think>\n\n";
-    for kind in BY_IDS {
+    for kind in by_ids() {
         for (format, before, said, after) in [
             ("qwen2.5", "", "Hello \u{1f600}", ""),
             ("qwen2.5", "", CALL.split_once('\n').unwrap().0, CALL.split_once("Wait.").unwrap().1),

@@ -1,14 +1,4 @@
-use std::time::Duration;
-
-use futures_util::StreamExt;
-use rolecall::conversation::Json;
-use rolecall::conversation::json::{self, Object};
-use tokio::time::{Instant, timeout_at};
-
-use super::trouble::{broken, cause, down, refused};
-use super::wire::{count, inner, text};
-use super::{Engine, EngineKind};
-use crate::{Fault, FaultCode};
+use rolecall::conversation::json::Object;
 
 /// What an engine says of itself.
 ///
@@ -26,136 +16,10 @@ pub struct About {
     pub build: Option<String>,
 }
 
-/// The page with an engine's models.
-const MODELS: &str = "/v1/models";
-
-/// The most bytes of a page that an engine has about itself.
-const MOST_BYTES: usize = 4 << 20;
-
-impl Engine {
-    /// Asks the engine whether it is ready, and what it is. It has `patience` to answer all questions.
-    pub async fn probe(&self, patience: Duration) -> Result<About, Fault> {
-        if let Some(fault) = self.local_fault() {
-            return Err(fault);
-        }
-        let deadline = Instant::now() + patience;
-        let asked = async |path: &str| {
-            let answer = timeout_at(deadline, self.page(path)).await;
-            answer.unwrap_or_else(|_| {
-                let message = format!("the engine did not answer {path} within {} s", patience.as_secs_f64());
-                Err(Fault::new(FaultCode::EngineSlow, message))
-            })
-        };
-        let (health, models) = (asked("/health").await?, asked(MODELS).await?);
-        // Of the engines by text, not all have the former, but it must be one of OpenAI's servers.
-        match self.kind().is_by_text() {
-            true => models.as_ref().ok_or_else(|| refused(404, "there is no /v1/models"))?,
-            false => health.as_ref().ok_or_else(|| refused(404, "there is no /health"))?,
-        };
-        self.note_ready();
-        let mut about = About::of_models(models);
-        match self.kind() {
-            EngineKind::LlamaCpp => {
-                let props = object(asked("/props").await?);
-                about.context = context_of_props(&props);
-                about.slots = count(&props, "total_slots");
-                about.build = text(&props, "build_info").map(str::to_owned);
-            }
-            EngineKind::Vllm => about.build = text(&object(asked("/version").await?), "version").map(str::to_owned),
-            EngineKind::OpenAi => {}
-            EngineKind::Sglang => {
-                let info = match asked("/server_info").await? {
-                    None => asked("/get_server_info").await?,
-                    info => info,
-                };
-                let info = object(info);
-                about.build = text(&info, "version").map(str::to_owned);
-                about.slots = count(&info, "max_running_requests");
-                about.context = about.context.or(context_of_info(&info));
-            }
-        }
-        Ok(about)
-    }
-
-    /// Asks the engine for the most ids of a prompt and its reply.
-    pub(super) async fn own_context(&self) -> Result<Option<u64>, Fault> {
-        if self.kind() == EngineKind::LlamaCpp {
-            return Ok(context_of_props(&object(self.page("/props").await?)));
-        }
-        let context = About::of_models(self.page(MODELS).await?).context;
-        match (context, self.kind()) {
-            (None, EngineKind::Sglang) => Ok(context_of_info(&object(self.info().await?))),
-            (context, _) => Ok(context),
-        }
-    }
-
-    /// Returns what the engine says of each of its models.
-    pub(super) async fn cards(&self) -> Result<Vec<Object>, Fault> {
-        let page = object(self.page(MODELS).await?);
-        let cards = page.get("data").and_then(Json::as_array).unwrap_or_default();
-        Ok(cards.iter().filter_map(Json::as_object).cloned().collect())
-    }
-
-    /// Returns SGLang's page about itself, which had another path.
-    async fn info(&self) -> Result<Option<String>, Fault> {
-        match self.page("/server_info").await? {
-            None => self.page("/get_server_info").await,
-            info => Ok(info),
-        }
-    }
-
-    /// Returns a page of the engine, or `None` if there is none.
-    pub(super) async fn page(&self, path: &str) -> Result<Option<String>, Fault> {
-        let url = format!("{}{path}", self.address);
-        let response = self.client.get(&url).send().await.map_err(|error| down(&url, &error))?;
-        let status = response.status().as_u16();
-        let mut bytes = Vec::new();
-        let mut chunks = response.bytes_stream();
-        while let Some(chunk) = chunks.next().await {
-            bytes.extend_from_slice(&chunk.map_err(|error| broken(&cause(&error)))?);
-            if bytes.len() > MOST_BYTES {
-                return Err(broken(&format!("{path} has more than {MOST_BYTES} bytes")));
-            }
-        }
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        match status {
-            200..300 => Ok(Some(text)),
-            404 | 405 | 501 => Ok(None),
-            503 => {
-                let help = Some("wait until the engine has loaded its model".into());
-                Err(Fault { help, ..Fault::new(FaultCode::EngineLoading, "the engine is not ready yet") })
-            }
-            status => Err(refused(status, &text)),
-        }
-    }
-}
-
-impl About {
-    fn of_models(page: Option<String>) -> About {
-        let mut about = About::default();
-        for model in object(page).get("data").and_then(Json::as_array).unwrap_or_default() {
-            let Some(model) = model.as_object() else { continue };
-            about.models.extend(text(model, "id").map(str::to_owned));
-            about.context = about.context.or(count(model, "max_model_len"));
-        }
-        about
-    }
-}
-
-/// Returns the context of one reply from llama.cpp's page about itself.
-fn context_of_props(props: &Object) -> Option<u64> {
-    inner(props, "default_generation_settings").and_then(|settings| count(settings, "n_ctx"))
-}
-
-/// Returns the context from SGLang's page about itself.
-fn context_of_info(info: &Object) -> Option<u64> {
-    count(info, "context_length")
-}
-
-/// Reads a page that has an object. Other pages say nothing.
-fn object(page: Option<String>) -> Object {
-    match page.map(|page| json::parse(&page)) {
-        Some(Ok(Json::Object(object))) => object,
-        _ => Object::new(),
-    }
+/// A page that a kind of engine has about itself.
+pub(super) struct Page {
+    /// Its paths: versions may have it under other ones. The first that exists is read.
+    pub paths: &'static [&'static str],
+    /// Takes what it says.
+    pub read: fn(&Object, &mut About),
 }

@@ -8,11 +8,13 @@ use rolecall::grammar::{Grammar, Note};
 use rolecall::tokenizer::Tokenizer;
 use tokio::time::{Instant, timeout_at};
 
-use super::choice::ModelChoice;
+use super::body::Body;
 use super::generating::{Frames, Phase, Sofar};
 use super::hidden::Hidden;
 use super::local::Local;
+use super::model_choice::ModelChoice;
 use super::trouble::{broken, cause, died, down, refused, slow};
+use super::wire::Wire;
 use super::{About, Ask, EngineKind, EngineShape, EngineStream, LocalOptions, Loss};
 use crate::{Fault, FaultCode, Limits};
 
@@ -39,7 +41,7 @@ impl Engine {
     /// Returns an engine at an address, `http://host:port`.
     pub fn new(kind: EngineKind, address: &str, limits: &Limits) -> Result<Engine, String> {
         let own = address.trim_end_matches('/').to_owned();
-        let url = format!("{own}{}", kind.path());
+        let url = format!("{own}{}", kind.wire().path());
         let parsed = reqwest::Url::parse(&url).map_err(|error| format!("{address}: {error}"))?;
         if parsed.scheme() != "http" || !parsed.has_host() {
             return Err(format!("{address}: expected `http://host:port`"));
@@ -85,11 +87,11 @@ impl Engine {
         }
     }
 
-    /// Returns the same engine with the tokenizer of its model. llama.cpp does not tell all ids, and some
-    /// can only be found with it.
+    /// Returns the same engine with the tokenizer of its model. An engine may not tell all ids,
+    /// and some can only be found with it.
     #[must_use]
     pub fn knowing(self, tokenizer: &Arc<dyn Tokenizer>) -> Engine {
-        let hidden = (self.kind == EngineKind::LlamaCpp).then(|| Arc::new(Hidden::of(tokenizer)));
+        let hidden = self.wire().hides_ids().then(|| Arc::new(Hidden::of(tokenizer)));
         Engine { hidden, ..self }
     }
 
@@ -137,9 +139,13 @@ impl Engine {
         self.kind
     }
 
-    /// Prints a grammar in the language of the engine.
+    pub(super) fn wire(&self) -> &'static dyn Wire {
+        self.kind.wire()
+    }
+
+    /// Prints a grammar in the language of the engine, with notes of what the grammar does not say.
     pub fn shape_of(&self, grammar: &Grammar) -> Result<(EngineShape, Vec<Note>), Fault> {
-        EngineShape::of(self.kind, grammar)
+        self.wire().shape(grammar)
     }
 
     /// Returns the most ids that a reply can have, if the engine says so. Not all engines by text do.
@@ -236,13 +242,18 @@ impl Engine {
         ask: &Ask,
         deadline: Instant,
     ) -> Result<impl Stream<Item = Result<String, Fault>> + Send + use<>, Fault> {
-        let room = match self.kind.needs_room() && ask.sampling.max_tokens.is_none() {
+        let room = match self.wire().needs_room() && ask.sampling.max_tokens.is_none() {
             true => timeout_at(deadline, self.room(ask)).await.map_err(|_| slow(self.first_id))??,
             false => None,
         };
         let choice =
             timeout_at(deadline, self.choice(ask.model.as_deref())).await.map_err(|_| slow(self.first_id))??;
-        let body = self.kind.body(ask, &choice, room);
+        let mut body = self.wire().body(ask, room);
+        choice.add_to(&mut body);
+        let body = match self.wire().ids_key() {
+            Some(key) => Body::with_ids(key, &ask.ids, body),
+            None => Body::new(body),
+        };
         let request =
             self.client.post(&self.url).header("content-type", "application/json").body(reqwest::Body::wrap(body));
         let sent = timeout_at(deadline, request.send()).await.map_err(|_| slow(self.first_id))?;

@@ -7,9 +7,9 @@ use rolecall::conversation::Json;
 use rolecall::conversation::json::{self, Layout};
 use tokio::time::{Instant, timeout_at};
 
+use super::fields::{count, given};
 use super::hidden::Hidden;
 use super::trouble::{broken, refused, slow};
-use super::wire::{count, given};
 use super::{EngineKind, EnginePiece, Odds, Word};
 use crate::Fault;
 
@@ -102,7 +102,7 @@ impl EngineStream {
                 error.as_object().and_then(|error| count(error, "code")).and_then(|code| u16::try_from(code).ok());
             return Err(refused(status.unwrap_or(500), &json::write(error, &Layout::compact())));
         }
-        let mut piece = self.kind.piece(&frame, &self.sofar).map_err(|trouble| trouble.fault())?;
+        let mut piece = self.kind.wire().piece(&frame, &self.sofar).map_err(|trouble| trouble.fault())?;
         self.reveal(&mut piece);
         self.sofar.count += piece.count();
         if piece.count() > 0 {
@@ -110,7 +110,7 @@ impl EngineStream {
             self.patience = self.next_id;
         }
         if piece.end.is_some() {
-            let counts_later = self.kind.counts_last() && piece.counted.is_none();
+            let counts_later = self.kind.wire().counts_last() && piece.counted.is_none();
             self.phase = if counts_later { Phase::Counting } else { Phase::Over };
         }
         Ok(Some(piece))

@@ -1,7 +1,7 @@
 //! Engines: ids in, ids out. One kind, [`EngineKind::OpenAi`], gets and returns text instead.
 //!
-//! Each engine has a file with functions without side effects: the body of a request, and what a frame
-//! of the answer says. [`Engine::generate`] does the rest for all of them: it connects, waits no longer
+//! Each kind has a file below [`kind`] with its [`Wire`](wire::Wire), which has no side effects: the body of a
+//! request, what a frame of the answer says, and all else in which engines differ. [`Engine::generate`] does the rest for all of them: it connects, waits no longer
 //! than the limits allow, and checks the frames. Dropping an [`EngineStream`] closes the connection, which
 //! every one of these engines takes as the order to stop.
 //!
@@ -13,19 +13,18 @@ mod body;
 mod choice;
 #[expect(clippy::module_inception, reason = "an engine is the noun of this module, too")]
 mod engine;
+mod fields;
 mod generating;
 mod hidden;
 mod kind;
-mod llama_cpp;
 mod local;
+mod model_choice;
 mod odds;
-mod openai;
 mod piece;
+mod probe;
 mod prompt_ids;
-mod sglang;
 mod shape;
 mod trouble;
-mod vllm;
 mod wire;
 
 pub use about::About;

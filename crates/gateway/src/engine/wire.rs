@@ -1,59 +1,75 @@
-//! What the wire formats of engines share.
-
 use rolecall::conversation::Json;
 use rolecall::conversation::json::Object;
+use rolecall::grammar::{Grammar, Note};
 
-use crate::request::number::{self, of_double};
-use crate::request::sampling::Sampling;
+use super::about::Page;
+use super::generating::Sofar;
+use super::model_choice::ModelChoice;
+use super::trouble::Trouble;
+use super::{Ask, EnginePiece, EngineShape};
+use crate::{Fault, FaultCode};
 
-/// Reads ids. Returns `None` if an item is no id.
-pub(super) fn ids(value: &Json) -> Option<Vec<u32>> {
-    value.as_array()?.iter().map(number::id).collect()
-}
+/// All that one kind of engine does in its own way.
+pub(super) trait Wire: Sync {
+    /// The path of requests.
+    fn path(&self) -> &'static str;
 
-/// Returns a value that is there and not null.
-pub(super) fn given<'a>(object: &'a Object, key: &str) -> Option<&'a Json> {
-    object.get(key).filter(|value| !value.is_null())
-}
-
-pub(super) fn count(object: &Object, key: &str) -> Option<u64> {
-    number::count(object.get(key)?)
-}
-
-pub(super) fn text<'a>(object: &'a Object, key: &str) -> Option<&'a str> {
-    object.get(key)?.as_str()
-}
-
-pub(super) fn inner<'a>(object: &'a Object, key: &str) -> Option<&'a Object> {
-    object.get(key)?.as_object()
-}
-
-/// Adds what is set.
-pub(super) fn set(object: &mut Object, key: &str, value: Option<impl Into<Json>>) {
-    if let Some(value) = value {
-        object.insert(key, value.into());
+    /// The key of the prompt's ids in the body of a request. An engine without one gets text, and returns text.
+    fn ids_key(&self) -> Option<&'static str> {
+        None
     }
-}
 
-/// Adds the settings that all engines have under the same names.
-pub(super) fn set_shared(object: &mut Object, sampling: &Sampling) {
-    set(object, "temperature", sampling.temperature.map(of_double));
-    set(object, "top_p", sampling.top_p.map(of_double));
-    set(object, "min_p", sampling.min_p.map(of_double));
-    set(object, "presence_penalty", sampling.presence_penalty.map(of_double));
-    set(object, "frequency_penalty", sampling.frequency_penalty.map(of_double));
-}
+    /// Writes the body of a request, without the ids of the prompt. The room is the most ids that a reply can
+    /// have, if [the engine needs it](Wire::needs_room).
+    fn body(&self, ask: &Ask, room: Option<u64>) -> Object;
 
-/// Returns what is added to logits, by ids as texts.
-pub(super) fn biases_by_id(sampling: &Sampling) -> Option<Object> {
-    let bias = |(id, bias): &(u32, f64)| (id.to_string(), of_double(*bias));
-    (!sampling.logit_bias.is_empty()).then(|| sampling.logit_bias.iter().map(bias).collect())
-}
+    /// Reads a frame of an answer.
+    fn piece(&self, frame: &Object, sofar: &Sofar) -> Result<EnginePiece, Trouble>;
 
-pub(super) fn json_ids(ids: &[u32]) -> Json {
-    Json::Array(ids.iter().map(|id| Json::from(i64::from(*id))).collect())
-}
+    /// Reports whether a request without a limit must say how long its reply can be.
+    fn needs_room(&self) -> bool {
+        false
+    }
 
-pub(super) fn whole(number: Option<u64>) -> Option<i64> {
-    number.map(|number| i64::try_from(number).unwrap_or(i64::MAX))
+    /// Reports whether the engine counts ids in a frame after the end of the reply.
+    fn counts_last(&self) -> bool {
+        false
+    }
+
+    /// Reports whether the engine keeps ids back, which [`Hidden`](super::hidden::Hidden) finds.
+    fn hides_ids(&self) -> bool {
+        false
+    }
+
+    /// Prints a grammar in the language of the engine, with notes of what the grammar does not say.
+    fn shape(&self, _: &Grammar) -> Result<(EngineShape, Vec<Note>), Fault> {
+        let message = "the engine takes no grammar, so calls cannot be required, chosen or limited";
+        Err(Fault::at("tool_choice", FaultCode::UnsupportedParameter, message))
+    }
+
+    /// The pages that the engine has about itself, besides its models.
+    fn pages(&self) -> &'static [Page] {
+        &[]
+    }
+
+    /// Reports whether the engine refuses the name of a model that it does not have. Others would use another
+    /// model in silence, so their models are listed first.
+    fn refuses_unknown_models(&self) -> bool {
+        false
+    }
+
+    /// Returns how a request chooses a model that the engine lists with this card.
+    fn choose(&self, name: &str, _card: &Object) -> ModelChoice {
+        ModelChoice::by_name(name)
+    }
+
+    /// The page with adapters, if the engine does not list them among its models.
+    fn adapters(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Returns the names of an adapter on that page, and how a request chooses it.
+    fn adapter<'a>(&self, _: &'a Json) -> Option<(Vec<&'a str>, ModelChoice)> {
+        None
+    }
 }

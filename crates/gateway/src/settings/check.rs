@@ -12,7 +12,7 @@ use crate::gateway::Gateway;
 use crate::http::run::RunFault;
 use crate::observe::Traces;
 use crate::served_model::ServedModel;
-use crate::settings::{Settings, word_of};
+use crate::settings::Settings;
 use crate::store::{Bounds, Store, StoreConfig, StoreFault};
 
 /// What a gateway would run with, and what its engines answer.
@@ -139,7 +139,7 @@ impl ModelReport {
             parts: model.evidence().iter().map(ToString::to_string).collect(),
             stops: model.stops().unwrap_or_default(),
             sampling: sampling(&model.sampling()),
-            kind: word_of(served.engine.kind()),
+            kind: served.engine.kind().word(),
             answer: answer(served, &engine).await,
             engine,
         }

@@ -307,7 +307,7 @@ impl<T> Key<T> {
             }
             Slot::Origins(of) | Slot::Hosts(of) => of(settings).join(", "),
             Slot::Path(of) => of(settings).as_ref().map_or(String::new(), |path| path.display().to_string()),
-            Slot::Kind(of) => of(settings).map_or(String::new(), |kind| word_of(kind).to_owned()),
+            Slot::Kind(of) => of(settings).map_or(String::new(), |kind| kind.word().to_owned()),
             Slot::Rewrite(of) => of(settings).map_or(String::new(), |on| name_of(on).to_owned()),
             Slot::Word(_, of) => of(settings).unwrap_or_default().to_owned(),
             Slot::Count(of) => of(settings).to_string(),
@@ -361,10 +361,9 @@ impl<T> Key<T> {
                 *of(settings) = if is_path { under(text).display().to_string() } else { text.to_owned() };
             }
             Slot::Kind(of) => {
-                let word = text()?;
-                let known = EngineKind::ALL.iter().find(|(known, _)| *known == word);
+                let known = EngineKind::of_word(text()?);
                 let words = EngineKind::ALL.map(|(word, _)| format!("`{word}`")).join(", ");
-                *of(settings) = Some(known.ok_or_else(|| wrong(&format!("one of {words}")))?.1);
+                *of(settings) = Some(known.ok_or_else(|| wrong(&format!("one of {words}")))?);
             }
             Slot::Rewrite(of) => {
                 let words = POLICIES.map(|on| format!("`{}`", name_of(on))).join(", ");
@@ -401,11 +400,6 @@ impl<T> Key<T> {
 fn list(given: &RawValue<'_>, is_good: fn(&str) -> bool) -> Option<Vec<String>> {
     let texts = given.texts()?;
     texts.iter().all(|text| is_good(text)).then(|| texts.into_iter().map(str::to_owned).collect())
-}
-
-/// Returns the word of a kind of engine.
-pub(crate) fn word_of(kind: EngineKind) -> &'static str {
-    EngineKind::ALL.iter().find(|(_, known)| *known == kind).map_or("", |(word, _)| word)
 }
 
 /// Returns an address without the password in it.

@@ -23,7 +23,6 @@ use crate::http::sites::Sites;
 use crate::store::Bounds;
 
 pub use fault::{SettingFault, SettingPlace};
-pub(crate) use key::word_of;
 pub use key::{KEYS, Key, MODEL_KEYS, Slot};
 pub(crate) use open::read_keys;
 use value::RawValue;

@@ -2,6 +2,8 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, dead_code, reason = "tests panic to fail, and each uses a part of this")]
 
+pub mod engines;
+
 use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,8 +27,17 @@ use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::task::JoinHandle;
 
-/// The engines that get ids.
-pub const BY_IDS: [EngineKind; 3] = [EngineKind::LlamaCpp, EngineKind::Vllm, EngineKind::Sglang];
+use engines::FrameIds;
+
+/// Returns all kinds of engines.
+pub fn kinds() -> impl Iterator<Item = EngineKind> {
+    EngineKind::ALL.into_iter().map(|(_, kind)| kind)
+}
+
+/// Returns the kinds that get ids.
+pub fn by_ids() -> impl Iterator<Item = EngineKind> {
+    kinds().filter(|kind| !kind.is_by_text())
+}
 
 /// An id with its log probability, and those of the most likely tokens.
 pub type Sampled = (u32, f64, Vec<(u32, f64)>);
@@ -41,7 +52,7 @@ pub enum Step {
     Hidden(Vec<u32>, &'static str),
     /// Text of an engine that returns no ids.
     Text(String),
-    /// The end of the reply, with the engine's own word.
+    /// The end of the reply: `stop`, `length`, or a word of the engine's own.
     End(&'static str),
     Raw(String),
     Wait(Duration),
@@ -108,120 +119,25 @@ impl StandIn {
     }
 
     fn frame(&self, step: &Step, before: &[u32]) -> String {
-        let list = |ids: &[u32]| format!("{ids:?}");
-        let (new, end) = match step {
-            Step::Odds(odds) => return format!("data: {}\n\n", self.odds(odds, before)),
+        let ids =
+            |new| FrameIds { new, all: before.iter().chain(new).copied().collect(), is_cumulative: self.is_cumulative };
+        let frames = engines::of(self.kind);
+        let text = match step {
+            Step::Odds(odds) => {
+                let new: Vec<u32> = odds.iter().map(|(id, ..)| *id).collect();
+                frames.odds(&ids(&new), odds)
+            }
             Step::Hidden(ids, text) => {
                 let (last, total) = (ids.last().unwrap(), before.len() + ids.len());
-                return format!(
-                    "data: {{\"content\": {text:?}, \"tokens\": [{last}], \"stop\": false, \"tokens_predicted\": {total}}}\n\n"
-                );
+                format!(r#"{{"content": {text:?}, "tokens": [{last}], "stop": false, "tokens_predicted": {total}}}"#)
             }
-            Step::End(word) => (Vec::new(), Some(*word)),
-            Step::Text(text) => return written(text),
-            Step::Ids(ids) if self.kind == EngineKind::OpenAi => {
-                let bytes = ids.iter().filter_map(|id| u8::try_from(id.checked_sub(Toy::BYTES)?).ok());
-                return written(&String::from_utf8(bytes.collect()).unwrap());
-            }
-            Step::Ids(ids) => (ids.clone(), None),
+            Step::End(word) => frames.frame(&ids(&[]), Some(word)),
+            Step::Text(text) => engines::written(text),
+            Step::Ids(new) => frames.frame(&ids(new), None),
             Step::Raw(text) => return text.clone(),
             Step::Wait(_) | Step::Break => return String::new(),
         };
-        let all: Vec<u32> = before.iter().chain(&new).copied().collect();
-        let text = match self.kind {
-            EngineKind::LlamaCpp => match end {
-                None => format!(
-                    r#"{{"content": "", "tokens": {}, "stop": false, "tokens_predicted": {}}}"#,
-                    list(&new),
-                    all.len()
-                ),
-                Some(word) => {
-                    format!(
-                        r#"{{"content": "", "tokens": [], "stop": true, "stop_type": "{word}", "timings": {{"cache_n": 7}}}}"#
-                    )
-                }
-            },
-            EngineKind::Vllm => {
-                let end = end.map_or("null".to_owned(), |word| format!("{word:?}"));
-                format!(
-                    r#"{{"choices": [{{"index": 0, "text": "", "token_ids": {}, "finish_reason": {end}}}], "usage": {{"prompt_tokens_details": {{"cached_tokens": 7}}}}}}"#,
-                    list(&new)
-                )
-            }
-            EngineKind::Sglang => {
-                let end = end.map_or("null".to_owned(), |word| format!(r#"{{"type": "{word}"}}"#));
-                let ids = if self.is_cumulative { &all } else { &new };
-                format!(
-                    r#"{{"text": "", "output_ids": {}, "meta_info": {{"completion_tokens": {}, "cached_tokens": 7, "finish_reason": {end}}}}}"#,
-                    list(ids),
-                    all.len()
-                )
-            }
-            EngineKind::OpenAi => {
-                let end = end.unwrap_or_default();
-                format!(r#"{{"choices": [{{"index": 0, "text": "", "finish_reason": "{end}"}}]}}"#)
-            }
-        };
         format!("data: {text}\n\n")
-    }
-}
-
-/// A frame with text.
-fn written(text: &str) -> String {
-    let text = json::write(&text.into(), &json::Layout::compact());
-    format!("data: {{\"choices\": [{{\"index\": 0, \"text\": {text}, \"finish_reason\": null}}]}}\n\n")
-}
-
-impl StandIn {
-    /// A frame with log probabilities, as each engine writes them.
-    fn odds(&self, odds: &[Sampled], before: &[u32]) -> String {
-        let list = |items: Vec<String>| format!("[{}]", items.join(", "));
-        let each = |write: &dyn Fn(&Sampled) -> String| list(odds.iter().map(write).collect());
-        let ids = each(&|(id, ..)| id.to_string());
-        let total = before.len() + odds.len();
-        match self.kind {
-            EngineKind::LlamaCpp => {
-                let one = |(id, logprob): &(u32, f64)| {
-                    format!(r#"{{"id": {id}, "token": "", "bytes": [], "logprob": {logprob:?}}}"#)
-                };
-                let probabilities = each(&|(id, logprob, top)| {
-                    let top = list(top.iter().map(one).collect());
-                    one(&(*id, *logprob)).replace('}', &format!(r#", "top_logprobs": {top}}}"#))
-                });
-                format!(
-                    r#"{{"content": "", "tokens": {ids}, "stop": false, "tokens_predicted": {total}, "completion_probabilities": {probabilities}}}"#
-                )
-            }
-            EngineKind::Vllm => {
-                // The sampled token comes first, and then the others.
-                let top = each(&|(id, logprob, top)| {
-                    let all = std::iter::once((id, logprob))
-                        .chain(top.iter().filter(|(other, _)| other != id).map(|(id, logprob)| (id, logprob)));
-                    let all: Vec<String> =
-                        all.map(|(id, logprob)| format!(r#""token_id:{id}": {logprob:?}"#)).collect();
-                    format!("{{{}}}", all.join(", "))
-                });
-                let tokens = each(&|(id, ..)| format!(r#""token_id:{id}""#));
-                let logprobs = each(&|(_, logprob, _)| format!("{logprob:?}"));
-                format!(
-                    r#"{{"choices": [{{"index": 0, "text": "", "token_ids": {ids}, "finish_reason": null, "logprobs": {{"text_offset": [], "tokens": {tokens}, "token_logprobs": {logprobs}, "top_logprobs": {top}}}}}]}}"#
-                )
-            }
-            EngineKind::OpenAi => panic!("it has no ids"),
-            EngineKind::Sglang => {
-                let one = |(id, logprob): &(u32, f64)| format!("[{logprob:?}, {id}, null]");
-                let all: Vec<u32> = before.iter().copied().chain(odds.iter().map(|(id, ..)| *id)).collect();
-                let (ids, old) = if self.is_cumulative { (format!("{all:?}"), before.len()) } else { (ids, 0) };
-                let earlier = std::iter::repeat_n("[-9.5, 0, null]".to_owned(), old);
-                let logprobs = list(earlier.chain(odds.iter().map(|(id, logprob, _)| one(&(*id, *logprob)))).collect());
-                let earlier = std::iter::repeat_n("null".to_owned(), old);
-                let tops = odds.iter().map(|(_, _, top)| list(top.iter().map(one).collect()));
-                let tops = list(earlier.chain(tops).collect());
-                format!(
-                    r#"{{"text": "", "output_ids": {ids}, "meta_info": {{"completion_tokens": {total}, "finish_reason": null, "output_token_logprobs": {logprobs}, "output_top_logprobs": {tops}}}}}"#
-                )
-            }
-        }
     }
 }
 
@@ -295,26 +211,10 @@ pub const SILENT: usize = 0;
 
 /// What an engine says of itself.
 fn page(kind: EngineKind, path: &str, context: usize) -> Response {
-    let text = match (kind, path) {
-        (EngineKind::OpenAi, "/health") => return missing(),
-        (_, "/health") => "",
-        (EngineKind::LlamaCpp, "/v1/models") => r#"{"data": [{"id": "own"}]}"#,
-        (EngineKind::LlamaCpp, "/lora-adapters") => {
-            r#"[{"id": 0, "path": "other/law.gguf", "scale": 1.0}, {"id": 1, "path": "/adapters/sql.gguf", "scale": 0.0}]"#
-        }
-        // An engine with adapters has other models, too.
-        (EngineKind::Sglang, "/v1/models") if context == WITH_ADAPTER => {
-            r#"{"data": [{"id": "own", "max_model_len": CONTEXT, "parent": null}, {"id": "sql", "parent": "own"}]}"#
-        }
-        (_, "/v1/models") => r#"{"data": [{"id": "own", "max_model_len": CONTEXT}]}"#,
-        (EngineKind::LlamaCpp, "/props") => {
-            r#"{"default_generation_settings": {"n_ctx": CONTEXT}, "total_slots": 2, "build_info": "b1"}"#
-        }
-        (EngineKind::Vllm, "/version") => r#"{"version": "b1"}"#,
-        (EngineKind::Sglang, "/get_server_info") => r#"{"version": "b1", "max_running_requests": 2}"#,
-        _ => return missing(),
-    };
-    Response::new(Body::from(text.replace("CONTEXT", &context.to_string())))
+    match engines::of(kind).page(path, context) {
+        Some(text) => Response::new(Body::from(text.replace("CONTEXT", &context.to_string()))),
+        None => missing(),
+    }
 }
 
 fn missing() -> Response {

@@ -7,6 +7,7 @@ import threading
 
 import pytest
 from engine import Engine
+from passed import KINDS
 from proxy import Proxy
 from server import Server
 
@@ -28,7 +29,7 @@ def engine(weights):
     engine.stop()
 
 
-@pytest.fixture(scope="session", params=["llama.cpp", "vllm", "sglang"])
+@pytest.fixture(scope="session", params=[kind for kind in KINDS if kind != "sglang-incremental"])
 def kind(request) -> str:
     """The wire format between the gateway and the engine."""
     return request.param

@@ -13,6 +13,11 @@ class Passed:
     # The engine's names for the settings of the API.
     names = {}
 
+    @staticmethod
+    def wire(decoder):
+        """Returns the engine's wire format for a server of ours. Without it, the engine itself is run."""
+        raise NotImplementedError
+
     def setting(self, name: str):
         """Returns what the engine was told of a setting, by the API's name."""
         return self.body[self.names.get(name, name)]
@@ -43,6 +48,12 @@ class ToLlamaCpp(Passed):
 
 
 class ToVllm(Passed):
+    @staticmethod
+    def wire(decoder):
+        from vllm_wire import Vllm
+
+        return Vllm(decoder)
+
     @property
     def prompt(self) -> list:
         return self.body["prompt"]
@@ -59,6 +70,12 @@ class ToVllm(Passed):
 
 class ToSGLang(Passed):
     names = {"max_tokens": "max_new_tokens", "seed": "sampling_seed"}
+
+    @staticmethod
+    def wire(decoder):
+        from sglang_wire import SGLang
+
+        return SGLang(decoder)
 
     def setting(self, name: str):
         return self.body["sampling_params"][self.names.get(name, name)]
@@ -82,4 +99,12 @@ class ToSGLang(Passed):
         return info["prompt_tokens"], info["cached_tokens"]
 
 
-KINDS = {"llama.cpp": ToLlamaCpp, "vllm": ToVllm, "sglang": ToSGLang, "sglang-incremental": ToSGLang}
+class ToIncrementalSGLang(ToSGLang):
+    @staticmethod
+    def wire(decoder):
+        from sglang_wire import SGLang
+
+        return SGLang(decoder, is_incremental=True)
+
+
+KINDS = {"llama.cpp": ToLlamaCpp, "vllm": ToVllm, "sglang": ToSGLang, "sglang-incremental": ToIncrementalSGLang}

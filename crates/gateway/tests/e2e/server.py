@@ -1,6 +1,6 @@
-"""A server that speaks the wire format of vLLM or SGLang, in a process of its own. llama.cpp's server does the work.
+"""A server that speaks the wire format of another engine, in a process of its own. llama.cpp's server does the work.
 
-    python server.py vllm|sglang ENGINE MODEL.gguf
+    python server.py vllm|sglang|.. ENGINE MODEL.gguf
 
 It prints its address, and ends when its standard input does.
 """
@@ -14,16 +14,14 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from fields import Refused
+from passed import KINDS
 
 
 def main(kind: str, engine: str, path: str) -> None:
     from decoding import Decoder
-    from sglang_wire import SGLang
-    from vllm_wire import Vllm
     from vocabulary import read_vocabulary
 
-    wires = {"vllm": Vllm, "sglang": SGLang, "sglang-incremental": lambda decoder: SGLang(decoder, is_incremental=True)}
-    wire = wires[kind](Decoder(engine, read_vocabulary(path)))
+    wire = KINDS[kind].wire(Decoder(engine, read_vocabulary(path)))
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler_of(wire))
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -6,6 +6,7 @@ import urllib.request
 
 import pytest
 from conftest import Gateway, client_of
+from passed import KINDS
 from server import Server
 
 TAG = json.dumps({"type": "structural_tag", "format": {"type": "grammar", "grammar": 'root ::= "<" [0-9]{3} ">"'}})
@@ -16,7 +17,7 @@ SGLANG = {"input_ids": [1, 504], "stream": True, "sampling_params": {"skip_speci
 
 @pytest.fixture(scope="module")
 def servers(engine, weights):
-    servers = {kind: Server(kind, engine.address, weights) for kind in ("vllm", "sglang", "sglang-incremental")}
+    servers = {kind: Server(kind, engine.address, weights) for kind in KINDS if kind != "llama.cpp"}
     yield {kind: server.address for kind, server in servers.items()}
     for server in servers.values():
         server.stop()
