@@ -1,6 +1,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use super::FileKind;
+
 /// Error from loading a tokenizer or encoding a text.
 ///
 /// ```
@@ -99,9 +101,7 @@ impl Error {
     pub fn help(&self) -> &'static str {
         match self {
             Self::Unreadable { .. } => "check the path and the permissions of the file",
-            Self::Missing { .. } | Self::NotRecognized { .. } => {
-                "pass a tokenizer.json, a sentencepiece .model, a tiktoken rank file, a tekken.json, a GGUF file, or a folder that contains one"
-            }
+            Self::Missing { .. } | Self::NotRecognized { .. } => FileKind::HELP,
             Self::Several { .. } => "specify which file to use",
             Self::Truncated { .. } => "download the file again: it is incomplete",
             Self::Malformed { .. } => {

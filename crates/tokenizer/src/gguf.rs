@@ -8,6 +8,11 @@ use super::added::spells_text;
 use super::facts::{Algorithm, algorithm_named};
 use super::{AddedToken, Beside, Error, NamedToken, TokenRef, Tokenizer, WRONG_TYPE};
 
+/// Reports whether a file begins like a GGUF file.
+pub(super) fn is_gguf(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"GGUF")
+}
+
 /// The values of the `tokenizer.ggml.*` keys of a GGUF file.
 ///
 /// ```

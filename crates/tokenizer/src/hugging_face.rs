@@ -33,6 +33,11 @@ use super::config::Config;
 use super::native::{Core, Native, NativeRefusal, Out, PART, Reading};
 use super::{AddedToken, Beside, Engine, Error, NamedToken, TextPlace, Token, TokenRef, Tokenizer, TokenizerKind};
 
+/// Reports whether a file looks like a JSON object, as a `tokenizer.json` does.
+pub(super) fn is_object(bytes: &[u8]) -> bool {
+    bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{')
+}
+
 /// A tokenizer read from a `tokenizer.json`.
 ///
 /// ```

@@ -2,7 +2,7 @@
 //!
 //! An adapter validates and compiles the file; then [`Tokenizer::encode_ordinary`] and
 //! [`Tokenizer::encode_reference`] encode text. `hugging_face` reads `tokenizer.json`, and
-//! `sentencepiece` reads `.model` files. `tiktoken`, `tekken` and `gguf` convert other files into
+//! `sentencepiece` reads `.model` files. The others of `file_kind`'s table convert their files into
 //! one of these two kinds; `facts` supplies what those files leave out. Start reading at the trait
 //! [`Tokenizer`].
 
@@ -13,6 +13,7 @@ mod cached;
 mod engine;
 mod error;
 mod extended;
+mod file_kind;
 mod named;
 mod words;
 
@@ -52,6 +53,7 @@ pub use cached::{CacheCounts, CachedTokenizer};
 pub use engine::Engine;
 pub use error::Error;
 pub use extended::ExtendedTokenizer;
+pub use file_kind::FileKind;
 #[cfg(feature = "files")]
 pub use gguf::{EmbeddedVocabulary, TokenType};
 #[cfg(feature = "files")]

@@ -26,8 +26,17 @@ use self::sections::{Section, Sections};
 use self::trie::Trie;
 use super::added::is_space;
 use super::config::Config;
+use super::hugging_face::is_object;
 use super::native::added::AddedSearch;
 use super::{AddedToken, Beside, Error, NamedToken, TextPlace, Token, TokenRef, Tokenizer, TokenizerKind};
+
+/// Reports whether a file may be a sentencepiece model: it has binary data in its first bytes.
+pub(super) fn is_sentencepiece(bytes: &[u8]) -> bool {
+    let start = &bytes[..bytes.len().min(512)];
+    let readable = |byte: &u8| *byte >= 0x20 || matches!(byte, b'\n' | b'\r' | b'\t');
+    // A damaged tokenizer.json has binary data too.
+    (start.is_empty() || !start.iter().all(readable)) && !is_object(bytes)
+}
 
 /// A tokenizer read from a sentencepiece `.model`.
 pub struct SentencePiece {

@@ -10,6 +10,7 @@ use serde_json::error::Category;
 use super::base64::decode_base64;
 use super::byte_pairs::BytePairs;
 use super::facts::{Cutting, tekken_tokens};
+use super::hugging_face::is_object;
 use super::ranks::Ranks;
 use super::{AddedToken, Beside, Error, HuggingFace};
 
@@ -27,7 +28,8 @@ pub fn is_tekken(json: &[u8]) -> bool {
     }
     // Parse the file only if it contains this key.
     let word = b"\"token_bytes\"";
-    json.windows(word.len()).any(|window| window == word)
+    is_object(json)
+        && json.windows(word.len()).any(|window| window == word)
         && serde_json::from_slice::<Head>(json)
             .is_ok_and(|head| head.config.is_some() && head.vocab.is_some() && head.model.is_none())
 }

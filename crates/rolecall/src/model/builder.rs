@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rolecall_encode::{PlainMarkers, Protect};
 use rolecall_format::{Format, Registry};
 use rolecall_render::{DateTime, Forms, RuleMode};
-use rolecall_tokenizer::Tokenizer;
+use rolecall_tokenizer::{FileKind, Tokenizer};
 
 use super::encoders::Encoders;
 use super::ends::Ends;
@@ -330,10 +330,12 @@ impl ModelBuilder {
         let ends = |ending: &str| name.ends_with(ending);
         let is_template = ends(".jinja")
             || [ModelFile::TokenizerConfig, ModelFile::TemplateJson].iter().any(|file| name == file.name());
-        // A file that belongs to every model's folder stands for the folder.
-        let of_folder = [ModelFile::Config, ModelFile::Tokenizer, ModelFile::SpecialTokens, ModelFile::AddedTokens];
-        let of_folder = of_folder.map(ModelFile::name).into_iter().chain(["generation_config.json", "tekken.json"]);
-        if self.files.is_file(asked) && of_folder.into_iter().any(|file| name == file) {
+        // A file that belongs to every model's folder stands for the folder, as does a tokenizer in JSON, which
+        // would otherwise be read as a framework's template.
+        let of_folder = [ModelFile::Config, ModelFile::SpecialTokens, ModelFile::AddedTokens].map(ModelFile::name);
+        let of_tokenizer = FileKind::FILE_NAMES.iter().copied().filter(|file| file.ends_with(".json"));
+        let mut of_folder = of_folder.into_iter().chain(["generation_config.json"]).chain(of_tokenizer);
+        if self.files.is_file(asked) && of_folder.any(|file| name == file) {
             return self.find_in_folder(folder_of(asked), registry);
         }
         let is_gguf = ends(".gguf") || (self.files.is_file(asked) && self.is_gguf(asked)?);

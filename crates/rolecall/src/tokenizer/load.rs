@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rolecall_encode::turn_markers;
 use rolecall_render::ChatTemplate;
-use rolecall_tokenizer::{Beside, Error, HuggingFace, NamedToken, SentencePiece, Tokenizer, is_tekken, is_tiktoken};
+use rolecall_tokenizer::{Beside, Error, NamedToken, Tokenizer};
 
 use super::{FileKind, TELLING_TOKENS, TokenizerFile, find_file, unreadable};
 use crate::files::{FileReadError, Files};
@@ -39,23 +39,12 @@ pub(crate) fn load_from(files: &Files, path: &Path) -> Result<(TokenizerFile, Bo
 /// `beside` holds the bytes of a `tokenizer_config.json` in the same folder, and the tokens that
 /// other files name.
 pub fn load_bytes<'a>(bytes: &[u8], beside: impl Into<Beside<'a>>) -> Result<(FileKind, Box<dyn Tokenizer>), Error> {
-    let beside = beside.into();
-    // A tokenizer.json is an object; a sentencepiece model starts with a protobuf field tag.
-    let starts_as_json = bytes.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'{');
-    if bytes.starts_with(b"GGUF") {
-        Ok((FileKind::Gguf, Gguf::read(Cursor::new(bytes)).map_err(of_gguf).and_then(from_gguf)?))
-    } else if starts_as_json && is_tekken(bytes) {
-        Ok((FileKind::Tekken, Box::new(HuggingFace::from_tekken(bytes, beside)?)))
-    } else if starts_as_json {
-        Ok((FileKind::TokenizerJson, Box::new(HuggingFace::from_bytes(bytes, beside)?)))
-    } else if is_tiktoken(bytes) {
-        Ok((FileKind::Tiktoken, Box::new(HuggingFace::from_tiktoken(bytes, beside)?)))
-    } else if is_plain_text(bytes) {
-        let why = "the file is plain text".to_owned();
-        Err(Error::NotRecognized { expected: "a tokenizer's file", why })
-    } else {
-        Ok((FileKind::SentencePiece, Box::new(SentencePiece::from_bytes(bytes, beside)?)))
-    }
+    let kind = FileKind::of(bytes)?;
+    let tokenizer = match kind.read(bytes, beside.into())? {
+        Some(tokenizer) => tokenizer,
+        None => Gguf::read(Cursor::new(bytes)).map_err(of_gguf).and_then(from_gguf)?,
+    };
+    Ok((kind, tokenizer))
 }
 
 /// Reads another file of the tokenizer's folder, if it exists.
@@ -120,11 +109,4 @@ fn of_gguf(error: gguf::Error) -> Error {
             Error::Malformed { place, why: format!("{problem} (byte {})", flaw.offset) }
         }
     }
-}
-
-/// A sentencepiece model has binary data in its first bytes.
-fn is_plain_text(bytes: &[u8]) -> bool {
-    let start = &bytes[..bytes.len().min(512)];
-    let readable = |byte: &u8| *byte >= 0x20 || matches!(byte, b'\n' | b'\r' | b'\t');
-    !start.is_empty() && start.iter().all(readable)
 }
