@@ -80,9 +80,7 @@ pub struct Encode {
     pub own: OwnTemplate,
     #[command(flatten)]
     pub batch: Batch,
-    /// The model's tokenizer: a tokenizer.json, a sentencepiece .model, tiktoken ranks, a
-    /// tekken.json, a GGUF file, or a folder that contains one
-    #[arg(long, value_name = "FILE|DIR", required_unless_present = "model")]
+    #[arg(long, value_name = "FILE|DIR", required_unless_present = "model", help = words::tokenizer("The model's tokenizer"))]
     pub tokenizer: Option<PathBuf>,
     #[command(flatten)]
     pub text: TextEncoding,
@@ -100,9 +98,7 @@ pub struct Decode {
     /// reads standard input if `-` or omitted
     #[arg(value_name = "FILE")]
     pub input: Option<PathBuf>,
-    /// The tokenizer that the ids belong to: a tokenizer.json, a sentencepiece .model, tiktoken
-    /// ranks, a tekken.json, a GGUF file, or a folder that contains one
-    #[arg(long, value_name = "FILE|DIR", required_unless_present = "model")]
+    #[arg(long, value_name = "FILE|DIR", required_unless_present = "model", help = words::tokenizer("The tokenizer that the ids belong to"))]
     pub tokenizer: Option<PathBuf>,
     /// The model that the ids belong to: its folder or a GGUF file
     #[arg(short, long, value_name = "DIR|FILE", conflicts_with = "tokenizer")]
@@ -150,9 +146,7 @@ pub struct Parse {
     /// The output is token ids, separated by white space, commas or brackets
     #[arg(long, requires = "encoded", conflicts_with = "jsonl")]
     pub ids: bool,
-    /// The tokenizer that the ids belong to: a tokenizer.json, a sentencepiece .model, tiktoken
-    /// ranks, a tekken.json, a GGUF file, or a folder that contains one
-    #[arg(long, value_name = "FILE|DIR", requires = "ids")]
+    #[arg(long, value_name = "FILE|DIR", requires = "ids", help = words::tokenizer("The tokenizer that the ids belong to"))]
     pub tokenizer: Option<PathBuf>,
     /// The output is chunks of text as an engine streams them: one JSON string per line
     #[arg(long, conflicts_with_all = ["ids", "jsonl"])]
@@ -193,10 +187,7 @@ pub struct Stability {
     /// How to pass messages, calls and tools to the template [default: as-wanted]
     #[arg(long, alias = "tool-calls", value_parser = words::forms(), value_name = "HOW", requires = "templated")]
     pub forms: Option<Forms>,
-    /// The model's tokenizer, to count the ids that are no longer valid: a tokenizer.json, a
-    /// sentencepiece .model, tiktoken ranks, a tekken.json, a GGUF file, or a folder that contains
-    /// one
-    #[arg(long, value_name = "FILE|DIR")]
+    #[arg(long, value_name = "FILE|DIR", help = words::tokenizer("The model's tokenizer, to count the ids that are no longer valid"))]
     pub tokenizer: Option<PathBuf>,
     /// Show every change instead of one of each kind
     #[arg(long, conflicts_with_all = ["json", "jsonl"])]
@@ -292,9 +283,7 @@ pub struct Explain {
     pub chat: Chat,
     #[command(flatten)]
     pub own: OwnTemplate,
-    /// The model's tokenizer, to show token boundaries: a tokenizer.json, a sentencepiece .model,
-    /// tiktoken ranks, a tekken.json, a GGUF file, or a folder that contains one
-    #[arg(long, value_name = "FILE|DIR")]
+    #[arg(long, value_name = "FILE|DIR", help = words::tokenizer("The model's tokenizer, to show token boundaries"))]
     pub tokenizer: Option<PathBuf>,
     #[command(flatten)]
     pub text: TextEncoding,
@@ -432,9 +421,7 @@ pub struct TemplateArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = include_str!("../help/tokenizer.txt"))]
 pub struct Tokenizer {
-    /// The tokenizer: a tokenizer.json, a sentencepiece .model, tiktoken ranks, a tekken.json, a
-    /// GGUF file, or a folder that contains one
-    #[arg(value_name = "FILE|DIR", required_unless_present = "model")]
+    #[arg(value_name = "FILE|DIR", required_unless_present = "model", help = words::tokenizer("The tokenizer"))]
     pub path: Option<PathBuf>,
     /// The model that the tokenizer belongs to: its folder or a GGUF file. The format is identified
     /// from its files unless another flag names it

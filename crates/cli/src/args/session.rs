@@ -17,9 +17,7 @@ use crate::reading::ParseRun;
 pub struct SessionModel {
     #[command(flatten)]
     pub layouts: Layouts,
-    /// The model's tokenizer: a tokenizer.json, a sentencepiece .model, tiktoken ranks, a
-    /// tekken.json, a GGUF file, or a folder that contains one
-    #[arg(long, value_name = "FILE|DIR", required_unless_present = "model")]
+    #[arg(long, value_name = "FILE|DIR", required_unless_present = "model", help = words::tokenizer("The model's tokenizer"))]
     pub tokenizer: Option<PathBuf>,
     /// Who writes the BOS token [default: template]
     #[arg(long, value_parser = words::bos(), value_name = "WHO")]

@@ -1,4 +1,5 @@
-//! Options whose values are words. The library names them; the command adds its help.
+//! Options whose values are words, or files of certain kinds. The library names them; the command
+//! adds its help.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use rolecall::dataset::Shape;
@@ -9,6 +10,7 @@ use rolecall::model::BosBy;
 use rolecall::parse::{CallsInReasoning, TextAfterCalls, UnclosedReasoning, UnknownNames};
 use rolecall::render::RuleMode;
 use rolecall::template::Forms;
+use rolecall::tokenizer::FileKind;
 use rolecall::training::{LossExemption, MissingStop, Samples, Truncate, Whose};
 
 /// Returns a parser for the values with these words.
@@ -21,6 +23,11 @@ fn words<T: Copy + Send + Sync + 'static, const N: usize>(
         let value = known.iter().find(|(word, _)| *word == found);
         value.map(|(_, value)| *value).ok_or("unknown word")
     })
+}
+
+/// Returns the help of an argument that takes a tokenizer.
+pub fn tokenizer(what: &str) -> String {
+    format!("{what}: {}", FileKind::LIST)
 }
 
 pub fn samples() -> impl TypedValueParser<Value = Samples> {
