@@ -60,7 +60,7 @@ fn main() {
     let (seconds, seed) = (number(60), number(1));
     let mut files: Vec<(String, Vec<u8>, Option<Vec<u8>>)> = whole()
         .into_iter()
-        .map(|(name, file, config)| (name.to_owned(), file, config.map(|config| config.as_bytes().to_vec())))
+        .map(|whole| (whole.name.to_owned(), whole.file, whole.config.map(<[u8]>::to_vec)))
         .collect();
     let small = files.len();
     for path in arguments {

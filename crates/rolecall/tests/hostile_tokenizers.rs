@@ -4,7 +4,7 @@
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
 use crate::common::attacks::{attacks, measure, run};
-use crate::common::files::whole;
+use crate::common::files::{WholeFile, whole};
 use crate::common::{measure_each, number_of_attack};
 
 /// The limits of an attack: CPU time in milliseconds, and memory in megabytes above the size of the
@@ -43,15 +43,31 @@ fn every_attack_ends_in_a_typed_error_or_works_within_bounds() {
 
 #[test]
 fn a_file_cut_anywhere_is_a_typed_error_or_a_tokenizer() {
-    for (name, file, config) in whole() {
-        assert_eq!(run(&file, config.map(str::as_bytes), "ab <s>"), "works", "{name}");
+    for WholeFile { name, file, config, may_be_cut, .. } in whole() {
+        assert_eq!(run(&file, config, "ab <s>"), "works", "{name}");
         for end in 0..file.len() {
-            let found = run(&file[..end], config.map(str::as_bytes), "ab <s>\u{e9}");
-            // A file cut between two lines or two fields is a smaller valid file.
-            let is_typed = found.starts_with("tokenizer_") || matches!(found.as_str(), "works" | "not encoded");
-            assert!(is_typed, "{name} cut at {end}: {found}");
-            let ends_whole = matches!(name, "sentencepiece BPE" | "sentencepiece unigram" | "tiktoken");
-            assert!(ends_whole || found != "works", "{name} cut at {end} works");
+            let found = run(&file[..end], config, "ab <s>\u{e9}");
+            assert!(is_typed(&found), "{name} cut at {end}: {found}");
+            assert!(may_be_cut || found != "works", "{name} cut at {end} works");
         }
     }
+}
+
+#[test]
+fn a_file_with_another_byte_anywhere_is_a_typed_error_or_a_tokenizer() {
+    for WholeFile { name, file, config, .. } in whole() {
+        // The files have many similar bytes.
+        for at in (0..file.len()).step_by(1 + file.len() / 500) {
+            for byte in [0, b'"', b'9', 0xFF] {
+                let mut changed = file.clone();
+                changed[at] = byte;
+                let found = run(&changed, config, "ab <s>\u{e9}");
+                assert!(is_typed(&found), "{name} with {byte} at {at}: {found}");
+            }
+        }
+    }
+}
+
+fn is_typed(found: &str) -> bool {
+    found.starts_with("tokenizer_") || matches!(found, "works" | "not encoded")
 }

@@ -5,3 +5,4 @@
 mod common;
 mod hostile_outputs;
 mod hostile_tokenizers;
+mod tokenizer_files;

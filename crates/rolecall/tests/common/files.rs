@@ -1,5 +1,20 @@
 //! Small valid files of each kind, from which attacks and mutations start.
 
+use rolecall::tokenizer::FileKind;
+
+/// A valid file.
+pub struct WholeFile {
+    pub kind: FileKind,
+    pub name: &'static str,
+    /// The names under which a folder's tokenizer is found, one of each form.
+    pub file_names: &'static [&'static str],
+    pub file: Vec<u8>,
+    /// The config that belongs to it.
+    pub config: Option<&'static [u8]>,
+    /// Whether a part of the file, cut between two lines or two fields, is a smaller valid file.
+    pub may_be_cut: bool,
+}
+
 /// Returns a byte-level BPE `tokenizer.json`. `changes` replaces fields.
 pub fn tokenizer_json(changes: &[(&str, &str)]) -> Vec<u8> {
     let usual = [
@@ -184,23 +199,65 @@ pub fn byte_level() -> Vec<Key> {
     ]
 }
 
-/// Returns one valid file of each kind, with the config that belongs to it.
-pub fn whole() -> Vec<(&'static str, Vec<u8>, Option<&'static str>)> {
-    let unigram = r#"{"type": "Unigram", "unk_id": 0, "vocab": [["?", 0.0], ["a", -2.0], ["b", -2.5], ["ab", -1.0]], "byte_fallback": false}"#;
-    let word_piece = r###"{"type": "WordPiece", "unk_token": "?", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100, "vocab": {"?": 0, "a": 1, "##b": 2, "ab": 3}}"###;
+/// Returns valid files of each kind. The tests of kinds and of hostile files run over them.
+pub fn whole() -> Vec<WholeFile> {
+    let json = |name, model: &str| WholeFile {
+        kind: FileKind::TokenizerJson,
+        name,
+        file_names: &["tokenizer.json"],
+        file: with_model(model),
+        config: None,
+        may_be_cut: false,
+    };
+    let sentencepiece = |name, algorithm, config| WholeFile {
+        kind: FileKind::SentencePiece,
+        name,
+        file_names: &["tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model.v3"],
+        file: sentencepiece(&[], &[0x18, algorithm], &[]),
+        config,
+        may_be_cut: true,
+    };
+    let gguf = |name, keys| WholeFile {
+        kind: FileKind::Gguf,
+        name,
+        file_names: &["model.gguf"],
+        file: gguf(keys, Vec::new()),
+        config: None,
+        may_be_cut: false,
+    };
     vec![
-        (
-            "tokenizer.json",
-            tokenizer_json(&[]),
-            Some(r#"{"add_bos_token": true, "bos_token": "<s>", "legacy": false}"#),
+        WholeFile {
+            file: tokenizer_json(&[]),
+            config: Some(br#"{"add_bos_token": true, "bos_token": "<s>", "legacy": false}"#),
+            ..json("tokenizer.json", "{}")
+        },
+        json(
+            "unigram",
+            r#"{"type": "Unigram", "unk_id": 0, "vocab": [["?", 0.0], ["a", -2.0], ["b", -2.5], ["ab", -1.0]], "byte_fallback": false}"#,
         ),
-        ("unigram", with_model(unigram), None),
-        ("WordPiece", with_model(word_piece), None),
-        ("sentencepiece BPE", sentencepiece(&[], &[0x18, 2], &[]), Some(r#"{"legacy": false}"#)),
-        ("sentencepiece unigram", sentencepiece(&[], &[0x18, 1], &[]), None),
-        ("tiktoken", ranks(""), Some(RANKS_CONFIG)),
-        ("tekken", tekken(TEKKEN_CONFIG, ""), None),
-        ("GGUF pieces", gguf(pieces(), Vec::new()), None),
-        ("GGUF byte level", gguf(byte_level(), Vec::new()), None),
+        json(
+            "WordPiece",
+            r###"{"type": "WordPiece", "unk_token": "?", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100, "vocab": {"?": 0, "a": 1, "##b": 2, "ab": 3}}"###,
+        ),
+        sentencepiece("sentencepiece BPE", 2, Some(br#"{"legacy": false}"#)),
+        sentencepiece("sentencepiece unigram", 1, None),
+        WholeFile {
+            kind: FileKind::Tiktoken,
+            name: "tiktoken",
+            file_names: &["tiktoken.model", "x.tiktoken"],
+            file: ranks(""),
+            config: Some(RANKS_CONFIG.as_bytes()),
+            may_be_cut: true,
+        },
+        WholeFile {
+            kind: FileKind::Tekken,
+            name: "tekken",
+            file_names: &["tekken.json", "tekken_240718.json"],
+            file: tekken(TEKKEN_CONFIG, ""),
+            config: None,
+            may_be_cut: false,
+        },
+        gguf("GGUF pieces", pieces()),
+        gguf("GGUF byte level", byte_level()),
     ]
 }
