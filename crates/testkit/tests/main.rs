@@ -64,3 +64,4 @@ mod tokenizer_kinds;
 mod tokenizers;
 mod training;
 mod training_samples;
+mod unread_keys;

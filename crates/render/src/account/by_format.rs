@@ -243,6 +243,13 @@ impl<'p> FormatEvidence<'p> {
     }
 
     fn of_message(&self, index: usize, path: &str, leaf: &Json) -> Sign {
+        // A text is all that a format writes of a part that has one.
+        let is_beside_text = path.starts_with("content[") && !path.ends_with("].text");
+        if is_beside_text
+            && !self.any_printed(index, path, |field, _| self.joined(field).has_keys(path.rsplit('.').take(1)))
+        {
+            return Sign::Unseen;
+        }
         let Json::String(text) = leaf else {
             return match self.any_printed(index, path, |field, _| self.joined(field).has_scalar(leaf)) {
                 true => Sign::Written,
@@ -285,7 +292,9 @@ impl Evidence for FormatEvidence<'_> {
             Owner::Document => self.documents.get(at),
             Owner::Switch => None,
         };
-        let Some(printed) = printed.filter(|printed| !printed.is_empty()) else { return Sign::Unseen };
+        // A tool may be printed without what wraps it.
+        let keys = || path.split('.').skip(1).filter(|key| *key != "function");
+        let Some(printed) = printed.filter(|printed| printed.has_keys(keys())) else { return Sign::Unseen };
         let is_there = match leaf {
             Json::String(text) => printed.has(text),
             leaf => printed.has_scalar(leaf),

@@ -51,7 +51,7 @@ pub(super) fn judge(owner: Owner, path: &str, is_text: bool, is_seen: bool) -> V
     let read_or = |rule| if is_seen { Verdict { rule: Some(rule), ..read } } else { by(rule) };
     let read_or_lost = |why| if is_seen { read } else { lost(why) };
     let top = &path[..path.bytes().position(|byte| matches!(byte, b'.' | b'[')).unwrap_or(path.len())];
-    let Owner::Message { is_result, is_earlier, .. } = owner else {
+    let Owner::Message { is_result, is_assistant, is_earlier, .. } = owner else {
         return match owner {
             Owner::Tool => of_tool(path, is_text, is_seen, read, lost, by),
             Owner::Document if !is_text => read_or_lost("the template does not write the document"),
@@ -62,7 +62,7 @@ pub(super) fn judge(owner: Owner, path: &str, is_text: bool, is_seen: bool) -> V
     match top {
         "role" => read_or(DesignRule::Envelope),
         "content" => of_content(path, is_seen, read, lost, by),
-        top if REASONING.contains(&top) => of_reasoning(is_earlier),
+        top if REASONING.contains(&top) && is_assistant => of_reasoning(is_earlier),
         "tool_calls" | "function_call" => match after_index(path) {
             "type" | "index" => read_or(DesignRule::Envelope),
             "id" => read_or(DesignRule::CallId),
@@ -71,7 +71,8 @@ pub(super) fn judge(owner: Owner, path: &str, is_text: bool, is_seen: bool) -> V
             }
             _ => lost("the template does not write the call"),
         },
-        "tool_call_id" | "id" => read_or(DesignRule::CallId),
+        "tool_call_id" if is_result => read_or(DesignRule::CallId),
+        "id" => read_or(DesignRule::CallId),
         "name" if is_result => read_or(DesignRule::ResultName),
         "tools" | "functions" => of_tool(path, is_text, is_seen, read, lost, by),
         top if OF_LOSS.contains(&top) => read,

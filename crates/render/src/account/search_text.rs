@@ -34,10 +34,6 @@ impl<'p> SearchText<'p> {
         SearchText { text, from: Cell::new(0), left: Cell::new(left) }
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.text.is_empty()
-    }
-
     /// Reports whether it has a text, in one of the spellings of formats, or each of its lines.
     pub fn has(&self, text: &str) -> bool {
         let text = text.trim();
@@ -54,6 +50,17 @@ impl<'p> SearchText<'p> {
             _ => &[],
         };
         spellings.iter().any(|spelling| self.contains(spelling))
+    }
+
+    /// Reports whether it has the keys of a path in quotation marks, as JSON and Python have keys. What it has of a
+    /// value without its keys is something else that is spelled in the same way.
+    pub fn has_keys<'k>(&self, mut keys: impl Iterator<Item = &'k str>) -> bool {
+        keys.all(|key| {
+            let key = key.split_once('[').map_or(key, |(key, _)| key);
+            // Others may be escaped.
+            let is_plain = key.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+            !is_plain || ['"', '\''].iter().any(|quote| self.contains(&format!("{key}{quote}")))
+        })
     }
 
     /// Returns the number of leaves of an object that it has as JSON, in the order of the request. One of another

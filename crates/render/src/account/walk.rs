@@ -49,11 +49,14 @@ pub(crate) struct Walk<'e, E> {
     account: Account,
     owner: Owner,
     path: String,
+    /// Whether the path is in a part with a text, which alone a template writes of it.
+    is_in_text_part: bool,
 }
 
 impl<'e, E: Evidence> Walk<'e, E> {
     pub fn new(evidence: &'e E) -> Walk<'e, E> {
-        Walk { evidence, account: Account::default(), owner: Owner::Switch, path: String::with_capacity(64) }
+        let path = String::with_capacity(64);
+        Walk { evidence, account: Account::default(), owner: Owner::Switch, path, is_in_text_part: false }
     }
 
     /// Counts leaves that are known to be written.
@@ -210,12 +213,15 @@ impl<'e, E: Evidence> Walk<'e, E> {
             return count > 0;
         }
         let (length, mut is_written) = (self.path.len(), false);
+        let is_part = self.path.starts_with("content[") && self.path.ends_with(']') && !self.path.contains('.');
+        self.is_in_text_part |= is_part && object.get("text").is_some_and(|text| text.as_str().is_some());
         for (key, value) in object.iter() {
             self.path.push('.');
             self.path.push_str(key);
             is_written |= self.visit(value, self.evidence.child(at, Step::Key(key)));
             self.path.truncate(length);
         }
+        self.is_in_text_part &= !is_part;
         is_written
     }
 
@@ -260,7 +266,12 @@ impl<'e, E: Evidence> Walk<'e, E> {
             // A null says nothing.
             Sign::Seen | Sign::Unseen if json.is_null() => return false,
             Sign::Seen | Sign::Unseen => {
-                let verdict = judge(self.owner, &self.path, is_text, sign == Sign::Seen);
+                let mut verdict = judge(self.owner, &self.path, is_text, sign == Sign::Seen);
+                let is_other = verdict.kind == LeafKind::Read && verdict.rule.is_none() && sign == Sign::Unseen;
+                if is_other && self.is_in_text_part && !self.path.contains("].cache_control") {
+                    verdict.kind = LeafKind::LeftOut;
+                    verdict.why = "the template does not write this key of a text";
+                }
                 self.unwritten(verdict);
                 return false;
             }
@@ -293,6 +304,10 @@ impl<'e, E: Evidence> Walk<'e, E> {
         self.owner = owner;
         self.path.clear();
         write_path(&mut self.path);
+        // What its part is says more.
+        if self.path.starts_with("content[") {
+            return false;
+        }
         let verdict = judge(owner, &self.path, true, is_seen);
         if verdict.kind == LeafKind::LeftOut && !stands_alone {
             return false;

@@ -102,7 +102,13 @@ impl<'a> Planner<'_, 'a> {
         };
         let filled = |text: Option<&str>| text.is_some_and(|text| !text.is_empty());
         if filled(message.reasoning_content()) && !prints(Field::Reasoning) {
-            note("reasoning_content".into(), "the format does not show earlier reasoning to the model", true);
+            // Nobody else reasons.
+            match *self.speakers.roles.of(message) == Role::Assistant {
+                true => {
+                    note("reasoning_content".into(), "the format does not show earlier reasoning to the model", true)
+                }
+                false => note("reasoning_content".into(), why, false),
+            }
         }
         // A tool result is identified by its position, so the function's name adds no information.
         if filled(message.name()) && *self.speakers.roles.of(message) != Role::Tool && !prints(Field::Name) {

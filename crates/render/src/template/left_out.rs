@@ -182,7 +182,7 @@ fn of_message(
     let reasoning = REASONING.iter().find(|name| message.text_field(name).is_some_and(|text| !is_blank(text)));
     if let Some(name) = reasoning.filter(|_| !is_said(MessageField::Reasoning)) {
         let place = Place::message(index, *name);
-        dropped.push(match is_earlier {
+        dropped.push(match is_earlier && *message.role() == Role::Assistant {
             true => {
                 Dropped { place, why: "the template does not show earlier reasoning to the model", by_design: true }
             }

@@ -294,6 +294,7 @@ impl<'a> Inputs<'a> {
         match (traces & (WHOLE | PART), owner) {
             // What is to be continued ends with a mark.
             _ if text.ends_with(MARK) => return false,
+            (0, Owner::Message { is_assistant: false, .. }) => return false,
             (0, Owner::Message { index, is_earlier, .. }) => walk.add_unshown_reasoning(index, key, is_earlier),
             (0 | PART, _) => return false,
             _ => walk.add_written(1),
