@@ -11,33 +11,37 @@ Compare the speed of two commits.
     cargo xtask compare BASE [OPTION ..]
 
     --with COMMIT    the commit to compare with BASE [default: HEAD]
-    --bench NAME     the benchmark to run: render, jinja, pipeline or tokenizer [default: render]
+    --bench NAME     the benchmark to run: render, jinja, pipeline, tokenizer, training, sessions, growth or
+                     growth_templates [default: render]
     --rounds N       how often each commit runs it, taking turns [default: 5]
     --most PERCENT   the slowdown that is reported as a loss [default: 5]
 
 Both commits are checked out and built below target/compare. For every row of the benchmark's
 tables, each run gives the ratio of rolecall to the benchmark's peer, which a slow moment of the
-machine changes little. The medians of the ratios are compared. The exit code is 1 if any row lost
-more than --most.
+machine changes little. A benchmark without a peer of its own is compared by its times, so the machine must
+be quiet. The medians are compared. The exit code is 1 if any row lost more than --most.
 ";
 
-/// The column of the benchmarks' tables that is compared.
-const COLUMN: &str = "rolecall";
-
-/// A benchmark, and the column that it is compared with.
+/// A benchmark, the column of its tables that is compared, and the column that it is compared with.
 #[derive(Clone, Copy)]
 struct Bench {
     name: &'static str,
-    peer: &'static str,
+    ours: &'static str,
+    /// Without a peer, its times are compared.
+    peer: Option<&'static str>,
     /// Whether the columns are rates, so that higher is better.
     is_rate: bool,
 }
 
-const BENCHES: [Bench; 4] = [
-    Bench { name: "render", peer: "minijinja", is_rate: false },
-    Bench { name: "jinja", peer: "minijinja", is_rate: false },
-    Bench { name: "pipeline", peer: "peer", is_rate: false },
-    Bench { name: "tokenizer", peer: "encode", is_rate: true },
+const BENCHES: [Bench; 8] = [
+    Bench { name: "render", ours: "rolecall", peer: Some("minijinja"), is_rate: false },
+    Bench { name: "jinja", ours: "rolecall", peer: Some("minijinja"), is_rate: false },
+    Bench { name: "pipeline", ours: "rolecall", peer: Some("peer"), is_rate: false },
+    Bench { name: "tokenizer", ours: "rolecall", peer: Some("encode"), is_rate: true },
+    Bench { name: "training", ours: "rolecall", peer: None, is_rate: false },
+    Bench { name: "sessions", ours: "both", peer: None, is_rate: false },
+    Bench { name: "growth", ours: "200", peer: None, is_rate: false },
+    Bench { name: "growth_templates", ours: "200", peer: None, is_rate: false },
 ];
 
 /// The rows of a benchmark's tables, each with its speed relative to the peer in each run.
@@ -138,18 +142,20 @@ fn bench(folder: &Path, name: &str, only_build: bool) -> Result<String, String> 
     }
 }
 
-/// Returns the rows of all tables that have both columns, each with its speed relative to the peer.
+/// Returns the rows of all tables that have the columns, each with its speed relative to the peer.
 fn rows(output: &str, bench: Bench) -> Vec<(String, f64)> {
     let mut rows = Vec::new();
     let mut columns = None;
     for line in output.lines() {
         let is_legend = line.contains(" / ") || line.contains(';');
-        if let (false, Some(ours), Some(peer)) = (is_legend, end_of(line, COLUMN), end_of(line, bench.peer)) {
+        let peer = bench.peer.map(|peer| end_of(line, peer));
+        if let (false, Some(ours), Some(peer)) = (is_legend, end_of(line, bench.ours), peer.unwrap_or(Some(0))) {
             columns = Some((ours, peer));
             continue;
         }
         let Some((ours, peer)) = columns else { continue };
-        let (Some(ours), Some(peer)) = (value_before(line, ours), value_before(line, peer)) else { continue };
+        let peer = if bench.peer.is_some() { value_before(line, peer) } else { Some(1.0) };
+        let (Some(ours), Some(peer)) = (value_before(line, ours), peer) else { continue };
         // What is measured: the words and whole numbers before the first time.
         let is_time = |field: &&str| field.contains('.') && field.parse::<f64>().is_ok();
         let name: Vec<&str> = match bench.is_rate {
@@ -188,8 +194,13 @@ fn median(ratios: &mut [f64]) -> f64 {
 }
 
 fn report(options: &CompareOptions, [base, mut with]: [Rows; 2]) -> ExitCode {
-    let peer = format!("{}: times as fast as `{}`", options.bench.name, options.bench.peer);
-    println!("{peer:<40} {:>10} {:>10} {:>9}", options.base, options.with, "change");
+    let bench = options.bench;
+    let what = match bench.peer {
+        Some(peer) => format!("{}: times as fast as `{peer}`", bench.name),
+        None => format!("{}: `{}`", bench.name, bench.ours),
+    };
+    let shown = |speed: f64| if bench.peer.is_some() { speed } else { 1.0 / speed };
+    println!("{what:<40} {:>10} {:>10} {:>9}", options.base, options.with, "change");
     let mut lost = 0;
     for (row, mut before) in base {
         let Some(after) = with.get_mut(&row) else { continue };
@@ -197,6 +208,7 @@ fn report(options: &CompareOptions, [base, mut with]: [Rows; 2]) -> ExitCode {
         let change = (after / before - 1.0) * 100.0;
         let is_lost = change < -options.most;
         lost += usize::from(is_lost);
+        let (before, after) = (shown(before), shown(after));
         println!("{row:<40} {before:>10.2} {after:>10.2} {change:>+8.1}%{}", if is_lost { "  LOSS" } else { "" });
     }
     println!("\nmedians of {} rounds; {lost} rows lost more than {} %", options.rounds, options.most);
@@ -214,6 +226,15 @@ mod tests {
                       chatml          200     120.00     99.11     12.00      1.99\n\n\
                       medians; x faster: minijinja / rolecall\n";
         assert_eq!(rows(output, BENCHES[0]), [("chatml 3".to_owned(), 4.4), ("chatml 200".to_owned(), 10.0)]);
+    }
+
+    #[test]
+    fn without_a_peer_times_are_compared() {
+        let output = "messages     ids      both     whole  × whole\n\
+                      \x20      2      31      4.00     10.40      0.7\n\n\
+                      times in µs; both: both in a session that goes on\n";
+        let bench = BENCHES.into_iter().find(|bench| bench.name == "sessions").expect("it is there");
+        assert_eq!(rows(output, bench), [("2 31".to_owned(), 0.25)]);
     }
 
     #[test]
