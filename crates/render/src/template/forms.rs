@@ -13,7 +13,8 @@ use super::{ChatTemplate, ProbeBudget, TemplateOptions};
 /// What is known of the forms that a template writes, in conversations without tools and with them.
 #[derive(Debug, Default)]
 pub(super) struct KnownForms {
-    contents: Mutex<HashMap<(String, bool), ContentForm>>,
+    contents: [[OnceLock<ContentForm>; USUAL_ROLES.len()]; 2],
+    contents_of_others: Mutex<HashMap<(String, bool), ContentForm>>,
     empty_calls: [[OnceLock<EmptyContent>; 4]; 2],
     names_results: [OnceLock<bool>; 2],
     renames_developers: OnceLock<bool>,
@@ -27,7 +28,7 @@ pub(super) struct KnownForms {
     steps_of_roles: AtomicU64,
 }
 
-/// The most roles, without tools and with them, whose contents are tried. Clients choose roles.
+/// The most unusual roles, without tools and with them, whose contents are tried. Clients choose roles.
 const MOST_ROLES: usize = 64;
 
 /// The most levels of reasoning that are remembered. Clients choose the switches beside them.
@@ -39,16 +40,20 @@ const USUAL_ROLES: [&str; 6] = ["system", "developer", "user", "assistant", "too
 impl ChatTemplate {
     /// Returns the form in which the template writes the contents of a role. If that is not known, it is either.
     pub fn content_form(&self, role: &str, has_tools: bool) -> ContentForm {
-        let contents = || self.forms.contents.lock().unwrap_or_else(PoisonError::into_inner);
+        let found =
+            |spent| self.form_within(spent, has_tools, |probe| probe.content_form(role)).unwrap_or(ContentForm::Either);
+        if let Some(usual) = USUAL_ROLES.iter().position(|usual| *usual == role) {
+            return *self.forms.contents[usize::from(has_tools)][usual].get_or_init(|| found(&self.forms.steps));
+        }
+        let contents = || self.forms.contents_of_others.lock().unwrap_or_else(PoisonError::into_inner);
         let kind = (role.to_owned(), has_tools);
         if let Some(form) = contents().get(&kind) {
             return *form;
         }
-        if contents().len() >= MOST_ROLES && !USUAL_ROLES.contains(&role) {
+        if contents().len() >= MOST_ROLES {
             return ContentForm::Either;
         }
-        let spent = if USUAL_ROLES.contains(&role) { &self.forms.steps } else { &self.forms.steps_of_roles };
-        let form = self.form_within(spent, has_tools, |probe| probe.content_form(role)).unwrap_or(ContentForm::Either);
+        let form = found(&self.forms.steps_of_roles);
         contents().insert(kind, form);
         form
     }

@@ -22,7 +22,6 @@ pub(in crate::template) fn adapt_forms(
     // The text of a message that is continued stays.
     let continued = frame.continue_final_message.then(|| messages.count.saturating_sub(1));
     let has_tools = tools.is_some_and(|tools| !tools.is_empty());
-    let mut forms: Vec<(&str, ContentForm)> = Vec::new();
     let (mut systems, mut unknown) = (SystemMessages::default(), None);
     for (index, message) in messages.iter() {
         let mut role = message.role_as_spelled();
@@ -35,11 +34,7 @@ pub(in crate::template) fn adapt_forms(
             adapted.count(FormKind::Role, index, "role");
             adapted.replace(index, "role", Json::from(role));
         }
-        let known = forms.iter().find(|(known, _)| *known == role).map(|(_, form)| *form);
-        let form = known.unwrap_or_else(|| template.content_form(role, has_tools));
-        if known.is_none() && forms.len() < FEW {
-            forms.push((role, form));
-        }
+        let form = template.content_form(role, has_tools);
         // Most messages are a role and a text.
         let takes_text = !matches!(form, ContentForm::Parts | ContentForm::OnePart);
         if takes_text && message.is_plain() {
@@ -77,9 +72,6 @@ pub(in crate::template) fn adapt_forms(
     let names = has_nameless && template.names_results(has_tools);
     unknown.or(names.then(|| name_results(messages, adapted)).flatten())
 }
-
-/// The number of roles whose forms are at hand.
-const FEW: usize = 8;
 
 /// Converts a content that is only text.
 fn adapt_content(index: usize, message: &Message, form: ContentForm, adapted: &mut ReplacementValues) {
