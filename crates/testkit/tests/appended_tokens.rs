@@ -7,7 +7,8 @@ use rolecall::parse::ParseOptions;
 use rolecall::session::Finish;
 use rolecall::tokenizer::{SentencePiece, Tokenizer};
 use rolecall::{Model, Reading, Request, Stop};
-use rolecall_testkit::{Toy, generate, write_sentencepiece};
+use rolecall_fixture::write_sentencepiece;
+use rolecall_testkit::{Toy, generate};
 
 const QUESTION: &str = r#"[{"role": "user", "content": "Hi"}]"#;
 

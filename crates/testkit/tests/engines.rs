@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use rolecall::tokenizer::{Engine, HuggingFace, SentencePiece, TextPlace, Tokenizer};
-use rolecall_testkit::{texts, write_sentencepiece};
+use rolecall_fixture::write_sentencepiece;
+use rolecall_testkit::texts;
 
 /// A tokenizer in both engines.
 struct Pair {

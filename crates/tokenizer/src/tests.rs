@@ -1,14 +1,10 @@
 #![cfg(feature = "files")]
 
-use serde_json::{Value, json};
-
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-#[path = "../../testkit/src/sentencepiece.rs"]
-mod sentencepiece;
-
-use sentencepiece::write_sentencepiece;
+use rolecall_fixture::write_sentencepiece;
+use serde_json::{Value, json};
 
 use super::{CachedTokenizer, Engine, Error, HuggingFace, SentencePiece, TextPlace, Token, Tokenizer, TokenizerKind};
 
