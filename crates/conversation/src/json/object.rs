@@ -105,6 +105,16 @@ impl Object {
         }
     }
 
+    /// Returns a copy with another value of a key, without copying the one that it has.
+    #[must_use]
+    pub fn with(&self, key: &str, value: Json) -> Object {
+        let mut copy = Object { entries: Vec::with_capacity(self.entries.len() + 1), index: self.index.clone() };
+        let kept = |json: &Json, known: &str| if known == key { Json::Null } else { json.clone() };
+        copy.entries.extend(self.entries.iter().map(|(known, json)| (known.clone(), kept(json, known))));
+        copy.insert(key, value);
+        copy
+    }
+
     /// Removes a key and returns its value.
     pub fn remove(&mut self, key: &str) -> Option<Json> {
         let at = self.position(key)?;

@@ -10,7 +10,6 @@ use rolecall_parse::{Malformed, Reading, Why, Within};
 
 use super::line::Run;
 use super::reply::messages_of;
-use super::state::State;
 use super::stock::Stock;
 use super::{Author, Finish, Reply, Segment, SegmentPart, Session, SessionNote};
 use crate::Error;
@@ -21,11 +20,11 @@ impl Session {
     ///
     /// Ids outside the vocabulary are refused.
     pub fn accept(&mut self, ids: &[u32], finish: Finish) -> Result<Arc<Reply>, Error> {
-        let sent = self.state.awaited()?.clone();
-        let (run, reply) = self.read_sampled(ids, finish, &self.tail(&sent.stock), sent.stock.end())?;
+        let sent = &self.state.awaited()?.stock;
+        let (run, reply) = self.read_sampled(ids, finish, &self.tail(sent), sent.end())?;
         let reply = Arc::new(reply);
         self.line.push(run);
-        self.state = State::replied(sent, Arc::clone(&reply));
+        self.state.reply_with(Arc::clone(&reply));
         self.record(self.len(), &reply.notes);
         Ok(reply)
     }

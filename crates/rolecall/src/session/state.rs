@@ -65,6 +65,14 @@ impl State {
         State::Replied { sent, reply, waiting: Waiting::default() }
     }
 
+    /// Takes the awaited reply. Other states stay.
+    pub fn reply_with(&mut self, reply: Arc<Reply>) {
+        *self = match std::mem::take(self) {
+            State::Open { sent } => State::replied(sent, reply),
+            other => other,
+        };
+    }
+
     /// Returns what was sent for the awaited reply.
     pub fn awaited(&self) -> Result<&SentPrompt, SessionError> {
         match self {

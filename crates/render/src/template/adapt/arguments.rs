@@ -13,10 +13,10 @@ pub(super) fn adapted(call: &Json, form: ArgumentForm) -> Option<(Json, Source)>
     let Some(Json::Object(function)) = call.get("function") else {
         // `{"name": .., "arguments": ..}` without a wrapper
         let (arguments, source) = arguments_in(call, form)?;
-        return Some((with(call, "arguments", arguments), source));
+        return Some((call.with("arguments", arguments).into(), source));
     };
     let (arguments, source) = arguments_in(function, form)?;
-    Some((with(call, "function", with(function, "arguments", arguments)), source))
+    Some((call.with("function", function.with("arguments", arguments).into()).into(), source))
 }
 
 /// The text that arguments were converted from.
@@ -28,16 +28,6 @@ pub(super) enum Source {
     Spelled(Vec<String>),
     /// An object in it has a key twice, of which the last value is kept.
     KeyTwice,
-}
-
-/// Returns an object with another value for a key.
-fn with(object: &Object, key: &'static str, value: Json) -> Json {
-    let mut changed = Object::with_capacity(object.len() + 1);
-    for (name, old) in object.iter() {
-        changed.insert(name, if name == key { Json::Null } else { old.clone() });
-    }
-    changed.insert(key, value);
-    Json::Object(changed)
 }
 
 fn arguments_in(function: &Object, form: ArgumentForm) -> Option<(Json, Source)> {
