@@ -26,10 +26,9 @@ pub fn is_tekken(json: &[u8]) -> bool {
         vocab: Option<IgnoredAny>,
         model: Option<IgnoredAny>,
     }
-    // Parse the file only if it contains this key.
-    let word = b"\"token_bytes\"";
+    // Parse the file only if it contains this key. Every tokenizer.json is searched for it, so the search must be fast.
     is_object(json)
-        && json.windows(word.len()).any(|window| window == word)
+        && std::str::from_utf8(json).is_ok_and(|text| text.contains("\"token_bytes\""))
         && serde_json::from_slice::<Head>(json)
             .is_ok_and(|head| head.config.is_some() && head.vocab.is_some() && head.model.is_none())
 }
