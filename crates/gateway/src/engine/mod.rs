@@ -1,9 +1,9 @@
 //! Engines: ids in, ids out. One kind, [`EngineKind::OpenAi`], gets and returns text instead.
 //!
-//! Each kind has a file below [`kind`] with its [`Wire`](wire::Wire), which has no side effects: the body of a
-//! request, what a frame of the answer says, and all else in which engines differ. [`Engine::generate`] does the rest for all of them: it connects, waits no longer
-//! than the limits allow, and checks the frames. Dropping an [`EngineStream`] closes the connection, which
-//! every one of these engines takes as the order to stop.
+//! Each kind has a file in `kind/` with its `Wire`, which has no side effects: the body of a request, what a frame
+//! of the answer says, and all else in which engines differ. [`Engine::generate`] does the rest for all of them: it
+//! connects, waits no longer than the limits allow, and checks the frames. Dropping an [`EngineStream`] closes the
+//! connection, which every one of these engines takes as the order to stop.
 //!
 //! An [`Ask`] is what an engine gets, and an [`EnginePiece`] is what it returns. Start reading at [`Engine`].
 
