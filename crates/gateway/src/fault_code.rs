@@ -93,6 +93,8 @@ codes! {
     Tokenizer = "tokenizer", 500;
     /// The body, or what it refers to, is too large.
     TooLarge = "too_large", 413;
+    /// There are more unknown keys than are tried.
+    TooManyKeys = "too_many_keys", 400;
     /// There are more messages than are allowed.
     TooManyMessages = "too_many_messages", 400;
     /// There are more prompts than are allowed.

@@ -558,11 +558,7 @@ async fn a_key_of_a_message_that_does_not_change_the_prompt_is_refused() {
     let cases = [
         ("", r#", "name": "ann", "id": "m1""#, [None, None]),
         // They say nothing.
-        (
-            r#", "refusal": null, "annotations": [], "prefix": false, "x": "", "audio": {}, "more": [{}]"#,
-            "",
-            [None, None],
-        ),
+        (r#", "refusal": null, "annotations": [], "prefix": false, "x": "", "audio": {}"#, "", [None, None]),
         (r#", "mood": " glad""#, "", [None, Some(("mood", 0))]),
         ("", r#", "mood": " glad""#, [None, Some(("mood", 2))]),
         ("", r#", "goes_on": true"#, [None, Some(("goes_on", 2))]),
@@ -570,7 +566,7 @@ async fn a_key_of_a_message_that_does_not_change_the_prompt_is_refused() {
         ("", r#", "prefix": true"#, [Some(("prefix", 2)); 2]),
         (r#", "tools": [{"type": "function", "function": {"name": "f"}}]"#, "", [Some(("tools", 0)); 2]),
         (r#", "refusal": "no""#, "", [Some(("refusal", 0)); 2]),
-        (r#", "annotations": [{"type": "a"}]"#, "", [Some(("annotations", 0)); 2]),
+        (r#", "annotations": [{}]"#, "", [Some(("annotations", 0)); 2]),
         (r#", "audio": {"id": "a"}"#, "", [Some(("audio", 0)); 2]),
         (r#", "plugin": 0"#, "", [Some(("plugin", 0)); 2]),
         // The source of the template mentions them.
@@ -579,7 +575,7 @@ async fn a_key_of_a_message_that_does_not_change_the_prompt_is_refused() {
         (r#", "e": 1"#, "", [Some(("e", 0)); 2]),
         // One that is read does not excuse another.
         (r#", "mood": " glad""#, r#", "end": 1"#, [Some(("end", 2)), Some(("mood", 0))]),
-        ("", &many(100), [Some(("x0", 2)); 2]),
+        ("", &many(9), [Some(("x8", 2)); 2]),
     ];
     for (at_template, model) in [reading(), model("qwen2.5")].into_iter().enumerate() {
         let engine = StandIn::new(EngineKind::LlamaCpp, vec![Step::End("eos")]);

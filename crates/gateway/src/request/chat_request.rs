@@ -13,11 +13,10 @@ use crate::request::by_text;
 use crate::request::labels::{LABELS, check_cache_marks, check_label, unlabelled};
 use crate::request::media::refuse_media;
 use crate::request::number;
-use crate::request::offered_tools::check_tools;
 use crate::request::sampling::{SETTINGS, Sampling};
 use crate::request::schema_limits::{self, MOST_TOOLS};
-use crate::request::unread::{refuse_unread, refuse_unread_of_tools};
-use crate::request::value_types::check_messages;
+use crate::request::unread::refuse_unread;
+use crate::request::unread_tools::refuse_unread_of_tools;
 use crate::served_model::ServedModel;
 use crate::turn::sessions::chain::says_nothing;
 use crate::turn::sessions::record::policy_of;
@@ -191,10 +190,8 @@ impl ChatRequest {
         }
         wanted.check_schemas(&tools)?;
         let model = &wanted.served.model;
-        check_messages(&wanted.messages)?;
         refuse_unread(model, &wanted.request, &wanted.messages)?;
-        check_tools(model, &wanted.request, &wanted.messages, &wanted.calls.choice)?;
-        refuse_unread_of_tools(model, &wanted.request)?;
+        refuse_unread_of_tools(model, &wanted.request, &wanted.messages, &wanted.calls.choice)?;
         Ok(wanted)
     }
 

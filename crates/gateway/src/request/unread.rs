@@ -1,145 +1,96 @@
-//! Keys of messages and tools of which the prompt has nothing: nothing that a client says is ignored. A key with a
-//! typing error would leave a tool without its parameters.
+//! Keys of messages that the model's template does not read: nothing that a client says is ignored.
 
-use std::collections::{HashMap, HashSet};
-
-use rolecall::account::LeafKind;
 use rolecall::conversation::json::Object;
-use rolecall::conversation::{Json, Message, REASONING, Role, Tool};
+use rolecall::conversation::{Json, Message, REASONING, Role};
 use rolecall::{Model, Request};
 
-use crate::Fault;
 use crate::turn::sessions::chain::says_nothing;
+use crate::{Fault, FaultCode};
+
+/// The most other keys that are tried for a request.
+const MOST_TRIED: usize = 8;
 
 /// The kinds of objects of which a message consists.
 const KINDS: [ObjectKind; 4] = [ObjectKind::Message, ObjectKind::Part, ObjectKind::Call, ObjectKind::Function];
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ObjectKind {
     Message,
     /// A part of the content.
     Part,
     Call,
-    /// What a call calls, or a tool's function.
+    /// What a call calls.
     Function,
-    Tool,
 }
 
-/// Where a key is.
-struct KeyPlace {
-    /// The index of the message, if it is of one.
-    message: Option<usize>,
+/// A key that is not one of OpenAI's API.
+struct Other<'a> {
+    /// The first message that has it.
+    message: usize,
+    kind: ObjectKind,
+    key: &'a str,
+    /// The place of it there.
     field: String,
-    /// The number of items of its value. An account may tell the items of a list apart.
-    items: usize,
 }
 
-/// The keys that are not of OpenAI's API and say something, each with all its places, in the order of the request.
-#[derive(Default)]
-struct OtherKeys<'a> {
-    places: Vec<Vec<KeyPlace>>,
-    known: HashMap<(ObjectKind, &'a str), usize>,
-}
-
-impl<'a> OtherKeys<'a> {
-    fn add(&mut self, kind: ObjectKind, key: &'a str, value: &Json, message: Option<usize>, field: String) {
-        let place = KeyPlace { message, field, items: value.as_array().map_or(0, <[Json]>::len) };
-        let at = *self.known.entry((kind, key)).or_insert(self.places.len());
-        match self.places.get_mut(at) {
-            Some(places) => places.push(place),
-            None => self.places.push(vec![place]),
-        }
-    }
-
-    fn of_messages(messages: &'a [Message]) -> OtherKeys<'a> {
-        let mut keys = OtherKeys::default();
-        for (index, message) in messages.iter().enumerate() {
-            for kind in KINDS {
-                for (at, object) in objects(message.as_object(), kind) {
-                    for (key, value) in object.iter() {
-                        if is_usual(kind, key, message.role()) || is_unsaid(value) {
-                            continue;
-                        }
-                        let field = match kind {
-                            ObjectKind::Part => format!("content[{at}].{key}"),
-                            ObjectKind::Call => format!("tool_calls[{at}].{key}"),
-                            ObjectKind::Function => format!("tool_calls[{at}].function.{key}"),
-                            _ => key.to_owned(),
-                        };
-                        keys.add(kind, key, value, Some(index), field);
-                    }
-                }
-            }
-        }
-        keys
-    }
-
-    fn of_tools(tools: &'a [Tool]) -> OtherKeys<'a> {
-        let mut keys = OtherKeys::default();
-        for (index, tool) in tools.iter().enumerate() {
-            let Tool::Function { object, wrapped } = tool else { continue };
-            let wrapper = wrapped.then_some((object, ObjectKind::Tool));
-            let function = tool.function().map(|function| (function, ObjectKind::Function));
-            for (object, kind) in wrapper.into_iter().chain(function) {
-                let within = if *wrapped && kind == ObjectKind::Function { "function." } else { "" };
-                for (key, value) in object.iter() {
-                    let is_usual = match kind {
-                        ObjectKind::Tool => ["type", "function"].contains(&key),
-                        _ => ["name", "description", "parameters"].contains(&key) || !wrapped && key == "type",
-                    };
-                    if !is_usual && !is_unsaid(value) {
-                        keys.add(kind, key, value, None, format!("tools[{index}].{within}{key}"));
-                    }
-                }
-            }
-        }
-        keys
-    }
-
-    /// Refuses a key of which the prompt of a request has nothing anywhere. Without a prompt, nothing is known, and
-    /// it has none.
-    fn refuse_unread(self, model: &Model, request: impl FnOnce() -> Request) -> Result<(), Fault> {
-        if self.places.is_empty() {
-            return Ok(());
-        }
-        let prompt = model.prompt(request()).ok();
-        let left_out = prompt.as_ref().map(|prompt| {
-            let lost = prompt.account().leaves().iter().filter(|leaf| leaf.kind == LeafKind::LeftOut);
-            lost.map(|leaf| (leaf.place.message, &*leaf.place.field)).collect::<HashSet<_>>()
-        });
-        let is_unread = |KeyPlace { message, field, items }: &KeyPlace| {
-            let ends = field.match_indices(['.', '[']).map(|(end, _)| end).chain([0, field.len()]);
-            let mut around = ends.map(|end| (*message, &field[..end]));
-            left_out.as_ref().is_none_or(|lost| {
-                let is_lost = |at: usize| lost.contains(&(*message, &*format!("{field}[{at}]")));
-                around.any(|place| lost.contains(&place)) || *items > 0 && (0..*items).all(is_lost)
-            })
-        };
-        match self.places.iter().find(|places| places.iter().all(is_unread)).and_then(|places| places.first()) {
-            Some(KeyPlace { message, field, .. }) => {
-                let message_index = message.and_then(|index| u32::try_from(index).ok());
-                Err(Fault { message_index, ..Fault::unsupported(field) })
-            }
-            None => Ok(()),
-        }
-    }
-}
-
-/// Refuses other keys of messages that say something and are not in the prompt. `request` has no messages.
+/// Refuses other keys of messages that say something and do not change the prompt. `request` has no messages.
 pub fn refuse_unread(model: &Model, request: &Request, messages: &[Message]) -> Result<(), Fault> {
-    OtherKeys::of_messages(messages).refuse_unread(model, || with_messages(request, messages.to_vec()))
+    let at = |index: usize, fault: Fault| Fault { message_index: u32::try_from(index).ok(), ..fault };
+    if let Some((index, key)) = messages.iter().enumerate().find_map(|(at, message)| Some((at, twofold(message)?))) {
+        let message = format!("messages[{index}]: it has other reasoning under another key than `{key}`");
+        return Err(at(index, Fault::at(key, FaultCode::Conflict, message)));
+    }
+    for (index, message) in messages.iter().enumerate() {
+        check_types(message).map_err(|fault| at(index, fault))?;
+    }
+    let others = others(messages);
+    if others.is_empty() {
+        return Ok(());
+    }
+    let refuse = |other: &Other<'_>| Err(at(other.message, Fault::unsupported(&other.field)));
+    if let Some(other) = others.get(MOST_TRIED) {
+        return refuse(other);
+    }
+    let whole = prompt(model, request, messages.to_vec());
+    for other in &others {
+        // A template that fails without the key reads it.
+        let is_read = match (&whole, without(messages, other)) {
+            (Some(whole), Some(messages)) => prompt(model, request, messages).is_none_or(|other| other != *whole),
+            _ => false,
+        };
+        if !is_read {
+            return refuse(other);
+        }
+    }
+    Ok(())
 }
 
-/// Refuses other keys of tools that say something and are not in the prompt. `request` has no messages.
-pub fn refuse_unread_of_tools(model: &Model, request: &Request) -> Result<(), Fault> {
-    let tools = request.conversation.tools.as_deref().unwrap_or_default();
-    OtherKeys::of_tools(tools).refuse_unread(model, || with_messages(request, vec![Message::user("a")]))
+/// Refuses reasoning that is no text, and a call in OpenAI's old form beside those in the new one.
+fn check_types(message: &Message) -> Result<(), Fault> {
+    let object = message.as_object();
+    if *message.role() != Role::Assistant {
+        return Ok(());
+    }
+    let is_text = |key: &&str| object.get(key).is_none_or(|value| value.is_null() || value.as_str().is_some());
+    if let Some(key) = REASONING.iter().find(|key| !is_text(key)) {
+        return Err(Fault::at(key, FaultCode::WrongType, format!("{key}: expected a text")));
+    }
+    match object.get("function_call") {
+        Some(call) if !call.is_null() && message.calls().len() > 0 => {
+            let message = "function_call: the message has `tool_calls`, too";
+            Err(Fault::at("function_call", FaultCode::Conflict, message))
+        }
+        _ => Ok(()),
+    }
 }
 
-fn with_messages(request: &Request, messages: Vec<Message>) -> Request {
-    let mut request = request.clone();
-    request.conversation.messages = messages;
-    request
+/// Returns a key of reasoning of which a message has another value under another key. Templates read one of
+/// them.
+fn twofold(message: &Message) -> Option<&'static str> {
+    let object = message.as_object();
+    let mut given = REASONING.into_iter().filter_map(|key| Some((key, object.get(key)?.as_str()?)));
+    let (first, text) = given.find(|(_, text)| !text.is_empty())?;
+    given.any(|(_, other)| !other.is_empty() && other != text).then_some(first)
 }
 
 /// Reports whether a key belongs to an object of OpenAI's API, or only labels it.
@@ -152,8 +103,35 @@ fn is_usual(kind: ObjectKind, key: &str, role: &Role) -> bool {
         (ObjectKind::Part, key) => ["type", "text", "cache_control"].contains(&key),
         (ObjectKind::Call, key) => ["type", "id", "index", "function"].contains(&key),
         (ObjectKind::Function, key) => ["name", "arguments"].contains(&key),
-        (ObjectKind::Tool, _) => false,
     }
+}
+
+/// Returns the other keys, up to one more than are tried.
+fn others(messages: &[Message]) -> Vec<Other<'_>> {
+    let mut others: Vec<Other<'_>> = Vec::new();
+    for (index, message) in messages.iter().enumerate() {
+        for kind in KINDS {
+            for (at, object) in objects(message.as_object(), kind) {
+                for (key, value) in object.iter() {
+                    let is_known = |other: &Other<'_>| other.kind == kind && other.key == key;
+                    if is_usual(kind, key, message.role()) || is_unsaid(value) || others.iter().any(is_known) {
+                        continue;
+                    }
+                    let field = match kind {
+                        ObjectKind::Message => key.to_owned(),
+                        ObjectKind::Part => format!("content[{at}].{key}"),
+                        ObjectKind::Call => format!("tool_calls[{at}].{key}"),
+                        ObjectKind::Function => format!("tool_calls[{at}].function.{key}"),
+                    };
+                    others.push(Other { message: index, kind, key, field });
+                    if others.len() > MOST_TRIED {
+                        return others;
+                    }
+                }
+            }
+        }
+    }
+    others
 }
 
 /// Reports whether the value of a key says nothing that a client could miss.
@@ -169,7 +147,7 @@ fn is_unsaid(value: &Json) -> bool {
 fn objects(message: &Object, kind: ObjectKind) -> impl Iterator<Item = (usize, &Object)> {
     let list = |key: &str| message.get(key).and_then(Json::as_array).unwrap_or_default();
     let items = match kind {
-        ObjectKind::Message | ObjectKind::Tool => &[],
+        ObjectKind::Message => &[],
         ObjectKind::Part => list("content"),
         ObjectKind::Call | ObjectKind::Function => list("tool_calls"),
     };
@@ -178,4 +156,42 @@ fn objects(message: &Object, kind: ObjectKind) -> impl Iterator<Item = (usize, &
         Some((at, if kind == ObjectKind::Function { object.get("function")?.as_object()? } else { object }))
     });
     (kind == ObjectKind::Message).then_some((0, message)).into_iter().chain(items)
+}
+
+/// Returns the prompt of messages, or `None` if the template refuses them.
+fn prompt(model: &Model, request: &Request, messages: Vec<Message>) -> Option<String> {
+    let mut request = request.clone();
+    request.conversation.messages = messages;
+    Some(model.prompt(request).ok()?.text().to_owned())
+}
+
+/// Returns messages without a key, or `None` if they are none without it.
+fn without(messages: &[Message], other: &Other<'_>) -> Option<Vec<Message>> {
+    let without = |message: &Message| {
+        let mut object = message.as_object().clone();
+        match other.kind {
+            ObjectKind::Message if is_usual(ObjectKind::Message, other.key, message.role()) => {}
+            ObjectKind::Message => drop(object.remove(other.key)),
+            ObjectKind::Part => each(&mut object, "content", |part| drop(part.remove(other.key))),
+            ObjectKind::Call => each(&mut object, "tool_calls", |call| drop(call.remove(other.key))),
+            ObjectKind::Function => each(&mut object, "tool_calls", |call| {
+                if let Some(Json::Object(function)) = call.get_mut("function") {
+                    function.remove(other.key);
+                }
+            }),
+        }
+        Message::from_object(object).ok()
+    };
+    messages.iter().map(without).collect()
+}
+
+/// Changes each object in a list of a message.
+fn each(message: &mut Object, key: &str, change: impl Fn(&mut Object)) {
+    if let Some(Json::Array(items)) = message.get_mut(key) {
+        for item in items {
+            if let Json::Object(object) = item {
+                change(object);
+            }
+        }
+    }
 }
