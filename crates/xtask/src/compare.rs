@@ -118,7 +118,7 @@ fn checkout(commit: &str) -> Result<PathBuf, String> {
         git(&["-C", &folder.display().to_string(), "checkout", "--quiet", "--detach", &hash])?;
     }
     // Some benchmarks need the tokenizers in the folder next to the project.
-    let (shared, beside) = (crate::root().join("../shared"), folder.with_file_name("shared"));
+    let (shared, beside) = (crate::root().with_file_name("shared"), folder.with_file_name("shared"));
     if let (Ok(shared), false) = (shared.canonicalize(), beside.exists()) {
         std::os::unix::fs::symlink(shared, beside).map_err(|error| error.to_string())?;
     }
@@ -217,7 +217,7 @@ fn report(options: &CompareOptions, [base, mut with]: [Rows; 2]) -> ExitCode {
         println!("{row:<40} {before:>10.2} {after:>10.2} {change:>+8.1}%{}", if is_lost { "  LOSS" } else { "" });
     }
     if with.is_empty() {
-        eprintln!("the benchmark printed no table: does it need a tokenizer in ../shared?");
+        eprintln!("the benchmark printed no table: does it need a tokenizer in `shared`, beside the project?");
         return ExitCode::from(2);
     }
     println!("\nmedians of {} rounds; {lost} rows lost more than {} %", options.rounds, options.most);
