@@ -16,10 +16,23 @@ pub struct About {
     pub build: Option<String>,
 }
 
+/// Whether a page says the most ids of a prompt and its reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ContextSource {
+    /// It does not.
+    No,
+    /// It does, and the list of models does not.
+    Alone,
+    /// It does, in case the list of models does not.
+    AfterModels,
+}
+
 /// A page that a kind of engine has about itself.
 pub(super) struct Page {
     /// Its paths: versions may have it under other ones. The first that exists is read.
     pub paths: &'static [&'static str],
+    /// Whether it says the most ids of a prompt and its reply.
+    pub context: ContextSource,
     /// Takes what it says.
     pub read: fn(&Object, &mut About),
 }

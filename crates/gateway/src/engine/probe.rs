@@ -7,6 +7,7 @@ use rolecall::conversation::Json;
 use rolecall::conversation::json::{self, Object};
 use tokio::time::{Instant, timeout_at};
 
+use super::about::ContextSource;
 use super::fields::{count, text};
 use super::trouble::{broken, cause, down, refused};
 use super::{About, Engine};
@@ -49,8 +50,12 @@ impl Engine {
 
     /// Asks the engine for the most ids of a prompt and its reply.
     pub(super) async fn own_context(&self) -> Result<Option<u64>, Fault> {
-        let mut about = About::of_models(self.page(MODELS).await?);
-        for page in self.wire().pages() {
+        let pages = || self.wire().pages().iter();
+        let mut about = match pages().any(|page| page.context == ContextSource::Alone) {
+            true => About::default(),
+            false => About::of_models(self.page(MODELS).await?),
+        };
+        for page in pages().filter(|page| page.context != ContextSource::No) {
             if about.context.is_none() {
                 (page.read)(&object(self.first_page(page.paths).await?), &mut about);
             }

@@ -114,7 +114,7 @@ impl StandIn {
     /// Returns the ids of the prompt that it received.
     pub fn prompt(&self) -> Vec<u32> {
         let body = self.body();
-        let ids = body.get("prompt").or_else(|| body.get("input_ids")).unwrap();
+        let ids = body.get(engines::of(self.kind).ids_key()).unwrap();
         ids.as_array().unwrap().iter().map(integer).collect()
     }
 
@@ -172,6 +172,9 @@ async fn answer(
             std::future::pending::<()>().await;
         }
         return page(engine.kind, request.uri().path(), engine.context);
+    }
+    if request.uri().path() != engines::of(engine.kind).path() {
+        return missing();
     }
     engine.peers.lock().unwrap().insert(peer);
     let body = axum::body::to_bytes(request.into_body(), usize::MAX).await.unwrap();

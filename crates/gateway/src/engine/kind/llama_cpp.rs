@@ -18,7 +18,7 @@ use rolecall::conversation::object;
 use rolecall::grammar::{Grammar, Note};
 
 use crate::Fault;
-use crate::engine::about::{About, Page};
+use crate::engine::about::{About, ContextSource, Page};
 use crate::engine::fields::{count, given, ids, inner, set, set_shared, text, whole};
 use crate::engine::generating::Sofar;
 use crate::engine::model_choice::ModelChoice;
@@ -48,7 +48,7 @@ impl Wire for LlamaCpp {
     }
 
     fn pages(&self) -> &'static [Page] {
-        &[Page { paths: &["/props"], read: read_props }]
+        &[Page { paths: &["/props"], context: ContextSource::Alone, read: read_props }]
     }
 
     fn adapters(&self) -> Option<&'static str> {

@@ -7,37 +7,38 @@ mod vllm;
 
 use super::wire::Wire;
 
-/// A kind of engine, by its wire format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EngineKind {
+/// Generates the enum, its words and its wire formats from one table.
+macro_rules! kinds {
+    ($($(#[$about:meta])* $kind:ident = $word:literal, $wire:expr;)+) => {
+        /// A kind of engine, by its wire format.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum EngineKind {
+            $($(#[$about])* $kind,)+
+        }
+
+        impl EngineKind {
+            /// The kinds by their words.
+            pub const ALL: [(&'static str, EngineKind); [$($word),+].len()] = [$(($word, EngineKind::$kind)),+];
+
+            pub(super) fn wire(self) -> &'static dyn Wire {
+                match self { $(EngineKind::$kind => &$wire,)+ }
+            }
+        }
+    };
+}
+
+kinds! {
     /// llama.cpp's server: `/completion`.
-    LlamaCpp,
+    LlamaCpp = "llama.cpp", llama_cpp::LlamaCpp;
     /// vLLM: `/v1/completions` with `return_token_ids`.
-    Vllm,
+    Vllm = "vllm", vllm::Vllm;
     /// SGLang: `/generate`.
-    Sglang,
+    Sglang = "sglang", sglang::Sglang;
     /// Any engine with OpenAI's `/v1/completions`. It gets text and returns text.
-    OpenAi,
+    OpenAi = "openai", openai::OpenAi;
 }
 
 impl EngineKind {
-    /// The kinds by their words.
-    pub const ALL: [(&'static str, EngineKind); 4] = [
-        ("llama.cpp", EngineKind::LlamaCpp),
-        ("vllm", EngineKind::Vllm),
-        ("sglang", EngineKind::Sglang),
-        ("openai", EngineKind::OpenAi),
-    ];
-
-    pub(super) fn wire(self) -> &'static dyn Wire {
-        match self {
-            EngineKind::LlamaCpp => &llama_cpp::LlamaCpp,
-            EngineKind::Vllm => &vllm::Vllm,
-            EngineKind::Sglang => &sglang::Sglang,
-            EngineKind::OpenAi => &openai::OpenAi,
-        }
-    }
-
     /// Returns the kind of a word.
     pub fn of_word(word: &str) -> Option<EngineKind> {
         EngineKind::ALL.iter().find(|(known, _)| *known == word).map(|(_, kind)| *kind)

@@ -14,7 +14,7 @@ use rolecall::conversation::object;
 use rolecall::grammar::{Grammar, Note};
 
 use crate::Fault;
-use crate::engine::about::{About, Page};
+use crate::engine::about::{About, ContextSource, Page};
 use crate::engine::fields::{biases_by_id, count, given, ids, json_ids, set, set_shared, text, whole};
 use crate::engine::generating::Sofar;
 use crate::engine::model_choice::ModelChoice;
@@ -39,7 +39,7 @@ impl Wire for Sglang {
     }
 
     fn pages(&self) -> &'static [Page] {
-        &[Page { paths: &["/server_info", "/get_server_info"], read: read_info }]
+        &[Page { paths: &["/server_info", "/get_server_info"], context: ContextSource::AfterModels, read: read_info }]
     }
 
     fn choose(&self, name: &str, card: &Object) -> ModelChoice {

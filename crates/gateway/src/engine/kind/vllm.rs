@@ -13,7 +13,7 @@ use rolecall::conversation::object;
 use rolecall::grammar::{Grammar, Note};
 
 use crate::Fault;
-use crate::engine::about::Page;
+use crate::engine::about::{ContextSource, Page};
 use crate::engine::fields::{biases_by_id, count, given, ids, inner, json_ids, set, set_shared, text, whole};
 use crate::engine::generating::Sofar;
 use crate::engine::trouble::Trouble;
@@ -45,7 +45,11 @@ impl Wire for Vllm {
     }
 
     fn pages(&self) -> &'static [Page] {
-        &[Page { paths: &["/version"], read: |page, about| about.build = text(page, "version").map(str::to_owned) }]
+        &[Page {
+            paths: &["/version"],
+            context: ContextSource::No,
+            read: |page, about| about.build = text(page, "version").map(str::to_owned),
+        }]
     }
 
     fn refuses_unknown_models(&self) -> bool {

@@ -3,6 +3,10 @@ use super::{EngineFrames, FrameIds, Sampled, damaged, list};
 pub struct LlamaCpp;
 
 impl EngineFrames for LlamaCpp {
+    fn path(&self) -> &'static str {
+        "/completion"
+    }
+
     fn frame(&self, ids: &FrameIds, end: Option<&str>) -> String {
         let (new, total) = (ids.new, ids.all.len());
         let word = match end {

@@ -37,6 +37,14 @@ impl FrameIds<'_> {
 }
 
 pub trait EngineFrames: Sync {
+    /// The path of requests.
+    fn path(&self) -> &'static str;
+
+    /// The key of the prompt's ids.
+    fn ids_key(&self) -> &'static str {
+        "prompt"
+    }
+
     /// Writes a frame with ids, or the end of a reply with `stop`, `length`, or a word of the engine's own.
     fn frame(&self, ids: &FrameIds, end: Option<&str>) -> String;
 

@@ -12,6 +12,10 @@ pub fn written(text: &str) -> String {
 }
 
 impl EngineFrames for OpenAi {
+    fn path(&self) -> &'static str {
+        "/v1/completions"
+    }
+
     fn frame(&self, ids: &FrameIds, end: Option<&str>) -> String {
         let Some(end) = end else {
             let bytes = ids.new.iter().filter_map(|id| u8::try_from(id.checked_sub(Toy::BYTES)?).ok());

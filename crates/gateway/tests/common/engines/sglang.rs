@@ -4,6 +4,14 @@ use crate::common::WITH_ADAPTER;
 pub struct Sglang;
 
 impl EngineFrames for Sglang {
+    fn path(&self) -> &'static str {
+        "/generate"
+    }
+
+    fn ids_key(&self) -> &'static str {
+        "input_ids"
+    }
+
     fn frame(&self, ids: &FrameIds, end: Option<&str>) -> String {
         let end = or_null(end, |word| format!(r#"{{"type": "{word}"}}"#));
         let ((sent, _), total) = (ids.sent(), ids.all.len());

@@ -3,6 +3,10 @@ use super::{EngineFrames, FrameIds, Sampled, damaged, list, or_null};
 pub struct Vllm;
 
 impl EngineFrames for Vllm {
+    fn path(&self) -> &'static str {
+        "/v1/completions"
+    }
+
     fn frame(&self, ids: &FrameIds, end: Option<&str>) -> String {
         let (new, end) = (ids.new, or_null(end, |word| format!("{word:?}")));
         format!(
