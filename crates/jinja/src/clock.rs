@@ -311,4 +311,16 @@ mod tests {
         assert_eq!(at(2024, 12, 30).format("%G-%V %-d.%-m %e %I%p %f %%"), "2025-01 30.12 30 12AM 000007 %");
         assert_eq!(at(2024, 2, 5).format("%e|%-d|%y|%q"), " 5|5|24|%q");
     }
+
+    #[test]
+    fn the_days_of_a_year_have_no_gap() {
+        for (year, february) in [(2023, 28), (2024, 29)] {
+            let months = [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+            let days = (1..).zip(months).flat_map(|(month, days)| (1..=days).map(move |day| (month, day)));
+            for ((month, day), number) in days.zip(1..) {
+                let at = DateTime { year, month, day, hour: 0, minute: 0, second: 0, microsecond: 0 };
+                assert_eq!(at.format("%-j"), number.to_string(), "{year}-{month}-{day}");
+            }
+        }
+    }
 }

@@ -243,3 +243,14 @@ fn first_word(text: &str) -> &str {
     let end = spaces.filter(|at| !has_markers || is_outside(*at)).min();
     &text[..end.unwrap_or(text.len())]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{LossSpan, first_behind};
+
+    #[test]
+    fn a_span_that_ends_at_a_byte_is_not_behind_it() {
+        let spans = [0..2, 2..4].map(|range| LossSpan { range, weight: 1.0 });
+        assert_eq!([1, 2, 3, 4].map(|at| first_behind(&spans, at).len()), [2, 1, 1, 0]);
+    }
+}

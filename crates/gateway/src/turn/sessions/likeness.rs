@@ -148,6 +148,9 @@ mod tests {
             assert!(of(&calling) != of(&other), "{other}");
         }
         assert!(of(r#"{"role": "developer", "content": "a"}"#) == of(r#"{"role": "system", "content": "a"}"#));
+        // The same value under another key says something else.
+        let moody = r#"{"role": "user", "content": "a", "mood": "glad"}"#;
+        assert!(of(moody) != of(&moody.replace("mood", "mode")));
         let user = r#"{"role": "user", "content": "a\nb"}"#;
         let one = r#"{"role": "user", "content": [{"type": "text", "text": "a\nb"}]}"#;
         assert!(of(user) == of(one));
