@@ -46,7 +46,7 @@ fn builtin_formats() -> Vec<Format> {
     each.collect()
 }
 
-const FIELDS: [&str; 16] = [
+const FIELDS: [&str; 17] = [
     "template_name",
     "system",
     "user",
@@ -63,6 +63,7 @@ const FIELDS: [&str; 16] = [
     "class",
     "roles",
     "generate",
+    "end",
 ];
 
 /// The names of the same fields in the constructor of LMFlow's class.
@@ -143,6 +144,8 @@ struct SourceTemplate {
     system_default: Option<String>,
     /// The generation prompt, if it differs from the text before an answer's content.
     generate: Option<Vec<Op>>,
+    /// The end of a conversation that is not to be continued, whoever spoke last.
+    end: Option<Vec<Op>>,
 }
 
 struct SourceReader {
@@ -177,9 +180,8 @@ impl SourceReader {
             last_separator: separator.filter(|_| fields.boolean("remove_last_sep")),
             force_system: fields.boolean("force_system"),
             system_default: fields.text("system_default"),
-            generate: fields
-                .list("generate")
-                .map(|components| components.iter().flat_map(|component| self.component(component, false)).collect()),
+            generate: self.components(fields, "generate"),
+            end: self.components(fields, "end"),
         }
     }
 
@@ -201,6 +203,12 @@ impl SourceReader {
             fields.report("gap", message, fields.span(key), format!("put `{CONTENT}` where the text belongs"));
         }
         Some(ops)
+    }
+
+    /// Reads a list of components without a message's text.
+    fn components(&mut self, fields: &Fields<'_, '_>, key: &str) -> Option<Vec<Op>> {
+        let components = fields.list(key)?;
+        Some(components.iter().flat_map(|component| self.component(component, false)).collect())
     }
 
     fn component(&mut self, fields: &Fields<'_, '_>, has_content: bool) -> Vec<Op> {
@@ -347,6 +355,7 @@ impl SourceTemplate {
             (Slot::Assistant, self.assistant.clone()),
             (Slot::Generate, self.generate.clone().unwrap_or_else(|| before_content(&self.assistant))),
         ];
+        layouts.extend(self.end.clone().map(|end| (Slot::End, end)));
         match (&self.system, self.class) {
             (Some(system), Class::Folded) => {
                 let group = Op::Group(replaced(system, &[Op::hole(Field::System, Codec::Text)]));
