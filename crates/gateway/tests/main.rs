@@ -16,6 +16,7 @@ mod faults;
 mod forms;
 mod grammars;
 mod interactive;
+mod interpreter;
 mod local;
 mod messages;
 mod observe;

@@ -11,7 +11,8 @@ use crate::{Fault, FaultCode};
 const MOST_TRIED: usize = 8;
 
 /// The kinds of objects of which a message consists.
-const KINDS: [ObjectKind; 4] = [ObjectKind::Message, ObjectKind::Part, ObjectKind::Call, ObjectKind::Function];
+const KINDS: [ObjectKind; 5] =
+    [ObjectKind::Message, ObjectKind::Part, ObjectKind::Call, ObjectKind::Function, ObjectKind::Code];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ObjectKind {
@@ -21,7 +22,23 @@ enum ObjectKind {
     Call,
     /// What a call calls.
     Function,
+    /// What a call of the code interpreter runs.
+    Code,
 }
+
+impl ObjectKind {
+    /// Returns the key of a call under which the object is, if it is in a call.
+    fn key_in_call(self) -> Option<&'static str> {
+        match self {
+            ObjectKind::Function => Some("function"),
+            ObjectKind::Code => Some(CODE),
+            ObjectKind::Message | ObjectKind::Part | ObjectKind::Call => None,
+        }
+    }
+}
+
+/// The type of a call of the code interpreter, and the key of what it runs.
+const CODE: &str = "code_interpreter";
 
 /// A key that is not one of OpenAI's API.
 struct Other<'a> {
@@ -103,7 +120,13 @@ fn is_usual(kind: ObjectKind, key: &str, role: &Role) -> bool {
         (ObjectKind::Part, key) => ["type", "text", "cache_control"].contains(&key),
         (ObjectKind::Call, key) => ["type", "id", "index", "function"].contains(&key),
         (ObjectKind::Function, key) => ["name", "arguments"].contains(&key),
+        (ObjectKind::Code, key) => key == "input",
     }
+}
+
+/// Reports whether a key of a call is the one that its type names.
+fn is_code(call: &Object, key: &str) -> bool {
+    key == CODE && call.get("type").and_then(Json::as_str) == Some(CODE)
 }
 
 /// Returns the other keys, up to one more than are tried.
@@ -114,7 +137,9 @@ fn others(messages: &[Message]) -> Vec<Other<'_>> {
             for (at, object) in objects(message.as_object(), kind) {
                 for (key, value) in object.iter() {
                     let is_known = |other: &Other<'_>| other.kind == kind && other.key == key;
-                    if is_usual(kind, key, message.role()) || is_unsaid(value) || others.iter().any(is_known) {
+                    let is_usual =
+                        is_usual(kind, key, message.role()) || (kind == ObjectKind::Call && is_code(object, key));
+                    if is_usual || is_unsaid(value) || others.iter().any(is_known) {
                         continue;
                     }
                     let field = match kind {
@@ -122,6 +147,7 @@ fn others(messages: &[Message]) -> Vec<Other<'_>> {
                         ObjectKind::Part => format!("content[{at}].{key}"),
                         ObjectKind::Call => format!("tool_calls[{at}].{key}"),
                         ObjectKind::Function => format!("tool_calls[{at}].function.{key}"),
+                        ObjectKind::Code => format!("tool_calls[{at}].{CODE}.{key}"),
                     };
                     others.push(Other { message: index, kind, key, field });
                     if others.len() > MOST_TRIED {
@@ -149,11 +175,14 @@ fn objects(message: &Object, kind: ObjectKind) -> impl Iterator<Item = (usize, &
     let items = match kind {
         ObjectKind::Message => &[],
         ObjectKind::Part => list("content"),
-        ObjectKind::Call | ObjectKind::Function => list("tool_calls"),
+        ObjectKind::Call | ObjectKind::Function | ObjectKind::Code => list("tool_calls"),
     };
     let items = items.iter().enumerate().filter_map(move |(at, item)| {
         let object = item.as_object()?;
-        Some((at, if kind == ObjectKind::Function { object.get("function")?.as_object()? } else { object }))
+        match kind.key_in_call() {
+            Some(key) => Some((at, object.get(key)?.as_object()?)),
+            None => Some((at, object)),
+        }
     });
     (kind == ObjectKind::Message).then_some((0, message)).into_iter().chain(items)
 }
@@ -174,9 +203,9 @@ fn without(messages: &[Message], other: &Other<'_>) -> Option<Vec<Message>> {
             ObjectKind::Message => drop(object.remove(other.key)),
             ObjectKind::Part => each(&mut object, "content", |part| drop(part.remove(other.key))),
             ObjectKind::Call => each(&mut object, "tool_calls", |call| drop(call.remove(other.key))),
-            ObjectKind::Function => each(&mut object, "tool_calls", |call| {
-                if let Some(Json::Object(function)) = call.get_mut("function") {
-                    function.remove(other.key);
+            ObjectKind::Function | ObjectKind::Code => each(&mut object, "tool_calls", |call| {
+                if let Some(Json::Object(inner)) = other.kind.key_in_call().and_then(|key| call.get_mut(key)) {
+                    inner.remove(other.key);
                 }
             }),
         }

@@ -19,9 +19,9 @@ pub struct MessageWriter {
 }
 
 impl MessageWriter {
-    pub fn new(model: &str, sources: Sources, shows_thinking: bool) -> MessageWriter {
+    pub fn new(model: &str, sources: Sources, blocks: Blocks) -> MessageWriter {
         let id = format!("msg_{:016x}{:016x}", random(), random());
-        MessageWriter { id, model: model.to_owned(), sources, blocks: Blocks::new(shows_thinking) }
+        MessageWriter { id, model: model.to_owned(), sources, blocks }
     }
 
     fn message(&self, content: Vec<Json>, end: Object, usage: Object) -> Json {

@@ -2,7 +2,6 @@ use rolecall::Event;
 use rolecall::conversation::json::{self, Object};
 use rolecall::conversation::{Json, object};
 
-use super::history::CODE;
 use crate::reply::writer::Frames;
 use crate::turn::sessions::chain::{digest, hex};
 
@@ -12,6 +11,8 @@ pub struct Blocks {
     pub mode: Mode,
     /// Whether the text of thinking is part of the answer.
     pub shows_thinking: bool,
+    /// The name of the tool that runs code.
+    name_of_code: &'static str,
     /// The finished blocks of a whole answer.
     pub finished: Vec<Json>,
     /// The number of finished blocks.
@@ -50,8 +51,8 @@ struct BlockCall {
 }
 
 impl Blocks {
-    pub fn new(shows_thinking: bool) -> Blocks {
-        Blocks { mode: Mode::Whole, shows_thinking, finished: Vec::new(), count: 0, open: None }
+    pub fn new(shows_thinking: bool, name_of_code: &'static str) -> Blocks {
+        Blocks { mode: Mode::Whole, shows_thinking, name_of_code, finished: Vec::new(), count: 0, open: None }
     }
 
     pub fn take(&mut self, event: &Event<'_>, out: &mut Frames) {
@@ -63,7 +64,8 @@ impl Blocks {
                 self.begin(BlockKind::Call(call), out);
             }
             Event::CodeStarted { id, .. } => {
-                self.begin(BlockKind::Call(BlockCall { id: id.to_owned(), name: CODE.to_owned(), is_code: true }), out);
+                let name = self.name_of_code.to_owned();
+                self.begin(BlockKind::Call(BlockCall { id: id.to_owned(), name, is_code: true }), out);
                 self.add("{\"code\":\"", out);
             }
             Event::Arguments { text, .. } => self.add(text, out),

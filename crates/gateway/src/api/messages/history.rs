@@ -2,6 +2,7 @@ use rolecall::conversation::json::Object;
 use rolecall::conversation::{Json, object};
 
 use super::block::{self, Block, RequestSpot};
+use super::tools;
 use crate::{Fault, FaultCode};
 
 /// The messages of a request in the shape of chat completions.
@@ -139,15 +140,15 @@ fn said(blocks: &[Block<'_>], spot: &RequestSpot, offered: &[Json]) -> Result<Ob
     Ok(message)
 }
 
-/// The name under which answers have code for an interpreter.
-pub const CODE: &str = "code_interpreter";
-
+/// Returns a call of the model. Code for the interpreter has the name of a tool, unless the client offers a function
+/// of that name.
 fn call(id: &str, name: &str, input: &Object, offered: &[Json]) -> Object {
-    let is_offered = || offered.iter().any(|tool| super::tools::name_of(tool) == Some(name));
-    if let (CODE, 1, Some(code)) = (name, input.len(), input.get("code").and_then(Json::as_str))
+    let is_offered = || offered.iter().any(|tool| tools::name_of(tool) == Some(name));
+    if let (true, 1, Some(code)) = (tools::is_interpreter(name), input.len(), input.get("code").and_then(Json::as_str))
         && !is_offered()
     {
-        return object! { "id" => id, "type" => CODE, "code_interpreter" => object! { "input" => code } };
+        let input = object! { "input" => code };
+        return object! { "id" => id, "type" => "code_interpreter", "code_interpreter" => input };
     }
     // The template writes them in its own spelling.
     let function = object! { "name" => name, "arguments" => input.clone() };

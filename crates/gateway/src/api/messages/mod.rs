@@ -41,7 +41,7 @@ pub fn read(gateway: &Gateway, body: &str) -> Result<(ChatRequest, Box<dyn Reply
         return Err(Fault::at("max_tokens", FaultCode::MissingField, "max_tokens: expected a whole number from 1"));
     }
     let wanted = ChatRequest { wishes: asked.wishes, ..wanted(gateway, asked.chat, &asked.sources)? };
-    let writer = MessageWriter::new(&wanted.served.name, asked.sources, asked.shows_thinking);
+    let writer = MessageWriter::new(&wanted.served.name, asked.sources, asked.blocks);
     Ok((wanted, Box::new(writer)))
 }
 

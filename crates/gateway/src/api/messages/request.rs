@@ -1,6 +1,7 @@
 use rolecall::conversation::json::{self, Object};
 use rolecall::conversation::{Json, object};
 
+use super::blocks::Blocks;
 use super::history::{History, Sources};
 use super::thinking::Thinking;
 use super::tools;
@@ -14,8 +15,8 @@ pub struct ConvertedRequest {
     pub chat: Object,
     /// Where its messages come from.
     pub sources: Sources,
-    /// Whether the answer has the text of the thinking.
-    pub shows_thinking: bool,
+    /// The blocks of its answer, none yet.
+    pub blocks: Blocks,
     /// The fields that nothing enforces.
     pub wishes: Vec<&'static str>,
 }
@@ -55,6 +56,7 @@ pub fn read(gateway: &Gateway, body: &str) -> Result<ConvertedRequest, Fault> {
         Fault::at("messages", FaultCode::WrongType, "messages: expected a list of at least one message")
     })?;
     let offered = body.remove("tools").unwrap_or(Json::Null);
+    let name_of_code = tools::name_of_code(&offered);
     let offered = tools::read(&offered)?;
     history.add(messages, &offered)?;
     let mut chat = object! { "messages" => std::mem::take(&mut history.messages) };
@@ -81,7 +83,7 @@ pub fn read(gateway: &Gateway, body: &str) -> Result<ConvertedRequest, Fault> {
         }
     }
     check_cache_mark(&body, "")?;
-    let shows_thinking = thinking.is_shown;
+    let blocks = Blocks::new(thinking.is_shown, name_of_code);
     let mut wishes: Vec<&str> = thinking.has_budget.then_some("thinking.budget_tokens").into_iter().collect();
     let served = gateway.model(chat.get("model"))?;
     thinking.apply(served, &mut chat)?;
@@ -98,7 +100,7 @@ pub fn read(gateway: &Gateway, body: &str) -> Result<ConvertedRequest, Fault> {
             Err(fault) => return Err(fault),
         }
     }
-    Ok(ConvertedRequest { chat, sources: history.sources, shows_thinking, wishes })
+    Ok(ConvertedRequest { chat, sources: history.sources, blocks, wishes })
 }
 
 fn stops(value: &Json) -> Result<Json, Fault> {

@@ -17,15 +17,49 @@ pub fn read(tools: &Json) -> Result<Vec<Json>, Fault> {
     }
 }
 
+/// The tools that run code: the type under which a request offers one, and its name in calls. The first is the one of
+/// chat completions, the second Anthropic's. Anthropic's later ones have commands, which no format has.
+const INTERPRETERS: [(&str, &str); 2] =
+    [("code_interpreter", "code_interpreter"), ("code_execution_20250522", "code_execution")];
+
+/// Reports whether calls of a tool that runs code have a name.
+pub fn is_interpreter(name: &str) -> bool {
+    INTERPRETERS.iter().any(|(_, own)| *own == name)
+}
+
+/// Returns the name that calls of code have in the answer to a request with these tools.
+pub fn name_of_code(tools: &Json) -> &'static str {
+    let kinds = tools.as_array().unwrap_or_default().iter().filter_map(|tool| tool.as_object()?.get("type")?.as_str());
+    let offered = kinds.filter_map(|kind| INTERPRETERS.iter().find(|(own, _)| *own == kind)).next();
+    offered.unwrap_or(&INTERPRETERS[0]).1
+}
+
+/// Reads a tool that runs code. The client runs what the model calls.
+fn interpreter(tool: &Object, name: &str, spot: &RequestSpot) -> Result<Json, Fault> {
+    for (key, value) in tool.iter().filter(|(_, value)| !value.is_null()) {
+        let spot = spot.within(&format!(".{key}"));
+        match (key, value) {
+            ("type" | "cache_control", _) | ("strict" | "defer_loading", Json::Bool(false)) => {}
+            ("name", own) if own.as_str() == Some(name) => {}
+            ("name", _) => return Err(spot.fault(FaultCode::WrongValue, &format!("expected {name:?}"))),
+            ("allowed_callers", Json::Array(callers)) if callers.iter().all(|by| by.as_str() == Some("direct")) => {}
+            (key, _) => return Err(spot.unsupported(key)),
+        }
+    }
+    Ok(object! { "type" => "code_interpreter" }.into())
+}
+
 fn tool_of(tool: &Json, spot: &RequestSpot) -> Result<Json, Fault> {
     let tool = tool.as_object().ok_or_else(|| spot.fault(FaultCode::WrongType, "expected a tool"))?;
-    match tool.get("type") {
-        None | Some(Json::Null) => {}
-        Some(kind) if kind.as_str() == Some("custom") => {}
-        // The tools that Anthropic itself runs, or that its models were trained on.
-        Some(kind) => return Err(spot.within(".type").unsupported(kind.as_str().unwrap_or("type"))),
-    }
     check_cache_mark(tool, &spot.field)?;
+    match tool.get("type").filter(|kind| !kind.is_null()).map(|kind| kind.as_str().unwrap_or("type")) {
+        None | Some("custom") => {}
+        Some(kind) => match INTERPRETERS.iter().find(|(own, _)| *own == kind) {
+            Some((_, name)) => return interpreter(tool, name, spot),
+            // The tools that Anthropic itself runs, or that its models were trained on.
+            None => return Err(spot.within(".type").unsupported(kind)),
+        },
+    }
     let mut function = Object::new();
     for (key, value) in tool.iter().filter(|(_, value)| !value.is_null()) {
         let spot = spot.within(&format!(".{key}"));

@@ -205,8 +205,9 @@ impl ReplyWriter for ResponseWriter {
                     out,
                 );
             }
-            Event::CodeStarted { .. } => {
-                self.open_item("ci", ItemContent::Code { code: String::new(), is_whole: false }, out)
+            Event::CodeStarted { id, .. } => {
+                let said = ItemContent::Code { call_id: id.to_owned(), code: String::new(), is_whole: false };
+                self.open_item("ci", said, out);
             }
             Event::Arguments { text, .. } => {
                 if let Some(Item { said: ItemContent::Call { arguments, .. }, .. }) = self.items.last_mut() {
@@ -223,15 +224,13 @@ impl ReplyWriter for ResponseWriter {
                 }
             }
             Event::CallFinished { whole, id, .. } => {
-                match self.items.last_mut().map(|item| &mut item.said) {
-                    Some(ItemContent::Call { is_whole, call_id, .. }) => {
-                        *is_whole = whole;
-                        if let Some(id) = id {
-                            id.clone_into(call_id);
-                        }
+                if let Some(ItemContent::Call { is_whole, call_id, .. } | ItemContent::Code { is_whole, call_id, .. }) =
+                    self.items.last_mut().map(|item| &mut item.said)
+                {
+                    *is_whole = whole;
+                    if let Some(id) = id {
+                        id.clone_into(call_id);
                     }
-                    Some(ItemContent::Code { is_whole, .. }) => *is_whole = whole,
-                    _ => {}
                 }
                 self.close(Status::Completed, out);
             }

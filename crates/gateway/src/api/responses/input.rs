@@ -81,10 +81,12 @@ impl InputReader {
             "reasoning" => self.read_reasoning(index, &path, item, id),
             "function_call" => self.read_call(index, &path, item, id),
             "function_call_output" => self.read_output(index, &path, item, id),
+            "code_interpreter_call" => self.read_code(index, &path, item, id),
             kind => {
                 let path = format!("{path}.type");
                 let message = format!("{path}: the gateway does not support items of the type `{kind}`");
-                let help = "use message, reasoning, function_call and function_call_output".into();
+                let help =
+                    "use message, reasoning, function_call, function_call_output and code_interpreter_call".into();
                 Err(Fault { help: Some(help), ..Fault::at(&path, FaultCode::UnsupportedItem, message) })
             }
         }
@@ -181,17 +183,50 @@ impl InputReader {
             return Err(Fault { help: Some(error.help().into()), ..Fault::at(&field, code, message) });
         }
         let id = self.id_of("fc", index, id);
-        let answer = answer_of(&id).map(str::to_owned);
-        let has_open = self.open.is_some();
-        let open = self.open(index, has_open, answer);
-        open.calls.push(call);
-        open.place.calls.push(index);
+        self.add_call(index, &id, call);
         let shown = object! {
             "id" => id, "type" => "function_call", "status" => "completed", "call_id" => call_id, "name" => name,
             "arguments" => arguments,
         };
         self.items.push(shown.into());
         Ok(())
+    }
+
+    /// Reads a call of the code interpreter, with what the code wrote if it was run.
+    fn read_code(&mut self, index: usize, path: &str, item: &Object, id: Option<&str>) -> Result<(), Fault> {
+        refuse_others(item, path, &["type", "id", "call_id", "code", "container_id", "outputs", "status"])?;
+        let code = needed_text(item, path, "code")?;
+        let logs = get(item, "outputs").map(|outputs| logs(outputs, &format!("{path}.outputs"))).transpose()?;
+        let own = self.id_of("ci", index, id);
+        // OpenAI's item has no other id.
+        let call_id = text(item, path, "call_id")?.unwrap_or(&own).to_owned();
+        let call = object! {
+            "id" => call_id.as_str(), "type" => "code_interpreter",
+            "code_interpreter" => object! { "input" => code },
+        };
+        self.add_call(index, &own, call.into());
+        if let Some(logs) = &logs {
+            self.push(
+                index,
+                object! { "role" => "tool", "tool_call_id" => call_id.as_str(), "content" => logs.as_str() },
+            );
+        }
+        let shown = object! {
+            "id" => own, "type" => "code_interpreter_call", "status" => "completed", "call_id" => call_id,
+            "code" => code, "container_id" => text(item, path, "container_id")?.unwrap_or_default(),
+            "outputs" => get(item, "outputs").cloned().unwrap_or(Json::Null),
+        };
+        self.items.push(shown.into());
+        Ok(())
+    }
+
+    /// Adds a call to the open turn of the model, which begins with it if there is none.
+    fn add_call(&mut self, index: usize, id: &str, call: Json) {
+        let answer = answer_of(id).map(str::to_owned);
+        let has_open = self.open.is_some();
+        let open = self.open(index, has_open, answer);
+        open.calls.push(call);
+        open.place.calls.push(index);
     }
 
     fn read_output(&mut self, index: usize, path: &str, item: &Object, id: Option<&str>) -> Result<(), Fault> {
@@ -282,6 +317,24 @@ fn typed_texts(parts: &Json, path: &str, types: &[&str]) -> Result<Vec<String>, 
         Ok(needed_text(part, &path, "text")?.to_owned())
     };
     list(parts, path)?.iter().enumerate().map(read).collect()
+}
+
+/// Returns what code wrote.
+fn logs(outputs: &Json, path: &str) -> Result<String, Fault> {
+    let read = |(index, output): (usize, &Json)| {
+        let path = format!("{path}[{index}]");
+        let output = object(output, &path)?;
+        let kind = needed_text(output, &path, "type")?;
+        if kind != "logs" {
+            let path = format!("{path}.type");
+            let message = format!("{path}: the gateway does not support outputs of the type `{kind}`");
+            let help = "describe it in an output of the type `logs`, as the model's format does".into();
+            return Err(Fault { help: Some(help), ..Fault::at(&path, FaultCode::UnsupportedPart, message) });
+        }
+        refuse_others(output, &path, &["type", "logs"])?;
+        Ok(needed_text(output, &path, "logs")?.to_owned())
+    };
+    list(outputs, path)?.iter().enumerate().map(read).collect::<Result<String, Fault>>()
 }
 
 fn shown_message(role: &str, content: Vec<Json>, id: String) -> Json {

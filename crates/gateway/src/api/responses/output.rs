@@ -25,6 +25,7 @@ pub enum ItemContent {
         is_whole: bool,
     },
     Code {
+        call_id: String,
         code: String,
         is_whole: bool,
     },
@@ -101,8 +102,9 @@ impl Item {
                 "id" => id, "type" => "function_call", "status" => status, "call_id" => call_id.as_str(),
                 "name" => name.as_str(), "arguments" => arguments.as_str(),
             },
-            ItemContent::Code { code, .. } => object! {
-                "id" => id, "type" => "code_interpreter_call", "status" => status, "code" => code.as_str(),
+            ItemContent::Code { call_id, code, .. } => object! {
+                "id" => id, "type" => "code_interpreter_call", "status" => status, "call_id" => call_id.as_str(),
+                "code" => code.as_str(),
                 // The code was not run.
                 "container_id" => "", "outputs" => Json::Null,
             },

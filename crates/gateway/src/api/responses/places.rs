@@ -40,6 +40,7 @@ impl MessageItems {
             let rest = rest.trim_start_matches('.');
             return match rest {
                 "id" => (*item, "call_id"),
+                "code_interpreter.input" => (*item, "code"),
                 rest => (*item, rest.trim_start_matches("function").trim_start_matches('.')),
             };
         }

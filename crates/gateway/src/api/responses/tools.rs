@@ -23,19 +23,93 @@ pub fn read(tools: Option<&Json>, choice: Option<&Json>) -> Result<Tools, Fault>
         None => &[],
         Some(tools) => list(tools, "tools")?,
     };
-    let functions = tools.iter().enumerate().map(|(index, tool)| Function::read(tool, &format!("tools[{index}]")));
-    let functions = functions.collect::<Result<Vec<Function<'_>>, Fault>>()?;
-    let choice = Choice::read(choice, &functions)?;
-    let is_allowed = |function: &&Function<'_>| match &choice {
-        Choice::Allowed { names, .. } => names.iter().any(|name| name == function.name),
+    let offered = tools.iter().enumerate().map(|(index, tool)| Offered::read(tool, &format!("tools[{index}]")));
+    let offered = offered.collect::<Result<Vec<Offered<'_>>, Fault>>()?;
+    let choice = Choice::read(choice, &offered)?;
+    let is_allowed = |tool: &&Offered<'_>| match &choice {
+        Choice::Allowed { names, .. } => tool.name().is_some_and(|own| names.iter().any(|name| name == own)),
         _ => true,
     };
     Ok(Tools {
-        chat: functions.iter().filter(is_allowed).map(Function::to_chat).collect(),
+        chat: offered.iter().filter(is_allowed).map(Offered::to_chat).collect(),
         chat_choice: choice.to_chat(),
-        shown: functions.iter().map(Function::to_json).collect(),
+        shown: offered.iter().map(Offered::to_json).collect(),
         shown_choice: choice.to_json(),
     })
+}
+
+/// The type of the code interpreter, in this API and in that of chat completions.
+const INTERPRETER: &str = "code_interpreter";
+
+/// A tool that the client offers.
+enum Offered<'a> {
+    Function(Function<'a>),
+    /// The code interpreter, whose calls the client runs.
+    Interpreter,
+}
+
+impl<'a> Offered<'a> {
+    fn read(tool: &'a Json, path: &str) -> Result<Offered<'a>, Fault> {
+        let tool = object(tool, path)?;
+        match needed_text(tool, path, "type")? {
+            "function" => Ok(Offered::Function(Function::read(tool, path)?)),
+            INTERPRETER => {
+                refuse_others(tool, path, &["type", "container"])?;
+                if let Some(container) = get(tool, "container") {
+                    check_container(container, &format!("{path}.container"))?;
+                }
+                Ok(Offered::Interpreter)
+            }
+            kind => {
+                let path = format!("{path}.type");
+                let message = format!("{path}: the gateway does not support tools of the type `{kind}`");
+                let help = Some("use functions, or `code_interpreter` with a model that has it".into());
+                Err(Fault { help, ..Fault::at(&path, FaultCode::UnsupportedTool, message) })
+            }
+        }
+    }
+
+    fn name(&self) -> Option<&'a str> {
+        match self {
+            Offered::Function(function) => Some(function.name),
+            Offered::Interpreter => None,
+        }
+    }
+
+    fn to_chat(&self) -> Json {
+        match self {
+            Offered::Function(function) => function.to_chat(),
+            Offered::Interpreter => object! { "type" => INTERPRETER }.into(),
+        }
+    }
+
+    fn to_json(&self) -> Json {
+        match self {
+            Offered::Function(function) => function.to_json(),
+            Offered::Interpreter => {
+                object! { "type" => INTERPRETER, "container" => object! { "type" => "auto" } }.into()
+            }
+        }
+    }
+}
+
+/// Checks where the code is to run. The gateway has no containers, so the client cannot name one.
+fn check_container(container: &Json, path: &str) -> Result<(), Fault> {
+    let help = || Some("use {\"type\": \"auto\"}, and run the code that the answer has".into());
+    let Some(container) = container.as_object() else {
+        return Err(Fault { help: help(), ..Fault::unsupported(path) });
+    };
+    for (key, value) in container.iter() {
+        let is_plain = match key {
+            "type" => value.as_str() == Some("auto"),
+            "file_ids" => value.as_array().is_some_and(<[Json]>::is_empty),
+            _ => value.is_null(),
+        };
+        if !is_plain {
+            return Err(Fault { help: help(), ..Fault::unsupported(&format!("{path}.{key}")) });
+        }
+    }
+    Ok(())
 }
 
 /// A function that the client offers.
@@ -46,15 +120,7 @@ struct Function<'a> {
 }
 
 impl<'a> Function<'a> {
-    fn read(tool: &'a Json, path: &str) -> Result<Function<'a>, Fault> {
-        let tool = object(tool, path)?;
-        let kind = needed_text(tool, path, "type")?;
-        if kind != "function" {
-            let path = format!("{path}.type");
-            let message = format!("{path}: the gateway does not support tools of the type `{kind}`");
-            let help = Some("use functions".into());
-            return Err(Fault { help, ..Fault::at(&path, FaultCode::UnsupportedTool, message) });
-        }
+    fn read(tool: &'a Object, path: &str) -> Result<Function<'a>, Fault> {
         refuse_others(tool, path, &["type", "name", "description", "parameters", "strict"])?;
         flag(tool, path, "strict")?;
         let parameters_path = format!("{path}.parameters");
@@ -105,9 +171,9 @@ enum Choice {
 }
 
 impl Choice {
-    fn read(choice: Option<&Json>, functions: &[Function<'_>]) -> Result<Choice, Fault> {
+    fn read(choice: Option<&Json>, offered: &[Offered<'_>]) -> Result<Choice, Fault> {
         let Some(choice) = choice else { return Ok(Choice::Free) };
-        let known = |path: &str, name: &str| match functions.iter().any(|function| function.name == name) {
+        let known = |path: &str, name: &str| match offered.iter().any(|tool| tool.name() == Some(name)) {
             true => Ok(name.to_owned()),
             false => {
                 let message = format!("{path}: the request offers no tool `{name}`");
