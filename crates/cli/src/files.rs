@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rolecall::format::{Format, LoadError, Registry, read as read_format};
+use rolecall::format::{Format, LoadError, Registry, file_of, is_file};
 use rolecall::identify::{Clues, FileError, ModelFolder, read_folder};
 use rolecall::template;
 use rolecall::template::{ModelTemplates, NamedTemplate};
@@ -169,10 +169,7 @@ impl Formats {
             return Ok(asked.to_owned());
         }
         let path = Path::new(asked);
-        let is_path =
-            path.extension().is_some_and(|extension| ["toml", "json", "py"].iter().any(|one| extension == *one))
-                || asked.contains(std::path::is_separator);
-        if is_path || path.is_file() {
+        if is_file(asked) || path.is_file() {
             return self.add(path);
         }
         // The requested format may be in a broken file.
@@ -224,8 +221,18 @@ impl Formats {
 
 /// Loads the format of a file.
 pub fn load_format(path: &Path) -> Result<Format, Failure> {
-    let source = read_text(path)?;
-    read_format(&source.name, &source.text).map_err(|error| Failure::FormatFile { source, error })
+    let (source, read) = read_format(path)?;
+    read.map_err(|error| Failure::FormatFile { source, error })
+}
+
+/// Reads the file of a format, and the format in it.
+pub fn read_format(path: &Path) -> Result<(Source, Result<Format, LoadError>), Failure> {
+    let file = path.to_str().map_or(path, |named| Path::new(file_of(named).0));
+    let source = read_text(file)?;
+    // Standard input has a name of its own.
+    let named = if file == path { source.name.clone() } else { path.display().to_string() };
+    let read = rolecall::format::read(&named, &source.text);
+    Ok((source, read))
 }
 
 /// Loads the chat templates of a file or folder, or one from standard input.

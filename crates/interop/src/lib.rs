@@ -26,7 +26,9 @@ pub use framework::{Dialect, Framework};
 pub use frameworks::{FRAMEWORKS, dialects, formats, lmdeploy, lmflow, register, xtuner};
 pub use models::{ModelRow, ModelTable};
 
-use fields::FrameworkFile;
+use fields::{Fields, FrameworkFile};
+use framework::Importer;
+use python::NamedLiteral;
 
 /// Imports a user's template: XTuner's six fields, LMDeploy's chat template or LMFlow's components.
 /// The format gets this name if the file has none.
@@ -52,7 +54,7 @@ use fields::FrameworkFile;
 /// ```
 pub fn import(text: &str, name: &str) -> Result<Format, LoadError> {
     match python::is_literal(text) {
-        true => import_python(text, name),
+        true => import_python(text, name, None),
         false => import_json(text, name),
     }
 }
@@ -65,27 +67,60 @@ pub fn is_python(text: &str) -> bool {
 
 /// Imports a template that is a Python literal, such as `dict(INSTRUCTION='{input}')`. The literal
 /// is parsed and never evaluated.
-pub fn import_python(text: &str, name: &str) -> Result<Format, LoadError> {
-    let literal = python::read(text)?;
+///
+/// A file may have several, each assigned to a name or under a key of a dictionary, and other statements, which are
+/// skipped. Then `wanted` is the name of one.
+pub fn import_python(text: &str, name: &str, wanted: Option<&str>) -> Result<Format, LoadError> {
+    let chosen = choose(python::read(text)?, wanted)?;
+    let literal = chosen.read?;
     let mut format = import_json(&literal.json, name).map_err(|error| literal.placed(error))?;
-    if let Some(title) = literal.name.filter(|_| format.title == name) {
-        format.title = title.to_owned();
+    if let Some(title) = chosen.name.filter(|_| format.title == name) {
+        format.title.clone_from(&title);
         if let Some(training) = &mut format.training {
-            Arc::make_mut(training).title = title.to_owned();
+            Arc::make_mut(training).title = title;
         }
     }
     Ok(format)
 }
 
+/// Returns the literal of a name, or the only one that is a template.
+fn choose<'t>(mut literals: Vec<NamedLiteral<'t>>, wanted: Option<&str>) -> Result<NamedLiteral<'t>, LoadError> {
+    let is_template = |literal: &NamedLiteral<'_>| match &literal.read {
+        Ok(literal) => FrameworkFile::parse(&literal.json).is_ok_and(|file| importer_of(&file.fields()).is_some()),
+        // What it is cannot be said.
+        Err(_) => true,
+    };
+    let templates: Vec<usize> = (0..literals.len()).filter(|at| is_template(&literals[*at])).collect();
+    let at = match (wanted, templates.as_slice()) {
+        (Some(wanted), _) => literals.iter().position(|literal| literal.name.as_deref() == Some(wanted)),
+        // The error says what is missing.
+        (None, []) => Some(0),
+        (None, [only]) => Some(*only),
+        (None, _) => None,
+    };
+    let Some(at) = at else {
+        let names = templates.iter().filter_map(|at| Some(format!("`{}`", literals[*at].name.as_deref()?)));
+        let names = names.collect::<Vec<String>>().join(", ");
+        let second = templates.get(1).or(templates.first()).map_or(0..0, |at| literals[*at].span.clone());
+        return Err(match wanted {
+            Some(wanted) => {
+                let help = if names.is_empty() { "it has no name".to_owned() } else { format!("use one of {names}") };
+                python::mistake("unknown_template", format!("there is no template `{wanted}`"), 0..0, &help)
+            }
+            None => {
+                let help = format!("name one of {names} after the file's name, as in `FILE.py:NAME`");
+                let message = format!("expected one template, found {}", templates.len());
+                python::mistake("several_templates", message, second, &help)
+            }
+        });
+    };
+    Ok(literals.swap_remove(at))
+}
+
 fn import_json(text: &str, name: &str) -> Result<Format, LoadError> {
     let file = FrameworkFile::parse(text)?;
     let fields = file.fields();
-    // LMFlow and LMDeploy share field names. LMFlow comes first: its fields hold lists, which tell
-    // the two apart.
-    let mut importers = FRAMEWORKS.iter().rev().filter_map(|framework| framework.importer.as_ref());
-    let Some(importer) = importers.find(|importer| (importer.is_template)(&fields)) else {
-        return Err(unknown_shape(fields.start()));
-    };
+    let Some(importer) = importer_of(&fields) else { return Err(unknown_shape(fields.start())) };
     let mut format = (importer.import)(text, name)?;
     if format.title.is_empty() {
         format.title = name.to_owned();
@@ -94,6 +129,14 @@ fn import_json(text: &str, name: &str) -> Result<Format, LoadError> {
         Arc::make_mut(training).title.clone_from(&format.title);
     }
     Ok(format)
+}
+
+/// Returns what imports a template with these fields.
+fn importer_of(fields: &Fields<'_, '_>) -> Option<&'static Importer> {
+    // LMFlow and LMDeploy share field names. LMFlow comes first: its fields hold lists, which tell
+    // the two apart.
+    let mut importers = FRAMEWORKS.iter().rev().filter_map(|framework| framework.importer.as_ref());
+    importers.find(|importer| (importer.is_template)(fields))
 }
 
 fn unknown_shape(span: std::ops::Range<usize>) -> LoadError {

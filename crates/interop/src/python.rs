@@ -1,7 +1,9 @@
 //! Templates as Python literals: `dict(SYSTEM='..', STOP_WORDS=['..'])` or `{'SYSTEM': '..'}`,
-//! optionally assigned to a name. The literal is converted to JSON and never evaluated. Each byte
-//! of the JSON keeps its position in the file.
+//! optionally assigned to a name. A file may have several, by name or in a dictionary, and other
+//! statements. The literals are converted to JSON and never evaluated. Each byte of the JSON keeps its
+//! position in the file.
 
+mod module;
 mod reader;
 mod text;
 
@@ -14,8 +16,6 @@ use reader::{Node, TokenKind, read_file};
 /// A Python literal, converted to JSON.
 pub(crate) struct PythonLiteral<'t> {
     pub json: String,
-    /// The name that the literal is assigned to, if any.
-    pub name: Option<&'t str>,
     source: &'t str,
     /// For each byte of the JSON, the byte offset in the file.
     places: Vec<usize>,
@@ -32,36 +32,59 @@ pub(crate) fn is_literal(text: &str) -> bool {
                 Some((name, rest)) if is_name(name.trim_end()) => behind_space(rest),
                 _ => rest,
             };
-            let call = rest.split_once('(').map(|(name, _)| name.trim_end());
-            call.is_some_and(|name| reader::CALLS.contains(&name))
+            !rest.starts_with('{') && reader::begins_dict(rest)
         }
     }
 }
 
-/// Parses a file with one template.
-pub(crate) fn read(source: &str) -> Result<PythonLiteral<'_>, LoadError> {
-    let (mut name, mut root) = read_file(source)?;
-    // A dictionary of templates by name.
-    if let TokenKind::Dict(entries) = &mut root.kind
-        && !entries.is_empty()
-        && entries.iter().all(|(_, value)| matches!(value.kind, TokenKind::Dict(_)))
-    {
-        if let [(_, first), (second, _), ..] = entries.as_slice() {
-            let message = format!("expected one template, found {}", entries.len());
-            let span = second.start..second.end.max(first.start);
-            return Err(mistake("several_templates", message, span, "keep only one template in this file"));
-        }
-        if let Some((key, value)) = entries.pop() {
-            name = source.get(key.start..key.end).filter(|name| is_name(name));
-            root = value;
-        }
-    }
-    let mut literal = PythonLiteral { json: String::new(), name, source, places: Vec::new() };
-    literal.write(&root);
-    Ok(literal)
+/// A dictionary of a file, with its name, and how it is read.
+pub(crate) struct NamedLiteral<'t> {
+    pub name: Option<String>,
+    /// Where the name is, or the dictionary if it has none.
+    pub span: Range<usize>,
+    pub read: Result<PythonLiteral<'t>, LoadError>,
 }
 
-impl PythonLiteral<'_> {
+/// Parses a file with at least one dictionary. If that is a dictionary of dictionaries, the inner ones are returned.
+pub(crate) fn read(source: &str) -> Result<Vec<NamedLiteral<'_>>, LoadError> {
+    let assigned = match read_file(source) {
+        Ok((name, root)) => vec![(name, Ok(root))],
+        Err(error) => {
+            let found = module::assignments(source);
+            if found.is_empty() {
+                return Err(error);
+            }
+            found.into_iter().map(|(name, node)| (Some(name), node)).collect()
+        }
+    };
+    let mut literals = Vec::new();
+    for (name_at, node) in assigned {
+        let is_dict = |(_, value): &(Node, Node)| matches!(value.kind, TokenKind::Dict(_));
+        match node {
+            Ok(Node { kind: TokenKind::Dict(entries), .. }) if !entries.is_empty() && entries.iter().all(is_dict) => {
+                literals.extend(entries.into_iter().map(|(key, value)| NamedLiteral {
+                    name: Some(reader::spelled(&key).collect()),
+                    span: key.start..key.end,
+                    read: Ok(PythonLiteral::of(source, &value)),
+                }));
+            }
+            node => literals.push(NamedLiteral {
+                name: name_at.clone().map(|name| source[name].to_owned()),
+                span: name_at.unwrap_or(0..1),
+                read: node.map(|node| PythonLiteral::of(source, &node)),
+            }),
+        }
+    }
+    Ok(literals)
+}
+
+impl<'t> PythonLiteral<'t> {
+    fn of(source: &'t str, node: &Node) -> PythonLiteral<'t> {
+        let mut literal = PythonLiteral { json: String::new(), source, places: Vec::new() };
+        literal.write(node);
+        literal
+    }
+
     /// Converts the spans of an error from the JSON to the file.
     pub fn placed(&self, mut error: LoadError) -> LoadError {
         for diagnostic in &mut error.diagnostics {
@@ -142,7 +165,7 @@ fn is_name(text: &str) -> bool {
     begins && text.chars().all(|character| character.is_alphanumeric() || character == '_')
 }
 
-fn mistake(code: &'static str, message: String, span: Range<usize>, help: &str) -> LoadError {
+pub(crate) fn mistake(code: &'static str, message: String, span: Range<usize>, help: &str) -> LoadError {
     LoadError { diagnostics: vec![Diagnostic { code, message, span, help: Some(help.to_owned()) }] }
 }
 
@@ -151,7 +174,7 @@ mod tests {
     use super::*;
 
     fn json_of(source: &str) -> Option<String> {
-        read(source).ok().map(|literal| literal.json)
+        read(source).ok()?.pop()?.read.ok().map(|literal| literal.json)
     }
 
     #[test]

@@ -47,6 +47,7 @@ impl Format {
     /// Reads a format file.
     pub fn open(py: Python<'_>, path: PathBuf) -> PyResult<Format> {
         let shown = path.display().to_string();
+        let path = path.to_str().map_or(path.clone(), |named| PathBuf::from(format::file_of(named).0));
         let text = py.detach(|| std::fs::read(&path)).map_err(|error| unreadable(py, &shown, &error.to_string()))?;
         let text = String::from_utf8(text).map_err(|_| unreadable(py, &shown, "it is not UTF-8"))?;
         Format::read(py, shown, text.trim_start_matches('\u{feff}').to_owned())

@@ -23,8 +23,8 @@ pub fn run(args: &Check, output: &Output) -> Result<Exit, Failure> {
     if args.file.extension().is_some_and(|extension| extension == "jinja") {
         return Err(Failure::NotAFormat { path: args.file.display().to_string() });
     }
-    let source = files::read_text(&args.file)?;
-    let loaded = rolecall::format::read(&source.name, &source.text).map(Arc::new);
+    let (source, read) = files::read_format(&args.file)?;
+    let loaded = read.map(Arc::new);
     if let (Ok(format), Some(against)) = (&loaded, &args.against) {
         return compare_with(format, against, args, output);
     }

@@ -1,11 +1,12 @@
 use std::collections::HashSet;
+use std::ops::Range;
 
 use rolecall_format::LoadError;
 
 use super::{behind_space, is_name, mistake, text};
 
 /// The names of functions whose calls are dictionary literals.
-pub(super) const CALLS: [&str; 2] = ["dict", "ConfigDict"];
+const CALLS: [&str; 2] = ["dict", "ConfigDict"];
 
 /// The maximum nesting of lists, dictionaries and parentheses.
 const DEPTH: usize = 32;
@@ -30,14 +31,14 @@ pub(super) enum TokenKind {
     Dict(Vec<(Node, Node)>),
 }
 
-/// Parses a file with one value, and returns it with the name that it is assigned to.
-pub(super) fn read_file(source: &str) -> Result<(Option<&str>, Node), LoadError> {
+/// Parses a file with one value, and returns it with the span of the name that it is assigned to.
+pub(super) fn read_file(source: &str) -> Result<(Option<Range<usize>>, Node), LoadError> {
     let mut reader = Reader { source, at: 0 };
     reader.skip_space();
     let start = reader.at;
     let word = reader.word();
     reader.skip_space();
-    let name = (is_name(word) && reader.takes('=')).then_some(word);
+    let name = (is_name(word) && reader.takes('=')).then(|| start..start + word.len());
     if name.is_none() {
         reader.at = start;
     }
@@ -55,6 +56,23 @@ pub(super) fn read_file(source: &str) -> Result<(Option<&str>, Node), LoadError>
             "write, for example, dict(INSTRUCTION='{input}')",
         )),
     }
+}
+
+/// Reports whether a text begins like a dictionary.
+pub(super) fn begins_dict(text: &str) -> bool {
+    let call = text.split_once('(').map(|(name, _)| name.trim_end());
+    text.starts_with('{') || call.is_some_and(|name| CALLS.contains(&name))
+}
+
+/// Parses the dictionary at an offset, which a statement ends with.
+pub(super) fn read_dict(source: &str, at: usize) -> Result<Node, LoadError> {
+    let mut reader = Reader { source, at };
+    let value = reader.value(0)?;
+    let rest = reader.rest().trim_start_matches([' ', '\t']);
+    if rest.is_empty() || rest.starts_with(['\n', '\r', '#', ';']) {
+        return Ok(value);
+    }
+    Err(reader.unexpected("the end of the statement"))
 }
 
 struct Reader<'t> {
@@ -271,7 +289,8 @@ impl<'t> Reader<'t> {
     }
 }
 
-fn spelled(key: &Node) -> impl Iterator<Item = char> + '_ {
+/// Returns the characters of a key.
+pub(super) fn spelled(key: &Node) -> impl Iterator<Item = char> + '_ {
     let characters: &[(usize, char)] = match &key.kind {
         TokenKind::Text(characters) => characters,
         _ => &[],

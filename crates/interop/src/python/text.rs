@@ -10,6 +10,27 @@ pub(super) fn begins(rest: &str) -> bool {
     rest.len() - prefix.len() <= 2 && prefix.starts_with(['\'', '"'])
 }
 
+/// Returns the offset after the string whose quote is at an offset. A string that is not closed ends with its line, or
+/// with the file.
+pub(super) fn end(source: &str, quote_at: usize) -> usize {
+    let rest = &source[quote_at..];
+    let quote = &rest[..1];
+    let triple = quote.repeat(3);
+    let closing = if rest.starts_with(&triple) { triple.as_str() } else { quote };
+    let mut at = quote_at + closing.len();
+    while let Some(first) = source[at..].chars().next() {
+        if source[at..].starts_with(closing) {
+            return at + closing.len();
+        }
+        if closing.len() == 1 && matches!(first, '\n' | '\r') {
+            return at;
+        }
+        at += if first == '\\' { 1 } else { 0 };
+        at += source[at..].chars().next().map_or(0, char::len_utf8);
+    }
+    at
+}
+
 /// Parses one string and appends its characters with their byte offsets. Returns the offset after
 /// the string.
 pub(super) fn read(source: &str, start: usize, characters: &mut Vec<(usize, char)>) -> Result<usize, LoadError> {

@@ -12,7 +12,7 @@ use super::ends::Ends;
 use super::templates::{CompiledTemplates, Templates};
 use super::{BosBy, Choice, Model, ModelCore, OpenError, Settings, Voice};
 use crate::files::Files;
-use crate::format::{read as read_format, registry};
+use crate::format::{file_of, is_file, read as read_format, registry};
 use crate::identify::{Clues, FileError, ModelFile, ModelWarning, identify, read_files};
 use crate::template::{ModelTemplates, NamedTemplate};
 use crate::template_files::load_from as load_templates;
@@ -388,10 +388,7 @@ impl ModelBuilder {
             return Ok(asked.to_owned());
         }
         let path = Path::new(asked);
-        let is_path =
-            path.extension().is_some_and(|extension| ["toml", "json", "py"].iter().any(|one| extension == *one))
-                || asked.contains(std::path::is_separator);
-        if !is_path && !self.files.is_file(path) {
+        if !is_file(asked) && !self.files.is_file(path) {
             let near = registry.suggest(asked).map(str::to_owned);
             return Err(OpenError::UnknownFormat { name: asked.to_owned(), near });
         }
@@ -570,7 +567,8 @@ fn folder_of(file: &Path) -> &Path {
 }
 
 fn load_format(files: &Files, path: &Path) -> Result<Format, OpenError> {
-    let text = files.read_text(path)?;
-    let named = path.display().to_string();
-    read_format(&named, &text).map_err(|error| OpenError::Format { path: path.to_path_buf(), error })
+    let file = path.to_str().map_or(path, |named| Path::new(file_of(named).0));
+    let text = files.read_text(file)?;
+    read_format(&path.display().to_string(), &text)
+        .map_err(|error| OpenError::Format { path: path.to_path_buf(), error })
 }
