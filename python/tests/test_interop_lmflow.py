@@ -510,3 +510,18 @@ def test_a_tokenizer_without_an_opening_token_writes_none():
     tokenizer.bos_token_id = None
     ((question, answer),) = PRESET_TEMPLATES["empty"].encode_conversation(tokenizer, ANSWERED)
     assert len(question) == len(ANSWERED[0]["content"]) and answer[-1] == 2
+
+
+def test_the_stopper_ends_questions_where_the_document_prints_it():
+    class Tokens:
+        bos_token, eos_token, bos_token_id, eos_token_id = "<s>", "</s>", 1, 2
+
+        def encode(self, text, add_special_tokens=True):
+            return [ord(letter) for letter in text]
+
+    asked, said = {"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}
+    of_code, of_document = (PRESET_TEMPLATES[name] for name in ("phi3", "phi3_document"))
+    both = [asked, said, asked, said]
+    assert of_document.encode_conversation(Tokens(), both) == of_code.encode_conversation(Tokens(), both)
+    ((question, answer),) = of_document.encode_conversation(Tokens(), [asked])
+    assert question[-1] == 2 and question[:-1] == of_code.encode_conversation(Tokens(), [asked])[0][0] and answer == []

@@ -158,6 +158,8 @@ class ConversationTemplate:
     special_stopper: TemplateComponent | None = None
     template_name: str | None = None
     system_default: str | None = None
+    stops_questions: bool = False
+    """Whether the stopper also ends a conversation without a last answer, as LMFlow's document prints it for Phi-3."""
 
     _kind: ClassVar[str] = "ConversationTemplate"
 
@@ -211,6 +213,11 @@ class ConversationTemplate:
             if turn.slot in ("begin", "system", "system-first"):
                 opening += ids
                 continue
+            if turn.slot == "end" and (parts or pairs):
+                if not parts:
+                    parts = list(pairs.pop())
+                parts[-1] = parts[-1] + ids
+                continue
             parts.append(opening + ids)
             opening = []
             is_answer = turn.role == "assistant" if self._has_calls() else len(parts) == 2
@@ -218,8 +225,8 @@ class ConversationTemplate:
                 pairs.append(tuple(parts))
                 parts = []
         if parts:
-            # The question is still open. In a template with calls, turns have no fixed number of parts.
-            pairs.append(tuple(parts) if self._has_calls() else (parts[0], []))
+            # The question may still be open. In a template with calls, turns have no fixed number of parts.
+            pairs.append(tuple(parts) if self._has_calls() or len(parts) > 1 else (parts[0], []))
         return pairs
 
     def _encode_template(self, template: Sequence[TemplateComponent], tokenizer: Any) -> list[int]:
@@ -278,6 +285,7 @@ class ConversationTemplate:
             if getattr(self, name) is not None:
                 fields[name] = _component(name, getattr(self, name))
         fields["force_system"], fields["remove_last_sep"] = bool(self.force_system), bool(self.remove_last_sep)
+        fields["stops_questions"] = bool(self.stops_questions)
         fields["system_default"], fields["template_name"] = self.system_default, self.template_name
         try:
             text = json.dumps(fields)
@@ -518,7 +526,7 @@ def _read_presets() -> dict[str, ConversationTemplate]:
 def _preset(classes: Mapping[str, type[ConversationTemplate]], fields: dict[str, Any]) -> ConversationTemplate:
     given: dict[str, Any] = {}
     for key, value in fields.items():
-        # A preset encodes whole turns, so it has no use for the prompt that opens an answer.
+        # A preset encodes whole pairs, so it has no use for the prompt that opens an answer.
         if key in ("class", "generate") or value is None:
             continue
         if key in ("separator", "special_starter", "special_stopper"):

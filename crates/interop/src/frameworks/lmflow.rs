@@ -63,7 +63,7 @@ const FIELDS: [&str; 17] = [
     "class",
     "roles",
     "generate",
-    "end",
+    "stops_questions",
 ];
 
 /// The names of the same fields in the constructor of LMFlow's class.
@@ -144,8 +144,8 @@ struct SourceTemplate {
     system_default: Option<String>,
     /// The generation prompt, if it differs from the text before an answer's content.
     generate: Option<Vec<Op>>,
-    /// The end of a conversation that is not to be continued, whoever spoke last.
-    end: Option<Vec<Op>>,
+    /// Whether the stopper also ends a conversation without a last answer.
+    stops_questions: bool,
 }
 
 struct SourceReader {
@@ -180,8 +180,10 @@ impl SourceReader {
             last_separator: separator.filter(|_| fields.boolean("remove_last_sep")),
             force_system: fields.boolean("force_system"),
             system_default: fields.text("system_default"),
-            generate: self.components(fields, "generate"),
-            end: self.components(fields, "end"),
+            generate: fields
+                .list("generate")
+                .map(|components| components.iter().flat_map(|component| self.component(component, false)).collect()),
+            stops_questions: fields.boolean("stops_questions"),
         }
     }
 
@@ -203,12 +205,6 @@ impl SourceReader {
             fields.report("gap", message, fields.span(key), format!("put `{CONTENT}` where the text belongs"));
         }
         Some(ops)
-    }
-
-    /// Reads a list of components without a message's text.
-    fn components(&mut self, fields: &Fields<'_, '_>, key: &str) -> Option<Vec<Op>> {
-        let components = fields.list(key)?;
-        Some(components.iter().flat_map(|component| self.component(component, false)).collect())
     }
 
     fn component(&mut self, fields: &Fields<'_, '_>, has_content: bool) -> Vec<Op> {
@@ -344,18 +340,22 @@ impl SourceTemplate {
         }
         let mut training = format.clone();
         training.rules.turns = TurnsRule::Paired;
-        let mut format = format.with_layouts(self.layouts());
-        format.training = Some(Arc::new(training.with_layouts(self.layouts())));
+        let mut format = format.with_layouts(self.layouts(self.stops_questions));
+        // The stopper of an answer is learned with it.
+        format.training = Some(Arc::new(training.with_layouts(self.layouts(false))));
         format
     }
 
-    fn layouts(&self) -> Vec<(Slot, Vec<Op>)> {
+    /// Returns the layouts. `ends` says whether the stopper ends every conversation, and not only a last answer.
+    fn layouts(&self, ends: bool) -> Vec<(Slot, Vec<Op>)> {
         let mut layouts = vec![
             (Slot::Begin, self.starter.clone()),
             (Slot::Assistant, self.assistant.clone()),
             (Slot::Generate, self.generate.clone().unwrap_or_else(|| before_content(&self.assistant))),
         ];
-        layouts.extend(self.end.clone().map(|end| (Slot::End, end)));
+        if ends {
+            layouts.push((Slot::End, self.stopper.clone()));
+        }
         match (&self.system, self.class) {
             (Some(system), Class::Folded) => {
                 let group = Op::Group(replaced(system, &[Op::hole(Field::System, Codec::Text)]));
@@ -404,7 +404,7 @@ impl SourceTemplate {
             layouts.push((Slot::Call, vec![Op::hole(Field::Call, Codec::Call(keys))]));
         }
         layouts.extend(self.observation.clone().map(|observation| (Slot::Tool, observation)));
-        let last = self.last_answer();
+        let last = self.last_answer(ends);
         if last != self.assistant {
             layouts.push((Slot::AssistantLast, last));
         }
@@ -412,8 +412,8 @@ impl SourceTemplate {
     }
 
     /// Returns the ops of an answer that ends a conversation: without the separator, with the
-    /// stopper.
-    fn last_answer(&self) -> Vec<Op> {
+    /// stopper unless the conversation itself ends with it.
+    fn last_answer(&self, ends: bool) -> Vec<Op> {
         let mut ops = self.assistant.clone();
         if let (Some(separator), Some(Op::Literal(text))) = (&self.last_separator, ops.last_mut())
             && let Some(rest) = text.strip_suffix(separator.as_str())
@@ -421,7 +421,9 @@ impl SourceTemplate {
             *text = rest.to_owned();
         }
         ops.retain(|op| !matches!(op, Op::Literal(text) if text.is_empty()));
-        ops.extend(self.stopper.iter().cloned());
+        if !ends {
+            ops.extend(self.stopper.iter().cloned());
+        }
         ops
     }
 }
