@@ -64,7 +64,8 @@ def test_capability_rows(shared, record_property):
     def check(row, expected):
         options = row["options"]
         more = {"suffix_first": options["suffix_first"]} if "suffix_first" in options else {}
-        template = MODELS.get(row["template"])(capability=options["capability"], **more)
+        # The vectors are those of the code; the document's class refuses other tasks.
+        template = MODELS.get(row["template"])(capability=options["capability"], rules="reference", **more)
         (message,) = row["conversation"]
         same(template.get_prompt(message["content"], options.get("sequence_start", True)), expected.get("prompt"))
         if "stop_words" in expected:
@@ -386,3 +387,54 @@ def test_a_capability_of_the_wrong_type_is_refused(capability):
         assert raised.value.code
     with pytest.raises(rolecall.RequestError):
         best_match_model(capability if capability != ["chat"] else None)
+
+
+def test_the_documents_class_refuses_other_tasks():
+    for name in ("internlm", "internlm-chat-7b-8k"):
+        template = MODELS.get(name)(capability="infilling")
+        with pytest.raises(rolecall.RequestError, match=f"{type(template).__name__} has no capability of infilling"):
+            template.get_prompt("a")
+        chat = MODELS.get(name)().get_prompt("a")
+        assert MODELS.get(name)(capability="infilling", rules="reference").get_prompt("a") == chat
+        assert MODELS.get(name)(capability="completion").get_prompt("a") == "a"
+    with pytest.raises(rolecall.RequestError, match="rules"):
+        BaseModel(rules="none")
+
+
+def test_the_documents_classes_and_their_arguments():
+    base = lmdeploy.BaseTemplate(4096, 0.7, 5, 0.6, 1.1, "completion", ["x"])
+    assert (base.session_len, base.top_p, base.top_k, base.temperature) == (4096, 0.7, 5, 0.6)
+    assert (base.repetition_penalty, base.capability, base.stop_words) == (1.1, "completion", ["x"])
+    chat, longer = lmdeploy.InternLMChat7B, lmdeploy.InternLMChat7B8K
+    assert issubclass(longer, chat) and (chat().session_len, longer().session_len) == (2048, 8192)
+    assert longer().get_prompt("a") == chat().get_prompt("a") and longer(session_len=9).session_len == 9
+    assert lmdeploy.InternLM20B is MODELS.get("internlm-20b") and lmdeploy.InternLM20B().session_len == 4096
+    assert "InternLM20B" in lmdeploy.__all__ and lmdeploy.InternLM20B().get_prompt("a") == "a"
+
+    class Mine(longer):
+        def __init__(self, session_len=16384, **kwargs):
+            super().__init__(**kwargs)
+            self.session_len = session_len
+
+    assert (Mine().session_len, Mine().get_prompt("a")) == (16384, chat().get_prompt("a"))
+
+
+def test_a_registry_imports_its_locations(tmp_path, monkeypatch):
+    (tmp_path / "own_templates.py").write_text(
+        "from own_registry import TEMPLATES\n"
+        "from rolecall.interop.lmdeploy import BaseModel\n"
+        "@TEMPLATES.register_module(name='mine')\n"
+        "class Mine(BaseModel):\n"
+        "    pass\n"
+    )
+    (tmp_path / "own_registry.py").write_text(
+        "from rolecall.interop.lmdeploy import Registry\n"
+        "TEMPLATES = Registry('templates', locations=['own_templates'])\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    import own_registry
+
+    assert own_registry.TEMPLATES.get("mine").__name__ == "Mine"
+    missing = lmdeploy.Registry("templates", locations=["there_is_no_such_module"])
+    with pytest.warns(UserWarning, match="there_is_no_such_module"):
+        assert missing.get("mine") is None

@@ -23,8 +23,10 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import importlib
 import json
 import os
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -71,11 +73,24 @@ class Registry:
     ...     pass
     >>> registry.get("b") is Template, registry.get("c")
     (True, None)
+
+    ``locations`` are the names of modules that register templates. They are imported at the first
+    :meth:`get`.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, locations: Sequence[str] = ()) -> None:
         self.name = name
         self._modules: dict[str, type] = {}
+        self._locations = list(_values.items("locations", locations))
+
+    def _import_locations(self) -> None:
+        """Import the modules that register templates, each once. As in LMDeploy, one that is not there is reported."""
+        while self._locations:
+            location = _values.text("locations", self._locations.pop(0))
+            try:
+                importlib.import_module(location)
+            except (ImportError, AttributeError) as error:
+                warnings.warn(f"the templates of `{location}` are missing from {self.name}: {error}", stacklevel=3)
 
     @property
     def module_dict(self) -> dict[str, type]:
@@ -84,6 +99,7 @@ class Registry:
 
     def get(self, key: str) -> type | None:
         """Return the class with this name, or None."""
+        self._import_locations()
         return self._modules.get(key) if isinstance(key, str) else None
 
     def register_module(
@@ -152,6 +168,9 @@ class BaseModel:
     sampling parameters are attributes; they do not change prompts. Other keyword arguments are ignored,
     as in LMDeploy.
 
+    A class that LMDeploy's documentation prints with tasks of its own, such as ``InternLMChat7B``, refuses
+    others. With ``rules="reference"`` it writes them as a chat, as the released code does.
+
     >>> BaseModel(session_len=4096).session_len
     4096
     >>> BaseModel().get_prompt("Once upon")
@@ -162,6 +181,7 @@ class BaseModel:
     _defaults: ClassVar[Mapping[str, Any]] = {}
     _infill_stop: ClassVar[list[str] | None] = None
     _counts_rounds: ClassVar[bool] = False
+    _chat_only: ClassVar[bool] = False
 
     session_len: int
     top_p: float | None
@@ -174,15 +194,19 @@ class BaseModel:
     def __init__(
         self,
         session_len: int = 2048,
-        *,
         top_p: float | None = 0.8,
         top_k: int | None = None,
         temperature: float | None = 0.8,
         repetition_penalty: float | None = 1.0,
         capability: str = "chat",
         stop_words: list[str] | None = None,
+        *,
+        rules: str = "enforce",
         **kwargs: Any,
     ) -> None:
+        if rules not in ("enforce", "reference"):
+            raise _values.wrong_type("rules", "`enforce` or `reference`", rules)
+        self._rules = rules
         self.session_len = session_len
         self.top_p = top_p
         self.top_k = top_k
@@ -209,6 +233,10 @@ class BaseModel:
 
     def decorate_prompt(self, prompt: str, sequence_start: bool = True) -> str:
         """Return a user's text in the template. :meth:`get_prompt` calls this."""
+        if self._chat_only and self._rules == "enforce" and self.capability != "chat":
+            help = "use the capability `chat` or `completion`, or pass rules='reference'"
+            message = f"{type(self).__name__} has no capability of {self.capability}"
+            raise RequestError(message, code="unknown_name", field="capability", help=help)
         return self._render(_values.text("prompt", prompt), sequence_start)
 
     def messages2prompt(
@@ -433,14 +461,17 @@ def _register_builtin() -> None:
             made = BaseModel
         else:
             made = _class_of(entry, name, defaults)
-            globals()[entry["class"]] = made
-            __all__.append(entry["class"])
+            for known in (entry["class"], entry.get("printed", entry["class"])):
+                globals()[known] = made
+            __all__.extend(sorted({entry["class"], entry.get("printed", entry["class"])}))
         MODELS.register_module(name=[name, *entry.get("aliases", [])], module=made)
 
 
 def _class_of(entry: Mapping[str, Any], name: str, defaults: Mapping[str, Any]) -> type:
     infill = entry.get("infill")
     base: type = BaseModel if entry.get("kind") == "text" else BaseChatTemplate
+    # Another built-in template has the same constructor, which reads the defaults of the object's own class.
+    parent: type = globals()[entry["base"]] if "base" in entry else base
 
     def __init__(self: Any, **kwargs: Any) -> None:
         given = {**copy.deepcopy(type(self)._defaults), **kwargs}
@@ -463,8 +494,9 @@ def _class_of(entry: Mapping[str, Any], name: str, defaults: Mapping[str, Any]) 
         "_defaults": dict(defaults),
         "_infill_stop": None if infill is None else list(infill["stop_words"]),
         "_counts_rounds": entry.get("kind") == "rounds",
+        "_chat_only": entry.get("chat_only", False),
     }
-    return type(entry["class"], (base,), body)
+    return type(entry["class"], (parent,), body)
 
 
 _CAPABILITIES = ("completion", "infilling", "chat", "python")

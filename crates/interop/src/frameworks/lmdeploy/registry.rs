@@ -55,7 +55,9 @@ fn read_lmdeploy() -> Result<LmdeployRegistry, LoadError> {
 
 fn read_builtin(entry: &Fields<'_, '_>) -> Builtin {
     // Only the Python package reads the name of the class.
-    entry.refuse_others(&["file", "class", "aliases", "kind", "session_len", "sampling", "bos", "infill", "trims"]);
+    let of_classes = ["class", "base", "printed", "chat_only"];
+    let of_templates = ["file", "aliases", "kind", "session_len", "sampling", "bos", "infill", "trims"];
+    entry.refuse_others(&[&of_classes[..], &of_templates[..]].concat());
     let mut generation = Generation { session_len: entry.whole("session_len"), ..Generation::default() };
     if let Some(sampling) = entry.inner("sampling") {
         generation.top_p = sampling.number("top_p");
