@@ -90,12 +90,14 @@ def load(model=None, **parts):
     """Open a model.
 
     ``model`` is its folder, a GGUF file, a chat template (``.jinja``, ``tokenizer_config.json``), a format file, the
-    name of a format or model, a tokenizer of transformers (or a processor that has one), or a
-    ``tokenizers.Tokenizer``. An object is copied: later changes to it do not change the model.
+    name of a format or model, the template of XTuner, LMDeploy or LMFlow as a dict, a tokenizer of transformers (or a
+    processor that has one), or a ``tokenizers.Tokenizer``. An object is copied: later changes to it do not change the
+    model.
 
     Keyword arguments replace parts of the model:
 
-    - ``format``: the name of a format, or a format file.
+    - ``format``: the name of a format, a format file (``FILE.py:NAME`` is one of several templates of a Python file),
+      or the template of a framework as a dict.
     - ``template``: the *path* of a chat template. ``chat_template`` is its *source*: a str, a dict of templates by
       name, or a list of dicts with ``name`` and ``template``. The model's special tokens stay.
     - ``tokenizer``: a path, the bytes of a tokenizer's file of any kind, a ``tokenizers.Tokenizer``, or a tokenizer of
@@ -114,6 +116,8 @@ def load(model=None, **parts):
 
     >>> load("chatml").name
     'chatml'
+    >>> load(dict(INSTRUCTION="Q: {input} A:")).prompt([{"role": "user", "content": "Hi"}]).text
+    '<s>Q: Hi A:'
     >>> model = load(chat_template="{% for m in messages %}[{{ m.role }}] {{ m.content }}{{ eos_token }}{% endfor %}",
     ...              eos_token="</s>")
     >>> model.prompt([{"role": "user", "content": "Hi"}]).text

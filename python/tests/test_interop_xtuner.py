@@ -12,6 +12,7 @@ from rolecall.interop import xtuner
 from rolecall.interop.xtuner import (
     PROMPT_TEMPLATE,
     SYSTEM_TEMPLATE,
+    ConfigDict,
     chat_inputs,
     encode_fn,
     openai_map_fn,
@@ -282,3 +283,53 @@ def test_tokens_of_the_wrong_type_are_refused(name, value):
     with pytest.raises(rolecall.RequestError) as raised:
         chat_inputs([{"role": "user", "content": "a"}], OWN, **{name: value})
     assert raised.value.field == name
+
+
+def test_the_table_of_models_has_each_template_with_its_footnote(shared):
+    table = json.loads((shared / "facts/xtuner_model_table.json").read_text(encoding="utf-8"))["rows"]
+    assert list(xtuner.MODEL_TEMPLATES) == [row["model"] for row in table]
+    for row in table:
+        for name in (row["model"], row["model"].lower(), f"/models/{row['model'].split('/')[1]}/"):
+            found = xtuner.template_of(name)
+            assert (found, found.footnote is not None) == (row["template"], row["starred"])
+        assert found == xtuner.MODEL_TEMPLATES[row["model"]] and found in PROMPT_TEMPLATE
+    copied = pickle.loads(pickle.dumps(xtuner.template_of("Qwen/Qwen-7B")))
+    assert copied == "default" and copied.footnote
+    with pytest.raises(rolecall.FormatError, match="no model `gpt-2`"):
+        xtuner.template_of("gpt-2")
+
+
+def test_the_tokenizers_eos_token_stops_the_model_too():
+    class Letters:
+        eos_token = "</s>"
+
+    assert stop_words("internlm_chat", Letters()) == ["<eoa>", "</s>"]
+    assert stop_words("internlm_chat", Letters(), more=["\n"]) == ["\n", "<eoa>", "</s>"]
+    assert stop_words(dict(INSTRUCTION="{input}", STOP_WORDS=["</s>"]), Letters()) == ["</s>"]
+    Letters.eos_token = None
+    assert stop_words("internlm_chat", Letters()) == ["<eoa>"]
+
+
+def test_a_template_as_a_dict_is_a_format_and_a_model(tmp_path):
+    fields = dict(INSTRUCTION="Q: {input}\nA:", SUFFIX="<eoa>", SUFFIX_AS_EOS=True, STOP_WORDS=["<eoa>"])
+    hello = [{"role": "user", "content": "{input}?"}]
+    assert rolecall.Format(fields).stop[0] == "<eoa>"
+    assert rolecall.Format(PROMPT_TEMPLATE.internlm_chat).stop[0] == "<eoa>"
+    for model in (rolecall.load(fields), rolecall.load(format=fields), rolecall.load(ConfigDict(fields))):
+        assert model.prompt(hello).text == "<s>Q: {input}?\nA:"
+    with pytest.raises(rolecall.FormatError, match="no `{input}`"):
+        rolecall.Format(dict(INSTRUCTION="Q"))
+    with pytest.raises(rolecall.OpenError, match="no `{input}`"):
+        rolecall.load(dict(INSTRUCTION="Q"))
+    with pytest.raises(rolecall.RolecallError):
+        rolecall.load({})
+    # A file of several templates, and one that is named like a built-in format.
+    several = tmp_path / "several.py"
+    several.write_text("import os\na = dict(INSTRUCTION='A: {input}')\nb = dict(INSTRUCTION='B: {input}')\n")
+    assert rolecall.load(f"{several}:b").prompt(hello).text == "<s>B: {input}?"
+    assert rolecall.Format.from_file(f"{several}:a").name == "a"
+    with pytest.raises(rolecall.OpenError, match="expected one template, found 2"):
+        rolecall.load(several)
+    named = tmp_path / "vicuna.py"
+    named.write_text("vicuna = dict(INSTRUCTION='Q: {input} A:')")
+    assert rolecall.load(named).prompt(hello).text == "<s>Q: {input}? A:"

@@ -457,7 +457,9 @@ def instances(folder):
             "Formatter": lmflow.Formatter(formatter.template),
             "TemplateComponent": formatter.template[0],
         },
-        "rolecall.interop.xtuner": {"ConfigDict": xtuner.ConfigDict(INSTRUCTION="Q: {input}")},
+        "rolecall.interop.xtuner": {
+            "ConfigDict": xtuner.ConfigDict(INSTRUCTION="Q: {input}"), "TemplateName": xtuner.template_of("Qwen/Qwen-7B"),
+        },
         "rolecall.renderers": {
             "Miss": renderers.Miss.UNKNOWN_PROMPT,
             "ParsedResponse": parsed,

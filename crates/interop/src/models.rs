@@ -11,6 +11,8 @@ pub struct ModelRow {
     pub template: String,
     /// Whether it is a base model, whose chat tokens were never trained.
     pub base: bool,
+    /// Whether the framework's table refers to its footnote. It does so for base models, and for some others.
+    pub starred: bool,
 }
 
 /// A framework's table of models.
@@ -20,22 +22,26 @@ pub struct ModelTable {
     pub rows: Vec<ModelRow>,
     /// Why the framework uses a default template for base models, for warnings.
     pub why_base: String,
+    /// What the footnote of the table says.
+    pub footnote: String,
 }
 
 impl ModelTable {
     pub(crate) fn read(text: &str) -> Result<ModelTable, LoadError> {
         let file = FrameworkFile::parse(text)?;
         let fields = file.fields();
-        fields.refuse_others(&["source", "why_base", "models"]);
+        fields.refuse_others(&["source", "why_base", "footnote", "models"]);
         let rows = fields.list("models").unwrap_or_default().into_iter().map(|row| ModelRow {
             model: row.text("model").unwrap_or_default(),
             template: row.text("template").unwrap_or_default(),
             base: row.boolean("base"),
+            starred: row.boolean("base") || row.boolean("starred"),
         });
         let rows = rows.collect();
         let why_base = fields.text("why_base").unwrap_or_default();
+        let footnote = fields.text("footnote").unwrap_or_default();
         drop(fields);
-        file.finish(ModelTable { rows, why_base })
+        file.finish(ModelTable { rows, why_base, footnote })
     }
 
     /// Finds the row of a model by its full name or, failing that, by the last part of its path.

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyAny, PyTuple};
+use pyo3::types::{PyAny, PyDict, PyTuple};
 use rolecall::conversation::Json;
 use rolecall::format::{self, LoadError, builtin_sources, read, registry, reply_files};
 use rolecall::{Error, answer};
@@ -12,7 +12,8 @@ use crate::model::Model;
 use crate::{input, output};
 
 /// A chat format: how the conversations of a family of models are written, as data. `Format(name)` is
-/// a built-in one. Raises `FormatError` if there is none of this name.
+/// a built-in one, and `Format(fields)` the template of another framework as a dict. Raises `FormatError`
+/// if there is none of this name, or for a mistake in the fields.
 ///
 /// >>> import rolecall
 /// >>> chatml = rolecall.Format("chatml")
@@ -20,6 +21,8 @@ use crate::{input, output};
 /// ['<|im_end|>']
 /// >>> rolecall.Format.from_text('{"INSTRUCTION": "Q: {input} A:"}', "mine.json").name
 /// 'mine'
+/// >>> rolecall.Format(dict(INSTRUCTION="Q: {input} A:", SUFFIX="<eoa>", STOP_WORDS=["<eoa>"])).stop
+/// ['<eoa>', '</s>']
 #[pyclass(frozen, module = "rolecall")]
 pub struct Format {
     inner: Arc<format::Format>,
@@ -91,7 +94,10 @@ pub fn builtin(py: Python<'_>, name: &str) -> PyResult<Format> {
 #[pymethods]
 impl Format {
     #[new]
-    fn by_name(py: Python<'_>, name: &Bound<'_, PyAny>) -> PyResult<Format> {
+    fn new_of(py: Python<'_>, name: &Bound<'_, PyAny>) -> PyResult<Format> {
+        if name.is_instance_of::<PyDict>() {
+            return Format::read(py, "template.json".to_owned(), input::dict(name, "name")?);
+        }
         builtin(py, &input::text(name, &mut input::Path::of("name"))?)
     }
 

@@ -2,10 +2,10 @@ use std::cell::RefCell;
 use std::sync::{Arc, LazyLock};
 
 use pyo3::prelude::*;
-use rolecall::conversation::json::{self, Layout, Object};
+use rolecall::conversation::json::{self, Object};
 use rolecall::conversation::{Conversation, Json, object};
 use rolecall::format::{Format, LoadError, Registry};
-use rolecall::interop::{framework_files, lmdeploy, lmflow, xtuner};
+use rolecall::interop::{self, ModelRow, framework_files, lmdeploy, lmflow, xtuner};
 use rolecall::model::{BosBy, Purpose, Settings};
 use rolecall::render::{Bos, Options, RuleMode, Writer};
 use rolecall::template::{Forms, ModelTemplates};
@@ -47,7 +47,7 @@ impl FrameworkTemplate {
     #[staticmethod]
     #[pyo3(signature = (fields, *, bos=vec!["<s>".to_owned()], eos=Some("</s>")))]
     fn xtuner(fields: &Bound<'_, PyAny>, bos: Vec<String>, eos: Option<&str>) -> PyResult<FrameworkTemplate> {
-        let text = text_of(fields, "template")?;
+        let text = input::dict(fields, "template")?;
         imported(fields.py(), || xtuner::import(&text, "template", &bos, eos))
     }
 
@@ -55,7 +55,7 @@ impl FrameworkTemplate {
     #[staticmethod]
     #[pyo3(signature = (fields, *, bos=vec!["<s>".to_owned()], eos=Some("</s>")))]
     fn lmflow(fields: &Bound<'_, PyAny>, bos: Vec<String>, eos: Option<&str>) -> PyResult<FrameworkTemplate> {
-        let text = text_of(fields, "template")?;
+        let text = input::dict(fields, "template")?;
         imported(fields.py(), || lmflow::import(&text, "template", &bos, eos))
     }
 
@@ -64,7 +64,7 @@ impl FrameworkTemplate {
     #[staticmethod]
     #[pyo3(signature = (fields, *, like=None))]
     fn lmdeploy(fields: &Bound<'_, PyAny>, like: Option<&str>) -> PyResult<FrameworkTemplate> {
-        let text = text_of(fields, "template")?;
+        let text = input::dict(fields, "template")?;
         imported(fields.py(), || {
             let builtin = like.and_then(lmdeploy::builtin).unwrap_or_default().builtin;
             let bare = lmdeploy::Template { builtin, ..lmdeploy::Template::default() };
@@ -171,6 +171,8 @@ pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<FrameworkTemplate>()?;
     module.add_class::<FrameworkPrompt>()?;
     module.add_function(wrap_pyfunction!(framework_data, module)?)?;
+    module.add_function(wrap_pyfunction!(xtuner_models, module)?)?;
+    module.add_function(wrap_pyfunction!(xtuner_model, module)?)?;
     module.add_function(wrap_pyfunction!(lmdeploy_config, module)?)?;
     module.add_function(wrap_pyfunction!(lmdeploy_match, module)?)
 }
@@ -183,6 +185,33 @@ pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
 #[pyfunction]
 fn framework_data(framework: &str) -> Vec<(&'static str, &'static str)> {
     framework_files(framework).collect()
+}
+
+/// A model of XTuner's table, its template, and the footnote if the table refers to it.
+type XtunerRow = (&'static str, &'static str, Option<&'static str>);
+
+fn row_of(row: &'static ModelRow) -> XtunerRow {
+    (&row.model, &row.template, row.starred.then_some(&*interop::xtuner_models().footnote))
+}
+
+/// The rows of XTuner's table of models.
+///
+/// >>> from rolecall._rolecall import xtuner_models
+/// >>> len(xtuner_models())
+/// 59
+#[pyfunction]
+fn xtuner_models() -> Vec<XtunerRow> {
+    interop::xtuner_models().rows.iter().map(row_of).collect()
+}
+
+/// The row of a model in XTuner's table, by its name or by the last part of its path.
+///
+/// >>> from rolecall._rolecall import xtuner_model
+/// >>> xtuner_model("models/internlm2-chat-7b")[1]
+/// 'internlm2_chat'
+#[pyfunction]
+fn xtuner_model(model: &str) -> Option<XtunerRow> {
+    interop::xtuner_models().find(model).map(row_of)
 }
 
 /// Reads LMDeploy's JSON file of a chat template and returns its fields.
@@ -235,11 +264,6 @@ fn take(py: Python<'_>, opened: OpenResult) -> PyResult<FrameworkTemplate> {
 fn imported(py: Python<'_>, import: impl Send + FnOnce() -> Result<Format, LoadError>) -> PyResult<FrameworkTemplate> {
     let opened = py.detach(|| import().map(open));
     take(py, opened.map_err(|error| error::of(py, &Error::Format(error)))?)
-}
-
-/// Returns the JSON text of a dict, which the importers read.
-fn text_of(fields: &Bound<'_, PyAny>, argument: &str) -> PyResult<String> {
-    Ok(json::write(&input::json(fields, &mut Path::of(argument))?, &Layout::default()))
 }
 
 /// Reads messages and tools. Unlike a request, a conversation may have no messages.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use pyo3::exceptions::PyUnicodeEncodeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple};
-use rolecall::conversation::json::{Number, Object};
+use rolecall::conversation::json::{self, Layout, Number, Object};
 use rolecall::conversation::{Json, Place};
 
 use crate::error::Fault;
@@ -79,6 +79,11 @@ pub fn json(value: &Bound<'_, PyAny>, path: &mut Path) -> PyResult<Json> {
     }
     let found = value.get_type().name()?;
     Err(path.refuse(value.py(), format!("expected a dict, list, str, number, bool or None, found {found}")))
+}
+
+/// Returns the JSON text of a dict, which the importers of templates read.
+pub fn dict(value: &Bound<'_, PyAny>, argument: &str) -> PyResult<String> {
+    Ok(json::write(&json(value, &mut Path::of(argument))?, &Layout::default()))
 }
 
 /// Converts token ids: a list, an array, or anything that gives ints.

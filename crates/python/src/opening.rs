@@ -23,6 +23,8 @@ pub struct Opening {
     /// The name of a model in memory.
     name: Option<String>,
     format: Option<String>,
+    /// The template of a framework, as the JSON text of its dict.
+    fields: Option<String>,
     template: Option<PathBuf>,
     chat_template: Option<Json>,
     tokenizer: Option<PathBuf>,
@@ -43,6 +45,7 @@ impl Opening {
         if let Some(model) = model.filter(|model| !model.is_none()) {
             match path("model", model)? {
                 Some(path) => opening.path = Some(path),
+                None if model.is_instance_of::<PyDict>() => opening.fields = Some(input::dict(model, "model")?),
                 None => opening.take_object(model, "model")?,
             }
         }
@@ -62,6 +65,7 @@ impl Opening {
 
     fn take(&mut self, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
         match name {
+            "format" if value.is_instance_of::<PyDict>() => self.fields = Some(input::dict(value, name)?),
             "format" => self.format = Some(text(name, value)?),
             "template" => {
                 let Some(path) = path(name, value)? else { return Err(wrong(name, value, "a path")) };
@@ -176,6 +180,11 @@ impl Opening {
         }
         if let Some(format) = self.format {
             builder = builder.format(format);
+        }
+        if let Some(fields) = self.fields {
+            let file = "<dict>/template.json";
+            files.hold(PathBuf::from(file), fields);
+            builder = builder.format(file);
         }
         if let Some(template) = self.template {
             builder = builder.template(template);

@@ -29,9 +29,11 @@ __all__ = [
     "DEFAULT_IMAGE_TOKEN",
     "IGNORE_INDEX",
     "IMAGE_TOKEN_INDEX",
+    "MODEL_TEMPLATES",
     "PROMPT_TEMPLATE",
     "SYSTEM_TEMPLATE",
     "ConfigDict",
+    "TemplateName",
     "chat_inputs",
     "encode_fn",
     "get_bos_eos_token_ids",
@@ -39,6 +41,7 @@ __all__ = [
     "stop_words",
     "template_map_fn",
     "template_map_fn_factory",
+    "template_of",
 ]
 
 IGNORE_INDEX = -100
@@ -89,6 +92,50 @@ def _read_files() -> tuple[ConfigDict, ConfigDict, dict[str, list[int]]]:
 
 
 PROMPT_TEMPLATE, SYSTEM_TEMPLATE, _BOS_IDS = _read_files()
+
+
+class TemplateName(str):
+    """The name of a template in ``PROMPT_TEMPLATE``, as XTuner's table of models has it.
+
+    >>> name = template_of("internlm/internlm2-7b")
+    >>> name
+    'default'
+    >>> name.footnote
+    'the official template has special tokens that were not trained in pretraining, so the template `default` is used'
+    """
+
+    footnote: str | None
+    """What the table's footnote says, or None if the model has no star."""
+
+    def __new__(cls, name: str, footnote: str | None = None) -> TemplateName:
+        own = super().__new__(cls, _values.text("name", name))
+        own.footnote = footnote
+        return own
+
+    def __getnewargs__(self) -> tuple[str, str | None]:
+        return str(self), self.footnote
+
+
+MODEL_TEMPLATES = {model: TemplateName(name, note) for model, name, note in _rolecall.xtuner_models()}
+"""XTuner's table: the template of each model."""
+
+
+def template_of(model: str) -> TemplateName:
+    """Return the name of the template that XTuner's table has for a model.
+
+    ``model`` is the model's name, or a path whose last part is that of the name. Case does not matter.
+    Raises :class:`rolecall.FormatError` for a model that is not in the table.
+
+    >>> template_of("internlm/internlm2-chat-7b")
+    'internlm2_chat'
+    >>> PROMPT_TEMPLATE[template_of("models/vicuna-7b-v1.5")].SEP
+    '\\n'
+    """
+    found = _rolecall.xtuner_model(_values.text("model", model))
+    if found is None:
+        help = "use a name of PROMPT_TEMPLATE, or rolecall.load(model) for any other model"
+        raise FormatError(f"XTuner's table has no model `{model}`", code="unknown_model", field="model", help=help)
+    return TemplateName(*found[1:])
 
 
 def _template(template: Any) -> dict[str, Any]:
@@ -314,16 +361,23 @@ def _encode_input(index: int, pair: Mapping[str, Any], tokenizer: Any, with_imag
     return [*_values.token_ids(tokenizer, before), IMAGE_TOKEN_INDEX, *_values.token_ids(tokenizer, behind[0])]
 
 
-def stop_words(template: Any, more: Sequence[str] = ()) -> list[str]:
-    """Return the texts that stop the model in XTuner's chat: ``more``, and those of the template.
+def stop_words(template: Any, tokenizer: Any = None, *, more: Sequence[str] = ()) -> list[str]:
+    """Return the texts that stop the model in XTuner's chat: ``more``, those of the template, and the EOS
+    token of the tokenizer.
 
-    The tokenizer's EOS token also stops it.
+    ``tokenizer`` has ``eos_token``. Without it, only the other texts are returned.
 
+    >>> class Letters:
+    ...     eos_token = "</s>"
+    >>> stop_words(PROMPT_TEMPLATE.internlm_chat, Letters())
+    ['<eoa>', '</s>']
     >>> stop_words(PROMPT_TEMPLATE.internlm_chat)
     ['<eoa>']
     """
-    words = [_values.text("more", word) for word in more]
-    return words + list(_compiled(template).stop)
+    words = [_values.text("more", word) for word in more] + list(_compiled(template).stop)
+    eos = None if tokenizer is None else getattr(tokenizer, "eos_token", None)
+    # It is a str, or an object with its text.
+    return [*words, str(eos)] if eos is not None and str(eos) not in words else words
 
 
 def chat_inputs(

@@ -357,7 +357,8 @@ impl ModelBuilder {
             let choices = vec![Choice::new("format", format!("`{text}` is the name of a format"))];
             return Ok(ModelParts { format: Some(text.into_owned()), choices, ..ModelParts::default() });
         }
-        if self.files.is_file(asked) || [".toml", ".json", ".py"].iter().any(|ending| ends(ending)) {
+        let is_format = [".toml", ".json", ".py"].iter().any(|ending| ends(ending)) || file_of(&text).1.is_some();
+        if self.files.is_file(asked) || is_format {
             let name = self.add_format(asked, registry)?;
             let choices = vec![Choice::new("format", format!("the file {}", asked.display()))];
             return Ok(ModelParts { format: Some(name), choices, ..ModelParts::default() });
