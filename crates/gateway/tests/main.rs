@@ -17,6 +17,7 @@ mod forms;
 mod grammars;
 mod interactive;
 mod interpreter;
+mod lmdeploy;
 mod local;
 mod messages;
 mod observe;

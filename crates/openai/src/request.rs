@@ -35,7 +35,8 @@ impl Request {
         Request::from_json(json::parse_unique(text)?)
     }
 
-    /// Parses a request from a JSON value: an object with `messages`, or a bare list of messages.
+    /// Parses a request from a JSON value: an object with `messages`, or a bare list of messages. Messages that are a
+    /// text, as LMDeploy's clients may send them, are one message of the user.
     pub fn from_json(value: Json) -> Result<Request, Error> {
         let mut object = match value {
             Json::Object(object) => object,
@@ -44,6 +45,10 @@ impl Request {
         };
         let id = object.remove("id").filter(|id| !id.is_null());
         let format = take_text(&mut object, "format")?;
+        if let Some(messages @ Json::String(_)) = object.get_mut("messages") {
+            let content = std::mem::replace(messages, Json::Null);
+            *messages = vec![object! { "role" => "user", "content" => content }.into()].into();
+        }
         legacy::modernize(&mut object);
         if object.get("messages").is_some() && object.get("system").is_some_and(|system| !system.is_null()) {
             return Err(Error::SystemBeside);

@@ -103,6 +103,7 @@ pub fn find(wanted: &Method, path: &str) -> Option<Route> {
         }
         "/v1/responses" => route(Method::POST, Work::Respond),
         "/v1/render" => route(Method::POST, Work::Render),
+        "/v1/encode" => route(Method::POST, Work::Long(tokens::encode)),
         "/tokenize" => route(Method::POST, Work::Long(tokens::tokenize)),
         "/detokenize" => route(Method::POST, Work::Long(tokens::detokenize)),
         _ => {

@@ -1,9 +1,13 @@
 use rolecall::conversation::json::{self, Object};
 use rolecall::conversation::{Json, object};
+use rolecall::model::Purpose;
 use rolecall::tokenizer::TextPlace;
+use rolecall::{Model, Request};
 
 use crate::gateway::Gateway;
 use crate::request::number;
+use crate::request::texts::TextEncoding;
+use crate::turn::context::Bound;
 use crate::{Fault, FaultCode};
 
 /// Answers `/tokenize`: the ids of a text. Text that spells a control token stays text.
@@ -19,6 +23,60 @@ pub fn tokenize(gateway: &Gateway, body: &str) -> Result<Json, Fault> {
         .map_err(|error| Fault::new(FaultCode::Tokenizer, error.to_string()))?;
     let ids: Vec<Json> = tokens.iter().map(|token| Json::from(i64::from(token.id))).collect();
     Ok(object! { "count" => ids.len() as i64, "tokens" => ids }.into())
+}
+
+/// Answers LMDeploy's `/v1/encode`: the ids of a text, or of each text of a list. With `do_preprocess`, a text is a
+/// user's message in the model's format, and without `add_bos`, the turn that such a message adds to a conversation.
+/// Text that spells a control token stays text. Source: `api_server.py` of LMDeploy v0.7.3.
+pub fn encode(gateway: &Gateway, body: &str) -> Result<Json, Fault> {
+    let object = read(body, &["model", "input", "do_preprocess", "add_bos"])?;
+    let served = gateway.model(object.get("model"))?;
+    let flag = |key: &'static str, usual: bool| match object.get(key).filter(|value| !value.is_null()) {
+        None => Ok(usual),
+        Some(value) => value
+            .as_bool()
+            .ok_or_else(|| Fault::at(key, FaultCode::WrongType, format!("{key}: expected true or false"))),
+    };
+    let (in_format, has_bos) = (flag("do_preprocess", false)?, flag("add_bos", true)?);
+    let wrong = || Fault::at("input", FaultCode::WrongType, "input: expected a text or a list of texts");
+    let ids = |text: &Json| {
+        let text = text.as_str().ok_or_else(wrong)?;
+        let bound = Bound::of(served, &gateway.limits);
+        let ids = match in_format {
+            true => of_message(&served.model, text, has_bos)?,
+            false => {
+                let how = TextEncoding { has_bos, is_reference: false };
+                let ids = served.texts.encode(&served.model, text, how, bound.counted);
+                ids.map_err(|fault| bound.placed(fault, "input"))?
+            }
+        };
+        bound.check(ids.len(), "input")?;
+        Ok(ids)
+    };
+    let shown = |ids: &[u32]| Json::from(ids.iter().map(|id| Json::from(i64::from(*id))).collect::<Vec<Json>>());
+    match object.get("input") {
+        Some(Json::Array(texts)) => {
+            let ids = texts.iter().map(ids).collect::<Result<Vec<Vec<u32>>, Fault>>()?;
+            let lengths: Vec<Json> = ids.iter().map(|ids| Json::from(ids.len() as i64)).collect();
+            let ids: Vec<Json> = ids.iter().map(|ids| shown(ids)).collect();
+            Ok(object! { "input_ids" => ids, "length" => lengths }.into())
+        }
+        input => {
+            let ids = ids(input.unwrap_or(&Json::Null))?;
+            Ok(object! { "input_ids" => shown(&ids), "length" => ids.len() as i64 }.into())
+        }
+    }
+}
+
+/// Returns the ids of a user's message: of a whole prompt, or of the turn that it adds to a conversation.
+fn of_message(model: &Model, text: &str, is_first: bool) -> Result<Vec<u32>, Fault> {
+    let message = |role: &str, text: &str| Json::from(object! { "role" => role, "content" => text });
+    let (messages, purpose) = match is_first {
+        true => (vec![message("user", text)], Purpose::Answer),
+        false => (vec![message("user", ""), message("assistant", ""), message("user", text)], Purpose::NewTurn),
+    };
+    let request = Request::from_json(Json::Array(messages))?;
+    Ok(model.prompt_for(request, purpose)?.encode()?.ids())
 }
 
 /// Answers `/detokenize`: the text of ids.

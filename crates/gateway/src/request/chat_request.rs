@@ -12,6 +12,7 @@ use crate::request::answer_form::AnswerForm;
 use crate::request::by_text;
 use crate::request::labels::{LABELS, check_cache_marks, check_label, unlabelled};
 use crate::request::media::refuse_media;
+use crate::request::neutral::is_neutral;
 use crate::request::number;
 use crate::request::sampling::{SETTINGS, Sampling};
 use crate::request::schema_limits::{self, MOST_TOOLS};
@@ -251,10 +252,7 @@ impl ChatRequest {
             }
             // The model's settings read them.
             "calls_in_reasoning" | "unclosed_reasoning" => self.request.other.insert(key, value.clone()),
-            // LMDeploy's clients send this number for no session, and these two with their usual values.
-            "session_id" if number::integer(value) == Some(-1) => {}
-            "ignore_eos" if value.as_bool() == Some(false) => {}
-            "skip_special_tokens" if value.as_bool() == Some(true) => {}
+            key if is_neutral(key, value)? => {}
             // OpenAI's defaults.
             "service_tier" if matches!(value.as_str(), Some("auto" | "default")) => {}
             "verbosity" if value.as_str() == Some("medium") => {}
@@ -283,6 +281,8 @@ impl ChatRequest {
                     self.logprobs.get_or_insert(0);
                 }
             }
+            // LMDeploy's client always sends none.
+            "top_logprobs" if number::count(value) == Some(0) => {}
             "top_logprobs" => self.logprobs = Some(likely_tokens(key, value, MOST_LOGPROBS)?),
             key if SETTINGS.contains(&key) => {}
             key if LABELS.contains(&key) => check_label(key, value)?,

@@ -28,6 +28,7 @@ use crate::request::by_text;
 use crate::request::chat_request::{check_usage, choices, likely_tokens, usage};
 use crate::request::completing::CompletionRequest;
 use crate::request::labels::{LABELS, check_label};
+use crate::request::neutral::is_neutral;
 use crate::request::number;
 use crate::request::sampling::{SETTINGS, Sampling};
 use crate::request::texts::TextEncoding;
@@ -140,10 +141,9 @@ impl Wishes {
             "add_special_tokens" => self.has_bos = flag()?,
             "reference_encoding" => self.is_reference = flag()?,
             "skip_special_tokens" => self.skips_markers = flag()?,
-            "ignore_eos" if !flag()? => {}
-            // LMDeploy's clients send this number for no session.
-            "session_id" if number::integer(value) == Some(-1) => {}
-            key if SETTINGS.contains(&key) && key != "max_completion_tokens" => {}
+            key if is_neutral(key, value)? => {}
+            // LMDeploy's completions have both names for the most tokens of a reply.
+            key if SETTINGS.contains(&key) => {}
             key if LABELS.contains(&key) => check_label(key, value)?,
             key => return Err(Fault::unsupported(key)),
         }

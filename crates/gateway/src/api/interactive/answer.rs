@@ -6,6 +6,7 @@ use rolecall::{Event, Reading, Stop};
 use crate::Fault;
 use crate::reply::usage::{Usage, whole};
 use crate::reply::writer::{Done, Frames, Opening, ReplyWriter};
+use crate::turn::context::Excess;
 
 /// Writes a value in each line, with what is new since the line before.
 #[derive(Default)]
@@ -65,6 +66,11 @@ impl ReplyWriter for LineWriter {
 /// Returns the answer to a request that asks for no reply.
 pub fn nothing(reason: Json) -> Json {
     line("", &Usage::default(), reason).into()
+}
+
+/// Returns the answer to a conversation that is too long. Its input is all of it, as far as it was counted.
+pub fn too_long(excess: Excess) -> Json {
+    line("", &Usage { prompt: excess.tokens, ..Usage::default() }, "length".into()).into()
 }
 
 /// Returns an answer or a part of it. What the conversation had before is not part of its input.

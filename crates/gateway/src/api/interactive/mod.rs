@@ -8,6 +8,7 @@
 //! - An empty prompt with `request_output_len` 0 and without `interactive_mode` ends it at once.
 //! - With `cancel`, the reply to an earlier request ends where it is. What the model said so far is part of the
 //!   conversation, unless it said nothing: then the earlier request fails, and its turn is not kept.
+//! - A conversation that leaves no room for a reply gets an empty answer that ends with `length`.
 //! - Settings that a request leaves out are the model's own, not LMDeploy's.
 //! - Reasoning and calls are not part of the text. They have keys of their own, as in chat completions.
 
@@ -27,7 +28,7 @@ use crate::request::chat_request::{ChatRequest, Past};
 use crate::store::Owner;
 use crate::turn::exchange::exchange;
 use crate::{Fault, FaultCode};
-use answer::{LineWriter, nothing};
+use answer::{LineWriter, nothing, too_long};
 use request::InteractiveRequest;
 
 /// Answers a request.
@@ -41,7 +42,11 @@ pub async fn respond(gateway: Arc<Gateway>, owner: Owner, body: String, permit: 
             gateway.closing.or(gateway.running.cancel(owner, name)).await?;
             Ok(answer(&nothing(Json::Null)))
         }
-        InteractiveRequest::Reply { .. } => exchange(gateway, owner, read, body, permit).await,
+        InteractiveRequest::Reply { .. } => match exchange(gateway, owner, read, body, permit).await {
+            // A conversation that is too long ends here, as LMDeploy's clients know it. Its turn is not kept.
+            Err(Fault { excess: Some(excess), .. }) => Ok(answer(&too_long(excess))),
+            answered => answered,
+        },
     }
 }
 

@@ -1,6 +1,7 @@
 use rolecall::conversation::json::{self, Object};
 use rolecall::conversation::{Json, object};
 
+use crate::request::neutral::is_neutral;
 use crate::request::number;
 use crate::{Fault, FaultCode};
 
@@ -63,11 +64,7 @@ impl InteractiveRequest {
         for (key, value) in body.iter().filter(|(_, value)| !value.is_null()) {
             match key {
                 "prompt" | "session_id" | "interactive_mode" | "request_output_len" | "cancel" => {}
-                // There are no special tokens in a text that is read from ids, so none has spaces.
-                "skip_special_tokens" if flag(&body, key, true)? => {}
-                "spaces_between_special_tokens" => _ = flag(&body, key, true)?,
-                "ignore_eos" if !flag(&body, key, false)? => {}
-                "min_new_tokens" if number::count(value) == Some(0) => {}
+                key if is_neutral(key, value)? => {}
                 key if SAME.contains(&key) => chat.insert(key, value.clone()),
                 key => return Err(Fault::unsupported(key)),
             }
