@@ -271,7 +271,14 @@ fn other_literals(layouts: Layouts<'_>) -> Vec<(Literal, bool)> {
         let is_token = literal.byte(0).is_some_and(|(_, is_control)| is_control);
         is_token || is_clear_tag(literal.text())
     };
-    literals.filter(is_marker).map(|literal| (literal, true)).collect()
+    // A model may have learned the other names of its tokens. Output as ids has the names of its own tokenizer.
+    let spelled = layouts.format.controls.iter().filter(|_| layouts.tokens.is_empty());
+    let spelled = spelled.flat_map(|control| control.texts().filter(|text| *text != control.text)).map(|text| {
+        let mut literal = Literal::default();
+        literal.push(text, true);
+        literal
+    });
+    literals.filter(is_marker).chain(spelled).map(|literal| (literal, true)).collect()
 }
 
 /// Returns the text of a control token in a tokenizer with these tokens, or its usual text if the
