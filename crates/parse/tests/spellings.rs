@@ -8,10 +8,12 @@ use std::sync::Arc;
 use rolecall_format::{Format, builtin};
 use rolecall_parse::{OutputParser, ParseOptions, Reading, Reply, Stop, read};
 
-/// Returns every built-in format whose control tokens have several spellings, in each of them.
+/// Returns every built-in format whose control tokens have several spellings, in each of them. Their calls are
+/// between control tokens.
 fn spelled() -> Vec<(Format, Vec<Format>)> {
     let registry = builtin();
-    let formats = registry.iter().filter(|format| !format.spellings().is_empty());
+    let has_marks = |format: &Format| format.controls.iter().any(|control| control.text == "<|action_start|>");
+    let formats = registry.iter().filter(|format| !format.spellings().is_empty() && has_marks(format));
     let each = formats.map(|format| {
         let others = format.spellings().into_iter().map(|name| format.spelled(name));
         (Format::clone(format), std::iter::once(Format::clone(format)).chain(others).collect::<Vec<_>>())
@@ -70,8 +72,9 @@ fn text_is_read_in_the_spelling_that_was_asked_for() {
                 let reading = read(&reply, ParseOptions::default(), &output, Stop::End);
                 let is_same = asked.controls == written.controls;
                 assert_eq!(reading.calls.len(), usize::from(is_same), "{output}");
-                // In another spelling it is plain text, and none of it is lost.
+                // In another spelling it is plain text, none of it is lost, and each marker is reported.
                 assert_eq!(reading.content, if is_same { "Hi." } else { output.as_str() });
+                assert_eq!(reading.malformed.len(), if is_same { 0 } else { 4 }, "{:?}", reading.malformed);
             }
         }
     }

@@ -255,10 +255,12 @@ fn fits(field: Field, codec: &Codec) -> Result<(), (String, String)> {
         (Field::Value, codec) if codec.value_syntax().is_some_and(|syntax| syntax.takes_values()) => true,
         (Field::Key | Field::Code, Codec::Json(_)) | (Field::Key, Codec::Attribute) => true,
         (Field::Tool | Field::Function | Field::Files, Codec::Json(_)) => true,
+        (Field::Tool | Field::Function, Codec::Python) => true,
         (Field::Tool | Field::Function | Field::Files, _) => {
             return Err(("needs the codec `json`".into(), format!("write `{{{}:json}}`", field.name())));
         }
-        (Field::Tools | Field::Functions, Codec::Text | Codec::Json(_)) => true,
+        (Field::Tools | Field::Functions, Codec::Text | Codec::Json(_) | Codec::Python) => true,
+        (Field::Functions, Codec::Names) => true,
         (Field::Name, Codec::Names | Codec::Enumerated | Codec::Stem | Codec::Text | Codec::Json(_) | Codec::Trim) => {
             true
         }

@@ -1,6 +1,7 @@
 //! The holes `tools`, `functions`, `tool` and `function`.
 
 use rolecall_conversation::{Json, Tool};
+use rolecall_format::codec::literal;
 use rolecall_format::{Codec, Field, Slot, sources};
 use rolecall_text::Text;
 
@@ -10,6 +11,19 @@ impl PromptWriter<'_> {
     pub(super) fn tools(&mut self, field: Field, codec: &Codec, scene: &Scene<'_>, out: &mut Text) {
         let Some(offer) = scene.offer() else { return };
         let functions = offer.tools.iter().enumerate().filter(|(_, tool)| matches!(tool, Tool::Function { .. }));
+        if let Codec::Python | Codec::Names = codec {
+            for (written, (at, tool)) in functions.enumerate() {
+                out.push(if written == 0 { "[" } else { ", " }, sources::FORMAT);
+                let value = match codec {
+                    Codec::Names => Json::from(tool.name()),
+                    _ => self.described(tool_value(field == Field::Tools, tool), scene),
+                };
+                out.push(&literal::repr(&value), self.tool_source(offer, at));
+            }
+            let has_functions = offer.tools.iter().any(|tool| matches!(tool, Tool::Function { .. }));
+            out.push(if has_functions { "]" } else { "[]" }, sources::FORMAT);
+            return;
+        }
         let Codec::Json(style) = codec else {
             if let Some(layout) = self.format.layout(Slot::ToolsItem) {
                 for (number, (at, tool)) in functions.enumerate() {
@@ -44,12 +58,15 @@ impl PromptWriter<'_> {
     }
 
     pub(super) fn tool(&mut self, field: Field, codec: &Codec, scene: &Scene<'_>, out: &mut Text) {
-        if let (Some((at, tool)), Some(offer), Codec::Json(style)) = (scene.tool, scene.offer(), codec) {
-            let source = self.tool_source(offer, at);
-            let value = self.described(tool_value(field == Field::Tool, tool), scene);
-            if self.may_indent(style, &value, 0, || offer.place(at)) {
+        let (Some((at, tool)), Some(offer)) = (scene.tool, scene.offer()) else { return };
+        let source = self.tool_source(offer, at);
+        let value = self.described(tool_value(field == Field::Tool, tool), scene);
+        match codec {
+            Codec::Python => out.push(&literal::repr(&value), source),
+            Codec::Json(style) if self.may_indent(style, &value, 0, || offer.place(at)) => {
                 out.push(&style.print(&value), source);
             }
+            _ => {}
         }
     }
 
