@@ -438,3 +438,14 @@ def test_a_registry_imports_its_locations(tmp_path, monkeypatch):
     missing = lmdeploy.Registry("templates", locations=["there_is_no_such_module"])
     with pytest.warns(UserWarning, match="there_is_no_such_module"):
         assert missing.get("mine") is None
+
+
+def test_the_default_text_and_a_system_message():
+    messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}]
+    template = MODELS.get("internlm")()
+    both = template.messages2prompt(messages, system_when="always")
+    own = template.messages2prompt(messages)
+    assert own.startswith("<|System|>:Be brief.\n<|User|>:Hi")
+    assert both == f"<|System|>:{template.meta_instruction}\n{own}"
+    with pytest.raises(rolecall.RolecallError, match="system-when"):
+        template.messages2prompt(messages, system_when="none")

@@ -32,3 +32,14 @@ pub enum SystemWhen {
     /// Always, before all other messages.
     Always,
 }
+
+impl SystemWhen {
+    /// Every value, with its key in `[defaults]` and as a value of the option `system-when`.
+    pub const ALL: [(&'static str, SystemWhen); 3] =
+        [("not-first", SystemWhen::NotFirst), ("none", SystemWhen::None), ("always", SystemWhen::Always)];
+
+    /// Returns the value with a key.
+    pub fn from_key(key: &str) -> Option<SystemWhen> {
+        SystemWhen::ALL.into_iter().find(|(known, _)| *known == key).map(|(_, when)| when)
+    }
+}

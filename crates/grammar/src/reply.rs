@@ -1,10 +1,10 @@
-use rolecall_format::{Codec, Field, Format, Layout, Op, Slot};
+use rolecall_format::{CallsInReasoning, Codec, Field, Format, Layout, Op, Slot};
 
 use crate::answer::Content;
 use crate::call::Calls;
 use crate::composer::{Composer, without_end};
 use crate::grammar::{Grammar, Rule, Rules};
-use crate::{Error, Node, Note, Options, Reasoning, ToolChoice, marks, opening};
+use crate::{Error, FreeText, Node, Note, Options, Reasoning, ToolChoice, marks, opening};
 
 /// Builds a grammar of the replies that an engine may sample in a format.
 ///
@@ -123,9 +123,19 @@ impl<'a> Composer<'a> {
         };
         if layout.prints(Field::Reasoning) {
             let over = self.options.reasoning == Reasoning::Over;
-            add(Some(if over { Node::Over } else { Node::text() }));
+            add(Some(if over { Node::Over } else { self.reasoning() }));
         }
         add(None);
+    }
+
+    /// Returns the free text of reasoning. Where calls in reasoning count, it cannot contain the marker of one.
+    fn reasoning(&self) -> Node {
+        let mut text = FreeText::default();
+        if self.format.habits.calls_in_reasoning == CallsInReasoning::Call {
+            let opening = self.call_opening().filter(marks::is_telling);
+            text.avoid.extend(opening.map(|opening| opening.text));
+        }
+        Node::Text(text)
     }
 
     fn turn(&self, layout: &Layout, fill: &Fill) -> Node {

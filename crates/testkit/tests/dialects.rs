@@ -92,7 +92,8 @@ fn every_preset_of_lmflow_has_its_format_and_the_others_are_the_documents() {
     for (name, fact) in presets.iter() {
         assert!(registry.get(&named("lmflow", name)).is_some(), "{name}");
         let Ok(Json::Object(file)) = json::parse(&files[name]) else { panic!("{name}") };
-        for (field, value) in file.iter() {
+        // The code has no generation prompt: these ends are the document's.
+        for (field, value) in file.iter().filter(|(field, _)| *field != "generate") {
             assert_eq!(fact.as_object().unwrap().get(field), Some(value), "{name}: {field}");
         }
     }

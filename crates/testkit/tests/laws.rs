@@ -217,7 +217,7 @@ fn as_written(format: &Format, text: &str, origin: &Origin) -> String {
 }
 
 /// Returns how often the format may print a text that has more than one hole: an option that occurs
-/// twice in a system template, or the name of a tool that its description repeats.
+/// twice in a system template, or the name of a tool that its description or a list of names repeats.
 fn holes_for(sample: &Sample<'_>, text: &str, origin: &Origin) -> usize {
     let format = sample.format;
     let holes = |ops: &[Op], wanted: Field| {
@@ -235,7 +235,9 @@ fn holes_for(sample: &Sample<'_>, text: &str, origin: &Origin) -> usize {
             let functions = sample.conversation.tools.iter().flatten().chain(own).filter_map(|tool| tool.function());
             let is_name = functions.into_iter().any(|function| function.get("name") == Some(&Json::from(text)));
             let described = format.layout(Slot::ToolDescription).map_or(0, |layout| holes(layout.ops(), Field::Name));
-            if is_name { 1 + described } else { 1 }
+            let is_list = |op: &&Op| matches!(op, Op::Hole { field: Field::Functions, codec: Codec::Names, .. });
+            let listed = format.layout(Slot::Tools).map_or(0, |layout| layout.ops().iter().filter(is_list).count());
+            if is_name { 1 + described + listed } else { 1 }
         }
         Origin::Control(_) | Origin::Format | Origin::Document { .. } => 1,
     }

@@ -240,9 +240,12 @@ class BaseModel:
         return self._render(_values.text("prompt", prompt), sequence_start)
 
     def messages2prompt(
-        self, messages: str | Sequence[Any], sequence_start: bool = True, **kwargs: Any
+        self, messages: str | Sequence[Any], sequence_start: bool = True, *, system_when: str = "not-first", **kwargs: Any
     ) -> str:
         """Return the prompt of a conversation: a list of messages with ``role`` and ``content``.
+
+        A system message replaces the ``meta_instruction``, as in the released code. With
+        ``system_when="always"``, both are written, as LMDeploy's documentation prints it.
 
         A str is passed to :meth:`get_prompt`. Raises :class:`rolecall.RenderError` for a role that the
         template does not have.
@@ -250,6 +253,8 @@ class BaseModel:
         if isinstance(messages, str):
             return self.get_prompt(messages, sequence_start)
         options = [("capability", "chat")]
+        if system_when != "not-first":
+            options.append(("system-when", _values.text("system_when", system_when)))
         return self._template().render(messages, bos=False, options=options, tools=kwargs.get("tools")).text
 
     def _render(self, prompt: str, sequence_start: bool) -> str:

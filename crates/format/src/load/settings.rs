@@ -143,15 +143,13 @@ pub(super) fn read_defaults(table: Table<'_>, choices: &[Choice], mistakes: &mut
     let defaults = Defaults {
         system: table.text("system", mistakes).or_else(|| Some(choices.get(system_option?)?.default.clone())),
         system_option,
-        system_when: match table.text("system-when", mistakes).as_deref() {
-            None | Some("not-first") => SystemWhen::NotFirst,
-            Some("none") => SystemWhen::None,
-            Some("always") => SystemWhen::Always,
-            Some(other) => {
-                mistakes.push(unknown("value of `system-when`", other, ["not-first", "none", "always"], span));
-                SystemWhen::NotFirst
-            }
-        },
+        system_when: table.text("system-when", mistakes).map_or_else(SystemWhen::default, |key| {
+            SystemWhen::from_key(&key).unwrap_or_else(|| {
+                let known = SystemWhen::ALL.map(|(key, _)| key);
+                mistakes.push(unknown("value of `system-when`", &key, known, span));
+                SystemWhen::default()
+            })
+        }),
         system_with_tools: table.text("system-with-tools", mistakes),
         interpreter: table
             .text("interpreter", mistakes)

@@ -185,6 +185,8 @@ impl Template {
         format.roles.push(("tool".into(), others));
         format.choices.push(self.capability_choice());
         format.choices.extend(self.builtin.infill.is_some().then(|| self.order_choice()));
+        let has_default = self.meta_instruction.is_some() && self.builtin.kind == TemplateKind::Parts;
+        format.choices.extend(has_default.then(system_choice));
         format.defaults = Defaults {
             system: self.meta_instruction.clone().filter(|_| self.builtin.kind == TemplateKind::Parts),
             system_when: SystemWhen::NotFirst,
@@ -269,6 +271,19 @@ impl Template {
             layouts.push((Slot::InfillSuffixFirst, gap(&infill.suffix_first, Field::Suffix, Field::Prefix)));
         }
         layouts
+    }
+}
+
+/// Returns the option for the default text before a system message.
+fn system_choice() -> Choice {
+    Choice {
+        name: "system-when".into(),
+        default: "not-first".into(),
+        values: vec!["not-first".into(), "always".into()],
+        help: "whether a system message replaces `meta_instruction`, as in the released code, or follows it, as in \
+               LMDeploy's documentation (`always`)"
+            .into(),
+        ..Choice::default()
     }
 }
 

@@ -93,7 +93,8 @@ impl<'a> Planner<'_, 'a> {
         let format = self.format;
         let (defaults, empty) = (&format.defaults, self.task.messages.end() == 0);
         let own = defaults.system_option.and_then(|at| Some((at, chosen.values.get(at)?.0.as_str())));
-        let wanted = match defaults.system_when {
+        let when = chosen.value(format, "system-when").and_then(SystemWhen::from_key);
+        let wanted = match when.unwrap_or(defaults.system_when) {
             SystemWhen::NotFirst => !opened && !empty,
             SystemWhen::None => none && !empty,
             SystemWhen::Always => true,
