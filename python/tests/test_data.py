@@ -59,7 +59,7 @@ def rolecall_dict(encoded):
     return encoded
 
 
-ROWS = [asked("Hi", "Hello!", id=7), asked("2+2?", "4", id="b"), {"messages": "no list"}, asked("", "x")]
+ROWS = [asked("Hi", "Hello!", id=7), asked("2+2?", "4", id="b"), {"messages": 5}, asked("", "x")]
 
 
 def test_rows_become_ids_with_a_loss_mask_and_bad_ones_an_error(model):

@@ -99,7 +99,7 @@ class Raising:
 
 
 BAD = [
-    None, 7, "text", b"bytes", object(), Said, {"role": "user"}, [None], [[]], [{}], [{"role": 7, "content": "a"}],
+    None, 7, b"bytes", object(), Said, {"role": "user"}, [None], [[]], [{}], [{"role": 7, "content": "a"}],
     [{"role": "user", "content": float("nan")}], [{"role": "user", "content": "\ud800"}], [{7: "a"}],
     [{"role": "user", "content": object()}], LOOP, DEEP, [Dumping()], [Pairless()], [Fieldless()],
     [{"role": "user", "content": [{"type": "text", "text": 10 ** 5000}]}],
