@@ -82,24 +82,39 @@ fn write<'a>(
     out.push_range(text, from..plain.len())
 }
 
+/// A part of a field in braces.
+enum FieldPart {
+    Name,
+    /// A key or an index in brackets, in which braces and colons are characters.
+    Brackets,
+    /// The conversion and the specification, in which brackets are characters.
+    Specification,
+}
+
 /// Returns the position of the brace that closes a field. Nested braces are counted, except inside
-/// brackets.
+/// the brackets of its name.
 fn field_end(plain: &str, open: usize) -> Res<usize> {
     let mut depth = 0usize;
-    let mut in_brackets = false;
+    let mut part = FieldPart::Name;
     for (at, byte) in plain.bytes().enumerate().skip(open) {
-        match byte {
-            b'[' if depth == 1 => in_brackets = true,
-            b']' => in_brackets = false,
-            b'{' if !in_brackets => depth += 1,
-            b'}' if !in_brackets => {
+        part = match (byte, part) {
+            (b'[', FieldPart::Name) if depth == 1 => FieldPart::Brackets,
+            (b']', FieldPart::Brackets) => FieldPart::Name,
+            (_, FieldPart::Brackets) => FieldPart::Brackets,
+            (b':' | b'!', FieldPart::Name) => FieldPart::Specification,
+            (b'{', part) => {
+                depth += 1;
+                part
+            }
+            (b'}', part) => {
                 depth -= 1;
                 if depth == 0 {
                     return Ok(at);
                 }
+                part
             }
-            _ => {}
-        }
+            (_, part) => part,
+        };
     }
     Err(Fault::value(if open + 1 == plain.len() {
         "Single '{' encountered in format string"
