@@ -91,6 +91,15 @@ async fn a_stop_text_of_the_client_ends_the_reply() {
     // The engine's count comes too late. Each frame counts.
     assert_eq!(integer(at(&answer, "usage.completion_tokens")), 2);
     assert_eq!(server.engine.body().get("stop").and_then(Json::as_array).map(<[Json]>::len), Some(1));
+    // An engine may go on, and end for another reason.
+    let steps = ["one tw", "o three", " four"].map(|piece| Step::Text(piece.to_owned()));
+    let steps = steps.into_iter().chain([Step::End("length")]).collect();
+    let server = Server::new("chatml", StandIn::new(EngineKind::OpenAi, steps)).await;
+    let (_, answer) = server.post("/v1/chat/completions", &body).await;
+    let choice = at(&answer, "choices.0");
+    let found = ["message.content", "finish_reason"].map(|key| at(choice, key).as_str());
+    assert_eq!(found, [Some("one "), Some("stop")], "{answer:?}");
+    assert_eq!(integer(at(&answer, "usage.completion_tokens")), 2);
 }
 
 #[tokio::test]

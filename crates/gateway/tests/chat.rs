@@ -349,6 +349,37 @@ async fn settings_reach_each_engine_under_its_own_names() {
     }
 }
 
+#[tokio::test]
+async fn all_tokens_are_minus_one_in_the_words_of_sglang() {
+    for (top_k, sent) in [("0", "-1"), ("1", "1")] {
+        let engine = StandIn::new(EngineKind::Sglang, one_by_one(&sampled("chatml", "Hi"), true));
+        let server = Server::new("chatml", engine).await;
+        let (status, answer) = server.post("/v1/chat/completions", &with(HI, &format!(r#""top_k": {top_k}"#))).await;
+        assert_eq!(status, 200, "{answer:?}");
+        let place = engines::of(EngineKind::Sglang).place_of("top_k");
+        let body = Json::Object(server.engine.body());
+        assert_eq!(json::write(at(&body, &place), &json::Layout::compact()), sent);
+    }
+}
+
+#[tokio::test]
+async fn what_openai_takes_for_granted_is_accepted_and_anything_else_refused_by_name() {
+    let server =
+        Server::new("chatml", StandIn::new(EngineKind::LlamaCpp, one_by_one(&sampled("chatml", "Hi"), true))).await;
+    for (key, usual, other) in [
+        ("service_tier", &[r#""auto""#, r#""default""#][..], r#""flex""#),
+        ("verbosity", &[r#""medium""#], r#""low""#),
+        ("modalities", &[r#"["text"]"#], r#"["text", "audio"]"#),
+    ] {
+        for value in usual {
+            let (status, answer) = server.post("/v1/chat/completions", &with(HI, &format!("\"{key}\": {value}"))).await;
+            assert_eq!(status, 200, "{key} {value}: {answer:?}");
+        }
+        let (status, answer) = server.post("/v1/chat/completions", &with(HI, &format!("\"{key}\": {other}"))).await;
+        assert_eq!((status, at(&answer, "error.param").as_str()), (400, Some(key)), "{answer:?}");
+    }
+}
+
 /// A model whose files say how it is sampled.
 fn tuned() -> Model {
     let folder = TempDir::new().unwrap();

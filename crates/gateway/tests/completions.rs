@@ -57,6 +57,9 @@ async fn a_text_is_continued_as_text_and_the_stream_adds_up_to_the_whole() {
     let streamed = chunks(&server, &with_usage).await;
     let pieces = streamed.iter().filter_map(|chunk| at(chunk, "choices").as_array().unwrap().first());
     assert_eq!(pieces.clone().map(|piece| at(piece, "text").as_str().unwrap()).collect::<String>(), text);
+    // The bytes of a character that is not complete are no chunk.
+    let is_empty = |piece: &&Json| at(piece, "text").as_str() == Some("") && at(piece, "finish_reason").is_null();
+    assert_eq!(pieces.clone().filter(is_empty).count(), 0, "{streamed:?}");
     let reasons: Vec<&str> = pieces.filter_map(|piece| at(piece, "finish_reason").as_str()).collect();
     assert_eq!(reasons, ["stop"]);
     assert_eq!(at(streamed.last().unwrap(), "usage"), at(&answer, "usage"));

@@ -408,6 +408,13 @@ async fn a_key_of_a_tool_that_the_template_does_not_read_is_refused_by_name() {
         let found = prompt(&named, HI, &tool(of_tool, of_function)).await;
         assert_eq!(found, refused("unsupported_parameter", field, None));
     }
+    // The keys of a tool that is not wrapped are those of its function.
+    let bare = r"{%- for tool in tools or [] %}{{- tool.name }}{% endfor %}{%- for message in messages %}{{- message.content }}{% endfor %}";
+    let bare = server(bare).await;
+    let flat = |more: &str| format!(r#", "tool_choice": "none", "tools": [{{"type": "function", "name": "f"{more}}}]"#);
+    assert_eq!(prompt(&bare, HI, &flat("")).await.as_deref(), Ok("fHi"));
+    let found = prompt(&bare, HI, &flat(r#", "paramters": {"type": "object"}"#)).await;
+    assert_eq!(found, refused("unsupported_parameter", "tools[0].paramters", None));
     // It says nothing, or labels the tool.
     assert_eq!(
         prompt(&named, HI, &tool(r#", "defer_loading": false"#, r#", "more": null"#)).await.as_deref(),

@@ -96,6 +96,9 @@ async fn a_stream_has_a_value_in_each_line_and_adds_up_to_the_whole() {
     for key in ["tokens", "input_tokens", "history_tokens", "finish_reason"] {
         assert_eq!(at(last, key), at(&answer, key), "{key}");
     }
+    for key in ["input_tokens", "history_tokens"] {
+        assert!(rest.iter().all(|line| at(line, key) == at(&answer, key)), "{key}: {text}");
+    }
     let counts: Vec<u32> = rest.iter().map(|line| integer(at(line, "tokens"))).collect();
     assert!(
         counts.is_sorted() && counts[0] == 1 && rest.iter().all(|line| at(line, "finish_reason").is_null()),

@@ -4,7 +4,8 @@
 
 use std::path::Path;
 
-use rolecall_gateway::settings::{Settings, Sources};
+use rolecall_gateway::check;
+use rolecall_gateway::settings::{ModelSettings, Settings, Sources};
 
 const FILE: &str = "listen = \"file:1\"\n[limits]\nrequests = 7\n[[models]]\nmodel = \"a\"\nengine = \"http://e:1\"\n";
 
@@ -41,4 +42,68 @@ fn a_variable_that_is_not_known_gives_a_warning() {
     assert_eq!((settings.local.python, settings.local.context), (Some("python3".into()), 512));
     let warnings = read(FILE, &[("ROLECALL_LISTN", "x")], &[]).warnings;
     assert!(warnings.len() == 1 && warnings[0].contains("did you mean `ROLECALL_LISTEN`?"), "{warnings:?}");
+}
+
+/// Two models, of which the second has a name.
+const TWO: &str = "[[models]]\nmodel = \"a\"\nengine = \"http://e:1\"\n\
+    [[models]]\nname = \"second\"\nmodel = \"b\"\nengine = \"http://e:2\"\n";
+
+#[test]
+fn a_flag_of_a_model_is_for_the_one_that_is_named() {
+    for (name, at) in [("a", 0), ("second", 1)] {
+        let settings = read(TWO, &[], &[("name", name), ("engine", "http://f:1")]);
+        let engines: Vec<_> =
+            settings.models.iter().map(|model| model.engine.as_deref() == Some("http://f:1")).collect();
+        assert_eq!(engines, [at == 0, at == 1], "{name}");
+    }
+    let code = |flags: &[(&str, &str)]| {
+        let sources =
+            Sources { file: Some((Path::new("gateway.toml"), TWO)), flags: pairs(flags), ..Sources::default() };
+        Settings::read(&sources).unwrap_err().code
+    };
+    assert_eq!(code(&[("name", "b"), ("engine", "http://f:1")]), "unknown_model");
+    assert_eq!(code(&[("engine", "http://f:1")]), "ambiguous_model");
+}
+
+#[test]
+fn a_model_is_served_under_its_name_the_end_of_its_path_or_what_it_is_called() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mine");
+    std::fs::create_dir(&path).unwrap();
+    std::fs::write(folder.path().join("other.gguf"), "").unwrap();
+    let name = |name: Option<&str>, model: &Path| {
+        let model = ModelSettings { model: Some(model.display().to_string()), ..ModelSettings::default() };
+        ModelSettings { name: name.map(str::to_owned), ..model }.served_name()
+    };
+    assert_eq!(name(Some("own"), &path).as_deref(), Some("own"));
+    assert_eq!(name(None, &path).as_deref(), Some("mine"));
+    assert_eq!(name(None, &path.join(".")).as_deref(), Some("mine"));
+    assert_eq!(name(None, &folder.path().join("other.gguf")).as_deref(), Some("other"));
+    // A name that is no path has all of its parts.
+    assert_eq!(name(None, Path::new("internlm/internlm2-chat-7b")).as_deref(), Some("internlm/internlm2-chat-7b"));
+}
+
+#[test]
+fn a_check_opens_the_template_that_is_given_and_warns_of_a_file_without_keys() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let vocabulary = r#"{"version": "1.0", "added_tokens": [], "model": {"type": "WordLevel", "unk_token": "u", "vocab": {"u": 0}}}"#;
+    write("tokenizer.json", vocabulary);
+    write("tokenizer_config.json", r#"{"chat_template": "{% for m in messages %}{{ m.content }}{% endfor %}"}"#);
+    let model = ModelSettings {
+        model: Some(folder.path().display().to_string()),
+        engine: Some("http://127.0.0.1:1".to_owned()),
+        template: Some(write("mine.jinja", "{% for m in messages %}>{{ m.content }}{% endfor %}")),
+        ..ModelSettings::default()
+    };
+    let keys = Some(write("keys.txt", "\n"));
+    let settings = Settings { store: "memory".to_owned(), keys, models: vec![model], ..Settings::default() };
+    let report = check(&settings).unwrap();
+    assert!(report.models[0].parts.iter().any(|part| part.contains("mine.jinja")), "{:?}", report.models[0].parts);
+    assert_eq!(report.keys, Some(0));
+    assert!(report.warnings.iter().any(|warning| warning.contains("no key")), "{:?}", report.warnings);
 }
