@@ -110,6 +110,23 @@ fn deep_and_repeated_json_is_refused_and_a_long_text_is_kept() {
     assert_eq!(samples[0].request.conversation.messages[0].text(), Some(long));
 }
 
+#[test]
+fn a_name_without_content_is_reported_and_two_dates_are_refused() {
+    let of = |messages: &str| read(&format!(r#"{{"messages": [{messages}]}}"#), Some(Shape::Harmony));
+    let asked = r#"{"role": "user", "content": [{"type": "text", "text": "x"}]}"#;
+    let (_, samples) =
+        of(&format!(r#"{{"role": "user", "name": "ada", "content": []}}, {asked}"#)).expect("it is right");
+    let unread = samples[0].request.other.get("messages[0].name");
+    assert_eq!(unread.and_then(Json::as_str), Some("ada"));
+    let day = |day: &str| {
+        let part = format!(r#"{{"type": "system_content", "conversation_start_date": "2026-03-0{day}"}}"#);
+        format!(r#"{{"role": "system", "content": [{part}]}}"#)
+    };
+    let both = |second: &str| of(&format!("{}, {}, {asked}", day("4"), day(second)));
+    assert!(both("4").is_ok());
+    assert_eq!(both("5").map_err(|error| error.code()).err(), Some("two_ways"));
+}
+
 /// Changes, removes or adds one value.
 fn damage(value: &mut Json, pieces: &[Json], random: &mut fastrand::Rng) {
     let piece = pieces[random.usize(..pieces.len())].clone();

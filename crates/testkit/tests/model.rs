@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rolecall::conversation::Json;
 use rolecall::conversation::json;
 use rolecall::conversation::json::Layout;
-use rolecall::encode::{Note, Protect};
+use rolecall::encode::{Note, PlainMarkers, Protect};
 use rolecall::grammar::Options;
 use rolecall::loss::LossPolicy;
 use rolecall::model::{BosBy, OpenError, Settings};
@@ -351,4 +351,54 @@ fn a_template_that_a_request_carries_takes_any_switch() {
     let light = "{% if enable_thinking %}x{% endif %}{{ messages[0].content }}";
     let light = Model::builder().templates(ModelTemplates::from_json(&Json::from(light)).unwrap()).open().unwrap();
     assert!(matches!(light.prompt(request()), Err(Error::MisspeltSwitch { .. })));
+}
+
+#[test]
+fn the_token_that_opens_a_text_is_that_of_the_files_or_of_the_format() {
+    let config = r#"{"bos_token": "<b>", "eos_token": "<|im_end|>"}"#;
+    let files = [("chat_template.jinja", TEMPLATE), ("tokenizer.json", TOKENIZER), ("tokenizer_config.json", config)];
+    assert_eq!(Model::open(folder("bos", &files)).unwrap().bos(), Some("<b>"));
+    assert_eq!(Model::open("internlm2").unwrap().bos(), Some("<s>"));
+    assert_eq!(Model::open("chatml").unwrap().bos(), None);
+}
+
+#[test]
+fn bytes_hold_the_whole_model() {
+    let model = Model::open(chat("bytes")).unwrap();
+    let bytes = model.to_bytes().unwrap();
+    let again = Model::from_bytes(&bytes).unwrap();
+    assert_eq!(again.encode(request("")).unwrap().ids(), model.encode(request("")).unwrap().ids());
+    assert_eq!((again.eos(), again.stop_ids().unwrap()), (model.eos(), model.stop_ids().unwrap()));
+    assert!(Model::from_bytes(&bytes[1..]).is_err() && Model::from_bytes(&bytes[..bytes.len() - 1]).is_err());
+}
+
+#[test]
+fn markers_that_are_not_tokens_are_refused_unless_they_are_allowed() {
+    let template = TEMPLATE.replace("im_start", "turn_start");
+    let path = folder("plain", &[("chat_template.jinja", template.as_str()), ("tokenizer.json", TOKENIZER)]);
+    let encode = |plain| Model::builder().model(&path).plain_markers(plain).open().unwrap().encode(request(""));
+    assert_eq!(encode(PlainMarkers::Refuse).unwrap_err().code(), "foreign_template");
+    assert!(encode(PlainMarkers::Allow).is_ok());
+}
+
+#[test]
+fn a_tokenizer_knows_the_tokens_that_the_files_beside_it_name() {
+    let beside = [
+        ("tokenizer.json", TOKENIZER),
+        ("special_tokens_map.json", r#"{"eos_token": {"content": "<|im_end|>"}, "eos_token_id": 13}"#),
+        ("generation_config.json", GENERATION),
+    ];
+    let tokenizer = rolecall::tokenizer::load(&folder("beside", &beside)).unwrap();
+    let named: Vec<(&str, &str)> =
+        tokenizer.named().iter().map(|named| (named.file.as_str(), named.name.as_str())).collect();
+    assert!(named.contains(&("special_tokens_map.json", "eos_token")), "{named:?}");
+    assert!(named.contains(&("generation_config.json", "eos_token_id")), "{named:?}");
+    assert!(!named.contains(&("special_tokens_map.json", "eos_token_id")), "{named:?}");
+}
+
+#[test]
+fn a_grammar_needs_no_tokenizer() {
+    let model = Model::open("chatml").unwrap();
+    let context = model.reply_context(request(""), ParseOptions::default()).unwrap();
+    assert!(!context.grammar(Options::default()).unwrap().to_gbnf().text.is_empty());
 }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::session_common::{PLAIN, THINKS, ids, long, messages, model, request, text, toy, turn};
-use rolecall::conversation::{Json, Role};
+use rolecall::conversation::{Call, Json, Role};
 use rolecall::loss::{LossPolicy, RoleLoss};
 use rolecall::session::{Author, Delta, Finish, Keep, OnRewrite, Reply, SegmentPart, Session, SessionNote};
 use rolecall::template::ModelTemplates;
@@ -93,6 +93,21 @@ fn a_call_that_was_cut_off_is_in_the_message_only_if_its_result_follows() {
         assert_eq!(session.messages()[1].calls().len(), calls);
         session.open().unwrap();
         assert!(text(&session).contains(&format!("{cut}<|im_end|>\n<|im_start|>")));
+    }
+}
+
+#[test]
+fn a_call_before_one_that_was_cut_off_is_in_the_message() {
+    let cut = format!("{CALL}<tool_call>{{\"name\": \"g\", \"arguments\": {{\"a\"");
+    for (new, names) in [(NEXT, &["f"][..]), (RESULT, &["f", "g"])] {
+        let (mut session, _) = replied(&model(CALLS), &ids(&cut), Finish::Length);
+        append(&mut session, new, OnRewrite::Keep);
+        let messages = session.messages();
+        let calls = messages[1].calls().filter_map(|call| match call {
+            Call::Function { name, .. } => Some(name),
+            Call::CodeInterpreter { .. } => None,
+        });
+        assert_eq!(calls.collect::<Vec<_>>(), names);
     }
 }
 

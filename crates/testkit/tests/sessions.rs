@@ -179,6 +179,19 @@ fn the_same_text_with_other_ids_is_told_apart() {
 }
 
 #[test]
+fn a_gap_has_whole_characters() {
+    // The last bytes of `\u{e9}` and `\u{169}` are the same, and so are the first of `\u{e9}` and `\u{e8}`.
+    for written in ["\u{169}", "\u{e8}"] {
+        let model = model(&PLAIN.replace("m.content", &format!("m.content | replace('\u{e9}', '{written}')")));
+        let mut session = empty(&model);
+        turn(&mut session, "u", "a\u{e9}b<|im_end|>", Finish::Stop);
+        let found = session.difference().unwrap();
+        let [gap] = found.gaps.as_slice() else { panic!("{found:?}") };
+        assert_eq!((gap.session.as_str(), gap.stock.as_str()), ("\u{e9}", written));
+    }
+}
+
+#[test]
 fn truncation_keeps_the_system_message_and_the_last_turns() {
     let model = model(PLAIN);
     let mut session = long(&model, 4);
@@ -344,6 +357,13 @@ fn an_imported_conversation_goes_on_and_is_truncated() {
     assert_eq!(weighed(&session, &LossPolicy::last()), "f<|im_end|>");
     session.truncate(Keep::Turns(2)).unwrap();
     assert_eq!(contents(&session), ["S", "c", "d", "e", "f"]);
+    // Truncation does not change who wrote a reply.
+    let authors = |message: usize| -> Vec<Author> {
+        let own = session.segments().into_iter().filter(|segment| segment.message == Some(message));
+        own.map(|segment| segment.author).collect()
+    };
+    assert!(authors(2).contains(&Author::Caller) && !authors(2).contains(&Author::Sampled), "{:?}", authors(2));
+    assert!(authors(4).contains(&Author::Sampled), "{:?}", authors(4));
     assert_eq!(
         weighed(&session, &LossPolicy::assistant()).replace("<think>\noh\n</think>\n\n", ""),
         "d<|im_end|>f<|im_end|>"

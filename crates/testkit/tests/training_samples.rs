@@ -11,9 +11,11 @@ use rolecall::loss::{Edges, LossPolicy, weights};
 use rolecall::model::{ModelPrompt, Purpose};
 use rolecall::template::ModelTemplates;
 use rolecall::training::{
-    Limit, PackedSamples, Packer, PreparedSample, Recipe, Sample, Samples, Slot, Truncate, as_served, prepare, restrict,
+    Limit, PackedSamples, Packer, PreparedSample, Recipe, RowOptions, Sample, Samples, Slot, Truncate, as_served,
+    prepare, restrict,
 };
 use rolecall::{Encoded, Error, Model, Request};
+use rolecall_testkit::Toy;
 
 /// Keeps everything that it wrote.
 const STABLE: &str = "{% for m in messages %}<|{{ m.role }}|>\
@@ -290,4 +292,27 @@ fn a_sample_has_a_weight_for_each_id_and_its_turns() {
         at = ids.end;
     }
     assert_eq!(at, sample.ids.len());
+}
+
+#[test]
+fn a_first_reply_carries_loss() {
+    let mut templates = ModelTemplates::from_json(&STABLE.into()).unwrap();
+    templates.set_token("eos_token", "<|end|>".into());
+    let toy = Toy::of(rolecall::format::registry().get("chatml").unwrap());
+    let toy = ["<|assistant|>", "<|user|>", "<|end|>"].into_iter().fold(toy, Toy::with);
+    let model = Model::builder().templates(templates).loaded_tokenizer(Arc::new(toy)).open().unwrap();
+    let sample = Sample::new(&model, request("aua"), &Recipe::default()).unwrap();
+    let learned = sample.ids.iter().zip(&sample.weights).filter(|(_, weight)| **weight > 0.0).count();
+    // Each byte is an id, and `<|end|>` is one.
+    assert_eq!(learned, "answer 0".len() + "answer 2".len() + 2);
+}
+
+#[test]
+fn the_last_stop_is_appended_only_for_training() {
+    let append = RowOptions { final_stop: Some("append".into()), ..RowOptions::default() };
+    let training = RowOptions { for_training: Some("assistant".into()), ..append.clone() };
+    let warn = RowOptions { final_stop: Some("warn".into()), ..training.clone() };
+    for (options, appends) in [(append, false), (training, true), (warn, false)] {
+        assert_eq!(options.recipe().unwrap().append_final_stop, appends, "{options:?}");
+    }
 }

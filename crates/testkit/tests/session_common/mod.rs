@@ -63,8 +63,9 @@ pub fn ids(text: &str) -> Vec<u32> {
                 rest = &rest[marker.len()..];
             }
             None => {
-                ids.push(Toy::BYTES + u32::from(rest.as_bytes()[0]));
-                rest = &rest[1..];
+                let (character, after) = rest.split_at(rest.chars().next().map_or(0, char::len_utf8));
+                ids.extend(character.bytes().map(|byte| Toy::BYTES + u32::from(byte)));
+                rest = after;
             }
         }
     }
