@@ -76,7 +76,6 @@ fn first_span(a: &Lesson, b: &Lesson, [from_a, from_b]: [usize; 2]) -> Option<(S
     let (loss_a, loss_b) = (behind(a, from_a), behind(b, from_b));
     let mut borders: Vec<usize> = loss_a.iter().chain(&loss_b).flat_map(|span| [span.start, span.end]).collect();
     borders.sort_unstable();
-    borders.dedup();
     let learns = |loss: &[Range<usize>], at: usize| loss.iter().any(|span| span.contains(&at));
     let state = |at: usize| (learns(&loss_a, at), learns(&loss_b, at));
     let first = borders.iter().position(|at| state(*at).0 != state(*at).1)?;

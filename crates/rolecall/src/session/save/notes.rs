@@ -20,6 +20,8 @@ pub(super) fn write(at: usize, note: &SessionNote) -> Json {
             add("expected", expected.as_str().into());
         }
         SessionNote::StopInReasoning | SessionNote::CutCall | SessionNote::BrokenCall => {}
+        // A session does not record it: it is about a message without ids.
+        SessionNote::LeftOut { .. } => {}
         SessionNote::Kept(rewrite) => add("rewrite", write_rewrite(rewrite)),
         SessionNote::Rewritten { branch, ids } => {
             add("branch", number(*branch));
@@ -31,10 +33,6 @@ pub(super) fn write(at: usize, note: &SessionNote) -> Json {
             add("ids", number(*ids));
         }
         SessionNote::Differs { message } => add("message", number(*message)),
-        SessionNote::LeftOut { message, field, .. } => {
-            add("message", number(*message));
-            add("field", field.as_str().into());
-        }
     }
     object.into()
 }
