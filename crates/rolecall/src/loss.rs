@@ -246,11 +246,25 @@ fn first_word(text: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::{LossSpan, first_behind};
+    use super::{Edges, Loss, LossSpan, Weigher, first_behind};
+    use crate::encode::EncodedToken;
 
     #[test]
     fn a_span_that_ends_at_a_byte_is_not_behind_it() {
         let spans = [0..2, 2..4].map(|range| LossSpan { range, weight: 1.0 });
         assert_eq!([1, 2, 3, 4].map(|at| first_behind(&spans, at).len()), [2, 1, 1, 0]);
+    }
+
+    #[test]
+    fn a_token_over_several_spans_has_the_least_weight_if_they_cover_it_and_the_greatest_if_any_does() {
+        let spans = [(0..2, 1.0), (2..4, 0.5), (5..6, 2.0)];
+        let loss = Loss { spans: spans.map(|(range, weight)| LossSpan { range, weight }).into(), ..Loss::default() };
+        let weight = |edges: Edges, start: usize, end: usize| {
+            Weigher::new(&loss, edges).weight(&EncodedToken { id: 0, start, end, control: false })
+        };
+        for (start, end, strict, any) in [(0, 4, 0.5, 1.0), (1, 3, 0.5, 1.0), (3, 6, 0.0, 2.0), (3, 5, 0.0, 0.5)] {
+            let found = [Edges::Strict, Edges::Any].map(|edges| weight(edges, start, end));
+            assert_eq!(found, [strict, any], "{start}..{end}");
+        }
     }
 }

@@ -78,3 +78,18 @@ impl Session {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Notes, SessionNote};
+
+    #[test]
+    fn a_note_about_the_next_id_is_not_about_the_ids_before_it() {
+        let mut notes = Notes::default();
+        for at in [1, 3] {
+            notes.push(at, SessionNote::CutCall);
+        }
+        let about = |ids: usize| notes.up_to(ids).all().into_iter().map(|(at, _)| at).collect::<Vec<_>>();
+        assert_eq!([1, 2, 3, 4].map(about), [vec![], vec![1], vec![1], vec![1, 3]]);
+    }
+}

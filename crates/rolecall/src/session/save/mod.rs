@@ -86,3 +86,41 @@ fn damaged(place: &str, why: &str) -> Error {
     let why = if place.is_empty() { why.to_owned() } else { format!("`{place}`: {why}") };
     SessionError::Damaged { why }.into()
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
+
+    use std::sync::Arc;
+
+    use super::{compact, digest};
+    use crate::template::ModelTemplates;
+    use crate::tokenizer::HuggingFace;
+    use crate::{Model, Request};
+    use rolecall_conversation::Json;
+    use rolecall_conversation::json::{self, Object};
+
+    #[test]
+    fn a_checksum_does_not_hide_a_message_that_is_missing() {
+        let vocabulary = br#"{"added_tokens": [], "model": {"type": "BPE",
+            "vocab": {"a": 0, "b": 1, "|": 2, ">": 3}, "merges": []}}"#;
+        let source = "{% for m in messages %}>{{ m.content }}|{% endfor %}{% if add_generation_prompt %}>{% endif %}";
+        let templates = ModelTemplates::from_json(&source.into()).unwrap();
+        let tokenizer = Arc::new(HuggingFace::from_bytes(vocabulary, None).unwrap());
+        let model = Model::builder().templates(templates).loaded_tokenizer(tokenizer).open().unwrap();
+        let request = Request::from_text(r#"{"messages": [{"role": "user", "content": "a"}]}"#).unwrap();
+        let mut session = model.session(request).unwrap();
+        session.open().unwrap();
+        let saved = session.save().unwrap();
+        let code = |named: &str| {
+            let changed = saved.replace(r#""message":0"#, &format!(r#""message":{named}"#));
+            let Json::Object(mut object) = json::parse(&changed).unwrap() else { panic!("an object") };
+            object.remove("checksum");
+            let sum = digest(&compact(&object));
+            object.insert("checksum", sum.into());
+            model.restore_session(&compact(&Object::clone(&object))).map_err(|error| error.code()).err()
+        };
+        assert_eq!(code("0"), None);
+        assert_eq!(code("1"), Some("damaged_session"));
+    }
+}
