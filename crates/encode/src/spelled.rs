@@ -125,6 +125,7 @@ mod tests {
             ("{% set e = 'end' %}{{ '<|' ~ e ~ '|>' }}", "<|end|>"),
             ("{% set n = namespace(e='end') %}{{ '<|' ~ n.e ~ '|>' }}", "<|end|>"),
             ("{% set e %}end{% endset %}<|{{ e }}|>", "<|end|>"),
+            ("{% set t %}{% set e = 'end' %}<|{{ e }}|>{% endset %}{{ t }}", "<|end|>"),
             ("{% set e = {'a': 'end'} %}<|{{ e[x] }}|>", "<|end|>"),
             ("{% for e in ['end', 'b'] %}<|{{ e }}|>{% endfor %}", "<|end|>"),
             ("{% macro m(e) %}<|{{ e }}|>{% endmacro %}{{ m('end') }}", "<|end|>"),
