@@ -85,10 +85,32 @@ fn a_gateway_ends_with_an_error_if_its_engine_was_never_ready() {
     let (listen, store) = ("127.0.0.1:0".to_owned(), "memory".to_owned());
     let settings = Settings { listen, store, local, models: vec![model], ..Settings::default() };
     let (sender, ended) = std::sync::mpsc::channel();
-    std::thread::spawn(move || sender.send(run(&settings, &Log::to(std::io::sink()))));
+    let log = std::fs::File::create(folder.join("log")).unwrap();
+    std::thread::spawn(move || sender.send(run(&settings, &Log::to(log))));
     let ended = ended.recv_timeout(PATIENCE).expect("the gateway goes on without its engine");
     let Err(RunFault::Engine { name, why }) = ended else { panic!("{ended:?}") };
     assert!(name == "mine" && why.contains("it has no weights"), "{name}: {why}");
+    let log = std::fs::read_to_string(folder.join("log")).unwrap();
+    assert!(log.contains("listening on http://127.0.0.1:"), "{log}");
+}
+
+#[test]
+fn the_server_is_found_on_the_path() {
+    let (folder, _) = folder("path", "echo it is this one >&2; exit 3");
+    let path = std::env::var_os("PATH").unwrap();
+    let path = std::env::join_paths([folder.clone()].into_iter().chain(std::env::split_paths(&path))).unwrap();
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args(["local::a_process_with_a_server_on_its_path", "--exact"]);
+    let ran = child.env("PATH", path).env("ROLECALL_TEST_FOLDER", &folder).output().unwrap();
+    assert!(ran.status.success(), "{ran:?}");
+}
+
+/// A part of the test above, in a process of its own.
+#[tokio::test]
+async fn a_process_with_a_server_on_its_path() {
+    let Some(folder) = std::env::var_os("ROLECALL_TEST_FOLDER").map(PathBuf::from) else { return };
+    let engine = Engine::local(&folder.join("model.gguf"), &LocalOptions::default(), &Limits::default()).unwrap();
+    wait_for("its output", || engine.last_output().is_some_and(|output| output.contains("it is this one")));
 }
 
 #[tokio::test]

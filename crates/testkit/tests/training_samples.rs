@@ -12,7 +12,7 @@ use rolecall::model::{ModelPrompt, Purpose};
 use rolecall::template::ModelTemplates;
 use rolecall::training::{
     Limit, PackedSamples, Packer, PreparedSample, Recipe, RowOptions, Sample, Samples, Slot, Truncate, as_served,
-    prepare, restrict,
+    prepare, restrict, truncate,
 };
 use rolecall::{Encoded, Error, Model, Request};
 use rolecall_testkit::Toy;
@@ -315,4 +315,18 @@ fn the_last_stop_is_appended_only_for_training() {
     for (options, appends) in [(append, false), (training, true), (warn, false)] {
         assert_eq!(options.recipe().unwrap().append_final_stop, appends, "{options:?}");
     }
+}
+
+#[test]
+fn a_last_turn_without_tokens_of_its_own_does_not_replace_the_one_before() {
+    let prompt = model(STABLE, "<|end|>").prompt_for(request("ua"), Purpose::Training).unwrap();
+    // The last token straddles the start of the last turn, so it belongs to the first.
+    let start = prompt.prompt().turns()[1].start - 1;
+    let bytes = (0..start).map(|at| at..at + 1).chain([start..prompt.text().len()]);
+    let tokens =
+        bytes.map(|range| EncodedToken { id: 7, start: range.start, end: range.end, control: false }).collect();
+    let limit = Limit { ids: 3, by: Truncate::Left };
+    let encoded = Encoded { tokens, ..Encoded::default() };
+    let (_, encoded, report) = truncate(prompt, encoded, limit, |_| Err(Error::NoTokenizer)).unwrap();
+    assert_eq!((encoded.ids(), report.map(|report| report.kept)), (vec![7; 3], Some(3)));
 }
