@@ -268,4 +268,17 @@ mod tests {
         store.close();
         assert!(matches!(store.find(&Owner::of_key(""), &["name".into()]), Err(StoreFault::Down(_))));
     }
+
+    #[tokio::test]
+    async fn what_was_used_at_the_oldest_moment_stays() {
+        let store = Memory::new(Bounds::default());
+        store.put(&Owner::of_key(""), &StoredTurn::first(vec![1; 100]), &["name".into()]).unwrap();
+        let mut state = store.lock();
+        let kept = state.as_mut().unwrap();
+        let used = kept.by_use.first().map(|(used, _)| *used).unwrap();
+        kept.expire(used);
+        assert_eq!(kept.conversations.len(), 1);
+        kept.expire(used + 1);
+        assert_eq!(kept.conversations.len(), 0);
+    }
 }

@@ -222,7 +222,7 @@ mod tests {
     use rolecall::conversation::Message;
     use rolecall::conversation::json::Object;
 
-    use super::{Chain, digest, digest_of_ids};
+    use super::{Chain, digest, digest_of_ids, hex, write_message};
 
     fn name(message: &str) -> String {
         let request = Request::from_text(&format!(r#"{{"messages": [{message}]}}"#)).unwrap();
@@ -238,6 +238,21 @@ mod tests {
             let bytes: Vec<u8> = ids.iter().flat_map(|id| id.to_le_bytes()).collect();
             assert_eq!(digest_of_ids(&ids), digest(&[&bytes]), "{count}");
         }
+    }
+
+    /// Stores keep names that earlier versions of the gateway made.
+    #[test]
+    fn the_text_that_is_digested_does_not_change() {
+        let message = r#"{"role": "user", "name": "", "mood": {"b": [1, null], "a": "x"}, "content": [{"type": "text", "text": "a"}]}"#;
+        let request = Request::from_text(&format!(r#"{{"messages": [{message}]}}"#)).unwrap();
+        let mut text = String::new();
+        write_message(&mut text, request.conversation.messages[0].as_object(), Some("role"));
+        assert_eq!(text, r#"{"content":"a","mood":{"a":"x","b":[1,null,],},}"#);
+    }
+
+    #[test]
+    fn a_byte_is_two_hexadecimal_digits() {
+        assert_eq!(hex(&[0x00, 0x01, 0x2f, 0xfe, 0xff]), "00012ffeff");
     }
 
     #[test]
