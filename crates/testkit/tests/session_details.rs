@@ -111,6 +111,20 @@ fn a_call_before_one_that_was_cut_off_is_in_the_message() {
     }
 }
 
+#[test]
+fn a_call_whose_arguments_are_no_object_leaves_the_reasoning_and_the_content() {
+    let thought = "{% if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>{% endif %}{{ m.content or ''";
+    let source = CALLS.replace("{{ m.content or ''", thought);
+    for arguments in ["[1]", "1"] {
+        let text = format!("<think>hm</think>b{}<|im_end|>", CALL.replace("{}", arguments));
+        let (_, reply) = replied(&model(&source), &ids(&text), Finish::Stop);
+        assert_eq!(reply.reading.calls.len(), 1, "{arguments}");
+        let said = &reply.said;
+        let reasoning = said.as_object().get("reasoning_content").and_then(Json::as_str);
+        assert_eq!((said.text().as_deref(), reasoning, said.calls().len()), (Some("b"), Some("hm"), 0), "{arguments}");
+    }
+}
+
 /// The layouts of this template read a stop token in the middle of a reply.
 #[test]
 fn a_stop_token_where_the_layouts_do_not_read_it_is_no_text() {
