@@ -322,7 +322,7 @@ fn a_last_turn_without_tokens_of_its_own_does_not_replace_the_one_before() {
     let prompt = model(STABLE, "<|end|>").prompt_for(request("ua"), Purpose::Training).unwrap();
     // The last token straddles the start of the last turn, so it belongs to the first.
     let start = prompt.prompt().turns()[1].start - 1;
-    let bytes = (0..start).map(|at| at..at + 1).chain([start..prompt.text().len()]);
+    let bytes = (0..start).map(|at| at..at + 1).chain(std::iter::once(start..prompt.text().len()));
     let tokens =
         bytes.map(|range| EncodedToken { id: 7, start: range.start, end: range.end, control: false }).collect();
     let limit = Limit { ids: 3, by: Truncate::Left };
