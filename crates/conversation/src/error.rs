@@ -57,6 +57,8 @@ pub enum Problem {
     },
     /// The arguments of a call are text that is not a JSON object. Holds the reason.
     Arguments(String),
+    /// A key that nothing reads.
+    UnknownKey,
 }
 
 /// An error in a conversation, with its place.
@@ -110,6 +112,7 @@ impl Error {
             Problem::WrongType { .. } => "wrong_type",
             Problem::UnknownType { .. } => "unknown_type",
             Problem::Arguments(_) => "bad_arguments",
+            Problem::UnknownKey => "unknown_key",
         }
     }
 
@@ -121,6 +124,7 @@ impl Error {
             Problem::WrongType { expected, .. } => format!("write {expected} there"),
             Problem::UnknownType { known, .. } => format!("use one of {known}"),
             Problem::Arguments(_) => "use a JSON object, or its text, e.g. {\"city\": \"Paris\"}".into(),
+            Problem::UnknownKey => "leave it out".into(),
         }
     }
 }
@@ -134,6 +138,7 @@ impl fmt::Display for Error {
             Problem::WrongType { expected, found } => write!(f, "{place}: expected {expected}, found {found}"),
             Problem::UnknownType { known, found } => write!(f, "{place}: expected one of {known}, found `{found}`"),
             Problem::Arguments(why) => write!(f, "{place}: the arguments are not a JSON object: {why}"),
+            Problem::UnknownKey => write!(f, "{place}: nothing reads this key"),
         }
     }
 }

@@ -37,7 +37,14 @@ impl Tool {
             _ => "",
         };
         match kind {
-            "code_interpreter" => return Ok(Tool::CodeInterpreter),
+            "code_interpreter" => {
+                // It has no settings. A cache mark says nothing to the model.
+                let is_other = |key: &str, value: &Json| !matches!(key, "type" | "cache_control") && !value.is_null();
+                return match object.iter().find(|(key, value)| is_other(key, value)) {
+                    None => Ok(Tool::CodeInterpreter),
+                    Some((key, _)) => Err(Error { place: Place::field(key.to_owned()), problem: Problem::UnknownKey }),
+                };
+            }
             "" | "function" => {}
             other => {
                 return Err(Error {

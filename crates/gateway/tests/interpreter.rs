@@ -91,6 +91,10 @@ async fn a_key_of_a_call_that_nothing_reads_is_refused() {
             server.post("/v1/chat/completions", &format!(r#"{{{OFFERED}, "messages": [{messages}]}}"#)).await;
         assert_eq!((status, at(&answer, "error.param").as_str()), (400, Some(param)), "{answer:?}");
     }
+    let tool = r#""tools": [{"type": "code_interpreter", "container": {"type": "auto"}}]"#;
+    let body = format!(r#"{{{tool}, "messages": [{{"role": "user", "content": "a"}}]}}"#);
+    let (status, answer) = server.post("/v1/chat/completions", &body).await;
+    assert_eq!((status, at(&answer, "error.param").as_str()), (400, Some("tools[0].container")), "{answer:?}");
     let function = r#"{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}, "code_interpreter": {"input": "1"}}"#;
     let messages = format!(
         r#"{{"role": "user", "content": "a"}}, {{"role": "assistant", "content": "", "tool_calls": [{function}]}},
@@ -131,7 +135,7 @@ async fn several_turns_with_files_and_tools() {
 #[tokio::test]
 async fn in_responses_a_call_goes_back_as_it_came() {
     for (format, reply) in REPLIES {
-        for (is_within, by_id) in [(true, "id"), (false, "id"), (false, "call_id")] {
+        for (is_within, by_id) in [(true, "id"), (false, "id"), (false, "call_id"), (false, "both")] {
             let server = server(format, reply).await;
             let question = r#"{"role": "user", "content": "2**10?"}"#;
             let tools = r#""tools": [{"type": "code_interpreter", "container": {"type": "auto"}}]"#;
@@ -139,7 +143,8 @@ async fn in_responses_a_call_goes_back_as_it_came() {
             assert_eq!(at(&answer, "tools.0.type").as_str(), Some("code_interpreter"));
             let mut call = at(&answer, "output.1").as_object().unwrap().clone();
             assert_eq!(call.get("code").and_then(Json::as_str), Some("print(2**10)"));
-            let id = call.get(by_id).and_then(Json::as_str).unwrap().to_owned();
+            let named = if by_id == "both" { "id" } else { by_id };
+            let id = call.get(named).and_then(Json::as_str).unwrap().to_owned();
             let mut result = format!(r#", {{"type": "function_call_output", "call_id": "{id}", "output": "1024"}}"#);
             if by_id == "id" {
                 // OpenAI's items have no other id.
@@ -166,6 +171,35 @@ async fn in_responses_only_the_result_is_sent_after_a_stored_answer() {
         let body = format!(r#"{{{OFFERED}, "previous_response_id": "{id}", "input": {input}}}"#);
         post(&server, "/v1/responses", &body).await;
         assert_eq!(text(format, &server.engine.prompt()), said(format, "Let me see."));
+    }
+}
+
+/// The item of the answer before is known: only its result is new.
+#[tokio::test]
+async fn in_responses_an_item_of_the_answer_before_is_not_written_twice() {
+    for (format, reply) in REPLIES {
+        for has_call_id in [true, false] {
+            let server = server(format, reply).await;
+            let answer = post(&server, "/v1/responses", &format!(r#"{{{OFFERED}, "input": "2**10?"}}"#)).await;
+            let mut call = at(&answer, "output.1").as_object().unwrap().clone();
+            call.insert("outputs", json::parse(r#"[{"type": "logs", "logs": "1024"}]"#).unwrap());
+            if !has_call_id {
+                call.remove("call_id");
+            }
+            let id = at(&answer, "id").as_str().unwrap();
+            let body = format!(r#"{{{OFFERED}, "previous_response_id": "{id}", "input": [{}]}}"#, write(&call.into()));
+            let (status, again) = server.post("/v1/responses", &body).await;
+            match has_call_id {
+                true => assert_eq!(text(format, &server.engine.prompt()), said(format, "Let me see.")),
+                false => assert_eq!((status, at(&again, "error.param").as_str()), (400, Some("input[0].call_id"))),
+            }
+            // The id of the item is not that of its call.
+            let output = at(&answer, "output.1.id").as_str().unwrap();
+            let input = format!(r#"[{{"type": "function_call_output", "call_id": "{output}", "output": "1024"}}]"#);
+            let body = format!(r#"{{{OFFERED}, "previous_response_id": "{id}", "input": {input}}}"#);
+            let (status, answer) = server.post("/v1/responses", &body).await;
+            assert_eq!((status, at(&answer, "error.param").as_str()), (400, Some("input[0].call_id")));
+        }
     }
 }
 
@@ -226,6 +260,10 @@ async fn in_messages_other_tools_of_a_server_are_refused() {
         (r#"{"type": "code_execution_20250825", "name": "code_execution"}"#, "tools[0].type"),
         (r#"{"type": "code_execution_20250522", "name": "python"}"#, "tools[0].name"),
         (r#"{"type": "code_interpreter", "container": {}}"#, "tools[0].container"),
+        (
+            r#"{"type": "code_execution_20250522", "name": "code_execution"}, {"name": "code_execution", "input_schema": {}}"#,
+            "tools[1].name",
+        ),
     ] {
         let body =
             format!(r#"{{"max_tokens": 9, "tools": [{tool}], "messages": [{{"role": "user", "content": "a"}}]}}"#);

@@ -10,8 +10,21 @@ pub fn read(tools: &Json) -> Result<Vec<Json>, Fault> {
     let spot = RequestSpot { field: "tools".to_owned(), message: None };
     match tools {
         Json::Null => Ok(Vec::new()),
-        Json::Array(tools) => {
-            tools.iter().enumerate().map(|(index, tool)| tool_of(tool, &spot.within(&format!("[{index}]")))).collect()
+        Json::Array(list) => {
+            let own = name_of_code(tools);
+            let has_interpreter = list.iter().any(is_interpreter_tool);
+            let each = list.iter().enumerate().map(|(index, tool)| {
+                let spot = spot.within(&format!("[{index}]"));
+                let read = tool_of(tool, &spot)?;
+                // The model's calls of the two could not be told apart.
+                match has_interpreter && name_of(&read) == Some(own) {
+                    true => {
+                        Err(spot.within(".name").fault(FaultCode::Conflict, "the tool that runs code has this name"))
+                    }
+                    false => Ok(read),
+                }
+            });
+            each.collect()
         }
         _ => Err(spot.fault(FaultCode::WrongType, "expected a list of tools")),
     }
@@ -25,6 +38,11 @@ const INTERPRETERS: [(&str, &str); 2] =
 /// Reports whether calls of a tool that runs code have a name.
 pub fn is_interpreter(name: &str) -> bool {
     INTERPRETERS.iter().any(|(_, own)| *own == name)
+}
+
+fn is_interpreter_tool(tool: &Json) -> bool {
+    let kind = tool.as_object().and_then(|tool| tool.get("type")?.as_str());
+    kind.is_some_and(|kind| INTERPRETERS.iter().any(|(own, _)| *own == kind))
 }
 
 /// Returns the name that calls of code have in the answer to a request with these tools.

@@ -96,13 +96,14 @@ impl Body {
             chat.insert("response_format", format);
         }
         set_logprobs(body, &mut chat)?;
-        let mut input = input::read(get(body, "input").ok_or_else(|| missing("input"))?)?;
+        let previous = text(body, "", "previous_response_id")?;
+        let mut input = input::read(get(body, "input").ok_or_else(|| missing("input"))?, previous)?;
         chat.insert("messages", std::mem::take(&mut input.messages).into());
         Ok(Body {
             chat,
             input,
             instructions: text(body, "", "instructions")?.map(str::to_owned),
-            previous: text(body, "", "previous_response_id")?.map(str::to_owned),
+            previous: previous.map(str::to_owned),
             is_stored: flag(body, "", "store")?.unwrap_or(true),
             tools,
             effort: effort(body)?,

@@ -18,8 +18,9 @@ pub struct Input {
     pub items: Vec<Json>,
 }
 
-/// Reads a text, or a list of items.
-pub fn read(input: &Json) -> Result<Input, Fault> {
+/// Reads a text, or a list of items. Calls of the answer that the input goes on from are known, and may be among them
+/// with their results.
+pub fn read(input: &Json, previous: Option<&str>) -> Result<Input, Fault> {
     if let Some(text) = input.as_str() {
         let part = object! { "type" => "input_text", "text" => text };
         return Ok(Input {
@@ -32,7 +33,8 @@ pub fn read(input: &Json) -> Result<Input, Fault> {
     if items.is_empty() {
         return Err(missing("input"));
     }
-    let mut reader = InputReader { own: super::id::new(), ..InputReader::default() };
+    let known = previous.and_then(|answer| answer.strip_prefix("resp_")).map(str::to_owned);
+    let mut reader = InputReader { own: super::id::new(), known, ..InputReader::default() };
     for (index, item) in items.iter().enumerate() {
         reader.read(index, item)?;
     }
@@ -52,6 +54,10 @@ struct InputReader {
     open: Option<Open>,
     /// What the ids of items without one are made of.
     own: String,
+    /// What the ids of the items of the answer before have in common.
+    known: Option<String>,
+    /// The id of each call of the code interpreter, with the id of its result.
+    codes: Vec<(String, String)>,
 }
 
 /// A turn of the model whose items are being read.
@@ -183,7 +189,9 @@ impl InputReader {
             return Err(Fault { help: Some(error.help().into()), ..Fault::at(&field, code, message) });
         }
         let id = self.id_of("fc", index, id);
-        self.add_call(index, &id, call);
+        if !self.is_known(&id) {
+            self.add_call(index, &id, call);
+        }
         let shown = object! {
             "id" => id, "type" => "function_call", "status" => "completed", "call_id" => call_id, "name" => name,
             "arguments" => arguments,
@@ -204,7 +212,12 @@ impl InputReader {
             "id" => call_id.as_str(), "type" => "code_interpreter",
             "code_interpreter" => object! { "input" => code },
         };
-        self.add_call(index, &own, call.into());
+        self.codes.push((own.clone(), call_id.clone()));
+        match (self.is_known(&own), text(item, path, "call_id")?) {
+            (false, _) => self.add_call(index, &own, call.into()),
+            (true, Some(_)) => {}
+            (true, None) => return Err(missing(&format!("{path}.call_id"))),
+        }
         if let Some(logs) = &logs {
             self.push(
                 index,
@@ -220,6 +233,11 @@ impl InputReader {
         Ok(())
     }
 
+    /// Reports whether an item is of the answer that the input goes on from.
+    fn is_known(&self, id: &str) -> bool {
+        self.known.is_some() && answer_of(id) == self.known.as_deref()
+    }
+
     /// Adds a call to the open turn of the model, which begins with it if there is none.
     fn add_call(&mut self, index: usize, id: &str, call: Json) {
         let answer = answer_of(id).map(str::to_owned);
@@ -232,6 +250,14 @@ impl InputReader {
     fn read_output(&mut self, index: usize, path: &str, item: &Object, id: Option<&str>) -> Result<(), Fault> {
         refuse_others(item, path, &["type", "id", "call_id", "output", "name", "status"])?;
         let call_id = needed_text(item, path, "call_id")?;
+        let code = self.codes.iter().find(|(own, _)| own == call_id).map(|(_, call_id)| call_id.clone());
+        if code.is_none() && call_id.starts_with("ci_") && answer_of(call_id).is_some() {
+            let field = format!("{path}.call_id");
+            let help = Some("send the `call_id` of the item".into());
+            let message = format!("{field}: this is the id of an item, and not of its call");
+            return Err(Fault { help, ..Fault::at(&field, FaultCode::WrongValue, message) });
+        }
+        let call_id = code.as_deref().unwrap_or(call_id);
         let output_path = format!("{path}.output");
         let output = get(item, "output").ok_or_else(|| missing(&output_path))?;
         let parts = texts(output, &output_path)?;
