@@ -83,6 +83,9 @@ pub fn import_python(text: &str, name: &str, wanted: Option<&str>) -> Result<For
     Ok(format)
 }
 
+/// The most names that an error lists.
+const MOST_NAMES: usize = 20;
+
 /// Returns the literal of a name, or the only one that is a template.
 fn choose<'t>(mut literals: Vec<NamedLiteral<'t>>, wanted: Option<&str>) -> Result<NamedLiteral<'t>, LoadError> {
     let is_template = |literal: &NamedLiteral<'_>| match &literal.read {
@@ -91,16 +94,33 @@ fn choose<'t>(mut literals: Vec<NamedLiteral<'t>>, wanted: Option<&str>) -> Resu
         Err(_) => true,
     };
     let templates: Vec<usize> = (0..literals.len()).filter(|at| is_template(&literals[*at])).collect();
+    let is_wanted = |at: &usize| wanted.is_some() && literals[*at].name.as_deref() == wanted;
+    let of_name: Vec<usize> = (0..literals.len()).filter(is_wanted).collect();
+    if let [_, second, ..] = of_name[..] {
+        let message = format!("several templates are named `{}`", wanted.unwrap_or_default());
+        return Err(python::mistake("several_templates", message, literals[second].span.clone(), "rename one of them"));
+    }
     let at = match (wanted, templates.as_slice()) {
-        (Some(wanted), _) => literals.iter().position(|literal| literal.name.as_deref() == Some(wanted)),
+        (Some(_), _) => of_name.first().copied(),
         // The error says what is missing.
         (None, []) => Some(0),
         (None, [only]) => Some(*only),
         (None, _) => None,
     };
     let Some(at) = at else {
-        let names = templates.iter().filter_map(|at| Some(format!("`{}`", literals[*at].name.as_deref()?)));
-        let names = names.collect::<Vec<String>>().join(", ");
+        // The template may be in a dictionary that cannot be read.
+        if wanted.is_some()
+            && let Some(unread) = literals.iter().position(|literal| literal.read.is_err())
+        {
+            return Ok(literals.swap_remove(unread));
+        }
+        let mut names: Vec<String> = Vec::new();
+        for name in templates.iter().filter_map(|at| literals[*at].name.as_deref()).map(|name| format!("`{name}`")) {
+            if names.len() <= MOST_NAMES && !names.contains(&name) {
+                names.push(if names.len() == MOST_NAMES { "..".to_owned() } else { name });
+            }
+        }
+        let names = names.join(", ");
         let second = templates.get(1).or(templates.first()).map_or(0..0, |at| literals[*at].span.clone());
         return Err(match wanted {
             Some(wanted) => {
