@@ -104,6 +104,21 @@ async fn a_key_of_a_call_that_nothing_reads_is_refused() {
     assert_eq!((status, at(&answer, "error.param").as_str()), (400, Some("tool_calls[0].code_interpreter")));
 }
 
+#[tokio::test]
+async fn empty_code_goes_back_too() {
+    for (format, reply) in REPLIES {
+        let server = server(format, reply).await;
+        let call = r#"{"id": "c", "type": "code_interpreter", "code_interpreter": {"input": ""}}"#;
+        let body = format!(
+            r#"{{{OFFERED}, "messages": [{{"role": "user", "content": "a"}}, {{"role": "assistant", "content": "", "tool_calls": [{call}]}},
+            {{"role": "tool", "tool_call_id": "c", "content": "1"}}]}}"#
+        );
+        post(&server, "/v1/chat/completions", &body).await;
+        let prompt = model(format).prompt(Request::from_text(&body).unwrap()).unwrap();
+        assert_eq!(text(format, &server.engine.prompt()), text(format, &prompt.encode().unwrap().ids()));
+    }
+}
+
 /// Files, tools or the interpreter of ChatGLM3, over several turns: each goes back as it came.
 #[tokio::test]
 async fn several_turns_with_files_and_tools() {
@@ -263,6 +278,10 @@ async fn in_messages_other_tools_of_a_server_are_refused() {
         (
             r#"{"type": "code_execution_20250522", "name": "code_execution"}, {"name": "code_execution", "input_schema": {}}"#,
             "tools[1].name",
+        ),
+        (
+            r#"{"type": "code_interpreter"}], "tool_choice": {"type": "tool", "name": "code_interpreter"}, "stop_sequences": ["x""#,
+            "tool_choice.name",
         ),
     ] {
         let body =

@@ -171,7 +171,9 @@ fn of_message(
         }
     }
     for (at, call) in message.calls().enumerate() {
-        if !is_said(MessageField::Call(at)) {
+        // Nothing can be seen of code that is empty.
+        let is_empty_code = matches!(call, Call::CodeInterpreter { code, .. } if is_blank(code));
+        if !is_said(MessageField::Call(at)) && !is_empty_code {
             leave(format!("tool_calls[{at}]"), "the template does not write the call");
         } else if has_arguments(&call) && !is_said(MessageField::Arguments(at)) {
             leave(format!("tool_calls[{at}].function.arguments"), "the template does not write the call's arguments");

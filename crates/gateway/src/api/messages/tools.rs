@@ -115,6 +115,13 @@ pub fn choose(choice: &Json, chat: &mut Object) -> Result<(), Fault> {
     let wrong =
         || spot.fault(FaultCode::WrongValue, "expected the type \"auto\", \"any\", \"none\", or \"tool\" with a name");
     let choice = choice.as_object().ok_or_else(wrong)?;
+    if let Some(name) = choice.get("name").and_then(Json::as_str).filter(|name| is_interpreter(name)) {
+        let offered = chat.get("tools").and_then(Json::as_array).unwrap_or_default();
+        if !offered.iter().any(|tool| name_of(tool) == Some(name)) {
+            let why = "a call of the tool that runs code cannot be required";
+            return Err(spot.within(".name").fault(FaultCode::UnsupportedParameter, why));
+        }
+    }
     let own: Json = match (choice.get("type").and_then(Json::as_str), choice.get("name").and_then(Json::as_str)) {
         (Some("auto"), None) => "auto".into(),
         (Some("any"), None) => "required".into(),
