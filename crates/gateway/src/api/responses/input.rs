@@ -1,5 +1,7 @@
 //! Input items: what a client says, and what it sends back of earlier answers.
 
+use std::collections::HashMap;
+
 use rolecall::conversation::json::Object;
 use rolecall::conversation::{Call, Json, object};
 
@@ -18,8 +20,7 @@ pub struct Input {
     pub items: Vec<Json>,
 }
 
-/// Reads a text, or a list of items. Calls of the answer that the input goes on from are known, and may be among them
-/// with their results.
+/// Reads a text, or a list of items. Those of the answer that the input goes on from are known, and not sent again.
 pub fn read(input: &Json, previous: Option<&str>) -> Result<Input, Fault> {
     if let Some(text) = input.as_str() {
         let part = object! { "type" => "input_text", "text" => text };
@@ -56,8 +57,8 @@ struct InputReader {
     own: String,
     /// What the ids of the items of the answer before have in common.
     known: Option<String>,
-    /// The id of each call of the code interpreter, with the id of its result.
-    codes: Vec<(String, String)>,
+    /// By the ids of calls of the code interpreter, the ids to which their results refer.
+    codes: HashMap<String, String>,
 }
 
 /// A turn of the model whose items are being read.
@@ -82,6 +83,14 @@ impl InputReader {
             None => return Err(missing(&format!("{path}.type"))),
         };
         let id = text(item, &path, "id")?;
+        if self.known.is_some() && id.and_then(answer_of) == self.known.as_deref() {
+            let field = format!("{path}.id");
+            let message = format!("{field}: the answer of `previous_response_id` has this item");
+            let help = Some(
+                "leave the item out; send the result of a call as `function_call_output` with its `call_id`".into(),
+            );
+            return Err(Fault { help, ..Fault::at(&field, FaultCode::Conflict, message) });
+        }
         match kind {
             "message" => self.read_message(index, &path, item, id),
             "reasoning" => self.read_reasoning(index, &path, item, id),
@@ -189,9 +198,7 @@ impl InputReader {
             return Err(Fault { help: Some(error.help().into()), ..Fault::at(&field, code, message) });
         }
         let id = self.id_of("fc", index, id);
-        if !self.is_known(&id) {
-            self.add_call(index, &id, call);
-        }
+        self.add_call(index, &id, call);
         let shown = object! {
             "id" => id, "type" => "function_call", "status" => "completed", "call_id" => call_id, "name" => name,
             "arguments" => arguments,
@@ -212,12 +219,8 @@ impl InputReader {
             "id" => call_id.as_str(), "type" => "code_interpreter",
             "code_interpreter" => object! { "input" => code },
         };
-        self.codes.push((own.clone(), call_id.clone()));
-        match (self.is_known(&own), text(item, path, "call_id")?) {
-            (false, _) => self.add_call(index, &own, call.into()),
-            (true, Some(_)) => {}
-            (true, None) => return Err(missing(&format!("{path}.call_id"))),
-        }
+        self.codes.insert(own.clone(), call_id.clone());
+        self.add_call(index, &own, call.into());
         if let Some(logs) = &logs {
             self.push(
                 index,
@@ -233,11 +236,6 @@ impl InputReader {
         Ok(())
     }
 
-    /// Reports whether an item is of the answer that the input goes on from.
-    fn is_known(&self, id: &str) -> bool {
-        self.known.is_some() && answer_of(id) == self.known.as_deref()
-    }
-
     /// Adds a call to the open turn of the model, which begins with it if there is none.
     fn add_call(&mut self, index: usize, id: &str, call: Json) {
         let answer = answer_of(id).map(str::to_owned);
@@ -250,7 +248,7 @@ impl InputReader {
     fn read_output(&mut self, index: usize, path: &str, item: &Object, id: Option<&str>) -> Result<(), Fault> {
         refuse_others(item, path, &["type", "id", "call_id", "output", "name", "status"])?;
         let call_id = needed_text(item, path, "call_id")?;
-        let code = self.codes.iter().find(|(own, _)| own == call_id).map(|(_, call_id)| call_id.clone());
+        let code = self.codes.get(call_id).cloned();
         if code.is_none() && call_id.starts_with("ci_") && answer_of(call_id).is_some() {
             let field = format!("{path}.call_id");
             let help = Some("send the `call_id` of the item".into());

@@ -23,17 +23,17 @@ pub fn read(tools: Option<&Json>, choice: Option<&Json>) -> Result<Tools, Fault>
         None => &[],
         Some(tools) => list(tools, "tools")?,
     };
-    let offered = tools.iter().enumerate().map(|(index, tool)| Offered::read(tool, &format!("tools[{index}]")));
-    let offered = offered.collect::<Result<Vec<Offered<'_>>, Fault>>()?;
+    let offered = tools.iter().enumerate().map(|(index, tool)| OfferedTool::read(tool, &format!("tools[{index}]")));
+    let offered = offered.collect::<Result<Vec<OfferedTool<'_>>, Fault>>()?;
     let choice = Choice::read(choice, &offered)?;
-    let is_allowed = |tool: &&Offered<'_>| match &choice {
+    let is_allowed = |tool: &&OfferedTool<'_>| match &choice {
         Choice::Allowed { names, .. } => tool.name().is_some_and(|own| names.iter().any(|name| name == own)),
         _ => true,
     };
     Ok(Tools {
-        chat: offered.iter().filter(is_allowed).map(Offered::to_chat).collect(),
+        chat: offered.iter().filter(is_allowed).map(OfferedTool::to_chat).collect(),
         chat_choice: choice.to_chat(),
-        shown: offered.iter().map(Offered::to_json).collect(),
+        shown: offered.iter().map(OfferedTool::to_json).collect(),
         shown_choice: choice.to_json(),
     })
 }
@@ -42,23 +42,23 @@ pub fn read(tools: Option<&Json>, choice: Option<&Json>) -> Result<Tools, Fault>
 const INTERPRETER: &str = "code_interpreter";
 
 /// A tool that the client offers.
-enum Offered<'a> {
+enum OfferedTool<'a> {
     Function(Function<'a>),
     /// The code interpreter, whose calls the client runs.
     Interpreter,
 }
 
-impl<'a> Offered<'a> {
-    fn read(tool: &'a Json, path: &str) -> Result<Offered<'a>, Fault> {
+impl<'a> OfferedTool<'a> {
+    fn read(tool: &'a Json, path: &str) -> Result<OfferedTool<'a>, Fault> {
         let tool = object(tool, path)?;
         match needed_text(tool, path, "type")? {
-            "function" => Ok(Offered::Function(Function::read(tool, path)?)),
+            "function" => Ok(OfferedTool::Function(Function::read(tool, path)?)),
             INTERPRETER => {
                 refuse_others(tool, path, &["type", "container"])?;
                 if let Some(container) = get(tool, "container") {
                     check_container(container, &format!("{path}.container"))?;
                 }
-                Ok(Offered::Interpreter)
+                Ok(OfferedTool::Interpreter)
             }
             kind => {
                 let path = format!("{path}.type");
@@ -71,22 +71,22 @@ impl<'a> Offered<'a> {
 
     fn name(&self) -> Option<&'a str> {
         match self {
-            Offered::Function(function) => Some(function.name),
-            Offered::Interpreter => None,
+            OfferedTool::Function(function) => Some(function.name),
+            OfferedTool::Interpreter => None,
         }
     }
 
     fn to_chat(&self) -> Json {
         match self {
-            Offered::Function(function) => function.to_chat(),
-            Offered::Interpreter => object! { "type" => INTERPRETER }.into(),
+            OfferedTool::Function(function) => function.to_chat(),
+            OfferedTool::Interpreter => object! { "type" => INTERPRETER }.into(),
         }
     }
 
     fn to_json(&self) -> Json {
         match self {
-            Offered::Function(function) => function.to_json(),
-            Offered::Interpreter => {
+            OfferedTool::Function(function) => function.to_json(),
+            OfferedTool::Interpreter => {
                 object! { "type" => INTERPRETER, "container" => object! { "type" => "auto" } }.into()
             }
         }
@@ -171,7 +171,7 @@ enum Choice {
 }
 
 impl Choice {
-    fn read(choice: Option<&Json>, offered: &[Offered<'_>]) -> Result<Choice, Fault> {
+    fn read(choice: Option<&Json>, offered: &[OfferedTool<'_>]) -> Result<Choice, Fault> {
         let Some(choice) = choice else { return Ok(Choice::Free) };
         let known = |path: &str, name: &str| match offered.iter().any(|tool| tool.name() == Some(name)) {
             true => Ok(name.to_owned()),
