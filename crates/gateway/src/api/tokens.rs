@@ -5,6 +5,7 @@ use rolecall::tokenizer::TextPlace;
 use rolecall::{Model, Request};
 
 use crate::gateway::Gateway;
+use crate::request::flag::flag;
 use crate::request::number;
 use crate::request::texts::TextEncoding;
 use crate::turn::context::Bound;
@@ -31,13 +32,7 @@ pub fn tokenize(gateway: &Gateway, body: &str) -> Result<Json, Fault> {
 pub fn encode(gateway: &Gateway, body: &str) -> Result<Json, Fault> {
     let object = read(body, &["model", "input", "do_preprocess", "add_bos"])?;
     let served = gateway.model(object.get("model"))?;
-    let flag = |key: &'static str, usual: bool| match object.get(key).filter(|value| !value.is_null()) {
-        None => Ok(usual),
-        Some(value) => value
-            .as_bool()
-            .ok_or_else(|| Fault::at(key, FaultCode::WrongType, format!("{key}: expected true or false"))),
-    };
-    let (in_format, has_bos) = (flag("do_preprocess", false)?, flag("add_bos", true)?);
+    let (in_format, has_bos) = (flag(&object, "do_preprocess", false)?, flag(&object, "add_bos", true)?);
     let wrong = || Fault::at("input", FaultCode::WrongType, "input: expected a text or a list of texts");
     let ids = |text: &Json| {
         let text = text.as_str().ok_or_else(wrong)?;

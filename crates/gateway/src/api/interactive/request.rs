@@ -1,6 +1,7 @@
 use rolecall::conversation::json::{self, Object};
 use rolecall::conversation::{Json, object};
 
+use crate::request::flag::flag;
 use crate::request::neutral::is_neutral;
 use crate::request::number;
 use crate::{Fault, FaultCode};
@@ -90,14 +91,6 @@ fn session(body: &Object) -> Result<Option<String>, Fault> {
     }
     let wrong = || Fault::at("session_id", FaultCode::WrongValue, "session_id: expected a whole number from -1");
     number::count(value).map(|id| Some(format!("session:{id}"))).ok_or_else(wrong)
-}
-
-fn flag(body: &Object, key: &str, usual: bool) -> Result<bool, Fault> {
-    match body.get(key) {
-        None | Some(Json::Null) => Ok(usual),
-        Some(Json::Bool(value)) => Ok(*value),
-        Some(_) => Err(Fault::at(key, FaultCode::WrongType, format!("{key}: expected true or false"))),
-    }
 }
 
 /// Returns a fault with the field as this API names it.
