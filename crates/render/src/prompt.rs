@@ -39,6 +39,8 @@ pub struct Prompt {
     pub generation: Arc<Generation>,
     /// What the writer is known to have left out. A template's account may know more.
     pub(crate) dropped: Vec<Dropped>,
+    /// The messages whose name is in the prompt as a control token, in order.
+    pub(crate) names_as_tokens: Vec<usize>,
     /// What became of each leaf of the request.
     pub(crate) account: LazyAccount,
     /// Options whose value is not one of the intended values.

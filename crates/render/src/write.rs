@@ -84,6 +84,7 @@ pub(crate) fn write_prompt(
         earlier_calls: written.calls,
         turns: Vec::with_capacity(plan.turns.len()),
         indentation: written.indentation,
+        names_as_tokens: Vec::new(),
         refused: None,
     };
     let mut text = Text::with_capacity(plan.bytes + 16, plan.turns.len() * 6);
@@ -102,6 +103,7 @@ pub(crate) fn write_prompt(
         return Err(error);
     }
     writer.drop_empty(text.len());
+    writer.names_as_tokens.sort_unstable();
     let generation = match plan.gap.is_some() {
         true => Arc::new(Generation { stop: format.generation.infill_stop.clone(), ..(*format.generation).clone() }),
         false => Arc::clone(&format.generation),
@@ -114,6 +116,7 @@ pub(crate) fn write_prompt(
         controls: Arc::clone(&format.controls),
         generation,
         dropped,
+        names_as_tokens: writer.names_as_tokens,
         account: LazyAccount::default(),
         unusual: chosen.unusual(format),
         open: plan.open,
@@ -147,6 +150,8 @@ struct PromptWriter<'a> {
     turns: Vec<prompt::Turn>,
     /// The bytes of indentation written so far.
     indentation: usize,
+    /// The messages whose name is written as a control token.
+    names_as_tokens: Vec<usize>,
     /// The error of a value that cannot be printed.
     refused: Option<Error>,
 }

@@ -122,6 +122,8 @@ struct FormatEvidence<'p> {
     fields: Vec<Field<'p>>,
     /// For each message, the index of its first field, and at the end the number of all.
     firsts: Vec<usize>,
+    /// The messages whose name is a control token.
+    names_as_tokens: &'p [usize],
     tools: Vec<SearchText<'p>>,
     documents: Vec<SearchText<'p>>,
 }
@@ -181,7 +183,8 @@ impl<'p> FormatEvidence<'p> {
         });
         // Most conversations have only contents, which need no further evidence.
         if pieces.is_empty() && tools.is_empty() && documents.is_empty() {
-            return (FormatEvidence::default(), contents);
+            let names_as_tokens = &prompt.names_as_tokens;
+            return (FormatEvidence { names_as_tokens, ..FormatEvidence::default() }, contents);
         }
         pieces.sort_by_key(|(message, name, _)| (*message, *name));
         let mut fields: Vec<Field<'_>> = Vec::with_capacity(pieces.len());
@@ -198,7 +201,8 @@ impl<'p> FormatEvidence<'p> {
         firsts.resize(firsts.len().max(messages.len()) + 1, fields.len());
         let [tools, documents] =
             [tools, documents].map(|all| all.iter().map(|pieces| searched(pieces.iter().copied())).collect());
-        (FormatEvidence { pieces, fields, firsts, tools, documents }, contents)
+        let names_as_tokens = &prompt.names_as_tokens;
+        (FormatEvidence { pieces, fields, firsts, names_as_tokens, tools, documents }, contents)
     }
 
     fn pieces(&self, field: &Field<'p>) -> impl ExactSizeIterator<Item = &'p str> {
@@ -281,6 +285,7 @@ impl Evidence for FormatEvidence<'_> {
             Owner::Message { index, .. } => {
                 return match self.of_message(index, path, leaf) {
                     Sign::Unseen if path == "role" => Sign::Seen,
+                    Sign::Unseen if path == "name" && self.names_as_tokens.binary_search(&index).is_ok() => Sign::Written,
                     // A tool of a message that is printed otherwise.
                     Sign::Unseen if path.starts_with("tools[") && self.any_printed(index, path, |_, _| true) => {
                         Sign::Seen

@@ -81,16 +81,8 @@ impl<'a> Planner<'_, 'a> {
         self.note_fields(index, message, prints, "the format has no place for it");
         let listed = |name: &str| name.is_empty() || self.format.control_names.iter().any(|(known, _)| known == name);
         let unlisted = message.name().is_some_and(|name| !listed(name));
-        let is_token = message.name().is_some_and(|name| !name.is_empty()) && !unlisted;
-        if is_token && has_name(layout.ops(), |codec| matches!(codec, Codec::Names | Codec::Enumerated)) {
-            let why = "the format writes this name as a control token";
-            self.plan.dropped.push(Dropped { place: Place::message(index, "name"), why, by_design: true });
-        }
         // The name on a tool result adds no information.
-        if unlisted
-            && *self.speakers.roles.of(message) != Role::Tool
-            && has_name(layout.ops(), |codec| *codec == Codec::Enumerated)
-        {
+        if unlisted && *self.speakers.roles.of(message) != Role::Tool && names_only(layout.ops()) {
             let why = "the format writes only names that it has tokens for";
             self.plan.dropped.push(Dropped { place: Place::message(index, "name"), why, by_design: false });
         }
@@ -161,11 +153,11 @@ impl<'a> Planner<'_, 'a> {
     }
 }
 
-/// Reports whether a layout has a name with such a codec.
-fn has_name(ops: &[Op], is_wanted: fn(&Codec) -> bool) -> bool {
+/// Reports whether the layout writes a name only if it is one of the format's own names.
+fn names_only(ops: &[Op]) -> bool {
     ops.iter().any(|op| match op {
-        Op::Hole { field: Field::Name, codec, .. } => is_wanted(codec),
-        Op::Group(inner) => has_name(inner, is_wanted),
+        Op::Hole { field: Field::Name, codec, .. } => *codec == Codec::Enumerated,
+        Op::Group(inner) => names_only(inner),
         _ => false,
     })
 }

@@ -119,6 +119,7 @@ pub(super) fn prompt(
         turns,
         generation: Arc::new(Generation::default()),
         dropped: Vec::new(),
+        names_as_tokens: Vec::new(),
         account: LazyAccount::default(),
         unusual: Vec::new(),
         open: inputs.generates,

@@ -112,7 +112,10 @@ impl PromptWriter<'_> {
             .iter()
             .find(|(known, _)| matches!(codec, Codec::Names | Codec::Enumerated) && known == name);
         match known {
-            Some((_, id)) => self.control(*id, out),
+            Some((_, id)) => {
+                self.names_as_tokens.push(index);
+                self.control(*id, out);
+            }
             None => {
                 let source = self.message_source(index, Cow::Borrowed("name"));
                 let quoted = quoted_by(name, codec);

@@ -12,16 +12,17 @@ impl PromptWriter<'_> {
         let Some(offer) = scene.offer() else { return };
         let functions = offer.tools.iter().enumerate().filter(|(_, tool)| matches!(tool, Tool::Function { .. }));
         if let Codec::Python | Codec::Names = codec {
-            for (written, (at, tool)) in functions.enumerate() {
+            let mut written = 0;
+            for (at, tool) in functions {
                 out.push(if written == 0 { "[" } else { ", " }, sources::FORMAT);
+                written += 1;
                 let value = match codec {
                     Codec::Names => Json::from(tool.name()),
                     _ => self.described(tool_value(field == Field::Tools, tool), scene),
                 };
                 out.push(&literal::repr(&value), self.tool_source(offer, at));
             }
-            let has_functions = offer.tools.iter().any(|tool| matches!(tool, Tool::Function { .. }));
-            out.push(if has_functions { "]" } else { "[]" }, sources::FORMAT);
+            out.push(if written == 0 { "[]" } else { "]" }, sources::FORMAT);
             return;
         }
         let Codec::Json(style) = codec else {
