@@ -256,9 +256,10 @@ fn fits(field: Field, codec: &Codec) -> Result<(), (String, String)> {
         (Field::Key | Field::Code, Codec::Json(_)) | (Field::Key, Codec::Attribute) => true,
         (Field::Tool | Field::Function | Field::Files, Codec::Json(_)) => true,
         (Field::Tool | Field::Function, Codec::Python) => true,
-        (Field::Tool | Field::Function | Field::Files, _) => {
-            return Err(("needs the codec `json`".into(), format!("write `{{{}:json}}`", field.name())));
+        (Field::Tool | Field::Function, _) => {
+            return Err(("needs the codec `json` or `python`".into(), format!("write `{{{}:json}}`", field.name())));
         }
+        (Field::Files, _) => return Err(("needs the codec `json`".into(), "write `{files:json}`".into())),
         (Field::Tools | Field::Functions, Codec::Text | Codec::Json(_) | Codec::Python) => true,
         (Field::Functions, Codec::Names) => true,
         (Field::Name, Codec::Names | Codec::Enumerated | Codec::Stem | Codec::Text | Codec::Json(_) | Codec::Trim) => {
