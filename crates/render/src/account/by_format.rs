@@ -285,7 +285,9 @@ impl Evidence for FormatEvidence<'_> {
             Owner::Message { index, .. } => {
                 return match self.of_message(index, path, leaf) {
                     Sign::Unseen if path == "role" => Sign::Seen,
-                    Sign::Unseen if path == "name" && self.names_as_tokens.binary_search(&index).is_ok() => Sign::Written,
+                    Sign::Unseen if path == "name" && self.names_as_tokens.binary_search(&index).is_ok() => {
+                        Sign::Written
+                    }
                     // A tool of a message that is printed otherwise.
                     Sign::Unseen if path.starts_with("tools[") && self.any_printed(index, path, |_, _| true) => {
                         Sign::Seen
