@@ -108,12 +108,6 @@ fn choose<'t>(mut literals: Vec<NamedLiteral<'t>>, wanted: Option<&str>) -> Resu
         (None, _) => None,
     };
     let Some(at) = at else {
-        // The template may be in a dictionary that cannot be read.
-        if wanted.is_some()
-            && let Some(unread) = literals.iter().position(|literal| literal.read.is_err())
-        {
-            return Ok(literals.swap_remove(unread));
-        }
         let mut names: Vec<String> = Vec::new();
         for name in templates.iter().filter_map(|at| literals[*at].name.as_deref()).map(|name| format!("`{name}`")) {
             if names.len() <= MOST_NAMES && !names.contains(&name) {
@@ -125,7 +119,12 @@ fn choose<'t>(mut literals: Vec<NamedLiteral<'t>>, wanted: Option<&str>) -> Resu
         return Err(match wanted {
             Some(wanted) => {
                 let help = if names.is_empty() { "it has no name".to_owned() } else { format!("use one of {names}") };
-                python::mistake("unknown_template", format!("there is no template `{wanted}`"), 0..0, &help)
+                let mut error =
+                    python::mistake("unknown_template", format!("there is no template `{wanted}`"), 0..0, &help);
+                // It may be in a dictionary that cannot be read.
+                let unread = literals.iter().find_map(|literal| literal.read.as_ref().err());
+                error.diagnostics.extend(unread.into_iter().flat_map(|unread| unread.diagnostics.clone()));
+                error
             }
             None => {
                 let help = format!("name one of {names} after the file's name, as in `FILE.py:NAME`");

@@ -1,6 +1,7 @@
 //! Finds templates in a Python file that has other statements too.
 //!
-//! The file is never run, so a name counts only if one plain assignment at the top of the file says what it is.
+//! The file is never run, so a name counts only if one plain assignment at the top of the file says what it is. What
+//! other code changes through another name (`y = x; y['A'] = ..`, `f(x)`) is not seen.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -88,8 +89,9 @@ fn words(source: &str) -> Vec<Word> {
                 continue;
             }
             '\\' => {
-                at += 1;
-                at += source[at..].chars().next().map_or(0, char::len_utf8);
+                // It may join the next line.
+                let rest = &source[at + 1..];
+                at += 1 + if rest.starts_with("\r\n") { 2 } else { rest.chars().next().map_or(0, char::len_utf8) };
                 continue;
             }
             '(' | '[' | '{' => depth += 1,
@@ -171,6 +173,7 @@ mod tests {
             ("'''\nx = dict(A='1')\n'''\ny = dict(A='2')", vec!["y"]),
             ("a = f'''\nx = dict(A='1')\n'''\ny = dict(A='2')", vec!["y"]),
             ("a = [\n# )\nx == dict(A='1'),\n')',\n]\ny = dict(A='2')", vec!["y"]),
+            ("a = \\\r\nx = dict(A='1')\r\ny = dict(A='2')", vec!["y"]),
             ("a = 1 + \\\nx\ny = dict(A='2')\nz = y\nx = dict(a)", vec!["y", "x"]),
             ("x = 'it\\'s\ny = dict(A='2')", vec!["y"]),
             ("x: dict\ny = dict(A='1')", vec!["y"]),
