@@ -75,6 +75,7 @@ const ARROWS: &[(&str, Kind, &[&str])] = &[
         ],
     ),
     ("columns", Edge, &["rolecall"]),
+    ("interpreter", Edge, &["rolecall"]),
     ("gateway", Edge, &["rolecall", "text"]),
     ("python", Edge, &["rolecall", "columns"]),
     ("benches", Workshop, &["rolecall"]),

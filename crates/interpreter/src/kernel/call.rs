@@ -1,0 +1,241 @@
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use jupyter_protocol::messaging::{ErrorOutput, ExecutionState, Stdio};
+use jupyter_protocol::{JupyterMessageContent, Media, MediaType};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+
+use super::{Job, Running, Step};
+use crate::folder::Folder;
+use crate::options::Limits;
+use crate::sandbox::watch;
+use crate::{Error, LimitKind, Output, plain};
+
+/// What a call has printed and returned so far.
+struct Sofar<'a> {
+    /// Printed texts are raw, since a sequence for the terminal may be divided.
+    outputs: Vec<Output>,
+    limits: &'a Limits,
+    folder: &'a Folder,
+    /// The bytes of text that are kept.
+    kept: usize,
+    cut: usize,
+    pictures: usize,
+    left_pictures: usize,
+}
+
+/// The most bytes and lines of a traceback that are kept. Its end says most.
+const MOST_TRACEBACK: usize = 16 << 10;
+
+/// Why a call is stopped.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Why {
+    Asked,
+    TooLong,
+}
+
+impl Running {
+    /// Runs the code of a call, and follows what comes of it.
+    pub(super) async fn call(&mut self, job: &Job) -> Result<Vec<Output>, Error> {
+        let limits = self.limits.clone();
+        let folder = self.folder.clone();
+        let mut sofar = Sofar::new(&limits, &folder);
+        self.until = watch::of_tree(self.process).processor_time + limits.processor_time;
+        let id = self.connection.execute(&job.code).await?;
+        let mut ticks = interval(watch::OFTEN);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut end = Instant::now() + limits.wall_time;
+        let mut stopped = None;
+        loop {
+            tokio::select! {
+                message = self.connection.next(&id) => match message {
+                    Some(JupyterMessageContent::Status(status)) if status.execution_state == ExecutionState::Idle => break,
+                    Some(message) => sofar.add(message, |output| _ = job.steps.send(Step::Output(output))),
+                    None => return Err(Error::Died("its connection was closed".into())),
+                },
+                status = self.child.wait() => return Err(self.died(status)),
+                Some(broken) = self.broken.recv() => {
+                    // The connection of a process that ends is closed first.
+                    if let Ok(status) = tokio::time::timeout(Duration::from_millis(200), self.child.wait()).await {
+                        return Err(self.died(status));
+                    }
+                    return Err(self.broke(&broken));
+                }
+                _ = ticks.tick() => if let Some(error) = self.beyond().await { return Err(error) },
+                () = job.stop.stopped(), if stopped.is_none() => {
+                    stopped = Some(Why::Asked);
+                    end = Instant::now() + limits.patience;
+                    self.connection.interrupt().await;
+                }
+                () = sleep_until(end) => match stopped {
+                    None => {
+                        stopped = Some(Why::TooLong);
+                        end = Instant::now() + limits.patience;
+                        self.connection.interrupt().await;
+                    }
+                    Some(Why::Asked) => return Err(Error::Stopped(limits.patience)),
+                    Some(Why::TooLong) => {
+                        return Err(Error::Limit { kind: LimitKind::WallTime, most: limits.wall_time.as_secs() });
+                    }
+                },
+            }
+        }
+        // A call that ends by going beyond a limit has not ended well.
+        if let Some(error) = self.beyond().await {
+            return Err(error);
+        }
+        let mut outputs = sofar.finish();
+        match stopped {
+            Some(Why::Asked) => outputs.push(Output::Note("the code was stopped".into())),
+            Some(Why::TooLong) => {
+                outputs.push(Output::Note(format!(
+                    "the code was stopped after {} s, its limit",
+                    limits.wall_time.as_secs_f32()
+                )));
+            }
+            None => {}
+        }
+        Ok(outputs)
+    }
+}
+
+impl<'a> Sofar<'a> {
+    fn new(limits: &'a Limits, folder: &'a Folder) -> Sofar<'a> {
+        Sofar { outputs: Vec::new(), limits, folder, kept: 0, cut: 0, pictures: 0, left_pictures: 0 }
+    }
+
+    /// Takes a message, and shows what it adds.
+    fn add(&mut self, message: JupyterMessageContent, mut show: impl FnMut(Output)) {
+        match message {
+            JupyterMessageContent::StreamContent(stream) => {
+                let text = self.room_for(stream.text);
+                if text.is_empty() {
+                    return;
+                }
+                show(match stream.name {
+                    Stdio::Stdout => Output::Stdout(plain(&text)),
+                    Stdio::Stderr => Output::Stderr(plain(&text)),
+                });
+                match (&stream.name, self.outputs.last_mut()) {
+                    (Stdio::Stdout, Some(Output::Stdout(last))) | (Stdio::Stderr, Some(Output::Stderr(last))) => {
+                        last.push_str(&text);
+                    }
+                    (Stdio::Stdout, _) => self.outputs.push(Output::Stdout(text)),
+                    (Stdio::Stderr, _) => self.outputs.push(Output::Stderr(text)),
+                }
+            }
+            JupyterMessageContent::ExecuteResult(result) => self.show_media(result.data, show),
+            JupyterMessageContent::DisplayData(display) => self.show_media(display.data, show),
+            JupyterMessageContent::UpdateDisplayData(display) => self.show_media(display.data, show),
+            JupyterMessageContent::ErrorOutput(error) => {
+                let error = read_error(error);
+                show(error.clone());
+                self.outputs.push(error);
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes the richest form that a model can have: a picture as a file, or else text.
+    fn show_media(&mut self, data: Media, mut show: impl FnMut(Output)) {
+        let picture = data.content.iter().find_map(|media| match media {
+            MediaType::Png(text) => Some((text, "image/png", "png")),
+            MediaType::Jpeg(text) => Some((text, "image/jpeg", "jpg")),
+            MediaType::Gif(text) => Some((text, "image/gif", "gif")),
+            _ => None,
+        });
+        if let Some((text, media, ending)) = picture {
+            if self.pictures >= self.limits.pictures {
+                self.left_pictures += 1;
+                return;
+            }
+            let output = match self.save(text, ending) {
+                Ok(name) => Output::Picture { name, media },
+                Err(why) => Output::Note(format!("a picture could not be kept: {why}")),
+            };
+            self.pictures += 1;
+            show(output.clone());
+            self.outputs.push(output);
+            return;
+        }
+        // What prints itself as JSON prints itself as text, too.
+        let text = data.content.into_iter().fold(None, |best, media| match (media, best) {
+            (MediaType::Plain(text), _) => Some(text),
+            (MediaType::Markdown(text) | MediaType::Latex(text), None) => Some(text),
+            (MediaType::Html(text) | MediaType::Svg(text), None) => Some(text),
+            (_, best) => best,
+        });
+        let Some(text) = text else { return };
+        let text = self.room_for(plain(&text));
+        if !text.is_empty() {
+            show(Output::Result(text.clone()));
+            self.outputs.push(Output::Result(text));
+        }
+    }
+
+    /// Writes a picture into the session's folder, under the first free name.
+    fn save(&self, text: &str, ending: &str) -> Result<String, String> {
+        let text: String = text.chars().filter(|c| !c.is_ascii_whitespace()).collect();
+        let bytes = STANDARD.decode(text).map_err(|error| error.to_string())?;
+        for number in 1..=self.limits.files {
+            let name = format!("output-{number}.{ending}");
+            if self.folder.write_new(&name, &bytes).map_err(|error| error.to_string())? {
+                return Ok(name);
+            }
+        }
+        Err("there are too many pictures".into())
+    }
+
+    /// Returns as much of a text as may still be kept.
+    fn room_for(&mut self, mut text: String) -> String {
+        let room = self.limits.text - self.kept;
+        if text.len() > room {
+            let end = (0..=room).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+            self.cut += text.len() - end;
+            text.truncate(end);
+            // What follows a cut is cut, too.
+            self.kept = self.limits.text;
+            return text;
+        }
+        self.kept += text.len();
+        text
+    }
+
+    fn finish(mut self) -> Vec<Output> {
+        for output in &mut self.outputs {
+            if let Output::Stdout(text) | Output::Stderr(text) = output {
+                *text = plain(text);
+            }
+        }
+        if self.cut > 0 {
+            let most = self.limits.text;
+            self.outputs
+                .push(Output::Note(format!("{} more bytes of output were cut; at most {most} are kept", self.cut)));
+        }
+        if self.left_pictures > 0 {
+            let most = self.limits.pictures;
+            self.outputs.push(Output::Note(format!(
+                "{} more pictures were left out; at most {most} are kept",
+                self.left_pictures
+            )));
+        }
+        self.outputs
+    }
+}
+
+fn read_error(error: ErrorOutput) -> Output {
+    let mut traceback: Vec<String> =
+        error.traceback.iter().flat_map(|entry| plain(entry).lines().map(str::to_owned).collect::<Vec<_>>()).collect();
+    let mut kept = 0;
+    let first = traceback.iter().rposition(|line| {
+        kept += line.len() + 1;
+        kept > MOST_TRACEBACK
+    });
+    if let Some(first) = first {
+        traceback.drain(..=first);
+        traceback.insert(0, format!("[{} lines before were cut]", first + 1));
+    }
+    let short = |text: &str| plain(text).chars().take(4096).collect();
+    Output::Error { name: short(&error.ename), message: short(&error.evalue), traceback }
+}

@@ -1,0 +1,6 @@
+//! All tests of this crate.
+
+mod common;
+mod escapes;
+mod files;
+mod kernel;
