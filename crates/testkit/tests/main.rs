@@ -10,6 +10,7 @@ mod closing_laws;
 mod conform;
 mod dependencies;
 mod dialects;
+mod document_items;
 mod documents;
 mod doors;
 mod edges;
