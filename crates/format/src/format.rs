@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
 use crate::{
-    BoundaryToken, Choice, Control, ControlId, Defaults, FormatPart, Generation, Habits, Identity, Layout, Op, Pattern,
-    Rules, Slot,
+    BoundaryToken, Choice, CodeResult, Control, ControlId, Defaults, FormatPart, Generation, Habits, Identity, Layout,
+    Op, Pattern, Rules, Slot,
 };
 
 /// The layouts, control tokens, rules and defaults of one model family.
@@ -49,6 +49,8 @@ pub struct Format {
     pub defaults: Defaults,
     /// The maker's generation settings.
     pub generation: Arc<Generation>,
+    /// How the result of code is written.
+    pub code_result: CodeResult,
     /// Layouts that are intentionally ambiguous.
     pub ambiguous: Vec<Slot>,
     /// Deviations of the models' output from the layouts.

@@ -9,6 +9,7 @@
 
 mod call_ids;
 mod check;
+mod code_result;
 pub mod codec;
 mod control;
 mod correction;
@@ -36,6 +37,7 @@ mod tag;
 mod write;
 
 pub use call_ids::{CallIds, IdPattern};
+pub use code_result::CodeResult;
 pub use codec::Codec;
 pub use control::{BoundaryToken, Control, ControlId, InText};
 pub use correction::{correction_sources, corrections};

@@ -16,7 +16,7 @@ use habits::read_habits;
 use identity::read_identity;
 pub(crate) use layouts::holes_of;
 use layouts::{read_layout, read_layouts};
-use settings::{read_choices, read_defaults, read_generation, read_loss, read_rules};
+use settings::{read_choices, read_code_result, read_defaults, read_generation, read_loss, read_rules};
 
 use rolecall_conversation::Role;
 use table::Table;
@@ -86,6 +86,7 @@ const KEYS: &[&str] = &[
     "rules",
     "defaults",
     "generation",
+    "code-result",
     "reading",
     "layout",
     "training",
@@ -104,6 +105,9 @@ fn read_file(file: Table<'_>, source: &str, mistakes: &mut Vec<Diagnostic>) -> F
     }
     if let Some(generation) = file.table("generation", mistakes) {
         format.generation = read_generation(generation, mistakes).into();
+    }
+    if let Some(table) = file.table("code-result", mistakes) {
+        format.code_result = read_code_result(table, mistakes);
     }
     read_reading(&file, &mut format, mistakes);
     read_calls_and_layouts(&file, &mut format, source, mistakes);

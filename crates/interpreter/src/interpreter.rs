@@ -5,7 +5,7 @@ use tokio::sync::watch;
 use crate::{Error, Execution, Folder, Output};
 
 /// Something that runs code, and keeps its state from call to call: a kernel of one's own, or a record for tests.
-pub trait Interpreter: Send {
+pub trait Interpreter: Send + Sync {
     /// Runs code until it ends, a limit is reached, or `stop` says so. Each output is shown as it comes.
     fn run(&mut self, code: &str, stop: &Stop, show: &mut dyn FnMut(&Output)) -> Result<Execution, Error>;
 

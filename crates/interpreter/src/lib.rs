@@ -9,10 +9,13 @@
 //! 4. [`Interpreter::run`] runs code. What it prints and returns comes as [`Output`], and an [`Execution`] has all of it.
 //! 5. [`Recorded`] answers what was recorded, for tests.
 //!
+//! 6. An [`agent`] is the loop: a model replies, its calls run, their results are the next turn.
+//!
 //! Calls wait for their end. Within an async task, call them where waiting is allowed (`spawn_blocking`).
 //!
 //! What the sandbox promises, and what not, is in `SECURITY.md`.
 
+pub mod agent;
 mod error;
 mod folder;
 mod interpreter;

@@ -1,11 +1,11 @@
-//! Reads `[options]`, `[rules]`, `[defaults]` and `[generation]`.
+//! Reads `[options]`, `[rules]`, `[defaults]`, `[generation]` and `[code-result]`.
 
 use super::table::Table;
 use super::{reserved, unknown};
 use crate::{
-    AnswersRule, AssistantRule, BlankSystem, CallIds, Choice, Defaults, Diagnostic, EndingRule, Field, Generation,
-    HeaderRule, LossRule, RolesRule, Rules, SystemRule, SystemWhen, SystemWithTools, ToolRule, ToolsPlace, TurnsRule,
-    UsersRule,
+    AnswersRule, AssistantRule, BlankSystem, CallIds, Choice, CodeResult, Defaults, Diagnostic, EndingRule, Field,
+    Generation, HeaderRule, LossRule, RolesRule, Rules, SystemRule, SystemWhen, SystemWithTools, ToolRule, ToolsPlace,
+    TurnsRule, UsersRule,
 };
 use rolecall_conversation::spelling::nearest;
 
@@ -163,6 +163,22 @@ pub(super) fn read_defaults(table: Table<'_>, choices: &[Choice], mistakes: &mut
         mistakes,
     );
     defaults
+}
+
+pub(super) fn read_code_result(table: Table<'_>, mistakes: &mut Vec<Diagnostic>) -> CodeResult {
+    let usual = CodeResult::default();
+    let result = table.text("result", mistakes).unwrap_or(usual.result);
+    if !result.contains("{text}") {
+        mistakes.push(Diagnostic {
+            code: "bad_code_result",
+            message: format!("expected a text with `{{text}}`, found `{result}`"),
+            span: table.span_of("result"),
+            help: Some("`{text}` stands for what the code printed and returned".into()),
+        });
+    }
+    let code_result = CodeResult { result, picture: table.text("picture", mistakes).unwrap_or(usual.picture) };
+    table.finish(&["result", "picture"], mistakes);
+    code_result
 }
 
 pub(super) fn read_generation(table: Table<'_>, mistakes: &mut Vec<Diagnostic>) -> Generation {

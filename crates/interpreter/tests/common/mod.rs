@@ -2,6 +2,8 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
+pub mod script;
+
 use std::env;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
