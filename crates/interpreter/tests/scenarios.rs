@@ -149,7 +149,7 @@ fn the_file_of_chatglm3_and_the_heart() {
         "# Check for missing values in each column\nmissing_values = {key: sum(1 for item in data if key not in item) for key in data[0].keys()}\n\nmissing_values",
     );
     let kinds = call(
-        "",
+        "Next, I look at the types.",
         "# Check the distribution of values in the 'type' column\ntype_distribution = {key: sum(1 for item in data if item['type'] == key) for key in sorted(set(item['type'] for item in data))}\n\ntype_distribution",
     );
     let heart = format!("interpreter\n```python\n{HEART}\n```<|observation|>");

@@ -15,7 +15,7 @@ use rolecall_testkit::Toy;
 pub struct Script {
     tokenizer: Arc<Toy>,
     replies: VecDeque<String>,
-    controls: Vec<String>,
+    controls: Vec<(String, Option<u32>)>,
     /// How many ids of each prompt were new.
     pub new: Vec<usize>,
     /// The text of the last prompt.
@@ -27,7 +27,7 @@ impl Script {
     pub fn new(format: &str, replies: &[&str]) -> (Model, Script) {
         let registry = rolecall::format::registry();
         let known = registry.get(format).unwrap();
-        let controls = known.controls.iter().map(|control| control.text.clone()).collect();
+        let controls = known.controls.iter().map(|control| (control.text.clone(), control.id)).collect();
         let tokenizer = Arc::new(Toy::of(known));
         let loaded: Arc<dyn Tokenizer> = tokenizer.clone();
         let model = Model::builder().format(format).loaded_tokenizer(loaded).open().unwrap();
@@ -49,15 +49,11 @@ impl Engine for Script {
         let mut rest = reply.as_str();
         while !rest.is_empty() {
             // Some tokenizers never read control tokens in text. A model samples them all the same.
-            let control = self
-                .controls
-                .iter()
-                .filter(|control| rest.starts_with(control.as_str()))
-                .max_by_key(|control| control.len());
-            let next =
-                self.controls.iter().filter_map(|control| rest.find(control.as_str())).min().unwrap_or(rest.len());
-            let taken = control.map_or(next, String::len);
-            match control.and_then(|control| self.tokenizer.token_id(control)) {
+            let known = self.controls.iter().filter(|(control, _)| rest.starts_with(control.as_str()));
+            let control = known.max_by_key(|(control, _)| control.len());
+            let next = self.controls.iter().filter_map(|(control, _)| rest.find(control.as_str())).min();
+            let taken = control.map_or(next.unwrap_or(rest.len()), |(control, _)| control.len());
+            match control.and_then(|(control, id)| self.tokenizer.token_id(control).or(*id)) {
                 Some(id) => take(Sampled::Ids(&[id])),
                 None => {
                     let mut tokens = Vec::new();
