@@ -1,5 +1,6 @@
 //! The command line's arguments. The doc comments here are the help texts.
 
+mod chat;
 mod groups;
 mod serve;
 mod session;
@@ -18,6 +19,7 @@ use rolecall::template::Forms;
 
 use crate::paint::Color;
 
+pub use chat::{ChatArgs, InterpreterArgs, KernelArgs};
 pub use groups::{Batch, BatchFile, Chat, Layouts, MoreFormats, OwnTemplate, Policies, TextEncoding};
 pub use serve::ServeFlags;
 pub use session::SessionModel;
@@ -55,6 +57,8 @@ pub enum Verb {
     Template(TemplateArgs),
     Tokenizer(Tokenizer),
     Serve(Serve),
+    Chat(ChatArgs),
+    Interpreter(InterpreterArgs),
     Completions(Completions),
 }
 
@@ -526,6 +530,8 @@ impl Verb {
             Verb::Template(template) => template.json,
             Verb::Tokenizer(tokenizer) => tokenizer.json,
             Verb::Serve(serve) => serve.json,
+            Verb::Chat(chat) => chat.json,
+            Verb::Interpreter(interpreter) => interpreter.json,
             Verb::Decode(_) | Verb::Grammar(_) | Verb::Completions(_) => false,
         }
     }

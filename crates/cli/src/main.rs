@@ -12,6 +12,8 @@
 
 mod args;
 mod batch;
+#[cfg(feature = "gateway")]
+mod chat;
 mod commands;
 mod diagnostic;
 mod diff;

@@ -39,9 +39,7 @@ impl ServedModel {
                 "{}: an engine that is started has one model, so `engine_model` must be left out",
                 wanted.engine
             )),
-            (Some(file), EngineKind::LlamaCpp) => Engine::local(file.as_ref(), local, limits),
-            (Some(_), _) => Err(format!("{}: only llama.cpp's server can be started", wanted.engine)),
-            (None, kind) => Engine::new(kind, &wanted.engine, limits),
+            (_, kind) => Engine::open(&wanted.engine, kind, local, limits),
         };
         let engine = engine.map_err(|why| OpenFault::Engine { name: name.clone(), why })?;
         let engine = engine.knowing(model.tokenizer().map_err(|error| wrong(error.to_string()))?);

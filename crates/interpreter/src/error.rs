@@ -71,6 +71,13 @@ pub enum Error {
         /// What the system says.
         why: String,
     },
+    /// A server of tools cannot be used.
+    Tools {
+        /// Its name.
+        name: String,
+        /// Why not.
+        why: String,
+    },
     /// As many kernels run as may run.
     Full(usize),
     /// A recorded interpreter has no answer to this code.
@@ -90,6 +97,7 @@ impl Error {
             Error::Stopped(_) => "kernel_stopped",
             Error::FileName { .. } => "file_name",
             Error::File { .. } => "file",
+            Error::Tools { .. } => "tools",
             Error::Full(_) => "kernels_full",
             Error::NotRecorded(_) => "not_recorded",
             Error::Internal(_) => "interpreter_internal",
@@ -117,6 +125,7 @@ impl fmt::Display for Error {
             }
             Error::FileName { name, why } => write!(f, "{name:?} cannot be a file of the session: {why}"),
             Error::File { name, why } => write!(f, "the file {name:?}: {why}"),
+            Error::Tools { name, why } => write!(f, "the MCP server `{name}` cannot be used: {why}"),
             Error::Full(most) => write!(f, "{most} kernels run already, and no more may; try again later"),
             Error::NotRecorded(code) => write!(f, "nothing is recorded for this code: {code:?}"),
             Error::Internal(why) => write!(f, "the interpreter failed: {why}"),

@@ -1,5 +1,10 @@
 //! The subcommands, one file each.
 
+#[cfg(feature = "gateway")]
+pub mod chat;
+#[cfg(not(feature = "gateway"))]
+#[path = "not_built.rs"]
+mod chat;
 mod check;
 mod completions;
 mod decode;
@@ -8,6 +13,11 @@ mod encode;
 mod explain;
 mod formats;
 mod grammar;
+#[cfg(feature = "gateway")]
+pub mod interpreter;
+#[cfg(not(feature = "gateway"))]
+#[path = "not_built.rs"]
+mod interpreter;
 mod parse;
 mod render;
 mod rollout;
@@ -15,7 +25,7 @@ mod roundtrip;
 #[cfg(feature = "gateway")]
 mod serve;
 #[cfg(not(feature = "gateway"))]
-#[path = "serve_not_built.rs"]
+#[path = "not_built.rs"]
 mod serve;
 mod session;
 mod stability;
@@ -59,6 +69,8 @@ pub fn run(verb: &Verb, output: &Output) -> Result<Exit, Failure> {
         Verb::Template(args) => template::run(args, output),
         Verb::Tokenizer(args) => tokenizer::run(args, output),
         Verb::Serve(args) => serve::run(args, output),
+        Verb::Chat(args) => chat::run(args, output),
+        Verb::Interpreter(args) => interpreter::run(args, output),
         Verb::Completions(args) => completions::run(args, output),
     }
 }

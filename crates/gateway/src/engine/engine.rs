@@ -74,6 +74,15 @@ impl Engine {
         Ok(Engine { local: Some(Arc::new(local)), ..engine })
     }
 
+    /// Opens an engine by its address: `http://host:port`, or `local:FILE.gguf` for llama.cpp's server, which is started.
+    pub fn open(address: &str, kind: EngineKind, local: &LocalOptions, limits: &Limits) -> Result<Engine, String> {
+        match (address.strip_prefix("local:"), kind) {
+            (Some(file), EngineKind::LlamaCpp) => Engine::local(file.as_ref(), local, limits),
+            (Some(_), _) => Err(format!("{address}: only llama.cpp's server can be started")),
+            (None, kind) => Engine::new(kind, address, limits),
+        }
+    }
+
     /// Waits until the engine has loaded its model, and returns what it says of itself.
     pub async fn ready(&self, patience: Duration) -> Result<About, Fault> {
         let end = Instant::now() + patience;

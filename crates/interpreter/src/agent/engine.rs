@@ -41,6 +41,8 @@ pub enum Sampled<'a> {
     Ids(&'a [u32]),
     /// Text of ordinary tokens whose ids the engine does not tell.
     Text(&'a str),
+    /// Text of an engine that tells no ids at all. What spells a control token is one.
+    Spelled(&'a str),
 }
 
 /// Why an engine failed.

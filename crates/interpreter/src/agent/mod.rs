@@ -4,12 +4,16 @@
 //! [`Policy`] says what may run and how long, an [`Engine`] samples, and every step is an [`AgentEvent`] that can be shown,
 //! written down and replayed ([`Replay`]).
 
+mod command;
 mod engine;
 mod event;
+mod mcp;
 mod policy;
 mod replay;
 mod toolbox;
+mod tools_file;
 
+use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
 
@@ -17,15 +21,19 @@ use rolecall::conversation::{Arguments, Call, Json, Message, Tool, json, object}
 use rolecall::format::CodeResult;
 use rolecall::grammar::{Grammar, Options, ToolChoice};
 use rolecall::session::{Finish, OnRewrite, Session};
+use rolecall::tokenizer::{TextPlace, Tokenizer};
 use rolecall::{Error as CoreError, Model, Request};
 
 use crate::{Folder, Stop};
 
+pub use command::Command;
 pub use engine::{Engine, EngineError, Sampled, Sampling};
 pub use event::{AgentEvent, End, OwnCall};
+pub use mcp::{Mcp, McpTool};
 pub use policy::{Decision, Policy};
 pub use replay::{Replay, ReplayError};
 pub use toolbox::{Callable, ToolError, ToolResult, Toolbox};
+pub use tools_file::{ToolsFile, ToolsFileError};
 
 /// A conversation with a model that calls tools and runs code.
 ///
@@ -42,6 +50,7 @@ pub use toolbox::{Callable, ToolError, ToolResult, Toolbox};
 /// ```
 pub struct Agent {
     session: Session,
+    tokenizer: Arc<dyn Tokenizer>,
     /// The tools that the conversation was begun with, ours included.
     request: Request,
     toolbox: Toolbox,
@@ -96,9 +105,15 @@ impl Agent {
         if !own.is_empty() {
             request.conversation.tools.get_or_insert_default().extend(own);
         }
+        let tokenizer = Arc::clone(model.tokenizer()?);
         let session = model.session(request.clone())?;
         let code_result = model.format().map(|format| format.code_result.clone()).unwrap_or_default();
-        Ok(Agent { session, request, toolbox, policy, code_result })
+        Ok(Agent { session, tokenizer, request, toolbox, policy, code_result })
+    }
+
+    /// Adds messages that the conversation begins with. The replies among them count as written by the caller.
+    pub fn begin_with(&mut self, messages: &[Message]) -> Result<(), AgentError> {
+        self.add(messages)
     }
 
     /// Returns the conversation's session.
@@ -232,6 +247,14 @@ impl Agent {
                 }
                 Sampled::Text(text) => {
                     parser.push_text(text, &mut emit);
+                    let mut tokens = Vec::new();
+                    match self.tokenizer.encode_ordinary(text, TextPlace::Inside, &mut tokens) {
+                        Ok(()) => sampled.extend(tokens.iter().map(|token| token.id)),
+                        Err(error) => failed = Some(AgentError::Engine(EngineError(error.to_string()))),
+                    }
+                }
+                Sampled::Spelled(text) => {
+                    parser.push_spelled(text, &mut emit);
                     match session.encode_sampled(text) {
                         Ok(ids) => sampled.extend(ids),
                         Err(error) => failed = Some(error.into()),

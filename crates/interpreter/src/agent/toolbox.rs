@@ -77,6 +77,13 @@ impl Toolbox {
         self
     }
 
+    /// Returns the toolbox with a code interpreter that only a [`Replay`](super::Replay) answers for.
+    #[must_use]
+    pub fn offering_code(mut self) -> Toolbox {
+        self.offers_code = true;
+        self
+    }
+
     /// Returns the toolbox, in which nothing runs any more: each call is answered as it was recorded.
     #[must_use]
     pub(super) fn replaying(mut self, results: VecDeque<(OwnCall, ToolResult)>) -> Toolbox {

@@ -1,0 +1,113 @@
+use rolecall::Event;
+use rolecall_interpreter::agent::AgentEvent;
+use rolecall_interpreter::plain;
+
+use crate::commands::interpreter::draw_output;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::paint::Style;
+
+/// What is shown of a chat.
+pub struct Shown<'a> {
+    pub output: &'a Output,
+    /// Whether steps are lines of JSON.
+    pub json: bool,
+    /// What the last text belongs to, if its line is open.
+    pub is_within: Option<Part>,
+}
+
+/// A part of a reply that is shown apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    Content,
+    Reasoning,
+    Call,
+}
+
+impl Part {
+    fn style(self) -> Style {
+        match self {
+            Part::Content => Style::Plain,
+            Part::Reasoning => Style::Mark,
+            Part::Call => Style::Tool,
+        }
+    }
+}
+
+impl Shown<'_> {
+    /// Shows a step.
+    pub fn show(&mut self, event: &AgentEvent<'_>) -> Result<(), Failure> {
+        if self.json {
+            return self.output.write_json(&event.to_json());
+        }
+        match event {
+            AgentEvent::Reply(event) => self.show_reply(event),
+            AgentEvent::Message { .. } => self.end_line(),
+            AgentEvent::Output(output) => {
+                self.end_line()?;
+                self.output.write(&draw_output(output, self.output))
+            }
+            AgentEvent::Result { call, result } => {
+                self.end_line()?;
+                // What code printed was shown as it came.
+                if call.is_code() && result.error.is_none() {
+                    return Ok(());
+                }
+                let style = if result.error.is_some() { Style::Error } else { Style::Frame };
+                let text = plain(&result.text);
+                self.output.write(&format!("{}\n", self.output.paint.text(style, &format!("→ {text}"))))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn show_reply(&mut self, event: &Event<'_>) -> Result<(), Failure> {
+        match event {
+            Event::Content(text) => self.text(Part::Content, text),
+            Event::Reasoning(text) => self.text(Part::Reasoning, text),
+            Event::CallStarted { name, .. } => {
+                self.end_line()?;
+                self.text(Part::Call, &format!("{name} "))
+            }
+            Event::CodeStarted { .. } => {
+                self.end_line()?;
+                self.text(Part::Call, "code:\n")
+            }
+            Event::Arguments { text, .. } | Event::Code { text, .. } => self.text(Part::Call, text),
+            Event::CallFinished { .. } => self.end_line(),
+            Event::Malformed(malformed) => {
+                self.note(&format!("the reply is malformed: {}", plain(&malformed.why.to_string())))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn text(&mut self, part: Part, text: &str) -> Result<(), Failure> {
+        if self.is_within.is_some_and(|within| within != part) {
+            self.end_line()?;
+        }
+        // A sequence for the terminal may be divided between pieces, but none works without its first character.
+        let text: String = text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
+        if text.is_empty() {
+            return Ok(());
+        }
+        self.is_within = Some(part);
+        self.output.write(&self.output.paint.text(part.style(), &text))
+    }
+
+    fn end_line(&mut self) -> Result<(), Failure> {
+        match self.is_within.take() {
+            Some(_) => self.output.write("\n"),
+            None => Ok(()),
+        }
+    }
+
+    /// Shows a remark.
+    pub fn note(&self, text: &str) -> Result<(), Failure> {
+        if self.json {
+            eprintln!("{text}");
+            return Ok(());
+        }
+        self.output.write(&format!("{}\n", self.output.paint.text(Style::Frame, text)))
+    }
+}
