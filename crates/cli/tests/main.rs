@@ -5,6 +5,8 @@
 #[cfg(feature = "parquet")]
 mod batch;
 mod cases;
+#[cfg(feature = "gateway")]
+mod chat;
 mod common;
 mod dialects;
 #[cfg(feature = "tokenizers")]

@@ -6,3 +6,4 @@ mod escapes;
 mod files;
 mod kernel;
 mod scenarios;
+mod tools;

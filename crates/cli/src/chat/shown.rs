@@ -76,6 +76,7 @@ impl Shown<'_> {
             Event::Arguments { text, .. } | Event::Code { text, .. } => self.text(Part::Call, text),
             Event::CallFinished { .. } => self.end_line(),
             Event::Malformed(malformed) => {
+                self.end_line()?;
                 self.note(&format!("the reply is malformed: {}", plain(&malformed.why.to_string())))
             }
             _ => Ok(()),

@@ -291,8 +291,12 @@ impl Agent {
         if !is_first || matches!(self.policy.choice, ToolChoice::Auto) {
             return Ok(None);
         }
-        let options =
-            Options { tools: context.tools().to_vec(), choice: self.policy.choice.clone(), ..Options::default() };
+        let options = Options {
+            tools: context.tools().to_vec(),
+            choice: self.policy.choice.clone(),
+            one_call: true,
+            ..Options::default()
+        };
         Ok(Some(context.grammar(options)?))
     }
 

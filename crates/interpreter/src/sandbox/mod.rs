@@ -133,13 +133,14 @@ fn sandboxed(folder: &Folder, program: &Program<'_>, options: &KernelOptions) ->
     for (name, _) in SYSTEM_FILES {
         command.arg("--ro-bind").arg(root.join(name)).arg(format!("/etc/{name}"));
     }
-    for path in program.readable {
-        command.arg("--ro-bind").arg(path).arg(path);
-    }
     command.args(["--proc", "/proc", "--dev", "/dev"]);
     // Memory that is a file counts as a file.
     for name in ["/dev/shm", "/tmp", "/home/user"] {
         command.args(["--size", &disk, "--tmpfs", name]);
+    }
+    // After these folders, which would hide what is in them.
+    for path in program.readable {
+        command.arg("--ro-bind").arg(path).arg(path);
     }
     for (path, place) in program.shown {
         command.arg("--ro-bind").arg(path).arg(place);
