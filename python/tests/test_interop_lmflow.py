@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import random
+import subprocess
 import threading
 import types
 
@@ -19,6 +20,7 @@ from rolecall.interop.lmflow import (
     conversation_tokenize_function,
     render_jinja,
 )
+from test_doors import command
 
 OPS = {"encode_conversation", "conversation_tokenize_function", "jinja", "jinja preset", "document printed example"}
 
@@ -342,6 +344,28 @@ def test_tools_are_texts_of_any_form():
     template = PRESET_TEMPLATES["llama3_for_tool"]
     tools = ["not JSON {", '{"name":"f","x":1.50}', ""]
     assert "sys" + ",".join(tools) + "<" in template.text(ANSWERED, "sys", tools)
+
+
+def test_the_library_and_the_command_read_the_rows_that_python_reads():
+    tools = ["get_weather(city): the weather", '{"name":"f","x":1.50}', "now() <|im_end|>"]
+    row = {"conversation_id": 1, "system": "Be brief.", "tools": tools, "messages": ANSWERED}
+    for name in ("qwen2_for_tool", "llama3_for_tool", "hymba"):
+        template = PRESET_TEMPLATES[name]
+        model = rolecall.load(f"lmflow:{name}")
+        messages = [{"role": "system", "content": "Be brief."}, *ANSWERED]
+        prompt = model.prompt(messages, tools=tools, add_generation_prompt=False)
+        names = {"bos_token": model.bos_token or "<s>", "eos_token": model.eos_token or "</s>"}
+        assert prompt.text == template.text(ANSWERED, "Be brief.", tools, **names)
+        origins = [segment["origin"] for segment in prompt.segments() if segment["text"] in tools]
+        assert origins == [{"tool": 0}, {"tool": 1}, {"tool": 2}]
+        if command() is not None:
+            line = json.dumps({"type": "conversation", "instances": [row]})
+            arguments = [command(), "render", "--format", f"lmflow:{name}", "--no-generation-prompt"]
+            ran = subprocess.run(arguments, input=line, capture_output=True, check=True, encoding="utf-8")
+            assert ran.stdout.removesuffix("\n") == prompt.text.removesuffix("\n")
+    with pytest.raises(rolecall.RenderError) as raised:
+        rolecall.load("lmflow:llama3").prompt(ANSWERED, tools=tools)
+    assert (raised.value.code, raised.value.field) == ("no_place", "tools")
 
 
 def test_own_classes_encode_through_their_own_methods():

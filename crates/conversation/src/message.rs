@@ -79,7 +79,7 @@ impl Message {
         }
         let tools = match object.get("tools") {
             None | Some(Json::Null) => None,
-            Some(Json::Array(tools)) => Some(read_tools(tools.clone())?.into()),
+            Some(Json::Array(tools)) => Some(read_own_tools(tools)?.into()),
             Some(other) => return Err(Error::wrong_type("tools", "a list of tools", other)),
         };
         Ok(Message { role, object: Arc::new(object), role_at, content_at, plain, tools })
@@ -231,6 +231,17 @@ impl Message {
     pub fn as_object(&self) -> &Object {
         &self.object
     }
+}
+
+/// Reads the tools that a message offers. They are objects: texts are LMFlow's, whose conversations have all tools
+/// beside the messages.
+fn read_own_tools(tools: &[Json]) -> Result<Vec<Tool>, Error> {
+    let text = tools.iter().enumerate().find(|(_, tool)| matches!(tool, Json::String(_)));
+    if let Some((index, text)) = text {
+        let expected = "a tool such as {\"type\": \"function\", \"function\": {..}}";
+        return Err(Error::wrong_type("", expected, text).under(&format!("tools[{index}]")));
+    }
+    read_tools(tools.to_vec())
 }
 
 pub(crate) fn read_tools(tools: Vec<Json>) -> Result<Vec<Tool>, Error> {

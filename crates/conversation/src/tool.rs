@@ -22,13 +22,20 @@ pub enum Tool {
     },
     /// The code interpreter: `{"type": "code_interpreter"}`.
     CodeInterpreter,
+    /// A text that describes a tool in any form, as in LMFlow's data sets. Few formats write it.
+    Text(String),
 }
 
 impl Tool {
     /// Reads and checks a tool.
     pub fn from_json(value: Json) -> Result<Tool, Error> {
-        let Json::Object(object) = value else {
-            return Err(Error::wrong_type("", "a tool such as {\"type\": \"function\", \"function\": {..}}", &value));
+        let object = match value {
+            Json::Object(object) => object,
+            Json::String(text) => return Ok(Tool::Text(text)),
+            other => {
+                let expected = "a tool such as {\"type\": \"function\", \"function\": {..}}";
+                return Err(Error::wrong_type("", expected, &other));
+            }
         };
         let kind = match object.get("type") {
             Some(Json::String(kind)) if object.get("function").is_some() || object.get("name").is_none() => {
@@ -72,7 +79,7 @@ impl Tool {
         match self {
             Tool::Function { object, wrapped: true } => object.get("function").and_then(Json::as_object),
             Tool::Function { object, wrapped: false } => Some(object),
-            Tool::CodeInterpreter => None,
+            Tool::CodeInterpreter | Tool::Text(_) => None,
         }
     }
 
@@ -83,13 +90,31 @@ impl Tool {
             Tool::Function { object, wrapped: false } => {
                 Some(Json::Object(object! { "type" => "function", "function" => object.clone() }))
             }
-            Tool::CodeInterpreter => None,
+            Tool::CodeInterpreter | Tool::Text(_) => None,
         }
     }
 
-    /// Returns the name of the function.
+    /// Returns the name of the function. The name of a tool that is a text is not known, and empty here.
     pub fn name(&self) -> &str {
+        if let Tool::Text(_) = self {
+            return "";
+        }
         let name = self.function().and_then(|function| function.get("name")).and_then(Json::as_str);
         name.unwrap_or("code_interpreter")
+    }
+
+    /// Returns the tool as JSON, from which [`Tool::from_json`] reads the same tool.
+    ///
+    /// ```
+    /// use rolecall_conversation::{Json, Tool};
+    /// let text = Tool::from_json(Json::from("now(): the time")).expect("a text");
+    /// assert_eq!(text.to_json(), Json::from("now(): the time"));
+    /// ```
+    pub fn to_json(&self) -> Json {
+        match self {
+            Tool::Function { object, .. } => Json::Object(object.clone()),
+            Tool::CodeInterpreter => object! { "type" => "code_interpreter" }.into(),
+            Tool::Text(text) => Json::from(text.as_str()),
+        }
     }
 }

@@ -58,7 +58,7 @@ pub use registry::{Fit, NameClash, Registry, ResolveError, builtin, builtin_sour
 pub use reply_files::{reply_files, reply_format};
 pub use rules::{
     AnswersRule, AssistantRule, BlankSystem, EndingRule, HeaderRule, LossRule, RolesRule, Rules, SystemRule,
-    SystemWithTools, ToolRule, ToolsPlace, TurnsRule, UsersRule,
+    SystemWithTools, ToolRule, ToolTexts, ToolsPlace, TurnsRule, UsersRule,
 };
 pub use shared_calls::{SHARED_CALL_SLOTS, shared_calls};
 pub use slot::Slot;

@@ -21,6 +21,8 @@ pub struct Rules {
     pub system_with_tools: SystemWithTools,
     /// `tools`
     pub tools: ToolsPlace,
+    /// `tool-texts`
+    pub tool_texts: ToolTexts,
     /// `blank-system`
     pub blank_system: BlankSystem,
     /// `roles`
@@ -151,6 +153,15 @@ rule! {
         /// After the system text that the format adds, before the system messages of the
         /// conversation.
         AfterDefault = "after-default",
+    }
+}
+rule! {
+    /// How to treat a tool that is a text.
+    ToolTexts {
+        /// Refuse it.
+        Refused = "refused",
+        /// Write it as it stands.
+        Written = "written",
     }
 }
 rule! {

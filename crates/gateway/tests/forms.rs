@@ -437,6 +437,9 @@ async fn a_key_of_a_tool_that_the_template_does_not_read_is_refused_by_name() {
     let interpreter = r#", "tool_choice": "none", "tools": [{"type": "code_interpreter"}]"#;
     assert_eq!(prompt(&named, HI, interpreter).await, refused("unsupported_parameter", "tools[0].type", None));
     assert!(prompt(&all, HI, interpreter).await.is_ok());
+    // A text is LMFlow's, even where a format would write it.
+    let text = r#", "tool_choice": "none", "tools": [{"type": "code_interpreter"}, "f(): a text"]"#;
+    assert_eq!(prompt(&all, HI, text).await, refused("wrong_type", "tools[1]", None));
 }
 
 #[tokio::test]

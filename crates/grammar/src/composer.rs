@@ -27,6 +27,10 @@ impl<'a> Composer<'a> {
     /// Returns the offered functions that may be called, and whether code may be called.
     pub(crate) fn offered(&self) -> Result<(Vec<&'a Tool>, bool), Error> {
         let options = self.options;
+        let text = options.tools.iter().position(|tool| matches!(tool, Tool::Text(_)));
+        if let Some(tool) = text.filter(|_| options.choice != ToolChoice::None) {
+            return Err(Error::ToolText { tool });
+        }
         let offered: Vec<&Tool> = match &options.choice {
             ToolChoice::None => Vec::new(),
             ToolChoice::Auto | ToolChoice::Required => options.tools.iter().collect(),

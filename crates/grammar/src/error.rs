@@ -11,6 +11,11 @@ pub enum Error {
     },
     /// A call is required, but no tools are offered.
     NoTools,
+    /// A tool is a text, so that its name and its arguments are not known.
+    ToolText {
+        /// The index of the tool, from 0.
+        tool: usize,
+    },
     /// A call to a tool is required, but it is not offered.
     UnknownTool {
         /// The requested name.
@@ -48,6 +53,7 @@ impl Error {
         match self {
             Error::NoCalls { .. } => "no_calls",
             Error::NoTools => "no_tools",
+            Error::ToolText { .. } => "tool_text",
             Error::UnknownTool { .. } => "unknown_tool",
             Error::NoInterpreter { .. } => "no_interpreter",
             Error::NoReasoning { .. } => "no_reasoning",
@@ -62,6 +68,7 @@ impl Error {
         match self {
             Error::NoCalls { .. } => "add a layout `call` to the format, or use the tool choice `none`".into(),
             Error::NoTools => "offer a tool, or use the tool choice `none`".into(),
+            Error::ToolText { .. } => "write the tool as an object, or use the tool choice `none`".into(),
             Error::UnknownTool { offered, .. } => match offered.is_empty() {
                 true => "offer the tool".into(),
                 false => {
@@ -88,6 +95,9 @@ impl fmt::Display for Error {
         match self {
             Error::NoCalls { format } => write!(f, "a call is required, but `{format}` has no layout for calls"),
             Error::NoTools => write!(f, "a call is required, but no tools are offered"),
+            Error::ToolText { tool } => {
+                write!(f, "tools[{tool}] is a text, so that neither its name nor its arguments are known")
+            }
             Error::UnknownTool { name, .. } => write!(f, "a call to `{name}` is required, but it is not offered"),
             Error::NoInterpreter { format } => write!(f, "code is required, but `{format}` has no layout for it"),
             Error::NoReasoning { format } => write!(f, "reasoning is requested, but `{format}` has no place for it"),

@@ -106,11 +106,7 @@ impl Request {
             conversation;
         let messages = messages.iter().map(|message| Json::Object(message.as_object().clone()));
         let mut object = object! { "messages" => messages.collect::<Vec<Json>>() };
-        let tool = |tool: &Tool| match tool {
-            Tool::Function { object, .. } => Json::Object(object.clone()),
-            Tool::CodeInterpreter => object! { "type" => "code_interpreter" }.into(),
-        };
-        let tools = tools.as_ref().map(|tools| Json::Array(tools.iter().map(tool).collect()));
+        let tools = tools.as_ref().map(|tools| Json::Array(tools.iter().map(Tool::to_json).collect()));
         let switches = Some(template_kwargs).filter(|switches| !switches.is_empty());
         let optional = [
             ("id", id.clone()),
@@ -224,10 +220,18 @@ mod tests {
                 {"role": "assistant", "content": null, "function_call": {"name": "f", "arguments": "{}"}},
                 {"role": "function", "name": "f", "content": "1"}], "tools": null, "function_call": "auto"}"#,
             r#"{"messages": [{"role": "user", "content": "x"}], "tools": [], "add_generation_prompt": true}"#,
+            r#"{"messages": [{"role": "user", "content": "x"}], "tools": ["f(): a text", "", {"name": "g"}]}"#,
         ] {
             let request = Request::from_text(text).unwrap();
             assert_eq!(Request::from_json(request.to_json()).unwrap(), request, "{text}");
         }
+    }
+
+    #[test]
+    fn a_message_has_no_tools_that_are_texts() {
+        let text = r#"[{"role": "system", "content": "x", "tools": [{"name": "f"}, "g(): a text"]}]"#;
+        let error = Request::from_text(text).unwrap_err();
+        assert!(error.to_string().contains("tools[1]"), "{error}");
     }
 
     #[test]

@@ -4,7 +4,8 @@ use rolecall_format::CallsInReasoning;
 /// Options for parsing output. The defaults suit an OpenAI-compatible server.
 #[derive(Clone, Debug, Default)]
 pub struct ParseOptions {
-    /// The tools offered. They give the type of an argument where the syntax does not.
+    /// The tools offered. They give the type of an argument where the syntax does not. If one is a text, the names
+    /// are not known, and the tools are not used.
     pub tools: Vec<Tool>,
     /// The end of the prompt. It starts at the generation prompt or earlier. The parser continues
     /// from the state it leaves, such as inside reasoning.
@@ -34,6 +35,13 @@ pub struct ParseOptions {
 }
 
 impl ParseOptions {
+    /// Drops the tools if one of them is a text: its name is not known, so no name of a call is unknown.
+    pub(crate) fn forget_texts(&mut self) {
+        if self.tools.iter().any(|tool| matches!(tool, Tool::Text(_))) {
+            self.tools.clear();
+        }
+    }
+
     /// Returns the names of the tools offered.
     pub(crate) fn names(&self) -> Vec<String> {
         self.tools.iter().map(|tool| tool.name().to_owned()).collect()

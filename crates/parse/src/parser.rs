@@ -131,7 +131,8 @@ const PIECE: usize = 1 << 12;
 impl OutputParser {
     /// Creates a parser for one turn. It first reads the end of the prompt without emitting events,
     /// and then continues from the state that this leaves.
-    pub fn new(reply: &Arc<Reply>, options: ParseOptions) -> OutputParser {
+    pub fn new(reply: &Arc<Reply>, mut options: ParseOptions) -> OutputParser {
+        options.forget_texts();
         let tail = reply.respell(&options.prompt_tail);
         let tail = reply.behind_opening(&tail).to_owned();
         let shared = Shared::new(reply, options);

@@ -180,6 +180,19 @@ fn a_call_in_reasoning_that_is_never_closed_may_count() {
 }
 
 #[test]
+fn no_name_is_unknown_beside_a_tool_that_is_a_text() {
+    let output = "<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>";
+    let calls = |tools: Vec<Tool>| {
+        let options = ParseOptions { tools, unknown_names: UnknownNames::Text, ..ParseOptions::default() };
+        read(&builtin("qwen2.5"), options, output, Stop::End).calls.len()
+    };
+    assert_eq!(calls(weather()), 0);
+    let text = Tool::Text("now(): the time".into());
+    assert_eq!(calls(vec![text.clone()]), 1);
+    assert_eq!(calls(weather().into_iter().chain([text]).collect()), 1);
+}
+
+#[test]
 fn unknown_names_pass_or_are_text() {
     let output = CALL.replace("get_weather", "get_wether");
     let of = |unknown_names| {

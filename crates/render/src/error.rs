@@ -52,6 +52,11 @@ pub enum Error {
         /// How to fix it.
         help: String,
     },
+    /// A tool that is a text, for a chat template, which takes objects.
+    ToolText {
+        /// The index of the tool, from 0.
+        tool: usize,
+    },
     /// An option that the format does not have.
     UnknownOption {
         /// The option's name.
@@ -146,6 +151,7 @@ impl Error {
             Error::UnknownRole { .. } => "unknown_role",
             Error::Rule { .. } => "rule_broken",
             Error::NoPlace { .. } => "no_place",
+            Error::ToolText { .. } => "tool_text",
             Error::UnknownOption { .. } => "unknown_option",
             Error::BadOption { .. } => "bad_option",
             Error::BadRawOutput { .. } => "bad_raw_output",
@@ -169,6 +175,7 @@ impl Error {
             Error::UnknownRole { message, .. } => Some(Place::message(*message, "role")),
             Error::Rule { message, .. } => Some(Place::message(*message, "")),
             Error::NoPlace { place, .. } | Error::Indentation { place, .. } => Some(place.clone()),
+            Error::ToolText { tool } => Some(Place::field(format!("tools[{tool}]"))),
             Error::BadRawOutput { message, .. }
             | Error::NothingToContinue { message, .. }
             | Error::NullWord { message }
@@ -193,6 +200,7 @@ impl Error {
                 format!("use one of {}, or one of their other names, {}", listed(known), listed(aliases))
             }
             Error::Rule { help, .. } | Error::NoPlace { help, .. } => help.clone(),
+            Error::ToolText { .. } => TOOL_TEXT_HELP.into(),
             Error::UnknownOption { known, .. } if known.is_empty() => "this format has no options".into(),
             Error::UnknownOption { known, .. } => format!("its options are {}", listed(known)),
             Error::BadOption { known, .. } if known.is_empty() => "pass a string".into(),
@@ -218,6 +226,10 @@ impl Error {
         }
     }
 }
+
+/// How to fix a tool that is a text.
+pub(crate) const TOOL_TEXT_HELP: &str =
+    "write the tool as an object, or use a format whose tools may be texts (its rule `tool-texts`), as LMFlow's";
 
 fn template_help(kind: rolecall_jinja::ErrorKind) -> &'static str {
     use rolecall_jinja::{ErrorKind, LimitKind};
@@ -246,6 +258,9 @@ impl fmt::Display for Error {
             Error::Rule { message, rule, what, .. } => write!(f, "message {message}: {what} (rule `{rule}`)"),
             Error::NoPlace { place, format, what, .. } => {
                 write!(f, "{place}: format `{format}` has no place for {what}")
+            }
+            Error::ToolText { tool } => {
+                write!(f, "tools[{tool}]: chat templates take tools as objects, found a text")
             }
             Error::UnknownOption { name, format, .. } => write!(f, "format `{format}` has no option `{name}`"),
             Error::BadOption { name, value, .. } => write!(f, "option `{name}` does not take `{value}`"),

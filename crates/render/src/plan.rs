@@ -12,7 +12,7 @@ mod systems;
 mod texts;
 
 use rolecall_conversation::{Message, Part, Place, Role, Tool};
-use rolecall_format::{Field, Format, Layout, Slot, ToolsPlace, TurnsRule};
+use rolecall_format::{Field, Format, Layout, Slot, ToolTexts, ToolsPlace, TurnsRule};
 
 use calls::Calls;
 use pairs::OpenQuestion;
@@ -20,6 +20,7 @@ use pairs::OpenQuestion;
 pub(crate) use extent::Extent;
 pub(crate) use state::{PlanState, Progress, Replacement};
 
+use crate::error::TOOL_TEXT_HELP;
 use crate::options::{OptionValues, SPELLING};
 use crate::role::Speakers;
 use crate::task::Task;
@@ -235,7 +236,13 @@ impl<'p, 'a> Planner<'p, 'a> {
         chosen: &OptionValues<'_>,
         plan: &'p mut Plan<'a>,
     ) -> Planner<'p, 'a> {
-        let functions = plan.tools.iter().any(|tool| matches!(tool, Tool::Function { .. }));
+        // Of a format that writes no tools, the tools are refused together.
+        let texts = || task.format.rules.tool_texts == ToolTexts::Written || !writes_tools(task.format);
+        let offers = plan.tools.iter().any(|tool| match tool {
+            Tool::Function { .. } => true,
+            Tool::Text(_) => texts(),
+            Tool::CodeInterpreter => false,
+        });
         Planner {
             task,
             format: task.format,
@@ -243,7 +250,7 @@ impl<'p, 'a> Planner<'p, 'a> {
             speakers,
             plan,
             next: task.messages.start(),
-            progress: Progress { offers: functions, ..Progress::default() },
+            progress: Progress { offers, ..Progress::default() },
             calls: None,
             asked: OpenQuestion::default(),
             folded: None,
@@ -338,6 +345,11 @@ impl<'p, 'a> Planner<'p, 'a> {
         if self.progress.offers {
             let help = "remove the tools, or use a format that has a place for them";
             self.no_place(Place::field("tools"), "tools", help)?;
+        } else if self.format.rules.tool_texts == ToolTexts::Refused {
+            let texts = self.plan.tools.iter().enumerate().filter(|(_, tool)| matches!(tool, Tool::Text(_)));
+            for (index, _) in texts {
+                self.no_place(Place::field(format!("tools[{index}]")), "a tool that is a text", TOOL_TEXT_HELP)?;
+            }
         }
         if self.folded.is_some() {
             let help = "add a user message: the system text is written inside it";
@@ -455,6 +467,14 @@ impl<'p, 'a> Planner<'p, 'a> {
         }
         Ok(())
     }
+}
+
+/// Reports whether a format has a place for tools.
+fn writes_tools(format: &Format) -> bool {
+    Slot::ALL
+        .into_iter()
+        .filter_map(|slot| format.layout(slot))
+        .any(|layout| layout.prints(Field::Tools) || layout.prints(Field::Functions))
 }
 
 fn size_of_content(message: &Message) -> usize {

@@ -10,9 +10,9 @@ pub use rolecall_format::{
     AnswersRule, AssistantRule, BlankSystem, BoundaryToken, CallIds, CallsInReasoning, Choice, CodeResult, Codec,
     Control, ControlId, Defaults, Diagnostic, EndingRule, Field, Fit, Format, FormatPart, Generation, Habits, Header,
     HeaderRule, IdPattern, Identity, InText, Layout, LoadError, LossRule, NameClash, Op, Pattern, Registry,
-    ResolveError, RolesRule, Rules, Slot, Step, SystemRule, SystemWhen, SystemWithTools, ToolRule, ToolsPlace,
-    TurnsRule, UsersRule, builtin_sources, codec, corrections, is_clear_tag, load, reply_files, reply_format,
-    shared_calls, tag_length, tags, write_reply,
+    ResolveError, RolesRule, Rules, Slot, Step, SystemRule, SystemWhen, SystemWithTools, ToolRule, ToolTexts,
+    ToolsPlace, TurnsRule, UsersRule, builtin_sources, codec, corrections, is_clear_tag, load, reply_files,
+    reply_format, shared_calls, tag_length, tags, write_reply,
 };
 
 pub use example::example;

@@ -261,15 +261,11 @@ class ConversationTemplate:
         if system is not None:
             messages = [{"role": "system", "content": _values.text("system", system)}, *messages]
         tools = [_values.text(f"tools[{at}]", tool) for at, tool in enumerate(_values.items("tools", tools or []))]
-        # A tool's description is text of any form, so the engine renders a stand-in for it.
-        stand_ins = [{"type": "function", "function": {"name": f"tool_{at}"}} for at in range(len(tools))]
-        prompt = self._compiled().render(
-            messages, tools=stand_ins or None, purpose=purpose, add_generation_prompt=False
-        )
+        prompt = self._compiled().render(messages, tools=tools or None, purpose=purpose, add_generation_prompt=False)
         turns = []
         for slot, message, pieces in prompt.turns(loss):
             role = None if message is None else _role(message, messages[message])
-            turns.append(_Turn(slot, role, _with_tools(pieces, tools)))
+            turns.append(_Turn(slot, role, [(kind, text, learned) for kind, text, _, learned in pieces]))
         return turns
 
     def _compiled(self) -> _rolecall.FrameworkTemplate:
@@ -315,20 +311,6 @@ class _Turn:
     slot: str
     role: str | None
     pieces: list[_Piece]
-
-
-def _with_tools(pieces: Sequence[tuple[str | None, str, Any, bool]], tools: Sequence[str]) -> list[_Piece]:
-    """Put the tools' own texts where the engine rendered their stand-ins."""
-    found: list[_Piece] = []
-    last = None
-    for kind, text, origin, learned in pieces:
-        tool = origin.get("tool") if isinstance(origin, dict) else None
-        if tool is None:
-            found.append((kind, text, learned))
-        elif tool != last:
-            found.append((kind, tools[tool], learned))
-        last = tool
-    return found
 
 
 def _encode_pieces(tokenizer: Any, pieces: Sequence[_Piece]) -> tuple[list[int], list[int]]:

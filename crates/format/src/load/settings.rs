@@ -4,8 +4,8 @@ use super::table::Table;
 use super::{reserved, unknown};
 use crate::{
     AnswersRule, AssistantRule, BlankSystem, CallIds, Choice, CodeResult, Defaults, Diagnostic, EndingRule, Field,
-    Generation, HeaderRule, LossRule, RolesRule, Rules, SystemRule, SystemWhen, SystemWithTools, ToolRule, ToolsPlace,
-    TurnsRule, UsersRule,
+    Generation, HeaderRule, LossRule, RolesRule, Rules, SystemRule, SystemWhen, SystemWithTools, ToolRule, ToolTexts,
+    ToolsPlace, TurnsRule, UsersRule,
 };
 use rolecall_conversation::spelling::nearest;
 
@@ -61,6 +61,7 @@ pub(super) fn read_rules(table: Table<'_>, mistakes: &mut Vec<Diagnostic>) -> Ru
             mistakes,
         ),
         tools: choose(&table, "tools", ToolsPlace::KEYS, ToolsPlace::from_key, mistakes),
+        tool_texts: choose(&table, "tool-texts", ToolTexts::KEYS, ToolTexts::from_key, mistakes),
         blank_system: choose(&table, "blank-system", BlankSystem::KEYS, BlankSystem::from_key, mistakes),
         roles: choose(&table, "roles", RolesRule::KEYS, RolesRule::from_key, mistakes),
         ending: choose(&table, "ending", EndingRule::KEYS, EndingRule::from_key, mistakes),
@@ -81,6 +82,7 @@ pub(super) fn read_rules(table: Table<'_>, mistakes: &mut Vec<Diagnostic>) -> Ru
             "max-calls",
             "system-with-tools",
             "tools",
+            "tool-texts",
             "blank-system",
             "roles",
             "ending",

@@ -17,7 +17,7 @@ use crate::request::number;
 use crate::request::sampling::{SETTINGS, Sampling};
 use crate::request::schema_limits::{self, MOST_TOOLS};
 use crate::request::unread::refuse_unread;
-use crate::request::unread_tools::refuse_unread_of_tools;
+use crate::request::unread_tools::{refuse_texts, refuse_unread_of_tools};
 use crate::served_model::ServedModel;
 use crate::turn::sessions::chain::says_nothing;
 use crate::turn::sessions::record::policy_of;
@@ -126,6 +126,7 @@ impl ChatRequest {
         let served = Arc::clone(gateway.model(request.other.get("model"))?);
         let (sampling, applied) = Sampling::read(&request.other, &served.model)?;
         let tools = offered_tools(&request);
+        refuse_texts(&tools)?;
         let Request { mut conversation, other, .. } = request;
         let messages = std::mem::take(&mut conversation.messages);
         if let Some(index) = messages.iter().position(lacks_content) {

@@ -94,7 +94,7 @@ fn unlabelled_tool(tool: Tool) -> Tool {
             object.remove("cache_control");
             Tool::Function { object, wrapped }
         }
-        tool @ Tool::CodeInterpreter => tool,
+        tool @ (Tool::CodeInterpreter | Tool::Text(_)) => tool,
     }
 }
 
@@ -111,6 +111,6 @@ fn changed(tool: Tool, change: impl FnOnce(&mut Object)) -> Tool {
             }
             Tool::Function { object, wrapped: true }
         }
-        Tool::CodeInterpreter => Tool::CodeInterpreter,
+        tool @ (Tool::CodeInterpreter | Tool::Text(_)) => tool,
     }
 }

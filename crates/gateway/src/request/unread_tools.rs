@@ -30,6 +30,15 @@ fn are_written(model: &Model, request: &Request, messages: &[Message]) -> bool {
     prompt.map_or(true, |prompt| !prompt.prompt().dropped().iter().any(|dropped| is_of_tools(&dropped.place)))
 }
 
+/// Refuses tools that are texts, as in LMFlow's data sets: OpenAI's API has only objects.
+pub fn refuse_texts(tools: &[Tool]) -> Result<(), Fault> {
+    let Some(index) = tools.iter().position(|tool| matches!(tool, Tool::Text(_))) else { return Ok(()) };
+    let field = format!("tools[{index}]");
+    let message =
+        format!("{field}: expected a tool such as {{\"type\": \"function\", \"function\": {{..}}}}, found a string");
+    Err(Fault::at(&field, FaultCode::WrongType, message))
+}
+
 /// Refuses other keys of tools that say something and do not change the prompt, and tools of a kind with which the
 /// template fails. `request` has no messages, and `choice` says which tools the model may call.
 pub fn refuse_unread_of_tools(

@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use rolecall_format::{
     BlankSystem, BoundaryToken, Codec, Control, ControlId, Defaults, Field, Format, LoadError, LossRule, Op, RolesRule,
-    Rules, Slot, SystemRule, SystemWhen, TurnsRule, codec,
+    Rules, Slot, SystemRule, SystemWhen, ToolTexts, TurnsRule, codec,
 };
 
 use crate::about::About;
@@ -321,6 +321,7 @@ impl SourceTemplate {
             turns: if tools { TurnsRule::Any } else { TurnsRule::Alternate },
             blank_system: BlankSystem::SkipSpaces,
             roles: if tools { RolesRule::Named } else { RolesRule::ByPlace },
+            tool_texts: if tools { ToolTexts::Written } else { ToolTexts::Refused },
             loss: LossRule::Turn,
             ..Rules::default()
         };

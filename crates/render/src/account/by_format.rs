@@ -55,8 +55,12 @@ impl Account {
             walk.message(owner, has_content, left);
         }
         for (index, tool) in conversation.tools.iter().flatten().enumerate() {
-            if let Tool::Function { object, .. } = tool {
-                walk.object(Owner::Tool, &format!("tools[{index}]"), object, index);
+            match tool {
+                Tool::Function { object, .. } => {
+                    walk.object(Owner::Tool, &format!("tools[{index}]"), object, index);
+                }
+                Tool::Text(_) => walk.value(Owner::Tool, &format!("tools[{index}]"), &tool.to_json(), index),
+                Tool::CodeInterpreter => {}
             }
         }
         for (index, document) in conversation.documents.iter().flatten().enumerate() {

@@ -20,7 +20,7 @@ mod written;
 
 use std::sync::{Arc, OnceLock};
 
-use rolecall_conversation::Conversation;
+use rolecall_conversation::{Conversation, Tool};
 use rolecall_jinja as jinja;
 
 use crate::{Account, Bos, Error, Prompt};
@@ -332,6 +332,11 @@ fn adapt(
     template: &ChatTemplate,
     options: &TemplateOptions,
 ) -> Result<(ReplacementValues, Option<ContinuedMessage>), Error> {
+    // transformers: "Tools should either be a JSON schema, or a callable function".
+    let tools = conversation.tools.iter().flatten();
+    if let Some(tool) = tools.into_iter().position(|tool| matches!(tool, Tool::Text(_))) {
+        return Err(Error::ToolText { tool });
+    }
     let mut adapted = ReplacementValues::default();
     if options.forms == Forms::AsWanted {
         let messages = Messages::all(&conversation.messages);

@@ -197,6 +197,8 @@ impl<'a> Inputs<'a> {
         inputs.tools = inputs.push_all(tools.into_iter().flatten().enumerate().map(|(index, tool)| match tool {
             Tool::Function { object, .. } => Shape::ClosedDict(adapted.tool(index).unwrap_or(object)),
             Tool::CodeInterpreter => Shape::ClosedDict(&CODE_INTERPRETER),
+            // Such a conversation is refused before.
+            Tool::Text(text) => Shape::Text(text),
         }));
         inputs.set_list("tools", tools.map(|_| inputs.tools.clone()));
         let documents = conversation.documents.as_ref();

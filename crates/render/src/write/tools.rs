@@ -2,7 +2,7 @@
 
 use rolecall_conversation::{Json, Tool};
 use rolecall_format::codec::literal;
-use rolecall_format::{Codec, Field, Slot, sources};
+use rolecall_format::{Codec, Field, Slot, ToolTexts, sources};
 use rolecall_text::Text;
 
 use super::{PromptWriter, Scene};
@@ -10,7 +10,12 @@ use super::{PromptWriter, Scene};
 impl PromptWriter<'_> {
     pub(super) fn tools(&mut self, field: Field, codec: &Codec, scene: &Scene<'_>, out: &mut Text) {
         let Some(offer) = scene.offer() else { return };
-        let functions = offer.tools.iter().enumerate().filter(|(_, tool)| matches!(tool, Tool::Function { .. }));
+        let texts = self.format.rules.tool_texts == ToolTexts::Written && *codec != Codec::Names;
+        let functions = offer.tools.iter().enumerate().filter(|(_, tool)| match tool {
+            Tool::Function { .. } => true,
+            Tool::Text(_) => texts,
+            Tool::CodeInterpreter => false,
+        });
         if let Codec::Python | Codec::Names = codec {
             let mut written = 0;
             for (at, tool) in functions {
@@ -61,6 +66,10 @@ impl PromptWriter<'_> {
     pub(super) fn tool(&mut self, field: Field, codec: &Codec, scene: &Scene<'_>, out: &mut Text) {
         let (Some((at, tool)), Some(offer)) = (scene.tool, scene.offer()) else { return };
         let source = self.tool_source(offer, at);
+        // LMFlow: a tool's text is joined to the others as it stands.
+        if let Tool::Text(text) = tool {
+            return out.push(text, source);
+        }
         let value = self.described(tool_value(field == Field::Tool, tool), scene);
         match codec {
             Codec::Python => out.push(&literal::repr(&value), source),
@@ -94,6 +103,9 @@ impl PromptWriter<'_> {
 }
 
 pub(super) fn tool_value(wrapped: bool, tool: &Tool) -> Json {
+    if let Tool::Text(text) = tool {
+        return Json::from(text.as_str());
+    }
     let function = || tool.function().cloned().map(Json::Object);
     if wrapped { tool.wrapped() } else { function() }.unwrap_or(Json::Null)
 }

@@ -47,6 +47,7 @@ pub fn rules_of(format: &Format) -> Vec<(&'static str, String)> {
         ("answers", rules.answers.key().to_owned()),
         ("system-with-tools", rules.system_with_tools.key().to_owned()),
         ("tools", rules.tools.key().to_owned()),
+        ("tool-texts", rules.tool_texts.key().to_owned()),
         ("blank-system", rules.blank_system.key().to_owned()),
         ("roles", rules.roles.key().to_owned()),
         ("ending", rules.ending.key().to_owned()),

@@ -219,7 +219,9 @@ impl Model {
     /// The tools determine the types of arguments even if the format has no place to offer tools.
     pub fn assumed_reply_context(&self, request: Request, options: ParseOptions) -> Result<ReplyContext, Error> {
         match self.reply_context(request.clone(), options.clone()) {
-            Err(Error::Render(rolecall_render::Error::NoPlace { .. })) if request.conversation.tools.is_some() => {
+            Err(Error::Render(rolecall_render::Error::NoPlace { .. } | rolecall_render::Error::ToolText { .. }))
+                if request.conversation.tools.is_some() =>
+            {
                 let mut plain = request;
                 let tools = plain.conversation.tools.take().unwrap_or_default();
                 let context = self.reply_context(plain, options)?;

@@ -86,12 +86,9 @@ fn read(row: &Object, options: &Object, generation: bool) -> Result<Conversation
     if !generation {
         request.insert("add_generation_prompt", Json::from(false));
     }
-    let tools = row.get("tools").and_then(Json::as_array).unwrap_or_default().iter();
-    let tools = tools.filter_map(Json::as_str).filter_map(|tool| json::parse(tool).ok());
-    let tools: Vec<Json> =
-        tools.map(|tool| Json::Object(object! { "type" => "function", "function" => tool })).collect();
+    let tools = row.get("tools").and_then(Json::as_array).unwrap_or_default();
     if !tools.is_empty() {
-        request.insert("tools", Json::Array(tools));
+        request.insert("tools", Json::Array(tools.to_vec()));
     }
     super::read(request)
 }

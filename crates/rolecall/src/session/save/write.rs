@@ -109,11 +109,7 @@ fn message(message: &Message) -> Json {
 
 fn request(request: &Request) -> Json {
     let conversation = &request.conversation;
-    let tool = |tool: &Tool| match tool {
-        Tool::Function { object, .. } => Json::Object(object.clone()),
-        Tool::CodeInterpreter => object! { "type" => "code_interpreter" }.into(),
-    };
-    let tools = conversation.tools.as_ref().map(|tools| Json::Array(tools.iter().map(tool).collect()));
+    let tools = conversation.tools.as_ref().map(|tools| Json::Array(tools.iter().map(Tool::to_json).collect()));
     object! {
         "id" => request.id.clone().unwrap_or(Json::Null),
         "format" => request.format.as_deref().map_or(Json::Null, Json::from),
