@@ -12,6 +12,8 @@ The first ``<|im_end|>`` is the user's text, and it is never encoded as the cont
 ['Hello<|im_end|>']
 """
 
+import sys
+
 from ._rolecall import (
     Attributed,
     ChatTemplate,
@@ -94,6 +96,10 @@ def load(model=None, **parts):
     processor that has one), or a ``tokenizers.Tokenizer``. An object is copied: later changes to it do not change the
     model.
 
+    A template class of LMDeploy, an object of it, or the name that it was registered with in
+    :mod:`rolecall.interop.lmdeploy` works, too. If the class has methods of its own, the model is a
+    :class:`rolecall.interop.lmdeploy.CodeModel`, which calls them to render and encode.
+
     Keyword arguments replace parts of the model:
 
     - ``format``: the name of a format, a format file (``FILE.py:NAME`` is one of several templates of a Python file),
@@ -123,4 +129,19 @@ def load(model=None, **parts):
     >>> model.prompt([{"role": "user", "content": "Hi"}]).text
     '[user] Hi</s>'
     """
+    if model is not None and (opened := _opened_template(model, parts)) is not None:
+        return opened
     return Model(model, **parts)
+
+
+def _opened_template(model, parts):
+    """Open LMDeploy's template. A name can only be registered if the module was imported."""
+    if isinstance(model, str):
+        lmdeploy = sys.modules.get("rolecall.interop.lmdeploy")
+        return None if lmdeploy is None else lmdeploy.open_template(model, parts)
+    own = model if isinstance(model, type) else type(model)
+    if not any(callable(getattr(own, method, None)) for method in ("messages2prompt", "get_prompt")):
+        return None
+    from .interop import lmdeploy
+
+    return lmdeploy.open_template(model, parts)

@@ -47,6 +47,17 @@ def test_the_lines_for_lmdeploy(shared, record_property):
     judge(lists, check, record_property)
 
 
+def test_a_class_of_ones_own_is_a_model_as_the_page_says():
+    from rolecall.interop.lmdeploy import MODELS
+
+    try:
+        prompt = run("lmdeploy: class", messages=[{"role": "user", "content": "Hi"}])["prompt"]
+    finally:
+        MODELS.module_dict.pop("mine", None)
+    assert prompt.text == "<|user|>Hi\n<|assistant|>"
+    assert prompt.segments()[1]["origin"] == {"message": 0, "field": "content"}
+
+
 def test_the_lines_for_xtuner(shared, record_property):
     def check(row, expected):
         sample = run("xtuner: new", messages=row["conversation"], tokenizer=Letters())["sample"]

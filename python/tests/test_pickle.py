@@ -448,6 +448,7 @@ def instances(folder):
         },
         "rolecall.interop.lmdeploy": {
             "ChatTemplateConfig": lmdeploy.ChatTemplateConfig("vicuna"),
+            "CodeModel": lmdeploy.CodeModel(lmdeploy.BaseTemplate()),
             "Registry": lmdeploy.MODELS,
             "SamplingParam": lmdeploy.SamplingParam(top_k=1),
         },

@@ -17,6 +17,9 @@ A class of your own can set other texts, or have methods of its own:
 'HELLO'
 
 Prompts do not contain the opening token (BOS): LMDeploy's engine adds it where a session starts.
+
+:func:`rolecall.load` opens a class, an object of it, or its registered name as a model. Of methods of its own, the
+model is a :class:`CodeModel`.
 """
 
 from __future__ import annotations
@@ -34,6 +37,7 @@ from typing import Any, ClassVar
 from .. import _rolecall
 from ..errors import FormatError, RequestError
 from . import _values
+from ._code import CodeModel
 
 __all__ = [
     "CHAT_TEMPLATES",
@@ -42,6 +46,7 @@ __all__ = [
     "BaseModel",
     "BaseTemplate",
     "ChatTemplateConfig",
+    "CodeModel",
     "Registry",
     "SamplingParam",
     "best_match_model",
@@ -513,4 +518,33 @@ def _unknown_capability(name: str, found: object) -> RequestError:
     return RequestError(message, code="unknown_name", field="capability", help=help)
 
 
+def open_template(model: Any, parts: Mapping[str, Any]) -> Any:
+    """Open a registered class by its name, a class, or an object as a model. Return None for anything else.
+
+    >>> open_template(BaseChatTemplate(user="U:", assistant="A:"), {}).prompt([{"role": "user", "content": "Hi"}]).text
+    'U:HiA:'
+    """
+    name = None
+    if isinstance(model, str):
+        name, made = model, MODELS.get(model.removeprefix("lmdeploy:"))
+        if made is None or made in _BUILTIN:
+            return None
+        model = made
+    own = model if isinstance(model, type) else type(model)
+    if not any(callable(getattr(own, method, None)) for method in ("messages2prompt", "get_prompt")):
+        return None
+    template = model() if isinstance(model, type) else model
+    if not isinstance(template, BaseModel):
+        return CodeModel(template, name=name, **parts)
+    if own.messages2prompt is not BaseModel.messages2prompt or own._template is not BaseModel._template:
+        return CodeModel(template, name=name, **parts)
+    if own.get_prompt is not BaseModel.get_prompt or own.decorate_prompt is not BaseModel.decorate_prompt:
+        return CodeModel(template, name=name, by_turns=True, **parts)
+    fields = {part: getattr(template, part, None) for part in _PARTS}
+    given = {key: value for key, value in fields.items() if value is not None}
+    return _rolecall.Model({"model_name": own._like or "template", "stop_words": template.stop_words, **given}, **parts)
+
+
 _register_builtin()
+
+_BUILTIN = frozenset(MODELS.module_dict.values())
