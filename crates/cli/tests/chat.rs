@@ -199,6 +199,10 @@ fn code_runs_and_its_files_come_out() {
     if code != 0 {
         assert!(env::var_os("ROLECALL_COMPLETE").is_none(), "no kernel runs here: {out}");
         eprintln!("NOT TESTED: no kernel runs here: {out}");
+        if let Some(path) = env::var_os("ROLECALL_SKIPPED") {
+            let mut file = std::fs::OpenOptions::new().append(true).create(true).open(path).unwrap();
+            writeln!(file, "chat::code_runs_and_its_files_come_out\tcode that runs").unwrap();
+        }
         return;
     }
     std::fs::write(folder.0.join("data.csv"), "1,2\n").unwrap();

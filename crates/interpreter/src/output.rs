@@ -67,7 +67,8 @@ impl Execution {
         for output in &self.outputs {
             let is_printed = matches!(output, Output::Stdout(_) | Output::Stderr(_));
             // Printed text comes in pieces that may end within a line.
-            if !text.is_empty() && !text.ends_with('\n') && !(is_printed && was_printed) {
+            let goes_on = is_printed && was_printed;
+            if !text.is_empty() && !text.ends_with('\n') && !goes_on {
                 text.push('\n');
             }
             was_printed = is_printed;

@@ -33,9 +33,10 @@ impl Recorded {
 
 impl Interpreter for Recorded {
     fn run(&mut self, code: &str, _stop: &Stop, show: &mut dyn FnMut(&Output)) -> Result<Execution, Error> {
-        let Some((_, result)) = self.calls.pop_front_if(|(recorded, _)| recorded == code) else {
+        if self.calls.front().is_none_or(|(recorded, _)| recorded != code) {
             return Err(Error::NotRecorded(code.to_owned()));
-        };
+        }
+        let Some((_, result)) = self.calls.pop_front() else { return Err(Error::NotRecorded(code.to_owned())) };
         if let Ok(execution) = &result {
             execution.outputs.iter().for_each(show);
         }

@@ -56,7 +56,7 @@ fn nothing_is_left_behind() {
     let folder = Folder::new(&KernelOptions::default()).unwrap();
     folder.write("a/b/c", b"x").unwrap();
     let path = folder.path();
-    std::fs::set_permissions(path.join("a"), std::os::unix::fs::PermissionsExt::from_mode(0)).unwrap();
+    std::fs::set_permissions(path.join("a"), std::os::unix::fs::PermissionsExt::from_mode(0o000)).unwrap();
     drop(folder);
     assert!(!path.exists() && !path.parent().unwrap().exists());
 }

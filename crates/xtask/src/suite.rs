@@ -4,8 +4,8 @@ use std::process::ExitCode;
 use crate::python::{self, TestOutcome};
 
 /// Runs all tests of the workspace and of the Python package, and reads the file to which tests
-/// without `../shared` write a line each. With `--complete`, leaving out the Python package is a
-/// failure. Other arguments are cargo's.
+/// without `../shared`, or without a kernel for code, write a line each. With `--complete`, leaving out the Python
+/// package or code that runs is a failure. Other arguments are cargo's.
 pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
     let is_complete = arguments.iter().any(|argument| argument == "--complete");
     let arguments: Vec<String> = arguments.iter().filter(|argument| *argument != "--complete").cloned().collect();
@@ -14,7 +14,11 @@ pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let record = folder.join("skipped");
     fs::write(&record, "").map_err(|error| format!("{}: {error}", record.display()))?;
-    let status = crate::cargo()
+    let mut tests = crate::cargo();
+    if is_complete {
+        tests.env("ROLECALL_COMPLETE", "1");
+    }
+    let status = tests
         .args(["test", "--workspace", "--all-features", "--locked"])
         .args(arguments)
         .env("ROLECALL_SKIPPED", &record)
@@ -30,12 +34,20 @@ pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
         _ => None,
     };
     let skipped = fs::read_to_string(&record).map_err(|error| format!("{}: {error}", record.display()))?;
+    let (code, skipped): (Vec<&str>, Vec<&str>) = skipped.lines().partition(|line| line.ends_with(CODE));
+    let skipped = skipped.join("\n");
     let has_passed = status.success() && python != Some(TestOutcome::Failed);
     println!(
         "\n{}{}",
         if has_passed { "" } else { "tests FAILED; " },
         closing_line(&skipped, has_shared(), if is_whole { &[] } else { arguments })
     );
+    if !code.is_empty() {
+        println!(
+            "NOT TESTED: {} tests of code that runs; `rolecall interpreter --check` says what is missing",
+            code.len()
+        );
+    }
     let left_out = match python {
         Some(TestOutcome::LeftOut(why)) => Some(why),
         None if is_complete && status.success() => Some("only a part was run".to_owned()),
@@ -46,6 +58,9 @@ pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
     }
     Ok(if has_passed && !(is_complete && left_out.is_some()) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
+
+/// How the lines end of tests that had no kernel.
+const CODE: &str = "\tcode that runs";
 
 /// Reports whether the references exist.
 fn has_shared() -> bool {

@@ -30,7 +30,7 @@ pub use command::Command;
 pub use engine::{Engine, EngineError, Sampled, Sampling};
 pub use event::{AgentEvent, End, OwnCall};
 pub use mcp::{Mcp, McpTool};
-pub use policy::{Decision, Policy};
+pub use policy::{Ask, Decision, Policy};
 pub use replay::{Replay, ReplayError};
 pub use toolbox::{Callable, ToolError, ToolResult, Toolbox};
 pub use tools_file::{ToolsFile, ToolsFileError};

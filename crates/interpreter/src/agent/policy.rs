@@ -5,6 +5,9 @@ use rolecall::grammar::ToolChoice;
 
 use super::OwnCall;
 
+/// Decides about a call that nobody allowed before.
+pub type Ask = Box<dyn FnMut(&OwnCall) -> Decision + Send>;
+
 /// What an agent may do.
 pub struct Policy {
     /// The most replies of one turn.
@@ -20,7 +23,7 @@ pub struct Policy {
     /// The names of what runs without a question. Code is `code_interpreter`.
     pub allowed: BTreeSet<String>,
     /// Who decides about the rest. Without anybody, it is refused.
-    pub ask: Option<Box<dyn FnMut(&OwnCall) -> Decision + Send>>,
+    pub ask: Option<Ask>,
 }
 
 /// Whether a call is run.
