@@ -34,7 +34,7 @@ mod session;
 pub use error::{Error, LimitKind};
 pub use folder::{FileEntry, Folder};
 pub use interpreter::{Interpreter, Stop};
-pub use machine::{Check, check};
+pub use machine::{MachineCheck, check};
 pub use options::{DATA, Isolation, KernelOptions, Limits};
 pub use output::{Execution, Output};
 pub use plain::plain;

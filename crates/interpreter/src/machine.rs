@@ -10,7 +10,7 @@ pub(crate) const HELP: &str = "`rolecall interpreter --check` says what to insta
 /// What this machine has for an interpreter, and what not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Check {
+pub struct MachineCheck {
     /// What is there, a line each.
     pub found: Vec<String>,
     /// What is missing, a line each. If it is empty, code ran.
@@ -25,8 +25,8 @@ pub struct Check {
 /// let check = rolecall_interpreter::check(&rolecall_interpreter::KernelOptions::default());
 /// assert!(check.missing.is_empty(), "{:?}; install with: {:?}", check.missing, check.install);
 /// ```
-pub fn check(options: &KernelOptions) -> Check {
-    let mut check = Check { found: Vec::new(), missing: Vec::new(), install: None };
+pub fn check(options: &KernelOptions) -> MachineCheck {
+    let mut check = MachineCheck { found: Vec::new(), missing: Vec::new(), install: None };
     let mut commands: Vec<String> = Vec::new();
     let mut packages = Vec::new();
     if options.isolation == Isolation::Sandbox {
