@@ -31,6 +31,10 @@ codes! {
     Cancelled = "cancelled", 409;
     /// Two fields contradict each other.
     Conflict = "conflict", 400;
+    /// There is no container with this id.
+    ContainerNotFound = "container_not_found", 404;
+    /// As many containers run as may run.
+    ContainersFull = "containers_full", 429;
     /// The prompt leaves no room for a reply.
     ContextLengthExceeded = "context_length_exceeded", 400;
     /// A result answers a call that was cut off.
@@ -51,12 +55,16 @@ codes! {
     EngineRefused = "engine_refused", 502;
     /// No id came in time.
     EngineSlow = "engine_slow", 504;
+    /// There is no file with this id.
+    FileNotFound = "file_not_found", 404;
     /// A browser sent the request to a name that is not the gateway's own.
     ForeignHost = "foreign_host", 403;
     /// A browser sent the request for a page of another site.
     ForeignOrigin = "foreign_origin", 403;
     /// The reply does not follow the grammar that the engine was sent.
     GrammarIgnored = "grammar_ignored", 502;
+    /// Code could not be run.
+    InterpreterFailed = "interpreter_failed", 500;
     /// A bug in rolecall.
     Internal = "internal", 500;
     /// The key is missing or unknown.

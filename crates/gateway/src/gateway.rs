@@ -3,6 +3,7 @@ use std::sync::Arc;
 use rolecall::conversation::{Json, object};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::containers::Containers;
 use crate::http::closing::Closing;
 use crate::http::ready::Ready;
 use crate::http::sites::Sites;
@@ -32,6 +33,7 @@ pub struct Gateway {
     pub(crate) ready: Ready,
     pub(crate) closing: Closing,
     pub(crate) running: Running,
+    pub(crate) containers: Option<Arc<Containers>>,
     slots: Arc<Semaphore>,
 }
 
@@ -55,7 +57,9 @@ impl Gateway {
         let (keys, sites, limits) = (config.keys, config.sites, config.limits);
         let (ready, closing) = (Ready::default(), Closing::default());
         let running = Running::default();
-        Ok(Gateway { models, keys, sites, limits, sessions, observer, ready, closing, running, slots })
+        let containers = tokio::task::spawn_blocking(move || Containers::open(&config.containers)).await;
+        let containers = containers.map_err(|error| OpenFault::Interpreter(error.to_string()))??.map(Arc::new);
+        Ok(Gateway { models, keys, sites, limits, sessions, observer, ready, closing, running, containers, slots })
     }
 
     /// Returns the models.

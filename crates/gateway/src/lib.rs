@@ -18,10 +18,11 @@
 //! API, which reads a `request`. `turn` answers it: its sessions find the conversation so far, and what is new is rendered
 //! and encoded. `engine` speaks with the engine, `reply` parses the sampled ids, and
 //! the API's `writer` writes the answer. Every error is a [`Fault`]. `observe` sees all of it, for the log,
-//! metrics and traces. `store` keeps conversations, and `settings` says with what all of this is started.
+//! metrics and traces. `store` keeps conversations, `containers` run the code of models, and `settings` says with what all of this is started.
 
 mod api;
 mod clock;
+mod containers;
 pub mod engine;
 mod fault;
 mod fault_code;
@@ -37,6 +38,7 @@ mod store;
 mod turn;
 mod work;
 
+pub use containers::ContainerConfig;
 pub use fault::Fault;
 pub use fault_code::FaultCode;
 pub use gateway::Gateway;

@@ -17,6 +17,8 @@ pub enum OpenFault {
         /// What is wrong.
         why: String,
     },
+    /// Code of models cannot be run, but shall be.
+    Interpreter(String),
     /// The store of conversations cannot be used.
     Store(StoreFault),
     /// An engine's address cannot be used.
@@ -34,6 +36,7 @@ impl fmt::Display for OpenFault {
             OpenFault::NoModels => write!(formatter, "no model is configured"),
             OpenFault::SameName(name) => write!(formatter, "two models have the name `{name}`"),
             OpenFault::Model { name, why } => write!(formatter, "the model `{name}` cannot be served: {why}"),
+            OpenFault::Interpreter(why) => write!(formatter, "the code of models cannot be run: {why}"),
             OpenFault::Store(fault) => fault.fmt(formatter),
             OpenFault::Engine { name, why } => write!(formatter, "the engine of `{name}` cannot be used: {why}"),
         }
@@ -48,6 +51,7 @@ impl OpenFault {
         match self {
             OpenFault::NoModels => "no_models",
             OpenFault::SameName(_) | OpenFault::Model { .. } => "unusable_model",
+            OpenFault::Interpreter(_) => "unusable_interpreter",
             OpenFault::Store(fault) => fault.code(),
             OpenFault::Engine { .. } => "unusable_engine",
         }
@@ -56,6 +60,7 @@ impl OpenFault {
     /// Returns what to do about it.
     pub fn help(&self) -> Option<&'static str> {
         match self {
+            OpenFault::Interpreter(_) => Some("`rolecall interpreter --check` says what is missing"),
             OpenFault::Store(fault) => Some(fault.help()),
             _ => None,
         }

@@ -9,6 +9,7 @@ mod choices;
 mod common;
 mod completions;
 mod connections;
+mod containers;
 mod contexts;
 mod doors;
 mod engines;

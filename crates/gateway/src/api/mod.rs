@@ -65,8 +65,25 @@ pub enum Work {
     Ready,
     /// With the metrics.
     Metrics,
+    /// With a container of code, or a file of one.
+    Container(ContainerPath),
     /// From what is stored, for the name in the path.
     Stored(Lookup, String),
+}
+
+/// What is asked for of containers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ContainerPath {
+    /// All of them.
+    All,
+    /// One, by its id.
+    One(String),
+    /// The end of one.
+    Delete(String),
+    /// The files of one, or one of these.
+    Files(String, Option<String>),
+    /// The content of a file.
+    Content(String, String),
 }
 
 /// Looks something up that is stored.
@@ -116,6 +133,20 @@ pub fn find(wanted: &Method, path: &str) -> Option<Route> {
                     (None, &Method::DELETE) => route(Method::DELETE, Work::Stored(responses::delete, id.to_owned())),
                     (None, _) => route(Method::GET, Work::Stored(responses::response, id.to_owned())),
                 };
+            }
+            if let Some(rest) = path.strip_prefix("/v1/containers") {
+                let parts: Vec<&str> = rest.split('/').skip(1).collect();
+                let own = |text: &str| text.to_owned();
+                let (method, asked) = match (parts.as_slice(), wanted) {
+                    ([], _) if rest.is_empty() => (Method::GET, ContainerPath::All),
+                    ([id], &Method::DELETE) => (Method::DELETE, ContainerPath::Delete(own(id))),
+                    ([id], _) => (Method::GET, ContainerPath::One(own(id))),
+                    ([id, "files"], _) => (Method::GET, ContainerPath::Files(own(id), None)),
+                    ([id, "files", file], _) => (Method::GET, ContainerPath::Files(own(id), Some(own(file)))),
+                    ([id, "files", file, "content"], _) => (Method::GET, ContainerPath::Content(own(id), own(file))),
+                    _ => return None,
+                };
+                return route(method, Work::Container(asked));
             }
             if let Some(file) = page::file(path) {
                 return with(Method::GET, Access::Everybody, Work::File(file));

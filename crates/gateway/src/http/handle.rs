@@ -9,6 +9,7 @@ use http_body::Body as _;
 use rolecall::guard::guard_future;
 
 use crate::api::{Access, PathRequest, Route, Work, find, interactive, render, responses};
+use crate::containers;
 use crate::fault::{FaultShape, answer, of_openai};
 use crate::gateway::Permit;
 use crate::http::sites::Reach;
@@ -135,6 +136,17 @@ async fn work(
                 made
             });
             Ok(answer(&made.await?))
+        }
+        Work::Container(asked) => {
+            let _permit = gateway.enter(&seen)?;
+            let containers = gateway.containers.clone().ok_or_else(|| {
+                let help = Some("set `interpreter.enabled`".into());
+                let message = "this gateway does not run code, so it has no containers";
+                Fault { help, ..Fault::new(FaultCode::NotFound, message) }
+            })?;
+            // Files are read from a disk.
+            let done = tokio::task::spawn_blocking(move || containers::answer(&containers, owner, &asked)).await;
+            done.unwrap_or_else(|error| Err(Fault::new(FaultCode::InterpreterFailed, error.to_string())))
         }
         Work::Stored(look_up, name) => {
             let _permit = gateway.enter(&seen)?;

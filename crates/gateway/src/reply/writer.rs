@@ -3,6 +3,7 @@ use rolecall::conversation::json::{self, Layout};
 use rolecall::{Event, Reading};
 
 use crate::Fault;
+use crate::containers::Ran;
 use crate::reply::token_odds::TokenOdds;
 use crate::reply::usage::Usage;
 use crate::turn::History;
@@ -35,6 +36,15 @@ pub trait ReplyWriter: Send {
     /// Takes how likely the tokens of the text of the next event were, each with the number of characters
     /// of that text before it. A token that lies in several texts is reported with the first.
     fn text_odds(&mut self, _choice: usize, _odds: Vec<(usize, TokenOdds)>) {}
+
+    /// Takes the id of the container in which code runs. Each call of code that ends is run then.
+    fn contained(&mut self, _container: &str) {}
+
+    /// Writes that the next call of code is being run.
+    fn runs(&mut self, _out: &mut Frames) {}
+
+    /// Writes what became of the call that was being run.
+    fn ran(&mut self, _ran: &Ran, _out: &mut Frames) {}
 
     /// Returns the answer under whose name it can be asked for later, if it can.
     fn stored(&mut self, _done: &Done<'_>) -> Option<Json> {

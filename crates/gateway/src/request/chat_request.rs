@@ -7,6 +7,7 @@ use rolecall::grammar::{Answer, Options, Reasoning, ToolChoice};
 use rolecall::model::offered_tools;
 use rolecall::session::OnRewrite;
 
+use crate::containers::ContainerChoice;
 use crate::gateway::Gateway;
 use crate::request::answer_form::AnswerForm;
 use crate::request::by_text;
@@ -54,6 +55,8 @@ pub struct ChatRequest {
     pub choices: usize,
     pub is_streamed: bool,
     pub has_usage: bool,
+    /// Where the code of the model runs, if it runs here.
+    pub container: Option<ContainerChoice>,
 }
 
 /// How the conversation so far is found.
@@ -159,6 +162,7 @@ impl ChatRequest {
             choices: 1,
             is_streamed: false,
             has_usage: false,
+            container: None,
         };
         for (key, value) in other.iter().filter(|(_, value)| !value.is_null()) {
             wanted.set(key, value)?;

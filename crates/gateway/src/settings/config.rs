@@ -3,6 +3,7 @@ use std::time::Duration;
 use rolecall::Model;
 use rolecall::session::OnRewrite;
 
+use crate::containers::ContainerConfig;
 use crate::engine::{EngineKind, LocalOptions};
 use crate::http::keys::Keys;
 use crate::http::sites::Sites;
@@ -24,6 +25,8 @@ pub struct Config {
     pub store: StoreConfig,
     /// How engines are started whose address is `local:FILE.gguf`.
     pub local: LocalOptions,
+    /// Whether the code of models runs here, and how.
+    pub containers: ContainerConfig,
     /// Where the gateway tells what it does.
     pub telling: Telling,
 }

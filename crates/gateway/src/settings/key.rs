@@ -140,6 +140,38 @@ pub static KEYS: &[Key<Settings>] = &[
         slot: Slot::Count(|all| &mut all.local.threads),
     },
     Key {
+        path: "interpreter.enabled",
+        about: "Whether the code of models runs here, in a sandbox, for requests to `/v1/responses` that ask for a \
+                container. Without it, clients run the code. `rolecall interpreter --check` says what is missing for it",
+        slot: Slot::Switch(|all| &mut all.containers.is_on),
+    },
+    Key {
+        path: "interpreter.containers",
+        about: "The most containers of code at the same time",
+        slot: Slot::Count(|all| &mut all.containers.most),
+    },
+    Key {
+        path: "interpreter.idle",
+        about: "How long a container is kept after it was last used",
+        slot: Slot::Time(|all| &mut all.containers.idle),
+    },
+    Key {
+        path: "interpreter.time",
+        about: "The time that one run of code may take",
+        slot: Slot::Time(|all| &mut all.containers.kernel.limits.wall_time),
+    },
+    Key {
+        path: "interpreter.memory",
+        about: "The memory of the code of one container",
+        slot: Slot::Space(|all| &mut all.containers.kernel.limits.memory),
+    },
+    Key {
+        path: "interpreter.python",
+        about: "The Python interpreter that has the package ipykernel. Without it, the one that \
+                `rolecall interpreter --check` names",
+        slot: Slot::Path(|all| &mut all.containers.kernel.python),
+    },
+    Key {
         path: "limits.requests",
         about: "The most requests at the same time. More get the status 429",
         slot: Slot::Count(|all| &mut all.limits.requests),

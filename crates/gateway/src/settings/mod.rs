@@ -18,6 +18,7 @@ use rolecall::conversation::spelling;
 use rolecall::session::OnRewrite;
 
 use crate::Limits;
+use crate::containers::ContainerConfig;
 use crate::engine::{EngineKind, LocalOptions};
 use crate::http::sites::Sites;
 use crate::store::Bounds;
@@ -64,6 +65,8 @@ pub struct Settings {
     pub limits: Limits,
     /// How engines are started.
     pub local: LocalOptions,
+    /// Whether the code of models runs here, and how.
+    pub containers: ContainerConfig,
     /// The models.
     pub models: Vec<ModelSettings>,
     /// What was set, and where, in the order of precedence: later ones replace earlier ones.
@@ -128,6 +131,7 @@ impl Default for Settings {
             bounds: Bounds::default(),
             limits: Limits::default(),
             local: LocalOptions::default(),
+            containers: ContainerConfig::default(),
             models: Vec::new(),
             set: Vec::new(),
             warnings: Vec::new(),

@@ -25,7 +25,8 @@ impl Settings {
             None => Keys::default(),
         };
         let (sites, limits, local) = (self.sites.clone(), self.limits.clone(), self.local.clone());
-        Ok(Config { models, keys, sites, limits, store: self.store(), local, telling: Telling::default() })
+        let containers = self.containers.clone();
+        Ok(Config { models, keys, sites, limits, store: self.store(), local, containers, telling: Telling::default() })
     }
 
     fn store(&self) -> StoreConfig {

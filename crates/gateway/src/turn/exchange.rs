@@ -5,7 +5,8 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use futures_util::{FutureExt, stream};
-use rolecall::grammar::{Note, Purpose};
+use rolecall::conversation::Message;
+use rolecall::grammar::{Note, Purpose, ToolChoice};
 use rolecall::guard::guard_future;
 use rolecall::session::Session;
 use tokio::sync::mpsc;
@@ -27,6 +28,7 @@ use crate::request::completing::CompletionRequest;
 use crate::request::sampling::Sampling;
 use crate::served_model::ServedModel;
 use crate::store::Owner;
+use crate::turn::code_runs::CodeRuns;
 use crate::turn::context::{self, Bound};
 use crate::turn::left_out;
 use crate::turn::resend::Resend;
@@ -62,6 +64,8 @@ struct Exchange {
     /// The place among the requests at the same time.
     permit: Permit,
     run: RunningTurn,
+    /// Where its code runs, if it runs here.
+    code: Option<CodeRuns>,
 }
 
 /// A request whose prompt was made.
@@ -117,8 +121,9 @@ pub async fn exchange(
     body: String,
     permit: Permit,
 ) -> Result<Response, Fault> {
-    let PreparedRequest { mut wanted, writer, mut turn, permit, is_known } =
+    let PreparedRequest { mut wanted, mut writer, mut turn, permit, is_known } =
         prepare(&gateway, owner, read, body, permit).await?;
+    let code = CodeRuns::begin(&gateway, owner, &wanted).await.map_err(|fault| writer.placed(fault))?;
     let (served, count) = (Arc::clone(&wanted.served), turn.ids.len());
     let fits = context::fit(&served.model, &served.engine, count, "messages", &mut wanted.sampling).await;
     fits.map_err(|fault| writer.placed(fault))?;
@@ -138,6 +143,9 @@ pub async fn exchange(
         headers.insert("x-rolecall-session", session);
     }
     let (holds_calls, history, notes) = (turn.holds_calls, turn.history, std::mem::take(&mut turn.notes));
+    if let Some(code) = &code {
+        writer.contained(&code.container.id);
+    }
     let (choices, is_streamed) = (wanted.choices, wanted.is_streamed);
     let ChatRequest { served, sampling, logprobs, .. } = &wanted;
     let order = Order { served, sampling, logprobs: *logprobs, choices, is_alone: choices == 1 };
@@ -153,8 +161,21 @@ pub async fn exchange(
     let replies = Replies::from(gateway.closing.or(begun).await??);
     drop(waiting);
     let wanted = Some(wanted);
-    let exchange =
-        Exchange { gateway, owner, wanted, writer, replies, choices, usage, holds_calls, history, notes, permit, run };
+    let exchange = Exchange {
+        gateway,
+        owner,
+        wanted,
+        writer,
+        replies,
+        choices,
+        usage,
+        holds_calls,
+        history,
+        notes,
+        permit,
+        run,
+        code,
+    };
     exchange.respond(is_streamed, headers).await
 }
 
@@ -195,13 +216,26 @@ pub async fn complete(
     drop(waiting);
     let replies = Replies::from(replies);
     let (wanted, holds_calls, history, notes) = (None, false, History::New, Vec::new());
-    let run = RunningTurn::default();
+    let (run, code) = (RunningTurn::default(), None);
     let mut headers = defaults(&completing.applied, has_stops);
     if let Some(as_text) = names_header(completing.as_text) {
         headers.insert("x-rolecall-as-text", as_text);
     }
-    let exchange =
-        Exchange { gateway, owner, wanted, writer, replies, choices, usage, holds_calls, history, notes, permit, run };
+    let exchange = Exchange {
+        gateway,
+        owner,
+        wanted,
+        writer,
+        replies,
+        choices,
+        usage,
+        holds_calls,
+        history,
+        notes,
+        permit,
+        run,
+        code,
+    };
     exchange.respond(completing.is_streamed, headers).await
 }
 
@@ -419,7 +453,7 @@ impl Exchange {
             found = self.replies.next() => found,
         };
         drop(waiting);
-        let Some(found) = found else { return Ok(false) };
+        let Some(found) = found else { return self.go_on(out).await };
         self.read(found, out).await?;
         Ok(true)
     }
@@ -436,6 +470,73 @@ impl Exchange {
         Ok(())
     }
 
+    /// Goes on after a reply that calls code, if it runs here: runs it, and begins the reply to its results. Returns
+    /// false if the answer is there.
+    async fn go_on(&mut self, out: &mut Frames) -> Result<bool, Fault> {
+        let Exchange { code: Some(code), wanted: Some(wanted), writer, run, .. } = self else { return Ok(false) };
+        if code.is_running() {
+            let ran = tokio::select! {
+                biased;
+                () = run.cancelled() => {
+                    code.stop();
+                    return Err(cancelled());
+                }
+                ran = code.ran() => ran?,
+            };
+            writer.ran(&ran, out);
+            return Ok(true);
+        }
+        if code.start_next(&wanted.served.model) {
+            writer.runs(out);
+            return Ok(true);
+        }
+        if let Some((name, results)) = code.take_results() {
+            self.begin_round(name, results).await?;
+            return Ok(true);
+        }
+        let [reply] = &mut self.replies.all[..] else { return Ok(false) };
+        if reply.is_cut() || !code.take(&reply.said.reading) {
+            return Ok(false);
+        }
+        // The turn is kept, so that the next one goes on from it.
+        let mut usage = Usage::default();
+        reply.add_to(&mut usage);
+        self.usage.add(&usage);
+        let round = ChatRequest { names: vec![code.name.clone()], is_stored: false, ..wanted.clone() };
+        reply.keep(&self.gateway, self.owner, &round, None).await?;
+        Ok(true)
+    }
+
+    /// Begins the reply to the results of code.
+    async fn begin_round(&mut self, name: String, messages: Vec<Message>) -> Result<(), Fault> {
+        let Exchange { gateway, owner, wanted: Some(wanted), permit, code: Some(code), .. } = self else {
+            return Ok(());
+        };
+        let used = self.usage.reply;
+        wanted.messages = messages;
+        wanted.past = Past::Known(name);
+        // A choice that forced the first call would force calls for ever.
+        wanted.calls.choice = match wanted.calls.choice {
+            ToolChoice::None => ToolChoice::None,
+            _ => ToolChoice::Auto,
+        };
+        wanted.sampling.max_tokens = code.most_ids.map(|most| most.saturating_sub(used).max(1));
+        let (found, covered) = find(gateway, *owner, wanted, &[]).await?;
+        let chain = beginnings(wanted).1;
+        let bound = Bound::of(&wanted.served, &gateway.limits);
+        let (asked, seen) = (wanted.clone(), permit.seen.clone());
+        let turn = sized(AT_ONCE + 1, move || Turn::make(&asked, KnownPast { found, covered, chain }, bound, &seen));
+        let turn = turn.await?;
+        let (served, count) = (Arc::clone(&wanted.served), turn.ids.len());
+        context::fit(&served.model, &served.engine, count, "input", &mut wanted.sampling).await?;
+        self.usage.prompt += count as u64;
+        self.usage.kept += turn.kept as u64;
+        let ChatRequest { served, sampling, logprobs, .. } = &*wanted;
+        let order = Order { served, sampling, logprobs: *logprobs, choices: 1, is_alone: true };
+        self.replies = Replies::from(gateway.closing.or(begin(&order, turn)).await??);
+        Ok(())
+    }
+
     /// Takes a step, and writes what is there already, too.
     async fn advance(&mut self, out: &mut Frames) -> Result<bool, Fault> {
         if !self.step(out).await? {
@@ -449,7 +550,7 @@ impl Exchange {
                     has_yielded = false;
                     self.read(found, out).await?;
                 }
-                Some(None) => return Ok(false),
+                Some(None) => return self.go_on(out).await,
                 // Another task reads the connection, one piece at a time.
                 None if !has_yielded => {
                     has_yielded = true;
@@ -474,6 +575,9 @@ impl Exchange {
             replies.try_for_each(|reply| ignored_grammar::check(wanted, &self.notes, &reply.said, reply.is_cut()))?;
         }
         let said: Vec<WholeReply> = self.replies.all.iter().map(|reply| reply.said.clone()).collect();
+        if let (Some(code), Some(wanted)) = (&self.code, &self.wanted) {
+            code.remember(&self.gateway, self.owner, &wanted.names);
+        }
         let response = self.writer.stored(&Done { said: &said, usage: &self.usage });
         if let Some(wanted) = &self.wanted {
             for reply in &mut self.replies.all {

@@ -4,7 +4,7 @@
 
 pub mod engines;
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -64,6 +64,8 @@ pub enum Step {
 pub struct StandIn {
     pub kind: EngineKind,
     pub steps: Vec<Step>,
+    /// The steps of the next answers, before those.
+    pub script: Arc<Mutex<VecDeque<Vec<Step>>>>,
     pub status: u16,
     /// The most ids of a prompt and its reply that it says it has.
     pub context: usize,
@@ -85,6 +87,7 @@ impl StandIn {
         StandIn {
             kind,
             steps,
+            script: Arc::default(),
             status: 200,
             context: 1 << 20,
             is_cumulative: true,
@@ -163,7 +166,7 @@ impl Drop for Guard {
 }
 
 async fn answer(
-    State(engine): State<StandIn>,
+    State(mut engine): State<StandIn>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     request: Request,
 ) -> Response {
@@ -178,6 +181,9 @@ async fn answer(
     }
     engine.peers.lock().unwrap().insert(peer);
     let body = axum::body::to_bytes(request.into_body(), usize::MAX).await.unwrap();
+    if let Some(steps) = engine.script.lock().unwrap().pop_front() {
+        engine.steps = steps;
+    }
     engine.bodies.lock().unwrap().push(String::from_utf8(body.to_vec()).unwrap());
     let place = Arc::clone(&engine.places).acquire_owned().await.unwrap();
     let mut response = Response::new(Body::empty());

@@ -6,7 +6,7 @@ use rolecall::conversation::{Json, json, object};
 use rolecall::format::CodeResult;
 
 use super::OwnCall;
-use crate::{Error, Folder, Interpreter, Output, Stop};
+use crate::{Error, Execution, Folder, Interpreter, Output, Stop};
 
 /// A function that a model can call.
 pub trait Callable: Send + Sync {
@@ -145,17 +145,7 @@ impl Toolbox {
         let Some(interpreter) = &mut self.interpreter else {
             return ToolResult::failed("unknown_tool", "there is no code interpreter");
         };
-        match interpreter.run(&call.input, stop, show) {
-            Ok(execution) => ToolResult {
-                text: code_result.whole(&execution.text(|name| code_result.picture(&Folder::path_within(name)))),
-                pictures: execution.pictures().map(str::to_owned).collect(),
-                error: None,
-            },
-            Err(error) => {
-                let failed = ToolResult::failed(error.code(), &error.to_string());
-                ToolResult { text: code_result.whole(&failed.text), ..failed }
-            }
-        }
+        ToolResult::of_code(interpreter.run(&call.input, stop, show), code_result)
     }
 
     /// Returns what was recorded for a call, if this is a replay. The first of equal calls comes first.
@@ -182,6 +172,21 @@ impl fmt::Debug for Toolbox {
 }
 
 impl ToolResult {
+    /// Returns what a model reads of code that was run, or of why it was not.
+    pub fn of_code(run: Result<Execution, Error>, code_result: &CodeResult) -> ToolResult {
+        match run {
+            Ok(execution) => ToolResult {
+                text: code_result.whole(&execution.text(|name| code_result.picture(&Folder::path_within(name)))),
+                pictures: execution.pictures().map(str::to_owned).collect(),
+                error: None,
+            },
+            Err(error) => {
+                let failed = ToolResult::failed(error.code(), &error.to_string());
+                ToolResult { text: code_result.whole(&failed.text), ..failed }
+            }
+        }
+    }
+
     /// Returns the result of a call that failed. The model reads why.
     pub(super) fn failed(code: &'static str, message: &str) -> ToolResult {
         ToolResult { text: format!("error: {message}"), pictures: Vec::new(), error: Some(code) }

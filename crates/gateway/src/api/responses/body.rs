@@ -170,10 +170,13 @@ fn set_logprobs(body: &Object, chat: &mut Object) -> Result<(), Fault> {
 fn has_logprobs(body: &Object) -> Result<bool, Fault> {
     let Some(include) = get(body, "include") else { return Ok(false) };
     let include = list(include, "include")?;
+    let mut has_logprobs = false;
     for (index, value) in include.iter().enumerate() {
         let path = format!("include[{index}]");
         match value.as_str() {
-            Some(LOGPROBS) => {}
+            Some(LOGPROBS) => has_logprobs = true,
+            // They are there in any case.
+            Some("code_interpreter_call.outputs") => {}
             Some("reasoning.encrypted_content") => {
                 let help = "the reasoning is in the `content` of its item, and can be sent back as it is";
                 return Err(unsupported(&path, help));
@@ -182,7 +185,7 @@ fn has_logprobs(body: &Object) -> Result<bool, Fault> {
             None => return Err(wrong(&path, "a text", value)),
         }
     }
-    Ok(!include.is_empty())
+    Ok(has_logprobs)
 }
 
 fn most_ids(body: &Object) -> Result<Option<u64>, Fault> {

@@ -6,9 +6,10 @@ use rolecall::{Event, Stop};
 
 use super::answer::{ResponseObject, Stage};
 use super::id::item_id;
-use super::output::{Item, ItemContent, Status};
+use super::output::{CodeRun, Item, ItemContent, Status};
 use super::places::Places;
 use crate::Fault;
+use crate::containers::Ran;
 use crate::reply::token_odds::TokenOdds;
 use crate::reply::writer::{Done, Frames, Opening, ReplyWriter};
 
@@ -24,13 +25,15 @@ pub struct ResponseWriter {
     holds_calls: bool,
     /// How likely the tokens of the next text were.
     odds: Vec<TokenOdds>,
+    /// The container in which code runs, if it runs here.
+    container: Option<String>,
 }
 
 impl ResponseWriter {
     /// Returns a writer. `input` has the input items, if the answer is stored.
     pub fn new(answer: ResponseObject, places: Places, input: Option<Vec<Json>>) -> ResponseWriter {
         let (items, odds) = (Vec::new(), Vec::new());
-        ResponseWriter { answer, items, places, input, sequence: 0, holds_calls: false, odds }
+        ResponseWriter { answer, items, places, input, sequence: 0, holds_calls: false, odds, container: None }
     }
 
     /// Writes an event.
@@ -53,8 +56,13 @@ impl ResponseWriter {
     }
 
     fn write_with(&mut self, kind: &str, own: Object, out: &mut Frames) {
-        let Some(last) = self.items.last() else { return };
-        let index = self.items.len() as i64 - 1;
+        self.write_of(self.items.len().saturating_sub(1), kind, own, out);
+    }
+
+    /// Writes an event of an item.
+    fn write_of(&mut self, at: usize, kind: &str, own: Object, out: &mut Frames) {
+        let Some(last) = self.items.get(at) else { return };
+        let index = at as i64;
         let mut fields = object! { "output_index" => index };
         if own.get("item").is_none() {
             fields.insert("item_id", last.id.as_str().into());
@@ -93,10 +101,14 @@ impl ResponseWriter {
         if let ItemContent::Call { arguments, .. } = &mut item.said {
             arguments.clear();
         }
+        let is_code = matches!(item.said, ItemContent::Code { run: Some(_), .. });
         let part = item.empty_part();
         self.write_last("response.output_item.added", "item", item.to_json(), out);
         if let Some(part) = part {
             self.write_last("response.content_part.added", "part", part, out);
+        }
+        if is_code {
+            self.write_with("response.code_interpreter_call.in_progress", Object::new(), out);
         }
     }
 
@@ -121,8 +133,12 @@ impl ResponseWriter {
                 }
                 self.write_last("response.function_call_arguments.done", "arguments", arguments, out);
             }
-            ItemContent::Code { code, .. } => {
+            ItemContent::Code { code, run, .. } => {
                 self.write_last("response.code_interpreter_call_code.done", "code", code.as_str().into(), out);
+                // Its item is done when it has been run.
+                if run.as_ref().is_some_and(|run| run.outputs.is_none()) && last.status == Status::Completed {
+                    return;
+                }
             }
         }
         if let Some(part) = last.part() {
@@ -160,6 +176,13 @@ impl ResponseWriter {
             }
             _ => {}
         }
+    }
+
+    /// Returns the place of the first item whose code has not been run.
+    fn next_run(&self) -> Option<usize> {
+        self.items.iter().position(|item| {
+            matches!(&item.said, ItemContent::Code { run: Some(run), is_whole: true, .. } if run.outputs.is_none())
+        })
     }
 
     /// Returns the answer at a stage.
@@ -206,7 +229,8 @@ impl ReplyWriter for ResponseWriter {
                 );
             }
             Event::CodeStarted { id, .. } => {
-                let said = ItemContent::Code { call_id: id.to_owned(), code: String::new(), is_whole: false };
+                let run = self.container.clone().map(|container| CodeRun { container, outputs: None });
+                let said = ItemContent::Code { call_id: id.to_owned(), code: String::new(), is_whole: false, run };
                 self.open_item("ci", said, out);
             }
             Event::Arguments { text, .. } => {
@@ -243,6 +267,28 @@ impl ReplyWriter for ResponseWriter {
 
     fn text_odds(&mut self, _: usize, odds: Vec<(usize, TokenOdds)>) {
         self.odds = odds.into_iter().map(|(_, odds)| odds).collect();
+    }
+
+    fn contained(&mut self, container: &str) {
+        self.container = Some(container.to_owned());
+    }
+
+    fn runs(&mut self, out: &mut Frames) {
+        if let Some(at) = self.next_run() {
+            self.write_of(at, "response.code_interpreter_call.interpreting", Object::new(), out);
+        }
+    }
+
+    fn ran(&mut self, ran: &Ran, out: &mut Frames) {
+        let Some(at) = self.next_run() else { return };
+        let item = &mut self.items[at];
+        item.status = if ran.is_whole { Status::Completed } else { Status::Incomplete };
+        if let ItemContent::Code { run: Some(run), .. } = &mut item.said {
+            run.outputs = Some(ran.outputs.clone());
+        }
+        let json = item.to_json();
+        self.write_of(at, "response.code_interpreter_call.completed", Object::new(), out);
+        self.write_of(at, "response.output_item.done", object! { "item" => json }, out);
     }
 
     fn stored(&mut self, done: &Done<'_>) -> Option<Json> {

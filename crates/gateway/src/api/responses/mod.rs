@@ -34,6 +34,7 @@ use self::answer::ResponseObject;
 use self::body::Body;
 use self::events::ResponseWriter;
 use crate::Fault;
+use crate::containers::ContainerChoice;
 use crate::gateway::{Gateway, Permit};
 use crate::reply::writer::ReplyWriter;
 use crate::request::chat_request::{ChatRequest, Past};
@@ -77,5 +78,13 @@ fn want(gateway: &Gateway, body: &mut Body) -> Result<ChatRequest, Fault> {
         wanted.past = Past::Known(stored::name_of(id));
     }
     wanted.is_stored = body.is_stored;
+    wanted.container = match (&body.tools.container, &gateway.containers) {
+        (Some((index, ContainerChoice::Of(_))), None) => {
+            let help = Some("use {\"type\": \"auto\"}, and run the code that the answer has".into());
+            return Err(Fault { help, ..Fault::unsupported(&format!("tools[{index}].container")) });
+        }
+        (_, None) => None,
+        (choice, Some(_)) => choice.as_ref().map(|(_, choice)| choice.clone()),
+    };
     Ok(wanted)
 }

@@ -28,7 +28,17 @@ pub enum ItemContent {
         call_id: String,
         code: String,
         is_whole: bool,
+        /// What became of it, if it runs here.
+        run: Option<CodeRun>,
     },
+}
+
+/// A call of code that runs here.
+#[derive(Clone, Debug, Default)]
+pub struct CodeRun {
+    pub container: String,
+    /// What it printed, once it was run.
+    pub outputs: Option<Vec<Json>>,
 }
 
 /// Whether an item is finished.
@@ -102,11 +112,12 @@ impl Item {
                 "id" => id, "type" => "function_call", "status" => status, "call_id" => call_id.as_str(),
                 "name" => name.as_str(), "arguments" => arguments.as_str(),
             },
-            ItemContent::Code { call_id, code, .. } => object! {
+            ItemContent::Code { call_id, code, run, .. } => object! {
                 "id" => id, "type" => "code_interpreter_call", "status" => status, "call_id" => call_id.as_str(),
                 "code" => code.as_str(),
-                // The code was not run.
-                "container_id" => "", "outputs" => Json::Null,
+                // Without a container, the code was not run.
+                "container_id" => run.as_ref().map_or("", |run| run.container.as_str()),
+                "outputs" => run.as_ref().and_then(|run| run.outputs.clone()).map_or(Json::Null, Into::into),
             },
         };
         item.into()

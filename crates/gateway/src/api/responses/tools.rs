@@ -2,6 +2,7 @@ use rolecall::conversation::json::Object;
 use rolecall::conversation::{Json, object};
 
 use super::field::{flag, get, list, needed_text, object, refuse_others, text, wrong};
+use crate::containers::ContainerChoice;
 use crate::{Fault, FaultCode};
 
 /// The tools of a request, and which of them may be called.
@@ -13,6 +14,8 @@ pub struct Tools {
     pub chat_choice: Option<Json>,
     /// The tools as the answer repeats them.
     pub shown: Vec<Json>,
+    /// Where code runs, if the request asks for a container, with the index of that tool.
+    pub container: Option<(usize, ContainerChoice)>,
     /// The choice as the answer repeats it.
     pub shown_choice: Json,
 }
@@ -34,6 +37,10 @@ pub fn read(tools: Option<&Json>, choice: Option<&Json>) -> Result<Tools, Fault>
         chat: offered.iter().filter(is_allowed).map(OfferedTool::to_chat).collect(),
         chat_choice: choice.to_chat(),
         shown: offered.iter().map(OfferedTool::to_json).collect(),
+        container: offered.iter().enumerate().find_map(|(index, tool)| match tool {
+            OfferedTool::Interpreter(container) => Some((index, container.clone()?)),
+            OfferedTool::Function(_) => None,
+        }),
         shown_choice: choice.to_json(),
     })
 }
@@ -44,8 +51,8 @@ const INTERPRETER: &str = "code_interpreter";
 /// A tool that the client offers.
 enum OfferedTool<'a> {
     Function(Function<'a>),
-    /// The code interpreter, whose calls the client runs.
-    Interpreter,
+    /// The code interpreter. Without a container, the client runs its calls.
+    Interpreter(Option<ContainerChoice>),
 }
 
 impl<'a> OfferedTool<'a> {
@@ -55,10 +62,9 @@ impl<'a> OfferedTool<'a> {
             "function" => Ok(OfferedTool::Function(Function::read(tool, path)?)),
             INTERPRETER => {
                 refuse_others(tool, path, &["type", "container"])?;
-                if let Some(container) = get(tool, "container") {
-                    check_container(container, &format!("{path}.container"))?;
-                }
-                Ok(OfferedTool::Interpreter)
+                let container = get(tool, "container");
+                let container = container.map(|container| read_container(container, &format!("{path}.container")));
+                Ok(OfferedTool::Interpreter(container.transpose()?))
             }
             kind => {
                 let path = format!("{path}.type");
@@ -72,30 +78,36 @@ impl<'a> OfferedTool<'a> {
     fn name(&self) -> Option<&'a str> {
         match self {
             OfferedTool::Function(function) => Some(function.name),
-            OfferedTool::Interpreter => None,
+            OfferedTool::Interpreter(_) => None,
         }
     }
 
     fn to_chat(&self) -> Json {
         match self {
             OfferedTool::Function(function) => function.to_chat(),
-            OfferedTool::Interpreter => object! { "type" => INTERPRETER }.into(),
+            OfferedTool::Interpreter(_) => object! { "type" => INTERPRETER }.into(),
         }
     }
 
     fn to_json(&self) -> Json {
         match self {
             OfferedTool::Function(function) => function.to_json(),
-            OfferedTool::Interpreter => {
+            OfferedTool::Interpreter(Some(ContainerChoice::Of(id))) => {
+                object! { "type" => INTERPRETER, "container" => id.as_str() }.into()
+            }
+            OfferedTool::Interpreter(_) => {
                 object! { "type" => INTERPRETER, "container" => object! { "type" => "auto" } }.into()
             }
         }
     }
 }
 
-/// Checks where the code is to run. The gateway has no containers, so the client cannot name one.
-fn check_container(container: &Json, path: &str) -> Result<(), Fault> {
-    let help = || Some("use {\"type\": \"auto\"}, and run the code that the answer has".into());
+/// Reads where the code is to run: in a container with an id, or in any.
+fn read_container(container: &Json, path: &str) -> Result<ContainerChoice, Fault> {
+    let help = || Some("use {\"type\": \"auto\"} or the id of a container".into());
+    if let Some(id) = container.as_str() {
+        return Ok(ContainerChoice::Of(id.to_owned()));
+    }
     let Some(container) = container.as_object() else {
         return Err(Fault { help: help(), ..Fault::unsupported(path) });
     };
@@ -109,7 +121,7 @@ fn check_container(container: &Json, path: &str) -> Result<(), Fault> {
             return Err(Fault { help: help(), ..Fault::unsupported(&format!("{path}.{key}")) });
         }
     }
-    Ok(())
+    Ok(ContainerChoice::Auto)
 }
 
 /// A function that the client offers.
