@@ -208,3 +208,56 @@ async fn without_the_operators_word_clients_run_the_code() {
     let (status, fault) = server.get("/v1/containers").await;
     assert!(status == 404 && write(&fault).contains("interpreter.enabled"), "{}", write(&fault));
 }
+
+#[tokio::test]
+async fn files_are_uploaded_and_given_to_containers() {
+    if !can_run() {
+        return;
+    }
+    let replies = [call("print(open('/mnt/data/data.csv').read(), end='')"), "Read.<|im_end|>".to_owned()];
+    let server = server(&replies, Keys::default()).await;
+    let client = reqwest::Client::new();
+    let form = |path: &str| {
+        let body = "--B\r\nContent-Disposition: form-data; name=\"purpose\"\r\n\r\nassistants\r\n--B\r\nContent-Disposition: form-data; name=\"file\"; filename=\"../data.csv\"\r\nContent-Type: text/csv\r\n\r\na,\u{e9}\r\n--B--\r\n";
+        client
+            .post(format!("{}{path}", server.address))
+            .header("content-type", "multipart/form-data; boundary=B")
+            .body(body)
+    };
+    let text = form("/v1/files").send().await.unwrap().text().await.unwrap();
+    let upload = json::parse(&text).unwrap();
+    assert_eq!(at(&upload, "filename").as_str(), Some("data.csv"), "{text}");
+    let file = at(&upload, "id").as_str().unwrap().to_owned();
+    let tools = format!(
+        r#""tools": [{{"type": "code_interpreter", "container": {{"type": "auto", "file_ids": ["{file}"]}}}}]"#
+    );
+    let answer = post(&server, &format!(r#"{{"input": "Read.", {tools}}}"#)).await;
+    assert_eq!(at(&answer, "output.1.outputs.0.logs").as_str(), Some("a,\u{e9}"), "{}", write(&answer));
+    // A container of one's own, with a file by a form and one by its id.
+    let (status, own) = server.post("/v1/containers", r#"{"name": "mine"}"#).await;
+    assert_eq!((status, at(&own, "name").as_str()), (200, Some("mine")));
+    let id = at(&own, "id").as_str().unwrap().to_owned();
+    let put = form(&format!("/v1/containers/{id}/files")).send().await.unwrap();
+    assert_eq!(put.status().as_u16(), 200);
+    let put = json::parse(&put.text().await.unwrap()).unwrap();
+    assert_eq!(at(&put, "path").as_str(), Some("/mnt/data/data.csv"));
+    let (status, _) = server.post(&format!("/v1/containers/{id}/files"), &format!(r#"{{"file_id": "{file}"}}"#)).await;
+    assert_eq!(status, 200);
+    for (path, method, expected) in [
+        (format!("/v1/files/{file}/content"), reqwest::Method::GET, 200),
+        (format!("/v1/containers/{id}/files/{}", at(&put, "id").as_str().unwrap()), reqwest::Method::DELETE, 200),
+        (format!("/v1/files/{file}"), reqwest::Method::DELETE, 200),
+        (format!("/v1/files/{file}"), reqwest::Method::GET, 404),
+    ] {
+        let response = client.request(method, format!("{}{path}", server.address)).send().await.unwrap();
+        assert_eq!(response.status().as_u16(), expected, "{path}");
+    }
+    let (status, fault) = server.post("/v1/files", "{}").await;
+    assert_eq!((status, at(&fault, "error.code").as_str()), (415, Some("unsupported_content_type")));
+    let broken =
+        client.post(format!("{}/v1/files", server.address)).header("content-type", "multipart/form-data; boundary=B");
+    assert_eq!(broken.body("nothing").send().await.unwrap().status().as_u16(), 400);
+    let body = r#"{"input": "Read.", "tools": [{"type": "code_interpreter", "container": {"type": "auto", "file_ids": ["file-x"]}}]}"#;
+    let (status, fault) = server.post("/v1/responses", body).await;
+    assert_eq!((status, at(&fault, "error.code").as_str()), (404, Some("file_not_found")));
+}

@@ -67,6 +67,8 @@ pub enum Work {
     Metrics,
     /// With a container of code, or a file of one.
     Container(ContainerPath),
+    /// With what is sent to containers: a form, or JSON.
+    Upload(UploadPath),
     /// From what is stored, for the name in the path.
     Stored(Lookup, String),
 }
@@ -84,6 +86,27 @@ pub enum ContainerPath {
     Files(String, Option<String>),
     /// The content of a file.
     Content(String, String),
+    /// The end of a file.
+    DeleteFile(String, String),
+    /// The files that were uploaded.
+    Uploads,
+    /// One of these, by its id.
+    Upload(String),
+    /// Its content.
+    UploadContent(String),
+    /// Its end.
+    DeleteUpload(String),
+}
+
+/// What is sent to containers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UploadPath {
+    /// A file, to be kept.
+    Upload,
+    /// A new container.
+    Create,
+    /// A file for a container.
+    Into(String),
 }
 
 /// Looks something up that is stored.
@@ -137,16 +160,44 @@ pub fn find(wanted: &Method, path: &str) -> Option<Route> {
             if let Some(rest) = path.strip_prefix("/v1/containers") {
                 let parts: Vec<&str> = rest.split('/').skip(1).collect();
                 let own = |text: &str| text.to_owned();
+                match (parts.as_slice(), wanted) {
+                    ([], &Method::POST) if rest.is_empty() => {
+                        return route(Method::POST, Work::Upload(UploadPath::Create));
+                    }
+                    ([id, "files"], &Method::POST) => {
+                        return route(Method::POST, Work::Upload(UploadPath::Into(own(id))));
+                    }
+                    _ => {}
+                }
                 let (method, asked) = match (parts.as_slice(), wanted) {
                     ([], _) if rest.is_empty() => (Method::GET, ContainerPath::All),
                     ([id], &Method::DELETE) => (Method::DELETE, ContainerPath::Delete(own(id))),
                     ([id], _) => (Method::GET, ContainerPath::One(own(id))),
                     ([id, "files"], _) => (Method::GET, ContainerPath::Files(own(id), None)),
+                    ([id, "files", file], &Method::DELETE) => {
+                        (Method::DELETE, ContainerPath::DeleteFile(own(id), own(file)))
+                    }
                     ([id, "files", file], _) => (Method::GET, ContainerPath::Files(own(id), Some(own(file)))),
                     ([id, "files", file, "content"], _) => (Method::GET, ContainerPath::Content(own(id), own(file))),
                     _ => return None,
                 };
                 return route(method, Work::Container(asked));
+            }
+            if let Some(rest) = path.strip_prefix("/v1/files") {
+                let parts: Vec<&str> = rest.split('/').skip(1).collect();
+                let (method, work) = match (parts.as_slice(), wanted) {
+                    ([], &Method::POST) if rest.is_empty() => (Method::POST, Work::Upload(UploadPath::Upload)),
+                    ([], _) if rest.is_empty() => (Method::GET, Work::Container(ContainerPath::Uploads)),
+                    ([id], &Method::DELETE) => {
+                        (Method::DELETE, Work::Container(ContainerPath::DeleteUpload((*id).to_owned())))
+                    }
+                    ([id], _) => (Method::GET, Work::Container(ContainerPath::Upload((*id).to_owned()))),
+                    ([id, "content"], _) => {
+                        (Method::GET, Work::Container(ContainerPath::UploadContent((*id).to_owned())))
+                    }
+                    _ => return None,
+                };
+                return route(method, work);
             }
             if let Some(file) = page::file(path) {
                 return with(Method::GET, Access::Everybody, Work::File(file));

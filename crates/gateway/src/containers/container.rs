@@ -15,6 +15,7 @@ use crate::{Fault, FaultCode};
 pub struct Container {
     pub id: String,
     pub created: i64,
+    name: String,
     used: Mutex<Instant>,
     session: Mutex<KernelSession>,
     folder: Folder,
@@ -34,10 +35,11 @@ pub struct Ran {
 }
 
 impl Container {
-    pub(super) fn new(session: KernelSession) -> Container {
+    pub(super) fn new(session: KernelSession, name: String) -> Container {
         Container {
             id: format!("cntr_{:016x}{:016x}", random(), random()),
             created: now(),
+            name,
             used: Mutex::new(Instant::now()),
             folder: session.folder().clone(),
             session: Mutex::new(session),
@@ -85,6 +87,19 @@ impl Container {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
+    /// Writes a file, and returns its id.
+    pub fn write(&self, name: &str, bytes: &[u8]) -> Result<String, Fault> {
+        self.touch();
+        self.folder.write(name, bytes).map_err(|error| fault(&error))?;
+        Ok(self.file_id(name))
+    }
+
+    /// Removes a file.
+    pub fn remove(&self, id: &str) -> Result<(), Fault> {
+        let (name, _) = self.read(id)?;
+        self.folder.remove(&name).map_err(|error| fault(&error))
+    }
+
     /// Returns its files, each with an id.
     pub fn files(&self) -> Result<Vec<(String, FileEntry)>, Fault> {
         self.touch();
@@ -117,7 +132,7 @@ impl Container {
         object! {
             "id" => self.id.as_str(), "object" => "container", "created_at" => self.created, "status" => "running",
             "expires_after" => object! { "anchor" => "last_active_at", "minutes" => minutes },
-            "last_active_at" => now() - i64::try_from(self.idle().as_secs()).unwrap_or(0), "name" => "",
+            "last_active_at" => now() - i64::try_from(self.idle().as_secs()).unwrap_or(0), "name" => self.name.as_str(),
         }
         .into()
     }

@@ -5,6 +5,7 @@
 
 mod container;
 mod pages;
+mod uploads;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,9 +15,11 @@ use rolecall_interpreter::{KernelOptions, Pool};
 
 use crate::store::Owner;
 use crate::{Fault, FaultCode, OpenFault};
+use uploads::Uploads;
 
 pub use container::{Container, Ran};
-pub use pages::answer;
+pub use pages::{answer, take};
+pub use uploads::Form;
 
 /// What may run code on the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,21 +30,24 @@ pub struct ContainerConfig {
     pub most: usize,
     /// How long a container is kept after it was last used.
     pub idle: Duration,
+    /// The most bytes of all files that clients have uploaded.
+    pub file_bytes: usize,
     /// How kernels are started, with their limits.
     pub kernel: KernelOptions,
 }
 
 impl Default for ContainerConfig {
     fn default() -> ContainerConfig {
-        ContainerConfig { is_on: false, most: 20, idle: Duration::from_secs(20 * 60), kernel: KernelOptions::default() }
+        let idle = Duration::from_secs(20 * 60);
+        ContainerConfig { is_on: false, most: 20, idle, file_bytes: 256 << 20, kernel: KernelOptions::default() }
     }
 }
 
 /// The container that a request asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ContainerChoice {
-    /// That of the answer that the request goes on from, or a new one.
-    Auto,
+    /// That of the answer that the request goes on from, or a new one. It gets these files.
+    Auto(Vec<String>),
     /// One with this id.
     Of(String),
 }
@@ -50,6 +56,7 @@ pub enum ContainerChoice {
 #[derive(Debug)]
 pub struct Containers {
     pool: Pool,
+    pub uploads: Uploads,
     idle: Duration,
     state: Mutex<State>,
 }
@@ -72,7 +79,8 @@ impl Containers {
         }
         let pool = Pool::new(config.kernel.clone(), 1, config.most);
         let pool = pool.map_err(|error| OpenFault::Interpreter(error.to_string()))?;
-        Ok(Some(Containers { pool, idle: config.idle, state: Mutex::default() }))
+        let uploads = Uploads::new(config.file_bytes);
+        Ok(Some(Containers { pool, uploads, idle: config.idle, state: Mutex::default() }))
     }
 
     /// Returns the container that a request asks for. `answer` is the name of the answer that it goes on from. It may
@@ -83,26 +91,35 @@ impl Containers {
         choice: &ContainerChoice,
         answer: Option<&str>,
     ) -> Result<Arc<Container>, Fault> {
-        let known = {
-            let mut state = self.swept();
-            match choice {
-                ContainerChoice::Of(id) => return self.find(&mut state, owner, id),
-                ContainerChoice::Auto => {
-                    let of_answer =
-                        state.of_answers.iter().rev().find(|(by, name, _)| *by == owner && answer == Some(name));
-                    of_answer.and_then(|(_, _, id)| state.all.get(&(owner, id.clone())).cloned())
-                }
-            }
+        let files = match choice {
+            ContainerChoice::Of(id) => return self.get(owner, id),
+            ContainerChoice::Auto(files) => files,
         };
-        match known {
-            Some(container) => Ok(container),
-            None => {
-                let session = self.pool.session().map_err(|error| container::fault(&error))?;
-                let container = Arc::new(Container::new(session));
-                self.state().all.insert((owner, container.id.clone()), Arc::clone(&container));
-                Ok(container)
-            }
-        }
+        let known = {
+            let state = self.swept();
+            let of_answer = state.of_answers.iter().rev().find(|(by, name, _)| *by == owner && answer == Some(name));
+            of_answer.and_then(|(_, _, id)| state.all.get(&(owner, id.clone())).cloned())
+        };
+        let container = match known {
+            Some(container) => container,
+            None => self.create(owner, String::new())?,
+        };
+        files.iter().try_for_each(|file| self.put(owner, &container, file).map(|_| ()))?;
+        Ok(container)
+    }
+
+    /// Makes a container.
+    pub fn create(&self, owner: Owner, name: String) -> Result<Arc<Container>, Fault> {
+        let session = self.pool.session().map_err(|error| container::fault(&error))?;
+        let container = Arc::new(Container::new(session, name));
+        self.state().all.insert((owner, container.id.clone()), Arc::clone(&container));
+        Ok(container)
+    }
+
+    /// Puts an uploaded file into a container, and returns its id there.
+    pub fn put(&self, owner: Owner, container: &Container, file: &str) -> Result<String, Fault> {
+        let upload = self.uploads.get(owner, file)?;
+        container.write(&upload.name, &upload.bytes)
     }
 
     /// Returns a container by its id.

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use axum::body::{Body, to_bytes};
+use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
@@ -9,7 +9,7 @@ use http_body::Body as _;
 use rolecall::guard::guard_future;
 
 use crate::api::{Access, PathRequest, Route, Work, find, interactive, render, responses};
-use crate::containers;
+use crate::containers::{self, Containers};
 use crate::fault::{FaultShape, answer, of_openai};
 use crate::gateway::Permit;
 use crate::http::sites::Reach;
@@ -89,7 +89,8 @@ async fn respond(
         let fault = Fault::new(FaultCode::UnsupportedEncoding, "the body of the request is encoded");
         return Err(Fault { help, ..fault });
     }
-    if head.method == Method::POST && !has_json(&head.headers) {
+    let takes_forms = matches!(route.work, Work::Upload(_));
+    if head.method == Method::POST && !takes_forms && !has_json(&head.headers) {
         let help = Some("send the header `Content-Type: application/json`, as `curl --json` does".into());
         let fault = Fault::new(FaultCode::UnsupportedContentType, "the request does not say that its body is JSON");
         return Err(Fault { help, ..fault });
@@ -137,13 +138,16 @@ async fn work(
             });
             Ok(answer(&made.await?))
         }
+        Work::Upload(asked) => {
+            let _permit = gateway.enter(&seen)?;
+            let containers = containers_of(&gateway)?;
+            let kind = head.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+            let bytes = bytes_of(&gateway, body).await?;
+            containers::take(&containers, owner, asked, kind.to_owned(), bytes).await
+        }
         Work::Container(asked) => {
             let _permit = gateway.enter(&seen)?;
-            let containers = gateway.containers.clone().ok_or_else(|| {
-                let help = Some("set `interpreter.enabled`".into());
-                let message = "this gateway does not run code, so it has no containers";
-                Fault { help, ..Fault::new(FaultCode::NotFound, message) }
-            })?;
+            let containers = containers_of(&gateway)?;
             // Files are read from a disk.
             let done = tokio::task::spawn_blocking(move || containers::answer(&containers, owner, &asked)).await;
             done.unwrap_or_else(|error| Err(Fault::new(FaultCode::InterpreterFailed, error.to_string())))
@@ -174,6 +178,15 @@ async fn work(
             interactive::respond(gateway, owner, body, permit).await
         }
     }
+}
+
+/// Returns the containers, if there may be any.
+fn containers_of(gateway: &Gateway) -> Result<Arc<Containers>, Fault> {
+    gateway.containers.clone().ok_or_else(|| {
+        let help = Some("set `interpreter.enabled`".into());
+        let message = "this gateway does not run code, so it has no containers and no files";
+        Fault { help, ..Fault::new(FaultCode::NotFound, message) }
+    })
 }
 
 fn check(gateway: &Gateway, headers: &HeaderMap) -> Result<(), Fault> {
@@ -207,6 +220,11 @@ async fn admit(gateway: &Gateway, seen: &RequestLog, body: Body) -> Result<(Perm
 }
 
 async fn body_of(gateway: &Gateway, body: Body) -> Result<String, Fault> {
+    let body = bytes_of(gateway, body).await?;
+    String::from_utf8(body.into()).map_err(|_| Fault::new(FaultCode::NotUtf8, "the request is not UTF-8"))
+}
+
+async fn bytes_of(gateway: &Gateway, body: Body) -> Result<Bytes, Fault> {
     let most = gateway.limits.body_bytes;
     let too_large = || Fault::new(FaultCode::TooLarge, format!("the request has more than {most} bytes"));
     if body.size_hint().lower() > most as u64 {
@@ -214,11 +232,10 @@ async fn body_of(gateway: &Gateway, body: Body) -> Result<String, Fault> {
     }
     let body = tokio::time::timeout(gateway.limits.body, to_bytes(body, most)).await;
     let body = body.map_err(|_| Fault::new(FaultCode::SlowRequest, "the request took too long to arrive"))?;
-    let body = body.map_err(|error| match has_limit(&error) {
+    body.map_err(|error| match has_limit(&error) {
         true => too_large(),
         false => Fault::new(FaultCode::BrokenRequest, "the request did not arrive whole"),
-    })?;
-    String::from_utf8(body.into()).map_err(|_| Fault::new(FaultCode::NotUtf8, "the request is not UTF-8"))
+    })
 }
 
 /// Reports whether a body is too large.

@@ -156,6 +156,11 @@ pub static KEYS: &[Key<Settings>] = &[
         slot: Slot::Time(|all| &mut all.containers.idle),
     },
     Key {
+        path: "interpreter.file_bytes",
+        about: "The most bytes of all files that clients have uploaded to `/v1/files`, which are kept in memory",
+        slot: Slot::Size(|all| &mut all.containers.file_bytes),
+    },
+    Key {
         path: "interpreter.time",
         about: "The time that one run of code may take",
         slot: Slot::Time(|all| &mut all.containers.kernel.limits.wall_time),

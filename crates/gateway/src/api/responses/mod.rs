@@ -83,6 +83,10 @@ fn want(gateway: &Gateway, body: &mut Body) -> Result<ChatRequest, Fault> {
             let help = Some("use {\"type\": \"auto\"}, and run the code that the answer has".into());
             return Err(Fault { help, ..Fault::unsupported(&format!("tools[{index}].container")) });
         }
+        (Some((index, ContainerChoice::Auto(files))), None) if !files.is_empty() => {
+            let help = Some("this gateway does not run code: run the code that the answer has".into());
+            return Err(Fault { help, ..Fault::unsupported(&format!("tools[{index}].container.file_ids")) });
+        }
         (_, None) => None,
         (choice, Some(_)) => choice.as_ref().map(|(_, choice)| choice.clone()),
     };

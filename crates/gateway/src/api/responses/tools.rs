@@ -111,17 +111,22 @@ fn read_container(container: &Json, path: &str) -> Result<ContainerChoice, Fault
     let Some(container) = container.as_object() else {
         return Err(Fault { help: help(), ..Fault::unsupported(path) });
     };
+    let mut files = Vec::new();
     for (key, value) in container.iter() {
         let is_plain = match key {
             "type" => value.as_str() == Some("auto"),
-            "file_ids" => value.as_array().is_some_and(<[Json]>::is_empty),
+            "file_ids" => {
+                let ids = value.as_array().and_then(|ids| ids.iter().map(Json::as_str).collect::<Option<Vec<&str>>>());
+                files = ids.iter().flatten().map(|id| (*id).to_owned()).collect();
+                ids.is_some()
+            }
             _ => value.is_null(),
         };
         if !is_plain {
             return Err(Fault { help: help(), ..Fault::unsupported(&format!("{path}.{key}")) });
         }
     }
-    Ok(ContainerChoice::Auto)
+    Ok(ContainerChoice::Auto(files))
 }
 
 /// A function that the client offers.
