@@ -4,6 +4,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{env, fs, io};
 
 use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Gid, Mode, OFlags, Uid};
@@ -56,6 +57,8 @@ struct Home {
     /// The user that the session's code runs as, if it is not the one of this process.
     user: Option<u32>,
     limits: Limits,
+    /// How many kernels were started here.
+    starts: AtomicUsize,
     /// Held while the session lives, so that a later process knows which folders are left over.
     _lock: OwnedFd,
 }
@@ -81,22 +84,20 @@ impl Folder {
             let lock = File::create(root.join("lock"))?;
             rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
             fs::set_permissions(&root, Permissions::from_mode(if user.is_some() { 0o711 } else { 0o700 }))?;
-            for name in ["data", "run", "relay"] {
-                let path = root.join(name);
-                fs::create_dir(&path)?;
-                fs::set_permissions(&path, Permissions::from_mode(0o700))?;
-                if let Some(user) = user.filter(|_| name != "relay") {
-                    std::os::unix::fs::chown(&path, Some(user), Some(user))?;
-                }
-            }
+            make_folder(&root.join("data"), user)?;
             let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let data = rustix::fs::open(root.join("data"), flags, Mode::empty())?;
             Ok((lock.into(), data))
         })();
         match made {
-            Ok((lock, data)) => {
-                Ok(Folder(Arc::new(Home { root, data, user, limits: options.limits.clone(), _lock: lock })))
-            }
+            Ok((lock, data)) => Ok(Folder(Arc::new(Home {
+                root,
+                data,
+                user,
+                limits: options.limits.clone(),
+                starts: AtomicUsize::new(0),
+                _lock: lock,
+            }))),
             Err(error) => {
                 let _ = fs::remove_dir_all(&root);
                 Err(named(error))
@@ -114,6 +115,20 @@ impl Folder {
         format!("{}/{name}", crate::DATA)
     }
 
+    /// Makes the folders of the next kernel: for its sockets, and for ours. No code has ever been there, and what is left of
+    /// the kernel before goes.
+    pub(crate) fn next_run(&self) -> io::Result<(PathBuf, PathBuf)> {
+        let number = self.0.starts.fetch_add(1, Ordering::Relaxed);
+        let named = |number: usize| ["run", "relay"].map(|name| self.0.root.join(format!("{name}-{number}")));
+        if let Some(before) = number.checked_sub(1) {
+            named(before).iter().for_each(|folder| remove(folder));
+        }
+        let [run, relay] = named(number);
+        make_folder(&run, self.0.user)?;
+        make_folder(&relay, None)?;
+        Ok((run, relay))
+    }
+
     pub(crate) fn root(&self) -> &Path {
         &self.0.root
     }
@@ -129,24 +144,34 @@ impl Folder {
 
     /// Writes a file, unless one has the name. Returns whether it was written.
     pub(crate) fn write_new(&self, name: &str, bytes: &[u8]) -> Result<bool, Error> {
-        match self.put(name, bytes, true) {
+        match self.create(name, bytes, true) {
             Err(Error::File { why, .. }) if why == Errno::EXIST.to_string() => Ok(false),
             other => other.map(|()| true),
         }
     }
 
     fn put(&self, name: &str, bytes: &[u8], is_new: bool) -> Result<(), Error> {
-        let failed = |error: io::Error| file_error(name, &error);
+        self.check_room(name, bytes.len())?;
+        self.create(name, bytes, is_new)
+    }
+
+    /// Checks that a file of this size may be written.
+    pub(crate) fn check_room(&self, name: &str, size: usize) -> Result<(), Error> {
         let usage = self.usage();
         let limits = &self.0.limits;
         let full =
             |what: &str, most: u64| Error::File { name: name.into(), why: format!("{what} of the session is {most}") };
-        if usage.bytes + bytes.len() as u64 > limits.disk {
+        if usage.bytes.saturating_add(size as u64) > limits.disk {
             return Err(full("the limit of bytes for all files", limits.disk));
         }
         if usage.files >= limits.files {
             return Err(full("the limit of files", limits.files));
         }
+        Ok(())
+    }
+
+    fn create(&self, name: &str, bytes: &[u8], is_new: bool) -> Result<(), Error> {
+        let failed = |error: io::Error| file_error(name, &error);
         let parts = check(name)?;
         let (last, folders) = parts.split_last().ok_or_else(|| bad(name, "it is empty"))?;
         let mut at = self.0.data.try_clone().map_err(failed)?;
@@ -247,24 +272,46 @@ impl Folder {
         Ok(entries)
     }
 
-    /// Returns how full the folder is, as far as its limits.
+    /// Returns how full the folder is, as far as its limits, together with that of the kernel's sockets. What cannot be
+    /// looked into is beyond every limit.
     pub(crate) fn usage(&self) -> Usage {
         let mut usage = Usage::default();
         let limits = &self.0.limits;
-        walk(self.0.data.as_fd(), "", 0, &mut |entry, _| {
+        let mut add = |entry: FileEntry, _: bool| {
             usage.bytes += entry.size;
             usage.files += 1;
             usage.files <= limits.files && usage.bytes <= limits.disk
-        });
+        };
+        let mut is_hidden = walk(self.0.data.as_fd(), "", 0, &mut add) == Walked::Hidden;
+        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let number = self.0.starts.load(Ordering::Relaxed).saturating_sub(1);
+        if let Ok(run) = rustix::fs::open(self.0.root.join(format!("run-{number}")), flags, Mode::empty()) {
+            is_hidden |= walk(run, "", 0, &mut add) == Walked::Hidden;
+        }
+        if is_hidden {
+            usage.files = u64::MAX;
+        }
         usage
     }
 }
 
-/// Shows everything within a folder, until `show` returns false. A folder has the size that it takes on the disk.
-fn walk(folder: impl AsFd, prefix: &str, depth: usize, show: &mut impl FnMut(FileEntry, bool) -> bool) -> bool {
-    let Ok(entries) = Dir::read_from(folder.as_fd()) else { return true };
+/// How a walk through a folder ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Walked {
+    Whole,
+    /// `show` ended it.
+    Ended,
+    /// There is something that could not be looked into.
+    Hidden,
+}
+
+/// Shows everything within a folder, until `show` returns false. A file with holes counts with its size, and one with
+/// space beyond its end with that.
+fn walk(folder: impl AsFd, prefix: &str, depth: usize, show: &mut impl FnMut(FileEntry, bool) -> bool) -> Walked {
+    let Ok(entries) = Dir::read_from(folder.as_fd()) else { return Walked::Hidden };
+    let mut walked = Walked::Whole;
     for entry in entries {
-        let Ok(entry) = entry else { return true };
+        let Ok(entry) = entry else { return Walked::Hidden };
         let name = entry.file_name();
         if matches!(name.to_bytes(), b"." | b"..") {
             continue;
@@ -272,23 +319,40 @@ fn walk(folder: impl AsFd, prefix: &str, depth: usize, show: &mut impl FnMut(Fil
         let Ok(stat) = rustix::fs::statat(folder.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
         let kind = FileType::from_raw_mode(stat.st_mode);
         let full = format!("{prefix}{}", name.to_string_lossy());
-        // A file with holes takes less than its size, and is read at its size.
-        let size =
-            if kind == FileType::RegularFile { stat.st_size.max(0) as u64 } else { stat.st_blocks.max(0) as u64 * 512 };
+        let space = stat.st_blocks.max(0) as u64 * 512;
         let is_file = kind == FileType::RegularFile;
+        let size = if is_file { space.max(stat.st_size.max(0) as u64) } else { space };
         let inner = format!("{full}/");
         if !show(FileEntry { name: full, size, changed: stat.st_mtime }, is_file) {
-            return false;
+            return Walked::Ended;
         }
-        if kind == FileType::Directory && depth < MOST_DEPTH {
-            let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let Ok(inside) = rustix::fs::openat(folder.as_fd(), name, flags, Mode::empty()) else { continue };
-            if !walk(inside, &inner, depth + 1, show) {
-                return false;
-            }
+        if kind != FileType::Directory {
+            continue;
+        }
+        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let inside = rustix::fs::openat(folder.as_fd(), name, flags, Mode::empty());
+        match inside {
+            Ok(inside) if depth < MOST_DEPTH => match walk(inside, &inner, depth + 1, show) {
+                Walked::Ended => return Walked::Ended,
+                Walked::Hidden => walked = Walked::Hidden,
+                Walked::Whole => {}
+            },
+            // It went away meanwhile.
+            Err(Errno::NOENT) => {}
+            _ => walked = Walked::Hidden,
         }
     }
-    true
+    walked
+}
+
+/// Makes a folder that its user alone can look into.
+fn make_folder(path: &Path, user: Option<u32>) -> io::Result<()> {
+    fs::create_dir(path)?;
+    fs::set_permissions(path, Permissions::from_mode(0o700))?;
+    if let Some(user) = user {
+        std::os::unix::fs::chown(path, Some(user), Some(user))?;
+    }
+    Ok(())
 }
 
 fn open_folder(at: &OwnedFd, name: &str) -> io::Result<OwnedFd> {
@@ -357,24 +421,37 @@ fn sweep(parent: &Path) {
     }
 }
 
-/// Removes a folder, also one that code made unreadable. Nothing runs in it any more.
+/// Removes a folder, however deep it is, and also what code made unreadable. Nothing runs in it any more. Folders are
+/// brought up to the first level instead of going down to the last, for which there might be too few open files.
 fn remove(root: &Path) {
-    if fs::remove_dir_all(root).is_err() {
-        open_up(root, 0);
-        let _ = fs::remove_dir_all(root);
-    }
-}
-
-fn open_up(folder: &Path, depth: usize) {
-    if depth > 256 {
-        return;
-    }
-    let _ = fs::set_permissions(folder, Permissions::from_mode(0o700));
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            open_up(&entry.path(), depth + 1);
+    let mut number = 0;
+    let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
+    // Each pass takes a level away.
+    loop {
+        let mut has_folders = false;
+        for entry in entries(root) {
+            let path = entry.path();
+            if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                let _ = fs::remove_file(path);
+                continue;
+            }
+            let _ = fs::set_permissions(&path, Permissions::from_mode(0o700));
+            for inner in entries(&path) {
+                if inner.file_type().is_ok_and(|kind| kind.is_dir()) {
+                    let _ = fs::set_permissions(inner.path(), Permissions::from_mode(0o700));
+                    number += 1;
+                    has_folders |= fs::rename(inner.path(), root.join(format!(".removed-{number}"))).is_ok();
+                } else {
+                    let _ = fs::remove_file(inner.path());
+                }
+            }
+            let _ = fs::remove_dir(path);
+        }
+        if !has_folders {
+            break;
         }
     }
+    let _ = fs::remove_dir(root);
 }
 
 impl Drop for Home {

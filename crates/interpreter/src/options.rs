@@ -46,7 +46,7 @@ impl Default for Limits {
             files: 10_000,
             text: 64 << 10,
             pictures: 16,
-            message: 32 << 20,
+            message: 8 << 20,
             start: Duration::from_secs(30),
         }
     }

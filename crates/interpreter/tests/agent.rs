@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use rolecall::conversation::{Json, Message, json};
-use rolecall_interpreter::agent::{Agent, AgentEvent, Callable, Decision, End, Policy, Replay, ToolError, Toolbox};
+use rolecall_interpreter::agent::{Agent, AgentEvent, Callable, Decision, Policy, Replay, ToolError, Toolbox, TurnEnd};
 use rolecall_interpreter::{Execution, Output, Recorded, Stop};
 
 use crate::common::script::{Script, empty, request};
@@ -44,7 +44,7 @@ impl Callable for Echo {
 
 const CALL: &str = "Calling.<|action_start|><|plugin|>\n{\"name\": \"echo\", \"parameters\": {\"text\": \"x\"}}<|action_end|><|im_end|>";
 
-fn turn(policy: Policy, replies: &[&str]) -> (Agent, Script, Result<End, String>, Vec<String>) {
+fn turn(policy: Policy, replies: &[&str]) -> (Agent, Script, Result<TurnEnd, String>, Vec<String>) {
     let (model, mut script) = Script::new("internlm2", replies);
     let toolbox = Toolbox::default().with(Arc::new(Echo::default()));
     let mut agent = Agent::new(&model, empty(), toolbox, policy).unwrap();
@@ -64,7 +64,7 @@ fn last_result(agent: &Agent) -> String {
 #[test]
 fn results_are_the_next_turn_and_only_new_ids_are_sent() {
     let (agent, script, end, _) = turn(Policy::default().allowing(["echo"]), &[CALL, "Done.<|im_end|>"]);
-    assert_eq!(end, Ok(End::Answer));
+    assert_eq!(end, Ok(TurnEnd::Answer));
     assert_eq!(last_result(&agent), r#"got {"text": "x"}"#);
     assert!(
         script.prompt.ends_with(
@@ -88,7 +88,7 @@ fn results_are_the_next_turn_and_only_new_ids_are_sent() {
 #[test]
 fn nothing_runs_unless_it_is_allowed() {
     let (agent, _, end, _) = turn(Policy::default(), &[CALL, "Well.<|im_end|>"]);
-    assert_eq!(end, Ok(End::Answer));
+    assert_eq!(end, Ok(TurnEnd::Answer));
     assert_eq!(last_result(&agent), "error: this call was refused: nobody allowed it");
     let asked = Arc::new(Mutex::new(Vec::new()));
     let names = Arc::clone(&asked);
@@ -115,7 +115,7 @@ fn errors_of_calls_are_what_the_model_reads() {
     ] {
         let call = replies(name, arguments);
         let (agent, _, end, seen) = turn(Policy::default().allowing(["echo", "other"]), &[&call, "Well.<|im_end|>"]);
-        assert_eq!(end, Ok(End::Answer), "{seen:?}");
+        assert_eq!(end, Ok(TurnEnd::Answer), "{seen:?}");
         assert_eq!(last_result(&agent), text);
     }
 }
@@ -123,10 +123,10 @@ fn errors_of_calls_are_what_the_model_reads() {
 #[test]
 fn rounds_time_and_a_stop_end_a_turn() {
     let (agent, _, end, _) = turn(Policy { rounds: 2, ..Policy::default().allowing(["echo"]) }, &[CALL, CALL, CALL]);
-    assert_eq!(end, Ok(End::Rounds));
+    assert_eq!(end, Ok(TurnEnd::Rounds));
     assert_eq!(agent.session().messages().len(), 4);
     let (_, _, end, _) = turn(Policy { time: Duration::ZERO, ..Policy::default().allowing(["echo"]) }, &[CALL, CALL]);
-    assert_eq!(end, Ok(End::Time));
+    assert_eq!(end, Ok(TurnEnd::Time));
     let (model, mut script) = Script::new("internlm2", &[CALL, CALL]);
     let mut agent = Agent::new(
         &model,
@@ -141,7 +141,7 @@ fn rounds_time_and_a_stop_end_a_turn() {
             stop.stop();
         }
     });
-    assert_eq!(end.unwrap(), End::Stopped);
+    assert_eq!(end.unwrap(), TurnEnd::Stopped);
     assert_eq!(last_result(&agent), "error: this call was refused: the user stopped");
     // The conversation goes on.
     let end = agent.turn(&[Message::user("Go on")], &mut script, &Stop::default(), &mut |_| {});
@@ -168,7 +168,7 @@ fn a_record_is_replayed_without_running_anything() {
     let end = again.turn(&[Message::user("Hi")], &mut replay, &Stop::default(), &mut |event| {
         seen_again.push(json::write(&event.to_json(), &json::Layout::compact()));
     });
-    assert_eq!(end.unwrap(), End::Answer);
+    assert_eq!(end.unwrap(), TurnEnd::Answer);
     assert_eq!(again.session().ids(), agent.session().ids());
     assert_eq!(echo.most.load(Ordering::SeqCst), 0);
     assert_eq!(seen_again, seen);
@@ -203,7 +203,7 @@ fn recorded_code_takes_the_kernels_place() {
     let toolbox = Toolbox::default().with_interpreter(Box::new(recorded));
     let mut agent = Agent::new(&model, empty(), toolbox, Policy::default().allowing(["code_interpreter"])).unwrap();
     let end = agent.turn(&[Message::user("Hi")], &mut script, &Stop::default(), &mut |_| {}).unwrap();
-    assert_eq!(end, End::Answer);
+    assert_eq!(end, TurnEnd::Answer);
     assert!(
         script.prompt.contains("environment name=<|interpreter|>\n2\n![image](/mnt/data/output-1.png)<|im_end|>"),
         "{}",

@@ -323,7 +323,7 @@ fn what_a_terminal_would_obey_is_taken_out() {
 }
 
 /// Reads the connection file, and speaks to the kernel's own sockets.
-const FORGE: &str = "import json, socket, os, hmac, hashlib\ninfo = json.load(open('/run/kernel/connection.json'))";
+const FORGE: &str = "import json, socket, os, hmac, hashlib\ninfo = json.load(open('/run/connection.json'))";
 
 #[test]
 fn the_sockets_of_the_kernel_are_no_way_out() {
@@ -359,6 +359,95 @@ fn a_frame_without_end_ends_the_kernel_alone() {
     // The iopub socket's file descriptor of the process is found by what is connected there, and gets 2^60 bytes' length.
     let code = "import os, socket, stat\nfor n in map(int, os.listdir('/proc/self/fd')):\n  try:\n    if not stat.S_ISSOCK(os.fstat(n).st_mode): continue\n    s = socket.socket(fileno=os.dup(n))\n    if str(s.getsockname()).startswith('/run/kernel/k-2'): s.send(b'\\x02' + (2 ** 60).to_bytes(8, 'big'))\n  except OSError: pass\nimport time; time.sleep(5)";
     let error = run(&mut session, code).unwrap_err();
-    assert_eq!(error, Error::Limit { kind: LimitKind::Message, most: 32 << 20 });
+    assert_eq!(error, Error::Limit { kind: LimitKind::Message, most: 8 << 20 });
     assert!(run(&mut session, "1").unwrap().is_new_kernel);
+}
+
+/// Runs code in a session of its own that is expected to go beyond a limit.
+fn beyond(code: &str) -> Option<LimitKind> {
+    let mut session = limited(|limits| limits.disk = 24 << 20)?;
+    match run(&mut session, &format!("{code}\nimport time; time.sleep(10)")) {
+        Err(Error::Limit { kind, .. }) => Some(kind),
+        other => panic!("{code}: {other:?}"),
+    }
+}
+
+#[test]
+fn disk_space_that_no_name_shows_counts_too() {
+    let code = "fs = []\nimport os\nfor i in range(4):\n  f = open('x', 'wb'); f.write(bytes(10 << 20)); f.flush(); os.unlink('x'); fs.append(f)";
+    let Some(kind) = beyond(code) else { return };
+    assert_eq!(kind, LimitKind::Disk);
+    let code = "for i in range(4): open(f'/run/kernel/{i}', 'wb').write(bytes(10 << 20))";
+    assert_eq!(beyond(code), Some(LimitKind::Disk));
+    let code = "import os\nfor i in range(40):\n  os.mkdir('d'); os.chdir('d')\nopen('x', 'w').write('x')";
+    assert_eq!(beyond(code), Some(LimitKind::Files));
+    if !rustix::process::geteuid().is_root() {
+        assert_eq!(beyond("import os; os.mkdir('d'); os.chmod('d', 0o300)"), Some(LimitKind::Files));
+    }
+    assert_eq!(beyond("for i in range(4): open(f'h{i}', 'wb').truncate(10 << 20)"), Some(LimitKind::Disk));
+    let mut session = session().unwrap();
+    let code = "import ctypes, os; c = ctypes.CDLL(None, use_errno=True); c.fallocate(os.open('f', os.O_CREAT | os.O_RDWR), 1, 0, ctypes.c_long(8 << 20)), ctypes.get_errno()";
+    assert_eq!(text(&mut session, code), "(-1, 38)");
+}
+
+#[test]
+fn memory_that_is_shared_or_of_a_thread_alone_counts_too() {
+    let code = "import mmap\nm = mmap.mmap(-1, 600 << 20)\nfor i in range(0, 600 << 20, 4096): m[i] = 1";
+    let Some(kind) = beyond(code) else { return };
+    assert_eq!(kind, LimitKind::Memory);
+    // The first thread of each process ends, and the others have the memory.
+    let code = "import os, threading, ctypes, time\nfor i in range(4):\n  if os.fork() == 0:\n    def f():\n      x = os.urandom(1 << 20) * 200\n      time.sleep(60)\n    threading.Thread(target=f).start(); time.sleep(0.1); ctypes.CDLL(None).syscall(60, 0)";
+    if cfg!(target_arch = "x86_64") {
+        assert_eq!(beyond(code), Some(LimitKind::Memory));
+    }
+    let mut session = session().unwrap();
+    assert!(text(&mut session, "import os; os.memfd_create('x')").contains("OSError"));
+}
+
+#[test]
+fn what_code_leaves_is_not_run_when_its_kernel_starts_again() {
+    let Some(mut session) = session() else { return };
+    let name = format!("/tmp/rolecall-host-{}", process::id());
+    let _ = fs::remove_file(&name);
+    let here = UnixListener::bind(&name).unwrap();
+    here.set_nonblocking(true).unwrap();
+    let trap = format!(
+        "import os; os.remove('/run/kernel/k-1') if os.path.exists('/run/kernel/k-1') else 0; os.symlink({name:?}, '/run/kernel/k-1'); import time; time.sleep(1)"
+    );
+    for module in ["ipykernel_launcher", "ipykernel", "json", "pathlib", "sitecustomize", "usercustomize", "traitlets"]
+    {
+        session.folder().write(&format!("{module}.py"), trap.as_bytes()).unwrap();
+    }
+    let code =
+        "import os; os.mkdir('/run/kernel/x'); os.symlink('/etc/passwd', '/run/kernel/connection.json'); os._exit(1)";
+    assert!(run(&mut session, code).is_err());
+    assert_eq!(text(&mut session, "1 + 1").lines().last(), Some("2"));
+    assert!(here.accept().is_err(), "somebody connected");
+    fs::remove_file(&name).unwrap();
+}
+
+#[test]
+fn floods_of_errors_and_of_taken_names_end_soon() {
+    let Some(mut session) = session() else { return };
+    let begin = Instant::now();
+    let code = "from ipykernel.kernelapp import IPKernelApp\nk = IPKernelApp.instance().kernel; p = k.get_parent()\nfor i in range(200): k.session.send(k.iopub_socket, 'error', {'ename': 'E', 'evalue': 'v', 'traceback': ['\\n' * 20000]}, parent=p)";
+    let execution = run(&mut session, code).unwrap();
+    assert!(
+        execution.outputs.len() <= 9 && execution.text(|_| String::new()).len() < 200_000,
+        "{}",
+        execution.outputs.len()
+    );
+    let code = "for i in range(1, 190): open(f'output-{i}.png', 'w')\nimport matplotlib.pyplot as plt; plt.plot([1]); plt.show()";
+    let execution = run(&mut session, code).unwrap();
+    assert_eq!(execution.pictures().count(), 1, "{execution:?}");
+    assert!(begin.elapsed() < Duration::from_secs(25), "{:?}", begin.elapsed());
+}
+
+#[test]
+fn nothing_is_left_when_a_session_ends() {
+    let Some(mut session) = limited(|_| {}) else { return };
+    text(&mut session, "import os\nfor i in range(20):\n  os.mkdir('d'); os.chdir('d')\nos.chmod('.', 0)");
+    let (root, process) = (session.folder().path().parent().unwrap().to_owned(), session.process().unwrap());
+    drop(session);
+    assert!(!root.exists() && !Path::new(&format!("/proc/{process}")).exists());
 }

@@ -43,9 +43,9 @@ fn links_and_pipes_are_never_followed() {
 
 #[test]
 fn a_folder_that_is_full_says_so() {
-    let limits = Limits { disk: 10, files: 2, ..Limits::default() };
+    let limits = Limits { disk: 10_000, files: 2, ..Limits::default() };
     let folder = Folder::new(&KernelOptions { limits, ..KernelOptions::default() }).unwrap();
-    assert!(folder.write("a", b"12345678901").is_err());
+    assert!(folder.write("a", &[b'x'; 10_001]).is_err());
     folder.write("a", b"1").unwrap();
     folder.write("b", b"1").unwrap();
     assert!(folder.write("c", b"1").is_err());

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use rolecall::conversation::{Json, Message, json};
-use rolecall_interpreter::agent::{Agent, Callable, End, Policy, ToolError, Toolbox};
+use rolecall_interpreter::agent::{Agent, Callable, Policy, ToolError, Toolbox, TurnEnd};
 use rolecall_interpreter::{Folder, Interpreter, Stop};
 
 use crate::common::script::{Script, empty, message, request};
@@ -56,7 +56,7 @@ fn play(
             .unwrap();
     for user in users {
         let end = agent.turn(std::slice::from_ref(user), &mut script, &Stop::default(), &mut |_| {}).unwrap();
-        assert_eq!(end, End::Answer);
+        assert_eq!(end, TurnEnd::Answer);
     }
     let text = String::from_utf8(agent.session().bytes()).unwrap();
     // What was sent turn by turn is what the format writes for the whole conversation.

@@ -186,3 +186,21 @@ fn tools_of_mcp_servers_by_standard_streams_and_by_http() {
     let gone = folder.read("[[mcp]]\nname = \"gone\"\nurl = \"http://127.0.0.1:9/mcp\"\ntimeout = 2");
     assert!(gone.servers[0].connect().unwrap_err().to_string().starts_with("the MCP server `gone` cannot be used"));
 }
+
+#[test]
+fn a_command_without_a_sandbox_does_not_run_what_code_has_left() {
+    let left = rolecall_interpreter::Folder::new(&options()).unwrap();
+    left.write("json.py", b"raise SystemExit('code of the model')").unwrap();
+    let folder = Folder::new("unsafe", &[]);
+    let file = folder.read("[[tool]]\nname = \"t\"\nsandbox = false\nargv = [\"python3\", \"-c\", \"import json, os; print(os.getcwd())\"]\n");
+    let mut command = (*file.commands[0]).clone();
+    command.folder = Some(left);
+    let text = command.call("{}", &Stop::default()).unwrap();
+    assert_eq!(std::path::Path::new(&text), folder.0.canonicalize().unwrap());
+    // What it leaves running does not hold it.
+    let file = folder
+        .read("[[tool]]\nname = \"t\"\nsandbox = false\nargv = [\"sh\", \"-c\", \"setsid sleep 8 & echo started\"]\n");
+    let begin = Instant::now();
+    let _ = file.commands[0].call("{}", &Stop::default());
+    assert!(begin.elapsed() < Duration::from_secs(5));
+}

@@ -83,6 +83,11 @@ pub fn on_interrupt(stop: &Stop) -> OnInterrupt {
     OnInterrupt
 }
 
+/// Reports whether the user stopped the turn.
+pub fn is_interrupted() -> bool {
+    STOP.lock().unwrap_or_else(PoisonError::into_inner).as_ref().is_some_and(Stop::is_stopped)
+}
+
 impl Drop for OnInterrupt {
     fn drop(&mut self) {
         *STOP.lock().unwrap_or_else(PoisonError::into_inner) = None;

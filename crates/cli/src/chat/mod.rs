@@ -12,7 +12,7 @@ use rolecall::Request;
 use rolecall::conversation::{Json, Message, json, object};
 use rolecall::session::Session;
 use rolecall_interpreter::Stop;
-use rolecall_interpreter::agent::{Agent, AgentError, End, Engine};
+use rolecall_interpreter::agent::{Agent, AgentError, Engine, TurnEnd};
 
 use crate::commands::chat::{file_part, in_agent, save};
 use crate::exit::Exit;
@@ -127,13 +127,13 @@ impl Chat<'_> {
         })
     }
 
-    fn tell_end(&self, end: End) -> Result<(), Failure> {
+    fn tell_end(&self, end: TurnEnd) -> Result<(), Failure> {
         let why = match end {
-            End::Answer => return Ok(()),
-            End::Length => "the reply was cut off at its limit of ids",
-            End::Rounds => "the model calls again, but as many replies as --rounds allows are there",
-            End::Time => "the time of the turn is over",
-            End::Stopped => "stopped",
+            TurnEnd::Answer => return Ok(()),
+            TurnEnd::Length => "the reply was cut off at its limit of ids",
+            TurnEnd::Rounds => "the model calls again, but as many replies as --rounds allows are there",
+            TurnEnd::Time => "the time of the turn is over",
+            TurnEnd::Stopped => "stopped",
         };
         self.shown.note(why)
     }

@@ -2,6 +2,7 @@ use rolecall::Event;
 use rolecall_interpreter::agent::AgentEvent;
 use rolecall_interpreter::plain;
 
+use super::asking::escape_lines;
 use crate::commands::interpreter::draw_output;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -87,8 +88,8 @@ impl Shown<'_> {
         if self.is_within.is_some_and(|within| within != part) {
             self.end_line()?;
         }
-        // A sequence for the terminal may be divided between pieces, but none works without its first character.
-        let text: String = text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
+        // What a terminal would obey, and what would hide a character, is shown.
+        let text = escape_lines(text);
         if text.is_empty() {
             return Ok(());
         }

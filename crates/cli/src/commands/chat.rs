@@ -11,7 +11,7 @@ use rolecall::conversation::json::{Object, write};
 use rolecall::conversation::{Json, Message, Role, json, object};
 use rolecall::grammar::ToolChoice;
 use rolecall_gateway::engine::{EngineKind, LocalOptions, Sampler};
-use rolecall_interpreter::agent::{Agent, AgentError, Engine, Policy, Replay, Toolbox, ToolsFile};
+use rolecall_interpreter::agent::{Agent, AgentError, Callable, Engine, Policy, Replay, Toolbox, ToolsFile};
 use rolecall_interpreter::{Interpreter, Pool};
 
 use super::interpreter::{failed, kernel_options, put};
@@ -158,6 +158,10 @@ fn toolbox(args: &ChatArgs) -> Result<(Toolbox, Vec<Json>), Failure> {
         }
         for server in &file.servers {
             for tool in server.connect().map_err(failed)? {
+                if toolbox.names().any(|name| name == tool.name()) {
+                    let message = format!("{}: two tools have the name `{}`", source.name, tool.name());
+                    return Err(wrong(message, "tools_file"));
+                }
                 toolbox = toolbox.with(tool);
             }
         }

@@ -37,6 +37,8 @@ pub fn run(args: &InterpreterArgs, output: &Output) -> Result<Exit, Failure> {
     let execution = session.run(&code, &Stop::default(), &mut show).map_err(failed)?;
     written?;
     if let Some(folder) = &args.out {
+        // Nothing changes the files while they are copied.
+        session.restart();
         take_all(&session, folder)?;
     }
     if args.json {

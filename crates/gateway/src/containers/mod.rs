@@ -149,7 +149,8 @@ impl Containers {
     pub fn remove(&self, owner: Owner, id: &str) -> Result<(), Fault> {
         let mut state = self.swept();
         self.find(&mut state, owner, id)?;
-        state.all.remove(&(owner, id.to_owned()));
+        let gone = state.all.remove(&(owner, id.to_owned()));
+        end(gone);
         Ok(())
     }
 
@@ -165,11 +166,20 @@ impl Containers {
     /// Removes what nobody has used for a while. What runs is used.
     fn swept(&self) -> MutexGuard<'_, State> {
         let mut state = self.state();
-        state.all.retain(|_, container| Arc::strong_count(container) > 1 || container.idle() < self.idle);
+        let is_left = |container: &Arc<Container>| Arc::strong_count(container) == 1 && container.idle() >= self.idle;
+        let gone: Vec<_> = state.all.extract_if(|_, container| is_left(container)).collect();
+        if !gone.is_empty() {
+            end(gone);
+        }
         state
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Ends containers on a thread of their own: their kernels are waited for.
+fn end<T: Send + 'static>(gone: T) {
+    std::thread::spawn(move || drop(gone));
 }

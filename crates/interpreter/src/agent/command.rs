@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use rolecall::conversation::Json;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::task::JoinHandle;
 use tokio::time::{interval, sleep};
 
 use super::{Callable, ToolError};
@@ -27,9 +28,15 @@ pub struct Command {
     pub readable: Vec<PathBuf>,
     /// How it is run: the limits, and whether in a sandbox.
     pub options: KernelOptions,
-    /// The folder that it works in. Without one, it has an empty one of its own at each call.
+    /// The folder that it works in, in a sandbox. Without one, it has an empty one of its own at each call. A program
+    /// without a sandbox never works there: it might run what code has left.
     pub folder: Option<Folder>,
+    /// The folder that it works in without a sandbox.
+    pub beside: PathBuf,
 }
+
+/// How long the output of a program that has ended may take to arrive.
+const LAST_OUTPUT: Duration = Duration::from_secs(1);
 
 /// The most bytes of errors that the model reads.
 const MOST_ERRORS: usize = 4096;
@@ -60,13 +67,17 @@ fn failed(code: &'static str, message: String) -> ToolError {
 
 impl Command {
     async fn run(self, arguments: String, stop: Stop) -> Result<String, ToolError> {
+        let is_boxed = self.options.isolation == Isolation::Sandbox;
         let folder = match &self.folder {
-            Some(folder) => folder.clone(),
-            None => Folder::new(&self.options).map_err(|error| of_error(&error))?,
+            Some(folder) if is_boxed => folder.clone(),
+            _ => Folder::new(&self.options).map_err(|error| of_error(&error))?,
         };
         let argv = self.argv.iter().map(Into::into).collect();
-        let program = Program { argv, env: Vec::new(), readable: &self.readable, shown: &[] };
+        let program = Program { argv, env: Vec::new(), readable: &self.readable, shown: &[], run: None };
         let mut command = sandbox::command(&folder, &program, &self.options).map_err(|error| of_error(&error))?;
+        if !is_boxed {
+            command.current_dir(&self.beside);
+        }
         let unable = |error: std::io::Error| failed("command_start", format!("{}: {error}", self.argv.join(" ")));
         let mut child = command.stdin(Stdio::piped()).spawn().map_err(unable)?;
         let process = child.id().unwrap_or_default();
@@ -103,8 +114,9 @@ impl Command {
         }
         let _ = child.start_kill();
         let status = end?;
-        let text = async |task: Option<tokio::task::JoinHandle<String>>| match task {
-            Some(task) => task.await.unwrap_or_default(),
+        // What it left running may hold its output open.
+        let text = async |task: Option<JoinHandle<String>>| match task {
+            Some(task) => tokio::time::timeout(LAST_OUTPUT, task).await.ok().and_then(Result::ok).unwrap_or_default(),
             None => String::new(),
         };
         let (output, errors) = (text(output).await, text(errors).await);

@@ -40,7 +40,7 @@ pub enum AgentEvent<'a> {
         result: &'a ToolResult,
     },
     /// The turn ends.
-    End(End),
+    End(TurnEnd),
 }
 
 /// A call of a function, or code to run.
@@ -48,6 +48,8 @@ pub enum AgentEvent<'a> {
 pub struct OwnCall {
     /// Its index in the reply.
     pub index: usize,
+    /// How many calls the reply has.
+    pub of: usize,
     /// Its id. It may be empty.
     pub id: String,
     /// The function's name. Code has none.
@@ -70,7 +72,7 @@ impl OwnCall {
 
 /// Why a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum TurnEnd {
     /// The model answered.
     Answer,
     /// A reply reached its limit of ids.
@@ -83,15 +85,15 @@ pub enum End {
     Stopped,
 }
 
-impl End {
+impl TurnEnd {
     /// Returns the name in JSON.
     pub fn name(self) -> &'static str {
         match self {
-            End::Answer => "answer",
-            End::Length => "length",
-            End::Rounds => "rounds",
-            End::Time => "time",
-            End::Stopped => "stopped",
+            TurnEnd::Answer => "answer",
+            TurnEnd::Length => "length",
+            TurnEnd::Rounds => "rounds",
+            TurnEnd::Time => "time",
+            TurnEnd::Stopped => "stopped",
         }
     }
 }

@@ -9,6 +9,7 @@ use rmcp::{RoleClient, ServiceExt};
 use rolecall::conversation::{Json, json, object};
 use tokio::time::timeout;
 
+use super::tools_file::RESERVED;
 use super::{Callable, ToolError};
 use crate::runtime::wait;
 use crate::{Error, Stop, plain};
@@ -93,6 +94,9 @@ impl Mcp {
         // Models write names of letters, digits, `_` and `-`.
         let name = format!("{}_{}", self.name, tool.name)
             .replace(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-', "_");
+        if RESERVED.contains(&name.as_str()) {
+            return Err(format!("its tool `{}` would have the name `{name}`, which means something else", tool.name));
+        }
         let mut function = object! { "name" => name.as_str() };
         if let Some(description) = &tool.description {
             function.insert("description", description.as_ref().into());

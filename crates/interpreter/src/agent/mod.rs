@@ -28,7 +28,7 @@ use crate::{Folder, Stop};
 
 pub use command::Command;
 pub use engine::{Engine, EngineError, Sampled, Sampling};
-pub use event::{AgentEvent, End, OwnCall};
+pub use event::{AgentEvent, OwnCall, TurnEnd};
 pub use mcp::{Mcp, McpTool};
 pub use policy::{Ask, Decision, Policy};
 pub use replay::{Replay, ReplayError};
@@ -151,7 +151,7 @@ impl Agent {
         engine: &mut dyn Engine,
         stop: &Stop,
         see: &mut dyn FnMut(&AgentEvent<'_>),
-    ) -> Result<End, AgentError> {
+    ) -> Result<TurnEnd, AgentError> {
         let begin = Instant::now();
         // A turn that fails leaves the conversation as it was.
         let before = self.session.clone();
@@ -184,30 +184,30 @@ impl Agent {
         engine: &mut dyn Engine,
         stop: &Stop,
         see: &mut dyn FnMut(&AgentEvent<'_>),
-    ) -> Result<End, AgentError> {
+    ) -> Result<TurnEnd, AgentError> {
         for round in 0.. {
             if stop.is_stopped() {
-                return Ok(End::Stopped);
+                return Ok(TurnEnd::Stopped);
             }
             let calls = match self.reply(round == 0, engine, stop, see)? {
                 Reply::End(end) => return Ok(end),
                 Reply::Calls(calls) => calls,
             };
             if round + 1 >= self.policy.rounds {
-                return Ok(End::Rounds);
+                return Ok(TurnEnd::Rounds);
             }
             if begin.elapsed() > self.policy.time {
-                return Ok(End::Time);
+                return Ok(TurnEnd::Time);
             }
             let results = self.run(&calls, stop, see);
             let is_stopped = stop.is_stopped();
             let messages = results?;
             self.add(&messages)?;
             if is_stopped {
-                return Ok(End::Stopped);
+                return Ok(TurnEnd::Stopped);
             }
         }
-        Ok(End::Rounds)
+        Ok(TurnEnd::Rounds)
     }
 
     /// Lets the model reply once.
@@ -277,11 +277,13 @@ impl Agent {
         let reply = session.accept(&sampled, finish)?;
         self.session = session;
         see(&AgentEvent::Message { ids: &sampled, finish, message: &reply.said });
-        let calls: Vec<OwnCall> = reply.said.calls().enumerate().map(|(index, call)| own_call(index, &call)).collect();
+        let count = reply.said.calls().len();
+        let calls: Vec<OwnCall> =
+            reply.said.calls().enumerate().map(|(index, call)| own_call(index, count, &call)).collect();
         Ok(match finish {
-            Finish::Length => Reply::End(End::Length),
-            Finish::Abort => Reply::End(End::Stopped),
-            Finish::Stop if calls.is_empty() => Reply::End(End::Answer),
+            Finish::Length => Reply::End(TurnEnd::Length),
+            Finish::Abort => Reply::End(TurnEnd::Stopped),
+            Finish::Stop if calls.is_empty() => Reply::End(TurnEnd::Answer),
             Finish::Stop => Reply::Calls(calls),
         })
     }
@@ -346,21 +348,21 @@ impl Agent {
 }
 
 enum Reply {
-    End(End),
+    End(TurnEnd),
     Calls(Vec<OwnCall>),
 }
 
-fn own_call(index: usize, call: &Call<'_>) -> OwnCall {
+fn own_call(index: usize, of: usize, call: &Call<'_>) -> OwnCall {
     let id = call.id().unwrap_or_default().to_owned();
     match call {
-        Call::CodeInterpreter { code, .. } => OwnCall { index, id, name: None, input: (*code).to_owned() },
+        Call::CodeInterpreter { code, .. } => OwnCall { index, of, id, name: None, input: (*code).to_owned() },
         Call::Function { name, arguments, .. } => {
             let input = match arguments {
                 Arguments::Text(text) => (*text).to_owned(),
                 Arguments::Value(object) => json::write(&Json::Object((*object).clone()), &json::Layout::compact()),
                 Arguments::None => "{}".to_owned(),
             };
-            OwnCall { index, id, name: Some((*name).to_owned()), input }
+            OwnCall { index, of, id, name: Some((*name).to_owned()), input }
         }
     }
 }

@@ -103,7 +103,7 @@ fn result(event: &Object) -> Result<(OwnCall, ToolResult), String> {
         Some(_) => (None, text(event, "code")?),
         None => (Some(text(event, "name")?.to_owned()), text(event, "arguments")?),
     };
-    let call = OwnCall { index: 0, id: String::new(), name, input: input.to_owned() };
+    let call = OwnCall { index: 0, of: 1, id: String::new(), name, input: input.to_owned() };
     let pictures = event.get("pictures").and_then(Json::as_array).unwrap_or_default();
     let pictures = pictures.iter().filter_map(Json::as_str).map(str::to_owned).collect();
     // The code of an error is for people. The model reads its text.

@@ -51,6 +51,9 @@ impl fmt::Display for ToolsFileError {
 
 impl std::error::Error for ToolsFileError {}
 
+/// Names that mean something else where tools are allowed.
+pub(super) const RESERVED: [&str; 2] = ["code_interpreter", "all"];
+
 const TOOL_KEYS: &[&str] = &["name", "description", "argv", "timeout", "sandbox", "read", "parameters"];
 const MCP_KEYS: &[&str] = &["name", "argv", "url", "timeout"];
 
@@ -137,7 +140,7 @@ impl Entry<'_> {
         let is_good = !name.is_empty()
             && name.len() <= 64
             && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c));
-        match is_good && name != "code_interpreter" {
+        match is_good && !RESERVED.contains(&name.as_str()) {
             true => Ok(name),
             false => Err((
                 self.at,
@@ -198,7 +201,16 @@ impl Entry<'_> {
         };
         function.insert("parameters", parameters);
         let definition = object! { "type" => "function", "function" => function }.into();
-        Ok(Command { name, definition, argv, timeout: self.timeout(30)?, readable, options, folder: None })
+        Ok(Command {
+            name,
+            definition,
+            argv,
+            timeout: self.timeout(30)?,
+            readable,
+            options,
+            folder: None,
+            beside: folder,
+        })
     }
 
     fn server(&self, folder: &Path) -> Found<Mcp> {

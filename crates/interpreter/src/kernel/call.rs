@@ -21,12 +21,22 @@ struct Sofar<'a> {
     /// The bytes of text that are kept.
     kept: usize,
     cut: usize,
+    errors: usize,
     pictures: usize,
     left_pictures: usize,
 }
 
-/// The most bytes and lines of a traceback that are kept. Its end says most.
+/// The most errors of a call that are kept.
+const MOST_ERRORS: usize = 8;
+
+/// The most outputs of a call that are kept, apart from these.
+const MOST_OUTPUTS: usize = 4096;
+
+/// The most bytes of a traceback that are kept. Its end says most.
 const MOST_TRACEBACK: usize = 16 << 10;
+
+/// How many names of a picture are tried.
+const TRIED_NAMES: usize = 200;
 
 /// Why a call is stopped.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -102,7 +112,7 @@ impl Running {
 
 impl<'a> Sofar<'a> {
     fn new(limits: &'a Limits, folder: &'a Folder) -> Sofar<'a> {
-        Sofar { outputs: Vec::new(), limits, folder, kept: 0, cut: 0, pictures: 0, left_pictures: 0 }
+        Sofar { outputs: Vec::new(), limits, folder, kept: 0, cut: 0, errors: 0, pictures: 0, left_pictures: 0 }
     }
 
     /// Takes a message, and shows what it adds.
@@ -129,9 +139,13 @@ impl<'a> Sofar<'a> {
             JupyterMessageContent::DisplayData(display) => self.show_media(display.data, show),
             JupyterMessageContent::UpdateDisplayData(display) => self.show_media(display.data, show),
             JupyterMessageContent::ErrorOutput(error) => {
-                let error = read_error(error);
-                show(error.clone());
-                self.outputs.push(error);
+                // Code may send as many as it likes.
+                if self.errors < MOST_ERRORS {
+                    let error = read_error(error);
+                    show(error.clone());
+                    self.outputs.push(error);
+                }
+                self.errors += 1;
             }
             _ => {}
         }
@@ -178,8 +192,13 @@ impl<'a> Sofar<'a> {
     fn save(&self, text: &str, ending: &str) -> Result<String, String> {
         let text: String = text.chars().filter(|c| !c.is_ascii_whitespace()).collect();
         let bytes = STANDARD.decode(text).map_err(|error| error.to_string())?;
-        for number in 1..=self.limits.files {
-            let name = format!("output-{number}.{ending}");
+        self.folder.check_room("a picture", bytes.len()).map_err(|error| error.to_string())?;
+        // The first free name, unless somebody has taken all that are near.
+        for number in 1..=TRIED_NAMES {
+            let name = match number {
+                TRIED_NAMES => format!("output-{}.{ending}", uuid::Uuid::new_v4().simple()),
+                number => format!("output-{number}.{ending}"),
+            };
             if self.folder.write_new(&name, &bytes).map_err(|error| error.to_string())? {
                 return Ok(name);
             }
@@ -189,6 +208,10 @@ impl<'a> Sofar<'a> {
 
     /// Returns as much of a text as may still be kept.
     fn room_for(&mut self, mut text: String) -> String {
+        if self.outputs.len() >= MOST_OUTPUTS {
+            self.cut += text.len();
+            return String::new();
+        }
         let room = self.limits.text - self.kept;
         if text.len() > room {
             let end = (0..=room).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
@@ -225,17 +248,22 @@ impl<'a> Sofar<'a> {
 }
 
 fn read_error(error: ErrorOutput) -> Output {
-    let mut traceback: Vec<String> =
-        error.traceback.iter().flat_map(|entry| plain(entry).lines().map(str::to_owned).collect::<Vec<_>>()).collect();
+    // Its end is kept, before anything is done with it.
     let mut kept = 0;
-    let first = traceback.iter().rposition(|line| {
-        kept += line.len() + 1;
-        kept > MOST_TRACEBACK
-    });
-    if let Some(first) = first {
-        traceback.drain(..=first);
-        traceback.insert(0, format!("[{} lines before were cut]", first + 1));
+    let mut parts: Vec<String> = Vec::new();
+    for part in error.traceback.iter().rev() {
+        let start =
+            (0..=part.len()).find(|start| kept + part.len() - start <= MOST_TRACEBACK && part.is_char_boundary(*start));
+        let Some(start) = start.filter(|_| kept < MOST_TRACEBACK) else { break };
+        kept += part.len() - start + 1;
+        parts.push(plain(&part[start..]));
     }
-    let short = |text: &str| plain(text).chars().take(4096).collect();
+    let all: usize = error.traceback.iter().map(|part| part.len() + 1).sum();
+    parts.reverse();
+    let mut traceback: Vec<String> = parts.iter().flat_map(|part| part.lines()).map(str::to_owned).collect();
+    if all > kept {
+        traceback.insert(0, format!("[{} bytes before were cut]", all - kept));
+    }
+    let short = |text: &str| plain(&text.chars().take(4096).collect::<String>());
     Output::Error { name: short(&error.ename), message: short(&error.evalue), traceback }
 }

@@ -29,8 +29,11 @@ pub(crate) use start::Launch;
 /// A kernel that runs. It ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Kernel {
-    jobs: mpsc::Sender<Job>,
+    /// `None` only while this is dropped.
+    jobs: Option<mpsc::Sender<Job>>,
     process: u32,
+    /// Closed when the task of the kernel has ended.
+    ended: Mutex<blocking::Receiver<()>>,
 }
 
 /// A call for a kernel.
@@ -75,8 +78,12 @@ impl Kernel {
         let running = start::start(folder, launch, options).await?;
         let process = running.process;
         let (jobs, given) = mpsc::channel(1);
-        tokio::spawn(running.live(given));
-        Ok(Kernel { jobs, process })
+        let (living, ended) = blocking::channel();
+        tokio::spawn(async move {
+            running.live(given).await;
+            drop(living);
+        });
+        Ok(Kernel { jobs: Some(jobs), process, ended: Mutex::new(ended) })
     }
 
     /// Returns the number of its process on this machine: that of the sandbox, if it is in one.
@@ -86,14 +93,15 @@ impl Kernel {
 
     /// Reports whether it still runs.
     pub fn is_alive(&self) -> bool {
-        !self.jobs.is_closed()
+        self.jobs.as_ref().is_some_and(|jobs| !jobs.is_closed())
     }
 
     /// Runs code, and waits for its end.
     pub fn run(&self, code: &str, stop: &Stop, show: &mut dyn FnMut(&Output)) -> Result<Vec<Output>, Error> {
         let (steps, told) = blocking::channel();
         let died = || Error::Died("it had ended before the call".into());
-        self.jobs.try_send(Job { code: code.to_owned(), stop: stop.clone(), steps }).map_err(|_| died())?;
+        let job = Job { code: code.to_owned(), stop: stop.clone(), steps };
+        self.jobs.as_ref().ok_or_else(died)?.try_send(job).map_err(|_| died())?;
         loop {
             match told.recv() {
                 Ok(Step::Output(output)) => show(&output),
@@ -103,6 +111,18 @@ impl Kernel {
         }
     }
 }
+
+impl Drop for Kernel {
+    /// Waits until its processes have ended, so that nothing is left when the last of this process' work is done.
+    fn drop(&mut self) {
+        drop(self.jobs.take());
+        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = ended.recv_timeout(LAST_MOMENTS);
+    }
+}
+
+/// How long a kernel may take to end.
+const LAST_MOMENTS: Duration = Duration::from_secs(3);
 
 impl Running {
     /// Answers calls until the kernel ends, or nobody can send one any more.
@@ -117,8 +137,8 @@ impl Running {
                     let is_lost = end.as_ref().is_err_and(Error::lost_kernel);
                     if is_lost {
                         // Whoever gets the error may start another one on the same folder.
-                        jobs.close();
                         self.end().await;
+                        jobs.close();
                     }
                     let _ = job.steps.send(Step::End(end));
                     if is_lost {
@@ -130,8 +150,8 @@ impl Running {
                 _ = self.broken.recv() => break,
             }
         }
-        jobs.close();
         self.end().await;
+        jobs.close();
     }
 
     /// Looks at what the kernel uses.

@@ -5,7 +5,10 @@
 //! kernel is connected to once, before any code runs: what code puts in the place of one later is never connected to.
 //! The form of a frame is that of ZMTP 3 (`https://rfc.zeromq.org/spec/23/`).
 
+use std::os::fd::AsRawFd;
 use std::path::Path;
+
+use rustix::fs::{FileType, Mode, OFlags};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
@@ -76,7 +79,12 @@ pub(super) async fn relay(
     most: u64,
     broken: mpsc::Sender<Broken>,
 ) -> std::io::Result<()> {
-    let kernel = UnixStream::connect(socket).await?;
+    // Whatever has its name now: a link is not followed.
+    let found = rustix::fs::open(socket, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+    if FileType::from_raw_mode(rustix::fs::fstat(&found)?.st_mode) != FileType::Socket {
+        return Err(std::io::Error::other("the kernel's socket is no socket"));
+    }
+    let kernel = UnixStream::connect(format!("/proc/self/fd/{}", found.as_raw_fd())).await?;
     let listener = UnixListener::bind(address)?;
     tokio::spawn(async move {
         let Ok((client, _)) = listener.accept().await else { return };

@@ -65,7 +65,16 @@ impl Launch {
                     shown.push((fonts.clone(), Path::new("/home/user/.config/matplotlib").join(name)));
                 }
                 let program = python.program.display().to_string();
-                let module = ["-m", "ipykernel_launcher", "-f", "{connection_file}", "--HistoryManager.enabled=False"];
+                // Modules of the folder it works in are the code's, and not the kernel's.
+                let module = [
+                    "-I",
+                    "-B",
+                    "-m",
+                    "ipykernel_launcher",
+                    "-f",
+                    "{connection_file}",
+                    "--HistoryManager.enabled=False",
+                ];
                 std::iter::once(program).chain(module.map(str::to_owned)).collect()
             }
         };
@@ -110,6 +119,9 @@ fn check_readable(path: &Path) -> Result<(), Error> {
     }
 }
 
+/// Where the connection file is within the sandbox.
+const CONNECTION: &str = "/run/connection.json";
+
 /// The longest path of a socket.
 const MOST_PATH: usize = 107;
 
@@ -117,30 +129,28 @@ const MOST_PATH: usize = 107;
 pub(super) async fn start(folder: &Folder, launch: &Launch, options: &KernelOptions) -> Result<Running, Error> {
     let deadline = Instant::now() + options.limits.start;
     let failed = |error: io::Error| Error::Start(format!("{}: {error}", folder.root().display()));
-    let (run, relays) = (folder.root().join("run"), folder.root().join("relay"));
+    let (run, relays) = folder.next_run().map_err(failed)?;
     let is_boxed = options.isolation == Isolation::Sandbox;
     if relays.as_os_str().len() + "/k-1".len() > MOST_PATH {
         let why = format!("{} is too long for the path of a socket: choose another folder", relays.display());
         return Err(Error::Start(why));
     }
-    // A kernel before this one may have left its sockets.
-    for folder in [&run, &relays] {
-        for entry in fs::read_dir(folder).map_err(failed)?.flatten() {
-            fs::remove_file(entry.path()).map_err(failed)?;
-        }
-    }
     let key = Uuid::new_v4().simple().to_string();
     let within = if is_boxed { Path::new(RUN).to_owned() } else { run.clone() };
-    let file = run.join("connection.json");
-    let kernel = info(&within.join("k"), &key);
-    fs::write(&file, connection_file(&kernel)).map_err(failed)?;
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).map_err(failed)?;
+    // It is out of the reach of code, which sees it, and cannot replace it.
+    let file = folder.root().join("connection.json");
+    let _ = fs::remove_file(&file);
+    fs::write(&file, connection_file(&info(&within.join("k"), &key))).map_err(failed)?;
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o400)).map_err(failed)?;
     if let Some(user) = folder.user().filter(|_| is_boxed) {
         std::os::unix::fs::chown(&file, Some(user), Some(user)).map_err(failed)?;
     }
-    let seen = within.join("connection.json").display().to_string();
+    let (seen, mut shown) = (Path::new(CONNECTION).to_owned(), launch.shown.clone());
+    shown.push((file.clone(), seen.clone()));
+    let seen = if is_boxed { seen } else { file }.display().to_string();
     let argv = launch.argv.iter().map(|argument| argument.replace("{connection_file}", &seen).into()).collect();
-    let program = Program { argv, env: launch.env.clone(), readable: &launch.readable, shown: &launch.shown };
+    let run_folder = Some(run.as_path());
+    let program = Program { argv, env: launch.env.clone(), readable: &launch.readable, shown: &shown, run: run_folder };
     let mut child = sandbox::command(folder, &program, options)?.spawn().map_err(failed)?;
     let process = child.id().unwrap_or_default();
     let last_words = LastWords::default();

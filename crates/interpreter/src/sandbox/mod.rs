@@ -32,6 +32,8 @@ pub(crate) struct Program<'a> {
     pub readable: &'a [PathBuf],
     /// Files that are shown in another place: where they are, and where the program sees them.
     pub shown: &'a [(PathBuf, PathBuf)],
+    /// The folder that becomes [`RUN`], if it has one.
+    pub run: Option<&'a Path>,
 }
 
 /// Closes what this process has open, and opens the filter.
@@ -64,8 +66,11 @@ pub(crate) fn command(folder: &Folder, program: &Program<'_>, options: &KernelOp
 }
 
 fn plain(folder: &Folder, program: &Program<'_>) -> Command {
-    let (name, arguments) =
-        program.argv.split_first().map_or((OsString::new(), &[][..]), |(name, rest)| (name.clone(), rest));
+    // Where it can be had, the program ends with the thread that started it, as a sandbox does.
+    let tied = find_program("setpriv")
+        .map(|setpriv| [setpriv.into_os_string(), "--pdeathsig".into(), "KILL".into(), "--".into()]);
+    let argv: Vec<OsString> = tied.into_iter().flatten().chain(program.argv.iter().cloned()).collect();
+    let (name, arguments) = argv.split_first().map_or((OsString::new(), &[][..]), |(name, rest)| (name.clone(), rest));
     let mut command = Command::new(name);
     command.args(arguments).current_dir(folder.path()).envs(program.env.iter().map(|(key, value)| (key, value)));
     command
@@ -120,7 +125,7 @@ fn sandboxed(folder: &Folder, program: &Program<'_>, options: &KernelOptions) ->
         "--hostname",
         "sandbox",
     ]);
-    let disk = options.limits.disk.to_string();
+    let in_memory = options.limits.disk.min(MOST_IN_MEMORY).to_string();
     for name in ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"] {
         match fs::read_link(name) {
             Ok(target) => _ = command.arg("--symlink").arg(target).arg(name),
@@ -136,7 +141,7 @@ fn sandboxed(folder: &Folder, program: &Program<'_>, options: &KernelOptions) ->
     command.args(["--proc", "/proc", "--dev", "/dev"]);
     // Memory that is a file counts as a file.
     for name in ["/dev/shm", "/tmp", "/home/user"] {
-        command.args(["--size", &disk, "--tmpfs", name]);
+        command.args(["--size", &in_memory, "--tmpfs", name]);
     }
     // After these folders, which would hide what is in them.
     for path in program.readable {
@@ -145,7 +150,9 @@ fn sandboxed(folder: &Folder, program: &Program<'_>, options: &KernelOptions) ->
     for (path, place) in program.shown {
         command.arg("--ro-bind").arg(path).arg(place);
     }
-    command.arg("--bind").arg(root.join("run")).arg(RUN);
+    if let Some(run) = program.run {
+        command.arg("--bind").arg(run).arg(RUN);
+    }
     command.arg("--bind").arg(root.join("data")).arg(DATA);
     command.args(["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", DATA]);
     for (key, value) in
@@ -159,6 +166,9 @@ fn sandboxed(folder: &Folder, program: &Program<'_>, options: &KernelOptions) ->
     command.arg("--").arg(prlimit).args(limits(&options.limits)).arg("--").args(&program.argv);
     Ok(command)
 }
+
+/// The most bytes of each folder that is in memory.
+const MOST_IN_MEMORY: u64 = 64 << 20;
 
 /// What is shown of the system, as far as it is there.
 const SYSTEM: &[&str] = &[

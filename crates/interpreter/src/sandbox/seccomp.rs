@@ -6,12 +6,13 @@
 
 use libc::{
     AF_INET, AF_INET6, AF_NETLINK, AF_UNIX, ENOSYS, EPERM, NETLINK_ROUTE, SYS_acct, SYS_add_key, SYS_bpf, SYS_chroot,
-    SYS_clock_settime, SYS_delete_module, SYS_fanotify_init, SYS_finit_module, SYS_fsconfig, SYS_fsmount, SYS_fsopen,
-    SYS_fspick, SYS_init_module, SYS_io_uring_enter, SYS_io_uring_register, SYS_io_uring_setup, SYS_kexec_file_load,
-    SYS_kexec_load, SYS_keyctl, SYS_lookup_dcookie, SYS_mount, SYS_mount_setattr, SYS_move_mount,
-    SYS_name_to_handle_at, SYS_open_by_handle_at, SYS_open_tree, SYS_perf_event_open, SYS_pidfd_getfd, SYS_pivot_root,
-    SYS_process_vm_readv, SYS_process_vm_writev, SYS_ptrace, SYS_quotactl, SYS_reboot, SYS_request_key,
-    SYS_setdomainname, SYS_sethostname, SYS_setns, SYS_settimeofday, SYS_socket, SYS_swapoff, SYS_swapon, SYS_syslog,
+    SYS_clock_settime, SYS_delete_module, SYS_fallocate, SYS_fanotify_init, SYS_finit_module, SYS_fsconfig,
+    SYS_fsmount, SYS_fsopen, SYS_fspick, SYS_init_module, SYS_io_uring_enter, SYS_io_uring_register,
+    SYS_io_uring_setup, SYS_kexec_file_load, SYS_kexec_load, SYS_keyctl, SYS_lookup_dcookie, SYS_memfd_create,
+    SYS_memfd_secret, SYS_mount, SYS_mount_setattr, SYS_move_mount, SYS_msgget, SYS_name_to_handle_at,
+    SYS_open_by_handle_at, SYS_open_tree, SYS_perf_event_open, SYS_pidfd_getfd, SYS_pivot_root, SYS_process_vm_readv,
+    SYS_process_vm_writev, SYS_ptrace, SYS_quotactl, SYS_reboot, SYS_request_key, SYS_semget, SYS_setdomainname,
+    SYS_sethostname, SYS_setns, SYS_settimeofday, SYS_shmget, SYS_socket, SYS_swapoff, SYS_swapon, SYS_syslog,
     SYS_umount2, SYS_unshare, SYS_userfaultfd,
 };
 
@@ -61,8 +62,19 @@ const REFUSED: &[libc::c_long] = &[
     SYS_userfaultfd,
 ];
 
-/// Calls that a kernel may not have. Programs then do without them.
-const MISSING: &[libc::c_long] = &[SYS_io_uring_enter, SYS_io_uring_register, SYS_io_uring_setup];
+/// Calls that a kernel may not have. Programs then do without them. Memory and disk space that these give is neither a
+/// process' own nor a file's that can be found, so that nothing would bound it.
+const MISSING: &[libc::c_long] = &[
+    SYS_io_uring_enter,
+    SYS_io_uring_register,
+    SYS_io_uring_setup,
+    SYS_fallocate,
+    SYS_memfd_create,
+    SYS_memfd_secret,
+    SYS_shmget,
+    SYS_semget,
+    SYS_msgget,
+];
 
 /// The kinds of sockets that a network namespace divides.
 const SOCKETS: &[libc::c_int] = &[AF_UNIX, AF_INET, AF_INET6];

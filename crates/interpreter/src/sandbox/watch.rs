@@ -1,5 +1,6 @@
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 use crate::LimitKind;
@@ -18,8 +19,7 @@ pub(crate) struct Use {
 /// How often a kernel is looked at.
 pub(crate) const OFTEN: Duration = Duration::from_millis(100);
 
-/// Bytes of a page, and ticks of a second, as Linux has them on the machines that have a filter.
-const PAGE: u64 = 4096;
+/// Ticks of a second, as Linux has them on the machines that have a filter.
 const TICKS: u64 = 100;
 
 /// Returns a process and all that descend from it. In a sandbox, orphans descend from its first process.
@@ -42,14 +42,10 @@ pub(crate) fn of_tree(root: u32) -> Use {
     let mut sum = Use::default();
     let mut ticks = 0;
     for process in tree(root) {
-        let read = |name: &str| fs::read_to_string(format!("/proc/{process}/{name}")).unwrap_or_default();
-        let pages: Vec<u64> = read("statm").split(' ').filter_map(|field| field.trim().parse().ok()).collect();
-        if let [_, resident, shared, ..] = pages[..] {
-            sum.memory += resident.saturating_sub(shared) * PAGE;
-        }
+        sum.memory += memory_of(process);
         // The name, in parentheses, may have anything in it. After it, utime is the 12th field; the times of children
         // that have ended follow.
-        let stat = read("stat");
+        let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
         let after = stat.rsplit_once(')').map_or("", |(_, after)| after);
         ticks +=
             after.split_ascii_whitespace().skip(11).take(4).filter_map(|field| field.parse::<u64>().ok()).sum::<u64>();
@@ -58,14 +54,61 @@ pub(crate) fn of_tree(root: u32) -> Use {
     sum
 }
 
+/// Returns the memory of a process that does not come from files, with its page tables. A process whose first thread has
+/// ended has it in its others.
+fn memory_of(process: u32) -> u64 {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let paths = std::iter::once(format!("/proc/{process}/status").into())
+        .chain(threads.map(|thread| thread.path().join("status")));
+    for path in paths {
+        let status = fs::read_to_string(path).unwrap_or_default();
+        if !status.contains("VmRSS:") {
+            continue;
+        }
+        let counts =
+            |line: &&str| ["RssAnon:", "RssShmem:", "VmPTE:", "VmSwap:"].iter().any(|name| line.starts_with(name));
+        let sizes =
+            status.lines().filter(counts).filter_map(|line| line.split_ascii_whitespace().nth(1)?.parse::<u64>().ok());
+        return sizes.sum::<u64>() * 1024;
+    }
+    0
+}
+
 /// Returns the memory that processes use, each of several that share a page with its part of it. It takes longer.
 fn exact_memory(root: u32) -> u64 {
     let of_process = |process: u32| {
-        let rollup = fs::read_to_string(format!("/proc/{process}/smaps_rollup")).ok()?;
-        let fields = rollup.lines().filter(|line| line.starts_with("Pss_Anon:") || line.starts_with("SwapPss:"));
-        Some(fields.filter_map(|line| line.split_ascii_whitespace().nth(1)?.parse::<u64>().ok()).sum::<u64>() * 1024)
+        let rollup = fs::read_to_string(format!("/proc/{process}/smaps_rollup")).unwrap_or_default();
+        if !rollup.contains("Pss_Anon:") {
+            return memory_of(process);
+        }
+        let counts = |line: &&str| ["Pss_Anon:", "Pss_Shmem:", "SwapPss:"].iter().any(|name| line.starts_with(name));
+        let sizes =
+            rollup.lines().filter(counts).filter_map(|line| line.split_ascii_whitespace().nth(1)?.parse::<u64>().ok());
+        let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+        let tables = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmPTE:")?.split_ascii_whitespace().next()?.parse::<u64>().ok());
+        (sizes.sum::<u64>() + tables.unwrap_or(0)) * 1024
     };
-    tree(root).into_iter().filter_map(of_process).sum()
+    tree(root).into_iter().map(of_process).sum()
+}
+
+/// Returns the space of files that have no name any more, and that a process has open.
+fn deleted(root: u32) -> u64 {
+    let mut seen = BTreeSet::new();
+    let mut sum = 0;
+    for process in tree(root) {
+        for file in fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten() {
+            if let Ok(data) = fs::metadata(file.path())
+                && data.is_file()
+                && data.nlink() == 0
+                && seen.insert((data.dev(), data.ino()))
+            {
+                sum += data.blocks() * 512;
+            }
+        }
+    }
+    sum
 }
 
 /// Returns the limit that a kernel is beyond, if any.
@@ -77,7 +120,8 @@ pub(crate) fn beyond(root: u32, folder: &Folder, limits: &Limits, until: Duratio
     if used.processor_time > until {
         return Some((LimitKind::ProcessorTime, limits.processor_time.as_secs()));
     }
-    let usage = folder.usage();
+    let mut usage = folder.usage();
+    usage.bytes += deleted(root);
     if usage.bytes > limits.disk {
         return Some((LimitKind::Disk, limits.disk));
     }
