@@ -312,8 +312,12 @@ impl Agent {
         let mut results: Vec<Option<ToolResult>> = Vec::new();
         for call in calls {
             see(&AgentEvent::Call(call));
-            let decision =
-                if stop.is_stopped() { Decision::Refuse("the user stopped".into()) } else { self.policy.decide(call) };
+            // Nobody is asked about what cannot run. The model reads which tools there are.
+            let decision = match stop.is_stopped() {
+                true => Decision::Refuse("the user stopped".into()),
+                false if !self.toolbox.has(call) => Decision::Run,
+                false => self.policy.decide(call),
+            };
             results.push(match decision {
                 Decision::Run => None,
                 Decision::Refuse(why) => Some(ToolResult::refused(&why)),

@@ -107,6 +107,15 @@ impl Toolbox {
         self.functions.iter().map(|function| function.definition()).chain(code).collect()
     }
 
+    /// Reports whether a call can be run or answered.
+    pub(super) fn has(&self, call: &OwnCall) -> bool {
+        match &call.name {
+            _ if self.recorded.is_some() => true,
+            Some(name) => self.names().any(|known| known == name),
+            None => self.interpreter.is_some(),
+        }
+    }
+
     /// Calls a function.
     pub(super) fn call(&self, call: &OwnCall, stop: &Stop) -> ToolResult {
         if let Some(result) = self.replayed(call) {
