@@ -80,6 +80,8 @@ pub enum Error {
     },
     /// As many kernels run as may run.
     Full(usize),
+    /// The session runs other code at this moment.
+    Busy,
     /// A recorded interpreter has no answer to this code.
     NotRecorded(String),
     /// What should not happen.
@@ -99,6 +101,7 @@ impl Error {
             Error::File { .. } => "file",
             Error::Tools { .. } => "tools",
             Error::Full(_) => "kernels_full",
+            Error::Busy => "kernel_busy",
             Error::NotRecorded(_) => "not_recorded",
             Error::Internal(_) => "interpreter_internal",
         }
@@ -127,6 +130,7 @@ impl fmt::Display for Error {
             Error::File { name, why } => write!(f, "the file {name:?}: {why}"),
             Error::Tools { name, why } => write!(f, "the MCP server `{name}` cannot be used: {why}"),
             Error::Full(most) => write!(f, "{most} kernels run already, and no more may; try again later"),
+            Error::Busy => f.write_str("the session runs other code at this moment"),
             Error::NotRecorded(code) => write!(f, "nothing is recorded for this code: {code:?}"),
             Error::Internal(why) => write!(f, "the interpreter failed: {why}"),
         }
