@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::folder::Folder;
 use crate::kernel::{Kernel, Launch};
 use crate::runtime::{runtime, wait};
-use crate::{Error, KernelOptions, KernelSession};
+use crate::{Error, Isolation, KernelOptions, KernelSession, sandbox};
 
 /// Kernels that are ready before they are needed.
 ///
@@ -40,6 +40,9 @@ impl Pool {
     /// Finds out how kernels are started, and starts as many as shall be `warm`. At most as many sessions as `most` are
     /// open at once.
     pub fn new(options: KernelOptions, warm: usize, most: usize) -> Result<Pool, Error> {
+        if options.isolation == Isolation::Sandbox {
+            sandbox::programs()?;
+        }
         let for_launch = options.clone();
         let launch = wait(async move { Launch::find(&for_launch).await })?;
         let pool = Pool(Arc::new(Shared { options, launch, warm, most, state: Mutex::default() }));

@@ -76,14 +76,19 @@ fn plain(folder: &Folder, program: &Program<'_>) -> Command {
     command
 }
 
-fn sandboxed(folder: &Folder, program: &Program<'_>, options: &KernelOptions) -> Result<Command, Error> {
+/// Finds the programs that make a sandbox.
+pub fn programs() -> Result<[PathBuf; 3], Error> {
     let missing = |name: &str| {
         let help = crate::machine::HELP.to_owned();
         Error::Missing { what: format!("the program `{name}` is not on the path"), help }
     };
     let [bash, bwrap, prlimit] =
         ["bash", "bwrap", "prlimit"].map(|name| find_program(name).ok_or_else(|| missing(name)));
-    let (bash, bwrap, prlimit) = (bash?, bwrap?, prlimit?);
+    Ok([bash?, bwrap?, prlimit?])
+}
+
+fn sandboxed(folder: &Folder, program: &Program<'_>, options: &KernelOptions) -> Result<Command, Error> {
+    let [bash, bwrap, prlimit] = programs()?;
     let written = |error: io::Error| Error::Start(format!("{}: {error}", folder.root().display()));
     let root = folder.root();
     let filter = match seccomp::filter() {
