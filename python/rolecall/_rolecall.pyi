@@ -38,6 +38,20 @@ class _Completion(TypedDict, total=False):
     model: str
     created: int
 
+class _EnginePiece(TypedDict, total=False):
+    ids: Sequence[int] | NDArray[np.integer[Any]]
+    text: str
+    finish: Literal["stop", "length", "abort"]
+
+_Sampled: TypeAlias = _Piece | _EnginePiece
+
+class _InterpreterOptions(TypedDict, total=False):
+    python: str | PathLike[str]
+    kernelspec: str
+    time: float
+    memory: int
+    unsafe_no_sandbox: bool
+
 class OutputParser:
     def push(self, piece: _Piece, /) -> list[Any]: ...
     def finish(self, finish_reason: _FinishReason = "stop") -> list[Any]: ...
@@ -433,6 +447,26 @@ class Model:
     ) -> Grammar: ...
 
 
+    def run(
+        self,
+        messages: Sequence[Any],
+        *,
+        tools: Iterable[Callable[..., Any] | Mapping[str, Any] | tuple[Mapping[str, Any], Callable[..., Any]]] | None = None,
+        documents: Sequence[Any] | None = None,
+        engine: Callable[[dict[str, Any]], _Sampled | Iterable[_Sampled]] | None = None,
+        interpreter: bool | _InterpreterOptions | Interpreter | None = None,
+        allow: str | Iterable[str] | None = None,
+        ask: Callable[[dict[str, Any]], bool | str] | None = None,
+        rounds: int = 16,
+        time: float = 600.0,
+        max_tokens: int | None = None,
+        parallel: int = 4,
+        tool_choice: str | Mapping[str, Any] = "auto",
+        on_event: Callable[[dict[str, Any]], object] | None = None,
+        replay: str | Sequence[Mapping[str, Any] | str] | None = None,
+        **switches: Any,
+    ) -> RunResult: ...
+
 class Columns:
     @property
     def column_names(self) -> list[str]: ...
@@ -608,6 +642,52 @@ class Rollout:
     def notes(self) -> list[dict[str, Any]]: ...
     def to_dict(self) -> dict[str, Any]: ...
     def __len__(self) -> int: ...
+
+class RunResult:
+    @property
+    def messages(self) -> list[dict[str, Any]]: ...
+    @property
+    def answer(self) -> str | None: ...
+    @property
+    def end(self) -> Literal["answer", "length", "rounds", "time", "stopped"]: ...
+    @property
+    def ids(self) -> NDArray[np.uint32]: ...
+    @property
+    def session(self) -> Session: ...
+    @property
+    def events(self) -> list[dict[str, Any]]: ...
+    @property
+    def conversation(self) -> dict[str, Any]: ...
+
+class Interpreter:
+    def __init__(
+        self,
+        *,
+        python: str | PathLike[str] | None = None,
+        kernelspec: str | None = None,
+        time: float = 120.0,
+        memory: int = 1073741824,
+        unsafe_no_sandbox: bool = False,
+    ) -> None: ...
+    @staticmethod
+    def check(
+        *,
+        python: str | PathLike[str] | None = None,
+        kernelspec: str | None = None,
+        time: float = 120.0,
+        memory: int = 1073741824,
+        unsafe_no_sandbox: bool = False,
+    ) -> dict[str, Any]: ...
+    def run(
+        self, code: str, *, on_output: Callable[[dict[str, Any]], object] | None = None
+    ) -> list[dict[str, Any]]: ...
+    @property
+    def files(self) -> list[dict[str, Any]]: ...
+    def read(self, name: str) -> bytes: ...
+    def write(self, name: str, content: bytes | bytearray) -> None: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> Interpreter: ...
+    def __exit__(self, *error: object) -> None: ...
 
 class Attributed:
     @property

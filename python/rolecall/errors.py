@@ -156,6 +156,18 @@ class SessionError(RolecallError):
     """
 
 
+class InterpreterError(RolecallError):
+    """Code cannot be run, or its kernel ended.
+
+    Errors of the code itself are output. ``help`` says how to install what is missing.
+
+    >>> rolecall.Interpreter(python="no/such/python")
+    Traceback (most recent call last):
+        ...
+    rolecall.errors.InterpreterError: ...
+    """
+
+
 class OpenError(RolecallError):
     """A model cannot be opened: no format has the name, or a file is missing or damaged.
 

@@ -13,6 +13,9 @@ OPTIONAL = ("torch", "trl", "daft", "pyspark", "vllm", "sglang")
 #: What a test says that is skipped without the references.
 MISSING = "../shared is missing, so "
 
+#: What the reason begins with of a test that needs a kernel for code, and has none.
+NO_KERNEL = "no kernel runs here"
+
 
 @pytest.fixture(scope="session")
 def root():
@@ -46,10 +49,11 @@ _skipped = []
 def _note(report):
     reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
     _skipped.append((report.nodeid, reason))
-    # `cargo xtask test` sums up these lines in its last line.
-    if MISSING in reason and (record := os.environ.get("ROLECALL_SKIPPED")):
+    what = reason.partition(MISSING)[2] or ("code that runs" if NO_KERNEL in reason else "")
+    # `cargo xtask test` sums up these lines in its last lines.
+    if what and (record := os.environ.get("ROLECALL_SKIPPED")):
         with open(record, "a", encoding="utf-8") as lines:
-            lines.write(f"{report.nodeid}\t{reason.partition(MISSING)[2]}\n")
+            lines.write(f"{report.nodeid}\t{what}\n")
 
 
 @pytest.hookimpl(trylast=True)
@@ -57,7 +61,7 @@ def pytest_sessionfinish(session, exitstatus):
     """With all extras installed, a test that misses one of them is a failure."""
     if not os.environ.get("ROLECALL_EXTRAS") or exitstatus not in (0, pytest.ExitCode.NO_TESTS_COLLECTED):
         return
-    allowed = [f"could not import '{name}" for name in OPTIONAL] + [MISSING]
+    allowed = [f"could not import '{name}" for name in OPTIONAL] + [MISSING, NO_KERNEL]
     missing = [(node, why) for node, why in _skipped if not any(part in why for part in allowed)]
     for node, why in missing:
         print(f"\nskipped, although all extras should be there: {node}: {why}", file=sys.stderr)

@@ -288,7 +288,7 @@ def good(model, name):
     known = {
         "messages": MESSAGES, "reply": "Hi", "piece": "Hi", "text": "Hi", "chunks": ["Hi"], "ids": REPLY,
         "model": model, "opened": model, "batch": {"messages": [MESSAGES]}, "saved": model.session(MESSAGES).save(),
-        "first": 0, "content": b"", "fields": {}, "source": "x", "tokens": [], "name": "x", "path": "x",
+        "first": 0, "content": b"", "code": "1", "fields": {}, "source": "x", "tokens": [], "name": "x", "path": "x",
         "framework": "xtuner", "message": {"role": "user", "content": "x"}, "index": 0,
     }  # fmt: skip
     return known.get(name, "x")
@@ -307,7 +307,7 @@ def instances(model):
         model.grammar(MESSAGES, tools=TOOLS), model.attribute(MESSAGES), opened, session, delta, reply,
         session.plan(MESSAGES), answered.truncate(turns=1), session.difference(), session.rollout(),
         rolecall.data.encode([{"messages": MESSAGES}], model), rolecall.data.encoder(model), rolecall.data.Progress(),
-        model.parse_stream(["Hi"]), rolecall.RolecallError("x"),
+        model.parse_stream(["Hi"]), rolecall.RolecallError("x"), model.run(MESSAGES, engine=lambda _: REPLY),
     ]  # fmt: skip
 
 

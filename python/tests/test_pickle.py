@@ -9,6 +9,7 @@ import os
 import pickle
 import pkgutil
 import shutil
+import threading
 import time
 import zlib
 from concurrent.futures import ThreadPoolExecutor
@@ -390,6 +391,7 @@ NOT_PICKLED = {
     "Cut": "is what one step changed in this process: send the session, or `to_dict`",
     "Delta": "is what one step changed in this process: send the session, or `ids` and `keep`",
     "EventStream": "reads from an iterator of this process",
+    "Interpreter": "is a kernel of this process: send the files",
     "OutputParser": "is in the middle of a reply: send the text so far",
     "Plan": "belongs to the state of the session in which it was made",
     "Reply": "belongs to the session that accepted it: send the session, or `to_dict`",
@@ -424,6 +426,7 @@ def instances(folder):
             "Explanation": model.explain(said, mask=True),
             "Format": registry["chatml"],
             "Grammar": model.grammar(asked),
+            "Interpreter": interpreter(),
             "Model": model,
             "OutputParser": model.parser(asked),
             "Plan": session.plan(asked[0]),
@@ -431,6 +434,7 @@ def instances(folder):
             "Registry": registry,
             "Reply": reply,
             "Rollout": session.rollout(loss_weight={"stop": 0.5}, loss_role="user", allow=["no-loss"]),
+            "RunResult": model.run(asked, engine=lambda _: "Hello<|im_end|>"),
             "Session": session,
             "Tokenizer": model.tokenizer,
         },
@@ -478,6 +482,15 @@ def instances(folder):
         if issubclass(kind, lmflow.ConversationTemplate):
             found["rolecall.interop.lmflow"][name] = kind(formatter, formatter)
     return found
+
+
+def interpreter():
+    """An interpreter, or where no code can be run something else that is not pickled."""
+    try:
+        return rolecall.Interpreter()
+    except rolecall.InterpreterError as error:
+        assert error.code == "interpreter_missing" and not os.environ.get("ROLECALL_COMPLETE")
+        return threading.Lock()
 
 
 def public(module):

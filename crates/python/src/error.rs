@@ -70,3 +70,13 @@ pub fn of_open(py: Python<'_>, error: &OpenError) -> PyErr {
     let help = Some(error.help().join("\n")).filter(|help| !help.is_empty());
     Fault { class: "OpenError", code: error.code(), message: error.to_string(), place: None, help }.raise(py)
 }
+
+/// Returns the exception for code that cannot be run.
+pub fn of_interpreter(py: Python<'_>, error: &rolecall_interpreter::Error) -> PyErr {
+    use rolecall_interpreter::Error;
+    let (message, help) = match error {
+        Error::Missing { what, help } => (what.clone(), Some(help.clone())),
+        other => (other.to_string(), None),
+    };
+    Fault { class: "InterpreterError", code: error.code(), message, place: None, help }.raise(py)
+}

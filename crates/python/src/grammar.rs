@@ -121,7 +121,8 @@ pub fn options(
     Ok(Options { choice, answer, one_call: !parallel_tool_calls, reasoning, ..Options::default() })
 }
 
-fn choice(value: &Bound<'_, PyAny>) -> PyResult<ToolChoice> {
+/// Reads which call a reply must make.
+pub fn choice(value: &Bound<'_, PyAny>) -> PyResult<ToolChoice> {
     let path = &mut Path::of("tool_choice");
     if let Ok(word) = value.cast::<PyString>() {
         return Ok(match input::text_of(word, path)?.as_str() {

@@ -1,6 +1,8 @@
 //! Conversion of Python objects to JSON values.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
 use pyo3::exceptions::PyUnicodeEncodeError;
 use pyo3::prelude::*;
@@ -179,6 +181,24 @@ pub fn count(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<usize> {
 /// Reads True or False. Other values are refused: the text `"false"` is true in Python.
 pub fn flag(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
     value.extract::<bool>().map_err(|_| wrong_type(value, argument, "True or False"))
+}
+
+/// Reads a number of seconds from 0. More than can be waited for is as long as that.
+pub fn seconds(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<Duration> {
+    const LONGEST: f64 = 1e9;
+    let is_number = value.is_instance_of::<PyFloat>() || value.is_instance_of::<PyInt>();
+    let seconds =
+        value.extract::<f64>().ok().filter(|seconds| is_number && !value.is_instance_of::<PyBool>() && *seconds >= 0.0);
+    let seconds = seconds.ok_or_else(|| refuse(value.py(), argument, "expected a number of seconds from 0".to_owned()));
+    seconds.map(|seconds| Duration::from_secs_f64(seconds.min(LONGEST)))
+}
+
+/// Reads something that can be called.
+pub fn callable(value: &Bound<'_, PyAny>, field: &str) -> PyResult<Arc<Py<PyAny>>> {
+    match value.is_callable() {
+        true => Ok(Arc::new(value.clone().unbind())),
+        false => Err(wrong_type(value, field, "something that can be called")),
+    }
 }
 
 /// Returns the exception for an argument that cannot be used.

@@ -5,20 +5,23 @@
 //! [`error`], as exceptions of `rolecall.errors`. Each class has a file.
 
 mod attributed;
+mod caller;
 mod chat;
 mod cut;
 mod data;
 mod delta;
 mod difference;
-
 mod encoded;
+mod engine;
 mod error;
 mod explanation;
 mod format;
 mod framework_prompt;
 mod framework_template;
+mod function;
 mod grammar;
 mod input;
+mod interpreter;
 mod loss;
 mod model;
 mod once;
@@ -33,6 +36,7 @@ mod registry;
 mod reply;
 mod request;
 mod rollout;
+mod run;
 mod session;
 mod switches;
 mod template;
@@ -65,6 +69,8 @@ fn _rolecall(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<cut::Cut>()?;
     module.add_class::<difference::Difference>()?;
     module.add_class::<rollout::Rollout>()?;
+    module.add_class::<run::RunResult>()?;
+    module.add_class::<interpreter::Interpreter>()?;
     module.add_class::<format::Format>()?;
     module.add_class::<registry::Registry>()?;
     module.add_class::<template::ChatTemplate>()?;

@@ -99,7 +99,7 @@ impl Session {
 
     /// All ids: a read-only array of uint32, of shape (ids,).
     #[getter]
-    fn ids(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+    pub fn ids(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let (version, new) = py.detach(|| {
             let session = self.lock();
             let version = self.version.load(Ordering::Acquire);
@@ -386,7 +386,8 @@ impl Session {
     }
 }
 
-fn finish_of(value: &Bound<'_, PyAny>) -> PyResult<Finish> {
+/// Reads why an engine ended a reply.
+pub fn finish_of(value: &Bound<'_, PyAny>) -> PyResult<Finish> {
     input::word("finish", value, &[("stop", Finish::Stop), ("length", Finish::Length), ("abort", Finish::Abort)])
 }
 
@@ -430,7 +431,7 @@ pub fn request(
 }
 
 /// Returns messages. One message need not be in a list.
-fn messages_of(messages: &Bound<'_, PyAny>) -> PyResult<Vec<Message>> {
+pub fn messages_of(messages: &Bound<'_, PyAny>) -> PyResult<Vec<Message>> {
     let list = match input::json(messages, &mut Path::of("messages"))? {
         Json::Array(list) if list.is_empty() => return Ok(Vec::new()),
         message @ Json::Object(_) => Json::Array(vec![message]),

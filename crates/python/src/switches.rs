@@ -5,7 +5,7 @@ use rolecall::conversation::spelling::nearest_within;
 use crate::input;
 
 /// The keyword arguments of this package's functions that take switches.
-const KEYWORDS: [&str; 23] = [
+const KEYWORDS: [&str; 30] = [
     "messages",
     "tools",
     "documents",
@@ -29,6 +29,13 @@ const KEYWORDS: [&str; 23] = [
     "reasoning",
     "answer_schema",
     "on_rewrite",
+    "engine",
+    "interpreter",
+    "rounds",
+    "max_tokens",
+    "parallel",
+    "on_event",
+    "replay",
 ];
 
 /// Refuses a keyword argument that would be taken for a switch of the template, although the template

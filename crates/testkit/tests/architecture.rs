@@ -78,7 +78,7 @@ const ARROWS: &[(&str, Kind, &[&str])] = &[
     ("columns", Edge, &["rolecall"]),
     ("interpreter", Edge, &["rolecall"]),
     ("gateway", Edge, &["rolecall", "text", "interpreter"]),
-    ("python", Edge, &["rolecall", "columns"]),
+    ("python", Edge, &["rolecall", "columns", "interpreter"]),
     ("benches", Workshop, &["rolecall"]),
     ("xtask", Workshop, &[]),
 ];

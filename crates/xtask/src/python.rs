@@ -38,12 +38,14 @@ struct TestPlan<'a> {
     interpreter: &'a str,
     /// The file to which tests without `../shared` write a line each.
     record: Option<&'a Path>,
+    /// Whether a test of code that runs fails without a kernel.
+    is_complete: bool,
     pytest: &'a [String],
 }
 
 impl Default for TestPlan<'_> {
     fn default() -> Self {
-        TestPlan { with_extras: false, interpreter: "python3", record: None, pytest: &[] }
+        TestPlan { with_extras: false, interpreter: "python3", record: None, is_complete: false, pytest: &[] }
     }
 }
 
@@ -63,14 +65,15 @@ pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
 }
 
 /// Runs the tests that need only the interpreter and numpy, on the oldest CPython that the package supports if that is
-/// installed. Tests without `../shared` write a line each to `record`.
-pub fn test_base(record: &Path) -> Result<TestOutcome, String> {
+/// installed. Tests without `../shared` or without a kernel for code write a line each to `record`; if the run is to be
+/// complete, those without a kernel fail.
+pub fn test_base(record: &Path, is_complete: bool) -> Result<TestOutcome, String> {
     let oldest = oldest();
     if oldest.is_none() {
         println!("the Python package is NOT TESTED on CPython {OLDEST}, because that is not installed");
     }
     let interpreter = oldest.as_deref().unwrap_or("python3");
-    test(&TestPlan { record: Some(record), interpreter, ..TestPlan::default() })
+    test(&TestPlan { record: Some(record), interpreter, is_complete, ..TestPlan::default() })
 }
 
 /// Returns the program of the oldest supported CPython, which a version manager may keep apart from the others.
@@ -138,6 +141,9 @@ fn test(plan: &TestPlan<'_>) -> Result<TestOutcome, String> {
     tests.env_remove("ROLECALL_EXTRAS").env_remove("ROLECALL_SKIPPED");
     if let Some(record) = plan.record {
         tests.env("ROLECALL_SKIPPED", record);
+    }
+    if plan.is_complete {
+        tests.env("ROLECALL_COMPLETE", "1");
     }
     if plan.with_extras {
         tests.env("ROLECALL_EXTRAS", "1");

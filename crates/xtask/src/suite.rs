@@ -30,7 +30,7 @@ pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
     // Arguments may select a part of the crates.
     let is_whole = arguments.iter().all(|argument| argument == "--no-fail-fast");
     let python = match (status.success(), is_whole) {
-        (true, true) => Some(python::test_base(&record)?),
+        (true, true) => Some(python::test_base(&record, is_complete)?),
         _ => None,
     };
     let skipped = fs::read_to_string(&record).map_err(|error| format!("{}: {error}", record.display()))?;
