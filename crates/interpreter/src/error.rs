@@ -33,7 +33,7 @@ impl LimitKind {
 }
 
 /// Why code or a tool could not be run, or did not end as it should. Errors of the code itself are no errors here: they
-/// are [`Output::Error`](crate::Output::Error).
+/// are [`CodeOutput::Error`](crate::CodeOutput::Error).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Error {

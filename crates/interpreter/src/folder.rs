@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use uuid::Uuid;
 
 use crate::Error;
-use crate::options::Limits;
+use crate::options::KernelLimits;
 
 /// The files of a session, which code sees in [`DATA`](crate::DATA). Clones are the same folder; it is removed with the
 /// last of them.
@@ -56,7 +56,7 @@ struct Home {
     data: OwnedFd,
     /// The user that the session's code runs as, if it is not the one of this process.
     user: Option<u32>,
-    limits: Limits,
+    limits: KernelLimits,
     /// How many kernels were started here.
     starts: AtomicUsize,
     /// Held while the session lives, so that a later process knows which folders are left over.

@@ -2,12 +2,12 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use crate::{Error, Execution, Folder, Output};
+use crate::{CodeOutput, Error, Execution, Folder};
 
 /// Something that runs code, and keeps its state from call to call: a kernel of one's own, or a record for tests.
 pub trait Interpreter: Send + Sync {
     /// Runs code until it ends, a limit is reached, or `stop` says so. Each output is shown as it comes.
-    fn run(&mut self, code: &str, stop: &Stop, show: &mut dyn FnMut(&Output)) -> Result<Execution, Error>;
+    fn run(&mut self, code: &str, stop: &Stop, show: &mut dyn FnMut(&CodeOutput)) -> Result<Execution, Error>;
 
     /// Returns the folder of the session.
     fn folder(&self) -> &Folder;

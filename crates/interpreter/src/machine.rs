@@ -2,7 +2,7 @@ use std::process::{Command, Stdio};
 
 use crate::interpreter::{Interpreter, Stop};
 use crate::options::{Isolation, KernelOptions};
-use crate::{Error, Output, Pool, python, python_folder, sandbox};
+use crate::{CodeOutput, Error, Pool, python, python_folder, sandbox};
 
 /// What to do where something is missing.
 pub(crate) const HELP: &str = "`rolecall interpreter --check` says what to install";
@@ -104,7 +104,7 @@ fn try_out(options: &KernelOptions) -> Result<String, Error> {
     }
     let execution = session.run("print(6 * 7)", &Stop::default(), &mut |_| {})?;
     match execution.outputs.as_slice() {
-        [Output::Stdout(text)] if text == "42\n" => Ok("a kernel: it runs code".to_owned()),
+        [CodeOutput::Stdout(text)] if text == "42\n" => Ok("a kernel: it runs code".to_owned()),
         other => Err(Error::Start(format!("it printed {other:?} for `print(6 * 7)`"))),
     }
 }

@@ -6,7 +6,7 @@ pub const DATA: &str = "/mnt/data";
 
 /// What code may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct KernelLimits {
     /// Memory of all processes of a kernel together, in bytes.
     pub memory: u64,
     /// Processes and threads of a kernel together.
@@ -33,9 +33,9 @@ pub struct Limits {
     pub start: Duration,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
+impl Default for KernelLimits {
+    fn default() -> KernelLimits {
+        KernelLimits {
             memory: 1 << 30,
             processes: 128,
             processor_time: Duration::from_secs(60),
@@ -66,7 +66,7 @@ pub enum Isolation {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelOptions {
     /// What code may use.
-    pub limits: Limits,
+    pub limits: KernelLimits,
     /// Whether code runs in a sandbox.
     pub isolation: Isolation,
     /// The Python interpreter that has the package `ipykernel`. Without it, the one in [`python_folder`] is used, or

@@ -3,7 +3,7 @@ use std::fmt::Write;
 /// What code printed or returned, piece by piece. Texts are [`plain`](crate::plain).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Output {
+pub enum CodeOutput {
     /// Text that the code printed.
     Stdout(String),
     /// Text that the code printed as errors and warnings.
@@ -34,21 +34,21 @@ pub enum Output {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Execution {
     /// What the code printed and returned, in order.
-    pub outputs: Vec<Output>,
+    pub outputs: Vec<CodeOutput>,
     /// Whether the kernel is another one than at the call before, so that all variables are gone.
     pub is_new_kernel: bool,
 }
 
 impl Execution {
     /// Returns the error that the code did not catch, if there is one.
-    pub fn error(&self) -> Option<&Output> {
-        self.outputs.iter().find(|output| matches!(output, Output::Error { .. }))
+    pub fn error(&self) -> Option<&CodeOutput> {
+        self.outputs.iter().find(|output| matches!(output, CodeOutput::Error { .. }))
     }
 
     /// Returns the names of the pictures.
     pub fn pictures(&self) -> impl Iterator<Item = &str> {
         self.outputs.iter().filter_map(|output| match output {
-            Output::Picture { name, .. } => Some(name.as_str()),
+            CodeOutput::Picture { name, .. } => Some(name.as_str()),
             _ => None,
         })
     }
@@ -56,16 +56,16 @@ impl Execution {
     /// Returns the text that a model reads. `picture` makes the text of a picture from its name.
     ///
     /// ```
-    /// use rolecall_interpreter::{Execution, Output};
-    /// let picture = Output::Picture { name: "output-1.png".into(), media: "image/png" };
-    /// let execution = Execution { outputs: vec![Output::Stdout("a\n".into()), picture], is_new_kernel: false };
+    /// use rolecall_interpreter::{Execution, CodeOutput};
+    /// let picture = CodeOutput::Picture { name: "output-1.png".into(), media: "image/png" };
+    /// let execution = Execution { outputs: vec![CodeOutput::Stdout("a\n".into()), picture], is_new_kernel: false };
     /// assert_eq!(execution.text(|name| format!("![image](/mnt/data/{name})")), "a\n![image](/mnt/data/output-1.png)");
     /// ```
     pub fn text(&self, picture: impl Fn(&str) -> String) -> String {
         let mut text = String::new();
         let mut was_printed = false;
         for output in &self.outputs {
-            let is_printed = matches!(output, Output::Stdout(_) | Output::Stderr(_));
+            let is_printed = matches!(output, CodeOutput::Stdout(_) | CodeOutput::Stderr(_));
             // Printed text comes in pieces that may end within a line.
             let goes_on = is_printed && was_printed;
             if !text.is_empty() && !text.ends_with('\n') && !goes_on {
@@ -73,14 +73,14 @@ impl Execution {
             }
             was_printed = is_printed;
             match output {
-                Output::Stdout(printed) | Output::Stderr(printed) => text.push_str(printed),
-                Output::Result(result) => text.push_str(result),
-                Output::Picture { name, .. } => text.push_str(&picture(name)),
-                Output::Error { name, message, traceback } if traceback.is_empty() => {
+                CodeOutput::Stdout(printed) | CodeOutput::Stderr(printed) => text.push_str(printed),
+                CodeOutput::Result(result) => text.push_str(result),
+                CodeOutput::Picture { name, .. } => text.push_str(&picture(name)),
+                CodeOutput::Error { name, message, traceback } if traceback.is_empty() => {
                     let _ = write!(text, "{name}: {message}");
                 }
-                Output::Error { traceback, .. } => text.push_str(&traceback.join("\n")),
-                Output::Note(note) => {
+                CodeOutput::Error { traceback, .. } => text.push_str(&traceback.join("\n")),
+                CodeOutput::Note(note) => {
                     let _ = write!(text, "[{note}]");
                 }
             }

@@ -16,20 +16,20 @@ use crate::{Error, Isolation, KernelOptions, KernelSession, sandbox};
 /// # Ok::<(), rolecall_interpreter::Error>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Pool(Arc<Shared>);
+pub struct Pool(Arc<PoolShare>);
 
 /// What a pool and its sessions share.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct PoolShare {
     options: KernelOptions,
     launch: Launch,
     warm: usize,
     most: usize,
-    state: Mutex<State>,
+    state: Mutex<PoolState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct PoolState {
     ready: Vec<(Folder, Kernel)>,
     /// Kernels that are being started to be ready.
     starting: usize,
@@ -45,7 +45,7 @@ impl Pool {
         }
         let for_launch = options.clone();
         let launch = wait(async move { Launch::find(&for_launch).await })?;
-        let pool = Pool(Arc::new(Shared { options, launch, warm, most, state: Mutex::default() }));
+        let pool = Pool(Arc::new(PoolShare { options, launch, warm, most, state: Mutex::default() }));
         pool.0.fill()?;
         Ok(pool)
     }
@@ -90,7 +90,7 @@ impl Pool {
     }
 }
 
-impl Shared {
+impl PoolShare {
     /// Starts a kernel on a folder.
     pub async fn start(&self, folder: &Folder) -> Result<Kernel, Error> {
         Kernel::start(folder, &self.launch, &self.options).await
@@ -103,7 +103,7 @@ impl Shared {
 
     /// Starts kernels until as many are ready as shall be. One that cannot be started is started when it is needed,
     /// and that call says why it cannot.
-    fn fill(self: &Arc<Shared>) -> Result<(), Error> {
+    fn fill(self: &Arc<PoolShare>) -> Result<(), Error> {
         let mut state = self.state();
         while state.ready.len() + state.starting < self.warm {
             state.starting += 1;
@@ -123,7 +123,7 @@ impl Shared {
         Ok(())
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,13 +1,13 @@
 use std::collections::VecDeque;
 
 use crate::interpreter::{Interpreter, Stop};
-use crate::{Error, Execution, Folder, KernelOptions, Output};
+use crate::{CodeOutput, Error, Execution, Folder, KernelOptions};
 
 /// An interpreter that answers what was recorded, in order, and runs nothing.
 ///
 /// ```
-/// use rolecall_interpreter::{Execution, Interpreter, Output, Recorded, Stop};
-/// let result = Execution { outputs: vec![Output::Result("2".into())], is_new_kernel: false };
+/// use rolecall_interpreter::{Execution, Interpreter, CodeOutput, Recorded, Stop};
+/// let result = Execution { outputs: vec![CodeOutput::Result("2".into())], is_new_kernel: false };
 /// let mut recorded = Recorded::new([("1 + 1".to_owned(), Ok(result.clone()))])?;
 /// assert_eq!(recorded.run("1 + 1", &Stop::default(), &mut |_| {})?, result);
 /// assert!(recorded.run("1 + 1", &Stop::default(), &mut |_| {}).is_err());
@@ -32,7 +32,7 @@ impl Recorded {
 }
 
 impl Interpreter for Recorded {
-    fn run(&mut self, code: &str, _stop: &Stop, show: &mut dyn FnMut(&Output)) -> Result<Execution, Error> {
+    fn run(&mut self, code: &str, _stop: &Stop, show: &mut dyn FnMut(&CodeOutput)) -> Result<Execution, Error> {
         if self.calls.front().is_none_or(|(recorded, _)| recorded != code) {
             return Err(Error::NotRecorded(code.to_owned()));
         }

@@ -2,9 +2,9 @@ use std::sync::Arc;
 
 use crate::interpreter::{Interpreter, Stop};
 use crate::kernel::Kernel;
-use crate::pool::Shared;
+use crate::pool::PoolShare;
 use crate::runtime::wait;
-use crate::{Error, Execution, Folder, Output};
+use crate::{CodeOutput, Error, Execution, Folder};
 
 /// A session: a folder, and a kernel on it while one is needed. It ends with this.
 ///
@@ -12,7 +12,7 @@ use crate::{Error, Execution, Folder, Output};
 /// files are still there then, the variables are not, and the call says so.
 #[derive(Debug)]
 pub struct KernelSession {
-    pool: Arc<Shared>,
+    pool: Arc<PoolShare>,
     folder: Folder,
     kernel: Option<Kernel>,
     /// Whether a kernel has run code here that was lost since.
@@ -20,7 +20,7 @@ pub struct KernelSession {
 }
 
 impl KernelSession {
-    pub(crate) fn new(pool: Arc<Shared>, folder: Folder, kernel: Option<Kernel>) -> KernelSession {
+    pub(crate) fn new(pool: Arc<PoolShare>, folder: Folder, kernel: Option<Kernel>) -> KernelSession {
         KernelSession { pool, folder, kernel, has_lost: false }
     }
 
@@ -55,13 +55,13 @@ impl KernelSession {
 }
 
 impl Interpreter for KernelSession {
-    fn run(&mut self, code: &str, stop: &Stop, show: &mut dyn FnMut(&Output)) -> Result<Execution, Error> {
+    fn run(&mut self, code: &str, stop: &Stop, show: &mut dyn FnMut(&CodeOutput)) -> Result<Execution, Error> {
         self.living()?;
         let is_new_kernel = std::mem::take(&mut self.has_lost);
         let mut outputs = Vec::new();
         if is_new_kernel {
             let note = "the kernel was started again: variables and imports are gone, files are still there";
-            outputs.push(Output::Note(note.into()));
+            outputs.push(CodeOutput::Note(note.into()));
             show(&outputs[0]);
         }
         let end = self.living()?.run(code, stop, show);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rolecall::conversation::{Json, Message, json};
 use rolecall_interpreter::agent::{Agent, AgentEvent, Callable, Decision, Policy, Replay, ToolError, Toolbox, TurnEnd};
-use rolecall_interpreter::{Execution, Output, Recorded, Stop};
+use rolecall_interpreter::{CodeOutput, Execution, Recorded, Stop};
 
 use crate::common::script::{Script, empty, request};
 
@@ -198,8 +198,8 @@ fn functions_of_one_reply_run_beside_each_other() {
 fn recorded_code_takes_the_kernels_place() {
     let reply = "<|action_start|><|interpreter|>\n```python\n1 + 1\n```<|action_end|><|im_end|>";
     let (model, mut script) = Script::new("internlm2", &[reply, "2.<|im_end|>"]);
-    let picture = Output::Picture { name: "output-1.png".into(), media: "image/png" };
-    let result = Execution { outputs: vec![Output::Result("2".into()), picture], is_new_kernel: false };
+    let picture = CodeOutput::Picture { name: "output-1.png".into(), media: "image/png" };
+    let result = Execution { outputs: vec![CodeOutput::Result("2".into()), picture], is_new_kernel: false };
     let recorded = Recorded::new([("1 + 1".to_owned(), Ok(result))]).unwrap();
     let toolbox = Toolbox::default().with_interpreter(Box::new(recorded));
     let mut agent = Agent::new(&model, empty(), toolbox, Policy::default().allowing(["code_interpreter"])).unwrap();

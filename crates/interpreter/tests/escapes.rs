@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use std::{env, fs, process, thread};
 
-use rolecall_interpreter::{Error, Folder, Interpreter, KernelOptions, LimitKind, Output, plain};
+use rolecall_interpreter::{CodeOutput, Error, Folder, Interpreter, KernelOptions, LimitKind, plain};
 
 use crate::common::{limited, run, session, text};
 
@@ -18,7 +18,7 @@ fn refused(code: &str) -> Option<String> {
     let mut session = session()?;
     let execution = run(&mut session, code).unwrap_or_else(|error| panic!("{code}: {error}"));
     match execution.error() {
-        Some(Output::Error { name, message, .. }) => Some(format!("{name}: {message}")),
+        Some(CodeOutput::Error { name, message, .. }) => Some(format!("{name}: {message}")),
         _ => panic!("it was not refused: {code}: {execution:?}"),
     }
 }
@@ -341,7 +341,7 @@ fn the_sockets_of_the_kernel_are_no_way_out() {
         execution
             .outputs
             .iter()
-            .any(|output| matches!(output, Output::Note(note) if note.contains("a picture could not be kept"))),
+            .any(|output| matches!(output, CodeOutput::Note(note) if note.contains("a picture could not be kept"))),
         "{execution:?}"
     );
     assert_eq!(text(&mut session, "1 + 1"), "2");

@@ -4,7 +4,7 @@
 
 use std::os::unix::fs::symlink;
 
-use rolecall_interpreter::{Error, Folder, KernelOptions, Limits};
+use rolecall_interpreter::{Error, Folder, KernelLimits, KernelOptions};
 
 #[test]
 fn names_stay_within_the_folder() {
@@ -43,7 +43,7 @@ fn links_and_pipes_are_never_followed() {
 
 #[test]
 fn a_folder_that_is_full_says_so() {
-    let limits = Limits { disk: 10_000, files: 2, ..Limits::default() };
+    let limits = KernelLimits { disk: 10_000, files: 2, ..KernelLimits::default() };
     let folder = Folder::new(&KernelOptions { limits, ..KernelOptions::default() }).unwrap();
     assert!(folder.write("a", &[b'x'; 10_001]).is_err());
     folder.write("a", b"1").unwrap();

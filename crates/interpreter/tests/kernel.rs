@@ -5,7 +5,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rolecall_interpreter::{Error, Interpreter, LimitKind, Output, Stop};
+use rolecall_interpreter::{CodeOutput, Error, Interpreter, LimitKind, Stop};
 
 use crate::common::{limited, run, session, text};
 
@@ -25,12 +25,12 @@ fn outputs_come_in_order_each_as_what_it_is() {
         "import sys, os\nprint('a')\nprint('b', file=sys.stderr)\nsys.stdout.flush()\nos.system('echo c')\n[1, 2]";
     let mut shown = Vec::new();
     let execution = session.run(code, &Stop::default(), &mut |output| shown.push(output.clone())).unwrap();
-    assert!(execution.outputs.contains(&Output::Result("[1, 2]".into())), "{execution:?}");
-    assert!(execution.outputs.contains(&Output::Stderr("b\n".into())), "{execution:?}");
+    assert!(execution.outputs.contains(&CodeOutput::Result("[1, 2]".into())), "{execution:?}");
+    assert!(execution.outputs.contains(&CodeOutput::Stderr("b\n".into())), "{execution:?}");
     assert!(execution.text(|_| String::new()).contains("c\n"), "{execution:?}");
     assert!(!shown.is_empty());
     let execution = run(&mut session, "1 / 0").unwrap();
-    let Some(Output::Error { name, message, traceback }) = execution.error() else { panic!("{execution:?}") };
+    let Some(CodeOutput::Error { name, message, traceback }) = execution.error() else { panic!("{execution:?}") };
     assert_eq!((name.as_str(), message.as_str()), ("ZeroDivisionError", "division by zero"));
     assert!(
         traceback.iter().any(|line| line.contains("1 / 0")) && !traceback.concat().contains('\u{1b}'),
@@ -72,7 +72,7 @@ fn code_is_stopped_and_variables_stay() {
     let begin = Instant::now();
     let execution = session.run("x = 5\nwhile True: pass", &stop, &mut |_| {}).unwrap();
     assert!(begin.elapsed() < Duration::from_secs(3));
-    assert_eq!(execution.outputs.last(), Some(&Output::Note("the code was stopped".into())));
+    assert_eq!(execution.outputs.last(), Some(&CodeOutput::Note("the code was stopped".into())));
     assert_eq!(text(&mut session, "x"), "5");
 }
 
@@ -94,7 +94,7 @@ fn code_that_ignores_interrupts_is_ended_and_the_session_goes_on() {
 fn an_interrupt_at_the_limit_keeps_the_kernel() {
     let Some(mut session) = limited(|limits| limits.wall_time = Duration::from_secs(1)) else { return };
     let execution = run(&mut session, "x = 1\nimport time\ntime.sleep(60)").unwrap();
-    assert_eq!(execution.outputs.last(), Some(&Output::Note("the code was stopped after 1 s, its limit".into())));
+    assert_eq!(execution.outputs.last(), Some(&CodeOutput::Note("the code was stopped after 1 s, its limit".into())));
     assert_eq!(text(&mut session, "x"), "1");
 }
 
@@ -116,7 +116,9 @@ fn a_kernel_that_ends_is_an_error_of_the_call() {
 fn long_output_is_cut_with_a_note() {
     let Some(mut session) = limited(|limits| limits.text = 1000) else { return };
     let execution = run(&mut session, "print('é' * 5000)\n'end'").unwrap();
-    let [Output::Stdout(text), Output::Note(note)] = execution.outputs.as_slice() else { panic!("{execution:?}") };
+    let [CodeOutput::Stdout(text), CodeOutput::Note(note)] = execution.outputs.as_slice() else {
+        panic!("{execution:?}")
+    };
     assert_eq!((text.len(), note.as_str()), (1000, "9006 more bytes of output were cut; at most 1000 are kept"));
 }
 

@@ -6,7 +6,8 @@ use pyo3::types::{PyByteArray, PyBytes, PyDict};
 use rolecall::conversation::{Json, object};
 use rolecall_interpreter::agent::AgentEvent;
 use rolecall_interpreter::{
-    Error, Execution, FileEntry, Folder, Isolation, KernelOptions, KernelSession, Limits, Output, Pool, Stop, check,
+    CodeOutput, Error, Execution, FileEntry, Folder, Isolation, KernelLimits, KernelOptions, KernelSession, Pool, Stop,
+    check,
 };
 
 use crate::error::Fault;
@@ -52,7 +53,7 @@ impl SharedSession {
 }
 
 impl rolecall_interpreter::Interpreter for SharedSession {
-    fn run(&mut self, code: &str, stop: &Stop, show: &mut dyn FnMut(&Output)) -> Result<Execution, Error> {
+    fn run(&mut self, code: &str, stop: &Stop, show: &mut dyn FnMut(&CodeOutput)) -> Result<Execution, Error> {
         // A callback of the code that runs may ask for more of it, and would wait for itself.
         match self.session.try_lock() {
             Ok(mut session) => session.run(code, stop, show),
@@ -237,12 +238,12 @@ impl KernelArguments<'_, '_> {
         if let Some(name) = self.kernelspec {
             options.kernelspec = Some(input::argument(name, "kernelspec")?);
         }
-        let usual = Limits::default();
+        let usual = KernelLimits::default();
         let time = self.time.map(|time| input::seconds("time", time)).transpose()?;
         let memory = self.memory.map(|memory| input::count("memory", memory)).transpose()?;
-        options.limits = Limits {
+        options.limits = KernelLimits {
             wall_time: time.unwrap_or(usual.wall_time),
-            // Limits of processors are in whole seconds.
+            // KernelLimits of processors are in whole seconds.
             processor_time: time.map_or(usual.processor_time, |time| time.max(Duration::from_secs(1))),
             memory: memory.map_or(usual.memory, |memory| memory as u64),
             ..usual

@@ -6,7 +6,9 @@ use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
 use rolecall::conversation::json::{self, Layout};
 use rolecall::conversation::{Json, Message, Role};
 use rolecall_interpreter::Stop;
-use rolecall_interpreter::agent::{Agent, AgentError, AgentEvent, Ask, Decision, End, Engine, Policy, Replay, Toolbox};
+use rolecall_interpreter::agent::{
+    Agent, AgentError, AgentEvent, Ask, Decision, Engine, Policy, Replay, Toolbox, TurnEnd,
+};
 
 use crate::caller::{self, Caller};
 use crate::engine::PythonEngine;
@@ -263,7 +265,7 @@ impl Model {
             })?;
             Ok((end, agent.session().clone(), agent.conversation(), events))
         });
-        let (end, session, conversation, events): (End, _, _, _) = ended?.map_err(|error| in_agent(py, &error))?;
+        let (end, session, conversation, events): (TurnEnd, _, _, _) = ended?.map_err(|error| in_agent(py, &error))?;
         let session = Py::new(py, Session::new(slf.clone().unbind(), session))?;
         let end = end.name().to_owned();
         Ok(RunResult { session, conversation, end, events, event_list: Once::default() })

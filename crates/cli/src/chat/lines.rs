@@ -13,7 +13,7 @@ pub enum Lines {
 }
 
 /// What was read.
-pub enum Line {
+pub enum ChatLine {
     Text(String),
     /// Ctrl-C: the line is thrown away.
     Cancelled,
@@ -42,16 +42,16 @@ impl Lines {
         matches!(self, Lines::Terminal(..))
     }
 
-    pub fn next(&mut self) -> io::Result<Line> {
+    pub fn next(&mut self) -> io::Result<ChatLine> {
         match self {
             Lines::Terminal(editor, prompt) => Ok(match editor.read_line(prompt)? {
-                Signal::Success(line) => Line::Text(line),
-                Signal::CtrlC => Line::Cancelled,
-                _ => Line::End,
+                Signal::Success(line) => ChatLine::Text(line),
+                Signal::CtrlC => ChatLine::Cancelled,
+                _ => ChatLine::End,
             }),
             Lines::Other => {
                 let mut line = String::new();
-                Ok(if io::stdin().lock().read_line(&mut line)? == 0 { Line::End } else { Line::Text(line) })
+                Ok(if io::stdin().lock().read_line(&mut line)? == 0 { ChatLine::End } else { ChatLine::Text(line) })
             }
         }
     }

@@ -25,7 +25,7 @@ use crate::source::Source;
 use crate::visible::escape;
 
 pub use asking::Asking;
-pub use lines::{Line, Lines};
+pub use lines::{ChatLine, Lines};
 pub use shown::Shown;
 
 /// A chat.
@@ -51,9 +51,9 @@ impl Chat<'_> {
         let mut exit = Exit::Good;
         loop {
             let line = match self.lines.next().map_err(Failure::Unwritable)? {
-                Line::Text(line) => line,
-                Line::Cancelled => continue,
-                Line::End => return Ok(exit),
+                ChatLine::Text(line) => line,
+                ChatLine::Cancelled => continue,
+                ChatLine::End => return Ok(exit),
             };
             let line = line.trim();
             let done = match line.strip_prefix(':') {

@@ -14,23 +14,23 @@ pub struct Shown<'a> {
     /// Whether steps are lines of JSON.
     pub json: bool,
     /// What the last text belongs to, if its line is open.
-    pub is_within: Option<Part>,
+    pub is_within: Option<ShownPart>,
 }
 
 /// A part of a reply that is shown apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum ShownPart {
     Content,
     Reasoning,
     Call,
 }
 
-impl Part {
+impl ShownPart {
     fn style(self) -> Style {
         match self {
-            Part::Content => Style::Plain,
-            Part::Reasoning => Style::Mark,
-            Part::Call => Style::Tool,
+            ShownPart::Content => Style::Plain,
+            ShownPart::Reasoning => Style::Mark,
+            ShownPart::Call => Style::Tool,
         }
     }
 }
@@ -64,17 +64,17 @@ impl Shown<'_> {
 
     fn show_reply(&mut self, event: &Event<'_>) -> Result<(), Failure> {
         match event {
-            Event::Content(text) => self.text(Part::Content, text),
-            Event::Reasoning(text) => self.text(Part::Reasoning, text),
+            Event::Content(text) => self.text(ShownPart::Content, text),
+            Event::Reasoning(text) => self.text(ShownPart::Reasoning, text),
             Event::CallStarted { name, .. } => {
                 self.end_line()?;
-                self.text(Part::Call, &format!("{name} "))
+                self.text(ShownPart::Call, &format!("{name} "))
             }
             Event::CodeStarted { .. } => {
                 self.end_line()?;
-                self.text(Part::Call, "code:\n")
+                self.text(ShownPart::Call, "code:\n")
             }
-            Event::Arguments { text, .. } | Event::Code { text, .. } => self.text(Part::Call, text),
+            Event::Arguments { text, .. } | Event::Code { text, .. } => self.text(ShownPart::Call, text),
             Event::CallFinished { .. } => self.end_line(),
             Event::Malformed(malformed) => {
                 self.end_line()?;
@@ -84,7 +84,7 @@ impl Shown<'_> {
         }
     }
 
-    fn text(&mut self, part: Part, text: &str) -> Result<(), Failure> {
+    fn text(&mut self, part: ShownPart, text: &str) -> Result<(), Failure> {
         if self.is_within.is_some_and(|within| within != part) {
             self.end_line()?;
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rolecall::conversation::{Json, object};
 use rolecall_interpreter::agent::AgentEvent;
 use rolecall_interpreter::{
-    Error, Interpreter, Isolation, KernelOptions, KernelSession, Limits, Output as CodeOutput, Pool, Stop, check,
+    CodeOutput, Error, Interpreter, Isolation, KernelLimits, KernelOptions, KernelSession, Pool, Stop, check,
 };
 
 use crate::args::{InterpreterArgs, KernelArgs};
@@ -76,11 +76,11 @@ fn run_check(options: &KernelOptions, json: bool, output: &Output) -> Result<Exi
 
 /// Returns how kernels are started.
 pub fn kernel_options(args: &KernelArgs) -> KernelOptions {
-    let limits = Limits {
+    let limits = KernelLimits {
         wall_time: Duration::from_secs(args.code_time),
         processor_time: Duration::from_secs(args.code_time),
         memory: args.code_memory << 20,
-        ..Limits::default()
+        ..KernelLimits::default()
     };
     KernelOptions {
         limits,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use rolecall::conversation::{Json, object};
 use rolecall::format::CodeResult;
 use rolecall_interpreter::agent::ToolResult;
-use rolecall_interpreter::{Error, FileEntry, Folder, Interpreter, KernelSession, Output, Stop};
+use rolecall_interpreter::{CodeOutput, Error, FileEntry, Folder, Interpreter, KernelSession, Stop};
 
 use crate::clock::{now, random};
 use crate::{Fault, FaultCode};
@@ -58,7 +58,7 @@ impl Container {
         match &run {
             Ok(execution) => {
                 for output in &execution.outputs {
-                    if let Output::Picture { name, .. } = output {
+                    if let CodeOutput::Picture { name, .. } = output {
                         flush(&mut logs, &mut outputs);
                         let url = format!("/v1/containers/{}/files/{}/content", self.id, self.file_id(name));
                         outputs.push(object! { "type" => "image", "url" => url }.into());

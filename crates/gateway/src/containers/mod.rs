@@ -58,11 +58,11 @@ pub struct Containers {
     pool: Pool,
     pub uploads: Uploads,
     idle: Duration,
-    state: Mutex<State>,
+    state: Mutex<ContainersState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ContainersState {
     all: HashMap<(Owner, String), Arc<Container>>,
     /// The containers of answers, the oldest first.
     of_answers: VecDeque<(Owner, String, String)>,
@@ -127,7 +127,7 @@ impl Containers {
         self.find(&mut self.swept(), owner, id)
     }
 
-    fn find(&self, state: &mut State, owner: Owner, id: &str) -> Result<Arc<Container>, Fault> {
+    fn find(&self, state: &mut ContainersState, owner: Owner, id: &str) -> Result<Arc<Container>, Fault> {
         let found = state.all.get(&(owner, id.to_owned())).cloned();
         found.ok_or_else(|| {
             let message =
@@ -164,7 +164,7 @@ impl Containers {
     }
 
     /// Removes what nobody has used for a while. What runs is used.
-    fn swept(&self) -> MutexGuard<'_, State> {
+    fn swept(&self) -> MutexGuard<'_, ContainersState> {
         let mut state = self.state();
         let is_left = |container: &Arc<Container>| Arc::strong_count(container) == 1 && container.idle() >= self.idle;
         let gone: Vec<_> = state.all.extract_if(|_, container| is_left(container)).collect();
@@ -174,7 +174,7 @@ impl Containers {
         state
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ContainersState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -5,8 +5,7 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use futures_util::{FutureExt, stream};
-use rolecall::conversation::Message;
-use rolecall::grammar::{Note, Purpose, ToolChoice};
+use rolecall::grammar::Note;
 use rolecall::guard::guard_future;
 use rolecall::session::Session;
 use tokio::sync::mpsc;
@@ -30,7 +29,7 @@ use crate::served_model::ServedModel;
 use crate::store::Owner;
 use crate::turn::code_runs::CodeRuns;
 use crate::turn::context::{self, Bound};
-use crate::turn::left_out;
+use crate::turn::headers::{defaults, left_out_header, names_header, not_enforced};
 use crate::turn::resend::Resend;
 use crate::turn::running::RunningTurn;
 use crate::turn::sessions::SessionTurn;
@@ -46,26 +45,26 @@ pub type ReadTexts = fn(&Gateway, &str) -> Result<(CompletionRequest, Box<dyn Re
 pub type ReadRequest = fn(&Gateway, &str) -> Result<(ChatRequest, Box<dyn ReplyWriter>), Fault>;
 
 /// A request that is being answered.
-struct Exchange {
-    gateway: Arc<Gateway>,
-    owner: Owner,
+pub(super) struct Exchange {
+    pub(super) gateway: Arc<Gateway>,
+    pub(super) owner: Owner,
     /// What the conversation is kept for, if it is one.
-    wanted: Option<ChatRequest>,
-    writer: Box<dyn ReplyWriter>,
-    replies: Replies,
+    pub(super) wanted: Option<ChatRequest>,
+    pub(super) writer: Box<dyn ReplyWriter>,
+    pub(super) replies: Replies,
     /// The number of replies to each prompt.
-    choices: usize,
-    usage: Usage,
+    pub(super) choices: usize,
+    pub(super) usage: Usage,
     /// Whether a call may be sent only when it ends, because the model writes its id last.
-    holds_calls: bool,
-    history: History,
+    pub(super) holds_calls: bool,
+    pub(super) history: History,
     /// What the grammar of the replies does not enforce.
-    notes: Vec<Note>,
+    pub(super) notes: Vec<Note>,
     /// The place among the requests at the same time.
-    permit: Permit,
-    run: RunningTurn,
+    pub(super) permit: Permit,
+    pub(super) run: RunningTurn,
     /// Where its code runs, if it runs here.
-    code: Option<CodeRuns>,
+    pub(super) code: Option<CodeRuns>,
 }
 
 /// A request whose prompt was made.
@@ -251,7 +250,7 @@ fn size_of(wanted: &ChatRequest, found: &SessionTurn, covered: Overlap) -> usize
 
 /// Finds the conversation so far, and the request's messages that it has. `names` are the
 /// digests of the messages' beginnings, with their numbers of messages.
-async fn find(
+pub(super) async fn find(
     gateway: &Gateway,
     owner: Owner,
     wanted: &ChatRequest,
@@ -291,18 +290,18 @@ async fn find(
 }
 
 /// What replies to a prompt are wanted.
-struct Order<'a> {
-    served: &'a ServedModel,
-    sampling: &'a Sampling,
+pub(super) struct Order<'a> {
+    pub(super) served: &'a ServedModel,
+    pub(super) sampling: &'a Sampling,
     /// The number of most likely tokens to report for each token.
-    logprobs: Option<u32>,
-    choices: usize,
+    pub(super) logprobs: Option<u32>,
+    pub(super) choices: usize,
     /// Whether the request has no other reply.
-    is_alone: bool,
+    pub(super) is_alone: bool,
 }
 
 /// Sends the prompt to the engine, once for each reply.
-async fn begin(order: &Order<'_>, mut turn: Turn) -> Result<Vec<LiveReply>, Fault> {
+pub(super) async fn begin(order: &Order<'_>, mut turn: Turn) -> Result<Vec<LiveReply>, Fault> {
     let Order { served, sampling, choices, .. } = *order;
     let stop_ids: Vec<u32> = turn.stops.iter().map(|(id, _)| *id).collect();
     let stop_texts = match turn.text {
@@ -339,72 +338,8 @@ async fn begin(order: &Order<'_>, mut turn: Turn) -> Result<Vec<LiveReply>, Faul
 }
 
 /// Returns the error for a turn that a client cancelled before the reply began.
-fn cancelled() -> Fault {
+pub(super) fn cancelled() -> Fault {
     Fault::new(FaultCode::Cancelled, "a client cancelled the turn before its reply began")
-}
-
-/// The most parts of messages that a header names.
-const MOST_NAMED: usize = 16;
-
-/// The most characters of each name.
-const LONGEST_NAME: usize = 200;
-
-/// Returns the header that names the parts of messages that the model does not see, by the names that they have
-/// in the request.
-fn left_out_header(turn: &Turn, writer: &dyn ReplyWriter) -> Option<HeaderValue> {
-    let name = |(index, field): &left_out::LeftOutField| {
-        let place = Fault { message_index: u32::try_from(*index).ok(), ..Fault::at(field, FaultCode::LeftOut, "") };
-        let Fault { message_index, param, .. } = writer.placed(place);
-        let field = param.as_deref().unwrap_or_default();
-        match message_index.filter(|_| !field.starts_with("input")) {
-            Some(index) => format!("messages[{index}]{}{field}", if field.is_empty() { "" } else { "." }),
-            None => field.to_owned(),
-        }
-    };
-    names_header(turn.left_out.iter().map(name).collect())
-}
-
-/// Returns the names of what the request asks for and nothing enforces.
-fn not_enforced(wanted: &ChatRequest, turn: &Turn) -> Vec<String> {
-    let wishes = wanted.wishes.iter().map(|wish| (*wish).to_owned());
-    wishes.chain(turn.notes.iter().filter_map(keyword_of)).collect()
-}
-
-/// Returns the name of a keyword that a grammar does not say: the tool or `response_format`, and the pointer to the
-/// keyword in its schema.
-fn keyword_of(note: &Note) -> Option<String> {
-    match note {
-        Note::Keyword { purpose: Purpose::Answer, at, keyword } => Some(format!("response_format{at}/{keyword}")),
-        Note::Keyword { purpose: Purpose::Arguments(tool), at, keyword } => Some(format!("tools.{tool}{at}/{keyword}")),
-        _ => None,
-    }
-}
-
-/// Returns a header with the first of some names. Characters beyond ASCII are escaped.
-fn names_header(mut names: Vec<String>) -> Option<HeaderValue> {
-    if names.len() > MOST_NAMED {
-        names.truncate(MOST_NAMED);
-        names.push("..".to_owned());
-    }
-    let is_plain = |character: char| character.is_ascii_graphic() || character == ' ';
-    let escaped = |character: char| -> String {
-        if is_plain(character) { character.into() } else { character.escape_unicode().collect() }
-    };
-    let short = |name: &String| name.chars().take(LONGEST_NAME).map(escaped).collect::<String>();
-    let names = names.iter().map(short).collect::<Vec<String>>().join(", ");
-    HeaderValue::from_str(&names).ok().filter(|names| !names.is_empty())
-}
-
-/// Returns the header that says which settings are the model's.
-fn defaults(applied: &[&str], has_stops: bool) -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    let applied: Vec<&str> = applied.iter().copied().chain(has_stops.then_some("stop_token_ids")).collect();
-    if let Ok(applied) = HeaderValue::from_str(&applied.join(", "))
-        && !applied.is_empty()
-    {
-        headers.insert("x-rolecall-defaults", applied);
-    }
-    headers
 }
 
 /// The most bytes of a stream that are written together.
@@ -467,73 +402,6 @@ impl Exchange {
             self.read((choice, Ok(Some(EnginePiece { end: Some(End::Length), ..EnginePiece::default() }))), out)
                 .await?;
         }
-        Ok(())
-    }
-
-    /// Goes on after a reply that calls code, if it runs here: runs it, and begins the reply to its results. Returns
-    /// false if the answer is there.
-    async fn go_on(&mut self, out: &mut Frames) -> Result<bool, Fault> {
-        let Exchange { code: Some(code), wanted: Some(wanted), writer, run, .. } = self else { return Ok(false) };
-        if code.is_running() {
-            let ran = tokio::select! {
-                biased;
-                () = run.cancelled() => {
-                    code.stop();
-                    return Err(cancelled());
-                }
-                ran = code.ran() => ran?,
-            };
-            writer.ran(&ran, out);
-            return Ok(true);
-        }
-        if code.start_next(&wanted.served.model) {
-            writer.runs(out);
-            return Ok(true);
-        }
-        if let Some((name, results)) = code.take_results() {
-            self.begin_round(name, results).await?;
-            return Ok(true);
-        }
-        let [reply] = &mut self.replies.all[..] else { return Ok(false) };
-        if reply.is_cut() || !code.take(&reply.said.reading) {
-            return Ok(false);
-        }
-        // The turn is kept, so that the next one goes on from it.
-        let mut usage = Usage::default();
-        reply.add_to(&mut usage);
-        self.usage.add(&usage);
-        let round = ChatRequest { names: vec![code.name.clone()], is_stored: false, ..wanted.clone() };
-        reply.keep(&self.gateway, self.owner, &round, None).await?;
-        Ok(true)
-    }
-
-    /// Begins the reply to the results of code.
-    async fn begin_round(&mut self, name: String, messages: Vec<Message>) -> Result<(), Fault> {
-        let Exchange { gateway, owner, wanted: Some(wanted), permit, code: Some(code), .. } = self else {
-            return Ok(());
-        };
-        let used = self.usage.reply;
-        wanted.messages = messages;
-        wanted.past = Past::Known(name);
-        // A choice that forced the first call would force calls for ever.
-        wanted.calls.choice = match wanted.calls.choice {
-            ToolChoice::None => ToolChoice::None,
-            _ => ToolChoice::Auto,
-        };
-        wanted.sampling.max_tokens = code.most_ids.map(|most| most.saturating_sub(used).max(1));
-        let (found, covered) = find(gateway, *owner, wanted, &[]).await?;
-        let chain = beginnings(wanted).1;
-        let bound = Bound::of(&wanted.served, &gateway.limits);
-        let (asked, seen) = (wanted.clone(), permit.seen.clone());
-        let turn = sized(AT_ONCE + 1, move || Turn::make(&asked, KnownPast { found, covered, chain }, bound, &seen));
-        let turn = turn.await?;
-        let (served, count) = (Arc::clone(&wanted.served), turn.ids.len());
-        context::fit(&served.model, &served.engine, count, "input", &mut wanted.sampling).await?;
-        self.usage.prompt += count as u64;
-        self.usage.kept += turn.kept as u64;
-        let ChatRequest { served, sampling, logprobs, .. } = &*wanted;
-        let order = Order { served, sampling, logprobs: *logprobs, choices: 1, is_alone: true };
-        self.replies = Replies::from(gateway.closing.or(begin(&order, turn)).await??);
         Ok(())
     }
 

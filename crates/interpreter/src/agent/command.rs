@@ -9,7 +9,7 @@ use tokio::time::{interval, sleep};
 
 use super::{Callable, ToolError};
 use crate::runtime::wait;
-use crate::sandbox::{self, Program, watch};
+use crate::sandbox::{self, Sandboxed, watch};
 use crate::{Error, Folder, Isolation, KernelOptions, Stop, plain};
 
 /// A program that a model can call. It gets the arguments as a JSON object on its standard input, and what it prints is
@@ -73,7 +73,7 @@ impl Command {
             _ => Folder::new(&self.options).map_err(|error| of_error(&error))?,
         };
         let argv = self.argv.iter().map(Into::into).collect();
-        let program = Program { argv, env: Vec::new(), readable: &self.readable, shown: &[], run: None };
+        let program = Sandboxed { argv, env: Vec::new(), readable: &self.readable, shown: &[], run: None };
         let mut command = sandbox::command(&folder, &program, &self.options).map_err(|error| of_error(&error))?;
         if !is_boxed {
             command.current_dir(&self.beside);

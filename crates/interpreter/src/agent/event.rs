@@ -4,7 +4,7 @@ use rolecall::session::Finish;
 use rolecall::{Event, answer};
 
 use super::ToolResult;
-use crate::Output;
+use crate::CodeOutput;
 
 /// A step of an agent's turn.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub enum AgentEvent<'a> {
     /// A call is going to be run, if the policy allows it.
     Call(&'a OwnCall),
     /// What code prints while it runs.
-    Output(&'a Output),
+    Output(&'a CodeOutput),
     /// What became of a call.
     Result {
         /// The call.
@@ -151,17 +151,17 @@ fn of_call(kind: &str, call: &OwnCall) -> Object {
     object
 }
 
-fn of_output(output: &Output) -> Object {
+fn of_output(output: &CodeOutput) -> Object {
     let of = |kind: &str, text: &str| object! { "type" => "output", "kind" => kind, "text" => text };
     match output {
-        Output::Stdout(text) => of("stdout", text),
-        Output::Stderr(text) => of("stderr", text),
-        Output::Result(text) => of("result", text),
-        Output::Note(text) => of("note", text),
-        Output::Picture { name, media } => {
+        CodeOutput::Stdout(text) => of("stdout", text),
+        CodeOutput::Stderr(text) => of("stderr", text),
+        CodeOutput::Result(text) => of("result", text),
+        CodeOutput::Note(text) => of("note", text),
+        CodeOutput::Picture { name, media } => {
             object! { "type" => "output", "kind" => "picture", "name" => name.as_str(), "media" => *media }
         }
-        Output::Error { name, message, traceback } => {
+        CodeOutput::Error { name, message, traceback } => {
             let lines: Vec<Json> = traceback.iter().map(|line| line.as_str().into()).collect();
             object! { "type" => "output", "kind" => "error", "name" => name.as_str(), "text" => message.as_str(), "traceback" => lines }
         }

@@ -26,7 +26,7 @@ pub struct Mcp {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Place {
-    Program { argv: Vec<String>, folder: PathBuf },
+    Sandboxed { argv: Vec<String>, folder: PathBuf },
     Url(String),
 }
 
@@ -46,7 +46,7 @@ const MOST_TEXT: usize = 64 << 10;
 impl Mcp {
     /// Returns the server that is a program. It speaks on its standard input and output.
     pub fn program(name: String, argv: Vec<String>, folder: PathBuf, timeout: Duration) -> Mcp {
-        Mcp { name, place: Place::Program { argv, folder }, timeout }
+        Mcp { name, place: Place::Sandboxed { argv, folder }, timeout }
     }
 
     /// Returns the server at an address, `http://..`, which it answers by streamable HTTP.
@@ -75,7 +75,7 @@ impl Mcp {
 
     async fn open(&self) -> Result<RunningService<RoleClient, ()>, String> {
         match &self.place {
-            Place::Program { argv, folder } => {
+            Place::Sandboxed { argv, folder } => {
                 let mut command = tokio::process::Command::new(&argv[0]);
                 command.args(&argv[1..]).current_dir(folder).kill_on_drop(true);
                 let transport = TokioChildProcess::new(command).map_err(|error| error.to_string())?;

@@ -190,8 +190,8 @@ impl Agent {
                 return Ok(TurnEnd::Stopped);
             }
             let calls = match self.reply(round == 0, engine, stop, see)? {
-                Reply::End(end) => return Ok(end),
-                Reply::Calls(calls) => calls,
+                NextStep::End(end) => return Ok(end),
+                NextStep::Calls(calls) => calls,
             };
             if round + 1 >= self.policy.rounds {
                 return Ok(TurnEnd::Rounds);
@@ -217,7 +217,7 @@ impl Agent {
         engine: &mut dyn Engine,
         stop: &Stop,
         see: &mut dyn FnMut(&AgentEvent<'_>),
-    ) -> Result<Reply, AgentError> {
+    ) -> Result<NextStep, AgentError> {
         let mut session = self.session.clone();
         let delta = session.open()?;
         see(&AgentEvent::Prompt { keep: delta.keep, ids: &delta.ids });
@@ -281,10 +281,10 @@ impl Agent {
         let calls: Vec<OwnCall> =
             reply.said.calls().enumerate().map(|(index, call)| own_call(index, count, &call)).collect();
         Ok(match finish {
-            Finish::Length => Reply::End(TurnEnd::Length),
-            Finish::Abort => Reply::End(TurnEnd::Stopped),
-            Finish::Stop if calls.is_empty() => Reply::End(TurnEnd::Answer),
-            Finish::Stop => Reply::Calls(calls),
+            Finish::Length => NextStep::End(TurnEnd::Length),
+            Finish::Abort => NextStep::End(TurnEnd::Stopped),
+            Finish::Stop if calls.is_empty() => NextStep::End(TurnEnd::Answer),
+            Finish::Stop => NextStep::Calls(calls),
         })
     }
 
@@ -351,7 +351,7 @@ impl Agent {
     }
 }
 
-enum Reply {
+enum NextStep {
     End(TurnEnd),
     Calls(Vec<OwnCall>),
 }

@@ -6,7 +6,7 @@ use rolecall::conversation::{Json, json, object};
 use rolecall::format::CodeResult;
 
 use super::OwnCall;
-use crate::{Error, Execution, Folder, Interpreter, Output, Stop};
+use crate::{CodeOutput, Error, Execution, Folder, Interpreter, Stop};
 
 /// A function that a model can call.
 pub trait Callable: Send + Sync {
@@ -146,7 +146,7 @@ impl Toolbox {
         call: &OwnCall,
         code_result: &CodeResult,
         stop: &Stop,
-        show: &mut dyn FnMut(&Output),
+        show: &mut dyn FnMut(&CodeOutput),
     ) -> ToolResult {
         if let Some(result) = self.replayed(call) {
             return result;

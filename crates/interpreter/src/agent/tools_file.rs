@@ -73,7 +73,7 @@ impl ToolsFile {
             for entry in entries {
                 let at = entry.span().start;
                 let DeValue::Table(table) = entry.get_ref() else { return Err(failed(at, "expected a table".into())) };
-                let entry = Entry { table, at };
+                let entry = ToolEntry { table, at };
                 match key.get_ref().as_ref() {
                     "tool" => file
                         .commands
@@ -93,14 +93,14 @@ impl ToolsFile {
 }
 
 /// A table of the file.
-struct Entry<'a> {
+struct ToolEntry<'a> {
     table: &'a DeTable<'a>,
     at: usize,
 }
 
 type Found<T> = Result<T, (usize, String)>;
 
-impl Entry<'_> {
+impl ToolEntry<'_> {
     fn get(&self, key: &str) -> Option<(usize, &DeValue<'_>)> {
         self.table
             .iter()

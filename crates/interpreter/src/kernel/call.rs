@@ -6,17 +6,17 @@ use jupyter_protocol::messaging::{ErrorOutput, ExecutionState, Stdio};
 use jupyter_protocol::{JupyterMessageContent, Media, MediaType};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
-use super::{Job, Running, Step};
+use super::{CallStep, Job, RunningKernel};
 use crate::folder::Folder;
-use crate::options::Limits;
+use crate::options::KernelLimits;
 use crate::sandbox::watch;
-use crate::{Error, LimitKind, Output, plain};
+use crate::{CodeOutput, Error, LimitKind, plain};
 
 /// What a call has printed and returned so far.
 struct Sofar<'a> {
     /// Printed texts are raw, since a sequence for the terminal may be divided.
-    outputs: Vec<Output>,
-    limits: &'a Limits,
+    outputs: Vec<CodeOutput>,
+    limits: &'a KernelLimits,
     folder: &'a Folder,
     /// The bytes of text that are kept.
     kept: usize,
@@ -45,9 +45,9 @@ enum Why {
     TooLong,
 }
 
-impl Running {
+impl RunningKernel {
     /// Runs the code of a call, and follows what comes of it.
-    pub(super) async fn call(&mut self, job: &Job) -> Result<Vec<Output>, Error> {
+    pub(super) async fn call(&mut self, job: &Job) -> Result<Vec<CodeOutput>, Error> {
         let limits = self.limits.clone();
         let folder = self.folder.clone();
         let mut sofar = Sofar::new(&limits, &folder);
@@ -61,7 +61,7 @@ impl Running {
             tokio::select! {
                 message = self.connection.next(&id) => match message {
                     Some(JupyterMessageContent::Status(status)) if status.execution_state == ExecutionState::Idle => break,
-                    Some(message) => sofar.add(message, |output| _ = job.steps.send(Step::Output(output))),
+                    Some(message) => sofar.add(message, |output| _ = job.steps.send(CallStep::Output(output))),
                     None => return Err(Error::Died("its connection was closed".into())),
                 },
                 status = self.child.wait() => return Err(self.died(status)),
@@ -97,9 +97,9 @@ impl Running {
         }
         let mut outputs = sofar.finish();
         match stopped {
-            Some(Why::Asked) => outputs.push(Output::Note("the code was stopped".into())),
+            Some(Why::Asked) => outputs.push(CodeOutput::Note("the code was stopped".into())),
             Some(Why::TooLong) => {
-                outputs.push(Output::Note(format!(
+                outputs.push(CodeOutput::Note(format!(
                     "the code was stopped after {} s, its limit",
                     limits.wall_time.as_secs_f32()
                 )));
@@ -111,12 +111,12 @@ impl Running {
 }
 
 impl<'a> Sofar<'a> {
-    fn new(limits: &'a Limits, folder: &'a Folder) -> Sofar<'a> {
+    fn new(limits: &'a KernelLimits, folder: &'a Folder) -> Sofar<'a> {
         Sofar { outputs: Vec::new(), limits, folder, kept: 0, cut: 0, errors: 0, pictures: 0, left_pictures: 0 }
     }
 
     /// Takes a message, and shows what it adds.
-    fn add(&mut self, message: JupyterMessageContent, mut show: impl FnMut(Output)) {
+    fn add(&mut self, message: JupyterMessageContent, mut show: impl FnMut(CodeOutput)) {
         match message {
             JupyterMessageContent::StreamContent(stream) => {
                 let text = self.room_for(stream.text);
@@ -124,15 +124,16 @@ impl<'a> Sofar<'a> {
                     return;
                 }
                 show(match stream.name {
-                    Stdio::Stdout => Output::Stdout(plain(&text)),
-                    Stdio::Stderr => Output::Stderr(plain(&text)),
+                    Stdio::Stdout => CodeOutput::Stdout(plain(&text)),
+                    Stdio::Stderr => CodeOutput::Stderr(plain(&text)),
                 });
                 match (&stream.name, self.outputs.last_mut()) {
-                    (Stdio::Stdout, Some(Output::Stdout(last))) | (Stdio::Stderr, Some(Output::Stderr(last))) => {
+                    (Stdio::Stdout, Some(CodeOutput::Stdout(last)))
+                    | (Stdio::Stderr, Some(CodeOutput::Stderr(last))) => {
                         last.push_str(&text);
                     }
-                    (Stdio::Stdout, _) => self.outputs.push(Output::Stdout(text)),
-                    (Stdio::Stderr, _) => self.outputs.push(Output::Stderr(text)),
+                    (Stdio::Stdout, _) => self.outputs.push(CodeOutput::Stdout(text)),
+                    (Stdio::Stderr, _) => self.outputs.push(CodeOutput::Stderr(text)),
                 }
             }
             JupyterMessageContent::ExecuteResult(result) => self.show_media(result.data, show),
@@ -152,7 +153,7 @@ impl<'a> Sofar<'a> {
     }
 
     /// Takes the richest form that a model can have: a picture as a file, or else text.
-    fn show_media(&mut self, data: Media, mut show: impl FnMut(Output)) {
+    fn show_media(&mut self, data: Media, mut show: impl FnMut(CodeOutput)) {
         let picture = data.content.iter().find_map(|media| match media {
             MediaType::Png(text) => Some((text, "image/png", "png")),
             MediaType::Jpeg(text) => Some((text, "image/jpeg", "jpg")),
@@ -165,8 +166,8 @@ impl<'a> Sofar<'a> {
                 return;
             }
             let output = match self.save(text, ending) {
-                Ok(name) => Output::Picture { name, media },
-                Err(why) => Output::Note(format!("a picture could not be kept: {why}")),
+                Ok(name) => CodeOutput::Picture { name, media },
+                Err(why) => CodeOutput::Note(format!("a picture could not be kept: {why}")),
             };
             self.pictures += 1;
             show(output.clone());
@@ -183,8 +184,8 @@ impl<'a> Sofar<'a> {
         let Some(text) = text else { return };
         let text = self.room_for(plain(&text));
         if !text.is_empty() {
-            show(Output::Result(text.clone()));
-            self.outputs.push(Output::Result(text));
+            show(CodeOutput::Result(text.clone()));
+            self.outputs.push(CodeOutput::Result(text));
         }
     }
 
@@ -225,20 +226,20 @@ impl<'a> Sofar<'a> {
         text
     }
 
-    fn finish(mut self) -> Vec<Output> {
+    fn finish(mut self) -> Vec<CodeOutput> {
         for output in &mut self.outputs {
-            if let Output::Stdout(text) | Output::Stderr(text) = output {
+            if let CodeOutput::Stdout(text) | CodeOutput::Stderr(text) = output {
                 *text = plain(text);
             }
         }
         if self.cut > 0 {
             let most = self.limits.text;
             self.outputs
-                .push(Output::Note(format!("{} more bytes of output were cut; at most {most} are kept", self.cut)));
+                .push(CodeOutput::Note(format!("{} more bytes of output were cut; at most {most} are kept", self.cut)));
         }
         if self.left_pictures > 0 {
             let most = self.limits.pictures;
-            self.outputs.push(Output::Note(format!(
+            self.outputs.push(CodeOutput::Note(format!(
                 "{} more pictures were left out; at most {most} are kept",
                 self.left_pictures
             )));
@@ -247,7 +248,7 @@ impl<'a> Sofar<'a> {
     }
 }
 
-fn read_error(error: ErrorOutput) -> Output {
+fn read_error(error: ErrorOutput) -> CodeOutput {
     // Its end is kept, before anything is done with it.
     let mut kept = 0;
     let mut parts: Vec<String> = Vec::new();
@@ -265,5 +266,5 @@ fn read_error(error: ErrorOutput) -> Output {
         traceback.insert(0, format!("[{} bytes before were cut]", all - kept));
     }
     let short = |text: &str| plain(&text.chars().take(4096).collect::<String>());
-    Output::Error { name: short(&error.ename), message: short(&error.evalue), traceback }
+    CodeOutput::Error { name: short(&error.ename), message: short(&error.evalue), traceback }
 }

@@ -20,7 +20,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use crate::folder::Folder;
 use crate::interpreter::Stop;
 use crate::sandbox::watch;
-use crate::{Error, KernelOptions, LimitKind, Limits, Output};
+use crate::{CodeOutput, Error, KernelLimits, KernelOptions, LimitKind};
 use connection::Connection;
 use relay::Broken;
 
@@ -41,18 +41,18 @@ pub(crate) struct Kernel {
 struct Job {
     code: String,
     stop: Stop,
-    steps: blocking::Sender<Step>,
+    steps: blocking::Sender<CallStep>,
 }
 
 /// What the task of a kernel tells of a call.
 #[derive(Debug)]
-enum Step {
-    Output(Output),
-    End(Result<Vec<Output>, Error>),
+enum CallStep {
+    Output(CodeOutput),
+    End(Result<Vec<CodeOutput>, Error>),
 }
 
 /// What the task of a kernel has.
-struct Running {
+struct RunningKernel {
     child: Child,
     process: u32,
     connection: Connection,
@@ -60,7 +60,7 @@ struct Running {
     /// The last of what the process itself printed.
     last_words: LastWords,
     folder: Folder,
-    limits: Limits,
+    limits: KernelLimits,
     /// The processor time at which it has used too much.
     until: Duration,
 }
@@ -97,15 +97,15 @@ impl Kernel {
     }
 
     /// Runs code, and waits for its end.
-    pub fn run(&self, code: &str, stop: &Stop, show: &mut dyn FnMut(&Output)) -> Result<Vec<Output>, Error> {
+    pub fn run(&self, code: &str, stop: &Stop, show: &mut dyn FnMut(&CodeOutput)) -> Result<Vec<CodeOutput>, Error> {
         let (steps, told) = blocking::channel();
         let died = || Error::Died("it had ended before the call".into());
         let job = Job { code: code.to_owned(), stop: stop.clone(), steps };
         self.jobs.as_ref().ok_or_else(died)?.try_send(job).map_err(|_| died())?;
         loop {
             match told.recv() {
-                Ok(Step::Output(output)) => show(&output),
-                Ok(Step::End(end)) => return end,
+                Ok(CallStep::Output(output)) => show(&output),
+                Ok(CallStep::End(end)) => return end,
                 Err(_) => return Err(died()),
             }
         }
@@ -124,7 +124,7 @@ impl Drop for Kernel {
 /// How long a kernel may take to end.
 const LAST_MOMENTS: Duration = Duration::from_secs(3);
 
-impl Running {
+impl RunningKernel {
     /// Answers calls until the kernel ends, or nobody can send one any more.
     async fn live(mut self, mut jobs: mpsc::Receiver<Job>) {
         let mut ticks = interval(watch::OFTEN);
@@ -140,7 +140,7 @@ impl Running {
                         self.end().await;
                         jobs.close();
                     }
-                    let _ = job.steps.send(Step::End(end));
+                    let _ = job.steps.send(CallStep::End(end));
                     if is_lost {
                         return;
                     }

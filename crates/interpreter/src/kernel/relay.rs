@@ -25,7 +25,7 @@ pub(super) enum Broken {
 
 /// Follows the frames of one direction.
 #[derive(Debug)]
-pub(super) struct Frames {
+pub(super) struct FrameScan {
     /// Bytes of the greeting or of a frame that are still to come.
     rest: u64,
     /// The bytes of the beginning of a frame that are there.
@@ -35,9 +35,9 @@ pub(super) struct Frames {
     most: u64,
 }
 
-impl Frames {
-    pub fn new(most: u64) -> Frames {
-        Frames { rest: 64, start: Vec::with_capacity(9), message: 0, most }
+impl FrameScan {
+    pub fn new(most: u64) -> FrameScan {
+        FrameScan { rest: 64, start: Vec::with_capacity(9), message: 0, most }
     }
 
     /// Takes the next bytes. Returns false if a message is too long.
@@ -97,7 +97,7 @@ pub(super) async fn relay(
             Broken::Closed
         };
         let forth = async {
-            let mut frames = Frames::new(most);
+            let mut frames = FrameScan::new(most);
             let mut bytes = vec![0; 64 << 10];
             loop {
                 match from_kernel.read(&mut bytes).await {
@@ -119,7 +119,7 @@ pub(super) async fn relay(
 
 #[cfg(test)]
 mod tests {
-    use super::Frames;
+    use super::FrameScan;
 
     #[test]
     fn frames_pass_in_any_pieces_and_long_ones_do_not() {
@@ -129,13 +129,13 @@ mod tests {
         bytes.extend([7; 256]);
         bytes.extend([0, 0]);
         for step in 1..bytes.len() {
-            let mut frames = Frames::new(400);
+            let mut frames = FrameScan::new(400);
             assert!(bytes.chunks(step).all(|piece| frames.pass(piece)), "{step}");
             assert_eq!((frames.rest, frames.message), (0, 0));
             // 2^60 bytes are refused with their length.
             assert!(!frames.pass(&[2, 16, 0, 0, 0, 0, 0, 0, 0]));
         }
-        let mut frames = Frames::new(300);
+        let mut frames = FrameScan::new(300);
         assert!(!frames.pass(&bytes), "the frames of one message count together");
     }
 }

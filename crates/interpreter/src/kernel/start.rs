@@ -11,10 +11,10 @@ use uuid::Uuid;
 
 use super::connection::{CHANNELS, Connection, info};
 use super::relay::relay;
-use super::{LastWords, Running};
+use super::{LastWords, RunningKernel};
 use crate::folder::Folder;
 use crate::options::{Isolation, KernelOptions};
-use crate::sandbox::{self, Program, RUN};
+use crate::sandbox::{self, RUN, Sandboxed};
 use crate::{Error, python};
 use rolecall::conversation::json::{Layout, write};
 
@@ -126,7 +126,7 @@ const CONNECTION: &str = "/run/connection.json";
 const MOST_PATH: usize = 107;
 
 /// Starts a kernel on a folder.
-pub(super) async fn start(folder: &Folder, launch: &Launch, options: &KernelOptions) -> Result<Running, Error> {
+pub(super) async fn start(folder: &Folder, launch: &Launch, options: &KernelOptions) -> Result<RunningKernel, Error> {
     let deadline = Instant::now() + options.limits.start;
     let failed = |error: io::Error| Error::Start(format!("{}: {error}", folder.root().display()));
     let (run, relays) = folder.next_run().map_err(failed)?;
@@ -150,7 +150,8 @@ pub(super) async fn start(folder: &Folder, launch: &Launch, options: &KernelOpti
     let seen = if is_boxed { seen } else { file }.display().to_string();
     let argv = launch.argv.iter().map(|argument| argument.replace("{connection_file}", &seen).into()).collect();
     let run_folder = Some(run.as_path());
-    let program = Program { argv, env: launch.env.clone(), readable: &launch.readable, shown: &shown, run: run_folder };
+    let program =
+        Sandboxed { argv, env: launch.env.clone(), readable: &launch.readable, shown: &shown, run: run_folder };
     let mut child = sandbox::command(folder, &program, options)?.spawn().map_err(failed)?;
     let process = child.id().unwrap_or_default();
     let last_words = LastWords::default();
@@ -195,7 +196,7 @@ pub(super) async fn start(folder: &Folder, launch: &Launch, options: &KernelOpti
     let until = limits.start + limits.processor_time;
     let folder = folder.clone();
     match connection {
-        Ok(connection) => Ok(Running { child, process, connection, broken, last_words, folder, limits, until }),
+        Ok(connection) => Ok(RunningKernel { child, process, connection, broken, last_words, folder, limits, until }),
         Err(error) => {
             let _ = child.kill().await;
             Err(error)

@@ -17,13 +17,13 @@ use tokio::process::Command;
 
 use crate::folder::Folder;
 use crate::options::{DATA, Isolation, KernelOptions};
-use crate::{Error, Limits};
+use crate::{Error, KernelLimits};
 
 /// Where the connection file and the sockets of a kernel are within the sandbox.
 pub(crate) const RUN: &str = "/run/kernel";
 
 /// What runs in a sandbox.
-pub(crate) struct Program<'a> {
+pub(crate) struct Sandboxed<'a> {
     /// The program and its arguments.
     pub argv: Vec<OsString>,
     /// Its environment.
@@ -55,7 +55,7 @@ pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
 }
 
 /// Returns a command that runs a program on a session's folder.
-pub(crate) fn command(folder: &Folder, program: &Program<'_>, options: &KernelOptions) -> Result<Command, Error> {
+pub(crate) fn command(folder: &Folder, program: &Sandboxed<'_>, options: &KernelOptions) -> Result<Command, Error> {
     let mut command = match options.isolation {
         Isolation::Sandbox => sandboxed(folder, program, options)?,
         Isolation::UnsafeNone => plain(folder, program),
@@ -65,7 +65,7 @@ pub(crate) fn command(folder: &Folder, program: &Program<'_>, options: &KernelOp
     Ok(command)
 }
 
-fn plain(folder: &Folder, program: &Program<'_>) -> Command {
+fn plain(folder: &Folder, program: &Sandboxed<'_>) -> Command {
     // Where it can be had, the program ends with the thread that started it, as a sandbox does.
     let tied = find_program("setpriv")
         .map(|setpriv| [setpriv.into_os_string(), "--pdeathsig".into(), "KILL".into(), "--".into()]);
@@ -87,7 +87,7 @@ pub fn programs() -> Result<[PathBuf; 3], Error> {
     Ok([bash?, bwrap?, prlimit?])
 }
 
-fn sandboxed(folder: &Folder, program: &Program<'_>, options: &KernelOptions) -> Result<Command, Error> {
+fn sandboxed(folder: &Folder, program: &Sandboxed<'_>, options: &KernelOptions) -> Result<Command, Error> {
     let [bash, bwrap, prlimit] = programs()?;
     let written = |error: io::Error| Error::Start(format!("{}: {error}", folder.root().display()));
     let root = folder.root();
@@ -200,7 +200,7 @@ const SYSTEM_FILES: &[(&str, &str)] = &[
 ];
 
 /// What each process may use. Its memory is what it can write to: programs reserve far more than that.
-fn limits(limits: &Limits) -> Vec<String> {
+fn limits(limits: &KernelLimits) -> Vec<String> {
     let values = [
         ("nproc", limits.processes),
         ("data", limits.memory),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::LimitKind;
 use crate::folder::Folder;
-use crate::options::Limits;
+use crate::options::KernelLimits;
 
 /// What the processes of a kernel use together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -112,7 +112,7 @@ fn deleted(root: u32) -> u64 {
 }
 
 /// Returns the limit that a kernel is beyond, if any.
-pub(crate) fn beyond(root: u32, folder: &Folder, limits: &Limits, until: Duration) -> Option<(LimitKind, u64)> {
+pub(crate) fn beyond(root: u32, folder: &Folder, limits: &KernelLimits, until: Duration) -> Option<(LimitKind, u64)> {
     let used = of_tree(root);
     if used.memory > limits.memory && exact_memory(root) > limits.memory {
         return Some((LimitKind::Memory, limits.memory));

@@ -7,7 +7,9 @@ pub mod script;
 use std::env;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use rolecall_interpreter::{Error, Execution, Interpreter, KernelOptions, KernelSession, Limits, Pool, Stop, check};
+use rolecall_interpreter::{
+    Error, Execution, Interpreter, KernelLimits, KernelOptions, KernelSession, Pool, Stop, check,
+};
 
 /// Returns whether kernels run here. A check that must be complete sets a variable, and fails without them.
 pub fn can_run() -> bool {
@@ -40,7 +42,7 @@ fn note_skipped() {
 /// Returns options with limits that tests reach soon.
 pub fn options() -> KernelOptions {
     use std::time::Duration;
-    let limits = Limits {
+    let limits = KernelLimits {
         memory: 512 << 20,
         processes: 64,
         processor_time: Duration::from_secs(20),
@@ -49,7 +51,7 @@ pub fn options() -> KernelOptions {
         disk: 32 << 20,
         file_size: 16 << 20,
         files: 200,
-        ..Limits::default()
+        ..KernelLimits::default()
     };
     KernelOptions { limits, ..KernelOptions::default() }
 }
@@ -64,7 +66,7 @@ pub fn session() -> Option<KernelSession> {
 }
 
 /// Returns a session with limits of its own.
-pub fn limited(change: impl FnOnce(&mut Limits)) -> Option<KernelSession> {
+pub fn limited(change: impl FnOnce(&mut KernelLimits)) -> Option<KernelSession> {
     can_run().then(|| {
         let mut options = options();
         change(&mut options.limits);
