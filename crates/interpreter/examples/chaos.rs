@@ -35,7 +35,7 @@ fn main() {
                 if process.is_some_and(|process| kill_process(process, Signal::KILL).is_ok()) {
                     killed.fetch_add(1, Ordering::Relaxed);
                 }
-                thread::sleep(Duration::from_millis(200));
+                thread::sleep(Duration::from_millis(60));
             }
         });
         let callers: Vec<_> = (0..sessions)
