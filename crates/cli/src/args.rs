@@ -19,7 +19,9 @@ use rolecall::template::Forms;
 
 use crate::paint::Color;
 
-pub use chat::{ChatArgs, InterpreterArgs, KernelArgs};
+#[cfg(feature = "gateway")]
+pub use chat::KernelArgs;
+pub use chat::{ChatArgs, InterpreterArgs};
 pub use groups::{Batch, BatchFile, Chat, Layouts, MoreFormats, OwnTemplate, Policies, TextEncoding};
 pub use serve::ServeFlags;
 pub use session::SessionModel;

@@ -440,7 +440,7 @@ fn floods_of_errors_and_of_taken_names_end_soon() {
     let code = "for i in range(1, 190): open(f'output-{i}.png', 'w')\nimport matplotlib.pyplot as plt; plt.plot([1]); plt.show()";
     let execution = run(&mut session, code).unwrap();
     assert_eq!(execution.pictures().count(), 1, "{execution:?}");
-    assert!(begin.elapsed() < Duration::from_secs(25), "{:?}", begin.elapsed());
+    assert!(begin.elapsed() < Duration::from_secs(60), "{:?}", begin.elapsed());
 }
 
 #[test]

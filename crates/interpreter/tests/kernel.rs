@@ -71,7 +71,7 @@ fn code_is_stopped_and_variables_stay() {
     });
     let begin = Instant::now();
     let execution = session.run("x = 5\nwhile True: pass", &stop, &mut |_| {}).unwrap();
-    assert!(begin.elapsed() < Duration::from_secs(3));
+    assert!(begin.elapsed() < Duration::from_secs(10));
     assert_eq!(execution.outputs.last(), Some(&CodeOutput::Note("the code was stopped".into())));
     assert_eq!(text(&mut session, "x"), "5");
 }

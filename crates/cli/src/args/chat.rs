@@ -8,7 +8,6 @@ use super::session::SessionModel;
 #[derive(Debug, clap::Args)]
 #[command(after_help = include_str!("../../help/chat.txt"))]
 #[command(mut_arg("template", super::rendering))]
-#[cfg_attr(not(feature = "gateway"), expect(dead_code, reason = "without the gateway, nobody reads them"))]
 pub struct ChatArgs {
     /// A conversation to go on with, as every other command reads it
     #[arg(value_name = "FILE")]
@@ -70,7 +69,6 @@ pub struct ChatArgs {
 /// Run code as a model's code is run, or check what this machine lacks for it
 #[derive(Debug, clap::Args)]
 #[command(after_help = include_str!("../../help/interpreter.txt"))]
-#[cfg_attr(not(feature = "gateway"), expect(dead_code, reason = "without the gateway, nobody reads them"))]
 pub struct InterpreterArgs {
     /// The code; reads standard input if `-` or omitted
     #[arg(value_name = "FILE")]
@@ -93,7 +91,6 @@ pub struct InterpreterArgs {
 
 /// How kernels are started.
 #[derive(Debug, clap::Args)]
-#[cfg_attr(not(feature = "gateway"), expect(dead_code, reason = "without the gateway, nobody reads them"))]
 pub struct KernelArgs {
     /// The kernelspec of another language than Python
     #[arg(long, value_name = "NAME")]

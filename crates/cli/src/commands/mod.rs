@@ -2,9 +2,6 @@
 
 #[cfg(feature = "gateway")]
 pub mod chat;
-#[cfg(not(feature = "gateway"))]
-#[path = "not_built.rs"]
-mod chat;
 mod check;
 mod completions;
 mod decode;
@@ -16,21 +13,20 @@ mod grammar;
 #[cfg(feature = "gateway")]
 pub mod interpreter;
 #[cfg(not(feature = "gateway"))]
-#[path = "not_built.rs"]
-mod interpreter;
+mod not_built;
 mod parse;
 mod render;
 mod rollout;
 mod roundtrip;
 #[cfg(feature = "gateway")]
 mod serve;
-#[cfg(not(feature = "gateway"))]
-#[path = "not_built.rs"]
-mod serve;
 mod session;
 mod stability;
 mod template;
 mod tokenizer;
+
+#[cfg(not(feature = "gateway"))]
+use {not_built as serve, not_built as chat, not_built as interpreter};
 
 use std::path::Path;
 
