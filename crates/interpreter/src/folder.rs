@@ -262,7 +262,7 @@ impl Folder {
     pub fn list(&self) -> Result<Vec<FileEntry>, Error> {
         let mut entries = Vec::new();
         let most = self.0.limits.files;
-        walk(self.0.data.as_fd(), "", 0, &mut |entry, is_file| {
+        walk(self.0.data.as_fd(), "", 0, &mut |entry, is_file, _| {
             if is_file {
                 entries.push(entry);
             }
@@ -277,8 +277,8 @@ impl Folder {
     pub(crate) fn usage(&self) -> Usage {
         let mut usage = Usage::default();
         let limits = &self.0.limits;
-        let mut add = |entry: FileEntry, _: bool| {
-            usage.bytes += entry.size;
+        let mut add = |_: FileEntry, _: bool, space: u64| {
+            usage.bytes += space;
             usage.files += 1;
             usage.files <= limits.files && usage.bytes <= limits.disk
         };
@@ -305,9 +305,9 @@ enum Walked {
     Hidden,
 }
 
-/// Shows everything within a folder, until `show` returns false. A file with holes counts with its size, and one with
-/// space beyond its end with that.
-fn walk(folder: impl AsFd, prefix: &str, depth: usize, show: &mut impl FnMut(FileEntry, bool) -> bool) -> Walked {
+/// Shows everything within a folder, until `show` returns false: each entry, whether it is a file, and the space that
+/// counts. A file with holes counts with its size, and one with space beyond its end with that.
+fn walk(folder: impl AsFd, prefix: &str, depth: usize, show: &mut impl FnMut(FileEntry, bool, u64) -> bool) -> Walked {
     let Ok(entries) = Dir::read_from(folder.as_fd()) else { return Walked::Hidden };
     let mut walked = Walked::Whole;
     for entry in entries {
@@ -321,9 +321,9 @@ fn walk(folder: impl AsFd, prefix: &str, depth: usize, show: &mut impl FnMut(Fil
         let full = format!("{prefix}{}", name.to_string_lossy());
         let space = stat.st_blocks.max(0) as u64 * 512;
         let is_file = kind == FileType::RegularFile;
-        let size = if is_file { space.max(stat.st_size.max(0) as u64) } else { space };
+        let size = if is_file { stat.st_size.max(0) as u64 } else { space };
         let inner = format!("{full}/");
-        if !show(FileEntry { name: full, size, changed: stat.st_mtime }, is_file) {
+        if !show(FileEntry { name: full, size, changed: stat.st_mtime }, is_file, space.max(size)) {
             return Walked::Ended;
         }
         if kind != FileType::Directory {

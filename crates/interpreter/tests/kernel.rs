@@ -57,6 +57,8 @@ fn files_go_in_and_come_out() {
     assert_eq!(text(&mut session, "import os\nos.makedirs('x')\nopen('x/new.txt', 'w').write('z')"), "1");
     let names: Vec<String> = session.folder().list().unwrap().into_iter().map(|entry| entry.name).collect();
     assert_eq!(names, ["data.csv", "x/new.txt"]);
+    let sizes: Vec<u64> = session.folder().list().unwrap().into_iter().map(|entry| entry.size).collect();
+    assert_eq!(sizes, [4, 1]);
     assert_eq!(session.folder().read("/mnt/data/x/new.txt").unwrap(), b"z");
 }
 

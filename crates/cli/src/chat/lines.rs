@@ -1,14 +1,15 @@
+use std::borrow::Cow;
 use std::env;
 use std::io::{self, BufRead, IsTerminal};
 use std::path::PathBuf;
 use std::sync::{Mutex, Once, PoisonError};
 
-use reedline::{DefaultPrompt, DefaultPromptSegment, FileBackedHistory, Reedline, Signal};
+use reedline::{FileBackedHistory, Prompt, PromptEditMode, PromptHistorySearch, Reedline, Signal};
 use rolecall_interpreter::Stop;
 
 /// Where the lines of a chat come from.
 pub enum Lines {
-    Terminal(Box<Reedline>, DefaultPrompt),
+    Terminal(Box<Reedline>),
     Other,
 }
 
@@ -34,8 +35,7 @@ impl Lines {
             Some(history) => Reedline::create().with_history(Box::new(history)),
             None => Reedline::create(),
         };
-        let prompt = DefaultPrompt::new(DefaultPromptSegment::Empty, DefaultPromptSegment::Empty);
-        Lines::Terminal(Box::new(editor.use_bracketed_paste(true)), prompt)
+        Lines::Terminal(Box::new(editor.use_bracketed_paste(true)))
     }
 
     pub fn is_terminal(&self) -> bool {
@@ -44,7 +44,7 @@ impl Lines {
 
     pub fn next(&mut self) -> io::Result<ChatLine> {
         match self {
-            Lines::Terminal(editor, prompt) => Ok(match editor.read_line(prompt)? {
+            Lines::Terminal(editor) => Ok(match editor.read_line(&ChatPrompt)? {
                 Signal::Success(line) => ChatLine::Text(line),
                 Signal::CtrlC => ChatLine::Cancelled,
                 _ => ChatLine::End,
@@ -54,6 +54,31 @@ impl Lines {
                 Ok(if io::stdin().lock().read_line(&mut line)? == 0 { ChatLine::End } else { ChatLine::Text(line) })
             }
         }
+    }
+}
+
+/// What stands before a line.
+struct ChatPrompt;
+
+impl Prompt for ChatPrompt {
+    fn render_prompt_left(&self) -> Cow<'_, str> {
+        "".into()
+    }
+
+    fn render_prompt_right(&self) -> Cow<'_, str> {
+        "".into()
+    }
+
+    fn render_prompt_indicator(&self, _: PromptEditMode) -> Cow<'_, str> {
+        "> ".into()
+    }
+
+    fn render_prompt_multiline_indicator(&self) -> Cow<'_, str> {
+        ". ".into()
+    }
+
+    fn render_prompt_history_search_indicator(&self, search: PromptHistorySearch) -> Cow<'_, str> {
+        format!("(search `{}`) ", search.term).into()
     }
 }
 
