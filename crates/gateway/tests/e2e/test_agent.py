@@ -4,6 +4,7 @@ its result."""
 import json
 import os
 import subprocess
+import sys
 
 import pytest
 from conftest import FORMAT, ROLECALL
@@ -43,9 +44,11 @@ def chat(folder, weights, lines: str, *arguments: str) -> list:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def test_a_forced_call_runs_and_its_result_is_read(engine, weights, folder):
+def test_a_forced_call_runs_and_its_result_is_read(weights, folder):
+    # An engine of its own: what other tests sample depends on what an engine has in its cache.
     record = str(folder / "record.jsonl")
-    steps = chat(folder, weights, "What is the weather in Paris?\n", "--engine", engine.address, "--require-call",
+    steps = chat(folder, weights, "What is the weather in Paris?\n", "--engine", "local:" + weights,
+                 "--local-python", sys.executable, "--require-call",
                  "--max-tokens", "60", "--rounds", "2", "--record", record)
     kinds = [step["type"] for step in steps]
     assert kinds.count("prompt") == 2 and kinds[-1] == "end"
