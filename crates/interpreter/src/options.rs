@@ -19,7 +19,8 @@ pub struct KernelLimits {
     pub patience: Duration,
     /// The size of one file, in bytes.
     pub file_size: u64,
-    /// The sizes of all files in the folder, and also of those in `/tmp` and in `/dev/shm`, in bytes.
+    /// The sizes of all files in the folder, in bytes. `/tmp`, `/dev/shm` and the home folder, which are in memory, have as
+    /// much each, and at most 64 MiB.
     pub disk: u64,
     /// The number of files in the folder.
     pub files: u64,

@@ -40,8 +40,6 @@ pub use tools_file::{ToolsFile, ToolsFileError};
 /// ```
 /// use rolecall::{Model, Request};
 /// use rolecall_interpreter::agent::{Agent, Policy, Toolbox};
-/// # use rolecall::tokenizer::HuggingFace;
-/// # let json = br#"{"added_tokens": [{"id": 0, "content": "<|im_start|>", "special": true, "normalized": false, "lstrip": false, "rstrip": false, "single_word": false}], "model": {"type": "BPE", "vocab": {"a": 1}, "merges": []}}"#;
 /// let model = Model::open("internlm2")?;
 /// let request = Request::from_text(r#"{"messages": [{"role": "system", "content": "Be brief."}]}"#)?;
 /// // Without a tokenizer there are no ids, so this model has no sessions.
