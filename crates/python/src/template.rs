@@ -2,7 +2,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use rolecall::format::write_reply;
 use rolecall::template::{ModelTemplates, NamedTemplate, TemplateOptions, analyze_template, infer_layouts};
-use rolecall::{Error, answer, template};
+use rolecall::{Error, answer};
 
 use crate::model::Model;
 use crate::{error, input, output};
@@ -118,7 +118,7 @@ impl ChatTemplate {
         let (model, templates) = (self.model.get().inner(), self.templates(py)?);
         let named = self.chosen(py, name)?;
         let analyzed = py.detach(|| {
-            let template = template::ChatTemplate::compile(&named.source, templates.tokens.clone())?;
+            let template = named.compile(&templates.tokens)?;
             let mut analysis = analyze_template(&template, &TemplateOptions::default())?;
             let adds_bos = match templates.adds_bos {
                 None if model.has_tokenizer() => Some(model.tokenizer()?.adds_bos().is_some()),
@@ -139,7 +139,7 @@ impl ChatTemplate {
         let (model, templates) = (self.model.get().inner(), self.templates(py)?);
         let named = self.chosen(py, name)?;
         let layouts = py.detach(|| {
-            let template = template::ChatTemplate::compile(&named.source, templates.tokens.clone())?;
+            let template = named.compile(&templates.tokens)?;
             let tokens = || model.decoder().map(|decoder| decoder.markers()).unwrap_or_default();
             Ok::<_, rolecall::render::Error>(write_reply(&infer_layouts(&template, tokens)?.format))
         });

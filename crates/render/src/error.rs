@@ -2,6 +2,8 @@ use std::fmt;
 
 use rolecall_conversation::Place;
 
+use crate::CodeError;
+
 /// An error that occurs while rendering a conversation.
 ///
 /// ```
@@ -98,6 +100,8 @@ pub enum Error {
         /// The index of the message that the template was processing, from 0, if any.
         message: Option<usize>,
     },
+    /// A template that is code refuses the conversation, or cannot be given it.
+    Code(CodeError),
     /// Probe conversations that together exceed the step budget of a template's analysis.
     Probes {
         /// The number of steps allowed for all probes together.
@@ -157,6 +161,7 @@ impl Error {
             Error::BadRawOutput { .. } => "bad_raw_output",
             Error::Gap { .. } => "gap",
             Error::Template { error, .. } => error.kind().code(),
+            Error::Code(error) => error.kind.code(),
             Error::Probes { .. } => "limit-probes",
             Error::Indentation { .. } => "too_much_indentation",
             Error::NoLoss => "no_loss",
@@ -181,6 +186,12 @@ impl Error {
             | Error::NullWord { message }
             | Error::Gap { message, .. } => Some(Place::message(*message, "content")),
             Error::Template { message, .. } => message.map(|message| Place::message(message, "")),
+            Error::Code(CodeError { message: Some(message), field, .. }) => {
+                Some(Place::message(*message, field.clone()))
+            }
+            Error::Code(CodeError { message: None, field, .. }) => {
+                Some(Place::field(field.clone())).filter(|_| !field.is_empty())
+            }
             Error::MaskedStop { message } | Error::NoFinalStop { message } | Error::Unfinished { message } => {
                 Some(Place::message(*message, ""))
             }
@@ -208,6 +219,7 @@ impl Error {
             Error::BadRawOutput { .. } => "send the model's output unchanged, or send the call as `tool_calls`".into(),
             Error::Gap { mark, .. } => format!("put `{mark}` once where the model should write"),
             Error::Template { error, .. } => template_help(error.kind()).to_owned(),
+            Error::Code(error) => error.help.clone(),
             Error::Probes { .. } => "use a template that does less work per conversation, or name a format".into(),
             Error::Indentation { .. } => "nest the schema or the arguments less deeply".into(),
             Error::NoLoss => "include an assistant message without `\"weight\": 0` or `\"loss\": false`".into(),
@@ -272,6 +284,7 @@ impl fmt::Display for Error {
             }
             Error::Template { error, message: Some(message) } => write!(f, "message {message}: {error}"),
             Error::Template { error, message: None } => write!(f, "{error}"),
+            Error::Code(error) => write!(f, "{error}"),
             Error::Probes { steps } => {
                 write!(f, "probing the template takes more than {steps} steps over all conversations")
             }

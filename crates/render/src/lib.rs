@@ -37,10 +37,10 @@ pub use origin::Origin;
 pub use prompt::{Dropped, LeftOut, Prompt, Run, Runs, Segment, Turn, Unusual};
 pub use rolecall_jinja as jinja;
 pub use template::{
-    ArgumentForm, AroundTurns, BosUse, Capability, ChatTemplate, ContentForm, DateTime, EFFORT_SWITCH, EFFORTS,
-    Finding, FindingKind, Forms, IdForm, Limits, Nulls, ProbeBudget, RunRecord, Support, Switch, TemplateAnalysis,
-    TemplateError, TemplateOptions, WantedCalls, analyze_template, analyze_template_within, left_out, left_out_of,
-    template_switches, without_media,
+    ArgumentForm, AroundTurns, BosUse, Capability, ChatTemplate, CodeError, CodeErrorKind, CodeMessage, CodePiece,
+    ContentForm, DateTime, EFFORT_SWITCH, EFFORTS, Finding, FindingKind, Forms, IdForm, Limits, Nulls, ProbeBudget,
+    RunRecord, Support, Switch, TemplateAnalysis, TemplateCode, TemplateError, TemplateOptions, WantedCalls,
+    analyze_template, analyze_template_within, left_out, left_out_of, template_switches, without_media,
 };
 pub use trust::{ROLES, Trust};
 pub use writer::Writer;

@@ -5,6 +5,7 @@
 //! way.
 
 mod choice;
+mod code;
 mod gguf;
 mod tokens;
 
@@ -19,11 +20,13 @@ use rolecall_encode::Protection;
 use rolecall_format::Format;
 
 pub use choice::NoChoice;
+pub use code::SharedCode;
 pub use rolecall_render::jinja;
 pub use rolecall_render::{
-    ArgumentForm, BosUse, Capability, ChatTemplate, ContentForm, DateTime, EFFORT_SWITCH, EFFORTS, Finding,
-    FindingKind, Forms, IdForm, Limits, Nulls, ProbeBudget, RunRecord, Support, Switch, TemplateAnalysis,
-    TemplateError, TemplateOptions, WantedCalls, analyze_template, analyze_template_within, left_out,
+    ArgumentForm, BosUse, Capability, ChatTemplate, CodeError, CodeErrorKind, CodeMessage, CodePiece, ContentForm,
+    DateTime, EFFORT_SWITCH, EFFORTS, Finding, FindingKind, Forms, IdForm, Limits, Nulls, ProbeBudget, RunRecord,
+    Support, Switch, TemplateAnalysis, TemplateCode, TemplateError, TemplateOptions, WantedCalls, analyze_template,
+    analyze_template_within, left_out,
 };
 
 use crate::damage::Damage;
@@ -73,12 +76,28 @@ pub struct NamedTemplate {
     pub file: PathBuf,
     /// The key in that file, or `None` if the whole file is the template.
     pub key: Option<String>,
+    /// What writes the prompts, if not the source, which then is a sketch of it.
+    pub code: Option<SharedCode>,
 }
 
 impl NamedTemplate {
     /// Returns a template that is a whole file.
     pub fn of_file(name: &str, source: String, file: impl Into<PathBuf>) -> NamedTemplate {
-        NamedTemplate { name: name.to_owned(), source, file: file.into(), key: None }
+        NamedTemplate { name: name.to_owned(), source, file: file.into(), key: None, code: None }
+    }
+
+    /// Compiles the template with these special tokens.
+    pub fn compile(&self, tokens: &[(String, String)]) -> Result<ChatTemplate, rolecall_render::Error> {
+        let template = ChatTemplate::compile(&self.source, tokens.to_owned())?;
+        Ok(self.coded(template))
+    }
+
+    /// Returns the compiled template with the code, if it has any.
+    pub(crate) fn coded(&self, template: ChatTemplate) -> ChatTemplate {
+        match &self.code {
+            Some(code) => template.with_code(Arc::clone(&code.0)),
+            None => template,
+        }
     }
 
     /// Returns where the template is, in words: the file, and the key in it.
@@ -107,7 +126,7 @@ impl ModelTemplates {
     pub fn protection(&self, format: Option<&Arc<Format>>) -> Protection {
         let protection = format.map_or_else(Protection::default, |format| Protection::default().with_format(format));
         self.templates.iter().chain(&self.others).fold(protection, |protection, named| {
-            match ChatTemplate::compile(&named.source, self.tokens.clone()) {
+            match named.compile(&self.tokens) {
                 Ok(template) => protection.with_template(&named.name, &template),
                 Err(_) => protection.with_source(&named.name, &named.source),
             }
@@ -180,7 +199,12 @@ impl ModelTemplates {
         for (name, source) in found {
             let key = Some(name.map_or(KEY.to_owned(), |name| format!("{KEY}.{name}")));
             let name = name.unwrap_or(DEFAULT);
-            let template = NamedTemplate { name: name.to_owned(), source: source.to_owned(), file: file.into(), key };
+            let template = NamedTemplate {
+                name: name.to_owned(),
+                source: source.to_owned(),
+                key,
+                ..NamedTemplate::of_file(name, String::new(), file)
+            };
             match places.entry(name) {
                 Entry::Occupied(place) => self.templates[*place.get()] = template,
                 Entry::Vacant(place) => {

@@ -59,6 +59,7 @@ mod session_turns;
 mod sessions;
 mod stability;
 mod template_analysis;
+mod template_code;
 mod template_origins;
 mod templates;
 mod tokenizer_kinds;

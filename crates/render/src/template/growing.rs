@@ -41,7 +41,7 @@ pub(crate) fn render(
 ) -> Result<(Prompt, Option<TemplateGrowth>), Error> {
     let messages = Messages::all(&conversation.messages);
     let has_calls = has_calls(messages);
-    if conversation.continue_final_message || (has_calls && renames(template, options)?) {
+    if template.code.is_some() || conversation.continue_final_message || (has_calls && renames(template, options)?) {
         return Ok((super::render(conversation, template, options)?, None));
     }
     let (adapted, _) = adapt(messages, conversation, has_calls, template, options, &ReplacementValues::default())?;

@@ -3,11 +3,13 @@
 //! Takes a conversation and a [`ChatTemplate`], and returns the same [`Prompt`] that a format
 //! gives. The module `prepare` converts the conversation to the variables that transformers passes
 //! to a template, `finish` builds a prompt from the output, and `continuing` cuts it inside the
-//! last message. `analysis` determines what a template accepts and does.
+//! last message. `analysis` determines what a template accepts and does. `code` has templates that are no Jinja, but
+//! code of another kind.
 
 mod adapt;
 mod analysis;
 mod around;
+mod code;
 mod continuing;
 mod finish;
 mod forms;
@@ -35,6 +37,7 @@ pub use analysis::{
     Support, Switch, TemplateAnalysis, WantedCalls, analyze_template, analyze_template_within, template_switches,
 };
 pub use around::AroundTurns;
+pub use code::{CodeError, CodeErrorKind, CodeMessage, CodePiece, TemplateCode};
 pub use jinja::{DateTime, Error as TemplateError, Limits};
 pub use left_out::{left_out, left_out_of, without_media};
 pub use record::RunRecord;
@@ -70,6 +73,8 @@ pub struct ChatTemplate {
     writes: Arc<OnceLock<Result<Arc<jinja::Writes>, Error>>>,
     /// The template's source, which identifies the prompts that it wrote.
     identity: Arc<str>,
+    /// What writes the prompts, if not the program.
+    code: Option<Arc<dyn TemplateCode>>,
 }
 
 /// Options for rendering a conversation through a template.
@@ -159,6 +164,7 @@ impl ChatTemplate {
             forms: Arc::default(),
             writes: Arc::default(),
             identity,
+            code: None,
         })
     }
 
@@ -214,7 +220,12 @@ impl ChatTemplate {
     /// Returns the template's literals and which of them may be adjacent in a prompt. They are
     /// determined once. Exceeding the limits is an error.
     pub fn writes(&self) -> Result<Arc<jinja::Writes>, Error> {
-        let found = || self.program.writes(&Limits::default()).map(Arc::new).map_err(in_template);
+        let found = || {
+            let mut writes = self.program.writes(&Limits::default()).map_err(in_template)?;
+            // Code may write anything.
+            writes.is_complete &= self.code.is_none();
+            Ok(Arc::new(writes))
+        };
         self.writes.get_or_init(found).clone()
     }
 
@@ -278,7 +289,7 @@ fn rendered(
     budget: Option<&ProbeBudget>,
 ) -> Result<Prompt, Error> {
     let (adapted, continued) = adapt(conversation, template, options)?;
-    let (inputs, output) = run(conversation, template, options, &adapted, budget)?;
+    let (inputs, output, _) = run(conversation, template, options, &adapted, budget)?;
     let end = end_of(continued.as_ref(), &inputs, &output)?;
     Ok(finished(finish::prompt(&inputs, output, end, &[], None), conversation, template, options))
 }
@@ -291,7 +302,7 @@ fn traced<T>(
     conclude: impl FnOnce(&Inputs<'_>, &ReplacementValues, Trace, &str) -> T,
 ) -> Result<(Prompt, T), Error> {
     let (adapted, continued) = adapt(conversation, template, options)?;
-    let (inputs, output) = run(conversation, template, options, &adapted, None)?;
+    let (inputs, output, _) = run(conversation, template, options, &adapted, None)?;
     let end = end_of(continued.as_ref(), &inputs, &output)?;
     let mut trace = Trace::default();
     let prompt = finish::prompt(&inputs, output, end, &[], Some(&mut trace));
@@ -350,13 +361,16 @@ fn adapt(
     Ok((adapted, continued))
 }
 
+/// Runs the program that writes a conversation, which is returned too.
 fn run<'a>(
     conversation: &'a Conversation,
     template: &'a ChatTemplate,
     options: &'a TemplateOptions,
     adapted: &'a ReplacementValues,
     budget: Option<&ProbeBudget>,
-) -> Result<(Inputs<'a>, jinja::Output), Error> {
+) -> Result<(Inputs<'a>, jinja::Output, Arc<jinja::Template>), Error> {
+    let written = template.written(conversation, options)?;
+    let program = written.as_ref().map_or(&template.program, |written| &written.program);
     let inputs = Inputs::new(conversation, template, options, adapted);
     let clock = options.now.as_ref().map(|now| now as &dyn jinja::Clock);
     let mut limits = options.limits.clone();
@@ -366,7 +380,7 @@ fn run<'a>(
     }
     let is_lowered = limits.instructions < options.limits.instructions;
     let environment = jinja::Environment { limits, clock, ..jinja::Environment::default() };
-    let output = template.program.render(&inputs.context(), &environment);
+    let output = program.render(&inputs.context(), &environment);
     if let Some(budget) = budget {
         match &output {
             // The remaining budget is not enough for this conversation, even if some of it is
@@ -377,7 +391,10 @@ fn run<'a>(
         }
     }
     match output {
-        Ok(output) => Ok((inputs, output)),
+        Ok(output) => {
+            written.as_ref().map_or(Ok(()), |written| written.check(&output))?;
+            Ok((inputs, output, Arc::clone(program)))
+        }
         Err(error) => Err(at_message(&inputs, error)),
     }
 }

@@ -22,8 +22,11 @@ pub(crate) fn spot_at(
     options: &TemplateOptions,
     byte: usize,
 ) -> Result<Option<jinja::Spot>, Error> {
+    if template.code.is_some() {
+        return Ok(None);
+    }
     let (adapted, _) = adapt(conversation, template, options)?;
-    let (inputs, output) = run(conversation, template, options, &adapted, None)?;
+    let (inputs, output, program) = run(conversation, template, options, &adapted, None)?;
     let is_ours = |piece: &jinja::Piece<'_>| match piece.origin {
         jinja::Origin::Input { tag, .. } => inputs.origin(tag).is_none(),
         jinja::Origin::Literal { .. } | jinja::Origin::Engine => true,
@@ -35,10 +38,9 @@ pub(crate) fn spot_at(
     let at = byte + left_to_tokenizer(template, options).filter(is_removed).map_or(0, str::len);
     let found = output.pieces().find(|piece| piece.start + piece.text.len() > at);
     let Some(piece) = found else { return Ok(None) };
-    let program = &template.program;
     // A literal of several lines was written from its start.
     let within = at - piece.start;
-    if let Some(start) = source_of(program, piece.origin) {
+    if let Some(start) = source_of(&program, piece.origin) {
         let is_data = matches!(piece.origin, jinja::Origin::Literal { id, offset }
             if offset.get().is_some() && program.literal(id).is_some_and(|literal| literal.is_data));
         return Ok(Some(program.spot(if is_data { start + within } else { start })));

@@ -301,6 +301,9 @@ impl Model {
         time: AccountTime,
     ) -> Result<ModelPrompt, Error> {
         let Resolved { settings, writer } = self.resolve(&request, purpose)?;
+        if purpose == Purpose::Answer {
+            writer.check_end(&request.conversation)?;
+        }
         let mut prompt = self.accounted(&request, &settings, &writer, purpose, time)?;
         if purpose == Purpose::NewTurn {
             let rule =

@@ -74,6 +74,9 @@ impl Model {
             }
         }
         for chosen in templates {
+            for word in chosen.template.code().into_iter().flat_map(|code| code.stop_words()) {
+                found.add_text(word, "the stop words of its template");
+            }
             // A template whose layouts cannot be inferred has at least the tokens that files name.
             let Ok(layouts) = self.shared.replies.layouts(&chosen.template, &self.shared.encoders) else { continue };
             for end in closers(&layouts) {

@@ -120,7 +120,10 @@ impl Templates {
         let named = self.model.choose(settings.template_name.as_deref(), has_tools).map_err(Error::NoTemplate)?;
         let at = self.model.templates.iter().position(|template| std::ptr::eq(template, named)).unwrap_or_default();
         let template = compiled.compile(&named.source, &self.model.tokens, &settings.limits);
-        let template = template.map_err(|error| refused(named, error))?;
+        let mut template = template.map_err(|error| refused(named, error))?;
+        if named.code.is_some() {
+            template = Arc::new(named.coded(ChatTemplate::clone(&template)));
+        }
         Ok(ChosenTemplate { templates: Arc::clone(self), named: at, template })
     }
 
@@ -133,7 +136,7 @@ impl Templates {
     pub fn check_markers(&self, tokenizer: &dyn Tokenizer) -> Result<(), Error> {
         for named in &self.model.templates {
             // The error of a template that does not compile is reported where it renders.
-            let Ok(template) = ChatTemplate::compile(&named.source, self.model.tokens.clone()) else { continue };
+            let Ok(template) = named.compile(&self.model.tokens) else { continue };
             let markers = foreign_markers(&template, tokenizer);
             if !markers.is_empty() {
                 let template = named.name.clone();

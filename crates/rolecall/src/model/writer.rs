@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use rolecall_conversation::{Conversation, Role};
 use rolecall_format::Format;
 use rolecall_openai::Request;
-use rolecall_render::{ChatTemplate, DateTime, Writer};
+use rolecall_render::{ChatTemplate, CodeError, CodeErrorKind, DateTime, Writer};
 
 use super::templates::{ChosenTemplate, Templates, refused};
 use super::{Model, Purpose, Settings, Voice};
@@ -49,6 +50,23 @@ impl ModelWriter {
             Writer::Format(..) => None,
             Writer::Template(_, options) => options.now,
         }
+    }
+
+    /// Refuses a conversation that shall not end with the opening of an answer, if that is for code to decide.
+    pub fn check_end(&self, conversation: &Conversation) -> Result<(), Error> {
+        let is_code = self.template().is_some_and(|template| template.code().is_some());
+        let is_answered = conversation.messages.last().is_some_and(|last| *last.role() == Role::Assistant);
+        if conversation.add_generation_prompt != Some(false) || !is_code || is_answered {
+            return Ok(());
+        }
+        let error = CodeError {
+            kind: CodeErrorKind::NotTaken,
+            message: None,
+            field: "add_generation_prompt".to_owned(),
+            what: "a template that is code decides itself how a prompt ends".to_owned(),
+            help: "leave it out".to_owned(),
+        };
+        Err(rolecall_render::Error::Code(error).into())
     }
 
     /// Adds to an error the template that raised it.

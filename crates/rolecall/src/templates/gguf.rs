@@ -35,6 +35,7 @@ impl ModelTemplates {
             source: source.to_owned(),
             file: file.to_owned(),
             key: Some(key),
+            code: None,
         };
         if let Some(source) = gguf.text(TEMPLATE)? {
             templates.put(template(DEFAULT, TEMPLATE.to_owned(), source));

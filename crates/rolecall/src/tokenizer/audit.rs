@@ -10,8 +10,7 @@ use crate::template::{BosUse, ChatTemplate, ModelTemplates, TemplateOptions, ana
 /// suits chat templates.
 pub fn audit_with(tokenizer: &dyn Tokenizer, controls: &[Control], templates: &ModelTemplates) -> Audit {
     // Templates with errors are reported where they render.
-    let compiled =
-        templates.templates.iter().map(|named| ChatTemplate::compile(&named.source, templates.tokens.clone()));
+    let compiled = templates.templates.iter().map(|named| named.compile(&templates.tokens));
     let compiled: Vec<ChatTemplate> = compiled.flatten().collect();
     let mut audit = audit(tokenizer, controls, &compiled);
     if let Some(id) = tokenizer.adds_bos()

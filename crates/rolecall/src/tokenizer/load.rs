@@ -4,7 +4,6 @@ use std::io::{Cursor, Read, Seek};
 use std::path::Path;
 
 use rolecall_encode::turn_markers;
-use rolecall_render::ChatTemplate;
 use rolecall_tokenizer::{Beside, Error, NamedToken, Tokenizer};
 
 use super::{FileKind, TELLING_TOKENS, TokenizerFile, find_file, unreadable};
@@ -78,8 +77,7 @@ fn from_gguf<R: Read + Seek>(mut gguf: Gguf<R>) -> Result<Box<dyn Tokenizer>, Er
     let mut vocabulary = vocabulary.ok_or_else(missing)?;
     // A template with errors is reported where it renders.
     let templates = ModelTemplates::from_gguf(&mut gguf, Path::new("")).unwrap_or_default();
-    let compiled =
-        templates.templates.iter().map(|named| ChatTemplate::compile(&named.source, templates.tokens.clone()));
+    let compiled = templates.templates.iter().map(|named| named.compile(&templates.tokens));
     vocabulary.markers = compiled.flatten().flat_map(|template| turn_markers(&template)).collect();
     vocabulary.into_tokenizer()
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use rolecall::format::write_reply;
 use rolecall::infer::{Outcome, Report};
-use rolecall::template::{ChatTemplate, ModelTemplates, NamedTemplate, infer_layouts};
+use rolecall::template::{ModelTemplates, NamedTemplate, infer_layouts};
 
 use crate::args::TemplateArgs;
 use crate::diagnostic::{Diagnostic, DiagnosticPlace, Severity};
@@ -21,7 +21,7 @@ use crate::visible::escape;
 pub fn print(args: &TemplateArgs, model: &ModelTemplates, tokens: Vec<String>, output: &Output) -> Result<(), Failure> {
     let chosen = model.choose(args.template_name.as_deref(), false);
     let named = chosen.map_err(|why| Failure::NoTemplate { path: args.path().display().to_string(), why })?;
-    let compiled = ChatTemplate::compile(&named.source, model.tokens.clone());
+    let compiled = named.compile(&model.tokens);
     let nothing = Source { name: String::new(), text: String::new() };
     let template = compiled.map_err(|error| in_nothing(refused(named, error), &nothing))?;
     let layouts = infer_layouts(&template, || tokens).map_err(|error| in_nothing(refused(named, error), &nothing))?;

@@ -11,8 +11,8 @@ use rolecall::answer;
 use rolecall::conversation::{Json, object};
 use rolecall::encode::Decoder;
 use rolecall::template::jinja::Spot;
-use rolecall::template::{ChatTemplate, TemplateAnalysis, TemplateOptions, analyze_template};
 use rolecall::template::{ModelTemplates, NamedTemplate};
+use rolecall::template::{TemplateAnalysis, TemplateOptions, analyze_template};
 use rolecall::tokenizer;
 use rolecall::tokenizer::Tokenizer;
 
@@ -79,8 +79,8 @@ pub fn run(args: &TemplateArgs, output: &Output) -> Result<Exit, Failure> {
 }
 
 fn analyze(named: &NamedTemplate, model: &ModelTemplates, adds_bos: Option<bool>) -> Result<TemplateReport, Refusal> {
-    let analysis = ChatTemplate::compile(&named.source, model.tokens.clone())
-        .and_then(|template| analyze_template(&template, &TemplateOptions::default()));
+    let analysis =
+        named.compile(&model.tokens).and_then(|template| analyze_template(&template, &TemplateOptions::default()));
     let mut analysis = analysis.map_err(|error| refused(named, error))?;
     if let Some(adds_bos) = adds_bos {
         analysis.note_tokenizer(adds_bos);

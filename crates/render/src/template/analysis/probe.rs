@@ -92,13 +92,13 @@ impl<'t> Probe<'t> {
         let conversation = Conversation::from_json(request).map_err(|error| other(error.to_string()))?;
         let adapted = ReplacementValues::default();
         let ran = super::super::run(&conversation, self.template, &self.options, &adapted, Some(self.budget));
-        let (inputs, output) = ran.map_err(|error| match error {
+        let (inputs, output, program) = ran.map_err(|error| match error {
             Error::Template { error, .. } => {
                 ProbeRefusal { is_own: error.kind() == jinja::ErrorKind::Rejected, words: error.message().to_owned() }
             }
             error => other(error.to_string()),
         })?;
-        Ok(ProbedPrompt::new(&inputs, &output, &self.template.program))
+        Ok(ProbedPrompt::new(&inputs, &output, &program))
     }
 
     /// Reports whether a prompt has an HTML entity that the template does not spell itself.

@@ -1,0 +1,66 @@
+//! Templates that are code.
+
+use std::sync::Arc;
+
+use super::{ChatTemplate, DEFAULT, ModelTemplates, NamedTemplate, TemplateCode};
+use crate::Error;
+
+/// Code that writes the prompts of a template. It is equal to itself only.
+#[derive(Clone, Debug)]
+pub struct SharedCode(pub Arc<dyn TemplateCode>);
+
+impl PartialEq for SharedCode {
+    fn eq(&self, other: &SharedCode) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for SharedCode {}
+
+impl ModelTemplates {
+    /// Returns code as the templates of a model, for [`ModelBuilder::templates`](crate::model::ModelBuilder::templates).
+    ///
+    /// The code is asked for a few short conversations. An error says that it refuses one that has only a user's
+    /// message.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use rolecall::conversation::json::Object;
+    /// use rolecall::template::{CodeError, CodeMessage, CodePiece, ModelTemplates, TemplateCode};
+    /// use rolecall::{Model, Request};
+    ///
+    /// /// Numbers the rounds.
+    /// #[derive(Debug)]
+    /// struct Rounds;
+    ///
+    /// impl TemplateCode for Rounds {
+    ///     fn name(&self) -> &str {
+    ///         "rounds"
+    ///     }
+    ///     fn stop_words(&self) -> &[String] {
+    ///         &[]
+    ///     }
+    ///     fn write(&self, messages: &[CodeMessage<'_>], _: &Object) -> Result<Vec<CodePiece>, CodeError> {
+    ///         let mut pieces = Vec::new();
+    ///         for (at, message) in messages.iter().enumerate() {
+    ///             if message.role == "user" {
+    ///                 pieces.push(CodePiece::Text(format!("[Round {}] ", at / 2 + 1)));
+    ///             }
+    ///             pieces.extend([CodePiece::Content(at), CodePiece::Text("\n".into())]);
+    ///         }
+    ///         Ok(pieces)
+    ///     }
+    /// }
+    ///
+    /// let model = Model::builder().templates(ModelTemplates::of_code(Arc::new(Rounds))?).open()?;
+    /// let request = r#"{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"},
+    ///     {"role": "user", "content": "c"}]}"#;
+    /// assert_eq!(model.prompt(Request::from_text(request)?)?.text(), "[Round 1] a\nb\n[Round 2] c\n");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn of_code(code: Arc<dyn TemplateCode>) -> Result<ModelTemplates, Error> {
+        let source = ChatTemplate::sketch(&*code)?;
+        let template = NamedTemplate { code: Some(SharedCode(code)), ..NamedTemplate::of_file(DEFAULT, source, "") };
+        Ok(ModelTemplates { templates: vec![template], ..ModelTemplates::default() })
+    }
+}
