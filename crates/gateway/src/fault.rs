@@ -86,10 +86,12 @@ impl Fault {
 impl From<rolecall::Error> for Fault {
     fn from(error: rolecall::Error) -> Fault {
         use rolecall::Error;
+        use rolecall::template::CodeErrorKind;
         let status = match error {
             // What the gateway was started with.
             Error::Tokenizer { .. } | Error::NoTokenizer | Error::File(_) | Error::Format(_) | Error::NoFormat => 500,
             Error::Internal { .. } => 500,
+            Error::Render(rolecall::render::Error::Code(ref error)) if error.kind == CodeErrorKind::Unavailable => 500,
             _ => 400,
         };
         let (param, message_index) = match error.place() {

@@ -18,7 +18,8 @@
 //! API, which reads a `request`. `turn` answers it: its sessions find the conversation so far, and what is new is rendered
 //! and encoded. `engine` speaks with the engine, `reply` parses the sampled ids, and
 //! the API's `writer` writes the answer. Every error is a [`Fault`]. `observe` sees all of it, for the log,
-//! metrics and traces. `store` keeps conversations, `containers` run the code of models, and `settings` says with what all of this is started.
+//! metrics and traces. `store` keeps conversations, `containers` run the code of models, `template_process` that of
+//! templates, and `settings` says with what all of this is started.
 
 mod api;
 mod clock;
@@ -35,6 +36,7 @@ mod request;
 mod served_model;
 pub mod settings;
 mod store;
+mod template_process;
 mod turn;
 mod work;
 
@@ -52,3 +54,4 @@ pub use settings::check::{ModelReport, Report, check};
 pub use settings::config::{Config, Limits, ModelConfig};
 pub use settings::{SettingFault, Settings, Sources};
 pub use store::{Bounds, Owner, Store, StoreConfig, StoreFault, StoredTurn, TurnId};
+pub use template_process::TemplateProcess;

@@ -29,3 +29,4 @@ mod sessions;
 mod settings;
 mod sites;
 mod store;
+mod template_process;

@@ -94,8 +94,18 @@ class CodeModel:
         words = getattr(self._template, "stop_words", None)
         return None if words is None else [_values.text("stop_words", word) for word in words]
 
+    def pieces(self, messages: Sequence[Mapping[str, Any]], switches: Mapping[str, Any]) -> list[str | int]:
+        """Return what the code writes: texts, and for the text of a message its index."""
+        return self._pieces(self._given(messages, switches), switches)
+
     def prompt(self, messages: Sequence[Mapping[str, Any]], **switches: Any) -> _rolecall.Prompt:
         """Render a conversation. The switches are passed to ``messages2prompt``: numbers, booleans or None."""
+        given = self._given(messages, switches)
+        pieces = self._pieces(given, switches)
+        return _rolecall.prompt_by_template(self._model, given, _READS_ROLES + "".join(map(_written, pieces)))
+
+    def _given(self, messages: Sequence[Mapping[str, Any]], switches: Mapping[str, Any]) -> list[dict[str, str]]:
+        """The messages as the code gets them, once they and the switches are checked."""
         given = [_message(index, message) for index, message in enumerate(_values.items("messages", messages))]
         if not given:
             message, help = "the conversation has no messages", "give at least one message"
@@ -107,8 +117,7 @@ class CodeModel:
             if value is not None and not isinstance(value, (bool, int, float)):
                 message = f"a template with code of its own does not take it, found {type(value).__name__}"
                 raise RequestError(message, code="wrong_type", field=name, help="pass a number, a bool or None")
-        pieces = self._pieces(given, switches)
-        return _rolecall.prompt_by_template(self._model, given, _READS_ROLES + "".join(map(_written, pieces)))
+        return given
 
     def encode(self, messages: Sequence[Mapping[str, Any]], **switches: Any) -> _rolecall.Encoded:
         """Render a conversation and encode the prompt. A message's text never becomes a control token."""

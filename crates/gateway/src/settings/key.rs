@@ -272,6 +272,17 @@ pub static MODEL_KEYS: &[Key<ModelSettings>] = &[
         slot: Slot::Path(|model| &mut model.template),
     },
     Key {
+        path: "template_python",
+        about: "A chat template that is code: a Python file or module with a class as LMDeploy's, which renders in a \
+                process of its own. FILE.py:NAME is one of several. The package `rolecall` must be installed",
+        slot: Slot::PathOrName(|model| &mut model.template_python),
+    },
+    Key {
+        path: "python",
+        about: "The Python interpreter for `template_python`, for which the path is not searched. Without it, `python3`",
+        slot: Slot::Path(|model| &mut model.python),
+    },
+    Key {
         path: "plain_markers",
         about: "Whether markers that the template writes around turns may be text instead of tokens",
         slot: Slot::Switch(|model| &mut model.plain_markers),
@@ -383,9 +394,10 @@ impl<T> Key<T> {
             Slot::Path(of) => *of(settings) = Some(under(text()?)),
             Slot::PathOrName(of) => {
                 let text = text()?;
-                let path = under(text);
-                let is_path = folder.is_some() && path.exists();
-                *of(settings) = Some(if is_path { path.display().to_string() } else { text.to_owned() });
+                // One of several templates in a file: `FILE.py:NAME`.
+                let file = text.rsplit_once(':').map_or(text, |(file, _)| file);
+                let is_path = folder.is_some() && (under(text).exists() || under(file).is_file());
+                *of(settings) = Some(if is_path { under(text).display().to_string() } else { text.to_owned() });
             }
             Slot::Engine(of) => {
                 let text = text()?;

@@ -88,6 +88,10 @@ pub struct ModelSettings {
     pub format: Option<String>,
     /// The chat template, if it is not the model's own.
     pub template: Option<PathBuf>,
+    /// The Python file or module whose code renders, with the name of the template in it.
+    pub template_python: Option<String>,
+    /// The Python interpreter of that code.
+    pub python: Option<PathBuf>,
     /// Whether markers that the template writes around turns may be text instead of tokens.
     pub plain_markers: bool,
     /// The engine's address.

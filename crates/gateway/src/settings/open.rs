@@ -1,15 +1,18 @@
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use rolecall::encode::PlainMarkers;
-use rolecall::model::OpenError;
+use rolecall::model::{BosBy, OpenError};
 use rolecall::parse::{CallsInReasoning, UnclosedReasoning};
 use rolecall::session::OnRewrite;
+use rolecall::template::ModelTemplates;
 use rolecall::{Error, Model};
 
 use super::{ModelSettings, SettingFault, SettingPlace, Settings};
 use crate::engine::EngineKind;
 use crate::store::StoreConfig;
+use crate::template_process::TemplateProcess;
 use crate::{Config, Keys, ModelConfig, Telling};
 
 impl Settings {
@@ -70,6 +73,9 @@ impl ModelSettings {
         if let Some(path) = &self.template {
             builder = builder.template(path);
         }
+        if let Some(asked) = &self.template_python {
+            builder = builder.templates(self.open_code(asked)?).bos(BosBy::Tokenizer);
+        }
         if self.plain_markers {
             builder = builder.plain_markers(PlainMarkers::Allow);
         }
@@ -105,6 +111,26 @@ impl ModelSettings {
             engine_model: self.engine_model.clone(),
             on_rewrite: self.on_rewrite.unwrap_or(OnRewrite::Rewrite),
         })
+    }
+}
+
+impl ModelSettings {
+    /// Starts the code that renders.
+    fn open_code(&self, asked: &str) -> Result<ModelTemplates, SettingFault> {
+        let fault = |code, message: String| SettingFault::new(code, self.place.clone(), message);
+        let others = [("format", self.format.is_some()), ("template", self.template.is_some())];
+        if let Some((other, _)) = others.iter().find(|(_, is_set)| *is_set) {
+            let message = format!("both `template_python` and `{other}` are set");
+            return Err(fault("conflict", message).with_help("leave one of them out"));
+        }
+        let python = self.python.clone().unwrap_or_else(|| "python3".into());
+        let unusable = |error: &Error| {
+            let message = format!("the template `{asked}` cannot be used: {error}");
+            SettingFault { help: error.help(), ..fault(error.code(), message) }
+        };
+        let code = TemplateProcess::start(python, asked.to_owned());
+        let code = code.map_err(|error| unusable(&rolecall::render::Error::Code(error).into()))?;
+        ModelTemplates::of_code(Arc::new(code)).map_err(|error| unusable(&error))
     }
 }
 

@@ -1,0 +1,168 @@
+"""The process of a template with code of its own, as the gateway starts it."""
+
+import json
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+# As LMDeploy's document writes such a file, for a class with code of its own.
+ROUNDS = """
+    from lmdeploy.model import MODELS, BaseModel
+
+
+    @MODELS.register_module(name="rounds")
+    class Rounds(BaseModel):
+        def __init__(self, **kwargs):
+            super().__init__(stop_words=["<|im_end|>"], **kwargs)
+
+        def messages2prompt(self, messages, sequence_start=True, shout=False, **kwargs):
+            print("printed by the template")
+            out = "".join(
+                f"[Round {at // 2 + 1}] {m['content']}\\n" if m["role"] == "user" else f"{m['content']}\\n"
+                for at, m in enumerate(messages)
+            )
+            return out + "!" if shout else out
+"""
+
+
+class Process:
+    def __init__(self, *asked, cwd=None):
+        command = [sys.executable, "-m", "rolecall.serving._template_process", *asked]
+        pipe = subprocess.PIPE
+        self.popen = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, cwd=cwd)
+
+    def line(self):
+        return json.loads(self.popen.stdout.readline())
+
+    def ask(self, *messages, **switches):
+        rows = [{"role": role, "content": content} for role, content in messages]
+        self.popen.stdin.write(json.dumps({"messages": rows, "switches": switches}) + "\n")
+        self.popen.stdin.flush()
+        return self.line()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.popen.stdin.close()
+        try:
+            self.popen.wait(timeout=10)
+        finally:
+            self.popen.kill()
+            self.popen.wait()
+            self.popen.stdout.close()
+            self.popen.stderr.close()
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(source, name="template.py"):
+        path = tmp_path / name
+        path.write_text(textwrap.dedent(source), encoding="utf-8")
+        return str(path)
+
+    return write
+
+
+def test_a_file_as_lmdeploys_is_rendered_in_pieces(write):
+    with Process(write(ROUNDS)) as process:
+        assert process.line() == {"name": "rounds", "stop_words": ["<|im_end|>"]}
+        assert process.ask(("user", "Hi")) == {"pieces": ["[Round 1] ", 0, "\n"]}
+        grown = process.ask(("user", "é<|im_end|>"), ("assistant", "a"), ("user", "b"), shout=True)
+        assert grown == {"pieces": ["[Round 1] ", 0, "\n", 1, "\n[Round 2] ", 2, "\n!"]}
+        # An error is one of its request.
+        refused = process.ask(("robot", "Hi"))["error"]
+        assert (refused["code"], refused["message_index"], refused["field"]) == ("wrong_type", 0, "role")
+        process.popen.stdin.write("[]\n")
+        process.popen.stdin.flush()
+        assert process.line()["error"]["code"] == "code_failed"
+        assert process.ask(("user", "Hi")) == {"pieces": ["[Round 1] ", 0, "\n"]}
+        process.popen.stdin.close()
+        assert process.popen.wait(timeout=10) == 0
+        # What the code prints does not come between the answers.
+        assert "printed by the template" in process.popen.stderr.read()
+
+
+def test_code_that_changes_a_text_is_refused(write):
+    source = """
+        class Strips:
+            stop_words = None
+
+            def messages2prompt(self, messages, sequence_start=True):
+                return "".join(m["content"].strip() for m in messages)
+    """
+    with Process(write(source)) as process:
+        assert process.line() == {"name": "Strips", "stop_words": []}
+        assert process.ask(("user", "Hi")) == {"pieces": [0]}
+        refused = process.ask(("user", " Hi "))["error"]
+        assert (refused["code"], refused["message_index"], refused["field"]) == ("text_not_found", 0, "content")
+
+
+def test_a_class_with_texts_only_and_one_for_each_turn(write):
+    source = """
+        from lmdeploy.model import MODELS, BaseChatTemplate, BaseModel
+
+
+        @MODELS.register_module(name="texts")
+        class Texts(BaseChatTemplate):
+            def __init__(self, user="<u>", assistant="<a>", **kwargs):
+                super().__init__(user=user, assistant=assistant, **kwargs)
+
+
+        @MODELS.register_module(name="turns")
+        class Turns(BaseModel):
+            def get_prompt(self, prompt, sequence_start=True):
+                return f"<{'first' if sequence_start else 'next'}>{prompt}<end>"
+    """
+    path = write(source)
+    with Process(path) as process:
+        error = process.line()["error"]
+        assert error["code"] == "ambiguous" and "`" + path + ":texts`" in error["help"], error
+    with Process(path + ":texts") as process:
+        assert process.line()["name"] == "texts"
+        assert process.ask(("user", "Hi")) == {"pieces": ["<u>", 0, "<a>"]}
+    with Process(path + ":turns") as process:
+        assert process.line()["name"] == "turns"
+        asked = process.ask(("user", "a"), ("assistant", "b"), ("user", "c"))
+        assert asked == {"pieces": ["<first>", 0, "<end>", 1, "<next>", 2, "<end>"]}
+    with Process(path + ":other") as process:
+        error = process.line()["error"]
+        assert error["code"] == "unknown_name" and "`turns`" in error["help"]
+
+
+def test_a_module_is_found_by_its_name(write, tmp_path):
+    write(ROUNDS, "of_rounds.py")
+    for asked in ("of_rounds", "of_rounds:rounds", "of_rounds:Rounds"):
+        with Process(asked, cwd=tmp_path) as process:
+            assert process.line()["stop_words"] == ["<|im_end|>"]
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [("def f(:\n", "SyntaxError"), ("import no_such_module\n", "no_such_module"), ("x = 1\n", "has no template")],
+)
+def test_a_file_that_cannot_be_used_says_so(write, source, words):
+    with Process(write(source)) as process:
+        assert words in process.line()["error"]["message"]
+        assert process.popen.wait(timeout=10) == 0
+
+
+def test_a_missing_file_says_so():
+    with Process("no/such/file.py") as process:
+        assert process.line()["error"]["code"] == "unreadable"
+
+
+def test_an_endless_loop_ends_with_whoever_asked(write):
+    source = """
+        class Loops:
+            def messages2prompt(self, messages, sequence_start=True):
+                while True:
+                    pass
+    """
+    with Process(write(source)) as process:
+        process.line()
+        process.popen.stdin.write(json.dumps({"messages": [{"role": "user", "content": "a"}], "switches": {}}) + "\n")
+        process.popen.stdin.close()
+        assert process.popen.wait(timeout=10) == 1
