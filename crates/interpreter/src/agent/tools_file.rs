@@ -230,7 +230,10 @@ fn to_json(value: &DeValue<'_>) -> Json {
         DeValue::Boolean(value) => (*value).into(),
         DeValue::Array(values) => values.iter().map(|value| to_json(value.get_ref())).collect::<Vec<Json>>().into(),
         DeValue::Table(table) => {
-            let entries = table.iter().map(|(key, value)| (key.get_ref().to_string(), to_json(value.get_ref())));
+            // The table is sorted. A model reads a schema as it was written.
+            let mut entries: Vec<_> = table.iter().collect();
+            entries.sort_by_key(|(key, _)| key.span().start);
+            let entries = entries.into_iter().map(|(key, value)| (key.get_ref().to_string(), to_json(value.get_ref())));
             Json::Object(entries.collect::<Object>())
         }
         DeValue::Integer(number) => number.to_string().parse::<i64>().map_or(Json::Null, Into::into),
