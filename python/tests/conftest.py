@@ -1,10 +1,12 @@
 """What all tests share: the references beside the repository, and what may be skipped."""
 
+import functools
 import os
 import pathlib
 import sys
 
 import pytest
+import rolecall
 
 #: Libraries that no registry offers for every machine. Their tests may be skipped even with
 #: ``--extras``.
@@ -15,6 +17,23 @@ MISSING = "../shared is missing, so "
 
 #: What the reason begins with of a test that needs a kernel for code, and has none.
 NO_KERNEL = "no kernel runs here"
+
+
+@functools.cache
+def missing():
+    """Why no code runs here, or None."""
+    check = rolecall.Interpreter.check()
+    if not check["missing"]:
+        return None
+    assert not os.environ.get("ROLECALL_COMPLETE"), f"{NO_KERNEL}: {check}"
+    return f"{NO_KERNEL}: {'; '.join(check['missing'])}"
+
+
+@pytest.fixture
+def kernel():
+    if why := missing():
+        print(why)
+        pytest.skip(why)
 
 
 @pytest.fixture(scope="session")

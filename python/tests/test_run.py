@@ -15,7 +15,6 @@ import letters
 import numpy as np
 import pytest
 import rolecall
-from conftest import NO_KERNEL
 from letters import END, IDS
 from rolecall._functions import definition
 from test_hostile import letters_model
@@ -501,23 +500,6 @@ def test_an_interrupt_ends_a_run(engine, sleep, parallel, most):
 
 
 # ---- Code
-
-
-@functools.cache
-def missing():
-    """Why no code runs here, or None."""
-    check = rolecall.Interpreter.check()
-    if not check["missing"]:
-        return None
-    assert not os.environ.get("ROLECALL_COMPLETE"), f"{NO_KERNEL}: {check}"
-    return f"{NO_KERNEL}: {'; '.join(check['missing'])}"
-
-
-@pytest.fixture
-def kernel():
-    if why := missing():
-        print(why)
-        pytest.skip(why)
 
 
 @pytest.fixture(scope="module")

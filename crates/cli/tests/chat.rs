@@ -32,20 +32,37 @@ const TOOLS: &str = "[[tool]]\nname = \"get_weather\"\nargv = [\"cat\"]\n";
 const CALL: &str =
     "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}\n</tool_call><|im_end|>";
 
-/// A folder with a model, a file of tools and a record, removed at the end.
-struct Folder(PathBuf);
+/// A folder that is removed at the end.
+pub struct TestFolder(pub PathBuf);
+
+impl TestFolder {
+    pub fn new(name: &str) -> TestFolder {
+        let folder = env::temp_dir().join(format!("rolecall-chat-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        TestFolder(folder)
+    }
+}
+
+impl Drop for TestFolder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A folder with a model, a file of tools and a record.
+struct Folder(TestFolder);
 
 impl Folder {
     fn new(name: &str, replies: &[&str], results: &[&str]) -> Folder {
-        let folder = Folder(env::temp_dir().join(format!("rolecall-chat-{}-{name}", std::process::id())));
-        std::fs::create_dir_all(folder.0.join("m")).unwrap();
+        let folder = Folder(TestFolder::new(name));
+        std::fs::create_dir_all(folder.path("m")).unwrap();
         for (file, text) in [
             ("m/tokenizer.json", TOKENIZER),
             ("m/tokenizer_config.json", "{\"eos_token\": \"<|im_end|>\"}"),
             ("m/chat_template.jinja", TEMPLATE),
             ("tools.toml", TOOLS),
         ] {
-            std::fs::write(folder.0.join(file), text).unwrap();
+            std::fs::write(folder.path(file), text).unwrap();
         }
         let tokenizer = HuggingFace::from_bytes(TOKENIZER.as_bytes(), None).unwrap();
         let mut record = String::new();
@@ -60,12 +77,16 @@ impl Folder {
                 "{{\"type\": \"result\", \"name\": \"get_weather\", \"arguments\": \"{{\\\"city\\\": \\\"Paris\\\"}}\", \"text\": \"{result}\"}}\n"
             );
         }
-        std::fs::write(folder.0.join("record.jsonl"), record).unwrap();
+        std::fs::write(folder.path("record.jsonl"), record).unwrap();
         folder
     }
 
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.0.join(name)
+    }
+
     fn run(&self, arguments: &[&str], input: &str) -> (i32, String, String) {
-        run(&self.0, arguments, input, &[])
+        run(&self.0.0, arguments, input, &[])
     }
 
     fn chat(&self, more: &[&str], input: &str) -> (i32, String, String) {
@@ -74,13 +95,21 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+/// Returns whether kernels run here. A check that must be complete sets a variable, and fails without them.
+pub fn can_run(test: &str) -> bool {
+    let (code, out, _) = run(&env::temp_dir(), &["interpreter", "--check", "--json"], "", &[]);
+    if code != 0 {
+        assert!(env::var_os("ROLECALL_COMPLETE").is_none(), "no kernel runs here: {out}");
+        eprintln!("NOT TESTED: no kernel runs here: {out}");
+        if let Some(path) = env::var_os("ROLECALL_SKIPPED") {
+            let mut file = std::fs::OpenOptions::new().append(true).create(true).open(path).unwrap();
+            writeln!(file, "{test}\tcode that runs").unwrap();
+        }
     }
+    code == 0
 }
 
-fn run(folder: &std::path::Path, arguments: &[&str], input: &str, set: &[(&str, &str)]) -> (i32, String, String) {
+pub fn run(folder: &std::path::Path, arguments: &[&str], input: &str, set: &[(&str, &str)]) -> (i32, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rolecall"));
     command.args(arguments).current_dir(folder).envs(set.iter().copied());
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -101,7 +130,7 @@ fn a_chat_shows_calls_and_results_and_is_saved_as_a_conversation() {
     assert_eq!(code, 0, "{err}");
     assert!(prompt.ends_with("<|im_start|>system\nhi<|im_end|>\n<|im_start|>user\nweather<|im_end|>\n<|im_start|>assistant\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}\n</tool_call><|im_end|>\n<|im_start|>tool\nsun<|im_end|>\n<|im_start|>assistant\nsunny<|im_end|>\n"), "{prompt}");
     let again = Folder::new("again", &["hello<|im_end|>"], &[]);
-    std::fs::copy(folder.0.join("chat.json"), again.0.join("chat.json")).unwrap();
+    std::fs::copy(folder.path("chat.json"), again.path("chat.json")).unwrap();
     let (code, out, err) =
         again.run(&["chat", "--model", "m", "--replay", "record.jsonl", "chat.json"], "hi\n:prompt\n");
     assert_eq!(code, 0, "{err}");
@@ -128,7 +157,7 @@ fn a_message_is_taken_back() {
             && out.contains("expected one of :prompt"),
         "{out}"
     );
-    let saved = std::fs::read_to_string(folder.0.join("chat.json")).unwrap();
+    let saved = std::fs::read_to_string(folder.path("chat.json")).unwrap();
     let Json::Object(saved) = json::parse(&saved).unwrap() else { panic!("{saved:?}") };
     assert_eq!(saved.get("messages").and_then(Json::as_array).unwrap().len(), 2, "one message, and its reply");
 }
@@ -167,7 +196,7 @@ fn mistakes_are_named() {
         ("[[mcp]]\nname = \"gone\"\nargv = [\"/nonexistent/server\"]", "the MCP server `gone` cannot be used"),
         ("not toml", "line 1:"),
     ] {
-        std::fs::write(folder.0.join("tools.toml"), tools).unwrap();
+        std::fs::write(folder.path("tools.toml"), tools).unwrap();
         let (code, _, err) = folder.chat(&[], "hi\n");
         assert!(code != 0 && err.contains(message), "{tools}: {err}");
     }
@@ -181,37 +210,30 @@ fn mistakes_are_named() {
 #[test]
 fn code_needs_a_sandbox_unless_it_is_spelled_out() {
     let folder = Folder::new("sandbox", &[], &[]);
-    std::fs::create_dir(folder.0.join("bin")).unwrap();
-    let bin = folder.0.join("bin").display().to_string();
-    let (code, out, err) = run(&folder.0, &["interpreter"], "print(1)", &[("PATH", &bin)]);
+    std::fs::create_dir(folder.path("bin")).unwrap();
+    let bin = folder.path("bin").display().to_string();
+    let (code, out, err) = run(&folder.0.0, &["interpreter"], "print(1)", &[("PATH", &bin)]);
     assert!(
         code != 0 && out.is_empty() && (err.contains("bwrap") || err.contains("ipykernel") || err.contains("bash")),
         "{err}"
     );
-    let (code, out, _) = run(&folder.0, &["interpreter", "--check"], "", &[("PATH", &bin)]);
+    let (code, out, _) = run(&folder.0.0, &["interpreter", "--check"], "", &[("PATH", &bin)]);
     assert!(code == 1 && out.contains("bubblewrap") && out.contains("apt-get install -y"), "{out}");
 }
 
 #[test]
 fn code_runs_and_its_files_come_out() {
     let folder = Folder::new("code", &[], &[]);
-    let (code, out, _) = folder.run(&["interpreter", "--check", "--json"], "");
-    if code != 0 {
-        assert!(env::var_os("ROLECALL_COMPLETE").is_none(), "no kernel runs here: {out}");
-        eprintln!("NOT TESTED: no kernel runs here: {out}");
-        if let Some(path) = env::var_os("ROLECALL_SKIPPED") {
-            let mut file = std::fs::OpenOptions::new().append(true).create(true).open(path).unwrap();
-            writeln!(file, "chat::code_runs_and_its_files_come_out\tcode that runs").unwrap();
-        }
+    if !can_run("chat::code_runs_and_its_files_come_out") {
         return;
     }
-    std::fs::write(folder.0.join("data.csv"), "1,2\n").unwrap();
+    std::fs::write(folder.path("data.csv"), "1,2\n").unwrap();
     let (code, out, err) = folder.run(
         &["interpreter", "--file", "data.csv", "--out", "files"],
         "print(open('data.csv').read())\nopen('new', 'w').write('x')",
     );
     assert_eq!((code, out.as_str(), err.as_str()), (0, "1,2\n\n1\n", ""));
-    assert_eq!(std::fs::read_to_string(folder.0.join("files/new")).unwrap(), "x");
+    assert_eq!(std::fs::read_to_string(folder.path("files/new")).unwrap(), "x");
     let (code, out, _) = folder.run(&["interpreter", "--json"], "1 / 0");
     assert!(code == 1 && out.contains("\"is_good\": false") && out.contains("ZeroDivisionError"), "{out}");
     let (code, out, _) = folder.run(&["interpreter", "--unsafe-no-sandbox"], "import os; os.path.exists('/sys')");

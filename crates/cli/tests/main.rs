@@ -15,4 +15,6 @@ mod not_built;
 mod request_costs;
 mod request_memory;
 #[cfg(feature = "gateway")]
+mod scenarios;
+#[cfg(feature = "gateway")]
 mod serve;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{env, fs, io};
 
+use rolecall::conversation::{Json, object};
 use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
 use uuid::Uuid;
@@ -113,6 +114,12 @@ impl Folder {
     /// Returns where a file is for the code.
     pub fn path_within(name: &str) -> String {
         format!("{}/{name}", crate::DATA)
+    }
+
+    /// Returns the part of a message that attaches a file, which is to be in the folder.
+    pub fn part(name: &str, size: u64) -> Json {
+        let file = object! { "path" => Folder::path_within(name), "size" => i64::try_from(size).unwrap_or(i64::MAX) };
+        object! { "type" => "file", "file" => file }.into()
     }
 
     /// Makes the folders of the next kernel: for its sockets, and for ours. No code has ever been there, and what is left of

@@ -10,6 +10,7 @@
 //! - `forge` tries to forge control tokens.
 //! - `mutate` changes templates and checks what is inferred from them.
 //! - `growth` compares grown prompts with whole ones.
+//! - `scenarios` reads the makers' scenarios of tools and code, which every door plays.
 //! - `sessions` plays sessions of which every operation is checked.
 //! - `new_turn` renders new turns, and what the model writes before them.
 //! - `matcher` reports whether a grammar accepts a text.
@@ -36,6 +37,7 @@ pub mod outputs;
 mod pins;
 mod report;
 mod reviewed;
+mod scenarios;
 pub mod sessions;
 mod templates;
 pub mod texts;
@@ -51,5 +53,6 @@ pub use pins::Pins;
 pub use report::{Report, Verdict};
 pub use reviewed::Reviewed;
 pub use rolecall_fixture::{Fixture, Source, root, say_skipped, shared};
+pub use scenarios::{Scenario, ScenarioTool, ScenarioTurn};
 pub use templates::FolderTemplates;
 pub use toy::Toy;

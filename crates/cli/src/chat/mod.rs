@@ -11,10 +11,10 @@ use std::path::Path;
 use rolecall::Request;
 use rolecall::conversation::{Json, Message, json, object};
 use rolecall::session::Session;
-use rolecall_interpreter::Stop;
 use rolecall_interpreter::agent::{Agent, AgentError, Engine, TurnEnd};
+use rolecall_interpreter::{Folder, Stop};
 
-use crate::commands::chat::{file_part, in_agent, save};
+use crate::commands::chat::{in_agent, save};
 use crate::exit::Exit;
 use crate::explain::{ExplainedPrompt, View, draw_terminal};
 use crate::failure::Failure;
@@ -183,7 +183,7 @@ impl Chat<'_> {
         let bytes = fs::read(path).map_err(|error| files::unreadable_file(path, &error))?;
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         folder.write(&name, &bytes).map_err(crate::commands::interpreter::failed)?;
-        self.attached.push(file_part(&name, bytes.len() as u64));
+        self.attached.push(Folder::part(&name, bytes.len() as u64));
         self.shown.note(&format!("{name} goes with the next message"))
     }
 

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use rolecall::Request;
 use rolecall::conversation::json::{Object, write};
-use rolecall::conversation::{Json, Message, Role, json, object};
+use rolecall::conversation::{Json, Message, Role, json};
 use rolecall::grammar::ToolChoice;
 use rolecall_gateway::engine::{EngineKind, LocalOptions, Sampler};
 use rolecall_interpreter::agent::{Agent, AgentError, Callable, Engine, Policy, Replay, Toolbox, ToolsFile};
-use rolecall_interpreter::{Interpreter, Pool};
+use rolecall_interpreter::{Folder, Interpreter, Pool};
 
 use super::interpreter::{failed, kernel_options, put};
 use crate::args::ChatArgs;
@@ -138,7 +138,7 @@ fn toolbox(args: &ChatArgs) -> Result<(Toolbox, Vec<Json>), Failure> {
             session.warm_up().map_err(failed)?;
             for path in &args.files {
                 let (name, size) = put(&session, path)?;
-                attached.push(file_part(&name, size));
+                attached.push(Folder::part(&name, size));
             }
             folder = Some(session.folder().clone());
             toolbox = toolbox.with_interpreter(Box::new(session));
@@ -167,12 +167,6 @@ fn toolbox(args: &ChatArgs) -> Result<(Toolbox, Vec<Json>), Failure> {
         }
     }
     Ok((toolbox, attached))
-}
-
-/// Returns the part of a message that attaches a file of the code's folder.
-pub fn file_part(name: &str, size: u64) -> Json {
-    let path = rolecall_interpreter::Folder::path_within(name);
-    object! { "type" => "file", "file" => object! { "path" => path, "size" => i64::try_from(size).unwrap_or(i64::MAX) } }.into()
 }
 
 /// Returns the request without messages, and the messages to begin with.

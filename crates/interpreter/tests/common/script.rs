@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use rolecall::conversation::{Message, json};
 use rolecall::session::Finish;
 use rolecall::tokenizer::{TextPlace, Tokenizer};
 use rolecall::{Model, Request};
@@ -70,12 +69,6 @@ impl Engine for Script {
 /// Returns a request from its JSON.
 pub fn request(text: &str) -> Request {
     Request::from_text(text).unwrap()
-}
-
-/// Returns a message from its JSON.
-pub fn message(text: &str) -> Message {
-    let json::Json::Object(object) = json::parse(text).unwrap() else { panic!("an object") };
-    Message::from_object(object).unwrap()
 }
 
 /// Returns a request without messages.
