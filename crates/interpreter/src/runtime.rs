@@ -35,3 +35,11 @@ pub(crate) fn wait<T: Send + 'static>(
     });
     answer.recv().unwrap_or_else(|_| Err(Error::Internal("a task of the interpreter ended without an answer".into())))
 }
+
+/// Runs a task there, for a caller that may not wait. It goes on if the caller is dropped.
+pub(crate) async fn run<T: Send + 'static>(
+    task: impl Future<Output = Result<T, Error>> + Send + 'static,
+) -> Result<T, Error> {
+    let ended = runtime()?.spawn(task).await;
+    ended.unwrap_or_else(|_| Err(Error::Internal("a task of the interpreter ended without an answer".into())))
+}

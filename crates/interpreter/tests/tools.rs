@@ -99,52 +99,7 @@ fn long_output_of_a_command_is_cut_with_a_note() {
 }
 
 /// A server of the Model Context Protocol, on standard input and output or over HTTP.
-const SERVER: &str = r#"
-import json, sys, http.server
-
-def answer(message):
-    method, params = message.get("method"), message.get("params") or {}
-    if method == "initialize":
-        return {"protocolVersion": params["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}
-    if method == "tools/list":
-        schema = {"type": "object", "properties": {"text": {"type": "string"}}}
-        return {"tools": [{"name": "echo.it", "description": "Echo", "inputSchema": schema}, {"name": "fail", "inputSchema": schema}]}
-    if method == "tools/call":
-        text = params["name"] + " " + json.dumps(params["arguments"])
-        return {"content": [{"type": "text", "text": text}, {"type": "image", "data": "AAAA", "mimeType": "image/png"}], "isError": params["name"] == "fail"}
-    return None
-
-def reply(line):
-    message = json.loads(line)
-    if "id" not in message: return None
-    result = answer(message)
-    if result is None: return {"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32601, "message": "no such method"}}
-    return {"jsonrpc": "2.0", "id": message["id"], "result": result}
-
-class Handler(http.server.BaseHTTPRequestHandler):
-    def do_POST(self):
-        said = reply(self.rfile.read(int(self.headers["Content-Length"])))
-        body = b"" if said is None else json.dumps(said).encode()
-        self.send_response(202 if said is None else 200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-    def do_GET(self):
-        self.send_response(405)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-    def do_DELETE(self): self.do_GET()
-    def log_message(self, *_): pass
-
-if "http" in sys.argv:
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    print(server.server_port, flush=True)
-    server.serve_forever()
-for line in sys.stdin:
-    said = reply(line)
-    if said is not None: print(json.dumps(said), flush=True)
-"#;
+const SERVER: &str = include_str!("common/mcp_server.py");
 
 /// A server over HTTP, ended with the test.
 struct Http(Child, u16);

@@ -1,17 +1,19 @@
+use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rmcp::model::{CallToolRequestParams, ContentBlock, Tool};
-use rmcp::service::RunningService;
+use rmcp::model::{CallToolRequestParams, CallToolResult, ContentBlock, Tool};
+use rmcp::service::{NotificationContext, RunningService};
 use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
-use rmcp::{RoleClient, ServiceExt};
+use rmcp::{ClientHandler, RoleClient, ServiceError, ServiceExt};
 use rolecall::conversation::{Json, json, object};
 use tokio::time::timeout;
 
 use super::tools_file::RESERVED;
 use super::{Callable, ToolError};
-use crate::runtime::wait;
+use crate::runtime::{run, wait};
 use crate::{Error, Stop, plain};
 
 /// A server of the [Model Context Protocol](https://modelcontextprotocol.io): a program, or an address.
@@ -30,14 +32,30 @@ enum Place {
     Url(String),
 }
 
-/// A tool of a server that is connected. The connection lives as long as one of its tools.
-#[derive(Debug)]
+/// A server that is connected. The connection lives as long as this or one of its tools.
+#[derive(Clone, Debug)]
+pub struct McpConnection {
+    server: Mcp,
+    service: Arc<RunningService<RoleClient, ListWatch>>,
+}
+
+/// A tool of a server that is connected.
+#[derive(Clone, Debug)]
 pub struct McpTool {
     name: String,
     tool: Tool,
     definition: Json,
-    service: Arc<RunningService<RoleClient, ()>>,
-    timeout: Duration,
+    connection: McpConnection,
+}
+
+/// Notes that a server says that its list of tools has changed.
+#[derive(Clone, Debug, Default)]
+struct ListWatch(Arc<AtomicBool>);
+
+impl ClientHandler for ListWatch {
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// The most bytes of a result that the model reads.
@@ -59,41 +77,78 @@ impl Mcp {
         &self.name
     }
 
-    /// Connects, and returns the server's tools. Each is named after the server, too: `files.read`.
+    /// Connects, and returns the server's tools. Each is named after the server, too: `files_read`.
     pub fn connect(&self) -> Result<Vec<Arc<McpTool>>, Error> {
         let own = self.clone();
-        wait(async move {
-            let failed = |why: String| Error::Tools { name: own.name.clone(), why };
-            let late = || failed(format!("it did not answer within {} s", own.timeout.as_secs_f32()));
-            let connected = timeout(own.timeout, own.open()).await.map_err(|_| late())?;
-            let service = Arc::new(connected.map_err(failed)?);
-            let tools = timeout(own.timeout, service.list_all_tools()).await.map_err(|_| late())?;
-            let tools = tools.map_err(|error| failed(error.to_string()))?;
-            tools.into_iter().map(|tool| own.tool(tool, &service).map_err(failed)).collect()
-        })
+        wait(async move { own.open().await?.list_tools().await })
     }
 
-    async fn open(&self) -> Result<RunningService<RoleClient, ()>, String> {
+    /// Connects, for a caller that may not wait.
+    pub async fn connect_async(&self) -> Result<McpConnection, Error> {
+        let own = self.clone();
+        run(async move { own.open().await }).await
+    }
+
+    /// Returns the name by which models call a tool of a server: they write letters, digits, `_` and `-`.
+    pub fn function_name(server: &str, tool: &str) -> String {
+        format!("{server}_{tool}").replace(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-', "_")
+    }
+
+    async fn open(&self) -> Result<McpConnection, Error> {
+        let service = self.within_time(self.service()).await?;
+        let service = Arc::new(service.map_err(|why| self.failed(why))?);
+        Ok(McpConnection { server: self.clone(), service })
+    }
+
+    async fn within_time<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
+        let late = |_| self.failed(format!("it did not answer within {} s", self.timeout.as_secs_f32()));
+        timeout(self.timeout, work).await.map_err(late)
+    }
+
+    fn failed(&self, why: String) -> Error {
+        Error::Tools { name: self.name.clone(), why }
+    }
+
+    async fn service(&self) -> Result<RunningService<RoleClient, ListWatch>, String> {
+        let watch = ListWatch::default();
         match &self.place {
             Place::Sandboxed { argv, folder } => {
                 let mut command = tokio::process::Command::new(&argv[0]);
                 command.args(&argv[1..]).current_dir(folder).kill_on_drop(true);
                 let transport = TokioChildProcess::new(command).map_err(|error| error.to_string())?;
-                ().serve(transport).await.map_err(|error| error.to_string())
+                watch.serve(transport).await.map_err(|error| error.to_string())
             }
             Place::Url(url) => {
                 let transport = StreamableHttpClientTransport::from_uri(url.as_str());
-                ().serve(transport).await.map_err(|error| error.to_string())
+                watch.serve(transport).await.map_err(|error| error.to_string())
             }
         }
     }
+}
 
-    fn tool(&self, tool: Tool, service: &Arc<RunningService<RoleClient, ()>>) -> Result<Arc<McpTool>, String> {
-        let schema = serde_json::to_string(&*tool.input_schema).map_err(|error| error.to_string())?;
-        let schema = json::parse(&schema).map_err(|error| error.to_string())?;
-        // Models write names of letters, digits, `_` and `-`.
-        let name = format!("{}_{}", self.name, tool.name)
-            .replace(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-', "_");
+impl McpConnection {
+    /// Asks for the server's tools.
+    pub async fn list_tools(&self) -> Result<Vec<Arc<McpTool>>, Error> {
+        let Mcp { name, .. } = &self.server;
+        self.service.service().0.store(false, Ordering::Relaxed);
+        let tools = self.server.within_time(self.service.list_all_tools()).await?;
+        let tools = tools.map_err(|error| self.server.failed(error.to_string()))?;
+        let tool = |tool| self.tool(name, tool).map_err(|why| self.server.failed(why));
+        tools.into_iter().map(tool).collect()
+    }
+
+    /// Reports whether the server can be reached, as far as is known.
+    pub fn is_open(&self) -> bool {
+        !self.service.is_closed() && !self.service.is_transport_closed()
+    }
+
+    /// Reports whether the server says that its tools have changed since they were listed.
+    pub fn has_changed(&self) -> bool {
+        self.service.service().0.load(Ordering::Relaxed)
+    }
+
+    fn tool(&self, server: &str, tool: Tool) -> Result<Arc<McpTool>, String> {
+        let name = Mcp::function_name(server, &tool.name);
         if RESERVED.contains(&name.as_str()) {
             return Err(format!("its tool `{}` would have the name `{name}`, which means something else", tool.name));
         }
@@ -101,9 +156,58 @@ impl Mcp {
         if let Some(description) = &tool.description {
             function.insert("description", description.as_ref().into());
         }
-        function.insert("parameters", schema);
+        function.insert("parameters", to_json(serde_json::to_string(&*tool.input_schema))?);
         let definition = object! { "type" => "function", "function" => function }.into();
-        Ok(Arc::new(McpTool { name, tool, definition, service: Arc::clone(service), timeout: self.timeout }))
+        Ok(Arc::new(McpTool { name, tool, definition, connection: self.clone() }))
+    }
+}
+
+impl McpTool {
+    /// Returns the name that the server gives it.
+    pub fn own_name(&self) -> &str {
+        &self.tool.name
+    }
+
+    /// Returns the connection to its server.
+    pub fn connection(&self) -> &McpConnection {
+        &self.connection
+    }
+
+    /// Reports whether the server says that it changes nothing.
+    pub fn is_read_only(&self) -> bool {
+        self.tool.annotations.as_ref().and_then(|own| own.read_only_hint) == Some(true)
+    }
+
+    /// Returns what the server says of it, as an object: `name`, `description`, `input_schema` and `annotations`.
+    pub fn listed(&self) -> Json {
+        let annotations = self.tool.annotations.as_ref().and_then(|own| to_json(serde_json::to_string(own)).ok());
+        let schema = self.definition.as_object().and_then(|own| own.get("function")?.as_object()?.get("parameters"));
+        object! {
+            "name" => self.own_name(),
+            "description" => self.tool.description.as_deref().map_or(Json::Null, Json::from),
+            "input_schema" => schema.cloned().unwrap_or(Json::Null),
+            "annotations" => annotations.unwrap_or(Json::Null),
+        }
+        .into()
+    }
+
+    /// Calls it, for a caller that may not wait. A caller that leaves cancels the call.
+    pub async fn call_async(&self, arguments: &str, stop: &Stop) -> Result<String, ToolError> {
+        let limit = self.connection.server.timeout;
+        let arguments = serde_json::from_str(arguments).map_err(|error| failed("arguments", error.to_string()))?;
+        let request = CallToolRequestParams::new(self.tool.name.clone()).with_arguments(arguments);
+        let answer = tokio::select! {
+            answer = timeout(limit, self.connection.service.call_tool(request)) => match answer {
+                Ok(Ok(answer)) => answer,
+                Ok(Err(error @ (ServiceError::TransportClosed | ServiceError::TransportSend(_)))) => {
+                    return Err(failed("mcp_closed", format!("the server has ended: {error}")));
+                }
+                Ok(Err(error)) => return Err(failed("mcp", error.to_string())),
+                Err(_) => return Err(failed("mcp_timeout", format!("it took longer than {} s", limit.as_secs_f32()))),
+            },
+            () = stop.stopped() => return Err(failed("stopped", "the user stopped it".into())),
+        };
+        to_text(&answer)
     }
 }
 
@@ -117,36 +221,38 @@ impl Callable for McpTool {
     }
 
     fn call(&self, arguments: &str, stop: &Stop) -> Result<String, ToolError> {
-        let failed = |code: &'static str, message: String| ToolError { code, message };
-        let arguments = serde_json::from_str(arguments).map_err(|error| failed("arguments", error.to_string()))?;
-        let request = CallToolRequestParams::new(self.tool.name.clone()).with_arguments(arguments);
-        let (service, stop, limit) = (Arc::clone(&self.service), stop.clone(), self.timeout);
-        let answer = wait(async move {
-            Ok(tokio::select! {
-                answer = timeout(limit, service.call_tool(request)) => match answer {
-                    Ok(answer) => answer.map_err(|error| failed("mcp", error.to_string())),
-                    Err(_) => Err(failed("mcp_timeout", format!("it took longer than {} s", limit.as_secs_f32()))),
-                },
-                () = stop.stopped() => Err(failed("stopped", "the user stopped it".into())),
-            })
+        let (tool, arguments, stop) = (self.clone(), arguments.to_owned(), stop.clone());
+        let answer = wait(async move { Ok(tool.call_async(&arguments, &stop).await) });
+        answer.map_err(|error| failed(error.code(), error.to_string()))?
+    }
+}
+
+fn failed(code: &'static str, message: String) -> ToolError {
+    ToolError { code, message }
+}
+
+fn to_json(written: serde_json::Result<String>) -> Result<Json, String> {
+    let text = written.map_err(|error| error.to_string())?;
+    json::parse(&text).map_err(|error| error.to_string())
+}
+
+/// Returns what the model reads of a result.
+fn to_text(answer: &CallToolResult) -> Result<String, ToolError> {
+    let mut text: Vec<String> = Vec::new();
+    for block in &answer.content {
+        text.push(match block {
+            ContentBlock::Text(block) => plain(&block.text),
+            ContentBlock::Image(image) => format!("[a picture of the type {}]", plain(&image.mime_type)),
+            _ => "[a part that is no text]".into(),
         });
-        let answer = answer.map_err(|error| failed(error.code(), error.to_string()))??;
-        let mut text: Vec<String> = Vec::new();
-        for block in &answer.content {
-            text.push(match block {
-                ContentBlock::Text(block) => plain(&block.text),
-                ContentBlock::Image(image) => format!("[a picture of the type {}]", plain(&image.mime_type)),
-                _ => "[a part that is no text]".into(),
-            });
-        }
-        if let (true, Some(value)) = (text.is_empty(), &answer.structured_content) {
-            text.push(value.to_string());
-        }
-        let text = cut(text.join("\n"));
-        match answer.is_error {
-            Some(true) => Err(failed("mcp_tool", text)),
-            _ => Ok(text),
-        }
+    }
+    if let (true, Some(value)) = (text.is_empty(), &answer.structured_content) {
+        text.push(value.to_string());
+    }
+    let text = cut(text.join("\n"));
+    match answer.is_error {
+        Some(true) => Err(failed("mcp_tool", text)),
+        _ => Ok(text),
     }
 }
 

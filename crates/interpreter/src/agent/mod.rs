@@ -29,7 +29,7 @@ use crate::{Folder, Stop};
 pub use command::Command;
 pub use engine::{Engine, EngineError, Sampled, Sampling};
 pub use event::{AgentEvent, OwnCall, TurnEnd};
-pub use mcp::{Mcp, McpTool};
+pub use mcp::{Mcp, McpConnection, McpTool};
 pub use policy::{Ask, Decision, Policy};
 pub use replay::{Replay, ReplayError};
 pub use toolbox::{Callable, ToolError, ToolResult, Toolbox};

@@ -197,11 +197,12 @@ impl ToolResult {
     }
 
     /// Returns the result of a call that failed. The model reads why.
-    pub(super) fn failed(code: &'static str, message: &str) -> ToolResult {
+    pub fn failed(code: &'static str, message: &str) -> ToolResult {
         ToolResult { text: format!("error: {message}"), pictures: Vec::new(), error: Some(code) }
     }
 
-    pub(super) fn refused(why: &str) -> ToolResult {
+    /// Returns the result of a call that somebody refused. The model reads why.
+    pub fn refused(why: &str) -> ToolResult {
         ToolResult::failed("refused", &format!("this call was refused: {why}"))
     }
 
