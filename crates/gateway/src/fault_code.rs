@@ -75,6 +75,8 @@ codes! {
     LeftOut = "left_out", 400;
     /// The path has no such method.
     MethodNotAllowed = "method_not_allowed", 405;
+    /// An MCP server cannot be used. The status is that of OpenAI's API.
+    McpServerFailed = "mcp_server_failed", 424;
     /// A field is missing.
     MissingField = "missing_field", 400;
     /// No model has the name.
@@ -113,6 +115,8 @@ codes! {
     TooManyTools = "too_many_tools", 400;
     /// The engine has no model or adapter with the name.
     UnknownEngineModel = "unknown_engine_model", 502;
+    /// The operator has named no MCP server with this label.
+    UnknownMcpServer = "unknown_mcp_server", 400;
     /// The body has another type than JSON.
     UnsupportedContentType = "unsupported_content_type", 415;
     /// The body is compressed.

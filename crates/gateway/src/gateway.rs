@@ -7,6 +7,7 @@ use crate::containers::Containers;
 use crate::http::closing::Closing;
 use crate::http::ready::Ready;
 use crate::http::sites::Sites;
+use crate::mcp_servers::McpServers;
 use crate::observe::{Observer, RequestLog};
 use crate::served_model::ServedModel;
 use crate::store::Store;
@@ -34,6 +35,7 @@ pub struct Gateway {
     pub(crate) closing: Closing,
     pub(crate) running: Running,
     pub(crate) containers: Option<Arc<Containers>>,
+    pub(crate) servers: McpServers,
     slots: Arc<Semaphore>,
 }
 
@@ -59,7 +61,21 @@ impl Gateway {
         let running = Running::default();
         let containers = tokio::task::spawn_blocking(move || Containers::open(&config.containers)).await;
         let containers = containers.map_err(|error| OpenFault::Interpreter(error.to_string()))??.map(Arc::new);
-        Ok(Gateway { models, keys, sites, limits, sessions, observer, ready, closing, running, containers, slots })
+        let servers = McpServers::new(config.servers)?;
+        Ok(Gateway {
+            models,
+            keys,
+            sites,
+            limits,
+            sessions,
+            observer,
+            ready,
+            closing,
+            running,
+            containers,
+            servers,
+            slots,
+        })
     }
 
     /// Returns the models.

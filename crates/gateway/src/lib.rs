@@ -18,8 +18,9 @@
 //! API, which reads a `request`. `turn` answers it: its sessions find the conversation so far, and what is new is rendered
 //! and encoded. `engine` speaks with the engine, `reply` parses the sampled ids, and
 //! the API's `writer` writes the answer. Every error is a [`Fault`]. `observe` sees all of it, for the log,
-//! metrics and traces. `store` keeps conversations, `containers` run the code of models, `template_process` that of
-//! templates, and `settings` says with what all of this is started.
+//! metrics and traces. `store` keeps conversations, `containers` run the code of models, `mcp_servers` have the tools
+//! that the operator offers, `template_process` runs templates that are code, and `settings` says with what all of this
+//! is started.
 
 mod api;
 mod clock;
@@ -29,6 +30,7 @@ mod fault;
 mod fault_code;
 mod gateway;
 mod http;
+mod mcp_servers;
 mod observe;
 mod open_fault;
 mod reply;

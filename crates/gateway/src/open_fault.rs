@@ -10,6 +10,8 @@ pub enum OpenFault {
     NoModels,
     /// Two models have the same name.
     SameName(String),
+    /// Two MCP servers have the same name.
+    SameServer(String),
     /// A model cannot be served, for example without a tokenizer.
     Model {
         /// Its name.
@@ -35,6 +37,7 @@ impl fmt::Display for OpenFault {
         match self {
             OpenFault::NoModels => write!(formatter, "no model is configured"),
             OpenFault::SameName(name) => write!(formatter, "two models have the name `{name}`"),
+            OpenFault::SameServer(name) => write!(formatter, "two MCP servers have the name `{name}`"),
             OpenFault::Model { name, why } => write!(formatter, "the model `{name}` cannot be served: {why}"),
             OpenFault::Interpreter(why) => write!(formatter, "the code of models cannot be run: {why}"),
             OpenFault::Store(fault) => fault.fmt(formatter),
@@ -51,6 +54,7 @@ impl OpenFault {
         match self {
             OpenFault::NoModels => "no_models",
             OpenFault::SameName(_) | OpenFault::Model { .. } => "unusable_model",
+            OpenFault::SameServer(_) => "unusable_tools",
             OpenFault::Interpreter(_) => "unusable_interpreter",
             OpenFault::Store(fault) => fault.code(),
             OpenFault::Engine { .. } => "unusable_engine",

@@ -20,6 +20,8 @@ mod interactive;
 mod interpreter;
 mod lmdeploy;
 mod local;
+mod mcp;
+mod mcp_items;
 mod messages;
 mod observe;
 mod page;

@@ -1,12 +1,12 @@
-use rolecall::conversation::Json;
 use rolecall::conversation::json::{self, Layout};
+use rolecall::conversation::{Json, Message};
 use rolecall::{Event, Reading};
 
 use crate::Fault;
-use crate::containers::Ran;
 use crate::reply::token_odds::TokenOdds;
 use crate::reply::usage::Usage;
 use crate::turn::History;
+use crate::turn::hosted_calls::{HostedKind, HostedResult};
 
 /// Writes the answer to a request in the shape of one API.
 ///
@@ -40,14 +40,15 @@ pub trait ReplyWriter: Send {
     /// Takes the id of the container in which code runs. Each call of code that ends is run then.
     fn contained(&mut self, _container: &str) {}
 
-    /// Writes that the next call of code is being run.
-    fn runs(&mut self, _out: &mut Frames) {}
+    /// Writes that the next call is being run.
+    fn runs(&mut self, _kind: HostedKind, _out: &mut Frames) {}
 
     /// Writes what became of the call that was being run.
-    fn ran(&mut self, _ran: &Ran, _out: &mut Frames) {}
+    fn ran(&mut self, _ran: &HostedResult, _out: &mut Frames) {}
 
-    /// Returns the answer under whose name it can be asked for later, if it can.
-    fn stored(&mut self, _done: &Done<'_>) -> Option<Json> {
+    /// Returns the answer under whose name it can be asked for later, if it can. `results` are those of calls that ran
+    /// here, if calls of the client are open beside them.
+    fn stored(&mut self, _done: &Done<'_>, _results: &[Message]) -> Option<Json> {
         None
     }
 

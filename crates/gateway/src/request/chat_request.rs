@@ -20,6 +20,7 @@ use crate::request::schema_limits::{self, MOST_TOOLS};
 use crate::request::unread::refuse_unread;
 use crate::request::unread_tools::{refuse_texts, refuse_unread_of_tools};
 use crate::served_model::ServedModel;
+use crate::turn::hosted_calls::HostedTools;
 use crate::turn::sessions::chain::says_nothing;
 use crate::turn::sessions::record::policy_of;
 use crate::{Fault, FaultCode};
@@ -57,6 +58,8 @@ pub struct ChatRequest {
     pub has_usage: bool,
     /// Where the code of the model runs, if it runs here.
     pub container: Option<ContainerChoice>,
+    /// The tools that run here.
+    pub hosted: HostedTools,
 }
 
 /// How the conversation so far is found.
@@ -163,6 +166,7 @@ impl ChatRequest {
             is_streamed: false,
             has_usage: false,
             container: None,
+            hosted: HostedTools::default(),
         };
         for (key, value) in other.iter().filter(|(_, value)| !value.is_null()) {
             wanted.set(key, value)?;

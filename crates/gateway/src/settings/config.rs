@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use rolecall::Model;
 use rolecall::session::OnRewrite;
+use rolecall_interpreter::agent::Mcp;
 
 use crate::containers::ContainerConfig;
 use crate::engine::{EngineKind, LocalOptions};
@@ -27,6 +28,8 @@ pub struct Config {
     pub local: LocalOptions,
     /// Whether the code of models runs here, and how.
     pub containers: ContainerConfig,
+    /// The MCP servers whose tools run here, by the names that requests have.
+    pub servers: Vec<Mcp>,
     /// Where the gateway tells what it does.
     pub telling: Telling,
 }

@@ -177,6 +177,12 @@ pub static KEYS: &[Key<Settings>] = &[
         slot: Slot::Path(|all| &mut all.containers.kernel.python),
     },
     Key {
+        path: "tools",
+        about: "A file that declares MCP servers (`[[mcp]]`), as `rolecall chat --tools` takes it. Their tools run here, \
+                for requests to `/v1/responses` that name a server. Without it, there are none",
+        slot: Slot::Path(|all| &mut all.tools),
+    },
+    Key {
         path: "limits.requests",
         about: "The most requests at the same time. More get the status 429",
         slot: Slot::Count(|all| &mut all.limits.requests),

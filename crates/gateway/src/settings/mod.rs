@@ -67,6 +67,8 @@ pub struct Settings {
     pub local: LocalOptions,
     /// Whether the code of models runs here, and how.
     pub containers: ContainerConfig,
+    /// The file that declares MCP servers.
+    pub tools: Option<PathBuf>,
     /// The models.
     pub models: Vec<ModelSettings>,
     /// What was set, and where, in the order of precedence: later ones replace earlier ones.
@@ -136,6 +138,7 @@ impl Default for Settings {
             limits: Limits::default(),
             local: LocalOptions::default(),
             containers: ContainerConfig::default(),
+            tools: None,
             models: Vec::new(),
             set: Vec::new(),
             warnings: Vec::new(),

@@ -8,6 +8,8 @@ use rolecall::parse::{CallsInReasoning, UnclosedReasoning};
 use rolecall::session::OnRewrite;
 use rolecall::template::ModelTemplates;
 use rolecall::{Error, Model};
+use rolecall_interpreter::KernelOptions;
+use rolecall_interpreter::agent::{Callable as _, Mcp, ToolsFile};
 
 use super::{ModelSettings, SettingFault, SettingPlace, Settings};
 use crate::engine::EngineKind;
@@ -29,7 +31,15 @@ impl Settings {
         };
         let (sites, limits, local) = (self.sites.clone(), self.limits.clone(), self.local.clone());
         let containers = self.containers.clone();
-        Ok(Config { models, keys, sites, limits, store: self.store(), local, containers, telling: Telling::default() })
+        let servers = match &self.tools {
+            Some(path) => read_servers(path).map_err(|fault| SettingFault {
+                place: if fault.place == SettingPlace::Nowhere { self.place_of("tools") } else { fault.place },
+                ..fault
+            })?,
+            None => Vec::new(),
+        };
+        let (store, telling) = (self.store(), Telling::default());
+        Ok(Config { models, keys, sites, limits, store, local, containers, servers, telling })
     }
 
     fn store(&self) -> StoreConfig {
@@ -149,4 +159,24 @@ pub(crate) fn read_keys(path: &Path) -> Result<Keys, SettingFault> {
         SettingFault::new("wrong_key", place, fault.to_string())
             .with_help("`rolecall serve --hash-key` writes the line of a key that it reads from standard input")
     })
+}
+
+/// Reads a file of tools, which may have MCP servers alone: no API offers the others to clients.
+fn read_servers(path: &Path) -> Result<Vec<Mcp>, SettingFault> {
+    let shown = path.display().to_string();
+    let text = fs::read_to_string(path).map_err(|error| {
+        let message = format!("cannot read the tools in `{shown}`: {error}");
+        SettingFault::new("unreadable_file", SettingPlace::Nowhere, message)
+    })?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let file = ToolsFile::read(&text, folder, &KernelOptions::default()).map_err(|error| {
+        let place = SettingPlace::File { path: shown.clone(), line: error.line, column: 1 };
+        SettingFault::new("tools_file", place, error.message)
+    })?;
+    if let Some(command) = file.commands.first() {
+        let message = format!("`{shown}` declares the command `{}`, which clients cannot call", command.name());
+        return Err(SettingFault::new("tools_file", SettingPlace::Nowhere, message)
+            .with_help("give the gateway a file of its own, with `[[mcp]]` alone"));
+    }
+    Ok(file.servers)
 }

@@ -27,9 +27,9 @@ use crate::request::completing::CompletionRequest;
 use crate::request::sampling::Sampling;
 use crate::served_model::ServedModel;
 use crate::store::Owner;
-use crate::turn::code_runs::CodeRuns;
 use crate::turn::context::{self, Bound};
 use crate::turn::headers::{defaults, left_out_header, names_header, not_enforced};
+use crate::turn::hosted_calls::HostedCalls;
 use crate::turn::resend::Resend;
 use crate::turn::running::RunningTurn;
 use crate::turn::sessions::SessionTurn;
@@ -43,6 +43,14 @@ pub type ReadTexts = fn(&Gateway, &str) -> Result<(CompletionRequest, Box<dyn Re
 
 /// Reads a request of one API.
 pub type ReadRequest = fn(&Gateway, &str) -> Result<(ChatRequest, Box<dyn ReplyWriter>), Fault>;
+
+/// Reads a request of one API, with what was found out for it before.
+pub trait ReadBody:
+    FnOnce(&Gateway, &str) -> Result<(ChatRequest, Box<dyn ReplyWriter>), Fault> + Send + 'static
+{
+}
+
+impl<T: FnOnce(&Gateway, &str) -> Result<(ChatRequest, Box<dyn ReplyWriter>), Fault> + Send + 'static> ReadBody for T {}
 
 /// A request that is being answered.
 pub(super) struct Exchange {
@@ -63,8 +71,8 @@ pub(super) struct Exchange {
     /// The place among the requests at the same time.
     pub(super) permit: Permit,
     pub(super) run: RunningTurn,
-    /// Where its code runs, if it runs here.
-    pub(super) code: Option<CodeRuns>,
+    /// Its calls that run here, if any may.
+    pub(super) hosted: Option<HostedCalls>,
 }
 
 /// A request whose prompt was made.
@@ -81,7 +89,7 @@ pub struct PreparedRequest {
 pub async fn prepare(
     gateway: &Arc<Gateway>,
     owner: Owner,
-    read: ReadRequest,
+    read: impl ReadBody,
     body: String,
     permit: Permit,
 ) -> Result<PreparedRequest, Fault> {
@@ -116,13 +124,13 @@ pub async fn prepare(
 pub async fn exchange(
     gateway: Arc<Gateway>,
     owner: Owner,
-    read: ReadRequest,
+    read: impl ReadBody,
     body: String,
     permit: Permit,
 ) -> Result<Response, Fault> {
     let PreparedRequest { mut wanted, mut writer, mut turn, permit, is_known } =
         prepare(&gateway, owner, read, body, permit).await?;
-    let code = CodeRuns::begin(&gateway, owner, &wanted).await.map_err(|fault| writer.placed(fault))?;
+    let hosted = HostedCalls::begin(&gateway, owner, &wanted).await.map_err(|fault| writer.placed(fault))?;
     let (served, count) = (Arc::clone(&wanted.served), turn.ids.len());
     let fits = context::fit(&served.model, &served.engine, count, "messages", &mut wanted.sampling).await;
     fits.map_err(|fault| writer.placed(fault))?;
@@ -142,19 +150,23 @@ pub async fn exchange(
         headers.insert("x-rolecall-session", session);
     }
     let (holds_calls, history, notes) = (turn.holds_calls, turn.history, std::mem::take(&mut turn.notes));
-    if let Some(code) = &code {
-        writer.contained(&code.container.id);
+    if let Some(container) = hosted.as_ref().and_then(|hosted| hosted.container.as_ref()) {
+        writer.contained(&container.id);
     }
     let (choices, is_streamed) = (wanted.choices, wanted.is_streamed);
     let ChatRequest { served, sampling, logprobs, .. } = &wanted;
     let order = Order { served, sampling, logprobs: *logprobs, choices, is_alone: choices == 1 };
     let waiting = permit.seen.time(Stage::Wait);
     let mut run = gateway.running.begin(owner, wanted.past.session());
+    // The model replies to the results of what was approved. Until then, its turn was only made to check the request.
+    let comes_first = hosted.as_ref().is_some_and(HostedCalls::comes_first);
+    let usage = if comes_first { Usage::default() } else { usage };
     let begun = async {
         tokio::select! {
             biased;
             () = run.cancelled() => Err(cancelled()),
-            begun = begin(&order, turn) => begun,
+            begun = begin(&order, turn), if !comes_first => begun,
+            () = async {}, if comes_first => Ok(Vec::new()),
         }
     };
     let replies = Replies::from(gateway.closing.or(begun).await??);
@@ -173,7 +185,7 @@ pub async fn exchange(
         notes,
         permit,
         run,
-        code,
+        hosted,
     };
     exchange.respond(is_streamed, headers).await
 }
@@ -215,7 +227,7 @@ pub async fn complete(
     drop(waiting);
     let replies = Replies::from(replies);
     let (wanted, holds_calls, history, notes) = (None, false, History::New, Vec::new());
-    let (run, code) = (RunningTurn::default(), None);
+    let (run, hosted) = (RunningTurn::default(), None);
     let mut headers = defaults(&completing.applied, has_stops);
     if let Some(as_text) = names_header(completing.as_text) {
         headers.insert("x-rolecall-as-text", as_text);
@@ -233,7 +245,7 @@ pub async fn complete(
         notes,
         permit,
         run,
-        code,
+        hosted,
     };
     exchange.respond(completing.is_streamed, headers).await
 }
@@ -443,10 +455,11 @@ impl Exchange {
             replies.try_for_each(|reply| ignored_grammar::check(wanted, &self.notes, &reply.said, reply.is_cut()))?;
         }
         let said: Vec<WholeReply> = self.replies.all.iter().map(|reply| reply.said.clone()).collect();
-        if let (Some(code), Some(wanted)) = (&self.code, &self.wanted) {
-            code.remember(&self.gateway, self.owner, &wanted.names);
+        if let (Some(hosted), Some(wanted)) = (&self.hosted, &self.wanted) {
+            hosted.remember(&self.gateway, self.owner, &wanted.names);
         }
-        let response = self.writer.stored(&Done { said: &said, usage: &self.usage });
+        let results = self.hosted.as_ref().map_or(&[][..], HostedCalls::last_results);
+        let response = self.writer.stored(&Done { said: &said, usage: &self.usage }, results);
         if let Some(wanted) = &self.wanted {
             for reply in &mut self.replies.all {
                 let kept = reply.keep(&self.gateway, self.owner, wanted, response.clone()).await;

@@ -5,64 +5,196 @@ use rolecall::conversation::{Message, object};
 use rolecall::parse::ParsedCall;
 use rolecall::{Model, Reading};
 use rolecall_interpreter::Stop;
+use rolecall_interpreter::agent::{ToolError, ToolResult};
 use tokio::task::JoinHandle;
 
 use crate::clock::random;
 use crate::containers::{Container, Ran};
 use crate::gateway::Gateway;
+use crate::mcp_servers::McpServer;
 use crate::request::chat_request::{ChatRequest, Past};
 use crate::store::Owner;
 use crate::{Fault, FaultCode};
 
-/// The code of a request that runs here, call by call.
-pub struct CodeRuns {
-    pub container: Arc<Container>,
+/// What a request offers of MCP servers.
+#[derive(Clone, Debug, Default)]
+pub struct HostedTools {
+    pub tools: Vec<HostedTool>,
+    /// The calls that the client has approved. They run before the model replies.
+    pub approved: Vec<ApprovedCall>,
+}
+
+/// A tool of an MCP server, as the model may call it.
+#[derive(Clone, Debug)]
+pub struct HostedTool {
+    /// The name by which the model calls it.
+    pub function: String,
+    pub server: Arc<McpServer>,
+    /// The name that the server gives it.
+    pub name: String,
+    /// Whether the client is asked before it is called.
+    pub asks: bool,
+}
+
+/// A call that the client has approved.
+#[derive(Clone, Debug)]
+pub struct ApprovedCall {
+    /// The index of the message that gets its result.
+    pub message: usize,
+    pub call_id: String,
+    /// The id of the item that asked for it.
+    pub request: String,
+    pub tool: HostedTool,
+    pub arguments: String,
+}
+
+/// The calls of a request that run here: code, and tools of MCP servers.
+pub struct HostedCalls {
+    pub container: Option<Arc<Container>>,
     /// The name of the turn whose calls are run.
     pub name: String,
     /// The most ids of all replies together.
     pub most_ids: Option<u64>,
-    /// The calls that are still to be run, each with its id.
-    calls: VecDeque<(String, String)>,
-    running: Option<(String, JoinHandle<Ran>)>,
+    tools: Vec<HostedTool>,
+    stage: CallStage,
+    /// The calls that are still to be run.
+    calls: VecDeque<HostedCall>,
+    running: Option<(String, JoinHandle<HostedResult>)>,
     results: Vec<Message>,
     rounds: usize,
     stop: Stop,
 }
 
-/// The most replies that call code, for one request.
+/// Whose calls are run.
+enum CallStage {
+    /// Those that the client has approved. Their results are for these messages.
+    Approved(Vec<usize>),
+    /// Those of a reply, which the model goes on after.
+    Replied,
+    /// Those of a reply whose other calls are the client's, so that the answer ends with it.
+    Last,
+}
+
+/// A call that runs here, with its id.
+struct HostedCall {
+    id: String,
+    work: HostedWork,
+}
+
+enum HostedWork {
+    Code(String),
+    Tool(HostedTool, String),
+    /// It is not run, because there were too many rounds.
+    TooLate,
+}
+
+/// What a call runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostedKind {
+    Code,
+    Tool,
+}
+
+/// What became of a call.
+#[derive(Clone, Debug)]
+pub enum HostedResult {
+    Code(Ran),
+    Tool(Result<String, ToolError>),
+}
+
+/// The results of calls, which the model replies to.
+pub enum NextRound {
+    /// The messages at these places get these contents.
+    Approved(Vec<(usize, Message)>),
+    /// The turn with this name goes on with these messages.
+    Replied(String, Vec<Message>),
+}
+
+/// The most replies with calls that run here, for one request.
 const MOST_ROUNDS: usize = 32;
 
-impl CodeRuns {
-    /// Opens the container of a request, if it asks for one and there may be any.
-    pub async fn begin(gateway: &Gateway, owner: Owner, wanted: &ChatRequest) -> Result<Option<CodeRuns>, Fault> {
-        let (Some(choice), Some(containers)) = (wanted.container.clone(), gateway.containers.clone()) else {
+impl HostedTools {
+    /// Returns the tool that the model calls by a name.
+    pub fn by_function(&self, name: &str) -> Option<&HostedTool> {
+        self.tools.iter().find(|tool| tool.function == name)
+    }
+}
+
+impl HostedCalls {
+    /// Returns what runs the calls of a request, if any may run here. Opens its container.
+    pub async fn begin(gateway: &Gateway, owner: Owner, wanted: &ChatRequest) -> Result<Option<HostedCalls>, Fault> {
+        let container = open_container(gateway, owner, wanted).await?;
+        let HostedTools { tools, approved } = wanted.hosted.clone();
+        if container.is_none() && tools.is_empty() && approved.is_empty() {
             return Ok(None);
+        }
+        let stage = match approved.is_empty() {
+            true => CallStage::Replied,
+            false => CallStage::Approved(approved.iter().map(|call| call.message).collect()),
         };
-        let answer = match &wanted.past {
-            Past::Known(name) => Some(name.clone()),
-            _ => None,
-        };
-        let opened = tokio::task::spawn_blocking(move || containers.choose(owner, &choice, answer.as_deref())).await;
-        let container = opened.unwrap_or_else(|error| Err(broken(&error)))?;
-        let (calls, results) = (VecDeque::new(), Vec::new());
-        let (most_ids, stop, name) = (wanted.sampling.max_tokens, Stop::default(), String::new());
-        Ok(Some(CodeRuns { container, name, most_ids, calls, running: None, results, rounds: 0, stop }))
+        let call =
+            |call: ApprovedCall| HostedCall { id: call.call_id, work: HostedWork::Tool(call.tool, call.arguments) };
+        Ok(Some(HostedCalls {
+            container,
+            name: String::new(),
+            most_ids: wanted.sampling.max_tokens,
+            tools,
+            stage,
+            calls: approved.into_iter().map(call).collect(),
+            running: None,
+            results: Vec::new(),
+            rounds: 0,
+            stop: Stop::default(),
+        }))
     }
 
-    /// Takes the calls of a reply. Returns false if they are not all code, or if there are none: then the answer is there.
+    /// Reports whether calls run before the first reply.
+    pub fn comes_first(&self) -> bool {
+        matches!(self.stage, CallStage::Approved(_))
+    }
+
+    /// Takes the calls of a reply. Returns false if none of them runs here: then the answer is there.
     pub fn take(&mut self, reading: &Reading) -> bool {
-        let code = |call: &ParsedCall| match call {
-            ParsedCall::Code { id, code, whole: true } => Some((id.clone(), code.clone())),
-            _ => None,
+        let is_whole = |call: &ParsedCall| match call {
+            ParsedCall::Function { whole, .. } | ParsedCall::Code { whole, .. } => *whole,
         };
-        let Some(calls) = reading.calls.iter().map(code).collect::<Option<VecDeque<_>>>() else { return false };
-        if calls.is_empty() || self.rounds == MOST_ROUNDS {
+        if !reading.calls.iter().all(is_whole) {
+            return false;
+        }
+        let is_last = self.rounds == MOST_ROUNDS;
+        self.calls = reading.calls.iter().filter_map(|call| self.own(call)).collect();
+        if is_last {
+            // The client can run code itself. A call of a server has a result in any case.
+            self.calls.retain(|call| matches!(call.work, HostedWork::Tool(..)));
+            self.calls.iter_mut().for_each(|call| call.work = HostedWork::TooLate);
+        }
+        if self.calls.is_empty() {
             return false;
         }
         self.rounds += 1;
-        self.calls = calls;
+        let all_run = self.calls.len() == reading.calls.len();
+        self.stage = if all_run && !is_last { CallStage::Replied } else { CallStage::Last };
         self.name = format!("round:{:016x}{:016x}", random(), random());
         true
+    }
+
+    /// Returns a call if it runs here.
+    fn own(&self, call: &ParsedCall) -> Option<HostedCall> {
+        match call {
+            ParsedCall::Code { id, code, .. } => {
+                let work = HostedWork::Code(code.clone());
+                self.container.as_ref().map(|_| HostedCall { id: id.clone(), work })
+            }
+            ParsedCall::Function { id, name, arguments, .. } => {
+                let tool = self.tools.iter().find(|tool| tool.function == *name && !tool.asks)?;
+                Some(HostedCall { id: id.clone(), work: HostedWork::Tool(tool.clone(), arguments.clone()) })
+            }
+        }
+    }
+
+    /// Reports whether the answer ends with the calls that were taken.
+    pub fn ends_answer(&self) -> bool {
+        matches!(self.stage, CallStage::Last)
     }
 
     pub fn is_running(&self) -> bool {
@@ -70,27 +202,54 @@ impl CodeRuns {
     }
 
     /// Starts the next call, if there is one.
-    pub fn start_next(&mut self, model: &Model) -> bool {
-        let Some((id, code)) = self.calls.pop_front() else { return false };
-        let code_result = model.format().map(|format| format.code_result.clone()).unwrap_or_default();
-        let (container, stop) = (Arc::clone(&self.container), self.stop.clone());
-        self.running = Some((id, tokio::task::spawn_blocking(move || container.run(&code, &stop, &code_result))));
-        true
+    pub fn start_next(&mut self, model: &Model) -> Option<HostedKind> {
+        let HostedCall { id, work } = self.calls.pop_front()?;
+        let kind = if matches!(work, HostedWork::Code(_)) { HostedKind::Code } else { HostedKind::Tool };
+        let stop = self.stop.clone();
+        let running = match (work, &self.container) {
+            (HostedWork::Code(code), Some(container)) => {
+                let code_result = model.format().map(|format| format.code_result.clone()).unwrap_or_default();
+                let container = Arc::clone(container);
+                tokio::task::spawn_blocking(move || HostedResult::Code(container.run(&code, &stop, &code_result)))
+            }
+            (HostedWork::Code(_), None) => return None,
+            (HostedWork::Tool(tool, arguments), _) => {
+                tokio::spawn(async move { HostedResult::Tool(tool.server.call(&tool.name, &arguments, &stop).await) })
+            }
+            (HostedWork::TooLate, _) => {
+                let message = format!("it was not run: at most {MOST_ROUNDS} replies with calls follow each other");
+                tokio::spawn(async { HostedResult::Tool(Err(ToolError { code: "rounds", message })) })
+            }
+        };
+        self.running = Some((id, running));
+        Some(kind)
     }
 
     /// Waits for the end of the call that runs. Nothing is lost if this is dropped while it waits.
-    pub async fn ran(&mut self) -> Result<Ran, Fault> {
+    pub async fn ran(&mut self) -> Result<HostedResult, Fault> {
         let Some((id, running)) = &mut self.running else { return Err(broken(&"nothing runs")) };
         let ran = running.await.map_err(|error| broken(&error))?;
-        let message = object! { "role" => "tool", "tool_call_id" => id.as_str(), "content" => ran.text.as_str() };
+        let message = object! { "role" => "tool", "tool_call_id" => id.as_str(), "content" => ran.text() };
         self.results.push(Message::from_object(message).map_err(|error| broken(&error))?);
         self.running = None;
         Ok(ran)
     }
 
-    /// Returns the name of the turn and the results of its calls, once all have run.
-    pub fn take_results(&mut self) -> Option<(String, Vec<Message>)> {
-        (!self.results.is_empty()).then(|| (self.name.clone(), std::mem::take(&mut self.results)))
+    /// Returns the results, once all calls have run, if the model replies to them.
+    pub fn take_results(&mut self) -> Option<NextRound> {
+        if self.results.is_empty() || self.ends_answer() {
+            return None;
+        }
+        let results = std::mem::take(&mut self.results);
+        match std::mem::replace(&mut self.stage, CallStage::Replied) {
+            CallStage::Approved(places) => Some(NextRound::Approved(places.into_iter().zip(results).collect())),
+            CallStage::Replied | CallStage::Last => Some(NextRound::Replied(self.name.clone(), results)),
+        }
+    }
+
+    /// Returns the results that the answer ends with. The model reads them with those of the client.
+    pub fn last_results(&self) -> &[Message] {
+        &self.results
     }
 
     /// Stops the call that runs.
@@ -100,19 +259,47 @@ impl CodeRuns {
 
     /// Notes that the answer of these names has the container.
     pub fn remember(&self, gateway: &Gateway, owner: Owner, names: &[String]) {
-        if let Some(containers) = &gateway.containers {
-            names.iter().for_each(|name| containers.remember(owner, name, &self.container.id));
+        if let (Some(containers), Some(container)) = (&gateway.containers, &self.container) {
+            names.iter().for_each(|name| containers.remember(owner, name, &container.id));
         }
     }
 }
 
-impl Drop for CodeRuns {
+impl Drop for HostedCalls {
     /// A client that leaves ends what runs for it.
     fn drop(&mut self) {
         self.stop.stop();
     }
 }
 
+impl HostedResult {
+    /// Returns what the model reads.
+    fn text(&self) -> String {
+        match self {
+            HostedResult::Code(ran) => ran.text.clone(),
+            HostedResult::Tool(Ok(text)) => text.clone(),
+            HostedResult::Tool(Err(error)) => ToolResult::failed(error.code, &error.message).text,
+        }
+    }
+}
+
+/// Opens the container of a request, if it asks for one and there may be any.
+async fn open_container(
+    gateway: &Gateway,
+    owner: Owner,
+    wanted: &ChatRequest,
+) -> Result<Option<Arc<Container>>, Fault> {
+    let (Some(choice), Some(containers)) = (wanted.container.clone(), gateway.containers.clone()) else {
+        return Ok(None);
+    };
+    let answer = match &wanted.past {
+        Past::Known(name) => Some(name.clone()),
+        _ => None,
+    };
+    let opened = tokio::task::spawn_blocking(move || containers.choose(owner, &choice, answer.as_deref())).await;
+    opened.unwrap_or_else(|error| Err(broken(&error))).map(Some)
+}
+
 fn broken(error: &dyn std::fmt::Display) -> Fault {
-    Fault::new(FaultCode::InterpreterFailed, format!("the code could not be run: {error}"))
+    Fault::new(FaultCode::InterpreterFailed, format!("the call could not be run: {error}"))
 }

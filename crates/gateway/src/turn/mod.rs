@@ -1,14 +1,14 @@
 //! A turn: a request that a conversation goes on with, and what the engine gets for it.
 //!
 //! `exchange` answers a request, with `sessions` that remember conversations, `resend` that compares what is sent again,
-//! `left_out` that judges what the model does not see, `rounds` and `code_runs` that run the model's code here, `context` that bounds the length, `running` that a client may
+//! `left_out` that judges what the model does not see, `rounds` and `hosted_calls` that run calls here, `context` that bounds the length, `running` that a client may
 //! cancel, and `dry` that makes a turn without an engine. Start reading at [`Turn`].
 
-pub(crate) mod code_runs;
 pub(crate) mod context;
 pub(crate) mod dry;
 pub(crate) mod exchange;
 mod headers;
+pub(crate) mod hosted_calls;
 pub(crate) mod left_out;
 pub(crate) mod resend;
 mod rounds;

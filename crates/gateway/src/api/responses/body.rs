@@ -5,6 +5,7 @@ use rolecall::conversation::{Json, object};
 
 use super::field::{flag, get, list, missing, needed_text, object, refuse_others, text, unsupported, wrong};
 use super::input::{self, Input};
+use super::mcp_context::McpContext;
 use super::tools::{self, Tools};
 use crate::api::effort::Effort;
 use crate::request::labels::check_label;
@@ -72,7 +73,7 @@ const RENAMED: [&str; 2] = ["max_tokens", "max_completion_tokens"];
 pub const EFFORT: &str = "reasoning.effort";
 
 impl Body {
-    pub fn read(body: &Object) -> Result<Body, Fault> {
+    pub fn read(body: &Object, context: &McpContext) -> Result<Body, Fault> {
         refuse_unknown(body)?;
         let mut chat = Object::new();
         for key in SAME.into_iter().chain(SETTINGS).filter(|key| !RENAMED.contains(key)) {
@@ -84,7 +85,7 @@ impl Body {
         if let Some(most) = most_ids {
             chat.insert("max_completion_tokens", i64::try_from(most).unwrap_or(i64::MAX).into());
         }
-        let tools = tools::read(get(body, "tools"), get(body, "tool_choice"))?;
+        let tools = tools::read(get(body, "tools"), get(body, "tool_choice"), context)?;
         if !tools.chat.is_empty() {
             chat.insert("tools", tools.chat.clone().into());
         }
@@ -97,8 +98,11 @@ impl Body {
         }
         set_logprobs(body, &mut chat)?;
         let previous = text(body, "", "previous_response_id")?;
-        let mut input = input::read(get(body, "input").ok_or_else(|| missing("input"))?, previous)?;
-        chat.insert("messages", std::mem::take(&mut input.messages).into());
+        let items = get(body, "input").ok_or_else(|| missing("input"))?;
+        let mut input = input::read(items, previous, &context.approvals)?;
+        // The model reads the results of its own calls first.
+        let messages = context.results.iter().cloned().chain(std::mem::take(&mut input.messages));
+        chat.insert("messages", messages.collect::<Vec<Json>>().into());
         Ok(Body {
             chat,
             input,

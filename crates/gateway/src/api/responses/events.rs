@@ -1,17 +1,22 @@
 //! The events of a stream, from which the whole answer is put together, too.
 
+use std::collections::VecDeque;
+
 use rolecall::conversation::json::Object;
-use rolecall::conversation::{Json, object};
+use rolecall::conversation::{Json, Message, object};
 use rolecall::{Event, Stop};
 
 use super::answer::{ResponseObject, Stage};
-use super::id::item_id;
+use super::id::reply_item_id;
+use super::mcp_context::McpContext;
+use super::mcp_item::McpItem;
 use super::output::{CodeRun, Item, ItemContent, Status};
 use super::places::Places;
+use super::tools::McpList;
 use crate::Fault;
-use crate::containers::Ran;
 use crate::reply::token_odds::TokenOdds;
 use crate::reply::writer::{Done, Frames, Opening, ReplyWriter};
+use crate::turn::hosted_calls::{ApprovedCall, HostedKind, HostedResult, HostedTools};
 
 /// Writes answers.
 pub struct ResponseWriter {
@@ -27,13 +32,48 @@ pub struct ResponseWriter {
     odds: Vec<TokenOdds>,
     /// The container in which code runs, if it runs here.
     container: Option<String>,
+    mcp: WriterMcp,
+    /// The number of the reply. Each but the first follows calls that ran here.
+    round: usize,
+    /// Whether calls have run since the last event.
+    has_run: bool,
+}
+
+/// What a writer knows of MCP servers.
+#[derive(Debug)]
+pub struct WriterMcp {
+    tools: HostedTools,
+    /// The lists that the answer begins with.
+    lists: Vec<McpList>,
+    /// The lists that the conversation has then, by their servers: digests.
+    listed: Object,
+    /// The calls that the client has approved and that have not begun.
+    approved: VecDeque<ApprovedCall>,
+}
+
+impl WriterMcp {
+    pub fn new(tools: HostedTools, lists: Vec<McpList>, listed: Object) -> WriterMcp {
+        let approved = tools.approved.clone().into();
+        WriterMcp { tools, lists, listed, approved }
+    }
 }
 
 impl ResponseWriter {
     /// Returns a writer. `input` has the input items, if the answer is stored.
-    pub fn new(answer: ResponseObject, places: Places, input: Option<Vec<Json>>) -> ResponseWriter {
-        let (items, odds) = (Vec::new(), Vec::new());
-        ResponseWriter { answer, items, places, input, sequence: 0, holds_calls: false, odds, container: None }
+    pub fn new(answer: ResponseObject, places: Places, input: Option<Vec<Json>>, mcp: WriterMcp) -> ResponseWriter {
+        ResponseWriter {
+            answer,
+            items: Vec::new(),
+            places,
+            input,
+            sequence: 0,
+            holds_calls: false,
+            odds: Vec::new(),
+            container: None,
+            mcp,
+            round: 0,
+            has_run: false,
+        }
     }
 
     /// Writes an event.
@@ -82,7 +122,7 @@ impl ResponseWriter {
     /// Begins an item, and ends the one before it.
     fn open_item(&mut self, kind: &str, said: ItemContent, out: &mut Frames) {
         self.close(Status::Completed, out);
-        let id = item_id(kind, &self.answer.own, self.items.len());
+        let id = reply_item_id(kind, self.round, &self.answer.own, self.items.len());
         self.items.push(Item { id, said, status: Status::InProgress });
         if !self.is_held() {
             self.announce(out);
@@ -91,24 +131,36 @@ impl ResponseWriter {
 
     /// Reports whether the last item is a call that is not sent yet.
     fn is_held(&self) -> bool {
-        let is_call = |item: &Item| matches!(item.said, ItemContent::Call { .. }) && item.status == Status::InProgress;
-        self.holds_calls && self.items.last().is_some_and(is_call)
+        let is_held = |item: &Item| match &item.said {
+            ItemContent::Call { .. } => self.holds_calls,
+            // What the client is asked must be whole.
+            ItemContent::Mcp(call) => self.holds_calls || call.asks(),
+            _ => false,
+        };
+        self.items.last().is_some_and(|last| last.status == Status::InProgress && is_held(last))
     }
 
     fn announce(&mut self, out: &mut Frames) {
         let Some(last) = self.items.last() else { return };
         let mut item = Item { status: Status::InProgress, ..last.clone() };
-        if let ItemContent::Call { arguments, .. } = &mut item.said {
-            arguments.clear();
+        match &mut item.said {
+            ItemContent::Call { arguments, .. } => arguments.clear(),
+            ItemContent::Mcp(call) if !call.asks() => call.arguments.clear(),
+            _ => {}
         }
-        let is_code = matches!(item.said, ItemContent::Code { run: Some(_), .. });
+        let in_progress = match &item.said {
+            ItemContent::Code { run: Some(_), .. } => Some("response.code_interpreter_call.in_progress"),
+            ItemContent::Mcp(call) if !call.asks() => Some("response.mcp_call.in_progress"),
+            ItemContent::McpList { .. } => Some("response.mcp_list_tools.in_progress"),
+            _ => None,
+        };
         let part = item.empty_part();
         self.write_last("response.output_item.added", "item", item.to_json(), out);
         if let Some(part) = part {
             self.write_last("response.content_part.added", "part", part, out);
         }
-        if is_code {
-            self.write_with("response.code_interpreter_call.in_progress", Object::new(), out);
+        if let Some(kind) = in_progress {
+            self.write_with(kind, Object::new(), out);
         }
     }
 
@@ -133,6 +185,21 @@ impl ResponseWriter {
                 }
                 self.write_last("response.function_call_arguments.done", "arguments", arguments, out);
             }
+            ItemContent::McpList { .. } => {
+                self.write_with("response.mcp_list_tools.completed", Object::new(), out);
+            }
+            ItemContent::Mcp(call) if !call.asks() => {
+                let arguments: Json = call.arguments.as_str().into();
+                if is_held {
+                    self.write_last("response.mcp_call_arguments.delta", "delta", arguments.clone(), out);
+                }
+                self.write_last("response.mcp_call_arguments.done", "arguments", arguments, out);
+                // Its item is done when it has been run.
+                if last.status == Status::Calling {
+                    return;
+                }
+            }
+            ItemContent::Mcp(_) => {}
             ItemContent::Code { code, run, .. } => {
                 self.write_last("response.code_interpreter_call_code.done", "code", code.as_str().into(), out);
                 // Its item is done when it has been run.
@@ -155,7 +222,7 @@ impl ResponseWriter {
         let fits = self.items.last().is_some_and(|last| match last.said {
             ItemContent::Reasoning(_) => is_reasoning && last.status == Status::InProgress,
             ItemContent::Message(..) => !is_reasoning && last.status == Status::InProgress,
-            ItemContent::Call { .. } | ItemContent::Code { .. } => false,
+            _ => false,
         });
         if !fits {
             match is_reasoning {
@@ -178,10 +245,12 @@ impl ResponseWriter {
         }
     }
 
-    /// Returns the place of the first item whose code has not been run.
-    fn next_run(&self) -> Option<usize> {
-        self.items.iter().position(|item| {
-            matches!(&item.said, ItemContent::Code { run: Some(run), is_whole: true, .. } if run.outputs.is_none())
+    /// Returns the place of the first item whose call has not been run.
+    fn next_run(&self, kind: HostedKind) -> Option<usize> {
+        self.items.iter().position(|item| match (&item.said, kind) {
+            (ItemContent::Code { run: Some(run), is_whole: true, .. }, HostedKind::Code) => run.outputs.is_none(),
+            (ItemContent::Mcp(_), HostedKind::Tool) => item.status == Status::Calling,
+            _ => false,
         })
     }
 
@@ -209,17 +278,38 @@ impl ReplyWriter for ResponseWriter {
     fn open(&mut self, opening: &Opening<'_>) {
         self.holds_calls = opening.holds_calls;
         self.answer.begin(opening.history.name(), opening.usage.kept);
+        // A whole answer begins with the lists, too.
+        let mut unread = Frames::default();
+        for McpList { server, tools, .. } in std::mem::take(&mut self.mcp.lists) {
+            self.open_item("mcpl", ItemContent::McpList { server, tools }, &mut unread);
+            self.close(Status::Completed, &mut unread);
+        }
+        self.sequence = 0;
     }
 
     fn begin(&mut self, _: &Opening<'_>, out: &mut Frames) {
+        let lists = std::mem::take(&mut self.items);
         self.write_answer("response.created", &Stage::Begun, out);
         self.write_answer("response.in_progress", &Stage::Begun, out);
+        for list in lists {
+            self.open_item("mcpl", list.said, out);
+            self.close(Status::Completed, out);
+        }
     }
 
     fn event(&mut self, _: usize, event: &Event<'_>, out: &mut Frames) {
+        if std::mem::take(&mut self.has_run) {
+            self.round += 1;
+        }
         match *event {
             Event::Content(text) => self.add(text, false, out),
             Event::Reasoning(text) => self.add(text, true, out),
+            Event::CallStarted { id, name, .. } if self.mcp.tools.by_function(name).is_some() => {
+                let Some(tool) = self.mcp.tools.by_function(name) else { return };
+                let kind = if tool.asks { "mcpr" } else { "mcp" };
+                let call = McpItem::begun(tool, id);
+                self.open_item(kind, ItemContent::Mcp(call), out);
+            }
             Event::CallStarted { id, name, .. } => {
                 let (call_id, name) = (id.to_owned(), name.to_owned());
                 self.open_item(
@@ -234,7 +324,12 @@ impl ReplyWriter for ResponseWriter {
                 self.open_item("ci", said, out);
             }
             Event::Arguments { text, .. } => {
-                if let Some(Item { said: ItemContent::Call { arguments, .. }, .. }) = self.items.last_mut() {
+                if let Some(Item { said: ItemContent::Mcp(call), .. }) = self.items.last_mut() {
+                    call.arguments.push_str(text);
+                    if !self.is_held() {
+                        self.write_last("response.mcp_call_arguments.delta", "delta", text.into(), out);
+                    }
+                } else if let Some(Item { said: ItemContent::Call { arguments, .. }, .. }) = self.items.last_mut() {
                     arguments.push_str(text);
                     if !self.is_held() {
                         self.write_last("response.function_call_arguments.delta", "delta", text.into(), out);
@@ -248,8 +343,11 @@ impl ReplyWriter for ResponseWriter {
                 }
             }
             Event::CallFinished { whole, id, .. } => {
-                if let Some(ItemContent::Call { is_whole, call_id, .. } | ItemContent::Code { is_whole, call_id, .. }) =
-                    self.items.last_mut().map(|item| &mut item.said)
+                if let Some(
+                    ItemContent::Call { is_whole, call_id, .. }
+                    | ItemContent::Code { is_whole, call_id, .. }
+                    | ItemContent::Mcp(McpItem { is_whole, call_id, .. }),
+                ) = self.items.last_mut().map(|item| &mut item.said)
                 {
                     *is_whole = whole;
                     if let Some(id) = id {
@@ -273,32 +371,66 @@ impl ReplyWriter for ResponseWriter {
         self.container = Some(container.to_owned());
     }
 
-    fn runs(&mut self, out: &mut Frames) {
-        if let Some(at) = self.next_run() {
+    fn runs(&mut self, kind: HostedKind, out: &mut Frames) {
+        // The reply has ended.
+        self.close(Status::Completed, out);
+        if let Some(call) = self.mcp.approved.pop_front() {
+            let call = McpItem::approved(&call);
+            let arguments = call.arguments.clone();
+            self.open_item("mcp", ItemContent::Mcp(call), out);
+            self.write_last("response.mcp_call_arguments.delta", "delta", arguments.into(), out);
+            self.close(Status::Completed, out);
+        }
+        if let (HostedKind::Code, Some(at)) = (kind, self.next_run(kind)) {
             self.write_of(at, "response.code_interpreter_call.interpreting", Object::new(), out);
         }
     }
 
-    fn ran(&mut self, ran: &Ran, out: &mut Frames) {
-        let Some(at) = self.next_run() else { return };
+    fn ran(&mut self, ran: &HostedResult, out: &mut Frames) {
+        self.has_run = true;
+        let kind = match ran {
+            HostedResult::Code(_) => HostedKind::Code,
+            HostedResult::Tool(_) => HostedKind::Tool,
+        };
+        let Some(at) = self.next_run(kind) else { return };
         let item = &mut self.items[at];
-        item.status = if ran.is_whole { Status::Completed } else { Status::Incomplete };
-        if let ItemContent::Code { run: Some(run), .. } = &mut item.said {
-            run.outputs = Some(ran.outputs.clone());
+        let (status, kind) = match ran {
+            HostedResult::Code(ran) if ran.is_whole => (Status::Completed, "response.code_interpreter_call.completed"),
+            HostedResult::Code(_) => (Status::Incomplete, "response.code_interpreter_call.completed"),
+            HostedResult::Tool(Ok(_)) => (Status::Completed, "response.mcp_call.completed"),
+            HostedResult::Tool(Err(_)) => (Status::Failed, "response.mcp_call.failed"),
+        };
+        item.status = status;
+        match (&mut item.said, ran) {
+            (ItemContent::Code { run: Some(run), .. }, HostedResult::Code(ran)) => {
+                run.outputs = Some(ran.outputs.clone());
+            }
+            (ItemContent::Mcp(call), HostedResult::Tool(result)) => call.end(result),
+            _ => {}
         }
         let json = item.to_json();
-        self.write_of(at, "response.code_interpreter_call.completed", Object::new(), out);
+        self.write_of(at, kind, Object::new(), out);
         self.write_of(at, "response.output_item.done", object! { "item" => json }, out);
     }
 
-    fn stored(&mut self, done: &Done<'_>) -> Option<Json> {
+    fn stored(&mut self, done: &Done<'_>, results: &[Message]) -> Option<Json> {
         let input = self.input.clone()?;
-        Some(object! { "response" => self.ended(done), "input" => input }.into())
+        let mut stored = object! { "response" => self.ended(done), "input" => input };
+        McpContext::store_in(&mut stored, &self.mcp.listed, results);
+        Some(stored.into())
     }
 
     fn end(&mut self, done: &Done<'_>, out: &mut Frames) {
         let status = Status::of_stop(stop_of(done));
         self.close(status, out);
+        // Calls that did not run, because the reply was cut off in another one.
+        for at in 0..self.items.len() {
+            if self.items[at].status == Status::Calling {
+                self.items[at].status = Status::Incomplete;
+                let json = self.items[at].to_json();
+                self.write_of(at, "response.output_item.done", object! { "item" => json }, out);
+            }
+        }
         let kind = if status == Status::Completed { "response.completed" } else { "response.incomplete" };
         self.write_answer(kind, &Stage::Ended(status, done.usage), out);
     }

@@ -6,7 +6,9 @@ use rolecall::conversation::json::Object;
 use rolecall::conversation::{Call, Json, object};
 
 use super::field::{get, list, missing, needed_text, object, refuse_others, text, unsupported, wrong};
-use super::id::{answer_of, item_id};
+use super::id::{answer_of, item_id, kind_of, reply_of};
+use super::input_mcp::{Approvals, PendingCall};
+use super::mcp_context::ApprovalRequest;
 use super::places::{MessageItems, Places};
 use crate::{Fault, FaultCode};
 
@@ -18,16 +20,23 @@ pub struct Input {
     pub places: Places,
     /// The items as they are shown later, each with an id.
     pub items: Vec<Json>,
+    /// The calls that the client has approved and that have no result yet.
+    pub approved: Vec<PendingCall>,
+    /// The lists of tools among the items, by their servers: digests.
+    pub listed: Object,
 }
 
 /// Reads a text, or a list of items. Those of the answer that the input goes on from are known, and not sent again.
-pub fn read(input: &Json, previous: Option<&str>) -> Result<Input, Fault> {
+/// `asked` are its calls that wait for the client's word.
+pub fn read(input: &Json, previous: Option<&str>, asked: &[ApprovalRequest]) -> Result<Input, Fault> {
     if let Some(text) = input.as_str() {
+        Approvals::of(asked).check_answered()?;
         let part = object! { "type" => "input_text", "text" => text };
         return Ok(Input {
             messages: vec![object! { "role" => "user", "content" => text }.into()],
             places: Places::of_text(),
             items: vec![shown_message("user", vec![part.into()], item_id("msg", &super::id::new(), 0))],
+            ..Input::default()
         });
     }
     let items = input.as_array().ok_or_else(|| wrong("input", "a text or a list of items", input))?;
@@ -35,7 +44,8 @@ pub fn read(input: &Json, previous: Option<&str>) -> Result<Input, Fault> {
         return Err(missing("input"));
     }
     let known = previous.and_then(|answer| answer.strip_prefix("resp_")).map(str::to_owned);
-    let mut reader = InputReader { own: super::id::new(), known, ..InputReader::default() };
+    let approvals = Approvals::of(asked);
+    let mut reader = InputReader { own: super::id::new(), known, approvals, ..InputReader::default() };
     for (index, item) in items.iter().enumerate() {
         reader.read(index, item)?;
     }
@@ -43,15 +53,17 @@ pub fn read(input: &Json, previous: Option<&str>) -> Result<Input, Fault> {
     if reader.messages.is_empty() {
         return Err(Fault::at("input", FaultCode::MissingField, "input: the items say nothing"));
     }
-    Ok(Input { messages: reader.messages, places: Places::of_items(reader.places), items: reader.items })
+    let approved = reader.approvals.finish(&reader.messages)?;
+    let InputReader { messages, places, items, listed, .. } = reader;
+    Ok(Input { messages, places: Places::of_items(places), items, approved, listed })
 }
 
 /// Puts items together to messages.
 #[derive(Default)]
-struct InputReader {
-    messages: Vec<Json>,
+pub(super) struct InputReader {
+    pub(super) messages: Vec<Json>,
     places: Vec<MessageItems>,
-    items: Vec<Json>,
+    pub(super) items: Vec<Json>,
     open: Option<Open>,
     /// What the ids of items without one are made of.
     own: String,
@@ -59,16 +71,20 @@ struct InputReader {
     known: Option<String>,
     /// By the ids of calls of the code interpreter, the ids to which their results refer.
     codes: HashMap<String, String>,
+    pub(super) approvals: Approvals,
+    pub(super) listed: Object,
 }
 
 /// A turn of the model whose items are being read.
 #[derive(Default)]
-struct Open {
-    /// The answer that the items come from, if their ids say so.
+pub(super) struct Open {
+    /// The reply that the items come from, if their ids say so.
     answer: Option<String>,
     content: Option<String>,
     reasoning: String,
     calls: Vec<Json>,
+    /// The results of those of its calls that ran here, each with the index of its item.
+    pub(super) results: Vec<(usize, Object)>,
     place: MessageItems,
 }
 
@@ -97,11 +113,16 @@ impl InputReader {
             "function_call" => self.read_call(index, &path, item, id),
             "function_call_output" => self.read_output(index, &path, item, id),
             "code_interpreter_call" => self.read_code(index, &path, item, id),
+            "mcp_list_tools" => self.read_mcp_list(index, &path, item, id),
+            "mcp_call" => self.read_mcp_call(index, &path, item, id),
+            "mcp_approval_request" => self.read_mcp_request(index, &path, item, id),
+            "mcp_approval_response" => self.read_mcp_response(index, &path, item, id),
             kind => {
                 let path = format!("{path}.type");
                 let message = format!("{path}: the gateway does not support items of the type `{kind}`");
                 let help =
-                    "use message, reasoning, function_call, function_call_output and code_interpreter_call".into();
+                    "use message, reasoning, function_call, function_call_output, code_interpreter_call and those of MCP"
+                        .into();
                 Err(Fault { help: Some(help), ..Fault::at(&path, FaultCode::UnsupportedItem, message) })
             }
         }
@@ -113,15 +134,13 @@ impl InputReader {
         let content_path = format!("{path}.content");
         let content = get(item, "content").ok_or_else(|| missing(&content_path))?;
         let parts = texts(content, &content_path)?;
+        let given = id;
         let id = self.id_of("msg", index, id);
         match role {
             "assistant" => {
                 let said: String = parts.concat();
-                let answer = answer_of(&id).map(str::to_owned);
-                let goes_on = self.open.as_ref().is_some_and(|open| {
-                    (open.content.is_none() && open.calls.is_empty())
-                        || (open.answer.is_some() && open.answer == answer)
-                });
+                let answer = reply_of(&id);
+                let goes_on = self.goes_on(given, answer.as_deref());
                 let open = self.open(index, goes_on, answer);
                 open.content.get_or_insert_default().push_str(&said);
                 open.place.content = index;
@@ -167,11 +186,10 @@ impl InputReader {
                 return Err(unsupported(&format!("{path}.summary"), plain));
             }
         }
+        let given = id;
         let id = self.id_of("rs", index, id);
-        let answer = answer_of(&id).map(str::to_owned);
-        let goes_on = self.open.as_ref().is_some_and(|open| {
-            (open.content.is_none() && open.calls.is_empty()) || (open.answer.is_some() && open.answer == answer)
-        });
+        let answer = reply_of(&id);
+        let goes_on = self.goes_on(given, answer.as_deref());
         let open = self.open(index, goes_on, answer);
         content.iter().for_each(|text| open.reasoning.push_str(text));
         open.place.reasoning = index;
@@ -191,14 +209,10 @@ impl InputReader {
         let arguments = needed_text(item, path, "arguments")?;
         let function = object! { "name" => name, "arguments" => arguments };
         let call: Json = object! { "id" => call_id, "type" => "function", "function" => function }.into();
-        if let Err(error) = Call::from_json(&call) {
-            let field = format!("{path}.{}", error.place.field.trim_start_matches("function."));
-            let message = error.to_string().replacen(&*error.place.field, &field, 1);
-            let code = FaultCode::Other(error.code());
-            return Err(Fault { help: Some(error.help().into()), ..Fault::at(&field, code, message) });
-        }
+        check_call(&call, path)?;
+        let given = id;
         let id = self.id_of("fc", index, id);
-        self.add_call(index, &id, call);
+        self.add_call(index, given, &id, call);
         let shown = object! {
             "id" => id, "type" => "function_call", "status" => "completed", "call_id" => call_id, "name" => name,
             "arguments" => arguments,
@@ -220,7 +234,7 @@ impl InputReader {
             "code_interpreter" => object! { "input" => code },
         };
         self.codes.insert(own.clone(), call_id.clone());
-        self.add_call(index, &own, call.into());
+        self.add_call(index, id, &own, call.into());
         if let Some(logs) = &logs {
             self.push(
                 index,
@@ -237,19 +251,33 @@ impl InputReader {
     }
 
     /// Adds a call to the open turn of the model, which begins with it if there is none.
-    fn add_call(&mut self, index: usize, id: &str, call: Json) {
-        let answer = answer_of(id).map(str::to_owned);
-        let has_open = self.open.is_some();
-        let open = self.open(index, has_open, answer);
+    pub(super) fn add_call(&mut self, index: usize, given: Option<&str>, id: &str, call: Json) -> &mut Open {
+        let goes_on = self.goes_on_after_results(given);
+        let open = self.open(index, goes_on, reply_of(id));
         open.calls.push(call);
         open.place.calls.push(index);
+        open
+    }
+
+    /// Reports whether a text or reasoning belongs to the open turn of the model. `given` is the id of its item as it was sent.
+    fn goes_on(&self, given: Option<&str>, answer: Option<&str>) -> bool {
+        let Some(open) = &self.open else { return false };
+        let is_before = open.content.is_none() && open.calls.is_empty();
+        self.goes_on_after_results(given) && (is_before || (answer.is_some() && open.answer.as_deref() == answer))
+    }
+
+    /// Reports whether an item belongs to the open turn of the model, of which results are known only if its calls ran here.
+    fn goes_on_after_results(&self, given: Option<&str>) -> bool {
+        let Some(open) = &self.open else { return false };
+        let answer = given.and_then(reply_of);
+        open.results.is_empty() || (answer.is_some() && open.answer == answer)
     }
 
     fn read_output(&mut self, index: usize, path: &str, item: &Object, id: Option<&str>) -> Result<(), Fault> {
         refuse_others(item, path, &["type", "id", "call_id", "output", "name", "status"])?;
         let call_id = needed_text(item, path, "call_id")?;
         let code = self.codes.get(call_id).cloned();
-        if code.is_none() && call_id.starts_with("ci_") && answer_of(call_id).is_some() {
+        if code.is_none() && kind_of(call_id) == Some("ci") {
             let field = format!("{path}.call_id");
             let help = Some("send the `call_id` of the item".into());
             let message = format!("{field}: this is the id of an item, and not of its call");
@@ -287,7 +315,7 @@ impl InputReader {
         self.open.get_or_insert_with(|| Open { answer, place: MessageItems::of(index), ..Open::default() })
     }
 
-    fn push(&mut self, index: usize, message: Object) {
+    pub(super) fn push(&mut self, index: usize, message: Object) {
         self.close();
         self.messages.push(message.into());
         self.places.push(MessageItems::of(index));
@@ -295,7 +323,7 @@ impl InputReader {
 
     /// Ends the open turn of the model.
     fn close(&mut self) {
-        let Some(Open { content, reasoning, calls, place, .. }) = self.open.take() else { return };
+        let Some(Open { content, reasoning, calls, place, results, .. }) = self.open.take() else { return };
         if content.is_none() && reasoning.is_empty() && calls.is_empty() {
             return;
         }
@@ -308,11 +336,23 @@ impl InputReader {
         }
         self.messages.push(message.into());
         self.places.push(place);
+        for (index, result) in results {
+            self.push(index, result);
+        }
     }
 
-    fn id_of(&self, kind: &str, index: usize, id: Option<&str>) -> String {
+    pub(super) fn id_of(&self, kind: &str, index: usize, id: Option<&str>) -> String {
         id.map_or_else(|| item_id(kind, &self.own, index), str::to_owned)
     }
+}
+
+/// Refuses a call that no message can have.
+pub(super) fn check_call(call: &Json, path: &str) -> Result<(), Fault> {
+    let Err(error) = Call::from_json(call) else { return Ok(()) };
+    let field = format!("{path}.{}", error.place.field.trim_start_matches("function."));
+    let message = error.to_string().replacen(&*error.place.field, &field, 1);
+    let code = FaultCode::Other(error.code());
+    Err(Fault { help: Some(error.help().into()), ..Fault::at(&field, code, message) })
 }
 
 /// Reads a text, or parts of text.

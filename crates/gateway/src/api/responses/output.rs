@@ -2,6 +2,7 @@ use rolecall::Stop;
 use rolecall::conversation::json::Object;
 use rolecall::conversation::{Json, object};
 
+use super::mcp_item::McpItem;
 use crate::reply::token_odds::TokenOdds;
 
 /// An item that the model says.
@@ -31,6 +32,12 @@ pub enum ItemContent {
         /// What became of it, if it runs here.
         run: Option<CodeRun>,
     },
+    Mcp(McpItem),
+    /// The tools of an MCP server.
+    McpList {
+        server: String,
+        tools: Vec<Json>,
+    },
 }
 
 /// A call of code that runs here.
@@ -45,14 +52,19 @@ pub struct CodeRun {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     InProgress,
+    /// The model has made a call, which has not ended.
+    Calling,
     Completed,
     Incomplete,
+    Failed,
 }
 
 impl Status {
     pub fn name(self) -> &'static str {
         match self {
             Status::InProgress => "in_progress",
+            Status::Calling => "calling",
+            Status::Failed => "failed",
             Status::Completed => "completed",
             Status::Incomplete => "incomplete",
         }
@@ -77,7 +89,11 @@ impl Item {
 
     /// Returns the status of the item if it ended here.
     fn ended(&self, status: Status) -> Status {
-        match self.said {
+        match &self.said {
+            ItemContent::McpList { .. } => Status::Completed,
+            ItemContent::Mcp(call) if !call.is_whole => Status::Incomplete,
+            ItemContent::Mcp(call) if call.asks() => Status::Completed,
+            ItemContent::Mcp(_) => Status::Calling,
             // The model stopped in the middle of a call.
             ItemContent::Call { is_whole: false, .. } | ItemContent::Code { is_whole: false, .. } => Status::Incomplete,
             // It stopped after it.
@@ -90,6 +106,9 @@ impl Item {
     pub fn at_end(&self, status: Status) -> Json {
         let mut item = self.clone();
         item.close(status);
+        if item.status == Status::Calling {
+            item.status = Status::Incomplete;
+        }
         item.to_json()
     }
 
@@ -107,6 +126,14 @@ impl Item {
             },
             ItemContent::Message(..) => object! {
                 "id" => id, "type" => "message", "status" => status, "role" => "assistant", "content" => content(),
+            },
+            ItemContent::Mcp(call) => call.to_json(id, status),
+            ItemContent::McpList { server, tools } => object! {
+                "id" => id, "type" => "mcp_list_tools", "server_label" => server.as_str(),
+                "tools" => match self.status {
+                    Status::InProgress => Vec::new(),
+                    _ => tools.clone(),
+                },
             },
             ItemContent::Call { call_id, name, arguments, .. } => object! {
                 "id" => id, "type" => "function_call", "status" => status, "call_id" => call_id.as_str(),
@@ -128,7 +155,7 @@ impl Item {
         match &self.said {
             ItemContent::Reasoning(text) => Some(reasoning_part(text)),
             ItemContent::Message(text, odds) => Some(text_part(text, odds)),
-            ItemContent::Call { .. } | ItemContent::Code { .. } => None,
+            _ => None,
         }
     }
 
@@ -141,7 +168,7 @@ impl Item {
         match &self.said {
             ItemContent::Reasoning(_) => Some(reasoning_part("")),
             ItemContent::Message(..) => Some(text_part("", &[])),
-            ItemContent::Call { .. } | ItemContent::Code { .. } => None,
+            _ => None,
         }
     }
 }

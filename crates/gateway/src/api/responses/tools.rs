@@ -2,7 +2,10 @@ use rolecall::conversation::json::Object;
 use rolecall::conversation::{Json, object};
 
 use super::field::{flag, get, list, needed_text, object, refuse_others, text, wrong};
+use super::mcp_context::{McpContext, digest_of};
+use super::mcp_offer::{MCP, McpOffer};
 use crate::containers::ContainerChoice;
+use crate::turn::hosted_calls::HostedTool;
 use crate::{Fault, FaultCode};
 
 /// The tools of a request, and which of them may be called.
@@ -16,33 +19,87 @@ pub struct Tools {
     pub shown: Vec<Json>,
     /// Where code runs, if the request asks for a container, with the index of that tool.
     pub container: Option<(usize, ContainerChoice)>,
+    /// The tools of MCP servers that may be called.
+    pub hosted: Vec<HostedTool>,
+    /// The lists of MCP servers' tools.
+    pub lists: Vec<McpList>,
     /// The choice as the answer repeats it.
     pub shown_choice: Json,
 }
 
+/// The tools of an MCP server that a request offers.
+#[derive(Clone, Debug)]
+pub struct McpList {
+    pub server: String,
+    pub tools: Vec<Json>,
+    pub digest: String,
+}
+
 /// Reads the fields `tools` and `tool_choice`.
-pub fn read(tools: Option<&Json>, choice: Option<&Json>) -> Result<Tools, Fault> {
+pub fn read(tools: Option<&Json>, choice: Option<&Json>, context: &McpContext) -> Result<Tools, Fault> {
     let tools = match tools {
         None => &[],
         Some(tools) => list(tools, "tools")?,
     };
-    let offered = tools.iter().enumerate().map(|(index, tool)| OfferedTool::read(tool, &format!("tools[{index}]")));
-    let offered = offered.collect::<Result<Vec<OfferedTool<'_>>, Fault>>()?;
+    let read = |(index, tool)| OfferedTool::read(tool, &format!("tools[{index}]"), context);
+    let offered = tools.iter().enumerate().map(read).collect::<Result<Vec<OfferedTool<'_>>, Fault>>()?;
+    check_names(&offered)?;
     let choice = Choice::read(choice, &offered)?;
-    let is_allowed = |tool: &&OfferedTool<'_>| match &choice {
-        Choice::Allowed { names, .. } => tool.name().is_some_and(|own| names.iter().any(|name| name == own)),
+    let is_allowed = |name: Option<&str>| match &choice {
+        Choice::Allowed { names, .. } => name.is_some_and(|own| names.iter().any(|name| name == own)),
         _ => true,
     };
+    let offers = || {
+        offered.iter().filter_map(|tool| match tool {
+            OfferedTool::Mcp(offer) => Some(offer),
+            _ => None,
+        })
+    };
+    let chat = offered.iter().flat_map(OfferedTool::to_chat);
+    let list = |offer: &McpOffer| {
+        let tools = offer.listed();
+        McpList { server: offer.label().to_owned(), digest: digest_of(&tools), tools }
+    };
     Ok(Tools {
-        chat: offered.iter().filter(is_allowed).map(OfferedTool::to_chat).collect(),
+        chat: chat.filter(|(name, _)| is_allowed(*name)).map(|(_, tool)| tool).collect(),
+        hosted: offers().flat_map(McpOffer::hosted).filter(|tool| is_allowed(Some(&tool.function))).collect(),
+        lists: offers().map(list).collect(),
         chat_choice: choice.to_chat(),
         shown: offered.iter().map(OfferedTool::to_json).collect(),
         container: offered.iter().enumerate().find_map(|(index, tool)| match tool {
             OfferedTool::Interpreter(container) => Some((index, container.clone()?)),
-            OfferedTool::Function(_) => None,
+            OfferedTool::Function(_) | OfferedTool::Mcp(_) => None,
         }),
         shown_choice: choice.to_json(),
     })
+}
+
+/// Refuses tools that the model could not tell from each other.
+fn check_names(offered: &[OfferedTool<'_>]) -> Result<(), Fault> {
+    let mut known: Vec<&str> = Vec::new();
+    for (index, tool) in offered.iter().enumerate() {
+        let path = format!("tools[{index}]");
+        if let OfferedTool::Mcp(offer) = tool
+            && offered[..index]
+                .iter()
+                .any(|other| matches!(other, OfferedTool::Mcp(own) if own.label() == offer.label()))
+        {
+            let message = format!("{path}.server_label: the request offers the MCP server `{}` twice", offer.label());
+            return Err(Fault::at(&format!("{path}.server_label"), FaultCode::Conflict, message));
+        }
+        let names = tool.names();
+        let is_hosted = |name: &&&str| {
+            offered.iter().any(|tool| matches!(tool, OfferedTool::Mcp(own) if own.functions(None).contains(*name)))
+        };
+        let twice = names.iter().find(|name| known.contains(name) && is_hosted(name));
+        if let Some(name) = twice {
+            let message = format!("{path}: another tool has the name `{name}`, too");
+            let help = "rename the function, or leave the server's tool out with `allowed_tools`";
+            return Err(Fault { help: Some(help.into()), ..Fault::at(&path, FaultCode::Conflict, message) });
+        }
+        known.extend(names);
+    }
+    Ok(())
 }
 
 /// The type of the code interpreter, in this API and in that of chat completions.
@@ -53,10 +110,11 @@ enum OfferedTool<'a> {
     Function(Function<'a>),
     /// The code interpreter. Without a container, the client runs its calls.
     Interpreter(Option<ContainerChoice>),
+    Mcp(McpOffer),
 }
 
 impl<'a> OfferedTool<'a> {
-    fn read(tool: &'a Json, path: &str) -> Result<OfferedTool<'a>, Fault> {
+    fn read(tool: &'a Json, path: &str, context: &McpContext) -> Result<OfferedTool<'a>, Fault> {
         let tool = object(tool, path)?;
         match needed_text(tool, path, "type")? {
             "function" => Ok(OfferedTool::Function(Function::read(tool, path)?)),
@@ -66,32 +124,38 @@ impl<'a> OfferedTool<'a> {
                 let container = container.map(|container| read_container(container, &format!("{path}.container")));
                 Ok(OfferedTool::Interpreter(container.transpose()?))
             }
+            MCP => Ok(OfferedTool::Mcp(McpOffer::read(tool, path, context)?)),
             kind => {
                 let path = format!("{path}.type");
                 let message = format!("{path}: the gateway does not support tools of the type `{kind}`");
-                let help = Some("use functions, or `code_interpreter` with a model that has it".into());
+                let help = Some("use functions, `mcp`, or `code_interpreter` with a model that has it".into());
                 Err(Fault { help, ..Fault::at(&path, FaultCode::UnsupportedTool, message) })
             }
         }
     }
 
-    fn name(&self) -> Option<&'a str> {
+    /// Returns the names by which the model calls it.
+    fn names(&self) -> Vec<&str> {
         match self {
-            OfferedTool::Function(function) => Some(function.name),
-            OfferedTool::Interpreter(_) => None,
+            OfferedTool::Function(function) => vec![function.name],
+            OfferedTool::Interpreter(_) => Vec::new(),
+            OfferedTool::Mcp(offer) => offer.functions(None),
         }
     }
 
-    fn to_chat(&self) -> Json {
+    /// Returns the tools in the shape of chat completions, each with its name.
+    fn to_chat(&self) -> Vec<(Option<&str>, Json)> {
         match self {
-            OfferedTool::Function(function) => function.to_chat(),
-            OfferedTool::Interpreter(_) => object! { "type" => INTERPRETER }.into(),
+            OfferedTool::Function(function) => vec![(Some(function.name), function.to_chat())],
+            OfferedTool::Interpreter(_) => vec![(None, object! { "type" => INTERPRETER }.into())],
+            OfferedTool::Mcp(offer) => offer.to_chat().map(|(name, tool)| (Some(name), tool)).collect(),
         }
     }
 
     fn to_json(&self) -> Json {
         match self {
             OfferedTool::Function(function) => function.to_json(),
+            OfferedTool::Mcp(offer) => offer.to_json(),
             OfferedTool::Interpreter(Some(ContainerChoice::Of(id))) => {
                 object! { "type" => INTERPRETER, "container" => id.as_str() }.into()
             }
@@ -180,21 +244,40 @@ enum Choice {
     Free,
     /// `none`, `auto` or `required`.
     Mode(String),
-    Named(String),
+    /// A name, and the choice as the answer repeats it.
+    Named(String, Json),
     Allowed {
         mode: String,
         names: Vec<String>,
+        shown: Json,
     },
 }
 
 impl Choice {
     fn read(choice: Option<&Json>, offered: &[OfferedTool<'_>]) -> Result<Choice, Fault> {
         let Some(choice) = choice else { return Ok(Choice::Free) };
-        let known = |path: &str, name: &str| match offered.iter().any(|tool| tool.name() == Some(name)) {
-            true => Ok(name.to_owned()),
-            false => {
-                let message = format!("{path}: the request offers no tool `{name}`");
-                Err(Fault::at(path, FaultCode::WrongValue, message))
+        let unknown = |path: &str, name: &str| {
+            let message = format!("{path}: the request offers no tool `{name}`");
+            Fault::at(path, FaultCode::WrongValue, message)
+        };
+        let known = |path: &str, name: &str| {
+            let is_named = |tool: &OfferedTool<'_>| matches!(tool, OfferedTool::Function(own) if own.name == name);
+            offered.iter().any(is_named).then(|| name.to_owned()).ok_or_else(|| unknown(path, name))
+        };
+        // One tool of an MCP server, or all of them.
+        let of_server = |tool: &Object, path: &str| {
+            refuse_others(tool, path, &["type", "server_label", "name"])?;
+            let label = needed_text(tool, path, "server_label")?;
+            let offer = offered.iter().find_map(|tool| match tool {
+                OfferedTool::Mcp(offer) if offer.label() == label => Some(offer),
+                _ => None,
+            });
+            let offer = offer.ok_or_else(|| unknown(&format!("{path}.server_label"), label))?;
+            let name = text(tool, path, "name")?;
+            let names: Vec<String> = offer.functions(name).into_iter().map(str::to_owned).collect();
+            match name.filter(|_| names.is_empty()) {
+                Some(name) => Err(unknown(&format!("{path}.name"), name)),
+                None => Ok(names),
             }
         };
         if let Some(mode @ ("none" | "auto" | "required")) = choice.as_str() {
@@ -211,7 +294,18 @@ impl Choice {
             "function" => {
                 refuse_others(object_of_choice, "tool_choice", &["type", "name"])?;
                 let name = needed_text(object_of_choice, "tool_choice", "name")?;
-                Ok(Choice::Named(known("tool_choice.name", name)?))
+                Ok(Choice::Named(known("tool_choice.name", name)?, choice.clone()))
+            }
+            MCP => {
+                let mut names = of_server(object_of_choice, "tool_choice")?;
+                let mode = "required".to_owned();
+                match (get(object_of_choice, "name"), names.pop()) {
+                    (Some(_), Some(name)) => Ok(Choice::Named(name, choice.clone())),
+                    (_, last) => {
+                        names.extend(last);
+                        Ok(Choice::Allowed { mode, names, shown: choice.clone() })
+                    }
+                }
             }
             "allowed_tools" => {
                 refuse_others(object_of_choice, "tool_choice", &["type", "mode", "tools"])?;
@@ -224,12 +318,15 @@ impl Choice {
                 let read = |(index, tool): (usize, &Json)| {
                     let path = format!("tool_choice.tools[{index}]");
                     let tool = object(tool, &path)?;
+                    if get(tool, "type").and_then(Json::as_str) == Some(MCP) {
+                        return of_server(tool, &path);
+                    }
                     refuse_others(tool, &path, &["type", "name"])?;
-                    known(&format!("{path}.name"), needed_text(tool, &path, "name")?)
+                    Ok(vec![known(&format!("{path}.name"), needed_text(tool, &path, "name")?)?])
                 };
                 let names = list(tools, "tool_choice.tools")?.iter().enumerate().map(read);
-                let names = names.collect::<Result<Vec<String>, Fault>>()?;
-                Ok(Choice::Allowed { mode: mode.to_owned(), names })
+                let names = names.collect::<Result<Vec<Vec<String>>, Fault>>()?.concat();
+                Ok(Choice::Allowed { mode: mode.to_owned(), names, shown: choice.clone() })
             }
             kind => {
                 let message = format!("tool_choice.type: the gateway does not support `{kind}`");
@@ -242,7 +339,7 @@ impl Choice {
         match self {
             Choice::Free => None,
             Choice::Mode(mode) | Choice::Allowed { mode, .. } => Some(mode.as_str().into()),
-            Choice::Named(name) => {
+            Choice::Named(name, _) => {
                 let function = object! { "name" => name.as_str() };
                 Some(object! { "type" => "function", "function" => function }.into())
             }
@@ -250,15 +347,10 @@ impl Choice {
     }
 
     fn to_json(&self) -> Json {
-        let function = |name: &String| object! { "type" => "function", "name" => name.as_str() };
         match self {
             Choice::Free => "auto".into(),
             Choice::Mode(mode) => mode.as_str().into(),
-            Choice::Named(name) => function(name).into(),
-            Choice::Allowed { mode, names } => {
-                let tools: Vec<Json> = names.iter().map(|name| function(name).into()).collect();
-                object! { "type" => "allowed_tools", "mode" => mode.as_str(), "tools" => tools }.into()
-            }
+            Choice::Named(_, shown) | Choice::Allowed { shown, .. } => shown.clone(),
         }
     }
 }
