@@ -3,6 +3,7 @@
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
 use std::fs;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rolecall::conversation::Json;
@@ -39,12 +40,27 @@ impl Tools {
         Tools { folder, arguments, timeout: 20.0 }
     }
 
-    pub fn declared(&self) -> Vec<Mcp> {
+    /// Writes the file that declares the server, with more of it.
+    pub fn file(&self, more: &str) -> PathBuf {
         let arguments: String = self.arguments.iter().map(|argument| format!(", {argument:?}")).collect();
         let timeout = self.timeout;
-        let text =
-            format!("[[mcp]]\nname = \"own\"\nargv = [\"python3\", \"server.py\"{arguments}]\ntimeout = {timeout:?}\n");
+        let file = self.folder.path().join("tools.toml");
+        let argv = format!("argv = [\"python3\", \"server.py\"{arguments}]");
+        fs::write(&file, format!("[[mcp]]\nname = \"own\"\n{argv}\ntimeout = {timeout:?}\n{more}")).unwrap();
+        file
+    }
+
+    pub fn declared(&self) -> Vec<Mcp> {
+        let text = fs::read_to_string(self.file("")).unwrap();
         ToolsFile::read(&text, self.folder.path(), &KernelOptions::default()).unwrap().servers
+    }
+
+    /// Returns the number of the server's processes.
+    fn processes(&self) -> usize {
+        let own = self.folder.path().display().to_string();
+        let entries = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+        let lines = entries.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+        lines.filter(|line| String::from_utf8_lossy(line).contains(&own)).count()
     }
 
     /// Returns what the server was sent: methods, and of calls the names.
@@ -348,6 +364,11 @@ async fn a_server_that_never_answers_ends_its_call_alone() {
     assert_eq!(at(&answer, "output.1.error.code"), &Json::from(-32001), "{}", write(&answer));
     assert!(at(&answer, "output.1.error.message").as_str().unwrap().contains("longer than 1 s"));
     assert!(at(&answer, "output.2.output").as_str().unwrap().contains("after"));
+    assert_eq!(tools.count("initialize"), 2);
+    // Nothing is left of the one that hung, and in the end of neither.
+    wait_for(|| tools.processes() == 1).await;
+    server.stop().await;
+    wait_for(|| tools.processes() == 0).await;
 }
 
 #[tokio::test]

@@ -5,9 +5,11 @@
 use std::path::Path;
 
 use rolecall_gateway::check;
-use rolecall_gateway::settings::{ModelSettings, Settings, Sources};
+use rolecall_gateway::settings::{ModelSettings, SettingPlace, Settings, Sources};
 
 const FILE: &str = "listen = \"file:1\"\n[limits]\nrequests = 7\n[[models]]\nmodel = \"a\"\nengine = \"http://e:1\"\n";
+
+const MODEL: &str = "[[models]]\nmodel = \"chatml\"\nengine = \"http://127.0.0.1:1\"\n";
 
 fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
     pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
@@ -106,4 +108,46 @@ fn a_check_opens_the_template_that_is_given_and_warns_of_a_file_without_keys() {
     assert!(report.models[0].parts.iter().any(|part| part.contains("mine.jinja")), "{:?}", report.models[0].parts);
     assert_eq!(report.keys, Some(0));
     assert!(report.warnings.iter().any(|warning| warning.contains("no key")), "{:?}", report.warnings);
+}
+
+#[test]
+fn a_file_of_tools_may_declare_mcp_servers_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tools.toml");
+    let open = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        read(MODEL, &[], &[("tools", file.to_str().unwrap())]).open()
+    };
+    let config =
+        open("[[mcp]]\nname = \"a\"\nargv = [\"x\"]\n[[mcp]]\nname = \"b\"\nurl = \"http://h/mcp\"\n").unwrap();
+    assert_eq!(config.servers.iter().map(|server| server.name()).collect::<Vec<_>>(), ["a", "b"]);
+    let fault = open("\n[[mcp]]\nname = \"a\"\n").unwrap_err();
+    assert!(matches!(&fault.place, SettingPlace::File { line: 2, .. }), "{fault:?}");
+    let fault = open("[[tool]]\nname = \"weather\"\nargv = [\"x\"]\n").unwrap_err();
+    assert_eq!((fault.code, &fault.place), ("tools_file", &SettingPlace::Flag("--tools".to_owned())));
+    assert!(fault.message.contains("`weather`"), "{fault:?}");
+    std::fs::remove_file(&file).unwrap();
+    let missing = read(MODEL, &[("ROLECALL_TOOLS", file.to_str().unwrap())], &[]);
+    assert_eq!(missing.open().unwrap_err().code, "unreadable_file");
+}
+
+#[test]
+fn a_check_asks_mcp_servers_for_their_tools() {
+    let folder = tempfile::tempdir().unwrap();
+    let vocabulary = r#"{"version": "1.0", "added_tokens": [], "model": {"type": "WordLevel", "unk_token": "u", "vocab": {"u": 0}}}"#;
+    std::fs::write(folder.path().join("tokenizer.json"), vocabulary).unwrap();
+    std::fs::write(folder.path().join("tokenizer_config.json"), r#"{"chat_template": "{{ messages[0].content }}"}"#)
+        .unwrap();
+    let model = ModelSettings {
+        model: Some(folder.path().display().to_string()),
+        engine: Some("http://127.0.0.1:1".to_owned()),
+        ..ModelSettings::default()
+    };
+    let tools = crate::mcp::Tools::new(&[]);
+    let file = tools.file("[[mcp]]\nname = \"gone\"\nargv = [\"no-such-program\"]\n");
+    let (store, models) = ("memory".to_owned(), vec![model]);
+    let report = check(&Settings { store, models, tools: Some(file), ..Settings::default() }).unwrap();
+    assert_eq!(report.servers, [("own".to_owned(), vec!["echo.it".to_owned(), "fail".to_owned()])]);
+    assert!(report.lines().contains(&("MCP server", "own: echo.it, fail".to_owned())));
+    assert_eq!(report.faults.iter().map(|(code, _)| *code).collect::<Vec<_>>(), ["mcp_server_failed"]);
 }

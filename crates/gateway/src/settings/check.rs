@@ -6,7 +6,6 @@ use rolecall::format::Generation;
 use rolecall::model::StopToken;
 use tokio::net::lookup_host;
 
-use crate::Fault;
 use crate::engine::About;
 use crate::gateway::Gateway;
 use crate::http::run::RunFault;
@@ -14,6 +13,7 @@ use crate::observe::Traces;
 use crate::served_model::ServedModel;
 use crate::settings::Settings;
 use crate::store::{Bounds, Store, StoreConfig, StoreFault};
+use crate::{Fault, FaultCode};
 
 /// What a gateway would run with, and what its engines answer.
 #[derive(Clone, Debug)]
@@ -26,6 +26,8 @@ pub struct Report {
     pub store: String,
     /// The number of API keys, or `None` if everybody may use the gateway.
     pub keys: Option<usize>,
+    /// The MCP servers, each with the names of its tools.
+    pub servers: Vec<(String, Vec<String>)>,
     /// What may be wrong.
     pub warnings: Vec<String>,
     /// What keeps the gateway from running, apart from its engines: codes and messages.
@@ -90,12 +92,22 @@ pub fn check(settings: &Settings) -> Result<Report, RunFault> {
             }
         }
         warnings.extend(gateway.warnings());
+        let mut servers = Vec::new();
+        for server in gateway.servers.iter() {
+            match server.tools().await {
+                Ok(tools) => {
+                    let names = tools.iter().map(|tool| tool.own_name().to_owned()).collect();
+                    servers.push((server.label().to_owned(), names));
+                }
+                Err(error) => faults.push((FaultCode::McpServerFailed.name(), error.to_string())),
+            }
+        }
         let keys = gateway.keys.count();
         if keys == Some(0) {
             warnings.push("there is no key in the file, so nobody may use the gateway".to_owned());
         }
         let (listen, store) = (settings.listen.clone(), settings.shown("store.at"));
-        Ok(Report { models, listen, store, keys, warnings, faults })
+        Ok(Report { models, listen, store, keys, servers, warnings, faults })
     })
 }
 
@@ -111,7 +123,11 @@ impl Report {
             None => "none, everybody may use it".to_owned(),
             Some(count) => count.to_string(),
         };
-        vec![("listens on", self.listen.clone()), ("API keys", keys), ("store", self.store.clone())]
+        let mut lines = vec![("listens on", self.listen.clone()), ("API keys", keys), ("store", self.store.clone())];
+        for (name, tools) in &self.servers {
+            lines.push(("MCP server", format!("{name}: {}", or_none(tools.join(", ")))));
+        }
+        lines
     }
 
     /// Returns the report as JSON.
@@ -122,9 +138,14 @@ impl Report {
         let fault =
             |(code, message): &(&str, String)| Json::from(object! { "code" => *code, "message" => message.as_str() });
         let faults: Vec<Json> = self.faults.iter().map(fault).collect();
+        let server = |(name, tools): &(String, Vec<String>)| {
+            let tools: Vec<Json> = tools.iter().map(|tool| tool.as_str().into()).collect();
+            Json::from(object! { "name" => name.as_str(), "tools" => tools })
+        };
+        let servers: Vec<Json> = self.servers.iter().map(server).collect();
         object! {
             "good" => self.is_good(), "models" => models, "listen" => self.listen.as_str(), "store" => self.store.as_str(), "keys" => keys,
-            "warnings" => warnings, "faults" => faults,
+            "mcp_servers" => servers, "warnings" => warnings, "faults" => faults,
         }
         .into()
     }
