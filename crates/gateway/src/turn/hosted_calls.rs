@@ -84,8 +84,8 @@ struct HostedCall {
 enum HostedWork {
     Code(String),
     Tool(HostedTool, String),
-    /// It is not run, because there were too many rounds.
-    TooLate,
+    /// It is not run, for this reason.
+    NotRun(String),
 }
 
 /// What a call runs.
@@ -153,42 +153,43 @@ impl HostedCalls {
         matches!(self.stage, CallStage::Approved(_))
     }
 
-    /// Takes the calls of a reply. Returns false if none of them runs here: then the answer is there.
-    pub fn take(&mut self, reading: &Reading) -> bool {
-        let is_whole = |call: &ParsedCall| match call {
-            ParsedCall::Function { whole, .. } | ParsedCall::Code { whole, .. } => *whole,
-        };
-        if !reading.calls.iter().all(is_whole) {
-            return false;
-        }
-        let is_last = self.rounds == MOST_ROUNDS;
+    /// Takes the calls of a reply, which may have been cut off. Returns false if none of them runs here: then the answer
+    /// is there.
+    pub fn take(&mut self, reading: &Reading, is_cut: bool) -> bool {
         self.calls = reading.calls.iter().filter_map(|call| self.own(call)).collect();
-        if is_last {
+        let why = if is_cut {
+            Some("the reply was cut off".to_owned())
+        } else {
+            let most = format!("at most {MOST_ROUNDS} replies with calls follow each other");
+            (self.rounds == MOST_ROUNDS).then_some(most)
+        };
+        if let Some(why) = &why {
             // The client can run code itself. A call of a server has a result in any case.
             self.calls.retain(|call| matches!(call.work, HostedWork::Tool(..)));
-            self.calls.iter_mut().for_each(|call| call.work = HostedWork::TooLate);
+            self.calls.iter_mut().for_each(|call| call.work = HostedWork::NotRun(why.clone()));
         }
         if self.calls.is_empty() {
             return false;
         }
         self.rounds += 1;
-        let all_run = self.calls.len() == reading.calls.len();
-        self.stage = if all_run && !is_last { CallStage::Replied } else { CallStage::Last };
+        let all_run = self.calls.len() == reading.calls.len() && why.is_none();
+        self.stage = if all_run { CallStage::Replied } else { CallStage::Last };
         self.name = format!("round:{:016x}{:016x}", random(), random());
         true
     }
 
-    /// Returns a call if it runs here.
+    /// Returns a call if it is whole and runs here.
     fn own(&self, call: &ParsedCall) -> Option<HostedCall> {
         match call {
-            ParsedCall::Code { id, code, .. } => {
+            ParsedCall::Code { id, code, whole: true } => {
                 let work = HostedWork::Code(code.clone());
                 self.container.as_ref().map(|_| HostedCall { id: id.clone(), work })
             }
-            ParsedCall::Function { id, name, arguments, .. } => {
+            ParsedCall::Function { id, name, arguments, whole: true, .. } => {
                 let tool = self.tools.iter().find(|tool| tool.function == *name && !tool.asks)?;
                 Some(HostedCall { id: id.clone(), work: HostedWork::Tool(tool.clone(), arguments.clone()) })
             }
+            _ => None,
         }
     }
 
@@ -216,9 +217,9 @@ impl HostedCalls {
             (HostedWork::Tool(tool, arguments), _) => {
                 tokio::spawn(async move { HostedResult::Tool(tool.server.call(&tool.name, &arguments, &stop).await) })
             }
-            (HostedWork::TooLate, _) => {
-                let message = format!("it was not run: at most {MOST_ROUNDS} replies with calls follow each other");
-                tokio::spawn(async { HostedResult::Tool(Err(ToolError { code: "rounds", message })) })
+            (HostedWork::NotRun(why), _) => {
+                let message = format!("it was not run: {why}");
+                tokio::spawn(async { HostedResult::Tool(Err(ToolError { code: "not_run", message })) })
             }
         };
         self.running = Some((id, running));

@@ -42,12 +42,12 @@ impl Exchange {
             return Ok(true);
         }
         let [reply] = &mut self.replies.all[..] else { return Ok(false) };
-        if hosted.ends_answer() || reply.is_cut() {
+        if hosted.ends_answer() {
             return Ok(false);
         }
         // What the engine was not allowed to write is not run.
-        ignored_grammar::check(wanted, &self.notes, &reply.said, false)?;
-        if !hosted.take(&reply.said.reading) {
+        ignored_grammar::check(wanted, &self.notes, &reply.said, reply.is_cut())?;
+        if !hosted.take(&reply.said.reading, reply.is_cut()) {
             return Ok(false);
         }
         if !hosted.ends_answer() {

@@ -423,14 +423,6 @@ impl ReplyWriter for ResponseWriter {
     fn end(&mut self, done: &Done<'_>, out: &mut Frames) {
         let status = Status::of_stop(stop_of(done));
         self.close(status, out);
-        // Calls that did not run, because the reply was cut off in another one.
-        for at in 0..self.items.len() {
-            if self.items[at].status == Status::Calling {
-                self.items[at].status = Status::Incomplete;
-                let json = self.items[at].to_json();
-                self.write_of(at, "response.output_item.done", object! { "item" => json }, out);
-            }
-        }
         let kind = if status == Status::Completed { "response.completed" } else { "response.incomplete" };
         self.write_answer(kind, &Stage::Ended(status, done.usage), out);
     }

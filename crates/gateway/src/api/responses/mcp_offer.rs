@@ -56,10 +56,12 @@ impl McpOffer {
         let field = format!("{path}.allowed_tools");
         let allowed = get(tool, "allowed_tools").map(|value| ToolFilter::read(value, &field)).transpose()?;
         let allowed = names(allowed)?;
-        let approval = Approval::read(get(tool, "require_approval"), &format!("{path}.require_approval"))?;
+        let approval = ApprovalRule::read(get(tool, "require_approval"), &format!("{path}.require_approval"))?;
         let (always, never) = match approval {
-            Approval::All(asks) => (None, Some(if asks { ToolFilter::none() } else { ToolFilter::default() })),
-            Approval::Some { always, never } => (names(always)?, Some(names(never)?.unwrap_or_else(ToolFilter::none))),
+            ApprovalRule::All(asks) => (None, Some(if asks { ToolFilter::none() } else { ToolFilter::default() })),
+            ApprovalRule::Some { always, never } => {
+                (names(always)?, Some(names(never)?.unwrap_or_else(ToolFilter::none)))
+            }
         };
         let fits = |filter: &Option<ToolFilter>, tool: &McpTool| filter.as_ref().is_some_and(|own| own.fits(tool));
         let tools = all.iter().filter(|tool| allowed.is_none() || fits(&allowed, tool));
@@ -163,7 +165,7 @@ impl ToolFilter {
 }
 
 /// Of which calls the client is asked.
-enum Approval {
+enum ApprovalRule {
     All(bool),
     /// Of those that are not named at all, it is asked, too.
     Some {
@@ -172,14 +174,14 @@ enum Approval {
     },
 }
 
-impl Approval {
-    fn read(value: Option<&Json>, path: &str) -> Result<Approval, Fault> {
+impl ApprovalRule {
+    fn read(value: Option<&Json>, path: &str) -> Result<ApprovalRule, Fault> {
         let expected = "\"always\", \"never\", or an object with `always` and `never`";
         let value = match value {
-            None => return Ok(Approval::All(true)),
+            None => return Ok(ApprovalRule::All(true)),
             Some(Json::String(word)) => match word.as_str() {
-                "always" => return Ok(Approval::All(true)),
-                "never" => return Ok(Approval::All(false)),
+                "always" => return Ok(ApprovalRule::All(true)),
+                "never" => return Ok(ApprovalRule::All(false)),
                 _ => return Err(Fault::at(path, FaultCode::WrongValue, format!("{path}: expected {expected}"))),
             },
             Some(value) => value,
@@ -188,6 +190,6 @@ impl Approval {
         refuse_others(object(value, path)?, path, &["always", "never"])?;
         let filter =
             |key: &str| get(conditions, key).map(|value| ToolFilter::read(value, &format!("{path}.{key}"))).transpose();
-        Ok(Approval::Some { always: filter("always")?, never: filter("never")? })
+        Ok(ApprovalRule::Some { always: filter("always")?, never: filter("never")? })
     }
 }
