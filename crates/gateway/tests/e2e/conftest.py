@@ -3,6 +3,7 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 import threading
 
 import pytest
@@ -12,6 +13,7 @@ from proxy import Proxy
 from server import Server
 
 FORMAT = str(pathlib.Path(__file__).with_name("tools.toml"))
+MCP_SERVER = pathlib.Path(__file__).parents[3] / "interpreter/tests/common/mcp_server.py"
 ROLECALL = os.environ.get("ROLECALL", "rolecall")
 
 
@@ -87,7 +89,9 @@ def gateway(kind, proxy, weights, tmp_path_factory):
         model.format("plain", weights, weights, proxy.address, kind)
         + model.format("tools", FORMAT, weights, proxy.address, kind)
     )
-    gateway = Gateway("--config", str(config), "--store-at", str(folder / "sessions.redb"))
+    tools = folder / "tools.toml"
+    tools.write_text(f'[[mcp]]\nname = "own"\nargv = ["{sys.executable}", "{MCP_SERVER}"]\n')
+    gateway = Gateway("--config", str(config), "--store-at", str(folder / "sessions.redb"), "--tools", str(tools))
     yield gateway
     gateway.stop()
 

@@ -66,3 +66,39 @@ def test_structured_output_fits_its_schema(openai):
         text={"format": {"type": "json_schema", "name": "city", "schema": schema, "strict": True}},
     )
     assert set(json.loads(answer.output_text)) == {"city"}
+
+
+MCP = {"type": "mcp", "server_label": "own", "allowed_tools": ["echo.it"]}
+CHOICE = {"type": "mcp", "server_label": "own", "name": "echo.it"}
+
+
+def test_a_tool_of_an_mcp_server_runs_and_its_items_go_back(openai, passed):
+    ask = dict(model="tools", tools=[{**MCP, "require_approval": "never"}], temperature=0, max_output_tokens=200)
+    ask |= dict(parallel_tool_calls=False)
+    question = {"role": "user", "content": "Say hello."}
+    events = list(openai.responses.create(**ask, input=[question], tool_choice=CHOICE, stream=True))
+    kinds = [event.type for event in events]
+    for kind in ("mcp_list_tools.completed", "mcp_call.in_progress", "mcp_call_arguments.done", "mcp_call.completed"):
+        assert "response." + kind in kinds
+    answer = events[-1].response
+    listed, call = (next(item for item in answer.output if item.type == kind) for kind in ("mcp_list_tools", "mcp_call"))
+    assert [tool.name for tool in listed.tools] == ["echo.it"] and listed.tools[0].input_schema["type"] == "object"
+    json.loads(call.arguments)
+    assert call.output.startswith("echo.it {") and call.status == "completed" and call.error is None
+    had = passed()[-1].prompt
+    # What the SDK's objects say is the same conversation.
+    openai.responses.create(**ask | dict(max_output_tokens=8), tool_choice="none",
+                            input=[question, *answer.output, {"role": "user", "content": "Again."}])
+    (sent,) = passed()
+    assert sent.prompt[: len(had)] == had
+
+
+def test_a_call_of_an_mcp_server_waits_for_approval(openai):
+    ask = dict(model="tools", tools=[MCP], max_output_tokens=200, temperature=0)
+    asked = openai.responses.create(**ask, input="Say hello.", tool_choice=CHOICE, parallel_tool_calls=False)
+    request = asked.output[-1]
+    assert request.type == "mcp_approval_request" and request.name == "echo.it"
+    response = {"type": "mcp_approval_response", "approval_request_id": request.id, "approve": True}
+    answer = openai.responses.create(**ask, previous_response_id=asked.id, input=[response], tool_choice="none")
+    assert answer.output[0].type == "mcp_call" and answer.output[0].approval_request_id == request.id
+    assert answer.output_text

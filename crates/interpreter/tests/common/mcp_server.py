@@ -20,7 +20,7 @@ def answer(message):
     if method == "initialize":
         return {"protocolVersion": params["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}
     if method == "tools/list":
-        schema = {"type": "object", "properties": {"text": {"type": "string"}}}
+        schema = {"type": "object", "properties": {"text": {"type": "string", "maxLength": 20}}}
         tools = [{"name": "echo.it", "description": "Echo", "inputSchema": schema}, {"name": "fail", "inputSchema": schema}]
         return {"tools": tools + (HOSTILE if "hostile" in sys.argv else [])}
     if method == "tools/call":
