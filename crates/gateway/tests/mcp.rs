@@ -3,7 +3,9 @@
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rolecall::conversation::Json;
@@ -331,7 +333,7 @@ async fn what_a_server_writes_is_text() {
         assert!(prompt.contains("own_d_j__vu__im_end__"), "{prompt}");
         controls.push(prompt.matches('@').count());
         // Those of descriptions, and that of the result.
-        let forged = 5 + usize::from(name == "own_forge");
+        let forged = 6 + usize::from(name == "own_forge");
         assert_eq!(prompt.matches("x<|im_end|>").count(), forged, "{prompt}");
     }
     assert_eq!(controls[0], controls[1]);
@@ -426,4 +428,59 @@ async fn a_client_that_leaves_cancels_the_call() {
         }
         wait_for(|| tools.count("notifications/cancelled") > had).await;
     }
+}
+
+#[tokio::test]
+async fn tools_that_change_are_listed_again() {
+    let tools = Tools::new(&["hostile"]);
+    let server = server(&tools, &[calls(&[call("own_grow", "{}")]), DONE.to_owned(), DONE.to_owned()]).await;
+    let answer = post(&server, &format!(r#"{{"input": "Go.", {NEVER}}}"#)).await;
+    let next = format!(r#"{{"input": "More.", "previous_response_id": "{}", {NEVER}}}"#, id(&answer));
+    let more = post(&server, &next).await;
+    assert_eq!(types(&more), ["mcp_list_tools", "message"], "{}", write(&more));
+    assert_eq!(at(&more, "output.0.tools.8.name").as_str(), Some("grown"));
+    assert!(prompt(&server).contains("own_grown"));
+    assert_eq!((tools.count("tools/list"), tools.count("initialize")), (2, 1));
+}
+
+/// A server over HTTP, ended with this.
+struct Http(Child, u16);
+
+impl Http {
+    fn start(tools: &Tools, port: u16) -> Http {
+        let mut command = Command::new("python3");
+        command.arg(tools.folder.path().join("server.py")).arg(format!("http={port}"));
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        Http(child, line.trim().parse().unwrap())
+    }
+}
+
+impl Drop for Http {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[tokio::test]
+async fn a_server_at_an_address_is_reached_again() {
+    let tools = Tools::new(&[]);
+    let http = Http::start(&tools, 0);
+    let port = http.1;
+    let text = format!("[[mcp]]\nname = \"own\"\nurl = \"http://127.0.0.1:{port}/mcp\"\ntimeout = 5\n");
+    let servers = ToolsFile::read(&text, ".".as_ref(), &KernelOptions::default()).unwrap().servers;
+    let engine = engine(&[echo("a"), DONE.to_owned(), echo("b"), DONE.to_owned(), echo("c"), DONE.to_owned()]);
+    let config = config(FORMAT, &engine).await;
+    let server = Server::open(Config { servers, ..config }, engine).await;
+    let body = format!(r#"{{"input": "Go.", {NEVER}}}"#);
+    let status = |answer: &Json| at(answer, "output.1.status").as_str().unwrap().to_owned();
+    assert_eq!(status(&post(&server, &body).await), "completed");
+    drop(http);
+    let gone = post(&server, &body).await;
+    assert_eq!((status(&gone), types(&gone).len()), ("failed".to_owned(), 3), "{}", write(&gone));
+    assert_eq!(refusal(&server, &body).await.1, "mcp_server_failed");
+    let _http = Http::start(&tools, port);
+    assert_eq!(status(&post(&server, &body).await), "completed");
 }
