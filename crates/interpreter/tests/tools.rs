@@ -105,9 +105,10 @@ const SERVER: &str = include_str!("common/mcp_server.py");
 struct Http(Child, u16);
 
 impl Http {
-    fn start(folder: &Folder) -> Http {
-        let mut child =
-            Command::new("python3").arg(folder.0.join("server.py")).arg("http").stdout(Stdio::piped()).spawn().unwrap();
+    fn start(folder: &Folder, more: &[&str]) -> Http {
+        let mut command = Command::new("python3");
+        command.arg("server.py").arg("http").args(more).current_dir(&folder.0);
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         Http(child, line.trim().parse().unwrap())
@@ -124,7 +125,7 @@ impl Drop for Http {
 #[test]
 fn tools_of_mcp_servers_by_standard_streams_and_by_http() {
     let folder = Folder::new("mcp", &[("server.py", SERVER)]);
-    let http = Http::start(&folder);
+    let http = Http::start(&folder, &[]);
     let text = format!(
         "[[mcp]]\nname = \"own\"\nargv = [\"python3\", \"server.py\"]\n[[mcp]]\nname = \"far\"\nurl = \"http://127.0.0.1:{}/mcp\"",
         http.1
@@ -138,8 +139,72 @@ fn tools_of_mcp_servers_by_standard_streams_and_by_http() {
         let error = tools[1].call("{}", &Stop::default()).unwrap_err();
         assert_eq!((error.code, error.message.starts_with("fail {}")), ("mcp_tool", true));
     }
+    // What is wrong is said, not where in the SDK.
     let gone = folder.read("[[mcp]]\nname = \"gone\"\nurl = \"http://127.0.0.1:9/mcp\"\ntimeout = 2");
     assert!(gone.servers[0].connect().unwrap_err().to_string().starts_with("the MCP server `gone` cannot be used"));
+}
+
+#[test]
+fn a_server_over_https_is_reached_if_its_certificate_is_trusted() {
+    let pem = include_str!("common/tls/server.pem");
+    let authority = include_str!("common/tls/authority.pem");
+    let folder = Folder::new("tls", &[("server.py", SERVER), ("server.pem", pem), ("authority.pem", authority)]);
+    let server = Http::start(&folder, &["tls=server.pem", "token=secret"]);
+    let text =
+        format!("[[mcp]]\nname = \"far\"\nurl = \"https://127.0.0.1:{}/mcp\"\ntoken_env = \"FAR_TOKEN\"", server.1);
+    // Without the variable, nobody is asked.
+    let error = folder.read(&text).servers[0].connect().unwrap_err().to_string();
+    assert!(error.contains("the environment variable `FAR_TOKEN` has no token"), "{error}");
+    std::fs::write(folder.0.join("tools.toml"), text).unwrap();
+    let run = |token: &str, authority: &str| {
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child.args(["tools::a_process_that_trusts_a_certificate", "--exact", "--nocapture"]);
+        child.env("ROLECALL_TEST_FOLDER", &folder.0).env("FAR_TOKEN", token);
+        let ran = child.env("SSL_CERT_FILE", folder.0.join(authority)).output().unwrap();
+        assert!(ran.status.success(), "{ran:?}");
+        String::from_utf8(ran.stdout).unwrap()
+    };
+    let said = run("secret", "authority.pem");
+    assert!(said.contains("far_echo_it, far_fail"), "{said}");
+    let said = run("wrong", "authority.pem");
+    assert!(said.contains("the MCP server `far` cannot be used") && said.contains("401"), "{said}");
+    // A certificate that nobody vouches for.
+    let said = run("secret", "server.py");
+    assert!(said.contains("the MCP server `far` cannot be used") && said.contains("peer certificate"), "{said}");
+}
+
+/// A part of the test above, in a process of its own.
+#[test]
+fn a_process_that_trusts_a_certificate() {
+    let Some(folder) = std::env::var_os("ROLECALL_TEST_FOLDER").map(std::path::PathBuf::from) else { return };
+    let text = std::fs::read_to_string(folder.join("tools.toml")).unwrap();
+    let file = ToolsFile::read(&text, &folder, &options()).unwrap();
+    match file.servers[0].connect() {
+        Ok(tools) => println!("{}", tools.iter().map(|tool| tool.name()).collect::<Vec<&str>>().join(", ")),
+        Err(error) => println!("{error}"),
+    }
+}
+
+#[test]
+fn a_token_is_not_sent_where_others_read_it() {
+    let folder = Folder::new("token", &[]);
+    let read = |url: &str| {
+        let text = format!("[[mcp]]\nname = \"far\"\nurl = \"{url}\"\ntoken_env = \"T\"");
+        ToolsFile::read(&text, &folder.0, &options()).map(|_| ())
+    };
+    for good in ["https://a.example/mcp", "http://127.0.0.1:9/mcp", "http://localhost/mcp", "http://[::1]:9"] {
+        assert!(read(good).is_ok(), "{good}");
+    }
+    for bad in [
+        "http://a.example/mcp",
+        "http://127.0.0.1.example",
+        "http://localhost.example:9/",
+        "http://127.0.0.1@a.example",
+    ] {
+        assert!(read(bad).unwrap_err().to_string().contains("https://"), "{bad}");
+    }
+    let text = "[[mcp]]\nname = \"a\"\nargv = [\"x\"]\ntoken_env = \"T\"";
+    assert!(ToolsFile::read(text, &folder.0, &options()).is_err());
 }
 
 #[test]

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rmcp::model::{CallToolRequestParams, CallToolResult, ContentBlock, Tool};
-use rmcp::service::{NotificationContext, RunningService};
+use rmcp::service::{ClientInitializeError, NotificationContext, RunningService};
+use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError};
 use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
 use rmcp::{ClientHandler, RoleClient, ServiceError, ServiceExt};
 use rolecall::conversation::{Json, json, object};
@@ -29,7 +30,7 @@ pub struct Mcp {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Place {
     Sandboxed { argv: Vec<String>, folder: PathBuf },
-    Url(String),
+    Url { url: String, token_variable: Option<String> },
 }
 
 /// A server that is connected. The connection lives as long as this or one of its tools.
@@ -67,9 +68,10 @@ impl Mcp {
         Mcp { name, place: Place::Sandboxed { argv, folder }, timeout }
     }
 
-    /// Returns the server at an address, `http://..`, which it answers by streamable HTTP.
-    pub fn at(name: String, url: String, timeout: Duration) -> Mcp {
-        Mcp { name, place: Place::Url(url), timeout }
+    /// Returns the server at an address, `https://..` or `http://..`, which it answers by streamable HTTP. If it wants a
+    /// bearer token, an environment variable has it.
+    pub fn at(name: String, url: String, token_variable: Option<String>, timeout: Duration) -> Mcp {
+        Mcp { name, place: Place::Url { url, token_variable }, timeout }
     }
 
     /// Returns its name.
@@ -116,14 +118,44 @@ impl Mcp {
                 let mut command = tokio::process::Command::new(&argv[0]);
                 command.args(&argv[1..]).current_dir(folder).kill_on_drop(true);
                 let transport = TokioChildProcess::new(command).map_err(|error| error.to_string())?;
-                watch.serve(transport).await.map_err(|error| error.to_string())
+                watch.serve(transport).await.map_err(not_begun)
             }
-            Place::Url(url) => {
-                let transport = StreamableHttpClientTransport::from_uri(url.as_str());
-                watch.serve(transport).await.map_err(|error| error.to_string())
+            Place::Url { url, token_variable } => {
+                // Another part of the process may have installed one already.
+                let _ = rustls::crypto::ring::default_provider().install_default();
+                let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
+                if let Some(variable) = token_variable {
+                    let token = std::env::var(variable);
+                    let token = token.map_err(|_| format!("the environment variable `{variable}` has no token"))?;
+                    config = config.auth_header(token);
+                }
+                let transport = StreamableHttpClientTransport::from_config(config);
+                watch.serve(transport).await.map_err(not_begun)
             }
         }
     }
+}
+
+/// Says why a connection could not begin.
+fn not_begun(error: ClientInitializeError) -> String {
+    match error {
+        ClientInitializeError::TransportError { error, .. } => {
+            match error.error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
+                Some(StreamableHttpError::Client(error)) => cause(error),
+                _ => cause(&error),
+            }
+        }
+        error => error.to_string(),
+    }
+}
+
+/// Returns what is at the bottom of an error: what is above it says where in the SDK it was seen.
+fn cause(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut deepest = error;
+    while let Some(source) = deepest.source() {
+        deepest = source;
+    }
+    deepest.to_string()
 }
 
 impl McpConnection {
@@ -132,7 +164,7 @@ impl McpConnection {
         let Mcp { name, .. } = &self.server;
         self.service.service().0.store(false, Ordering::Relaxed);
         let tools = self.server.within_time(self.service.list_all_tools()).await?;
-        let tools = tools.map_err(|error| self.server.failed(error.to_string()))?;
+        let tools = tools.map_err(|error| self.server.failed(cause(&error)))?;
         let tool = |tool| self.tool(name, tool).map_err(|why| self.server.failed(why));
         tools.into_iter().map(tool).collect()
     }
@@ -202,7 +234,7 @@ impl McpTool {
                 Ok(Err(error @ (ServiceError::TransportClosed | ServiceError::TransportSend(_)))) => {
                     return Err(failed("mcp_closed", format!("the server has ended: {error}")));
                 }
-                Ok(Err(error)) => return Err(failed("mcp", error.to_string())),
+                Ok(Err(error)) => return Err(failed("mcp", cause(&error))),
                 Err(_) => return Err(failed("mcp_timeout", format!("it took longer than {} s", limit.as_secs_f32()))),
             },
             () = stop.stopped() => return Err(failed("stopped", "the user stopped it".into())),

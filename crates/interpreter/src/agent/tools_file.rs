@@ -55,7 +55,7 @@ impl std::error::Error for ToolsFileError {}
 pub(super) const RESERVED: [&str; 2] = ["code_interpreter", "all"];
 
 const TOOL_KEYS: &[&str] = &["name", "description", "argv", "timeout", "sandbox", "read", "parameters"];
-const MCP_KEYS: &[&str] = &["name", "argv", "url", "timeout"];
+const MCP_KEYS: &[&str] = &["name", "argv", "url", "token_env", "timeout"];
 
 impl ToolsFile {
     /// Reads a file. Paths in it are relative to `folder`. `options` say how commands are run.
@@ -216,12 +216,28 @@ impl ToolEntry<'_> {
     fn server(&self, folder: &Path) -> Found<Mcp> {
         self.check(MCP_KEYS)?;
         let (name, timeout) = (self.name()?, self.timeout(30)?);
+        let token_variable = self.text("token_env")?;
         match (self.texts("argv")?.filter(|argv| !argv.is_empty()), self.text("url")?) {
+            (Some(_), None) if token_variable.is_some() => {
+                Err((self.at, "`token_env` is for servers with a `url`: a program has the environment".into()))
+            }
             (Some(argv), None) => Ok(Mcp::program(name, argv, folder.to_owned(), timeout)),
-            (None, Some(url)) => Ok(Mcp::at(name, url, timeout)),
+            (None, Some(url)) if token_variable.is_some() && !is_private(&url) => {
+                Err((self.at, "a token is sent by https, or to this machine: expected `https://` in `url`".into()))
+            }
+            (None, Some(url)) => Ok(Mcp::at(name, url, token_variable, timeout)),
             _ => Err((self.at, "expected either `argv` or `url`".into())),
         }
     }
+}
+
+/// Reports whether nobody on the way reads what is sent to an address.
+fn is_private(url: &str) -> bool {
+    let Some(rest) = url.strip_prefix("http://") else { return url.starts_with("https://") };
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    ["127.0.0.1", "localhost", "[::1]"]
+        .iter()
+        .any(|own| host == *own || host.strip_prefix(own).is_some_and(|port| port.starts_with(':')))
 }
 
 fn to_json(value: &DeValue<'_>) -> Json {
