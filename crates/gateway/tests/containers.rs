@@ -15,7 +15,7 @@ use rolecall_interpreter::{KernelOptions, check};
 use crate::common::{Server, StandIn, Step, at, config, sampled};
 
 /// Returns whether kernels run here. A check that must be complete sets a variable, and fails without them.
-fn can_run() -> bool {
+pub fn can_run() -> bool {
     static CAN: OnceLock<bool> = OnceLock::new();
     let can = *CAN.get_or_init(|| {
         let check = check(&KernelOptions::default());

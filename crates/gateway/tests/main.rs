@@ -27,6 +27,7 @@ mod observe;
 mod page;
 mod responses;
 mod reuse;
+mod scenarios;
 mod sessions;
 mod settings;
 mod sites;

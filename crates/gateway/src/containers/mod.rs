@@ -45,11 +45,11 @@ impl Default for ContainerConfig {
 
 /// The container that a request asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ContainerChoice {
-    /// That of the answer that the request goes on from, or a new one. It gets these files.
-    Auto(Vec<String>),
-    /// One with this id.
-    Of(String),
+pub struct ContainerChoice {
+    /// Its id. Without one, it is that of the answer that the request goes on from, or a new one.
+    pub id: Option<String>,
+    /// The files that it gets.
+    pub files: Vec<String>,
 }
 
 /// All containers.
@@ -91,11 +91,9 @@ impl Containers {
         choice: &ContainerChoice,
         answer: Option<&str>,
     ) -> Result<Arc<Container>, Fault> {
-        let files = match choice {
-            ContainerChoice::Of(id) => return self.get(owner, id),
-            ContainerChoice::Auto(files) => files,
-        };
-        let known = {
+        let known = if let Some(id) = &choice.id {
+            Some(self.get(owner, id)?)
+        } else {
             let state = self.swept();
             let of_answer = state.of_answers.iter().rev().find(|(by, name, _)| *by == owner && answer == Some(name));
             of_answer.and_then(|(_, _, id)| state.all.get(&(owner, id.clone())).cloned())
@@ -104,7 +102,7 @@ impl Containers {
             Some(container) => container,
             None => self.create(owner, String::new())?,
         };
-        files.iter().try_for_each(|file| self.put(owner, &container, file).map(|_| ()))?;
+        choice.files.iter().try_for_each(|file| self.put(owner, &container, file).map(|_| ()))?;
         Ok(container)
     }
 

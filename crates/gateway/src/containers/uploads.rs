@@ -88,6 +88,13 @@ impl Uploads {
         Ok(json)
     }
 
+    /// Returns the ids of an owner's files, with their names and sizes.
+    pub fn sizes(&self, owner: Owner) -> Vec<(String, (String, u64))> {
+        let files = self.files();
+        let own = files.iter().filter(|((by, _), _)| *by == owner);
+        own.map(|((_, id), file)| (id.clone(), (file.name.clone(), file.bytes.len() as u64))).collect()
+    }
+
     pub fn get(&self, owner: Owner, id: &str) -> Result<Upload, Fault> {
         self.files().get(&(owner, id.to_owned())).cloned().ok_or_else(|| unknown(id))
     }

@@ -61,3 +61,18 @@ pub fn refuse_others(object: &Object, path: &str, known: &[&str]) -> Result<(), 
     let other = object.iter().find(|(key, value)| !known.contains(key) && says(value));
     other.map_or(Ok(()), |(key, _)| Err(Fault::unsupported(&join(path, key))))
 }
+
+/// Reads a part of text of some types.
+pub fn typed_text(part: &Json, path: &str, types: &[&str]) -> Result<String, Fault> {
+    let part = object(part, path)?;
+    let kind = needed_text(part, path, "type")?;
+    if !types.contains(&kind) {
+        let path = format!("{path}.type");
+        let message = format!("{path}: the gateway does not support parts of the type `{kind}`");
+        let help = format!("use parts of the type {}", types.join(", ")).into();
+        return Err(Fault { help: Some(help), ..Fault::at(&path, FaultCode::UnsupportedPart, message) });
+    }
+    // The last two describe a text that the model wrote.
+    refuse_others(part, path, &["type", "text", "annotations", "logprobs"])?;
+    Ok(needed_text(part, path, "text")?.to_owned())
+}

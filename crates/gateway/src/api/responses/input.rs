@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use rolecall::conversation::json::Object;
 use rolecall::conversation::{Call, Json, object};
 
-use super::field::{get, list, missing, needed_text, object, refuse_others, text, unsupported, wrong};
+use super::field::{get, list, missing, needed_text, object, refuse_others, text, typed_text, unsupported, wrong};
 use super::id::{answer_of, item_id, kind_of, reply_of};
+use super::input_file::{AttachedFile, UploadedFiles, UserContent};
 use super::input_mcp::{Approvals, PendingCall};
 use super::mcp_context::ApprovalRequest;
 use super::places::{MessageItems, Places};
@@ -24,11 +25,18 @@ pub struct Input {
     pub approved: Vec<PendingCall>,
     /// The lists of tools among the items, by their servers: digests.
     pub listed: Object,
+    /// The files that messages attach.
+    pub files: Vec<AttachedFile>,
 }
 
 /// Reads a text, or a list of items. Those of the answer that the input goes on from are known, and not sent again.
-/// `asked` are its calls that wait for the client's word.
-pub fn read(input: &Json, previous: Option<&str>, asked: &[ApprovalRequest]) -> Result<Input, Fault> {
+/// `asked` are its calls that wait for the client's word, and `uploaded` what messages may attach.
+pub fn read(
+    input: &Json,
+    previous: Option<&str>,
+    asked: &[ApprovalRequest],
+    uploaded: &UploadedFiles,
+) -> Result<Input, Fault> {
     if let Some(text) = input.as_str() {
         Approvals::of(asked).check_answered()?;
         let part = object! { "type" => "input_text", "text" => text };
@@ -45,7 +53,8 @@ pub fn read(input: &Json, previous: Option<&str>, asked: &[ApprovalRequest]) -> 
     }
     let known = previous.and_then(|answer| answer.strip_prefix("resp_")).map(str::to_owned);
     let approvals = Approvals::of(asked);
-    let mut reader = InputReader { own: super::id::new(), known, approvals, ..InputReader::default() };
+    let uploaded = uploaded.clone();
+    let mut reader = InputReader { own: super::id::new(), known, approvals, uploaded, ..InputReader::default() };
     for (index, item) in items.iter().enumerate() {
         reader.read(index, item)?;
     }
@@ -54,8 +63,8 @@ pub fn read(input: &Json, previous: Option<&str>, asked: &[ApprovalRequest]) -> 
         return Err(Fault::at("input", FaultCode::MissingField, "input: the items say nothing"));
     }
     let approved = reader.approvals.finish(&reader.messages)?;
-    let InputReader { messages, places, items, listed, .. } = reader;
-    Ok(Input { messages, places: Places::of_items(places), items, approved, listed })
+    let InputReader { messages, places, items, listed, files, .. } = reader;
+    Ok(Input { messages, places: Places::of_items(places), items, approved, listed, files })
 }
 
 /// Puts items together to messages.
@@ -73,6 +82,8 @@ pub(super) struct InputReader {
     codes: HashMap<String, String>,
     pub(super) approvals: Approvals,
     pub(super) listed: Object,
+    uploaded: UploadedFiles,
+    files: Vec<AttachedFile>,
 }
 
 /// A turn of the model whose items are being read.
@@ -133,9 +144,21 @@ impl InputReader {
         let role = needed_text(item, path, "role")?;
         let content_path = format!("{path}.content");
         let content = get(item, "content").ok_or_else(|| missing(&content_path))?;
-        let parts = texts(content, &content_path)?;
         let given = id;
         let id = self.id_of("msg", index, id);
+        if let (Json::Array(parts), "user") = (content, role) {
+            let UserContent { mut chat, shown, files } = self.uploaded.read(parts, &content_path)?;
+            self.files.extend(files);
+            let only = match &chat[..] {
+                [part] => part.as_object().and_then(|part| part.get("text")).cloned(),
+                _ => None,
+            };
+            let content = only.unwrap_or_else(|| std::mem::take(&mut chat).into());
+            self.items.push(shown_message(role, shown, id));
+            self.push(index, object! { "role" => role, "content" => content });
+            return Ok(());
+        }
+        let parts = texts(content, &content_path)?;
         match role {
             "assistant" => {
                 let said: String = parts.concat();
@@ -366,20 +389,7 @@ fn texts(content: &Json, path: &str) -> Result<Vec<String>, Fault> {
 
 /// Reads parts of text of some types.
 fn typed_texts(parts: &Json, path: &str, types: &[&str]) -> Result<Vec<String>, Fault> {
-    let read = |(index, part): (usize, &Json)| {
-        let path = format!("{path}[{index}]");
-        let part = object(part, &path)?;
-        let kind = needed_text(part, &path, "type")?;
-        if !types.contains(&kind) {
-            let path = format!("{path}.type");
-            let message = format!("{path}: the gateway does not support parts of the type `{kind}`");
-            let help = format!("use parts of the type {}", types.join(", ")).into();
-            return Err(Fault { help: Some(help), ..Fault::at(&path, FaultCode::UnsupportedPart, message) });
-        }
-        // The last two describe a text that the model wrote.
-        refuse_others(part, &path, &["type", "text", "annotations", "logprobs"])?;
-        Ok(needed_text(part, &path, "text")?.to_owned())
-    };
+    let read = |(index, part): (usize, &Json)| typed_text(part, &format!("{path}[{index}]"), types);
     list(parts, path)?.iter().enumerate().map(read).collect()
 }
 

@@ -1,4 +1,5 @@
-//! What is found out about MCP servers before a request is read: their tools, and what the answer before left open.
+//! What is found out before a request is read: the tools of MCP servers, what the answer before left open, and which files
+//! were uploaded.
 
 use std::collections::BTreeMap;
 
@@ -7,6 +8,7 @@ use rolecall::conversation::json::{self, Layout, Object};
 use rolecall::conversation::{Json, Message};
 use sha2::{Digest, Sha256};
 
+use super::input_file::{INPUT_FILE, UploadedFiles};
 use super::mcp_offer::MCP;
 use super::stored::name_of;
 use crate::mcp_servers::{McpServers, ToolList};
@@ -14,7 +16,7 @@ use crate::store::Owner;
 use crate::work::sized;
 use crate::{Fault, Gateway};
 
-/// What is known of MCP servers before a request is read.
+/// What is known of MCP servers and files before a request is read.
 #[derive(Clone, Debug, Default)]
 pub struct McpContext {
     pub servers: McpServers,
@@ -26,6 +28,8 @@ pub struct McpContext {
     pub results: Vec<Json>,
     /// The calls of the answer before that wait for the client's word.
     pub approvals: Vec<ApprovalRequest>,
+    /// What its messages may attach.
+    pub files: UploadedFiles,
 }
 
 /// A call of which the client is asked.
@@ -55,6 +59,9 @@ impl McpContext {
         let (has_servers, has_calls) = (!gateway.servers.is_empty(), gateway.containers.is_some());
         // Escaped, its keys may be spelled in another way.
         let says = |word: &str| body.contains(word) || body.contains("\\u");
+        if says(INPUT_FILE) {
+            context.files = UploadedFiles::of(gateway, owner);
+        }
         if !(has_servers && says(MCP)) && !((has_servers || has_calls) && says("previous_response_id")) {
             return Ok(context);
         }

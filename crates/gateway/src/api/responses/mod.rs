@@ -3,7 +3,7 @@
 //! A request is translated into a chat completion: `body` reads it with the help of `input` (items to
 //! messages) and `tools`. `reference` finds items of stored answers that it refers to. `places` names
 //! errors by the client's own items. Of MCP servers, `mcp_context` is what is found out before, `mcp_offer` reads the
-//! tool, `input_mcp` the items, and `mcp_item` is the item of a call. `events` writes the answer from the items in `output`, and `answer`
+//! tool, `input_mcp` the items, and `mcp_item` is the item of a call. `input_file` reads the files of messages. `events` writes the answer from the items in `output`, and `answer`
 //! has the rest of it. `stored` returns it later.
 //!
 //! Log probabilities are asked for by `include`, and are those of the tokens of the message's text. Events
@@ -15,6 +15,7 @@ mod events;
 mod field;
 mod id;
 mod input;
+mod input_file;
 mod input_mcp;
 mod mcp_context;
 mod mcp_item;
@@ -120,16 +121,27 @@ fn want(gateway: &Gateway, body: &mut Body) -> Result<ChatRequest, Fault> {
     }
     wanted.is_stored = body.is_stored;
     wanted.container = match (&body.tools.container, &gateway.containers) {
-        (Some((index, ContainerChoice::Of(_))), None) => {
+        (Some((index, ContainerChoice { id: Some(_), .. })), None) => {
             let help = Some("use {\"type\": \"auto\"}, and run the code that the answer has".into());
             return Err(Fault { help, ..Fault::unsupported(&format!("tools[{index}].container")) });
         }
-        (Some((index, ContainerChoice::Auto(files))), None) if !files.is_empty() => {
+        (Some((index, ContainerChoice { files, .. })), None) if !files.is_empty() => {
             let help = Some("this gateway does not run code: run the code that the answer has".into());
             return Err(Fault { help, ..Fault::unsupported(&format!("tools[{index}].container.file_ids")) });
         }
         (_, None) => None,
         (choice, Some(_)) => choice.as_ref().map(|(_, choice)| choice.clone()),
     };
+    for file in std::mem::take(&mut body.input.files) {
+        let Some(container) = &mut wanted.container else {
+            let message = format!("{}: no code runs that could read the file", file.path);
+            let help = "offer {\"type\": \"code_interpreter\", \"container\": {\"type\": \"auto\"}}";
+            return Err(Fault {
+                help: Some(help.into()),
+                ..Fault::at(&file.path, FaultCode::UnsupportedPart, message)
+            });
+        };
+        container.files.push(file.id);
+    }
     Ok(wanted)
 }

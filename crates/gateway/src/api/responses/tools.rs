@@ -156,7 +156,7 @@ impl<'a> OfferedTool<'a> {
         match self {
             OfferedTool::Function(function) => function.to_json(),
             OfferedTool::Mcp(offer) => offer.to_json(),
-            OfferedTool::Interpreter(Some(ContainerChoice::Of(id))) => {
+            OfferedTool::Interpreter(Some(ContainerChoice { id: Some(id), .. })) => {
                 object! { "type" => INTERPRETER, "container" => id.as_str() }.into()
             }
             OfferedTool::Interpreter(_) => {
@@ -170,7 +170,7 @@ impl<'a> OfferedTool<'a> {
 fn read_container(container: &Json, path: &str) -> Result<ContainerChoice, Fault> {
     let help = || Some("use {\"type\": \"auto\"} or the id of a container".into());
     if let Some(id) = container.as_str() {
-        return Ok(ContainerChoice::Of(id.to_owned()));
+        return Ok(ContainerChoice { id: Some(id.to_owned()), files: Vec::new() });
     }
     let Some(container) = container.as_object() else {
         return Err(Fault { help: help(), ..Fault::unsupported(path) });
@@ -190,7 +190,7 @@ fn read_container(container: &Json, path: &str) -> Result<ContainerChoice, Fault
             return Err(Fault { help: help(), ..Fault::unsupported(&format!("{path}.{key}")) });
         }
     }
-    Ok(ContainerChoice::Auto(files))
+    Ok(ContainerChoice { id: None, files })
 }
 
 /// A function that the client offers.
