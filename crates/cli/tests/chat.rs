@@ -150,14 +150,16 @@ fn what_nobody_allows_is_refused_where_nobody_can_be_asked() {
 #[test]
 fn a_message_is_taken_back() {
     let folder = Folder::new("undo", &["hello<|im_end|>", "hi<|im_end|>"], &[]);
-    let (_, out, _) = folder.chat(&[], "hi\n:undo\n:undo\nhello\n:nothing\n:save chat.json\n");
+    let input = "hi\n:undo\n:undo\nhello\n:nothing\n:save \"my chat.json\"\n:save \"open\n";
+    let (_, out, _) = folder.chat(&[], input);
     assert!(
         out.contains("taken back")
             && out.contains("there is nothing to take back")
-            && out.contains("expected one of :prompt"),
+            && out.contains("expected one of :prompt")
+            && out.contains("a quotation mark is not closed"),
         "{out}"
     );
-    let saved = std::fs::read_to_string(folder.path("chat.json")).unwrap();
+    let saved = std::fs::read_to_string(folder.path("my chat.json")).unwrap();
     let Json::Object(saved) = json::parse(&saved).unwrap() else { panic!("{saved:?}") };
     assert_eq!(saved.get("messages").and_then(Json::as_array).unwrap().len(), 2, "one message, and its reply");
 }

@@ -15,8 +15,8 @@ pub(crate) struct Python {
     pub fonts: Option<PathBuf>,
 }
 
-/// Prints where everything is, line by line. It fails without the package.
-const TELL: &str = "import os, sys, ipykernel\n\
+/// Prints where everything is, line by line.
+const TELL: &str = "import os, sys\n\
     paths = [sys.prefix, sys.base_prefix, os.path.dirname(os.path.dirname(os.path.realpath(sys.executable)))] + sys.path\n\
     print(*[path for path in paths if os.path.exists(path)], sep='\\n')";
 
@@ -39,7 +39,7 @@ pub(crate) fn find(options: &KernelOptions) -> Result<Python, Error> {
     };
     let mut tried = Vec::new();
     for program in candidates.iter().filter(|program| program.is_file()) {
-        match tell(program) {
+        match tell(program, "import ipykernel\n") {
             Ok(folders) => {
                 let fonts = fonts(program);
                 return Ok(Python { program: program.clone(), folders, fonts });
@@ -55,9 +55,20 @@ pub(crate) fn find(options: &KernelOptions) -> Result<Python, Error> {
     Err(Error::Missing { what, help: machine::HELP.to_owned() })
 }
 
-fn tell(program: &Path) -> Result<Vec<PathBuf>, String> {
+/// Returns where an interpreter and its modules are, or nothing if the program is none.
+pub(crate) fn folders(program: &Path) -> Vec<PathBuf> {
+    let is_python = program.file_name().is_some_and(|name| name.to_string_lossy().starts_with("python"));
+    if is_python { tell(program, "").unwrap_or_default() } else { Vec::new() }
+}
+
+/// Asks an interpreter where everything is, after a line that may fail.
+fn tell(program: &Path, first: &str) -> Result<Vec<PathBuf>, String> {
     // Nothing of the folder that this process happens to be in is imported.
-    let output = Command::new(program).args(["-P", "-c", TELL]).stdin(Stdio::null()).env_remove("PYTHONPATH").output();
+    let output = Command::new(program)
+        .args(["-P", "-c", &format!("{first}{TELL}")])
+        .stdin(Stdio::null())
+        .env_remove("PYTHONPATH")
+        .output();
     let output = output.map_err(|error| error.to_string())?;
     if !output.status.success() {
         let errors = String::from_utf8_lossy(&output.stderr);

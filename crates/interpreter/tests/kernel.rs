@@ -5,9 +5,9 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rolecall_interpreter::{CodeOutput, Error, Interpreter, LimitKind, Stop};
+use rolecall_interpreter::{CodeOutput, Error, Interpreter, KernelOptions, LimitKind, Pool, Stop};
 
-use crate::common::{limited, run, session, text};
+use crate::common::{can_run, limited, options, run, session, text};
 
 #[test]
 fn variables_stay_from_call_to_call() {
@@ -19,6 +19,31 @@ fn variables_stay_from_call_to_call() {
 }
 
 #[test]
+fn a_kernel_of_another_language_runs_in_the_same_sandbox() {
+    if !can_run() {
+        return;
+    }
+    let options = KernelOptions { kernelspec: Some("bash".into()), ..options() };
+    let mut session = match Pool::new(options.clone(), 0, 1).and_then(|pool| pool.session()) {
+        Ok(session) => session,
+        // `.ci/interpreter` installs it.
+        Err(Error::Missing { what, .. }) if std::env::var_os("ROLECALL_COMPLETE").is_none() => {
+            assert!(what.contains("no kernelspec `bash`"), "{what}");
+            return;
+        }
+        Err(error) => panic!("{error}"),
+    };
+    session.folder().write("data.csv", b"1,2\n").unwrap();
+    assert_eq!(text(&mut session, "x=41; cat data.csv").trim(), "1,2");
+    assert_eq!(text(&mut session, "echo $((x + 1)); pwd").trim(), "42\n/mnt/data");
+    let outside = text(&mut session, "ls /root /etc/shadow; : < /dev/tcp/1.1.1.1/80");
+    assert!(outside.matches("No such file").count() == 2 && outside.contains("unreachable"), "{outside}");
+    let missing = KernelOptions { kernelspec: Some("no-such".into()), ..options };
+    let error = Pool::new(missing, 0, 1).and_then(|pool| pool.session()).unwrap_err();
+    assert!(error.to_string().contains("there is no kernelspec `no-such`"), "{error}");
+}
+
+#[test]
 fn outputs_come_in_order_each_as_what_it_is() {
     let Some(mut session) = session() else { return };
     let code =
@@ -27,7 +52,8 @@ fn outputs_come_in_order_each_as_what_it_is() {
     let execution = session.run(code, &Stop::default(), &mut |output| shown.push(output.clone())).unwrap();
     assert!(execution.outputs.contains(&CodeOutput::Result("[1, 2]".into())), "{execution:?}");
     assert!(execution.outputs.contains(&CodeOutput::Stderr("b\n".into())), "{execution:?}");
-    assert!(execution.text(|_| String::new()).contains("c\n"), "{execution:?}");
+    // What a process prints comes when it comes.
+    assert!(execution.text(|_| String::new()).lines().any(|line| line == "c"), "{execution:?}");
     assert!(!shown.is_empty());
     let execution = run(&mut session, "1 / 0").unwrap();
     let Some(CodeOutput::Error { name, message, traceback }) = execution.error() else { panic!("{execution:?}") };

@@ -11,7 +11,7 @@ use std::path::Path;
 use rolecall::Request;
 use rolecall::conversation::{Json, Message, json, object};
 use rolecall::session::Session;
-use rolecall_interpreter::agent::{Agent, AgentError, Engine, TurnEnd};
+use rolecall_interpreter::agent::{Agent, Engine, TurnEnd};
 use rolecall_interpreter::{Folder, Stop};
 
 use crate::commands::chat::{in_agent, save};
@@ -103,12 +103,8 @@ impl Chat<'_> {
                 self.earlier.push(before);
                 self.tell_end(end)
             }
-            Err(error @ AgentError::Engine(_)) => {
-                // The conversation is as before, so the line can be sent again.
-                self.agent.go_back(before);
-                Err(in_agent(error))
-            }
             Err(error) => {
+                // The conversation is as before, so the line can be sent again.
                 self.agent.go_back(before);
                 Err(in_agent(error))
             }
@@ -139,8 +135,11 @@ impl Chat<'_> {
     }
 
     fn command(&mut self, command: &str) -> Result<(), Failure> {
-        let words: Vec<&str> = command.split_whitespace().collect();
-        match words.as_slice() {
+        // Names with spaces stand in quotes.
+        let Some(words) = shlex::split(command) else {
+            return self.shown.note("a quotation mark is not closed");
+        };
+        match words.iter().map(String::as_str).collect::<Vec<&str>>().as_slice() {
             ["help" | "h"] => self.shown.note(COMMANDS),
             ["prompt"] => self.prompt(),
             ["undo"] => match self.earlier.pop() {

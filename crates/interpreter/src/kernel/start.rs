@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
 
+use jupyter_zmq_client::{KernelspecDir, read_kernelspec_jsons};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -36,10 +37,7 @@ impl Launch {
         let mut env: Vec<(String, OsString)> = Vec::new();
         let argv = match &options.kernelspec {
             Some(name) => {
-                let found = jupyter_zmq_client::find_kernelspec(name).await.map_err(|error| Error::Missing {
-                    what: format!("there is no kernelspec `{name}`: {error}"),
-                    help: "`jupyter kernelspec list` shows those that are installed".into(),
-                })?;
+                let found = find_kernelspec(name, options).await?;
                 readable.push(found.path.clone());
                 env.extend(found.kernelspec.env.into_iter().flatten().map(|(key, value)| (key, value.into())));
                 let mut argv = found.kernelspec.argv;
@@ -49,12 +47,16 @@ impl Launch {
                 {
                     *program = path.display().to_string();
                 }
-                // A program that is not the system's is shown with the folder that it is installed in.
-                if let Some(folder) =
-                    argv.first().and_then(|program| Path::new(program).parent()?.parent().map(Path::to_owned))
-                {
-                    readable.push(folder);
+                // A program that is not the system's is shown with the folder that it is installed in, and so is what it
+                // is a link to.
+                if let Some(program) = argv.first().map(Path::new) {
+                    let target = program.canonicalize().ok();
+                    let installed = [Some(program), target.as_deref()].into_iter().flatten();
+                    readable.extend(installed.filter_map(|program| Some(program.parent()?.parent()?.to_owned())));
+                    readable.extend(python::folders(program));
                 }
+                // A whole system or all homes are never shown.
+                readable.retain(|path| path.components().count() > 2);
                 argv
             }
             None => {
@@ -95,6 +97,24 @@ impl Launch {
         }
         Ok(Launch { argv, env, readable, shown })
     }
+}
+
+/// Finds a kernelspec: beside the Python interpreter of the options, as in a virtual environment, or where Jupyter looks.
+async fn find_kernelspec(name: &str, options: &KernelOptions) -> Result<KernelspecDir, Error> {
+    let prefix = match &options.python {
+        Some(python) => python.parent().and_then(Path::parent).map(Path::to_owned),
+        None => Some(python::python_folder()),
+    };
+    if let Some(prefix) = prefix {
+        let beside = read_kernelspec_jsons(&prefix.join("share/jupyter")).await;
+        if let Some(found) = beside.into_iter().find(|spec| spec.kernel_name == name) {
+            return Ok(found);
+        }
+    }
+    jupyter_zmq_client::find_kernelspec(name).await.map_err(|error| Error::Missing {
+        what: format!("there is no kernelspec `{name}`: {error}"),
+        help: "`jupyter kernelspec list` shows those that are installed".into(),
+    })
 }
 
 /// Checks that other users can read a folder: for root, a sandbox runs as a user of its own.
