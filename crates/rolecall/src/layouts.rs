@@ -1,9 +1,13 @@
 //! The layouts of a template's replies: inferred, with the calls that the tokenizer's tokens tell, and
 //! with the known corrections.
 
+use std::sync::Arc;
+
 use rolecall_format::{Format, Slot};
 use rolecall_infer::{LayoutWarning, Report, TurnPart, infer};
-use rolecall_render::ChatTemplate;
+use rolecall_render::{ChatTemplate, TemplateCode};
+
+use crate::templates::WatchedCode;
 
 /// The layouts by which the replies of a template's model are parsed.
 #[derive(Clone, Debug)]
@@ -35,7 +39,17 @@ pub fn infer_layouts(
     template: &ChatTemplate,
     tokens: impl FnOnce() -> Vec<String>,
 ) -> Result<ReplyLayouts, rolecall_render::Error> {
-    let mut inferred = infer(template).complete()?;
+    let watched = template.code().map(WatchedCode::of);
+    let template = &match &watched {
+        Some(watched) => template.clone().with_code(Arc::clone(watched) as Arc<dyn TemplateCode>),
+        None => template.clone(),
+    };
+    let inferred = infer(template).complete();
+    // Code that cannot be run looks like code that refuses a conversation.
+    if let Some(error) = watched.as_ref().and_then(|watched| watched.unavailable()) {
+        return Err(rolecall_render::Error::Code(error));
+    }
+    let mut inferred = inferred?;
     if inferred.lacks_calls() {
         inferred.borrow_calls(template, &tokens());
     }

@@ -21,6 +21,7 @@ use rolecall_format::Format;
 
 pub use choice::NoChoice;
 pub use code::SharedCode;
+pub(crate) use code::WatchedCode;
 pub use rolecall_render::jinja;
 pub use rolecall_render::{
     ArgumentForm, BosUse, Capability, ChatTemplate, CodeError, CodeErrorKind, CodeMessage, CodePiece, ContentForm,
@@ -97,6 +98,14 @@ impl NamedTemplate {
         match &self.code {
             Some(code) => template.with_code(Arc::clone(&code.0)),
             None => template,
+        }
+    }
+
+    /// Returns what a model of this template alone is called: the file, or the name of the code.
+    pub(crate) fn source_name(&self) -> PathBuf {
+        match &self.code {
+            Some(code) => PathBuf::from(code.0.name()),
+            None => self.file.clone(),
         }
     }
 

@@ -3,12 +3,14 @@
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::session_common::{ids, request, toy};
 use rolecall::conversation::Message;
 use rolecall::conversation::json::Object;
+use rolecall::format::write_reply;
 use rolecall::loss::{LossPolicy, segments};
-use rolecall::model::Purpose;
+use rolecall::model::{Files, ModelBuilder, Purpose};
 use rolecall::session::{Finish, OnRewrite};
 use rolecall::template::{CodeError, CodeErrorKind, CodeMessage, CodePiece, ModelTemplates, TemplateCode};
 use rolecall::tokenizer::Tokenizer;
@@ -157,4 +159,83 @@ fn what_code_would_ignore_is_refused() {
     let image = r#"[{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]"#;
     assert_eq!(code(image).0, "code_takes_less");
     assert_eq!(code(r#"[{"role": "system", "content": "a"}]"#), ("code_failed", "message 0, role".to_owned(), true));
+    for (field, value) in
+        [("tools", r#"[{"type": "function", "function": {"name": "f"}}]"#), ("documents", r#"[{"text": "a"}]"#)]
+    {
+        let text = format!(r#"{{"messages": [{{"role": "user", "content": "a"}}], "{field}": {value}}}"#);
+        let error = model.prompt(Request::from_text(&text).unwrap()).unwrap_err();
+        assert_eq!((error.code(), &*error.place().unwrap().field), ("code_takes_less", field));
+    }
+}
+
+#[test]
+fn the_content_of_a_model_is_opened_with_its_code() {
+    let mut files = Files::default();
+    files.hold("held/tokenizer.json", TOKENIZER);
+    let templates = || ModelTemplates::of_code(Arc::new(Rounds)).unwrap();
+    let model = Model::builder().templates(templates()).tokenizer("held").files(files).open().unwrap();
+    assert_eq!(model.name(), "rounds");
+    let bytes = model.to_bytes().unwrap();
+    // Without the code it would be a model that renders nothing.
+    assert_eq!(Model::from_bytes(&bytes).unwrap_err().code(), "no_content");
+    let copy = ModelBuilder::from_bytes(&bytes).unwrap().templates(templates()).open().unwrap();
+    let text = |model: &Model| model.prompt(request(&said(3))).unwrap().text().to_owned();
+    assert_eq!(text(&copy), text(&model));
+    assert_eq!(copy.tokenizer().unwrap().token_id("q"), Some(1));
+    assert_eq!(copy.to_bytes().unwrap(), bytes);
+}
+
+const TOKENIZER: &str = r#"{"added_tokens": [], "model": {"type": "BPE", "vocab": {"a": 0, "q": 1}, "merges": []}}"#;
+
+/// Code that cannot be run after so many times, until it can be again.
+#[derive(Debug)]
+struct Failing {
+    left: AtomicUsize,
+}
+
+impl TemplateCode for Failing {
+    fn name(&self) -> &str {
+        "failing"
+    }
+
+    fn stop_words(&self) -> &[String] {
+        &[]
+    }
+
+    fn write(&self, messages: &[CodeMessage<'_>], switches: &Object) -> Result<Vec<CodePiece>, CodeError> {
+        let less = |left: usize| left.checked_sub(1);
+        if self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_err() {
+            let what = "its process has ended".to_owned();
+            let help = "wait".to_owned();
+            let kind = CodeErrorKind::Unavailable;
+            return Err(CodeError { kind, message: None, field: String::new(), what, help });
+        }
+        Rounds.write(messages, switches)
+    }
+}
+
+#[test]
+fn code_that_cannot_be_run_is_not_taken_for_code_that_refuses() {
+    let code = Arc::new(Failing { left: AtomicUsize::new(0) });
+    // The sketch asks for three conversations, of which the code may refuse all but the first.
+    for left in 0..3 {
+        code.left.store(left, Ordering::Relaxed);
+        let error = ModelTemplates::of_code(code.clone()).unwrap_err();
+        assert_eq!(error.code(), "code_unavailable");
+    }
+    code.left.store(usize::MAX, Ordering::Relaxed);
+    let templates = ModelTemplates::of_code(code.clone()).unwrap();
+    let model = Model::builder().templates(templates).loaded_tokenizer(Arc::new(tokens())).open().unwrap();
+    let context = || model.reply_context(request(&said(1)), Default::default());
+    // Layouts of replies are inferred from several conversations. Without one of them they are others.
+    let mut failures = 0;
+    let layouts = (0..1000).find_map(|left| {
+        code.left.store(left, Ordering::Relaxed);
+        let layouts = context().and_then(|context| context.layouts());
+        failures += usize::from(matches!(&layouts, Err(error) if error.code() == "code_unavailable"));
+        layouts.ok()
+    });
+    assert!(failures > 2, "{failures}");
+    let whole = self::model().reply_context(request(&said(1)), Default::default()).unwrap().layouts();
+    assert_eq!(write_reply(&layouts.unwrap()), write_reply(&whole.unwrap()));
 }

@@ -187,10 +187,14 @@ impl ChatTemplate {
             code.write(&messages, &Object::new()).map(|pieces| texts_between(&pieces))
         };
         let user = around(&["user"]).map_err(Error::Code)?;
-        let mut roles = vec![("user", user)];
         // Code may refuse these.
-        roles.extend(around(&["system", "user"]).ok().map(|texts| ("system", texts)));
-        roles.extend(around(&["user", "assistant"]).ok().map(|texts| ("assistant", texts[1..].to_vec())));
+        let known = |roles: &[&'static str]| match around(roles) {
+            Err(error) if error.kind == CodeErrorKind::Unavailable => Err(Error::Code(error)),
+            texts => Ok(texts.ok()),
+        };
+        let mut roles = vec![("user", user)];
+        roles.extend(known(&["system", "user"])?.map(|texts| ("system", texts)));
+        roles.extend(known(&["user", "assistant"])?.map(|texts| ("assistant", texts[1..].to_vec())));
         let mut source = "{% for message in messages %}".to_owned();
         for (role, texts) in &roles {
             let [before, after] = [0, 1].map(|at| texts.get(at).map_or("", String::as_str));
@@ -210,6 +214,14 @@ impl ChatTemplate {
         options: &TemplateOptions,
     ) -> Result<Option<WrittenTemplate>, Error> {
         let Some(code) = &self.code else { return Ok(None) };
+        let others = [
+            ("tools", conversation.tools.as_ref().is_some_and(|tools| !tools.is_empty())),
+            ("documents", conversation.documents.as_ref().is_some_and(|documents| !documents.is_empty())),
+        ];
+        if let Some((field, _)) = others.into_iter().find(|(_, is_given)| *is_given) {
+            let what = format!("a template that is code does not take `{field}`");
+            return Err(Error::Code(CodeError::not_taken(None, field, what, "leave them out")));
+        }
         let messages =
             conversation.messages.iter().enumerate().map(|(index, message)| CodeMessage::read(index, message));
         let messages = messages.collect::<Result<Vec<_>, _>>().map_err(Error::Code)?;

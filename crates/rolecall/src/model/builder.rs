@@ -258,7 +258,7 @@ impl ModelBuilder {
         };
         let own = match &voice {
             Voice::Templates { templates, .. } => {
-                templates.model.templates.first().map(|named| named.file.display().to_string())
+                templates.model.templates.first().map(|named| named.source_name().display().to_string())
             }
             Voice::Format(name) => Some(name.clone()),
             Voice::Nothing => None,
@@ -300,7 +300,7 @@ impl ModelBuilder {
             let (templates, path) = match from {
                 TemplateFrom::Path(path) => (load_templates(&self.files, &path)?, path),
                 TemplateFrom::Templates(templates) => {
-                    let path = templates.templates.first().map(|first| first.file.clone()).unwrap_or_default();
+                    let path = templates.templates.first().map(NamedTemplate::source_name).unwrap_or_default();
                     (templates, path)
                 }
             };

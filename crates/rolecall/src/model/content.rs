@@ -19,6 +19,8 @@ use crate::files::{Files, HeldFile};
 
 /// The first line, which names the form and its version.
 const START: &[u8] = b"rolecall model 1\n";
+/// What the bytes do not hold of templates that are code.
+const CODE: &str = "a template that is code";
 /// The bytes of the object's length.
 const LENGTH: usize = 8;
 
@@ -29,7 +31,8 @@ impl Model {
     /// [`Model::from_bytes`] opens the same model from it, on any machine. The tokenizer is loaded
     /// first if needed. Equal models give equal bytes. A file that has changed since the model was
     /// opened is an error, and so is a model with a tokenizer, chat templates or a registry that
-    /// the caller had already loaded: hold their files in [`Files`] instead.
+    /// the caller had already loaded: hold their files in [`Files`] instead. Templates that are code
+    /// are left out: [`ModelBuilder::from_bytes`] takes the bytes then.
     ///
     /// ```
     /// use rolecall::Model;
@@ -72,39 +75,66 @@ impl Model {
     /// Opens the model of which [`Model::to_bytes`] returned these bytes. Nothing is read from the
     /// disk.
     pub fn from_bytes(bytes: &[u8]) -> Result<Model, OpenError> {
-        let rest = bytes.strip_prefix(START).ok_or_else(|| {
-            damaged(&format!("expected `{}` in the first line", String::from_utf8_lossy(START).trim_end()))
-        })?;
-        let (length, rest) = rest.split_first_chunk::<LENGTH>().ok_or_else(ends)?;
-        let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|_| ends())?;
-        let (header, mut rest) = rest.split_at_checked(length).ok_or_else(ends)?;
-        let header = std::str::from_utf8(header).map_err(|error| damaged(&format!("the header: {error}")))?;
-        let header = json::parse_unique(header).map_err(|error| damaged(&format!("the header: {error}")))?;
-        let header = ContentFields(header.as_object().ok_or_else(|| damaged("expected an object as the header"))?);
-        let mut held = BTreeMap::new();
-        for row in header.0.get("files").and_then(Json::as_array).ok_or_else(|| expected("files", "a list"))? {
-            let row = ContentFields(row.as_object().ok_or_else(|| expected("files", "a list of objects"))?);
-            let path = row.path("path")?.ok_or_else(|| expected("path", "text"))?;
-            let found = match row.0.get("size") {
-                None => HeldFile::Folder(row.path("absolute")?),
-                Some(_) => {
-                    let size = usize::try_from(row.number("size")?).map_err(|_| ends())?;
-                    let (content, after) = rest.split_at_checked(size).ok_or_else(ends)?;
-                    rest = after;
-                    HeldFile::File(content.into())
-                }
-            };
-            if held.insert(path, found).is_some() {
-                return Err(damaged("a file is there twice"));
-            }
+        let (builder, has_code) = read_content(bytes)?;
+        match has_code {
+            true => Err(OpenError::NoContent { part: CODE }),
+            false => builder.open(),
         }
-        if !rest.is_empty() {
-            return Err(damaged(&format!("{} bytes are left over", rest.len())));
-        }
-        let files = Files::closed(held);
-        let settings = read_settings(header.object("settings")?)?;
-        ModelBuilder { files, settings, ..read_arguments(&header)? }.open()
     }
+}
+
+impl ModelBuilder {
+    /// Returns the builder of the model of which [`Model::to_bytes`] returned these bytes. If its
+    /// templates are code, [`ModelBuilder::templates`] must set them again.
+    ///
+    /// ```
+    /// use rolecall::Model;
+    /// use rolecall::model::ModelBuilder;
+    /// let bytes = Model::open("chatml")?.to_bytes()?;
+    /// assert_eq!(ModelBuilder::from_bytes(&bytes)?.open()?.name(), "chatml");
+    /// # Ok::<(), rolecall::model::OpenError>(())
+    /// ```
+    pub fn from_bytes(bytes: &[u8]) -> Result<ModelBuilder, OpenError> {
+        Ok(read_content(bytes)?.0)
+    }
+}
+
+/// Returns the builder of a model, and whether its templates are code.
+fn read_content(bytes: &[u8]) -> Result<(ModelBuilder, bool), OpenError> {
+    let rest = bytes.strip_prefix(START).ok_or_else(|| {
+        damaged(&format!("expected `{}` in the first line", String::from_utf8_lossy(START).trim_end()))
+    })?;
+    let (length, rest) = rest.split_first_chunk::<LENGTH>().ok_or_else(ends)?;
+    let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|_| ends())?;
+    let (header, mut rest) = rest.split_at_checked(length).ok_or_else(ends)?;
+    let header = std::str::from_utf8(header).map_err(|error| damaged(&format!("the header: {error}")))?;
+    let header = json::parse_unique(header).map_err(|error| damaged(&format!("the header: {error}")))?;
+    let header = ContentFields(header.as_object().ok_or_else(|| damaged("expected an object as the header"))?);
+    let mut held = BTreeMap::new();
+    for row in header.0.get("files").and_then(Json::as_array).ok_or_else(|| expected("files", "a list"))? {
+        let row = ContentFields(row.as_object().ok_or_else(|| expected("files", "a list of objects"))?);
+        let path = row.path("path")?.ok_or_else(|| expected("path", "text"))?;
+        let found = match row.0.get("size") {
+            None => HeldFile::Folder(row.path("absolute")?),
+            Some(_) => {
+                let size = usize::try_from(row.number("size")?).map_err(|_| ends())?;
+                let (content, after) = rest.split_at_checked(size).ok_or_else(ends)?;
+                rest = after;
+                HeldFile::File(content.into())
+            }
+        };
+        if held.insert(path, found).is_some() {
+            return Err(damaged("a file is there twice"));
+        }
+    }
+    if !rest.is_empty() {
+        return Err(damaged(&format!("{} bytes are left over", rest.len())));
+    }
+    let files = Files::closed(held);
+    let settings = read_settings(header.object("settings")?)?;
+    // Earlier versions do not write it.
+    let has_code = header.0.get("code").is_some() && header.flag("code")?;
+    Ok((ModelBuilder { files, settings, ..read_arguments(&header)? }, has_code))
 }
 
 fn arguments(made: &ModelBuilder) -> Result<Object, OpenError> {
@@ -122,8 +152,10 @@ fn arguments(made: &ModelBuilder) -> Result<Object, OpenError> {
         eos_token,
         settings: _,
     } = made;
+    let has_code = matches!(template, Some(TemplateFrom::Templates(templates)) if templates.are_code());
     let template = match template {
         Some(TemplateFrom::Path(path)) => Some(path),
+        Some(TemplateFrom::Templates(_)) if has_code => None,
         Some(TemplateFrom::Templates(_)) => return Err(OpenError::NoContent { part: "chat templates" }),
         None => None,
     };
@@ -136,7 +168,7 @@ fn arguments(made: &ModelBuilder) -> Result<Object, OpenError> {
     let path = |path: &Option<PathBuf>| path.as_ref().map_or(Json::Null, |path| portable(path).into());
     let text = |text: &Option<String>| text.as_deref().map_or(Json::Null, Json::from);
     let bos_token = bos_token.as_ref().map(|tokens| tokens.iter().map(|token| token.as_str().into()).collect());
-    Ok(object! {
+    let mut arguments = object! {
         "model" => path(model),
         "replaces" => *replaces,
         "format" => text(format),
@@ -144,7 +176,11 @@ fn arguments(made: &ModelBuilder) -> Result<Object, OpenError> {
         "tokenizer" => path(tokenizer),
         "bos_token" => bos_token.map_or(Json::Null, Json::Array),
         "eos_token" => text(eos_token),
-    })
+    };
+    if has_code {
+        arguments.insert("code", Json::Bool(true));
+    }
+    Ok(arguments)
 }
 
 fn read_arguments(header: &ContentFields<'_>) -> Result<ModelBuilder, OpenError> {

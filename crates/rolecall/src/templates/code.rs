@@ -1,8 +1,13 @@
 //! Templates that are code.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use super::{ChatTemplate, DEFAULT, ModelTemplates, NamedTemplate, TemplateCode};
+use rolecall_conversation::json::Object;
+
+use super::{
+    ChatTemplate, CodeError, CodeErrorKind, CodeMessage, CodePiece, DEFAULT, ModelTemplates, NamedTemplate,
+    TemplateCode,
+};
 use crate::Error;
 
 /// Code that writes the prompts of a template. It is equal to itself only.
@@ -21,7 +26,7 @@ impl ModelTemplates {
     /// Returns code as the templates of a model, for [`ModelBuilder::templates`](crate::model::ModelBuilder::templates).
     ///
     /// The code is asked for a few short conversations. An error says that it refuses one that has only a user's
-    /// message.
+    /// message, or cannot be run now.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -62,5 +67,48 @@ impl ModelTemplates {
         let source = ChatTemplate::sketch(&*code)?;
         let template = NamedTemplate { code: Some(SharedCode(code)), ..NamedTemplate::of_file(DEFAULT, source, "") };
         Ok(ModelTemplates { templates: vec![template], ..ModelTemplates::default() })
+    }
+
+    /// Reports whether all of the templates are code.
+    pub fn are_code(&self) -> bool {
+        !self.templates.is_empty() && self.templates.iter().all(|named| named.code.is_some())
+    }
+}
+
+/// Code that remembers the first time that it could not be run.
+#[derive(Debug)]
+pub(crate) struct WatchedCode {
+    code: Arc<dyn TemplateCode>,
+    unavailable: OnceLock<CodeError>,
+}
+
+impl WatchedCode {
+    pub fn of(code: &Arc<dyn TemplateCode>) -> Arc<WatchedCode> {
+        Arc::new(WatchedCode { code: Arc::clone(code), unavailable: OnceLock::new() })
+    }
+
+    /// Returns why it could not be run, if that was so.
+    pub fn unavailable(&self) -> Option<CodeError> {
+        self.unavailable.get().cloned()
+    }
+}
+
+impl TemplateCode for WatchedCode {
+    fn name(&self) -> &str {
+        self.code.name()
+    }
+
+    fn stop_words(&self) -> &[String] {
+        self.code.stop_words()
+    }
+
+    fn write(&self, messages: &[CodeMessage<'_>], switches: &Object) -> Result<Vec<CodePiece>, CodeError> {
+        let written = self.code.write(messages, switches);
+        if let Err(error) = &written
+            && error.kind == CodeErrorKind::Unavailable
+        {
+            let _ = self.unavailable.set(error.clone());
+        }
+        written
     }
 }
