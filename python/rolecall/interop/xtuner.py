@@ -131,7 +131,7 @@ def template_of(model: str) -> TemplateName:
     >>> PROMPT_TEMPLATE[template_of("models/vicuna-7b-v1.5")].SEP
     '\\n'
     """
-    found = _rolecall.xtuner_model(_values.text("model", model))
+    found = _rolecall.xtuner_model(_values.word("model", model))
     if found is None:
         help = "use a name of PROMPT_TEMPLATE, or rolecall.load(model) for any other model"
         raise FormatError(f"XTuner's table has no model `{model}`", code="unknown_model", field="model", help=help)
