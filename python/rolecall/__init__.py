@@ -103,8 +103,8 @@ def load(model=None, **parts):
     model.
 
     A template class of LMDeploy, an object of it, or the name that it was registered with in
-    :mod:`rolecall.interop.lmdeploy` works, too. If the class has methods of its own, the model is a
-    :class:`rolecall.interop.lmdeploy.CodeModel`, which calls them to render and encode.
+    :mod:`rolecall.interop.lmdeploy` works, too. If the class has methods of its own, the model calls them to render:
+    :mod:`rolecall.interop.lmdeploy` says what they get.
 
     Keyword arguments replace parts of the model:
 

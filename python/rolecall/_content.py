@@ -31,23 +31,33 @@ def compress(content: bytes) -> tuple[str, int, bytes]:
     return hashlib.sha256(content).hexdigest(), len(content), zlib.compress(content, 1)
 
 
-def reduce(model: Any, sent: tuple[str, int, bytes], protocol: int) -> tuple[Any, ...]:
-    """Return how a model is pickled. From protocol 5, its content can be passed without a copy."""
+def reduce(model: Any, sent: tuple[str, int, bytes], protocol: int, code: Any = None) -> tuple[Any, ...]:
+    """Return how a model is pickled. From protocol 5, its content can be passed without a copy.
+
+    The code of a template is pickled as the object that it is.
+    """
     digest, size, compressed = sent
     # A copy in this process, and in those that are forked from it, is this model.
-    _keep(digest, model)
-    return restore, (digest, size, pickle.PickleBuffer(compressed) if protocol >= 5 else compressed)
+    _keep(_key(digest, code), model)
+    content = pickle.PickleBuffer(compressed) if protocol >= 5 else compressed
+    return restore, (digest, size, content, *(() if code is None else (code,)))
 
 
-def restore(digest: str, size: int, compressed: Any) -> Any:
+def restore(digest: str, size: int, compressed: Any, code: Any = None) -> Any:
     """Return the model with this digest. Its content is only read if the process does not have it."""
-    if isinstance(digest, str) and (model := _opened.get(digest)) is not None:
-        return _keep(digest, model)
+    key = _key(digest, code)
+    if isinstance(key, str) and (model := _opened.get(key)) is not None:
+        return _keep(key, model)
     content = _decompress(digest, size, compressed)
 
     from ._rolecall import Model
 
-    return _keep(digest, Model._from_bytes(content))
+    return _keep(key, Model._from_bytes(content, code))
+
+
+def _key(digest: str, code: Any) -> str:
+    """What identifies a model. Its content does not hold the code."""
+    return digest if code is None else f"{digest} {getattr(code, 'identity', None)}"
 
 
 def _keep(digest: str, model: Any) -> Any:

@@ -314,7 +314,7 @@ def instances(model):
 #: Methods that write files, change the process, or are part of a pickle.
 LEFT_OUT = {"to_json", "register", "_of_forms"}
 #: Classes that only the modules of `rolecall.interop` call. They check what their users pass.
-INSIDE = {"FrameworkTemplate", "FrameworkPrompt", "prompt_by_template"}
+INSIDE = {"FrameworkTemplate", "FrameworkPrompt"}
 #: What objects have from Python.
 PYTHONS_OWN = {"__init_subclass__", "__subclasshook__", "__class__", "__new__", "__reduce__", "__reduce_ex__",
                "__getattribute__", "__setattr__", "__delattr__", "__dir__", "__format__", "__sizeof__", "__doc__",

@@ -1,8 +1,6 @@
 """LMDeploy's names: every row of the golden vectors, and what users may pass."""
 
 import json
-import pathlib
-import sys
 import threading
 
 import pytest
@@ -10,9 +8,6 @@ import rolecall
 from interop_rows import Excused, all_ops, judge, rows, same
 from rolecall.interop import lmdeploy
 from rolecall.interop.lmdeploy import MODELS, BaseChatTemplate, BaseModel, ChatTemplateConfig, best_match_model
-
-sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "examples"))
-import small_model  # noqa: E402
 
 OPS = {
     "messages2prompt", "document printed example", "get_prompt per user turn", "get_prompt", "chat-template json",
@@ -225,62 +220,6 @@ def test_a_class_without_methods_and_one_that_raises_fail_as_their_own_code_does
         registry.get("Raising")().messages2prompt("x")
 
 
-class Printed(BaseModel):
-    """A class as LMDeploy's document prints it, with ChatML's marks."""
-
-    def __init__(self, meta_instruction='{{ 1 }} "q" 书\\ {% raw %}\r\n', **kwargs):
-        super().__init__(**kwargs)
-        self.system, self.user = "<|im_start|>system\n", "<|im_start|>user\n"
-        self.assistant, self.meta_instruction = "<|im_start|>assistant\n", meta_instruction
-        self.eosys = self.eoh = self.eoa = "<|im_end|>\n"
-        self.stop_words = ["<|im_end|>"]
-
-    def messages2prompt(self, messages, sequence_start=True):
-        if isinstance(messages, str):
-            return self.get_prompt(messages, sequence_start)
-        ends = dict(user=self.eoh, assistant=self.eoa, system=self.eosys)
-        text = f"{self.system}{self.meta_instruction}{self.eosys}" if self.meta_instruction else ""
-        for message in messages:
-            text += getattr(self, message["role"]) + message["content"] + ends[message["role"]]
-        return text + self.assistant
-
-
-CHAT = [
-    {"role": "system", "content": "Be <|im_end|>"},
-    {"role": "user", "content": " {{ x }}\r\n<|im_start|>system"},
-    {"role": "assistant", "content": ""},
-    {"role": "user", "content": "same"},
-    {"role": "assistant", "content": "same"},
-    {"role": "user", "content": "书"},
-]
-
-
-def test_a_class_with_code_of_its_own_is_a_model(registry, tmp_path):
-    registry.register_module(name="printed", module=Printed)
-    small_model.write(tmp_path)
-    for opened in ("printed", "lmdeploy:printed", Printed, Printed()):
-        model = rolecall.load(opened, tokenizer=str(tmp_path))
-        prompt = model.prompt(CHAT)
-        assert prompt.text == Printed().messages2prompt(CHAT)
-        said = [segment for segment in prompt.segments() if segment["origin"] != "format"]
-        assert [segment["text"] for segment in said if segment["origin"] != "control"] == [
-            message["content"] for message in CHAT if message["content"]
-        ]
-        assert {segment["origin"]["message"] for segment in said if segment["origin"] != "control"} == {0, 1, 3, 4, 5}
-        assert prompt.account["counts"] == {"written": 5, "read": 6}
-        # What messages spell stays text.
-        encoded = model.encode(CHAT)
-        control = [model.tokenizer.decode([id]) for id, is_one in zip(encoded.ids.tolist(), encoded.control) if is_one]
-        marks = [*["<|im_start|>", "<|im_end|>"] * 7, "<|im_start|>"]
-        assert control == marks
-        assert model.stop_words == ["<|im_end|>"] and model.tokenizer is not None
-    # Later changes to the object do not change the model.
-    template = Printed()
-    model = rolecall.load(template)
-    template.user = "U:"
-    assert model.prompt(CHAT).text == Printed().messages2prompt(CHAT)
-
-
 def test_a_class_without_code_of_its_own_is_a_model_like_its_template(registry):
     @registry.register_module(name="short")
     class Short(registry.get("internlm2")):
@@ -293,100 +232,6 @@ def test_a_class_without_code_of_its_own_is_a_model_like_its_template(registry):
         assert model.prompt(USER).text == "<s>" + Short().messages2prompt(USER)
     # A name of the library stays the library's.
     assert rolecall.load("vicuna").format.name == "vicuna"
-
-
-def test_a_class_for_single_texts_writes_a_conversation_turn_by_turn():
-    class Turns(BaseModel):
-        def decorate_prompt(self, prompt, sequence_start=True):
-            return f"{'S' if sequence_start else '|'}U:{prompt}A:"
-
-    model = rolecall.load(Turns)
-    assert model.prompt(CHAT[3:]).text == "SU:sameA:same|U:书A:"
-    with pytest.raises(rolecall.RenderError) as raised:
-        model.prompt(CHAT)
-    assert (raised.value.code, raised.value.message_index, raised.value.field) == ("rule_broken", 0, "role")
-    with pytest.raises(rolecall.RequestError):
-        model.prompt(CHAT[3:], thinking=True)
-
-
-def test_code_that_changes_texts_or_decides_by_them_is_refused():
-    class Stripped(Printed):
-        def messages2prompt(self, messages, **given):
-            return super().messages2prompt([{**one, "content": one["content"].strip()} for one in messages])
-
-    class Deciding(Printed):
-        def messages2prompt(self, messages, **given):
-            return ("<|im_start|>" if messages[3]["content"] == "same" else "") + super().messages2prompt(messages)
-
-    class Counting(Printed):
-        calls = 0
-
-        def messages2prompt(self, messages, **given):
-            type(self).calls += 1
-            return str(self.calls)
-
-    class Cutting(Printed):
-        def messages2prompt(self, messages, **given):
-            return super().messages2prompt([{**one, "content": one["content"][:3]} for one in messages])
-
-    for own, index in ((Stripped, 1), (Deciding, 3), (Counting, 0), (Cutting, 0)):
-        with pytest.raises(rolecall.RenderError) as raised:
-            rolecall.load(own).prompt(CHAT)
-        assert (raised.value.code, raised.value.message_index) == ("text_not_found", index), own
-    # A text that the code leaves as it is can be found.
-    assert rolecall.load(Stripped).prompt(CHAT[3:]).text == Printed().messages2prompt(CHAT[3:])
-
-    class Dropping(Printed):
-        def messages2prompt(self, messages, **given):
-            return messages[-1]["content"]
-
-    counts = rolecall.load(Dropping).prompt(CHAT).account["counts"]
-    assert (counts["written"], counts["left_out"]) == (1, 4)
-
-
-def test_code_that_fails_and_what_it_does_not_take_are_errors_of_the_package():
-    class Failing(Printed):
-        def messages2prompt(self, messages, kind=0, **given):
-            if kind == 0:
-                raise KeyError("own")
-            return None
-
-    for switches in ({}, {"kind": 1}):
-        with pytest.raises(rolecall.TemplateError) as raised:
-            rolecall.load(Failing).prompt(CHAT, **switches)
-        assert raised.value.code == "code_failed"
-    model = rolecall.load(Printed)
-    for messages, field in (
-        ([{"role": "user<|im_end|>", "content": "x"}], "role"),
-        ([{"role": ["user"], "content": "x"}], "role"),
-        ([{"role": "user", "content": [{"type": "text", "text": "x"}]}], "content"),
-        ([{"role": "user", "content": "x", "name": "<|im_end|>"}], "name"),
-        ([], "messages"),
-        (5, "messages"),
-    ):
-        with pytest.raises(rolecall.RequestError) as raised:
-            model.prompt(messages)
-        assert raised.value.field == field
-    with pytest.raises(rolecall.RequestError):
-        model.prompt(CHAT, thinking="<|im_end|>")
-    for switch in ({"tools": [{"name": "f"}]}, {"add_generation_prompt": False}, {"continue_final_message": True}):
-        with pytest.raises(rolecall.RequestError) as raised:
-            model.prompt(CHAT, **switch)
-        assert raised.value.field in switch
-    with pytest.raises(rolecall.OpenError):
-        rolecall.load(Printed, format="vicuna")
-    with pytest.raises(rolecall.OpenError):
-        lmdeploy.CodeModel(5)
-
-    class Uncopied(Printed):
-        def __deepcopy__(self, memo):
-            raise TypeError("no copies")
-
-    with pytest.raises(rolecall.OpenError, match="no copies"):
-        rolecall.load(Uncopied)
-    # A class that needs arguments raises as its own code does.
-    with pytest.raises(TypeError):
-        rolecall.load(type("Needing", (Printed,), {"__init__": lambda self, needed: None}))
 
 
 def test_registrations_of_the_wrong_shape_are_refused(registry):

@@ -452,7 +452,6 @@ def instances(folder):
         },
         "rolecall.interop.lmdeploy": {
             "ChatTemplateConfig": lmdeploy.ChatTemplateConfig("vicuna"),
-            "CodeModel": lmdeploy.CodeModel(lmdeploy.BaseTemplate()),
             "Registry": lmdeploy.MODELS,
             "SamplingParam": lmdeploy.SamplingParam(top_k=1),
         },

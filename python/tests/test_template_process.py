@@ -10,6 +10,7 @@ import pytest
 # As LMDeploy's document writes such a file, for a class with code of its own.
 ROUNDS = """
     from lmdeploy.model import MODELS, BaseModel
+    from rolecall import RenderError
 
 
     @MODELS.register_module(name="rounds")
@@ -19,6 +20,8 @@ ROUNDS = """
 
         def messages2prompt(self, messages, sequence_start=True, shout=False, **kwargs):
             print("printed by the template")
+            if messages[0]["role"] == "tool":
+                raise RenderError("no tool here", code="code_takes_less", message_index=0, field="role")
             out = "".join(
                 f"[Round {at // 2 + 1}] {m['content']}\\n" if m["role"] == "user" else f"{m['content']}\\n"
                 for at, m in enumerate(messages)
@@ -73,8 +76,9 @@ def test_a_file_as_lmdeploys_is_rendered_in_pieces(write):
         grown = process.ask(("user", "é<|im_end|>"), ("assistant", "a"), ("user", "b"), shout=True)
         assert grown == {"pieces": ["[Round 1] ", 0, "\n", 1, "\n[Round 2] ", 2, "\n!"]}
         # An error is one of its request.
-        refused = process.ask(("robot", "Hi"))["error"]
-        assert (refused["code"], refused["message_index"], refused["field"]) == ("wrong_type", 0, "role")
+        refused = process.ask(("tool", "Hi"))["error"]
+        assert (refused["code"], refused["message_index"], refused["field"]) == ("code_takes_less", 0, "role")
+        assert refused["message"] == "no tool here"
         process.popen.stdin.write("[]\n")
         process.popen.stdin.flush()
         assert process.line()["error"]["code"] == "code_failed"

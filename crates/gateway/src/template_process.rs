@@ -186,8 +186,7 @@ impl Drop for RunningTemplate {
 fn refused(answer: Object) -> Result<Object, CodeError> {
     let Some(error) = answer.get("error").and_then(Json::as_object) else { return Ok(answer) };
     let text = |key: &str| error.get(key).and_then(Json::as_str);
-    // What the package calls a value of the wrong type is more than the code takes.
-    let code = text("code").map(|code| if code == "wrong_type" { CodeErrorKind::NotTaken.code() } else { code });
+    let code = text("code");
     let kind = CodeErrorKind::ALL.iter().find(|(name, _)| code == Some(name));
     let message = match error.get("message_index") {
         Some(Json::Number(index)) => index.spelling().parse().ok(),

@@ -5,6 +5,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rolecall::conversation::Place;
 use rolecall::model::OpenError;
+use rolecall::template::CodeErrorKind;
+
+use crate::code;
 
 /// What an exception says.
 pub struct Fault {
@@ -46,7 +49,18 @@ pub fn adopt_panics(py: Python<'_>) -> PyResult<()> {
 /// Returns the exception for an error between a request and its ids.
 pub fn of(py: Python<'_>, error: &rolecall::Error) -> PyErr {
     use rolecall::Error;
+    use rolecall::render::Error::Code;
+    if let Error::Render(Code(code)) = error
+        && let Some(raised) = code::exception_of(py, code)
+    {
+        return raised;
+    }
     let class = match error {
+        Error::Render(Code(code)) => match code.kind {
+            CodeErrorKind::NotTaken => "RequestError",
+            CodeErrorKind::TextNotFound => "RenderError",
+            _ => "TemplateError",
+        },
         Error::Request(_) | Error::MisspeltSwitch { .. } | Error::BadWeight { .. } | Error::SavedPrompt { .. } => {
             "RequestError"
         }

@@ -7,6 +7,7 @@
 mod attributed;
 mod caller;
 mod chat;
+mod code;
 mod cut;
 mod data;
 mod delta;
@@ -53,7 +54,6 @@ fn _rolecall(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<data::Columns>()?;
     module.add_function(wrap_pyfunction!(data::encode_rows, module)?)?;
     module.add_function(wrap_pyfunction!(chat::apply_chat_template, module)?)?;
-    module.add_function(wrap_pyfunction!(prompt::prompt_by_template, module)?)?;
     module.add_class::<model::Model>()?;
     module.add_class::<prompt::Prompt>()?;
     module.add_class::<encoded::Encoded>()?;

@@ -6,11 +6,13 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 use rolecall::conversation::Json;
 use rolecall::identify::ModelWarning;
 use rolecall::loss::note_text;
-use rolecall::model::{Choice, Purpose};
+use rolecall::model::{Choice, ModelBuilder, Purpose};
 use rolecall::parse::ParseOptions;
+use rolecall::template::ModelTemplates;
 use rolecall::{answer, stability};
 
 use crate::attributed::AttributedIds;
+use crate::code::PythonCode;
 use crate::encoded::{Encoded, Weighed};
 use crate::grammar::{self, Grammar};
 use crate::input::{self, Path};
@@ -35,6 +37,8 @@ use crate::{error, loss, output, policies, switches};
 #[pyclass(frozen, module = "rolecall")]
 pub struct Model {
     inner: rolecall::Model,
+    /// The code of its template, in Python.
+    code: Option<Py<PyAny>>,
     /// What is pickled, once that was asked for.
     sent: PyOnceLock<Py<PyAny>>,
 }
@@ -405,11 +409,24 @@ impl Model {
         Ok(PyBytes::new(py, &content))
     }
 
-    /// Opens the model of which `_to_bytes` returned these bytes.
+    /// Opens the model of which `_to_bytes` returned these bytes, with the code of its template.
     #[staticmethod]
-    fn _from_bytes(py: Python<'_>, content: &[u8]) -> PyResult<Model> {
+    #[pyo3(signature = (content, code=None))]
+    fn _from_bytes(py: Python<'_>, content: &[u8], code: Option<&Bound<'_, PyAny>>) -> PyResult<Model> {
+        if let Some(code) = code {
+            let builder = py.detach(|| ModelBuilder::from_bytes(content));
+            return Model::with_code(builder.map_err(|error| error::of_open(py, &error))?, code);
+        }
         let opened = py.detach(|| rolecall::Model::from_bytes(content));
         opened.map(Model::of).map_err(|error| error::of_open(py, &error))
+    }
+
+    /// Opens a model whose template is code, a `CodeTemplate` of `rolecall.interop`. The other parts are those
+    /// of any model.
+    #[staticmethod]
+    #[pyo3(signature = (code, **parts))]
+    fn _of_code(code: &Bound<'_, PyAny>, parts: Option<&Bound<'_, PyDict>>) -> PyResult<Model> {
+        Model::with_code(Opening::read(None, parts)?.builder(), code)
     }
 
     fn __reduce_ex__<'py>(slf: &Bound<'py, Self>, protocol: u8) -> PyResult<Bound<'py, PyAny>> {
@@ -420,7 +437,7 @@ impl Model {
             let compressed = module.call_method1("compress", (model._to_bytes(py)?,))?;
             PyResult::Ok(compressed.unbind())
         })?;
-        module.call_method1("reduce", (slf, sent, protocol))
+        module.call_method1("reduce", (slf, sent, protocol, &model.code))
     }
 
     fn __copy__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
@@ -443,6 +460,15 @@ impl Model {
     }
 
     fn of(inner: rolecall::Model) -> Model {
-        Model { inner, sent: PyOnceLock::new() }
+        Model { inner, code: None, sent: PyOnceLock::new() }
+    }
+
+    fn with_code(builder: ModelBuilder, code: &Bound<'_, PyAny>) -> PyResult<Model> {
+        let py = code.py();
+        let own = Arc::new(PythonCode::read(code)?);
+        let templates = py.detach(|| ModelTemplates::of_code(own)).map_err(|error| error::of(py, &error))?;
+        let opened = py.detach(|| builder.templates(templates).open());
+        let inner = opened.map_err(|error| error::of_open(py, &error))?;
+        Ok(Model { code: Some(code.clone().unbind()), ..Model::of(inner) })
     }
 }

@@ -2,7 +2,6 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use rolecall::conversation::Json;
 use rolecall::model::ModelPrompt;
 use rolecall::{Segment, answer};
 
@@ -28,22 +27,6 @@ use crate::{error, output, policies};
 pub struct Prompt {
     inner: Arc<ModelPrompt>,
     model: Py<Model>,
-}
-
-/// Renders a conversation with a chat template of its own, which `rolecall.interop` made for it.
-///
-/// >>> from rolecall._rolecall import prompt_by_template
-/// >>> messages = [{"role": "user", "content": "Hi"}]
-/// >>> prompt_by_template(rolecall.load("chatml"), messages, "{{ messages[0].content }}!").text
-/// 'Hi!'
-#[pyfunction]
-pub fn prompt_by_template(model: &Bound<'_, Model>, messages: &Bound<'_, PyAny>, template: String) -> PyResult<Prompt> {
-    let py = model.py();
-    let inner = model.get().inner();
-    let mut request = request(inner, messages, None, None, [], None)?;
-    request.other.insert("chat_template", Json::from(template));
-    let prompt = py.detach(|| inner.prompt(request)).map_err(|error| error::of(py, &error))?;
-    Ok(Prompt::new(model.clone().unbind(), prompt))
 }
 
 impl Prompt {
@@ -84,7 +67,8 @@ impl Prompt {
     /// [('left_out', 'label')]
     #[getter]
     fn account(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        output::object(py, &answer::of_account(self.inner.account()))
+        // It is determined when it is first read, which may take the GIL for a template's code.
+        output::object(py, &py.detach(|| answer::of_account(self.inner.account())))
     }
 
     /// Returns the token ids. Raises `TokenizerError` if the model has no tokenizer.

@@ -1,6 +1,7 @@
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rolecall::conversation::spelling::nearest_within;
+use rolecall::template::ModelTemplates;
 
 use crate::input;
 
@@ -41,6 +42,10 @@ const KEYWORDS: [&str; 30] = [
 /// Refuses a keyword argument that would be taken for a switch of the template, although the template
 /// does not read it and it spells an argument of this package, or nearly does.
 pub fn check(model: &rolecall::Model, switches: &Bound<'_, PyDict>) -> PyResult<()> {
+    // Code gets the switches as its own arguments.
+    if model.templates().is_some_and(ModelTemplates::are_code) {
+        return Ok(());
+    }
     let py = switches.py();
     for name in switches.keys() {
         let name = input::argument(&name, "switches")?;

@@ -18,8 +18,29 @@ A class of your own can set other texts, or have methods of its own:
 
 Prompts do not contain the opening token (BOS): LMDeploy's engine adds it where a session starts.
 
-:func:`rolecall.load` opens a class, an object of it, or its registered name as a model. Of methods of its own, the
-model is a :class:`CodeModel`.
+:func:`rolecall.load` opens a class, an object of it, or its registered name as a model. If the class has methods of
+its own, they write the model's prompts, and all else works as with any template:
+
+>>> class Rounds(BaseModel):
+...     def messages2prompt(self, messages, sequence_start=True, first=1):
+...         rounds = (f"[{first + at // 2}] {one['content']}\\n" for at, one in enumerate(messages))
+...         return "".join(rounds)
+>>> model = rolecall.load(Rounds)
+>>> prompt = model.prompt([{"role": "user", "content": "Hi"}], first=3)
+>>> prompt.text
+'[3] Hi\\n'
+>>> [segment["text"] for segment in prompt.segments() if segment["origin"] == {"message": 0, "field": "content"}]
+['Hi']
+
+The code gets messages with ``role`` and ``content``, and keyword arguments as switches: numbers, booleans or None. Only
+what it writes itself becomes control tokens. A conversation is refused if the code changes a text or decides by it,
+since it is then not known which part of the prompt is the template's (:class:`rolecall.RenderError`,
+``text_not_found``), if the code fails (:class:`rolecall.TemplateError`, ``code_failed``), and if it has more than the
+code gets (:class:`rolecall.RequestError`, ``code_takes_less``). ``stop_words`` end replies. The object is copied: later
+changes to it do not change the model. Several threads may use the model at once; each call has a shallow copy.
+
+A class that has only a ``get_prompt`` or ``decorate_prompt`` of its own writes a conversation as LMDeploy's engine gets
+it: each of the user's texts in a call of ``get_prompt``, the first with ``sequence_start``, and the answers between.
 """
 
 from __future__ import annotations
@@ -37,7 +58,7 @@ from typing import Any, ClassVar
 from .. import _rolecall
 from ..errors import FormatError, RequestError
 from . import _values
-from ._code import CodeModel
+from ._code import CodeTemplate, open_code
 
 __all__ = [
     "CHAT_TEMPLATES",
@@ -46,7 +67,6 @@ __all__ = [
     "BaseModel",
     "BaseTemplate",
     "ChatTemplateConfig",
-    "CodeModel",
     "Registry",
     "SamplingParam",
     "best_match_model",
@@ -518,6 +538,26 @@ def _unknown_capability(name: str, found: object) -> RequestError:
     return RequestError(message, code="unknown_name", field="capability", help=help)
 
 
+_OF_CONVERSATIONS = ("messages2prompt", "_template")
+_OF_TEXTS = ("get_prompt", "decorate_prompt")
+
+
+def _has_own(own: type, *methods: str) -> bool:
+    """Whether a class has one of these methods from elsewhere than :class:`BaseModel`."""
+    return any(getattr(own, method, None) is not getattr(BaseModel, method) for method in methods)
+
+
+def code_template(template: Any, name: str | None) -> CodeTemplate:
+    """Return the code of a template.
+
+    >>> code_template(BaseChatTemplate(user="U:", assistant="A:"), None).pieces([{"role": "user", "content": "Hi"}], {})
+    ['U:', 0, 'A:']
+    """
+    own = type(template)
+    by_turns = isinstance(template, BaseModel) and not _has_own(own, *_OF_CONVERSATIONS) and _has_own(own, *_OF_TEXTS)
+    return CodeTemplate(template, name=name, by_turns=by_turns)
+
+
 def open_template(model: Any, parts: Mapping[str, Any]) -> Any:
     """Open a registered class by its name, a class, or an object as a model. Return None for anything else.
 
@@ -534,12 +574,8 @@ def open_template(model: Any, parts: Mapping[str, Any]) -> Any:
     if not any(callable(getattr(own, method, None)) for method in ("messages2prompt", "get_prompt")):
         return None
     template = model() if isinstance(model, type) else model
-    if not isinstance(template, BaseModel):
-        return CodeModel(template, name=name, **parts)
-    if own.messages2prompt is not BaseModel.messages2prompt or own._template is not BaseModel._template:
-        return CodeModel(template, name=name, **parts)
-    if own.get_prompt is not BaseModel.get_prompt or own.decorate_prompt is not BaseModel.decorate_prompt:
-        return CodeModel(template, name=name, by_turns=True, **parts)
+    if not isinstance(template, BaseModel) or _has_own(own, *_OF_CONVERSATIONS, *_OF_TEXTS):
+        return open_code(code_template(template, name), parts)
     fields = {part: getattr(template, part, None) for part in _PARTS}
     given = {key: value for key, value in fields.items() if value is not None}
     return _rolecall.Model({"model_name": own._like or "template", "stop_words": template.stop_words, **given}, **parts)

@@ -22,7 +22,7 @@ from typing import Any, TextIO
 
 from ..errors import OpenError, RolecallError
 from ..interop import lmdeploy
-from ..interop._code import CodeModel
+from ..interop._code import CodeTemplate
 
 # The name of a file's module.
 _FILE_MODULE = "rolecall_template"
@@ -30,7 +30,7 @@ _FILE_MODULE = "rolecall_template"
 _METHODS = ("messages2prompt", "get_prompt")
 
 
-def open_template(asked: str) -> CodeModel:
+def open_template(asked: str) -> CodeTemplate:
     """Open the template of a file or module: ``FILE.py``, ``FILE.py:NAME``, ``MODULE`` or ``MODULE:NAME``."""
     place, _, name = asked.rpartition(":")
     if not place or Path(asked).is_file():
@@ -50,7 +50,7 @@ def open_template(asked: str) -> CodeModel:
         known = ", ".join(f"`{known}`" for known in found) or "none"
         help = f"its templates are: {known}"
         raise OpenError(f"{place} has no template `{name}`", code="unknown_name", field="template_python", help=help)
-    return _code_model(found[name], name)
+    return lmdeploy.code_template(found[name](), name)
 
 
 def _stand_in_for_lmdeploy() -> None:
@@ -98,15 +98,7 @@ def _templates(module: types.ModuleType) -> Iterator[tuple[str, Any]]:
             yield name, made
 
 
-def _code_model(made: Any, name: str) -> CodeModel:
-    template = made()
-    opened = lmdeploy.open_template(template, {})
-    # A class that only sets texts has no code of its own, but what its object writes is the same.
-    by_turns = isinstance(opened, CodeModel) and opened._by_turns
-    return CodeModel(template, name=name, by_turns=by_turns)
-
-
-def _answers(template: CodeModel, line: str) -> dict[str, Any]:
+def _answers(template: CodeTemplate, line: str) -> dict[str, Any]:
     asked = json.loads(line)
     return {"pieces": template.pieces(asked["messages"], asked["switches"])}
 
@@ -142,7 +134,7 @@ def main(asked: str) -> None:
     threading.Thread(target=_lines, args=(source, lines), daemon=True).start()
     try:
         template = open_template(asked)
-        answer({"name": template.name, "stop_words": template.stop_words or []})
+        answer({"name": template.name, "stop_words": template.stop_words})
     except Exception as error:
         answer(_error(error))
         return
