@@ -37,9 +37,13 @@ const MOST_EFFORTS: usize = 64;
 /// The roles whose contents are tried in any case.
 const USUAL_ROLES: [&str; 6] = ["system", "developer", "user", "assistant", "tool", "function"];
 
+// Code gets the messages as they are, and only their texts: nothing is to be found out.
 impl ChatTemplate {
     /// Returns the form in which the template writes the contents of a role. If that is not known, it is either.
     pub fn content_form(&self, role: &str, has_tools: bool) -> ContentForm {
+        if self.code.is_some() {
+            return ContentForm::Text;
+        }
         let found =
             |spent| self.form_within(spent, has_tools, |probe| probe.content_form(role)).unwrap_or(ContentForm::Either);
         if let Some(usual) = USUAL_ROLES.iter().position(|usual| *usual == role) {
@@ -60,30 +64,45 @@ impl ChatTemplate {
 
     /// Returns what a message with calls and without a text needs instead of this content.
     pub(super) fn empty_content(&self, given: EmptyContent, has_tools: bool) -> EmptyContent {
+        if self.code.is_some() {
+            return given;
+        }
         let found = || self.form_of(has_tools, |probe| probe.empty_content(given)).unwrap_or(given);
         *self.forms.empty_calls[usize::from(has_tools)][given as usize].get_or_init(found)
     }
 
     /// Reports whether the template fails with a result that has no name.
     pub(super) fn names_results(&self, has_tools: bool) -> bool {
+        if self.code.is_some() {
+            return false;
+        }
         let found = || self.form_of(has_tools, |probe| probe.must_name_results()).unwrap_or(false);
         *self.forms.names_results[usize::from(has_tools)].get_or_init(found)
     }
 
     /// Reports whether the template leaves out messages of the role `developer`, or refuses them.
     pub(super) fn renames_developers(&self) -> bool {
+        if self.code.is_some() {
+            return false;
+        }
         let found = || self.form_of(false, |probe| probe.must_rename_developers()).unwrap_or(false);
         *self.forms.renames_developers.get_or_init(found)
     }
 
     /// Reports whether the template writes two messages of the system.
     pub(super) fn writes_two_systems(&self) -> bool {
+        if self.code.is_some() {
+            return true;
+        }
         let found = || self.form_of(false, |probe| probe.writes_two_systems()).unwrap_or(false);
         *self.forms.writes_two_systems.get_or_init(found)
     }
 
     /// Reports whether the template fails with a tool that has only a name.
     pub(super) fn fills_tools(&self) -> bool {
+        if self.code.is_some() {
+            return false;
+        }
         let found = || self.form_of(false, |probe| probe.must_fill_tools()).unwrap_or(false);
         *self.forms.fills_tools.get_or_init(found)
     }
