@@ -359,3 +359,16 @@ def test_an_interrupt_of_code_is_an_interrupt(numbered):
     with pytest.raises(KeyboardInterrupt):
         rolecall.load(Ended)
         time.sleep(1)
+
+
+def test_code_that_renders_with_its_own_model_is_an_error():
+    class Own(Rounds):
+        model = None
+
+        def messages2prompt(self, messages, **given):
+            return super().messages2prompt(messages) if self.model is None else self.model.prompt(messages).text
+
+    Own.model = rolecall.load(Own)
+    with pytest.raises(rolecall.TemplateError, match="renders with a model while it renders") as raised:
+        Own.model.prompt(USER)
+    assert raised.value.code == "code_failed"

@@ -1,4 +1,4 @@
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyTypeError};
 use pyo3::prelude::*;
@@ -17,7 +17,12 @@ pub struct PythonCode {
     object: Py<PyAny>,
 }
 
+/// The most runs of code within others. A thread has room for more.
+const DEEPEST: usize = 8;
+
 thread_local! {
+    /// How many runs of code this thread is in.
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
     /// The last exception of code in this thread, with the error that stands for it.
     static RAISED: RefCell<Option<(CodeError, PyErr)>> = const { RefCell::new(None) };
 }
@@ -69,10 +74,36 @@ impl TemplateCode for PythonCode {
     }
 
     fn write(&self, messages: &[CodeMessage<'_>], switches: &Object) -> Result<Vec<CodePiece>, CodeError> {
+        if DEPTH.get() >= DEEPEST {
+            return Err(CodeError {
+                kind: CodeErrorKind::Failed,
+                message: None,
+                field: String::new(),
+                what: format!("{} renders with a model while it renders, again and again", self.name),
+                help: "let the code write the text itself".to_owned(),
+            });
+        }
+        let _inside = Inside::enter();
         Python::attach(|py| {
             RAISED.take();
             self.pieces(py, messages, switches).map_err(|error| code_error(py, error))
         })
+    }
+}
+
+/// A run of code. However it ends, it is over.
+struct Inside;
+
+impl Inside {
+    fn enter() -> Inside {
+        DEPTH.set(DEPTH.get() + 1);
+        Inside
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        DEPTH.set(DEPTH.get() - 1);
     }
 }
 
