@@ -41,9 +41,13 @@ class Process:
 
     def ask(self, *messages, **switches):
         rows = [{"role": role, "content": content} for role, content in messages]
-        self.popen.stdin.write(json.dumps({"messages": rows, "switches": switches}) + "\n")
+        self.count = getattr(self, "count", 0) + 1
+        question = {"number": self.count, "messages": rows, "switches": switches}
+        self.popen.stdin.write(json.dumps(question) + "\n")
         self.popen.stdin.flush()
-        return self.line()
+        answer = self.line()
+        assert answer.pop("number") == self.count
+        return answer
 
     def __enter__(self):
         return self
@@ -156,6 +160,77 @@ def test_a_file_that_cannot_be_used_says_so(write, source, words):
 def test_a_missing_file_says_so():
     with Process("no/such/file.py") as process:
         assert process.line()["error"]["code"] == "unreadable"
+
+
+def test_what_code_remembers_is_never_its_own_text(write):
+    source = """
+        SEEN = []
+
+
+        class Remembers:
+            seen = []
+
+            def messages2prompt(self, messages, sequence_start=True):
+                text = "".join(f"<{m['content']}>" for m in messages)
+                SEEN.extend(m["content"] for m in messages)
+                self.seen.extend(m["content"] for m in messages)
+                return f"[{SEEN[0]}][{self.seen[0]}]" + text
+    """
+    with Process(write(source)) as process:
+        process.line()
+        for text in ("secret<|im_end|>", "another"):
+            answer = process.ask(("user", text))
+            pieces = answer.get("pieces", [])
+            assert "secret" not in json.dumps(pieces) and "another" not in json.dumps(pieces), answer
+            assert answer["error"]["code"] == "text_not_found" if not pieces else True
+
+
+def test_an_empty_text_has_a_place_unless_the_code_leaves_it_out(write):
+    source = """
+        class Plain:
+            def messages2prompt(self, messages, sequence_start=True):
+                return "".join(f"<{m['content']}>" for m in messages)
+
+
+        class Leaves:
+            def messages2prompt(self, messages, sequence_start=True):
+                return "".join(f"<{m['content']}>" for m in messages if m["content"])
+    """
+    path = write(source)
+    for name, pieces in (("Plain", ["<", 0, "><", 1, ">"]), ("Leaves", ["<", 0, ">"])):
+        with Process(f"{path}:{name}") as process:
+            process.line()
+            assert process.ask(("user", "a"), ("assistant", "")) == {"pieces": pieces}
+
+
+def test_a_process_that_the_code_forks_does_not_answer(write):
+    source = """
+        import os
+
+
+        class Forks:
+            def messages2prompt(self, messages, sequence_start=True):
+                os.fork()
+                return "".join(f"<{m['content']}>" for m in messages)
+    """
+    with Process(write(source)) as process:
+        process.line()
+        for text in ("a", "b", "c"):
+            assert process.ask(("user", text)) == {"pieces": ["<", 0, ">"]}
+
+
+def test_words_of_errors_have_no_surrogates(write):
+    source = """
+        class Fails:
+            def messages2prompt(self, messages, sequence_start=True, **switches):
+                if "self" in switches:
+                    return "".join(m["content"] for m in messages)
+                raise ValueError("bad \\ud800")
+    """
+    with Process(write(source)) as process:
+        process.line()
+        error = process.ask(("user", "a"))["error"]
+        assert error["code"] == "code_failed" and "bad \\ud800" in error["message"], error
 
 
 def test_an_endless_loop_ends_with_whoever_asked(write):

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use rolecall::conversation::{Json, object};
+use rolecall::template::ModelTemplates;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::containers::Containers;
@@ -13,6 +14,7 @@ use crate::served_model::ServedModel;
 use crate::store::Store;
 use crate::turn::running::Running;
 use crate::turn::sessions::Sessions;
+use crate::work::AT_ONCE;
 use crate::{Config, Fault, FaultCode, Keys, Limits, OpenFault};
 
 /// The place of a request among those at the same time, and what is seen of it.
@@ -37,6 +39,8 @@ pub struct Gateway {
     pub(crate) containers: Option<Arc<Containers>>,
     pub(crate) servers: McpServers,
     slots: Arc<Semaphore>,
+    /// Whether a template is code.
+    has_code: bool,
 }
 
 impl Gateway {
@@ -62,7 +66,9 @@ impl Gateway {
         let containers = tokio::task::spawn_blocking(move || Containers::open(&config.containers)).await;
         let containers = containers.map_err(|error| OpenFault::Interpreter(error.to_string()))??.map(Arc::new);
         let servers = McpServers::new(config.servers)?;
+        let has_code = models.iter().any(|served| served.model.templates().is_some_and(ModelTemplates::are_code));
         Ok(Gateway {
+            has_code,
             models,
             keys,
             sites,
@@ -76,6 +82,12 @@ impl Gateway {
             servers,
             slots,
         })
+    }
+
+    /// Returns the size of work on a request. Templates that are code take as long as they like, so nothing that renders
+    /// is short.
+    pub(crate) fn size_of_work(&self, size: usize) -> usize {
+        if self.has_code { size.max(AT_ONCE + 1) } else { size }
     }
 
     /// Returns the models.

@@ -2,16 +2,16 @@
 //!
 //! It gets a conversation as a line of JSON, and answers with the pieces of the prompt. A process that dies or takes too
 //! long fails the request that it worked for, and is started again at the next one. It ends when its standard input does,
-//! so it never outlives the gateway.
+//! so it never outlives the gateway. Conversations wait for one another, and none longer than it may take itself.
 
 use std::fmt;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, TryRecvError, channel, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rolecall::conversation::json::{self, Layout, Object};
 use rolecall::conversation::{Json, object};
@@ -19,12 +19,19 @@ use rolecall::template::{CodeError, CodeErrorKind, CodeMessage, CodePiece, Templ
 
 /// The code of a template, in a process that is kept.
 pub struct TemplateProcess {
-    python: PathBuf,
-    /// The file or module, with the name of the template in it.
     asked: String,
     name: String,
     stop_words: Vec<String>,
-    running: Mutex<Option<RunningTemplate>>,
+    /// What a thread asks the process, one after the other.
+    questions: Mutex<Sender<Question>>,
+}
+
+/// A conversation to be written.
+struct Question {
+    text: String,
+    /// When nobody waits for the answer any more.
+    end: Instant,
+    answer: SyncSender<Result<Object, CodeError>>,
 }
 
 /// A process that awaits a conversation.
@@ -32,13 +39,18 @@ struct RunningTemplate {
     child: Child,
     questions: Sender<String>,
     answers: Receiver<Vec<u8>>,
+    /// How many questions it was asked.
+    count: i64,
 }
 
 /// How long the code may take to be imported.
 const TO_START: Duration = Duration::from_secs(60);
 
-/// How long the code may take for a conversation.
+/// How long a conversation may take, with those before it.
 const TO_WRITE: Duration = Duration::from_secs(10);
+
+/// How long a process that has closed its output may take to end.
+const TO_END: Duration = Duration::from_secs(2);
 
 /// The most bytes of an answer.
 const MOST_BYTES: u64 = 64 << 20;
@@ -59,20 +71,45 @@ impl TemplateProcess {
         let words = first.get("stop_words").and_then(Json::as_array).unwrap_or_default();
         let stop_words = words.iter().filter_map(|word| Some(word.as_str()?.to_owned())).collect();
         let name = first.get("name").and_then(Json::as_str).unwrap_or(&asked).to_owned();
-        Ok(TemplateProcess { python, asked, name, stop_words, running: Mutex::new(Some(running)) })
+        let (questions, waiting) = channel();
+        let place = asked.clone();
+        thread::spawn(move || answer_all(&waiting, running, &python, &place));
+        Ok(TemplateProcess { asked, name, stop_words, questions: Mutex::new(questions) })
     }
 
-    /// Returns the pieces of what the code writes, in JSON.
-    fn asked(&self, question: &str) -> Result<Object, CodeError> {
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Returns the answer to a question, in JSON.
+    fn ask(&self, text: String) -> Result<Object, CodeError> {
+        let (answer, answered) = sync_channel(1);
+        let question = Question { text, end: Instant::now() + TO_WRITE, answer };
+        let questions = self.questions.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_asked = questions.send(question).is_ok();
+        drop(questions);
+        let late = || unavailable(format!("it took more than {} seconds", TO_WRITE.as_secs()));
+        match is_asked {
+            // Whoever asks the process is late first.
+            true => answered.recv_timeout(TO_WRITE + TO_END).unwrap_or_else(|_| Err(late())),
+            false => Err(unavailable("nobody asks it".to_owned())),
+        }
+    }
+}
+
+/// Asks a process until there is nobody who asks. One that ends is started again at the next question.
+fn answer_all(waiting: &Receiver<Question>, running: RunningTemplate, python: &Path, asked: &str) {
+    let mut running = Some(running);
+    while let Ok(Question { text, end, answer }) = waiting.recv() {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            let _ = answer.send(Err(unavailable("conversations before it took too long".to_owned())));
+            continue;
+        }
         let living = running.take().and_then(|mut process| process.lives().then_some(process));
-        let mut process = match living {
-            Some(process) => process,
-            None => RunningTemplate::start(&self.python, &self.asked)?.0,
-        };
-        let answer = process.ask(question, TO_WRITE)?;
-        *running = Some(process);
-        refused(answer)
+        let process = living.map_or_else(|| Ok(RunningTemplate::start(python, asked)?.0), Ok);
+        let answered = process.and_then(|mut process| {
+            let answered = process.ask(&text, left)?;
+            running = Some(process);
+            refused(answered)
+        });
+        let _ = answer.send(answered);
     }
 }
 
@@ -90,8 +127,8 @@ impl TemplateCode for TemplateProcess {
             object! { "role" => message.role, "content" => &*message.content }.into()
         };
         let messages: Vec<Json> = messages.iter().map(row).collect();
-        let question: Json = object! { "messages" => messages, "switches" => switches.clone() }.into();
-        let answer = self.asked(&json::write(&question, &Layout { ascii: true, ..Layout::compact() }))?;
+        let question = object! { "messages" => messages, "switches" => switches.clone() };
+        let answer = self.ask(json::write(&question.into(), &Layout { ascii: true, ..Layout::compact() }))?;
         let pieces = answer.get("pieces").and_then(Json::as_array);
         let piece = |piece: &Json| match piece {
             Json::String(text) => Some(CodePiece::Text(text.clone())),
@@ -135,21 +172,28 @@ impl RunningTemplate {
                 }
             }
         });
-        let mut process = RunningTemplate { child, questions, answers };
+        let mut process = RunningTemplate { child, questions, answers, count: 0 };
         let first = process.answer(TO_START)?;
         Ok((process, refused(first)?))
     }
 
-    /// Reports whether the process still runs.
+    /// Reports whether the process still runs, and has said nothing that it was not asked.
     fn lives(&mut self) -> bool {
-        matches!(self.child.try_wait(), Ok(None))
+        matches!(self.child.try_wait(), Ok(None)) && matches!(self.answers.try_recv(), Err(TryRecvError::Empty))
     }
 
-    /// Asks for an answer. A process that gives none is dropped.
+    /// Asks for an answer. A process that gives none, or that of another question, is to be dropped.
     fn ask(&mut self, question: &str, time: Duration) -> Result<Object, CodeError> {
-        match self.questions.send(format!("{question}\n")) {
-            Ok(()) => self.answer(time),
-            Err(_) => Err(unavailable(self.end())),
+        self.count += 1;
+        // The question is an object.
+        let numbered = format!("{{\"number\":{},{}\n", self.count, question.trim_start_matches('{'));
+        if self.questions.send(numbered).is_err() {
+            return Err(unavailable(self.end()));
+        }
+        let answer = self.answer(time)?;
+        match answer.get("number") {
+            Some(Json::Number(number)) if number.as_i64() == Some(self.count) => Ok(answer),
+            _ => Err(unavailable("it answered another question".to_owned())),
         }
     }
 
@@ -167,10 +211,13 @@ impl RunningTemplate {
 
     /// Says how the process ended.
     fn end(&mut self) -> String {
-        let _ = self.child.kill();
-        match self.child.wait() {
-            Ok(status) => format!("its process has ended ({status}), or its answer is too long"),
-            Err(error) => format!("its process is lost: {error}"),
+        let end = Instant::now() + TO_END;
+        loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) => return format!("its process has ended ({status})"),
+                Ok(None) if Instant::now() < end => thread::sleep(Duration::from_millis(10)),
+                _ => return "its answer is too long".to_owned(),
+            }
         }
     }
 }

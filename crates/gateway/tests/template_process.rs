@@ -34,6 +34,8 @@ if sys.argv[3] == "broken.py":
     print(json.dumps({"error": {"message": "SyntaxError: invalid syntax", "code": "code_failed"}}), flush=True)
     sys.exit(1)
 print(json.dumps({"name": "rounds", "stop_words": ["<|im_end|>", "THE END"]}), flush=True)
+def say(**answer):
+    print(json.dumps({"number": asked["number"], **answer}), flush=True)
 for line in sys.stdin:
     asked = json.loads(line)
     last = asked["messages"][-1]["content"]
@@ -46,8 +48,10 @@ for line in sys.stdin:
         continue
     if last == "refuse":
         error = {"message": "not this", "code": "text_not_found", "message_index": 0, "field": "content", "help": "no"}
-        print(json.dumps({"error": error}), flush=True)
+        say(error=error)
         continue
+    if last == "twice":
+        say(pieces=[0])
     pieces, users = [], 0
     for at, message in enumerate(asked["messages"]):
         if message["role"] == "user":
@@ -59,7 +63,7 @@ for line in sys.stdin:
             pieces += [at, "<|im_end|>\n"]
     if asked["switches"].get("shout"):
         pieces.append("!")
-    print(json.dumps({"pieces": pieces}), flush=True)
+    say(pieces=pieces)
 "#;
 
 struct Code {
@@ -209,6 +213,74 @@ async fn a_process_that_dies_fails_its_request_and_is_started_again() {
         assert_eq!(status, 200, "{answer:?}");
         assert_eq!(code.starts().len(), starts + 1);
     }
+}
+
+#[tokio::test]
+async fn an_answer_is_that_of_its_question() {
+    let code = Code::new();
+    let server = server(&code, &["One.<|im_end|>", "Two.<|im_end|>"]).await;
+    // The process says a line too much, which is no answer to anybody.
+    let (status, answer) = server.post("/v1/chat/completions", &body(&[message("user", "twice")])).await;
+    assert_eq!(status, 200, "{answer:?}");
+    let starts = code.starts().len();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let (status, answer) = server.post("/v1/chat/completions", &body(&[message("user", "b")])).await;
+    assert_eq!(status, 200, "{answer:?}");
+    assert_eq!(prompt(&server), "{im_start}user\n[Round 1] b{im_end}\n{im_start}assistant\n");
+    assert_eq!(code.starts().len(), starts + 1);
+}
+
+#[tokio::test]
+async fn a_gateway_lives_while_code_hangs() {
+    let code = Code::new();
+    let server = server(&code, &["One.<|im_end|>"]).await;
+    let hang = body(&[message("user", "hang")]);
+    let hanging =
+        async { futures_util::future::join_all((0..4).map(|_| server.post("/v1/chat/completions", &hang))).await };
+    let health = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let start = Instant::now();
+        let (status, _) = server.get("/health").await;
+        (status, start.elapsed() < Duration::from_secs(2))
+    };
+    let start = Instant::now();
+    let (answers, health) = tokio::join!(hanging, health);
+    assert_eq!(health, (200, true));
+    // They wait for one another, and not longer than a conversation may take.
+    assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
+    for (status, answer) in answers {
+        assert_eq!((status, at(&answer, "error.code").as_str()), (500, Some("code_unavailable")), "{answer:?}");
+    }
+    let (status, answer) = server.post("/v1/chat/completions", &body(&[message("user", "a")])).await;
+    assert_eq!(status, 200, "{answer:?}");
+}
+
+#[tokio::test]
+async fn an_empty_reply_is_kept_once() {
+    let code = Code::new();
+    let server = server(&code, &["<|im_end|>", "Two.<|im_end|>"]).await;
+    let turn = |messages: &[Json]| {
+        let mut body = json::parse(&body(messages)).unwrap().as_object().unwrap().clone();
+        body.insert("on_rewrite", "keep".into());
+        json::write(&body.into(), &Layout::compact())
+    };
+    let mut messages = vec![message("user", "a")];
+    let (status, answer) = server.post("/v1/chat/completions", &turn(&messages)).await;
+    assert_eq!(status, 200, "{answer:?}");
+    messages.extend([message("assistant", ""), message("user", "b")]);
+    let (status, answer) = server.post("/v1/chat/completions", &turn(&messages)).await;
+    assert_eq!(status, 200, "{answer:?}");
+    let wanted = "{im_start}user\n[Round 1] a{im_end}\n{im_start}assistant\n{im_end}\n\
+                  {im_start}user\n[Round 2] b{im_end}\n{im_start}assistant\n";
+    assert_eq!(prompt(&server), wanted);
+}
+
+#[test]
+fn a_conversation_of_many_turns_is_written() {
+    use rolecall::Request;
+    let turns = (0..10_000).map(|at| message(["user", "assistant"][at % 2], "a")).collect::<Vec<Json>>();
+    let prompt = Code::new().model().prompt(Request::from_text(&body(&turns)).unwrap()).unwrap();
+    assert!(prompt.text().contains("[Round 5000] a"));
 }
 
 #[test]

@@ -1,9 +1,12 @@
 """Templates with code of their own.
 
 The code is a function from a conversation to a text. To find where each message's text is in it, the code runs twice:
-with the conversation, and with a random mark in place of each text. What it writes around the marks is the template's
-own text. With the texts in place of the marks, the result must be what the code wrote for the conversation; otherwise
+with a random mark in place of each text, and with the conversation. What it writes around the marks is the template's
+own text. With the texts in place of the marks, the result must be what the code writes for the conversation; otherwise
 the code changes a text, or decides by it, and the conversation is refused.
+
+Code that remembers texts could write them as its own later. A server runs it with texts in another process, so what
+runs with marks has never seen any.
 
 The library checks the messages and the switches before they come here.
 """
@@ -13,7 +16,7 @@ from __future__ import annotations
 import copy
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .. import _rolecall
@@ -53,34 +56,56 @@ class CodeTemplate:
         #: What pickled copies of this object have in common.
         self.identity = secrets.token_hex(16)
 
-    def pieces(self, messages: Sequence[Mapping[str, str]], switches: Mapping[str, Any]) -> list[str | int]:
-        """Return what the code writes: texts, and for the text of a message its index."""
-        # An empty text has no place.
-        marks = {f"m{secrets.token_hex(16)}": at for at, message in enumerate(messages) if message["content"]}
-        text = self._call(messages, switches)
-        pieces = self._marked(messages, switches, marks)
-        if "".join(messages[piece]["content"] if isinstance(piece, int) else piece for piece in pieces) == text:
-            return pieces
-        raise self._not_found(messages, switches, marks, text)
+    def pieces(
+        self,
+        messages: Sequence[Mapping[str, str]],
+        switches: Mapping[str, Any],
+        write: Callable[[Sequence[Mapping[str, str]], Mapping[str, Any]], str] | None = None,
+    ) -> list[str | int]:
+        """Return what the code writes: texts, and for the text of a message its index.
+
+        ``write`` runs the code with the texts, by default here.
+        """
+        write = write or self.text
+        # Code may leave out what stands around an empty text.
+        everywhere = _marks(messages)
+        tried = [everywhere]
+        if not all(message["content"] for message in messages):
+            tried.append({mark: at for mark, at in everywhere.items() if messages[at]["content"]})
+        found = [self._marked(messages, switches, marks, self.text) for marks in tried]
+        text = write(messages, switches)
+        for pieces in found:
+            if "".join(messages[piece]["content"] if isinstance(piece, int) else piece for piece in pieces) == text:
+                return pieces
+        raise self._not_found(messages, switches, tried[-1], text, write)
 
     def _marked(
-        self, messages: Sequence[Mapping[str, str]], switches: Mapping[str, Any], marks: Mapping[str, int]
+        self,
+        messages: Sequence[Mapping[str, str]],
+        switches: Mapping[str, Any],
+        marks: Mapping[str, int],
+        write: Callable[[Sequence[Mapping[str, str]], Mapping[str, Any]], str],
     ) -> list[str | int]:
         mark_of = {at: mark for mark, at in marks.items()}
         marked = [{**message, "content": mark_of.get(at, message["content"])} for at, message in enumerate(messages)]
-        text = self._call(marked, switches)
+        text = write(marked, switches)
         if not marks:
             return [text]
         found = re.split(f"({'|'.join(marks)})", text)
         return [marks.get(piece, piece) for piece in found if piece]
 
     def _not_found(
-        self, messages: Sequence[Mapping[str, str]], switches: Mapping[str, Any], marks: Mapping[str, int], text: str
+        self,
+        messages: Sequence[Mapping[str, str]],
+        switches: Mapping[str, Any],
+        marks: Mapping[str, int],
+        text: str,
+        write: Callable[[Sequence[Mapping[str, str]], Mapping[str, Any]], str],
     ) -> RenderError:
         """The error about the first message whose text alone cannot be found."""
         help = "let the code write each content as it is, and decide by roles and positions only"
         for mark, at in marks.items():
-            pieces = self._marked(messages, switches, {mark: at})
+            pieces = self._marked(messages, switches, {mark: at}, write)
             content = messages[at]["content"]
             if "".join(content if piece == at else piece for piece in pieces) != text:
                 message = f"{self.name} does not write the text as it is, or decides by it, so its place is not known"
@@ -88,9 +113,13 @@ class CodeTemplate:
         message = f"{self.name} writes different prompts for the same conversation, or decides by several texts"
         return RenderError(message, code="text_not_found", field="messages", help=help)
 
-    def _call(self, messages: Sequence[Mapping[str, str]], switches: Mapping[str, Any]) -> str:
+    def text(self, messages: Sequence[Mapping[str, str]], switches: Mapping[str, Any]) -> str:
+        """Return what the code writes for a conversation."""
         # What the code stores in the object or in the messages does not reach another call.
         template = copy.copy(self._template)
+        for name, value in vars(template).items() if hasattr(template, "__dict__") else ():
+            if isinstance(value, (list, dict, set, bytearray)):
+                vars(template)[name] = copy.copy(value)
         if not self._by_turns:
             return self._ran(template.messages2prompt, [dict(message) for message in messages], **switches)
         if switches:
@@ -110,7 +139,7 @@ class CodeTemplate:
                 text += self._ran(template.get_prompt, message["content"], sequence_start=at == 0)
         return text
 
-    def _ran(self, method: Any, *given: Any, **switches: Any) -> str:
+    def _ran(self, method: Any, /, *given: Any, **switches: Any) -> str:
         """What a method of the template returns."""
         place = f"{self.name}.{method.__name__}"
         try:
@@ -126,6 +155,11 @@ class CodeTemplate:
         except RequestError as error:
             message = f"{place}: {error.args[0]}"
             raise TemplateError(message, code="code_failed", help="return the prompt's text") from None
+
+
+def _marks(messages: Sequence[Mapping[str, str]]) -> dict[str, int]:
+    """A random mark for each message."""
+    return {f"m{secrets.token_hex(16)}": at for at in range(len(messages))}
 
 
 def open_code(code: CodeTemplate, parts: Mapping[str, Any]) -> _rolecall.Model:

@@ -3,6 +3,9 @@
 ``python -m rolecall.serving._template_process FILE.py:NAME`` imports the file, or a module by its name, and renders
 conversations: a JSON object per line on the standard input, and one on the standard output. What the code prints goes
 to the standard error. The process ends when its standard input does.
+
+A second process, made before the first conversation, runs the code with the texts of conversations. The first one has
+only marks in their places, so whatever the code remembers, it never writes a text as its own.
 """
 
 from __future__ import annotations
@@ -12,11 +15,12 @@ import importlib.util
 import json
 import os
 import queue
+import socket
 import sys
 import threading
 import time
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -98,16 +102,59 @@ def _templates(module: types.ModuleType) -> Iterator[tuple[str, Any]]:
             yield name, made
 
 
-def _answers(template: CodeTemplate, line: str) -> dict[str, Any]:
-    asked = json.loads(line)
-    return {"pieces": template.pieces(asked["messages"], asked["switches"])}
+class _Twin:
+    """A process that runs the code with texts."""
+
+    def __init__(self, template: CodeTemplate) -> None:
+        ours, its = socket.socketpair()
+        if os.fork() == 0:
+            ours.close()
+            os.register_at_fork(after_in_child=lambda: os._exit(1))
+            source, out = its.makefile("r", encoding="utf-8"), its.makefile("w", encoding="utf-8")
+            _answer_all(source, out, lambda asked: {"text": template.text(asked["messages"], asked["switches"])})
+            os._exit(0)
+        its.close()
+        self._answers, self._questions = ours.makefile("r", encoding="utf-8"), ours.makefile("w", encoding="utf-8")
+
+    def write(self, messages: Any, switches: Any) -> str:
+        """Return what the code writes."""
+        print(json.dumps({"messages": messages, "switches": switches}), file=self._questions, flush=True)
+        line = self._answers.readline()
+        if not line:
+            # Whoever asked starts both again.
+            os._exit(1)
+        answer = json.loads(line)
+        if error := answer.get("error"):
+            message = error.pop("message")
+            raise RolecallError(message, **error)
+        return answer["text"]
 
 
-def _error(error: Exception) -> dict[str, Any]:
+def _error(error: BaseException) -> dict[str, Any]:
     if isinstance(error, RolecallError):
         parts = {"code": error.code, "message_index": error.message_index, "field": error.field, "help": error.help}
-        return {"error": {"message": str(error.args[0]), **parts}}
-    return {"error": {"message": f"{type(error).__name__}: {error}", "code": "code_failed"}}
+        return {"error": {"message": _words(error.args[0]), **parts}}
+    return {"error": {"message": _words(f"{type(error).__name__}: {error}"), "code": "code_failed"}}
+
+
+def _words(text: object) -> str:
+    """A text without surrogates, which are no characters."""
+    return str(text).encode("utf-8", "backslashreplace").decode()
+
+
+def _answer_all(source: TextIO, out: TextIO, answer: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    """Answer lines, each with its number, until there are no more."""
+    lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+    threading.Thread(target=_lines, args=(source, lines), daemon=True).start()
+    while (line := lines.get()) is not None:
+        number = None
+        try:
+            asked = json.loads(line)
+            number = asked.get("number")
+            answered = answer(asked)
+        except Exception as error:
+            answered = _error(error)
+        print(json.dumps({"number": number, **answered}), file=out, flush=True)
 
 
 def _lines(source: TextIO, lines: queue.SimpleQueue[str | None]) -> None:
@@ -126,24 +173,18 @@ def main(asked: str) -> None:
     source = os.fdopen(os.dup(sys.stdin.fileno()), "r", encoding="utf-8")
     os.dup2(os.open(os.devnull, os.O_RDONLY), sys.stdin.fileno())
 
-    def answer(value: dict[str, Any]) -> None:
-        # A surrogate is no character, but JSON can have it.
-        print(json.dumps(value), file=out, flush=True)
-
-    lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-    threading.Thread(target=_lines, args=(source, lines), daemon=True).start()
     try:
         template = open_template(asked)
-        answer({"name": template.name, "stop_words": template.stop_words})
+        first = {"name": template.name, "stop_words": template.stop_words}
     except Exception as error:
-        answer(_error(error))
-        return
-    while (line := lines.get()) is not None:
-        try:
-            answered = _answers(template, line)
-        except Exception as error:
-            answered = _error(error)
-        answer(answered)
+        first = _error(error)
+    if "error" not in first:
+        twin = _Twin(template)
+        # A process that the code forks would answer, too.
+        os.register_at_fork(after_in_child=lambda: os._exit(1))
+    print(json.dumps(first), file=out, flush=True)
+    if "error" not in first:
+        _answer_all(source, out, lambda asked: {"pieces": template.pieces(asked["messages"], asked["switches"], twin.write)})
 
 
 if __name__ == "__main__":

@@ -131,7 +131,7 @@ async fn work(
         }
         Work::Long(work) => {
             let (permit, body) = admit(&gateway, &seen, body).await?;
-            let made = sized(body.len(), move || {
+            let made = sized(gateway.size_of_work(body.len()), move || {
                 let made = work(&gateway, &body);
                 drop(permit);
                 made

@@ -95,7 +95,7 @@ pub async fn prepare(
 ) -> Result<PreparedRequest, Fault> {
     // A client that leaves keeps its place as long as its work goes on.
     let reader = Arc::clone(gateway);
-    let length = body.len();
+    let length = gateway.size_of_work(body.len());
     let (wanted, writer, names, chain, permit) = sized(length, move || {
         let parsing = permit.seen.time(Stage::Parse);
         let (wanted, writer) = read(&reader, &body)?;
@@ -110,7 +110,7 @@ pub async fn prepare(
     let bound = Bound::of(&wanted.served, &gateway.limits);
     let size = found.as_ref().map_or(length, |found| size_of(&wanted, found, covered));
     // A grammar takes longer than its schema looks.
-    let size = if wanted.is_free() { size } else { AT_ONCE + 1 };
+    let size = if wanted.is_free() { gateway.size_of_work(size) } else { AT_ONCE + 1 };
     let (wanted, turn, permit) = sized(size, move || {
         let turn = Turn::make(&wanted, KnownPast { found, covered, chain }, bound, &permit.seen)?;
         Ok((wanted, turn, permit))
@@ -199,7 +199,7 @@ pub async fn complete(
     permit: Permit,
 ) -> Result<Response, Fault> {
     let reader = Arc::clone(&gateway);
-    let (mut completing, turns, writer, permit) = sized(body.len(), move || {
+    let (mut completing, turns, writer, permit) = sized(gateway.size_of_work(body.len()), move || {
         // The texts of the prompts are encoded as they are read.
         let parsing = permit.seen.time(Stage::Parse);
         let (mut completing, writer) = read(&reader, &body)?;

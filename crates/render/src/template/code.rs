@@ -238,7 +238,10 @@ impl ChatTemplate {
                 CodePiece::Content(index) => source += &format!("{{{{ messages[{index}].content }}}}"),
             }
         }
-        let program = jinja::Template::compile(&source, &options.limits).map_err(in_template)?;
+        // A long conversation has many pieces, and nobody wrote this source.
+        let mut limits = options.limits.clone();
+        limits.source_bytes = usize::MAX;
+        let program = jinja::Template::compile(&source, &limits).map_err(in_template)?;
         // A mark stands in the message that the model is to continue.
         let text = (!conversation.continue_final_message).then(|| joined(&pieces, &messages));
         Ok(Some(WrittenTemplate { program: Arc::new(program), text }))
