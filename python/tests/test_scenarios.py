@@ -1,4 +1,4 @@
-"""The scenarios of the makers' documents, in Python: the model's words from a file, functions as tools, and a real kernel.
+"""The scenarios of the makers' documents, in Python: the model's words from a file, functions as tools, a real kernel.
 
 The other doors play the same files: the library, the terminal and the gateway.
 """

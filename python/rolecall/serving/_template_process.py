@@ -184,7 +184,8 @@ def main(asked: str) -> None:
         os.register_at_fork(after_in_child=lambda: os._exit(1))
     print(json.dumps(first), file=out, flush=True)
     if "error" not in first:
-        _answer_all(source, out, lambda asked: {"pieces": template.pieces(asked["messages"], asked["switches"], twin.write)})
+        write = twin.write
+        _answer_all(source, out, lambda asked: {"pieces": template.pieces(asked["messages"], asked["switches"], write)})
 
 
 if __name__ == "__main__":
