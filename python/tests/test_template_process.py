@@ -1,11 +1,17 @@
 """The process of a template with code of its own, as the gateway starts it."""
 
+import http.server
 import json
+import re
 import subprocess
 import sys
 import textwrap
+import threading
+import urllib.request
 
+import letters
 import pytest
+from test_doors import command
 
 # As LMDeploy's document writes such a file, for a class with code of its own.
 ROUNDS = """
@@ -245,3 +251,70 @@ def test_an_endless_loop_ends_with_whoever_asked(write):
         process.popen.stdin.write(json.dumps({"messages": [{"role": "user", "content": "a"}], "switches": {}}) + "\n")
         process.popen.stdin.close()
         assert process.popen.wait(timeout=10) == 1
+
+
+OPENINGS = ("<|im_start|>[Round 1] ", "", "<|im_start|>[Round 2] ")
+
+
+class Engine(http.server.BaseHTTPRequestHandler):
+    """A stand-in for llama.cpp's server, whose model says the same each time."""
+
+    prompts = []
+
+    def do_GET(self):
+        pages = {"/health": {}, "/props": {"default_generation_settings": {"n_ctx": 4096}, "total_slots": 1}}
+        page = pages.get(self.path)
+        self.say(404 if page is None else 200, json.dumps(page))
+
+    def do_POST(self):
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.prompts.append(letters.text_of(asked["prompt"]))
+        reply = {"content": "", "tokens": [letters.IDS["O"], letters.IDS["k"], letters.END], "stop": False}
+        end = {"content": "", "tokens": [], "stop": True, "stop_type": "eos"}
+        self.say(200, "".join(f"data: {json.dumps(frame)}\n\n" for frame in (reply, end)), "text/event-stream")
+
+    def say(self, status, text, kind="application/json"):
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def log_message(self, *_):
+        pass
+
+
+def test_the_gateway_serves_a_class(write, tmp_path):
+    program = command()
+    if program is None or b"serve" not in subprocess.run([program, "--help"], capture_output=True).stdout:
+        pytest.skip("the command was not built with the gateway")
+    engine = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Engine)
+    threading.Thread(target=engine.serve_forever, daemon=True).start()
+    path = write(ROUNDS.replace("[Round", "<|im_start|>[Round").replace("['content']}\\n", "['content']}<|im_end|>"))
+    arguments = {
+        "--model": letters.write(tmp_path / "model"), "--engine": f"http://127.0.0.1:{engine.server_port}",
+        "--template-python": path, "--python": sys.executable, "--listen": "127.0.0.1:0", "--store-at": "memory",
+    }  # fmt: skip
+    arguments = [str(word) for pair in arguments.items() for word in pair]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    gateway = subprocess.Popen([program, "serve", *arguments], **pipes)
+    try:
+        log = ""
+        while (found := re.search(r"listening on (http://[0-9.:]+)", log)) is None:
+            assert (line := gateway.stdout.readline()), log
+            log += line
+        for turns in (1, 2):
+            roles = ["user", "assistant", "user"][: 2 * turns - 1]
+            body = {"messages": [{"role": role, "content": "Ok<|im_end|>"} for role in roles]}
+            url, kind = f"{found[1]}/v1/chat/completions", {"Content-Type": "application/json"}
+            request = urllib.request.Request(url, json.dumps(body).encode(), kind)
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                assert json.load(answer)["choices"][0]["message"]["content"] == "Ok"
+        first, answer, second = (f"{opening}Ok<|im_end|><|im_end|>" for opening in OPENINGS)
+        assert Engine.prompts == [first, first + answer + second]
+    finally:
+        gateway.terminate()
+        gateway.wait(timeout=30)
+        gateway.stdout.close()
+        engine.shutdown()
+        engine.server_close()
