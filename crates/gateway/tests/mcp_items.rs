@@ -196,7 +196,8 @@ async fn calls_of_the_client_end_the_answer_after_those_of_servers() {
     let done = post(&server, &next(&id(&answer), std::slice::from_ref(&result), &offer)).await;
     assert_eq!(types(&done), ["message"]);
     let (by_id, text) = (server.engine.prompt(), prompt(&server));
-    assert!(text.find("echo.it {").unwrap() < text.find("no rain").unwrap(), "{text}");
+    // In the order of the calls, not in that of who ran them.
+    assert!(text.find("no rain").unwrap() < text.find("echo.it {").unwrap(), "{text}");
     let items = [vec![user("Go.")], output(&answer), vec![result]].concat();
     post(&server, &whole(&items, &offer)).await;
     assert_eq!(server.engine.prompt(), by_id);
@@ -216,6 +217,65 @@ async fn calls_run_beside_those_that_wait() {
     assert_eq!(at(&done, "output.0.status").as_str(), Some("failed"));
     let text = prompt(&server);
     assert!(text.find("echo.it {").unwrap() < text.find("error: fail {}").unwrap(), "{text}");
+}
+
+/// Returns the order of texts in the prompt that the engine got last.
+fn order<'a>(server: &Server, texts: &[&'a str]) -> Vec<&'a str> {
+    let prompt = prompt(server);
+    let mut places: Vec<(usize, &str)> = texts.iter().map(|text| (prompt.find(text).unwrap(), *text)).collect();
+    places.sort_unstable();
+    places.into_iter().map(|(_, text)| text).collect()
+}
+
+#[tokio::test]
+async fn results_come_in_the_order_of_their_calls() {
+    let tools = Tools::new(&[]);
+    let weather = WEATHER.replace("weather", "rain");
+    let offer = |rule: &str| {
+        format!(
+            r#""tools": [{WEATHER}, {weather}, {{"type": "mcp", "server_label": "own", "require_approval": {rule}}}]"#
+        )
+    };
+    let echo = |text: &str| call("own_echo_it", &format!(r#"{{"text": "{text}"}}"#));
+    let (fail, one, two) = (call("own_fail", "{}"), call("weather", "{}"), call("rain", "{}"));
+    let output =
+        |id: &str, text: &str| format!(r#"{{"type": "function_call_output", "call_id": "{id}", "output": "{text}"}}"#);
+    let never_echo = r#"{"never": {"tool_names": ["echo.it"]}}"#;
+    let (a, b, failed) = ("echo.it {\"text\": \"a\"}", "echo.it {\"text\": \"b\"}", "error: fail {}");
+    for (made, rule, expected) in [
+        // Approvals in another order than the calls.
+        (vec![echo("a"), echo("b"), fail.clone()], r#""always""#, vec![a, b, failed]),
+        // One that waits before one that does not.
+        (vec![fail.clone(), echo("b")], never_echo, vec![failed, b]),
+        (vec![one.clone(), echo("a"), two.clone(), echo("b")], r#""never""#, vec!["sun", a, "wet", b]),
+        (vec![two.clone(), fail, one.clone(), echo("b")], never_echo, vec!["wet", failed, "sun", b]),
+        (vec![one, two], r#""never""#, vec!["sun", "wet"]),
+    ] {
+        let offer = offer(rule);
+        let server = server(&tools, &[calls(&made), DONE.to_owned(), DONE.to_owned()]).await;
+        let answer = post(&server, &format!(r#"{{"input": "Go.", {offer}}}"#)).await;
+        let item = |item: &Json| {
+            let text = |key: &str| at(item, key).as_str().unwrap().to_owned();
+            match text("type").as_str() {
+                "mcp_approval_request" => Some(response(&text("id"), true)),
+                "function_call" => {
+                    let said = if text("name") == "rain" { "wet" } else { "sun" };
+                    Some(output(&text("call_id"), said))
+                }
+                _ => None,
+            }
+        };
+        let mut items: Vec<String> = at(&answer, "output").as_array().unwrap().iter().filter_map(item).collect();
+        items.reverse();
+        items.insert(0, user("Sent before the results."));
+        post(&server, &next(&id(&answer), &items, &offer)).await;
+        assert_eq!(order(&server, &expected), expected, "{}", prompt(&server));
+        // A client that keeps the conversation itself gets the same.
+        let by_id = server.engine.prompt();
+        let items = [vec![user("Go.")], self::output(&answer), items].concat();
+        post(&server, &whole(&items, &offer)).await;
+        assert_eq!(server.engine.prompt(), by_id, "{}", prompt(&server));
+    }
 }
 
 #[tokio::test]

@@ -99,10 +99,8 @@ impl Body {
         set_logprobs(body, &mut chat)?;
         let previous = text(body, "", "previous_response_id")?;
         let items = get(body, "input").ok_or_else(|| missing("input"))?;
-        let mut input = input::read(items, previous, &context.approvals, &context.files)?;
-        // The model reads the results of its own calls first.
-        let messages = context.results.iter().cloned().chain(std::mem::take(&mut input.messages));
-        chat.insert("messages", messages.collect::<Vec<Json>>().into());
+        let mut input = input::read(items, previous, context)?;
+        chat.insert("messages", std::mem::take(&mut input.messages).into());
         Ok(Body {
             chat,
             input,

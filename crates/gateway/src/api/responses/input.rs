@@ -9,8 +9,9 @@ use super::field::{get, list, missing, needed_text, object, refuse_others, text,
 use super::id::{answer_of, item_id, kind_of, reply_of};
 use super::input_file::{AttachedFile, UploadedFiles, UserContent};
 use super::input_mcp::{Approvals, PendingCall};
-use super::mcp_context::ApprovalRequest;
+use super::mcp_context::McpContext;
 use super::places::{MessageItems, Places};
+use super::result_order::ResultOrder;
 use crate::{Fault, FaultCode};
 
 /// The input of a request.
@@ -30,18 +31,16 @@ pub struct Input {
 }
 
 /// Reads a text, or a list of items. Those of the answer that the input goes on from are known, and not sent again.
-/// `asked` are its calls that wait for the client's word, and `uploaded` what messages may attach.
-pub fn read(
-    input: &Json,
-    previous: Option<&str>,
-    asked: &[ApprovalRequest],
-    uploaded: &UploadedFiles,
-) -> Result<Input, Fault> {
+/// Results of its calls that ran here are messages, too.
+pub fn read(input: &Json, previous: Option<&str>, context: &McpContext) -> Result<Input, Fault> {
+    let approvals = Approvals::of(&context.approvals);
+    let mut messages = context.results.clone();
     if let Some(text) = input.as_str() {
-        Approvals::of(asked).check_answered()?;
+        approvals.check_answered()?;
         let part = object! { "type" => "input_text", "text" => text };
+        messages.push(object! { "role" => "user", "content" => text }.into());
         return Ok(Input {
-            messages: vec![object! { "role" => "user", "content" => text }.into()],
+            messages,
             places: Places::of_text(),
             items: vec![shown_message("user", vec![part.into()], item_id("msg", &super::id::new(), 0))],
             ..Input::default()
@@ -52,18 +51,22 @@ pub fn read(
         return Err(missing("input"));
     }
     let known = previous.and_then(|answer| answer.strip_prefix("resp_")).map(str::to_owned);
-    let approvals = Approvals::of(asked);
-    let uploaded = uploaded.clone();
-    let mut reader = InputReader { own: super::id::new(), known, approvals, uploaded, ..InputReader::default() };
+    let places = vec![None; messages.len()];
+    let uploaded = context.files.clone();
+    let own = super::id::new();
+    let mut reader = InputReader { messages, places, own, known, approvals, uploaded, ..InputReader::default() };
     for (index, item) in items.iter().enumerate() {
         reader.read(index, item)?;
     }
     reader.close();
-    if reader.messages.is_empty() {
+    if reader.messages.len() == context.results.len() {
         return Err(Fault::at("input", FaultCode::MissingField, "input: the items say nothing"));
     }
-    let approved = reader.approvals.finish(&reader.messages)?;
+    let mut approved = reader.approvals.finish(&reader.messages)?;
     let InputReader { messages, places, items, listed, files, .. } = reader;
+    let order = ResultOrder::of(&messages, &context.calls);
+    let (messages, places) = (order.apply(messages), order.apply(places));
+    approved.iter_mut().for_each(|call| call.message = order.place(call.message));
     Ok(Input { messages, places: Places::of_items(places), items, approved, listed, files })
 }
 
@@ -71,7 +74,8 @@ pub fn read(
 #[derive(Default)]
 pub(super) struct InputReader {
     pub(super) messages: Vec<Json>,
-    places: Vec<MessageItems>,
+    /// Of each message, the items that it comes from, unless it is of the answer before.
+    places: Vec<Option<MessageItems>>,
     pub(super) items: Vec<Json>,
     open: Option<Open>,
     /// What the ids of items without one are made of.
@@ -341,7 +345,7 @@ impl InputReader {
     pub(super) fn push(&mut self, index: usize, message: Object) {
         self.close();
         self.messages.push(message.into());
-        self.places.push(MessageItems::of(index));
+        self.places.push(Some(MessageItems::of(index)));
     }
 
     /// Ends the open turn of the model.
@@ -358,7 +362,7 @@ impl InputReader {
             message.insert("tool_calls", calls.into());
         }
         self.messages.push(message.into());
-        self.places.push(place);
+        self.places.push(Some(place));
         for (index, result) in results {
             self.push(index, result);
         }

@@ -24,7 +24,9 @@ pub struct McpContext {
     pub lists: BTreeMap<String, ToolList>,
     /// The lists that the conversation has, by their servers: digests.
     pub listed: Object,
-    /// The results of calls of the answer before that ran here, beside calls of the client.
+    /// The ids of the calls of the answer before, in order.
+    pub calls: Vec<String>,
+    /// The results of calls of the answer before that ran here, and that the model has not read.
     pub results: Vec<Json>,
     /// The calls of the answer before that wait for the client's word.
     pub approvals: Vec<ApprovalRequest>,
@@ -42,6 +44,9 @@ pub struct ApprovalRequest {
     pub name: String,
     pub arguments: String,
 }
+
+/// The type of the result of a call that the client ran.
+const OUTPUT: &str = "function_call_output";
 
 /// The keys of a stored answer.
 const LISTED: &str = "listed";
@@ -62,7 +67,9 @@ impl McpContext {
         if says(INPUT_FILE) {
             context.files = UploadedFiles::of(gateway, owner);
         }
-        if !(has_servers && says(MCP)) && !((has_servers || has_calls) && says("previous_response_id")) {
+        // What the answer before left open, or in which order it called.
+        let goes_on = (has_servers || has_calls || says(OUTPUT)) && says("previous_response_id");
+        if !(has_servers && says(MCP)) && !goes_on {
             return Ok(context);
         }
         let text = body.to_owned();
@@ -96,7 +103,10 @@ impl McpContext {
             self.results = results;
         }
         let output = stored.get("response").and_then(|response| response.as_object()?.get("output")?.as_array());
-        self.approvals = output.unwrap_or_default().iter().filter_map(ApprovalRequest::of_item).collect();
+        let output = output.unwrap_or_default();
+        self.approvals = output.iter().filter_map(ApprovalRequest::of_item).collect();
+        let id = |item: &Json| item.as_object()?.get("call_id")?.as_str().map(str::to_owned);
+        self.calls = output.iter().filter_map(id).collect();
     }
 
     /// Adds what the next request needs to an answer that is stored.

@@ -3,7 +3,7 @@
 //! A request is translated into a chat completion: `body` reads it with the help of `input` (items to
 //! messages) and `tools`. `reference` finds items of stored answers that it refers to. `places` names
 //! errors by the client's own items. Of MCP servers, `mcp_context` is what is found out before, `mcp_offer` reads the
-//! tool, `input_mcp` the items, and `mcp_item` is the item of a call. `input_file` reads the files of messages. `events` writes the answer from the items in `output`, and `answer`
+//! tool, `input_mcp` the items, and `mcp_item` is the item of a call. `input_file` reads the files of messages. `result_order` puts results in the order of their calls. `events` writes the answer from the items in `output`, and `answer`
 //! has the rest of it. `stored` returns it later.
 //!
 //! Log probabilities are asked for by `include`, and are those of the tokens of the message's text. Events
@@ -23,6 +23,7 @@ mod mcp_offer;
 mod output;
 mod places;
 mod reference;
+mod result_order;
 mod stored;
 mod tools;
 
@@ -77,8 +78,8 @@ fn read_with(
     let mut places = std::mem::take(&mut body.input.places);
     let mut wanted = want(gateway, &mut body).map_err(|fault| places.name(fault))?;
     // A conversation that goes on by a name counts the new messages alone.
-    places.instructions = if body.previous.is_some() { context.results.len() } else { wanted.instructions.len() };
-    wanted.hosted = hosted(&mut body, context.results.len())?;
+    places.instructions = if body.previous.is_some() { 0 } else { wanted.instructions.len() };
+    wanted.hosted = hosted(&mut body)?;
     let own = id::new();
     let input = body.is_stored.then(|| std::mem::take(&mut body.input.items));
     if body.is_stored {
@@ -95,8 +96,8 @@ fn read_with(
     Ok((wanted, Box::new(ResponseWriter::new(answer, places, input, mcp))))
 }
 
-/// Returns what runs here of MCP servers. `before` is the number of messages before those of the input.
-fn hosted(body: &mut Body, before: usize) -> Result<HostedTools, Fault> {
+/// Returns what runs here of MCP servers.
+fn hosted(body: &mut Body) -> Result<HostedTools, Fault> {
     let mut hosted = HostedTools { tools: std::mem::take(&mut body.tools.hosted), approved: Vec::new() };
     for PendingCall { message, request, path } in std::mem::take(&mut body.input.approved) {
         let ApprovalRequest { id, call_id, server, name, arguments } = request;
@@ -106,7 +107,7 @@ fn hosted(body: &mut Body, before: usize) -> Result<HostedTools, Fault> {
             let help = Some("offer it in `tools`, as in the request before".into());
             Fault { help, ..Fault::at(&path, FaultCode::WrongValue, message) }
         })?;
-        hosted.approved.push(ApprovedCall { message: message + before, call_id, request: id, tool, arguments });
+        hosted.approved.push(ApprovedCall { message, call_id, request: id, tool, arguments });
     }
     Ok(hosted)
 }

@@ -13,8 +13,8 @@ enum Items {
     /// The input is one text.
     #[default]
     None,
-    /// The input is a list of items, which make these messages.
-    Of(Vec<MessageItems>),
+    /// The input is a list of items, which make these messages. One without items comes from the answer before.
+    Of(Vec<Option<MessageItems>>),
 }
 
 /// The items of a message.
@@ -58,7 +58,7 @@ impl Places {
         Places::default()
     }
 
-    pub fn of_items(items: Vec<MessageItems>) -> Places {
+    pub fn of_items(items: Vec<Option<MessageItems>>) -> Places {
         Places { items: Items::Of(items), instructions: 0 }
     }
 
@@ -78,7 +78,9 @@ impl Places {
             (None, _) => "instructions".to_owned(),
             (Some(_), Items::None) => "input".to_owned(),
             (Some(index), Items::Of(places)) => {
-                let Some(place) = places.get(index) else { return Fault { param: Some("input".into()), ..fault } };
+                let Some(Some(place)) = places.get(index) else {
+                    return Fault { param: Some("input".into()), ..fault };
+                };
                 let (item, field) = place.find(&field);
                 fault.message_index = u32::try_from(item).ok();
                 let dot = if field.is_empty() { "" } else { "." };
