@@ -165,6 +165,9 @@ async fn tools_run_and_the_model_answers_with_their_results() {
     assert_eq!(at(&answer, "tools.0.require_approval").as_str(), Some("never"));
     // Both results of the first reply were one turn, which the model read.
     let last = prompt(&server);
+    // The schema is as the server wrote it.
+    let schema = r#"{"type": "object", "properties": {"text": {"type": "string", "maxLength": 20}, "author": {"type": "string"}}, "additionalProperties": false}"#;
+    assert!(last.contains(schema), "{last}");
     assert!(
         last.contains("echo.it {\"text\": \"a\"}") && last.contains("error: fail {}") && last.contains("\"b\""),
         "{last}"
@@ -251,6 +254,8 @@ async fn only_servers_of_the_operator_are_used() {
     let server = server(&tools, &[]).await;
     let offer = |more: &str| format!(r#"{{"input": "Go.", "tools": [{{"type": "mcp", {more}}}]}}"#);
     for (more, code, param) in [
+        (r#""require_approval": "never""#.into(), "missing_field", "tools[0].server_label"),
+        (r#""server_label": "own", "require_approval": 1"#.into(), "wrong_type", "tools[0].require_approval"),
         (format!(r#""server_label": "own", "server_url": "{url}""#), "unsupported_parameter", "tools[0].server_url"),
         (format!(r#""server_label": "new", "server_url": "{url}""#), "unsupported_parameter", "tools[0].server_url"),
         (
@@ -275,6 +280,8 @@ async fn only_servers_of_the_operator_are_used() {
         (r#""server_label": 1"#.into(), "wrong_type", "tools[0].server_label"),
     ] {
         assert_eq!(refusal(&server, &offer(&more)).await, (400, code.to_owned(), param.to_owned()), "{more}");
+        let (_, fault) = server.post(PATH, &offer(&more)).await;
+        assert!(at(&fault, "error.help").as_str().is_some_and(|help| !help.is_empty()), "{}", write(&fault));
     }
     assert!(listener.accept().is_err(), "the gateway connected to an address of a request");
     // Without servers, the error says who names them.
@@ -318,6 +325,15 @@ async fn tools_are_filtered_and_their_names_are_distinct() {
         let body = format!(r#"{{"input": "Go.", "tools": [{first}, {second}]}}"#);
         assert_eq!(refusal(&server, &body).await, (400, "conflict".to_owned(), param.to_owned()));
     }
+}
+
+#[tokio::test]
+async fn tools_of_one_server_that_models_cannot_tell_apart_are_refused() {
+    let tools = Tools::new(&["alike"]);
+    let server = server(&tools, &[DONE.to_owned()]).await;
+    let body = format!(r#"{{"input": "Go.", {NEVER}}}"#);
+    assert_eq!(refusal(&server, &body).await, (400, "conflict".to_owned(), "tools[0]".to_owned()));
+    post(&server, &body.replace(r#""server_label""#, r#""allowed_tools": ["a_b"], "server_label""#)).await;
 }
 
 #[tokio::test]

@@ -288,7 +288,10 @@ pub(super) async fn find(
             let missing = || {
                 let name = name.split_once(':').map_or(name.as_str(), |(_, name)| name);
                 let message = format!("there is no response `{name}`");
-                Fault::at("previous_response_id", FaultCode::PreviousResponseNotFound, message)
+                let help =
+                    "it was deleted, or made with `store: false`, or is another key's: send the whole conversation";
+                let help = Some(help.into());
+                Fault { help, ..Fault::at("previous_response_id", FaultCode::PreviousResponseNotFound, message) }
             };
             return Ok((Some(of_name(name).await?.ok_or_else(missing)?), Overlap::default()));
         }

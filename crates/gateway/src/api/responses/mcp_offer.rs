@@ -24,25 +24,26 @@ pub struct McpOffer {
 
 impl McpOffer {
     pub fn read(tool: &Object, path: &str, context: &McpContext) -> Result<McpOffer, Fault> {
-        let label = needed_text(tool, path, "server_label")?;
         let labels: Vec<&str> = context.servers.iter().map(|server| server.label()).collect();
         let known = match labels.is_empty() {
             true => {
                 "offer functions, and run their calls; the operator names servers with the setting `tools`".to_owned()
             }
-            false => format!("leave it out, and name one of these as `server_label`: {}", labels.join(", ")),
+            false => format!("name one of these as `server_label`: {}", labels.join(", ")),
         };
+        let with_help = |fault| Fault { help: Some(known.as_str().into()), ..fault };
+        let label = needed_text(tool, path, "server_label").map_err(with_help)?;
         // What a request names is never connected to.
         if let Some(key) = ["server_url", "connector_id", "tunnel_id"].into_iter().find(|key| get(tool, key).is_some())
         {
             let field = format!("{path}.{key}");
             let message = format!("{field}: the gateway uses only MCP servers that its operator named");
-            return Err(Fault { message: message.into(), ..unsupported(&field, &known) });
+            return Err(Fault { message: message.into(), ..unsupported(&field, &format!("leave it out: {known}")) });
         }
         let server = context.servers.get(label).ok_or_else(|| {
             let field = format!("{path}.server_label");
             let message = format!("{field}: the gateway has no MCP server `{label}`");
-            Fault { help: Some(known.into()), ..Fault::at(&field, FaultCode::UnknownMcpServer, message) }
+            with_help(Fault::at(&field, FaultCode::UnknownMcpServer, message))
         })?;
         refuse_others(tool, path, &["type", "server_label", "allowed_tools", "require_approval"])?;
         let all = context.lists.get(label).ok_or_else(|| {
@@ -177,16 +178,22 @@ enum ApprovalRule {
 impl ApprovalRule {
     fn read(value: Option<&Json>, path: &str) -> Result<ApprovalRule, Fault> {
         let expected = "\"always\", \"never\", or an object with `always` and `never`";
+        let help = || Some("leave it out to be asked before every call, or send \"never\"".into());
         let value = match value {
             None => return Ok(ApprovalRule::All(true)),
             Some(Json::String(word)) => match word.as_str() {
                 "always" => return Ok(ApprovalRule::All(true)),
                 "never" => return Ok(ApprovalRule::All(false)),
-                _ => return Err(Fault::at(path, FaultCode::WrongValue, format!("{path}: expected {expected}"))),
+                _ => {
+                    let message = format!("{path}: expected {expected}");
+                    return Err(Fault { help: help(), ..Fault::at(path, FaultCode::WrongValue, message) });
+                }
             },
             Some(value) => value,
         };
-        let Some(conditions) = value.as_object() else { return Err(wrong(path, expected, value)) };
+        let Some(conditions) = value.as_object() else {
+            return Err(Fault { help: help(), ..wrong(path, expected, value) });
+        };
         refuse_others(object(value, path)?, path, &["always", "never"])?;
         let filter =
             |key: &str| get(conditions, key).map(|value| ToolFilter::read(value, &format!("{path}.{key}"))).transpose();

@@ -85,19 +85,22 @@ fn check_names(offered: &[OfferedTool<'_>]) -> Result<(), Fault> {
                 .any(|other| matches!(other, OfferedTool::Mcp(own) if own.label() == offer.label()))
         {
             let message = format!("{path}.server_label: the request offers the MCP server `{}` twice", offer.label());
-            return Err(Fault::at(&format!("{path}.server_label"), FaultCode::Conflict, message));
+            let help = Some("offer each server once, with all of its tools".into());
+            let field = format!("{path}.server_label");
+            return Err(Fault { help, ..Fault::at(&field, FaultCode::Conflict, message) });
         }
         let names = tool.names();
-        let is_hosted = |name: &&&str| {
-            offered.iter().any(|tool| matches!(tool, OfferedTool::Mcp(own) if own.functions(None).contains(*name)))
+        let is_hosted = |name: &str| {
+            offered.iter().any(|tool| matches!(tool, OfferedTool::Mcp(own) if own.functions(None).contains(&name)))
         };
-        let twice = names.iter().find(|name| known.contains(name) && is_hosted(name));
-        if let Some(name) = twice {
-            let message = format!("{path}: another tool has the name `{name}`, too");
-            let help = "rename the function, or leave the server's tool out with `allowed_tools`";
-            return Err(Fault { help: Some(help.into()), ..Fault::at(&path, FaultCode::Conflict, message) });
+        for name in names {
+            if known.contains(&name) && is_hosted(name) {
+                let message = format!("{path}: another tool has the name `{name}` for the model, too");
+                let help = "rename the function, or leave the server's tool out with `allowed_tools`";
+                return Err(Fault { help: Some(help.into()), ..Fault::at(&path, FaultCode::Conflict, message) });
+            }
+            known.push(name);
         }
-        known.extend(names);
     }
     Ok(())
 }
