@@ -1,6 +1,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use futures_util::future::join_all;
 use rolecall_interpreter::agent::{Mcp, McpConnection, McpTool, ToolError};
 use rolecall_interpreter::{Error, Stop};
 use tokio::sync::Mutex;
@@ -49,6 +50,11 @@ impl McpServers {
 
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// Ends all connections, and waits for the ends of the servers that are programs.
+    pub async fn close(&self) {
+        join_all(self.iter().map(|server| server.close())).await;
     }
 }
 
@@ -116,6 +122,13 @@ impl McpServer {
         let mut state = self.state.lock().await;
         if state.connected.as_ref().is_some_and(|(_, known)| Arc::ptr_eq(known, tools)) {
             state.connected = None;
+        }
+    }
+
+    async fn close(&self) {
+        let known = self.state.lock().await.connected.take();
+        if let Some((connection, _)) = known {
+            connection.close().await;
         }
     }
 

@@ -31,6 +31,8 @@ pub struct Tools {
     folder: TempDir,
     arguments: Vec<String>,
     timeout: f32,
+    /// Whether another program starts it, as package runners do.
+    is_wrapped: bool,
 }
 
 impl Tools {
@@ -39,7 +41,7 @@ impl Tools {
         fs::write(folder.path().join("server.py"), SCRIPT).unwrap();
         let log = format!("log={}", folder.path().join("log").display());
         let arguments = arguments.iter().map(|argument| (*argument).to_owned()).chain([log]).collect();
-        Tools { folder, arguments, timeout: 20.0 }
+        Tools { folder, arguments, timeout: 20.0, is_wrapped: false }
     }
 
     /// Writes the file that declares the server, with more of it.
@@ -47,7 +49,13 @@ impl Tools {
         let arguments: String = self.arguments.iter().map(|argument| format!(", {argument:?}")).collect();
         let timeout = self.timeout;
         let file = self.folder.path().join("tools.toml");
-        let argv = format!("argv = [\"python3\", \"server.py\"{arguments}]");
+        let argv = match self.is_wrapped {
+            false => format!("argv = [\"python3\", \"server.py\"{arguments}]"),
+            true => {
+                let words = self.arguments.join(" ");
+                format!("argv = [\"sh\", \"-c\", \"python3 server.py {words}; true\"]")
+            }
+        };
         fs::write(&file, format!("[[mcp]]\nname = \"own\"\n{argv}\ntimeout = {timeout:?}\n{more}")).unwrap();
         file
     }
@@ -387,6 +395,21 @@ async fn a_server_that_never_answers_ends_its_call_alone() {
     wait_for(|| tools.processes() == 1).await;
     server.stop().await;
     wait_for(|| tools.processes() == 0).await;
+}
+
+#[tokio::test]
+async fn what_a_program_starts_ends_with_it() {
+    let mut tools = Tools::new(&["hostile"]);
+    (tools.timeout, tools.is_wrapped) = (1.0, true);
+    let stuck = calls(&[call("own_hang", r#"{"stuck": true}"#)]);
+    let server = server(&tools, &[stuck.clone(), echo("after"), stuck, echo("after"), DONE.to_owned()]).await;
+    let answer = post(&server, &format!(r#"{{"input": "Go.", {NEVER}}}"#)).await;
+    assert_eq!(at(&answer, "output.3.error.code"), &Json::from(-32001), "{}", write(&answer));
+    assert_eq!(tools.count("initialize"), 3);
+    wait_for(|| tools.processes() == 2).await;
+    // With the gateway, the last one has ended, too.
+    server.stop().await;
+    assert_eq!(tools.processes(), 0);
 }
 
 #[tokio::test]

@@ -76,17 +76,19 @@ pub(crate) async fn serve_until(
     }
     drop(listener);
     let mut drained = std::pin::pin!(graceful.shutdown());
-    tokio::select! {
-        () = &mut drained => Ok(ServerEnd::Drained),
+    let ended = tokio::select! {
+        () = &mut drained => ServerEnd::Drained,
         () = cut => {
             while connections.try_join_next().is_some() {}
             let count = connections.len();
             closing.closing.begin();
             // A client may not read what it is sent.
             let _ = tokio::time::timeout(LAST_EVENT, drained).await;
-            Ok(if count == 0 { ServerEnd::Drained } else { ServerEnd::Cut(count) })
+            if count == 0 { ServerEnd::Drained } else { ServerEnd::Cut(count) }
         }
-    }
+    };
+    closing.servers.close().await;
+    Ok(ended)
 }
 
 /// Waits for a connection.

@@ -7,11 +7,12 @@ use std::time::Duration;
 use rmcp::model::{CallToolRequestParams, CallToolResult, ContentBlock, Tool};
 use rmcp::service::{ClientInitializeError, NotificationContext, RunningService};
 use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError};
-use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
+use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::{ClientHandler, RoleClient, ServiceError, ServiceExt};
 use rolecall::conversation::{Json, json, object};
 use tokio::time::timeout;
 
+use super::mcp_process::McpProcess;
 use super::tools_file::RESERVED;
 use super::{Callable, ToolError};
 use crate::runtime::{run, wait};
@@ -37,8 +38,12 @@ enum Place {
 #[derive(Clone, Debug)]
 pub struct McpConnection {
     server: Mcp,
-    service: Arc<RunningService<RoleClient, ListWatch>>,
+    service: Arc<Service>,
+    /// Its program, if it is one. It ends after the service, which closes its standard input.
+    process: Option<Arc<McpProcess>>,
 }
+
+type Service = RunningService<RoleClient, ListWatch>;
 
 /// A tool of a server that is connected.
 #[derive(Clone, Debug)]
@@ -98,8 +103,8 @@ impl Mcp {
 
     async fn open(&self) -> Result<McpConnection, Error> {
         let service = self.within_time(self.service()).await?;
-        let service = Arc::new(service.map_err(|why| self.failed(why))?);
-        Ok(McpConnection { server: self.clone(), service })
+        let (service, process) = service.map_err(|why| self.failed(why))?;
+        Ok(McpConnection { server: self.clone(), service: Arc::new(service), process: process.map(Arc::new) })
     }
 
     async fn within_time<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
@@ -111,14 +116,15 @@ impl Mcp {
         Error::Tools { name: self.name.clone(), why }
     }
 
-    async fn service(&self) -> Result<RunningService<RoleClient, ListWatch>, String> {
+    async fn service(&self) -> Result<(Service, Option<McpProcess>), String> {
         let watch = ListWatch::default();
         match &self.place {
             Place::Sandboxed { argv, folder } => {
                 let mut command = tokio::process::Command::new(&argv[0]);
-                command.args(&argv[1..]).current_dir(folder).kill_on_drop(true);
-                let transport = TokioChildProcess::new(command).map_err(|error| error.to_string())?;
-                watch.serve(transport).await.map_err(not_begun)
+                command.args(&argv[1..]).current_dir(folder);
+                let (process, output, input) = McpProcess::start(command)?;
+                let service = watch.serve((output, input)).await.map_err(not_begun)?;
+                Ok((service, Some(process)))
             }
             Place::Url { url, token_variable } => {
                 // Another part of the process may have installed one already.
@@ -130,7 +136,7 @@ impl Mcp {
                     config = config.auth_header(token);
                 }
                 let transport = StreamableHttpClientTransport::from_config(config);
-                watch.serve(transport).await.map_err(not_begun)
+                Ok((watch.serve(transport).await.map_err(not_begun)?, None))
             }
         }
     }
@@ -167,6 +173,14 @@ impl McpConnection {
         let tools = tools.map_err(|error| self.server.failed(cause(&error)))?;
         let tool = |tool| self.tool(name, tool).map_err(|why| self.server.failed(why));
         tools.into_iter().map(tool).collect()
+    }
+
+    /// Ends the connection, and waits for the end of the server if it is a program.
+    pub async fn close(&self) {
+        self.service.cancellation_token().cancel();
+        if let Some(process) = &self.process {
+            process.end().await;
+        }
     }
 
     /// Reports whether the server can be reached, as far as is known.

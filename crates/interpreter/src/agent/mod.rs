@@ -8,6 +8,7 @@ mod command;
 mod engine;
 mod event;
 mod mcp;
+mod mcp_process;
 mod policy;
 mod replay;
 mod toolbox;

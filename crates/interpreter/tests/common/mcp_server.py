@@ -6,7 +6,7 @@ With `tls`, it speaks https with the certificate and the key of a file, and with
 `hostile`, it has tools that do what tools should not, and with `alike`, two that have the same name for models. With `log`, it writes down what it is sent.
 """
 
-import http.server, json, os, ssl, sys
+import http.server, json, os, ssl, sys, time
 
 TLS, TOKEN = ([arg.removeprefix(f"{key}=") for arg in sys.argv if arg.startswith(f"{key}=")] for key in ("tls", "token"))
 LOG = [arg.removeprefix("log=") for arg in sys.argv if arg.startswith("log=")]
@@ -42,7 +42,9 @@ def reply(line):
     message = json.loads(line)
     if LOG:
         with open(LOG[0], "a") as log: log.write(json.dumps(message) + "\n")
-    if "id" not in message or (message.get("params") or {}).get("name") == "hang": return None
+    params = message.get("params") or {}
+    if params.get("name") == "hang" and "stuck" in params["arguments"]: time.sleep(600)
+    if "id" not in message or params.get("name") == "hang": return None
     result = answer(message)
     if result is None: return {"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32601, "message": "no such method"}}
     return {"jsonrpc": "2.0", "id": message["id"], "result": result}
