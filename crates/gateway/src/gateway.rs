@@ -14,6 +14,7 @@ use crate::served_model::ServedModel;
 use crate::store::Store;
 use crate::turn::running::Running;
 use crate::turn::sessions::Sessions;
+use crate::turn::used_approvals::UsedApprovals;
 use crate::work::AT_ONCE;
 use crate::{Config, Fault, FaultCode, Keys, Limits, OpenFault};
 
@@ -38,6 +39,7 @@ pub struct Gateway {
     pub(crate) running: Running,
     pub(crate) containers: Option<Arc<Containers>>,
     pub(crate) servers: McpServers,
+    pub(crate) used_approvals: UsedApprovals,
     slots: Arc<Semaphore>,
     /// Whether a template is code.
     has_code: bool,
@@ -80,6 +82,7 @@ impl Gateway {
             running,
             containers,
             servers,
+            used_approvals: UsedApprovals::default(),
             slots,
         })
     }

@@ -103,6 +103,70 @@ async fn a_call_waits_for_the_client_and_runs_once_approved() {
 }
 
 #[tokio::test]
+async fn an_approval_is_good_for_one_call() {
+    let tools = Tools::new(&[]);
+    let server = server(&tools, &[echo("a"), DONE.to_owned(), DONE.to_owned()]).await;
+    let asked = post(&server, &format!(r#"{{"input": "Go.", {ALWAYS}}}"#)).await;
+    let body = next(&id(&asked), &[response(&item_id(&asked, 1), true)], ALWAYS);
+    // A client that does not wait sends it again.
+    let answers = futures_util::future::join_all((0..4).map(|_| server.post(PATH, &body))).await;
+    assert_eq!(answers.iter().filter(|(status, _)| *status == 200).count(), 1);
+    let again = refusal(&server, &body).await;
+    assert_eq!(again, (400, "conflict".to_owned(), "input[0].approval_request_id".to_owned()));
+    assert_eq!(tools.count("tools/call echo.it"), 1);
+}
+
+#[tokio::test]
+async fn a_limit_that_is_reached_by_calls_ends_the_answer() {
+    let tools = Tools::new(&[]);
+    let server = server(&tools, &[echo("a"), echo("a"), DONE.to_owned()]).await;
+    let most = sampled(FORMAT, &echo("a")).len();
+    let body = format!(r#"{{"input": "Go.", "max_output_tokens": {most}, {NEVER}}}"#);
+    let answer = post(&server, &body).await;
+    assert_eq!(types(&answer), ["mcp_list_tools", "mcp_call"], "{}", write(&answer));
+    assert_eq!(at(&answer, "status").as_str(), Some("incomplete"));
+    assert_eq!(at(&answer, "incomplete_details.reason").as_str(), Some("max_output_tokens"));
+    assert_eq!(at(&answer, "usage.output_tokens"), &Json::from(most as i64));
+    assert_eq!(at(&answer, "output.1.status").as_str(), Some("completed"));
+    assert_eq!(server.engine.bodies.lock().unwrap().len(), 1);
+    let streamed = body.replace("\"input\"", "\"stream\": true, \"input\"");
+    let text = server.request(PATH, &streamed).send().await.unwrap().text().await.unwrap();
+    assert!(text.contains("event: response.incomplete") && !text.contains("event: response.completed"), "{text}");
+    // The next answer goes on from the result.
+    let more = post(&server, &next(&id(&answer), &[user("More.")], NEVER)).await;
+    assert_eq!(types(&more), ["message"]);
+    assert!(prompt(&server).contains("echo.it {\"text\": \"a\"}"), "{}", prompt(&server));
+}
+
+#[tokio::test]
+async fn a_model_reads_that_its_call_cannot_be_read() {
+    let tools = Tools::new(&[]);
+    let broken = calls(&[call("own_echo_it", "\"x\""), call("own_fail", "\"y\"")]);
+    for offer in [NEVER, ALWAYS] {
+        let server = server(&tools, &[broken.clone(), DONE.to_owned(), broken.clone(), DONE.to_owned()]).await;
+        let body = format!(r#"{{"input": "Go.", {offer}}}"#);
+        let answer = post(&server, &body).await;
+        assert_eq!(types(&answer), ["mcp_list_tools", "mcp_call", "mcp_call", "message"], "{}", write(&answer));
+        for index in [1, 2] {
+            let item = at(&answer, &format!("output.{index}"));
+            assert_eq!(at(item, "status").as_str(), Some("failed"));
+            assert_eq!(at(item, "error.code"), &Json::from(-32602), "{}", write(item));
+        }
+        assert_eq!(prompt(&server).matches("error: it was not run: the arguments are not a JSON object").count(), 2);
+        let streamed = body.replace("\"input\"", "\"stream\": true, \"input\"");
+        let text = server.request(PATH, &streamed).send().await.unwrap().text().await.unwrap();
+        for kind in ["output_item.added", "output_item.done"] {
+            assert_eq!(text.matches(&format!("event: response.{kind}")).count(), 4, "{text}");
+        }
+        // Its item can be sent back, and the answer can be gone on from.
+        says(&server, &[DONE.to_owned(), DONE.to_owned()]);
+        post(&server, &whole(&[vec![user("Go.")], output(&answer), vec![user("More.")]].concat(), offer)).await;
+        post(&server, &next(&id(&answer), &[user("More.")], offer)).await;
+    }
+    assert_eq!(tools.log().iter().filter(|line| line.starts_with("tools/call")).count(), 0);
+}
+
+#[tokio::test]
 async fn an_approved_call_is_streamed_before_the_reply() {
     let tools = Tools::new(&[]);
     let server = server(&tools, &[echo("a"), DONE.to_owned()]).await;

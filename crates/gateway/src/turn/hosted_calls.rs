@@ -46,6 +46,8 @@ pub struct ApprovedCall {
     pub request: String,
     pub tool: HostedTool,
     pub arguments: String,
+    /// The place of the approval, if its answer is stored, so that it can be given again.
+    pub path: Option<String>,
 }
 
 /// The calls of a request that run here: code, and tools of MCP servers.
@@ -73,6 +75,8 @@ enum CallStage {
     Replied,
     /// Those of a reply whose other calls are the client's, so that the answer ends with it.
     Last,
+    /// Those of a reply after which no id is left for another.
+    Spent,
 }
 
 /// A call that runs here, with its id.
@@ -85,7 +89,7 @@ enum HostedWork {
     Code(String),
     Tool(HostedTool, String),
     /// It is not run, for this reason.
-    NotRun(String),
+    NotRun(ToolError),
 }
 
 /// What a call runs.
@@ -153,10 +157,10 @@ impl HostedCalls {
         matches!(self.stage, CallStage::Approved(_))
     }
 
-    /// Takes the calls of a reply, which may have been cut off. Returns false if none of them runs here: then the answer
-    /// is there.
-    pub fn take(&mut self, reading: &Reading, is_cut: bool) -> bool {
-        self.calls = reading.calls.iter().filter_map(|call| self.own(call)).collect();
+    /// Takes the calls of a reply, which may have been cut off. `used` are the ids of all replies. Returns false if none of
+    /// them runs here: then the answer is there.
+    pub fn take(&mut self, reading: &Reading, is_cut: bool, used: u64) -> bool {
+        self.calls = reading.calls.iter().filter_map(|call| self.own(call, is_cut)).collect();
         let why = if is_cut {
             Some("the reply was cut off".to_owned())
         } else {
@@ -166,20 +170,27 @@ impl HostedCalls {
         if let Some(why) = &why {
             // The client can run code itself. A call of a server has a result in any case.
             self.calls.retain(|call| matches!(call.work, HostedWork::Tool(..)));
-            self.calls.iter_mut().for_each(|call| call.work = HostedWork::NotRun(why.clone()));
+            let error = ToolError { code: "not_run", message: format!("it was not run: {why}") };
+            self.calls.iter_mut().for_each(|call| call.work = HostedWork::NotRun(error.clone()));
         }
         if self.calls.is_empty() {
             return false;
         }
         self.rounds += 1;
         let all_run = self.calls.len() == reading.calls.len() && why.is_none();
-        self.stage = if all_run { CallStage::Replied } else { CallStage::Last };
+        let is_spent = self.most_ids.is_some_and(|most| used >= most);
+        self.stage = match (all_run, is_spent) {
+            (false, _) => CallStage::Last,
+            (true, true) => CallStage::Spent,
+            (true, false) => CallStage::Replied,
+        };
         self.name = format!("round:{:016x}{:016x}", random(), random());
         true
     }
 
-    /// Returns a call if it is whole and runs here.
-    fn own(&self, call: &ParsedCall) -> Option<HostedCall> {
+    /// Returns a call that runs here. One that was cut off does not. If the model itself ended a call that cannot be read, it is
+    /// told so.
+    fn own(&self, call: &ParsedCall, is_cut: bool) -> Option<HostedCall> {
         match call {
             ParsedCall::Code { id, code, whole: true } => {
                 let work = HostedWork::Code(code.clone());
@@ -189,13 +200,24 @@ impl HostedCalls {
                 let tool = self.tools.iter().find(|tool| tool.function == *name && !tool.asks)?;
                 Some(HostedCall { id: id.clone(), work: HostedWork::Tool(tool.clone(), arguments.clone()) })
             }
+            ParsedCall::Function { id, name, whole: false, .. } if !is_cut => {
+                self.tools.iter().find(|tool| tool.function == *name)?;
+                let message = "it was not run: the arguments are not a JSON object".to_owned();
+                let work = HostedWork::NotRun(ToolError { code: "arguments", message });
+                Some(HostedCall { id: id.clone(), work })
+            }
             _ => None,
         }
     }
 
     /// Reports whether the answer ends with the calls that were taken.
     pub fn ends_answer(&self) -> bool {
-        matches!(self.stage, CallStage::Last)
+        matches!(self.stage, CallStage::Last | CallStage::Spent)
+    }
+
+    /// Reports whether the answer ends with them because no id is left for another reply.
+    pub fn is_spent(&self) -> bool {
+        matches!(self.stage, CallStage::Spent)
     }
 
     pub fn is_running(&self) -> bool {
@@ -217,10 +239,7 @@ impl HostedCalls {
             (HostedWork::Tool(tool, arguments), _) => {
                 tokio::spawn(async move { HostedResult::Tool(tool.server.call(&tool.name, &arguments, &stop).await) })
             }
-            (HostedWork::NotRun(why), _) => {
-                let message = format!("it was not run: {why}");
-                tokio::spawn(async { HostedResult::Tool(Err(ToolError { code: "not_run", message })) })
-            }
+            (HostedWork::NotRun(error), _) => tokio::spawn(async { HostedResult::Tool(Err(error)) }),
         };
         self.running = Some((id, running));
         Some(kind)
@@ -244,7 +263,9 @@ impl HostedCalls {
         let results = std::mem::take(&mut self.results);
         match std::mem::replace(&mut self.stage, CallStage::Replied) {
             CallStage::Approved(places) => Some(NextRound::Approved(places.into_iter().zip(results).collect())),
-            CallStage::Replied | CallStage::Last => Some(NextRound::Replied(self.name.clone(), results)),
+            CallStage::Replied | CallStage::Last | CallStage::Spent => {
+                Some(NextRound::Replied(self.name.clone(), results))
+            }
         }
     }
 

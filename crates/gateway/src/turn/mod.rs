@@ -2,7 +2,7 @@
 //!
 //! `exchange` answers a request, with `sessions` that remember conversations, `resend` that compares what is sent again,
 //! `left_out` that judges what the model does not see, `rounds` and `hosted_calls` that run calls here, `context` that bounds the length, `running` that a client may
-//! cancel, and `dry` that makes a turn without an engine. Start reading at [`Turn`].
+//! cancel, `used_approvals` of calls that have begun, and `dry` that makes a turn without an engine. Start reading at [`Turn`].
 
 pub(crate) mod context;
 pub(crate) mod dry;
@@ -17,5 +17,6 @@ pub(crate) mod sessions;
 pub(crate) mod support_cache;
 #[expect(clippy::module_inception, reason = "a turn is the noun of this module, too")]
 mod turn;
+pub(crate) mod used_approvals;
 
 pub(crate) use turn::{First, History, KnownPast, OpenTurn, Overlap, Turn, beginnings};

@@ -254,6 +254,16 @@ impl ResponseWriter {
         })
     }
 
+    /// Ends the calls that the end of the reply cut off.
+    fn end_cut_calls(&mut self, out: &mut Frames) {
+        for at in 0..self.items.len() {
+            let Some(item) = self.items.get_mut(at).filter(|item| item.status == Status::Calling) else { continue };
+            item.status = Status::Incomplete;
+            let json = item.to_json();
+            self.write_of(at, "response.output_item.done", object! { "item" => json }, out);
+        }
+    }
+
     /// Returns the answer at a stage.
     fn of_stage(&mut self, stage: &Stage<'_>) -> Json {
         let status = match stage {
@@ -356,7 +366,10 @@ impl ReplyWriter for ResponseWriter {
                 }
                 self.close(Status::Completed, out);
             }
-            Event::Stop(stop) => self.close(Status::of_stop(Some(stop)), out),
+            Event::Stop(stop) => {
+                self.close(Status::of_stop(Some(stop)), out);
+                self.end_cut_calls(out);
+            }
             // Its text is content.
             Event::Malformed(_) => {}
             _ => debug_assert!(false, "{event:?}"),

@@ -141,8 +141,12 @@ impl InputReader {
             ],
         )?;
         let own = self.id_of("mcp", index, id);
-        let request = read_request(item, path, &own)?;
+        let mut request = read_request(item, path, &own)?;
         let content = result_text(item, path)?;
+        // A call that failed because its arguments cannot be read has none that a message can have.
+        if get(item, "output").is_none() && check_call(&to_call(&request), path).is_err() {
+            "{}".clone_into(&mut request.arguments);
+        }
         let result = |call_id: &str| object! { "role" => "tool", "tool_call_id" => call_id, "content" => content };
         let asked = text(item, path, "approval_request_id")?;
         let known = asked.and_then(|asked| self.approvals.find(asked));

@@ -51,7 +51,14 @@ impl McpItem {
         }
     }
 
-    /// Reports whether this asks the client. A call that was cut off asks nothing.
+    /// Ends a call whose arguments cannot be read. The client is not asked: it does not run.
+    pub fn break_off(&mut self) {
+        if !self.is_whole {
+            self.state = McpState::Runs { request: None, result: None };
+        }
+    }
+
+    /// Reports whether this asks the client.
     pub fn asks(&self) -> bool {
         matches!(self.state, McpState::Asks)
     }
@@ -66,12 +73,11 @@ impl McpItem {
     pub fn to_json(&self, id: &str, status: &str) -> Object {
         let mut item = object! { "id" => id };
         let (request, result) = match &self.state {
-            McpState::Asks if self.is_whole => {
+            McpState::Asks => {
                 item.insert("type", "mcp_approval_request".into());
                 self.insert_call(&mut item);
                 return item;
             }
-            McpState::Asks => (&None, &None),
             McpState::Runs { request, result } => (request, result),
         };
         item.insert("type", "mcp_call".into());

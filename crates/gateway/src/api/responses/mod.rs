@@ -107,7 +107,8 @@ fn hosted(body: &mut Body) -> Result<HostedTools, Fault> {
             let help = Some("offer it in `tools`, as in the request before".into());
             Fault { help, ..Fault::at(&path, FaultCode::WrongValue, message) }
         })?;
-        hosted.approved.push(ApprovedCall { message, call_id, request: id, tool, arguments });
+        let path = body.previous.is_some().then_some(path);
+        hosted.approved.push(ApprovedCall { message, call_id, request: id, tool, arguments, path });
     }
     Ok(hosted)
 }

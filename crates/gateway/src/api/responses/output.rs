@@ -83,6 +83,9 @@ impl Item {
     /// Ends the item, if it goes on.
     pub fn close(&mut self, status: Status) {
         if self.status == Status::InProgress {
+            if let ItemContent::Mcp(call) = &mut self.said {
+                call.break_off();
+            }
             self.status = self.ended(status);
         }
     }
@@ -91,7 +94,6 @@ impl Item {
     fn ended(&self, status: Status) -> Status {
         match &self.said {
             ItemContent::McpList { .. } => Status::Completed,
-            ItemContent::Mcp(call) if !call.is_whole => Status::Incomplete,
             ItemContent::Mcp(call) if call.asks() => Status::Completed,
             ItemContent::Mcp(_) => Status::Calling,
             // The model stopped in the middle of a call.
