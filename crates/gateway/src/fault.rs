@@ -65,6 +65,8 @@ impl Fault {
         let kind = match self.status {
             401 | 403 => "authentication_error",
             404 => "not_found_error",
+            // As OpenAI's API calls servers that are not its own.
+            424 => "external_connector_error",
             429 => "rate_limit_error",
             400..500 => "invalid_request_error",
             _ => "server_error",

@@ -420,6 +420,8 @@ async fn a_server_that_cannot_be_started_fails_the_request() {
     let config = config(FORMAT, &engine).await;
     let server = Server::open(Config { servers, ..config }, engine).await;
     let failed = (424, "mcp_server_failed".to_owned(), "tools[0]".to_owned());
+    let (_, fault) = server.post(PATH, &format!(r#"{{"input": "Go.", {NEVER}}}"#)).await;
+    assert_eq!(at(&fault, "error.type").as_str(), Some("external_connector_error"));
     assert_eq!(refusal(&server, &format!(r#"{{"input": "Go.", {NEVER}}}"#)).await, failed);
     // Those who ask at the same time wait for one attempt.
     let begin = Instant::now();
@@ -442,6 +444,31 @@ async fn a_huge_result_is_cut() {
     let answer = post(&server, &format!(r#"{{"input": "Go.", {NEVER}}}"#)).await;
     let output = at(&answer, "output.1.output").as_str().unwrap();
     assert!(output.len() < 66_000 && output.ends_with("bytes were cut; at most 65536 are kept]"), "{}", output.len());
+}
+
+#[tokio::test]
+async fn a_result_without_room_is_cut_to_the_room() {
+    let tools = Tools::new(&["hostile"]);
+    let engine = StandIn { context: 6000, ..engine(&[calls(&[call("own_huge", "{}")]), DONE.to_owned()]) };
+    let config = config(FORMAT, &engine).await;
+    let server = Server::open(Config { servers: tools.declared(), ..config }, engine).await;
+    let answer = post(&server, &format!(r#"{{"input": "Go.", {NEVER}}}"#)).await;
+    assert_eq!(types(&answer), ["mcp_list_tools", "mcp_call", "message"], "{}", write(&answer));
+    let prompt = prompt(&server);
+    assert!(prompt.contains("xxxx\n[the rest was cut: the model's context has no room for it]"), "{prompt}");
+    // The client has all of it.
+    assert!(at(&answer, "output.1.output").as_str().unwrap().len() > 65_000);
+}
+
+#[tokio::test]
+async fn resources_are_read_and_links_keep_their_addresses() {
+    let tools = Tools::new(&[]);
+    let asked = calls(&[call("own_echo_it", r#"{"resource": true}"#)]);
+    let server = server(&tools, &[asked, DONE.to_owned()]).await;
+    let answer = post(&server, &format!(r#"{{"input": "Go.", {NEVER}}}"#)).await;
+    let expected = "[file:///notes]\nWhat it says.\n[file:///sound is no text]\n[more is at file:///more: The rest]";
+    assert_eq!(at(&answer, "output.1.output").as_str(), Some(expected));
+    assert!(prompt(&server).contains(expected));
 }
 
 #[tokio::test]
@@ -500,6 +527,24 @@ impl Drop for Http {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
+    }
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_an_answer_is_said_in_plain_words() {
+    let tools = Tools::new(&[]);
+    let http = Http::start(&tools, 0);
+    let text = format!("[[mcp]]\nname = \"own\"\nurl = \"http://127.0.0.1:{}/mcp\"\ntimeout = 5\n", http.1);
+    let servers = ToolsFile::read(&text, ".".as_ref(), &KernelOptions::default()).unwrap().servers;
+    let broken = |status: u16| calls(&[call("own_echo_it", &format!(r#"{{"status": {status}}}"#))]);
+    let engine = engine(&[broken(500), broken(404), broken(403), broken(200), DONE.to_owned()]);
+    let config = config(FORMAT, &engine).await;
+    let server = Server::open(Config { servers, ..config }, engine).await;
+    let answer = post(&server, &format!(r#"{{"input": "Go.", {NEVER}}}"#)).await;
+    let said: Vec<&str> =
+        (1..5).map(|index| at(&answer, &format!("output.{index}.error.message")).as_str().unwrap()).collect();
+    for (said, expected) in said.iter().zip(["status 500", "status 404", "status 403", "`text/html`"]) {
+        assert!(said.contains(expected) && !said.contains("rmcp") && !said.contains("127.0.0.1"), "{said}");
     }
 }
 

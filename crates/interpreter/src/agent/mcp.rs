@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rmcp::model::{CallToolRequestParams, CallToolResult, ContentBlock, Tool};
+use rmcp::model::{CallToolRequestParams, CallToolResult, ContentBlock, ResourceContents, Tool};
 use rmcp::service::{ClientInitializeError, NotificationContext, RunningService};
 use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError};
-use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::{DynamicTransportError, StreamableHttpClientTransport};
 use rmcp::{ClientHandler, RoleClient, ServiceError, ServiceExt};
 use rolecall::conversation::{Json, json, object};
 use tokio::time::timeout;
@@ -145,13 +145,52 @@ impl Mcp {
 /// Says why a connection could not begin.
 fn not_begun(error: ClientInitializeError) -> String {
     match error {
-        ClientInitializeError::TransportError { error, .. } => {
-            match error.error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
-                Some(StreamableHttpError::Client(error)) => cause(error),
-                _ => cause(&error),
-            }
-        }
+        ClientInitializeError::TransportError { error, .. } => of_transport(&error),
         error => error.to_string(),
+    }
+}
+
+/// Says why an address was not reached, or what is wrong with its answer, without names of the SDK.
+fn of_transport(error: &DynamicTransportError) -> String {
+    let status = |status: u16| format!("it answered with the status {status}");
+    match error.error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
+        Some(StreamableHttpError::Client(error)) => {
+            error.status().map_or_else(|| cause(error), |code| status(code.as_u16()))
+        }
+        Some(StreamableHttpError::HttpStatus(error)) => status(error.status),
+        Some(StreamableHttpError::SessionExpired) => status(404),
+        Some(StreamableHttpError::AuthRequired(_)) => status(401),
+        Some(StreamableHttpError::InsufficientScope(_)) => status(403),
+        Some(StreamableHttpError::TransportChannelClosed) => "the connection has ended".into(),
+        Some(StreamableHttpError::UnexpectedContentType(kind)) => {
+            let kind = kind.as_deref().map_or("no type".into(), |kind| format!("the type `{}`", plain(kind)));
+            format!("its answer has {kind}, not that of JSON or of events")
+        }
+        Some(StreamableHttpError::UnexpectedServerResponse(said)) => {
+            // The SDK has the status in a text alone.
+            let code = said.strip_prefix("HTTP ").and_then(|rest| rest.get(..3)?.parse().ok());
+            code.map_or_else(|| format!("its answer was not understood: {}", plain(said)), status)
+        }
+        Some(error) => plain(&error.to_string()),
+        None => cause(&*error.error),
+    }
+}
+
+/// Says why a request failed.
+fn of_service(error: &ServiceError) -> String {
+    match error {
+        ServiceError::McpError(error) => plain(&error.message),
+        ServiceError::TransportSend(error) => format!("the server cannot be used: {}", of_transport(error)),
+        ServiceError::TransportClosed => "the server has ended".into(),
+        ServiceError::UnexpectedResponse => "the server gave the answer to another question".into(),
+        error => plain(&error.to_string()),
+    }
+}
+
+fn code_of(error: &ServiceError) -> &'static str {
+    match error {
+        ServiceError::TransportClosed | ServiceError::TransportSend(_) => "mcp_closed",
+        _ => "mcp",
     }
 }
 
@@ -170,7 +209,7 @@ impl McpConnection {
         let Mcp { name, .. } = &self.server;
         self.service.service().0.store(false, Ordering::Relaxed);
         let tools = self.server.within_time(self.service.list_all_tools()).await?;
-        let tools = tools.map_err(|error| self.server.failed(cause(&error)))?;
+        let tools = tools.map_err(|error| self.server.failed(of_service(&error)))?;
         let tool = |tool| self.tool(name, tool).map_err(|why| self.server.failed(why));
         tools.into_iter().map(tool).collect()
     }
@@ -245,10 +284,7 @@ impl McpTool {
         let answer = tokio::select! {
             answer = timeout(limit, self.connection.service.call_tool(request)) => match answer {
                 Ok(Ok(answer)) => answer,
-                Ok(Err(error @ (ServiceError::TransportClosed | ServiceError::TransportSend(_)))) => {
-                    return Err(failed("mcp_closed", format!("the server has ended: {error}")));
-                }
-                Ok(Err(error)) => return Err(failed("mcp", cause(&error))),
+                Ok(Err(error)) => return Err(failed(code_of(&error), of_service(&error))),
                 Err(_) => return Err(failed("mcp_timeout", format!("it took longer than {} s", limit.as_secs_f32()))),
             },
             () = stop.stopped() => return Err(failed("stopped", "the user stopped it".into())),
@@ -289,6 +325,19 @@ fn to_text(answer: &CallToolResult) -> Result<String, ToolError> {
         text.push(match block {
             ContentBlock::Text(block) => plain(&block.text),
             ContentBlock::Image(image) => format!("[a picture of the type {}]", plain(&image.mime_type)),
+            ContentBlock::Audio(audio) => format!("[a sound of the type {}]", plain(&audio.mime_type)),
+            ContentBlock::Resource(block) => match &block.resource {
+                ResourceContents::TextResourceContents { uri, text, .. } => {
+                    format!("[{}]\n{}", plain(uri), plain(text))
+                }
+                ResourceContents::BlobResourceContents { uri, .. } => format!("[{} is no text]", plain(uri)),
+                _ => "[a part that is no text]".into(),
+            },
+            ContentBlock::ResourceLink(link) => {
+                let name = link.title.as_ref().unwrap_or(&link.name);
+                let about = link.description.as_ref().map_or(String::new(), |about| format!(": {}", plain(about)));
+                format!("[{} is at {}{about}]", plain(name), plain(&link.uri))
+            }
             _ => "[a part that is no text]".into(),
         });
     }

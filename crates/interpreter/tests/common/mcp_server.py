@@ -34,6 +34,12 @@ def answer(message):
             HOSTILE.append({"name": "grown", "inputSchema": {"type": "object", "properties": {}}})
             print(json.dumps({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}), flush=True)
         if params["name"] == "forge": return {"content": [{"type": "text", "text": FORGED}]}
+        if "resource" in params["arguments"]:
+            return {"content": [
+                {"type": "resource", "resource": {"uri": "file:///notes", "text": "What it says."}},
+                {"type": "resource", "resource": {"uri": "file:///sound", "blob": "AAAA"}},
+                {"type": "resource_link", "uri": "file:///more", "name": "more", "description": "The rest"},
+            ]}
         text = params["name"] + " " + json.dumps(params["arguments"])
         return {"content": [{"type": "text", "text": text}, {"type": "image", "data": "AAAA", "mimeType": "image/png"}], "isError": params["name"] == "fail"}
     return None
@@ -52,6 +58,13 @@ def reply(line):
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         question = self.rfile.read(int(self.headers["Content-Length"]))
+        wanted = ((json.loads(question).get("params") or {}).get("arguments") or {}).get("status")
+        if wanted:
+            self.send_response(wanted)
+            self.send_header("Content-Type", "text/html")
+            self.send_header("Content-Length", "13")
+            self.end_headers()
+            return self.wfile.write(b"<html></html>")
         is_known = not TOKEN or self.headers["Authorization"] == f"Bearer {TOKEN[0]}"
         said = reply(question) if is_known else None
         body = b"" if said is None else json.dumps(said).encode()
