@@ -87,7 +87,8 @@ pub(crate) async fn serve_until(
             if count == 0 { ServerEnd::Drained } else { ServerEnd::Cut(count) }
         }
     };
-    closing.servers.close().await;
+    // One that is just being connected may take longer.
+    let _ = tokio::time::timeout(LAST_SERVER, closing.servers.close()).await;
     Ok(ended)
 }
 
@@ -110,6 +111,9 @@ async fn accept(listener: &TcpListener) -> TcpStream {
 
 /// How long the errors of what is cut may take to be sent.
 const LAST_EVENT: Duration = Duration::from_secs(1);
+
+/// How long the servers of tools may take to end.
+const LAST_SERVER: Duration = Duration::from_secs(4);
 
 /// How long to wait after an error of the system.
 const PAUSE: Duration = Duration::from_millis(100);

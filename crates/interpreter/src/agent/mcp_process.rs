@@ -30,7 +30,11 @@ impl McpProcess {
     /// Ends it, and waits until it has ended.
     pub async fn end(&self) {
         if let Some(child) = self.take() {
-            let _ = run(async { Ok(end(child).await) }).await;
+            let ended = async move {
+                end(child).await;
+                Ok(())
+            };
+            let _ = run(ended).await;
         }
     }
 

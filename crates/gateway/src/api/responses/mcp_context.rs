@@ -69,7 +69,8 @@ impl McpContext {
         }
         // What the answer before left open, or in which order it called.
         let goes_on = (has_servers || has_calls || says(OUTPUT)) && says("previous_response_id");
-        if !(has_servers && says(MCP)) && !goes_on {
+        let asks_servers = has_servers && says(MCP);
+        if !asks_servers && !goes_on {
             return Ok(context);
         }
         let text = body.to_owned();
