@@ -135,7 +135,7 @@ pub async fn exchange(
     let fits = context::fit(&served.model, &served.engine, count, "messages", &mut wanted.sampling).await;
     fits.map_err(|fault| writer.placed(fault))?;
     // After this, nothing is left that could refuse the request before its calls begin.
-    gateway.used_approvals.begin(&wanted.hosted.approved)?;
+    gateway.used_approvals.begin(&wanted.hosted.stored_approvals())?;
     gateway.observer.metrics.session(is_known);
     let usage = Usage { prompt: turn.ids.len() as u64, kept: turn.kept as u64, ..Usage::default() };
     permit.seen.prompt_ids(turn.ids.len(), turn.kept);

@@ -122,6 +122,11 @@ impl HostedTools {
     pub fn by_function(&self, name: &str) -> Option<&HostedTool> {
         self.tools.iter().find(|tool| tool.function == name)
     }
+
+    /// Returns the approvals for stored answers: their places, and the ids of their requests.
+    pub fn stored_approvals(&self) -> Vec<(&str, &str)> {
+        self.approved.iter().filter_map(|call| Some((call.path.as_deref()?, call.request.as_str()))).collect()
+    }
 }
 
 impl HostedCalls {
