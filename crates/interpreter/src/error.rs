@@ -57,6 +57,8 @@ pub enum Error {
     },
     /// Somebody stopped the code, and it did not end by itself within this time, so that the kernel was ended.
     Stopped(Duration),
+    /// Somebody stopped the code before it began.
+    NotBegun,
     /// A name of a file that cannot be in the folder of a session.
     FileName {
         /// The name.
@@ -97,6 +99,7 @@ impl Error {
             Error::Died(_) => "kernel_died",
             Error::Limit { .. } => "kernel_limit",
             Error::Stopped(_) => "kernel_stopped",
+            Error::NotBegun => "not_begun",
             Error::FileName { .. } => "file_name",
             Error::File { .. } => "file",
             Error::Tools { .. } => "tools",
@@ -121,11 +124,18 @@ impl fmt::Display for Error {
             Error::Died(why) => write!(f, "the kernel died while it ran the code: {why}"),
             Error::Limit { kind, most } => {
                 let (name, unit) = kind.describe();
-                write!(f, "the code used more {name} than the limit of {most} {unit}, so its kernel was ended")
+                write!(f, "the code used more {name} than the limit of {most} {unit}, so its kernel was ended")?;
+                match kind {
+                    LimitKind::Disk | LimitKind::Files => {
+                        f.write_str("; the folder is full, and code that deletes files may run")
+                    }
+                    _ => Ok(()),
+                }
             }
             Error::Stopped(wait) => {
                 write!(f, "the code was stopped, but went on for {} s, so its kernel was ended", wait.as_secs_f32())
             }
+            Error::NotBegun => f.write_str("the code was stopped before it began"),
             Error::FileName { name, why } => write!(f, "{name:?} cannot be a file of the session: {why}"),
             Error::File { name, why } => write!(f, "the file {name:?}: {why}"),
             Error::Tools { name, why } => write!(f, "the MCP server `{name}` cannot be used: {why}"),

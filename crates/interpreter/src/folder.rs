@@ -50,6 +50,17 @@ pub(crate) struct Usage {
     pub files: u64,
 }
 
+impl Usage {
+    /// Returns what is allowed.
+    pub fn limit(limits: &KernelLimits) -> Usage {
+        Usage { bytes: limits.disk, files: limits.files }
+    }
+
+    pub fn is_beyond(self, most: Usage) -> bool {
+        self.bytes > most.bytes || self.files > most.files
+    }
+}
+
 /// Everything of a session on this machine's disk.
 #[derive(Debug)]
 struct Home {
@@ -164,8 +175,8 @@ impl Folder {
 
     /// Checks that a file of this size may be written.
     pub(crate) fn check_room(&self, name: &str, size: usize) -> Result<(), Error> {
-        let usage = self.usage();
         let limits = &self.0.limits;
+        let usage = self.usage(Usage::limit(limits));
         let full =
             |what: &str, most: u64| Error::File { name: name.into(), why: format!("{what} of the session is {most}") };
         if usage.bytes.saturating_add(size as u64) > limits.disk {
@@ -279,15 +290,14 @@ impl Folder {
         Ok(entries)
     }
 
-    /// Returns how full the folder is, as far as its limits, together with that of the kernel's sockets. What cannot be
+    /// Returns how full the folder is, as far as `most`, together with that of the kernel's sockets. What cannot be
     /// looked into is beyond every limit.
-    pub(crate) fn usage(&self) -> Usage {
+    pub(crate) fn usage(&self, most: Usage) -> Usage {
         let mut usage = Usage::default();
-        let limits = &self.0.limits;
         let mut add = |_: FileEntry, _: bool, space: u64| {
             usage.bytes += space;
             usage.files += 1;
-            usage.files <= limits.files && usage.bytes <= limits.disk
+            !usage.is_beyond(most)
         };
         let mut is_hidden = walk(self.0.data.as_fd(), "", 0, &mut add) == Walked::Hidden;
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;

@@ -15,29 +15,45 @@ pub trait Interpreter: Send + Sync {
 
 /// Stops a call from another thread.
 #[derive(Clone, Debug)]
-pub struct Stop(Arc<watch::Sender<bool>>);
+pub struct Stop {
+    own: Arc<watch::Sender<bool>>,
+    /// Another one that stops what has this.
+    also: Option<Arc<watch::Sender<bool>>>,
+}
 
 impl Default for Stop {
     fn default() -> Stop {
-        Stop(Arc::new(watch::Sender::new(false)))
+        Stop { own: Arc::new(watch::Sender::new(false)), also: None }
     }
 }
 
 impl Stop {
     /// Stops every call that has this.
     pub fn stop(&self) {
-        self.0.send_replace(true);
+        self.own.send_replace(true);
     }
 
     /// Reports whether somebody stopped.
     pub fn is_stopped(&self) -> bool {
-        *self.0.borrow()
+        *self.own.borrow() || self.also.as_ref().is_some_and(|also| *also.borrow())
+    }
+
+    /// Returns one that is stopped when either is. What stops `other` beside itself does not count.
+    #[must_use]
+    pub fn or(&self, other: &Stop) -> Stop {
+        Stop { own: Arc::clone(&self.own), also: Some(Arc::clone(&other.own)) }
     }
 
     /// Waits until somebody stops.
     pub async fn stopped(&self) {
-        let mut changes = self.0.subscribe();
-        // The sender lives as long as this.
-        let _ = changes.wait_for(|stopped| *stopped).await;
+        // The senders live as long as this.
+        let of = async |sender: &watch::Sender<bool>| _ = sender.subscribe().wait_for(|stopped| *stopped).await;
+        match &self.also {
+            None => of(&self.own).await,
+            Some(also) => tokio::select! {
+                () = of(&self.own) => {}
+                () = of(also) => {}
+            },
+        }
     }
 }

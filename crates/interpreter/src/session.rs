@@ -56,6 +56,9 @@ impl KernelSession {
 
 impl Interpreter for KernelSession {
     fn run(&mut self, code: &str, stop: &Stop, show: &mut dyn FnMut(&CodeOutput)) -> Result<Execution, Error> {
+        if stop.is_stopped() {
+            return Err(Error::NotBegun);
+        }
         self.living()?;
         let is_new_kernel = std::mem::take(&mut self.has_lost);
         let mut outputs = Vec::new();
@@ -68,6 +71,8 @@ impl Interpreter for KernelSession {
         if end.as_ref().is_err_and(Error::lost_kernel) {
             self.restart();
         }
+        // The next call says it.
+        self.has_lost |= is_new_kernel && end == Err(Error::NotBegun);
         outputs.extend(end?);
         Ok(Execution { outputs, is_new_kernel })
     }

@@ -171,6 +171,25 @@ fn disk_is_limited() {
 }
 
 #[test]
+fn a_full_folder_may_be_emptied_and_not_filled() {
+    let Some(mut session) = session() else { return };
+    let fill = "import time\nfor i in range(1000): open(f'f{i}', 'w')\ntime.sleep(9)";
+    let error = run(&mut session, fill).unwrap_err();
+    assert!(error.to_string().ends_with("the folder is full, and code that deletes files may run"), "{error}");
+    assert_eq!(text(&mut session, "x = 1").lines().count(), 1, "the note of a new kernel alone");
+    // It is not ended between calls either.
+    thread::sleep(Duration::from_millis(500));
+    assert_eq!(text(&mut session, "x"), "1");
+    let error = run(&mut session, "open('more', 'w')\nimport time; time.sleep(9)").unwrap_err();
+    assert_eq!(error, Error::Limit { kind: LimitKind::Files, most: 200 });
+    let empty = "import os\nfor f in os.listdir('.'): os.remove(f)\nprint(os.listdir('.'))";
+    assert!(text(&mut session, empty).ends_with("[]"));
+    // Then the limit holds again.
+    let error = run(&mut session, fill).unwrap_err();
+    assert_eq!(error, Error::Limit { kind: LimitKind::Files, most: 200 });
+}
+
+#[test]
 fn processor_time_is_limited_also_after_a_call() {
     let Some(mut session) = limited(|limits| limits.processor_time = Duration::from_secs(1)) else { return };
     let error = run(&mut session, "while True: pass").unwrap_err();

@@ -105,6 +105,19 @@ fn code_is_stopped_and_variables_stay() {
 }
 
 #[test]
+fn code_that_is_stopped_before_it_begins_is_never_run() {
+    let Some(mut session) = session() else { return };
+    let stop = Stop::default();
+    let also = Stop::default().or(&stop);
+    stop.stop();
+    for stop in [stop, also] {
+        let end = session.run("open('ghost', 'w').write('x')", &stop, &mut |_| {});
+        assert_eq!(end, Err(Error::NotBegun));
+    }
+    assert_eq!(text(&mut session, "import os; os.listdir('.')"), "[]");
+}
+
+#[test]
 fn code_that_ignores_interrupts_is_ended_and_the_session_goes_on() {
     let Some(mut session) = limited(|limits| limits.wall_time = Duration::from_secs(1)) else { return };
     session.folder().write("kept", b"kept").unwrap();

@@ -9,7 +9,8 @@ use tokio::time::{interval, sleep};
 
 use super::{Callable, ToolError};
 use crate::runtime::wait;
-use crate::sandbox::{self, Sandboxed, watch};
+use crate::sandbox::watch::{self, Allowance};
+use crate::sandbox::{self, Sandboxed};
 use crate::{Error, Folder, Isolation, KernelOptions, Stop, plain};
 
 /// A program that a model can call. It gets the arguments as a JSON object on its standard input, and what it prints is
@@ -90,6 +91,9 @@ impl Command {
                 let _ = input.write_all(arguments.as_bytes()).await;
             });
         }
+        let limits = &self.options.limits;
+        let files = watch::room(process, &folder, limits);
+        let allowance = Allowance { processor_time: limits.processor_time, files };
         let mut ticks = interval(watch::OFTEN);
         let timeout = sleep(self.timeout);
         tokio::pin!(timeout);
@@ -101,8 +105,7 @@ impl Command {
                 }
                 () = stop.stopped() => break Err(failed("stopped", "the user stopped it".into())),
                 _ = ticks.tick() => {
-                    let limits = &self.options.limits;
-                    if let Some((kind, most)) = watch::beyond(process, &folder, limits, limits.processor_time) {
+                    if let Some((kind, most)) = watch::beyond(process, &folder, limits, allowance) {
                         break Err(of_error(&Error::Limit { kind, most }));
                     }
                 }

@@ -51,7 +51,10 @@ impl RunningKernel {
         let limits = self.limits.clone();
         let folder = self.folder.clone();
         let mut sofar = Sofar::new(&limits, &folder);
-        self.until = watch::of_tree(self.process).processor_time + limits.processor_time;
+        self.allow().await;
+        if job.stop.is_stopped() {
+            return Err(Error::NotBegun);
+        }
         let id = self.connection.execute(&job.code).await?;
         let mut ticks = interval(watch::OFTEN);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

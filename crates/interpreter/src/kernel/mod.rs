@@ -19,7 +19,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::folder::Folder;
 use crate::interpreter::Stop;
-use crate::sandbox::watch;
+use crate::sandbox::watch::{self, Allowance};
 use crate::{CodeOutput, Error, KernelLimits, KernelOptions, LimitKind};
 use connection::Connection;
 use relay::Broken;
@@ -61,8 +61,7 @@ struct RunningKernel {
     last_words: LastWords,
     folder: Folder,
     limits: KernelLimits,
-    /// The processor time at which it has used too much.
-    until: Duration,
+    allowance: Allowance,
 }
 
 /// The end of what a process printed.
@@ -156,10 +155,19 @@ impl RunningKernel {
 
     /// Looks at what the kernel uses.
     async fn beyond(&self) -> Option<Error> {
-        let (process, folder, limits, until) = (self.process, self.folder.clone(), self.limits.clone(), self.until);
-        let looked = tokio::task::spawn_blocking(move || watch::beyond(process, &folder, &limits, until)).await;
+        let (process, folder, limits, most) = (self.process, self.folder.clone(), self.limits.clone(), self.allowance);
+        let looked = tokio::task::spawn_blocking(move || watch::beyond(process, &folder, &limits, most)).await;
         let (kind, most) = looked.ok()??;
         Some(Error::Limit { kind, most })
+    }
+
+    /// Allows what a call may use that begins now.
+    async fn allow(&mut self) {
+        let (process, folder, limits) = (self.process, self.folder.clone(), self.limits.clone());
+        self.allowance.processor_time = watch::of_tree(process).processor_time + limits.processor_time;
+        if let Ok(files) = tokio::task::spawn_blocking(move || watch::room(process, &folder, &limits)).await {
+            self.allowance.files = files;
+        }
     }
 
     /// Ends the kernel, with all its processes.

@@ -13,8 +13,9 @@ use uuid::Uuid;
 use super::connection::{CHANNELS, Connection, info};
 use super::relay::relay;
 use super::{LastWords, RunningKernel};
-use crate::folder::Folder;
+use crate::folder::{Folder, Usage};
 use crate::options::{Isolation, KernelOptions};
+use crate::sandbox::watch::{self, Allowance};
 use crate::sandbox::{self, RUN, Sandboxed};
 use crate::{Error, python};
 use rolecall::conversation::json::{Layout, write};
@@ -213,10 +214,15 @@ pub(super) async fn start(folder: &Folder, launch: &Launch, options: &KernelOpti
         }
     };
     let limits = options.limits.clone();
-    let until = limits.start + limits.processor_time;
+    let (at, of) = (folder.clone(), limits.clone());
+    let room = tokio::task::spawn_blocking(move || watch::room(process, &at, &of)).await;
+    let files = room.unwrap_or_else(|_| Usage::limit(&limits));
+    let allowance = Allowance { processor_time: limits.start + limits.processor_time, files };
     let folder = folder.clone();
     match connection {
-        Ok(connection) => Ok(RunningKernel { child, process, connection, broken, last_words, folder, limits, until }),
+        Ok(connection) => {
+            Ok(RunningKernel { child, process, connection, broken, last_words, folder, limits, allowance })
+        }
         Err(error) => {
             let _ = child.kill().await;
             Err(error)

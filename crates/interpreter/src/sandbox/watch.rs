@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 use crate::LimitKind;
-use crate::folder::Folder;
+use crate::folder::{Folder, Usage};
 use crate::options::KernelLimits;
 
 /// What the processes of a kernel use together.
@@ -111,19 +111,51 @@ fn deleted(root: u32) -> u64 {
     sum
 }
 
+/// What a kernel may use until its next call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Allowance {
+    /// The processor time since it was started.
+    pub processor_time: Duration,
+    /// The space of its files.
+    pub files: Usage,
+}
+
+/// How many times the limit a folder may have, and a call may still begin on it to delete something. A call grows beyond
+/// the limit before it is seen, and calls that all do so must not fill the disk.
+const MOST_BYTES_OVER: u64 = 4;
+const MOST_FILES_OVER: u64 = 16;
+
+/// Returns the space that a call may have that begins now: the limit, or what is there already.
+pub(crate) fn room(root: u32, folder: &Folder, limits: &KernelLimits) -> Usage {
+    let limit = Usage::limit(limits);
+    let bytes = limit.bytes.saturating_mul(MOST_BYTES_OVER);
+    let most = Usage { bytes, files: limit.files.saturating_mul(MOST_FILES_OVER) };
+    let usage = usage(root, folder, most);
+    match usage.is_beyond(most) {
+        true => limit,
+        false => Usage { bytes: usage.bytes.max(limit.bytes), files: usage.files.max(limit.files) },
+    }
+}
+
+/// Returns the space of the files of a kernel, as far as `most`.
+fn usage(root: u32, folder: &Folder, most: Usage) -> Usage {
+    let mut usage = folder.usage(most);
+    usage.bytes += deleted(root);
+    usage
+}
+
 /// Returns the limit that a kernel is beyond, if any.
-pub(crate) fn beyond(root: u32, folder: &Folder, limits: &KernelLimits, until: Duration) -> Option<(LimitKind, u64)> {
+pub(crate) fn beyond(root: u32, folder: &Folder, limits: &KernelLimits, most: Allowance) -> Option<(LimitKind, u64)> {
     let used = of_tree(root);
     if used.memory > limits.memory && exact_memory(root) > limits.memory {
         return Some((LimitKind::Memory, limits.memory));
     }
-    if used.processor_time > until {
+    if used.processor_time > most.processor_time {
         return Some((LimitKind::ProcessorTime, limits.processor_time.as_secs()));
     }
-    let mut usage = folder.usage();
-    usage.bytes += deleted(root);
-    if usage.bytes > limits.disk {
+    let usage = usage(root, folder, most.files);
+    if usage.bytes > most.files.bytes {
         return Some((LimitKind::Disk, limits.disk));
     }
-    (usage.files > limits.files).then_some((LimitKind::Files, limits.files))
+    (usage.files > most.files.files).then_some((LimitKind::Files, limits.files))
 }
