@@ -4,6 +4,7 @@ mod chat;
 mod completions;
 mod effort;
 pub mod interactive;
+pub mod list_page;
 mod messages;
 mod models;
 mod page;
