@@ -276,12 +276,13 @@ impl Folder {
         rustix::fs::unlinkat(&at, *last, AtFlags::empty()).map_err(|error| failed(error.into()))
     }
 
-    /// Returns the files, by name. Links and what else is no file is left out.
+    /// Returns the files, by name. Links and what else is no file is left out, and so is a file whose name cannot be asked
+    /// for: with control characters, too long, or no text.
     pub fn list(&self) -> Result<Vec<FileEntry>, Error> {
         let mut entries = Vec::new();
         let most = self.0.limits.files;
         walk(self.0.data.as_fd(), "", 0, &mut |entry, is_file, _| {
-            if is_file {
+            if is_file && check(&entry.name).is_ok() && !entry.name.contains('\u{fffd}') {
                 entries.push(entry);
             }
             (entries.len() as u64) <= most
