@@ -67,6 +67,9 @@ impl Gateway {
         let running = Running::default();
         let containers = tokio::task::spawn_blocking(move || Containers::open(&config.containers)).await;
         let containers = containers.map_err(|error| OpenFault::Interpreter(error.to_string()))??.map(Arc::new);
+        if let Some(containers) = &containers {
+            containers.watch();
+        }
         let servers = McpServers::new(config.servers)?;
         let has_code = models.iter().any(|served| served.model.templates().is_some_and(ModelTemplates::are_code));
         Ok(Gateway {

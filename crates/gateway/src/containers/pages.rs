@@ -1,6 +1,7 @@
 //! What clients ask for of containers and their files. Source: OpenAI's API reference.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, header};
@@ -9,19 +10,32 @@ use rolecall::conversation::json::Object;
 use rolecall::conversation::{Json, json, object};
 use rolecall_interpreter::{FileEntry, Folder};
 
+use super::container::no_file;
 use super::{Container, Containers, Form};
+use crate::api::list_page::ListPage;
 use crate::api::{ContainerPath, UploadPath};
 use crate::fault;
 use crate::store::Owner;
 use crate::{Fault, FaultCode};
 
 /// Answers what is asked for.
-pub fn answer(containers: &Containers, owner: Owner, asked: &ContainerPath) -> Result<Response, Fault> {
+pub fn answer(
+    containers: &Containers,
+    owner: Owner,
+    asked: &ContainerPath,
+    query: &[(String, String)],
+) -> Result<Response, Fault> {
+    let is_list = matches!(asked, ContainerPath::All | ContainerPath::Files(_, None) | ContainerPath::Uploads);
+    if let Some((name, _)) = query.first().filter(|_| !is_list) {
+        return Err(Fault::unsupported(name));
+    }
+    let list = |data: Vec<Json>| ListPage::read(query)?.of(data);
     let json = match asked {
-        ContainerPath::All => list(containers, owner),
-        ContainerPath::One(id) => containers.get(owner, id)?.to_json(containers.idle),
+        ContainerPath::All => list(containers.of_owner(owner).iter().map(|own| own.to_json()).collect())?,
+        ContainerPath::One(id) => containers.get(owner, id)?.to_json(),
         ContainerPath::Delete(id) => delete(containers, owner, id)?,
-        ContainerPath::Files(id, file) => files(&containers.get(owner, id)?, file.as_deref())?,
+        ContainerPath::Files(id, None) => list(files(&*containers.get(owner, id)?)?)?,
+        ContainerPath::Files(id, Some(file)) => one_file(&*containers.get(owner, id)?, file)?,
         ContainerPath::Content(id, file) => {
             let (name, bytes) = containers.get(owner, id)?.read(file)?;
             return Ok(content(&name, bytes.into()));
@@ -30,11 +44,11 @@ pub fn answer(containers: &Containers, owner: Owner, asked: &ContainerPath) -> R
             containers.get(owner, id)?.remove(file)?;
             object! { "id" => file.as_str(), "object" => "container.file.deleted", "deleted" => true }.into()
         }
-        ContainerPath::Uploads => of_list(containers.uploads.of_owner(owner)),
+        ContainerPath::Uploads => list(containers.uploads.of_owner(owner))?,
         ContainerPath::Upload(id) => containers.uploads.get(owner, id)?.to_json(),
         ContainerPath::UploadContent(id) => {
             let upload = containers.uploads.get(owner, id)?;
-            return Ok(content(&upload.name, upload.bytes));
+            return Ok(content(&upload.name, Bytes::clone(&upload.bytes)));
         }
         ContainerPath::DeleteUpload(id) => containers.uploads.remove(owner, id)?,
     };
@@ -63,18 +77,22 @@ pub async fn take(
         _ => Err(Fault::at(key, FaultCode::MissingField, format!("{key}: expected a text"))),
     };
     enum Sent {
-        Name(String),
+        Container(NewContainer),
         File(String, String, Bytes),
         Known(String, String),
         Upload(String, Bytes, Option<String>),
     }
     let sent = match asked {
-        UploadPath::Create => Sent::Name(json()?.get("name").and_then(Json::as_str).unwrap_or_default().to_owned()),
+        UploadPath::Create => Sent::Container(NewContainer::read(&json()?)?),
         UploadPath::Into(id) if is_form => {
             let (name, bytes) = Form::read(&kind, body).await?.needed()?;
             Sent::File(id, name, bytes)
         }
-        UploadPath::Into(id) => Sent::Known(id, text(&json()?, "file_id")?),
+        UploadPath::Into(id) => {
+            let object = json()?;
+            refuse_others(&object, &["file_id"])?;
+            Sent::Known(id, text(&object, "file_id")?)
+        }
         UploadPath::Upload if is_form => {
             let mut form = Form::read(&kind, body).await?;
             let purpose = form.purpose.take();
@@ -91,17 +109,19 @@ pub async fn take(
     let containers = Arc::clone(containers);
     let done = tokio::task::spawn_blocking(move || {
         Ok(match sent {
-            Sent::Name(name) => containers.create(owner, name)?.to_json(containers.idle),
+            Sent::Container(NewContainer { name, files, idle }) => {
+                containers.create(owner, name, &files, idle)?.to_json()
+            }
             Sent::Upload(name, bytes, purpose) => containers.uploads.add(owner, name, bytes, purpose)?,
             Sent::File(id, name, bytes) => {
                 let container = containers.get(owner, &id)?;
                 let file = container.write(&name, &bytes)?;
-                files(&container, Some(&file))?
+                one_file(&container, &file)?
             }
             Sent::Known(id, file) => {
                 let container = containers.get(owner, &id)?;
                 let file = containers.put(owner, &container, &file)?;
-                files(&container, Some(&file))?
+                one_file(&container, &file)?
             }
         })
     });
@@ -109,10 +129,55 @@ pub async fn take(
     Ok(fault::answer(&json))
 }
 
-/// Returns the containers of an owner.
-fn list(containers: &Containers, owner: Owner) -> Json {
-    let data = containers.of_owner(owner).iter().map(|own| own.to_json(containers.idle)).collect();
-    of_list(data)
+/// A container that a client makes.
+struct NewContainer {
+    name: String,
+    files: Vec<String>,
+    idle: Option<Duration>,
+}
+
+impl NewContainer {
+    fn read(object: &Object) -> Result<NewContainer, Fault> {
+        let wrong = |key: &str, what: &str| Fault::at(key, FaultCode::WrongType, format!("{key}: expected {what}"));
+        refuse_others(object, &["name", "file_ids", "expires_after"])?;
+        let get = |key: &str| object.get(key).filter(|value| !value.is_null());
+        let name = match get("name") {
+            None => String::new(),
+            Some(name) => name.as_str().ok_or_else(|| wrong("name", "a text"))?.to_owned(),
+        };
+        let whole = |value: &Json| match value {
+            Json::Number(number) => number.as_i64().and_then(|number| u64::try_from(number).ok()),
+            _ => None,
+        };
+        let text = |id: &Json| id.as_str().map(str::to_owned);
+        let files = match get("file_ids") {
+            None => Some(Vec::new()),
+            Some(ids) => ids.as_array().and_then(|ids| ids.iter().map(text).collect()),
+        };
+        let files = files.ok_or_else(|| wrong("file_ids", "a list of ids of files"))?;
+        let idle = match get("expires_after") {
+            None => None,
+            Some(value) => {
+                let value = value.as_object().ok_or_else(|| wrong("expires_after", "an object"))?;
+                let anchor = value.get("anchor").and_then(Json::as_str);
+                let minutes = value.get("minutes").and_then(whole);
+                let (Some("last_active_at"), Some(minutes @ 1..), 2) = (anchor, minutes, value.iter().count()) else {
+                    let message = "expires_after: expected {\"anchor\": \"last_active_at\", \"minutes\": N}";
+                    return Err(Fault::at("expires_after", FaultCode::WrongValue, message));
+                };
+                Some(Duration::from_secs(minutes.saturating_mul(60)))
+            }
+        };
+        Ok(NewContainer { name, files, idle })
+    }
+}
+
+/// Refuses fields that are not known.
+fn refuse_others(object: &Object, known: &[&str]) -> Result<(), Fault> {
+    match object.iter().find(|(key, value)| !known.contains(key) && !value.is_null()) {
+        Some((key, _)) => Err(Fault::unsupported(key)),
+        None => Ok(()),
+    }
 }
 
 /// Ends a container.
@@ -121,19 +186,18 @@ fn delete(containers: &Containers, owner: Owner, id: &str) -> Result<Json, Fault
     Ok(object! { "id" => id, "object" => "container.deleted", "deleted" => true }.into())
 }
 
-/// Returns the files of a container, or one of them.
-fn files(container: &Arc<Container>, file: Option<&str>) -> Result<Json, Fault> {
+/// Returns the files of a container, the oldest first.
+fn files(container: &Container) -> Result<Vec<Json>, Fault> {
+    let mut files = container.files()?;
+    files.sort_by(|(_, a), (_, b)| (a.changed, &a.name).cmp(&(b.changed, &b.name)));
+    Ok(files.iter().map(|(id, entry)| of_file(container, id, entry)).collect())
+}
+
+/// Returns one of them.
+fn one_file(container: &Container, wanted: &str) -> Result<Json, Fault> {
     let files = container.files()?;
-    match file {
-        None => Ok(of_list(files.iter().map(|(id, entry)| of_file(container, id, entry)).collect())),
-        Some(wanted) => {
-            let found = files.iter().find(|(id, _)| id == wanted);
-            let (id, entry) = found.ok_or_else(|| {
-                Fault::at("file_id", FaultCode::FileNotFound, format!("there is no file `{wanted}` in this container"))
-            })?;
-            Ok(of_file(container, id, entry))
-        }
-    }
+    let (id, entry) = files.iter().find(|(id, _)| id == wanted).ok_or_else(|| no_file(wanted))?;
+    Ok(of_file(container, id, entry))
 }
 
 /// Returns the content of a file, as bytes that no browser shows as a page.
@@ -158,14 +222,6 @@ fn of_file(container: &Container, id: &str, entry: &FileEntry) -> Json {
         "id" => id, "object" => "container.file", "created_at" => entry.changed, "container_id" => container.id.as_str(),
         "bytes" => i64::try_from(entry.size).unwrap_or(i64::MAX), "path" => Folder::path_within(&entry.name),
         "source" => "assistant",
-    }
-    .into()
-}
-
-fn of_list(data: Vec<Json>) -> Json {
-    let id = |item: Option<&Json>| item.and_then(|item| item.as_object()?.get("id").cloned()).unwrap_or(Json::Null);
-    object! {
-        "object" => "list", "first_id" => id(data.first()), "last_id" => id(data.last()), "has_more" => false, "data" => data,
     }
     .into()
 }

@@ -1,5 +1,5 @@
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use axum::body::Bytes;
 use futures_util::stream;
@@ -12,9 +12,16 @@ use crate::{Fault, FaultCode};
 /// Files that clients have uploaded, in memory until the gateway ends or somebody deletes them.
 #[derive(Debug)]
 pub struct Uploads {
-    files: Mutex<HashMap<(Owner, String), Upload>>,
+    state: Mutex<UploadsState>,
     /// The most bytes of all of them.
     most: usize,
+}
+
+#[derive(Debug, Default)]
+struct UploadsState {
+    files: HashMap<(Owner, String), Upload>,
+    /// Those that were deleted, and that containers may still hold.
+    deleted: Vec<Weak<Bytes>>,
 }
 
 /// A file that a client has uploaded.
@@ -22,7 +29,7 @@ pub struct Uploads {
 pub struct Upload {
     pub id: String,
     pub name: String,
-    pub bytes: Bytes,
+    pub bytes: Arc<Bytes>,
     purpose: String,
     created: i64,
 }
@@ -47,9 +54,11 @@ impl Form {
         while let Some(part) = parts.next_field().await.map_err(broken)? {
             match part.name() {
                 Some("file") => {
-                    let name = part.file_name().unwrap_or("file").to_owned();
+                    let header = part.headers().get("content-disposition").and_then(|value| value.to_str().ok());
+                    let name = header.and_then(quoted_name).or_else(|| part.file_name().map(str::to_owned));
+                    let name = name.unwrap_or_else(|| "file".to_owned());
                     // Clients send paths of their own.
-                    let name = name.rsplit(['/', '\\']).next().unwrap_or("file").to_owned();
+                    let name = name.rsplit(['/', '\\']).next().unwrap_or_default().to_owned();
                     form.file = Some((name, part.bytes().await.map_err(broken)?));
                 }
                 Some("purpose") => form.purpose = Some(part.text().await.map_err(broken)?),
@@ -66,54 +75,93 @@ impl Form {
     }
 }
 
+/// Returns the name of a file in a header that has it in quotes, within which a backslash stands before a quote or another
+/// one.
+fn quoted_name(header: &str) -> Option<String> {
+    let (_, rest) = header.split_once("filename=\"")?;
+    let mut name = String::new();
+    let mut chars = rest.chars().peekable();
+    loop {
+        match chars.next()? {
+            '"' => return Some(name),
+            '\\' => name.push(chars.next_if(|next| matches!(next, '"' | '\\')).unwrap_or('\\')),
+            other => name.push(other),
+        }
+    }
+}
+
+/// Refuses a name that no file of a container can have.
+fn check_name(name: &str) -> Result<(), Fault> {
+    let why = match name {
+        "" => "it is empty",
+        "." | ".." => "it stands for a folder",
+        name if name.len() > MOST_NAME => "it is longer than 255 bytes",
+        name if name.chars().any(char::is_control) => "it has a control character",
+        _ => return Ok(()),
+    };
+    let message = format!("file: {name:?} cannot be the name of a file: {why}");
+    let help = Some("send another `filename` in the form".into());
+    Err(Fault { help, ..Fault::at("file", FaultCode::WrongValue, message) })
+}
+
+/// The most bytes of a name, as systems have it.
+const MOST_NAME: usize = 255;
+
 impl Uploads {
     pub fn new(most: usize) -> Uploads {
-        Uploads { files: Mutex::default(), most }
+        Uploads { state: Mutex::default(), most }
     }
 
     /// Keeps a file.
     pub fn add(&self, owner: Owner, name: String, bytes: Bytes, purpose: Option<String>) -> Result<Json, Fault> {
+        check_name(&name)?;
         let id = format!("file-{:016x}{:016x}", random(), random());
         let purpose = purpose.unwrap_or_else(|| "assistants".to_owned());
-        let upload = Upload { id: id.clone(), name, bytes, purpose, created: now() };
-        let mut files = self.files();
-        let used: usize = files.values().map(|file| file.bytes.len()).sum();
+        let upload = Upload { id: id.clone(), name, bytes: Arc::new(bytes), purpose, created: now() };
+        let mut state = self.state();
+        state.deleted.retain(|bytes| bytes.strong_count() > 0);
+        let deleted = state.deleted.iter().filter_map(Weak::upgrade);
+        let used: usize =
+            state.files.values().map(|file| Arc::clone(&file.bytes)).chain(deleted).map(|file| file.len()).sum();
         if used + upload.bytes.len() > self.most {
             let message = format!("all files together may have {} bytes, and {used} are used", self.most);
             let help = Some("delete files, or make them smaller".into());
             return Err(Fault { help, ..Fault::at("file", FaultCode::TooLarge, message) });
         }
         let json = upload.to_json();
-        files.insert((owner, id), upload);
+        state.files.insert((owner, id), upload);
         Ok(json)
     }
 
     /// Returns the ids of an owner's files, with their names and sizes.
     pub fn sizes(&self, owner: Owner) -> Vec<(String, (String, u64))> {
-        let files = self.files();
-        let own = files.iter().filter(|((by, _), _)| *by == owner);
+        let state = self.state();
+        let own = state.files.iter().filter(|((by, _), _)| *by == owner);
         own.map(|((_, id), file)| (id.clone(), (file.name.clone(), file.bytes.len() as u64))).collect()
     }
 
     pub fn get(&self, owner: Owner, id: &str) -> Result<Upload, Fault> {
-        self.files().get(&(owner, id.to_owned())).cloned().ok_or_else(|| unknown(id))
+        self.state().files.get(&(owner, id.to_owned())).cloned().ok_or_else(|| unknown(id))
     }
 
-    /// Returns the files of an owner, the newest first.
+    /// Returns the files of an owner, the oldest first.
     pub fn of_owner(&self, owner: Owner) -> Vec<Json> {
-        let files = self.files();
-        let mut own: Vec<&Upload> = files.iter().filter(|((by, _), _)| *by == owner).map(|(_, file)| file).collect();
-        own.sort_by_key(|file| std::cmp::Reverse((file.created, file.id.clone())));
+        let state = self.state();
+        let own = state.files.iter().filter(|((by, _), _)| *by == owner);
+        let mut own: Vec<&Upload> = own.map(|(_, file)| file).collect();
+        own.sort_by_key(|file| (file.created, file.id.clone()));
         own.into_iter().map(Upload::to_json).collect()
     }
 
     pub fn remove(&self, owner: Owner, id: &str) -> Result<Json, Fault> {
-        self.files().remove(&(owner, id.to_owned())).ok_or_else(|| unknown(id))?;
+        let mut state = self.state();
+        let gone = state.files.remove(&(owner, id.to_owned())).ok_or_else(|| unknown(id))?;
+        state.deleted.push(Arc::downgrade(&gone.bytes));
         Ok(object! { "id" => id, "object" => "file", "deleted" => true }.into())
     }
 
-    fn files(&self) -> MutexGuard<'_, HashMap<(Owner, String), Upload>> {
-        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, UploadsState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -129,5 +177,6 @@ impl Upload {
 }
 
 fn unknown(id: &str) -> Fault {
-    Fault::at("file_id", FaultCode::FileNotFound, format!("there is no file `{id}`"))
+    let help = Some("upload it to `/v1/files` with the same key".into());
+    Fault { help, ..Fault::at("file_id", FaultCode::FileNotFound, format!("there is no file `{id}`")) }
 }

@@ -148,8 +148,11 @@ async fn work(
         Work::Container(asked) => {
             let _permit = gateway.enter(&seen)?;
             let containers = containers_of(&gateway)?;
+            let query: Vec<(String, String)> =
+                query(&head.uri).filter(|(name, _)| !LABELS.contains(&&**name)).collect();
             // Files are read from a disk.
-            let done = tokio::task::spawn_blocking(move || containers::answer(&containers, owner, &asked)).await;
+            let done =
+                tokio::task::spawn_blocking(move || containers::answer(&containers, owner, &asked, &query)).await;
             done.unwrap_or_else(|error| Err(Fault::new(FaultCode::InterpreterFailed, error.to_string())))
         }
         Work::Stored(look_up, name) => {

@@ -61,7 +61,7 @@ pub struct HostedCalls {
     stage: CallStage,
     /// The calls that are still to be run.
     calls: VecDeque<HostedCall>,
-    running: Option<(String, JoinHandle<HostedResult>)>,
+    running: Option<(String, JoinHandle<Result<HostedResult, Fault>>)>,
     results: Vec<Message>,
     rounds: usize,
     stop: Stop,
@@ -238,13 +238,15 @@ impl HostedCalls {
             (HostedWork::Code(code), Some(container)) => {
                 let code_result = model.format().map(|format| format.code_result.clone()).unwrap_or_default();
                 let container = Arc::clone(container);
-                tokio::task::spawn_blocking(move || HostedResult::Code(container.run(&code, &stop, &code_result)))
+                tokio::task::spawn_blocking(move || container.run(&code, &stop, &code_result).map(HostedResult::Code))
             }
             (HostedWork::Code(_), None) => return None,
             (HostedWork::Tool(tool, arguments), _) => {
-                tokio::spawn(async move { HostedResult::Tool(tool.server.call(&tool.name, &arguments, &stop).await) })
+                tokio::spawn(
+                    async move { Ok(HostedResult::Tool(tool.server.call(&tool.name, &arguments, &stop).await)) },
+                )
             }
-            (HostedWork::NotRun(error), _) => tokio::spawn(async { HostedResult::Tool(Err(error)) }),
+            (HostedWork::NotRun(error), _) => tokio::spawn(async { Ok(HostedResult::Tool(Err(error))) }),
         };
         self.running = Some((id, running));
         Some(kind)
@@ -253,7 +255,7 @@ impl HostedCalls {
     /// Waits for the end of the call that runs. Nothing is lost if this is dropped while it waits.
     pub async fn ran(&mut self) -> Result<HostedResult, Fault> {
         let Some((id, running)) = &mut self.running else { return Err(broken(&"nothing runs")) };
-        let ran = running.await.map_err(|error| broken(&error))?;
+        let ran = running.await.map_err(|error| broken(&error))??;
         let message = object! { "role" => "tool", "tool_call_id" => id.as_str(), "content" => ran.text() };
         self.results.push(Message::from_object(message).map_err(|error| broken(&error))?);
         self.running = None;

@@ -173,7 +173,7 @@ impl<'a> OfferedTool<'a> {
 fn read_container(container: &Json, path: &str) -> Result<ContainerChoice, Fault> {
     let help = || Some("use {\"type\": \"auto\"} or the id of a container".into());
     if let Some(id) = container.as_str() {
-        return Ok(ContainerChoice { id: Some(id.to_owned()), files: Vec::new() });
+        return Ok(ContainerChoice { id: Some(id.to_owned()), files: Vec::new(), path: path.to_owned() });
     }
     let Some(container) = container.as_object() else {
         return Err(Fault { help: help(), ..Fault::unsupported(path) });
@@ -193,7 +193,7 @@ fn read_container(container: &Json, path: &str) -> Result<ContainerChoice, Fault
             return Err(Fault { help: help(), ..Fault::unsupported(&format!("{path}.{key}")) });
         }
     }
-    Ok(ContainerChoice { id: None, files })
+    Ok(ContainerChoice { id: None, files, path: path.to_owned() })
 }
 
 /// A function that the client offers.
