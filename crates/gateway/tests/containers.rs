@@ -448,8 +448,10 @@ async fn names_that_no_file_can_have_are_refused_at_the_upload() {
         );
         assert!(at(&fault, "error.help").as_str().is_some());
     }
-    let (_, quoted) = try_upload(&server, r#"\"q\".txt"#).await;
-    assert_eq!(at(&quoted, "filename").as_str(), Some("\"q\".txt"));
+    for name in [r#"\"q\".txt"#, r#""q".txt"#] {
+        let (_, quoted) = try_upload(&server, name).await;
+        assert_eq!(at(&quoted, "filename").as_str(), Some("\"q\".txt"), "{name}");
+    }
     // What is listed can be fetched.
     let answer = post(&server, &format!(r#"{{"input": "Go.", {TOOLS}}}"#)).await;
     let id = at(&answer, "output.1.container_id").as_str().unwrap();

@@ -76,15 +76,18 @@ impl Form {
 }
 
 /// Returns the name of a file in a header that has it in quotes, within which a backslash stands before a quote or another
-/// one.
+/// one. Some clients do not write it: the name ends at a quote that a semicolon or nothing follows.
 fn quoted_name(header: &str) -> Option<String> {
     let (_, rest) = header.split_once("filename=\"")?;
     let mut name = String::new();
-    let mut chars = rest.chars().peekable();
+    let mut chars = rest.chars();
     loop {
         match chars.next()? {
-            '"' => return Some(name),
-            '\\' => name.push(chars.next_if(|next| matches!(next, '"' | '\\')).unwrap_or('\\')),
+            '"' if matches!(chars.as_str().trim_start().chars().next(), None | Some(';')) => return Some(name),
+            '\\' => name.push(match chars.as_str().chars().next() {
+                Some('"' | '\\') => chars.next()?,
+                _ => '\\',
+            }),
             other => name.push(other),
         }
     }
