@@ -36,6 +36,8 @@ pub enum Failure {
     ErrorsExist { path: String },
     /// A session cannot be saved.
     SessionFile { path: String, why: String },
+    /// A file of a chat or of code cannot be written.
+    OutputFile { path: String, why: String },
     /// The result cannot be written.
     Unwritable(io::Error),
     /// A conversation is refused.
@@ -97,6 +99,7 @@ impl Failure {
             | Failure::ErrorsFile { .. }
             | Failure::ErrorsExist { .. }
             | Failure::SessionFile { .. }
+            | Failure::OutputFile { .. }
             | Failure::Unwritable(_)
             | Failure::Output { .. }
             | Failure::Internal(_)
@@ -209,6 +212,7 @@ impl Failure {
             Failure::ErrorsFile { .. } => "unwritable_errors",
             Failure::ErrorsExist { .. } => "errors_exist",
             Failure::SessionFile { .. } => "unwritable_session",
+            Failure::OutputFile { .. } => "unwritable_file",
             Failure::Unwritable(_) => "unwritable_output",
             Failure::Refused { refusal, .. } => refusal.code(),
             Failure::Misfit { error, .. } => error.code(),
@@ -243,6 +247,7 @@ impl Failure {
             Failure::ErrorsFile { path, why } => format!("cannot write refused lines to `{path}`: {why}"),
             Failure::ErrorsExist { path } => format!("the file for refused lines already exists: `{path}`"),
             Failure::SessionFile { path, why } => format!("cannot write the session to `{path}`: {why}"),
+            Failure::OutputFile { path, why } => format!("cannot write `{path}`: {why}"),
             Failure::Unwritable(error) => format!("cannot write the result: {error}"),
             Failure::Refused { refusal, .. } => message_of(refusal),
             Failure::Misfit { error, .. } => error.to_string(),
@@ -291,6 +296,7 @@ impl Failure {
             Failure::ErrorsFile { .. } => vec!["choose another file with `--errors`".into()],
             Failure::ErrorsExist { .. } => vec!["choose another file, or replace this one with `--force`".into()],
             Failure::SessionFile { .. } => vec!["choose another file with `--save`".into()],
+            Failure::OutputFile { .. } => vec!["name a place in a folder that exists and that you may write to".into()],
             Failure::Refused { refusal, source } if is_lines(refusal, source) => vec![WITH_LINES.into()],
             Failure::Refused { refusal, .. } => refusal.help(),
             Failure::Misfit { error, .. } => flags::in_flags(error.help().into_iter().collect(), error.code()),

@@ -195,7 +195,12 @@ fn mistakes_are_named() {
         ("[[mcp]]\nname = \"a\"", "expected either `argv` or `url`"),
         ("tool = 1", "expected `[[tool]]` or `[[mcp]]`"),
         ("[[tool]]\nname = \"code_interpreter\"\nargv = [\"x\"]", "expected a name"),
-        ("[[mcp]]\nname = \"gone\"\nargv = [\"/nonexistent/server\"]", "the MCP server `gone` cannot be used"),
+        (
+            "[[mcp]]\nname = \"gone\"\nargv = [\"/nonexistent/server\"]",
+            "the MCP server `gone` cannot be used: the program `/nonexistent/server` cannot be started",
+        ),
+        // The file is named without a folder.
+        ("[[mcp]]\nname = \"gone\"\nargv = [\"true\"]", "the MCP server `gone` cannot be used: connection closed"),
         ("not toml", "line 1:"),
     ] {
         std::fs::write(folder.path("tools.toml"), tools).unwrap();
@@ -236,6 +241,15 @@ fn code_runs_and_its_files_come_out() {
     );
     assert_eq!((code, out.as_str(), err.as_str()), (0, "1,2\n\n1\n", ""));
     assert_eq!(std::fs::read_to_string(folder.path("files/new")).unwrap(), "x");
+    // A note begins a line of its own.
+    let (code, out, err) =
+        folder.run(&["interpreter", "--code-time", "1"], "print('x', end='', flush=True)\nimport time\ntime.sleep(9)");
+    assert!(
+        code == 1 && out.starts_with("x\n") && out.ends_with("[the code was stopped after 1 s, its limit]\n"),
+        "{out}{err}"
+    );
+    let (code, _, err) = folder.run(&["interpreter", "--file", "data.csv", "--out", "data.csv"], "1");
+    assert!(code != 0 && err.contains("cannot write `data.csv/data.csv`") && !err.contains("session"), "{err}");
     let (code, out, _) = folder.run(&["interpreter", "--json"], "1 / 0");
     assert!(code == 1 && out.contains("\"is_good\": false") && out.contains("ZeroDivisionError"), "{out}");
     let (code, out, _) = folder.run(&["interpreter", "--unsafe-no-sandbox"], "import os; os.path.exists('/sys')");

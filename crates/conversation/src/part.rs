@@ -41,6 +41,12 @@ impl<'a> File<'a> {
         ["path", "filename", "name", "file_id"].into_iter().find_map(|key| self.field(key)?.as_str())
     }
 
+    /// Returns the key of what the file holds, or of where somebody keeps it, which no prompt can have.
+    pub fn content_key(self) -> Option<&'static str> {
+        let is_there = |key: &&str| self.field(key).is_some_and(|value| !value.is_null());
+        ["file_data", "file_id", "file_url"].into_iter().find(is_there)
+    }
+
     /// Returns the size as it was given.
     pub fn size(self) -> Option<&'a Json> {
         self.field("size").filter(|size| !size.is_null())

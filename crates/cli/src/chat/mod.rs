@@ -71,6 +71,8 @@ impl Chat<'_> {
                 if !self.lines.is_terminal() {
                     return Ok(exit);
                 }
+                // Somebody has seen it, and goes on.
+                exit = Exit::Good;
             }
         }
     }
@@ -167,7 +169,7 @@ impl Chat<'_> {
                 let place = Path::new(path);
                 let name = Path::new(name).file_name().unwrap_or_default();
                 let place = if place.is_dir() { place.join(name) } else { place.to_owned() };
-                fs::write(&place, bytes).map_err(|error| Failure::SessionFile {
+                fs::write(&place, bytes).map_err(|error| Failure::OutputFile {
                     path: place.display().to_string(),
                     why: error.to_string(),
                 })?;

@@ -1,6 +1,6 @@
 use rolecall::Event;
 use rolecall_interpreter::agent::AgentEvent;
-use rolecall_interpreter::plain;
+use rolecall_interpreter::{CodeOutput, plain};
 
 use super::asking::escape_lines;
 use crate::commands::interpreter::draw_output;
@@ -23,12 +23,14 @@ pub enum ShownPart {
     Content,
     Reasoning,
     Call,
+    /// What code prints.
+    Output,
 }
 
 impl ShownPart {
     fn style(self) -> Style {
         match self {
-            ShownPart::Content => Style::Plain,
+            ShownPart::Content | ShownPart::Output => Style::Plain,
             ShownPart::Reasoning => Style::Mark,
             ShownPart::Call => Style::Tool,
         }
@@ -45,8 +47,13 @@ impl Shown<'_> {
             AgentEvent::Reply(event) => self.show_reply(event),
             AgentEvent::Message { .. } => self.end_line(),
             AgentEvent::Output(output) => {
-                self.end_line()?;
-                self.output.write(&draw_output(output, self.output))
+                let is_stream = matches!(output, CodeOutput::Stdout(_) | CodeOutput::Stderr(_));
+                if !is_stream || self.is_within != Some(ShownPart::Output) {
+                    self.end_line()?;
+                }
+                let text = draw_output(output, self.output);
+                self.is_within = (is_stream && !text.ends_with('\n')).then_some(ShownPart::Output);
+                self.output.write(&text)
             }
             AgentEvent::Result { call, result } => {
                 self.end_line()?;

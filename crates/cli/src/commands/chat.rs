@@ -148,7 +148,8 @@ fn toolbox(args: &ChatArgs) -> Result<(Toolbox, Vec<Json>), Failure> {
     }
     if let Some(path) = &args.tools {
         let source = files::read_text(path)?;
-        let beside = path.parent().unwrap_or(Path::new("."));
+        // A file without a folder has an empty one.
+        let beside = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let file = ToolsFile::read(&source.text, beside, &options);
         let file = file.map_err(|error| wrong(format!("{}: {error}", source.name), "tools_file"))?;
         for command in &file.commands {
@@ -191,5 +192,5 @@ fn begin(args: &ChatArgs) -> Result<(Request, Vec<Message>), Failure> {
 pub fn save(conversation: &Json, path: &Path) -> Result<(), Failure> {
     let text = write(conversation, &json::Layout::indented(2)) + "\n";
     fs::write(path, text)
-        .map_err(|error| Failure::SessionFile { path: path.display().to_string(), why: error.to_string() })
+        .map_err(|error| Failure::OutputFile { path: path.display().to_string(), why: error.to_string() })
 }

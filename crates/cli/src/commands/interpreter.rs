@@ -28,10 +28,14 @@ pub fn run(args: &InterpreterArgs, output: &Output) -> Result<Exit, Failure> {
     for path in &args.files {
         put(&session, path)?;
     }
-    let mut written = Ok(());
+    let (mut written, mut is_open) = (Ok(()), false);
     let mut show = |shown: &CodeOutput| {
         if !args.json && written.is_ok() {
-            written = output.write(&draw_output(shown, output));
+            let is_stream = matches!(shown, CodeOutput::Stdout(_) | CodeOutput::Stderr(_));
+            let text = draw_output(shown, output);
+            // What is no part of a line begins one.
+            written = output.write(&format!("{}{text}", if is_open && !is_stream { "\n" } else { "" }));
+            is_open = is_stream && !text.ends_with('\n');
         }
     };
     let execution = session.run(&code, &Stop::default(), &mut show).map_err(failed)?;
@@ -118,7 +122,7 @@ fn take_all(session: &KernelSession, folder: &Path) -> Result<(), Failure> {
         let bytes = session.folder().read(&entry.name).map_err(failed)?;
         let path = folder.join(&entry.name);
         let written = fs::create_dir_all(path.parent().unwrap_or(folder)).and_then(|()| fs::write(&path, bytes));
-        written.map_err(|error| Failure::SessionFile { path: path.display().to_string(), why: error.to_string() })?;
+        written.map_err(|error| Failure::OutputFile { path: path.display().to_string(), why: error.to_string() })?;
     }
     Ok(())
 }

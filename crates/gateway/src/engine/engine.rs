@@ -42,6 +42,9 @@ impl Engine {
     pub fn new(kind: EngineKind, address: &str, limits: &Limits) -> Result<Engine, String> {
         let own = address.trim_end_matches('/').to_owned();
         let url = format!("{own}{}", kind.wire().path());
+        if !url.contains("://") {
+            return Err(format!("{address}: expected an address such as `http://{address}`"));
+        }
         let parsed = reqwest::Url::parse(&url).map_err(|error| format!("{address}: {error}"))?;
         if parsed.scheme() != "http" || !parsed.has_host() {
             return Err(format!("{address}: expected `http://host:port`"));

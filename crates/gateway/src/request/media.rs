@@ -14,13 +14,19 @@ pub fn refuse_media(messages: &[Message], has_template: bool) -> Result<(), Faul
 fn refuse_media_of(index: usize, message: &Message, has_template: bool) -> Result<(), Fault> {
     let is_media = |part: &Part<'_>| match part {
         Part::Text(_) => false,
-        Part::File(_) => has_template,
+        Part::File(file) => has_template || file.content_key().is_some(),
         Part::Image(_) | Part::Audio(_) | Part::Video(_) => true,
     };
     let Some((at, part)) = message.parts().enumerate().find(|(_, part)| is_media(part)) else { return Ok(()) };
     let kind = part.kind();
     let message = format!("messages[{index}]: the gateway does not support {kind} parts");
-    let help = Some("send text only".into());
+    let help = match part {
+        Part::File(_) if !has_template => {
+            "name the file by `path`; `/v1/responses` takes uploaded files as `input_file`"
+        }
+        _ => "send text only",
+    };
+    let help = Some(help.into());
     let fault = Fault::at(&format!("content[{at}]"), FaultCode::UnsupportedParameter, message);
     Err(Fault { message_index: u32::try_from(index).ok(), help, ..fault })
 }
@@ -41,6 +47,10 @@ mod tests {
         let file = message(r#"[{"type": "text", "text": "a"}, {"type": "file", "file": {"path": "b"}}]"#);
         assert_eq!(refuse_media_of(0, &file, false), Ok(()));
         assert!(refuse_media_of(0, &file, true).is_err());
+        for own in [r#""file_id": "file-1""#, r#""filename": "a.csv", "file_data": "data:,1""#] {
+            let kept = message(&format!(r#"[{{"type": "file", "file": {{{own}}}}}]"#));
+            assert!(refuse_media_of(0, &kept, false).is_err(), "{own}");
+        }
         for kind in ["image_url", "input_audio", "video_url"] {
             let media = message(&format!(r#"[{{"type": "text", "text": "a"}}, {{"type": "{kind}", "{kind}": {{}}}}]"#));
             let fault = refuse_media_of(3, &media, false).unwrap_err();

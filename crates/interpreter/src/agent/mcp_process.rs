@@ -20,7 +20,9 @@ impl McpProcess {
     pub fn start(mut command: Command) -> Result<(McpProcess, ChildStdout, ChildStdin), String> {
         use std::process::Stdio;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0).kill_on_drop(true);
-        let mut child = command.spawn().map_err(|error| error.to_string())?;
+        let program = command.as_std().get_program().to_string_lossy().into_owned();
+        let mut child =
+            command.spawn().map_err(|error| format!("the program `{program}` cannot be started: {error}"))?;
         let pipes = child.stdout.take().zip(child.stdin.take());
         let process = McpProcess(Mutex::new(Some(child)));
         let (output, input) = pipes.ok_or("it has no standard input and output")?;

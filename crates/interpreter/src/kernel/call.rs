@@ -98,6 +98,7 @@ impl RunningKernel {
         if let Some(error) = self.beyond().await {
             return Err(error);
         }
+        let shown = sofar.outputs.len();
         let mut outputs = sofar.finish();
         match stopped {
             Some(Why::Asked) => outputs.push(CodeOutput::Note("the code was stopped".into())),
@@ -108,6 +109,9 @@ impl RunningKernel {
                 )));
             }
             None => {}
+        }
+        for note in &outputs[shown..] {
+            _ = job.steps.send(CallStep::Output(note.clone()));
         }
         Ok(outputs)
     }
