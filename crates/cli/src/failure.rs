@@ -37,6 +37,7 @@ pub enum Failure {
     /// A session cannot be saved.
     SessionFile { path: String, why: String },
     /// A file of a chat or of code cannot be written.
+    #[cfg(feature = "gateway")]
     OutputFile { path: String, why: String },
     /// The result cannot be written.
     Unwritable(io::Error),
@@ -99,11 +100,12 @@ impl Failure {
             | Failure::ErrorsFile { .. }
             | Failure::ErrorsExist { .. }
             | Failure::SessionFile { .. }
-            | Failure::OutputFile { .. }
             | Failure::Unwritable(_)
             | Failure::Output { .. }
             | Failure::Internal(_)
             | Failure::LostLines { .. } => Exit::Unreadable,
+            #[cfg(feature = "gateway")]
+            Failure::OutputFile { .. } => Exit::Unreadable,
             Failure::UnknownFormat { .. }
             | Failure::UnknownKind { .. }
             | Failure::NotBuilt { .. }
@@ -212,6 +214,7 @@ impl Failure {
             Failure::ErrorsFile { .. } => "unwritable_errors",
             Failure::ErrorsExist { .. } => "errors_exist",
             Failure::SessionFile { .. } => "unwritable_session",
+            #[cfg(feature = "gateway")]
             Failure::OutputFile { .. } => "unwritable_file",
             Failure::Unwritable(_) => "unwritable_output",
             Failure::Refused { refusal, .. } => refusal.code(),
@@ -247,6 +250,7 @@ impl Failure {
             Failure::ErrorsFile { path, why } => format!("cannot write refused lines to `{path}`: {why}"),
             Failure::ErrorsExist { path } => format!("the file for refused lines already exists: `{path}`"),
             Failure::SessionFile { path, why } => format!("cannot write the session to `{path}`: {why}"),
+            #[cfg(feature = "gateway")]
             Failure::OutputFile { path, why } => format!("cannot write `{path}`: {why}"),
             Failure::Unwritable(error) => format!("cannot write the result: {error}"),
             Failure::Refused { refusal, .. } => message_of(refusal),
@@ -296,6 +300,7 @@ impl Failure {
             Failure::ErrorsFile { .. } => vec!["choose another file with `--errors`".into()],
             Failure::ErrorsExist { .. } => vec!["choose another file, or replace this one with `--force`".into()],
             Failure::SessionFile { .. } => vec!["choose another file with `--save`".into()],
+            #[cfg(feature = "gateway")]
             Failure::OutputFile { .. } => vec!["name a place in a folder that exists and that you may write to".into()],
             Failure::Refused { refusal, source } if is_lines(refusal, source) => vec![WITH_LINES.into()],
             Failure::Refused { refusal, .. } => refusal.help(),
