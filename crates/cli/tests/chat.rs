@@ -200,7 +200,10 @@ fn mistakes_are_named() {
             "the MCP server `gone` cannot be used: the program `/nonexistent/server` cannot be started",
         ),
         // The file is named without a folder.
-        ("[[mcp]]\nname = \"gone\"\nargv = [\"true\"]", "the MCP server `gone` cannot be used: connection closed"),
+        (
+            "[[mcp]]\nname = \"gone\"\nargv = [\"true\"]",
+            "the MCP server `gone` cannot be used: the program ended before it answered",
+        ),
         ("not toml", "line 1:"),
     ] {
         std::fs::write(folder.path("tools.toml"), tools).unwrap();

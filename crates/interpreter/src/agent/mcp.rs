@@ -123,7 +123,7 @@ impl Mcp {
                 let mut command = tokio::process::Command::new(&argv[0]);
                 command.args(&argv[1..]).current_dir(folder);
                 let (process, output, input) = McpProcess::start(command)?;
-                let service = watch.serve((output, input)).await.map_err(not_begun)?;
+                let service = watch.serve((output, input)).await.map_err(ended)?;
                 Ok((service, Some(process)))
             }
             Place::Url { url, token_variable } => {
@@ -140,6 +140,16 @@ impl Mcp {
             }
         }
     }
+}
+
+/// Says why a connection to a program could not begin. One that has ended is seen where it is read or where it is written.
+fn ended(error: ClientInitializeError) -> String {
+    let has_ended = match &error {
+        ClientInitializeError::ConnectionClosed(_) => true,
+        ClientInitializeError::TransportError { error, .. } => error.error.is::<std::io::Error>(),
+        _ => false,
+    };
+    if has_ended { "the program ended before it answered".to_owned() } else { not_begun(error) }
 }
 
 /// Says why a connection could not begin.
