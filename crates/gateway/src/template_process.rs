@@ -22,6 +22,8 @@ pub struct TemplateProcess {
     asked: String,
     name: String,
     stop_words: Vec<String>,
+    /// How long a conversation may take, with those before it.
+    time: Duration,
     /// What a thread asks the process, one after the other.
     questions: Mutex<Sender<Question>>,
 }
@@ -46,7 +48,7 @@ struct RunningTemplate {
 /// How long the code may take to be imported.
 const TO_START: Duration = Duration::from_secs(60);
 
-/// How long a conversation may take, with those before it.
+/// How long a conversation may take, unless it is said.
 const TO_WRITE: Duration = Duration::from_secs(10);
 
 /// How long a process that has closed its output may take to end.
@@ -74,20 +76,27 @@ impl TemplateProcess {
         let (questions, waiting) = channel();
         let place = asked.clone();
         thread::spawn(move || answer_all(&waiting, running, &python, &place));
-        Ok(TemplateProcess { asked, name, stop_words, questions: Mutex::new(questions) })
+        Ok(TemplateProcess { asked, name, stop_words, time: TO_WRITE, questions: Mutex::new(questions) })
+    }
+
+    /// Returns the same process with another limit on the time of a conversation, with those before it. It is 10 seconds
+    /// otherwise.
+    #[must_use]
+    pub fn within(self, time: Duration) -> TemplateProcess {
+        TemplateProcess { time, ..self }
     }
 
     /// Returns the answer to a question, in JSON.
     fn ask(&self, text: String) -> Result<Object, CodeError> {
         let (answer, answered) = sync_channel(1);
-        let question = Question { text, end: Instant::now() + TO_WRITE, answer };
+        let question = Question { text, end: Instant::now() + self.time, answer };
         let questions = self.questions.lock().unwrap_or_else(PoisonError::into_inner);
         let is_asked = questions.send(question).is_ok();
         drop(questions);
-        let late = || unavailable(format!("it took more than {} seconds", TO_WRITE.as_secs()));
+        let late = || unavailable(format!("it took more than {} seconds", self.time.as_secs()));
         match is_asked {
             // Whoever asks the process is late first.
-            true => answered.recv_timeout(TO_WRITE + TO_END).unwrap_or_else(|_| Err(late())),
+            true => answered.recv_timeout(self.time + TO_END).unwrap_or_else(|_| Err(late())),
             false => Err(unavailable("nobody asks it".to_owned())),
         }
     }

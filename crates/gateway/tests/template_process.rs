@@ -91,6 +91,8 @@ impl Code {
 
     fn model(&self) -> Model {
         let process = TemplateProcess::start(self.python(), "rounds.py".to_owned()).unwrap();
+        // Long enough for a busy machine.
+        let process = process.within(Duration::from_secs(3));
         let templates = ModelTemplates::of_code(Arc::new(process)).unwrap();
         let toy = Arc::new(Toy::of(registry().get("chatml").unwrap()));
         Model::builder().templates(templates).loaded_tokenizer(toy).bos(BosBy::Tokenizer).open().unwrap()
@@ -247,7 +249,7 @@ async fn a_gateway_lives_while_code_hangs() {
     let (answers, health) = tokio::join!(hanging, health);
     assert_eq!(health, (200, true));
     // They wait for one another, and not longer than a conversation may take.
-    assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
     for (status, answer) in answers {
         assert_eq!((status, at(&answer, "error.code").as_str()), (500, Some("code_unavailable")), "{answer:?}");
     }
@@ -292,7 +294,7 @@ fn code_that_takes_too_long_is_ended() {
     let request = |text: &str| Request::from_text(&body(&[message("user", text)])).unwrap();
     let error = model.prompt(request("hang")).unwrap_err();
     assert_eq!(error.code(), CodeErrorKind::Unavailable.code(), "{error}");
-    assert!((9..20).contains(&start.elapsed().as_secs()), "{:?}", start.elapsed());
+    assert!((2..10).contains(&start.elapsed().as_secs()), "{:?}", start.elapsed());
     assert!(model.prompt(request("a")).is_ok());
     assert_eq!(code.starts().len(), 2);
 }
