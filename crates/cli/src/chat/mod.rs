@@ -2,7 +2,7 @@
 
 mod asking;
 mod lines;
-mod shown;
+pub mod shown;
 
 use std::fs;
 use std::io::Write;

@@ -3,7 +3,6 @@ use rolecall_interpreter::agent::AgentEvent;
 use rolecall_interpreter::{CodeOutput, plain};
 
 use super::asking::escape_lines;
-use crate::commands::interpreter::draw_output;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::paint::Style;
@@ -118,5 +117,22 @@ impl Shown<'_> {
             return Ok(());
         }
         self.output.write(&format!("{}\n", self.output.paint.text(Style::Frame, text)))
+    }
+}
+
+/// Draws what code printed or returned. The interpreter has taken out what a terminal would obey.
+fn draw_output(shown: &CodeOutput, output: &Output) -> String {
+    let line = |style: Style, text: String| format!("{}\n", output.paint.text(style, &text));
+    match shown {
+        CodeOutput::Stdout(text) => text.clone(),
+        CodeOutput::Stderr(text) => output.paint.text(Style::Warning, text),
+        CodeOutput::Result(text) => format!("{text}\n"),
+        CodeOutput::Picture { name, .. } => line(Style::Strong, format!("[picture: {name}]")),
+        CodeOutput::Error { name, message, traceback } if traceback.is_empty() => {
+            line(Style::Error, format!("{name}: {message}"))
+        }
+        CodeOutput::Error { traceback, .. } => line(Style::Error, traceback.join("\n")),
+        CodeOutput::Note(note) => line(Style::Frame, format!("[{note}]")),
+        other => format!("{other:?}\n"),
     }
 }

@@ -11,6 +11,7 @@ use rolecall_interpreter::{
 };
 
 use crate::args::{InterpreterArgs, KernelArgs};
+use crate::chat::shown::Shown;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::files;
@@ -28,14 +29,10 @@ pub fn run(args: &InterpreterArgs, output: &Output) -> Result<Exit, Failure> {
     for path in &args.files {
         put(&session, path)?;
     }
-    let (mut written, mut is_open) = (Ok(()), false);
+    let (mut written, mut screen) = (Ok(()), Shown { output, json: false, is_within: None });
     let mut show = |shown: &CodeOutput| {
         if !args.json && written.is_ok() {
-            let is_stream = matches!(shown, CodeOutput::Stdout(_) | CodeOutput::Stderr(_));
-            let text = draw_output(shown, output);
-            // What is no part of a line begins one.
-            written = output.write(&format!("{}{text}", if is_open && !is_stream { "\n" } else { "" }));
-            is_open = is_stream && !text.ends_with('\n');
+            written = screen.show(&AgentEvent::Output(shown));
         }
     };
     let execution = session.run(&code, &Stop::default(), &mut show).map_err(failed)?;
@@ -125,21 +122,4 @@ fn take_all(session: &KernelSession, folder: &Path) -> Result<(), Failure> {
         written.map_err(|error| Failure::OutputFile { path: path.display().to_string(), why: error.to_string() })?;
     }
     Ok(())
-}
-
-/// Draws what code printed or returned. The interpreter has taken out what a terminal would obey.
-pub fn draw_output(shown: &CodeOutput, output: &Output) -> String {
-    let line = |style: Style, text: String| format!("{}\n", output.paint.text(style, &text));
-    match shown {
-        CodeOutput::Stdout(text) => text.clone(),
-        CodeOutput::Stderr(text) => output.paint.text(Style::Warning, text),
-        CodeOutput::Result(text) => format!("{text}\n"),
-        CodeOutput::Picture { name, .. } => line(Style::Strong, format!("[picture: {name}]")),
-        CodeOutput::Error { name, message, traceback } if traceback.is_empty() => {
-            line(Style::Error, format!("{name}: {message}"))
-        }
-        CodeOutput::Error { traceback, .. } => line(Style::Error, traceback.join("\n")),
-        CodeOutput::Note(note) => line(Style::Frame, format!("[{note}]")),
-        other => format!("{other:?}\n"),
-    }
 }
