@@ -148,9 +148,7 @@ fn toolbox(args: &ChatArgs) -> Result<(Toolbox, Vec<Json>), Failure> {
     }
     if let Some(path) = &args.tools {
         let source = files::read_text(path)?;
-        // A file without a folder has an empty one.
-        let beside = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let file = ToolsFile::read(&source.text, beside, &options);
+        let file = ToolsFile::read(&source.text, path.parent().unwrap_or(path), &options);
         let file = file.map_err(|error| wrong(format!("{}: {error}", source.name), "tools_file"))?;
         for command in &file.commands {
             let mut command = (**command).clone();

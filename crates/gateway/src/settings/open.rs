@@ -168,8 +168,7 @@ fn read_servers(path: &Path) -> Result<Vec<Mcp>, SettingFault> {
         let message = format!("cannot read the tools in `{shown}`: {error}");
         SettingFault::new("unreadable_file", SettingPlace::Nowhere, message)
     })?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let file = ToolsFile::read(&text, folder, &KernelOptions::default()).map_err(|error| {
+    let file = ToolsFile::read(&text, path.parent().unwrap_or(path), &KernelOptions::default()).map_err(|error| {
         let place = SettingPlace::File { path: shown.clone(), line: error.line, column: 1 };
         SettingFault::new("tools_file", place, error.message)
     })?;

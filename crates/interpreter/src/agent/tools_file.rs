@@ -58,8 +58,10 @@ const TOOL_KEYS: &[&str] = &["name", "description", "argv", "timeout", "sandbox"
 const MCP_KEYS: &[&str] = &["name", "argv", "url", "token_env", "timeout"];
 
 impl ToolsFile {
-    /// Reads a file. Paths in it are relative to `folder`. `options` say how commands are run.
+    /// Reads a file. Paths in it are relative to `folder`, which may be empty, as that of a path without folders is.
+    /// `options` say how commands are run.
     pub fn read(text: &str, folder: &Path, options: &KernelOptions) -> Result<ToolsFile, ToolsFileError> {
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         let line = |at: usize| text[..at.min(text.len())].matches('\n').count() + 1;
         let failed = |at: usize, message: String| ToolsFileError { line: line(at), message };
         let table = DeTable::parse(text)
