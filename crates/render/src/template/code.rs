@@ -194,15 +194,14 @@ impl ChatTemplate {
         };
         let mut roles = vec![("user", user)];
         roles.extend(known(&["system", "user"])?.map(|texts| ("system", texts)));
-        roles.extend(known(&["user", "assistant"])?.map(|texts| ("assistant", texts[1..].to_vec())));
+        // What stands before an answer is the user's.
+        let after = |texts: Vec<String>| [String::new()].into_iter().chain(texts.into_iter().skip(2)).collect();
+        roles.extend(known(&["user", "assistant"])?.map(|texts| ("assistant", after(texts))));
         let mut source = "{% for message in messages %}".to_owned();
         for (role, texts) in &roles {
-            let [before, after] = [0, 1].map(|at| texts.get(at).map_or("", String::as_str));
-            // What stands before an answer is the user's.
-            let before = if *role == "assistant" { "" } else { before };
-            let after = if *role == "assistant" { texts.get(1).map_or("", String::as_str) } else { after };
-            source += &format!("{{% if message.role == '{role}' %}}");
-            source += &format!("{}{{{{ message.content }}}}{}{{% endif %}}", literal(before), literal(after));
+            let [before, after] = [0, 1].map(|at| literal(texts.get(at).map_or("", String::as_str)));
+            source +=
+                &format!("{{% if message.role == '{role}' %}}{before}{{{{ message.content }}}}{after}{{% endif %}}");
         }
         Ok(source + "{% endfor %}")
     }
@@ -297,10 +296,8 @@ fn literal(text: &str) -> String {
 /// Reports whether a template can read a variable of this name.
 fn is_name(name: &str) -> bool {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    const WORDS: [&str; 12] = ["and", "or", "not", "in", "is", "if", "else", "true", "false", "none", "True", "False"];
-    name.chars().all(is_word)
-        && !name.starts_with(|c: char| c.is_ascii_digit())
-        && !WORDS.contains(&name)
-        && name != "None"
-        && !name.is_empty()
+    const WORDS: [&str; 13] =
+        ["and", "or", "not", "in", "is", "if", "else", "true", "false", "none", "True", "False", "None"];
+    let begins = name.starts_with(|c: char| is_word(c) && !c.is_ascii_digit());
+    begins && name.chars().all(is_word) && !WORDS.contains(&name)
 }
