@@ -9,7 +9,6 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, TryRecvError, channel, sync_channel};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -25,7 +24,7 @@ pub struct TemplateProcess {
     /// How long a conversation may take, with those before it.
     time: Duration,
     /// What a thread asks the process, one after the other.
-    questions: Mutex<Sender<Question>>,
+    questions: Sender<Question>,
 }
 
 /// A conversation to be written.
@@ -76,7 +75,7 @@ impl TemplateProcess {
         let (questions, waiting) = channel();
         let place = asked.clone();
         thread::spawn(move || answer_all(&waiting, running, &python, &place));
-        Ok(TemplateProcess { asked, name, stop_words, time: TO_WRITE, questions: Mutex::new(questions) })
+        Ok(TemplateProcess { asked, name, stop_words, time: TO_WRITE, questions })
     }
 
     /// Returns the same process with another limit on the time of a conversation, with those before it. It is 10 seconds
@@ -90,9 +89,7 @@ impl TemplateProcess {
     fn ask(&self, text: String) -> Result<Object, CodeError> {
         let (answer, answered) = sync_channel(1);
         let question = Question { text, end: Instant::now() + self.time, answer };
-        let questions = self.questions.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_asked = questions.send(question).is_ok();
-        drop(questions);
+        let is_asked = self.questions.send(question).is_ok();
         let late = || unavailable(format!("it took more than {} seconds", self.time.as_secs()));
         match is_asked {
             // Whoever asks the process is late first.

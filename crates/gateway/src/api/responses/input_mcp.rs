@@ -169,9 +169,7 @@ impl InputReader {
                 self.add_call(index, id, &own, call).results.push((index, result));
             }
         }
-        let mut shown = item.clone();
-        shown.insert("id", own.into());
-        self.items.push(shown.into());
+        self.show(item, own);
         Ok(())
     }
 
@@ -190,9 +188,7 @@ impl InputReader {
         check_call(&call, path)?;
         self.add_call(index, id, &own, call);
         self.approvals.0.push(Approval { request, state: ApprovalState::Open });
-        let mut shown = item.clone();
-        shown.insert("id", own.into());
-        self.items.push(shown.into());
+        self.show(item, own);
         Ok(())
     }
 
@@ -231,10 +227,15 @@ impl InputReader {
                 false => ApprovalState::Ended,
             };
         }
-        let mut shown = item.clone();
-        shown.insert("id", self.id_of("mcpa", index, id).into());
-        self.items.push(shown.into());
+        self.show(item, self.id_of("mcpa", index, id));
         Ok(())
+    }
+
+    /// Keeps an item as it is shown later: as it was sent, with an id.
+    fn show(&mut self, item: &Object, id: String) {
+        let mut shown = item.clone();
+        shown.insert("id", id.into());
+        self.items.push(shown.into());
     }
 }
 
