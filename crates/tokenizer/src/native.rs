@@ -9,25 +9,32 @@ pub(super) mod added;
 pub(super) mod alphabet;
 pub(super) mod automaton;
 pub(super) mod bpe;
+pub(super) mod byte_joints;
 mod char_classes;
 pub(super) mod forged;
 pub(super) mod joints;
+mod lanes;
+mod long_words;
+pub(super) mod memory;
 pub(super) mod merges;
 mod normalization;
+mod pair_set;
 pub(super) mod pattern;
-pub(super) mod word_cache;
+mod scanner;
+mod word_cache;
 pub(super) mod words;
 
 use std::convert::Infallible;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use self::added::AddedSearch;
-use self::bpe::{Bpe, LONG_WORD};
+use self::bpe::Bpe;
 pub(super) use self::bpe::{Reading, Tables};
 use self::joints::Joints;
+use self::memory::Memory;
+pub(super) use self::memory::MemoryOwner;
 pub(super) use self::normalization::NormalizedText;
-pub(super) use self::word_cache::CacheOwner;
-use self::word_cache::Memory;
 use self::words::{TooHard, Words};
 use super::{Error, TextPlace, Token};
 
@@ -37,7 +44,7 @@ pub(super) struct Native {
     pub bpe: Bpe,
     /// The added tokens that text may encode to, matched in raw text and in normalized text.
     pub plain: [AddedSearch; 2],
-    pub owner: CacheOwner,
+    pub owner: MemoryOwner,
 }
 
 /// The parts that do not depend on which tokens are kept out of text.
@@ -236,58 +243,72 @@ impl Native {
         memory: &mut Memory,
         out: &mut Out<'_>,
     ) -> Result<(), NativeRefusal> {
-        let part = &section.form.text[start..end];
-        let place = |tokens: &mut [Token]| {
-            for token in tokens {
-                *token = section.place(Token { id: token.id, start: token.start + start, end: token.end + start });
-            }
-        };
-        let mut prefix = self.prefix_of(part, is_first);
+        let Memory { lanes, words: known } = memory;
+        let mut prefix = self.prefix_of(&section.form.text[start..end], is_first);
+        let is_changed = section.form.is_changed();
+        // Positions are those of the whole text, unless they have to be looked up anyway.
+        let (text, shift) = if is_changed { (&*section.form.text, 0) } else { (section.whole, section.start) };
         let mut from = out.tokens.len();
         let mut failed = None;
-        // Hands tokens over before the token or word that begins at `next` in the part.
-        let hand_over = |out: &mut Out<'_>, from: &mut usize, next: usize| {
-            place(&mut out.tokens[*from..]);
-            *from = out.tokens.len();
-            let next = section.start + section.form.original(start + next, start + next + 1).0;
+        let place = |tokens: &mut [Token]| {
+            if is_changed {
+                tokens.iter_mut().for_each(|token| *token = section.place(*token));
+            }
+        };
+        // Hands tokens over before the token or word that begins at `next`.
+        let mut hand_over = |out: &mut Out<'_>, next: usize| {
+            place(&mut out.tokens[from..]);
+            from = out.tokens.len();
+            let next = if is_changed { section.start + section.form.original(next, next + 1).0 } else { next };
             // Do not separate tokens that share a character.
             if out.tokens.last().is_some_and(|last| last.end <= next) {
                 out.hand_over(section.whole, next);
-                *from = 0;
+                from = out.tokens.len();
             }
         };
-        let mut visit = |word: usize, behind: usize| {
-            if failed.is_some() || out.is_over() {
-                return;
-            }
+        let mut encode = |mut first: usize, mut ends: &[u32]| {
             if out.is_full() {
-                hand_over(out, &mut from, word);
+                hand_over(out, first);
             }
-            let is_long = out.take.is_some() && behind - word > LONG_WORD;
-            let mut take = |token: Token| {
-                if out.is_full() {
-                    hand_over(out, &mut from, token.start);
-                }
-                out.tokens.push(token);
-            };
-            let encoded = match prefix.take() {
-                Some(prefix) if is_long => {
-                    let (text, shift) = (format!("{prefix}{}", &part[word..behind]), prefix.len_utf8());
-                    self.bpe.encode_long_word(&text, (0, text.len()), reading, memory, |token| {
-                        let (start, end) = (token.start.saturating_sub(shift), token.end.saturating_sub(shift));
-                        take(Token { start, end, ..token });
-                    })
-                }
-                Some(prefix) => self.encode_prefixed(prefix, &part[word..behind], reading, memory, out.tokens),
-                None if is_long => self.bpe.encode_long_word(part, (word, behind), reading, memory, take),
-                None => self.bpe.encode_word(part, (word, behind), reading, memory, out.tokens),
-            };
-            failed = encoded.err();
+            if let Some(prefix) = prefix.take()
+                && let [end, rest @ ..] = ends
+            {
+                self.bpe.encode_prefixed(prefix, text, (first, *end as usize), reading, known, out.tokens)?;
+                (first, ends) = (*end as usize, rest);
+            }
+            // Tokens of a very long word are handed over while they are read.
+            while out.take.is_some()
+                && let Some(at) = bpe::find_long_word(first, ends)
+            {
+                self.bpe.encode_words(text, first, &ends[..at], reading, known, out.tokens)?;
+                let word = (at.checked_sub(1).map_or(first, |before| ends[before] as usize), ends[at] as usize);
+                self.bpe.encode_long_word(text, word, reading, known, |token| {
+                    if out.is_full() {
+                        hand_over(out, token.start);
+                    }
+                    out.tokens.push(token);
+                })?;
+                (first, ends) = (word.1, &ends[at + 1..]);
+            }
+            self.bpe.encode_words(text, first, ends, reading, known, out.tokens)?;
+            Ok(if out.is_over() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         };
+        let mut visit = |first: usize, ends: &[u32]| match encode(first, ends) {
+            Ok(flow) => flow,
+            Err(error) => {
+                failed = Some(error);
+                ControlFlow::Break(())
+            }
+        };
+        let range = (start + shift, end + shift);
         match &self.core.cuts {
-            Cuts::Words(words) => words.split(part, visit).map_err(|TooHard| NativeRefusal::NotCovered)?,
-            Cuts::Joints { joints, before_spaces } => joints.split(part, *before_spaces, visit),
-            Cuts::None => visit(0, part.len()),
+            Cuts::Words(words) => {
+                words.split(text, range, lanes, &mut visit).map_err(|TooHard| NativeRefusal::NotCovered)?;
+            }
+            Cuts::Joints { joints, before_spaces } => joints.split(text, range, *before_spaces, &mut visit),
+            Cuts::None => {
+                let _ = visit(range.0, &[range.1 as u32]);
+            }
         }
         match failed {
             Some(error) => Err(NativeRefusal::Error(error)),
@@ -296,25 +317,6 @@ impl Native {
                 Ok(())
             }
         }
-    }
-
-    /// Encodes the first word after a prefix that is not part of the text.
-    fn encode_prefixed(
-        &self,
-        prefix: char,
-        word: &str,
-        reading: Reading,
-        memory: &mut Memory,
-        out: &mut Vec<Token>,
-    ) -> Result<(), Error> {
-        let text = format!("{prefix}{word}");
-        let first = out.len();
-        self.bpe.encode_word(&text, (0, text.len()), reading, memory, out)?;
-        for token in &mut out[first..] {
-            token.start = token.start.saturating_sub(prefix.len_utf8());
-            token.end = token.end.saturating_sub(prefix.len_utf8());
-        }
-        Ok(())
     }
 
     fn prefix_of(&self, part: &str, is_first: bool) -> Option<char> {

@@ -12,14 +12,14 @@ use tokenizers::{NormalizerWrapper, PreTokenizerWrapper, SplitDelimiterBehavior}
 use super::super::AddedToken;
 use super::super::native::added::AddedSearch;
 use super::super::native::alphabet::{Alphabet, Characters, Otherwise};
-use super::super::native::automaton::Automaton;
 use super::super::native::bpe::{Bpe, Tables};
+use super::super::native::byte_joints::ByteJoints;
 use super::super::native::forged::{ForgedTokens, MergeSpelling};
 use super::super::native::joints::Joints;
 use super::super::native::merges::{self, Merges};
 use super::super::native::pattern::RegexPattern;
-use super::super::native::words::{Split, Words};
-use super::super::native::{CacheOwner, Core, Cuts, Native, NormalizedText, Prefix};
+use super::super::native::words::Words;
+use super::super::native::{Core, Cuts, MemoryOwner, Native, NormalizedText, Prefix};
 use super::bpe_model::BpeModel;
 
 /// The pattern of the `ByteLevel` pre-tokenizer, a constant of the reference crate.
@@ -43,7 +43,7 @@ pub(super) fn build_own(
         bpe: Bpe { tables: Arc::clone(&core.tables), forged },
         plain: plain.ok_or("added tokens that are matched after a normalizer")??,
         core: Arc::clone(core),
-        owner: CacheOwner::new(),
+        owner: MemoryOwner::new(),
     })
 }
 
@@ -72,6 +72,10 @@ pub(super) fn build_core(
             (true, Alphabet::Characters(_), Some(_)) => return Err("`ignore_merges` with replaced spaces".to_owned()),
             (true, ..) => Some(words_by_bytes(model, &alphabet)),
         },
+        joints: match &alphabet {
+            Alphabet::Bytes(_) => Some(byte_joints(model, &alphabet)),
+            Alphabet::Characters(_) => None,
+        },
         alphabet,
     };
     let added = all_added(&plan, added)?;
@@ -93,7 +97,7 @@ struct Preprocessing {
     space: Option<char>,
     /// Whether the normalizer replaces the spaces.
     normalizer_replaces: bool,
-    splits: Vec<Split>,
+    splits: Vec<(RegexPattern, bool)>,
     /// Whether words are split before spaces.
     before_spaces: bool,
     /// Whether the vocabulary consists of bytes.
@@ -153,7 +157,7 @@ impl Preprocessing {
                     return Err("ByteLevel with `add_prefix_space`".to_owned());
                 }
                 if byte_level.use_regex {
-                    self.push_split(&RegexPattern::parse(BYTE_LEVEL)?, false)?;
+                    self.push_split(RegexPattern::parse(BYTE_LEVEL)?, false);
                 }
                 self.bytes = true;
             }
@@ -169,10 +173,10 @@ impl Preprocessing {
                     (SplitDelimiterBehavior::Removed, true) => true,
                     (behavior, _) => return Err(format!("Split with behavior {behavior}")),
                 };
-                self.push_split(&pattern, drops_gaps)?;
+                self.push_split(pattern, drops_gaps);
             }
             Some(PreTokenizerWrapper::Digits(digits)) => {
-                self.push_split(&RegexPattern::of_set(numeric(), !digits.individual_digits), false)?;
+                self.push_split(RegexPattern::of_set(numeric(), !digits.individual_digits), false);
             }
             Some(PreTokenizerWrapper::Metaspace(metaspace)) => {
                 if self.space.is_some() || !self.splits.is_empty() || self.prefix != Prefix::Nothing {
@@ -195,14 +199,13 @@ impl Preprocessing {
         Ok(())
     }
 
-    fn push_split(&mut self, pattern: &RegexPattern, drops_gaps: bool) -> Result<(), String> {
-        self.splits.push(Split { automaton: Automaton::new(pattern)?, drops_gaps });
-        Ok(())
+    fn push_split(&mut self, pattern: RegexPattern, drops_gaps: bool) {
+        self.splits.push((pattern, drops_gaps));
     }
 
     fn cuts(self, model: &BpeModel) -> Result<Cuts, String> {
         if self.bytes || !self.splits.is_empty() {
-            return Ok(Cuts::Words(Words::new(self.splits)));
+            return Ok(Cuts::Words(Words::new(&self.splits)?));
         }
         let merged: HashSet<u32> = model.merges.iter().flat_map(|&(left, right, _)| [left, right]).collect();
         let is_merged = |id: Option<u32>| id.is_some_and(|id| merged.contains(&id));
@@ -285,6 +288,11 @@ fn character_alphabet(model: &BpeModel, space: Option<char>) -> Result<Alphabet,
 
 fn words_by_bytes(model: &BpeModel, alphabet: &Alphabet) -> HashMap<Vec<u8>, u32> {
     model.vocab.iter().filter_map(|(text, &id)| Some((spelled_bytes(text, alphabet)?, id))).collect()
+}
+
+fn byte_joints(model: &BpeModel, alphabet: &Alphabet) -> ByteJoints {
+    let tokens: Vec<_> = model.vocab.keys().filter_map(|text| spelled_bytes(text, alphabet)).collect();
+    ByteJoints::new(tokens.iter().map(Vec::as_slice))
 }
 
 /// Returns the forged tokens. `forgery` does the same for the reference crate.

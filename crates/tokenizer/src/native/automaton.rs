@@ -7,25 +7,31 @@ use super::pattern::{Greed, PatternNode, RegexPattern};
 const MOST_STEPS: usize = 500;
 const MOST_CELLS: usize = 1 << 16;
 
-/// A flag on a transition: a match ends before the character. The other bits are the position of
-/// the next state's transitions.
-const MATCHED: u32 = 1 << 31;
-const DEAD: u32 = 0;
-const START: u32 = 1;
-
 /// A pattern compiled to a table. It finds what a backtracking engine finds, in one pass without
 /// backtracking.
 pub(crate) struct Automaton {
-    classes: CharClasses,
     /// `[state][class]`, with the end of the text as an additional class.
-    transitions: Vec<u32>,
+    steps: Vec<Step>,
     width: usize,
 }
 
+/// What a character, or the end of the text, leads to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Step {
+    /// Whether a match ends before the character.
+    pub matched: bool,
+    pub next: u32,
+}
+
+/// The state after which no match ends.
+pub(crate) const DEAD: u32 = 0;
+/// The state before a match.
+pub(crate) const START: u32 = 1;
+
 impl Automaton {
-    pub fn new(pattern: &RegexPattern) -> Result<Self, String> {
-        let classes = CharClasses::new(&pattern.sets)?;
-        let mut program = Program { steps: vec![Transition::Match] };
+    /// Compiles a pattern. Its sets are those of `classes` from `first_set` on.
+    pub fn new(pattern: &RegexPattern, classes: &CharClasses, first_set: usize) -> Result<Self, String> {
+        let mut program = Program { steps: vec![Transition::Match], first_set };
         let entry = program.add(&pattern.root, 0)?;
         let width = classes.count() + 1;
         let mut states: HashMap<Vec<usize>, u32> = HashMap::from([(Vec::new(), DEAD)]);
@@ -34,46 +40,67 @@ impl Automaton {
         program.follow(entry, &mut start);
         states.insert(start.clone(), START);
         lists.push(start);
-        let mut transitions = vec![DEAD; width];
-        while transitions.len() < lists.len() * width {
-            let list = lists[transitions.len() / width].clone();
-            let is_start = transitions.len() == width;
+        let mut steps = vec![Step { matched: false, next: DEAD }; width];
+        while steps.len() < lists.len() * width {
+            let list = lists[steps.len() / width].clone();
+            let is_start = steps.len() == width;
             for class in 0..width {
-                let (matched, next) = program.advance(&list, class, &classes);
+                let (matched, next) = program.advance(&list, class, classes);
                 if matched && is_start {
                     return Err("a pattern that matches the empty text".to_owned());
                 }
-                let state = *states.entry(next).or_insert_with_key(|next| {
+                let next = *states.entry(next).or_insert_with_key(|next| {
                     lists.push(next.clone());
                     (lists.len() - 1) as u32
                 });
-                transitions.push((state * width as u32) | if matched { MATCHED } else { 0 });
+                steps.push(Step { matched, next });
             }
             if lists.len() * width > MOST_CELLS {
                 return Err("a pattern whose automaton is too large".to_owned());
             }
         }
-        Ok(Self { classes, transitions, width })
+        Ok(Self { steps, width })
+    }
+
+    /// Returns the step from a state; the class after the last is the end of the text.
+    #[inline]
+    pub fn step(&self, state: u32, class: usize) -> Step {
+        self.steps[state as usize * self.width + class]
+    }
+
+    /// Returns the class of the end of a text.
+    pub fn end(&self) -> usize {
+        self.width - 1
+    }
+
+    /// Reports whether a match ends wherever a state is left for good.
+    pub fn always_matches(&self, state: u32) -> bool {
+        state != DEAD && (0..self.width).all(|class| self.step(state, class).matched)
+    }
+
+    /// Returns the states that are reached after a character.
+    pub fn later_states(&self) -> impl Iterator<Item = u32> {
+        START + 1..(self.steps.len() / self.width) as u32
     }
 
     /// Returns the end of the match that starts at `start`, if there is one, in a text that ends at
     /// `end`, and how far the search looked.
     #[inline]
-    pub fn find(&self, text: &str, start: usize, end: usize) -> (Option<usize>, usize) {
+    pub fn find(&self, classes: &CharClasses, text: &str, start: usize, end: usize) -> (Option<usize>, usize) {
         let mut found = None;
-        let mut state = START as usize * self.width;
+        let mut state = START;
         let mut at = start;
         loop {
-            let (class, length) = match self.classes.at(text, at) {
+            let (class, length) = match classes.at(text, at) {
                 Some(next) if at < end => next,
-                _ => (self.width - 1, 0),
+                _ => (self.end(), 0),
             };
-            let next = self.transitions[state + class];
-            if next & MATCHED != 0 {
+            let step = self.step(state, class);
+            if step.matched {
                 found = Some(at);
             }
-            state = (next & !MATCHED) as usize;
-            if state == DEAD as usize || length == 0 {
+            state = step.next;
+            if state == DEAD || length == 0 {
                 return (found, at);
             }
             at += length;
@@ -84,6 +111,8 @@ impl Automaton {
 /// A pattern as a program of linked steps that ends in a match.
 struct Program {
     steps: Vec<Transition>,
+    /// The number that the pattern's first set has among all.
+    first_set: usize,
 }
 
 #[derive(Clone, Copy)]
@@ -109,8 +138,10 @@ impl Program {
     /// Adds a node that continues at the step `next`. Returns the node's first step.
     fn add(&mut self, node: &PatternNode, next: usize) -> Result<usize, String> {
         match node {
-            PatternNode::Set(set) => self.push(Transition::Take { set: *set, next }),
-            PatternNode::Ahead { set, negated } => self.push(Transition::Ahead { set: *set, negated: *negated, next }),
+            PatternNode::Set(set) => self.push(Transition::Take { set: self.first_set + set, next }),
+            PatternNode::Ahead { set, negated } => {
+                self.push(Transition::Ahead { set: self.first_set + set, negated: *negated, next })
+            }
             PatternNode::Sequence(nodes) => nodes.iter().rev().try_fold(next, |next, node| self.add(node, next)),
             PatternNode::Choice(nodes) => {
                 let mut entries = Vec::with_capacity(nodes.len());
@@ -135,7 +166,7 @@ impl Program {
         let exit = match (greed, node) {
             // A possessive set can be left only where it could match no more.
             (Greed::Possessive, PatternNode::Set(set)) => {
-                self.push(Transition::Ahead { set: *set, negated: true, next })?
+                self.push(Transition::Ahead { set: self.first_set + set, negated: true, next })?
             }
             _ => next,
         };

@@ -3,9 +3,11 @@ use std::sync::Arc;
 
 use super::super::{Error, Token};
 use super::alphabet::Alphabet;
+use super::byte_joints::ByteJoints;
 use super::forged::ForgedTokens;
+use super::memory::WordMemory;
 use super::merges::{Merges, Symbols};
-use super::word_cache::{Memory, WordKey};
+use super::word_cache::{BATCH, NO_WORDS, WordKey};
 
 /// Byte-pair encoding of words, with the same ids as the reference crate.
 pub(crate) struct Bpe {
@@ -20,6 +22,8 @@ pub(crate) struct Tables {
     /// Words that are encoded as tokens without merging, by their bytes, if the vocabulary requires
     /// that.
     pub whole: Option<HashMap<Vec<u8>, u32>>,
+    /// Where long words may be split before merging, in a vocabulary of bytes.
+    pub joints: Option<ByteJoints>,
 }
 
 /// Whether text may encode to control tokens.
@@ -32,32 +36,95 @@ pub(crate) enum Reading {
 }
 
 impl Bpe {
-    /// Appends the tokens of a word, given by its byte range in a text.
-    #[inline]
-    pub fn encode_word(
+    /// Appends the tokens of neighboring words. The first word begins at `start`.
+    pub fn encode_words(
+        &self,
+        text: &str,
+        start: usize,
+        ends: &[u32],
+        reading: Reading,
+        memory: &mut WordMemory,
+        out: &mut Vec<Token>,
+    ) -> Result<(), Error> {
+        out.reserve(ends.len());
+        let mut from = start;
+        let mut found = NO_WORDS;
+        for ends in ends.chunks(BATCH) {
+            memory.cache.find_all(text.as_bytes(), from, ends, &mut found);
+            for (&end, word) in ends.iter().zip(&found) {
+                let end = end as usize;
+                match word.single() {
+                    Some(id) => out.push(Token { id, start: from, end }),
+                    None if word.is_known() => {
+                        push_tokens(text, from, word.tokens(), word.splits_characters(), out);
+                    }
+                    None => self.encode_other(text, (from, end), reading, memory, out)?,
+                }
+                from = end;
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends the tokens of a word that is not in the first bucket of the cache.
+    fn encode_other(
         &self,
         text: &str,
         (start, end): (usize, usize),
         reading: Reading,
-        memory: &mut Memory,
+        memory: &mut WordMemory,
         out: &mut Vec<Token>,
     ) -> Result<(), Error> {
-        let key = WordKey::new(text, start, end);
-        if let Some(key) = &key {
-            let mut from = start;
-            let known = memory.cache.get(key, |id, end| {
-                out.push(Token { id, start: from, end: start + end });
-                from = start + end;
-            });
-            if known {
-                return Ok(());
+        let key = WordKey::new(text.as_bytes(), start, end);
+        if let Some(word) = key.and_then(|key| memory.cache.get(key)) {
+            push_tokens(text, start, word.tokens(), word.splits_characters(), out);
+            return Ok(());
+        }
+        let bytes = text.as_bytes().get(start..end).unwrap_or_default();
+        if let Some((tokens, splits_characters)) = memory.long_words.get(bytes) {
+            let tokens = tokens.iter().map(|&(id, end)| (id, end as usize));
+            push_tokens(text, start, tokens, splits_characters, out);
+            return Ok(());
+        }
+        if let (None, Some(joints)) = (&key, &self.tables.joints) {
+            let mut cuts = std::mem::take(&mut memory.cuts);
+            cuts.clear();
+            joints.find_cuts(bytes, start, &mut cuts);
+            if !cuts.is_empty() {
+                cuts.push(end as u32);
+                let encoded = self.encode_words(text, start, &cuts, reading, memory, out);
+                memory.cuts = cuts;
+                return encoded;
             }
+            memory.cuts = cuts;
         }
-        let is_forged = self.merge_word(text, (start, end), reading, memory)?;
-        if let Some(key) = key.filter(|_| !is_forged) {
-            memory.cache.put(&key, &memory.word);
+        let is_forged = self.merge_word(bytes, reading, memory)?;
+        let word = &memory.word;
+        let splits_characters = word.ends.iter().any(|&at| !text.is_char_boundary(start + at as usize));
+        if !is_forged && !key.is_some_and(|key| memory.cache.put(key, word, splits_characters)) {
+            memory.long_words.put(bytes, word, splits_characters);
         }
-        out.extend(tokens(&memory.word, start));
+        push_tokens(text, start, symbols(word), splits_characters, out);
+        Ok(())
+    }
+
+    /// Appends the tokens of a word after a prefix that is not part of the text.
+    pub fn encode_prefixed(
+        &self,
+        prefix: char,
+        text: &str,
+        (start, end): (usize, usize),
+        reading: Reading,
+        memory: &mut WordMemory,
+        out: &mut Vec<Token>,
+    ) -> Result<(), Error> {
+        let word = format!("{prefix}{}", &text[start..end]);
+        let first = out.len();
+        self.encode_words(&word, 0, &[word.len() as u32], reading, memory, out)?;
+        for token in &mut out[first..] {
+            let place = |at: usize| start + at.saturating_sub(prefix.len_utf8());
+            *token = Token::covering(token.id, (place(token.start), place(token.end)), text);
+        }
         Ok(())
     }
 
@@ -67,10 +134,11 @@ impl Bpe {
         text: &str,
         (start, end): (usize, usize),
         reading: Reading,
-        memory: &mut Memory,
+        memory: &mut WordMemory,
         mut take: impl FnMut(Token),
     ) -> Result<(), Error> {
-        let merged = self.merge_word(text, (start, end), reading, memory);
+        let bytes = text.as_bytes().get(start..end).unwrap_or_default();
+        let merged = self.merge_word(bytes, reading, memory);
         // Do not keep the memory for later words, and release it block by block as tokens are
         // passed on.
         let Symbols { mut ids, mut ends, .. } = std::mem::take(&mut memory.word);
@@ -79,9 +147,9 @@ impl Bpe {
         ends.reverse();
         let mut from = start;
         while let (Some(id), Some(end)) = (ids.pop(), ends.pop()) {
-            let token = Token { id, start: from, end: start + end as usize };
-            from = token.end;
-            take(token);
+            let end = start + end as usize;
+            take(Token::covering(id, (from, end), text));
+            from = end;
             if ids.len() % LONG_WORD == 0 {
                 ids.shrink_to_fit();
                 ends.shrink_to_fit();
@@ -91,15 +159,7 @@ impl Bpe {
     }
 
     /// Merges a word, and returns whether it spells a token that is kept out of text.
-    #[inline]
-    fn merge_word(
-        &self,
-        text: &str,
-        (start, end): (usize, usize),
-        reading: Reading,
-        memory: &mut Memory,
-    ) -> Result<bool, Error> {
-        let bytes = text.as_bytes().get(start..end).unwrap_or_default();
+    fn merge_word(&self, bytes: &[u8], reading: Reading, memory: &mut WordMemory) -> Result<bool, Error> {
         let word = &mut memory.word;
         self.tokenize(bytes, word);
         let is_forged = self.any_forged(bytes, word);
@@ -167,16 +227,36 @@ impl Bpe {
 }
 
 /// The length in bytes above which the tokens of a word are passed on in parts.
-pub(crate) const LONG_WORD: usize = 1 << 15;
+const LONG_WORD: usize = 1 << 15;
 
-/// Returns the tokens of a word that begins at byte `start`.
-fn tokens(word: &Symbols, start: usize) -> impl Iterator<Item = Token> + '_ {
+/// Returns the index of the first word whose tokens are passed on in parts.
+pub(crate) fn find_long_word(first: usize, ends: &[u32]) -> Option<usize> {
+    let starts = std::iter::once(first).chain(ends.iter().map(|&end| end as usize));
+    starts.zip(ends).position(|(start, &end)| end as usize - start > LONG_WORD)
+}
+
+/// Appends the tokens of a word that begins at byte `start`. Tokens that each hold part of a character
+/// span the whole character.
+fn push_tokens(
+    text: &str,
+    start: usize,
+    tokens: impl Iterator<Item = (u32, usize)>,
+    splits_characters: bool,
+    out: &mut Vec<Token>,
+) {
     let mut from = start;
-    word.ids.iter().zip(&word.ends).map(move |(&id, &end)| {
-        let token = Token { id, start: from, end: start + end as usize };
-        from = token.end;
-        token
-    })
+    for (id, end) in tokens {
+        let end = start + end;
+        out.push(match splits_characters {
+            true => Token::covering(id, (from, end), text),
+            false => Token { id, start: from, end },
+        });
+        from = end;
+    }
+}
+
+fn symbols(word: &Symbols) -> impl Iterator<Item = (u32, usize)> + '_ {
+    word.ids.iter().zip(&word.ends).map(|(&id, &end)| (id, end as usize))
 }
 
 fn parts(word: &Symbols) -> impl Iterator<Item = (u32, usize, usize)> + '_ {

@@ -2,7 +2,7 @@ use std::collections::HashMap;
 
 use regex_syntax::hir::ClassUnicode;
 
-const BLOCK: usize = 128;
+pub(super) const BLOCK: usize = 128;
 const CODE_POINTS: usize = char::MAX as usize + 1;
 
 /// Character classes for a pattern: characters that are in the same sets are in one class.
@@ -17,14 +17,14 @@ pub(crate) struct CharClasses {
 
 impl CharClasses {
     /// Returns an error if there are more sets or classes than the tables can hold.
-    pub fn new(sets: &[ClassUnicode]) -> Result<Self, String> {
+    pub fn new<'a>(sets: impl Iterator<Item = &'a ClassUnicode>) -> Result<Self, String> {
         let too_many = || "a pattern with too many sets of characters".to_owned();
-        if sets.len() > 128 {
-            return Err(too_many());
-        }
         // A bit changes where a set begins or ends.
         let mut changes: Vec<(u32, u128)> = Vec::new();
-        for (at, set) in sets.iter().enumerate() {
+        for (at, set) in sets.enumerate() {
+            if at >= u128::BITS as usize {
+                return Err(too_many());
+            }
             for range in set.ranges() {
                 changes.push((u32::from(range.start()), 1 << at));
                 changes.push((u32::from(range.end()) + 1, 1 << at));
@@ -72,6 +72,18 @@ impl CharClasses {
         self.members.get(class).is_some_and(|members| members >> set & 1 == 1)
     }
 
+    /// Returns the class of each ASCII character.
+    pub fn ascii(&self) -> &[u8; BLOCK] {
+        &self.ascii
+    }
+
+    /// Returns the class of a code point.
+    #[inline]
+    pub fn of(&self, code: usize) -> Option<usize> {
+        let block = usize::from(*self.blocks.get(code / BLOCK)?);
+        self.classes.get(block * BLOCK + code % BLOCK).map(|class| usize::from(*class))
+    }
+
     /// Returns the class and the length of the character at byte `at`.
     #[inline]
     pub fn at(&self, text: &str, at: usize) -> Option<(usize, usize)> {
@@ -80,9 +92,7 @@ impl CharClasses {
             return Some((usize::from(*class), 1));
         }
         let (code, length) = decode(text.as_bytes(), at)?;
-        let block = usize::from(*self.blocks.get(code / BLOCK)?);
-        let class = *self.classes.get(block * BLOCK + code % BLOCK)?;
-        Some((usize::from(class), length))
+        Some((self.of(code)?, length))
     }
 }
 

@@ -1,3 +1,8 @@
+use std::ops::ControlFlow;
+
+use super::pair_set::PairSet;
+use super::words::RUN;
+
 /// The pairs of characters that are adjacent in some token that merges produce.
 ///
 /// Characters that form no such pair never merge, so a text may be split between them before
@@ -6,56 +11,60 @@ pub(crate) struct Joints {
     space: Option<char>,
     /// For ASCII: one row per left character, with one bit per right character.
     ascii: Box<[u128; 128]>,
-    /// All other pairs: an open-addressing table of both code points.
-    others: Vec<u64>,
+    /// All other pairs.
+    others: PairSet,
 }
-
-const EMPTY: u64 = u64::MAX;
 
 impl Joints {
     /// Collects the pairs from the texts of tokens, in which `space` may represent a space.
     pub fn new<'a>(texts: impl Iterator<Item = &'a str>, space: Option<char>) -> Self {
-        let mut joints = Self { space, ascii: Box::new([0; 128]), others: Vec::new() };
+        let plain = |c: char| if Some(c) == space { ' ' } else { c };
+        let mut ascii = Box::new([0u128; 128]);
         let mut others = Vec::new();
         for text in texts {
-            let mut characters = text.chars().map(|c| joints.plain(c));
+            let mut characters = text.chars().map(plain);
             let Some(mut left) = characters.next() else { continue };
-            for right in text.chars().skip(1).map(|c| if Some(c) == space { ' ' } else { c }) {
-                match joints.ascii.get_mut(left as usize) {
+            for right in characters {
+                match ascii.get_mut(left as usize) {
                     Some(row) if right.is_ascii() => *row |= 1 << right as u32,
-                    _ => others.push(key(left, right)),
+                    _ => others.push((u32::from(left), u32::from(right))),
                 }
                 left = right;
             }
         }
-        others.sort_unstable();
-        others.dedup();
-        joints.others = vec![EMPTY; (others.len() * 2).next_power_of_two().max(2)];
-        for pair in others {
-            let mut at = joints.slot(pair);
-            while joints.others[at] != EMPTY {
-                at = (at + 1) & (joints.others.len() - 1);
-            }
-            joints.others[at] = pair;
-        }
-        joints
+        Self { space, ascii, others: PairSet::new(others) }
     }
 
-    /// Calls `visit` with the bounds of each word, left to right. If `before_spaces` is set, also
-    /// splits before spaces.
-    pub fn split(&self, text: &str, before_spaces: bool, mut visit: impl FnMut(usize, usize)) {
-        let mut start = 0;
+    /// Calls `visit` with runs of neighboring words, left to right: the start of the first word and
+    /// the end of each. If `before_spaces` is set, also splits before spaces.
+    pub fn split(
+        &self,
+        text: &str,
+        (start, end): (usize, usize),
+        before_spaces: bool,
+        visit: &mut impl FnMut(usize, &[u32]) -> ControlFlow<()>,
+    ) {
+        let (mut first, mut ends) = (start, [0; RUN]);
+        let mut count = 0;
         let mut left = None;
-        for (at, right) in text.char_indices() {
+        for (at, right) in text[start..end].char_indices() {
             let right = self.plain(right);
             if left.is_some_and(|left| !self.are_joined(left, right) || (before_spaces && right == ' ')) {
-                visit(start, at);
-                start = at;
+                ends[count] = (start + at) as u32;
+                count += 1;
+                if count == RUN {
+                    if visit(first, &ends).is_break() {
+                        return;
+                    }
+                    (first, count) = (start + at, 0);
+                }
             }
             left = Some(right);
         }
-        if start < text.len() {
-            visit(start, text.len());
+        if start < end {
+            ends[count] = end as u32;
+            // Nothing is left to stop.
+            let _ = visit(first, &ends[..=count]);
         }
     }
 
@@ -67,26 +76,7 @@ impl Joints {
     fn are_joined(&self, left: char, right: char) -> bool {
         match self.ascii.get(left as usize) {
             Some(row) if right.is_ascii() => row >> right as u32 & 1 == 1,
-            _ => self.others_hold(key(left, right)),
+            _ => self.others.holds((u32::from(left), u32::from(right))),
         }
     }
-
-    fn others_hold(&self, pair: u64) -> bool {
-        let mut at = self.slot(pair);
-        loop {
-            match self.others[at] {
-                EMPTY => return false,
-                found if found == pair => return true,
-                _ => at = (at + 1) & (self.others.len() - 1),
-            }
-        }
-    }
-
-    fn slot(&self, pair: u64) -> usize {
-        (pair.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33) as usize & (self.others.len() - 1)
-    }
-}
-
-fn key(left: char, right: char) -> u64 {
-    u64::from(u32::from(left)) << 32 | u64::from(u32::from(right))
 }

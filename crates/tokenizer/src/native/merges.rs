@@ -2,7 +2,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// The bits of a slot in the table: two ids and a rank fit into 64 bits.
-const ID_BITS: u32 = 21;
+pub(super) const ID_BITS: u32 = 21;
 const RANK_BITS: u32 = 22;
 pub const LARGEST_ID: u32 = (1 << ID_BITS) - 2;
 const LARGEST_RANK: usize = (1 << RANK_BITS) - 2;
@@ -11,6 +11,10 @@ const EMPTY: u64 = u64::MAX;
 
 /// The rank of two neighbors that do not merge.
 const NONE: u32 = u32::MAX;
+
+/// Words of up to this many symbols, whose places take this many bits, are merged in arrays.
+const SHORT: usize = 1 << PLACE_BITS;
+const PLACE_BITS: u32 = 5;
 
 /// Words of up to this many symbols are merged by scanning all symbols each time, longer ones with
 /// a heap.
@@ -149,7 +153,8 @@ impl Merges {
 
     fn merge_whole(&self, word: &mut Symbols) {
         match word.ids.len() {
-            0..=LONGEST_SCANNED => self.merge_scanning(word),
+            ..=SHORT => self.merge_short(word),
+            count if count <= LONGEST_SCANNED => self.merge_scanning(word),
             _ => self.merge_with_agenda(word),
         }
     }
@@ -211,6 +216,53 @@ impl Merges {
         both.ends.extend(start as u32 + 1..=end);
         self.merge_whole(&mut both);
         both.ids == [last, first] && both.ends == [edge, end]
+    }
+
+    /// Merges a word in arrays that the processor's nearest cache holds.
+    fn merge_short(&self, word: &mut Symbols) {
+        let count = word.ids.len().min(SHORT);
+        let (mut ids, mut ends) = ([0; SHORT + 1], [0; SHORT + 1]);
+        ids[..count].copy_from_slice(&word.ids[..count]);
+        ends[..count].copy_from_slice(&word.ends[..count]);
+        // The neighbors of each symbol; the first and the last have the one behind all.
+        let mut left: [u8; SHORT + 1] = std::array::from_fn(|at| at.checked_sub(1).unwrap_or(SHORT) as u8);
+        let mut right: [u8; SHORT + 1] = std::array::from_fn(|at| if at + 1 < count { at + 1 } else { SHORT } as u8);
+        // The rank of each symbol with its right neighbor, and below it the place, so that the
+        // least is the leftmost of the lowest rank.
+        let mut proposals = [NONE; SHORT];
+        let propose = |ids: &[u32; SHORT + 1], at: usize, neighbor: usize| match self.find(pair(ids[at], ids[neighbor]))
+        {
+            Ok(slot) => ((self.slots[slot] & RANK_MASK) as u32) << PLACE_BITS | at as u32,
+            Err(_) => NONE,
+        };
+        for at in 1..count {
+            proposals[at - 1] = propose(&ids, at - 1, at);
+        }
+        loop {
+            let best = proposals[..count].iter().fold(NONE, |best, &proposal| best.min(proposal));
+            if best == NONE {
+                break;
+            }
+            let (rank, at) = (best >> PLACE_BITS, best as usize % SHORT);
+            let gone = usize::from(right[at]) % SHORT;
+            ids[at] = self.product(rank, ids[at], ids[gone]);
+            ends[at] = ends[gone];
+            proposals[gone] = NONE;
+            right[at] = right[gone];
+            let (before, behind) = (usize::from(left[at]), usize::from(right[at]));
+            left[behind] = at as u8;
+            proposals[at] = if behind < SHORT { propose(&ids, at, behind) } else { NONE };
+            if before < SHORT {
+                proposals[before] = propose(&ids, before, at);
+            }
+        }
+        word.clear();
+        let mut at = if count > 0 { 0 } else { SHORT };
+        while at < SHORT {
+            word.ids.push(ids[at]);
+            word.ends.push(ends[at]);
+            at = usize::from(right[at]);
+        }
     }
 
     fn merge_scanning(&self, word: &mut Symbols) {
@@ -310,7 +362,7 @@ fn least(ranks: &[u32]) -> Option<(usize, u32)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Merges, Symbols, WINDOW};
+    use super::{Merges, SHORT, Symbols, WINDOW};
 
     /// Returns random merges of four letters. Each product is a new letter, and many sequences
     /// merge in more than one way.
@@ -353,17 +405,27 @@ mod tests {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (state >> 33) as u32 % bound
         };
-        for round in 0..300 {
+        for round in 0..900 {
             let merges = random_merges(&mut random);
-            let length = if round % 10 == 0 { WINDOW * 3 + 7 } else { 1 + random(300) as usize };
+            let length = match round % 30 {
+                0 => WINDOW * 3 + 7,
+                1..10 => 1 + random(300) as usize,
+                _ => 1 + random(SHORT as u32) as usize,
+            };
             let letters = 1 + random(4);
-            let mut words = [(); 3].map(|()| Symbols::default());
+            let mut words = [(); 4].map(|()| Symbols::default());
             for at in 0..length {
                 let letter = random(letters);
                 words.iter_mut().for_each(|word| word.push(letter, at + 1));
             }
-            let [scanned, with_agenda, in_windows] = &mut words;
+            let [scanned, with_agenda, in_windows, short] = &mut words;
+            if length <= SHORT {
+                merges.merge_short(short);
+            }
             merges.merge_scanning(scanned);
+            if length <= SHORT {
+                assert_eq!((&scanned.ids, &scanned.ends), (&short.ids, &short.ends), "round {round}, short");
+            }
             merges.merge_with_agenda(with_agenda);
             merges.merge_in_windows(in_windows);
             assert_eq!((&scanned.ids, &scanned.ends), (&with_agenda.ids, &with_agenda.ends), "round {round}, agenda");

@@ -4,6 +4,8 @@ use std::sync::LazyLock;
 use unicode_normalization_alignments::char::canonical_combining_class;
 use unicode_normalization_alignments::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
+use super::char_classes::decode;
+
 /// A text in the form that is split into words, with a mapping to the original bytes.
 pub(crate) struct NormalizedText<'a> {
     pub text: Cow<'a, str>,
@@ -111,45 +113,112 @@ impl<'a> NormalizedText<'a> {
 /// Returns the next stretch at or after `from` that composing could change. It ends before a
 /// character that composing leaves alone.
 fn next_stretch(text: &str, from: usize) -> Option<(usize, usize)> {
-    let bytes = text.as_bytes();
-    let mut at = from;
-    let mut start = from;
-    loop {
-        // Characters below U+0300 never compose with the character before them.
-        let skipped = bytes.get(at..)?.iter().position(|&byte| byte >= 0xCC)?;
-        if skipped > 0 {
-            at += skipped;
-            start = at - 1;
-            while !text.is_char_boundary(start) {
-                start -= 1;
-            }
-        }
-        let c = text[at..].chars().next()?;
-        if !STABLE.holds(c) {
-            break;
-        }
-        start = at;
-        at += c.len_utf8();
-    }
+    let at = next_unstable(text.as_bytes(), from)?;
+    // It may compose with the character before it.
+    let start = text.get(from..at)?.char_indices().next_back().map_or(at, |(before, _)| from + before);
     let end = text[at..].char_indices().find(|&(_, c)| STABLE.holds(c)).map_or(text.len(), |(ahead, _)| at + ahead);
     Some((start, end))
 }
 
-/// The characters that composing leaves alone whatever precedes them, as a bit set.
-struct Stable(Vec<u64>);
+/// Returns the next character at or after `from` that composing could change.
+fn next_unstable(bytes: &[u8], from: usize) -> Option<usize> {
+    let stable = &*STABLE;
+    let mut at = from;
+    loop {
+        // Characters below U+0300 never compose with the character before them.
+        while let Some(block) = bytes.get(at..).and_then(<[u8]>::first_chunk::<32>)
+            && block.iter().fold(0, |most, &byte| byte.max(most)) < 0xCC
+        {
+            at += block.len();
+        }
+        at += bytes.get(at..)?.iter().position(|&byte| byte >= 0xCC)?;
+        while let Some(&first @ 0xCC..) = bytes.get(at) {
+            let second = bytes.get(at + 1).copied().unwrap_or_default();
+            let length = match stable.of_two(first, second) {
+                Some(length) => length,
+                None => {
+                    let (code, length) = decode(bytes, at)?;
+                    if !stable.holds_code(code) {
+                        return Some(at);
+                    }
+                    length
+                }
+            };
+            at += length;
+        }
+    }
+}
+
+/// The characters that composing leaves alone whatever precedes them.
+struct Stable {
+    /// One bit for each.
+    bits: Vec<u64>,
+    /// For the first two bytes of a character, its length if they tell that it is one of them;
+    /// otherwise 0.
+    two_bytes: Box<[[u8; 64]; 64]>,
+}
 
 static STABLE: LazyLock<Stable> = LazyLock::new(|| {
     let mut bits = vec![0u64; char::MAX as usize / 64 + 1];
+    let mut two_bytes = Box::new([[0; 64]; 64]);
     for c in '\0'..=char::MAX {
-        if canonical_combining_class(c) == 0 && is_nfc_quick(std::iter::once(c)) == IsNormalized::Yes {
+        let is_stable = canonical_combining_class(c) == 0 && is_nfc_quick(std::iter::once(c)) == IsNormalized::Yes;
+        if is_stable {
             bits[c as usize / 64] |= 1 << (c as u32 % 64);
         }
+        let mut encoded = [0; 4];
+        if let [first, second, rest @ ..] = c.encode_utf8(&mut encoded).as_bytes() {
+            let length = &mut two_bytes[usize::from(first & 0x3F)][usize::from(second & 0x3F)];
+            let is_first = rest.iter().all(|&byte| byte == 0x80);
+            *length = if is_stable && (is_first || *length > 0) { c.len_utf8() as u8 } else { 0 };
+        }
     }
-    Stable(bits)
+    Stable { bits, two_bytes }
 });
 
 impl Stable {
     fn holds(&self, c: char) -> bool {
-        self.0.get(c as usize / 64).is_some_and(|bits| bits >> (c as u32 % 64) & 1 == 1)
+        self.holds_code(c as usize)
+    }
+
+    fn holds_code(&self, code: usize) -> bool {
+        self.bits.get(code / 64).is_some_and(|bits| bits >> (code % 64) & 1 == 1)
+    }
+
+    /// Returns the length of a character if its first two bytes tell that it is one of them.
+    #[inline]
+    fn of_two(&self, first: u8, second: u8) -> Option<usize> {
+        let length = self.two_bytes[usize::from(first & 0x3F)][usize::from(second & 0x3F)];
+        (length > 0).then_some(usize::from(length))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{NormalizedText, STABLE};
+
+    #[test]
+    fn two_bytes_tell_only_what_all_their_characters_are() {
+        for c in '\u{80}'..=char::MAX {
+            let mut encoded = [0; 4];
+            let bytes = c.encode_utf8(&mut encoded).as_bytes();
+            if let Some(length) = STABLE.of_two(bytes[0], bytes[1]) {
+                assert!(length == bytes.len() && STABLE.holds(c), "{c:?}");
+            }
+        }
+        assert_eq!(STABLE.of_two(0xE4, 0xB8), Some(3), "Chinese is told by two bytes");
+    }
+
+    #[test]
+    fn a_mark_is_found_wherever_it_is() {
+        for (plain, marked, composed) in [("a", "e\u{301}", "é"), ("文", "か\u{3099}", "が")] {
+            for before in 0..70 {
+                for after in [0, 1, 40] {
+                    let around = |middle: &str| plain.repeat(before) + middle + &plain.repeat(after);
+                    assert_eq!(NormalizedText::composed(&around(marked)).text, around(composed));
+                    assert!(!NormalizedText::composed(&around(composed)).is_changed());
+                }
+            }
+        }
     }
 }

@@ -1,156 +1,326 @@
-use std::cell::RefCell;
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use super::merges::Symbols;
 
-/// Longer words, and words with more tokens, are merged again each time.
-const LONGEST: usize = 24;
-const MOST_TOKENS: usize = 6;
-/// 1 MiB per thread and tokenizer.
-const SLOTS: usize = 1 << 14;
-/// The number of recently used tokenizers whose caches a thread keeps.
-const KEPT: usize = 4;
+/// Longer words are in [`super::long_words`].
+const LONGEST: usize = 15;
+/// Words with more tokens are kept with the long words.
+const MOST_TOKENS: usize = 4;
+/// The number of words to look up together.
+pub(super) const BATCH: usize = 64;
+/// The buckets of a new cache, and the most that it grows to: 32 KiB, and 8 MiB.
+const FIRST_BUCKETS: usize = 1 << 9;
+const MOST_BUCKETS: usize = 1 << 17;
 
-/// A cache of words and their tokens: a fixed table in which a word replaces the previous word in
-/// its slot.
+/// A cache of short words and their tokens.
+///
+/// A table of buckets with two words each. A word is in one of two buckets, and replaces another
+/// word if neither has room. The table grows while that happens, so that it stays small for text
+/// with few words.
 pub(crate) struct WordCache {
-    slots: Vec<Slot>,
+    buckets: Vec<Bucket>,
+    /// The number of words that were replaced since the table grew.
+    replaced: usize,
 }
 
-/// The word (three numbers), its ids (two per number), then the end of each token, the number of
-/// tokens, and the word's length.
-type Slot = [u64; 7];
-
-/// A word in the form stored in a slot.
+/// One cache line of the processor.
 #[derive(Clone, Copy)]
-pub(crate) struct WordKey {
-    bytes: [u64; 3],
-    length: usize,
-    slot: usize,
+#[repr(align(64))]
+struct Bucket([Slot; 2]);
+
+/// A word and its tokens; the key of an empty slot has length 0.
+#[derive(Clone, Copy)]
+struct Slot {
+    key: [u64; 2],
+    word: CachedWord,
 }
+
+impl Slot {
+    /// Returns all bits if this is the word, and none otherwise.
+    #[inline(always)]
+    fn matches(&self, key: WordKey) -> u64 {
+        let [low, high] = key.0;
+        u64::from((self.key[0] ^ low) | (self.key[1] ^ high) == 0).wrapping_neg()
+    }
+}
+
+const NO_SLOT: Slot = Slot { key: [0; 2], word: CachedWord([0; 2]) };
+const EMPTY: Bucket = Bucket([NO_SLOT; 2]);
+
+/// A short word: up to 15 bytes, and in the last byte their number.
+#[derive(Clone, Copy)]
+pub(crate) struct WordKey([u64; 2]);
 
 /// The bits of a key that a word of each length fills.
-static MASKS: [[u64; 3]; LONGEST + 1] = {
-    let mut masks = [[0; 3]; LONGEST + 1];
-    let mut bit = 0;
-    while bit < LONGEST * 8 * (LONGEST + 1) {
-        let (length, at) = (bit / (LONGEST * 8), bit % (LONGEST * 8));
-        if at < length * 8 {
-            masks[length][at / 64] |= 1 << (at % 64);
-        }
-        bit += 1;
+static MASKS: [[u64; 2]; LONGEST + 1] = {
+    let mut masks = [[0; 2]; LONGEST + 1];
+    let mut length = 0;
+    while length <= LONGEST {
+        let mask = (1u128 << (length * 8)) - 1;
+        masks[length] = [mask as u64, (mask >> 64) as u64];
+        length += 1;
     }
     masks
 };
 
 impl WordKey {
     /// Returns the key of a part of a text, or `None` if the word is too long.
-    #[inline]
-    pub fn new(text: &str, start: usize, end: usize) -> Option<Self> {
-        let length = end - start;
-        if length > LONGEST || length == 0 {
+    #[inline(always)]
+    pub fn new(bytes: &[u8], start: usize, end: usize) -> Option<Self> {
+        let length = end.wrapping_sub(start);
+        if length > LONGEST {
             return None;
         }
-        let bytes = text.as_bytes();
-        let mut buffer = [0; LONGEST];
-        let window: &[u8; LONGEST] = match bytes.get(start..)?.first_chunk() {
-            // Read the text in place: numbers read from a copy that was just written wait for it.
-            Some(window) => window,
-            None => {
-                buffer[..length].copy_from_slice(bytes.get(start..end)?);
-                &buffer
+        // Read the text in place: numbers read from a copy that was just written wait for it.
+        let [low, high] = match bytes.get(start..).and_then(<[u8]>::first_chunk::<16>) {
+            Some(window) => {
+                let window = u128::from_le_bytes(*window);
+                [window as u64, (window >> 64) as u64]
             }
+            None => Self::at_the_end(bytes, start)?,
         };
-        let ([a, b, c], _) = window.as_chunks() else { return None };
-        let mask = &MASKS[length];
-        let part = |part: &[u8; 8], mask: u64| u64::from_le_bytes(*part) & mask;
-        let bytes = [part(a, mask[0]), part(b, mask[1]), part(c, mask[2])];
-        let mixed = (bytes[0] ^ bytes[1].rotate_left(23) ^ bytes[2].rotate_left(41) ^ length as u64)
-            .wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let mixed = (mixed ^ mixed >> 32 ^ bytes[1]).wrapping_mul(0xD6E8_FEB8_6659_FD93);
-        Some(Self { bytes, length, slot: (mixed >> 50) as usize % SLOTS })
+        let [in_low, in_high] = MASKS[length];
+        Some(Self([low & in_low, high & in_high | (length as u64) << 56]))
+    }
+
+    /// Returns the key of a part of a text, or a key that no word has if the word is too long.
+    #[inline(always)]
+    fn or_no_word(bytes: &[u8], start: usize, end: usize) -> Self {
+        match Self::new(bytes, start, end) {
+            Some(key) => key,
+            None => Self([0, u64::MAX]),
+        }
+    }
+
+    #[cold]
+    fn at_the_end(bytes: &[u8], start: usize) -> Option<[u64; 2]> {
+        let rest = bytes.get(start..)?;
+        let mut window = [0; 16];
+        window.get_mut(..rest.len())?.copy_from_slice(rest);
+        let window = u128::from_le_bytes(window);
+        Some([window as u64, (window >> 64) as u64])
+    }
+
+    #[inline(always)]
+    fn hash(self) -> u64 {
+        let Self([low, high]) = self;
+        let product = u128::from(low ^ 0x9E37_79B9_7F4A_7C15).wrapping_mul(u128::from(high ^ 0xD6E8_FEB8_6659_FD93));
+        product as u64 ^ (product >> 64) as u64
+    }
+}
+
+/// The tokens of a word: 25 bits for each (id and end), two in each number; above them in the first
+/// number, their count and whether a character lies in more than one token.
+#[derive(Clone, Copy)]
+pub(crate) struct CachedWord([u64; 2]);
+
+pub(super) const NO_WORDS: [CachedWord; BATCH] = [CachedWord::UNKNOWN; BATCH];
+
+const ID_BITS: u32 = super::merges::ID_BITS;
+const END_BITS: u32 = 4;
+const TOKEN_BITS: u32 = ID_BITS + END_BITS;
+const COUNT_AT: u32 = 60;
+const SPLITS_AT: u32 = 63;
+
+impl CachedWord {
+    const UNKNOWN: Self = Self([0; 2]);
+
+    #[inline(always)]
+    pub fn is_known(self) -> bool {
+        self.0[0] != 0
+    }
+
+    /// Returns `None` if the word has too many tokens.
+    fn new(word: &Symbols, splits_characters: bool) -> Option<Self> {
+        let count = word.ids.len();
+        if count > MOST_TOKENS {
+            return None;
+        }
+        let mut tokens = [0; 2];
+        for (at, (&id, &end)) in word.ids.iter().zip(&word.ends).enumerate() {
+            tokens[at / 2] |= (u64::from(id) | u64::from(end) << ID_BITS) << (at as u32 % 2 * TOKEN_BITS);
+        }
+        tokens[0] |= (count as u64) << COUNT_AT | u64::from(splits_characters) << SPLITS_AT;
+        Some(Self(tokens))
+    }
+
+    /// Returns the id of a word that is one token.
+    #[inline(always)]
+    pub fn single(self) -> Option<u32> {
+        (self.0[0] >> COUNT_AT == 1).then_some((self.0[0] & ((1 << ID_BITS) - 1)) as u32)
+    }
+
+    /// Reports whether a character lies in more than one token.
+    #[inline]
+    pub fn splits_characters(self) -> bool {
+        self.0[0] >> SPLITS_AT == 1
+    }
+
+    /// Returns the id and the end of each token.
+    #[inline]
+    pub fn tokens(self) -> impl Iterator<Item = (u32, usize)> {
+        let count = (self.0[0] >> COUNT_AT) as usize & 7;
+        (0..count.min(MOST_TOKENS)).map(move |at| {
+            let token = self.0[at / 2] >> (at as u32 % 2 * TOKEN_BITS);
+            let end = token >> ID_BITS & ((1 << END_BITS) - 1);
+            ((token & ((1 << ID_BITS) - 1)) as u32, end as usize)
+        })
+    }
+}
+
+impl Default for WordCache {
+    fn default() -> Self {
+        Self { buckets: vec![EMPTY; FIRST_BUCKETS], replaced: 0 }
     }
 }
 
 impl WordCache {
-    pub fn new() -> Self {
-        Self { slots: vec![[0; 7]; SLOTS] }
+    /// Looks up neighboring words, each in the first of its buckets.
+    #[inline(always)]
+    pub fn find_all(&self, bytes: &[u8], start: usize, ends: &[u32], found: &mut [CachedWord; BATCH]) {
+        let mut from = start;
+        let mut keys = [(WordKey([0; 2]), 0); BATCH];
+        let mask = self.buckets.len() - 1;
+        let mut touched = 0;
+        for (&end, known) in ends.iter().zip(&mut keys) {
+            let end = end as usize;
+            let key = WordKey::or_no_word(bytes, from, end);
+            let bucket = first_bucket(key.hash()) & mask;
+            *known = (key, bucket);
+            // All buckets are read before anything depends on one.
+            touched |= self.buckets[bucket].0[0].key[1];
+            from = end;
+        }
+        std::hint::black_box(touched);
+        for ((key, bucket), found) in keys[..ends.len()].iter().zip(found) {
+            let Bucket([first, second]) = &self.buckets[bucket & mask];
+            let (is_first, is_second) = (first.matches(*key), second.matches(*key));
+            let pick = |at: usize| first.word.0[at] & is_first | second.word.0[at] & is_second;
+            *found = CachedWord([pick(0), pick(1)]);
+        }
     }
 
-    /// Calls `found` with the id and the end of each token of a known word. Returns whether the
-    /// word is known.
-    #[inline]
-    pub fn get(&self, key: &WordKey, mut found: impl FnMut(u32, usize)) -> bool {
-        let slot = &self.slots[key.slot];
-        let [a, b, c, ids @ .., rest] = slot;
-        let [.., count, length] = rest.to_le_bytes();
-        // Number by number, for the same reason.
-        let [x, y, z] = key.bytes;
-        if (a ^ x) | (b ^ y) | (c ^ z) != 0 || usize::from(length) != key.length {
-            return false;
+    pub fn get(&self, key: WordKey) -> Option<CachedWord> {
+        let hash = key.hash();
+        self.find(first_bucket(hash), key).or_else(|| self.find(second_bucket(hash), key))
+    }
+
+    fn find(&self, bucket: usize, key: WordKey) -> Option<CachedWord> {
+        let Bucket([first, second]) = self.buckets.get(bucket & (self.buckets.len() - 1))?;
+        if first.key == key.0 {
+            return Some(first.word);
         }
-        let ends = rest.to_le_bytes();
-        for at in 0..usize::from(count).min(MOST_TOKENS) {
-            let id = (ids[at / 2] >> (at % 2 * 32)) as u32;
-            found(id, usize::from(ends[at]));
+        (second.key == key.0).then_some(second.word)
+    }
+
+    /// Adds a word. Returns false if it has too many tokens.
+    pub fn put(&mut self, key: WordKey, word: &Symbols, splits_characters: bool) -> bool {
+        let Some(word) = CachedWord::new(word, splits_characters) else { return false };
+        if self.replaced > self.buckets.len() / 16 && self.buckets.len() < MOST_BUCKETS {
+            self.grow();
         }
+        self.insert(Slot { key: key.0, word });
         true
     }
 
-    pub fn put(&mut self, key: &WordKey, word: &Symbols) {
-        let count = word.ids.len();
-        if count > MOST_TOKENS {
+    fn insert(&mut self, slot: Slot) {
+        if self.fill(slot) {
             return;
         }
-        let mut ids = [0u64; MOST_TOKENS / 2];
-        let mut rest = [0u8; 8];
-        for (at, (&id, &end)) in word.ids.iter().zip(&word.ends).enumerate() {
-            ids[at / 2] |= u64::from(id) << (at % 2 * 32);
-            rest[at] = end as u8;
-        }
-        rest[6] = count as u8;
-        rest[7] = key.length as u8;
-        let [a, b, c] = key.bytes;
-        self.slots[key.slot] = [a, b, c, ids[0], ids[1], ids[2], u64::from_le_bytes(rest)];
-    }
-}
-
-/// The state that encoding keeps from word to word. Each thread has its own, so that threads share
-/// a tokenizer without a lock.
-pub(crate) struct Memory {
-    pub cache: WordCache,
-    pub word: Symbols,
-}
-
-/// The number of a tokenizer, which identifies its memory on each thread.
-pub(crate) struct CacheOwner(u64);
-
-thread_local! {
-    static MEMORIES: RefCell<Vec<(u64, Box<Memory>)>> = const { RefCell::new(Vec::new()) };
-}
-
-impl CacheOwner {
-    pub fn new() -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+        let mask = self.buckets.len() - 1;
+        let at = first_bucket(WordKey(slot.key).hash()) & mask;
+        let Bucket([first, second]) = &mut self.buckets[at];
+        let oldest = std::mem::replace(second, std::mem::replace(first, slot));
+        // The oldest word may have room in its other bucket.
+        self.replaced += usize::from(!self.fill(oldest));
     }
 
-    /// Calls `work` with this tokenizer's memory on this thread.
-    pub fn with_memory<T>(&self, work: impl FnOnce(&mut Memory) -> T) -> T {
-        let known = MEMORIES.with_borrow_mut(|memories| {
-            let at = memories.iter().position(|(owner, _)| *owner == self.0)?;
-            Some(memories.remove(at).1)
-        });
-        let mut memory =
-            known.unwrap_or_else(|| Box::new(Memory { cache: WordCache::new(), word: Symbols::default() }));
-        let result = work(&mut memory);
-        MEMORIES.with_borrow_mut(|memories| {
-            // The most recently used memory is the last.
-            if memories.len() >= KEPT {
-                memories.remove(0);
+    /// Puts a word into a free slot. Returns false if there is none.
+    fn fill(&mut self, slot: Slot) -> bool {
+        let mask = self.buckets.len() - 1;
+        let hash = WordKey(slot.key).hash();
+        for at in [first_bucket(hash), second_bucket(hash)] {
+            let Bucket(slots) = &mut self.buckets[at & mask];
+            if let Some(free) = slots.iter_mut().find(|slot| slot.key == [0; 2]) {
+                *free = slot;
+                return true;
             }
-            memories.push((self.0, memory));
-        });
-        result
+        }
+        false
+    }
+
+    fn grow(&mut self) {
+        let larger = vec![EMPTY; self.buckets.len() * 4];
+        let smaller = std::mem::replace(&mut self.buckets, larger);
+        for Bucket(slots) in smaller {
+            for slot in slots.into_iter().filter(|slot| slot.key != [0; 2]) {
+                self.insert(slot);
+            }
+        }
+        self.replaced = 0;
+    }
+}
+
+#[inline(always)]
+fn first_bucket(hash: u64) -> usize {
+    (hash >> 32) as usize
+}
+
+#[inline(always)]
+fn second_bucket(hash: u64) -> usize {
+    (hash >> 13) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::merges::Symbols;
+    use super::{LONGEST, MOST_TOKENS, WordCache, WordKey};
+
+    fn symbols(tokens: &[(u32, usize)]) -> Symbols {
+        let mut symbols = Symbols::default();
+        tokens.iter().for_each(|&(id, end)| symbols.push(id, end));
+        symbols
+    }
+
+    #[test]
+    fn a_word_is_found_with_its_tokens_and_no_other_word_is() {
+        let text = "abcdefghijklmnopqrstuvwxyz";
+        let most = super::super::merges::LARGEST_ID;
+        for length in 1..=LONGEST {
+            for count in 1..=MOST_TOKENS.min(length) {
+                for splits in [false, true] {
+                    let tokens: Vec<_> = (1..=count).map(|at| (most - at as u32, length - count + at)).collect();
+                    // The second start leaves fewer than 16 bytes behind the word.
+                    for start in [0, text.len() - length] {
+                        let key = WordKey::new(text.as_bytes(), start, start + length).unwrap();
+                        let mut cache = WordCache::default();
+                        assert!(cache.put(key, &symbols(&tokens), splits));
+                        let word = cache.get(key).unwrap();
+                        assert_eq!(word.tokens().collect::<Vec<_>>(), tokens);
+                        assert_eq!(word.splits_characters(), splits);
+                        assert_eq!(word.single(), (count == 1 && !splits).then_some(tokens[0].0));
+                    }
+                }
+            }
+        }
+        let mut cache = WordCache::default();
+        cache.put(WordKey::new(b"abcd", 0, 4).unwrap(), &symbols(&[(1, 4)]), false);
+        let key = WordKey::new(b"abcd\0", 0, 5).unwrap();
+        assert!(cache.get(key).is_none(), "a longer word with zeros is another word");
+        assert!(WordKey::new(text.as_bytes(), 0, LONGEST + 1).is_none());
+        let many: Vec<_> = (1..=MOST_TOKENS + 1).map(|at| (1, at)).collect();
+        assert!(!cache.put(key, &symbols(&many), false));
+    }
+
+    #[test]
+    fn a_cache_grows_with_its_words_and_forgets_the_oldest() {
+        let mut cache = WordCache::default();
+        let word = |at: usize| format!("{at:015}");
+        for at in 0..200_000 {
+            let text = word(at);
+            cache.put(WordKey::new(text.as_bytes(), 0, 15).unwrap(), &symbols(&[(at as u32, 15)]), false);
+        }
+        let found = |at: usize| cache.get(WordKey::new(word(at).as_bytes(), 0, 15).unwrap());
+        let known: Vec<usize> = (0..200_000).filter(|&at| found(at).is_some()).collect();
+        assert!(known.len() > 150_000, "{} of 200,000", known.len());
+        assert!(known.iter().all(|&at| found(at).unwrap().single() == Some(at as u32)));
     }
 }

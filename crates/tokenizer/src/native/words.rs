@@ -1,60 +1,110 @@
+use std::ops::ControlFlow;
+
 use super::automaton::Automaton;
+use super::char_classes::CharClasses;
+use super::lanes::{Lanes, Scan};
+use super::pattern::RegexPattern;
+use super::scanner::{Automata, Scanner};
 
 /// The number of bytes, per byte of text, that may be examined in vain before the text is left to
 /// the reference crate.
 const PATIENCE: usize = 64;
 
+/// The number of words to hand over together.
+pub(super) const RUN: usize = 256;
+
 /// Splits a text into words that are merged separately, with one pattern or several nested
 /// patterns.
 pub(crate) struct Words {
+    classes: CharClasses,
     splits: Vec<Split>,
+    /// All patterns in one table, if they allow it.
+    scanner: Option<Box<Scanner>>,
 }
 
 /// A pattern that splits a text into its matches and the text between them.
-pub(crate) struct Split {
-    pub automaton: Automaton,
+struct Split {
+    automaton: Automaton,
     /// Whether the text between matches is dropped.
-    pub drops_gaps: bool,
+    drops_gaps: bool,
 }
 
 /// A text on which a pattern repeatedly looks far ahead.
 pub(crate) struct TooHard;
 
 impl Words {
-    pub fn new(splits: Vec<Split>) -> Self {
-        Self { splits }
+    /// Compiles patterns, each with whether the text between its matches is dropped. The error
+    /// names what no automaton can run.
+    pub fn new(patterns: &[(RegexPattern, bool)]) -> Result<Self, String> {
+        let classes = CharClasses::new(patterns.iter().flat_map(|(pattern, _)| &pattern.sets))?;
+        let mut first_set = 0;
+        let mut splits = Vec::with_capacity(patterns.len());
+        for (pattern, drops_gaps) in patterns {
+            splits.push(Split { automaton: Automaton::new(pattern, &classes, first_set)?, drops_gaps: *drops_gaps });
+            first_set += pattern.sets.len();
+        }
+        let mut words = Self { classes, splits, scanner: None };
+        words.scanner = words.automata().and_then(|automata| Scanner::new(&automata)).map(Box::new);
+        Ok(words)
+    }
+
+    /// Returns the automata, if all text belongs to a word.
+    fn automata(&self) -> Option<Automata<'_>> {
+        let (inner, outer) = self.splits.split_last()?;
+        (!self.drop_text()).then(|| Automata {
+            outer: outer.iter().map(|split| &split.automaton).collect(),
+            inner: &inner.automaton,
+            classes: &self.classes,
+        })
     }
 
     pub fn drop_text(&self) -> bool {
         self.splits.iter().any(|split| split.drops_gaps)
     }
 
-    /// Calls `visit` with the bounds of each word, left to right.
-    pub fn split(&self, text: &str, mut visit: impl FnMut(usize, usize)) -> Result<(), TooHard> {
-        let mut patience = text.len().saturating_add(64).saturating_mul(PATIENCE);
-        self.split_by(&self.splits, text, (0, text.len()), &mut patience, &mut visit)
+    /// Calls `visit` with runs of neighboring words, left to right: the start of the first word and
+    /// the end of each.
+    pub fn split(
+        &self,
+        text: &str,
+        (start, end): (usize, usize),
+        lanes: &mut Lanes,
+        visit: &mut impl FnMut(usize, &[u32]) -> ControlFlow<()>,
+    ) -> Result<(), TooHard> {
+        let mut patience = (end - start).saturating_add(64).saturating_mul(PATIENCE);
+        if let (Some(scanner), Some(automata)) = (&self.scanner, self.automata()) {
+            return lanes.split(&mut Scan { scanner, automata, text, end, patience }, start, visit);
+        }
+        let mut run = WordRun { start, ends: Vec::new(), visit };
+        let done = self.split_by(&self.splits, text, (start, end), &mut patience, &mut run)?;
+        if done.is_continue() {
+            // Whether there is more to come no longer matters.
+            let _ = run.hand_over();
+        }
+        Ok(())
     }
 
-    fn split_by(
+    fn split_by<V: FnMut(usize, &[u32]) -> ControlFlow<()>>(
         &self,
         splits: &[Split],
         text: &str,
         (start, end): (usize, usize),
         patience: &mut usize,
-        visit: &mut impl FnMut(usize, usize),
-    ) -> Result<(), TooHard> {
+        run: &mut WordRun<'_, V>,
+    ) -> Result<ControlFlow<()>, TooHard> {
         let Some((split, inner)) = splits.split_first() else {
-            visit(start, end);
-            return Ok(());
+            return Ok(run.push(start, end));
         };
         let (mut at, mut open) = (start, start);
         while at < end {
-            let (found, looked) = split.automaton.find(text, at, end);
+            let (found, looked) = split.automaton.find(&self.classes, text, at, end);
             if let Some(behind) = found {
-                if open < at && !split.drops_gaps {
-                    self.split_by(inner, text, (open, at), patience, visit)?;
+                if open < at && !split.drops_gaps && self.split_by(inner, text, (open, at), patience, run)?.is_break() {
+                    return Ok(ControlFlow::Break(()));
                 }
-                self.split_by(inner, text, (at, behind), patience, visit)?;
+                if self.split_by(inner, text, (at, behind), patience, run)?.is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
                 *patience = patience.checked_sub(looked.saturating_sub(behind)).ok_or(TooHard)?;
                 (at, open) = (behind, behind);
             } else {
@@ -66,8 +116,112 @@ impl Words {
             }
         }
         if open < end && !split.drops_gaps {
-            self.split_by(inner, text, (open, end), patience, visit)?;
+            return self.split_by(inner, text, (open, end), patience, run);
         }
-        Ok(())
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+/// The words that have not been handed over.
+struct WordRun<'a, V> {
+    start: usize,
+    ends: Vec<u32>,
+    visit: &'a mut V,
+}
+
+impl<V: FnMut(usize, &[u32]) -> ControlFlow<()>> WordRun<'_, V> {
+    /// Adds a word. Words are handed over together if each begins where the one before it ends.
+    fn push(&mut self, start: usize, end: usize) -> ControlFlow<()> {
+        let reached = self.ends.last().map_or(self.start, |&end| end as usize);
+        if (start != reached || self.ends.len() >= RUN) && self.hand_over().is_break() {
+            return ControlFlow::Break(());
+        }
+        if self.ends.is_empty() {
+            self.start = start;
+        }
+        self.ends.push(end as u32);
+        ControlFlow::Continue(())
+    }
+
+    fn hand_over(&mut self) -> ControlFlow<()> {
+        if self.ends.is_empty() {
+            return ControlFlow::Continue(());
+        }
+        let flow = (self.visit)(self.start, &self.ends);
+        self.ends.clear();
+        flow
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::ControlFlow;
+
+    use super::super::lanes::Lanes;
+    use super::super::pattern::RegexPattern;
+    use super::Words;
+
+    /// Patterns of published tokenizers, from the first to the last that splits.
+    const PATTERNS: [&[&str]; 8] = [
+        &[r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"],
+        &[
+            r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+        ],
+        &[
+            r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+        ],
+        &[
+            r"\p{N}{1,3}",
+            r"[一-龥぀-ゟ゠-ヿ]+",
+            r##"[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"##,
+        ],
+        &[r"\p{N}", r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"],
+        // Text between matches, and a pattern that looks ahead before another.
+        &[r"[a-z]+|\s+x"],
+        &[r"\s?\p{L}+", r"[a-m]+"],
+        &[r"[\r\n]+", r" {2,}(?! )|[^ ]x"],
+    ];
+
+    fn split(words: &Words, text: &str) -> Vec<(usize, usize)> {
+        let mut found = Vec::new();
+        let done = words.split(text, (0, text.len()), &mut Lanes::default(), &mut |mut start, ends| {
+            for &end in ends {
+                found.push((start, end as usize));
+                start = end as usize;
+            }
+            ControlFlow::Continue(())
+        });
+        assert!(done.is_ok(), "too hard");
+        found
+    }
+
+    #[test]
+    fn one_pass_over_all_patterns_finds_what_they_find_one_after_the_other() {
+        let mut state = 1u64;
+        let mut random = |bound: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % bound
+        };
+        let parts: Vec<&str> =
+            "the| of|ABC|don't|'S| |  |     |\n|\r\n|\n    |\t|1|23|4567|, |...|/|x|-->| =|中|文字|。|\u{3000}|\
+             \u{a0}|é|e\u{301}|\u{1f600}|ß|K|ſ|١|क्|\n\n\n| \n |  x|'ll"
+                .split('|')
+                .collect();
+        let mut scanned = 0;
+        for patterns in PATTERNS {
+            let patterns: Vec<_> =
+                patterns.iter().map(|pattern| (RegexPattern::parse(pattern).unwrap(), false)).collect();
+            let words = Words::new(&patterns).unwrap();
+            scanned += usize::from(words.scanner.is_some());
+            let mut step_by_step = Words::new(&patterns).unwrap();
+            step_by_step.scanner = None;
+            for round in 0..3_000 {
+                let few = 1 + random(parts.len());
+                let length = if round % 50 == 0 { 2_000 } else { random(150) };
+                let text: String = (0..length).map(|_| parts[random(few)]).collect();
+                assert_eq!(split(&words, &text), split(&step_by_step, &text), "{text:?}");
+            }
+        }
+        assert_eq!(scanned, PATTERNS.len() - 1, "the others are in one table");
     }
 }

@@ -2,18 +2,17 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::super::native::CacheOwner;
+use super::super::native::MemoryOwner;
 use super::super::native::added::AddedSearch;
 use super::super::native::alphabet::{Alphabet, Characters, Otherwise};
-use super::super::native::bpe::{Bpe, LONG_WORD, Reading as Guard, Tables};
+use super::super::native::bpe::{Bpe, Reading as Guard, Tables, find_long_word};
 use super::super::native::forged::ForgedTokens;
 use super::super::native::joints::Joints;
+use super::super::native::memory::{Memory, WordMemory};
 use super::super::native::merges::Merges;
-use super::super::native::word_cache::Memory;
 use super::super::{Error, Token};
 use super::Reading;
 use super::model::{Algorithm, Model, PieceKind};
-use super::normalizer::ESCAPED_SPACE;
 
 const SPACE: char = '\u{2581}';
 
@@ -25,7 +24,7 @@ const SPACE: char = '\u{2581}';
 pub(super) struct Words {
     joints: Joints,
     bpe: Bpe,
-    owner: CacheOwner,
+    owner: MemoryOwner,
 }
 
 /// The number of tokens to hand over at once.
@@ -95,9 +94,9 @@ impl Words {
         let joints = Joints::new(longer().map(|(_, piece)| piece.text.as_str()), Some(SPACE));
         let characters = Characters::new(symbols.into_iter(), Otherwise::Bytes(bytes.clone()), Some(SPACE));
         let alphabet = Alphabet::Characters(characters);
-        let tables = Tables { alphabet, merges: Merges::with_ranks(&merges).ok()?, whole: None };
+        let tables = Tables { alphabet, merges: Merges::with_ranks(&merges).ok()?, whole: None, joints: None };
         let bpe = Bpe { tables: Arc::new(tables), forged: ForgedTokens::new(HashMap::new()) };
-        Some(Self { joints, bpe, owner: CacheOwner::new() })
+        Some(Self { joints, bpe, owner: MemoryOwner::new() })
     }
 
     /// Hands over the tokens of a section in parts, splitting at user-defined pieces. `prefix` is
@@ -109,14 +108,15 @@ impl Words {
         prefix: bool,
         take: &mut dyn FnMut(&[Token]) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, Error> {
-        self.owner.with_memory(|memory| {
+        self.owner.with_memory(|Memory { words: memory, .. }| {
             let mut out = Out { tokens: Vec::new(), take, flow: ControlFlow::Continue(()) };
             let mut prefix = prefix.then_some(SPACE);
             let result = matched.split(text, |id, start, end| match id {
                 None => self.encode_part(text, (start, end), &mut prefix, memory, &mut out),
                 Some(id) => {
                     if let Some(space) = prefix.take() {
-                        self.encode_prefixed(space, "", memory, &mut out.tokens)?;
+                        let before = (start, start);
+                        self.bpe.encode_prefixed(space, text, before, Guard::Reference, memory, &mut out.tokens)?;
                     }
                     out.tokens.push(Token { id, start, end });
                     Ok(())
@@ -132,55 +132,50 @@ impl Words {
         text: &str,
         (start, end): (usize, usize),
         prefix: &mut Option<char>,
-        memory: &mut Memory,
+        memory: &mut WordMemory,
         out: &mut Out<'_>,
     ) -> Result<(), Error> {
-        let part = &text[start..end];
-        let mut first = out.tokens.len();
-        let place = |tokens: &mut [Token]| {
-            for token in tokens {
-                token.start += start;
-                token.end += start;
-            }
-        };
         let mut result = Ok(());
-        self.joints.split(part, false, |from, to| {
-            if result.is_err() || out.flow.is_break() {
-                return;
-            }
+        let mut encode = |mut first: usize, mut ends: &[u32]| {
+            let tables = &self.bpe;
             if out.tokens.len() >= PART {
-                place(&mut out.tokens[first..]);
                 out.hand_over();
-                first = 0;
             }
-            result = match prefix.take() {
-                Some(space) => self.encode_prefixed(space, &part[from..to], memory, &mut out.tokens),
-                None if to - from > LONG_WORD => {
-                    self.bpe.encode_long_word(part, (from, to), Guard::Reference, memory, |token| {
-                        if out.tokens.len() >= PART {
-                            place(&mut out.tokens[first..]);
-                            out.hand_over();
-                            first = 0;
-                        }
-                        out.tokens.push(token);
-                    })
-                }
-                None => self.bpe.encode_word(part, (from, to), Guard::Reference, memory, &mut out.tokens),
-            };
+            if let Some(space) = prefix.take()
+                && let [end, rest @ ..] = ends
+            {
+                tables.encode_prefixed(
+                    space,
+                    text,
+                    (first, *end as usize),
+                    Guard::Reference,
+                    memory,
+                    &mut out.tokens,
+                )?;
+                (first, ends) = (*end as usize, rest);
+            }
+            while let Some(at) = find_long_word(first, ends) {
+                tables.encode_words(text, first, &ends[..at], Guard::Reference, memory, &mut out.tokens)?;
+                let word = (at.checked_sub(1).map_or(first, |before| ends[before] as usize), ends[at] as usize);
+                tables.encode_long_word(text, word, Guard::Reference, memory, |token| {
+                    if out.tokens.len() >= PART {
+                        out.hand_over();
+                    }
+                    out.tokens.push(token);
+                })?;
+                (first, ends) = (word.1, &ends[at + 1..]);
+            }
+            tables.encode_words(text, first, ends, Guard::Reference, memory, &mut out.tokens)?;
+            Ok(out.flow)
+        };
+        self.joints.split(text, (start, end), false, &mut |first, ends| match encode(first, ends) {
+            Ok(flow) => flow,
+            Err(error) => {
+                result = Err(error);
+                ControlFlow::Break(())
+            }
         });
-        place(&mut out.tokens[first..]);
         result
-    }
-
-    fn encode_prefixed(&self, space: char, word: &str, memory: &mut Memory, out: &mut Vec<Token>) -> Result<(), Error> {
-        let text = format!("{space}{word}");
-        let first = out.len();
-        self.bpe.encode_word(&text, (0, text.len()), Guard::Reference, memory, out)?;
-        for token in &mut out[first..] {
-            token.start = token.start.saturating_sub(ESCAPED_SPACE.len());
-            token.end = token.end.saturating_sub(ESCAPED_SPACE.len());
-        }
-        Ok(())
     }
 }
 

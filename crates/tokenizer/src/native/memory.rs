@@ -1,0 +1,61 @@
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::lanes::Lanes;
+use super::long_words::LongWords;
+use super::merges::Symbols;
+use super::word_cache::WordCache;
+
+/// The number of recently used tokenizers whose memory a thread keeps.
+const KEPT: usize = 4;
+
+/// The state that encoding keeps from word to word. Each thread has its own, so that threads share
+/// a tokenizer without a lock.
+#[derive(Default)]
+pub(crate) struct Memory {
+    pub lanes: Lanes,
+    pub words: WordMemory,
+}
+
+/// The words that were encoded.
+#[derive(Default)]
+pub(crate) struct WordMemory {
+    pub cache: WordCache,
+    pub long_words: LongWords,
+    /// The word that is being merged.
+    pub word: Symbols,
+    /// Where a long word is split.
+    pub cuts: Vec<u32>,
+}
+
+/// The number of a tokenizer, which identifies its memory on each thread.
+pub(crate) struct MemoryOwner(u64);
+
+thread_local! {
+    static MEMORIES: RefCell<Vec<(u64, Box<Memory>)>> = const { RefCell::new(Vec::new()) };
+}
+
+impl MemoryOwner {
+    pub fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Calls `work` with this tokenizer's memory on this thread.
+    pub fn with_memory<T>(&self, work: impl FnOnce(&mut Memory) -> T) -> T {
+        let known = MEMORIES.with_borrow_mut(|memories| {
+            let at = memories.iter().position(|(owner, _)| *owner == self.0)?;
+            Some(memories.remove(at).1)
+        });
+        let mut memory = known.unwrap_or_default();
+        let result = work(&mut memory);
+        MEMORIES.with_borrow_mut(|memories| {
+            // The most recently used memory is the last.
+            if memories.len() >= KEPT {
+                memories.remove(0);
+            }
+            memories.push((self.0, memory));
+        });
+        result
+    }
+}

@@ -1,0 +1,444 @@
+//! Patterns as one table that finds the ends of words in a single pass.
+//!
+//! An automaton finds one match and starts again where it ended. Nearly always, that is where it
+//! stopped reading, or there is only a run of one character between. The table has the steps of
+//! starting again in it, so that each character is read once, and what to do does not depend on
+//! the text. Where more has to be read again, it says so, and [`Scanner::next_word`] reads it.
+
+use std::collections::HashMap;
+
+use super::automaton::{Automaton, DEAD, START};
+use super::char_classes::CharClasses;
+
+/// The most cells of a table; those of published tokenizers have a few thousand.
+const MOST_CELLS: usize = 1 << 15;
+
+/// The table of all states.
+pub(crate) struct Scanner {
+    /// `[state][column]`: the row of the next state, and the flags. No row and column are beyond
+    /// its length.
+    cells: Box<[u32; CELLS]>,
+    /// The state of each row.
+    states: Vec<State>,
+    rows: HashMap<State, u32>,
+    /// The number of character classes. ASCII characters have the columns up to it, others the
+    /// next ones, and the end of the text the next. In the last are stops.
+    classes: usize,
+    /// The column of each ASCII character, and the last column for each other byte.
+    ascii_columns: [u8; 256],
+    /// The column and the length of the characters that begin with a byte, if it tells.
+    columns: [(u8, u8); 256],
+    width: usize,
+    /// For two neighboring ASCII classes, the row before the second if a word begins there whatever
+    /// precedes them; otherwise `NO_ROW`.
+    word_starts: Vec<u32>,
+}
+
+const CELLS: usize = 2 * MOST_CELLS;
+
+/// A word ends before the character.
+pub(super) const END: u32 = 1 << 31;
+/// A word ends before the character before it, which is one byte.
+pub(super) const BACK: u32 = 1 << 30;
+/// A word ends at the mark.
+pub(super) const AT_MARK: u32 = 1 << 29;
+/// The mark is set before the character.
+pub(super) const SET_MARK: u32 = 1 << 28;
+/// The text has to be read again from the last end of a word.
+pub(super) const STOP: u32 = 1 << 27;
+/// The bits that hold a row.
+pub(super) const ROW: u32 = MOST_CELLS as u32 - 1;
+const NO_ROW: u32 = u32::MAX;
+
+/// The states of all patterns.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct State {
+    outer: Vec<Outer>,
+    inner: u32,
+    pending: Pending,
+}
+
+/// The state of a pattern that splits the text before the last pattern does.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Outer {
+    /// At the start of a part.
+    Begin,
+    /// In text between its matches.
+    Gap,
+    /// In a match.
+    Match(u32),
+}
+
+/// The characters behind the last end of a match. They are read again if no longer match is found.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Pending {
+    /// There is no match, or the next character ends one in any case.
+    Nothing,
+    /// There is no match, and one character of the word was read.
+    First,
+    /// The word is text between matches, and at most one character was read as the start of one.
+    Gap,
+    /// One ASCII character of this class.
+    One(usize),
+    /// Two or more of them.
+    Run(usize),
+    Unknown,
+}
+
+/// A character, or the end of a text.
+#[derive(Clone, Copy)]
+enum Input {
+    Character { class: usize, is_ascii: bool },
+    End,
+}
+
+/// What an input leads to.
+struct Effect {
+    flags: u32,
+    inner: u32,
+    pending: Pending,
+}
+
+/// The automata of the patterns.
+pub(crate) struct Automata<'a> {
+    pub outer: Vec<&'a Automaton>,
+    pub inner: &'a Automaton,
+    pub classes: &'a CharClasses,
+}
+
+impl Scanner {
+    /// Builds the table, or returns `None` if it would be too large or if a pattern before the last
+    /// has to look ahead.
+    pub fn new(automata: &Automata<'_>) -> Option<Self> {
+        let looks_ahead = |outer: &&Automaton| outer.later_states().any(|state| !outer.always_matches(state));
+        if automata.outer.iter().any(looks_ahead) {
+            return None;
+        }
+        let classes = automata.classes.count();
+        let width = 2 * classes + 2;
+        if width > usize::from(u8::MAX) {
+            return None;
+        }
+        let mut scanner = Self {
+            cells: vec![0; CELLS].try_into().ok()?,
+            states: Vec::new(),
+            rows: HashMap::new(),
+            classes,
+            ascii_columns: std::array::from_fn(|byte| {
+                automata.classes.ascii().get(byte).copied().unwrap_or(width as u8 - 1)
+            }),
+            columns: std::array::from_fn(|byte| column(automata.classes, byte).unwrap_or_default()),
+            width,
+            word_starts: Vec::new(),
+        };
+        scanner.row(State::at_start(vec![Outer::Begin; automata.outer.len()]));
+        let mut filled = 0;
+        while let Some(state) = scanner.states.get(filled / width).cloned() {
+            if filled + width > MOST_CELLS {
+                return None;
+            }
+            // Reading can start again in any state of the outer patterns.
+            scanner.row(State::at_start(state.outer.clone()));
+            for column in 0..width {
+                let effect = scanner.input(column).and_then(|input| automata.advance(&state, input));
+                scanner.cells[filled + column] = match effect {
+                    Some((flags, next)) => flags | scanner.row(next),
+                    None => STOP,
+                };
+            }
+            filled += width;
+        }
+        scanner.word_starts = scanner.find_word_starts();
+        Some(scanner)
+    }
+
+    fn input(&self, column: usize) -> Option<Input> {
+        let is_ascii = column < self.classes;
+        match column {
+            _ if column < 2 * self.classes => Some(Input::Character { class: column % self.classes, is_ascii }),
+            _ if column == self.end_column() => Some(Input::End),
+            _ => None,
+        }
+    }
+
+    fn row(&mut self, state: State) -> u32 {
+        let next = (self.states.len() * self.width) as u32;
+        *self.rows.entry(state).or_insert_with_key(|state| {
+            self.states.push(state.clone());
+            next
+        })
+    }
+
+    fn find_word_starts(&self) -> Vec<u32> {
+        let mut word_starts = vec![NO_ROW; self.classes * self.classes];
+        for left in 0..self.classes {
+            let rows = (0..self.states.len()).map(|state| self.cells[state * self.width + left]);
+            let rows: Vec<u32> = rows.filter(|cell| cell & STOP == 0).map(|cell| cell & ROW).collect();
+            for right in 0..self.classes {
+                let mut cells = rows.iter().map(|&row| self.cells[row as usize + right]);
+                if let Some(first) = cells.next()
+                    && first & !ROW == END
+                    && first & STOP == 0
+                    && cells.all(|cell| cell == first)
+                {
+                    word_starts[left * self.classes + right] = rows[0];
+                }
+            }
+        }
+        word_starts
+    }
+
+    /// Returns the row before the second of two neighboring ASCII classes if a word begins there
+    /// whatever precedes them.
+    #[inline]
+    pub fn word_start(&self, left: usize, right: usize) -> Option<u32> {
+        self.word_starts.get(left * self.classes + right).copied().filter(|&row| row != NO_ROW)
+    }
+
+    /// Returns the cell for a column.
+    #[inline(always)]
+    pub fn cell(&self, row: u32, column: usize) -> u32 {
+        self.cells[((row & ROW) as usize + column) % CELLS]
+    }
+
+    /// Returns the cell for an ASCII character, and a stop for another byte.
+    #[inline(always)]
+    pub fn ascii_cell(&self, row: u32, byte: u8) -> u32 {
+        self.cell(row, usize::from(self.ascii_columns[usize::from(byte)]))
+    }
+
+    /// Returns the column and the length of a character, if its first byte tells.
+    #[inline(always)]
+    pub fn column(&self, byte: u8) -> Option<(usize, usize)> {
+        let (column, length) = self.columns[usize::from(byte)];
+        (length > 0).then_some((usize::from(column), usize::from(length)))
+    }
+
+    /// Returns the number of columns of ASCII characters, after which the others' begin.
+    pub fn ascii_columns(&self) -> usize {
+        self.classes
+    }
+
+    pub fn end_column(&self) -> usize {
+        2 * self.classes
+    }
+
+    /// Returns the row at the start of a text.
+    pub fn first_row(&self) -> u32 {
+        0
+    }
+
+    /// Returns the states of the outer patterns in a row.
+    pub fn outer(&self, row: u32) -> &[Outer] {
+        self.states.get(row as usize / self.width).map_or(&[], |state| &state.outer)
+    }
+
+    /// Returns the row at the start of a word.
+    pub fn restart(&self, outer: &[Outer]) -> u32 {
+        self.rows.get(&State::at_start(outer.to_vec())).copied().unwrap_or_default()
+    }
+}
+
+/// Returns the column and the length of the characters that begin with a byte, if it tells.
+fn column(classes: &CharClasses, byte: usize) -> Option<(u8, u8)> {
+    if let Some(&class) = classes.ascii().get(byte) {
+        return Some((class, 1));
+    }
+    // Most Chinese characters are among those with these bytes.
+    let first = (0xE1..0xED).contains(&byte).then_some((byte & 0x0F) << 12)?;
+    let class = classes.of(first)?;
+    let are_alike = (first..first + 0x1000).all(|code| classes.of(code) == Some(class));
+    are_alike.then_some(((classes.count() + class) as u8, 3))
+}
+
+impl State {
+    fn at_start(outer: Vec<Outer>) -> Self {
+        Self { outer, inner: START, pending: Pending::Nothing }
+    }
+}
+
+impl Automata<'_> {
+    /// Returns the flags and the next state, or `None` if the text has to be read again.
+    fn advance(&self, state: &State, input: Input) -> Option<(u32, State)> {
+        let mut outer = state.outer.clone();
+        let is_edge = match input {
+            Input::Character { class, .. } => self.advance_outer(&mut outer, class),
+            Input::End => false,
+        };
+        let is_word_start = state.inner == START && state.pending == Pending::Nothing;
+        let mut effect = if is_edge && !is_word_start {
+            let Effect { flags, .. } = self.advance_inner(state.inner, state.pending, Input::End)?;
+            Effect { flags, ..self.restarted(input)? }
+        } else {
+            self.advance_inner(state.inner, state.pending, input)?
+        };
+        if outer != state.outer || is_edge {
+            // Whoever reads a character again has to know the outer states before it.
+            effect.pending = match effect.pending {
+                Pending::One(_) | Pending::Run(_) => Pending::Unknown,
+                pending => pending,
+            };
+        }
+        let always_matches = self.inner.always_matches(effect.inner);
+        let pending = if always_matches { Pending::Nothing } else { effect.pending };
+        Some((effect.flags, State { outer, inner: effect.inner, pending }))
+    }
+
+    /// Advances the outer patterns. Returns whether a part begins before the character.
+    pub fn advance_outer(&self, states: &mut [Outer], class: usize) -> bool {
+        let mut is_edge = false;
+        for (automaton, state) in self.outer.iter().zip(states) {
+            if is_edge {
+                *state = Outer::Begin;
+            }
+            let was = *state;
+            let in_match = match was {
+                Outer::Match(state) => automaton.step(state, class).next,
+                Outer::Begin | Outer::Gap => DEAD,
+            };
+            let next = if in_match == DEAD { automaton.step(START, class).next } else { in_match };
+            *state = if next == DEAD { Outer::Gap } else { Outer::Match(next) };
+            is_edge |= match was {
+                Outer::Begin => false,
+                Outer::Gap => next != DEAD,
+                Outer::Match(_) => in_match == DEAD,
+            };
+        }
+        is_edge
+    }
+
+    fn advance_inner(&self, inner: u32, pending: Pending, input: Input) -> Option<Effect> {
+        let class = match input {
+            Input::Character { class, .. } => class,
+            Input::End => self.inner.end(),
+        };
+        let step = self.inner.step(inner, class);
+        if step.next != DEAD {
+            if pending == Pending::Gap {
+                // A longer start of a match may be one, or more text between matches.
+                return if inner == START { self.after_gap(class) } else { None };
+            }
+            let pending = match (step.matched, input, pending) {
+                _ if inner == START => Pending::First,
+                (true, Input::Character { class, is_ascii: true }, _) => Pending::One(class),
+                (true, ..) => Pending::Unknown,
+                (false, _, Pending::Nothing | Pending::First) => Pending::Nothing,
+                (false, Input::Character { class, is_ascii: true }, Pending::One(same) | Pending::Run(same))
+                    if same == class =>
+                {
+                    Pending::Run(class)
+                }
+                (false, ..) => Pending::Unknown,
+            };
+            let flags = if step.matched { SET_MARK } else { 0 };
+            return Some(Effect { flags, inner: step.next, pending });
+        }
+        if step.matched {
+            let restarted = self.restarted(input)?;
+            return Some(Effect { flags: END | restarted.flags, ..restarted });
+        }
+        let (flag, again) = match (pending, input) {
+            (Pending::First | Pending::Gap, Input::End) => {
+                return Some(Effect { flags: END, inner: START, pending: Pending::Nothing });
+            }
+            (Pending::First | Pending::Gap, _) => return self.after_gap(class),
+            // The first character of the word is no match.
+            (Pending::Nothing, _) if inner == START => return self.after_gap(class),
+            (Pending::Nothing | Pending::Unknown, _) => return None,
+            (Pending::One(class), _) => (BACK, self.restarted(Input::Character { class, is_ascii: true })?),
+            (Pending::Run(class), _) => (AT_MARK, self.after_run(class)?),
+        };
+        let effect = self.advance_inner(again.inner, again.pending, input)?;
+        // The mark is where the character before this one begins, but was not set there.
+        if matches!(effect.pending, Pending::Run(_)) || effect.flags & flag != 0 {
+            return None;
+        }
+        Some(Effect { flags: flag | effect.flags, ..effect })
+    }
+
+    /// Returns the effect of an input at the start of a word.
+    fn restarted(&self, input: Input) -> Option<Effect> {
+        let Input::Character { class, .. } = input else {
+            return Some(Effect { flags: 0, inner: START, pending: Pending::Nothing });
+        };
+        let step = self.inner.step(START, class);
+        (step.next != DEAD).then_some(Effect { flags: 0, inner: step.next, pending: Pending::First })
+    }
+
+    /// Returns the effect of a character behind text between matches.
+    fn after_gap(&self, class: usize) -> Option<Effect> {
+        let next = self.inner.step(START, class).next;
+        Some(match next {
+            DEAD => Effect { flags: 0, inner: START, pending: Pending::Gap },
+            // Only a match that is certain ends the word before it.
+            _ if self.inner.always_matches(next) => Effect { flags: END, inner: next, pending: Pending::Nothing },
+            _ => Effect { flags: 0, inner: next, pending: Pending::Gap },
+        })
+    }
+
+    /// Returns the state after two or more characters of a class from the start of a word, if it
+    /// does not depend on their number.
+    fn after_run(&self, class: usize) -> Option<Effect> {
+        let first = self.inner.step(START, class);
+        let second = self.inner.step(first.next, class);
+        let third = self.inner.step(second.next, class);
+        if first.next == DEAD || second.next == DEAD || second != third {
+            return None;
+        }
+        let pending = if second.matched { Pending::One(class) } else { Pending::Nothing };
+        Some(Effect { flags: 0, inner: second.next, pending })
+    }
+
+    /// Returns the end of the word that starts at `start`, in a text that ends at `end`, and how far
+    /// the search looked. `outer` are the states before the word, and then those after it.
+    pub fn next_word(&self, text: &str, start: usize, end: usize, outer: &mut Vec<Outer>) -> (usize, usize) {
+        let (found, looked) = self.find(text, start, end, outer);
+        if let Some(at) = found {
+            return (at, looked);
+        }
+        // Text between matches, up to the next match or the end of the part.
+        let (mut at, mut looked) = (start, looked);
+        while let Some((class, length)) = self.classes.at(text, at)
+            && at < end
+        {
+            let before = outer.clone();
+            let is_edge = self.advance_outer(outer, class);
+            if at > start {
+                let mut ahead = before.clone();
+                let (found, looks) = self.find(text, at, end, &mut ahead);
+                looked = looked.max(looks);
+                if is_edge || found.is_some() {
+                    *outer = before;
+                    break;
+                }
+            }
+            at += length;
+        }
+        (at.min(end), looked)
+    }
+
+    fn find(&self, text: &str, start: usize, end: usize, outer: &mut Vec<Outer>) -> (Option<usize>, usize) {
+        let mut found = None;
+        let (mut inner, mut at) = (START, start);
+        let mut states = outer.clone();
+        loop {
+            let before = if self.outer.is_empty() { Vec::new() } else { states.clone() };
+            let (class, length) = match self.classes.at(text, at) {
+                Some((class, length)) if at < end && !(self.advance_outer(&mut states, class) && at > start) => {
+                    (class, length)
+                }
+                _ => (self.inner.end(), 0),
+            };
+            let step = self.inner.step(inner, class);
+            if step.matched {
+                found = Some(at);
+                *outer = before;
+            }
+            inner = step.next;
+            if inner == DEAD || length == 0 {
+                return (found, at);
+            }
+            at += length;
+        }
+    }
+}
