@@ -20,6 +20,7 @@ pub(super) mod merges;
 mod normalization;
 mod pair_set;
 pub(super) mod pattern;
+pub(super) mod pieces;
 mod scanner;
 mod word_cache;
 pub(super) mod words;
@@ -32,9 +33,11 @@ use self::added::AddedSearch;
 use self::bpe::Bpe;
 pub(super) use self::bpe::{Reading, Tables};
 use self::joints::Joints;
+use self::lanes::Lanes;
 use self::memory::Memory;
 pub(super) use self::memory::MemoryOwner;
 pub(super) use self::normalization::NormalizedText;
+use self::pieces::{LONG_TEXT, LongText};
 use self::words::{TooHard, Words};
 use super::{Error, TextPlace, Token};
 
@@ -76,12 +79,41 @@ pub(super) enum Prefix {
 /// How a text is split into words.
 pub(super) enum Cuts {
     Words(Words),
-    Joints {
-        joints: Joints,
-        before_spaces: bool,
-    },
+    Joints(Joints),
     /// Not at all.
     None,
+}
+
+impl Cuts {
+    /// Calls `visit` with runs of neighboring words: the start of the first and the end of each.
+    fn split(
+        &self,
+        text: &str,
+        range: (usize, usize),
+        lanes: &mut Lanes,
+        visit: &mut impl FnMut(usize, &[u32]) -> ControlFlow<()>,
+    ) -> Result<(), NativeRefusal> {
+        match self {
+            Self::Words(words) => {
+                words.split(text, range, lanes, visit).map_err(|TooHard| NativeRefusal::NotCovered)?
+            }
+            Self::Joints(joints) => joints.split(text, range, visit),
+            Self::None => {
+                // Nothing is left to stop.
+                let _ = visit(range.0, &[range.1 as u32]);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns a place between two positions at which a word begins, whatever precedes it.
+    fn find_place(&self, text: &str, from: usize, to: usize) -> Option<usize> {
+        match self {
+            Self::Words(words) => words.find_place(text, from, to),
+            Self::Joints(joints) => joints.find_place(text, from, to),
+            Self::None => None,
+        }
+    }
 }
 
 /// The reason why a text was not encoded.
@@ -243,11 +275,47 @@ impl Native {
         memory: &mut Memory,
         out: &mut Out<'_>,
     ) -> Result<(), NativeRefusal> {
-        let Memory { lanes, words: known } = memory;
-        let mut prefix = self.prefix_of(&section.form.text[start..end], is_first);
-        let is_changed = section.form.is_changed();
+        let prefix = self.prefix_of(&section.form.text[start..end], is_first);
         // Positions are those of the whole text, unless they have to be looked up anyway.
-        let (text, shift) = if is_changed { (&*section.form.text, 0) } else { (section.whole, section.start) };
+        let shift = if section.form.is_changed() { 0 } else { section.start };
+        self.encode_range(section, (start + shift, end + shift), prefix, reading, memory, out)
+    }
+
+    /// Encodes a range of the whole text or, if the section is changed, of the section.
+    fn encode_range(
+        &self,
+        section: Section<'_>,
+        (mut start, end): (usize, usize),
+        mut prefix: Option<char>,
+        reading: Reading,
+        memory: &mut Memory,
+        out: &mut Out<'_>,
+    ) -> Result<(), NativeRefusal> {
+        let is_changed = section.form.is_changed();
+        let text = if is_changed { &*section.form.text } else { section.whole };
+        if end - start >= LONG_TEXT && !is_changed && out.most == usize::MAX {
+            let find_place = |from, to| self.core.cuts.find_place(text, from, to);
+            if prefix.is_some()
+                && let Some(place) = find_place(start + 1, start + LONG_TEXT / 2)
+            {
+                self.encode_range(section, (start, place), prefix.take(), reading, memory, out)?;
+                start = place;
+            }
+            if prefix.is_none() {
+                let encode = |range: (usize, usize), memory: &mut Memory, tokens: &mut Vec<Token>| {
+                    self.encode_piece(text, range, reading, memory, tokens)
+                };
+                let long = LongText { owner: &self.owner, start, end };
+                start = long.encode(memory, find_place, encode, |end, tokens| {
+                    out.tokens.extend_from_slice(tokens);
+                    if out.take.is_some() {
+                        out.hand_over(section.whole, end);
+                    }
+                    ControlFlow::Continue(())
+                })?;
+            }
+        }
+        let Memory { lanes, words: known } = memory;
         let mut from = out.tokens.len();
         let mut failed = None;
         let place = |tokens: &mut [Token]| {
@@ -300,16 +368,7 @@ impl Native {
                 ControlFlow::Break(())
             }
         };
-        let range = (start + shift, end + shift);
-        match &self.core.cuts {
-            Cuts::Words(words) => {
-                words.split(text, range, lanes, &mut visit).map_err(|TooHard| NativeRefusal::NotCovered)?;
-            }
-            Cuts::Joints { joints, before_spaces } => joints.split(text, range, *before_spaces, &mut visit),
-            Cuts::None => {
-                let _ = visit(range.0, &[range.1 as u32]);
-            }
-        }
+        self.core.cuts.split(text, (start, end), lanes, &mut visit)?;
         match failed {
             Some(error) => Err(NativeRefusal::Error(error)),
             None => {
@@ -317,6 +376,24 @@ impl Native {
                 Ok(())
             }
         }
+    }
+
+    /// Encodes a piece of a long text.
+    fn encode_piece(
+        &self,
+        text: &str,
+        range: (usize, usize),
+        reading: Reading,
+        memory: &mut Memory,
+        tokens: &mut Vec<Token>,
+    ) -> Result<(), NativeRefusal> {
+        let Memory { lanes, words } = memory;
+        let mut failed = Ok(());
+        self.core.cuts.split(text, range, lanes, &mut |first, ends| {
+            failed = self.bpe.encode_words(text, first, ends, reading, words, tokens);
+            if failed.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
+        Ok(failed?)
     }
 
     fn prefix_of(&self, part: &str, is_first: bool) -> Option<char> {

@@ -185,16 +185,19 @@ impl SentencePiece {
     ) -> ControlFlow<()> {
         let words = reading.words.get_or_init(|| Words::new(&self.shared.model, reading));
         let mut taken = 0;
-        if let (true, Some(words), Some(cuts)) = (self.takes_words, words, &reading.cuts) {
+        // The fast engine stores positions in 32 bits.
+        let is_short = u32::try_from(text.len()).is_ok();
+        if let (true, Some(words), Some(cuts)) = (self.takes_words && is_short, words, &reading.cuts) {
             let prefix = self.shared.normalizer.add_dummy_prefix && prefix == Prefix::AsTheModelSays;
             let mut placed = Vec::new();
             let encoded = words.encode(text, cuts, prefix, &mut |tokens| {
+                taken += tokens.len();
+                if base == 0 {
+                    return take(tokens);
+                }
                 placed.clear();
-                placed.extend(tokens.iter().map(|token| {
-                    let covering = Token::covering(token.id, (token.start, token.end), text);
-                    Token { start: base + covering.start, end: base + covering.end, ..covering }
-                }));
-                taken += placed.len();
+                let place = |token: &Token| Token { id: token.id, start: base + token.start, end: base + token.end };
+                placed.extend(tokens.iter().map(place));
                 take(&placed)
             });
             if let Ok(flow) = encoded {

@@ -388,3 +388,68 @@ fn exercise(file: &[u8]) {
         let _ = tokenizer.encode_ordinary(text, TextPlace::Inside, &mut tokens);
     }
 }
+
+/// A byte vocabulary, with the pattern of a published tokenizer.
+fn byte_level() -> Value {
+    let mut vocab = serde_json::Map::new();
+    for byte in 0..=u8::MAX {
+        vocab.insert(crate::byte_alphabet::ByteAlphabet::new().spell(&[byte]), json!(byte));
+    }
+    let merges = ["t h", "th e", "Ġ t", "Ġt h", "ä ¸", "ä¸ Ń", "1 2", "Ċ Ċ"];
+    for (merge, id) in merges.iter().zip(256..) {
+        vocab.insert(merge.replace(' ', ""), json!(id));
+    }
+    let pattern = r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+    json!({
+        "added_tokens": [],
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [
+            {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": false},
+            {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false}]},
+        "model": {"type": "BPE", "vocab": vocab, "merges": merges}
+    })
+}
+
+#[test]
+fn a_long_text_has_the_tokens_of_a_short_one_on_any_number_of_processors() {
+    let mut random = 1u64;
+    let mut text = String::new();
+    let parts = ["the ", "\n\n   x", "中文字", "12345", "<s>", "ab", " \t", "é", "--, ", "\u{2581}a"];
+    while text.len() < 1_700_000 {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        text.push_str(parts[(random >> 33) as usize % parts.len()]);
+    }
+    let mut of_spaces = bpe();
+    of_spaces["pre_tokenizer"] = json!({"type": "Metaspace", "replacement": "\u{2581}", "prepend_scheme": "always"});
+    of_spaces["model"]["ignore_merges"] = json!(false);
+    let mut pieces: Vec<(String, f32, u8)> = vec![("<unk>".into(), 0.0, 2)];
+    pieces.extend((0..=u8::MAX).map(|byte| (format!("<0x{byte:02X}>"), 0.0, 6)));
+    pieces.extend(["\u{2581}", "t", "h", "e", "a", "b"].map(|piece| (piece.to_owned(), -9.0, 1)));
+    pieces.extend(
+        ["\u{2581}t", "th", "the", "ab"].iter().zip(1u8..).map(|(piece, at)| (piece.to_string(), -f32::from(at), 1)),
+    );
+    let model = write_sentencepiece(&pieces, BPE_WITH_BYTES, PLAIN);
+    let sentencepiece = || SentencePiece::from_bytes(&model, None).unwrap();
+    let tokenizers: [(Box<dyn Tokenizer>, Box<dyn Tokenizer>); 3] = [
+        (Box::new(hugging_face(&byte_level())), Box::new(hugging_face(&byte_level()))),
+        (Box::new(hugging_face(&of_spaces)), Box::new(hugging_face(&of_spaces))),
+        (Box::new(sentencepiece()), Box::new(sentencepiece().with_reference_engine())),
+    ];
+    for (tokenizer, other) in tokenizers {
+        assert_eq!(tokenizer.engine(), Engine::Native);
+        // A text with a limit is not divided, nor is one for the other engine.
+        let mut alone = Vec::new();
+        other.encode_at_most(&text, TextPlace::Start, usize::MAX - 1, &mut alone).unwrap();
+        let together = ordinary_tokens(&*tokenizer, &text, TextPlace::Start);
+        assert!(alone == together, "{}: {} and {} tokens", tokenizer.kind(), alone.len(), together.len());
+        let mut in_parts = Vec::new();
+        let mut most = 0;
+        tokenizer
+            .encode_in_parts(&text, TextPlace::Start, &mut |part| {
+                most = most.max(part.len());
+                in_parts.extend_from_slice(part);
+            })
+            .unwrap();
+        assert!(in_parts == alone, "{}: in parts", tokenizer.kind());
+        assert!(most < alone.len() / 2, "{}: {most} of {} tokens in one part", tokenizer.kind(), alone.len());
+    }
+}

@@ -220,7 +220,7 @@ impl Preprocessing {
             return if self.before_spaces { Err(why.to_owned()) } else { Ok(Cuts::None) };
         }
         let texts = model.merges.iter().filter_map(|&(_, _, product)| model.text(product));
-        Ok(Cuts::Joints { joints: Joints::new(texts, self.space), before_spaces: self.before_spaces })
+        Ok(Cuts::Joints(Joints::new(texts, self.space, self.before_spaces)))
     }
 }
 

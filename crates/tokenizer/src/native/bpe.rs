@@ -7,7 +7,7 @@ use super::byte_joints::ByteJoints;
 use super::forged::ForgedTokens;
 use super::memory::WordMemory;
 use super::merges::{Merges, Symbols};
-use super::word_cache::{BATCH, NO_WORDS, WordKey};
+use super::word_cache::{Approach, WordKey};
 
 /// Byte-pair encoding of words, with the same ids as the reference crate.
 pub(crate) struct Bpe {
@@ -47,21 +47,28 @@ impl Bpe {
         out: &mut Vec<Token>,
     ) -> Result<(), Error> {
         out.reserve(ends.len());
+        let bytes = text.as_bytes();
+        let mut ahead = [Approach::NONE; AHEAD];
+        let mut next = start;
+        for (&end, approach) in ends.iter().zip(&mut ahead) {
+            *approach = memory.cache.approach(bytes, next, end as usize);
+            next = end as usize;
+        }
         let mut from = start;
-        let mut found = NO_WORDS;
-        for ends in ends.chunks(BATCH) {
-            memory.cache.find_all(text.as_bytes(), from, ends, &mut found);
-            for (&end, word) in ends.iter().zip(&found) {
-                let end = end as usize;
-                match word.single() {
-                    Some(id) => out.push(Token { id, start: from, end }),
-                    None if word.is_known() => {
-                        push_tokens(text, from, word.tokens(), word.splits_characters(), out);
-                    }
-                    None => self.encode_other(text, (from, end), reading, memory, out)?,
-                }
-                from = end;
+        for (at, &end) in ends.iter().enumerate() {
+            let approach = &mut ahead[at % AHEAD];
+            let word = memory.cache.find_first(approach);
+            if let Some(&later) = ends.get(at + AHEAD) {
+                *approach = memory.cache.approach(bytes, next, later as usize);
+                next = later as usize;
             }
+            let end = end as usize;
+            match word.single() {
+                Some(id) => out.push(Token { id, start: from, end }),
+                None if word.is_known() => push_tokens(text, from, word.tokens(), word.splits_characters(), out),
+                None => self.encode_other(text, (from, end), reading, memory, out)?,
+            }
+            from = end;
         }
         Ok(())
     }
@@ -225,6 +232,9 @@ impl Bpe {
         Ok(cuts)
     }
 }
+
+/// The number of words before which a word is approached in the cache.
+const AHEAD: usize = 16;
 
 /// The length in bytes above which the tokens of a word are passed on in parts.
 const LONG_WORD: usize = 1 << 15;

@@ -105,7 +105,9 @@ impl Lanes {
         let stride = length / LANES;
         for lane in 1..LANES {
             let from = first.at + lane * stride;
-            let Some((place, row)) = scan.find_word_start(from, from + SOUGHT.min(stride - 1)) else { return lane };
+            let to = from + SOUGHT.min(stride - 1);
+            let found = scan.scanner.find_word_start(scan.automata.classes, scan.text, from, to);
+            let Some((place, row)) = found else { return lane };
             self.lanes[lane - 1].limit = place;
             let limit = first.at + length.min((lane + 1) * stride + SOUGHT);
             self.lanes[lane] = Lane { limit, ..Lane::at(place, row) };
@@ -300,16 +302,5 @@ impl Scan<'_> {
         }
         let (code, length) = decode(self.text.as_bytes(), at)?;
         Some((self.scanner.ascii_columns() + self.automata.classes.of(code)?, length))
-    }
-
-    /// Returns the first place between two bytes at which a word begins, whatever precedes it, and
-    /// its row.
-    fn find_word_start(&self, from: usize, to: usize) -> Option<(usize, u32)> {
-        let pairs = self.text.as_bytes().get(from - 1..to)?.windows(2);
-        (from..).zip(pairs).find_map(|(at, pair)| {
-            let ascii = self.automata.classes.ascii();
-            let (left, right) = (*ascii.get(usize::from(pair[0]))?, *ascii.get(usize::from(pair[1]))?);
-            Some((at, self.scanner.word_start(usize::from(left), usize::from(right))?))
-        })
     }
 }

@@ -1,5 +1,6 @@
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use super::lanes::Lanes;
 use super::long_words::LongWords;
@@ -28,8 +29,12 @@ pub(crate) struct WordMemory {
     pub cuts: Vec<u32>,
 }
 
-/// The number of a tokenizer, which identifies its memory on each thread.
-pub(crate) struct MemoryOwner(u64);
+/// The number of a tokenizer, which identifies its memory on each thread, and its memories for threads
+/// that end.
+pub(crate) struct MemoryOwner {
+    number: u64,
+    spare: Mutex<Vec<Memory>>,
+}
 
 thread_local! {
     static MEMORIES: RefCell<Vec<(u64, Box<Memory>)>> = const { RefCell::new(Vec::new()) };
@@ -38,13 +43,13 @@ thread_local! {
 impl MemoryOwner {
     pub fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+        Self { number: NEXT.fetch_add(1, Ordering::Relaxed), spare: Mutex::default() }
     }
 
     /// Calls `work` with this tokenizer's memory on this thread.
     pub fn with_memory<T>(&self, work: impl FnOnce(&mut Memory) -> T) -> T {
         let known = MEMORIES.with_borrow_mut(|memories| {
-            let at = memories.iter().position(|(owner, _)| *owner == self.0)?;
+            let at = memories.iter().position(|(owner, _)| *owner == self.number)?;
             Some(memories.remove(at).1)
         });
         let mut memory = known.unwrap_or_default();
@@ -54,8 +59,18 @@ impl MemoryOwner {
             if memories.len() >= KEPT {
                 memories.remove(0);
             }
-            memories.push((self.0, memory));
+            memories.push((self.number, memory));
         });
+        result
+    }
+
+    /// Calls `work` with a memory for a thread that ends afterwards.
+    pub fn with_spare_memory<T>(&self, work: impl FnOnce(&mut Memory) -> T) -> T {
+        let spare = || self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = spare().pop();
+        let mut memory = taken.unwrap_or_default();
+        let result = work(&mut memory);
+        spare().push(memory);
         result
     }
 }

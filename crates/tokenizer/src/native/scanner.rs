@@ -174,12 +174,13 @@ impl Scanner {
         for left in 0..self.classes {
             let rows = (0..self.states.len()).map(|state| self.cells[state * self.width + left]);
             let rows: Vec<u32> = rows.filter(|cell| cell & STOP == 0).map(|cell| cell & ROW).collect();
-            for right in 0..self.classes {
+            let ends_alike = rows.iter().all(|&row| self.cells[row as usize + self.end_column()] & !ROW == END);
+            for right in (0..self.classes).filter(|_| ends_alike) {
                 let mut cells = rows.iter().map(|&row| self.cells[row as usize + right]);
                 if let Some(first) = cells.next()
                     && first & !ROW == END
-                    && first & STOP == 0
                     && cells.all(|cell| cell == first)
+                    && self.cells[right] & (STOP | ROW) == first & ROW
                 {
                     word_starts[left * self.classes + right] = rows[0];
                 }
@@ -188,11 +189,15 @@ impl Scanner {
         word_starts
     }
 
-    /// Returns the row before the second of two neighboring ASCII classes if a word begins there
-    /// whatever precedes them.
-    #[inline]
-    pub fn word_start(&self, left: usize, right: usize) -> Option<u32> {
-        self.word_starts.get(left * self.classes + right).copied().filter(|&row| row != NO_ROW)
+    /// Returns the first place between two positions at which a word begins, whatever precedes it, and
+    /// the row before it. Such a place may also be the end of a text, or its start.
+    pub fn find_word_start(&self, classes: &CharClasses, text: &str, from: usize, to: usize) -> Option<(usize, u32)> {
+        let pairs = text.as_bytes().get(from.checked_sub(1)?..to)?.windows(2);
+        (from..).zip(pairs).find_map(|(at, pair)| {
+            let class = |byte: u8| classes.ascii().get(usize::from(byte)).map(|class| usize::from(*class));
+            let row = *self.word_starts.get(class(pair[0])? * self.classes + class(pair[1])?)?;
+            (row != NO_ROW).then_some((at, row))
+        })
     }
 
     /// Returns the cell for a column.

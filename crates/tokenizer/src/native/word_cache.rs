@@ -1,11 +1,11 @@
+use prefetch_index::prefetch_index;
+
 use super::merges::Symbols;
 
 /// Longer words are in [`super::long_words`].
 const LONGEST: usize = 15;
 /// Words with more tokens are kept with the long words.
 const MOST_TOKENS: usize = 4;
-/// The number of words to look up together.
-pub(super) const BATCH: usize = 64;
 /// The buckets of a new cache, and the most that it grows to: 32 KiB, and 8 MiB.
 const FIRST_BUCKETS: usize = 1 << 9;
 const MOST_BUCKETS: usize = 1 << 17;
@@ -48,6 +48,17 @@ const EMPTY: Bucket = Bucket([NO_SLOT; 2]);
 /// A short word: up to 15 bytes, and in the last byte their number.
 #[derive(Clone, Copy)]
 pub(crate) struct WordKey([u64; 2]);
+
+/// A word that is about to be looked up.
+#[derive(Clone, Copy)]
+pub(crate) struct Approach {
+    key: WordKey,
+    hash: u64,
+}
+
+impl Approach {
+    pub const NONE: Self = Self { key: WordKey([0; 2]), hash: 0 };
+}
 
 /// The bits of a key that a word of each length fills.
 static MASKS: [[u64; 2]; LONGEST + 1] = {
@@ -112,8 +123,6 @@ impl WordKey {
 #[derive(Clone, Copy)]
 pub(crate) struct CachedWord([u64; 2]);
 
-pub(super) const NO_WORDS: [CachedWord; BATCH] = [CachedWord::UNKNOWN; BATCH];
-
 const ID_BITS: u32 = super::merges::ID_BITS;
 const END_BITS: u32 = 4;
 const TOKEN_BITS: u32 = ID_BITS + END_BITS;
@@ -121,8 +130,6 @@ const COUNT_AT: u32 = 60;
 const SPLITS_AT: u32 = 63;
 
 impl CachedWord {
-    const UNKNOWN: Self = Self([0; 2]);
-
     #[inline(always)]
     pub fn is_known(self) -> bool {
         self.0[0] != 0
@@ -173,29 +180,22 @@ impl Default for WordCache {
 }
 
 impl WordCache {
-    /// Looks up neighboring words, each in the first of its buckets.
+    /// Returns what finds a word, and asks for the first of its buckets.
     #[inline(always)]
-    pub fn find_all(&self, bytes: &[u8], start: usize, ends: &[u32], found: &mut [CachedWord; BATCH]) {
-        let mut from = start;
-        let mut keys = [(WordKey([0; 2]), 0); BATCH];
-        let mask = self.buckets.len() - 1;
-        let mut touched = 0;
-        for (&end, known) in ends.iter().zip(&mut keys) {
-            let end = end as usize;
-            let key = WordKey::or_no_word(bytes, from, end);
-            let bucket = first_bucket(key.hash()) & mask;
-            *known = (key, bucket);
-            // All buckets are read before anything depends on one.
-            touched |= self.buckets[bucket].0[0].key[1];
-            from = end;
-        }
-        std::hint::black_box(touched);
-        for ((key, bucket), found) in keys[..ends.len()].iter().zip(found) {
-            let Bucket([first, second]) = &self.buckets[bucket & mask];
-            let (is_first, is_second) = (first.matches(*key), second.matches(*key));
-            let pick = |at: usize| first.word.0[at] & is_first | second.word.0[at] & is_second;
-            *found = CachedWord([pick(0), pick(1)]);
-        }
+    pub fn approach(&self, bytes: &[u8], start: usize, end: usize) -> Approach {
+        let key = WordKey::or_no_word(bytes, start, end);
+        let hash = key.hash();
+        prefetch_index(&self.buckets, first_bucket(hash) & (self.buckets.len() - 1));
+        Approach { key, hash }
+    }
+
+    /// Looks up a word in the first of its buckets.
+    #[inline(always)]
+    pub fn find_first(&self, word: &Approach) -> CachedWord {
+        let Bucket([first, second]) = &self.buckets[first_bucket(word.hash) & (self.buckets.len() - 1)];
+        let (is_first, is_second) = (first.matches(word.key), second.matches(word.key));
+        let pick = |at: usize| first.word.0[at] & is_first | second.word.0[at] & is_second;
+        CachedWord([pick(0), pick(1)])
     }
 
     pub fn get(&self, key: WordKey) -> Option<CachedWord> {

@@ -62,6 +62,11 @@ impl Words {
         self.splits.iter().any(|split| split.drops_gaps)
     }
 
+    /// Returns a place between two positions at which a word begins, whatever precedes it.
+    pub fn find_place(&self, text: &str, from: usize, to: usize) -> Option<usize> {
+        self.scanner.as_ref()?.find_word_start(&self.classes, text, from, to).map(|(place, _)| place)
+    }
+
     /// Calls `visit` with runs of neighboring words, left to right: the start of the first word and
     /// the end of each.
     pub fn split(

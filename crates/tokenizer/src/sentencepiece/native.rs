@@ -10,6 +10,7 @@ use super::super::native::forged::ForgedTokens;
 use super::super::native::joints::Joints;
 use super::super::native::memory::{Memory, WordMemory};
 use super::super::native::merges::Merges;
+use super::super::native::pieces::{LONG_TEXT, LongText};
 use super::super::{Error, Token};
 use super::Reading;
 use super::model::{Algorithm, Model, PieceKind};
@@ -91,7 +92,7 @@ impl Words {
                 }
             }
         }
-        let joints = Joints::new(longer().map(|(_, piece)| piece.text.as_str()), Some(SPACE));
+        let joints = Joints::new(longer().map(|(_, piece)| piece.text.as_str()), Some(SPACE), false);
         let characters = Characters::new(symbols.into_iter(), Otherwise::Bytes(bytes.clone()), Some(SPACE));
         let alphabet = Alphabet::Characters(characters);
         let tables = Tables { alphabet, merges: Merges::with_ranks(&merges).ok()?, whole: None, joints: None };
@@ -108,7 +109,7 @@ impl Words {
         prefix: bool,
         take: &mut dyn FnMut(&[Token]) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, Error> {
-        self.owner.with_memory(|Memory { words: memory, .. }| {
+        self.owner.with_memory(|memory| {
             let mut out = Out { tokens: Vec::new(), take, flow: ControlFlow::Continue(()) };
             let mut prefix = prefix.then_some(SPACE);
             let result = matched.split(text, |id, start, end| match id {
@@ -116,7 +117,8 @@ impl Words {
                 Some(id) => {
                     if let Some(space) = prefix.take() {
                         let before = (start, start);
-                        self.bpe.encode_prefixed(space, text, before, Guard::Reference, memory, &mut out.tokens)?;
+                        let known = &mut memory.words;
+                        self.bpe.encode_prefixed(space, text, before, Guard::Reference, known, &mut out.tokens)?;
                     }
                     out.tokens.push(Token { id, start, end });
                     Ok(())
@@ -130,11 +132,32 @@ impl Words {
     fn encode_part(
         &self,
         text: &str,
-        (start, end): (usize, usize),
+        (mut start, end): (usize, usize),
         prefix: &mut Option<char>,
-        memory: &mut WordMemory,
+        memory: &mut Memory,
         out: &mut Out<'_>,
     ) -> Result<(), Error> {
+        if end - start >= LONG_TEXT {
+            let find_place = |from, to| self.joints.find_place(text, from, to);
+            if prefix.is_some()
+                && let Some(place) = find_place(start + 1, start + LONG_TEXT / 2)
+            {
+                self.encode_part(text, (start, place), prefix, memory, out)?;
+                start = place;
+            }
+            if prefix.is_none() {
+                let encode = |range: (usize, usize), memory: &mut Memory, tokens: &mut Vec<Token>| {
+                    self.encode_piece(text, range, &mut memory.words, tokens)
+                };
+                let long = LongText { owner: &self.owner, start, end };
+                start = long.encode(memory, find_place, encode, |_, tokens| {
+                    out.tokens.extend_from_slice(tokens);
+                    out.hand_over();
+                    out.flow
+                })?;
+            }
+        }
+        let memory = &mut memory.words;
         let mut result = Ok(());
         let mut encode = |mut first: usize, mut ends: &[u32]| {
             let tables = &self.bpe;
@@ -168,12 +191,30 @@ impl Words {
             tables.encode_words(text, first, ends, Guard::Reference, memory, &mut out.tokens)?;
             Ok(out.flow)
         };
-        self.joints.split(text, (start, end), false, &mut |first, ends| match encode(first, ends) {
+        self.joints.split(text, (start, end), &mut |first, ends| match encode(first, ends) {
             Ok(flow) => flow,
             Err(error) => {
                 result = Err(error);
                 ControlFlow::Break(())
             }
+        });
+        result
+    }
+}
+
+impl Words {
+    /// Encodes a piece of a long text.
+    fn encode_piece(
+        &self,
+        text: &str,
+        range: (usize, usize),
+        words: &mut WordMemory,
+        tokens: &mut Vec<Token>,
+    ) -> Result<(), Error> {
+        let mut result = Ok(());
+        self.joints.split(text, range, &mut |first, ends| {
+            result = self.bpe.encode_words(text, first, ends, Guard::Reference, words, tokens);
+            if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
         result
     }
