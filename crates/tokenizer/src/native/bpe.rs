@@ -51,7 +51,7 @@ impl Bpe {
         let mut ahead = [Approach::NONE; AHEAD];
         let mut next = start;
         for (&end, approach) in ends.iter().zip(&mut ahead) {
-            *approach = memory.cache.approach(bytes, next, end as usize);
+            *approach = memory.approach(bytes, next, end as usize);
             next = end as usize;
         }
         let mut from = start;
@@ -59,13 +59,13 @@ impl Bpe {
             let approach = &mut ahead[at % AHEAD];
             let word = memory.cache.find_first(approach);
             if let Some(&later) = ends.get(at + AHEAD) {
-                *approach = memory.cache.approach(bytes, next, later as usize);
+                *approach = memory.approach(bytes, next, later as usize);
                 next = later as usize;
             }
             let end = end as usize;
             match word.single() {
                 Some(id) => out.push(Token { id, start: from, end }),
-                None if word.is_known() => push_tokens(text, from, word.tokens(), word.splits_characters(), out),
+                None if word.has_tokens() => push_tokens(text, from, word.tokens(), word.splits_characters(), out),
                 None => self.encode_other(text, (from, end), reading, memory, out)?,
             }
             from = end;
@@ -82,18 +82,25 @@ impl Bpe {
         memory: &mut WordMemory,
         out: &mut Vec<Token>,
     ) -> Result<(), Error> {
-        let key = WordKey::new(text.as_bytes(), start, end);
-        if let Some(word) = key.and_then(|key| memory.cache.get(key)) {
+        let bytes = text.as_bytes().get(start..end).unwrap_or_default();
+        let mut key = WordKey::new(text.as_bytes(), start, end);
+        let known = key.and_then(|key| memory.cache.get(key));
+        if let Some(word) = known.filter(|word| word.has_tokens()) {
             push_tokens(text, start, word.tokens(), word.splits_characters(), out);
             return Ok(());
         }
-        let bytes = text.as_bytes().get(start..end).unwrap_or_default();
-        if let Some((tokens, splits_characters)) = memory.long_words.get(bytes) {
-            let tokens = tokens.iter().map(|&(id, end)| (id, end as usize));
+        if (key.is_none() || known.is_some())
+            && let Some((tokens, splits_characters)) = memory.long_words.get(bytes)
+        {
             push_tokens(text, start, tokens, splits_characters, out);
             return Ok(());
         }
-        if let (None, Some(joints)) = (&key, &self.tables.joints) {
+        let is_short = key.is_some();
+        if known.is_some() {
+            // The cache knows already that the word is with the long words.
+            key = None;
+        }
+        if let Some(joints) = self.tables.joints.as_ref().filter(|_| !is_short) {
             let mut cuts = std::mem::take(&mut memory.cuts);
             cuts.clear();
             joints.find_cuts(bytes, start, &mut cuts);

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use super::lanes::Lanes;
 use super::long_words::LongWords;
 use super::merges::Symbols;
-use super::word_cache::WordCache;
+use super::word_cache::{Approach, WordCache};
 
 /// The number of recently used tokenizers whose memory a thread keeps.
 const KEPT: usize = 4;
@@ -27,6 +27,18 @@ pub(crate) struct WordMemory {
     pub word: Symbols,
     /// Where a long word is split.
     pub cuts: Vec<u32>,
+}
+
+impl WordMemory {
+    /// Returns what finds a word, and asks for the place where it is.
+    #[inline(always)]
+    pub fn approach(&self, bytes: &[u8], start: usize, end: usize) -> Approach {
+        let approach = self.cache.approach(bytes, start, end);
+        if approach.is_long() {
+            self.long_words.approach(bytes.get(start..end).unwrap_or_default());
+        }
+        approach
+    }
 }
 
 /// The number of a tokenizer, which identifies its memory on each thread, and its memories for threads

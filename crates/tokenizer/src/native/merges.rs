@@ -12,6 +12,9 @@ const EMPTY: u64 = u64::MAX;
 /// The rank of two neighbors that do not merge.
 const NONE: u32 = u32::MAX;
 
+/// The number of symbols whose pairs have a table of their own.
+const NEAREST: usize = 256;
+
 /// Words of up to this many symbols, whose places take this many bits, are merged in arrays.
 const SHORT: usize = 1 << PLACE_BITS;
 const PLACE_BITS: u32 = 5;
@@ -32,7 +35,14 @@ pub(crate) struct Merges {
     /// An open-addressing table with the pair in the upper bits and the rank in the lower bits.
     slots: Vec<u64>,
     shift: u32,
+    /// Bits of which one is set for each pair. Most pairs do not merge, and the bits stay in the
+    /// processor's cache.
+    filter: Vec<u64>,
     products: Products,
+    /// The ranks of the pairs of symbols with the lowest ids, which are those of bytes in most
+    /// vocabularies, and the lowest of these ids.
+    nearest: Box<[[u32; NEAREST]; NEAREST]>,
+    lowest: u32,
 }
 
 /// The products of the pairs.
@@ -77,6 +87,7 @@ impl Merges {
         for (rank, &(left, right, _)) in merges.iter().enumerate() {
             table.insert(left, right, rank);
         }
+        table.fill_nearest();
         table.products = Products::ByRank(merges.iter().map(|&(_, _, product)| product).collect());
         Ok(table)
     }
@@ -91,6 +102,7 @@ impl Merges {
         for &(rank, left, right, product) in merges {
             products[table.insert(left, right, rank)] = product;
         }
+        table.fill_nearest();
         table.products = Products::BySlot(products);
         Ok(table)
     }
@@ -99,16 +111,53 @@ impl Merges {
         if ranks > LARGEST_RANK || ids.any(|(left, right, product)| left.max(right).max(product) > LARGEST_ID) {
             return Err("a vocabulary with more than two million tokens".to_owned());
         }
-        let capacity = (count * 2).next_power_of_two().max(16);
+        let capacity = (count * 2).next_power_of_two().max(32);
         let shift = u64::BITS - capacity.trailing_zeros();
-        Ok(Self { slots: vec![EMPTY; capacity], shift, products: Products::ByRank(Vec::new()) })
+        Ok(Self {
+            slots: vec![EMPTY; capacity],
+            shift,
+            filter: vec![0; capacity / 32],
+            products: Products::ByRank(Vec::new()),
+            nearest: Box::new([[NONE; NEAREST]; NEAREST]),
+            lowest: 0,
+        })
     }
 
     fn insert(&mut self, left: u32, right: u32, rank: usize) -> usize {
         let pair = pair(left, right);
         let at = self.find(pair).unwrap_or_else(|free| free);
         self.slots[at] = pair << RANK_BITS | rank as u64;
+        let (place, bit) = self.filter_bit(pair);
+        self.filter[place] |= bit;
         at
+    }
+
+    #[inline]
+    fn filter_bit(&self, pair: u64) -> (usize, u64) {
+        let bit = pair.wrapping_mul(0xD6E8_FEB8_6659_FD93) >> 20;
+        ((bit >> 6) as usize & (self.filter.len() - 1), 1 << (bit & 63))
+    }
+
+    fn fill_nearest(&mut self) {
+        let pairs = self.slots.iter().filter(|&&slot| slot != EMPTY).map(|slot| slot >> RANK_BITS);
+        let ids = pairs.flat_map(|pair| [pair >> ID_BITS, pair & ((1 << ID_BITS) - 1)]);
+        self.lowest = ids.min().unwrap_or(0) as u32;
+        for left in 0..NEAREST {
+            for right in 0..NEAREST {
+                let id = |at: usize| self.lowest.saturating_add(at as u32).min(LARGEST_ID);
+                self.nearest[left][right] = self.rank(id(left), id(right));
+            }
+        }
+    }
+
+    /// Returns the rank of two symbols that probably have low ids.
+    #[inline]
+    fn first_rank(&self, left: u32, right: u32) -> u32 {
+        let row = self.nearest.get(left.wrapping_sub(self.lowest) as usize);
+        match row.and_then(|row| row.get(right.wrapping_sub(self.lowest) as usize)) {
+            Some(&rank) => rank,
+            None => self.rank(left, right),
+        }
     }
 
     /// Returns the slot of a pair, or else the free slot where it belongs.
@@ -139,7 +188,12 @@ impl Merges {
 
     #[inline]
     fn rank(&self, left: u32, right: u32) -> u32 {
-        self.find(pair(left, right)).map_or(NONE, |slot| (self.slots[slot] & RANK_MASK) as u32)
+        let pair = pair(left, right);
+        let (place, bit) = self.filter_bit(pair);
+        match self.filter[place] & bit {
+            0 => NONE,
+            _ => self.find(pair).map_or(NONE, |slot| (self.slots[slot] & RANK_MASK) as u32),
+        }
     }
 
     /// Merges a word until no two neighbors merge: the lowest rank first, and among equal ranks the
@@ -230,13 +284,11 @@ impl Merges {
         // The rank of each symbol with its right neighbor, and below it the place, so that the
         // least is the leftmost of the lowest rank.
         let mut proposals = [NONE; SHORT];
-        let propose = |ids: &[u32; SHORT + 1], at: usize, neighbor: usize| match self.find(pair(ids[at], ids[neighbor]))
-        {
-            Ok(slot) => ((self.slots[slot] & RANK_MASK) as u32) << PLACE_BITS | at as u32,
-            Err(_) => NONE,
-        };
+        let proposal = |rank: u32, at: usize| if rank == NONE { NONE } else { rank << PLACE_BITS | at as u32 };
+        let propose =
+            |ids: &[u32; SHORT + 1], at: usize, neighbor: usize| proposal(self.rank(ids[at], ids[neighbor]), at);
         for at in 1..count {
-            proposals[at - 1] = propose(&ids, at - 1, at);
+            proposals[at - 1] = proposal(self.first_rank(ids[at - 1], ids[at]), at - 1);
         }
         loop {
             let best = proposals[..count].iter().fold(NONE, |best, &proposal| best.min(proposal));

@@ -58,6 +58,12 @@ pub(crate) struct Approach {
 
 impl Approach {
     pub const NONE: Self = Self { key: WordKey([0; 2]), hash: 0 };
+
+    /// Reports whether the word is with the long words, if it is known.
+    #[inline(always)]
+    pub fn is_long(&self) -> bool {
+        self.key.0[1] == u64::MAX
+    }
 }
 
 /// The bits of a key that a word of each length fills.
@@ -130,9 +136,13 @@ const COUNT_AT: u32 = 60;
 const SPLITS_AT: u32 = 63;
 
 impl CachedWord {
+    /// A word that is with the long words.
+    const LONG: Self = Self([((MOST_TOKENS + 1) as u64) << COUNT_AT, 0]);
+
+    /// Reports whether these are the tokens of a word.
     #[inline(always)]
-    pub fn is_known(self) -> bool {
-        self.0[0] != 0
+    pub fn has_tokens(self) -> bool {
+        self.0[0] != 0 && self.0[0] != Self::LONG.0[0]
     }
 
     /// Returns `None` if the word has too many tokens.
@@ -211,14 +221,14 @@ impl WordCache {
         (second.key == key.0).then_some(second.word)
     }
 
-    /// Adds a word. Returns false if it has too many tokens.
+    /// Adds a word. Returns false if it has too many tokens, and then only remembers that.
     pub fn put(&mut self, key: WordKey, word: &Symbols, splits_characters: bool) -> bool {
-        let Some(word) = CachedWord::new(word, splits_characters) else { return false };
+        let word = CachedWord::new(word, splits_characters);
         if self.replaced > self.buckets.len() / 16 && self.buckets.len() < MOST_BUCKETS {
             self.grow();
         }
-        self.insert(Slot { key: key.0, word });
-        true
+        self.insert(Slot { key: key.0, word: word.unwrap_or(CachedWord::LONG) });
+        word.is_some()
     }
 
     fn insert(&mut self, slot: Slot) {
@@ -308,6 +318,7 @@ mod tests {
         assert!(WordKey::new(text.as_bytes(), 0, LONGEST + 1).is_none());
         let many: Vec<_> = (1..=MOST_TOKENS + 1).map(|at| (1, at)).collect();
         assert!(!cache.put(key, &symbols(&many), false));
+        assert!(cache.get(key).is_some_and(|word| !word.has_tokens()), "it is with the long words");
     }
 
     #[test]
