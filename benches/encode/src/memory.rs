@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use crate::child::{self, Task, Threads};
 use crate::documents::cut;
-use crate::peers::Library;
 use crate::{Subject, columns, show};
 
 pub const NAME: &str = "memory";
@@ -41,7 +40,7 @@ pub fn run(task: &Task) -> Result<(), String> {
     let before = resident();
     let mut encoder = task.library.load(&task.model)?;
     println!("{}", resident() - before);
-    for document in documents.iter().step_by(Library::share(task.library)) {
+    for document in documents.iter().step_by(task.library.share()) {
         black_box(encoder.encode(document));
     }
     println!("{}", resident() - before);

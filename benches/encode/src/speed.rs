@@ -30,12 +30,12 @@ pub fn measure(subjects: &[Subject<'_>], text: &str, options: &Options) {
     columns.iter().skip(1).for_each(|library| print!(" {:>12} {:>6}", library.name(), "×"));
     println!();
     let mut loads = Vec::new();
+    let rounds = if options.quick { 1 } else { LOADS };
     for (model, libraries) in subjects.iter().filter(|(_, libraries)| !libraries.is_empty()) {
         let mut load = vec![Vec::new(); libraries.len()];
         for size in &options.sizes {
             let documents = cut(text, *size);
-            let loads = if options.quick { 1 } else { LOADS };
-            let times = time(model, libraries, &documents, loads);
+            let times = time(model, libraries, &documents, rounds);
             for (pass, speeds) in [("cold", Times::cold as fn(&Times) -> Option<f64>), ("warm", Times::warm)] {
                 let of = |library: &Library| {
                     libraries.iter().position(|known| known == library).and_then(|at| speeds(&times[at]))
@@ -56,7 +56,7 @@ pub fn measure(subjects: &[Subject<'_>], text: &str, options: &Options) {
         }
         loads.push((&model.name, libraries, load));
     }
-    println!("\ncold: the first pass of a fresh tokenizer over all documents, the median of {LOADS} tokenizers;");
+    println!("\ncold: the first pass of a fresh tokenizer over all documents, the median of {rounds} tokenizers;");
     println!("warm: the median of the third to the fifth pass; all libraries take turns. rolecall returns ids and");
     println!("spans, and its peers ids. tokenizers encodes each eighth document of 400 bytes and 8 KB, and one");
     println!("of 1 MB in eight.");

@@ -72,7 +72,10 @@ impl Library {
             Library::Kitoken => kitoken::load(model),
             Library::Bpe => bpe::load(model),
         };
-        std::panic::catch_unwind(load).unwrap_or_else(|_| Err("it panics".to_owned()))
+        std::panic::catch_unwind(load).unwrap_or_else(|panic| {
+            let message = panic.downcast_ref::<String>().map_or("", String::as_str);
+            Err(format!("it panics: {}", message.lines().next().unwrap_or_default()))
+        })
     }
 }
 
