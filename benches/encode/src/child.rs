@@ -73,7 +73,15 @@ pub fn run(
     limit: Duration,
 ) -> Vec<f64> {
     let Ok(program) = std::env::current_exe() else { return Vec::new() };
-    let mut command = Command::new(program);
+    let mut command = match threads {
+        // rolecall uses the processors that it may use.
+        Threads::One => {
+            let mut command = Command::new("taskset");
+            command.args(["-c", "0"]).arg(program);
+            command
+        }
+        Threads::All => Command::new(program),
+    };
     command.args([CHILD, measure, library.name(), detail, &model.name]).arg(&model.file);
     if let Some(ranks) = &model.ranks {
         command.arg(&ranks.file).args([&ranks.pattern, &ranks.first.to_string(), &ranks.nfc.to_string()]);

@@ -49,8 +49,8 @@ pub fn measure(subjects: &[Subject<'_>], text: &str) -> Result<(), String> {
 /// Reports whether a library divides a document between threads.
 fn divides(library: Library) -> bool {
     match library {
-        Library::Fastokens => true,
-        Library::Rolecall | Library::Tokenizers | Library::Tiktoken | Library::Kitoken | Library::Bpe => false,
+        Library::Rolecall | Library::Fastokens => true,
+        Library::Tokenizers | Library::Tiktoken | Library::Kitoken | Library::Bpe => false,
     }
 }
 
