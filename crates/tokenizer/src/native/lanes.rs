@@ -19,6 +19,8 @@ const ROOM: usize = (LENGTH + SOUGHT).next_power_of_two();
 pub(crate) struct Lanes {
     lanes: [Lane; LANES],
     ends: Box<[Ends; LANES]>,
+    /// The ends of the words in all lanes.
+    joined: Vec<u32>,
 }
 
 /// The ends of the words in a lane.
@@ -49,7 +51,7 @@ pub(crate) struct Scan<'a> {
 
 impl Default for Lanes {
     fn default() -> Self {
-        Self { lanes: [Lane::default(); LANES], ends: Box::new([[0; ROOM]; LANES]) }
+        Self { lanes: [Lane::default(); LANES], ends: Box::new([[0; ROOM]; LANES]), joined: Vec::new() }
     }
 }
 
@@ -75,6 +77,7 @@ impl Lanes {
             lane = self.lanes[used - 1];
             let is_over = lane.at >= scan.end && lane.finish(&mut self.ends[used - 1], scan)?;
             self.lanes[used - 1].count = lane.count;
+            self.joined.clear();
             for at in 0..used {
                 let next = (at + 1 < used).then(|| self.lanes[at + 1].word as u32);
                 let mut ends = self.ends[at].get(..self.lanes[at].count).unwrap_or_default();
@@ -82,11 +85,12 @@ impl Lanes {
                 if next.is_some() && ends.last().copied() == next {
                     ends = &ends[..ends.len() - 1];
                 }
-                if let Some(&last) = ends.last()
-                    && visit(std::mem::replace(&mut word, last as usize), ends).is_break()
-                {
-                    return Ok(());
-                }
+                self.joined.extend_from_slice(ends);
+            }
+            if let Some(&last) = self.joined.last()
+                && visit(std::mem::replace(&mut word, last as usize), &self.joined).is_break()
+            {
+                return Ok(());
             }
             if is_over {
                 return Ok(());

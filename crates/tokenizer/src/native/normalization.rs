@@ -122,6 +122,9 @@ fn next_stretch(text: &str, from: usize) -> Option<(usize, usize)> {
 
 /// Returns the next character at or after `from` that composing could change.
 fn next_unstable(bytes: &[u8], from: usize) -> Option<usize> {
+    if bytes.get(from..)?.is_ascii() {
+        return None;
+    }
     let stable = &*STABLE;
     let mut at = from;
     loop {
