@@ -1,7 +1,9 @@
 //! Encodes text with a BPE tokenizer as the reference crate does, many times faster.
 //!
 //! `added` splits at added tokens, `normalization` composes characters, `words` or `joints` split
-//! the rest into words, and `bpe` merges them. When a file is loaded, `hugging_face/covered.rs`
+//! the rest into words, and `bpe` merges them, unless `memory` knows their tokens. `words` reads a
+//! text with the table of `scanner`, in the `lanes` of a text at once, and `pieces` divides a long
+//! text between processors. When a file is loaded, `hugging_face/covered.rs`
 //! decides whether this engine covers it; if not, the reference crate encodes. Start reading at
 //! [`Native::encode`].
 
