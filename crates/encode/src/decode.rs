@@ -48,8 +48,18 @@ impl Decoder {
     pub fn decode(&self, ids: &[u32]) -> Result<Vec<u8>, Error> {
         let mut bytes = Vec::with_capacity(ids.len() * 4);
         let mut place = Some(TextPlace::Start);
-        for id in ids {
+        let adds_inside = self.tokenizer.prefix_space(TextPlace::Inside);
+        let mut rest = ids;
+        while let Some((id, behind)) = rest.split_first() {
             self.push(*id, &mut place, &mut bytes)?;
+            rest = behind;
+            // Ids stand for their bytes, unless they begin a text to which a space was added.
+            let run = match adds_inside {
+                true if place.is_some() => 0,
+                true => rest.iter().position(|id| self.is_marker(*id)).unwrap_or(rest.len()),
+                false => rest.len(),
+            };
+            rest = &rest[self.tokenizer.decode_bytes(&rest[..run], &mut bytes)..];
         }
         Ok(bytes)
     }
@@ -63,8 +73,9 @@ impl Decoder {
 
     /// Reports whether an id is a control token or another token that text never encodes to.
     pub fn is_marker(&self, id: u32) -> bool {
-        // Most tokenizers have them after all other ids.
-        self.markers.first().is_some_and(|first| id >= *first) && self.markers.binary_search(&id).is_ok()
+        // Most tokenizers have them before or after all other ids.
+        let ends = self.markers.first().zip(self.markers.last());
+        ends.is_some_and(|(first, last)| (*first..=*last).contains(&id)) && self.markers.binary_search(&id).is_ok()
     }
 
     /// Returns the texts of all these tokens, ordered by id.
@@ -82,7 +93,7 @@ impl Decoder {
     fn push(&self, id: u32, place: &mut Option<TextPlace>, bytes: &mut Vec<u8>) -> Result<(), Error> {
         let unknown = || Error::UnknownId { id, size: self.tokenizer.vocabulary_size() };
         let start = bytes.len();
-        let has_bytes = self.tokenizer.token_bytes(id, bytes);
+        let has_bytes = self.tokenizer.decode_bytes(&[id], bytes) == 1;
         if self.is_marker(id) {
             // If it has bytes, they are its text.
             if !has_bytes {

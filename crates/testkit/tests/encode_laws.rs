@@ -113,6 +113,56 @@ fn ids_give_the_prompt_back_or_it_is_said_where_they_do_not() {
 }
 
 #[test]
+fn many_ids_decode_to_what_each_of_them_stands_for() {
+    for real in reals() {
+        let tokenizer = &*real.tokenizer;
+        let decoder = Decoder::new(Arc::clone(&real.tokenizer));
+        let end = tokenizer.vocabulary_size() as u32 + 4;
+        let bytes_of = |id: u32| {
+            let mut bytes = Vec::new();
+            tokenizer.token_bytes(id, &mut bytes).then_some(bytes)
+        };
+        let all: Vec<u32> = (0..end).filter(|id| bytes_of(*id).is_some()).collect();
+        let mut bytes = Vec::new();
+        assert_eq!(tokenizer.decode_bytes(&all, &mut bytes), all.len(), "{}", real.name);
+        assert!(bytes == all.iter().filter_map(|id| bytes_of(*id)).collect::<Vec<_>>().concat(), "{}", real.name);
+        for id in 0..end {
+            let mut bytes = Vec::new();
+            let count = tokenizer.decode_bytes(&[id, id], &mut bytes);
+            assert_eq!((count, bytes), bytes_of(id).map_or((0, Vec::new()), |b| (2, b.repeat(2))), "{}", real.name);
+        }
+        // With a marker before each third id.
+        let markers: Vec<u32> = (0..end).filter(|id| decoder.is_marker(*id)).collect();
+        let marker_before =
+            |at: usize| (at.is_multiple_of(3) && !markers.is_empty()).then(|| markers[at % markers.len()]);
+        let mixed = all.iter().enumerate().flat_map(|(at, id)| marker_before(at).into_iter().chain([*id]));
+        let mixed: Vec<u32> = mixed.collect();
+        for ids in [&mixed[..], &mixed[1..], &mixed[2..]] {
+            assert!(decoder.decode(ids).unwrap() == by_one(ids, tokenizer, &decoder), "{}", real.name);
+        }
+        assert_eq!(decoder.decode(&[all[0], u32::MAX]).unwrap_err().code(), "unknown_id", "{}", real.name);
+    }
+}
+
+/// Decodes one id after the other.
+fn by_one(ids: &[u32], tokenizer: &dyn Tokenizer, decoder: &Decoder) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut place = Some(tokenizer::TextPlace::Start);
+    for id in ids {
+        let start = bytes.len();
+        if !tokenizer.token_bytes(*id, &mut bytes) {
+            bytes.extend(tokenizer.token_text(*id).unwrap().into_bytes());
+        }
+        if decoder.is_marker(*id) {
+            place = Some(tokenizer::TextPlace::Inside);
+        } else if place.take().is_some_and(|place| tokenizer.prefix_space(place)) && bytes[start..].starts_with(b" ") {
+            bytes.remove(start);
+        }
+    }
+    bytes
+}
+
+#[test]
 fn a_stream_gives_each_character_once_and_whole() {
     for real in reals() {
         let decoder = Decoder::new(Arc::clone(&real.tokenizer));

@@ -270,6 +270,10 @@ impl Tokenizer for CachedTokenizer {
         self.tokenizer.token_bytes(id, out)
     }
 
+    fn decode_bytes(&self, ids: &[u32], out: &mut Vec<u8>) -> usize {
+        self.tokenizer.decode_bytes(ids, out)
+    }
+
     fn prefix_space(&self, place: TextPlace) -> bool {
         self.tokenizer.prefix_space(place)
     }

@@ -124,6 +124,16 @@ impl Tokenizer for ExtendedTokenizer {
         }
     }
 
+    fn decode_bytes(&self, ids: &[u32], out: &mut Vec<u8>) -> usize {
+        let mut count = 0;
+        loop {
+            count += self.tokenizer.decode_bytes(&ids[count..], out);
+            let Some(token) = ids.get(count).and_then(|id| self.appended(*id)) else { return count };
+            out.extend_from_slice(token.text.as_bytes());
+            count += 1;
+        }
+    }
+
     fn prefix_space(&self, place: TextPlace) -> bool {
         self.tokenizer.prefix_space(place)
     }

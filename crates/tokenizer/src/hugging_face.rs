@@ -31,6 +31,7 @@ use self::spelling::Spelling;
 use super::added::is_space;
 use super::config::Config;
 use super::native::{Core, Native, NativeRefusal, Out, PART, Reading};
+use super::token_bytes::TokenBytes;
 use super::{AddedToken, Beside, Engine, Error, NamedToken, TextPlace, Token, TokenRef, Tokenizer, TokenizerKind};
 
 /// Reports whether a file looks like a JSON object, as a `tokenizer.json` does.
@@ -71,6 +72,8 @@ struct Shared {
     added: Vec<AddedToken>,
     kind: TokenizerKind,
     spelling: Spelling,
+    /// Collected when ids are first decoded.
+    bytes: OnceLock<TokenBytes>,
     prefix_at_start: bool,
     prefix_inside: bool,
     bos: Option<u32>,
@@ -150,6 +153,7 @@ impl HuggingFace {
             prefix_inside: prefix_space::adds(normalizer, inside.as_ref().or(pre_tokenizer)),
             bos: None,
             spelling: file.spelling,
+            bytes: OnceLock::new(),
             core,
             parts,
             whole,
@@ -262,6 +266,17 @@ impl Shared {
             None => self.whole().ok()?.model().id_to_token(id),
         };
         self.vocabulary.text(id).map(str::to_owned).or_else(model_text)
+    }
+
+    fn token_bytes(&self, id: u32, out: &mut Vec<u8>) -> bool {
+        if let Some(added) = self.vocabulary.text(id) {
+            out.extend_from_slice(added.as_bytes());
+            return true;
+        }
+        match &self.parts.model {
+            Some(model) => model.text(id).is_some_and(|text| self.spelling.write(text, out)),
+            None => self.token_text(id).is_some_and(|text| self.spelling.write(&text, out)),
+        }
     }
 }
 
@@ -401,14 +416,13 @@ impl Tokenizer for HuggingFace {
     }
 
     fn token_bytes(&self, id: u32, out: &mut Vec<u8>) -> bool {
-        if let Some(added) = self.shared.vocabulary.text(id) {
-            out.extend_from_slice(added.as_bytes());
-            return true;
-        }
-        match &self.shared.parts.model {
-            Some(model) => model.text(id).is_some_and(|text| self.shared.spelling.write(text, out)),
-            None => self.token_text(id).is_some_and(|text| self.shared.spelling.write(&text, out)),
-        }
+        self.shared.token_bytes(id, out)
+    }
+
+    fn decode_bytes(&self, ids: &[u32], out: &mut Vec<u8>) -> usize {
+        let write = |id, out: &mut Vec<u8>| self.shared.token_bytes(id, out);
+        let bytes = self.shared.bytes.get_or_init(|| TokenBytes::new(self.vocabulary_size(), write));
+        bytes.decode(ids, write, out)
     }
 
     fn prefix_space(&self, place: TextPlace) -> bool {

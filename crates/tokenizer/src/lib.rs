@@ -44,6 +44,8 @@ mod sentencepiece;
 mod tekken;
 #[cfg(feature = "files")]
 mod tiktoken;
+#[cfg(feature = "files")]
+mod token_bytes;
 
 #[cfg(test)]
 mod tests;
@@ -161,6 +163,15 @@ pub trait Tokenizer: Send + Sync {
     /// token, or if its bytes depend on context: a word piece, for example, has a space before it
     /// or not, depending on the token before it.
     fn token_bytes(&self, id: u32, out: &mut Vec<u8>) -> bool;
+
+    /// Appends the bytes of tokens as [`Tokenizer::token_bytes`] does, up to the first one for which it
+    /// returns false. Returns the number of tokens before that one.
+    ///
+    /// A tokenizer may collect the bytes of all its tokens at the first call, so that each further token
+    /// takes nanoseconds.
+    fn decode_bytes(&self, ids: &[u32], out: &mut Vec<u8>) -> usize {
+        ids.iter().take_while(|id| self.token_bytes(**id, out)).count()
+    }
 
     /// Reports whether the tokenizer adds a space before a text at this place. The space is not
     /// part of the text's bytes.

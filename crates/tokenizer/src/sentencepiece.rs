@@ -28,6 +28,7 @@ use super::added::is_space;
 use super::config::Config;
 use super::hugging_face::is_object;
 use super::native::added::AddedSearch;
+use super::token_bytes::TokenBytes;
 use super::{AddedToken, Beside, Error, NamedToken, TextPlace, Token, TokenRef, Tokenizer, TokenizerKind};
 
 /// Reports whether a file may be a sentencepiece model: it has binary data in its first bytes.
@@ -61,6 +62,8 @@ struct Shared {
     text_tokens: Vec<AddedToken>,
     /// The texts of the config's added tokens, which may rename a piece.
     names: HashMap<u32, String>,
+    /// Collected when ids are first decoded.
+    bytes: OnceLock<TokenBytes>,
     prefix_inside: bool,
     bos: Option<u32>,
     adds_bos: Option<u32>,
@@ -127,6 +130,7 @@ impl SentencePiece {
             sections: Sections::new(config.added),
             named: config.named,
             chat_control: config.chat_control,
+            bytes: OnceLock::new(),
             normalizer,
             encoder,
             added,
@@ -249,6 +253,26 @@ impl SentencePiece {
     }
 }
 
+impl Shared {
+    fn token_text(&self, id: u32) -> Option<&str> {
+        let piece = || self.model.pieces.get(id as usize).map(|piece| piece.text.as_str());
+        self.names.get(&id).map(String::as_str).or_else(piece)
+    }
+
+    fn token_bytes(&self, id: u32, out: &mut Vec<u8>) -> bool {
+        let is_byte = self.model.pieces.get(id as usize).is_some_and(|piece| piece.kind == PieceKind::Byte);
+        let pieces = self.model.byte_pieces.as_ref().filter(|_| is_byte);
+        let byte = pieces.and_then(|pieces| pieces.iter().position(|piece| *piece == id));
+        if let Some(byte) = byte.and_then(|byte| u8::try_from(byte).ok()) {
+            out.push(byte);
+            return true;
+        }
+        let Some(text) = self.token_text(id) else { return false };
+        out.extend_from_slice(text.replace('\u{2581}', " ").as_bytes());
+        true
+    }
+}
+
 impl std::fmt::Debug for SentencePiece {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         super::describe(self, "SentencePiece", f)
@@ -314,20 +338,17 @@ impl Tokenizer for SentencePiece {
     }
 
     fn token_text(&self, id: u32) -> Option<String> {
-        let piece = || self.shared.model.pieces.get(id as usize).map(|piece| piece.text.clone());
-        self.shared.names.get(&id).cloned().or_else(piece)
+        self.shared.token_text(id).map(str::to_owned)
     }
 
     fn token_bytes(&self, id: u32, out: &mut Vec<u8>) -> bool {
-        let byte =
-            self.shared.model.byte_pieces.as_ref().and_then(|pieces| pieces.iter().position(|piece| *piece == id));
-        if let Some(byte) = byte.and_then(|byte| u8::try_from(byte).ok()) {
-            out.push(byte);
-            return true;
-        }
-        let Some(text) = self.token_text(id) else { return false };
-        out.extend_from_slice(text.replace('\u{2581}', " ").as_bytes());
-        true
+        self.shared.token_bytes(id, out)
+    }
+
+    fn decode_bytes(&self, ids: &[u32], out: &mut Vec<u8>) -> usize {
+        let write = |id, out: &mut Vec<u8>| self.shared.token_bytes(id, out);
+        let bytes = self.shared.bytes.get_or_init(|| TokenBytes::new(self.vocabulary_size(), write));
+        bytes.decode(ids, write, out)
     }
 
     fn prefix_space(&self, place: TextPlace) -> bool {
