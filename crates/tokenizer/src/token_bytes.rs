@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn the_bytes_of_tokens_of_any_length_are_appended_up_to_one_without_bytes() {
         // Of each length up to 39, and none for each seventh id.
-        let bytes_of = |id: u32| (id % 7 != 0).then(|| vec![id as u8; id as usize % 40]);
+        let bytes_of = |id: u32| (!id.is_multiple_of(7)).then(|| vec![id as u8; id as usize % 40]);
         let write = |id: u32, out: &mut Vec<u8>| {
             // What was written before an id turned out to have no bytes does not stay.
             out.extend(bytes_of(id).unwrap_or(vec![0; 3]));
