@@ -18,13 +18,13 @@ const ROOM: usize = (LENGTH + SOUGHT).next_power_of_two();
 /// The memory for a text while it is read, reused from text to text.
 pub(crate) struct Lanes {
     lanes: [Lane; LANES],
-    ends: Box<[Ends; LANES]>,
+    ends: Box<[WordEnds; LANES]>,
     /// The ends of the words in all lanes.
     joined: Vec<u32>,
 }
 
 /// The ends of the words in a lane.
-type Ends = [u32; ROOM];
+type WordEnds = [u32; ROOM];
 
 /// A place at which a text is read.
 #[derive(Clone, Copy, Default)]
@@ -121,7 +121,7 @@ impl Lanes {
 }
 
 /// Reads until one of the lanes is done.
-fn read_together(lanes: &mut [Lane; LANES], ends: &mut [Ends; LANES], scan: &mut Scan<'_>) -> Result<(), TooHard> {
+fn read_together(lanes: &mut [Lane; LANES], ends: &mut [WordEnds; LANES], scan: &mut Scan<'_>) -> Result<(), TooHard> {
     while let Some(steps) = lanes.iter().map(|lane| lane.limit.saturating_sub(lane.at)).min()
         && steps > 0
     {
@@ -149,7 +149,7 @@ fn read_together(lanes: &mut [Lane; LANES], ends: &mut [Ends; LANES], scan: &mut
 #[inline(always)]
 fn read_ascii<const NESTED: bool>(
     lanes: &mut [Lane; LANES],
-    ends: &mut [Ends; LANES],
+    ends: &mut [WordEnds; LANES],
     scan: &Scan<'_>,
     steps: usize,
 ) -> usize {
@@ -214,7 +214,12 @@ impl Lane {
 
     /// Reads characters that begin with such bytes.
     #[inline(always)]
-    fn read_while(&mut self, ends: &mut Ends, scan: &mut Scan<'_>, holds: impl Fn(u8) -> bool) -> Result<(), TooHard> {
+    fn read_while(
+        &mut self,
+        ends: &mut WordEnds,
+        scan: &mut Scan<'_>,
+        holds: impl Fn(u8) -> bool,
+    ) -> Result<(), TooHard> {
         // A copy, which the processor's registers can hold.
         let mut lane = *self;
         while lane.at < lane.limit && scan.text.as_bytes().get(lane.at).is_some_and(|&byte| holds(byte)) {
@@ -226,7 +231,7 @@ impl Lane {
 
     /// Reads one character.
     #[inline(always)]
-    fn step(&mut self, ends: &mut Ends, scan: &mut Scan<'_>) -> Result<(), TooHard> {
+    fn step(&mut self, ends: &mut WordEnds, scan: &mut Scan<'_>) -> Result<(), TooHard> {
         let Some((column, length)) = scan.column(self.at) else { return Ok(()) };
         let cell = scan.scanner.cell(self.row, column);
         if cell & (STOP | AT_MARK | BACK) != 0 {
@@ -249,7 +254,7 @@ impl Lane {
 
     /// Reads the word again that began at the last end of a word.
     #[inline(never)]
-    fn read_again(&mut self, ends: &mut Ends, scan: &mut Scan<'_>) -> Result<(), TooHard> {
+    fn read_again(&mut self, ends: &mut WordEnds, scan: &mut Scan<'_>) -> Result<(), TooHard> {
         let start = self.last_end(ends).unwrap_or(self.word);
         let mut outer = scan.scanner.outer(self.word_row).to_vec();
         let (end, looked) = scan.automata.next_word(scan.text, start, scan.end, &mut outer);
@@ -261,8 +266,8 @@ impl Lane {
         Ok(())
     }
 
-    /// Ends words before the last character.
-    fn end_earlier(&mut self, cell: u32, ends: &mut Ends) {
+    /// WordEnds words before the last character.
+    fn end_earlier(&mut self, cell: u32, ends: &mut WordEnds) {
         if cell & AT_MARK != 0 {
             self.push(ends, self.mark);
         }
@@ -271,17 +276,17 @@ impl Lane {
         }
     }
 
-    fn push(&mut self, ends: &mut Ends, end: usize) {
+    fn push(&mut self, ends: &mut WordEnds, end: usize) {
         ends[self.count % ROOM] = end as u32;
         self.count += 1;
     }
 
-    fn last_end(&self, ends: &Ends) -> Option<usize> {
+    fn last_end(&self, ends: &WordEnds) -> Option<usize> {
         self.count.checked_sub(1).map(|last| ends[last % ROOM] as usize)
     }
 
-    /// Ends the last words at the end of the text. Returns false if they have to be read again.
-    fn finish(&mut self, ends: &mut Ends, scan: &mut Scan<'_>) -> Result<bool, TooHard> {
+    /// WordEnds the last words at the end of the text. Returns false if they have to be read again.
+    fn finish(&mut self, ends: &mut WordEnds, scan: &mut Scan<'_>) -> Result<bool, TooHard> {
         if self.last_end(ends).unwrap_or(self.word) == scan.end {
             return Ok(true);
         }
