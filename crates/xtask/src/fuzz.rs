@@ -207,6 +207,9 @@ impl Target {
             "-print_final_stats=1",
             "-verbosity=0",
         ]);
+        if built.ends_with("quick") {
+            command.env("ROLECALL_FUZZ_QUICK", "1");
+        }
         let dictionary = self.folder.join(format!("{}.dict", self.binary));
         if dictionary.exists() {
             command.arg(format!("-dict={}", dictionary.display()));
