@@ -103,7 +103,8 @@ impl Lanes {
     fn place(&mut self, scan: &Scan<'_>, first: Lane) -> usize {
         let length = (scan.end - first.at).min(LANES * LENGTH);
         self.lanes[0] = Lane { limit: first.at + length.min(LENGTH), ..first };
-        if length < SHORTEST {
+        // A word that began long before may be read again, with more ends than a lane has room for.
+        if length < SHORTEST || first.at + LENGTH + SOUGHT > first.word + ROOM {
             return 1;
         }
         let stride = length / LANES;
@@ -257,10 +258,12 @@ impl Lane {
     fn read_again(&mut self, ends: &mut WordEnds, scan: &mut Scan<'_>) -> Result<(), TooHard> {
         let start = self.last_end(ends).unwrap_or(self.word);
         let mut outer = scan.scanner.outer(self.word_row).to_vec();
-        let (end, looked) = scan.automata.next_word(scan.text, start, scan.end, &mut outer);
+        let (end, looked) = scan.automata.next_word(scan.text, start, scan.end, &mut outer, &mut scan.patience)?;
         let again = looked.max(self.at).saturating_sub(end);
         scan.patience = scan.patience.checked_sub(again).ok_or(TooHard)?;
         self.push(ends, end);
+        // Each of the next bytes could end a word. Only a lane that is alone is limited by this.
+        self.limit = self.limit.min(end + ROOM - self.count);
         self.row = scan.scanner.restart(&outer);
         (self.at, self.mark, self.word_row) = (end, end, self.row);
         Ok(())

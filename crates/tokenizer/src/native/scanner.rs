@@ -9,6 +9,7 @@ use std::collections::HashMap;
 
 use super::automaton::{Automaton, DEAD, START};
 use super::char_classes::CharClasses;
+use super::words::TooHard;
 
 /// The most cells of a table; those of published tokenizers have a few thousand.
 const MOST_CELLS: usize = 1 << 15;
@@ -396,10 +397,17 @@ impl Automata<'_> {
 
     /// Returns the end of the word that starts at `start`, in a text that ends at `end`, and how far
     /// the search looked. `outer` are the states before the word, and then those after it.
-    pub fn next_word(&self, text: &str, start: usize, end: usize, outer: &mut Vec<Outer>) -> (usize, usize) {
+    pub fn next_word(
+        &self,
+        text: &str,
+        start: usize,
+        end: usize,
+        outer: &mut Vec<Outer>,
+        patience: &mut usize,
+    ) -> Result<(usize, usize), TooHard> {
         let (found, looked) = self.find(text, start, end, outer);
         if let Some(at) = found {
-            return (at, looked);
+            return Ok((at, looked));
         }
         // Text between matches, up to the next match or the end of the part.
         let (mut at, mut looked) = (start, looked);
@@ -411,6 +419,8 @@ impl Automata<'_> {
             if at > start {
                 let mut ahead = before.clone();
                 let (found, looks) = self.find(text, at, end, &mut ahead);
+                // A match may be sought in vain at each place.
+                *patience = patience.checked_sub(looks - at).ok_or(TooHard)?;
                 looked = looked.max(looks);
                 if is_edge || found.is_some() {
                     *outer = before;
@@ -419,7 +429,7 @@ impl Automata<'_> {
             }
             at += length;
         }
-        (at.min(end), looked)
+        Ok((at.min(end), looked))
     }
 
     fn find(&self, text: &str, start: usize, end: usize, outer: &mut Vec<Outer>) -> (Option<usize>, usize) {

@@ -229,4 +229,25 @@ mod tests {
         }
         assert_eq!(scanned, PATTERNS.len() - 1, "the others are in one table");
     }
+
+    #[test]
+    fn a_lane_has_room_for_all_words_of_a_run_that_is_read_again() {
+        let words = || Words::new(&[(RegexPattern::parse("a+b|a").unwrap(), false)]).unwrap();
+        let (words, mut step_by_step) = (words(), words());
+        step_by_step.scanner = None;
+        for count in [1_000, 1_023, 1_024, 1_025, 2_000] {
+            // The rest gives the text the patience to read the run again for each of its words.
+            let text = "a".repeat(count) + &"c".repeat(100_000);
+            assert_eq!(split(&words, &text), split(&step_by_step, &text), "{count}");
+        }
+    }
+
+    #[test]
+    fn a_match_that_is_sought_in_vain_at_each_place_is_too_hard() {
+        let words = Words::new(&[(RegexPattern::parse("a+b").unwrap(), false)]).unwrap();
+        assert!(words.scanner.is_some());
+        let text = "a".repeat(100_000);
+        let done = words.split(&text, (0, text.len()), &mut Lanes::default(), &mut |_, _| ControlFlow::Continue(()));
+        assert!(done.is_err());
+    }
 }
