@@ -220,6 +220,9 @@ impl Native {
         out.may_have_gaps = self.drops_text();
         let result = self.owner.with_memory(|memory| {
             raw.split(text, |id, start, end| {
+                if out.is_over() {
+                    return Ok(());
+                }
                 if let Some(id) = id {
                     out.tokens.push(Token { id, start, end });
                     return Ok(());
@@ -228,6 +231,9 @@ impl Native {
                 let section = Section { whole: text, start, form: &form };
                 out.may_have_gaps |= form.is_changed();
                 normalized.split(&form.text, |id, from, to| {
+                    if out.is_over() {
+                        return Ok(());
+                    }
                     if let Some(id) = id {
                         out.tokens.push(section.place(Token { id, start: from, end: to }));
                         return Ok(());
