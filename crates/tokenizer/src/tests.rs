@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rolecall_fixture::write_sentencepiece;
 use serde_json::{Value, json};
 
+use super::byte_alphabet::ByteAlphabet;
 use super::{CachedTokenizer, Engine, Error, HuggingFace, SentencePiece, TextPlace, Token, Tokenizer, TokenizerKind};
 
 fn added(id: u32, content: &str, special: bool) -> Value {
@@ -267,6 +268,44 @@ fn a_piece_whose_characters_are_no_pieces_is_still_merged() {
     let tokenizer = SentencePiece::from_bytes(&write_sentencepiece(&pieces, BPE_WITH_BYTES, PLAIN), None).unwrap();
     assert_eq!(reference(&tokenizer, "aba"), [2, 1]);
     assert_eq!(ordinary(&tokenizer, "aba"), [2, 1]);
+}
+
+/// A BPE of bytes that encodes words of the vocabulary without merging.
+fn bytes_ignoring_merges() -> Value {
+    let alphabet = ByteAlphabet::new();
+    let mut vocab: serde_json::Map<String, Value> =
+        (0..=u8::MAX).map(|byte| (alphabet.spell(&[byte]), byte.into())).collect();
+    vocab.insert(alphabet.spell("中文".as_bytes()), 256.into());
+    json!({
+        "added_tokens": [added(257, "\u{2014}\u{2014}", false)],
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [
+            {"type": "Split", "pattern": {"Regex": "\\p{L}+|[^\\p{L}]"}, "behavior": "Isolated", "invert": false},
+            {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false}]},
+        "model": {"type": "BPE", "ignore_merges": true, "vocab": vocab, "merges": []}
+    })
+}
+
+#[test]
+fn a_word_that_no_merge_produces_is_merged_in_a_longer_word() {
+    let own = hugging_face(&bytes_ignoring_merges());
+    let reference = hugging_face(&bytes_ignoring_merges()).with_reference_engine().unwrap();
+    assert_eq!(own.engine(), Engine::Native);
+    assert_eq!(ordinary(&own, "中文"), [256]);
+    for text in ["中文", "人中文人人人人", "中文人人人人中文", "人人人人人中文", "中文", "中文 中文人人人人"]
+    {
+        assert_eq!(ordinary(&own, text), ordinary(&reference, text), "{text}");
+    }
+}
+
+#[test]
+fn tokens_up_to_a_limit_are_the_first_even_before_a_token_that_is_text() {
+    let own = hugging_face(&bytes_ignoring_merges());
+    let text = format!("{}\u{2014}\u{2014}b", "a ".repeat(2_000));
+    let whole = ordinary(&own, &text);
+    let mut first = Vec::new();
+    own.encode_at_most(&text, TextPlace::Start, 10, &mut first).unwrap();
+    assert!(first.len() > 10 && first.len() < whole.len());
+    assert_eq!(ids(&first), whole[..first.len()]);
 }
 
 #[test]

@@ -16,7 +16,7 @@ use super::super::native::bpe::{Bpe, Tables};
 use super::super::native::byte_joints::ByteJoints;
 use super::super::native::forged::{ForgedTokens, MergeSpelling};
 use super::super::native::joints::Joints;
-use super::super::native::merges::{self, Merges};
+use super::super::native::merges::{self, Merges, Symbols};
 use super::super::native::pattern::RegexPattern;
 use super::super::native::words::Words;
 use super::super::native::{Core, Cuts, MemoryOwner, Native, NormalizedText, Prefix};
@@ -65,13 +65,16 @@ pub(super) fn build_core(
     plan.read_normalizer(normalizer)?;
     plan.read_pre_tokenizer(pre_tokenizer)?;
     let alphabet = if plan.bytes { byte_alphabet(model)? } else { character_alphabet(model, plan.space)? };
+    let merges = Merges::new(&model.merges)?;
+    let whole = match (model.ignore_merges, &alphabet, plan.space) {
+        (false, ..) => None,
+        (true, Alphabet::Characters(_), Some(_)) => return Err("`ignore_merges` with replaced spaces".to_owned()),
+        (true, ..) => Some(words_by_bytes(model, &alphabet)),
+    };
     let tables = Tables {
-        merges: Merges::new(&model.merges)?,
-        whole: match (model.ignore_merges, &alphabet, plan.space) {
-            (false, ..) => None,
-            (true, Alphabet::Characters(_), Some(_)) => return Err("`ignore_merges` with replaced spaces".to_owned()),
-            (true, ..) => Some(words_by_bytes(model, &alphabet)),
-        },
+        unmerged: whole.as_ref().map_or_else(HashSet::new, |whole| unmerged(whole, &merges, &alphabet)),
+        merges,
+        whole,
         joints: match &alphabet {
             Alphabet::Bytes(_) => Some(byte_joints(model, &alphabet)),
             Alphabet::Characters(_) => None,
@@ -288,6 +291,18 @@ fn character_alphabet(model: &BpeModel, space: Option<char>) -> Result<Alphabet,
 
 fn words_by_bytes(model: &BpeModel, alphabet: &Alphabet) -> HashMap<Vec<u8>, u32> {
     model.vocab.iter().filter_map(|(text, &id)| Some((spelled_bytes(text, alphabet)?, id))).collect()
+}
+
+/// Returns the words that are tokens although merging does not produce them, unless they are ASCII.
+fn unmerged(whole: &HashMap<Vec<u8>, u32>, merges: &Merges, alphabet: &Alphabet) -> HashSet<Vec<u8>> {
+    let mut word = Symbols::default();
+    let mut is_unmerged = |bytes: &[u8], id: u32| {
+        alphabet.fill(bytes, &mut word);
+        merges.merge(&mut word);
+        word.ids != [id]
+    };
+    let words = whole.iter().filter(|&(bytes, &id)| !bytes.is_ascii() && is_unmerged(bytes, id));
+    words.map(|(bytes, _)| bytes.clone()).collect()
 }
 
 fn byte_joints(model: &BpeModel, alphabet: &Alphabet) -> ByteJoints {

@@ -1,4 +1,4 @@
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::super::{Error, Token};
@@ -22,6 +22,9 @@ pub(crate) struct Tables {
     /// Words that are encoded as tokens without merging, by their bytes, if the vocabulary requires
     /// that.
     pub whole: Option<HashMap<Vec<u8>, u32>>,
+    /// Those of them that merging does not produce, unless they are ASCII. In a longer word they are
+    /// merged like any text.
+    pub unmerged: HashSet<Vec<u8>>,
     /// Where long words may be split before merging, in a vocabulary of bytes.
     pub joints: Option<ByteJoints>,
 }
@@ -106,6 +109,8 @@ impl Bpe {
             joints.find_cuts(bytes, start, &mut cuts);
             if !cuts.is_empty() {
                 cuts.push(end as u32);
+            }
+            if !cuts.is_empty() && !self.any_unmerged(text, start, &cuts) {
                 let encoded = self.encode_words(text, start, &cuts, reading, memory, out);
                 memory.cuts = cuts;
                 return encoded;
@@ -120,6 +125,14 @@ impl Bpe {
         }
         push_tokens(text, start, symbols(word), splits_characters, out);
         Ok(())
+    }
+
+    /// Reports whether a part of a word would be a token on its own that merging does not produce.
+    fn any_unmerged(&self, text: &str, start: usize, ends: &[u32]) -> bool {
+        let unmerged = &self.tables.unmerged;
+        let starts = std::iter::once(start).chain(ends.iter().map(|&end| end as usize));
+        !unmerged.is_empty()
+            && starts.zip(ends).any(|(start, &end)| unmerged.contains(&text.as_bytes()[start..end as usize]))
     }
 
     /// Appends the tokens of a word after a prefix that is not part of the text.

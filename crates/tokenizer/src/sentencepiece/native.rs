@@ -1,4 +1,4 @@
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -95,7 +95,13 @@ impl Words {
         let joints = Joints::new(longer().map(|(_, piece)| piece.text.as_str()), Some(SPACE), false);
         let characters = Characters::new(symbols.into_iter(), Otherwise::Bytes(bytes.clone()), Some(SPACE));
         let alphabet = Alphabet::Characters(characters);
-        let tables = Tables { alphabet, merges: Merges::with_ranks(&merges).ok()?, whole: None, joints: None };
+        let tables = Tables {
+            alphabet,
+            merges: Merges::with_ranks(&merges).ok()?,
+            whole: None,
+            unmerged: HashSet::new(),
+            joints: None,
+        };
         let bpe = Bpe { tables: Arc::new(tables), forged: ForgedTokens::new(HashMap::new()) };
         Some(Self { joints, bpe, owner: MemoryOwner::new() })
     }
