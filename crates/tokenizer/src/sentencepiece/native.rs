@@ -9,7 +9,7 @@ use super::super::native::bpe::{Bpe, Reading as Guard, Tables, find_long_word};
 use super::super::native::forged::ForgedTokens;
 use super::super::native::joints::Joints;
 use super::super::native::memory::{Memory, WordMemory};
-use super::super::native::merges::Merges;
+use super::super::native::merges::{LARGEST_ID, Merges};
 use super::super::native::pieces::{LONG_TEXT, LongText};
 use super::super::{Error, Token};
 use super::Reading;
@@ -53,6 +53,9 @@ impl Words {
     /// more than merge.
     pub fn new(model: &Model, reading: &Reading) -> Option<Self> {
         let bytes = model.byte_pieces.as_ref()?;
+        if model.pieces.len() > LARGEST_ID as usize {
+            return None;
+        }
         let is_plain = model.normalizer.charsmap.is_empty()
             && !model.normalizer.remove_extra_whitespaces
             && model.normalizer.escape_whitespaces
