@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use numpy::{PyArray1, PyArrayMethods};
 use pyo3::exceptions::PyUnicodeEncodeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple};
@@ -11,6 +12,7 @@ use rolecall::conversation::json::{self, Layout, Number, Object};
 use rolecall::conversation::{Json, Place};
 
 use crate::error::Fault;
+use crate::once;
 
 /// The most levels that a value may nest, as in JSON text.
 const MOST_LEVELS: usize = 200;
@@ -98,6 +100,15 @@ pub fn ids(value: &Bound<'_, PyAny>, path: &mut Path) -> PyResult<Vec<u32>> {
         ids.extend(list.iter().map_while(plain));
         if ids.len() == list.len() {
             return Ok(ids);
+        }
+    }
+    // What `encode` returned, or a part of it.
+    if value.hasattr("dtype")? {
+        once::prepare(py)?;
+        if let Ok(array) = value.cast::<PyArray1<u32>>()
+            && let Ok(array) = array.try_readonly()
+        {
+            return Ok(array.as_array().to_vec());
         }
     }
     // Bytes give ints too, but they are text that was not decoded.

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use numpy::PyArray1;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 use rolecall::encode::Decoder;
 use rolecall::format::Control;
 use rolecall::template::ModelTemplates;
@@ -91,9 +91,14 @@ impl Tokenizer {
     /// Decodes ids to text. Bytes that are not UTF-8, such as those of an incomplete character, become
     /// U+FFFD. With `skip_special`, tokens such as `<|im_end|>` are left out.
     #[pyo3(signature = (ids, *, skip_special=false))]
-    fn decode(&self, py: Python<'_>, ids: &Bound<'_, PyAny>, skip_special: bool) -> PyResult<String> {
+    fn decode<'py>(
+        &self,
+        py: Python<'py>,
+        ids: &Bound<'_, PyAny>,
+        skip_special: bool,
+    ) -> PyResult<Bound<'py, PyString>> {
         let bytes = self.bytes_of(py, ids, skip_special)?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+        Ok(PyString::new(py, &String::from_utf8_lossy(&bytes)))
     }
 
     /// Decodes ids to the bytes that they stand for.
