@@ -88,7 +88,7 @@ enum Pending {
 
 /// A character, or the end of a text.
 #[derive(Clone, Copy)]
-enum Input {
+enum NextCharacter {
     Character { class: usize, is_ascii: bool },
     End,
 }
@@ -153,11 +153,11 @@ impl Scanner {
         Some(scanner)
     }
 
-    fn input(&self, column: usize) -> Option<Input> {
+    fn input(&self, column: usize) -> Option<NextCharacter> {
         let is_ascii = column < self.classes;
         match column {
-            _ if column < 2 * self.classes => Some(Input::Character { class: column % self.classes, is_ascii }),
-            _ if column == self.end_column() => Some(Input::End),
+            _ if column < 2 * self.classes => Some(NextCharacter::Character { class: column % self.classes, is_ascii }),
+            _ if column == self.end_column() => Some(NextCharacter::End),
             _ => None,
         }
     }
@@ -265,15 +265,15 @@ impl State {
 
 impl Automata<'_> {
     /// Returns the flags and the next state, or `None` if the text has to be read again.
-    fn advance(&self, state: &State, input: Input) -> Option<(u32, State)> {
+    fn advance(&self, state: &State, input: NextCharacter) -> Option<(u32, State)> {
         let mut outer = state.outer.clone();
         let is_edge = match input {
-            Input::Character { class, .. } => self.advance_outer(&mut outer, class),
-            Input::End => false,
+            NextCharacter::Character { class, .. } => self.advance_outer(&mut outer, class),
+            NextCharacter::End => false,
         };
         let is_word_start = state.inner == START && state.pending == Pending::Nothing;
         let mut effect = if is_edge && !is_word_start {
-            let Effect { flags, .. } = self.advance_inner(state.inner, state.pending, Input::End)?;
+            let Effect { flags, .. } = self.advance_inner(state.inner, state.pending, NextCharacter::End)?;
             Effect { flags, ..self.restarted(input)? }
         } else {
             self.advance_inner(state.inner, state.pending, input)?
@@ -313,10 +313,10 @@ impl Automata<'_> {
         is_edge
     }
 
-    fn advance_inner(&self, inner: u32, pending: Pending, input: Input) -> Option<Effect> {
+    fn advance_inner(&self, inner: u32, pending: Pending, input: NextCharacter) -> Option<Effect> {
         let class = match input {
-            Input::Character { class, .. } => class,
-            Input::End => self.inner.end(),
+            NextCharacter::Character { class, .. } => class,
+            NextCharacter::End => self.inner.end(),
         };
         let step = self.inner.step(inner, class);
         if step.next != DEAD {
@@ -326,14 +326,14 @@ impl Automata<'_> {
             }
             let pending = match (step.matched, input, pending) {
                 _ if inner == START => Pending::First,
-                (true, Input::Character { class, is_ascii: true }, _) => Pending::One(class),
+                (true, NextCharacter::Character { class, is_ascii: true }, _) => Pending::One(class),
                 (true, ..) => Pending::Unknown,
                 (false, _, Pending::Nothing | Pending::First) => Pending::Nothing,
-                (false, Input::Character { class, is_ascii: true }, Pending::One(same) | Pending::Run(same))
-                    if same == class =>
-                {
-                    Pending::Run(class)
-                }
+                (
+                    false,
+                    NextCharacter::Character { class, is_ascii: true },
+                    Pending::One(same) | Pending::Run(same),
+                ) if same == class => Pending::Run(class),
                 (false, ..) => Pending::Unknown,
             };
             let flags = if step.matched { SET_MARK } else { 0 };
@@ -344,14 +344,14 @@ impl Automata<'_> {
             return Some(Effect { flags: END | restarted.flags, ..restarted });
         }
         let (flag, again) = match (pending, input) {
-            (Pending::First | Pending::Gap, Input::End) => {
+            (Pending::First | Pending::Gap, NextCharacter::End) => {
                 return Some(Effect { flags: END, inner: START, pending: Pending::Nothing });
             }
             (Pending::First | Pending::Gap, _) => return self.after_gap(class),
             // The first character of the word is no match.
             (Pending::Nothing, _) if inner == START => return self.after_gap(class),
             (Pending::Nothing | Pending::Unknown, _) => return None,
-            (Pending::One(class), _) => (BACK, self.restarted(Input::Character { class, is_ascii: true })?),
+            (Pending::One(class), _) => (BACK, self.restarted(NextCharacter::Character { class, is_ascii: true })?),
             (Pending::Run(class), _) => (AT_MARK, self.after_run(class)?),
         };
         let effect = self.advance_inner(again.inner, again.pending, input)?;
@@ -363,8 +363,8 @@ impl Automata<'_> {
     }
 
     /// Returns the effect of an input at the start of a word.
-    fn restarted(&self, input: Input) -> Option<Effect> {
-        let Input::Character { class, .. } = input else {
+    fn restarted(&self, input: NextCharacter) -> Option<Effect> {
+        let NextCharacter::Character { class, .. } = input else {
             return Some(Effect { flags: 0, inner: START, pending: Pending::Nothing });
         };
         let step = self.inner.step(START, class);
