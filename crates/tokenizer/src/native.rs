@@ -32,6 +32,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use self::added::AddedSearch;
+use self::automaton::TooHard;
 use self::bpe::Bpe;
 pub(super) use self::bpe::{Reading, Tables};
 use self::joints::Joints;
@@ -40,7 +41,7 @@ use self::memory::Memory;
 pub(super) use self::memory::MemoryOwner;
 pub(super) use self::normalization::NormalizedText;
 use self::pieces::{LONG_TEXT, LongText};
-use self::words::{TooHard, Words};
+use self::words::Words;
 use super::{Error, TextPlace, Token};
 
 /// Our own byte-pair encoder.

@@ -11,17 +11,20 @@ const MOST_CELLS: usize = 1 << 16;
 /// backtracking.
 pub(crate) struct Automaton {
     /// `[state][class]`, with the end of the text as an additional class.
-    steps: Vec<Step>,
+    steps: Vec<AutomatonStep>,
     width: usize,
 }
 
 /// What a character, or the end of the text, leads to.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Step {
+pub(crate) struct AutomatonStep {
     /// Whether a match ends before the character.
     pub matched: bool,
     pub next: u32,
 }
+
+/// A text on which a pattern repeatedly looks far ahead.
+pub(crate) struct TooHard;
 
 /// The state after which no match ends.
 pub(crate) const DEAD: u32 = 0;
@@ -40,7 +43,7 @@ impl Automaton {
         program.follow(entry, &mut start);
         states.insert(start.clone(), START);
         lists.push(start);
-        let mut steps = vec![Step { matched: false, next: DEAD }; width];
+        let mut steps = vec![AutomatonStep { matched: false, next: DEAD }; width];
         while steps.len() < lists.len() * width {
             let list = lists[steps.len() / width].clone();
             let is_start = steps.len() == width;
@@ -53,7 +56,7 @@ impl Automaton {
                     lists.push(next.clone());
                     (lists.len() - 1) as u32
                 });
-                steps.push(Step { matched, next });
+                steps.push(AutomatonStep { matched, next });
             }
             if lists.len() * width > MOST_CELLS {
                 return Err("a pattern whose automaton is too large".to_owned());
@@ -64,7 +67,7 @@ impl Automaton {
 
     /// Returns the step from a state; the class after the last is the end of the text.
     #[inline]
-    pub fn step(&self, state: u32, class: usize) -> Step {
+    pub fn step(&self, state: u32, class: usize) -> AutomatonStep {
         self.steps[state as usize * self.width + class]
     }
 

@@ -1,8 +1,8 @@
 use std::ops::ControlFlow;
 
+use super::automaton::TooHard;
 use super::char_classes::decode;
 use super::scanner::{AT_MARK, Automata, BACK, END, ROW, SET_MARK, STOP, Scanner};
-use super::words::TooHard;
 
 /// The number of places at which a text is read at once. The steps at one place wait for each other,
 /// but not for those at another.

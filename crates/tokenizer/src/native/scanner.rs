@@ -7,9 +7,8 @@
 
 use std::collections::HashMap;
 
-use super::automaton::{Automaton, DEAD, START};
+use super::automaton::{Automaton, DEAD, START, TooHard};
 use super::char_classes::CharClasses;
-use super::words::TooHard;
 
 /// The most cells of a table; those of published tokenizers have a few thousand.
 const MOST_CELLS: usize = 1 << 15;
@@ -20,8 +19,8 @@ pub(crate) struct Scanner {
     /// its length.
     cells: Box<[u32; CELLS]>,
     /// The state of each row.
-    states: Vec<State>,
-    rows: HashMap<State, u32>,
+    states: Vec<ScannerState>,
+    rows: HashMap<ScannerState, u32>,
     /// The number of character classes. ASCII characters have the columns up to it, others the
     /// next ones, and the end of the text the next. In the last are stops.
     classes: usize,
@@ -53,10 +52,10 @@ const NO_ROW: u32 = u32::MAX;
 
 /// The states of all patterns.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct State {
+struct ScannerState {
     outer: Vec<Outer>,
     inner: u32,
-    pending: Pending,
+    backlog: Backlog,
 }
 
 /// The state of a pattern that splits the text before the last pattern does.
@@ -72,7 +71,7 @@ pub(crate) enum Outer {
 
 /// The characters behind the last end of a match. They are read again if no longer match is found.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Pending {
+enum Backlog {
     /// There is no match, or the next character ends one in any case.
     Nothing,
     /// There is no match, and one character of the word was read.
@@ -97,7 +96,7 @@ enum NextCharacter {
 struct Effect {
     flags: u32,
     inner: u32,
-    pending: Pending,
+    backlog: Backlog,
 }
 
 /// The automata of the patterns.
@@ -132,14 +131,14 @@ impl Scanner {
             width,
             word_starts: Vec::new(),
         };
-        scanner.row(State::at_start(vec![Outer::Begin; automata.outer.len()]));
+        scanner.row(ScannerState::at_start(vec![Outer::Begin; automata.outer.len()]));
         let mut filled = 0;
         while let Some(state) = scanner.states.get(filled / width).cloned() {
             if filled + width > MOST_CELLS {
                 return None;
             }
             // Reading can start again in any state of the outer patterns.
-            scanner.row(State::at_start(state.outer.clone()));
+            scanner.row(ScannerState::at_start(state.outer.clone()));
             for column in 0..width {
                 let effect = scanner.input(column).and_then(|input| automata.advance(&state, input));
                 scanner.cells[filled + column] = match effect {
@@ -162,7 +161,7 @@ impl Scanner {
         }
     }
 
-    fn row(&mut self, state: State) -> u32 {
+    fn row(&mut self, state: ScannerState) -> u32 {
         let next = (self.states.len() * self.width) as u32;
         *self.rows.entry(state).or_insert_with_key(|state| {
             self.states.push(state.clone());
@@ -241,7 +240,7 @@ impl Scanner {
 
     /// Returns the row at the start of a word.
     pub fn restart(&self, outer: &[Outer]) -> u32 {
-        self.rows.get(&State::at_start(outer.to_vec())).copied().unwrap_or_default()
+        self.rows.get(&ScannerState::at_start(outer.to_vec())).copied().unwrap_or_default()
     }
 }
 
@@ -257,37 +256,37 @@ fn column(classes: &CharClasses, byte: usize) -> Option<(u8, u8)> {
     are_alike.then_some(((classes.count() + class) as u8, 3))
 }
 
-impl State {
+impl ScannerState {
     fn at_start(outer: Vec<Outer>) -> Self {
-        Self { outer, inner: START, pending: Pending::Nothing }
+        Self { outer, inner: START, backlog: Backlog::Nothing }
     }
 }
 
 impl Automata<'_> {
     /// Returns the flags and the next state, or `None` if the text has to be read again.
-    fn advance(&self, state: &State, input: NextCharacter) -> Option<(u32, State)> {
+    fn advance(&self, state: &ScannerState, input: NextCharacter) -> Option<(u32, ScannerState)> {
         let mut outer = state.outer.clone();
         let is_edge = match input {
             NextCharacter::Character { class, .. } => self.advance_outer(&mut outer, class),
             NextCharacter::End => false,
         };
-        let is_word_start = state.inner == START && state.pending == Pending::Nothing;
+        let is_word_start = state.inner == START && state.backlog == Backlog::Nothing;
         let mut effect = if is_edge && !is_word_start {
-            let Effect { flags, .. } = self.advance_inner(state.inner, state.pending, NextCharacter::End)?;
+            let Effect { flags, .. } = self.advance_inner(state.inner, state.backlog, NextCharacter::End)?;
             Effect { flags, ..self.restarted(input)? }
         } else {
-            self.advance_inner(state.inner, state.pending, input)?
+            self.advance_inner(state.inner, state.backlog, input)?
         };
         if outer != state.outer || is_edge {
             // Whoever reads a character again has to know the outer states before it.
-            effect.pending = match effect.pending {
-                Pending::One(_) | Pending::Run(_) => Pending::Unknown,
-                pending => pending,
+            effect.backlog = match effect.backlog {
+                Backlog::One(_) | Backlog::Run(_) => Backlog::Unknown,
+                backlog => backlog,
             };
         }
         let always_matches = self.inner.always_matches(effect.inner);
-        let pending = if always_matches { Pending::Nothing } else { effect.pending };
-        Some((effect.flags, State { outer, inner: effect.inner, pending }))
+        let backlog = if always_matches { Backlog::Nothing } else { effect.backlog };
+        Some((effect.flags, ScannerState { outer, inner: effect.inner, backlog }))
     }
 
     /// Advances the outer patterns. Returns whether a part begins before the character.
@@ -313,50 +312,50 @@ impl Automata<'_> {
         is_edge
     }
 
-    fn advance_inner(&self, inner: u32, pending: Pending, input: NextCharacter) -> Option<Effect> {
+    fn advance_inner(&self, inner: u32, backlog: Backlog, input: NextCharacter) -> Option<Effect> {
         let class = match input {
             NextCharacter::Character { class, .. } => class,
             NextCharacter::End => self.inner.end(),
         };
         let step = self.inner.step(inner, class);
         if step.next != DEAD {
-            if pending == Pending::Gap {
+            if backlog == Backlog::Gap {
                 // A longer start of a match may be one, or more text between matches.
                 return if inner == START { self.after_gap(class) } else { None };
             }
-            let pending = match (step.matched, input, pending) {
-                _ if inner == START => Pending::First,
-                (true, NextCharacter::Character { class, is_ascii: true }, _) => Pending::One(class),
-                (true, ..) => Pending::Unknown,
-                (false, _, Pending::Nothing | Pending::First) => Pending::Nothing,
+            let backlog = match (step.matched, input, backlog) {
+                _ if inner == START => Backlog::First,
+                (true, NextCharacter::Character { class, is_ascii: true }, _) => Backlog::One(class),
+                (true, ..) => Backlog::Unknown,
+                (false, _, Backlog::Nothing | Backlog::First) => Backlog::Nothing,
                 (
                     false,
                     NextCharacter::Character { class, is_ascii: true },
-                    Pending::One(same) | Pending::Run(same),
-                ) if same == class => Pending::Run(class),
-                (false, ..) => Pending::Unknown,
+                    Backlog::One(same) | Backlog::Run(same),
+                ) if same == class => Backlog::Run(class),
+                (false, ..) => Backlog::Unknown,
             };
             let flags = if step.matched { SET_MARK } else { 0 };
-            return Some(Effect { flags, inner: step.next, pending });
+            return Some(Effect { flags, inner: step.next, backlog });
         }
         if step.matched {
             let restarted = self.restarted(input)?;
             return Some(Effect { flags: END | restarted.flags, ..restarted });
         }
-        let (flag, again) = match (pending, input) {
-            (Pending::First | Pending::Gap, NextCharacter::End) => {
-                return Some(Effect { flags: END, inner: START, pending: Pending::Nothing });
+        let (flag, again) = match (backlog, input) {
+            (Backlog::First | Backlog::Gap, NextCharacter::End) => {
+                return Some(Effect { flags: END, inner: START, backlog: Backlog::Nothing });
             }
-            (Pending::First | Pending::Gap, _) => return self.after_gap(class),
+            (Backlog::First | Backlog::Gap, _) => return self.after_gap(class),
             // The first character of the word is no match.
-            (Pending::Nothing, _) if inner == START => return self.after_gap(class),
-            (Pending::Nothing | Pending::Unknown, _) => return None,
-            (Pending::One(class), _) => (BACK, self.restarted(NextCharacter::Character { class, is_ascii: true })?),
-            (Pending::Run(class), _) => (AT_MARK, self.after_run(class)?),
+            (Backlog::Nothing, _) if inner == START => return self.after_gap(class),
+            (Backlog::Nothing | Backlog::Unknown, _) => return None,
+            (Backlog::One(class), _) => (BACK, self.restarted(NextCharacter::Character { class, is_ascii: true })?),
+            (Backlog::Run(class), _) => (AT_MARK, self.after_run(class)?),
         };
-        let effect = self.advance_inner(again.inner, again.pending, input)?;
+        let effect = self.advance_inner(again.inner, again.backlog, input)?;
         // The mark is where the character before this one begins, but was not set there.
-        if matches!(effect.pending, Pending::Run(_)) || effect.flags & flag != 0 {
+        if matches!(effect.backlog, Backlog::Run(_)) || effect.flags & flag != 0 {
             return None;
         }
         Some(Effect { flags: flag | effect.flags, ..effect })
@@ -365,20 +364,20 @@ impl Automata<'_> {
     /// Returns the effect of an input at the start of a word.
     fn restarted(&self, input: NextCharacter) -> Option<Effect> {
         let NextCharacter::Character { class, .. } = input else {
-            return Some(Effect { flags: 0, inner: START, pending: Pending::Nothing });
+            return Some(Effect { flags: 0, inner: START, backlog: Backlog::Nothing });
         };
         let step = self.inner.step(START, class);
-        (step.next != DEAD).then_some(Effect { flags: 0, inner: step.next, pending: Pending::First })
+        (step.next != DEAD).then_some(Effect { flags: 0, inner: step.next, backlog: Backlog::First })
     }
 
     /// Returns the effect of a character behind text between matches.
     fn after_gap(&self, class: usize) -> Option<Effect> {
         let next = self.inner.step(START, class).next;
         Some(match next {
-            DEAD => Effect { flags: 0, inner: START, pending: Pending::Gap },
+            DEAD => Effect { flags: 0, inner: START, backlog: Backlog::Gap },
             // Only a match that is certain ends the word before it.
-            _ if self.inner.always_matches(next) => Effect { flags: END, inner: next, pending: Pending::Nothing },
-            _ => Effect { flags: 0, inner: next, pending: Pending::Gap },
+            _ if self.inner.always_matches(next) => Effect { flags: END, inner: next, backlog: Backlog::Nothing },
+            _ => Effect { flags: 0, inner: next, backlog: Backlog::Gap },
         })
     }
 
@@ -391,8 +390,8 @@ impl Automata<'_> {
         if first.next == DEAD || second.next == DEAD || second != third {
             return None;
         }
-        let pending = if second.matched { Pending::One(class) } else { Pending::Nothing };
-        Some(Effect { flags: 0, inner: second.next, pending })
+        let backlog = if second.matched { Backlog::One(class) } else { Backlog::Nothing };
+        Some(Effect { flags: 0, inner: second.next, backlog })
     }
 
     /// Returns the end of the word that starts at `start`, in a text that ends at `end`, and how far

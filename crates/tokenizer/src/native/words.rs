@@ -1,6 +1,6 @@
 use std::ops::ControlFlow;
 
-use super::automaton::Automaton;
+use super::automaton::{Automaton, TooHard};
 use super::char_classes::CharClasses;
 use super::lanes::{Lanes, Scan};
 use super::pattern::RegexPattern;
@@ -28,9 +28,6 @@ struct Split {
     /// Whether the text between matches is dropped.
     drops_gaps: bool,
 }
-
-/// A text on which a pattern repeatedly looks far ahead.
-pub(crate) struct TooHard;
 
 impl Words {
     /// Compiles patterns, each with whether the text between its matches is dropped. The error
