@@ -48,18 +48,20 @@ pub struct RandomTokenizer {
     pub file: Vec<u8>,
     pub letters: Vec<&'static str>,
     pub drops_text: bool,
+    /// Whether the reference may take quadratic time, or worse, to split a text.
+    pub is_slow: bool,
 }
 
 /// Makes a tokenizer.
 pub fn random_tokenizer(bytes: &mut Bytes<'_>) -> RandomTokenizer {
     let letters: Vec<&str> = (0..2 + bytes.below(8)).map(|_| bytes.pick(LETTERS)).collect();
-    let mut drops_text = false;
+    let (mut drops_text, mut is_slow) = (false, false);
     let file = match bytes.below(8) {
         0 => sentencepiece(bytes, &letters),
         1 | 2 => of_characters(bytes, &letters),
-        _ => of_bytes(bytes, &letters, &mut drops_text),
+        _ => of_bytes(bytes, &letters, &mut drops_text, &mut is_slow),
     };
-    RandomTokenizer { file, letters, drops_text }
+    RandomTokenizer { file, letters, drops_text, is_slow }
 }
 
 /// Tokens by their texts, and merges of which each makes one of them.
@@ -113,7 +115,7 @@ impl Vocabulary {
     }
 }
 
-fn of_bytes(bytes: &mut Bytes<'_>, letters: &[&str], drops_text: &mut bool) -> Vec<u8> {
+fn of_bytes(bytes: &mut Bytes<'_>, letters: &[&str], drops_text: &mut bool, is_slow: &mut bool) -> Vec<u8> {
     let spelled = |text: &str| text.bytes().map(byte_character).collect::<String>();
     let used: Vec<String> = letters.concat().bytes().map(|byte| byte_character(byte).to_string()).collect();
     let mut tokens: Vec<String> = (0..=255).map(|byte| byte_character(byte).to_string()).collect();
@@ -148,6 +150,7 @@ fn of_bytes(bytes: &mut Bytes<'_>, letters: &[&str], drops_text: &mut bool) -> V
     let mut parts = Vec::new();
     for _ in 0..bytes.below(4) {
         let pattern = pattern(bytes);
+        *is_slow |= !WHOLE.contains(&pattern.as_str());
         let is_dropping = bytes.below(8) == 0;
         *drops_text |= is_dropping;
         let behavior = if is_dropping { "Removed" } else { "Isolated" };
