@@ -8,10 +8,10 @@ use super::super::Token;
 use super::memory::{Memory, MemoryOwner};
 
 /// Texts of this length are encoded on all processors.
-pub(crate) const LONG_TEXT: usize = 1 << 19;
+pub(crate) const LONG_TEXT: usize = 1 << 18;
 /// The length of the piece that a processor encodes at once, and the bytes in which a place for
 /// the next one is sought.
-const PIECE: usize = 1 << 18;
+const PIECE: usize = 1 << 16;
 const SOUGHT: usize = 1 << 12;
 
 /// A range of a text that is cut into pieces.
