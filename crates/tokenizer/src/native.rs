@@ -245,7 +245,12 @@ impl Native {
             })
         });
         match result {
-            Ok(()) => out.hand_over(text, text.len()),
+            Ok(()) => {
+                // Beyond the limit, what follows the last token is not a gap.
+                let last = out.tokens.last().filter(|_| out.is_over());
+                let end = last.map_or(text.len(), |last| last.end);
+                out.hand_over(text, end);
+            }
             Err(_) => out.tokens.truncate(out.first),
         }
         result
