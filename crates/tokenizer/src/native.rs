@@ -9,6 +9,9 @@
 
 pub(super) mod added;
 pub(super) mod alphabet;
+mod ascii_block;
+mod ascii_rules;
+mod ascii_words;
 pub(super) mod automaton;
 pub(super) mod bpe;
 pub(super) mod byte_joints;
@@ -16,6 +19,7 @@ mod char_classes;
 pub(super) mod forged;
 pub(super) mod joints;
 mod lanes;
+mod large_table;
 mod long_words;
 pub(super) mod memory;
 pub(super) mod merges;

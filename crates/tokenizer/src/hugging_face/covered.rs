@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
 
+use foldhash::fast::RandomState;
 use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
 use tokenizers::normalizers::Replace;
 use tokenizers::pre_tokenizers::metaspace::PrependScheme;
@@ -72,7 +73,7 @@ pub(super) fn build_core(
         (true, ..) => Some(words_by_bytes(model, &alphabet)),
     };
     let tables = Tables {
-        unmerged: whole.as_ref().map_or_else(HashSet::new, |whole| unmerged(whole, &merges, &alphabet)),
+        unmerged: whole.as_ref().map_or_else(HashSet::default, |whole| unmerged(whole, &merges, &alphabet)),
         merges,
         whole,
         joints: match &alphabet {
@@ -294,7 +295,7 @@ fn words_by_bytes(model: &BpeModel, alphabet: &Alphabet) -> HashMap<Vec<u8>, u32
 }
 
 /// Returns the words that are tokens although merging does not produce them, unless they are ASCII.
-fn unmerged(whole: &HashMap<Vec<u8>, u32>, merges: &Merges, alphabet: &Alphabet) -> HashSet<Vec<u8>> {
+fn unmerged(whole: &HashMap<Vec<u8>, u32>, merges: &Merges, alphabet: &Alphabet) -> HashSet<Vec<u8>, RandomState> {
     let mut word = Symbols::default();
     let mut is_unmerged = |bytes: &[u8], id: u32| {
         alphabet.fill(bytes, &mut word);

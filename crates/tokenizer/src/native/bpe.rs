@@ -1,13 +1,15 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
+
 use super::super::{Error, Token};
 use super::alphabet::Alphabet;
 use super::byte_joints::ByteJoints;
 use super::forged::ForgedTokens;
 use super::memory::WordMemory;
 use super::merges::{Merges, Symbols};
-use super::word_cache::{Approach, WordKey};
+use super::word_cache::{AHEAD, WordKey};
 
 /// Byte-pair encoding of words, with the same ids as the reference crate.
 pub(crate) struct Bpe {
@@ -24,7 +26,7 @@ pub(crate) struct Tables {
     pub whole: Option<HashMap<Vec<u8>, u32>>,
     /// Those of them that merging does not produce, unless they are ASCII. In a longer word they are
     /// merged like any text.
-    pub unmerged: HashSet<Vec<u8>>,
+    pub unmerged: HashSet<Vec<u8>, RandomState>,
     /// Where long words may be split before merging, in a vocabulary of bytes.
     pub joints: Option<ByteJoints>,
 }
@@ -49,34 +51,55 @@ impl Bpe {
         memory: &mut WordMemory,
         out: &mut Vec<Token>,
     ) -> Result<(), Error> {
-        out.reserve(ends.len());
         let bytes = text.as_bytes();
-        let mut ahead = [Approach::NONE; AHEAD];
-        let mut next = start;
-        for (&end, approach) in ends.iter().zip(&mut ahead) {
-            *approach = memory.approach(bytes, next, end as usize);
-            next = end as usize;
-        }
+        let (mut ahead, mut cuts) = (std::mem::take(&mut memory.ahead), std::mem::take(&mut memory.cuts));
         let mut from = start;
-        for (at, &end) in ends.iter().enumerate() {
-            let approach = &mut ahead[at % AHEAD];
-            let word = memory.cache.find_first(approach);
-            if let Some(&later) = ends.get(at + AHEAD) {
-                *approach = memory.approach(bytes, next, later as usize);
-                next = later as usize;
+        for ends in ends.chunks(AHEAD) {
+            let mut parts = ends;
+            if let Some(joints) = &self.tables.joints
+                && any_longer(from, ends, WordKey::LONGEST)
+            {
+                self.cut_words(joints, bytes, from, ends, &mut cuts);
+                parts = &cuts;
             }
-            let end = end as usize;
-            match word.single() {
-                Some(id) => out.push(Token { id, start: from, end }),
-                None if word.has_tokens() => push_tokens(text, from, word.tokens(), word.splits_characters(), out),
-                None => self.encode_other(text, (from, end), reading, memory, out)?,
+            for mut ends in parts.chunks(AHEAD) {
+                memory.approach(bytes, from, ends, &mut ahead.words);
+                let mut words = &*ahead.words;
+                loop {
+                    let known = memory.cache.read(words, ends, from, &mut ahead.tokens);
+                    out.extend_from_slice(ahead.tokens.get(..known.tokens).unwrap_or_default());
+                    from = known.end;
+                    let [end, rest @ ..] = ends.get(known.words..).unwrap_or_default() else { break };
+                    self.encode_other(text, (from, *end as usize), reading, memory, out)?;
+                    from = *end as usize;
+                    (words, ends) = (words.get(known.words + 1..).unwrap_or_default(), rest);
+                }
             }
-            from = end;
         }
+        (memory.ahead, memory.cuts) = (ahead, cuts);
         Ok(())
     }
 
-    /// Appends the tokens of a word that is not in the first bucket of the cache.
+    /// Cuts words that are too long for the cache, where no token joins their characters. Writes the
+    /// ends of the parts.
+    fn cut_words(&self, joints: &ByteJoints, bytes: &[u8], mut start: usize, ends: &[u32], parts: &mut Vec<u32>) {
+        parts.clear();
+        for &end in ends {
+            let word = &bytes[start..end as usize];
+            if word.len() > WordKey::LONGEST && !word.is_ascii() {
+                let first = parts.len();
+                joints.find_cuts(word, start, parts);
+                if parts.len() > first && self.any_unmerged(bytes, start, &parts[first..], end) {
+                    parts.truncate(first);
+                }
+            }
+            parts.push(end);
+            start = end as usize;
+        }
+    }
+
+    /// Appends the tokens of a word that [`WordCache::read`](super::word_cache::WordCache::read) does
+    /// not know.
     fn encode_other(
         &self,
         text: &str,
@@ -98,24 +121,9 @@ impl Bpe {
             push_tokens(text, start, tokens, splits_characters, out);
             return Ok(());
         }
-        let is_short = key.is_some();
         if known.is_some() {
             // The cache knows already that the word is with the long words.
             key = None;
-        }
-        if let Some(joints) = self.tables.joints.as_ref().filter(|_| !is_short) {
-            let mut cuts = std::mem::take(&mut memory.cuts);
-            cuts.clear();
-            joints.find_cuts(bytes, start, &mut cuts);
-            if !cuts.is_empty() {
-                cuts.push(end as u32);
-            }
-            if !cuts.is_empty() && !self.any_unmerged(text, start, &cuts) {
-                let encoded = self.encode_words(text, start, &cuts, reading, memory, out);
-                memory.cuts = cuts;
-                return encoded;
-            }
-            memory.cuts = cuts;
         }
         let is_forged = self.merge_word(bytes, reading, memory)?;
         let word = &memory.word;
@@ -128,11 +136,11 @@ impl Bpe {
     }
 
     /// Reports whether a part of a word would be a token on its own that merging does not produce.
-    fn any_unmerged(&self, text: &str, start: usize, ends: &[u32]) -> bool {
+    fn any_unmerged(&self, bytes: &[u8], start: usize, cuts: &[u32], end: u32) -> bool {
         let unmerged = &self.tables.unmerged;
-        let starts = std::iter::once(start).chain(ends.iter().map(|&end| end as usize));
-        !unmerged.is_empty()
-            && starts.zip(ends).any(|(start, &end)| unmerged.contains(&text.as_bytes()[start..end as usize]))
+        let starts = std::iter::once(start).chain(cuts.iter().map(|&cut| cut as usize));
+        let ends = cuts.iter().chain([&end]);
+        !unmerged.is_empty() && starts.zip(ends).any(|(start, &end)| unmerged.contains(&bytes[start..end as usize]))
     }
 
     /// Appends the tokens of a word after a prefix that is not part of the text.
@@ -253,8 +261,9 @@ impl Bpe {
     }
 }
 
-/// The number of words before which a word is approached in the cache.
-const AHEAD: usize = 16;
+fn any_longer(mut start: usize, ends: &[u32], length: usize) -> bool {
+    ends.iter().fold(false, |any, &end| any | (end as usize - std::mem::replace(&mut start, end as usize) > length))
+}
 
 /// The length in bytes above which the tokens of a word are passed on in parts.
 const LONG_WORD: usize = 1 << 15;

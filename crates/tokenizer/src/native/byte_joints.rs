@@ -1,5 +1,7 @@
 use std::collections::HashMap;
 
+use foldhash::fast::RandomState;
+
 use super::char_classes::decode;
 use super::pair_set::PairSet;
 
@@ -15,7 +17,7 @@ pub(crate) struct ByteJoints {
     pairs: PairSet,
     /// The tokens that hold only part of one of two characters: the bytes before and after the
     /// boundary, by the last and the first of them.
-    straddles: HashMap<(u8, u8), Vec<Straddle>>,
+    straddles: HashMap<(u8, u8), Vec<Straddle>, RandomState>,
     /// Which of the bytes 0x80 to 0xBF and 0xC0 to 0xFF are such a last and first byte.
     straddled: [u64; 64],
 }
@@ -29,7 +31,7 @@ impl ByteJoints {
     /// Collects the pairs from the bytes of all tokens.
     pub fn new<'a>(tokens: impl Iterator<Item = &'a [u8]>) -> Self {
         let mut pairs = Vec::new();
-        let mut straddles: HashMap<(u8, u8), Vec<Straddle>> = HashMap::new();
+        let mut straddles: HashMap<(u8, u8), Vec<Straddle>, _> = HashMap::default();
         for token in tokens.filter(|token| !token.is_ascii()) {
             let mut left: &[u8] = &[];
             for right in token.chunk_by(|_, next| is_continuation(*next)) {
@@ -54,33 +56,42 @@ impl ByteJoints {
 
     /// Appends the places in a word at which it may be split, counted from its start, plus `start`.
     pub fn find_cuts(&self, word: &[u8], start: usize, cuts: &mut Vec<u32>) {
-        let mut at = 0;
-        let mut left = None;
+        let first = cuts.len();
+        cuts.resize(first + word.len() / 2 + 1, 0);
+        let (mut at, mut count, mut left) = (0, first, None);
         while let Some(&byte) = word.get(at) {
             let (right, length) = match byte {
                 0..0x80 => (None, 1),
                 _ => decode(word, at).map_or((None, 1), |(code, length)| (Some(code as u32), length)),
             };
             if let (Some(left), Some(right)) = (left, right)
-                && !self.pairs.holds((left, right))
-                && !self.is_straddled(word, at)
+                && let Some(cut) = cuts.get_mut(count)
             {
-                cuts.push((start + at) as u32);
+                // Written in any case, and counted only if it is one.
+                *cut = (start + at) as u32;
+                count += usize::from(!self.pairs.may_hold((left, right)));
+                if count > first && self.may_be_straddled(word, at) && cuts[count - 1] as usize == start + at {
+                    count -= usize::from(self.is_straddled(word, at));
+                }
             }
             left = right;
             at += length;
         }
+        cuts.truncate(count);
+    }
+
+    #[inline(always)]
+    fn may_be_straddled(&self, word: &[u8], at: usize) -> bool {
+        self.straddled[usize::from(word[at - 1] & 0x3F)] >> (word[at] & 0x3F) & 1 == 1
     }
 
     fn is_straddled(&self, word: &[u8], at: usize) -> bool {
         let (before, after) = word.split_at(at);
         let (Some(&last), Some(&first)) = (before.last(), after.first()) else { return true };
-        self.straddled[usize::from(last & 0x3F)] >> (first & 0x3F) & 1 == 1
-            && self.straddles.get(&(last, first)).is_some_and(|straddles| {
-                let fits =
-                    |straddle: &Straddle| before.ends_with(&straddle.before) && after.starts_with(&straddle.after);
-                straddles.len() > MOST_STRADDLES || straddles.iter().any(fits)
-            })
+        self.straddles.get(&(last, first)).is_some_and(|straddles| {
+            let fits = |straddle: &Straddle| before.ends_with(&straddle.before) && after.starts_with(&straddle.after);
+            straddles.len() > MOST_STRADDLES || straddles.iter().any(fits)
+        })
     }
 }
 

@@ -114,7 +114,7 @@ impl Joints {
     fn is_split(&self, left: u32, right: u32) -> bool {
         match self.splits.get(left as usize).and_then(|row| row.get(right as usize)) {
             Some(&split) => split == 1,
-            None => !self.others.holds((left, right)),
+            None => !self.others.may_hold((left, right)),
         }
     }
 }

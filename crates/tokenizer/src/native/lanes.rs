@@ -1,7 +1,6 @@
 use std::ops::ControlFlow;
 
 use super::automaton::TooHard;
-use super::char_classes::decode;
 use super::scanner::{AT_MARK, Automata, BACK, END, ROW, SET_MARK, STOP, Scanner};
 
 /// The number of places at which a text is read at once. The steps at one place wait for each other,
@@ -19,8 +18,18 @@ const ROOM: usize = (LENGTH + SOUGHT).next_power_of_two();
 pub(crate) struct Lanes {
     lanes: [Lane; LANES],
     ends: Box<[WordEnds; LANES]>,
+    columns: Box<Columns>,
     /// The ends of the words in all lanes.
-    joined: Vec<u32>,
+    pub joined: Vec<u32>,
+}
+
+/// The columns of the bytes in all lanes.
+type Columns = [u8; LANES * LENGTH];
+
+/// The columns of the bytes from one place on.
+struct WindowColumns<'a> {
+    start: usize,
+    columns: &'a [u8],
 }
 
 /// The ends of the words in a lane.
@@ -51,7 +60,12 @@ pub(crate) struct Scan<'a> {
 
 impl Default for Lanes {
     fn default() -> Self {
-        Self { lanes: [Lane::default(); LANES], ends: Box::new([[0; ROOM]; LANES]), joined: Vec::new() }
+        Self {
+            lanes: [Lane::default(); LANES],
+            ends: Box::new([[0; ROOM]; LANES]),
+            columns: Box::new([0; LANES * LENGTH]),
+            joined: Vec::new(),
+        }
     }
 }
 
@@ -62,17 +76,21 @@ impl Lanes {
         &mut self,
         scan: &mut Scan<'_>,
         start: usize,
+        row: u32,
         visit: &mut impl FnMut(usize, &[u32]) -> ControlFlow<()>,
-    ) -> Result<(), TooHard> {
-        let mut lane = Lane::at(start, scan.scanner.first_row());
+    ) -> Result<ControlFlow<()>, TooHard> {
+        let mut lane = Lane::at(start, row);
         let mut word = start;
         loop {
             let used = self.place(scan, lane);
+            let filled = (scan.end - lane.at).min(LANES * LENGTH);
+            scan.scanner.fill_columns(scan.automata.classes, scan.text, lane.at, &mut self.columns[..filled]);
+            let columns = WindowColumns { start: lane.at, columns: &self.columns[..filled] };
             if used == LANES {
-                read_together(&mut self.lanes, &mut self.ends, scan)?;
+                read_together(&mut self.lanes, &mut self.ends, &columns, scan)?;
             }
             for (lane, ends) in self.lanes[..used].iter_mut().zip(&mut *self.ends) {
-                lane.read_while(ends, scan, |_| true)?;
+                lane.read(ends, &columns, scan)?;
             }
             lane = self.lanes[used - 1];
             let is_over = lane.at >= scan.end && lane.finish(&mut self.ends[used - 1], scan)?;
@@ -90,10 +108,10 @@ impl Lanes {
             if let Some(&last) = self.joined.last()
                 && visit(std::mem::replace(&mut word, last as usize), &self.joined).is_break()
             {
-                return Ok(());
+                return Ok(ControlFlow::Break(()));
             }
             if is_over {
-                return Ok(());
+                return Ok(ControlFlow::Continue(()));
             }
             (lane.word, lane.count) = (word, 0);
         }
@@ -122,43 +140,44 @@ impl Lanes {
 }
 
 /// Reads until one of the lanes is done.
-fn read_together(lanes: &mut [Lane; LANES], ends: &mut [WordEnds; LANES], scan: &mut Scan<'_>) -> Result<(), TooHard> {
+fn read_together(
+    lanes: &mut [Lane; LANES],
+    ends: &mut [WordEnds; LANES],
+    columns: &WindowColumns<'_>,
+    scan: &mut Scan<'_>,
+) -> Result<(), TooHard> {
     while let Some(steps) = lanes.iter().map(|lane| lane.limit.saturating_sub(lane.at)).min()
         && steps > 0
     {
         let read = match scan.automata.outer.is_empty() {
-            true => read_ascii::<false>(lanes, ends, scan, steps),
-            false => read_ascii::<true>(lanes, ends, scan, steps),
+            true => read_columns::<false>(lanes, ends, columns, scan.scanner, steps),
+            false => read_columns::<true>(lanes, ends, columns, scan.scanner, steps),
         };
         if read < steps {
             for (lane, ends) in lanes.iter_mut().zip(&mut *ends) {
-                lane.step(ends, scan)?;
-                // Other characters come in runs.
-                lane.read_while(ends, scan, |byte| !byte.is_ascii())?;
+                lane.step(ends, columns, scan)?;
             }
         }
     }
     Ok(())
 }
 
-/// Reads ASCII characters in all lanes, up to one in any lane that is not ASCII or after which text
-/// has to be read again. Returns their number in each lane. `NESTED` is whether there are outer
-/// patterns.
+/// Reads bytes in all lanes, up to one in any lane after which text has to be read again. Returns
+/// their number in each lane. `NESTED` is whether there are outer patterns.
 ///
 /// Nothing in here waits for a decision about the text, except where words end before the last
 /// character.
 #[inline(always)]
-fn read_ascii<const NESTED: bool>(
+fn read_columns<const NESTED: bool>(
     lanes: &mut [Lane; LANES],
     ends: &mut [WordEnds; LANES],
-    scan: &Scan<'_>,
+    columns: &WindowColumns<'_>,
+    scanner: &Scanner,
     steps: usize,
 ) -> usize {
-    let scanner = scan.scanner;
-    let bytes = scan.text.as_bytes();
     let starts = lanes.each_ref().map(|lane| lane.at);
     // In variables of their own, which the processor's registers can hold.
-    let [Some(text_0), Some(text_1), Some(text_2), Some(text_3)] = starts.map(|at| bytes.get(at..at + steps)) else {
+    let [Some(text_0), Some(text_1), Some(text_2), Some(text_3)] = starts.map(|at| columns.part(at, steps)) else {
         return 0;
     };
     let mut rows = lanes.each_ref().map(|lane| lane.row);
@@ -166,12 +185,12 @@ fn read_ascii<const NESTED: bool>(
     let mut marks = lanes.each_ref().map(|lane| lane.mark);
     let mut word_rows = lanes.each_ref().map(|lane| lane.word_row);
     let mut done = 0;
-    for (((&byte_0, &byte_1), &byte_2), &byte_3) in text_0.iter().zip(text_1).zip(text_2).zip(text_3) {
+    for (((&column_0, &column_1), &column_2), &column_3) in text_0.iter().zip(text_1).zip(text_2).zip(text_3) {
         let cells = [
-            scanner.ascii_cell(rows[0], byte_0),
-            scanner.ascii_cell(rows[1], byte_1),
-            scanner.ascii_cell(rows[2], byte_2),
-            scanner.ascii_cell(rows[3], byte_3),
+            scanner.cell(rows[0], usize::from(column_0)),
+            scanner.cell(rows[1], usize::from(column_1)),
+            scanner.cell(rows[2], usize::from(column_2)),
+            scanner.cell(rows[3], usize::from(column_3)),
         ];
         let all = cells[0] | cells[1] | cells[2] | cells[3];
         if all & (STOP | AT_MARK | BACK | SET_MARK) != 0 {
@@ -208,32 +227,36 @@ fn read_ascii<const NESTED: bool>(
     done
 }
 
+impl WindowColumns<'_> {
+    #[inline(always)]
+    fn part(&self, at: usize, length: usize) -> Option<&[u8]> {
+        self.columns.get(at.wrapping_sub(self.start)..)?.get(..length)
+    }
+}
+
 impl Lane {
     fn at(at: usize, row: u32) -> Self {
         Self { at, limit: at, row, mark: at, word: at, word_row: row, count: 0 }
     }
 
-    /// Reads characters that begin with such bytes.
-    #[inline(always)]
-    fn read_while(
-        &mut self,
-        ends: &mut WordEnds,
-        scan: &mut Scan<'_>,
-        holds: impl Fn(u8) -> bool,
-    ) -> Result<(), TooHard> {
+    /// Reads up to the limit.
+    fn read(&mut self, ends: &mut WordEnds, columns: &WindowColumns<'_>, scan: &mut Scan<'_>) -> Result<(), TooHard> {
         // A copy, which the processor's registers can hold.
         let mut lane = *self;
-        while lane.at < lane.limit && scan.text.as_bytes().get(lane.at).is_some_and(|&byte| holds(byte)) {
-            lane.step(ends, scan)?;
+        while lane.at < lane.limit {
+            lane.step(ends, columns, scan)?;
         }
         *self = lane;
         Ok(())
     }
 
-    /// Reads one character.
+    /// Reads one byte, or one character outside the window.
     #[inline(always)]
-    fn step(&mut self, ends: &mut WordEnds, scan: &mut Scan<'_>) -> Result<(), TooHard> {
-        let Some((column, length)) = scan.column(self.at) else { return Ok(()) };
+    fn step(&mut self, ends: &mut WordEnds, columns: &WindowColumns<'_>, scan: &mut Scan<'_>) -> Result<(), TooHard> {
+        let (column, length) = match columns.columns.get(self.at.wrapping_sub(columns.start)) {
+            Some(&column) => (usize::from(column), 1),
+            None => scan.scanner.read_column(scan.automata.classes, scan.text, self.at).ok_or(TooHard)?,
+        };
         let cell = scan.scanner.cell(self.row, column);
         if cell & (STOP | AT_MARK | BACK) != 0 {
             if cell & STOP != 0 {
@@ -301,18 +324,5 @@ impl Lane {
         self.end_earlier(cell, ends);
         self.push(ends, scan.end);
         Ok(true)
-    }
-}
-
-impl Scan<'_> {
-    /// Returns the column and the length of a character.
-    #[inline(always)]
-    fn column(&self, at: usize) -> Option<(usize, usize)> {
-        let byte = *self.text.as_bytes().get(at)?;
-        if let Some(column) = self.scanner.column(byte) {
-            return Some(column);
-        }
-        let (code, length) = decode(self.text.as_bytes(), at)?;
-        Some((self.scanner.ascii_columns() + self.automata.classes.of(code)?, length))
     }
 }

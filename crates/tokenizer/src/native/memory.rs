@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use super::lanes::Lanes;
 use super::long_words::LongWords;
 use super::merges::Symbols;
-use super::word_cache::{Approach, WordCache};
+use super::word_cache::{Approach, WordCache, WordsAhead};
 
 /// The number of recently used tokenizers whose memory a thread keeps.
 const KEPT: usize = 4;
@@ -25,19 +25,25 @@ pub(crate) struct WordMemory {
     pub long_words: LongWords,
     /// The word that is being merged.
     pub word: Symbols,
-    /// Where a long word is split.
+    /// The ends of words, of which long ones are cut.
     pub cuts: Vec<u32>,
+    pub ahead: Box<WordsAhead>,
 }
 
 impl WordMemory {
-    /// Returns what finds a word, and asks for the place where it is.
+    /// Finds out what finds each of these words, and asks for the places where they are.
     #[inline(always)]
-    pub fn approach(&self, bytes: &[u8], start: usize, end: usize) -> Approach {
-        let approach = self.cache.approach(bytes, start, end);
-        if approach.is_long() {
-            self.long_words.approach(bytes.get(start..end).unwrap_or_default());
-        }
-        approach
+    pub fn approach(&self, bytes: &[u8], mut start: usize, ends: &[u32], words: &mut Vec<Approach>) {
+        let buckets = self.cache.buckets();
+        words.clear();
+        words.extend(ends.iter().map(|&end| {
+            let start = std::mem::replace(&mut start, end as usize);
+            let word = WordCache::approach(buckets, bytes, start, end as usize);
+            if word.is_long() {
+                self.long_words.approach(bytes.get(start..end as usize).unwrap_or_default());
+            }
+            word
+        }));
     }
 }
 

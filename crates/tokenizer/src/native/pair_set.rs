@@ -1,46 +1,50 @@
-/// A set of pairs of code points: an open-addressing table.
+/// The number of bits for each pair, before it is rounded up, and the fewest numbers that hold them.
+const BITS: usize = 12;
+const FEWEST: usize = 64;
+
+/// A set of pairs of code points that holds few others: one bit for each hash. It stays in the
+/// processor's cache, and is read without a decision.
 pub(super) struct PairSet {
-    slots: Vec<u64>,
+    words: Vec<u64>,
 }
 
-const EMPTY: u64 = u64::MAX;
-
 impl PairSet {
-    pub fn new(pairs: Vec<(u32, u32)>) -> Self {
-        let mut keys: Vec<u64> = pairs.into_iter().map(key).collect();
-        keys.sort_unstable();
-        keys.dedup();
-        let mut set = Self { slots: vec![EMPTY; (keys.len() * 2).next_power_of_two().max(2)] };
-        for key in keys {
-            let mut at = set.slot(key);
-            while set.slots[at] != EMPTY {
-                at = (at + 1) & (set.slots.len() - 1);
-            }
-            set.slots[at] = key;
+    pub fn new(mut pairs: Vec<(u32, u32)>) -> Self {
+        pairs.sort_unstable();
+        pairs.dedup();
+        let mut set = Self { words: vec![0; (pairs.len() * BITS / u64::BITS as usize).next_power_of_two().max(FEWEST)] };
+        for pair in pairs {
+            let (word, bit) = set.place(pair);
+            set.words[word] |= 1 << bit;
         }
         set
     }
 
-    #[inline]
-    pub fn holds(&self, pair: (u32, u32)) -> bool {
-        let key = key(pair);
-        let mut at = self.slot(key);
-        loop {
-            match self.slots[at] {
-                EMPTY => return false,
-                found if found == key => return true,
-                _ => at = (at + 1) & (self.slots.len() - 1),
-            }
-        }
+    /// Returns true for each pair of the set, and for one in twelve others or fewer.
+    #[inline(always)]
+    pub fn may_hold(&self, pair: (u32, u32)) -> bool {
+        let (word, bit) = self.place(pair);
+        self.words[word] >> bit & 1 == 1
     }
 
-    #[inline]
-    fn slot(&self, key: u64) -> usize {
-        (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33) as usize & (self.slots.len() - 1)
+    #[inline(always)]
+    fn place(&self, (left, right): (u32, u32)) -> (usize, u64) {
+        let hash = (u64::from(left) << 32 | u64::from(right)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        ((hash >> 32) as usize & (self.words.len() - 1), hash >> 26 & 63)
     }
 }
 
-#[inline]
-fn key((left, right): (u32, u32)) -> u64 {
-    u64::from(left) << 32 | u64::from(right)
+#[cfg(test)]
+mod tests {
+    use super::{BITS, PairSet};
+
+    #[test]
+    fn all_pairs_are_held_and_few_others() {
+        let pairs: Vec<_> = (0..20_000).map(|at| (0x4E00 + at % 5_000, 0x4E00 + at * 7 % 20_000)).collect();
+        let set = PairSet::new(pairs.clone());
+        assert!(pairs.iter().all(|&pair| set.may_hold(pair)));
+        let others = (0..20_000).filter(|&at| set.may_hold((0xAC00 + at % 5_000, 0x4E00 + at * 7 % 20_000))).count();
+        assert!(others * BITS < 20_000, "{others} of 20,000");
+        assert!(!PairSet::new(Vec::new()).may_hold((1, 2)));
+    }
 }

@@ -7,8 +7,10 @@
 
 use std::collections::HashMap;
 
+use wide::u8x16;
+
 use super::automaton::{Automaton, DEAD, START, TooHard};
-use super::char_classes::CharClasses;
+use super::char_classes::{CharClasses, decode};
 
 /// The most cells of a table; those of published tokenizers have a few thousand.
 const MOST_CELLS: usize = 1 << 15;
@@ -22,19 +24,20 @@ pub(crate) struct Scanner {
     states: Vec<ScannerState>,
     rows: HashMap<ScannerState, u32>,
     /// The number of character classes. ASCII characters have the columns up to it, others the
-    /// next ones, and the end of the text the next. In the last are stops.
+    /// next ones, and the end of the text the next. The last is for the later bytes of a character,
+    /// which change nothing.
     classes: usize,
-    /// The column of each ASCII character, and the last column for each other byte.
-    ascii_columns: [u8; 256],
-    /// The column and the length of the characters that begin with a byte, if it tells.
-    columns: [(u8, u8); 256],
+    /// The column of each byte, or `MIXED` if the next bytes tell.
+    columns: [u8; 256],
     width: usize,
-    /// For two neighboring ASCII classes, the row before the second if a word begins there whatever
-    /// precedes them; otherwise `NO_ROW`.
+    /// For the columns of two neighboring characters, the row before the second if a word begins
+    /// there whatever precedes them; otherwise `NO_ROW`.
     word_starts: Vec<u32>,
 }
 
 const CELLS: usize = 2 * MOST_CELLS;
+/// The bytes whose columns are read together.
+const CHUNK: usize = 16;
 
 /// A word ends before the character.
 pub(super) const END: u32 = 1 << 31;
@@ -49,6 +52,8 @@ pub(super) const STOP: u32 = 1 << 27;
 /// The bits that hold a row.
 pub(super) const ROW: u32 = MOST_CELLS as u32 - 1;
 const NO_ROW: u32 = u32::MAX;
+/// Not the column of a byte.
+const MIXED: u8 = u8::MAX;
 
 /// The states of all patterns.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -116,7 +121,7 @@ impl Scanner {
         }
         let classes = automata.classes.count();
         let width = 2 * classes + 2;
-        if width > usize::from(u8::MAX) {
+        if width > usize::from(MIXED) {
             return None;
         }
         let mut scanner = Self {
@@ -124,10 +129,7 @@ impl Scanner {
             states: Vec::new(),
             rows: HashMap::new(),
             classes,
-            ascii_columns: std::array::from_fn(|byte| {
-                automata.classes.ascii().get(byte).copied().unwrap_or(width as u8 - 1)
-            }),
-            columns: std::array::from_fn(|byte| column(automata.classes, byte).unwrap_or_default()),
+            columns: std::array::from_fn(|byte| column(automata.classes, byte).unwrap_or(MIXED)),
             width,
             word_starts: Vec::new(),
         };
@@ -139,7 +141,8 @@ impl Scanner {
             }
             // Reading can start again in any state of the outer patterns.
             scanner.row(ScannerState::at_start(state.outer.clone()));
-            for column in 0..width {
+            scanner.cells[filled + width - 1] = filled as u32;
+            for column in 0..width - 1 {
                 let effect = scanner.input(column).and_then(|input| automata.advance(&state, input));
                 scanner.cells[filled + column] = match effect {
                     Some((flags, next)) => flags | scanner.row(next),
@@ -170,19 +173,20 @@ impl Scanner {
     }
 
     fn find_word_starts(&self) -> Vec<u32> {
-        let mut word_starts = vec![NO_ROW; self.classes * self.classes];
-        for left in 0..self.classes {
+        let columns = self.end_column();
+        let mut word_starts = vec![NO_ROW; columns * columns];
+        for left in 0..columns {
             let rows = (0..self.states.len()).map(|state| self.cells[state * self.width + left]);
             let rows: Vec<u32> = rows.filter(|cell| cell & STOP == 0).map(|cell| cell & ROW).collect();
-            let ends_alike = rows.iter().all(|&row| self.cells[row as usize + self.end_column()] & !ROW == END);
-            for right in (0..self.classes).filter(|_| ends_alike) {
+            let ends_alike = rows.iter().all(|&row| self.cells[row as usize + columns] & !ROW == END);
+            for right in (0..columns).filter(|_| ends_alike) {
                 let mut cells = rows.iter().map(|&row| self.cells[row as usize + right]);
                 if let Some(first) = cells.next()
                     && first & !ROW == END
                     && cells.all(|cell| cell == first)
                     && self.cells[right] & (STOP | ROW) == first & ROW
                 {
-                    word_starts[left * self.classes + right] = rows[0];
+                    word_starts[left * columns + right] = rows[0];
                 }
             }
         }
@@ -192,36 +196,62 @@ impl Scanner {
     /// Returns the first place between two positions at which a word begins, whatever precedes it, and
     /// the row before it. Such a place may also be the end of a text, or its start.
     pub fn find_word_start(&self, classes: &CharClasses, text: &str, from: usize, to: usize) -> Option<(usize, u32)> {
-        let pairs = text.as_bytes().get(from.checked_sub(1)?..to)?.windows(2);
-        (from..).zip(pairs).find_map(|(at, pair)| {
-            let class = |byte: u8| classes.ascii().get(usize::from(byte)).map(|class| usize::from(*class));
-            let row = *self.word_starts.get(class(pair[0])? * self.classes + class(pair[1])?)?;
-            (row != NO_ROW).then_some((at, row))
-        })
+        let mut at = (0..from).rev().find(|&at| text.is_char_boundary(at))?;
+        let mut left = None;
+        while at < to {
+            let (right, length) = self.read_column(classes, text, at)?;
+            if let Some(left) = left
+                && let Some(&row) = self.word_starts.get(left * self.end_column() + right)
+                && row != NO_ROW
+                && at >= from
+            {
+                return Some((at, row));
+            }
+            left = Some(right);
+            at += length;
+        }
+        None
+    }
+
+    /// Writes the columns of the bytes from `start` on.
+    pub fn fill_columns(&self, classes: &CharClasses, text: &str, start: usize, columns: &mut [u8]) {
+        let bytes = text.as_bytes().get(start..).unwrap_or_default();
+        for (column, &byte) in columns.iter_mut().zip(bytes) {
+            *column = self.columns[usize::from(byte)];
+        }
+        for (chunk, start) in columns.chunks_mut(CHUNK).zip((start..).step_by(CHUNK)) {
+            let all = match chunk.first_chunk() {
+                Some(all) => *all,
+                None => std::array::from_fn(|at| chunk.get(at).copied().unwrap_or_default()),
+            };
+            let mut mixed = u8x16::new(all).simd_eq(u8x16::splat(MIXED)).to_bitmask();
+            while mixed != 0 {
+                let at = mixed.trailing_zeros() as usize;
+                if let Some((column, _)) = self.read_column(classes, text, start + at) {
+                    chunk[at] = column as u8;
+                }
+                mixed &= mixed - 1;
+            }
+        }
+    }
+
+    /// Returns the column of a byte, and the length of the character that begins with it.
+    #[inline]
+    pub fn read_column(&self, classes: &CharClasses, text: &str, at: usize) -> Option<(usize, usize)> {
+        match *text.as_bytes().get(at)? {
+            byte @ 0..0x80 => Some((usize::from(self.columns[usize::from(byte)]), 1)),
+            0x80..0xC0 => Some((self.width - 1, 1)),
+            _ => {
+                let (code, length) = decode(text.as_bytes(), at)?;
+                Some((self.classes + classes.of(code)?, length))
+            }
+        }
     }
 
     /// Returns the cell for a column.
     #[inline(always)]
     pub fn cell(&self, row: u32, column: usize) -> u32 {
         self.cells[((row & ROW) as usize + column) % CELLS]
-    }
-
-    /// Returns the cell for an ASCII character, and a stop for another byte.
-    #[inline(always)]
-    pub fn ascii_cell(&self, row: u32, byte: u8) -> u32 {
-        self.cell(row, usize::from(self.ascii_columns[usize::from(byte)]))
-    }
-
-    /// Returns the column and the length of a character, if its first byte tells.
-    #[inline(always)]
-    pub fn column(&self, byte: u8) -> Option<(usize, usize)> {
-        let (column, length) = self.columns[usize::from(byte)];
-        (length > 0).then_some((usize::from(column), usize::from(length)))
-    }
-
-    /// Returns the number of columns of ASCII characters, after which the others' begin.
-    pub fn ascii_columns(&self) -> usize {
-        self.classes
     }
 
     pub fn end_column(&self) -> usize {
@@ -244,16 +274,18 @@ impl Scanner {
     }
 }
 
-/// Returns the column and the length of the characters that begin with a byte, if it tells.
-fn column(classes: &CharClasses, byte: usize) -> Option<(u8, u8)> {
-    if let Some(&class) = classes.ascii().get(byte) {
-        return Some((class, 1));
-    }
-    // Most Chinese characters are among those with these bytes.
-    let first = (0xE1..0xED).contains(&byte).then_some((byte & 0x0F) << 12)?;
-    let class = classes.of(first)?;
-    let are_alike = (first..first + 0x1000).all(|code| classes.of(code) == Some(class));
-    are_alike.then_some(((classes.count() + class) as u8, 3))
+/// Returns the column of a byte, if it tells.
+fn column(classes: &CharClasses, byte: usize) -> Option<u8> {
+    let all = match byte {
+        0..0x80 => return Some(classes.ascii()[byte]),
+        0x80..0xC0 => return Some(2 * classes.count() as u8 + 1),
+        0xC2..=0xDF => (byte & 0x1F) << 6..((byte & 0x1F) + 1) << 6,
+        // Most Chinese characters are among those with these bytes.
+        0xE1..=0xEF => (byte & 0x0F) << 12..((byte & 0x0F) + 1) << 12,
+        _ => return None,
+    };
+    let class = classes.of(all.start)?;
+    all.into_iter().all(|code| classes.of(code) == Some(class)).then_some((classes.count() + class) as u8)
 }
 
 impl ScannerState {

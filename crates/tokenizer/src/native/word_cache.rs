@@ -1,9 +1,10 @@
+use bytemuck::{Pod, Zeroable};
 use prefetch_index::prefetch_index;
 
+use super::super::Token;
+use super::large_table::LargeTable;
 use super::merges::Symbols;
 
-/// Longer words are in [`super::long_words`].
-const LONGEST: usize = 15;
 /// Words with more tokens are kept with the long words.
 const MOST_TOKENS: usize = 4;
 /// The buckets of a new cache, and the most that it grows to: 32 KiB, and 8 MiB.
@@ -16,34 +17,23 @@ const MOST_BUCKETS: usize = 1 << 17;
 /// word if neither has room. The table grows while that happens, so that it stays small for text
 /// with few words.
 pub(crate) struct WordCache {
-    buckets: Vec<Bucket>,
+    buckets: LargeTable<Bucket>,
     /// The number of words that were replaced since the table grew.
     replaced: usize,
 }
 
 /// One cache line of the processor.
-#[derive(Clone, Copy)]
-#[repr(align(64))]
-struct Bucket([Slot; 2]);
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C, align(64))]
+pub(crate) struct Bucket([Slot; 2]);
 
 /// A word and its tokens; the key of an empty slot has length 0.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
 struct Slot {
     key: [u64; 2],
     word: CachedWord,
 }
-
-impl Slot {
-    /// Returns all bits if this is the word, and none otherwise.
-    #[inline(always)]
-    fn matches(&self, key: WordKey) -> u64 {
-        let [low, high] = key.0;
-        u64::from((self.key[0] ^ low) | (self.key[1] ^ high) == 0).wrapping_neg()
-    }
-}
-
-const NO_SLOT: Slot = Slot { key: [0; 2], word: CachedWord([0; 2]) };
-const EMPTY: Bucket = Bucket([NO_SLOT; 2]);
 
 /// A short word: up to 15 bytes, and in the last byte their number.
 #[derive(Clone, Copy)]
@@ -56,9 +46,33 @@ pub(crate) struct Approach {
     hash: u64,
 }
 
-impl Approach {
-    pub const NONE: Self = Self { key: WordKey([0; 2]), hash: 0 };
+/// The number of words that are looked up together, and the most tokens that they have if each is
+/// known and has at most two.
+pub(crate) const AHEAD: usize = 64;
+const MOST_AHEAD: usize = 2 * AHEAD;
+pub(crate) type TokensAhead = [Token; MOST_AHEAD];
 
+/// The words that are looked up next, and the tokens of those that are known.
+pub(crate) struct WordsAhead {
+    pub words: Vec<Approach>,
+    pub tokens: TokensAhead,
+}
+
+impl Default for WordsAhead {
+    fn default() -> Self {
+        let none = Token { id: 0, start: 0, end: 0 };
+        Self { words: Vec::with_capacity(AHEAD), tokens: [none; MOST_AHEAD] }
+    }
+}
+
+/// How many words are known, how many tokens they have, and where they end.
+pub(crate) struct KnownWords {
+    pub words: usize,
+    pub tokens: usize,
+    pub end: usize,
+}
+
+impl Approach {
     /// Reports whether the word is with the long words, if it is known.
     #[inline(always)]
     pub fn is_long(&self) -> bool {
@@ -67,10 +81,10 @@ impl Approach {
 }
 
 /// The bits of a key that a word of each length fills.
-static MASKS: [[u64; 2]; LONGEST + 1] = {
-    let mut masks = [[0; 2]; LONGEST + 1];
+static MASKS: [[u64; 2]; WordKey::LONGEST + 1] = {
+    let mut masks = [[0; 2]; WordKey::LONGEST + 1];
     let mut length = 0;
-    while length <= LONGEST {
+    while length <= WordKey::LONGEST {
         let mask = (1u128 << (length * 8)) - 1;
         masks[length] = [mask as u64, (mask >> 64) as u64];
         length += 1;
@@ -79,11 +93,14 @@ static MASKS: [[u64; 2]; LONGEST + 1] = {
 };
 
 impl WordKey {
+    /// The length in bytes of the longest word. Longer ones are in [`super::long_words`].
+    pub const LONGEST: usize = 15;
+
     /// Returns the key of a part of a text, or `None` if the word is too long.
     #[inline(always)]
     pub fn new(bytes: &[u8], start: usize, end: usize) -> Option<Self> {
         let length = end.wrapping_sub(start);
-        if length > LONGEST {
+        if length > Self::LONGEST {
             return None;
         }
         // Read the text in place: numbers read from a copy that was just written wait for it.
@@ -126,7 +143,8 @@ impl WordKey {
 
 /// The tokens of a word: 25 bits for each (id and end), two in each number; above them in the first
 /// number, their count and whether a character lies in more than one token.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
 pub(crate) struct CachedWord([u64; 2]);
 
 const ID_BITS: u32 = super::merges::ID_BITS;
@@ -159,10 +177,19 @@ impl CachedWord {
         Some(Self(tokens))
     }
 
-    /// Returns the id of a word that is one token.
+    /// Returns the ids and the ends of the first two tokens.
     #[inline(always)]
-    pub fn single(self) -> Option<u32> {
-        (self.0[0] >> COUNT_AT == 1).then_some((self.0[0] & ((1 << ID_BITS) - 1)) as u32)
+    fn first_two(self) -> [(u32, usize); 2] {
+        [0, TOKEN_BITS].map(|at| {
+            let token = self.0[0] >> at;
+            ((token & ((1 << ID_BITS) - 1)) as u32, (token >> ID_BITS & ((1 << END_BITS) - 1)) as usize)
+        })
+    }
+
+    /// Returns the id of a word that is one token.
+    #[cfg(test)]
+    fn single(self) -> Option<u32> {
+        (self.0[0] >> COUNT_AT == 1).then_some(self.first_two()[0].0)
     }
 
     /// Reports whether a character lies in more than one token.
@@ -185,27 +212,53 @@ impl CachedWord {
 
 impl Default for WordCache {
     fn default() -> Self {
-        Self { buckets: vec![EMPTY; FIRST_BUCKETS], replaced: 0 }
+        Self { buckets: LargeTable::new(FIRST_BUCKETS), replaced: 0 }
     }
 }
 
 impl WordCache {
     /// Returns what finds a word, and asks for the first of its buckets.
     #[inline(always)]
-    pub fn approach(&self, bytes: &[u8], start: usize, end: usize) -> Approach {
+    pub fn approach(buckets: &[Bucket], bytes: &[u8], start: usize, end: usize) -> Approach {
         let key = WordKey::or_no_word(bytes, start, end);
         let hash = key.hash();
-        prefetch_index(&self.buckets, first_bucket(hash) & (self.buckets.len() - 1));
+        prefetch_index(buckets, first_bucket(hash) & (buckets.len() - 1));
         Approach { key, hash }
     }
 
-    /// Looks up a word in the first of its buckets.
+    /// The table in which words are looked up.
     #[inline(always)]
-    pub fn find_first(&self, word: &Approach) -> CachedWord {
-        let Bucket([first, second]) = &self.buckets[first_bucket(word.hash) & (self.buckets.len() - 1)];
-        let (is_first, is_second) = (first.matches(word.key), second.matches(word.key));
-        let pick = |at: usize| first.word.0[at] & is_first | second.word.0[at] & is_second;
-        CachedWord([pick(0), pick(1)])
+    pub fn buckets(&self) -> &[Bucket] {
+        &self.buckets
+    }
+
+    /// Reads the tokens of words up to the first that is not in the first of its buckets, or that has
+    /// more than two tokens or a character that lies in more than one of them. The first word begins
+    /// at `start`.
+    #[inline(always)]
+    pub fn read(&self, words: &[Approach], ends: &[u32], start: usize, tokens: &mut TokensAhead) -> KnownWords {
+        let mut known = KnownWords { words: 0, tokens: 0, end: start };
+        let buckets = &*self.buckets;
+        for (word, &end) in words.iter().zip(ends) {
+            let [low, high] = word.key.0;
+            let Bucket(slots) = &buckets[first_bucket(word.hash) & (buckets.len() - 1)];
+            // That two words begin alike in one bucket is rare, and the second is then found elsewhere.
+            let slot = slots[usize::from(slots[1].key[0] == low)];
+            let count = slot.word.0[0] >> COUNT_AT;
+            if (slot.key[0] ^ low) | (slot.key[1] ^ high) != 0 || count.wrapping_sub(1) >= 2 {
+                break;
+            }
+            let (start, end) = (known.end, end as usize);
+            let [first, second] = slot.word.first_two();
+            let between = start + first.1;
+            // Written in any case, and counted only if it is one.
+            tokens[known.tokens % MOST_AHEAD] = Token { id: first.0, start, end: between };
+            tokens[(known.tokens + 1) % MOST_AHEAD] = Token { id: second.0, start: between, end };
+            known.tokens += count as usize;
+            known.words += 1;
+            known.end = end;
+        }
+        known
     }
 
     pub fn get(&self, key: WordKey) -> Option<CachedWord> {
@@ -258,11 +311,11 @@ impl WordCache {
     }
 
     fn grow(&mut self) {
-        let larger = vec![EMPTY; self.buckets.len() * 4];
+        let larger = LargeTable::new(self.buckets.len() * 4);
         let smaller = std::mem::replace(&mut self.buckets, larger);
-        for Bucket(slots) in smaller {
-            for slot in slots.into_iter().filter(|slot| slot.key != [0; 2]) {
-                self.insert(slot);
+        for Bucket(slots) in smaller.iter() {
+            for slot in slots.iter().filter(|slot| slot.key != [0; 2]) {
+                self.insert(*slot);
             }
         }
         self.replaced = 0;
@@ -282,7 +335,7 @@ fn second_bucket(hash: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::super::merges::Symbols;
-    use super::{LONGEST, MOST_TOKENS, WordCache, WordKey};
+    use super::{MOST_TOKENS, WordCache, WordKey};
 
     fn symbols(tokens: &[(u32, usize)]) -> Symbols {
         let mut symbols = Symbols::default();
@@ -294,7 +347,7 @@ mod tests {
     fn a_word_is_found_with_its_tokens_and_no_other_word_is() {
         let text = "abcdefghijklmnopqrstuvwxyz";
         let most = super::super::merges::LARGEST_ID;
-        for length in 1..=LONGEST {
+        for length in 1..=WordKey::LONGEST {
             for count in 1..=MOST_TOKENS.min(length) {
                 for splits in [false, true] {
                     let tokens: Vec<_> = (1..=count).map(|at| (most - at as u32, length - count + at)).collect();
@@ -315,7 +368,7 @@ mod tests {
         cache.put(WordKey::new(b"abcd", 0, 4).unwrap(), &symbols(&[(1, 4)]), false);
         let key = WordKey::new(b"abcd\0", 0, 5).unwrap();
         assert!(cache.get(key).is_none(), "a longer word with zeros is another word");
-        assert!(WordKey::new(text.as_bytes(), 0, LONGEST + 1).is_none());
+        assert!(WordKey::new(text.as_bytes(), 0, WordKey::LONGEST + 1).is_none());
         let many: Vec<_> = (1..=MOST_TOKENS + 1).map(|at| (1, at)).collect();
         assert!(!cache.put(key, &symbols(&many), false));
         assert!(cache.get(key).is_some_and(|word| !word.has_tokens()), "it is with the long words");

@@ -1,5 +1,7 @@
 use std::ops::ControlFlow;
 
+use super::ascii_rules::AsciiRules;
+use super::ascii_words;
 use super::automaton::{Automaton, TooHard};
 use super::char_classes::CharClasses;
 use super::lanes::{Lanes, Scan};
@@ -20,6 +22,8 @@ pub(crate) struct Words {
     splits: Vec<Split>,
     /// All patterns in one table, if they allow it.
     scanner: Option<Box<Scanner>>,
+    /// How ASCII text is split, if the patterns are like published ones.
+    ascii: Option<AsciiRules>,
 }
 
 /// A pattern that splits a text into its matches and the text between them.
@@ -40,8 +44,9 @@ impl Words {
             splits.push(Split { automaton: Automaton::new(pattern, &classes, first_set)?, drops_gaps: *drops_gaps });
             first_set += pattern.sets.len();
         }
-        let mut words = Self { classes, splits, scanner: None };
+        let mut words = Self { classes, splits, scanner: None, ascii: None };
         words.scanner = words.automata().and_then(|automata| Scanner::new(&automata)).map(Box::new);
+        words.ascii = words.automata().filter(|_| words.scanner.is_some()).as_ref().and_then(AsciiRules::of);
         Ok(words)
     }
 
@@ -75,7 +80,11 @@ impl Words {
     ) -> Result<(), TooHard> {
         let mut patience = (end - start).saturating_add(64).saturating_mul(PATIENCE);
         if let (Some(scanner), Some(automata)) = (&self.scanner, self.automata()) {
-            return lanes.split(&mut Scan { scanner, automata, text, end, patience }, start, visit);
+            let mut scan = Scan { scanner, automata, text, end, patience };
+            return match self.ascii {
+                Some(rules) => ascii_words::split(rules, &mut scan, start, lanes, visit),
+                None => lanes.split(&mut scan, start, scanner.first_row(), visit).map(|_| ()),
+            };
         }
         let mut run = WordRun { start, ends: Vec::new(), visit };
         let done = self.split_by(&self.splits, text, (start, end), &mut patience, &mut run)?;
@@ -209,7 +218,7 @@ mod tests {
              \u{a0}|é|e\u{301}|\u{1f600}|ß|K|ſ|١|क्|\n\n\n| \n |  x|'ll"
                 .split('|')
                 .collect();
-        let mut scanned = 0;
+        let (mut scanned, mut by_rules) = (0, 0);
         for patterns in PATTERNS {
             let patterns: Vec<_> =
                 patterns.iter().map(|pattern| (RegexPattern::parse(pattern).unwrap(), false)).collect();
@@ -217,6 +226,7 @@ mod tests {
             scanned += usize::from(words.scanner.is_some());
             let mut step_by_step = Words::new(&patterns).unwrap();
             step_by_step.scanner = None;
+            by_rules += usize::from(words.ascii.is_some());
             for round in 0..3_000 {
                 let few = 1 + random(parts.len());
                 let length = if round % 50 == 0 { 2_000 } else { random(150) };
@@ -225,6 +235,7 @@ mod tests {
             }
         }
         assert_eq!(scanned, PATTERNS.len() - 1, "the others are in one table");
+        assert_eq!(by_rules, 5, "the published ones");
     }
 
     #[test]

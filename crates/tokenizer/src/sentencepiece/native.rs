@@ -102,7 +102,7 @@ impl Words {
             alphabet,
             merges: Merges::with_ranks(&merges).ok()?,
             whole: None,
-            unmerged: HashSet::new(),
+            unmerged: HashSet::default(),
             joints: None,
         };
         let bpe = Bpe { tables: Arc::new(tables), forged: ForgedTokens::new(HashMap::new()) };
