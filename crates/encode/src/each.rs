@@ -68,7 +68,8 @@ impl Sink for Surrounding<'_> {
 }
 
 fn in_prompt(token: &Token, start: usize) -> EncodedToken {
-    EncodedToken { id: token.id, start: token.start + start, end: token.end + start, control: false }
+    let range = token.range();
+    EncodedToken { id: token.id, start: range.start + start, end: range.end + start, control: false }
 }
 
 impl Encoder {

@@ -1,4 +1,5 @@
 use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 use rolecall_format::{Control, ControlId, InText};
@@ -243,6 +244,7 @@ impl Encoder {
         // token.
         let control = self.ids.contains(&Some(token.id))
             || (self.protected.contains(token.id) && self.tokenizer.unknown() != Some(token.id));
-        EncodedToken { id: token.id, start: token.start, end: token.end, control }
+        let Range { start, end } = token.range();
+        EncodedToken { id: token.id, start, end, control }
     }
 }

@@ -134,7 +134,8 @@ impl Markers {
             tokenizer.find_added(&text[part.clone()], &mut tokens)?;
         }
         let markers = tokens.into_iter().map(move |token| {
-            let span = part.start + token.start..part.start + token.end;
+            let Range { start, end } = token.range();
+            let span = part.start + start..part.start + end;
             Marker { id: token.id, span }
         });
         // The part may end where a word of the conversation continues.

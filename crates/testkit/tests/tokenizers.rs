@@ -70,7 +70,7 @@ fn between_added_tokens(tokenizer: &dyn Tokenizer, prompt: &str) -> Vec<u32> {
         }
         match added {
             Some(added) => {
-                tokens.push(Token { id: added.id, start: at, end: at + added.text.len() });
+                tokens.push(Token::new(added.id, at, at + added.text.len()));
                 at += added.text.len();
                 run = at;
             }

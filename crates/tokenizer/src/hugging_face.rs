@@ -32,7 +32,9 @@ use super::added::is_space;
 use super::config::Config;
 use super::native::{Core, Native, NativeRefusal, Out, PART, Reading};
 use super::token_bytes::TokenBytes;
-use super::{AddedToken, Beside, Engine, Error, NamedToken, TextPlace, Token, TokenRef, Tokenizer, TokenizerKind};
+use super::{
+    AddedToken, Beside, Engine, Error, NamedToken, TextPlace, Token, TokenRef, Tokenizer, TokenizerKind, check_length,
+};
 
 /// Reports whether a file looks like a JSON object, as a `tokenizer.json` does.
 pub(super) fn is_object(bytes: &[u8]) -> bool {
@@ -368,6 +370,7 @@ impl Tokenizer for HuggingFace {
     }
 
     fn find_added(&self, text: &str, out: &mut Vec<Token>) -> Result<(), Error> {
+        check_length(text)?;
         let mut found = Vec::new();
         if !self.own.as_ref().is_ok_and(|own| own.find_added(text, &mut found)) {
             self.reference()?.find_added(text, &mut found);

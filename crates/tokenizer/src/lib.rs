@@ -70,6 +70,7 @@ pub use tiktoken::is_tiktoken;
 pub use words::stands_alone;
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Engines store ids as signed 32-bit integers; a larger id means that the file is broken.
@@ -202,6 +203,9 @@ pub trait Tokenizer: Send + Sync {
     fn adds_eos(&self) -> Option<u32>;
 }
 
+/// The length in bytes of the longest text that can be encoded at once.
+pub const LONGEST_TEXT: usize = u32::MAX as usize;
+
 /// A token and the bytes of the text that it covers.
 ///
 /// Spans lie on character boundaries. Tokens that each hold part of a character all span the whole
@@ -211,9 +215,9 @@ pub struct Token {
     /// The token's id.
     pub id: u32,
     /// The first byte of the span.
-    pub start: usize,
+    pub start: u32,
     /// The byte after the span.
-    pub end: usize,
+    pub end: u32,
 }
 
 /// The position of a text in the prompt. Some tokenizers add a prefix space only at the start.
@@ -267,6 +271,27 @@ fn describe(tokenizer: &dyn Tokenizer, name: &str, f: &mut std::fmt::Formatter<'
 }
 
 impl Token {
+    /// Returns a token that covers the bytes from `start` up to `end`, in a text of at most
+    /// [`LONGEST_TEXT`] bytes.
+    #[inline]
+    pub fn new(id: u32, start: usize, end: usize) -> Self {
+        debug_assert!(end <= LONGEST_TEXT, "{start} to {end}");
+        Self { id, start: start as u32, end: end as u32 }
+    }
+
+    /// Returns the bytes of the text that it covers.
+    #[inline]
+    pub fn range(&self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+
+    /// Returns the token in a text in which this one has `base` bytes before it.
+    #[inline]
+    fn behind(self, base: usize) -> Self {
+        let Range { start, end } = self.range();
+        Self::new(self.id, base + start, base + end)
+    }
+
     /// Returns a token over these bytes, widened to whole characters and to at least one of them.
     fn covering(id: u32, (start, end): (usize, usize), text: &str) -> Self {
         let mut start = boundary_before(text, start.min(text.len()));
@@ -277,7 +302,15 @@ impl Token {
         if start == end && start > 0 {
             start = boundary_before(text, start - 1);
         }
-        Self { id, start, end }
+        Self::new(id, start, end)
+    }
+}
+
+/// Refuses a text whose tokens could not say where they are.
+fn check_length(text: &str) -> Result<(), Error> {
+    match text.len() {
+        ..=LONGEST_TEXT => Ok(()),
+        length => Err(Error::Unencodable { why: format!("a text of {length} bytes: split it below 4 GiB") }),
     }
 }
 

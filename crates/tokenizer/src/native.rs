@@ -197,7 +197,7 @@ struct Section<'a> {
 impl Section<'_> {
     /// Maps a token of the normalized section to its position in the whole text.
     fn place(&self, token: Token) -> Token {
-        let (from, to) = self.form.original(token.start, token.end);
+        let (from, to) = self.form.original(token.start as usize, token.end as usize);
         Token::covering(token.id, (from + self.start, to + self.start), self.whole)
     }
 }
@@ -229,7 +229,7 @@ impl Native {
                     return Ok(());
                 }
                 if let Some(id) = id {
-                    out.tokens.push(Token { id, start, end });
+                    out.tokens.push(Token::new(id, start, end));
                     return Ok(());
                 }
                 let form = self.form(&text[start..end]);
@@ -240,7 +240,7 @@ impl Native {
                         return Ok(());
                     }
                     if let Some(id) = id {
-                        out.tokens.push(section.place(Token { id, start: from, end: to }));
+                        out.tokens.push(section.place(Token::new(id, from, to)));
                         return Ok(());
                     }
                     let is_first = place == TextPlace::Start && start + form.original(from, to).0 == 0;
@@ -252,7 +252,7 @@ impl Native {
             Ok(()) => {
                 // Beyond the limit, what follows the last token is not a gap.
                 let last = out.tokens.last().filter(|_| out.is_over());
-                let end = last.map_or(text.len(), |last| last.end);
+                let end = last.map_or(text.len(), |last| last.end as usize);
                 out.hand_over(text, end);
             }
             Err(_) => out.tokens.truncate(out.first),
@@ -266,7 +266,7 @@ impl Native {
         let Some([raw, normalized]) = &self.core.added else { return false };
         raw.split(text, |id, start, end| {
             if let Some(id) = id {
-                out.push(Token { id, start, end });
+                out.push(Token::new(id, start, end));
             } else if !normalized.is_empty() {
                 let form = self.form(&text[start..end]);
                 normalized.split(&form.text, |id, from, to| {
@@ -347,7 +347,7 @@ impl Native {
             from = out.tokens.len();
             let next = if is_changed { section.start + section.form.original(next, next + 1).0 } else { next };
             // Do not separate tokens that share a character.
-            if out.tokens.last().is_some_and(|last| last.end <= next) {
+            if out.tokens.last().is_some_and(|last| last.end as usize <= next) {
                 out.hand_over(section.whole, next);
                 from = out.tokens.len();
             }
@@ -370,7 +370,7 @@ impl Native {
                 let word = (at.checked_sub(1).map_or(first, |before| ends[before] as usize), ends[at] as usize);
                 self.bpe.encode_long_word(text, word, reading, known, |token| {
                     if out.is_full() {
-                        hand_over(out, token.start);
+                        hand_over(out, token.start as usize);
                     }
                     out.tokens.push(token);
                 })?;

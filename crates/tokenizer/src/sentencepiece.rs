@@ -29,7 +29,9 @@ use super::config::Config;
 use super::hugging_face::is_object;
 use super::native::added::AddedSearch;
 use super::token_bytes::TokenBytes;
-use super::{AddedToken, Beside, Error, NamedToken, TextPlace, Token, TokenRef, Tokenizer, TokenizerKind};
+use super::{
+    AddedToken, Beside, Error, NamedToken, TextPlace, Token, TokenRef, Tokenizer, TokenizerKind, check_length,
+};
 
 /// Reports whether a file may be a sentencepiece model: it has binary data in its first bytes.
 pub(super) fn is_sentencepiece(bytes: &[u8]) -> bool {
@@ -162,19 +164,21 @@ impl SentencePiece {
         reading: &Reading,
         mut place: TextPlace,
         take: &mut dyn FnMut(&[Token]) -> ControlFlow<()>,
-    ) {
+    ) -> Result<(), Error> {
+        check_length(text)?;
         for section in sections.split(text) {
             let flow = match section {
-                Section::Token { id, start, end } => take(&[Token { id, start, end }]),
+                Section::Token { id, start, end } => take(&[Token::new(id, start, end)]),
                 Section::Text { start, end } => {
                     self.encode_section(&text[start..end], start, reading, self.prefix_at(place), take)
                 }
             };
             if flow.is_break() {
-                return;
+                break;
             }
             place = TextPlace::Inside;
         }
+        Ok(())
     }
 
     /// Encodes a section in one sentencepiece call. Tokens that must be matched outside of
@@ -189,9 +193,7 @@ impl SentencePiece {
     ) -> ControlFlow<()> {
         let words = reading.words.get_or_init(|| Words::new(&self.shared.model, reading));
         let mut taken = 0;
-        // The fast engine stores positions in 32 bits.
-        let is_short = u32::try_from(text.len()).is_ok();
-        if let (true, Some(words), Some(cuts)) = (self.takes_words && is_short, words, &reading.cuts) {
+        if let (true, Some(words), Some(cuts)) = (self.takes_words, words, &reading.cuts) {
             let prefix = self.shared.normalizer.add_dummy_prefix && prefix == Prefix::AsTheModelSays;
             let mut placed = Vec::new();
             let encoded = words.encode(text, cuts, prefix, &mut |tokens| {
@@ -200,8 +202,7 @@ impl SentencePiece {
                     return take(tokens);
                 }
                 placed.clear();
-                let place = |token: &Token| Token { id: token.id, start: base + token.start, end: base + token.end };
-                placed.extend(tokens.iter().map(place));
+                placed.extend(tokens.iter().map(|token| token.behind(base)));
                 take(&placed)
             });
             if let Ok(flow) = encoded {
@@ -224,8 +225,7 @@ impl SentencePiece {
         for PieceRange { start, end, piece } in found {
             let span = (normalized.origin[start], normalized.origin[end]);
             let mut push = |id| {
-                let token = Token::covering(id, span, text);
-                out.push(Token { id, start: base + token.start, end: base + token.end });
+                out.push(Token::covering(id, span, text).behind(base));
             };
             match (piece, &self.shared.model.byte_pieces) {
                 (Some(id), _) => push(id),
@@ -235,7 +235,7 @@ impl SentencePiece {
                 // sentencepiece: adjacent unknown pieces become one.
                 (None, None) if was_unknown => {
                     if let Some(last) = out.last_mut() {
-                        last.end = Token::covering(last.id, span, text).end + base;
+                        last.end = Token::covering(last.id, span, text).behind(base).end;
                     }
                 }
                 (None, None) => push(self.shared.model.unknown),
@@ -289,24 +289,21 @@ impl Tokenizer for SentencePiece {
         self.encode(text, &self.plain_sections, &self.ordinary, place, &mut |tokens| {
             out.extend_from_slice(tokens);
             if out.len() - first > most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        });
-        Ok(())
+        })
     }
 
     fn encode_in_parts(&self, text: &str, place: TextPlace, take: &mut dyn FnMut(&[Token])) -> Result<(), Error> {
         self.encode(text, &self.plain_sections, &self.ordinary, place, &mut |tokens| {
             take(tokens);
             ControlFlow::Continue(())
-        });
-        Ok(())
+        })
     }
 
     fn encode_reference(&self, text: &str, place: TextPlace, out: &mut Vec<Token>) -> Result<(), Error> {
         self.encode(text, &self.shared.sections, &self.shared.reference, place, &mut |tokens| {
             out.extend_from_slice(tokens);
             ControlFlow::Continue(())
-        });
-        Ok(())
+        })
     }
 
     fn keeping_out(&self, ids: &BTreeSet<u32>) -> Result<Arc<dyn Tokenizer>, Error> {

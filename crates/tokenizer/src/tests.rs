@@ -54,7 +54,7 @@ fn ids(tokens: &[Token]) -> Vec<u32> {
 }
 
 fn spans(tokens: &[Token]) -> Vec<(usize, usize)> {
-    tokens.iter().map(|token| (token.start, token.end)).collect()
+    tokens.iter().map(|token| (token.start as usize, token.end as usize)).collect()
 }
 
 fn code<T>(result: Result<T, Error>) -> &'static str {

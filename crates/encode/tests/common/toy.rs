@@ -146,16 +146,12 @@ impl Toy {
     fn bytes(&self, text: &str, shift: usize, out: &mut Vec<Token>) {
         if self.calls_marked {
             let first = text.chars().next().map_or(0, char::len_utf8);
-            out.push(Token { id: Toy::CALL, start: shift, end: shift + first });
+            out.push(Token::new(Toy::CALL, shift, shift + first));
         }
         for (start, character) in text.char_indices() {
             let end = start + character.len_utf8();
             let each = text.as_bytes()[start..end].iter();
-            out.extend(each.map(|byte| Token {
-                id: Toy::BYTES + u32::from(*byte),
-                start: start + shift,
-                end: end + shift,
-            }));
+            out.extend(each.map(|byte| Token::new(Toy::BYTES + u32::from(*byte), start + shift, end + shift)));
         }
     }
 
@@ -182,7 +178,7 @@ impl Toy {
             if !before.is_empty() {
                 self.bytes(before, from, out);
             }
-            out.push(Token { id: token.id, start: at, end: at + token.text.len() });
+            out.push(Token::new(token.id, at, at + token.text.len()));
             from = behind;
             at = behind;
         }

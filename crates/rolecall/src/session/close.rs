@@ -118,7 +118,7 @@ impl Session {
         }
         let mut tokens = Vec::new();
         tokenizer.encode_ordinary(marker, TextPlace::Inside, &mut tokens).map_err(rolecall_encode::Error::from)?;
-        let tokens = tokens.iter().map(|token| (token.id, token.start..token.end));
+        let tokens = tokens.iter().map(|token| (token.id, token.range()));
         push_closing(run, marker, tokens, message, part);
         Ok(())
     }

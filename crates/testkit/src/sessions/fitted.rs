@@ -1,4 +1,5 @@
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 use rolecall::tokenizer::{AddedToken, Error, TextPlace, Token, Tokenizer, TokenizerKind};
@@ -52,7 +53,8 @@ impl Fitted {
             let start = out.len();
             encode(&text[from..to], if from == 0 { place } else { TextPlace::Inside }, out)?;
             for token in &mut out[start..] {
-                (token.start, token.end) = (token.start + from, token.end + from);
+                let Range { start, end } = token.range();
+                *token = Token::new(token.id, start + from, end + from);
             }
             Ok(())
         };
@@ -65,7 +67,7 @@ impl Fitted {
             };
             piece(from, at, out)?;
             from = at + token.text.len();
-            out.push(Token { id: token.id, start: at, end: from });
+            out.push(Token::new(token.id, at, from));
             at = from;
         }
         piece(from, text.len(), out)

@@ -13,7 +13,7 @@ use tokenizers::{NormalizerWrapper, PreTokenizerWrapper, SplitDelimiterBehavior}
 use super::super::AddedToken;
 use super::super::native::added::AddedSearch;
 use super::super::native::alphabet::{Alphabet, Characters, Otherwise};
-use super::super::native::bpe::{Bpe, Tables};
+use super::super::native::bpe::{Bpe, Tables, Unmerged};
 use super::super::native::byte_joints::ByteJoints;
 use super::super::native::forged::{ForgedTokens, MergeSpelling};
 use super::super::native::joints::Joints;
@@ -73,7 +73,9 @@ pub(super) fn build_core(
         (true, ..) => Some(words_by_bytes(model, &alphabet)),
     };
     let tables = Tables {
-        unmerged: whole.as_ref().map_or_else(HashSet::default, |whole| unmerged(whole, &merges, &alphabet)),
+        unmerged: Unmerged::new(
+            whole.as_ref().map_or_else(HashSet::default, |whole| unmerged(whole, &merges, &alphabet)),
+        ),
         merges,
         whole,
         joints: match &alphabet {

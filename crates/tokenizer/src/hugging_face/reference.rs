@@ -4,7 +4,7 @@ use std::sync::Arc;
 use tokenizers::{Model, ModelWrapper, Normalizer, NormalizerWrapper, OffsetReferential, OffsetType};
 use tokenizers::{PreTokenizedString, PreTokenizer, PreTokenizerWrapper};
 
-use super::super::{AddedToken, Error, TextPlace, Token};
+use super::super::{AddedToken, Error, TextPlace, Token, check_length};
 use super::forgery::Forgery;
 use super::plain::PlainTokens;
 use super::prefix_space;
@@ -78,12 +78,14 @@ impl Reference {
     }
 
     pub fn encode_ordinary(&self, text: &str, place: TextPlace, out: &mut Vec<Token>) -> Result<(), Error> {
+        check_length(text)?;
         let run = self.normalize_ordinary(text)?;
         let model = self.whole.tokenizer.get_model();
         self.encode(text, run, place, |word| self.forgery.tokenize(model, word), out)
     }
 
     pub fn encode_reference(&self, text: &str, place: TextPlace, out: &mut Vec<Token>) -> Result<(), Error> {
+        check_length(text)?;
         let added = self.whole.tokenizer.get_added_vocabulary();
         let run = added.extract_and_normalize(self.whole.tokenizer.get_normalizer(), text);
         self.encode(text, run, place, |word| self.whole.tokenizer.get_model().tokenize(word), out)

@@ -1,8 +1,8 @@
-use wide::u8x16;
+use fearless_simd::prelude::*;
+use fearless_simd::{Simd, u8x64};
 
 /// The number of characters that are looked at together.
 pub(super) const BLOCK: usize = 64;
-const PART: usize = 16;
 
 /// Neighboring characters of a text by their kind: bit 0 is for the first of them.
 #[derive(Clone, Copy, Default)]
@@ -23,39 +23,31 @@ pub(super) struct AsciiBlock {
 
 impl AsciiBlock {
     #[inline(always)]
-    pub fn new(bytes: &[u8; BLOCK]) -> Self {
-        let mut block = Self::default();
-        let (parts, _) = bytes.as_chunks::<PART>();
-        for (at, part) in parts.iter().enumerate() {
-            let part = u8x16::new(*part);
-            let put = |mask: &mut u64, found: u8x16| *mask |= u64::from(found.to_bitmask()) << (at * PART);
-            let is = |byte: u8| part.simd_eq(u8x16::splat(byte));
-            let letters = is_between(part | u8x16::splat(0x20), b'a', b'z');
-            let breaks = is(b'\n') | is(b'\r');
-            let spaces = is(b' ');
-            let blanks = is_between(part, b'\t', b'\r') | spaces;
-            put(&mut block.letters, letters);
-            put(&mut block.capitals, letters & part.simd_eq(part & u8x16::splat(!0x20)));
-            put(&mut block.digits, is_between(part, b'0', b'9'));
-            put(&mut block.spaces, spaces);
-            put(&mut block.blanks, blanks);
-            put(&mut block.breaks, breaks);
-            put(&mut block.apostrophes, is(b'\''));
-            put(&mut block.slashes, is(b'/'));
-            put(&mut block.others, !(is_between(part, b' ', b'~') | blanks));
+    pub fn new<S: Simd>(simd: S, bytes: &[u8; BLOCK]) -> Self {
+        let text = u8x64::from_slice(simd, bytes);
+        let is = |byte: u8| text.simd_eq(byte).to_bitmask();
+        let is_between = |first: u8, last: u8| (text - first).simd_le(last - first).to_bitmask();
+        let (small, capitals) = (is_between(b'a', b'z'), is_between(b'A', b'Z'));
+        let spaces = is(b' ');
+        let blanks = is_between(b'\t', b'\r') | spaces;
+        Self {
+            letters: small | capitals,
+            capitals,
+            digits: is_between(b'0', b'9'),
+            spaces,
+            blanks,
+            breaks: is(b'\n') | is(b'\r'),
+            apostrophes: is(b'\''),
+            slashes: is(b'/'),
+            others: !(is_between(b' ', b'~') | blanks),
         }
-        block
     }
-}
-
-#[inline(always)]
-fn is_between(bytes: u8x16, first: u8, last: u8) -> u8x16 {
-    let from_first = bytes - u8x16::splat(first);
-    from_first.simd_le(u8x16::splat(last - first))
 }
 
 #[cfg(test)]
 mod tests {
+    use fearless_simd::{Level, dispatch};
+
     use super::{AsciiBlock, BLOCK};
 
     #[test]
@@ -78,7 +70,10 @@ mod tests {
                     slashes: bit(byte == b'/'),
                     others: bit(!byte.is_ascii() || byte.is_ascii_control() && !is_blank),
                 };
-                assert_eq!(AsciiBlock::new(&bytes), expected, "{byte}");
+                let block = dispatch!(Level::new(), simd => AsciiBlock::new(simd, &bytes));
+                assert_eq!(block, expected, "{byte}");
+                let block = dispatch!(Level::baseline(), simd => AsciiBlock::new(simd, &bytes));
+                assert_eq!(block, expected, "{byte}, with the fewest instructions");
             }
         }
     }

@@ -1,4 +1,5 @@
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
@@ -26,9 +27,35 @@ pub(crate) struct Tables {
     pub whole: Option<HashMap<Vec<u8>, u32>>,
     /// Those of them that merging does not produce, unless they are ASCII. In a longer word they are
     /// merged like any text.
-    pub unmerged: HashSet<Vec<u8>, RandomState>,
+    pub unmerged: Unmerged,
     /// Where long words may be split before merging, in a vocabulary of bytes.
     pub joints: Option<ByteJoints>,
+}
+
+/// A set of words.
+pub(crate) struct Unmerged {
+    words: HashSet<Vec<u8>, RandomState>,
+    /// For each first byte, a bit for each length.
+    lengths: [u64; 256],
+}
+
+impl Unmerged {
+    pub fn new(words: HashSet<Vec<u8>, RandomState>) -> Self {
+        let mut lengths = [0; 256];
+        for word in &words {
+            lengths[first_byte(word)] |= 1 << (word.len() % 64);
+        }
+        Self { words, lengths }
+    }
+
+    #[inline]
+    fn holds(&self, word: &[u8]) -> bool {
+        self.lengths[first_byte(word)] >> (word.len() % 64) & 1 == 1 && self.words.contains(word)
+    }
+}
+
+fn first_byte(word: &[u8]) -> usize {
+    word.first().copied().map_or(0, usize::from)
 }
 
 /// Whether text may encode to control tokens.
@@ -64,9 +91,9 @@ impl Bpe {
             }
             for mut ends in parts.chunks(AHEAD) {
                 memory.approach(bytes, from, ends, &mut ahead.words);
-                let mut words = &*ahead.words;
+                let mut words = &ahead.words[..];
                 loop {
-                    let known = memory.cache.read(words, ends, from, &mut ahead.tokens);
+                    let known = memory.read(words, ends, from, &mut ahead.tokens);
                     out.extend_from_slice(ahead.tokens.get(..known.tokens).unwrap_or_default());
                     from = known.end;
                     let [end, rest @ ..] = ends.get(known.words..).unwrap_or_default() else { break };
@@ -137,10 +164,9 @@ impl Bpe {
 
     /// Reports whether a part of a word would be a token on its own that merging does not produce.
     fn any_unmerged(&self, bytes: &[u8], start: usize, cuts: &[u32], end: u32) -> bool {
-        let unmerged = &self.tables.unmerged;
         let starts = std::iter::once(start).chain(cuts.iter().map(|&cut| cut as usize));
         let ends = cuts.iter().chain([&end]);
-        !unmerged.is_empty() && starts.zip(ends).any(|(start, &end)| unmerged.contains(&bytes[start..end as usize]))
+        starts.zip(ends).any(|(start, &end)| self.tables.unmerged.holds(&bytes[start..end as usize]))
     }
 
     /// Appends the tokens of a word after a prefix that is not part of the text.
@@ -158,7 +184,8 @@ impl Bpe {
         self.encode_words(&word, 0, &[word.len() as u32], reading, memory, out)?;
         for token in &mut out[first..] {
             let place = |at: usize| start + at.saturating_sub(prefix.len_utf8());
-            *token = Token::covering(token.id, (place(token.start), place(token.end)), text);
+            let Range { start, end } = token.range();
+            *token = Token::covering(token.id, (place(start), place(end)), text);
         }
         Ok(())
     }
@@ -288,7 +315,7 @@ fn push_tokens(
         let end = start + end;
         out.push(match splits_characters {
             true => Token::covering(id, (from, end), text),
-            false => Token { id, start: from, end },
+            false => Token::new(id, from, end),
         });
         from = end;
     }

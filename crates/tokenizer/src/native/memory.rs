@@ -2,10 +2,12 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use fearless_simd::{Level, dispatch};
+
 use super::lanes::Lanes;
 use super::long_words::LongWords;
 use super::merges::Symbols;
-use super::word_cache::{Approach, WordCache, WordsAhead};
+use super::word_cache::{AHEAD, Approach, KnownWords, TokensAhead, WordCache, WordsAhead};
 
 /// The number of recently used tokenizers whose memory a thread keeps.
 const KEPT: usize = 4;
@@ -32,18 +34,14 @@ pub(crate) struct WordMemory {
 
 impl WordMemory {
     /// Finds out what finds each of these words, and asks for the places where they are.
-    #[inline(always)]
-    pub fn approach(&self, bytes: &[u8], mut start: usize, ends: &[u32], words: &mut Vec<Approach>) {
-        let buckets = self.cache.buckets();
-        words.clear();
-        words.extend(ends.iter().map(|&end| {
-            let start = std::mem::replace(&mut start, end as usize);
-            let word = WordCache::approach(buckets, bytes, start, end as usize);
-            if word.is_long() {
-                self.long_words.approach(bytes.get(start..end as usize).unwrap_or_default());
-            }
-            word
-        }));
+    pub fn approach(&self, bytes: &[u8], start: usize, ends: &[u32], words: &mut [Approach; AHEAD]) {
+        let long_word = |word: &[u8]| self.long_words.approach(word);
+        dispatch!(Level::new(), _simd => self.cache.approach(bytes, start as u32, ends, words, long_word));
+    }
+
+    /// Reads the tokens of words up to the first that is not known.
+    pub fn read(&self, words: &[Approach], ends: &[u32], start: usize, tokens: &mut TokensAhead) -> KnownWords {
+        dispatch!(Level::new(), _simd => self.cache.read(words, ends, start, tokens))
     }
 }
 

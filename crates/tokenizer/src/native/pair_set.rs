@@ -12,7 +12,8 @@ impl PairSet {
     pub fn new(mut pairs: Vec<(u32, u32)>) -> Self {
         pairs.sort_unstable();
         pairs.dedup();
-        let mut set = Self { words: vec![0; (pairs.len() * BITS / u64::BITS as usize).next_power_of_two().max(FEWEST)] };
+        let mut set =
+            Self { words: vec![0; (pairs.len() * BITS / u64::BITS as usize).next_power_of_two().max(FEWEST)] };
         for pair in pairs {
             let (word, bit) = set.place(pair);
             set.words[word] |= 1 << bit;

@@ -7,8 +7,6 @@
 
 use std::collections::HashMap;
 
-use wide::u8x16;
-
 use super::automaton::{Automaton, DEAD, START, TooHard};
 use super::char_classes::{CharClasses, decode};
 
@@ -220,11 +218,7 @@ impl Scanner {
             *column = self.columns[usize::from(byte)];
         }
         for (chunk, start) in columns.chunks_mut(CHUNK).zip((start..).step_by(CHUNK)) {
-            let all = match chunk.first_chunk() {
-                Some(all) => *all,
-                None => std::array::from_fn(|at| chunk.get(at).copied().unwrap_or_default()),
-            };
-            let mut mixed = u8x16::new(all).simd_eq(u8x16::splat(MIXED)).to_bitmask();
+            let mut mixed = chunk.iter().rev().fold(0u64, |bits, &column| bits << 1 | u64::from(column == MIXED));
             while mixed != 0 {
                 let at = mixed.trailing_zeros() as usize;
                 if let Some((column, _)) = self.read_column(classes, text, start + at) {

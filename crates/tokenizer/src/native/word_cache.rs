@@ -25,7 +25,7 @@ pub(crate) struct WordCache {
 /// One cache line of the processor.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(64))]
-pub(crate) struct Bucket([Slot; 2]);
+struct Bucket([Slot; 2]);
 
 /// A word and its tokens; the key of an empty slot has length 0.
 #[derive(Clone, Copy, Pod, Zeroable)]
@@ -46,22 +46,21 @@ pub(crate) struct Approach {
     hash: u64,
 }
 
-/// The number of words that are looked up together, and the most tokens that they have if each is
-/// known and has at most two.
-pub(crate) const AHEAD: usize = 64;
-const MOST_AHEAD: usize = 2 * AHEAD;
+/// The number of words that are looked up together, and the most tokens that they have.
+pub(crate) const AHEAD: usize = 32;
+const MOST_AHEAD: usize = MOST_TOKENS * AHEAD;
 pub(crate) type TokensAhead = [Token; MOST_AHEAD];
 
 /// The words that are looked up next, and the tokens of those that are known.
 pub(crate) struct WordsAhead {
-    pub words: Vec<Approach>,
+    pub words: [Approach; AHEAD],
     pub tokens: TokensAhead,
 }
 
 impl Default for WordsAhead {
     fn default() -> Self {
         let none = Token { id: 0, start: 0, end: 0 };
-        Self { words: Vec::with_capacity(AHEAD), tokens: [none; MOST_AHEAD] }
+        Self { words: [Approach::NONE; AHEAD], tokens: [none; MOST_AHEAD] }
     }
 }
 
@@ -73,11 +72,8 @@ pub(crate) struct KnownWords {
 }
 
 impl Approach {
-    /// Reports whether the word is with the long words, if it is known.
-    #[inline(always)]
-    pub fn is_long(&self) -> bool {
-        self.key.0[1] == u64::MAX
-    }
+    /// Finds no word.
+    const NONE: Self = Self { key: WordKey([0, u64::MAX]), hash: 0 };
 }
 
 /// The bits of a key that a word of each length fills.
@@ -97,47 +93,36 @@ impl WordKey {
     pub const LONGEST: usize = 15;
 
     /// Returns the key of a part of a text, or `None` if the word is too long.
-    #[inline(always)]
     pub fn new(bytes: &[u8], start: usize, end: usize) -> Option<Self> {
-        let length = end.wrapping_sub(start);
-        if length > Self::LONGEST {
-            return None;
-        }
-        // Read the text in place: numbers read from a copy that was just written wait for it.
-        let [low, high] = match bytes.get(start..).and_then(<[u8]>::first_chunk::<16>) {
-            Some(window) => {
-                let window = u128::from_le_bytes(*window);
-                [window as u64, (window >> 64) as u64]
-            }
-            None => Self::at_the_end(bytes, start)?,
-        };
-        let [in_low, in_high] = MASKS[length];
-        Some(Self([low & in_low, high & in_high | (length as u64) << 56]))
+        let length = end.checked_sub(start).filter(|&length| length <= Self::LONGEST)?;
+        Some(Self::of_length(bytes, start, length))
     }
 
-    /// Returns the key of a part of a text, or a key that no word has if the word is too long.
     #[inline(always)]
-    fn or_no_word(bytes: &[u8], start: usize, end: usize) -> Self {
-        match Self::new(bytes, start, end) {
-            Some(key) => key,
-            None => Self([0, u64::MAX]),
-        }
+    fn of_length(bytes: &[u8], start: usize, length: usize) -> Self {
+        // Read the text in place: numbers read from a copy that was just written wait for it.
+        let window = match bytes.get(start..start + 16).and_then(|window| window.first_chunk()) {
+            Some(window) => u128::from_le_bytes(*window),
+            None => Self::at_the_end(bytes, start),
+        };
+        let [in_low, in_high] = MASKS[length & Self::LONGEST];
+        Self([window as u64 & in_low, (window >> 64) as u64 & in_high | (length as u64) << 56])
     }
 
     #[cold]
-    fn at_the_end(bytes: &[u8], start: usize) -> Option<[u64; 2]> {
-        let rest = bytes.get(start..)?;
+    fn at_the_end(bytes: &[u8], start: usize) -> u128 {
         let mut window = [0; 16];
-        window.get_mut(..rest.len())?.copy_from_slice(rest);
-        let window = u128::from_le_bytes(window);
-        Some([window as u64, (window >> 64) as u64])
+        let rest = bytes.get(start..).unwrap_or_default();
+        window[..rest.len()].copy_from_slice(rest);
+        u128::from_le_bytes(window)
     }
 
     #[inline(always)]
     fn hash(self) -> u64 {
         let Self([low, high]) = self;
-        let product = u128::from(low ^ 0x9E37_79B9_7F4A_7C15).wrapping_mul(u128::from(high ^ 0xD6E8_FEB8_6659_FD93));
-        product as u64 ^ (product >> 64) as u64
+        let sum = low.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(high.wrapping_mul(0xD6E8_FEB8_6659_FD93));
+        // The high bits of a product depend on all bits.
+        sum ^ sum >> 32
     }
 }
 
@@ -177,19 +162,10 @@ impl CachedWord {
         Some(Self(tokens))
     }
 
-    /// Returns the ids and the ends of the first two tokens.
-    #[inline(always)]
-    fn first_two(self) -> [(u32, usize); 2] {
-        [0, TOKEN_BITS].map(|at| {
-            let token = self.0[0] >> at;
-            ((token & ((1 << ID_BITS) - 1)) as u32, (token >> ID_BITS & ((1 << END_BITS) - 1)) as usize)
-        })
-    }
-
     /// Returns the id of a word that is one token.
     #[cfg(test)]
     fn single(self) -> Option<u32> {
-        (self.0[0] >> COUNT_AT == 1).then_some(self.first_two()[0].0)
+        (self.0[0] >> COUNT_AT == 1).then_some(unpack(self.0[0])[0].0)
     }
 
     /// Reports whether a character lies in more than one token.
@@ -202,12 +178,17 @@ impl CachedWord {
     #[inline]
     pub fn tokens(self) -> impl Iterator<Item = (u32, usize)> {
         let count = (self.0[0] >> COUNT_AT) as usize & 7;
-        (0..count.min(MOST_TOKENS)).map(move |at| {
-            let token = self.0[at / 2] >> (at as u32 % 2 * TOKEN_BITS);
-            let end = token >> ID_BITS & ((1 << END_BITS) - 1);
-            ((token & ((1 << ID_BITS) - 1)) as u32, end as usize)
-        })
+        self.0.into_iter().flat_map(unpack).take(count.min(MOST_TOKENS)).map(|(id, end)| (id, end as usize))
     }
+}
+
+/// Returns the ids and the ends of two tokens.
+#[inline(always)]
+fn unpack(tokens: u64) -> [(u32, u32); 2] {
+    [0, TOKEN_BITS].map(|at| {
+        let token = tokens >> at;
+        ((token & ((1 << ID_BITS) - 1)) as u32, (token >> ID_BITS & ((1 << END_BITS) - 1)) as u32)
+    })
 }
 
 impl Default for WordCache {
@@ -217,48 +198,69 @@ impl Default for WordCache {
 }
 
 impl WordCache {
-    /// Returns what finds a word, and asks for the first of its buckets.
+    /// Finds out what finds each of these words, and asks for the first of its buckets. A word that is
+    /// too long is passed to `long_word`, and is then not found.
     #[inline(always)]
-    pub fn approach(buckets: &[Bucket], bytes: &[u8], start: usize, end: usize) -> Approach {
-        let key = WordKey::or_no_word(bytes, start, end);
-        let hash = key.hash();
-        prefetch_index(buckets, first_bucket(hash) & (buckets.len() - 1));
-        Approach { key, hash }
+    pub fn approach(
+        &self,
+        bytes: &[u8],
+        mut start: u32,
+        ends: &[u32],
+        words: &mut [Approach; AHEAD],
+        long_word: impl Fn(&[u8]),
+    ) {
+        let buckets = &*self.buckets;
+        for (word, &end) in words.iter_mut().zip(ends) {
+            let from = std::mem::replace(&mut start, end) as usize;
+            let length = (end as usize).wrapping_sub(from);
+            *word = Approach::NONE;
+            if length > WordKey::LONGEST {
+                long_word(bytes.get(from..end as usize).unwrap_or_default());
+                continue;
+            }
+            let key = WordKey::of_length(bytes, from, length);
+            let hash = key.hash();
+            prefetch_index(buckets, first_bucket(hash) & (buckets.len() - 1));
+            *word = Approach { key, hash };
+        }
     }
 
-    /// The table in which words are looked up.
-    #[inline(always)]
-    pub fn buckets(&self) -> &[Bucket] {
-        &self.buckets
-    }
-
-    /// Reads the tokens of words up to the first that is not in the first of its buckets, or that has
-    /// more than two tokens or a character that lies in more than one of them. The first word begins
-    /// at `start`.
+    /// Reads the tokens of words up to the first that is not in the cache, or that has a character
+    /// that lies in more than one token. The first word begins at `start`.
     #[inline(always)]
     pub fn read(&self, words: &[Approach], ends: &[u32], start: usize, tokens: &mut TokensAhead) -> KnownWords {
-        let mut known = KnownWords { words: 0, tokens: 0, end: start };
         let buckets = &*self.buckets;
+        let (mut start, mut count_known, mut count_tokens) = (start as u32, 0, 0);
         for (word, &end) in words.iter().zip(ends) {
-            let [low, high] = word.key.0;
-            let Bucket(slots) = &buckets[first_bucket(word.hash) & (buckets.len() - 1)];
-            // That two words begin alike in one bucket is rare, and the second is then found elsewhere.
-            let slot = slots[usize::from(slots[1].key[0] == low)];
-            let count = slot.word.0[0] >> COUNT_AT;
-            if (slot.key[0] ^ low) | (slot.key[1] ^ high) != 0 || count.wrapping_sub(1) >= 2 {
-                break;
+            let mut slot = pick(buckets, first_bucket(word.hash), word.key);
+            if slot.key != word.key.0 {
+                slot = pick(buckets, second_bucket(word.hash), word.key);
+                if slot.key != word.key.0 {
+                    break;
+                }
             }
-            let (start, end) = (known.end, end as usize);
-            let [first, second] = slot.word.first_two();
+            let [first, second] = unpack(slot.word.0[0]);
+            let count = slot.word.0[0] >> COUNT_AT;
             let between = start + first.1;
             // Written in any case, and counted only if it is one.
-            tokens[known.tokens % MOST_AHEAD] = Token { id: first.0, start, end: between };
-            tokens[(known.tokens + 1) % MOST_AHEAD] = Token { id: second.0, start: between, end };
-            known.tokens += count as usize;
-            known.words += 1;
-            known.end = end;
+            tokens[count_tokens % MOST_AHEAD] = Token { id: first.0, start, end: between };
+            let mut next = Token { id: second.0, start: between, end };
+            if count.wrapping_sub(1) >= 2 {
+                if count.wrapping_sub(1) >= MOST_TOKENS as u64 {
+                    break;
+                }
+                next.end = start + second.1;
+                let [third, fourth] = unpack(slot.word.0[1]);
+                let between = start + third.1;
+                tokens[(count_tokens + 2) % MOST_AHEAD] = Token { id: third.0, start: next.end, end: between };
+                tokens[(count_tokens + 3) % MOST_AHEAD] = Token { id: fourth.0, start: between, end };
+            }
+            tokens[(count_tokens + 1) % MOST_AHEAD] = next;
+            count_tokens += count as usize;
+            count_known += 1;
+            start = end;
         }
-        known
+        KnownWords { words: count_known, tokens: count_tokens, end: start as usize }
     }
 
     pub fn get(&self, key: WordKey) -> Option<CachedWord> {
@@ -320,6 +322,14 @@ impl WordCache {
         }
         self.replaced = 0;
     }
+}
+
+/// Returns the slot of a word, if it is in this bucket; otherwise another slot. That two words begin
+/// alike in one bucket is rare, and the first is then not found.
+#[inline(always)]
+fn pick(buckets: &[Bucket], bucket: usize, WordKey([low, _]): WordKey) -> Slot {
+    let Bucket(slots) = &buckets[bucket & (buckets.len() - 1)];
+    slots[usize::from(slots[1].key[0] == low)]
 }
 
 #[inline(always)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::super::native::MemoryOwner;
 use super::super::native::added::AddedSearch;
 use super::super::native::alphabet::{Alphabet, Characters, Otherwise};
-use super::super::native::bpe::{Bpe, Reading as Guard, Tables, find_long_word};
+use super::super::native::bpe::{Bpe, Reading as Guard, Tables, Unmerged, find_long_word};
 use super::super::native::forged::ForgedTokens;
 use super::super::native::joints::Joints;
 use super::super::native::memory::{Memory, WordMemory};
@@ -102,7 +102,7 @@ impl Words {
             alphabet,
             merges: Merges::with_ranks(&merges).ok()?,
             whole: None,
-            unmerged: HashSet::default(),
+            unmerged: Unmerged::new(HashSet::default()),
             joints: None,
         };
         let bpe = Bpe { tables: Arc::new(tables), forged: ForgedTokens::new(HashMap::new()) };
@@ -129,7 +129,7 @@ impl Words {
                         let known = &mut memory.words;
                         self.bpe.encode_prefixed(space, text, before, Guard::Reference, known, &mut out.tokens)?;
                     }
-                    out.tokens.push(Token { id, start, end });
+                    out.tokens.push(Token::new(id, start, end));
                     Ok(())
                 }
             });
