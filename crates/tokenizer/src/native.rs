@@ -44,7 +44,7 @@ use self::lanes::Lanes;
 use self::memory::Memory;
 pub(super) use self::memory::MemoryOwner;
 pub(super) use self::normalization::NormalizedText;
-use self::pieces::{LONG_TEXT, LongText};
+use self::pieces::{Destination, LONG_TEXT, LongText};
 use self::words::Words;
 use super::{Error, TextPlace, Token};
 
@@ -202,6 +202,25 @@ impl Section<'_> {
     }
 }
 
+/// The destination for the tokens of an unchanged section.
+struct SectionOut<'a, 'b> {
+    section: Section<'a>,
+    out: &'a mut Out<'b>,
+}
+
+impl Destination for SectionOut<'_, '_> {
+    fn tokens(&mut self) -> &mut Vec<Token> {
+        self.out.tokens
+    }
+
+    fn has_reached(&mut self, end: usize) -> ControlFlow<()> {
+        if self.out.take.is_some() {
+            self.out.hand_over(self.section.whole, end);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
 impl Native {
     /// Encodes a text as the reference crate does in this reading. On failure, `out` loses the
     /// tokens of this text; tokens that were already handed over are still the first tokens of the
@@ -324,13 +343,7 @@ impl Native {
                     self.encode_piece(text, range, reading, memory, tokens)
                 };
                 let long = LongText { owner: &self.owner, start, end };
-                start = long.encode(memory, find_place, encode, |end, tokens| {
-                    out.tokens.extend_from_slice(tokens);
-                    if out.take.is_some() {
-                        out.hand_over(section.whole, end);
-                    }
-                    ControlFlow::Continue(())
-                })?;
+                start = long.encode(memory, find_place, encode, &mut SectionOut { section, out })?;
             }
         }
         let Memory { lanes, words: known } = memory;

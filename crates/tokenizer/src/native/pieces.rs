@@ -1,7 +1,8 @@
+use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::ops::ControlFlow;
-use std::panic::resume_unwind;
-use std::sync::OnceLock;
+use std::sync::mpsc::sync_channel;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 
 use super::super::Token;
@@ -22,63 +23,112 @@ pub(crate) struct LongText<'a> {
     pub end: usize,
 }
 
+/// A piece of a text: its number and its range.
+#[derive(Clone, Copy)]
+struct Piece {
+    number: usize,
+    range: (usize, usize),
+}
+
+/// The pieces of a text that nobody encodes yet.
+struct Pieces<'a, P> {
+    text: LongText<'a>,
+    find_place: &'a P,
+    number: usize,
+}
+
+impl<P: Fn(usize, usize) -> Option<usize>> Pieces<'_, P> {
+    fn next(&mut self) -> Option<Piece> {
+        let start = self.text.start;
+        let from = start + PIECE;
+        let end = (from + SOUGHT < self.text.end).then(|| (self.find_place)(from, from + SOUGHT)).flatten()?;
+        let piece = Piece { number: self.number, range: (start, end) };
+        (self.text.start, self.number) = (end, self.number + 1);
+        Some(piece)
+    }
+}
+
+/// Where the tokens of a text go.
+pub(crate) trait Destination {
+    fn tokens(&mut self) -> &mut Vec<Token>;
+
+    /// Called when the tokens up to byte `end` are there. Breaks if no more are wanted.
+    fn has_reached(&mut self, end: usize) -> ControlFlow<()>;
+}
+
 impl LongText<'_> {
-    /// Encodes the first pieces of the range on all processors, as long as there are several.
-    /// `find_place` returns a place between two positions at which a word begins, whatever precedes
-    /// it. Returns where the rest begins; it is also the rest if `take` wants no more.
+    /// Encodes pieces of the range on all processors. `find_place` returns a place between two
+    /// positions at which a word begins, whatever precedes it. Returns where the rest begins; it is
+    /// also the rest if no more tokens are wanted.
     pub fn encode<E: Send>(
         self,
         memory: &mut Memory,
-        find_place: impl Fn(usize, usize) -> Option<usize>,
+        find_place: impl Fn(usize, usize) -> Option<usize> + Sync,
         encode: impl Fn((usize, usize), &mut Memory, &mut Vec<Token>) -> Result<(), E> + Sync,
-        mut take: impl FnMut(usize, &[Token]) -> ControlFlow<()>,
+        out: &mut impl Destination,
     ) -> Result<usize, E> {
-        let mut at = self.start;
-        let mut first = Vec::new();
-        while self.end - at >= LONG_TEXT && processors() > 1 {
-            let mut places = vec![at];
-            while let Some(&last) = places.last()
-                && places.len() <= processors()
-                && last + PIECE + SOUGHT < self.end
-                && let Some(place) = find_place(last + PIECE, last + PIECE + SOUGHT)
-            {
-                places.push(place);
+        let workers = processors().min((self.end - self.start) / PIECE) - 1;
+        if workers == 0 {
+            return Ok(self.start);
+        }
+        let pieces = Mutex::new(Pieces { text: self, find_place: &find_place, number: 0 });
+        let spare = Mutex::new(Vec::<Vec<Token>>::new());
+        let next = || lock(&pieces).next();
+        let encode_apart = |piece: Piece, memory: &mut Memory| {
+            let mut tokens = lock(&spare).pop().unwrap_or_default();
+            tokens.clear();
+            let done = encode(piece.range, memory, &mut tokens);
+            (piece, done.map(|()| tokens))
+        };
+        thread::scope(|scope| {
+            // Who is far ahead of this thread waits here.
+            let (sender, receiver) = sync_channel(workers);
+            for _ in 0..workers {
+                let sender = sender.clone();
+                scope.spawn(move || {
+                    self.owner.with_spare_memory(|memory| {
+                        while let Some(piece) = next()
+                            && sender.send(encode_apart(piece, memory)).is_ok()
+                        {}
+                    });
+                });
             }
-            let [start, second, rest @ ..] = &*places else { break };
-            if rest.is_empty() {
-                break;
-            }
-            let (encode, owner) = (&encode, self.owner);
-            first.clear();
-            let others = thread::scope(|scope| {
-                let starts = [*second].into_iter().chain(rest.iter().copied());
-                let others: Vec<_> = starts
-                    .zip(rest)
-                    .map(|(start, &end)| {
-                        scope.spawn(move || {
-                            let mut tokens = Vec::with_capacity((end - start) / 3);
-                            owner.with_spare_memory(|memory| encode((start, end), memory, &mut tokens))?;
-                            Ok(tokens)
-                        })
-                    })
-                    .collect();
-                let here = encode((*start, *second), memory, &mut first);
-                let others = others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
-                let others = others.collect::<Vec<Result<Vec<Token>, E>>>();
-                here.map(|()| others)
-            })?;
-            if take(*second, &first).is_break() {
-                return Ok(*second);
-            }
-            for (tokens, &end) in others.into_iter().zip(rest) {
-                at = end;
-                if take(end, &tokens?).is_break() {
+            drop(sender);
+            let (mut at, mut number) = (self.start, 0);
+            let mut done = BTreeMap::new();
+            loop {
+                if let Some((Piece { range, .. }, tokens)) = done.remove(&number) {
+                    let tokens: Vec<Token> = tokens?;
+                    out.tokens().extend_from_slice(&tokens);
+                    lock(&spare).push(tokens);
+                    at = range.1;
+                } else if let Ok((piece, tokens)) = receiver.try_recv() {
+                    done.insert(piece.number, (piece, tokens));
+                    continue;
+                } else if let Some(piece) = next() {
+                    if piece.number > number {
+                        done.insert(piece.number, encode_apart(piece, memory));
+                        continue;
+                    }
+                    encode(piece.range, memory, out.tokens())?;
+                    at = piece.range.1;
+                } else if let Ok((piece, tokens)) = receiver.recv() {
+                    done.insert(piece.number, (piece, tokens));
+                    continue;
+                } else {
+                    return Ok(at);
+                }
+                number += 1;
+                if out.has_reached(at).is_break() {
                     return Ok(at);
                 }
             }
-        }
-        Ok(at)
+        })
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the number of processors that this process may use.

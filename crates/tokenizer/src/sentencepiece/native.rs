@@ -10,7 +10,7 @@ use super::super::native::forged::ForgedTokens;
 use super::super::native::joints::Joints;
 use super::super::native::memory::{Memory, WordMemory};
 use super::super::native::merges::{LARGEST_ID, Merges};
-use super::super::native::pieces::{LONG_TEXT, LongText};
+use super::super::native::pieces::{Destination, LONG_TEXT, LongText};
 use super::super::{Error, Token};
 use super::Reading;
 use super::model::{Algorithm, Model, PieceKind};
@@ -45,6 +45,17 @@ impl Out<'_> {
             self.flow = (self.take)(&self.tokens);
         }
         self.tokens.clear();
+    }
+}
+
+impl Destination for Out<'_> {
+    fn tokens(&mut self) -> &mut Vec<Token> {
+        &mut self.tokens
+    }
+
+    fn has_reached(&mut self, _end: usize) -> ControlFlow<()> {
+        self.hand_over();
+        self.flow
     }
 }
 
@@ -159,11 +170,7 @@ impl Words {
                     self.encode_piece(text, range, &mut memory.words, tokens)
                 };
                 let long = LongText { owner: &self.owner, start, end };
-                start = long.encode(memory, find_place, encode, |_, tokens| {
-                    out.tokens.extend_from_slice(tokens);
-                    out.hand_over();
-                    out.flow
-                })?;
+                start = long.encode(memory, find_place, encode, out)?;
             }
         }
         let memory = &mut memory.words;
