@@ -98,13 +98,13 @@ impl Pair {
         let mut reached = 0;
         let mut last = 0;
         for token in tokens {
-            let slice = text.get(token.start..token.end);
+            let (range, slice) = (token.range(), text.get(token.range()));
             assert!(slice.is_some(), "{what}: {token:?} cuts a character of {text:?}");
-            let is_empty = token.start == token.end && !text.is_empty();
+            let is_empty = range.is_empty() && !text.is_empty();
             assert!(!is_empty, "{what}: {token:?} is empty in {text:?}");
-            assert!(token.start >= last, "{what}: {token:?} is out of order in {text:?}");
-            assert!(self.drops_text || token.start <= reached, "{what}: a gap before {token:?} in {text:?}");
-            (last, reached) = (token.start, reached.max(token.end));
+            assert!(range.start >= last, "{what}: {token:?} is out of order in {text:?}");
+            assert!(self.drops_text || range.start <= reached, "{what}: a gap before {token:?} in {text:?}");
+            (last, reached) = (range.start, reached.max(range.end));
         }
         assert!(self.drops_text || reached == text.len(), "{what}: the end of {text:?} is left out");
     }
