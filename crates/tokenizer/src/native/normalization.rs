@@ -134,7 +134,7 @@ fn next_unstable(bytes: &[u8], from: usize) -> Option<usize> {
         {
             at += block.len();
         }
-        at += bytes.get(at..)?.iter().position(|&byte| byte >= 0xCC)?;
+        at += find_lead(bytes.get(at..)?)?;
         while let Some(&first @ 0xCC..) = bytes.get(at) {
             let second = bytes.get(at + 1).copied().unwrap_or_default();
             let length = match stable.of_two(first, second) {
@@ -150,6 +150,21 @@ fn next_unstable(bytes: &[u8], from: usize) -> Option<usize> {
             at += length;
         }
     }
+}
+
+/// Returns the place of the first byte from 0xCC on.
+fn find_lead(bytes: &[u8]) -> Option<usize> {
+    const EACH: u64 = u64::MAX / 0xFF;
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (at, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        // The highest bit of each byte that has it, and whose other bits reach it with 0x34 more.
+        let found = ((word & (EACH * 0x7F)) + EACH * 0x34) & word & (EACH * 0x80);
+        if found != 0 {
+            return Some(at * 8 + found.trailing_zeros() as usize / 8);
+        }
+    }
+    rest.iter().position(|&byte| byte >= 0xCC).map(|at| words.len() * 8 + at)
 }
 
 /// The characters that composing leaves alone whatever precedes them.
@@ -198,6 +213,17 @@ impl Stable {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn a_lead_byte_is_found_wherever_it_is() {
+        for byte in 0..=u8::MAX {
+            for at in 0..20 {
+                let mut bytes = [0xCB; 20];
+                bytes[at] = byte;
+                assert_eq!(super::find_lead(&bytes), (byte >= 0xCC).then_some(at), "{byte} at {at}");
+            }
+        }
+    }
+
     use super::{NormalizedText, STABLE};
 
     #[test]
