@@ -1,8 +1,9 @@
 //! Encodes text with a BPE tokenizer as the reference crate does, many times faster.
 //!
 //! `added` splits at added tokens, `normalization` composes characters, `words` or `joints` split
-//! the rest into words, and `bpe` merges them, unless `memory` knows their tokens. `words` reads a
-//! text with the table of `scanner`, in the `lanes` of a text at once, and `pieces` divides a long
+//! the rest into words, and `bpe` merges them, unless `memory` knows their tokens. `words` reads
+//! `ascii_words` in blocks, if the pattern does the same with ASCII as one of the `ascii_rules`, and
+//! other text with the table of `scanner`, at the places of `lanes` at once. `pieces` divides a long
 //! text between processors. When a file is loaded, `hugging_face/covered.rs`
 //! decides whether this engine covers it; if not, the reference crate encodes. Start reading at
 //! [`Native::encode`].
@@ -19,7 +20,6 @@ mod char_classes;
 pub(super) mod forged;
 pub(super) mod joints;
 mod lanes;
-mod large_table;
 mod long_words;
 pub(super) mod memory;
 pub(super) mod merges;

@@ -292,7 +292,7 @@ impl Lane {
         Ok(())
     }
 
-    /// WordEnds words before the last character.
+    /// Ends words before the last character.
     fn end_earlier(&mut self, cell: u32, ends: &mut WordEnds) {
         if cell & AT_MARK != 0 {
             self.push(ends, self.mark);
@@ -311,7 +311,7 @@ impl Lane {
         self.count.checked_sub(1).map(|last| ends[last % ROOM] as usize)
     }
 
-    /// WordEnds the last words at the end of the text. Returns false if they have to be read again.
+    /// Ends the last words at the end of the text. Returns false if they have to be read again.
     fn finish(&mut self, ends: &mut WordEnds, scan: &mut Scan<'_>) -> Result<bool, TooHard> {
         if self.last_end(ends).unwrap_or(self.word) == scan.end {
             return Ok(true);

@@ -1,8 +1,6 @@
-use bytemuck::{Pod, Zeroable};
 use prefetch_index::prefetch_index;
 
 use super::super::Token;
-use super::large_table::LargeTable;
 use super::merges::Symbols;
 
 /// Words with more tokens are kept with the long words.
@@ -17,19 +15,18 @@ const MOST_BUCKETS: usize = 1 << 17;
 /// word if neither has room. The table grows while that happens, so that it stays small for text
 /// with few words.
 pub(crate) struct WordCache {
-    buckets: LargeTable<Bucket>,
+    buckets: Vec<Bucket>,
     /// The number of words that were replaced since the table grew.
     replaced: usize,
 }
 
 /// One cache line of the processor.
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C, align(64))]
+#[derive(Clone, Copy, Default)]
+#[repr(align(64))]
 struct Bucket([Slot; 2]);
 
 /// A word and its tokens; the key of an empty slot has length 0.
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
+#[derive(Clone, Copy, Default)]
 struct Slot {
     key: [u64; 2],
     word: CachedWord,
@@ -128,8 +125,7 @@ impl WordKey {
 
 /// The tokens of a word: 25 bits for each (id and end), two in each number; above them in the first
 /// number, their count and whether a character lies in more than one token.
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct CachedWord([u64; 2]);
 
 const ID_BITS: u32 = super::merges::ID_BITS;
@@ -193,7 +189,7 @@ fn unpack(tokens: u64) -> [(u32, u32); 2] {
 
 impl Default for WordCache {
     fn default() -> Self {
-        Self { buckets: LargeTable::new(FIRST_BUCKETS), replaced: 0 }
+        Self { buckets: vec![Bucket::default(); FIRST_BUCKETS], replaced: 0 }
     }
 }
 
@@ -313,11 +309,11 @@ impl WordCache {
     }
 
     fn grow(&mut self) {
-        let larger = LargeTable::new(self.buckets.len() * 4);
+        let larger = vec![Bucket::default(); self.buckets.len() * 4];
         let smaller = std::mem::replace(&mut self.buckets, larger);
-        for Bucket(slots) in smaller.iter() {
-            for slot in slots.iter().filter(|slot| slot.key != [0; 2]) {
-                self.insert(*slot);
+        for Bucket(slots) in smaller {
+            for slot in slots.into_iter().filter(|slot| slot.key != [0; 2]) {
+                self.insert(slot);
             }
         }
         self.replaced = 0;
