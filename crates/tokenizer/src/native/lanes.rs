@@ -18,13 +18,10 @@ const ROOM: usize = (LENGTH + SOUGHT).next_power_of_two();
 pub(crate) struct Lanes {
     lanes: [Lane; LANES],
     ends: Box<[WordEnds; LANES]>,
-    columns: Box<Columns>,
+    columns: Box<[u8; LANES * LENGTH]>,
     /// The ends of the words in all lanes.
     pub joined: Vec<u32>,
 }
-
-/// The columns of the bytes in all lanes.
-type Columns = [u8; LANES * LENGTH];
 
 /// The columns of the bytes from one place on.
 struct WindowColumns<'a> {

@@ -25,24 +25,24 @@ pub(crate) struct LongText<'a> {
 
 /// A piece of a text: its number and its range.
 #[derive(Clone, Copy)]
-struct Piece {
+struct TextPiece {
     number: usize,
     range: (usize, usize),
 }
 
 /// The pieces of a text that nobody encodes yet.
-struct Pieces<'a, P> {
+struct OpenPieces<'a, P> {
     text: LongText<'a>,
     find_place: &'a P,
     number: usize,
 }
 
-impl<P: Fn(usize, usize) -> Option<usize>> Pieces<'_, P> {
-    fn next(&mut self) -> Option<Piece> {
+impl<P: Fn(usize, usize) -> Option<usize>> OpenPieces<'_, P> {
+    fn next(&mut self) -> Option<TextPiece> {
         let start = self.text.start;
         let from = start + PIECE;
         let end = (from + SOUGHT < self.text.end).then(|| (self.find_place)(from, from + SOUGHT)).flatten()?;
-        let piece = Piece { number: self.number, range: (start, end) };
+        let piece = TextPiece { number: self.number, range: (start, end) };
         (self.text.start, self.number) = (end, self.number + 1);
         Some(piece)
     }
@@ -71,10 +71,10 @@ impl LongText<'_> {
         if workers == 0 {
             return Ok(self.start);
         }
-        let pieces = Mutex::new(Pieces { text: self, find_place: &find_place, number: 0 });
+        let pieces = Mutex::new(OpenPieces { text: self, find_place: &find_place, number: 0 });
         let spare = Mutex::new(Vec::<Vec<Token>>::new());
         let next = || lock(&pieces).next();
-        let encode_apart = |piece: Piece, memory: &mut Memory| {
+        let encode_apart = |piece: TextPiece, memory: &mut Memory| {
             let mut tokens = lock(&spare).pop().unwrap_or_default();
             tokens.clear();
             let done = encode(piece.range, memory, &mut tokens);
@@ -97,7 +97,7 @@ impl LongText<'_> {
             let (mut at, mut number) = (self.start, 0);
             let mut done = BTreeMap::new();
             loop {
-                if let Some((Piece { range, .. }, tokens)) = done.remove(&number) {
+                if let Some((TextPiece { range, .. }, tokens)) = done.remove(&number) {
                     let tokens: Vec<Token> = tokens?;
                     out.tokens().extend_from_slice(&tokens);
                     lock(&spare).push(tokens);
