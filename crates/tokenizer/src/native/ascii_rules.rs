@@ -40,7 +40,7 @@ enum Contractions {
 enum Digits {
     One,
     UpToThree,
-    /// All, with a space before them.
+    /// All, and a space before them if they are not split off first.
     All,
 }
 
@@ -99,8 +99,30 @@ impl AsciiRules {
         Some(rules)
     }
 
+    /// Returns all rules that there can be.
+    #[cfg(test)]
+    pub fn all() -> Vec<Self> {
+        use Contractions::{AnyCaseWords, Endings, Nothing, Words};
+        let mut all = Vec::new();
+        for (bits, contractions) in (0..16).flat_map(|bits| [Nothing, Words, AnyCaseWords, Endings].map(|c| (bits, c)))
+        {
+            let [after_any, cases, digits_first, breaks] = [1, 2, 4, 8].map(|bit| bits & bit != 0);
+            for digits in [Digits::One, Digits::UpToThree, Digits::All] {
+                for tail in [Tail::Nothing, Tail::Breaks, Tail::BreaksAndSlashes] {
+                    all.push(Self { after_any, cases, contractions, digits, digits_first, tail, breaks });
+                }
+            }
+        }
+        all
+    }
+
+    #[cfg(test)]
+    pub fn digits_first(self) -> bool {
+        self.digits_first
+    }
+
     /// Returns the patterns with these rules: one that splits off digits, and one for the rest.
-    fn patterns(self) -> (&'static str, String) {
+    pub fn patterns(self) -> (&'static str, String) {
         let contractions = "'s|'t|'re|'ve|'m|'ll|'d";
         let before = if self.after_any { r"[^\r\nA-Za-z0-9]?" } else { " ?" };
         let mut inner = match self.contractions {
@@ -119,6 +141,7 @@ impl AsciiRules {
         let digits = match self.digits {
             Digits::One => "[0-9]",
             Digits::UpToThree => "[0-9]{1,3}",
+            Digits::All if self.digits_first => "[0-9]+",
             Digits::All => " ?[0-9]+",
         };
         if !self.digits_first {
@@ -227,12 +250,15 @@ impl AsciiRules {
         let run = kinds.into_iter().find(|kind| kind >> last & 1 == 1).unwrap_or_default();
         let start = u64::BITS - (visible & !run).leading_zeros();
         let certain = first_bits(start as usize + 1);
-        if self.contractions == Contractions::Endings {
-            // Whether a word ends before an apostrophe depends on the next two letters.
-            let open = block.apostrophes & kinds[0] << 1 & visible & !first_bits(count.saturating_sub(2));
-            return certain & first_bits(open.trailing_zeros() as usize);
+        // Whether a word ends before an apostrophe, or behind it, depends on the next two letters.
+        let open = block.apostrophes & visible & !first_bits(count.saturating_sub(2));
+        match self.contractions {
+            Contractions::Nothing => certain,
+            Contractions::Words | Contractions::AnyCaseWords => {
+                certain & first_bits(open.trailing_zeros() as usize + 1)
+            }
+            Contractions::Endings => certain & first_bits((open & kinds[0] << 1).trailing_zeros() as usize),
         }
-        certain
     }
 
     /// Begins a word after each contraction.

@@ -168,6 +168,7 @@ impl<V: FnMut(usize, &[u32]) -> ControlFlow<()>> WordRun<'_, V> {
 mod tests {
     use std::ops::ControlFlow;
 
+    use super::super::ascii_rules::AsciiRules;
     use super::super::lanes::Lanes;
     use super::super::pattern::RegexPattern;
     use super::Words;
@@ -242,6 +243,35 @@ mod tests {
         }
         assert_eq!(scanned, PATTERNS.len() - 1, "the others are in one table");
         assert_eq!(by_rules, 7, "the published ones");
+    }
+
+    #[test]
+    fn each_set_of_rules_splits_ascii_text_as_its_patterns_do() {
+        // With some characters that the rules do not know, which are marks and white space here.
+        let characters: Vec<char> = "aabBsStrelvdm'''''12345  \t\n\n\r((/-.~é\u{a0}".chars().collect();
+        let mut state = 7u64;
+        let mut random = |bound: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % bound
+        };
+        let mut found = 0;
+        for rules in AsciiRules::all() {
+            let (first, rest) = rules.patterns();
+            let patterns = if rules.digits_first() { vec![first, &*rest] } else { vec![&*rest] };
+            let patterns: Vec<_> =
+                patterns.into_iter().map(|pattern| (RegexPattern::parse(pattern).unwrap(), false)).collect();
+            let mut words = Words::new(&patterns).unwrap();
+            found += usize::from(words.ascii == Some(rules));
+            let mut step_by_step = Words::new(&patterns).unwrap();
+            (step_by_step.scanner, words.ascii) = (None, Some(rules));
+            for _ in 0..20 {
+                let (first, few) = (random(characters.len()), 2 + random(characters.len() - 1));
+                let text: String =
+                    (0..random(300)).map(|_| characters[(first + random(few)) % characters.len()]).collect();
+                assert_eq!(split(&words, &text), split(&step_by_step, &text), "{rules:?} {text:?}");
+            }
+        }
+        assert_eq!(found, AsciiRules::all().len(), "all are found again");
     }
 
     #[test]
