@@ -1,5 +1,7 @@
 //! How the published patterns split ASCII text, as operations on all characters of a block at once.
 
+use std::collections::{BTreeSet, HashSet};
+
 use super::ascii_block::{AsciiBlock, BLOCK};
 use super::automaton::{Automaton, DEAD, START};
 use super::char_classes::CharClasses;
@@ -40,7 +42,7 @@ enum Contractions {
 enum Digits {
     One,
     UpToThree,
-    /// All, and a space before them if they are not split off first.
+    /// All, with a space before them.
     All,
 }
 
@@ -96,7 +98,26 @@ impl AsciiRules {
         }
         (outer.len() < 2).then_some(())?;
         proved(automata.inner, &inner_pattern, !digits_first)?;
+        (!digits_first || rules.keep_digits_together(automata)).then_some(())?;
         Some(rules)
+    }
+
+    /// Reports whether the digits that are split off together are not split again.
+    fn keep_digits_together(self, automata: &Automata<'_>) -> bool {
+        let longest = match self.digits {
+            Digits::One => 1,
+            Digits::UpToThree => 3,
+            Digits::All => return false,
+        };
+        let is_one_word = |digits: &str| {
+            let find = |at| automata.inner.find(automata.classes, digits, at, digits.len()).0;
+            // Without a match, it is text between matches.
+            find(0).map_or_else(|| (1..digits.len()).all(|at| find(at).is_none()), |end| end == digits.len())
+        };
+        let bound = 10usize.pow(longest);
+        (1..=longest as usize).all(|length| {
+            (0..bound).map(|number| format!("{number:03}")).all(|digits| is_one_word(&digits[3 - length..]))
+        })
     }
 
     /// Returns all rules that there can be.
@@ -108,6 +129,10 @@ impl AsciiRules {
         {
             let [after_any, cases, digits_first, breaks] = [1, 2, 4, 8].map(|bit| bits & bit != 0);
             for digits in [Digits::One, Digits::UpToThree, Digits::All] {
+                // All digits are not split off first.
+                if digits_first && digits == Digits::All {
+                    continue;
+                }
                 for tail in [Tail::Nothing, Tail::Breaks, Tail::BreaksAndSlashes] {
                     all.push(Self { after_any, cases, contractions, digits, digits_first, tail, breaks });
                 }
@@ -141,7 +166,6 @@ impl AsciiRules {
         let digits = match self.digits {
             Digits::One => "[0-9]",
             Digits::UpToThree => "[0-9]{1,3}",
-            Digits::All if self.digits_first => "[0-9]+",
             Digits::All => " ?[0-9]+",
         };
         if !self.digits_first {
@@ -197,8 +221,7 @@ impl AsciiRules {
         let digit_starts = digits & !(digits << 1);
         match self.digits {
             Digits::One => starts |= digits,
-            Digits::All if !self.digits_first => starts |= digit_starts & !(spaces << 1),
-            Digits::All => starts |= digit_starts,
+            Digits::All => starts |= digit_starts & !(spaces << 1),
             Digits::UpToThree => {
                 let after_three = digits & digits << 1 & digits << 2 & digits << 3;
                 let mut next = digit_starts;
@@ -340,15 +363,16 @@ fn reads_ascii(automaton: &Automaton, classes: &CharClasses) -> bool {
     states.any(|state| known_characters(classes).any(|(_, class)| automaton.step(state, class).next != DEAD))
 }
 
-/// Reports whether two automata do the same with all ASCII text.
+/// Reports whether two automata do the same with all text of known characters, with or without
+/// digits.
 fn agree(left: (&Automaton, &CharClasses), right: (&Automaton, &CharClasses), with_digits: bool) -> bool {
-    let mut pairs = std::collections::BTreeSet::from([(left.0.end(), right.0.end())]);
+    let mut pairs = BTreeSet::from([(left.0.end(), right.0.end())]);
     for ((byte, class), (_, other)) in known_characters(left.1).zip(known_characters(right.1)) {
         if with_digits || !byte.is_ascii_digit() {
             pairs.insert((class, other));
         }
     }
-    let mut seen = std::collections::HashSet::from([(START, START)]);
+    let mut seen = HashSet::from([(START, START)]);
     let mut open = vec![(START, START)];
     while let Some((state, other)) = open.pop() {
         for &(class, other_class) in &pairs {
