@@ -12,8 +12,10 @@ pub(crate) struct Joints {
     space: Option<u32>,
     /// For ASCII, by the left and the right character: 1 if a text is split between them.
     splits: Box<[[u8; 128]; 128]>,
-    /// All other pairs.
+    /// All other pairs. Text may be split between them or not.
     others: PairSet,
+    /// Whether a text has to be split before spaces.
+    before_spaces: bool,
 }
 
 const SPACE: u32 = ' ' as u32;
@@ -38,7 +40,7 @@ impl Joints {
                 left = right;
             }
         }
-        Self { space, splits, others: PairSet::new(others) }
+        Self { space, splits, others: PairSet::new(others), before_spaces }
     }
 
     /// Calls `visit` with runs of neighboring words, left to right: the start of the first word and
@@ -114,7 +116,7 @@ impl Joints {
     fn is_split(&self, left: u32, right: u32) -> bool {
         match self.splits.get(left as usize).and_then(|row| row.get(right as usize)) {
             Some(&split) => split == 1,
-            None => !self.others.may_hold((left, right)),
+            None => self.before_spaces && right == SPACE || !self.others.may_hold((left, right)),
         }
     }
 }
@@ -152,5 +154,14 @@ mod tests {
         let text = "b".repeat(3_000) + &"ab ".repeat(3_000) + &"文".repeat(3_000);
         assert_eq!(words(&joints(false), &text, 0).concat(), text);
         assert_eq!(words(&joints(false), &text, 0).len(), 3_000 + 1 + 3_000);
+    }
+
+    #[test]
+    fn a_space_is_split_off_whatever_is_before_it() {
+        let tokens: Vec<String> = ('\u{4E00}'..'\u{5E00}').map(|left| format!("{left}中")).collect();
+        let joints = Joints::new(tokens.iter().map(String::as_str), None, true);
+        for left in '\u{80}'..'\u{8000}' {
+            assert_eq!(words(&joints, &format!("{left} "), 0).len(), 2, "{left:?}");
+        }
     }
 }

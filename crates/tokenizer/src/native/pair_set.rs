@@ -30,8 +30,11 @@ impl PairSet {
 
     #[inline(always)]
     fn place(&self, (left, right): (u32, u32)) -> (usize, u64) {
-        let hash = (u64::from(left) << 32 | u64::from(right)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        ((hash >> 32) as usize & (self.words.len() - 1), hash >> 26 & 63)
+        const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
+        let product = (u64::from(left) << 32 | u64::from(right)).wrapping_mul(FACTOR);
+        // The low bits of a product depend on one character only.
+        let hash = (product ^ product >> 32).wrapping_mul(FACTOR);
+        ((hash >> 32) as usize & (self.words.len() - 1), hash >> 58)
     }
 }
 
