@@ -203,8 +203,9 @@ pub trait Tokenizer: Send + Sync {
     fn adds_eos(&self) -> Option<u32>;
 }
 
-/// The length in bytes of the longest text that can be encoded at once.
-pub const LONGEST_TEXT: usize = u32::MAX as usize;
+/// The length in bytes of the longest text that can be encoded at once: positions take 32 bits, with
+/// some to spare for a prefix.
+pub const LONGEST_TEXT: usize = u32::MAX as usize - 64;
 
 /// A token and the bytes of the text that it covers.
 ///

@@ -46,7 +46,7 @@ pub(super) use self::memory::MemoryOwner;
 pub(super) use self::normalization::NormalizedText;
 use self::pieces::{Destination, LONG_TEXT, LongText};
 use self::words::Words;
-use super::{Error, TextPlace, Token};
+use super::{Error, LONGEST_TEXT, TextPlace, Token};
 
 /// Our own byte-pair encoder.
 pub(super) struct Native {
@@ -237,8 +237,8 @@ impl Native {
             Reading::Reference => self.core.added.as_ref().ok_or(NativeRefusal::NotCovered)?,
         };
         // Positions are stored in 32 bits, and composing can triple the length of a text.
-        let longest = if self.core.composes { u32::MAX / 4 } else { u32::MAX };
-        if text.len() > longest as usize {
+        let longest = if self.core.composes { LONGEST_TEXT / 4 } else { LONGEST_TEXT };
+        if text.len() > longest {
             return Err(NativeRefusal::NotCovered);
         }
         out.may_have_gaps = self.drops_text();

@@ -79,7 +79,8 @@ impl Bpe {
         out: &mut Vec<Token>,
     ) -> Result<(), Error> {
         let bytes = text.as_bytes();
-        let (mut ahead, mut cuts) = (std::mem::take(&mut memory.ahead), std::mem::take(&mut memory.cuts));
+        let mut ahead = memory.ahead.take().unwrap_or_default();
+        let mut cuts = std::mem::take(&mut memory.cuts);
         let mut from = start;
         for ends in ends.chunks(AHEAD) {
             let mut parts = ends;
@@ -103,7 +104,7 @@ impl Bpe {
                 }
             }
         }
-        (memory.ahead, memory.cuts) = (ahead, cuts);
+        (memory.ahead, memory.cuts) = (Some(ahead), cuts);
         Ok(())
     }
 

@@ -29,7 +29,7 @@ pub(crate) struct WordMemory {
     pub word: Symbols,
     /// The ends of words, of which long ones are cut.
     pub cuts: Vec<u32>,
-    pub ahead: Box<WordsAhead>,
+    pub ahead: Option<Box<WordsAhead>>,
 }
 
 impl WordMemory {

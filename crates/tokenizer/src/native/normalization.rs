@@ -213,18 +213,18 @@ impl Stable {
 
 #[cfg(test)]
 mod tests {
+    use super::{NormalizedText, STABLE, find_lead};
+
     #[test]
     fn a_lead_byte_is_found_wherever_it_is() {
         for byte in 0..=u8::MAX {
             for at in 0..20 {
                 let mut bytes = [0xCB; 20];
                 bytes[at] = byte;
-                assert_eq!(super::find_lead(&bytes), (byte >= 0xCC).then_some(at), "{byte} at {at}");
+                assert_eq!(find_lead(&bytes), (byte >= 0xCC).then_some(at), "{byte} at {at}");
             }
         }
     }
-
-    use super::{NormalizedText, STABLE};
 
     #[test]
     fn two_bytes_tell_only_what_all_their_characters_are() {

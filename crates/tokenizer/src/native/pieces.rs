@@ -81,7 +81,6 @@ impl LongText<'_> {
             (piece, done.map(|()| tokens))
         };
         thread::scope(|scope| {
-            // Who is far ahead of this thread waits here.
             let (sender, receiver) = sync_channel(workers);
             for _ in 0..workers {
                 let sender = sender.clone();
@@ -95,6 +94,8 @@ impl LongText<'_> {
             }
             drop(sender);
             let (mut at, mut number) = (self.start, 0);
+            // Few pieces wait for one before them.
+            let most_done = 2 * workers;
             let mut done = BTreeMap::new();
             loop {
                 if let Some((TextPiece { range, .. }, tokens)) = done.remove(&number) {
@@ -105,7 +106,9 @@ impl LongText<'_> {
                 } else if let Ok((piece, tokens)) = receiver.try_recv() {
                     done.insert(piece.number, (piece, tokens));
                     continue;
-                } else if let Some(piece) = next() {
+                } else if done.len() < most_done
+                    && let Some(piece) = next()
+                {
                     if piece.number > number {
                         done.insert(piece.number, encode_apart(piece, memory));
                         continue;

@@ -3,7 +3,7 @@
 //! An automaton finds one match and starts again where it ended. Nearly always, that is where it
 //! stopped reading, or there is only a run of one character between. The table has the steps of
 //! starting again in it, so that each character is read once, and what to do does not depend on
-//! the text. Where more has to be read again, it says so, and [`Scanner::next_word`] reads it.
+//! the text. Where more has to be read again, it says so, and [`Automata::next_word`] reads it.
 
 use std::collections::HashMap;
 

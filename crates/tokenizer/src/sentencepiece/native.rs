@@ -171,6 +171,9 @@ impl Words {
                 };
                 let long = LongText { owner: &self.owner, start, end };
                 start = long.encode(memory, find_place, encode, out)?;
+                if out.flow.is_break() {
+                    return Ok(());
+                }
             }
         }
         let memory = &mut memory.words;
