@@ -55,7 +55,8 @@ enum Tail {
 }
 
 impl AsciiRules {
-    /// Returns the rules that split all ASCII text as these patterns do, if there are such rules.
+    /// Returns the rules that split ASCII text as these patterns do, if there are such rules. A text with
+    /// control characters that are no white space is left to the patterns.
     pub fn of(automata: &Automata<'_>) -> Option<Self> {
         let outer: Vec<_> = automata.outer.iter().filter(|outer| reads_ascii(outer, automata.classes)).collect();
         let digits_first = !outer.is_empty();
