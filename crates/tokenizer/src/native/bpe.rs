@@ -83,15 +83,12 @@ impl Bpe {
         let mut cuts = std::mem::take(&mut memory.cuts);
         let mut from = start;
         for ends in ends.chunks(AHEAD) {
-            let mut parts = ends;
-            if let Some(joints) = &self.tables.joints
-                && any_longer(from, ends, WordKey::LONGEST)
-            {
-                self.cut_words(joints, bytes, from, ends, &mut cuts);
-                parts = &cuts;
-            }
-            for mut ends in parts.chunks(AHEAD) {
-                memory.approach(bytes, from, ends, &mut ahead.words);
+            let any_long = memory.approach(bytes, from, ends, &mut ahead.words);
+            let are_cut = any_long && self.cut_words(bytes, from, ends, &mut cuts);
+            for mut ends in if are_cut { &cuts } else { ends }.chunks(AHEAD) {
+                if are_cut {
+                    memory.approach(bytes, from, ends, &mut ahead.words);
+                }
                 let mut words = &ahead.words[..];
                 loop {
                     let known = memory.read(words, ends, from, &mut ahead.tokens);
@@ -109,12 +106,15 @@ impl Bpe {
     }
 
     /// Cuts words that are too long for the cache, where no token joins their characters. Writes the
-    /// ends of the parts.
-    fn cut_words(&self, joints: &ByteJoints, bytes: &[u8], mut start: usize, ends: &[u32], parts: &mut Vec<u32>) {
+    /// ends of the parts, and returns whether there was such a word.
+    fn cut_words(&self, bytes: &[u8], mut start: usize, ends: &[u32], parts: &mut Vec<u32>) -> bool {
+        let Some(joints) = &self.tables.joints else { return false };
         parts.clear();
+        let mut any = false;
         for &end in ends {
             let word = &bytes[start..end as usize];
             if word.len() > WordKey::LONGEST && !word.is_ascii() {
+                any = true;
                 let first = parts.len();
                 joints.find_cuts(word, start, parts);
                 if parts.len() > first && self.any_unmerged(bytes, start, &parts[first..], end) {
@@ -124,6 +124,7 @@ impl Bpe {
             parts.push(end);
             start = end as usize;
         }
+        any
     }
 
     /// Appends the tokens of a word that [`WordCache::read`](super::word_cache::WordCache::read) does
@@ -287,10 +288,6 @@ impl Bpe {
         }
         Ok(cuts)
     }
-}
-
-fn any_longer(mut start: usize, ends: &[u32], length: usize) -> bool {
-    ends.iter().fold(false, |any, &end| any | (end as usize - std::mem::replace(&mut start, end as usize) > length))
 }
 
 /// The length in bytes above which the tokens of a word are passed on in parts.

@@ -33,10 +33,11 @@ pub(crate) struct WordMemory {
 }
 
 impl WordMemory {
-    /// Finds out what finds each of these words, and asks for the places where they are.
-    pub fn approach(&self, bytes: &[u8], start: usize, ends: &[u32], words: &mut [Approach; AHEAD]) {
+    /// Finds out what finds each of these words, and asks for the places where they are. Returns
+    /// whether any word is long.
+    pub fn approach(&self, bytes: &[u8], start: usize, ends: &[u32], words: &mut [Approach; AHEAD]) -> bool {
         let long_word = |word: &[u8]| self.long_words.approach(word);
-        dispatch!(Level::new(), _simd => self.cache.approach(bytes, start as u32, ends, words, long_word));
+        dispatch!(Level::new(), _simd => self.cache.approach(bytes, start as u32, ends, words, long_word))
     }
 
     /// Reads the tokens of words up to the first that is not known.

@@ -44,7 +44,7 @@ pub(crate) struct Approach {
 }
 
 /// The number of words that are looked up together, and the most tokens that they have.
-pub(crate) const AHEAD: usize = 32;
+pub(crate) const AHEAD: usize = 64;
 const MOST_AHEAD: usize = MOST_TOKENS * AHEAD;
 pub(crate) type TokensAhead = [Token; MOST_AHEAD];
 
@@ -117,9 +117,9 @@ impl WordKey {
     #[inline(always)]
     fn hash(self) -> u64 {
         let Self([low, high]) = self;
-        let sum = low.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(high.wrapping_mul(0xD6E8_FEB8_6659_FD93));
+        let product = (low ^ high.rotate_left(32)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         // The high bits of a product depend on all bits.
-        sum ^ sum >> 32
+        product ^ product >> 32
     }
 }
 
@@ -195,7 +195,7 @@ impl Default for WordCache {
 
 impl WordCache {
     /// Finds out what finds each of these words, and asks for the first of its buckets. A word that is
-    /// too long is passed to `long_word`, and is then not found.
+    /// too long is passed to `long_word`, and is then not found. Returns whether there was one.
     #[inline(always)]
     pub fn approach(
         &self,
@@ -204,13 +204,15 @@ impl WordCache {
         ends: &[u32],
         words: &mut [Approach; AHEAD],
         long_word: impl Fn(&[u8]),
-    ) {
+    ) -> bool {
         let buckets = &*self.buckets;
+        let mut any_long = false;
         for (word, &end) in words.iter_mut().zip(ends) {
             let from = std::mem::replace(&mut start, end) as usize;
             let length = (end as usize).wrapping_sub(from);
-            *word = Approach::NONE;
             if length > WordKey::LONGEST {
+                *word = Approach::NONE;
+                any_long = true;
                 long_word(bytes.get(from..end as usize).unwrap_or_default());
                 continue;
             }
@@ -219,6 +221,7 @@ impl WordCache {
             prefetch_index(buckets, first_bucket(hash) & (buckets.len() - 1));
             *word = Approach { key, hash };
         }
+        any_long
     }
 
     /// Reads the tokens of words up to the first that is not in the cache, or that has a character
@@ -275,7 +278,7 @@ impl WordCache {
     /// Adds a word. Returns false if it has too many tokens, and then only remembers that.
     pub fn put(&mut self, key: WordKey, word: &Symbols, splits_characters: bool) -> bool {
         let word = CachedWord::new(word, splits_characters);
-        if self.replaced > self.buckets.len() / 16 && self.buckets.len() < MOST_BUCKETS {
+        if self.replaced > self.buckets.len() / 64 && self.buckets.len() < MOST_BUCKETS {
             self.grow();
         }
         self.insert(Slot { key: key.0, word: word.unwrap_or(CachedWord::LONG) });
@@ -330,12 +333,12 @@ fn pick(buckets: &[Bucket], bucket: usize, WordKey([low, _]): WordKey) -> Slot {
 
 #[inline(always)]
 fn first_bucket(hash: u64) -> usize {
-    (hash >> 32) as usize
+    hash as usize
 }
 
 #[inline(always)]
 fn second_bucket(hash: u64) -> usize {
-    (hash >> 13) as usize
+    (hash >> 14) as usize
 }
 
 #[cfg(test)]
