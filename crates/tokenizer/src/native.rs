@@ -2,7 +2,7 @@
 //!
 //! `added` splits at added tokens, `normalization` composes characters, `words` or `joints` split
 //! the rest into words, and `bpe` merges them, unless `memory` knows their tokens. `words` reads
-//! `ascii_words` in blocks, if the pattern does the same with ASCII as one of the `ascii_rules`, and
+//! `block_words` in blocks, if the pattern does the same with ASCII as one of the `word_rules`, and
 //! other text with the table of `scanner`, at the places of `lanes` at once. `pieces` divides a long
 //! text between processors. When a file is loaded, `hugging_face/covered.rs`
 //! decides whether this engine covers it; if not, the reference crate encodes. Start reading at
@@ -10,13 +10,13 @@
 
 pub(super) mod added;
 pub(super) mod alphabet;
-mod ascii_block;
-mod ascii_rules;
-mod ascii_words;
 pub(super) mod automaton;
+mod block_words;
 pub(super) mod bpe;
 pub(super) mod byte_joints;
+mod char_block;
 mod char_classes;
+mod char_window;
 pub(super) mod forged;
 pub(super) mod joints;
 mod lanes;
@@ -27,8 +27,10 @@ mod normalization;
 mod pair_set;
 pub(super) mod pattern;
 pub(super) mod pieces;
+mod proved_rules;
 mod scanner;
 mod word_cache;
+mod word_rules;
 pub(super) mod words;
 
 use std::convert::Infallible;

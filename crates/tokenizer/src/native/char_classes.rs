@@ -8,11 +8,30 @@ const CODE_POINTS: usize = char::MAX as usize + 1;
 /// Character classes for a pattern: characters that are in the same sets are in one class.
 pub(crate) struct CharClasses {
     ascii: [u8; BLOCK],
-    /// For each block of code points, the index of its block in `classes`.
-    blocks: Vec<u16>,
-    classes: Vec<u8>,
+    table: CharTable,
     /// For each class, the sets that contain it, as a bit set.
     members: Vec<u128>,
+}
+
+/// A byte for each code point.
+#[derive(Default)]
+pub(crate) struct CharTable {
+    /// For each block of code points, the index of its block in `bytes`.
+    blocks: Vec<u16>,
+    bytes: Vec<u8>,
+}
+
+impl CharTable {
+    /// Returns a table with another byte for each.
+    pub fn map(&self, byte: impl Fn(u8) -> u8) -> Self {
+        Self { blocks: self.blocks.clone(), bytes: self.bytes.iter().copied().map(byte).collect() }
+    }
+
+    #[inline(always)]
+    pub fn of(&self, code: usize) -> Option<u8> {
+        let block = usize::from(*self.blocks.get(code / BLOCK)?);
+        self.bytes.get(block * BLOCK + code % BLOCK).copied()
+    }
 }
 
 impl CharClasses {
@@ -60,7 +79,7 @@ impl CharClasses {
         }
         let mut ascii = [0; BLOCK];
         ascii.copy_from_slice(&flat[..BLOCK]);
-        Ok(Self { ascii, blocks, classes, members })
+        Ok(Self { ascii, table: CharTable { blocks, bytes: classes }, members })
     }
 
     /// Returns the number of classes, which are numbered from 0.
@@ -80,8 +99,12 @@ impl CharClasses {
     /// Returns the class of a code point.
     #[inline]
     pub fn of(&self, code: usize) -> Option<usize> {
-        let block = usize::from(*self.blocks.get(code / BLOCK)?);
-        self.classes.get(block * BLOCK + code % BLOCK).map(|class| usize::from(*class))
+        self.table.of(code).map(usize::from)
+    }
+
+    /// Returns the class of each code point.
+    pub fn table(&self) -> &CharTable {
+        &self.table
     }
 
     /// Returns the class and the length of the character at byte `at`.

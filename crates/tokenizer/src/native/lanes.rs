@@ -1,6 +1,7 @@
 use std::ops::ControlFlow;
 
 use super::automaton::TooHard;
+use super::char_window::CharWindow;
 use super::scanner::{AT_MARK, Automata, BACK, END, ROW, SET_MARK, STOP, Scanner};
 
 /// The number of places at which a text is read at once. The steps at one place wait for each other,
@@ -21,6 +22,7 @@ pub(crate) struct Lanes {
     columns: Box<[u8; LANES * LENGTH]>,
     /// The ends of the words in all lanes.
     pub joined: Vec<u32>,
+    pub(super) window: CharWindow,
 }
 
 /// The columns of the bytes from one place on.
@@ -62,6 +64,7 @@ impl Default for Lanes {
             ends: Box::new([[0; ROOM]; LANES]),
             columns: Box::new([0; LANES * LENGTH]),
             joined: Vec::new(),
+            window: CharWindow::default(),
         }
     }
 }

@@ -1,11 +1,11 @@
 use std::ops::ControlFlow;
 
-use super::ascii_rules::AsciiRules;
-use super::ascii_words;
 use super::automaton::{Automaton, TooHard};
+use super::block_words;
 use super::char_classes::CharClasses;
 use super::lanes::{Lanes, Scan};
 use super::pattern::RegexPattern;
+use super::proved_rules::ProvedRules;
 use super::scanner::{Automata, Scanner};
 
 /// The number of bytes, per byte of text, that may be examined in vain before the text is left to
@@ -22,8 +22,8 @@ pub(crate) struct Words {
     splits: Vec<Split>,
     /// All patterns in one table, if they allow it.
     scanner: Option<Box<Scanner>>,
-    /// How ASCII text is split, if the patterns are like published ones.
-    ascii: Option<AsciiRules>,
+    /// How most text is split, if the patterns are like published ones.
+    proved: Option<Box<ProvedRules>>,
 }
 
 /// A pattern that splits a text into its matches and the text between them.
@@ -44,9 +44,10 @@ impl Words {
             splits.push(Split { automaton: Automaton::new(pattern, &classes, first_set)?, drops_gaps: *drops_gaps });
             first_set += pattern.sets.len();
         }
-        let mut words = Self { classes, splits, scanner: None, ascii: None };
+        let mut words = Self { classes, splits, scanner: None, proved: None };
         words.scanner = words.automata().and_then(|automata| Scanner::new(&automata)).map(Box::new);
-        words.ascii = words.automata().filter(|_| words.scanner.is_some()).as_ref().and_then(AsciiRules::of);
+        words.proved =
+            words.automata().filter(|_| words.scanner.is_some()).as_ref().and_then(ProvedRules::of).map(Box::new);
         Ok(words)
     }
 
@@ -81,8 +82,8 @@ impl Words {
         let mut patience = (end - start).saturating_add(64).saturating_mul(PATIENCE);
         if let (Some(scanner), Some(automata)) = (&self.scanner, self.automata()) {
             let mut scan = Scan { scanner, automata, text, end, patience };
-            return match self.ascii {
-                Some(rules) => ascii_words::split(rules, &mut scan, start, lanes, visit),
+            return match &self.proved {
+                Some(rules) => block_words::split(rules, &mut scan, start, lanes, visit),
                 None => lanes.split(&mut scan, start, scanner.first_row(), visit).map(|_| ()),
             };
         }
@@ -168,9 +169,11 @@ impl<V: FnMut(usize, &[u32]) -> ControlFlow<()>> WordRun<'_, V> {
 mod tests {
     use std::ops::ControlFlow;
 
-    use super::super::ascii_rules::AsciiRules;
+    use super::super::char_block::{EITHER_CASE, FAR_MARK, ISLAND, UNKNOWN};
     use super::super::lanes::Lanes;
     use super::super::pattern::RegexPattern;
+    use super::super::proved_rules::ProvedRules;
+    use super::super::word_rules::WordRules;
     use super::Words;
 
     /// Patterns of published tokenizers, from the first to the last that splits.
@@ -229,7 +232,7 @@ mod tests {
         };
         let parts: Vec<&str> =
             "the| of|ABC|don't|'S| |  |     |\n|\r\n|\n    |\t|1|23|4567|, |...|/|x|-->| =|中|文字|。|\u{3000}|\
-             \u{a0}|é|e\u{301}|\u{1f600}|ß|K|ſ|١|क्|\n\n\n| \n |  x|'ll"
+             \u{a0}|é|e\u{301}|\u{1f600}|ß|K|ſ|١|क्|\n\n\n| \n |  x|'ll|É|ʰ|々|〇|゛|，|A中|中A|（(|中's"
                 .split('|')
                 .collect();
         let (mut scanned, mut by_rules) = (0, 0);
@@ -240,7 +243,7 @@ mod tests {
             scanned += usize::from(words.scanner.is_some());
             let mut step_by_step = Words::new(&patterns).unwrap();
             step_by_step.scanner = None;
-            by_rules += usize::from(words.ascii.is_some());
+            by_rules += usize::from(words.proved.is_some());
             for round in 0..3_000 {
                 let few = 1 + random(parts.len());
                 let length = if round % 50 == 0 { 2_000 } else { random(150) };
@@ -262,15 +265,16 @@ mod tests {
             (state >> 33) as usize % bound
         };
         let mut found = 0;
-        for rules in AsciiRules::all() {
+        for rules in WordRules::all() {
             let (first, rest) = rules.patterns();
-            let patterns = if rules.digits_first() { vec![first, &*rest] } else { vec![&*rest] };
+            let patterns = if rules.digits_first { vec![first, &*rest] } else { vec![&*rest] };
             let patterns: Vec<_> =
                 patterns.into_iter().map(|pattern| (RegexPattern::parse(pattern).unwrap(), false)).collect();
             let mut words = Words::new(&patterns).unwrap();
-            found += usize::from(words.ascii == Some(rules));
+            found += usize::from(words.proved.as_ref().is_some_and(|proved| proved.rules == rules));
             let mut step_by_step = Words::new(&patterns).unwrap();
-            (step_by_step.scanner, words.ascii) = (None, Some(rules));
+            step_by_step.scanner = None;
+            words.proved = words.proved.take().map(|proved| Box::new(ProvedRules { rules, ..*proved }));
             for _ in 0..20 {
                 let (first, few) = (random(characters.len()), 2 + random(characters.len() - 1));
                 let text: String =
@@ -278,7 +282,30 @@ mod tests {
                 assert_eq!(split(&words, &text), split(&step_by_step, &text), "{rules:?} {text:?}");
             }
         }
-        assert_eq!(found, AsciiRules::all().len(), "all are found again");
+        assert_eq!(found, WordRules::all().len(), "all are found again");
+    }
+
+    #[test]
+    fn other_characters_are_of_the_kind_with_which_all_patterns_do_the_same() {
+        let characters = ['中', 'é', 'É', '，', '١', '\u{3000}', '\u{301}'];
+        let letters_alike = [b'A', b'A', b'A', b'!', b'0', b'\t', b'!'];
+        let with_cases = |letter| [letter, b'a', b'A', b'!', b'0', b'\t', UNKNOWN];
+        let with_latin_apart = [ISLAND, UNKNOWN, UNKNOWN, FAR_MARK, b'0', b'\t', UNKNOWN];
+        let expected = [
+            letters_alike,
+            letters_alike,
+            with_cases(EITHER_CASE),
+            with_latin_apart,
+            with_cases(ISLAND),
+            with_cases(EITHER_CASE),
+            letters_alike,
+        ];
+        for (patterns, expected) in PATTERNS.iter().zip(expected) {
+            let patterns: Vec<_> =
+                patterns.iter().map(|pattern| (RegexPattern::parse(pattern).unwrap(), false)).collect();
+            let proved = Words::new(&patterns).unwrap().proved.unwrap();
+            assert_eq!(characters.map(|c| proved.kinds.of(c as usize).unwrap()), expected, "{:?}", proved.rules);
+        }
     }
 
     #[test]

@@ -4,10 +4,18 @@ use fearless_simd::{Simd, u8x64};
 /// The number of characters that are looked at together.
 pub(super) const BLOCK: usize = 64;
 
+/// Kinds of characters that ASCII has not, as bytes: a letter that is a capital and a small letter, but
+/// is not known before a capital; a character that is a word only with others of its kind; a mark that
+/// begins no word of letters; and all that the rules do not know.
+pub(super) const EITHER_CASE: u8 = 0x80;
+pub(super) const ISLAND: u8 = 0x81;
+pub(super) const FAR_MARK: u8 = 0x82;
+pub(super) const UNKNOWN: u8 = u8::MAX;
+
 /// Neighboring characters of a text by their kind: bit 0 is for the first of them.
 #[derive(Clone, Copy, Default)]
 #[cfg_attr(test, derive(PartialEq, Eq, Debug))]
-pub(super) struct AsciiBlock {
+pub(super) struct CharBlock {
     pub letters: u64,
     pub capitals: u64,
     pub digits: u64,
@@ -17,21 +25,27 @@ pub(super) struct AsciiBlock {
     pub breaks: u64,
     pub apostrophes: u64,
     pub slashes: u64,
-    /// Control characters that are no white space, and bytes that are not ASCII.
+    pub islands: u64,
+    pub far_marks: u64,
+    /// Control characters that are no white space, and what is not known.
     pub others: u64,
 }
 
-impl AsciiBlock {
+impl CharBlock {
+    /// Returns the kinds of characters that are each a byte. Without `others`, only ASCII is known.
     #[inline(always)]
-    pub fn new<S: Simd>(simd: S, bytes: &[u8; BLOCK]) -> Self {
+    pub fn new<S: Simd>(simd: S, bytes: &[u8; BLOCK], others: bool) -> Self {
         let text = u8x64::from_slice(simd, bytes);
         let is = |byte: u8| text.simd_eq(byte).to_bitmask();
         let is_between = |first: u8, last: u8| (text - first).simd_le(last - first).to_bitmask();
         let (small, capitals) = (is_between(b'a', b'z'), is_between(b'A', b'Z'));
         let spaces = is(b' ');
         let blanks = is_between(b'\t', b'\r') | spaces;
+        let is_other = |kind| if others { is(kind) } else { 0 };
+        let [either, islands, far_marks] = [EITHER_CASE, ISLAND, FAR_MARK].map(is_other);
+        let known = is_between(b' ', b'~') | blanks | either & !(capitals >> 1) | islands | far_marks;
         Self {
-            letters: small | capitals,
+            letters: small | capitals | either,
             capitals,
             digits: is_between(b'0', b'9'),
             spaces,
@@ -39,7 +53,9 @@ impl AsciiBlock {
             breaks: is(b'\n') | is(b'\r'),
             apostrophes: is(b'\''),
             slashes: is(b'/'),
-            others: !(is_between(b' ', b'~') | blanks),
+            islands,
+            far_marks,
+            others: !known,
         }
     }
 }
@@ -48,7 +64,7 @@ impl AsciiBlock {
 mod tests {
     use fearless_simd::{Level, dispatch};
 
-    use super::{AsciiBlock, BLOCK};
+    use super::{BLOCK, CharBlock, EITHER_CASE, FAR_MARK, ISLAND};
 
     #[test]
     fn each_byte_is_of_its_kind() {
@@ -59,7 +75,7 @@ mod tests {
                 let bit = |holds: bool| u64::from(holds) << at;
                 let around = !(1 << at);
                 let is_blank = matches!(byte, b' ' | 9..=13);
-                let expected = AsciiBlock {
+                let expected = CharBlock {
                     letters: bit(byte.is_ascii_alphabetic()),
                     capitals: bit(byte.is_ascii_uppercase()),
                     digits: bit(byte.is_ascii_digit()),
@@ -68,12 +84,23 @@ mod tests {
                     breaks: bit(matches!(byte, b'\r' | b'\n')),
                     apostrophes: bit(byte == b'\''),
                     slashes: bit(byte == b'/'),
+                    islands: 0,
+                    far_marks: 0,
                     others: bit(!byte.is_ascii() || byte.is_ascii_control() && !is_blank),
                 };
-                let block = dispatch!(Level::new(), simd => AsciiBlock::new(simd, &bytes));
+                let block = dispatch!(Level::new(), simd => CharBlock::new(simd, &bytes, false));
                 assert_eq!(block, expected, "{byte}");
-                let block = dispatch!(Level::baseline(), simd => AsciiBlock::new(simd, &bytes));
+                let block = dispatch!(Level::baseline(), simd => CharBlock::new(simd, &bytes, false));
                 assert_eq!(block, expected, "{byte}, with the fewest instructions");
+                let expected = CharBlock {
+                    letters: expected.letters | bit(byte == EITHER_CASE),
+                    islands: bit(byte == ISLAND),
+                    far_marks: bit(byte == FAR_MARK),
+                    others: expected.others & !bit(matches!(byte, EITHER_CASE | ISLAND | FAR_MARK)),
+                    ..expected
+                };
+                let block = dispatch!(Level::new(), simd => CharBlock::new(simd, &bytes, true));
+                assert_eq!(block, expected, "{byte}, with others");
             }
         }
     }
