@@ -292,12 +292,16 @@ fn character_alphabet(model: &BpeModel, space: Option<char>) -> Result<Alphabet,
     Ok(Alphabet::Characters(Characters::new(symbols, otherwise, space)))
 }
 
-fn words_by_bytes(model: &BpeModel, alphabet: &Alphabet) -> HashMap<Vec<u8>, u32> {
+fn words_by_bytes(model: &BpeModel, alphabet: &Alphabet) -> HashMap<Vec<u8>, u32, RandomState> {
     model.vocab.iter().filter_map(|(text, &id)| Some((spelled_bytes(text, alphabet)?, id))).collect()
 }
 
 /// Returns the words that are tokens although merging does not produce them, unless they are ASCII.
-fn unmerged(whole: &HashMap<Vec<u8>, u32>, merges: &Merges, alphabet: &Alphabet) -> HashSet<Vec<u8>, RandomState> {
+fn unmerged(
+    whole: &HashMap<Vec<u8>, u32, RandomState>,
+    merges: &Merges,
+    alphabet: &Alphabet,
+) -> HashSet<Vec<u8>, RandomState> {
     let mut word = Symbols::default();
     let mut is_unmerged = |bytes: &[u8], id: u32| {
         alphabet.fill(bytes, &mut word);

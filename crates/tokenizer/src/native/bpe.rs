@@ -24,7 +24,7 @@ pub(crate) struct Tables {
     pub merges: Merges,
     /// Words that are encoded as tokens without merging, by their bytes, if the vocabulary requires
     /// that.
-    pub whole: Option<HashMap<Vec<u8>, u32>>,
+    pub whole: Option<HashMap<Vec<u8>, u32, RandomState>>,
     /// Those of them that merging does not produce, unless they are ASCII. In a longer word they are
     /// merged like any text.
     pub unmerged: Unmerged,
