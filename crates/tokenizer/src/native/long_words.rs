@@ -8,7 +8,7 @@ use super::merges::Symbols;
 /// Longer words are merged again each time.
 const LONGEST: usize = 256;
 /// The most bytes of words and their tokens. A full cache starts again.
-const MOST_BYTES: usize = 3 << 20;
+const MOST_BYTES: usize = 6 << 20;
 /// The slots of a new cache.
 const FIRST_SLOTS: usize = 1 << 8;
 

@@ -5,9 +5,9 @@ use super::merges::Symbols;
 
 /// Words with more tokens are kept with the long words.
 const MOST_TOKENS: usize = 4;
-/// The buckets of a new cache, and the most that it grows to: 32 KiB, and 8 MiB.
+/// The buckets of a new cache, and the most that it grows to: 32 KiB, and 16 MiB.
 const FIRST_BUCKETS: usize = 1 << 9;
-const MOST_BUCKETS: usize = 1 << 17;
+const MOST_BUCKETS: usize = 1 << 18;
 
 /// A cache of short words and their tokens.
 ///
@@ -312,7 +312,7 @@ impl WordCache {
     }
 
     fn grow(&mut self) {
-        let larger = vec![Bucket::default(); self.buckets.len() * 4];
+        let larger = vec![Bucket::default(); (self.buckets.len() * 4).min(MOST_BUCKETS)];
         let smaller = std::mem::replace(&mut self.buckets, larger);
         for Bucket(slots) in smaller {
             for slot in slots.into_iter().filter(|slot| slot.key != [0; 2]) {
