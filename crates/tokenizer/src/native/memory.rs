@@ -47,10 +47,10 @@ impl WordMemory {
 }
 
 /// The number of a tokenizer, which identifies its memory on each thread, and its memories for threads
-/// that end.
+/// that end, each with the number of its worker.
 pub(crate) struct MemoryOwner {
     number: u64,
-    spare: Mutex<Vec<Memory>>,
+    spare: Mutex<Vec<(usize, Memory)>>,
 }
 
 thread_local! {
@@ -81,13 +81,18 @@ impl MemoryOwner {
         result
     }
 
-    /// Calls `work` with a memory for a thread that ends afterwards.
-    pub fn with_spare_memory<T>(&self, work: impl FnOnce(&mut Memory) -> T) -> T {
+    /// Calls `work` with a memory for a thread that ends afterwards: if there is one, that which a
+    /// worker with this number had before.
+    pub fn with_spare_memory<T>(&self, worker: usize, work: impl FnOnce(&mut Memory) -> T) -> T {
         let spare = || self.spare.lock().unwrap_or_else(PoisonError::into_inner);
-        let taken = spare().pop();
+        let take = |spare: &mut Vec<(usize, Memory)>| {
+            let at = spare.iter().position(|(number, _)| *number == worker)?;
+            Some(spare.swap_remove(at).1)
+        };
+        let taken = take(&mut spare());
         let mut memory = taken.unwrap_or_default();
         let result = work(&mut memory);
-        spare().push(memory);
+        spare().push((worker, memory));
         result
     }
 }

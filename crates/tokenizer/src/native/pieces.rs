@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZero;
 use std::ops::ControlFlow;
 use std::sync::mpsc::sync_channel;
@@ -31,14 +31,38 @@ struct TextPiece {
 }
 
 /// The pieces of a text that nobody encodes yet.
+///
+/// A worker takes those whose number belongs to it, so that it knows their words if the same text, or
+/// one that begins alike, comes again; and others' pieces if those are behind.
 struct OpenPieces<'a, P> {
     text: LongText<'a>,
     find_place: &'a P,
     number: usize,
+    workers: usize,
+    /// The pieces that are left for others.
+    left: VecDeque<TextPiece>,
 }
 
 impl<P: Fn(usize, usize) -> Option<usize>> OpenPieces<'_, P> {
-    fn next(&mut self) -> Option<TextPiece> {
+    fn next(&mut self, worker: usize) -> Option<TextPiece> {
+        let workers = self.workers;
+        let is_own = |piece: &TextPiece| piece.number % workers == worker;
+        if let Some(at) = self.left.iter().position(is_own) {
+            return self.left.remove(at);
+        }
+        while self.left.len() < 2 * workers
+            && let Some(piece) = self.cut()
+        {
+            if is_own(&piece) {
+                return Some(piece);
+            }
+            self.left.push_back(piece);
+        }
+        self.left.pop_front()
+    }
+
+    /// Cuts off a piece.
+    fn cut(&mut self) -> Option<TextPiece> {
         let start = self.text.start;
         let from = start + PIECE;
         let end = (from + SOUGHT < self.text.end).then(|| (self.find_place)(from, from + SOUGHT)).flatten()?;
@@ -71,9 +95,10 @@ impl LongText<'_> {
         if workers == 0 {
             return Ok(self.start);
         }
-        let pieces = Mutex::new(OpenPieces { text: self, find_place: &find_place, number: 0 });
+        let (number, left) = (0, VecDeque::new());
+        let pieces = Mutex::new(OpenPieces { text: self, find_place: &find_place, number, workers: workers + 1, left });
         let spare = Mutex::new(Vec::<Vec<Token>>::new());
-        let next = || lock(&pieces).next();
+        let next = |worker| lock(&pieces).next(worker);
         let encode_apart = |piece: TextPiece, memory: &mut Memory| {
             let mut tokens = lock(&spare).pop().unwrap_or_default();
             tokens.clear();
@@ -82,11 +107,11 @@ impl LongText<'_> {
         };
         thread::scope(|scope| {
             let (sender, receiver) = sync_channel(workers);
-            for _ in 0..workers {
+            for worker in 1..=workers {
                 let sender = sender.clone();
                 scope.spawn(move || {
-                    self.owner.with_spare_memory(|memory| {
-                        while let Some(piece) = next()
+                    self.owner.with_spare_memory(worker, |memory| {
+                        while let Some(piece) = next(worker)
                             && sender.send(encode_apart(piece, memory)).is_ok()
                         {}
                     });
@@ -107,7 +132,7 @@ impl LongText<'_> {
                     done.insert(piece.number, (piece, tokens));
                     continue;
                 } else if done.len() < most_done
-                    && let Some(piece) = next()
+                    && let Some(piece) = next(0)
                 {
                     if piece.number > number {
                         done.insert(piece.number, encode_apart(piece, memory));
