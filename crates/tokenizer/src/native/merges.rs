@@ -1,6 +1,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use prefetch_index::prefetch_index;
+
 /// The bits of a slot in the table: two ids and a rank fit into 64 bits.
 pub(super) const ID_BITS: u32 = 21;
 const RANK_BITS: u32 = 22;
@@ -47,6 +49,8 @@ pub(crate) struct Merges {
 
 /// The products of the pairs.
 enum Products {
+    /// Each is the first product plus its rank.
+    InOrder(u32),
     ByRank(Vec<u32>),
     /// By slot, if several pairs share one rank.
     BySlot(Vec<u32>),
@@ -88,7 +92,12 @@ impl Merges {
             table.insert(left, right, rank);
         }
         table.fill_nearest();
-        table.products = Products::ByRank(merges.iter().map(|&(_, _, product)| product).collect());
+        let first = merges.first().map_or(0, |&(.., product)| product);
+        let products = merges.iter().map(|&(.., product)| product);
+        table.products = match (first..).zip(products.clone()).all(|(next, product)| next == product) {
+            true => Products::InOrder(first),
+            false => Products::ByRank(products.collect()),
+        };
         Ok(table)
     }
 
@@ -117,7 +126,7 @@ impl Merges {
             slots: vec![EMPTY; capacity],
             shift,
             filter: vec![0; capacity / 32],
-            products: Products::ByRank(Vec::new()),
+            products: Products::InOrder(0),
             nearest: Box::new([[NONE; NEAREST]; NEAREST]),
             lowest: 0,
         })
@@ -176,6 +185,7 @@ impl Merges {
     #[inline]
     fn product(&self, rank: u32, left: u32, right: u32) -> u32 {
         match &self.products {
+            Products::InOrder(first) => first + rank,
             Products::ByRank(products) => products[rank as usize],
             Products::BySlot(products) => self.find(pair(left, right)).map_or(left, |slot| products[slot]),
         }
@@ -302,6 +312,9 @@ impl Merges {
             proposals[gone] = NONE;
             right[at] = right[gone];
             let (before, behind) = (usize::from(left[at]), usize::from(right[at]));
+            for (left, right) in [(at, behind), (before, at)] {
+                prefetch_index(&self.slots, self.slot(pair(ids[left % (SHORT + 1)], ids[right])));
+            }
             left[behind] = at as u8;
             proposals[at] = if behind < SHORT { propose(&ids, at, behind) } else { NONE };
             if before < SHORT {
