@@ -141,7 +141,7 @@ impl Bpe {
         let mut key = WordKey::new(text.as_bytes(), start, end);
         let known = key.and_then(|key| memory.cache.get(key));
         if let Some(word) = known.filter(|word| word.has_tokens()) {
-            push_tokens(text, start, word.tokens(), word.splits_characters(), out);
+            push_tokens(text, start, word.tokens(end - start), word.splits_characters(), out);
             return Ok(());
         }
         if (key.is_none() || known.is_some())

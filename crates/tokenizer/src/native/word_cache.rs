@@ -123,26 +123,25 @@ impl WordKey {
     }
 }
 
-/// The tokens of a word: 25 bits for each (id and end), two in each number; above them in the first
-/// number, their count and whether a character lies in more than one token.
+/// The tokens of a word.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct CachedWord([u64; 2]);
+pub(crate) struct CachedWord {
+    /// The ids of the first two.
+    ids: [u32; 2],
+    /// The ids of the next two, the ends of the first three, their count, and whether a character lies
+    /// in more than one token.
+    more: u64,
+}
 
 const ID_BITS: u32 = super::merges::ID_BITS;
 const END_BITS: u32 = 4;
-const TOKEN_BITS: u32 = ID_BITS + END_BITS;
-const COUNT_AT: u32 = 60;
-const SPLITS_AT: u32 = 63;
+const ENDS_AT: u32 = 2 * ID_BITS;
+const COUNT_AT: u32 = ENDS_AT + 3 * END_BITS;
+const SPLITS_AT: u32 = COUNT_AT + 3;
 
 impl CachedWord {
     /// A word that is with the long words.
-    const LONG: Self = Self([((MOST_TOKENS + 1) as u64) << COUNT_AT, 0]);
-
-    /// Reports whether these are the tokens of a word.
-    #[inline(always)]
-    pub fn has_tokens(self) -> bool {
-        self.0[0] != 0 && self.0[0] != Self::LONG.0[0]
-    }
+    const LONG: Self = Self { ids: [0; 2], more: ((MOST_TOKENS + 1) as u64) << COUNT_AT };
 
     /// Returns `None` if the word has too many tokens.
     fn new(word: &Symbols, splits_characters: bool) -> Option<Self> {
@@ -150,41 +149,48 @@ impl CachedWord {
         if count > MOST_TOKENS {
             return None;
         }
-        let mut tokens = [0; 2];
-        for (at, (&id, &end)) in word.ids.iter().zip(&word.ends).enumerate() {
-            tokens[at / 2] |= (u64::from(id) | u64::from(end) << ID_BITS) << (at as u32 % 2 * TOKEN_BITS);
-        }
-        tokens[0] |= (count as u64) << COUNT_AT | u64::from(splits_characters) << SPLITS_AT;
-        Some(Self(tokens))
+        let id = |at: usize| word.ids.get(at).copied().unwrap_or_default();
+        let end = |at: usize| u64::from(word.ends.get(at).copied().unwrap_or_default());
+        let ids = u64::from(id(2)) | u64::from(id(3)) << ID_BITS;
+        let ends = end(0) | end(1) << END_BITS | end(2) << (2 * END_BITS);
+        let more = ids | ends << ENDS_AT | (count as u64) << COUNT_AT | u64::from(splits_characters) << SPLITS_AT;
+        Some(Self { ids: [id(0), id(1)], more })
     }
 
-    /// Returns the id of a word that is one token.
-    #[cfg(test)]
-    fn single(self) -> Option<u32> {
-        (self.0[0] >> COUNT_AT == 1).then_some(unpack(self.0[0])[0].0)
+    /// Reports whether these are the tokens of a word.
+    #[inline]
+    pub fn has_tokens(self) -> bool {
+        (1..=MOST_TOKENS).contains(&self.count())
     }
 
     /// Reports whether a character lies in more than one token.
     #[inline]
     pub fn splits_characters(self) -> bool {
-        self.0[0] >> SPLITS_AT == 1
+        self.more >> SPLITS_AT == 1
     }
 
-    /// Returns the id and the end of each token.
-    #[inline]
-    pub fn tokens(self) -> impl Iterator<Item = (u32, usize)> {
-        let count = (self.0[0] >> COUNT_AT) as usize & 7;
-        self.0.into_iter().flat_map(unpack).take(count.min(MOST_TOKENS)).map(|(id, end)| (id, end as usize))
+    /// Returns the id and the end of each token of a word of this length.
+    pub fn tokens(self, length: usize) -> impl Iterator<Item = (u32, usize)> {
+        let ids = [self.ids[0], self.ids[1], self.id(0), self.id(1)];
+        let ends = [0, 1, 2, 3].map(|at| if at + 1 == self.count() { length } else { self.end(at) as usize });
+        ids.into_iter().zip(ends).take(self.count())
     }
-}
 
-/// Returns the ids and the ends of two tokens.
-#[inline(always)]
-fn unpack(tokens: u64) -> [(u32, u32); 2] {
-    [0, TOKEN_BITS].map(|at| {
-        let token = tokens >> at;
-        ((token & ((1 << ID_BITS) - 1)) as u32, (token >> ID_BITS & ((1 << END_BITS) - 1)) as u32)
-    })
+    fn count(self) -> usize {
+        (self.more >> COUNT_AT & 7) as usize
+    }
+
+    /// Returns one of the last two ids.
+    #[inline(always)]
+    fn id(self, at: u32) -> u32 {
+        (self.more >> (at * ID_BITS)) as u32 & ((1 << ID_BITS) - 1)
+    }
+
+    /// Returns one of the first three ends.
+    #[inline(always)]
+    fn end(self, at: usize) -> u32 {
+        (self.more >> (ENDS_AT + at as u32 * END_BITS)) as u32 & ((1 << END_BITS) - 1)
+    }
 }
 
 impl Default for WordCache {
@@ -238,23 +244,24 @@ impl WordCache {
                     break;
                 }
             }
-            let [first, second] = unpack(slot.word.0[0]);
-            let count = slot.word.0[0] >> COUNT_AT;
-            let between = start + first.1;
+            let Some(to) = tokens.get_mut(count_tokens..).and_then(<[Token]>::first_chunk_mut::<MOST_TOKENS>) else {
+                break;
+            };
+            let word = slot.word;
             // Written in any case, and counted only if it is one.
-            tokens[count_tokens % MOST_AHEAD] = Token { id: first.0, start, end: between };
-            let mut next = Token { id: second.0, start: between, end };
+            let between = start + word.end(0);
+            to[0] = Token { id: word.ids[0], start, end: between };
+            to[1] = Token { id: word.ids[1], start: between, end };
+            let count = word.more >> COUNT_AT;
             if count.wrapping_sub(1) >= 2 {
                 if count.wrapping_sub(1) >= MOST_TOKENS as u64 {
                     break;
                 }
-                next.end = start + second.1;
-                let [third, fourth] = unpack(slot.word.0[1]);
-                let between = start + third.1;
-                tokens[(count_tokens + 2) % MOST_AHEAD] = Token { id: third.0, start: next.end, end: between };
-                tokens[(count_tokens + 3) % MOST_AHEAD] = Token { id: fourth.0, start: between, end };
+                let [second, third] = [1, 2].map(|at| start + word.end(at));
+                to[1].end = second;
+                to[2] = Token { id: word.id(0), start: second, end: if count == 3 { end } else { third } };
+                to[3] = Token { id: word.id(1), start: third, end };
             }
-            tokens[(count_tokens + 1) % MOST_AHEAD] = next;
             count_tokens += count as usize;
             count_known += 1;
             start = end;
@@ -366,9 +373,8 @@ mod tests {
                         let mut cache = WordCache::default();
                         assert!(cache.put(key, &symbols(&tokens), splits));
                         let word = cache.get(key).unwrap();
-                        assert_eq!(word.tokens().collect::<Vec<_>>(), tokens);
+                        assert_eq!(word.tokens(length).collect::<Vec<_>>(), tokens);
                         assert_eq!(word.splits_characters(), splits);
-                        assert_eq!(word.single(), (count == 1 && !splits).then_some(tokens[0].0));
                     }
                 }
             }
@@ -394,6 +400,6 @@ mod tests {
         let found = |at: usize| cache.get(WordKey::new(word(at).as_bytes(), 0, 15).unwrap());
         let known: Vec<usize> = (0..200_000).filter(|&at| found(at).is_some()).collect();
         assert!(known.len() > 150_000, "{} of 200,000", known.len());
-        assert!(known.iter().all(|&at| found(at).unwrap().single() == Some(at as u32)));
+        assert!(known.iter().all(|&at| found(at).unwrap().tokens(15).next() == Some((at as u32, 15))));
     }
 }
