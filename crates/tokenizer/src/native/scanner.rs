@@ -365,6 +365,10 @@ impl Automata<'_> {
             return Some(Effect { flags, inner: step.next, backlog });
         }
         if step.matched {
+            if backlog == Backlog::Gap {
+                // Two words end: the text between matches, and this match.
+                return None;
+            }
             let restarted = self.restarted(input)?;
             return Some(Effect { flags: END | restarted.flags, ..restarted });
         }

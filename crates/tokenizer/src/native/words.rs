@@ -177,7 +177,7 @@ mod tests {
     use super::Words;
 
     /// Patterns of published tokenizers, from the first to the last that splits.
-    const PATTERNS: [&[&str]; 13] = [
+    const PATTERNS: [&[&str]; 15] = [
         &[r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"],
         &[
             r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
@@ -208,6 +208,9 @@ mod tests {
         &[r"[a-z]+|\s+x"],
         &[r"\s?\p{L}+", r"[a-m]+"],
         &[r"[\r\n]+", r" {2,}(?! )|[^ ]x"],
+        // A match that is certain only behind its end, after text between matches.
+        &[r"\s+(?!\S)"],
+        &[r"\p{N}+", r"[a-z]+|\s+(?!\S)"],
     ];
 
     fn split(words: &Words, text: &str) -> Vec<(usize, usize)> {
