@@ -44,11 +44,17 @@ struct OpenPieces<'a, P> {
 }
 
 impl<P: Fn(usize, usize) -> Option<usize>> OpenPieces<'_, P> {
+    /// Takes a piece that was left for another worker.
+    fn take(&mut self, is_wanted: impl Fn(&TextPiece) -> bool) -> Option<TextPiece> {
+        let at = self.left.iter().position(is_wanted)?;
+        self.left.remove(at)
+    }
+
     fn next(&mut self, worker: usize) -> Option<TextPiece> {
         let workers = self.workers;
         let is_own = |piece: &TextPiece| piece.number % workers == worker;
-        if let Some(at) = self.left.iter().position(is_own) {
-            return self.left.remove(at);
+        if let Some(piece) = self.take(is_own) {
+            return Some(piece);
         }
         while self.left.len() < 2 * workers
             && let Some(piece) = self.cut()
@@ -131,8 +137,10 @@ impl LongText<'_> {
                 } else if let Ok((piece, tokens)) = receiver.try_recv() {
                     done.insert(piece.number, (piece, tokens));
                     continue;
-                } else if done.len() < most_done
-                    && let Some(piece) = next(0)
+                } else if let Some(piece) = (done.len() < most_done)
+                    .then(|| next(0))
+                    .flatten()
+                    .or_else(|| lock(&pieces).take(|piece| piece.number == number))
                 {
                     if piece.number > number {
                         done.insert(piece.number, encode_apart(piece, memory));
