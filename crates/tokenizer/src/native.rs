@@ -199,25 +199,61 @@ struct Section<'a> {
 impl Section<'_> {
     /// Maps a token of the normalized section to its position in the whole text.
     fn place(&self, token: Token) -> Token {
-        let (from, to) = self.form.original(token.start as usize, token.end as usize);
-        Token::covering(token.id, (from + self.start, to + self.start), self.whole)
+        let mut tokens = [token];
+        self.place_all(&mut tokens);
+        tokens[0]
+    }
+
+    /// Maps tokens of the normalized section, left to right.
+    fn place_all(&self, tokens: &mut [Token]) {
+        let mut near = 0;
+        for token in tokens {
+            let (from, to) = self.form.original_near(&mut near, token.start as usize, token.end as usize);
+            *token = Token::covering(token.id, (from + self.start, to + self.start), self.whole);
+        }
     }
 }
 
-/// The destination for the tokens of an unchanged section.
-struct SectionOut<'a, 'b> {
+/// The destination for the tokens of a section.
+struct SectionOut<'a, 'b, 'c> {
     section: Section<'a>,
-    out: &'a mut Out<'b>,
+    out: &'c mut Out<'b>,
+    /// The index of the first token whose position is not yet one in the whole text.
+    from: usize,
 }
 
-impl Destination for SectionOut<'_, '_> {
+impl SectionOut<'_, '_, '_> {
+    /// Moves the tokens to their positions in the whole text.
+    fn place(&mut self) {
+        if self.section.form.is_changed() {
+            self.section.place_all(&mut self.out.tokens[self.from..]);
+        }
+        self.from = self.out.tokens.len();
+    }
+
+    /// Hands tokens over before the token or word that begins at `next`.
+    fn hand_over(&mut self, next: usize) {
+        self.place();
+        let Section { form, start, whole } = self.section;
+        let next = if form.is_changed() { start + form.original(next, next + 1).0 } else { next };
+        // Do not separate tokens that share a character.
+        if self.out.tokens.last().is_some_and(|last| last.end as usize <= next) {
+            self.out.hand_over(whole, next);
+            self.from = self.out.tokens.len();
+        }
+    }
+}
+
+impl Destination for SectionOut<'_, '_, '_> {
     fn tokens(&mut self) -> &mut Vec<Token> {
         self.out.tokens
     }
 
     fn has_reached(&mut self, end: usize) -> ControlFlow<()> {
+        // The tokens of pieces are where they belong.
+        self.from = self.out.tokens.len();
         if self.out.take.is_some() {
-            self.out.hand_over(self.section.whole, end);
+            self.hand_over(end);
         }
         ControlFlow::Continue(())
     }
@@ -332,67 +368,56 @@ impl Native {
     ) -> Result<(), NativeRefusal> {
         let is_changed = section.form.is_changed();
         let text = if is_changed { &*section.form.text } else { section.whole };
-        if end - start >= LONG_TEXT && !is_changed && out.most == usize::MAX {
+        if end - start >= LONG_TEXT
+            && out.most == usize::MAX
+            && prefix.is_some()
+            && let Some(place) = self.core.cuts.find_place(text, start + 1, start + LONG_TEXT / 2)
+        {
+            self.encode_range(section, (start, place), prefix.take(), reading, memory, out)?;
+            start = place;
+        }
+        let mut out = SectionOut { section, from: out.tokens.len(), out };
+        if end - start >= LONG_TEXT && out.out.most == usize::MAX && prefix.is_none() {
             let find_place = |from, to| self.core.cuts.find_place(text, from, to);
-            if prefix.is_some()
-                && let Some(place) = find_place(start + 1, start + LONG_TEXT / 2)
-            {
-                self.encode_range(section, (start, place), prefix.take(), reading, memory, out)?;
-                start = place;
-            }
-            if prefix.is_none() {
-                let encode = |range: (usize, usize), memory: &mut Memory, tokens: &mut Vec<Token>| {
-                    self.encode_piece(text, range, reading, memory, tokens)
-                };
-                let long = LongText { owner: &self.owner, start, end };
-                start = long.encode(memory, find_place, encode, &mut SectionOut { section, out })?;
-            }
+            let encode = |range: (usize, usize), memory: &mut Memory, tokens: &mut Vec<Token>| {
+                let from = tokens.len();
+                self.encode_piece(text, range, reading, memory, tokens)?;
+                if is_changed {
+                    section.place_all(&mut tokens[from..]);
+                }
+                Ok::<(), NativeRefusal>(())
+            };
+            let long = LongText { owner: &self.owner, start, end };
+            start = long.encode(memory, find_place, encode, &mut out)?;
         }
         let Memory { lanes, words: known } = memory;
-        let mut from = out.tokens.len();
         let mut failed = None;
-        let place = |tokens: &mut [Token]| {
-            if is_changed {
-                tokens.iter_mut().for_each(|token| *token = section.place(*token));
-            }
-        };
-        // Hands tokens over before the token or word that begins at `next`.
-        let mut hand_over = |out: &mut Out<'_>, next: usize| {
-            place(&mut out.tokens[from..]);
-            from = out.tokens.len();
-            let next = if is_changed { section.start + section.form.original(next, next + 1).0 } else { next };
-            // Do not separate tokens that share a character.
-            if out.tokens.last().is_some_and(|last| last.end as usize <= next) {
-                out.hand_over(section.whole, next);
-                from = out.tokens.len();
-            }
-        };
         let mut encode = |mut first: usize, mut ends: &[u32]| {
-            if out.is_full() {
-                hand_over(out, first);
+            if out.out.is_full() {
+                out.hand_over(first);
             }
             if let Some(prefix) = prefix.take()
                 && let [end, rest @ ..] = ends
             {
-                self.bpe.encode_prefixed(prefix, text, (first, *end as usize), reading, known, out.tokens)?;
+                self.bpe.encode_prefixed(prefix, text, (first, *end as usize), reading, known, out.tokens())?;
                 (first, ends) = (*end as usize, rest);
             }
             // Tokens of a very long word are handed over while they are read.
-            while out.take.is_some()
+            while out.out.take.is_some()
                 && let Some(at) = bpe::find_long_word(first, ends)
             {
-                self.bpe.encode_words(text, first, &ends[..at], reading, known, out.tokens)?;
+                self.bpe.encode_words(text, first, &ends[..at], reading, known, out.tokens())?;
                 let word = (at.checked_sub(1).map_or(first, |before| ends[before] as usize), ends[at] as usize);
                 self.bpe.encode_long_word(text, word, reading, known, |token| {
-                    if out.is_full() {
-                        hand_over(out, token.start as usize);
+                    if out.out.is_full() {
+                        out.hand_over(token.start as usize);
                     }
-                    out.tokens.push(token);
+                    out.out.tokens.push(token);
                 })?;
                 (first, ends) = (word.1, &ends[at + 1..]);
             }
-            self.bpe.encode_words(text, first, ends, reading, known, out.tokens)?;
-            Ok(if out.is_over() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+            self.bpe.encode_words(text, first, ends, reading, known, out.tokens())?;
+            Ok(if out.out.is_over() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         };
         let mut visit = |first: usize, ends: &[u32]| match encode(first, ends) {
             Ok(flow) => flow,
@@ -405,7 +430,7 @@ impl Native {
         match failed {
             Some(error) => Err(NativeRefusal::Error(error)),
             None => {
-                place(&mut out.tokens[from..]);
+                out.place();
                 Ok(())
             }
         }

@@ -309,6 +309,32 @@ fn tokens_up_to_a_limit_are_the_first_even_before_a_token_that_is_text() {
 }
 
 #[test]
+fn a_long_text_that_composing_changes_has_the_tokens_of_its_lines() {
+    let mut file = bytes_ignoring_merges();
+    file["normalizer"] = json!({"type": "NFC"});
+    let tokenizer = hugging_face(&file);
+    assert_eq!(tokenizer.engine(), Engine::Native);
+    let lines = ["cafe\u{301} 中文 x", "a", "e\u{301}e\u{301}\u{323}", "no change"];
+    let (mut text, mut expected) = (String::new(), Vec::new());
+    let mut parts = Vec::new();
+    for line in lines.iter().cycle().take(60_000) {
+        let mut tokens = Vec::new();
+        tokenizer.encode_ordinary(line, TextPlace::Inside, &mut tokens).unwrap();
+        let start = text.len();
+        expected.extend(tokens.iter().map(|t| Token::new(t.id, start + t.start as usize, start + t.end as usize)));
+        text += line;
+        // A line break, which is one token.
+        expected.push(Token::new(u32::from(b'\n'), text.len(), text.len() + 1));
+        text.push('\n');
+    }
+    let mut tokens = Vec::new();
+    tokenizer.encode_ordinary(&text, TextPlace::Inside, &mut tokens).unwrap();
+    assert!(tokens == expected, "on all threads");
+    tokenizer.encode_in_parts(&text, TextPlace::Inside, &mut |part| parts.extend_from_slice(part)).unwrap();
+    assert!(parts == expected, "in parts");
+}
+
+#[test]
 fn an_id_far_beyond_the_others_is_no_other() {
     let far = (1 << 22) + 1;
     let file = json!({

@@ -89,15 +89,21 @@ impl<'a> NormalizedText<'a> {
 
     /// Returns the original bytes that normalized bytes correspond to.
     pub fn original(&self, start: usize, end: usize) -> (usize, usize) {
+        self.original_near(&mut 0, start, end)
+    }
+
+    /// Returns the original bytes that normalized bytes correspond to. `near` is the number of a run at
+    /// or before them, from which on they are sought, and then that of theirs.
+    pub fn original_near(&self, near: &mut usize, start: usize, end: usize) -> (usize, usize) {
         if self.runs.is_empty() {
             return (start, end);
         }
-        let from = match self.run(start) {
+        let from = match self.run(near, start) {
             Some(run) if run.end != NONE => run.original as usize,
             Some(run) => run.original as usize + (start - run.at as usize),
             None => start,
         };
-        let to = match self.run(end.saturating_sub(1)) {
+        let to = match self.run(&mut near.clone(), end.saturating_sub(1)) {
             Some(run) if run.end != NONE => run.end as usize,
             Some(run) => run.original as usize + (end - run.at as usize),
             None => end,
@@ -105,8 +111,17 @@ impl<'a> NormalizedText<'a> {
         (from, to)
     }
 
-    fn run(&self, at: usize) -> Option<&NormalizedRun> {
-        self.runs.get(self.runs.partition_point(|run| run.at as usize <= at).checked_sub(1)?)
+    /// Returns the last run that begins at `at` or before it.
+    fn run(&self, near: &mut usize, at: usize) -> Option<&NormalizedRun> {
+        let begins = |run: &NormalizedRun| run.at as usize <= at;
+        // The next runs are likely the ones.
+        let [this, next] = [*near, *near + 1].map(|number| self.runs.get(number).is_some_and(begins));
+        if !this || next {
+            let from = if this { *near + 1 } else { 0 };
+            let behind = self.runs.get(from..)?.partition_point(begins);
+            *near = (from + behind).checked_sub(1)?;
+        }
+        self.runs.get(*near)
     }
 }
 
