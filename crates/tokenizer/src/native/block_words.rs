@@ -6,7 +6,7 @@ use fearless_simd::prelude::*;
 use fearless_simd::{Level, Simd, dispatch, mask8x64, u8x64};
 
 use super::automaton::{DEAD, TooHard};
-use super::char_block::{BLOCK, CharBlock};
+use super::char_block::{BLOCK, BlockText, CharBlock};
 use super::lanes::{Lanes, Scan};
 use super::proved_rules::ProvedRules;
 use super::scanner::Outer;
@@ -65,22 +65,6 @@ struct WordPlace {
     outer: Vec<Outer>,
 }
 
-/// Characters that are each a byte.
-pub(super) trait Characters {
-    /// Whether there are others than ASCII characters.
-    const OTHERS: bool;
-
-    /// Returns the next characters from one on, and the number of all that follow, of which more than a
-    /// block do not matter. Returns `None` if too little of the text is known.
-    fn block(&mut self, at: usize) -> Option<(&[u8; BLOCK], usize)>;
-
-    /// Returns where characters begin in the text, counted from one of them.
-    fn places(&self, at: usize) -> impl Fn(u8) -> u32;
-
-    /// Returns the first character after one that begins at a place or behind it.
-    fn find(&self, at: usize, place: usize) -> usize;
-}
-
 /// A text of ASCII characters: the number of a character is its place less the first.
 struct AsciiText<'a> {
     bytes: &'a [u8],
@@ -90,7 +74,7 @@ struct AsciiText<'a> {
     copy: [u8; BLOCK],
 }
 
-impl Characters for AsciiText<'_> {
+impl BlockText for AsciiText<'_> {
     const OTHERS: bool = false;
 
     #[inline(always)]
@@ -133,7 +117,7 @@ fn find_place(scan: &Scan<'_>, from: usize) -> Option<usize> {
 
 /// Reads words as far as characters are known. Writes their ends, and returns their number.
 #[inline(always)]
-fn read_blocks<S: Simd, C: Characters>(
+fn read_blocks<S: Simd, C: BlockText>(
     simd: S,
     rules: WordRules,
     scan: &mut Scan<'_>,

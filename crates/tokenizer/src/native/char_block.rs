@@ -12,6 +12,22 @@ pub(super) const ISLAND: u8 = 0x81;
 pub(super) const FAR_MARK: u8 = 0x82;
 pub(super) const UNKNOWN: u8 = u8::MAX;
 
+/// A text of which each character is a byte.
+pub(super) trait BlockText {
+    /// Whether there are others than ASCII characters.
+    const OTHERS: bool;
+
+    /// Returns the next characters from one on, and the number of all that follow, of which more than a
+    /// block do not matter. Returns `None` if too little of the text is known.
+    fn block(&mut self, at: usize) -> Option<(&[u8; BLOCK], usize)>;
+
+    /// Returns where characters begin in the text, counted from one of them.
+    fn places(&self, at: usize) -> impl Fn(u8) -> u32;
+
+    /// Returns the first character after one that begins at a place or behind it.
+    fn find(&self, at: usize, place: usize) -> usize;
+}
+
 /// Neighboring characters of a text by their kind: bit 0 is for the first of them.
 #[derive(Clone, Copy, Default)]
 #[cfg_attr(test, derive(PartialEq, Eq, Debug))]

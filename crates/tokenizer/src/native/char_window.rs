@@ -1,5 +1,4 @@
-use super::block_words::Characters;
-use super::char_block::{BLOCK, FAR_MARK, UNKNOWN};
+use super::char_block::{BLOCK, BlockText, FAR_MARK, UNKNOWN};
 use super::char_classes::{CharTable, decode};
 
 /// The most characters in a window, and the most that are read together.
@@ -79,7 +78,7 @@ impl CharWindow {
     }
 }
 
-impl Characters for CharWindow {
+impl BlockText for CharWindow {
     const OTHERS: bool = true;
 
     #[inline(always)]

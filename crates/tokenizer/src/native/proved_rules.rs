@@ -17,7 +17,7 @@ pub(super) struct ProvedRules {
 }
 
 /// An automaton for which the rules are known to be right.
-struct Model {
+struct RulesModel {
     automaton: Automaton,
     classes: CharClasses,
 }
@@ -33,14 +33,14 @@ impl ProvedRules {
         let digits_first = !outer.is_empty();
         let rules = guess(automata, outer.first().copied(), !islands.is_empty());
         let (outer_pattern, inner_pattern) = rules.patterns();
-        let pairs = |model: &Model, with_digits| ascii_pairs(automata.classes, &model.classes, with_digits);
+        let pairs = |model: &RulesModel, with_digits| ascii_pairs(automata.classes, &model.classes, with_digits);
 
-        let digits = Model::new(outer_pattern)?;
+        let digits = RulesModel::new(outer_pattern)?;
         if let [outer] = outer[..] {
             agree(outer, &digits.automaton, &pairs(&digits, true)).then_some(())?;
         }
         (outer.len() < 2).then_some(())?;
-        let inner = Model::new(&inner_pattern)?;
+        let inner = RulesModel::new(&inner_pattern)?;
         agree(automata.inner, &inner.automaton, &pairs(&inner, !digits_first)).then_some(())?;
         (!digits_first || keep_digits_together(rules, automata)).then_some(())?;
 
@@ -51,7 +51,7 @@ impl ProvedRules {
     }
 }
 
-impl Model {
+impl RulesModel {
     fn new(pattern: &str) -> Option<Self> {
         let pattern = RegexPattern::parse(pattern).ok()?;
         let classes = CharClasses::new(pattern.sets.iter()).ok()?;
@@ -123,7 +123,7 @@ fn keep_digits_together(rules: WordRules, automata: &Automata<'_>) -> bool {
 fn find_kinds(
     automata: &Automata<'_>,
     (outer, islands): (&[&Automaton], &[&Automaton]),
-    (digits, inner): (&Model, &Model),
+    (digits, inner): (&RulesModel, &RulesModel),
     digits_first: bool,
 ) -> Option<Vec<u8>> {
     let mut kinds = vec![UNKNOWN; automata.classes.count()];
@@ -147,7 +147,7 @@ fn find_kinds(
         }
     }
     // What the other patterns do with all these characters is proved last.
-    let all_pairs = |model: &Model, kinds: &[u8]| {
+    let all_pairs = |model: &RulesModel, kinds: &[u8]| {
         let mut pairs = ascii_pairs(automata.classes, &model.classes, true);
         for (class, &kind) in kinds.iter().enumerate().filter(|(_, kind)| **kind != UNKNOWN) {
             pairs.insert((class, model.class(kind)?, kind));
@@ -155,7 +155,7 @@ fn find_kinds(
         Some(pairs)
     };
     if let &[islands] = islands {
-        let model = Model::new(ISLANDS)?;
+        let model = RulesModel::new(ISLANDS)?;
         // The last pattern must not split them again.
         let mut pairs = BTreeSet::new();
         for class in (0..kinds.len()).filter(|&class| reads(islands, class)) {
