@@ -3,8 +3,10 @@ its result."""
 
 import json
 import os
+import pathlib
 import subprocess
 import sys
+import tempfile
 
 import pytest
 from conftest import FORMAT, ROLECALL
@@ -21,18 +23,20 @@ parameters = { type = "object", properties = { city = { type = "string", maxLeng
 
 
 @pytest.fixture
-def folder(tmp_path_factory):
-    """A folder that every user can read: for root, a sandbox is another user."""
+def folder():
+    """A folder that every user can read: for root, a sandbox is another user.
+
+    It is not one of pytest's, whose parent each run of pytest closes to others again when it begins."""
     check = subprocess.run([ROLECALL, "interpreter", "--check"], capture_output=True, text=True)
     if check.returncode != 0:
         assert "CI" not in os.environ, check.stdout
         pytest.skip("no code runs here: " + check.stdout)
-    folder = tmp_path_factory.mktemp("agent")
-    for path in [folder, *folder.parents[:2]]:
-        path.chmod(0o755)
-    (folder / "weather.py").write_text(TOOL)
-    (folder / "tools.toml").write_text(TOOLS)
-    return folder
+    with tempfile.TemporaryDirectory(prefix="agent") as name:
+        folder = pathlib.Path(name)
+        folder.chmod(0o755)
+        (folder / "weather.py").write_text(TOOL)
+        (folder / "tools.toml").write_text(TOOLS)
+        yield folder
 
 
 def chat(folder, weights, lines: str, *arguments: str) -> list:
