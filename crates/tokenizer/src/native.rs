@@ -1,10 +1,10 @@
 //! Encodes text with a BPE tokenizer as the reference crate does, many times faster.
 //!
 //! `added` splits at added tokens, `normalization` composes characters, `words` or `joints` split
-//! the rest into words, and `bpe` merges them, unless `memory` knows their tokens. `words` reads
-//! `block_words` in blocks, if the pattern does the same with ASCII as one of the `word_rules`, and
-//! other text with the table of `scanner`, at the places of `lanes` at once. `pieces` divides a long
-//! text between processors. When a file is loaded, `hugging_face/covered.rs`
+//! the rest into words, and `bpe` merges them, unless `memory` knows their tokens. `words` reads text
+//! in the blocks of `block_words`, as far as `proved_rules` shows that the pattern does the same as
+//! the `word_rules`, and other text with the table of `scanner`, at the places of `lanes` at once.
+//! `pieces` divides a long text between processors. When a file is loaded, `hugging_face/covered.rs`
 //! decides whether this engine covers it; if not, the reference crate encodes. Start reading at
 //! [`Native::encode`].
 
@@ -376,8 +376,8 @@ impl Native {
             self.encode_range(section, (start, place), prefix.take(), reading, memory, out)?;
             start = place;
         }
-        let mut out = SectionOut { section, from: out.tokens.len(), out };
-        if end - start >= LONG_TEXT && out.out.most == usize::MAX && prefix.is_none() {
+        let mut section_out = SectionOut { section, from: out.tokens.len(), out };
+        if end - start >= LONG_TEXT && section_out.out.most == usize::MAX && prefix.is_none() {
             let find_place = |from, to| self.core.cuts.find_place(text, from, to);
             let encode = |range: (usize, usize), memory: &mut Memory, tokens: &mut Vec<Token>| {
                 let from = tokens.len();
@@ -388,36 +388,36 @@ impl Native {
                 Ok::<(), NativeRefusal>(())
             };
             let long = LongText { owner: &self.owner, start, end };
-            start = long.encode(memory, find_place, encode, &mut out)?;
+            start = long.encode(memory, find_place, encode, &mut section_out)?;
         }
         let Memory { lanes, words: known } = memory;
         let mut failed = None;
         let mut encode = |mut first: usize, mut ends: &[u32]| {
-            if out.out.is_full() {
-                out.hand_over(first);
+            if section_out.out.is_full() {
+                section_out.hand_over(first);
             }
             if let Some(prefix) = prefix.take()
                 && let [end, rest @ ..] = ends
             {
-                self.bpe.encode_prefixed(prefix, text, (first, *end as usize), reading, known, out.tokens())?;
+                self.bpe.encode_prefixed(prefix, text, (first, *end as usize), reading, known, section_out.tokens())?;
                 (first, ends) = (*end as usize, rest);
             }
             // Tokens of a very long word are handed over while they are read.
-            while out.out.take.is_some()
+            while section_out.out.take.is_some()
                 && let Some(at) = bpe::find_long_word(first, ends)
             {
-                self.bpe.encode_words(text, first, &ends[..at], reading, known, out.tokens())?;
+                self.bpe.encode_words(text, first, &ends[..at], reading, known, section_out.tokens())?;
                 let word = (at.checked_sub(1).map_or(first, |before| ends[before] as usize), ends[at] as usize);
                 self.bpe.encode_long_word(text, word, reading, known, |token| {
-                    if out.out.is_full() {
-                        out.hand_over(token.start as usize);
+                    if section_out.out.is_full() {
+                        section_out.hand_over(token.start as usize);
                     }
-                    out.out.tokens.push(token);
+                    section_out.out.tokens.push(token);
                 })?;
                 (first, ends) = (word.1, &ends[at + 1..]);
             }
-            self.bpe.encode_words(text, first, ends, reading, known, out.tokens())?;
-            Ok(if out.out.is_over() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+            self.bpe.encode_words(text, first, ends, reading, known, section_out.tokens())?;
+            Ok(if section_out.out.is_over() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         };
         let mut visit = |first: usize, ends: &[u32]| match encode(first, ends) {
             Ok(flow) => flow,
@@ -430,7 +430,7 @@ impl Native {
         match failed {
             Some(error) => Err(NativeRefusal::Error(error)),
             None => {
-                out.place();
+                section_out.place();
                 Ok(())
             }
         }

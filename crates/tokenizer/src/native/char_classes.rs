@@ -14,7 +14,6 @@ pub(crate) struct CharClasses {
 }
 
 /// A byte for each code point.
-#[derive(Default)]
 pub(crate) struct CharTable {
     /// For each block of code points, the index of its block in `bytes`.
     blocks: Vec<u16>,
