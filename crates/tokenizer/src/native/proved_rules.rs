@@ -1,5 +1,4 @@
-//! Which rules split text as patterns do, and which other characters the patterns cannot tell from
-//! ASCII characters.
+//! Which rules split text as patterns do, and what other characters are like ASCII characters to them.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -9,10 +8,6 @@ use super::char_classes::{CharClasses, CharTable};
 use super::pattern::RegexPattern;
 use super::scanner::Automata;
 use super::word_rules::{Contractions, Digits, FAR_MARK_CHAR, ISLAND_CHAR, ISLANDS, Tail, WordRules};
-
-/// The most classes for which kinds are sought, so that no file takes long; those of published patterns
-/// are up to 29.
-const MOST_CLASSES: usize = 64;
 
 /// Rules that split text as patterns do, as long as it has only characters of known kinds.
 pub(super) struct ProvedRules {
@@ -136,9 +131,6 @@ fn find_kinds(
         if kinds[class] == UNKNOWN {
             kinds[class] = byte;
         }
-    }
-    if kinds.len() > MOST_CLASSES {
-        return None;
     }
     let is_split_off = |class| automata.outer.iter().any(|outer| reads(outer, class));
     let mut pairs = ascii_pairs(automata.classes, &inner.classes, !digits_first);
