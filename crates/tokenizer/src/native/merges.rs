@@ -464,6 +464,28 @@ mod tests {
     }
 
     #[test]
+    fn a_product_is_that_of_its_merge_whether_or_not_products_follow_their_ranks() {
+        for products in [[7, 8, 9], [7, 9, 8], [40, 3, 8]] {
+            let [first, second, third] = products;
+            let listed = [(0, 1, first), (first, 2, second), (second, second, third)];
+            let ranked: Vec<_> =
+                (0..).zip(listed).map(|(rank, (left, right, product))| (rank, left, right, product)).collect();
+            for merges in [Merges::new(&listed).unwrap(), Merges::with_ranks(&ranked).unwrap()] {
+                for (letters, ids, ends) in [
+                    (&[0, 1][..], &[first][..], &[2][..]),
+                    (&[0, 1, 2], &[second], &[3]),
+                    (&[0, 1, 2, 0, 1, 2], &[third], &[6]),
+                ] {
+                    let mut word = Symbols::default();
+                    (1..).zip(letters).for_each(|(end, &letter)| word.push(letter, end));
+                    merges.merge(&mut word);
+                    assert_eq!((&*word.ids, &*word.ends), (ids, ends), "{products:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn all_ways_of_merging_give_the_same() {
         let mut state = 1u64;
         let mut random = |bound: u32| {
