@@ -172,7 +172,8 @@ impl CachedWord {
     /// Returns the id and the end of each token of a word of this length.
     pub fn tokens(self, length: usize) -> impl Iterator<Item = (u32, usize)> {
         let ids = [self.ids[0], self.ids[1], self.id(0), self.id(1)];
-        let ends = [0, 1, 2, 3].map(|at| if at + 1 == self.count() { length } else { self.end(at) as usize });
+        let [first, second, third] = [0, 1, 2].map(|at| self.end(at) as usize);
+        let ends = [first, second, third, length];
         ids.into_iter().zip(ends).take(self.count())
     }
 
@@ -259,7 +260,7 @@ impl WordCache {
                 }
                 let [second, third] = [1, 2].map(|at| start + word.end(at));
                 to[1].end = second;
-                to[2] = Token { id: word.id(0), start: second, end: if count == 3 { end } else { third } };
+                to[2] = Token { id: word.id(0), start: second, end: third };
                 to[3] = Token { id: word.id(1), start: third, end };
             }
             count_tokens += count as usize;
