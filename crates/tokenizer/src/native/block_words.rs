@@ -37,7 +37,7 @@ pub(super) fn split(
         let (first, bytes) = (place.at, &scan.text.as_bytes()[..end]);
         lanes.joined.resize(MOST_WORDS + BLOCK, 0);
         let Lanes { joined: ends, window, .. } = &mut *lanes;
-        let flow = if count_others(&bytes[first..near]) * MOST_OTHERS <= near - first {
+        let flow = if dispatch!(level, simd => count_others(simd, &bytes[first..near])) * MOST_OTHERS <= near - first {
             let mut characters = AsciiText { bytes, first, near, copy: [0; BLOCK] };
             let count = dispatch!(level, simd => read_blocks(simd, rules, scan, &mut place, &mut characters, ends))?;
             visit(first, &ends[..count])
@@ -104,10 +104,13 @@ impl BlockText for AsciiText<'_> {
 }
 
 /// Returns the number of bytes that are not ASCII.
-fn count_others(bytes: &[u8]) -> usize {
-    // Counted in bytes, of which a processor adds many at once.
-    let others = bytes.chunks(128).map(|chunk| chunk.iter().map(|byte| byte >> 7).sum::<u8>());
-    others.map(usize::from).sum()
+#[inline(always)]
+fn count_others<S: Simd>(simd: S, bytes: &[u8]) -> usize {
+    let (blocks, rest) = bytes.as_chunks::<BLOCK>();
+    let count = |bits: u64| bits.count_ones() as usize;
+    let is_other = |block: &[u8; BLOCK]| u8x64::from_slice(simd, block).simd_ge(0x80).to_bitmask();
+    let in_rest = rest.iter().filter(|byte| !byte.is_ascii()).count();
+    blocks.iter().map(|block| count(is_other(block))).sum::<usize>() + in_rest
 }
 
 /// Returns a place at which a word begins, whatever precedes it.

@@ -91,7 +91,7 @@ impl Bpe {
                 }
                 let mut words = &ahead.words[..];
                 loop {
-                    let known = memory.read(words, ends, from, &mut ahead.tokens);
+                    let known = memory.read(words, bytes, ends, from, &mut ahead.tokens);
                     out.extend_from_slice(ahead.tokens.get(..known.tokens).unwrap_or_default());
                     from = known.end;
                     let [end, rest @ ..] = ends.get(known.words..).unwrap_or_default() else { break };

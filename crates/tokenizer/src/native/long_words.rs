@@ -3,7 +3,9 @@ use std::hash::{BuildHasher, Hasher};
 use foldhash::fast::RandomState;
 use prefetch_index::prefetch_index;
 
+use super::super::Token;
 use super::merges::Symbols;
+use super::word_cache::cover_characters;
 
 /// Longer words are merged again each time.
 const LONGEST: usize = 256;
@@ -70,6 +72,23 @@ impl LongWords {
             }
             at = at.wrapping_add(1);
         }
+    }
+
+    /// Writes the tokens of the word that begins at byte `start` of a text. Returns their number, or
+    /// `None` if the word is not here, or has more tokens than there is room for.
+    pub fn read(&self, text: &[u8], (start, end): (u32, u32), tokens: &mut [Token]) -> Option<usize> {
+        let word = text.get(start as usize..end as usize)?;
+        let (known, splits_characters) = self.get(word)?;
+        let (mut count, mut from) = (0, start);
+        for (id, end) in known {
+            let end = start + end as u32;
+            *tokens.get_mut(count)? = Token { id, start: from, end };
+            (from, count) = (end, count + 1);
+        }
+        if splits_characters {
+            cover_characters(text, &mut tokens[..count]);
+        }
+        Some(count)
     }
 
     pub fn put(&mut self, word: &[u8], merged: &Symbols, splits_characters: bool) {

@@ -4,6 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use fearless_simd::{Level, dispatch};
 
+use super::super::Token;
 use super::lanes::Lanes;
 use super::long_words::LongWords;
 use super::merges::Symbols;
@@ -41,8 +42,16 @@ impl WordMemory {
     }
 
     /// Reads the tokens of words up to the first that is not known.
-    pub fn read(&self, words: &[Approach], ends: &[u32], start: usize, tokens: &mut TokensAhead) -> KnownWords {
-        dispatch!(Level::new(), _simd => self.cache.read(words, ends, start, tokens))
+    pub fn read(
+        &self,
+        words: &[Approach],
+        bytes: &[u8],
+        ends: &[u32],
+        start: usize,
+        tokens: &mut TokensAhead,
+    ) -> KnownWords {
+        let long_word = |place, out: &mut [Token]| self.long_words.read(bytes, place, out);
+        dispatch!(Level::new(), _simd => self.cache.read(words, bytes, ends, start, tokens, long_word))
     }
 }
 

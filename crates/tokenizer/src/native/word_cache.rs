@@ -5,6 +5,8 @@ use super::merges::Symbols;
 
 /// Words with more tokens are kept with the long words.
 const MOST_TOKENS: usize = 4;
+/// The most tokens of a word that are read with those of its neighbors.
+const MOST_READ: usize = 16;
 /// The buckets of a new cache, and the most that it grows to: 32 KiB, and 16 MiB.
 const FIRST_BUCKETS: usize = 1 << 9;
 const MOST_BUCKETS: usize = 1 << 18;
@@ -45,7 +47,7 @@ pub(crate) struct Approach {
 
 /// The number of words that are looked up together, and the most tokens that they have.
 pub(crate) const AHEAD: usize = 64;
-const MOST_AHEAD: usize = MOST_TOKENS * AHEAD;
+const MOST_AHEAD: usize = MOST_TOKENS * AHEAD + MOST_READ;
 pub(crate) type TokensAhead = [Token; MOST_AHEAD];
 
 /// The words that are looked up next, and the tokens of those that are known.
@@ -231,39 +233,43 @@ impl WordCache {
         any_long
     }
 
-    /// Reads the tokens of words up to the first that is not in the cache, or that has a character
-    /// that lies in more than one token. The first word begins at `start`.
+    /// Reads the tokens of words up to the first that is not known. The first word begins at `start`.
+    /// `long_word` writes the tokens of a word that is with the long words, and returns their number.
     #[inline(always)]
-    pub fn read(&self, words: &[Approach], ends: &[u32], start: usize, tokens: &mut TokensAhead) -> KnownWords {
+    pub fn read(
+        &self,
+        words: &[Approach],
+        bytes: &[u8],
+        ends: &[u32],
+        start: usize,
+        tokens: &mut TokensAhead,
+        long_word: impl Fn((u32, u32), &mut [Token]) -> Option<usize>,
+    ) -> KnownWords {
         let buckets = &*self.buckets;
         let (mut start, mut count_known, mut count_tokens) = (start as u32, 0, 0);
         for (word, &end) in words.iter().zip(ends) {
+            let Some(to) = tokens.get_mut(count_tokens..).and_then(<[Token]>::first_chunk_mut) else { break };
             let mut slot = pick(buckets, first_bucket(word.hash), word.key);
             if slot.key != word.key.0 {
-                slot = pick(buckets, second_bucket(word.hash), word.key);
+                slot = match word.key.0 == Approach::NONE.key.0 {
+                    true => Slot { key: word.key.0, word: CachedWord::LONG },
+                    false => pick(buckets, second_bucket(word.hash), word.key),
+                };
                 if slot.key != word.key.0 {
                     break;
                 }
             }
-            let Some(to) = tokens.get_mut(count_tokens..).and_then(<[Token]>::first_chunk_mut::<MOST_TOKENS>) else {
-                break;
-            };
             let word = slot.word;
             // Written in any case, and counted only if it is one.
             let between = start + word.end(0);
             to[0] = Token { id: word.ids[0], start, end: between };
             to[1] = Token { id: word.ids[1], start: between, end };
-            let count = word.more >> COUNT_AT;
+            let mut count = (word.more >> COUNT_AT) as usize;
             if count.wrapping_sub(1) >= 2 {
-                if count.wrapping_sub(1) >= MOST_TOKENS as u64 {
-                    break;
-                }
-                let [second, third] = [1, 2].map(|at| start + word.end(at));
-                to[1].end = second;
-                to[2] = Token { id: word.id(0), start: second, end: third };
-                to[3] = Token { id: word.id(1), start: third, end };
+                let Some(found) = read_rest(word, bytes, (start, end), to, &long_word) else { break };
+                count = found;
             }
-            count_tokens += count as usize;
+            count_tokens += count;
             count_known += 1;
             start = end;
         }
@@ -328,6 +334,44 @@ impl WordCache {
             }
         }
         self.replaced = 0;
+    }
+}
+
+/// Completes the tokens of a word that has more than two, or that cuts a character.
+#[inline(always)]
+fn read_rest(
+    word: CachedWord,
+    bytes: &[u8],
+    (start, end): (u32, u32),
+    tokens: &mut [Token; MOST_READ],
+    long_word: impl Fn((u32, u32), &mut [Token]) -> Option<usize>,
+) -> Option<usize> {
+    let count = word.count();
+    if count > MOST_TOKENS {
+        return long_word((start, end), tokens);
+    }
+    if count > 2 {
+        let [second, third] = [1, 2].map(|at| start + word.end(at));
+        tokens[1].end = second;
+        tokens[2] = Token { id: word.id(0), start: second, end: third };
+        tokens[3] = Token { id: word.id(1), start: third, end };
+    }
+    if word.splits_characters() {
+        cover_characters(bytes, tokens.get_mut(..count)?);
+    }
+    Some(count)
+}
+
+/// Makes tokens that each hold part of a character span the whole character.
+pub(super) fn cover_characters(bytes: &[u8], tokens: &mut [Token]) {
+    let is_within = |at: u32| bytes.get(at as usize).is_some_and(|byte| byte & 0xC0 == 0x80);
+    for token in tokens {
+        while is_within(token.start) {
+            token.start -= 1;
+        }
+        while is_within(token.end) {
+            token.end += 1;
+        }
     }
 }
 
