@@ -1,6 +1,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::hash::BuildHasher;
 
+use foldhash::fast::RandomState;
 use prefetch_index::prefetch_index;
 
 /// The bits of a slot in the table: two ids and a rank fit into 64 bits.
@@ -37,6 +39,9 @@ pub(crate) struct Merges {
     /// An open-addressing table with the pair in the upper bits and the rank in the lower bits.
     slots: Vec<u64>,
     shift: u32,
+    /// Where a pair belongs is a product with this number. It is random, so that no file can choose
+    /// pairs that belong in one place.
+    factor: u64,
     /// Bits of which one is set for each pair. Most pairs do not merge, and the bits stay in the
     /// processor's cache.
     filter: Vec<u64>,
@@ -125,6 +130,7 @@ impl Merges {
         Ok(Self {
             slots: vec![EMPTY; capacity],
             shift,
+            factor: RandomState::default().hash_one(0) | 1,
             filter: vec![0; capacity / 32],
             products: Products::InOrder(0),
             nearest: Box::new([[NONE; NEAREST]; NEAREST]),
@@ -193,7 +199,7 @@ impl Merges {
 
     #[inline]
     fn slot(&self, pair: u64) -> usize {
-        (pair.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift) as usize
+        (pair.wrapping_mul(self.factor) >> self.shift) as usize
     }
 
     #[inline]
@@ -427,7 +433,20 @@ fn least(ranks: &[u32]) -> Option<(usize, u32)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Merges, SHORT, Symbols, WINDOW};
+    use super::{EMPTY, ID_BITS, Merges, SHORT, Symbols, WINDOW};
+
+    #[test]
+    fn no_file_can_choose_pairs_that_belong_in_one_place() {
+        // The pairs with the least products with some number.
+        let factor = Merges::new(&[]).unwrap().factor;
+        let ids = (0..1000).flat_map(|left| (0..1000).map(move |right| (left, right)));
+        let product = |&(left, right): &(u32, u32)| super::pair(left, right).wrapping_mul(factor);
+        let near = ids.filter(|ids| product(ids) >> (u64::BITS - 6) == 0);
+        let merges: Vec<_> = near.map(|(left, right)| (left, right, 1 << (ID_BITS - 1))).collect();
+        assert!(merges.len() > 10_000);
+        let longest_run = |table: Merges| table.slots.split(|&slot| slot == EMPTY).map(<[u64]>::len).max();
+        assert!(longest_run(Merges::new(&merges).unwrap()).unwrap() < 1_000);
+    }
 
     /// Returns random merges of four letters. Each product is a new letter, and many sequences
     /// merge in more than one way.

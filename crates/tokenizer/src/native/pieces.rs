@@ -172,3 +172,21 @@ fn processors() -> usize {
     static PROCESSORS: OnceLock<usize> = OnceLock::new();
     *PROCESSORS.get_or_init(|| thread::available_parallelism().map_or(1, NonZero::get))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use super::{LongText, MemoryOwner, OpenPieces, PIECE, SOUGHT};
+
+    #[test]
+    fn a_worker_takes_its_own_pieces_and_those_that_others_leave() {
+        let owner = MemoryOwner::new();
+        let text = LongText { owner: &owner, start: 0, end: 9 * PIECE + SOUGHT };
+        let find_place = &|from, _| Some(from);
+        let mut pieces = OpenPieces { text, find_place, number: 0, workers: 2, left: VecDeque::new() };
+        let numbers: Vec<usize> = std::iter::from_fn(|| pieces.next(1)).map(|piece| piece.number).collect();
+        // Four are left at most.
+        assert_eq!(numbers, [1, 3, 5, 0, 7, 2, 4, 6]);
+    }
+}

@@ -277,9 +277,9 @@ fn contraction(bytes: &[u8; BLOCK], at: usize, count: usize, any_case: bool) -> 
 
 /// Returns where white space goes on after its last line breaks.
 #[inline(always)]
-fn after_last_breaks(others: u64, breaks: u64) -> u64 {
-    let mut after = others & breaks << 1;
-    let mut more = others.wrapping_add(after) & !others & breaks;
+fn after_last_breaks(blanks: u64, breaks: u64) -> u64 {
+    let mut after = blanks & breaks << 1;
+    let mut more = blanks.wrapping_add(after) & !blanks & breaks;
     while more != 0 {
         let before = after & (more & more.wrapping_neg()).wrapping_sub(1);
         after ^= before.checked_ilog2().map_or(0, |last| 1 << last);
