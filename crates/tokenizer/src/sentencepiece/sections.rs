@@ -6,6 +6,8 @@ use super::trie::Trie;
 pub(super) struct Sections {
     tokens: Vec<AddedToken>,
     trie: Trie,
+    /// Whether a token begins with each byte.
+    begins: [bool; 256],
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -18,7 +20,9 @@ impl Sections {
     pub fn new(tokens: Vec<AddedToken>) -> Self {
         let entries = (0..).zip(&tokens).filter(|(_, token)| !token.text.is_empty());
         let trie = Trie::new(entries.map(|(index, token)| (token.text.as_str(), index)).collect());
-        Self { tokens, trie }
+        let mut begins = [false; 256];
+        tokens.iter().filter_map(|token| token.text.bytes().next()).for_each(|byte| begins[usize::from(byte)] = true);
+        Self { tokens, trie, begins }
     }
 
     pub fn tokens(&self) -> &[AddedToken] {
@@ -36,9 +40,10 @@ impl Sections {
         let mut sections = Vec::new();
         let mut open = 0;
         let mut at = 0;
-        while let Some(next) = text[at..].chars().next() {
+        while let Some(next) = text.as_bytes()[at..].iter().position(|&byte| self.begins[usize::from(byte)]) {
+            at += next;
             let Some((length, index)) = self.trie.longest_prefix(&text.as_bytes()[at..]) else {
-                at += next.len_utf8();
+                at += 1;
                 continue;
             };
             let token = &self.tokens[index as usize];
