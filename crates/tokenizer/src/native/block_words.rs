@@ -107,10 +107,9 @@ impl BlockText for AsciiText<'_> {
 #[inline(always)]
 fn count_others<S: Simd>(simd: S, bytes: &[u8]) -> usize {
     let (blocks, rest) = bytes.as_chunks::<BLOCK>();
-    let count = |bits: u64| bits.count_ones() as usize;
-    let is_other = |block: &[u8; BLOCK]| u8x64::from_slice(simd, block).simd_ge(0x80).to_bitmask();
-    let in_rest = rest.iter().filter(|byte| !byte.is_ascii()).count();
-    blocks.iter().map(|block| count(is_other(block))).sum::<usize>() + in_rest
+    let others = |block: &[u8; BLOCK]| u8x64::from_slice(simd, block).simd_ge(0x80).to_bitmask().count_ones();
+    let in_blocks: u32 = blocks.iter().map(others).sum();
+    in_blocks as usize + rest.iter().filter(|byte| !byte.is_ascii()).count()
 }
 
 /// Returns a place at which a word begins, whatever precedes it.

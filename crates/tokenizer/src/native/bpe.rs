@@ -10,7 +10,7 @@ use super::byte_joints::ByteJoints;
 use super::forged::ForgedTokens;
 use super::memory::WordMemory;
 use super::merges::{Merges, Symbols};
-use super::word_cache::{AHEAD, WordKey};
+use super::word_cache::{AHEAD, AskedWords, WordKey};
 
 /// Byte-pair encoding of words, with the same ids as the reference crate.
 pub(crate) struct Bpe {
@@ -91,7 +91,7 @@ impl Bpe {
                 }
                 let mut words = &ahead.words[..];
                 loop {
-                    let known = memory.read(words, bytes, ends, from, &mut ahead.tokens);
+                    let known = memory.read(AskedWords { text, start: from, ends, words }, &mut ahead.tokens);
                     out.extend_from_slice(ahead.tokens.get(..known.tokens).unwrap_or_default());
                     from = known.end;
                     let [end, rest @ ..] = ends.get(known.words..).unwrap_or_default() else { break };
@@ -141,13 +141,13 @@ impl Bpe {
         let mut key = WordKey::new(text.as_bytes(), start, end);
         let known = key.and_then(|key| memory.cache.get(key));
         if let Some(word) = known.filter(|word| word.has_tokens()) {
-            push_tokens(text, start, word.tokens(end - start), word.splits_characters(), out);
+            out.extend(place_tokens(text, start, word.tokens(end - start), word.splits_characters()));
             return Ok(());
         }
         if (key.is_none() || known.is_some())
             && let Some((tokens, splits_characters)) = memory.long_words.get(bytes)
         {
-            push_tokens(text, start, tokens, splits_characters, out);
+            out.extend(place_tokens(text, start, tokens, splits_characters));
             return Ok(());
         }
         if known.is_some() {
@@ -160,7 +160,7 @@ impl Bpe {
         if !is_forged && !key.is_some_and(|key| memory.cache.put(key, word, splits_characters)) {
             memory.long_words.put(bytes, word, splits_characters);
         }
-        push_tokens(text, start, symbols(word), splits_characters, out);
+        out.extend(place_tokens(text, start, symbols(word), splits_characters));
         Ok(())
     }
 
@@ -299,24 +299,23 @@ pub(crate) fn find_long_word(first: usize, ends: &[u32]) -> Option<usize> {
     starts.zip(ends).position(|(start, &end)| end as usize - start > LONG_WORD)
 }
 
-/// Appends the tokens of a word that begins at byte `start`. Tokens that each hold part of a character
-/// span the whole character.
-fn push_tokens(
+/// Returns the tokens of a word that begins at byte `start`, from their ids and ends. Tokens that each
+/// hold part of a character span the whole character.
+#[inline]
+pub(super) fn place_tokens(
     text: &str,
     start: usize,
     tokens: impl Iterator<Item = (u32, usize)>,
     splits_characters: bool,
-    out: &mut Vec<Token>,
-) {
+) -> impl Iterator<Item = Token> {
     let mut from = start;
-    for (id, end) in tokens {
-        let end = start + end;
-        out.push(match splits_characters {
-            true => Token::covering(id, (from, end), text),
-            false => Token::new(id, from, end),
-        });
-        from = end;
-    }
+    tokens.map(move |(id, end)| {
+        let place = (std::mem::replace(&mut from, start + end), start + end);
+        match splits_characters {
+            true => Token::covering(id, place, text),
+            false => Token::new(id, place.0, place.1),
+        }
+    })
 }
 
 fn symbols(word: &Symbols) -> impl Iterator<Item = (u32, usize)> + '_ {

@@ -4,8 +4,8 @@ use foldhash::fast::RandomState;
 use prefetch_index::prefetch_index;
 
 use super::super::Token;
+use super::bpe::place_tokens;
 use super::merges::Symbols;
-use super::word_cache::cover_characters;
 
 /// Longer words are merged again each time.
 const LONGEST: usize = 256;
@@ -74,19 +74,15 @@ impl LongWords {
         }
     }
 
-    /// Writes the tokens of the word that begins at byte `start` of a text. Returns their number, or
-    /// `None` if the word is not here, or has more tokens than there is room for.
-    pub fn read(&self, text: &[u8], (start, end): (u32, u32), tokens: &mut [Token]) -> Option<usize> {
-        let word = text.get(start as usize..end as usize)?;
-        let (known, splits_characters) = self.get(word)?;
-        let (mut count, mut from) = (0, start);
-        for (id, end) in known {
-            let end = start + end as u32;
-            *tokens.get_mut(count)? = Token { id, start: from, end };
-            (from, count) = (end, count + 1);
-        }
-        if splits_characters {
-            cover_characters(text, &mut tokens[..count]);
+    /// Writes the tokens of the word at a place of a text. Returns their number, or `None` if the word
+    /// is not here, or has more tokens than there is room for.
+    pub fn read(&self, text: &str, (start, end): (u32, u32), tokens: &mut [Token]) -> Option<usize> {
+        let (start, end) = (start as usize, end as usize);
+        let (known, splits_characters) = self.get(text.as_bytes().get(start..end)?)?;
+        let mut count = 0;
+        for token in place_tokens(text, start, known, splits_characters) {
+            *tokens.get_mut(count)? = token;
+            count += 1;
         }
         Some(count)
     }

@@ -8,7 +8,7 @@ use super::super::Token;
 use super::lanes::Lanes;
 use super::long_words::LongWords;
 use super::merges::Symbols;
-use super::word_cache::{AHEAD, Approach, KnownWords, TokensAhead, WordCache, WordsAhead};
+use super::word_cache::{AHEAD, Approach, AskedWords, KnownWords, TokensAhead, WordCache, WordsAhead};
 
 /// The number of recently used tokenizers whose memory a thread keeps.
 const KEPT: usize = 4;
@@ -42,16 +42,9 @@ impl WordMemory {
     }
 
     /// Reads the tokens of words up to the first that is not known.
-    pub fn read(
-        &self,
-        words: &[Approach],
-        bytes: &[u8],
-        ends: &[u32],
-        start: usize,
-        tokens: &mut TokensAhead,
-    ) -> KnownWords {
-        let long_word = |place, out: &mut [Token]| self.long_words.read(bytes, place, out);
-        dispatch!(Level::new(), _simd => self.cache.read(words, bytes, ends, start, tokens, long_word))
+    pub fn read(&self, asked: AskedWords<'_>, tokens: &mut TokensAhead) -> KnownWords {
+        let long_word = |place, to: &mut [Token]| self.long_words.read(asked.text, place, to);
+        dispatch!(Level::new(), _simd => self.cache.read(asked, tokens, long_word))
     }
 }
 

@@ -63,6 +63,15 @@ impl Default for WordsAhead {
     }
 }
 
+/// Neighboring words of a text that were asked for. The first begins at `start`.
+#[derive(Clone, Copy)]
+pub(crate) struct AskedWords<'a> {
+    pub text: &'a str,
+    pub start: usize,
+    pub ends: &'a [u32],
+    pub words: &'a [Approach],
+}
+
 /// How many words are known, how many tokens they have, and where they end.
 pub(crate) struct KnownWords {
     pub words: usize,
@@ -233,19 +242,17 @@ impl WordCache {
         any_long
     }
 
-    /// Reads the tokens of words up to the first that is not known. The first word begins at `start`.
-    /// `long_word` writes the tokens of a word that is with the long words, and returns their number.
+    /// Reads the tokens of words up to the first that is not known. `long_word` writes the tokens of the
+    /// word at a place that is with the long words, and returns their number.
     #[inline(always)]
     pub fn read(
         &self,
-        words: &[Approach],
-        bytes: &[u8],
-        ends: &[u32],
-        start: usize,
+        asked: AskedWords<'_>,
         tokens: &mut TokensAhead,
         long_word: impl Fn((u32, u32), &mut [Token]) -> Option<usize>,
     ) -> KnownWords {
         let buckets = &*self.buckets;
+        let AskedWords { text, start, ends, words } = asked;
         let (mut start, mut count_known, mut count_tokens) = (start as u32, 0, 0);
         for (word, &end) in words.iter().zip(ends) {
             let Some(to) = tokens.get_mut(count_tokens..).and_then(<[Token]>::first_chunk_mut) else { break };
@@ -266,7 +273,7 @@ impl WordCache {
             to[1] = Token { id: word.ids[1], start: between, end };
             let mut count = (word.more >> COUNT_AT) as usize;
             if count.wrapping_sub(1) >= 2 {
-                let Some(found) = read_rest(word, bytes, (start, end), to, &long_word) else { break };
+                let Some(found) = read_rest(word, text, (start, end), to, &long_word) else { break };
                 count = found;
             }
             count_tokens += count;
@@ -341,7 +348,7 @@ impl WordCache {
 #[inline(always)]
 fn read_rest(
     word: CachedWord,
-    bytes: &[u8],
+    text: &str,
     (start, end): (u32, u32),
     tokens: &mut [Token; MOST_READ],
     long_word: impl Fn((u32, u32), &mut [Token]) -> Option<usize>,
@@ -357,22 +364,11 @@ fn read_rest(
         tokens[3] = Token { id: word.id(1), start: third, end };
     }
     if word.splits_characters() {
-        cover_characters(bytes, tokens.get_mut(..count)?);
+        for token in tokens.get_mut(..count)? {
+            *token = Token::covering(token.id, (token.start as usize, token.end as usize), text);
+        }
     }
     Some(count)
-}
-
-/// Makes tokens that each hold part of a character span the whole character.
-pub(super) fn cover_characters(bytes: &[u8], tokens: &mut [Token]) {
-    let is_within = |at: u32| bytes.get(at as usize).is_some_and(|byte| byte & 0xC0 == 0x80);
-    for token in tokens {
-        while is_within(token.start) {
-            token.start -= 1;
-        }
-        while is_within(token.end) {
-            token.end += 1;
-        }
-    }
 }
 
 /// Returns the slot of a word, if it is in this bucket; otherwise another slot. That two words begin
