@@ -49,7 +49,7 @@ pub fn measure(subjects: &[Subject<'_>], text: &str) -> Result<(), String> {
 /// Reports whether a library divides a document between threads.
 fn divides(library: Library) -> bool {
     match library {
-        Library::Rolecall | Library::Fastokens => true,
+        Library::Rolecall | Library::Spans | Library::Fastokens => true,
         Library::Tokenizers | Library::Tiktoken | Library::Kitoken | Library::Bpe => false,
     }
 }

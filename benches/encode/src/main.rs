@@ -69,13 +69,19 @@ fn run(options: &Options) -> Result<(), String> {
     for model in models {
         subjects.push((model, compare(model, &options.libraries, &text)));
     }
+    // With spans and without, all other measures are alike.
+    let is_other = |library: &Library| *library != Library::Spans;
+    let others: Vec<Subject<'_>> = subjects
+        .iter()
+        .map(|(model, libraries)| (*model, libraries.iter().copied().filter(is_other).collect()))
+        .collect();
     for measure in &options.measures {
         match measure {
             Measure::Speed => speed::measure(&subjects, &text, options),
-            Measure::Decoding => decoding::measure(&subjects, &text),
-            Measure::Memory => memory::measure(&subjects, &text)?,
-            Measure::Long => long::measure(&subjects, &text)?,
-            Measure::Hostile => hostile::measure(&subjects),
+            Measure::Decoding => decoding::measure(&others, &text),
+            Measure::Memory => memory::measure(&others, &text)?,
+            Measure::Long => long::measure(&others, &text)?,
+            Measure::Hostile => hostile::measure(&others),
         }
     }
     Ok(())

@@ -57,9 +57,9 @@ pub fn measure(subjects: &[Subject<'_>], text: &str, options: &Options) {
         loads.push((&model.name, libraries, load));
     }
     println!("\ncold: the first pass of a fresh tokenizer over all documents, the median of {rounds} tokenizers;");
-    println!("warm: the median of the third to the fifth pass; all libraries take turns. rolecall returns ids and");
-    println!("spans, and its peers ids. tokenizers encodes each eighth document of 400 bytes and 8 KB, and one");
-    println!("of 1 MB in eight.");
+    println!("warm: the median of the third to the fifth pass; all libraries take turns. All return ids; \"spans\" is");
+    println!("rolecall with the bytes that each token covers. tokenizers encodes each eighth document of 400 bytes");
+    println!("and 8 KB, and one of 1 MB in eight.");
     println!("\nloading, ms\n");
     print!("{:<16}", "tokenizer");
     columns.iter().for_each(|library| print!(" {:>12}", library.name()));

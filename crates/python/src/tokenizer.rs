@@ -78,12 +78,15 @@ impl Tokenizer {
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
         let text = input::text(text, &mut input::Path::of("text"))?;
         let encoded = py.detach(|| {
-            let mut tokens = Vec::new();
-            match reference {
-                true => self.inner.encode_reference(&text, TextPlace::Start, &mut tokens)?,
-                false => self.inner.encode_ordinary(&text, TextPlace::Start, &mut tokens)?,
+            let mut ids = Vec::new();
+            if reference {
+                let mut tokens = Vec::new();
+                self.inner.encode_reference(&text, TextPlace::Start, &mut tokens)?;
+                ids.extend(tokens.into_iter().map(|token| token.id));
+            } else {
+                self.inner.encode_ids(&text, TextPlace::Start, &mut ids)?;
             }
-            Ok(tokens.into_iter().map(|token| token.id).collect())
+            Ok(ids)
         });
         array(py, encoded.map_err(|error| self.raise(py, error))?)
     }

@@ -347,6 +347,11 @@ fn tokens_that_come_in_parts_are_the_tokens() {
                 assert_eq!(expected.is_ok(), found.is_ok(), "{name}");
                 let start: String = text.chars().take(20).collect();
                 assert!(expected.is_err() || whole == parts, "{name}: {start:?}");
+                let ids = |tokens: &[tokenizer::Token]| tokens.iter().map(|token| token.id).collect::<Vec<u32>>();
+                let mut alone = vec![7];
+                let found = tokenizer.encode_ids(&text, place, &mut alone);
+                assert_eq!(expected.is_ok(), found.is_ok(), "{name}");
+                assert!(expected.is_err() || alone[1..] == ids(&whole) && alone[0] == 7, "{name}: {start:?}");
                 for most in [0, 100, whole.len().saturating_sub(1), whole.len()] {
                     let mut some = Vec::new();
                     if tokenizer.encode_at_most(&text, place, most, &mut some).is_err() {
@@ -354,7 +359,6 @@ fn tokens_that_come_in_parts_are_the_tokens() {
                     }
                     let is_whole = some.len() == whole.len();
                     assert!(is_whole || most < some.len() && some.len() < whole.len(), "{name}: {most} {start:?}");
-                    let ids = |tokens: &[tokenizer::Token]| tokens.iter().map(|token| token.id).collect::<Vec<u32>>();
                     assert_eq!(ids(&some), ids(&whole[..some.len()]), "{name}: {most} {start:?}");
                 }
             }

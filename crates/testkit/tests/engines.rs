@@ -96,6 +96,11 @@ impl Pair {
             let codes = (results.0.err().map(|e| e.to_string()), results.1.err().map(|e| e.to_string()));
             assert_eq!(codes.0, codes.1, "{}, ordinary, {place:?}, seed {seed}: {text:?}", self.name);
             self.expect(&own, &reference, text, &format!("ordinary, {place:?}, seed {seed}"));
+            let mut ids = Vec::new();
+            let failed = self.own.encode_ids(text, place, &mut ids).err().map(|error| error.to_string());
+            assert_eq!(failed, codes.0, "{}, ids, {place:?}, seed {seed}: {text:?}", self.name);
+            let expected: Vec<u32> = reference.iter().map(|token| token.id).collect();
+            self.expect(&ids, &expected, text, &format!("ids, {place:?}, seed {seed}"));
             let (mut own, mut reference) = (Vec::new(), Vec::new());
             self.own.encode_reference(text, place, &mut own).unwrap();
             self.reference.encode_reference(text, place, &mut reference).unwrap();

@@ -221,6 +221,17 @@ impl Tokenizer for CachedTokenizer {
         }
     }
 
+    fn encode_ids(&self, text: &str, place: TextPlace, out: &mut Vec<u32>) -> Result<(), Error> {
+        if text.len() > self.memory.shard_bytes / 2 {
+            self.memory.misses.fetch_add(1, Ordering::Relaxed);
+            return self.tokenizer.encode_ids(text, place, out);
+        }
+        let mut tokens = Vec::new();
+        self.encode_ordinary(text, place, &mut tokens)?;
+        out.extend(tokens.iter().map(|token| token.id));
+        Ok(())
+    }
+
     fn encode_in_parts(&self, text: &str, place: TextPlace, take: &mut dyn FnMut(&[Token])) -> Result<(), Error> {
         if text.len() > self.memory.shard_bytes / 2 {
             // The run is too large to be stored.

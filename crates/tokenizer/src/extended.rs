@@ -57,6 +57,10 @@ impl Tokenizer for ExtendedTokenizer {
         self.tokenizer.encode_ordinary(text, place, out)
     }
 
+    fn encode_ids(&self, text: &str, place: TextPlace, out: &mut Vec<u32>) -> Result<(), Error> {
+        self.tokenizer.encode_ids(text, place, out)
+    }
+
     fn keeping_out(&self, ids: &BTreeSet<u32>) -> Result<Arc<dyn Tokenizer>, Error> {
         let own = ids.iter().copied().filter(|id| self.appended(*id).is_none()).collect();
         Ok(Arc::new(ExtendedTokenizer::new(self.tokenizer.keeping_out(&own)?, self.appended.clone())))

@@ -30,7 +30,7 @@ use self::reference::{Reference, Whole};
 use self::spelling::Spelling;
 use super::added::is_space;
 use super::config::Config;
-use super::native::{Core, Native, NativeRefusal, Out, PART, Reading};
+use super::native::{Core, Kept, Native, NativeRefusal, Out, PART, Reading};
 use super::token_bytes::TokenBytes;
 use super::{
     AddedToken, Beside, Engine, Error, NamedToken, TextPlace, Token, TokenRef, Tokenizer, TokenizerKind, check_length,
@@ -316,18 +316,43 @@ thread_local! {
     static ROOM: Cell<Vec<Token>> = const { Cell::new(Vec::new()) };
 }
 
+impl HuggingFace {
+    /// Encodes with our own engine. Returns `None` if the reference crate must encode the text.
+    fn encode_own<K: Kept>(
+        &self,
+        text: &str,
+        place: TextPlace,
+        reading: Reading,
+        out: Out<'_, K>,
+    ) -> Option<Result<(), Error>> {
+        match self.own.as_ref().ok()?.encode(text, place, reading, out) {
+            Ok(()) => Some(Ok(())),
+            Err(NativeRefusal::Error(error)) => Some(Err(error)),
+            Err(NativeRefusal::NotCovered) => None,
+        }
+    }
+}
+
 impl Tokenizer for HuggingFace {
     fn encode_ordinary(&self, text: &str, place: TextPlace, out: &mut Vec<Token>) -> Result<(), Error> {
         self.encode_at_most(text, place, usize::MAX, out)
     }
 
     fn encode_at_most(&self, text: &str, place: TextPlace, most: usize, out: &mut Vec<Token>) -> Result<(), Error> {
-        let own = self.own.as_ref();
-        match own.map(|own| own.encode(text, place, Reading::Ordinary, Out::behind(out).at_most(most))) {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(NativeRefusal::Error(error))) => Err(error),
-            Ok(Err(NativeRefusal::NotCovered)) | Err(_) => self.reference()?.encode_ordinary(text, place, out),
+        match self.encode_own(text, place, Reading::Ordinary, Out::behind(out).at_most(most)) {
+            Some(done) => done,
+            None => self.reference()?.encode_ordinary(text, place, out),
         }
+    }
+
+    fn encode_ids(&self, text: &str, place: TextPlace, out: &mut Vec<u32>) -> Result<(), Error> {
+        if let Some(done) = self.encode_own(text, place, Reading::Ordinary, Out::behind(out)) {
+            return done;
+        }
+        let mut tokens = Vec::new();
+        self.reference()?.encode_ordinary(text, place, &mut tokens)?;
+        out.extend(tokens.iter().map(|token| token.id));
+        Ok(())
     }
 
     fn encode_in_parts(&self, text: &str, place: TextPlace, take: &mut dyn FnMut(&[Token])) -> Result<(), Error> {
@@ -340,10 +365,9 @@ impl Tokenizer for HuggingFace {
             take(part);
         };
         let out = Out::in_parts(&mut tokens, &mut counted);
-        let done = match self.own.as_ref().map(|own| own.encode(text, place, Reading::Ordinary, out)) {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(NativeRefusal::Error(error))) => Err(error),
-            Ok(Err(NativeRefusal::NotCovered)) | Err(_) => {
+        let done = match self.encode_own(text, place, Reading::Ordinary, out) {
+            Some(done) => done,
+            None => {
                 self.reference().and_then(|reference| reference.encode_ordinary(text, place, &mut tokens)).map(|()| {
                     // Both engines produce the same tokens, so continue where our own engine stopped.
                     take(tokens.get(taken..).unwrap_or_default());
@@ -358,10 +382,9 @@ impl Tokenizer for HuggingFace {
     }
 
     fn encode_reference(&self, text: &str, place: TextPlace, out: &mut Vec<Token>) -> Result<(), Error> {
-        match self.own.as_ref().map(|own| own.encode(text, place, Reading::Reference, Out::behind(out))) {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(NativeRefusal::Error(error))) => Err(error),
-            Ok(Err(NativeRefusal::NotCovered)) | Err(_) => self.reference()?.encode_reference(text, place, out),
+        match self.encode_own(text, place, Reading::Reference, Out::behind(out)) {
+            Some(done) => done,
+            None => self.reference()?.encode_reference(text, place, out),
         }
     }
 

@@ -19,6 +19,7 @@ mod char_classes;
 mod char_window;
 pub(super) mod forged;
 pub(super) mod joints;
+mod kept;
 mod lanes;
 mod long_words;
 pub(super) mod memory;
@@ -42,6 +43,7 @@ use self::automaton::TooHard;
 use self::bpe::Bpe;
 pub(super) use self::bpe::{Reading, Tables};
 use self::joints::Joints;
+pub(super) use self::kept::Kept;
 use self::lanes::Lanes;
 use self::memory::Memory;
 pub(super) use self::memory::MemoryOwner;
@@ -136,28 +138,28 @@ pub(super) enum NativeRefusal {
 pub(super) const PART: usize = 1 << 12;
 
 /// The destination for the tokens of a text.
-pub(super) struct Out<'a> {
-    tokens: &'a mut Vec<Token>,
+pub(super) struct Out<'a, K> {
+    tokens: &'a mut Vec<K>,
     /// The index of the first token that belongs to this text and has not been handed over.
     first: usize,
     /// Whether some of the text may lie outside all spans.
     may_have_gaps: bool,
-    take: Option<Take<'a>>,
+    take: Option<Take<'a, K>>,
     /// The number of tokens after which the rest of the text does not matter.
     most: usize,
 }
 
 /// The receiver of tokens that are handed over.
-type Take<'a> = &'a mut dyn FnMut(&[Token]);
+type Take<'a, K> = &'a mut dyn FnMut(&[K]);
 
-impl<'a> Out<'a> {
+impl<'a, K: Kept> Out<'a, K> {
     /// Appends the tokens to those already present.
-    pub fn behind(tokens: &'a mut Vec<Token>) -> Self {
+    pub fn behind(tokens: &'a mut Vec<K>) -> Self {
         Self { first: tokens.len(), tokens, may_have_gaps: false, take: None, most: usize::MAX }
     }
 
     /// Hands tokens over in parts, including the last ones.
-    pub fn in_parts(tokens: &'a mut Vec<Token>, take: &'a mut dyn FnMut(&[Token])) -> Self {
+    pub fn in_parts(tokens: &'a mut Vec<K>, take: Take<'a, K>) -> Self {
         tokens.clear();
         Self { first: 0, tokens, may_have_gaps: false, take: Some(take), most: usize::MAX }
     }
@@ -178,7 +180,7 @@ impl<'a> Out<'a> {
     /// Hands the tokens over; the next token begins at `end`.
     fn hand_over(&mut self, text: &str, end: usize) {
         if self.may_have_gaps {
-            crate::combining::cover_marks(text, end, &mut self.tokens[self.first..]);
+            crate::combining::cover_marks(text, end, K::spans(&mut self.tokens[self.first..]));
         }
         if let Some(take) = &mut self.take {
             take(self.tokens);
@@ -215,18 +217,18 @@ impl Section<'_> {
 }
 
 /// The destination for the tokens of a section.
-struct SectionOut<'a, 'b, 'c> {
+struct SectionOut<'a, 'b, 'c, K> {
     section: Section<'a>,
-    out: &'c mut Out<'b>,
+    out: &'c mut Out<'b, K>,
     /// The index of the first token whose position is not yet one in the whole text.
     from: usize,
 }
 
-impl SectionOut<'_, '_, '_> {
+impl<K: Kept> SectionOut<'_, '_, '_, K> {
     /// Moves the tokens to their positions in the whole text.
     fn place(&mut self) {
         if self.section.form.is_changed() {
-            self.section.place_all(&mut self.out.tokens[self.from..]);
+            self.section.place_all(K::spans(&mut self.out.tokens[self.from..]));
         }
         self.from = self.out.tokens.len();
     }
@@ -237,15 +239,15 @@ impl SectionOut<'_, '_, '_> {
         let Section { form, start, whole } = self.section;
         let next = if form.is_changed() { start + form.original(next, next + 1).0 } else { next };
         // Do not separate tokens that share a character.
-        if self.out.tokens.last().is_some_and(|last| last.end as usize <= next) {
+        if K::spans(self.out.tokens).last().is_some_and(|last| last.end as usize <= next) {
             self.out.hand_over(whole, next);
             self.from = self.out.tokens.len();
         }
     }
 }
 
-impl Destination for SectionOut<'_, '_, '_> {
-    fn tokens(&mut self) -> &mut Vec<Token> {
+impl<K: Kept> Destination<K> for SectionOut<'_, '_, '_, K> {
+    fn tokens(&mut self) -> &mut Vec<K> {
         self.out.tokens
     }
 
@@ -263,12 +265,12 @@ impl Native {
     /// Encodes a text as the reference crate does in this reading. On failure, `out` loses the
     /// tokens of this text; tokens that were already handed over are still the first tokens of the
     /// text.
-    pub fn encode(
+    pub fn encode<K: Kept>(
         &self,
         text: &str,
         place: TextPlace,
         reading: Reading,
-        mut out: Out<'_>,
+        mut out: Out<'_, K>,
     ) -> Result<(), NativeRefusal> {
         let [raw, normalized] = match reading {
             Reading::Ordinary => &self.plain,
@@ -286,7 +288,7 @@ impl Native {
                     return Ok(());
                 }
                 if let Some(id) = id {
-                    out.tokens.push(Token::new(id, start, end));
+                    out.tokens.push(K::of(Token::new(id, start, end)));
                     return Ok(());
                 }
                 let form = self.form(&text[start..end]);
@@ -297,7 +299,7 @@ impl Native {
                         return Ok(());
                     }
                     if let Some(id) = id {
-                        out.tokens.push(section.place(Token::new(id, from, to)));
+                        out.tokens.push(K::of(section.place(Token::new(id, from, to))));
                         return Ok(());
                     }
                     let is_first = place == TextPlace::Start && start + form.original(from, to).0 == 0;
@@ -308,7 +310,8 @@ impl Native {
         match result {
             Ok(()) => {
                 // Beyond the limit, what follows the last token is not a gap.
-                let last = out.tokens.last().filter(|_| out.is_over());
+                let is_over = out.is_over();
+                let last = K::spans(out.tokens).last().filter(|_| is_over);
                 let end = last.map_or(text.len(), |last| last.end as usize);
                 out.hand_over(text, end);
             }
@@ -341,14 +344,14 @@ impl Native {
         if self.core.composes { NormalizedText::composed(section) } else { NormalizedText::unchanged(section) }
     }
 
-    fn encode_part(
+    fn encode_part<K: Kept>(
         &self,
         section: Section<'_>,
         (start, end): (usize, usize),
         is_first: bool,
         reading: Reading,
         memory: &mut Memory,
-        out: &mut Out<'_>,
+        out: &mut Out<'_, K>,
     ) -> Result<(), NativeRefusal> {
         let prefix = self.prefix_of(&section.form.text[start..end], is_first);
         // Positions are those of the whole text, unless they have to be looked up anyway.
@@ -357,14 +360,14 @@ impl Native {
     }
 
     /// Encodes a range of the whole text or, if the section is changed, of the section.
-    fn encode_range(
+    fn encode_range<K: Kept>(
         &self,
         section: Section<'_>,
         (mut start, end): (usize, usize),
         mut prefix: Option<char>,
         reading: Reading,
         memory: &mut Memory,
-        out: &mut Out<'_>,
+        out: &mut Out<'_, K>,
     ) -> Result<(), NativeRefusal> {
         let is_changed = section.form.is_changed();
         let text = if is_changed { &*section.form.text } else { section.whole };
@@ -379,11 +382,11 @@ impl Native {
         let mut section_out = SectionOut { section, from: out.tokens.len(), out };
         if end - start >= LONG_TEXT && section_out.out.most == usize::MAX && prefix.is_none() {
             let find_place = |from, to| self.core.cuts.find_place(text, from, to);
-            let encode = |range: (usize, usize), memory: &mut Memory, tokens: &mut Vec<Token>| {
+            let encode = |range: (usize, usize), memory: &mut Memory, tokens: &mut Vec<K>| {
                 let from = tokens.len();
                 self.encode_piece(text, range, reading, memory, tokens)?;
                 if is_changed {
-                    section.place_all(&mut tokens[from..]);
+                    section.place_all(K::spans(&mut tokens[from..]));
                 }
                 Ok::<(), NativeRefusal>(())
             };
@@ -412,7 +415,7 @@ impl Native {
                     if section_out.out.is_full() {
                         section_out.hand_over(token.start as usize);
                     }
-                    section_out.out.tokens.push(token);
+                    section_out.out.tokens.push(K::of(token));
                 })?;
                 (first, ends) = (word.1, &ends[at + 1..]);
             }
@@ -437,13 +440,13 @@ impl Native {
     }
 
     /// Encodes a piece of a long text.
-    fn encode_piece(
+    fn encode_piece<K: Kept>(
         &self,
         text: &str,
         range: (usize, usize),
         reading: Reading,
         memory: &mut Memory,
-        tokens: &mut Vec<Token>,
+        tokens: &mut Vec<K>,
     ) -> Result<(), NativeRefusal> {
         let Memory { lanes, words } = memory;
         let mut failed = Ok(());

@@ -27,6 +27,7 @@ use self::trie::Trie;
 use super::added::is_space;
 use super::config::Config;
 use super::hugging_face::is_object;
+use super::native::Kept;
 use super::native::added::AddedSearch;
 use super::token_bytes::TokenBytes;
 use super::{
@@ -157,18 +158,18 @@ impl SentencePiece {
         Self { takes_words: false, ..self }
     }
 
-    fn encode(
+    fn encode<K: Kept>(
         &self,
         text: &str,
         sections: &Sections,
         reading: &Reading,
         mut place: TextPlace,
-        take: &mut dyn FnMut(&[Token]) -> ControlFlow<()>,
+        take: &mut dyn FnMut(&[K]) -> ControlFlow<()>,
     ) -> Result<(), Error> {
         check_length(text)?;
         for section in sections.split(text) {
             let flow = match section {
-                Section::Token { id, start, end } => take(&[Token::new(id, start, end)]),
+                Section::Token { id, start, end } => take(&[K::of(Token::new(id, start, end))]),
                 Section::Text { start, end } => {
                     self.encode_section(&text[start..end], start, reading, self.prefix_at(place), take)
                 }
@@ -183,13 +184,13 @@ impl SentencePiece {
 
     /// Encodes a section in one sentencepiece call. Tokens that must be matched outside of
     /// sentencepiece are already cut out of the text.
-    fn encode_section(
+    fn encode_section<K: Kept>(
         &self,
         text: &str,
         base: usize,
         reading: &Reading,
         prefix: Prefix,
-        take: &mut dyn FnMut(&[Token]) -> ControlFlow<()>,
+        take: &mut dyn FnMut(&[K]) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let words = reading.words.get_or_init(|| Words::new(&self.shared.model, reading));
         let mut taken = 0;
@@ -202,7 +203,8 @@ impl SentencePiece {
                     return take(tokens);
                 }
                 placed.clear();
-                placed.extend(tokens.iter().map(|token| token.behind(base)));
+                placed.extend_from_slice(tokens);
+                K::spans(&mut placed).iter_mut().for_each(|token| *token = token.behind(base));
                 take(&placed)
             });
             if let Ok(flow) = encoded {
@@ -211,6 +213,7 @@ impl SentencePiece {
         }
         // Both ways produce the same tokens, so continue where the fast engine stopped.
         let tokens = self.encode_step_by_step(text, base, reading, prefix);
+        let tokens: Vec<K> = tokens.into_iter().map(K::of).collect();
         take(tokens.get(taken..).unwrap_or_default())
     }
 
@@ -289,6 +292,13 @@ impl Tokenizer for SentencePiece {
         self.encode(text, &self.plain_sections, &self.ordinary, place, &mut |tokens| {
             out.extend_from_slice(tokens);
             if out.len() - first > most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })
+    }
+
+    fn encode_ids(&self, text: &str, place: TextPlace, out: &mut Vec<u32>) -> Result<(), Error> {
+        self.encode(text, &self.plain_sections, &self.ordinary, place, &mut |ids| {
+            out.extend_from_slice(ids);
+            ControlFlow::Continue(())
         })
     }
 

@@ -7,6 +7,7 @@ mod rolecall;
 mod tiktoken;
 mod tokenizers;
 
+use self::rolecall::Output;
 use crate::model::Model;
 
 /// A tokenizer that a library has loaded.
@@ -25,6 +26,8 @@ pub trait Encoder {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Library {
     Rolecall,
+    /// rolecall with the span of each token.
+    Spans,
     Fastokens,
     Tokenizers,
     Tiktoken,
@@ -34,13 +37,21 @@ pub enum Library {
 
 impl Library {
     /// rolecall first: the ratios are relative to it.
-    pub const ALL: [Library; 6] =
-        [Library::Rolecall, Library::Fastokens, Library::Tokenizers, Library::Tiktoken, Library::Kitoken, Library::Bpe];
+    pub const ALL: [Library; 7] = [
+        Library::Rolecall,
+        Library::Spans,
+        Library::Fastokens,
+        Library::Tokenizers,
+        Library::Tiktoken,
+        Library::Kitoken,
+        Library::Bpe,
+    ];
 
     /// Returns the name of its package.
     pub fn name(self) -> &'static str {
         match self {
             Library::Rolecall => "rolecall",
+            Library::Spans => "spans",
             Library::Fastokens => "fastokens",
             Library::Tokenizers => "tokenizers",
             Library::Tiktoken => "tiktoken-rs",
@@ -65,7 +76,8 @@ impl Library {
     /// Loads a tokenizer, or says why it does not.
     pub fn load(self, model: &Model) -> Result<Box<dyn Encoder>, String> {
         let load = || match self {
-            Library::Rolecall => rolecall::load(model),
+            Library::Rolecall => rolecall::load(model, Output::Ids),
+            Library::Spans => rolecall::load(model, Output::Tokens),
             Library::Fastokens => fastokens::load(model),
             Library::Tokenizers => tokenizers::load(model),
             Library::Tiktoken => tiktoken::load(model),

@@ -17,12 +17,12 @@ pub fn tokenize(gateway: &Gateway, body: &str) -> Result<Json, Fault> {
     let served = gateway.model(object.get("model"))?;
     let text = object.get("text").and_then(Json::as_str);
     let text = text.ok_or_else(|| Fault::at("text", FaultCode::WrongType, "text: expected a text"))?;
-    let mut tokens = Vec::new();
+    let mut ids = Vec::new();
     let tokenizer = served.model.tokenizer()?;
     tokenizer
-        .encode_ordinary(text, TextPlace::Start, &mut tokens)
+        .encode_ids(text, TextPlace::Start, &mut ids)
         .map_err(|error| Fault::new(FaultCode::Tokenizer, error.to_string()))?;
-    let ids: Vec<Json> = tokens.iter().map(|token| Json::from(i64::from(token.id))).collect();
+    let ids: Vec<Json> = ids.into_iter().map(|id| Json::from(i64::from(id))).collect();
     Ok(object! { "count" => ids.len() as i64, "tokens" => ids }.into())
 }
 

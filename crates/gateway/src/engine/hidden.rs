@@ -60,9 +60,8 @@ impl Hidden {
         };
         let mut found: Vec<Vec<u32>> = search.found.into_iter().map(with_last).collect();
         if found.len() > 1 {
-            let mut tokens = Vec::new();
-            self.tokenizer.encode_ordinary(&spoken.text, TextPlace::Inside, &mut tokens).ok()?;
-            let own: Vec<u32> = tokens.iter().map(|token| token.id).collect();
+            let mut own = Vec::new();
+            self.tokenizer.encode_ids(&spoken.text, TextPlace::Inside, &mut own).ok()?;
             found.retain(|ids| *ids == own);
         }
         found.pop()

@@ -85,12 +85,12 @@ fn digest_of(tokenizer: &dyn Tokenizer) -> String {
     let _ = write!(content, "{added:?}{:?}", tokenizer.text_tokens());
     let size = u32::try_from(tokenizer.vocabulary_size()).unwrap_or(u32::MAX);
     let step = (size / PROBED).max(1);
-    let mut tokens = Vec::new();
+    let mut ids = Vec::new();
     let mut probe = |text: &str, content: &mut String| {
-        tokens.clear();
-        match tokenizer.encode_ordinary(text, TextPlace::Inside, &mut tokens) {
-            Ok(()) => tokens.iter().for_each(|token| {
-                let _ = write!(content, "{},", token.id);
+        ids.clear();
+        match tokenizer.encode_ids(text, TextPlace::Inside, &mut ids) {
+            Ok(()) => ids.iter().for_each(|id| {
+                let _ = write!(content, "{id},");
             }),
             Err(_) => content.push('!'),
         }

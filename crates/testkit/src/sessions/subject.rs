@@ -166,12 +166,11 @@ impl Subject {
 
     /// Returns the ids of a text in which nothing is a control token.
     pub fn spelled(&self, text: &str) -> Vec<u32> {
-        let mut tokens = Vec::new();
-        let encoded =
-            self.encoder.tokenizer().encode_ordinary(text, rolecall::tokenizer::TextPlace::Inside, &mut tokens);
+        let mut ids = Vec::new();
+        let encoded = self.encoder.tokenizer().encode_ids(text, rolecall::tokenizer::TextPlace::Inside, &mut ids);
         if let Err(error) = encoded {
             panic!("{}: {error}", self.name);
         }
-        tokens.iter().map(|token| token.id).collect()
+        ids
     }
 }

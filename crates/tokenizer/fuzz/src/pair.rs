@@ -72,6 +72,10 @@ impl Pair {
             let done = self.own.encode_in_parts(text, place, &mut |part| parts.extend_from_slice(part));
             expect(&done.map(|()| parts).map_err(|e| e.to_string()), &Ok(expected.clone()), text, &about("in parts"));
 
+            let mut alone = Vec::new();
+            self.own.encode_ids(text, place, &mut alone).expect("the text can be encoded");
+            expect(&alone, &ids(&expected), text, &about("ids"));
+
             let mut first = Vec::new();
             self.own.encode_at_most(text, place, most, &mut first).expect("the whole text can be encoded");
             let is_enough = first.len() > most || first.len() == expected.len();

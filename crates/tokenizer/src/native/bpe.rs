@@ -8,6 +8,7 @@ use super::super::{Error, Token};
 use super::alphabet::Alphabet;
 use super::byte_joints::ByteJoints;
 use super::forged::ForgedTokens;
+use super::kept::Kept;
 use super::memory::WordMemory;
 use super::merges::{Merges, Symbols};
 use super::word_cache::{AHEAD, AskedWords, WordKey};
@@ -69,14 +70,14 @@ pub(crate) enum Reading {
 
 impl Bpe {
     /// Appends the tokens of neighboring words. The first word begins at `start`.
-    pub fn encode_words(
+    pub fn encode_words<K: Kept>(
         &self,
         text: &str,
         start: usize,
         ends: &[u32],
         reading: Reading,
         memory: &mut WordMemory,
-        out: &mut Vec<Token>,
+        out: &mut Vec<K>,
     ) -> Result<(), Error> {
         let bytes = text.as_bytes();
         let mut ahead = memory.ahead.take().unwrap_or_default();
@@ -89,10 +90,10 @@ impl Bpe {
                 if are_cut {
                     memory.approach(bytes, from, ends, &mut ahead.words);
                 }
-                let mut words = &ahead.words[..];
+                let (mut words, tokens) = (&ahead.words[..], K::room(&mut ahead.tokens));
                 loop {
-                    let known = memory.read(AskedWords { text, start: from, ends, words }, &mut ahead.tokens);
-                    out.extend_from_slice(ahead.tokens.get(..known.tokens).unwrap_or_default());
+                    let known = memory.read(AskedWords { text, start: from, ends, words }, tokens);
+                    out.extend_from_slice(tokens.get(..known.tokens).unwrap_or_default());
                     from = known.end;
                     let [end, rest @ ..] = ends.get(known.words..).unwrap_or_default() else { break };
                     self.encode_other(text, (from, *end as usize), reading, memory, out)?;
@@ -129,25 +130,25 @@ impl Bpe {
 
     /// Appends the tokens of a word that [`WordCache::read`](super::word_cache::WordCache::read) does
     /// not know.
-    fn encode_other(
+    fn encode_other<K: Kept>(
         &self,
         text: &str,
         (start, end): (usize, usize),
         reading: Reading,
         memory: &mut WordMemory,
-        out: &mut Vec<Token>,
+        out: &mut Vec<K>,
     ) -> Result<(), Error> {
         let bytes = text.as_bytes().get(start..end).unwrap_or_default();
         let mut key = WordKey::new(text.as_bytes(), start, end);
         let known = key.and_then(|key| memory.cache.get(key));
         if let Some(word) = known.filter(|word| word.has_tokens()) {
-            out.extend(place_tokens(text, start, word.tokens(end - start), word.splits_characters()));
+            out.extend(place_tokens(text, start, word.tokens(end - start), word.splits_characters()).map(K::of));
             return Ok(());
         }
         if (key.is_none() || known.is_some())
             && let Some((tokens, splits_characters)) = memory.long_words.get(bytes)
         {
-            out.extend(place_tokens(text, start, tokens, splits_characters));
+            out.extend(place_tokens(text, start, tokens, splits_characters).map(K::of));
             return Ok(());
         }
         if known.is_some() {
@@ -160,7 +161,7 @@ impl Bpe {
         if !is_forged && !key.is_some_and(|key| memory.cache.put(key, word, splits_characters)) {
             memory.long_words.put(bytes, word, splits_characters);
         }
-        out.extend(place_tokens(text, start, symbols(word), splits_characters));
+        out.extend(place_tokens(text, start, symbols(word), splits_characters).map(K::of));
         Ok(())
     }
 
@@ -172,19 +173,19 @@ impl Bpe {
     }
 
     /// Appends the tokens of a word after a prefix that is not part of the text.
-    pub fn encode_prefixed(
+    pub fn encode_prefixed<K: Kept>(
         &self,
         prefix: char,
         text: &str,
         (start, end): (usize, usize),
         reading: Reading,
         memory: &mut WordMemory,
-        out: &mut Vec<Token>,
+        out: &mut Vec<K>,
     ) -> Result<(), Error> {
         let word = format!("{prefix}{}", &text[start..end]);
         let first = out.len();
         self.encode_words(&word, 0, &[word.len() as u32], reading, memory, out)?;
-        for token in &mut out[first..] {
+        for token in K::spans(&mut out[first..]) {
             let place = |at: usize| start + at.saturating_sub(prefix.len_utf8());
             let Range { start, end } = token.range();
             *token = Token::covering(token.id, (place(start), place(end)), text);

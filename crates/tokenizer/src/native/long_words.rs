@@ -3,8 +3,8 @@ use std::hash::{BuildHasher, Hasher};
 use foldhash::fast::RandomState;
 use prefetch_index::prefetch_index;
 
-use super::super::Token;
 use super::bpe::place_tokens;
+use super::kept::Kept;
 use super::merges::Symbols;
 
 /// Longer words are merged again each time.
@@ -76,12 +76,12 @@ impl LongWords {
 
     /// Writes the tokens of the word at a place of a text. Returns their number, or `None` if the word
     /// is not here, or has more tokens than there is room for.
-    pub fn read(&self, text: &str, (start, end): (u32, u32), tokens: &mut [Token]) -> Option<usize> {
+    pub fn read<K: Kept>(&self, text: &str, (start, end): (u32, u32), tokens: &mut [K]) -> Option<usize> {
         let (start, end) = (start as usize, end as usize);
         let (known, splits_characters) = self.get(text.as_bytes().get(start..end)?)?;
         let mut count = 0;
         for token in place_tokens(text, start, known, splits_characters) {
-            *tokens.get_mut(count)? = token;
+            *tokens.get_mut(count)? = K::of(token);
             count += 1;
         }
         Some(count)

@@ -4,11 +4,11 @@ use std::sync::{Mutex, PoisonError};
 
 use fearless_simd::{Level, dispatch};
 
-use super::super::Token;
+use super::kept::{Kept, ROOM};
 use super::lanes::Lanes;
 use super::long_words::LongWords;
 use super::merges::Symbols;
-use super::word_cache::{AHEAD, Approach, AskedWords, KnownWords, TokensAhead, WordCache, WordsAhead};
+use super::word_cache::{AHEAD, Approach, AskedWords, KnownWords, WordCache, WordsAhead};
 
 /// The number of recently used tokenizers whose memory a thread keeps.
 const KEPT: usize = 4;
@@ -42,8 +42,8 @@ impl WordMemory {
     }
 
     /// Reads the tokens of words up to the first that is not known.
-    pub fn read(&self, asked: AskedWords<'_>, tokens: &mut TokensAhead) -> KnownWords {
-        let long_word = |place, to: &mut [Token]| self.long_words.read(asked.text, place, to);
+    pub fn read<K: Kept>(&self, asked: AskedWords<'_>, tokens: &mut [K; ROOM]) -> KnownWords {
+        let long_word = |place, to: &mut [K]| self.long_words.read(asked.text, place, to);
         dispatch!(Level::new(), _simd => self.cache.read(asked, tokens, long_word))
     }
 }

@@ -5,7 +5,7 @@ use std::sync::mpsc::sync_channel;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 
-use super::super::Token;
+use super::kept::Kept;
 use super::memory::{Memory, MemoryOwner};
 
 /// Texts of this length are encoded on all processors.
@@ -79,8 +79,8 @@ impl<P: Fn(usize, usize) -> Option<usize>> OpenPieces<'_, P> {
 }
 
 /// Where the tokens of a text go.
-pub(crate) trait Destination {
-    fn tokens(&mut self) -> &mut Vec<Token>;
+pub(crate) trait Destination<K> {
+    fn tokens(&mut self) -> &mut Vec<K>;
 
     /// Called when the tokens up to byte `end` are there. Breaks if no more are wanted.
     fn has_reached(&mut self, end: usize) -> ControlFlow<()>;
@@ -90,12 +90,12 @@ impl LongText<'_> {
     /// Encodes pieces of the range on all processors. `find_place` returns a place between two
     /// positions at which a word begins, whatever precedes it. Returns where the rest begins; it is
     /// also the rest if no more tokens are wanted.
-    pub fn encode<E: Send>(
+    pub fn encode<K: Kept, E: Send>(
         self,
         memory: &mut Memory,
         find_place: impl Fn(usize, usize) -> Option<usize> + Sync,
-        encode: impl Fn((usize, usize), &mut Memory, &mut Vec<Token>) -> Result<(), E> + Sync,
-        out: &mut impl Destination,
+        encode: impl Fn((usize, usize), &mut Memory, &mut Vec<K>) -> Result<(), E> + Sync,
+        out: &mut impl Destination<K>,
     ) -> Result<usize, E> {
         let workers = processors().min((self.end - self.start) / PIECE) - 1;
         if workers == 0 {
@@ -103,7 +103,7 @@ impl LongText<'_> {
         }
         let (number, left) = (0, VecDeque::new());
         let pieces = Mutex::new(OpenPieces { text: self, find_place: &find_place, number, workers: workers + 1, left });
-        let spare = Mutex::new(Vec::<Vec<Token>>::new());
+        let spare = Mutex::new(Vec::<Vec<K>>::new());
         let next = |worker| lock(&pieces).next(worker);
         let encode_apart = |piece: TextPiece, memory: &mut Memory| {
             let mut tokens = lock(&spare).pop().unwrap_or_default();
@@ -130,7 +130,7 @@ impl LongText<'_> {
             let mut done = BTreeMap::new();
             loop {
                 if let Some((TextPiece { range, .. }, tokens)) = done.remove(&number) {
-                    let tokens: Vec<Token> = tokens?;
+                    let tokens: Vec<K> = tokens?;
                     out.tokens().extend_from_slice(&tokens);
                     lock(&spare).push(tokens);
                     at = range.1;

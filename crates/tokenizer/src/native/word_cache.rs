@@ -1,6 +1,7 @@
 use prefetch_index::prefetch_index;
 
 use super::super::Token;
+use super::kept::{Kept, KeptRoom, ROOM};
 use super::merges::Symbols;
 
 /// Words with more tokens are kept with the long words.
@@ -45,21 +46,19 @@ pub(crate) struct Approach {
     hash: u64,
 }
 
-/// The number of words that are looked up together, and the most tokens that they have.
+/// The number of words that are looked up together.
 pub(crate) const AHEAD: usize = 64;
-const MOST_AHEAD: usize = MOST_TOKENS * AHEAD + MOST_READ;
-pub(crate) type TokensAhead = [Token; MOST_AHEAD];
+const _: () = assert!(MOST_TOKENS * AHEAD + MOST_READ <= ROOM);
 
 /// The words that are looked up next, and the tokens of those that are known.
 pub(crate) struct WordsAhead {
     pub words: [Approach; AHEAD],
-    pub tokens: TokensAhead,
+    pub tokens: KeptRoom,
 }
 
 impl Default for WordsAhead {
     fn default() -> Self {
-        let none = Token { id: 0, start: 0, end: 0 };
-        Self { words: [Approach::NONE; AHEAD], tokens: [none; MOST_AHEAD] }
+        Self { words: [Approach::NONE; AHEAD], tokens: KeptRoom::default() }
     }
 }
 
@@ -245,17 +244,17 @@ impl WordCache {
     /// Reads the tokens of words up to the first that is not known. `long_word` writes the tokens of the
     /// word at a place that is with the long words, and returns their number.
     #[inline(always)]
-    pub fn read(
+    pub fn read<K: Kept>(
         &self,
         asked: AskedWords<'_>,
-        tokens: &mut TokensAhead,
-        long_word: impl Fn((u32, u32), &mut [Token]) -> Option<usize>,
+        tokens: &mut [K; ROOM],
+        long_word: impl Fn((u32, u32), &mut [K]) -> Option<usize>,
     ) -> KnownWords {
         let buckets = &*self.buckets;
         let AskedWords { text, start, ends, words } = asked;
         let (mut start, mut count_known, mut count_tokens) = (start as u32, 0, 0);
         for (word, &end) in words.iter().zip(ends) {
-            let Some(to) = tokens.get_mut(count_tokens..).and_then(<[Token]>::first_chunk_mut) else { break };
+            let Some(to) = tokens.get_mut(count_tokens..).and_then(<[K]>::first_chunk_mut) else { break };
             let mut slot = pick(buckets, first_bucket(word.hash), word.key);
             if slot.key != word.key.0 {
                 slot = match word.key.0 == Approach::NONE.key.0 {
@@ -269,8 +268,8 @@ impl WordCache {
             let word = slot.word;
             // Written in any case, and counted only if it is one.
             let between = start + word.end(0);
-            to[0] = Token { id: word.ids[0], start, end: between };
-            to[1] = Token { id: word.ids[1], start: between, end };
+            to[0] = K::of(Token { id: word.ids[0], start, end: between });
+            to[1] = K::of(Token { id: word.ids[1], start: between, end });
             let mut count = (word.more >> COUNT_AT) as usize;
             if count.wrapping_sub(1) >= 2 {
                 let Some(found) = read_rest(word, text, (start, end), to, &long_word) else { break };
@@ -346,25 +345,25 @@ impl WordCache {
 
 /// Completes the tokens of a word that has more than two, or that cuts a character.
 #[inline(always)]
-fn read_rest(
+fn read_rest<K: Kept>(
     word: CachedWord,
     text: &str,
     (start, end): (u32, u32),
-    tokens: &mut [Token; MOST_READ],
-    long_word: impl Fn((u32, u32), &mut [Token]) -> Option<usize>,
+    tokens: &mut [K; MOST_READ],
+    long_word: impl Fn((u32, u32), &mut [K]) -> Option<usize>,
 ) -> Option<usize> {
     let count = word.count();
     if count > MOST_TOKENS {
         return long_word((start, end), tokens);
     }
     if count > 2 {
-        let [second, third] = [1, 2].map(|at| start + word.end(at));
-        tokens[1].end = second;
-        tokens[2] = Token { id: word.id(0), start: second, end: third };
-        tokens[3] = Token { id: word.id(1), start: third, end };
+        let [first, second, third] = [0, 1, 2].map(|at| start + word.end(at));
+        tokens[1] = K::of(Token { id: word.ids[1], start: first, end: second });
+        tokens[2] = K::of(Token { id: word.id(0), start: second, end: third });
+        tokens[3] = K::of(Token { id: word.id(1), start: third, end });
     }
     if word.splits_characters() {
-        for token in tokens.get_mut(..count)? {
+        for token in K::spans(tokens.get_mut(..count)?) {
             *token = Token::covering(token.id, (token.start as usize, token.end as usize), text);
         }
     }

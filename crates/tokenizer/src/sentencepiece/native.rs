@@ -2,7 +2,6 @@ use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::super::native::MemoryOwner;
 use super::super::native::added::AddedSearch;
 use super::super::native::alphabet::{Alphabet, Characters, Otherwise};
 use super::super::native::bpe::{Bpe, Reading as Guard, Tables, Unmerged, find_long_word};
@@ -11,6 +10,7 @@ use super::super::native::joints::Joints;
 use super::super::native::memory::{Memory, WordMemory};
 use super::super::native::merges::{LARGEST_ID, Merges};
 use super::super::native::pieces::{Destination, LONG_TEXT, LongText};
+use super::super::native::{Kept, MemoryOwner};
 use super::super::{Error, Token};
 use super::Reading;
 use super::model::{Algorithm, Model, PieceKind};
@@ -32,14 +32,14 @@ pub(super) struct Words {
 const PART: usize = 1 << 12;
 
 /// The destination for the tokens of a section.
-struct Out<'a> {
-    tokens: Vec<Token>,
-    take: &'a mut dyn FnMut(&[Token]) -> ControlFlow<()>,
+struct Out<'a, K> {
+    tokens: Vec<K>,
+    take: &'a mut dyn FnMut(&[K]) -> ControlFlow<()>,
     /// Whether the receiver wants no more.
     flow: ControlFlow<()>,
 }
 
-impl Out<'_> {
+impl<K> Out<'_, K> {
     fn hand_over(&mut self) {
         if self.flow.is_continue() {
             self.flow = (self.take)(&self.tokens);
@@ -48,8 +48,8 @@ impl Out<'_> {
     }
 }
 
-impl Destination for Out<'_> {
-    fn tokens(&mut self) -> &mut Vec<Token> {
+impl<K> Destination<K> for Out<'_, K> {
+    fn tokens(&mut self) -> &mut Vec<K> {
         &mut self.tokens
     }
 
@@ -122,12 +122,12 @@ impl Words {
 
     /// Hands over the tokens of a section in parts, splitting at user-defined pieces. `prefix` is
     /// whether a space is added before the section.
-    pub fn encode(
+    pub fn encode<K: Kept>(
         &self,
         text: &str,
         matched: &AddedSearch,
         prefix: bool,
-        take: &mut dyn FnMut(&[Token]) -> ControlFlow<()>,
+        take: &mut dyn FnMut(&[K]) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, Error> {
         self.owner.with_memory(|memory| {
             let mut out = Out { tokens: Vec::new(), take, flow: ControlFlow::Continue(()) };
@@ -140,7 +140,7 @@ impl Words {
                         let known = &mut memory.words;
                         self.bpe.encode_prefixed(space, text, before, Guard::Reference, known, &mut out.tokens)?;
                     }
-                    out.tokens.push(Token::new(id, start, end));
+                    out.tokens.push(K::of(Token::new(id, start, end)));
                     Ok(())
                 }
             });
@@ -149,13 +149,13 @@ impl Words {
         })
     }
 
-    fn encode_part(
+    fn encode_part<K: Kept>(
         &self,
         text: &str,
         (mut start, end): (usize, usize),
         prefix: &mut Option<char>,
         memory: &mut Memory,
-        out: &mut Out<'_>,
+        out: &mut Out<'_, K>,
     ) -> Result<(), Error> {
         if end - start >= LONG_TEXT {
             let find_place = |from, to| self.joints.find_place(text, from, to);
@@ -166,7 +166,7 @@ impl Words {
                 start = place;
             }
             if prefix.is_none() {
-                let encode = |range: (usize, usize), memory: &mut Memory, tokens: &mut Vec<Token>| {
+                let encode = |range: (usize, usize), memory: &mut Memory, tokens: &mut Vec<K>| {
                     self.encode_piece(text, range, &mut memory.words, tokens)
                 };
                 let long = LongText { owner: &self.owner, start, end };
@@ -203,7 +203,7 @@ impl Words {
                     if out.tokens.len() >= PART {
                         out.hand_over();
                     }
-                    out.tokens.push(token);
+                    out.tokens.push(K::of(token));
                 })?;
                 (first, ends) = (word.1, &ends[at + 1..]);
             }
@@ -223,12 +223,12 @@ impl Words {
 
 impl Words {
     /// Encodes a piece of a long text.
-    fn encode_piece(
+    fn encode_piece<K: Kept>(
         &self,
         text: &str,
         range: (usize, usize),
         words: &mut WordMemory,
-        tokens: &mut Vec<Token>,
+        tokens: &mut Vec<K>,
     ) -> Result<(), Error> {
         let mut result = Ok(());
         self.joints.split(text, range, &mut |first, ends| {
