@@ -84,8 +84,8 @@ impl Bpe {
         let mut cuts = std::mem::take(&mut memory.cuts);
         let mut from = start;
         for ends in ends.chunks(AHEAD) {
-            let any_long = memory.approach(bytes, from, ends, &mut ahead.words);
-            let are_cut = any_long && self.cut_words(bytes, from, ends, &mut cuts);
+            let may_be_cut = memory.approach(bytes, from, ends, &mut ahead.words);
+            let are_cut = may_be_cut && self.cut_words(bytes, from, ends, &mut cuts);
             for mut ends in if are_cut { &cuts } else { ends }.chunks(AHEAD) {
                 if are_cut {
                     memory.approach(bytes, from, ends, &mut ahead.words);

@@ -35,9 +35,12 @@ pub(crate) struct WordMemory {
 
 impl WordMemory {
     /// Finds out what finds each of these words, and asks for the places where they are. Returns
-    /// whether any word is long.
+    /// whether any word is long and not ASCII.
     pub fn approach(&self, bytes: &[u8], start: usize, ends: &[u32], words: &mut [Approach; AHEAD]) -> bool {
-        let long_word = |word: &[u8]| self.long_words.approach(word);
+        let long_word = |word: &[u8]| {
+            self.long_words.approach(word);
+            !word.is_ascii()
+        };
         dispatch!(Level::new(), _simd => self.cache.approach(bytes, start as u32, ends, words, long_word))
     }
 

@@ -212,7 +212,7 @@ impl Default for WordCache {
 
 impl WordCache {
     /// Finds out what finds each of these words, and asks for the first of its buckets. A word that is
-    /// too long is passed to `long_word`, and is then not found. Returns whether there was one.
+    /// too long is passed to `long_word`, and is then not found. Returns what that returned for any.
     #[inline(always)]
     pub fn approach(
         &self,
@@ -220,17 +220,16 @@ impl WordCache {
         mut start: u32,
         ends: &[u32],
         words: &mut [Approach; AHEAD],
-        long_word: impl Fn(&[u8]),
+        long_word: impl Fn(&[u8]) -> bool,
     ) -> bool {
         let buckets = &*self.buckets;
-        let mut any_long = false;
+        let mut any = false;
         for (word, &end) in words.iter_mut().zip(ends) {
             let from = std::mem::replace(&mut start, end) as usize;
             let length = (end as usize).wrapping_sub(from);
             if length > WordKey::LONGEST {
                 *word = Approach::NONE;
-                any_long = true;
-                long_word(bytes.get(from..end as usize).unwrap_or_default());
+                any |= long_word(bytes.get(from..end as usize).unwrap_or_default());
                 continue;
             }
             let key = WordKey::of_length(bytes, from, length);
@@ -238,7 +237,7 @@ impl WordCache {
             prefetch_index(buckets, first_bucket(hash) & (buckets.len() - 1));
             *word = Approach { key, hash };
         }
-        any_long
+        any
     }
 
     /// Reads the tokens of words up to the first that is not known. `long_word` writes the tokens of the
