@@ -42,8 +42,8 @@ pub(crate) struct Merges {
     /// Where a pair belongs is a product with this number. It is random, so that no file can choose
     /// pairs that belong in one place.
     factor: u64,
-    /// Bits of which one is set for each pair. Most pairs do not merge, and the bits stay in the
-    /// processor's cache.
+    /// Four to eight bits for each pair, of which one is set. Most pairs do not merge, and the bits stay
+    /// in the processor's cache.
     filter: Vec<u64>,
     products: Products,
     /// The ranks of the pairs of symbols with the lowest ids, which are those of bytes in most
@@ -125,13 +125,13 @@ impl Merges {
         if ranks > LARGEST_RANK || ids.any(|(left, right, product)| left.max(right).max(product) > LARGEST_ID) {
             return Err("a vocabulary with more than two million tokens".to_owned());
         }
-        let capacity = (count * 2).next_power_of_two().max(32);
+        let capacity = (count * 3 / 2).next_power_of_two().max(32);
         let shift = u64::BITS - capacity.trailing_zeros();
         Ok(Self {
             slots: vec![EMPTY; capacity],
             shift,
             factor: RandomState::default().hash_one(0) | 1,
-            filter: vec![0; capacity / 32],
+            filter: vec![0; count.div_ceil(16).next_power_of_two()],
             products: Products::InOrder(0),
             nearest: Box::new([[NONE; NEAREST]; NEAREST]),
             lowest: 0,
