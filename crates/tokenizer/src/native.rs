@@ -21,6 +21,7 @@ pub(super) mod forged;
 pub(super) mod joints;
 mod kept;
 mod lanes;
+mod large_table;
 mod long_words;
 pub(super) mod memory;
 pub(super) mod merges;

@@ -5,6 +5,8 @@ use std::hash::BuildHasher;
 use foldhash::fast::RandomState;
 use prefetch_index::prefetch_index;
 
+use super::large_table::LargeTable;
+
 /// The bits of a slot in the table: two ids and a rank fit into 64 bits.
 pub(super) const ID_BITS: u32 = 21;
 const RANK_BITS: u32 = 22;
@@ -37,7 +39,7 @@ const UNSURE: usize = 16;
 /// Which neighbors merge, into what, and in which order.
 pub(crate) struct Merges {
     /// An open-addressing table with the pair in the upper bits and the rank in the lower bits.
-    slots: Vec<u64>,
+    slots: LargeTable<u64>,
     shift: u32,
     /// Where a pair belongs is a product with this number. It is random, so that no file can choose
     /// pairs that belong in one place.
@@ -128,7 +130,7 @@ impl Merges {
         let capacity = (count * 3 / 2).next_power_of_two().max(32);
         let shift = u64::BITS - capacity.trailing_zeros();
         Ok(Self {
-            slots: vec![EMPTY; capacity],
+            slots: LargeTable::new(EMPTY, capacity),
             shift,
             factor: RandomState::default().hash_one(0) | 1,
             filter: vec![0; count.div_ceil(16).next_power_of_two()],
@@ -319,7 +321,7 @@ impl Merges {
             right[at] = right[gone];
             let (before, behind) = (usize::from(left[at]), usize::from(right[at]));
             for (left, right) in [(at, behind), (before, at)] {
-                prefetch_index(&self.slots, self.slot(pair(ids[left % (SHORT + 1)], ids[right])));
+                prefetch_index(&*self.slots, self.slot(pair(ids[left % (SHORT + 1)], ids[right])));
             }
             left[behind] = at as u8;
             proposals[at] = if behind < SHORT { propose(&ids, at, behind) } else { NONE };

@@ -1,7 +1,9 @@
 use prefetch_index::prefetch_index;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::super::Token;
 use super::kept::{Kept, KeptRoom, ROOM};
+use super::large_table::LargeTable;
 use super::merges::Symbols;
 
 /// Words with more tokens are kept with the long words.
@@ -18,18 +20,19 @@ const MOST_BUCKETS: usize = 1 << 18;
 /// word if neither has room. The table grows while that happens, so that it stays small for text
 /// with few words.
 pub(crate) struct WordCache {
-    buckets: Vec<Bucket>,
+    buckets: LargeTable<Bucket>,
     /// The number of words that were replaced since the table grew.
     replaced: usize,
 }
 
 /// One cache line of the processor.
-#[derive(Clone, Copy, Default)]
-#[repr(align(64))]
+#[derive(Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C, align(64))]
 struct Bucket([Slot; 2]);
 
 /// A word and its tokens; the key of an empty slot has length 0.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
 struct Slot {
     key: [u64; 2],
     word: CachedWord,
@@ -134,7 +137,8 @@ impl WordKey {
 }
 
 /// The tokens of a word.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
 pub(crate) struct CachedWord {
     /// The ids of the first two.
     ids: [u32; 2],
@@ -206,7 +210,7 @@ impl CachedWord {
 
 impl Default for WordCache {
     fn default() -> Self {
-        Self { buckets: vec![Bucket::default(); FIRST_BUCKETS], replaced: 0 }
+        Self { buckets: LargeTable::new(Bucket::default(), FIRST_BUCKETS), replaced: 0 }
     }
 }
 
@@ -331,9 +335,9 @@ impl WordCache {
     }
 
     fn grow(&mut self) {
-        let larger = vec![Bucket::default(); (self.buckets.len() * 4).min(MOST_BUCKETS)];
+        let larger = LargeTable::new(Bucket::default(), (self.buckets.len() * 4).min(MOST_BUCKETS));
         let smaller = std::mem::replace(&mut self.buckets, larger);
-        for Bucket(slots) in smaller {
+        for &Bucket(slots) in &*smaller {
             for slot in slots.into_iter().filter(|slot| slot.key != [0; 2]) {
                 self.insert(slot);
             }
