@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use foldhash::quality::RandomState;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -41,7 +42,7 @@ impl BytePairs {
     }
 
     fn merges_reach_added(&self) -> bool {
-        let added: HashSet<&str> = self.added.iter().map(|token| token.text.as_str()).collect();
+        let added: HashSet<&str, RandomState> = self.added.iter().map(|token| token.text.as_str()).collect();
         let longest = added.iter().map(|text| text.len()).max().unwrap_or(0);
         let mut joined = String::new();
         self.merges.iter().any(|(left, right)| {

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use foldhash::quality::RandomState;
+
 use super::byte_alphabet::ByteAlphabet;
 use super::{Error, LARGEST_ID};
 
@@ -13,8 +15,8 @@ const MOST_WORK: usize = 1 << 28;
 #[derive(Default)]
 pub(super) struct Ranks {
     tokens: Vec<(Vec<u8>, u32)>,
-    known: HashMap<Vec<u8>, u32>,
-    taken: HashMap<u32, usize>,
+    known: HashMap<Vec<u8>, u32, RandomState>,
+    taken: HashMap<u32, usize, RandomState>,
 }
 
 impl Ranks {
@@ -71,7 +73,9 @@ impl Ranks {
             pairs.clear();
             for middle in 1..token.len() {
                 let (left, right) = token.split_at(middle);
-                if let (Some(first), Some(second)) = (self.known.get(left), self.known.get(right)) {
+                if let Some(first) = self.known.get(left)
+                    && let Some(second) = self.known.get(right)
+                {
                     pairs.push((*first, *second, middle));
                 }
             }

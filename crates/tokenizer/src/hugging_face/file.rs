@@ -2,6 +2,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 
+use foldhash::quality::RandomState;
 use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde_json::Value;
@@ -260,7 +261,7 @@ fn check_bpe(raw: RawBpe<'_>) -> Result<BpeModel, Error> {
 }
 
 fn check_vocabulary(vocabulary: &Vocab) -> Result<(), Error> {
-    let mut seen = HashSet::with_capacity(vocabulary.len());
+    let mut seen = HashSet::with_capacity_and_hasher(vocabulary.len(), RandomState::default());
     for (text, &id) in vocabulary {
         if id > LARGEST_ID || !seen.insert(id) {
             let why = format!("`{text}` has id {id}, which is too large or already taken");
