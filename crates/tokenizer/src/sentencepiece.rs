@@ -130,7 +130,7 @@ impl SentencePiece {
             prefix_inside: config.legacy != Some(false),
             text_tokens: config.added.iter().filter(|token| token.is_text()).cloned().collect(),
             reference: Reading::new(&model, &BTreeSet::new()),
-            sections: Sections::new(config.added),
+            sections: Sections::new(config.added)?,
             named: config.named,
             chat_control: config.chat_control,
             bytes: OnceLock::new(),
@@ -140,17 +140,17 @@ impl SentencePiece {
             names,
             model,
         };
-        Ok(Self::of_shared(Arc::new(shared), &out))
+        Self::of_shared(Arc::new(shared), &out)
     }
 
-    fn of_shared(shared: Arc<Shared>, out: &BTreeSet<u32>) -> Self {
+    fn of_shared(shared: Arc<Shared>, out: &BTreeSet<u32>) -> Result<Self, Error> {
         let plain = shared.sections.tokens().iter().filter(|token| !out.contains(&token.id)).cloned();
-        Self {
+        Ok(Self {
             ordinary: Reading::new(&shared.model, out),
-            plain_sections: Sections::new(plain.collect()),
+            plain_sections: Sections::new(plain.collect())?,
             takes_words: true,
             shared,
-        }
+        })
     }
 
     /// Returns the same tokenizer, which encodes step by step as the library does, for comparison.
@@ -317,7 +317,7 @@ impl Tokenizer for SentencePiece {
     }
 
     fn keeping_out(&self, ids: &BTreeSet<u32>) -> Result<Arc<dyn Tokenizer>, Error> {
-        Ok(Arc::new(Self { takes_words: self.takes_words, ..Self::of_shared(Arc::clone(&self.shared), ids) }))
+        Ok(Arc::new(Self { takes_words: self.takes_words, ..Self::of_shared(Arc::clone(&self.shared), ids)? }))
     }
 
     fn named(&self) -> &[NamedToken] {

@@ -1,4 +1,6 @@
-use aho_corasick::{AhoCorasick, MatchKind};
+use std::ops::Range;
+
+use aho_corasick::{AhoCorasick, Input, MatchKind};
 
 /// Added tokens at which a text is split: the leftmost, preferring the longest at each position.
 pub(crate) struct AddedSearch {
@@ -19,6 +21,13 @@ impl AddedSearch {
 
     pub fn is_empty(&self) -> bool {
         self.search.is_none()
+    }
+
+    /// Returns the first token at or after a place, and the bytes where it is.
+    pub fn find(&self, text: &str, from: usize) -> Option<(u32, Range<usize>)> {
+        let (search, ids) = self.search.as_ref()?;
+        let found = search.find(Input::new(text).range(from..))?;
+        Some((*ids.get(found.pattern().as_usize())?, found.range()))
     }
 
     /// Calls `visit` with the parts of a text from left to right, each with its id if it is one of

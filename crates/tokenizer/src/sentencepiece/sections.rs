@@ -1,13 +1,14 @@
-use super::super::{AddedToken, stands_alone};
-use super::trie::Trie;
+use std::ops::Range;
+
+use super::super::native::added::AddedSearch;
+use super::super::{AddedToken, Error, stands_alone};
 
 /// The added tokens of a `tokenizer_config.json`, at which transformers splits a text before
 /// sentencepiece sees it.
 pub(super) struct Sections {
     tokens: Vec<AddedToken>,
-    trie: Trie,
-    /// Whether a token begins with each byte.
-    begins: [bool; 256],
+    /// Finds a token's index.
+    search: AddedSearch,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -17,12 +18,10 @@ pub(super) enum Section {
 }
 
 impl Sections {
-    pub fn new(tokens: Vec<AddedToken>) -> Self {
-        let entries = (0..).zip(&tokens).filter(|(_, token)| !token.text.is_empty());
-        let trie = Trie::new(entries.map(|(index, token)| (token.text.as_str(), index)).collect());
-        let mut begins = [false; 256];
-        tokens.iter().filter_map(|token| token.text.bytes().next()).for_each(|byte| begins[usize::from(byte)] = true);
-        Self { tokens, trie, begins }
+    pub fn new(tokens: Vec<AddedToken>) -> Result<Self, Error> {
+        let indexed = (0..).zip(&tokens).map(|(index, token)| (token.text.clone(), index));
+        let search = AddedSearch::new(indexed.collect()).map_err(|why| Error::unsupported("added tokens", why))?;
+        Ok(Self { tokens, search })
     }
 
     pub fn tokens(&self) -> &[AddedToken] {
@@ -34,22 +33,12 @@ impl Sections {
     }
 
     pub fn split(&self, text: &str) -> Vec<Section> {
-        if self.tokens.is_empty() && !text.is_empty() {
-            return vec![Section::Text { start: 0, end: text.len() }];
-        }
         let mut sections = Vec::new();
-        let mut open = 0;
-        let mut at = 0;
-        while let Some(next) = text.as_bytes()[at..].iter().position(|&byte| self.begins[usize::from(byte)]) {
-            at += next;
-            let Some((length, index)) = self.trie.longest_prefix(&text.as_bytes()[at..]) else {
-                at += 1;
-                continue;
-            };
+        let (mut open, mut at) = (0, 0);
+        while let Some((index, Range { mut start, mut end })) = self.search.find(text, at) {
+            at = end;
             let token = &self.tokens[index as usize];
-            let (mut start, mut end) = (at, at + length);
             if token.single_word && !stands_alone(text, &(start..end)) {
-                at += length;
                 continue;
             }
             if token.lstrip {
@@ -78,7 +67,7 @@ mod tests {
     #[test]
     fn a_token_takes_the_white_space_on_the_sides_that_it_says() {
         let mut token = AddedToken::special("<t>".to_owned(), 7);
-        let split = |token: &AddedToken| Sections::new(vec![token.clone()]).split("a  <t>  b");
+        let split = |token: &AddedToken| Sections::new(vec![token.clone()]).unwrap().split("a  <t>  b");
         let text = |start, end| Section::Text { start, end };
         assert_eq!(split(&token), [text(0, 3), Section::Token { id: 7, start: 3, end: 6 }, text(6, 9)]);
         token.rstrip = true;
@@ -92,7 +81,7 @@ mod tests {
         let mut token = AddedToken::special("<t>".to_owned(), 7);
         token.single_word = true;
         let found = |text: &str| {
-            let sections = Sections::new(vec![token.clone()]).split(text);
+            let sections = Sections::new(vec![token.clone()]).unwrap().split(text);
             sections.iter().filter(|section| matches!(section, Section::Token { .. })).count()
         };
         assert_eq!([" <t> ", "a<t>", "<t>b", "_<t>", "é<t>", "-<t>-"].map(found), [1, 0, 0, 0, 0, 1]);
