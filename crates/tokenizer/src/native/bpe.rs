@@ -8,7 +8,7 @@ use super::super::{Error, Token};
 use super::alphabet::Alphabet;
 use super::byte_joints::ByteJoints;
 use super::forged::ForgedTokens;
-use super::kept::Kept;
+use super::kept::{Kept, place_tokens};
 use super::memory::WordMemory;
 use super::merges::{Merges, Symbols};
 use super::word_cache::{AHEAD, AskedWords, WordKey};
@@ -142,13 +142,13 @@ impl Bpe {
         let mut key = WordKey::new(text.as_bytes(), start, end);
         let known = key.and_then(|key| memory.cache.get(key));
         if let Some(word) = known.filter(|word| word.has_tokens()) {
-            out.extend(place_tokens(text, start, word.tokens(end - start), word.splits_characters()).map(K::of));
+            out.extend(place_tokens::<K>(text, start, word.tokens(end - start), word.splits_characters()));
             return Ok(());
         }
         if (key.is_none() || known.is_some())
             && let Some((tokens, splits_characters)) = memory.long_words.get(bytes)
         {
-            out.extend(place_tokens(text, start, tokens, splits_characters).map(K::of));
+            out.extend(place_tokens::<K>(text, start, tokens, splits_characters));
             return Ok(());
         }
         if known.is_some() {
@@ -161,7 +161,7 @@ impl Bpe {
         if !is_forged && !key.is_some_and(|key| memory.cache.put(key, word, splits_characters)) {
             memory.long_words.put(bytes, word, splits_characters);
         }
-        out.extend(place_tokens(text, start, symbols(word), splits_characters).map(K::of));
+        out.extend(place_tokens::<K>(text, start, symbols(word), splits_characters));
         Ok(())
     }
 
@@ -298,25 +298,6 @@ const LONG_WORD: usize = 1 << 15;
 pub(crate) fn find_long_word(first: usize, ends: &[u32]) -> Option<usize> {
     let starts = std::iter::once(first).chain(ends.iter().map(|&end| end as usize));
     starts.zip(ends).position(|(start, &end)| end as usize - start > LONG_WORD)
-}
-
-/// Returns the tokens of a word that begins at byte `start`, from their ids and ends. Tokens that each
-/// hold part of a character span the whole character.
-#[inline]
-pub(super) fn place_tokens(
-    text: &str,
-    start: usize,
-    tokens: impl Iterator<Item = (u32, usize)>,
-    splits_characters: bool,
-) -> impl Iterator<Item = Token> {
-    let mut from = start;
-    tokens.map(move |(id, end)| {
-        let place = (std::mem::replace(&mut from, start + end), start + end);
-        match splits_characters {
-            true => Token::covering(id, place, text),
-            false => Token::new(id, place.0, place.1),
-        }
-    })
 }
 
 fn symbols(word: &Symbols) -> impl Iterator<Item = (u32, usize)> + '_ {

@@ -11,7 +11,7 @@ pub(crate) trait Kept: Copy + Send + 'static {
     fn room(room: &mut KeptRoom) -> &mut [Self; ROOM];
 }
 
-/// The tokens that there is room for.
+/// The number of tokens that there is room for.
 pub(super) const ROOM: usize = 272;
 
 /// The tokens of words that are looked up together, in one of the two lists.
@@ -58,4 +58,23 @@ impl Kept for u32 {
     fn room(room: &mut KeptRoom) -> &mut [Self; ROOM] {
         &mut room.ids
     }
+}
+
+/// Returns the tokens of a word that begins at byte `start`, from their ids and ends. Tokens that each
+/// hold part of a character span the whole character.
+#[inline]
+pub(super) fn place_tokens<K: Kept>(
+    text: &str,
+    start: usize,
+    tokens: impl Iterator<Item = (u32, usize)>,
+    splits_characters: bool,
+) -> impl Iterator<Item = K> {
+    let mut from = start;
+    tokens.map(move |(id, end)| {
+        let place = (std::mem::replace(&mut from, start + end), start + end);
+        K::of(match splits_characters {
+            true => Token::covering(id, place, text),
+            false => Token::new(id, place.0, place.1),
+        })
+    })
 }

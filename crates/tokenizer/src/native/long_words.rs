@@ -3,8 +3,7 @@ use std::hash::{BuildHasher, Hasher};
 use foldhash::fast::RandomState;
 use prefetch_index::prefetch_index;
 
-use super::bpe::place_tokens;
-use super::kept::Kept;
+use super::kept::{Kept, place_tokens};
 use super::merges::Symbols;
 
 /// Longer words are merged again each time.
@@ -81,7 +80,7 @@ impl LongWords {
         let (known, splits_characters) = self.get(text.as_bytes().get(start..end)?)?;
         let mut count = 0;
         for token in place_tokens(text, start, known, splits_characters) {
-            *tokens.get_mut(count)? = K::of(token);
+            *tokens.get_mut(count)? = token;
             count += 1;
         }
         Some(count)
