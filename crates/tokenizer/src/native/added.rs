@@ -1,6 +1,12 @@
+use std::collections::HashSet;
 use std::ops::Range;
 
-use aho_corasick::{AhoCorasick, Input, MatchKind};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, MatchKind};
+use foldhash::quality::RandomState;
+
+/// Texts with more bytes in total are sought by a slower automaton, since the fastest takes up to a
+/// kilobyte for each of them.
+const MOST_FAST: usize = 1 << 14;
 
 /// Added tokens at which a text is split: the leftmost, preferring the longest at each position.
 pub(crate) struct AddedSearch {
@@ -8,13 +14,17 @@ pub(crate) struct AddedSearch {
 }
 
 impl AddedSearch {
-    pub fn new(tokens: Vec<(String, u32)>) -> Result<Self, String> {
-        let tokens: Vec<_> = tokens.into_iter().filter(|(text, _)| !text.is_empty()).collect();
+    /// Creates a search for these texts. If a text occurs twice, its first number applies.
+    pub fn new(mut tokens: Vec<(String, u32)>) -> Result<Self, String> {
+        let mut seen: HashSet<String, RandomState> = HashSet::default();
+        tokens.retain(|(text, _)| !text.is_empty() && seen.insert(text.clone()));
         if tokens.is_empty() {
             return Ok(Self { search: None });
         }
         let texts = tokens.iter().map(|(text, _)| text);
-        let search = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(texts);
+        let bytes: usize = tokens.iter().map(|(text, _)| text.len()).sum();
+        let kind = (bytes > MOST_FAST).then_some(AhoCorasickKind::ContiguousNFA);
+        let search = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).kind(kind).build(texts);
         let search = search.map_err(|_| "too many added tokens".to_owned())?;
         Ok(Self { search: Some((search, tokens.iter().map(|&(_, id)| id).collect())) })
     }
@@ -51,5 +61,20 @@ impl AddedSearch {
             visit(None, open, text.len())?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::AddedSearch;
+
+    #[test]
+    fn long_texts_take_memory_in_proportion() {
+        let text: String =
+            (0x80..0x800).chain(0x800..0xD800).cycle().take(200_000).filter_map(char::from_u32).collect();
+        let search = AddedSearch::new(vec![(text.clone(), 7), (text.clone(), 8)]).unwrap();
+        let (automaton, _) = search.search.as_ref().unwrap();
+        assert!(automaton.memory_usage() < 100 * text.len(), "{} of {}", automaton.memory_usage(), text.len());
+        assert_eq!(search.find(&format!("a{text}b"), 0), Some((7, 1..1 + text.len())));
     }
 }

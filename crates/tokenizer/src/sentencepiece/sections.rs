@@ -20,7 +20,8 @@ pub(super) enum Section {
 impl Sections {
     pub fn new(tokens: Vec<AddedToken>) -> Result<Self, Error> {
         let indexed = (0..).zip(&tokens).map(|(index, token)| (token.text.clone(), index));
-        let search = AddedSearch::new(indexed.collect()).map_err(|why| Error::unsupported("added tokens", why))?;
+        let search =
+            AddedSearch::new(indexed.collect()).map_err(|why| Error::unsupported("added_tokens_decoder", why))?;
         Ok(Self { tokens, search })
     }
 
@@ -74,6 +75,13 @@ mod tests {
         assert_eq!(split(&token), [text(0, 3), Section::Token { id: 7, start: 3, end: 8 }, text(8, 9)]);
         token.lstrip = true;
         assert_eq!(split(&token), [text(0, 1), Section::Token { id: 7, start: 1, end: 8 }, text(8, 9)]);
+    }
+
+    #[test]
+    fn of_two_tokens_with_one_text_the_first_is_found() {
+        let sections = Sections::new([7, 8].map(|id| AddedToken::special("<t>".to_owned(), id)).to_vec()).unwrap();
+        assert_eq!(sections.split("<t>"), [Section::Token { id: 7, start: 0, end: 3 }]);
+        assert_eq!(sections.id("<t>"), Some(7));
     }
 
     #[test]
