@@ -153,16 +153,18 @@ pub(super) struct Out<'a, K> {
 /// The receiver of tokens that are handed over.
 type Take<'a, K> = &'a mut dyn FnMut(&[K]);
 
+impl<'a> Out<'a, Token> {
+    /// Hands tokens over in parts, including the last ones.
+    pub fn in_parts(tokens: &'a mut Vec<Token>, take: Take<'a, Token>) -> Self {
+        tokens.clear();
+        Self { first: 0, tokens, may_have_gaps: false, take: Some(take), most: usize::MAX }
+    }
+}
+
 impl<'a, K: Kept> Out<'a, K> {
     /// Appends the tokens to those already present.
     pub fn behind(tokens: &'a mut Vec<K>) -> Self {
         Self { first: tokens.len(), tokens, may_have_gaps: false, take: None, most: usize::MAX }
-    }
-
-    /// Hands tokens over in parts, including the last ones.
-    pub fn in_parts(tokens: &'a mut Vec<K>, take: Take<'a, K>) -> Self {
-        tokens.clear();
-        Self { first: 0, tokens, may_have_gaps: false, take: Some(take), most: usize::MAX }
     }
 
     /// Stops once there are more tokens.

@@ -1,4 +1,4 @@
-//! rolecall, into a reused list: ids, as its peers, or ids with spans.
+//! rolecall, into a reused list: ids, like its peers, or ids with spans.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use rolecall::tokenizer::{TextPlace, Token, Tokenizer, load as load_tokenizer};
 use super::Encoder;
 use crate::model::Model;
 
-/// What rolecall returns of each token.
+/// What rolecall returns for each token.
 #[derive(Clone, Copy)]
 pub enum Output {
     Ids,

@@ -7,7 +7,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 const LARGE_PAGE: usize = 1 << 21;
 
 /// A table that is read here and there. In pages of 4 KB, the processor would have to look up the page
-/// almost each time, so a large table is in large pages, if the system has them.
+/// almost every time, so a large table asks the system for large pages.
 pub(super) enum LargeTable<T> {
     Small(Vec<T>),
     Large(MmapMut),

@@ -216,7 +216,7 @@ impl Default for WordCache {
 
 impl WordCache {
     /// Finds out what finds each of these words, and asks for the first of its buckets. A word that is
-    /// too long is passed to `long_word`, and is then not found. Returns what that returned for any.
+    /// too long is passed to `long_word`, and is then not found. Returns whether it returned true for any word.
     #[inline(always)]
     pub fn approach(
         &self,
