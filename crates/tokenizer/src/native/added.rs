@@ -15,9 +15,10 @@ pub(crate) struct AddedSearch {
 
 impl AddedSearch {
     /// Creates a search for these texts. If a text occurs twice, its first number applies.
-    pub fn new(mut tokens: Vec<(String, u32)>) -> Result<Self, String> {
-        let mut seen: HashSet<String, RandomState> = HashSet::default();
-        tokens.retain(|(text, _)| !text.is_empty() && seen.insert(text.clone()));
+    pub fn new(tokens: Vec<(String, u32)>) -> Result<Self, String> {
+        let mut seen: HashSet<&str, RandomState> = HashSet::default();
+        let texts = tokens.iter().filter(|(text, _)| !text.is_empty());
+        let tokens: Vec<&(String, u32)> = texts.filter(|(text, _)| seen.insert(text)).collect();
         if tokens.is_empty() {
             return Ok(Self { search: None });
         }
@@ -26,7 +27,7 @@ impl AddedSearch {
         let kind = (bytes > MOST_FAST).then_some(AhoCorasickKind::ContiguousNFA);
         let search = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).kind(kind).build(texts);
         let search = search.map_err(|_| "too many added tokens".to_owned())?;
-        Ok(Self { search: Some((search, tokens.iter().map(|&(_, id)| id).collect())) })
+        Ok(Self { search: Some((search, tokens.iter().map(|(_, id)| *id).collect())) })
     }
 
     pub fn is_empty(&self) -> bool {
