@@ -7,7 +7,8 @@ use crate::peers::Library;
 const USAGE: &str =
     "usage: [--only NAME,..] [--peers NAME,..] [--sizes BYTES,..] [--measures NAME,..] [--quick] [FOLDER]
 --only      tokenizers, by the names of their folders, and `kimi-like`
---peers     rolecall is always measured; others: spans, fastokens, tokenizers, tiktoken-rs, kitoken, bpe-openai
+--peers     rolecall is always measured; others: fastokens, tokenizers, tiktoken-rs, kitoken, bpe-openai,
+            and for speed spans, which is rolecall with the span of each token
 --sizes     of documents, in bytes; the default is 400,8192,1048576
 --measures  the default is speed,decoding,memory,long,hostile
 --quick     2 MB of the corpus, and one loading of each tokenizer";
