@@ -31,6 +31,7 @@ pub(super) mod pattern;
 pub(super) mod pieces;
 mod proved_rules;
 mod scanner;
+mod short_words;
 mod word_cache;
 mod word_rules;
 pub(super) mod words;

@@ -66,7 +66,7 @@ pub(super) fn build_core(
     plan.read_normalizer(normalizer)?;
     plan.read_pre_tokenizer(pre_tokenizer)?;
     let alphabet = if plan.bytes { byte_alphabet(model)? } else { character_alphabet(model, plan.space)? };
-    let merges = Merges::new(&model.merges)?;
+    let merges = Merges::new(&model.merges, model.largest_id())?;
     let whole = match (model.ignore_merges, &alphabet, plan.space) {
         (false, ..) => None,
         (true, Alphabet::Characters(_), Some(_)) => return Err("`ignore_merges` with replaced spaces".to_owned()),

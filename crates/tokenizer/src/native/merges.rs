@@ -2,28 +2,23 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::hash::BuildHasher;
 
+use fearless_simd::{Level, dispatch};
 use foldhash::fast::RandomState;
-use prefetch_index::prefetch_index;
 
 use super::large_table::LargeTable;
+use super::short_words::{MOST_SYMBOLS, merge_short};
 
-/// The bits of a slot in the table: two ids and a rank fit into 64 bits.
+/// The most bits of an id and of a rank. A slot of the table has two ids and a rank in 64 bits.
 pub(super) const ID_BITS: u32 = 21;
-const RANK_BITS: u32 = 22;
+const RANK_BITS: u32 = 27;
 pub const LARGEST_ID: u32 = (1 << ID_BITS) - 2;
-const LARGEST_RANK: usize = (1 << RANK_BITS) - 2;
-const RANK_MASK: u64 = (1 << RANK_BITS) - 1;
 const EMPTY: u64 = u64::MAX;
 
 /// The rank of two neighbors that do not merge.
-const NONE: u32 = u32::MAX;
+pub(super) const NONE: u32 = u32::MAX;
 
 /// The number of symbols whose pairs have a table of their own.
 const NEAREST: usize = 256;
-
-/// Words of up to this many symbols, whose places take this many bits, are merged in arrays.
-const SHORT: usize = 1 << PLACE_BITS;
-const PLACE_BITS: u32 = 5;
 
 /// Words of up to this many symbols are merged by scanning all symbols each time, longer ones with
 /// a heap.
@@ -40,7 +35,11 @@ const UNSURE: usize = 16;
 pub(crate) struct Merges {
     /// An open-addressing table with the pair in the upper bits and the rank in the lower bits.
     slots: LargeTable<u64>,
-    shift: u32,
+    /// The number of slots.
+    capacity: u64,
+    /// The bits of an id and of a rank in this table. No pair has all bits set, as an empty slot has.
+    id_bits: u32,
+    rank_bits: u32,
     /// Where a pair belongs is a product with this number. It is random, so that no file can choose
     /// pairs that belong in one place.
     factor: u64,
@@ -56,8 +55,12 @@ pub(crate) struct Merges {
 
 /// The products of the pairs.
 enum Products {
-    /// Each is the first product plus its rank.
-    InOrder(u32),
+    /// Each is the first product plus the upper bits of its rank. Merges with one product differ in the
+    /// lower bits, of which this is the number.
+    InOrder {
+        first: u32,
+        lower: u32,
+    },
     ByRank(Vec<u32>),
     /// By slot, if several pairs share one rank.
     BySlot(Vec<u32>),
@@ -93,27 +96,51 @@ impl Merges {
     /// product.
     ///
     /// If a pair occurs twice, the later rank applies, as in the reference crate.
-    pub fn new(merges: &[(u32, u32, u32)]) -> Result<Self, String> {
-        let mut table = Self::of_size(merges.len(), merges.len(), merges.iter().copied())?;
+    pub fn new(merges: &[(u32, u32, u32)], largest_id: u32) -> Result<Self, String> {
+        let mut table = Self::of_size(merges.len(), merges.len(), largest_id)?;
+        let products = || merges.iter().map(|&(.., product)| product);
+        let in_order = table.ranks_in_order(products());
         for (rank, &(left, right, _)) in merges.iter().enumerate() {
+            let rank = in_order.as_ref().and_then(|(ranks, _)| ranks.get(rank)).copied().unwrap_or(rank as u32);
             table.insert(left, right, rank);
         }
         table.fill_nearest();
-        let first = merges.first().map_or(0, |&(.., product)| product);
-        let products = merges.iter().map(|&(.., product)| product);
-        table.products = match (first..).zip(products.clone()).all(|(next, product)| next == product) {
-            true => Products::InOrder(first),
-            false => Products::ByRank(products.collect()),
+        table.products = match in_order {
+            Some((_, products)) => products,
+            None => Products::ByRank(products().collect()),
         };
         Ok(table)
     }
 
+    /// Returns other ranks, in the same order, from which the products follow. This is possible if no
+    /// product is less than the one before it, and if there are enough bits.
+    fn ranks_in_order(&self, products: impl Iterator<Item = u32> + Clone) -> Option<(Vec<u32>, Products)> {
+        let first = products.clone().next()?;
+        let (mut last, mut count, mut most) = (first, 0u32, 0);
+        let places = products.map(|product| {
+            count = if product == last { count } else { 0 };
+            let place = (product.checked_sub(last)?, count);
+            (last, count, most) = (product, count + 1, most.max(count));
+            Some(place)
+        });
+        let places: Vec<(u32, u32)> = places.collect::<Option<_>>()?;
+        let lower = u32::BITS - most.leading_zeros();
+        if u32::BITS - (last - first).leading_zeros() + lower > self.rank_bits {
+            return None;
+        }
+        let mut product = 0;
+        let ranks = places.into_iter().map(|(more, place)| {
+            product += more;
+            product << lower | place
+        });
+        Some((ranks.collect(), Products::InOrder { first, lower }))
+    }
+
     /// Creates a table from merges that may share a rank, each given as the rank, the left id, the
     /// right id and the product.
-    pub fn with_ranks(merges: &[(usize, u32, u32, u32)]) -> Result<Self, String> {
+    pub fn with_ranks(merges: &[(u32, u32, u32, u32)], largest_id: u32) -> Result<Self, String> {
         let ranks = merges.iter().map(|&(rank, ..)| rank).max().unwrap_or(0);
-        let ids = merges.iter().map(|&(_, left, right, product)| (left, right, product));
-        let mut table = Self::of_size(merges.len(), ranks, ids)?;
+        let mut table = Self::of_size(merges.len(), ranks as usize, largest_id)?;
         let mut products = vec![0; table.slots.len()];
         for &(rank, left, right, product) in merges {
             products[table.insert(left, right, rank)] = product;
@@ -123,53 +150,56 @@ impl Merges {
         Ok(table)
     }
 
-    fn of_size(count: usize, ranks: usize, mut ids: impl Iterator<Item = (u32, u32, u32)>) -> Result<Self, String> {
-        if ranks > LARGEST_RANK || ids.any(|(left, right, product)| left.max(right).max(product) > LARGEST_ID) {
-            return Err("a vocabulary with more than two million tokens".to_owned());
+    fn of_size(count: usize, ranks: usize, largest_id: u32) -> Result<Self, String> {
+        let id_bits = u32::BITS - largest_id.saturating_add(1).leading_zeros();
+        let rank_bits = RANK_BITS.min(u64::BITS.saturating_sub(2 * id_bits));
+        if id_bits > ID_BITS || ranks >= 1 << rank_bits {
+            return Err("a vocabulary with more than two million tokens, or more than four million merges".to_owned());
         }
-        let capacity = (count * 3 / 2).next_power_of_two().max(32);
-        let shift = u64::BITS - capacity.trailing_zeros();
+        let capacity = (count * 3 / 2).max(32);
         Ok(Self {
             slots: LargeTable::new(EMPTY, capacity),
-            shift,
+            capacity: capacity as u64,
+            id_bits,
+            rank_bits,
             factor: RandomState::default().hash_one(0) | 1,
             filter: vec![0; count.div_ceil(16).next_power_of_two()],
-            products: Products::InOrder(0),
+            products: Products::InOrder { first: 0, lower: 0 },
             nearest: Box::new([[NONE; NEAREST]; NEAREST]),
             lowest: 0,
         })
     }
 
-    fn insert(&mut self, left: u32, right: u32, rank: usize) -> usize {
-        let pair = pair(left, right);
+    fn insert(&mut self, left: u32, right: u32, rank: u32) -> usize {
+        let pair = self.pair(left, right);
         let at = self.find(pair).unwrap_or_else(|free| free);
-        self.slots[at] = pair << RANK_BITS | rank as u64;
+        self.slots[at] = pair << self.rank_bits | u64::from(rank);
         let (place, bit) = self.filter_bit(pair);
         self.filter[place] |= bit;
         at
     }
 
-    #[inline]
+    #[inline(always)]
     fn filter_bit(&self, pair: u64) -> (usize, u64) {
         let bit = pair.wrapping_mul(0xD6E8_FEB8_6659_FD93) >> 20;
         ((bit >> 6) as usize & (self.filter.len() - 1), 1 << (bit & 63))
     }
 
     fn fill_nearest(&mut self) {
-        let pairs = self.slots.iter().filter(|&&slot| slot != EMPTY).map(|slot| slot >> RANK_BITS);
-        let ids = pairs.flat_map(|pair| [pair >> ID_BITS, pair & ((1 << ID_BITS) - 1)]);
+        let pairs = self.slots.iter().filter(|&&slot| slot != EMPTY).map(|slot| slot >> self.rank_bits);
+        let ids = pairs.flat_map(|pair| [pair >> self.id_bits, pair & ((1 << self.id_bits) - 1)]);
         self.lowest = ids.min().unwrap_or(0) as u32;
         for left in 0..NEAREST {
             for right in 0..NEAREST {
-                let id = |at: usize| self.lowest.saturating_add(at as u32).min(LARGEST_ID);
+                let id = |at: usize| self.lowest.saturating_add(at as u32).min((1 << self.id_bits) - 2);
                 self.nearest[left][right] = self.rank(id(left), id(right));
             }
         }
     }
 
     /// Returns the rank of two symbols that probably have low ids.
-    #[inline]
-    fn first_rank(&self, left: u32, right: u32) -> u32 {
+    #[inline(always)]
+    pub(super) fn first_rank(&self, left: u32, right: u32) -> u32 {
         let row = self.nearest.get(left.wrapping_sub(self.lowest) as usize);
         match row.and_then(|row| row.get(right.wrapping_sub(self.lowest) as usize)) {
             Some(&rank) => rank,
@@ -180,37 +210,57 @@ impl Merges {
     /// Returns the slot of a pair, or else the free slot where it belongs.
     #[inline]
     fn find(&self, pair: u64) -> Result<usize, usize> {
+        self.find_in(&self.slots, pair)
+    }
+
+    #[inline(always)]
+    fn find_in(&self, slots: &[u64], pair: u64) -> Result<usize, usize> {
         let mut at = self.slot(pair);
         loop {
-            match self.slots[at] {
-                slot if slot >> RANK_BITS == pair => return Ok(at),
+            match slots[at] {
+                slot if slot >> self.rank_bits == pair => return Ok(at),
                 EMPTY => return Err(at),
-                _ => at = (at + 1) & (self.slots.len() - 1),
+                _ => at = if at + 1 < slots.len() { at + 1 } else { 0 },
             }
         }
     }
 
-    #[inline]
-    fn product(&self, rank: u32, left: u32, right: u32) -> u32 {
+    #[inline(always)]
+    pub(super) fn product(&self, rank: u32, left: u32, right: u32) -> u32 {
         match &self.products {
-            Products::InOrder(first) => first + rank,
+            Products::InOrder { first, lower } => first + (rank >> lower),
             Products::ByRank(products) => products[rank as usize],
-            Products::BySlot(products) => self.find(pair(left, right)).map_or(left, |slot| products[slot]),
+            Products::BySlot(products) => self.find(self.pair(left, right)).map_or(left, |slot| products[slot]),
         }
     }
 
-    #[inline]
-    fn slot(&self, pair: u64) -> usize {
-        (pair.wrapping_mul(self.factor) >> self.shift) as usize
+    #[inline(always)]
+    pub(super) fn slots(&self) -> &[u64] {
+        &self.slots
+    }
+
+    #[inline(always)]
+    pub(super) fn pair(&self, left: u32, right: u32) -> u64 {
+        u64::from(left) << self.id_bits | u64::from(right)
+    }
+
+    #[inline(always)]
+    pub(super) fn slot(&self, pair: u64) -> usize {
+        (u128::from(pair.wrapping_mul(self.factor)) * u128::from(self.capacity) >> u64::BITS) as usize
     }
 
     #[inline]
-    fn rank(&self, left: u32, right: u32) -> u32 {
-        let pair = pair(left, right);
+    pub(super) fn rank(&self, left: u32, right: u32) -> u32 {
+        self.rank_in(&self.slots, left, right)
+    }
+
+    #[inline(always)]
+    pub(super) fn rank_in(&self, slots: &[u64], left: u32, right: u32) -> u32 {
+        let pair = self.pair(left, right);
         let (place, bit) = self.filter_bit(pair);
         match self.filter[place] & bit {
             0 => NONE,
-            _ => self.find(pair).map_or(NONE, |slot| (self.slots[slot] & RANK_MASK) as u32),
+            _ => self.find_in(slots, pair).map_or(NONE, |slot| slots[slot] as u32 & ((1 << self.rank_bits) - 1)),
         }
     }
 
@@ -225,7 +275,7 @@ impl Merges {
 
     fn merge_whole(&self, word: &mut Symbols) {
         match word.ids.len() {
-            ..=SHORT => self.merge_short(word),
+            ..=MOST_SYMBOLS => dispatch!(Level::new(), simd => merge_short(simd, self, word)),
             count if count <= LONGEST_SCANNED => self.merge_scanning(word),
             _ => self.merge_with_agenda(word),
         }
@@ -288,54 +338,6 @@ impl Merges {
         both.ends.extend(start as u32 + 1..=end);
         self.merge_whole(&mut both);
         both.ids == [last, first] && both.ends == [edge, end]
-    }
-
-    /// Merges a word in arrays that the processor's nearest cache holds.
-    fn merge_short(&self, word: &mut Symbols) {
-        let count = word.ids.len().min(SHORT);
-        let (mut ids, mut ends) = ([0; SHORT + 1], [0; SHORT + 1]);
-        ids[..count].copy_from_slice(&word.ids[..count]);
-        ends[..count].copy_from_slice(&word.ends[..count]);
-        // The neighbors of each symbol; the first and the last have the one behind all.
-        let mut left: [u8; SHORT + 1] = std::array::from_fn(|at| at.checked_sub(1).unwrap_or(SHORT) as u8);
-        let mut right: [u8; SHORT + 1] = std::array::from_fn(|at| if at + 1 < count { at + 1 } else { SHORT } as u8);
-        // The rank of each symbol with its right neighbor, and below it the place, so that the
-        // least is the leftmost of the lowest rank.
-        let mut proposals = [NONE; SHORT];
-        let proposal = |rank: u32, at: usize| if rank == NONE { NONE } else { rank << PLACE_BITS | at as u32 };
-        let propose =
-            |ids: &[u32; SHORT + 1], at: usize, neighbor: usize| proposal(self.rank(ids[at], ids[neighbor]), at);
-        for at in 1..count {
-            proposals[at - 1] = proposal(self.first_rank(ids[at - 1], ids[at]), at - 1);
-        }
-        loop {
-            let best = proposals[..count].iter().fold(NONE, |best, &proposal| best.min(proposal));
-            if best == NONE {
-                break;
-            }
-            let (rank, at) = (best >> PLACE_BITS, best as usize % SHORT);
-            let gone = usize::from(right[at]) % SHORT;
-            ids[at] = self.product(rank, ids[at], ids[gone]);
-            ends[at] = ends[gone];
-            proposals[gone] = NONE;
-            right[at] = right[gone];
-            let (before, behind) = (usize::from(left[at]), usize::from(right[at]));
-            for (left, right) in [(at, behind), (before, at)] {
-                prefetch_index(&*self.slots, self.slot(pair(ids[left % (SHORT + 1)], ids[right])));
-            }
-            left[behind] = at as u8;
-            proposals[at] = if behind < SHORT { propose(&ids, at, behind) } else { NONE };
-            if before < SHORT {
-                proposals[before] = propose(&ids, before, at);
-            }
-        }
-        word.clear();
-        let mut at = if count > 0 { 0 } else { SHORT };
-        while at < SHORT {
-            word.ids.push(ids[at]);
-            word.ends.push(ends[at]);
-            at = usize::from(right[at]);
-        }
     }
 
     fn merge_scanning(&self, word: &mut Symbols) {
@@ -413,11 +415,6 @@ impl Merges {
     }
 }
 
-#[inline]
-fn pair(left: u32, right: u32) -> u64 {
-    u64::from(left) << ID_BITS | u64::from(right)
-}
-
 fn proposal(rank: u32, at: u64) -> Reverse<u64> {
     Reverse(u64::from(rank) << 32 | at)
 }
@@ -435,31 +432,65 @@ fn least(ranks: &[u32]) -> Option<(usize, u32)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{EMPTY, ID_BITS, Merges, SHORT, Symbols, WINDOW};
+    use fearless_simd::{Level, dispatch};
+
+    use super::super::short_words::{MOST_SYMBOLS, merge_short};
+    use super::{EMPTY, LARGEST_ID, Merges, Products, Symbols, WINDOW};
+
+    fn table(merges: &[(u32, u32, u32)]) -> Merges {
+        let ids = merges.iter().flat_map(|&(left, right, product)| [left, right, product]);
+        Merges::new(merges, ids.max().unwrap_or(0)).unwrap()
+    }
 
     #[test]
     fn no_file_can_choose_pairs_that_belong_in_one_place() {
         // The pairs with the least products with some number.
-        let factor = Merges::new(&[]).unwrap().factor;
+        let Merges { factor, id_bits, .. } = Merges::new(&[], LARGEST_ID).unwrap();
         let ids = (0..1000).flat_map(|left| (0..1000).map(move |right| (left, right)));
-        let product = |&(left, right): &(u32, u32)| super::pair(left, right).wrapping_mul(factor);
+        let product =
+            |&(left, right): &(u32, u32)| (u64::from(left) << id_bits | u64::from(right)).wrapping_mul(factor);
         let near = ids.filter(|ids| product(ids) >> (u64::BITS - 6) == 0);
-        let merges: Vec<_> = near.map(|(left, right)| (left, right, 1 << (ID_BITS - 1))).collect();
+        let merges: Vec<_> = near.map(|(left, right)| (left, right, LARGEST_ID)).collect();
         assert!(merges.len() > 10_000);
         let longest_run = |table: Merges| table.slots.split(|&slot| slot == EMPTY).map(<[u64]>::len).max();
-        assert!(longest_run(Merges::new(&merges).unwrap()).unwrap() < 1_000);
+        assert!(longest_run(table(&merges)).unwrap() < 1_000);
     }
 
-    /// Returns random merges of four letters. Each product is a new letter, and many sequences
-    /// merge in more than one way.
+    /// Returns random merges of four letters. Products are new letters, some of several pairs, and many
+    /// sequences merge in more than one way.
     fn random_merges(random: &mut impl FnMut(u32) -> u32) -> Merges {
         let mut merges = Vec::new();
         for product in 4..40 {
-            merges.push((random(product), random(product), product));
+            for _ in 0..=random(3) / 2 {
+                merges.push((random(product), random(product), product));
+            }
         }
-        let Some(bound) = Some(random(40)).filter(|bound| *bound > 10) else { return Merges::new(&merges).unwrap() };
-        let ranked = merges.iter().map(|&(left, right, product)| ((product % bound) as usize, left, right, product));
-        Merges::with_ranks(&ranked.collect::<Vec<_>>()).unwrap()
+        let Some(bound) = Some(random(40)).filter(|bound| *bound > 10) else { return table(&merges) };
+        let ranked = merges.iter().map(|&(left, right, product)| (product % bound, left, right, product));
+        Merges::with_ranks(&ranked.collect::<Vec<_>>(), 40).unwrap()
+    }
+
+    #[test]
+    fn ranks_from_which_products_follow_are_in_the_order_of_the_merges() {
+        for (products, follow) in [
+            (&[7, 8, 9][..], true),
+            (&[7, 7, 7, 8, 20, 20], true),
+            (&[LARGEST_ID; 300], true),
+            (&[5, LARGEST_ID - 1, LARGEST_ID], true),
+            (&[5, 5, LARGEST_ID], true),
+            (&[5, 5, 5, LARGEST_ID], false),
+            (&[7, 9, 8], false),
+        ] {
+            let merges: Vec<_> = (0..).zip(products).map(|(at, &product)| (at, at, product)).collect();
+            let merges = Merges::new(&merges, LARGEST_ID).unwrap();
+            let pairs = (0..products.len() as u32).map(|at| (at, at));
+            let ranks: Vec<u32> = pairs.clone().map(|(left, right)| merges.rank(left, right)).collect();
+            assert!(ranks.is_sorted_by(|a, b| a < b), "{products:?}: {ranks:?}");
+            let found: Vec<u32> =
+                pairs.zip(&ranks).map(|((left, right), &rank)| merges.product(rank, left, right)).collect();
+            assert_eq!(found, products);
+            assert_eq!(matches!(merges.products, Products::InOrder { .. }), follow, "{products:?}");
+        }
     }
 
     /// Sequences whose last two letters merge first, so that the end of a sequence determines how
@@ -468,7 +499,7 @@ mod tests {
     fn what_ends_a_row_decides_what_begins_it_over_the_edges_of_windows() {
         for length in [2_u32, 3, 40, 101, 400, 999, 2047, 2048, 2049, 5000] {
             let pair = |at: u32| (at, at + 1, length + 1 + at);
-            let merges = Merges::new(&(0..length).rev().map(pair).collect::<Vec<_>>()).unwrap();
+            let merges = table(&(0..length).rev().map(pair).collect::<Vec<_>>());
             for shift in [0, 1, 2, 17, 1000] {
                 let mut words = [(); 2].map(|()| Symbols::default());
                 let letters = (0..(WINDOW as u32 * 3 + length)).map(|at| (at + shift) % (length + 1));
@@ -491,7 +522,7 @@ mod tests {
             let listed = [(0, 1, first), (first, 2, second), (second, second, third)];
             let ranked: Vec<_> =
                 (0..).zip(listed).map(|(rank, (left, right, product))| (rank, left, right, product)).collect();
-            for merges in [Merges::new(&listed).unwrap(), Merges::with_ranks(&ranked).unwrap()] {
+            for merges in [table(&listed), Merges::with_ranks(&ranked, 40).unwrap()] {
                 for (letters, ids, ends) in [
                     (&[0, 1][..], &[first][..], &[2][..]),
                     (&[0, 1, 2], &[second], &[3]),
@@ -518,21 +549,22 @@ mod tests {
             let length = match round % 30 {
                 0 => WINDOW * 3 + 7,
                 1..10 => 1 + random(300) as usize,
-                _ => 1 + random(SHORT as u32) as usize,
+                _ => 1 + random(MOST_SYMBOLS as u32) as usize,
             };
             let letters = 1 + random(4);
-            let mut words = [(); 4].map(|()| Symbols::default());
+            let mut words = [(); 5].map(|()| Symbols::default());
             for at in 0..length {
                 let letter = random(letters);
                 words.iter_mut().for_each(|word| word.push(letter, at + 1));
             }
-            let [scanned, with_agenda, in_windows, short] = &mut words;
-            if length <= SHORT {
-                merges.merge_short(short);
-            }
+            let [scanned, with_agenda, in_windows, short, baseline] = &mut words;
             merges.merge_scanning(scanned);
-            if length <= SHORT {
-                assert_eq!((&scanned.ids, &scanned.ends), (&short.ids, &short.ends), "round {round}, short");
+            if length <= MOST_SYMBOLS {
+                dispatch!(Level::new(), simd => merge_short(simd, &merges, short));
+                dispatch!(Level::baseline(), simd => merge_short(simd, &merges, baseline));
+                for short in [short, baseline] {
+                    assert_eq!((&scanned.ids, &scanned.ends), (&short.ids, &short.ends), "round {round}, short");
+                }
             }
             merges.merge_with_agenda(with_agenda);
             merges.merge_in_windows(in_windows);

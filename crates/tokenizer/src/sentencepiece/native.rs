@@ -111,7 +111,7 @@ impl Words {
         let alphabet = Alphabet::Characters(characters);
         let tables = Tables {
             alphabet,
-            merges: Merges::with_ranks(&merges).ok()?,
+            merges: Merges::with_ranks(&merges, model.pieces.len() as u32).ok()?,
             whole: None,
             unmerged: Unmerged::new(HashSet::default()),
             joints: None,
